@@ -1,0 +1,82 @@
+"""A trajectory as a table: named columns and their units."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from jfric.solution import Solution
+    from jfric.system.problem import Problem
+
+
+def columns(solution: Solution, rows: np.ndarray | slice = slice(None)) -> dict[str, np.ndarray]:
+    """The trajectory as named columns; modes and segments by their names.
+
+    ``rows`` selects some of the requested times.
+    """
+    n_contacts = np.asarray(solution.mode).shape[-1]
+    contacts, segments = solution.names[:n_contacts], solution.names[n_contacts:]
+    table: dict[str, np.ndarray] = {"t": np.asarray(solution.ts)[rows]}
+    for prefix in ("q", "v", "a"):
+        values = np.asarray(getattr(solution, prefix))[rows]
+        table |= {f"{prefix}.{axis}": values[:, i] for i, axis in enumerate(solution.axes)}
+    normal = np.asarray(solution.lambda_n)[rows]
+    first = n_contacts - normal.shape[1]
+    table |= {f"lambda_n.{name}": normal[:, i] for i, name in enumerate(contacts[first:])}
+    tangential = np.asarray(solution.lambda_t)[rows]
+    table |= {f"lambda_t.{name}": tangential[:, i] for i, name in enumerate(contacts)}
+    mode = np.asarray(solution.mode)[rows]
+    segment = np.asarray(solution.segment)[rows]
+    for i, name in enumerate(contacts):
+        table[f"mode.{name}"] = _labels(solution, i, mode[:, i])
+    for i, name in enumerate(segments):
+        table[f"segment.{name}"] = _labels(solution, n_contacts + i, segment[:, i])
+    return table
+
+
+def _labels(solution: Solution, contact: int, codes: np.ndarray) -> np.ndarray:
+    return np.array([solution.mode_label(contact, c) for c in codes], dtype=object)
+
+
+def has_friction(problem: Problem) -> dict[str, bool]:
+    """Whether each contact (by the name used in :class:`Solution`) carries a friction force."""
+    result = {}
+    for section in ("friction", "contact"):
+        group = problem.section(section)
+        for name, element in group.items():
+            label = section if len(group) == 1 else f"{section}.{name}"
+            result[label] = getattr(element, "law", None) is not None or section == "friction"
+    return result
+
+
+def force_unit(problem: Problem, contact: str, field: str = "tangent") -> str:
+    """Unit of a contact's force: N m where its direction acts on rotations only, else N."""
+    section, _, name = contact.partition(".")
+    group = problem.section(section)
+    element = group[name] if name else next(iter(group.values()))
+    direction = getattr(element, "direction", None) or getattr(element, field, None)
+    kinds = {problem.dofs.get(axis, "translation") for axis in direction.names} if direction else ()
+    return "N m" if kinds and set(kinds) == {"rotation"} else "N"
+
+
+def column_units(problem: Problem, solution: Solution) -> dict[str, str]:
+    """Unit of every column of the trajectory table, in its order."""
+    units = {"t": "s"}
+    for prefix, suffix in (("q", ""), ("v", "/s"), ("a", "/s^2")):
+        for axis in solution.axes:
+            base = "rad" if problem.dofs.get(axis) == "rotation" else "m"
+            units[f"{prefix}.{axis}"] = base + suffix
+    n_contacts = np.asarray(solution.lambda_t).shape[-1]
+    n_normal = np.asarray(solution.lambda_n).shape[-1]
+    contacts = solution.names[:n_contacts]
+    for name in contacts[n_contacts - n_normal :]:
+        units[f"lambda_n.{name}"] = force_unit(problem, name, "normal")
+    for name in contacts:
+        units[f"lambda_t.{name}"] = force_unit(problem, name)
+    for name in contacts:
+        units[f"mode.{name}"] = ""
+    for name in solution.names[n_contacts:]:
+        units[f"segment.{name}"] = ""
+    return units

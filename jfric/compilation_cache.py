@@ -1,0 +1,50 @@
+"""JAX's persistent compilation cache, for entry points: a library import never touches it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from pathlib import Path
+
+import jax
+
+
+def cache_directory() -> Path | None:
+    """Folder of compiled programs: ``JFRIC_CACHE_DIR`` (``0`` or empty: none), else in the user's
+    cache folder."""
+    chosen = os.environ.get("JFRIC_CACHE_DIR")
+    if chosen is not None:
+        return None if chosen in ("", "0") else Path(chosen).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    with contextlib.suppress(RuntimeError):  # no home folder
+        return (Path(base) if base else Path.home() / ".cache") / "jfric" / "xla"
+    return None
+
+
+def use_compilation_cache() -> None:
+    """Keep compiled programs for later processes; without a writable folder, do nothing."""
+    directory = cache_directory()
+    if directory is None:
+        return
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return
+    if not os.access(directory, os.W_OK):
+        return
+    jax.config.update("jax_compilation_cache_dir", str(directory))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    _silence_cache_loads()
+
+
+def _silence_cache_loads() -> None:
+    """On some processors XLA logs false alarms, kilobytes of them, about every cached program
+    (https://github.com/jax-ml/jax/issues/38445)."""
+    # jax itself sets TF_CPP_MIN_LOG_LEVEL to 1.
+    if "JAX_LOGGING_LEVEL" in os.environ or os.environ.get("TF_CPP_MIN_LOG_LEVEL") == "0":
+        return
+    jax.config.update("jax_logging_level", "CRITICAL")
+    for name in ("jax", "jaxlib"):  # only XLA is meant
+        logging.getLogger(name).setLevel(logging.WARNING)

@@ -1,0 +1,1 @@
+"""The one place that decides contact: masked reaction equations, pivoting, impacts, residuals."""

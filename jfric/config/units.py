@@ -1,0 +1,155 @@
+"""Quantities with units as text, converted to numbers in SI base units."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from jfric.system.expression import Expression
+
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_QUANTITY = re.compile(rf"\s*({_NUMBER})\s*([A-Za-zµμΩ°%].*|/\s*[A-Za-z].*)?\s*")
+
+
+class Dimension(NamedTuple):
+    """What a field measures: its name, its SI unit and a text that a user may copy."""
+
+    name: str
+    unit: str
+    example: str
+
+
+#: Dimensions by name. Angles count as pure numbers, but are named apart for the messages.
+DIMENSIONS = {
+    d.name: d
+    for d in (
+        Dimension("pure number", "", "0.3"),
+        Dimension("angle", "rad", "30 deg"),
+        Dimension("angular velocity", "rad/s", "2 rad/s"),
+        Dimension("frequency", "Hz", "2 Hz"),
+        Dimension("time", "s", "4 s"),
+        Dimension("length", "m", "10 mm"),
+        Dimension("velocity", "m/s", "0.2 m/s"),
+        Dimension("acceleration", "m/s^2", "9.81 m/s^2"),
+        Dimension("mass", "kg", "5 kg"),
+        Dimension("moment of inertia", "kg*m^2", "0.5 kg*m^2"),
+        Dimension("force", "N", "1.5 kN"),
+        Dimension("torque", "N*m", "20 N*m"),
+        Dimension("stiffness", "N/m", "5 kN/m"),
+        Dimension("rotational stiffness", "N*m/rad", "50 N*m/rad"),
+        Dimension("damping", "N*s/m", "20 N*s/m"),
+        Dimension("rotational damping", "N*m*s/rad", "0.1 N*m*s/rad"),
+        Dimension("drag", "kg/m", "0.5 kg/m"),
+        Dimension("rotational drag", "kg*m^2", "0.5 kg*m^2"),
+        Dimension("mass times length", "kg*m", "0.5 kg*m"),
+        Dimension("impulse", "N*s", "2 N*s"),
+    )
+}
+
+
+class UnitError(ValueError):
+    """A text that is no quantity of the expected kind; the message starts with ``found``."""
+
+
+@functools.cache
+def _registry():
+    import pint  # slow to import: only where a text with a unit occurs
+
+    return pint.UnitRegistry()
+
+
+@functools.cache
+def _unit(text: str) -> tuple[Decimal, Any]:
+    """Factor to SI base units and dimensionality of a unit; raises :class:`UnitError`."""
+    registry = _registry()
+    try:
+        unit = registry.parse_units(f"1{text}" if text.startswith("/") else text)
+        factor = registry.Quantity(1.0, unit).to_base_units().magnitude
+        offset = registry.Quantity(0.0, unit).to_base_units().magnitude
+    except Exception as error:  # pint lets exceptions of its tokenizer through as well
+        raise UnitError(f"found the unknown unit {text!r}") from error
+    if offset != 0.0:
+        raise UnitError(f"found {text!r}, a unit with an offset, which is not supported")
+    return Decimal(repr(float(factor))), unit.dimensionality
+
+
+@functools.cache
+def _dimensionality(unit: str) -> Any:
+    return _unit(unit)[1]
+
+
+@functools.cache
+def _name(dimensionality: Any) -> str:
+    """`` (a force)`` for a known dimension, else its formula."""
+    for dimension in DIMENSIONS.values():
+        if _dimensionality(dimension.unit) == dimensionality:
+            article = "an" if dimension.name[0] in "aei" else "a"
+            return f" ({article} {dimension.name})"
+    return f" ({dimensionality})"
+
+
+def expected(dimension: Dimension | None) -> str:
+    """``a stiffness such as '5 kN/m'``."""
+    if dimension is None:
+        return "a number or a quantity such as '5 kN'"
+    article = "an" if dimension.name[0] in "aei" else "a"
+    example = dimension.example if not dimension.unit else repr(dimension.example)
+    return f"{article} {dimension.name} such as {example}"
+
+
+def unit_factor(unit: str, dimension: Dimension | None) -> Decimal:
+    """SI base units in one ``unit``; raises :class:`UnitError` if it is not of ``dimension``."""
+    factor, dimensionality = _unit(unit)
+    if dimension is None:
+        return factor
+    # Hz, rad/s and rpm are all 1/s for pint: a factor of 2 pi would be lost without a word.
+    if dimension.name == "angular velocity" and re.search(r"hertz|Hz|cycle", unit):
+        raise UnitError(f"found {unit!r} (a frequency), expected {expected(dimension)}")
+    if dimension.name == "frequency" and re.search(r"rad|deg|rev|rpm|°|turn", unit):
+        raise UnitError(f"found {unit!r} (an angular velocity), expected {expected(dimension)}")
+    if dimensionality != _dimensionality(dimension.unit):
+        raise UnitError(f"found {unit!r}{_name(dimensionality)}, expected {expected(dimension)}")
+    return factor
+
+
+def to_si(value: float | int | str, dimension: Dimension | None = None) -> float | Expression:
+    """A field's value in SI base units: a number as it is, ``"5 kN/m"`` as 5000.0.
+
+    Arithmetic without a unit (``"2*pi/3"``) is a number; a text with ``$`` is an
+    :class:`Expression` in shared parameters. ``dimension=None`` takes any unit.
+
+    Raises :class:`UnitError`.
+    """
+    if not isinstance(value, str):
+        return float(value)
+    if "$" in value:
+        try:
+            return Expression(value)
+        except ValueError as error:
+            raise UnitError(f"{error}") from None
+    match = _QUANTITY.fullmatch(value)
+    if match is None:
+        return _arithmetic(value, dimension)
+    number, unit = match.group(1), (match.group(2) or "").strip()
+    if not unit:
+        return float(number)
+    # Decimal arithmetic: "1.1 mm" becomes the float nearest to 0.0011.
+    return float(Decimal(number) * unit_factor(unit, dimension))
+
+
+def _arithmetic(text: str, dimension: Dimension | None) -> float:
+    message = f"found {text!r}, which is no quantity; expected {expected(dimension)}"
+    # No powers: those of integers may never end.
+    if "**" in text or not re.search(r"\d|pi", text):
+        raise UnitError(message)
+    try:
+        value: Any = Expression(text).value({})
+        result = float(value)
+    except (ValueError, ZeroDivisionError, OverflowError, TypeError):
+        raise UnitError(message) from None
+    if not math.isfinite(result):
+        raise UnitError(message)
+    return result

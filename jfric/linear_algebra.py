@@ -1,0 +1,93 @@
+"""Small dense linear algebra for loops that run in large batches.
+
+Matrices of mechanical systems are tiny; calls to library routines then cost more than the
+arithmetic. Which form pays is decided here, once.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+#: Products up to this many entries are written out; larger ones call the matrix product.
+UNROLLED_ENTRIES = 36
+#: Matrix products with up to this many terms in each sum are written out.
+UNROLLED_TERMS = 10
+#: Matrices up to this size are inverted by elimination written out.
+UNROLLED_INVERSE = 5
+
+
+def matvec(a: Float[Array, "m n"], x: Float[Array, " n"]) -> Float[Array, " m"]:
+    """``a @ x``."""
+    m, n = a.shape
+    if n == 0 or m == 0:
+        return jnp.zeros((m,), a.dtype)
+    if m * n > UNROLLED_ENTRIES:
+        return a @ x
+    return sum((a[:, j] * x[j] for j in range(1, n)), a[:, 0] * x[0])
+
+
+def matmul(a: Float[Array, "l m"], b: Float[Array, "m n"]) -> Float[Array, "l n"]:
+    """``a @ b``."""
+    m = a.shape[1]
+    if m == 0:
+        return jnp.zeros((a.shape[0], b.shape[1]), a.dtype)
+    if m > UNROLLED_TERMS:
+        return a @ b
+    return sum((a[:, j, None] * b[j] for j in range(1, m)), a[:, 0, None] * b[0])
+
+
+class Elimination(NamedTuple):
+    """Result of :func:`eliminate`.
+
+    ``inverse``: of the block of independent rows, zero elsewhere. ``reduced``: the matrix with
+    independent rows reduced to unit pivots. ``pivot``: smallest pivot of an independent row.
+    """
+
+    inverse: Float[Array, "m m"]
+    reduced: Float[Array, "m m"]
+    dependent: Bool[Array, " m"]
+    pivot: Float[Array, ""]
+
+
+def eliminate(a: Float[Array, "m m"], threshold: float) -> Elimination:
+    """Gauss-Jordan elimination without row exchanges, leaving dependent rows out.
+
+    Meant for matrices with unit diagonal scale whose leading minors are positive in every regular
+    case. A pivot below ``threshold`` in magnitude marks a row as dependent on earlier ones: the
+    row and its column are left out. A negative pivot is a finding about the contacts, and is
+    reported, not avoided.
+    """
+    m = a.shape[0]
+    inverse = jnp.eye(m, dtype=a.dtype)
+    pivot = jnp.asarray(jnp.inf, a.dtype)
+    dependent = jnp.zeros((m,), bool)
+    index = jnp.arange(m)
+
+    def body(k, carry):
+        a, inverse, dependent, smallest = carry
+        row, other = a[k], inverse[k]
+        value = row[k]
+        skip = jnp.abs(value) < threshold
+        reciprocal = jnp.where(skip, 0.0, 1.0 / jnp.where(skip, 1.0, value))
+        row, other = row * reciprocal, other * reciprocal
+        factor = jnp.where(skip | (index == k), 0.0, a[:, k])
+        a = a - factor[:, None] * row
+        inverse = inverse - factor[:, None] * other
+        a = jnp.where((index == k)[:, None], row, a)
+        inverse = jnp.where((index == k)[:, None], other, inverse)
+        dependent = dependent | (skip & (index == k))
+        return a, inverse, dependent, jnp.where(skip, smallest, jnp.minimum(smallest, value))
+
+    carry = (a, inverse, dependent, pivot)
+    if m <= UNROLLED_INVERSE:
+        for k in range(m):
+            carry = body(k, carry)
+    else:
+        carry = jax.lax.fori_loop(0, m, body, carry)
+    reduced, inverse, dependent, pivot = carry
+    outside = dependent[:, None] | dependent[None, :]
+    return Elimination(jnp.where(outside, 0.0, inverse), reduced, dependent, pivot)

@@ -1,0 +1,284 @@
+"""The command line: ``jfric run``, ``show``, ``verify`` and ``schema``."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from jfric.compilation_cache import use_compilation_cache
+from jfric.errors import ProblemError
+
+app = typer.Typer(
+    name="jfric",
+    help="Exact simulation of dry friction, gaps and impacts, from a TOML file.",
+    epilog="Examples: jfric run configs/ve0116.toml --plot | jfric show configs/ve0116.toml | "
+    "jfric verify",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+ConfigPath = Annotated[
+    Path, typer.Argument(metavar="CONFIG", help="TOML file that describes the system.")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        help="Change a parameter; the value may carry its unit (spring.k='5 kN/m'). Repeatable.",
+    ),
+]
+Flow = Annotated[
+    str | None,
+    typer.Option(help="Flow between events: auto, exact or runge-kutta.", metavar="NAME"),
+]
+
+#: Evenly spaced times drawn in a figure, beside the outputs and the events.
+PLOT_POINTS = 2001
+
+
+def main() -> None:
+    """Entry point of the ``jfric`` command."""
+    app()
+
+
+@app.callback()
+def _setup() -> None:
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    use_compilation_cache()
+
+
+def _one_sentence(command: Callable[..., None]) -> Callable[..., None]:
+    """Report bad input as one sentence on standard error, with exit status 2."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except ProblemError as error:
+            typer.echo(f"jfric: {error}", err=True)
+            raise typer.Exit(2) from None
+
+    return wrapped
+
+
+@contextlib.contextmanager
+def _status(text: str) -> Iterator[Callable[[str], None]]:
+    """A spinner on standard error while something takes its time."""
+    from rich.console import Console
+
+    with Console(stderr=True).status(text) as status:
+        yield lambda stage: status.update(f"{text}: {stage}")
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    # Files and pipes have no width: do not fold tables to 80 columns there.
+    return console if console.is_terminal else Console(highlight=False, width=160)
+
+
+@app.command(epilog="Example: jfric run configs/ve0116.toml --set friction.mu=0.12 --plot")
+@_one_sentence
+def run(
+    config: ConfigPath,
+    set_: Settings = None,
+    solver: Annotated[
+        str | None, typer.Option(help="Solver: event-driven.", metavar="NAME")
+    ] = None,
+    flow: Flow = None,
+    rtol: Annotated[
+        float | None, typer.Option(help="Relative tolerance of the runge-kutta flow.")
+    ] = None,
+    times: Annotated[
+        str | None,
+        typer.Option(
+            help="Outputs: a number of them, or the times as '0.5, 1, 20 ms'.", metavar="N|LIST"
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the result files, instead of results/<name of the file>."),
+    ] = None,
+    format_: Annotated[
+        str, typer.Option("--format", help="Trajectory as csv or parquet.", metavar="csv|parquet")
+    ] = "csv",
+    plot: Annotated[bool, typer.Option("--plot", help="Also write a figure (PNG).")] = False,
+) -> None:
+    """Simulate a system, print its checks and write the trajectory.
+
+    Results are numbered; those that exist are never overwritten. Exit status: 0, 1 where a check
+    fails or the trajectory is incomplete, 2 for bad input.
+    """
+    from jfric import output
+    from jfric.config.load import load_config
+    from jfric.overrides import apply_overrides
+    from jfric.run_results import print_run, write_run
+    from jfric.single_run import run_config
+    from jfric.solver_choice import choose_solver, resolved_flow
+
+    started = time.perf_counter()
+    output.require_format(format_)
+    chosen = load_config(config)
+    chosen = dataclasses.replace(chosen, problem=apply_overrides(chosen.problem, set_ or []))
+    if times is not None:
+        chosen = dataclasses.replace(chosen, outputs=_times(times))
+    built, settings = choose_solver(chosen.solver, name=solver, flow=flow, rtol=rtol)
+    settings["flow"] = resolved_flow(settings["flow"], chosen.problem)
+    with _status(config.stem) as announce:
+        outcome = run_config(chosen, built, announce, dense=PLOT_POINTS if plot else 0)
+    files = write_run(
+        chosen,
+        outcome,
+        settings,
+        out or Path("results") / config.stem,
+        format_,
+        plot,
+        set_ or [],
+        time.perf_counter() - started,
+    )
+    print_run(_console(), chosen, outcome, settings, files)
+    passed = all(check.passed for check in outcome.checks)
+    raise typer.Exit(0 if passed and int(outcome.solution.status) == 0 else 1)
+
+
+def _times(text: str) -> int | tuple[float, ...]:
+    from jfric.config.units import DIMENSIONS, UnitError, to_si
+
+    if text.strip().isdecimal():
+        if int(text) < 2:
+            raise ProblemError(f"--times: found {text}, at least 2 outputs are needed")
+        return int(text)
+    try:
+        values = [to_si(part.strip(), DIMENSIONS["time"]) for part in text.split(",")]
+        return tuple(sorted(float(v) for v in values))  # type: ignore[arg-type]
+    except (UnitError, TypeError) as error:
+        raise ProblemError(f"--times: {error}") from None
+
+
+@app.command(epilog="Example: jfric show configs/ve0116.toml")
+@_one_sentence
+def show(config: ConfigPath, set_: Settings = None) -> None:
+    """Print the system: degrees of freedom, elements, and all parameters with their units."""
+    from jfric import report
+    from jfric.config.load import load_config
+    from jfric.overrides import apply_overrides
+
+    chosen = load_config(config)
+    problem = apply_overrides(chosen.problem, set_ or [])
+    console = _console()
+    console.print(chosen.title or config.stem, style="bold", markup=False)
+    for text in (chosen.source, chosen.description):
+        if text:
+            console.print(text.strip(), markup=False)
+    dofs = ", ".join(f"{name} ({kind})" for name, kind in problem.dofs.items())
+    console.print(f"Degrees of freedom: {dofs}", markup=False)
+    console.print(report.elements_table(problem))
+    console.print(report.parameters_table(problem))
+    console.print(f"Checks: {len(chosen.checks)}")
+
+
+@app.command(
+    epilog="Examples: jfric verify | jfric verify --case 've0116*' --json | "
+    "jfric verify my/configs --junit report.xml"
+)
+@_one_sentence
+def verify(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="PATH",
+            help="Your own files or folders; without any, the shipped list.",
+            show_default=False,
+        ),
+    ] = None,
+    case: Annotated[
+        str | None,
+        typer.Option(
+            help="Only the cases of this name ('janovsky*' for all that match).", metavar="NAME"
+        ),
+    ] = None,
+    flow: Flow = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print all checks as JSON.")] = False,
+    junit: Annotated[
+        Path | None, typer.Option(help="Also write JUnit XML.", metavar="FILE")
+    ] = None,
+) -> None:
+    """Compare with published values: the shipped cases, or every [bold]\\[\\[check]][/] in your
+    files.
+
+    Exit status: 0, 1 where a check fails, 2 for bad input.
+    """
+    from jfric import report
+    from jfric.solver_choice import require_flow
+    from jfric.verification.run import verify as run_checks
+
+    if flow is not None:
+        require_flow(flow)
+    started = time.perf_counter()
+    with _progress_bar() as advance:
+        results = run_checks(paths or None, case=case, flow=flow, progress=advance)
+    seconds = time.perf_counter() - started
+    if junit is not None:
+        from jfric.junit import write_junit
+
+        try:
+            write_junit(junit, results, seconds)
+        except OSError as error:
+            raise ProblemError(f"--junit: cannot write {junit} ({error.strerror})") from error
+    failed = sum(not r.passed for r in results)
+    if json_:
+        typer.echo(json.dumps([r.as_dict() for r in results], indent=2))
+    else:
+        console = _console()
+        console.print(report.verification_table(results))
+        if failed:
+            console.print(report.failures_table(results))
+        cases = len({r.case for r in results})
+        console.print(
+            f"{len(results) - failed} of {len(results)} checks passed, {cases} cases, "
+            f"{seconds:.1f} s",
+            style="bold red" if failed else "bold green",
+        )
+    raise typer.Exit(1 if failed else 0)
+
+
+@contextlib.contextmanager
+def _progress_bar() -> Iterator[Callable[[int, int, str], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeElapsedColumn as Elapsed
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Elapsed())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+        yield lambda done, total, case: bar.update(
+            task, completed=done, total=total, description=case or "done"
+        )
+
+
+@app.command(epilog="Example: jfric schema > jfric.schema.json")
+@_one_sentence
+def schema() -> None:
+    """Print the JSON schema of a configuration file, for completion in editors."""
+    from jfric.config.schema import json_schema
+
+    typer.echo(json.dumps(json_schema(), indent=2))
+
+
+if __name__ == "__main__":
+    main()

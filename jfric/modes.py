@@ -1,0 +1,20 @@
+"""Modes of contacts, as integers for arrays and as names for people."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Mode(IntEnum):
+    """Mode of a contact. ``CLOSED`` is a frictionless contact that presses."""
+
+    OPEN = 0
+    STICK = 1
+    SLIP_POS = 2
+    SLIP_NEG = 3
+    CLOSED = 4
+
+    @property
+    def label(self) -> str:
+        """Name used in tables: ``open``, ``stick``, ``slip+``, ``slip-``, ``closed``."""
+        return ("open", "stick", "slip+", "slip-", "closed")[self]

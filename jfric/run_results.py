@@ -1,0 +1,83 @@
+"""What a run leaves behind: result files and a printed summary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jfric import output, report
+from jfric.columns import columns
+from jfric.config.dump import dump
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from jfric.config.config import Config
+    from jfric.single_run import Outcome
+
+
+def write_run(
+    config: Config,
+    outcome: Outcome,
+    settings: dict[str, Any],
+    folder: Path,
+    format_: str,
+    plot: bool,
+    assignments: list[str],
+    wall: float,
+) -> list[Path]:
+    """Write trajectory, sidecar and, with ``plot``, a figure to the next free name in ``folder``.
+
+    ``assignments``: what ``--set`` was given. ``wall``: seconds since the command started.
+    """
+    solution, rows = outcome.solution, outcome.rows
+    content = output.sidecar(
+        config.problem,
+        solution,
+        title=config.title,
+        config_file=str(config.path),
+        set=assignments,
+        config=dump(config),
+        solver=settings,
+        checks=[check.as_dict() for check in outcome.checks],
+        wall_time={"compile": outcome.compile_seconds, "run": outcome.run_seconds, "total": wall},
+    )
+    table = columns(solution, rows)
+    path = output.reserve(folder)
+    trajectory = path.with_suffix(f".{format_}")
+    output.write_json(path, content | {"trajectory": trajectory.name})
+    output.write_trajectory(trajectory, table, content["units"])
+    files = [trajectory, path]
+    if plot:
+        from jfric.plotting import plot as draw
+
+        figure = draw(solution, config.problem, config.title)
+        figure.savefig(path.with_suffix(".png"), dpi=150)
+        files.append(path.with_suffix(".png"))
+    return files
+
+
+def print_run(
+    console: Console, config: Config, outcome: Outcome, settings: dict[str, Any], files: list[Path]
+) -> None:
+    """Print checks, final state, events, status and times of a run."""
+    solution = outcome.solution
+    console.print(config.title or Path(config.path).stem, style="bold", markup=False)
+    if outcome.checks:
+        console.print(report.checks_table(outcome.checks))
+    console.print(report.state_table(config.problem, solution))
+    if solution.names:
+        console.print(report.contacts_table(config.problem, solution))
+    impacts = int(solution.events.impact[: int(solution.events.count)].sum())
+    solver = ", ".join(str(v) for k, v in settings.items() if k in ("name", "flow"))
+    console.print(
+        f"events {int(solution.events.count)} (impacts {impacts}), steps {int(solution.steps)}, "
+        f"solver {solver}",
+        markup=False,
+    )
+    console.print(f"status: {solution.outcome()}", markup=False)
+    console.print(
+        f"time: compile {outcome.compile_seconds:.2f} s, run {1e3 * outcome.run_seconds:.3g} ms",
+        markup=False,
+    )
+    console.print("wrote " + ", ".join(str(f) for f in files), markup=False, soft_wrap=True)

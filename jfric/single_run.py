@@ -1,0 +1,82 @@
+"""One run of a configuration, with compilation and computation timed apart."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.verification.result import Result, compare
+from jfric.verification.run import output_times, time_span
+
+if TYPE_CHECKING:
+    from jfric.config.config import Config
+    from jfric.solution import Solution
+    from jfric.system.problem import Problem
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run gave. ``solution`` also holds the times that checks need; ``rows`` are the
+    requested outputs among them."""
+
+    solution: Solution
+    rows: np.ndarray
+    checks: list[Result]
+    compile_seconds: float
+    run_seconds: float
+
+
+def run_config(
+    config: Config,
+    solver: Any,
+    announce: Callable[[str], None] = lambda stage: None,
+    *,
+    dense: int = 0,
+) -> Outcome:
+    """Simulate ``config`` and evaluate its checks; ``announce`` is told each stage.
+
+    ``dense``: that many further, evenly spaced times in the solution, for a smooth figure.
+    """
+    from jfric import simulate
+
+    outputs = np.unique(config.times())
+    start_time, end_time = time_span(config.problem)
+    if outputs.size and not start_time <= outputs[0] <= outputs[-1] <= end_time:
+        raise ProblemError(
+            f"time.outputs: found times from {outputs[0]:g} s to {outputs[-1]:g} s, they must lie "
+            f"inside the time span from {start_time:g} s to {end_time:g} s"
+        )
+    ts = np.union1d(outputs, output_times(config, [c.quantity for c in config.checks]))
+    if dense:
+        ts = np.union1d(ts, np.linspace(start_time, end_time, dense))
+
+    def run(problem: Problem, ts: jax.Array) -> Solution:
+        return simulate(problem, solver=solver, ts=ts)
+
+    announce("compiling")
+    start = time.perf_counter()
+    problem = jax.tree.map(jnp.asarray, config.problem)
+    compiled = jax.jit(run).lower(problem, jnp.asarray(ts)).compile()
+    compile_seconds = time.perf_counter() - start
+    announce("running")
+    start = time.perf_counter()
+    solution = jax.block_until_ready(compiled(problem, jnp.asarray(ts)))
+    run_seconds = time.perf_counter() - start
+    solution = jax.tree.map(np.asarray, solution)
+    return Outcome(
+        solution=solution,
+        rows=np.searchsorted(ts, outputs),
+        checks=[
+            compare(c.quantity, c.expected, solution, tolerance=c.allowed, source=c.source)
+            for c in config.checks
+        ],
+        compile_seconds=compile_seconds,
+        run_seconds=run_seconds,
+    )

@@ -1,0 +1,103 @@
+"""What every solver returns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from jfric.modes import Mode
+from jfric.status import NOT_DIFFERENTIABLE, Status
+
+
+class Events(eqx.Module):
+    """Log of changes of mode, padded to its capacity ``E``; rows from ``count`` on are unused.
+
+    One record for each contact (or piecewise-linear element) that changes its mode, in order of
+    time; an impact with its change of mode is one record; the start is not counted.
+    """
+
+    time: Float[Array, " E"]
+    #: Index into ``Solution.names``: contacts first, then piecewise-linear elements.
+    contact: Int[Array, " E"]
+    #: :class:`Mode` of a contact, or segment of a piecewise-linear element.
+    from_mode: Int[Array, " E"]
+    to_mode: Int[Array, " E"]
+    impact: Bool[Array, " E"]
+    #: State after the event, and velocity before it.
+    q: Float[Array, "E n"]
+    v: Float[Array, "E n"]
+    v_before: Float[Array, "E n"]
+    #: Number of changes of mode; larger than the capacity if the log overflowed.
+    count: Int[Array, ""]
+
+
+class Solution(eqx.Module):
+    """A trajectory at the requested times, its events and its outcome.
+
+    Under ``vmap`` every array has the batch axis in front.
+    """
+
+    ts: Float[Array, " m"]
+    q: Float[Array, "m n"]
+    v: Float[Array, "m n"]
+    a: Float[Array, "m n"]
+    #: Normal forces of the unilateral contacts [N].
+    lambda_n: Float[Array, "m nu"]
+    #: Friction forces of all contacts [N].
+    lambda_t: Float[Array, "m nt"]
+    #: :class:`Mode` of each contact.
+    mode: Int[Array, "m nt"]
+    #: Segment of each piecewise-linear element.
+    segment: Int[Array, "m ns"]
+    events: Events
+    #: :class:`Status` code.
+    status: Int[Array, ""]
+    #: :class:`Flag` bits.
+    flags: Int[Array, ""]
+    #: State at the end, from which a run restarts: ``simulate(problem, start=solution.final)``.
+    final: Any
+    #: Number of passes of the solver's loop.
+    steps: Int[Array, ""]
+    axes: tuple[str, ...] = eqx.field(static=True)
+    #: Contacts, then piecewise-linear elements.
+    names: tuple[str, ...] = eqx.field(static=True)
+    #: Names of the segments of each piecewise-linear element.
+    segment_labels: tuple[tuple[str, ...], ...] = eqx.field(static=True)
+
+    @property
+    def differentiable(self):
+        """Whether no event was met at which derivatives may not exist (see :class:`Flag`)."""
+        return (self.flags & int(NOT_DIFFERENTIABLE)) == 0
+
+    def mode_label(self, contact: int, code: int) -> str:
+        """Name of a mode of ``names[contact]``."""
+        n_contacts = len(self.names) - len(self.segment_labels)
+        if contact < n_contacts:
+            return Mode(int(code)).label
+        labels = self.segment_labels[contact - n_contacts]
+        return labels[min(int(code), len(labels) - 1)]
+
+    def event_table(self) -> list[dict[str, Any]]:
+        """The events of one trajectory as rows: time, contact, from, to, impact, q, v, v_before."""
+        e = self.events
+        count = min(int(e.count), e.time.shape[0])
+        return [
+            {
+                "time": float(e.time[i]),
+                "contact": self.names[int(e.contact[i])],
+                "from": self.mode_label(int(e.contact[i]), int(e.from_mode[i])),
+                "to": self.mode_label(int(e.contact[i]), int(e.to_mode[i])),
+                "impact": bool(e.impact[i]),
+                "q": np.asarray(e.q[i]),
+                "v": np.asarray(e.v[i]),
+                "v_before": np.asarray(e.v_before[i]),
+            }
+            for i in range(count)
+        ]
+
+    def outcome(self) -> str:
+        """The status of one trajectory in words."""
+        return Status(int(self.status)).message

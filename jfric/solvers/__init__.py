@@ -1,0 +1,1 @@
+"""How it moves: solvers that take a problem and return a solution."""

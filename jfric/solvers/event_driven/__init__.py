@@ -1,0 +1,1 @@
+"""The event-driven solver: exact motion between events, events located, modes decided."""

@@ -1,0 +1,201 @@
+"""How far a pass advances: to the end of its step, or to the earliest event on it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from jfric.modes import Mode
+from jfric.solvers.event_driven.constants import LANDINGS, SMALLEST_FRACTION, constants
+from jfric.solvers.event_driven.isolation import (
+    horner,
+    horner_with_slope,
+    isolate,
+    with_root_derivative,
+)
+from jfric.solvers.event_driven.polynomials import Step
+from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.recording import Records, slots_per_pass
+from jfric.solvers.event_driven.state import State
+from jfric.solvers.event_driven.transitions import Signs
+
+
+class Advance(NamedTuple):
+    """Where a step ends: at its end or at the earliest event."""
+
+    t: Float[Array, ""]
+    #: End of the motion as a fraction of the step.
+    s: Float[Array, ""]
+    q: Float[Array, " n"]
+    v: Float[Array, " n"]
+    q_scale: Float[Array, " n"]
+    v_scale: Float[Array, " n"]
+    #: Whether time advanced; otherwise ``h_max`` is tried next.
+    accepted: Bool[Array, ""]
+    h_max: Float[Array, ""]
+    fired: Bool[Array, " g"]
+    grazing: Bool[Array, ""]
+    #: Guard whose zero the next step lands on.
+    landing: Bool[Array, " g"]
+
+
+def held_exactly(prepared: Prepared, state: State, step: Step, signs: Signs) -> Step:
+    """Motion without rounding error of bodies that contacts hold together.
+
+    Two bodies that stick to each other get the same velocity. A body whose contact to the ground
+    carries its limit, but does not move because another contact sticks (redundant contacts),
+    rests.
+    """
+    mechanics = prepared.mechanics
+    q, v, a = step.q, step.v, step.a
+    column = jnp.arange(mechanics.n)
+    moving = jnp.arange(q.shape[0])[:, None] > 0
+    slips = (state.mode == Mode.SLIP_POS) | (state.mode == Mode.SLIP_NEG)
+    null = slips & signs.null[: prepared.nt] & ~prepared.slippery
+    rests = jnp.zeros((mechanics.n,), bool)
+    for i, dof in enumerate(mechanics.single_tangent):
+        if dof is None or mechanics.belts[i] is not None:
+            continue
+        at = (null[i] | (state.mode[i] == Mode.STICK)) & (column == dof)
+        rests = rests | at
+        if not prepared.independent:
+            q = jnp.where(at & moving, 0.0, q)
+            v, a = jnp.where(at, 0.0, v), jnp.where(at, 0.0, a)
+    for i, pair in enumerate(mechanics.pair_tangent):
+        if pair is None or mechanics.belts[i] is not None:
+            continue
+        for leader, follower in (pair, pair[::-1]):
+            joined = (state.mode[i] == Mode.STICK) & ~rests[follower]
+            at = joined & (column == follower)
+            q = jnp.where(at & moving, q[:, leader, None], q)
+            v = jnp.where(at, v[:, leader, None], v)
+            a = jnp.where(at, a[:, leader, None], a)
+            # A body that follows one at rest is at rest for the next pair.
+            rests = rests | (at & rests[leader])
+    return step._replace(q=q, v=v, a=a)
+
+
+def step_length(prepared: Prepared, state: State, records: Records, ts, target, natural):
+    """Time that the step may reach, and its length; only the choice of length is frozen."""
+    breaks = prepared.breakpoints
+    t_end = target
+    if breaks.shape[0]:
+        t_end = jnp.minimum(t_end, jnp.min(jnp.where(breaks > state.t, breaks, jnp.inf)))
+    count = ts.shape[0]
+    if count:
+        last = records.written + slots_per_pass(count) - 1
+        limit = jnp.where(last < count, ts[jnp.minimum(last, count - 1)], jnp.inf)
+        t_end = jnp.where(limit > state.t, jnp.minimum(t_end, limit), t_end)
+    free = jax.lax.stop_gradient(jnp.minimum(natural, state.h_max))
+    remaining = t_end - state.t
+    reaches = remaining <= 1.01 * free
+    h = jnp.where(reaches, remaining, free)
+    return jnp.where(reaches, t_end, state.t + h), h
+
+
+def advance(prepared: Prepared, state: State, step: Step, signs: Signs, t_end, natural) -> Advance:
+    """Isolate the earliest event on a step and move there, or to the end of the step.
+
+    ``t_end``: time at the end of the step. A step that the certificate cannot decide is not
+    accepted; a shorter one follows.
+    """
+    c = constants(step.q.dtype)
+    count = step.guards.shape[0]
+    index = jnp.arange(count)[:, None]
+    guards = jnp.where(index < signs.lead, 0.0, step.guards)
+    # A guard that vanishes identically holds for the whole step.
+    guards = jnp.where(signs.null, (index == 0).astype(guards.dtype), guards)
+    lead = jnp.where(signs.null, 0, signs.lead)
+    if guards.shape[1]:
+        found = isolate(
+            jax.lax.stop_gradient(guards),
+            lead,
+            jax.lax.stop_gradient(step.remainder),
+            certificate_order=c.certificate_order,
+            rounding=c.rounding,
+            newton=c.newton,
+        )
+        at_end = jnp.sum(jax.lax.stop_gradient(guards), axis=0)
+        reference = jnp.minimum(natural, prepared.end - state.start)
+        smallest = step.h <= SMALLEST_FRACTION * reference
+        # Too short to resolve further: a guard in doubt that is negative at the end fires there.
+        crossed = found.doubtful & (at_end < 0)
+        gives_up = ~found.decided & smallest
+        event = jnp.where(gives_up, jnp.any(crossed), found.root <= 1.0)
+        first = jnp.arange(crossed.shape[0]) == jnp.argmax(crossed)
+        fired = jnp.where(gives_up, crossed & first, found.guard) & event
+        earliest = jnp.where(gives_up, 1.0, found.root)
+        guard = jnp.sum(jnp.where(fired, guards, 0.0), axis=1)
+        s = jnp.where(event, with_root_derivative(guard, earliest), 1.0)
+        # Zeros far inside the step are located again on a shorter one, for full precision.
+        coarse = event & (earliest < 1.0 / 64) & ~smallest
+        accepted = step.accepted & (found.decided | smallest) & ~coarse
+        grazing = gives_up
+        retry = jnp.where(coarse & found.decided, 4.0 * earliest, found.retry) * step.h
+    else:
+        s = jnp.ones((), step.q.dtype)
+        event, accepted = jnp.asarray(False), step.accepted
+        fired, grazing = jnp.zeros((0,), bool), jnp.asarray(False)
+        retry = step.h_next
+    retry = jnp.where(step.accepted, retry, step.h_next)
+    t = jnp.where(event, state.t + s * step.h, t_end)
+    grown = jnp.minimum(16.0 * s * step.h, step.h_next)
+    grown = jnp.maximum(grown, jnp.where(event, 0.0, 16.0 * step.h))
+    return Advance(
+        t=t,
+        s=s,
+        q=horner(step.q, s),
+        v=horner(step.v, s),
+        accepted=accepted,
+        q_scale=_largest(step.q),
+        v_scale=_largest(step.v),
+        h_max=jax.lax.stop_gradient(jnp.where(accepted, jnp.minimum(grown, step.h_next), retry)),
+        fired=fired,
+        grazing=grazing,
+        landing=jnp.zeros_like(fired),
+    )
+
+
+def land(state: State, step: Step, advance: Advance) -> Advance:
+    """Reach an event by real steps: first shorten the step to it, then correct by Newton steps.
+
+    What the last correction leaves is of second order in a length below 1e-8 of the step; it
+    carries the derivative of the event time by the implicit function theorem.
+    """
+    landing = state.landing.any()
+    guard = jnp.sum(jnp.where(state.landing, step.guards, 0.0), axis=1)
+    value, slope = horner_with_slope(guard, jnp.ones((), guard.dtype))
+    safe = jax.lax.stop_gradient(jnp.where(slope == 0, 1.0, slope))
+    missing = -value / safe * jax.lax.stop_gradient(step.h)
+    close = jnp.abs(missing) <= 1e-8 * step.h
+    close = close | (state.landings >= LANDINGS) | (slope >= 0)
+    missing = jnp.where(jnp.abs(missing) <= 0.5 * step.h, missing, 0.0)
+    arrives = landing & step.accepted & close
+    q, v, a = (jnp.sum(p, axis=0) for p in (step.q, step.v, step.a))
+    # The first look at an event only shortens the step.
+    found = ~landing & advance.accepted & advance.fired.any()
+    approach = jnp.where(landing, step.h + missing, advance.t - state.t)
+    approach = jnp.where(landing & ~step.accepted, step.h_next, approach)
+    again = landing & step.accepted & ~close
+    return Advance(
+        t=jnp.where(arrives, state.t + step.h + missing, advance.t),
+        s=jnp.where(arrives, 1.0, advance.s),
+        q=jnp.where(arrives, q + v * missing, advance.q),
+        v=jnp.where(arrives, v + a * missing, advance.v),
+        q_scale=advance.q_scale,
+        v_scale=advance.v_scale,
+        accepted=jnp.where(landing, arrives, advance.accepted & ~found),
+        h_max=jax.lax.stop_gradient(
+            jnp.where(arrives, step.h_next, jnp.where(found | landing, approach, advance.h_max))
+        ),
+        fired=jnp.where(landing, state.landing & arrives, advance.fired & ~found),
+        grazing=advance.grazing & ~landing,
+        landing=jnp.where(again, state.landing, advance.fired & found),
+    )
+
+
+def _largest(polynomial):
+    return jax.lax.stop_gradient(jnp.sum(jnp.abs(polynomial), axis=0))

@@ -1,0 +1,43 @@
+"""Numerical constants of the event-driven solver, by precision."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+
+class Constants(NamedTuple):
+    """Orders and thresholds for one floating-point type."""
+
+    #: Order of the Taylor form of the exact flow.
+    order: int
+    #: Largest step times the spectral scale of the mode; theta^(p+1)/(p+1)! is below rounding.
+    theta: float
+    #: Degree up to which guards enter the certificate; the rest is bounded.
+    certificate_order: int
+    #: Values below ``zero`` times the sum of their contributions count as zero.
+    zero: float
+    #: Rounding error of a polynomial's coefficients relative to the sum of their magnitudes.
+    rounding: float
+    #: Newton steps on a bracketed root.
+    newton: int
+
+
+_DOUBLE = Constants(28, 3.4, 18, 1e-12, 4e-15, 4)
+_SINGLE = Constants(14, 2.2, 12, 2e-5, 2e-6, 4)
+
+#: Leading coefficients of a guard that may vanish before it counts as identically zero.
+LEADING = 5
+#: A step is not halved below this fraction of the natural step to resolve nearby crossings.
+SMALLEST_FRACTION = 1e-7
+#: Newton steps, each a real step of the flow, to land on an event.
+LANDINGS = 6
+#: Remaining time of a sequence of impacts, relative to the time since the start, below which the
+#: contact closes. What is neglected is of second order in it.
+ZENO_FRACTION = 1e-6
+
+
+def constants(dtype) -> Constants:
+    """Constants for ``dtype``."""
+    return _DOUBLE if jnp.finfo(dtype).bits >= 64 else _SINGLE

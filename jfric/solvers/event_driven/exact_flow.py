@@ -1,0 +1,116 @@
+"""The exact flow: Taylor form of modes with linear constant-coefficient equations.
+
+Loads are part of the linear system ``dz/ds = A z``, so the Taylor coefficients are
+``z_k = (h A)^k z_0 / k!``, to an order at which the remainder is below rounding error for steps
+``h <= theta / omega``.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jfric.linear_algebra import matmul, matvec
+from jfric.solvers.event_driven.constants import LEADING, constants
+from jfric.solvers.event_driven.given import Given
+from jfric.solvers.event_driven.linear_system import linear_system, magnitude_system
+from jfric.solvers.event_driven.mode_equations import ModeEquations
+from jfric.solvers.event_driven.polynomials import Step
+from jfric.solvers.event_driven.prepared import Prepared
+
+#: Systems up to this size get their coefficients by repeated squaring: few large operations
+#: instead of a long chain of small ones.
+SQUARING_SIZE = 10
+
+
+class ExactFlow(eqx.Module):
+    """Linear constant-coefficient modes, exact to rounding error."""
+
+    #: Events are found on the flow itself; nothing is left to land on.
+    lands: bool = eqx.field(static=True, default=False)
+
+    def natural_step(self, prepared, equations, state):
+        """Longest sensible step [s]."""
+        return natural_step(prepared, equations)
+
+    def step(self, prepared, equations, g: Given, state, h, force) -> Step:
+        """Polynomials on ``[t, t + h]``."""
+        c = constants(state.q.dtype)
+        n = prepared.mechanics.n
+        system = linear_system(prepared, equations, g, state, force)
+        z = taylor_coefficients(system.A * h, system.z, c.order)
+        q, v = z[:, :n], z[:, n : 2 * n]
+        # Magnitudes only decide: they are kept out of the derivatives.
+        frozen = jax.lax.stop_gradient((prepared, equations, g, state, force, h))
+        bounds = magnitude_system(*frozen[:5])
+        sizes = taylor_coefficients(bounds.A * frozen[5], bounds.z, LEADING - 1)
+        scales = matmul(sizes, bounds.guards.T)
+        values = matmul(z, system.guards.T)
+        factor = jnp.asarray(np.arange(1, c.order + 1), v.dtype)[:, None]
+        return Step(
+            h=h,
+            q=q,
+            v=v,
+            a=v[1:] * factor / h,
+            lambda_t=matmul(z, system.lambda_t.T),
+            lambda_n=matmul(z, system.lambda_n.T),
+            normal=matmul(z, system.normal.T),
+            prescribed_rate=matmul(z, system.prescribed_rate.T),
+            guards=values,
+            zero=c.zero * scales,
+            leading=values[:LEADING],
+            remainder=jax.lax.stop_gradient(jnp.abs(values[-1]) + jnp.abs(values[-2])),
+            accepted=jnp.asarray(True),
+            h_next=jnp.asarray(jnp.inf, v.dtype),
+        )
+
+
+def natural_step(prepared: Prepared, equations: ModeEquations) -> Float[Array, ""]:
+    """Largest step [s] at which the Taylor form is exact to rounding; infinite without scale.
+
+    The spectral scale is bounded by the companion matrix of the norms of ``P K`` and ``P C`` in
+    coordinates scaled by the square roots of the inertias.
+    """
+    d = prepared.inertia_scale
+    a0 = _norm(d, equations.P, equations.K)
+    a1 = _norm(d, equations.P, equations.C)
+    omega = 0.5 * (a1 + jnp.sqrt(a1 * a1 + 4.0 * a0))
+    omega = jnp.maximum(omega, prepared.frequency)
+    theta = constants(d.dtype).theta
+    return jnp.where(omega > 0, theta / jnp.where(omega > 0, omega, 1.0), jnp.inf)
+
+
+def _norm(d, P, A):
+    if d.shape[0] == 1:
+        return jnp.abs(P[0, 0] * A[0, 0])
+    scaled = jnp.abs(matmul(P, A)) * d[:, None] / d[None, :]
+    return jnp.max(jnp.sum(scaled, axis=1))
+
+
+@functools.cache
+def _inverse_factorials(order: int, dtype: str) -> np.ndarray:
+    return np.asarray([1.0 / math.factorial(k) for k in range(order + 1)], dtype)
+
+
+def taylor_coefficients(
+    A: Float[Array, "z z"], z: Float[Array, " z"], order: int
+) -> Float[Array, "p z"]:
+    """``A^k z / k!`` for ``k = 0 .. order``."""
+    if z.shape[0] > SQUARING_SIZE:
+        rows = [z]
+        for k in range(1, order + 1):
+            rows.append(matvec(A, rows[-1]) * (1.0 / k))
+        return jnp.stack(rows)
+    table, power = z[None], A
+    while table.shape[0] <= order:
+        table = jnp.concatenate([table, matmul(table, power.T)])
+        if table.shape[0] <= order:
+            power = matmul(power, power)
+    scale = jnp.asarray(_inverse_factorials(order, z.dtype.name))
+    return table[: order + 1] * scale[:, None]

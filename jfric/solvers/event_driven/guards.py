@@ -1,0 +1,87 @@
+"""Guards: functions that stay positive while the mode lasts.
+
+Two for each contact, then two for each piecewise-linear element. With ``mu`` the static
+coefficients of the two directions::
+
+    stick   mu(+) N + lambda_T,  mu(-) N - lambda_T
+    slip    s gamma_T,           lambda_N   (unilateral contacts)
+    open    g_N
+
+Guards are linear in the quantities they are made of. The leading axis ``p`` of these is anything
+that linear combinations commute with: polynomial coefficients, points, or a basis.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jfric.modes import Mode
+from jfric.solvers.event_driven.prepared import Prepared
+
+
+class Quantities(NamedTuple):
+    """What guards are made of; ``one`` (p, 1) is the constant 1."""
+
+    one: Float[Array, "p 1"]
+    gamma: Float[Array, "p nt"]
+    lambda_t: Float[Array, "p nt"]
+    lambda_n: Float[Array, "p nu"]
+    normal: Float[Array, "p nf"]
+    gap: Float[Array, "p nu"]
+    elongation: Float[Array, "p ns"]
+    elongation_rate: Float[Array, "p ns"]
+
+
+def guards(prepared: Prepared, mode, segment, x: Quantities) -> Float[Array, "p g"]:
+    """All guards from the quantities they are made of."""
+    return _assemble(prepared, mode, segment, x, magnitude=False)
+
+
+def guard_magnitudes(prepared: Prepared, mode, segment, x: Quantities) -> Float[Array, "p g"]:
+    """Sums of the magnitudes of all contributions, from those of the quantities.
+
+    What is below rounding error of this sum cannot be told from zero.
+    """
+    return _assemble(prepared, mode, segment, x, magnitude=True)
+
+
+def _assemble(prepared: Prepared, mode, segment, x: Quantities, *, magnitude: bool):
+    nf = prepared.nf
+    minus = 1.0 if magnitude else -1.0
+    pressing = jnp.concatenate([x.normal, x.lambda_n], axis=1)
+    one = jnp.broadcast_to(x.one, x.gamma.shape)
+    stick = mode == Mode.STICK
+    sliding = jnp.where(mode == Mode.SLIP_POS, x.gamma, minus * x.gamma)
+    sliding = jnp.where(prepared.slippery, one, sliding)
+    first = jnp.where(stick, prepared.static_positive * pressing + x.lambda_t, sliding)
+    second = jnp.where(stick, prepared.static_negative * pressing + minus * x.lambda_t, one)
+    if prepared.nu:
+        m = mode[nf:]
+        is_open, is_stick = m == Mode.OPEN, m == Mode.STICK
+        one_u = one[:, nf:]
+        gap = jnp.where(is_open, x.gap, first[:, nf:])
+        # Without any friction the limits do not tell that the contact pulls.
+        limited = is_stick & (prepared.static_negative[nf:] > 0.0)
+        pulls = jnp.where(is_open, one_u, jnp.where(limited, second[:, nf:], x.lambda_n))
+        first = jnp.concatenate([first[:, :nf], gap], axis=1)
+        second = jnp.concatenate([second[:, :nf], pulls], axis=1)
+    parts = [first, second]
+    piecewise = prepared.mechanics.piecewise
+    if piecewise.count:
+        alpha, beta, delta = _segment_guards(piecewise, segment)
+        if magnitude:
+            alpha, beta, delta = jnp.abs(alpha), jnp.abs(beta), jnp.abs(delta)
+        parts += [
+            alpha[:, g] * x.elongation + beta[:, g] * x.elongation_rate + x.one * delta[:, g]
+            for g in (0, 1)
+        ]
+    return jnp.concatenate(parts, axis=1)
+
+
+def _segment_guards(piecewise, segment):
+    chosen = (segment[:, None] == jnp.arange(piecewise.segments))[:, :, None, None]
+    table = jnp.sum(jnp.where(chosen, piecewise.guards, 0.0), axis=1)
+    return table[..., 0], table[..., 1], table[..., 2]

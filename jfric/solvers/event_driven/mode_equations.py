@@ -1,0 +1,129 @@
+"""Equations of motion in a fixed mode: reactions eliminated.
+
+With ``f`` all forces but the unknown reactions, ``c`` the prescribed relative accelerations of
+active contacts::
+
+    lambda = L f + Q c,    dv/dt = P f + MW Q c,    P = M^-1 + MW L
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jfric.complementarity.reactions import active_rows, coupling, reaction_operator
+from jfric.linear_algebra import matmul, matvec
+from jfric.modes import Mode
+from jfric.solvers.event_driven.prepared import Prepared
+
+
+class ModeEquations(NamedTuple):
+    """Matrices of one mode; see the module's equations."""
+
+    #: Stiffness, damping and constant force, segments of piecewise-linear elements included.
+    K: Float[Array, "n n"]
+    C: Float[Array, "n n"]
+    f: Float[Array, " n"]
+    P: Float[Array, "n n"]
+    PQ: Float[Array, "n m"]
+    L: Float[Array, "m n"]
+    Q: Float[Array, "m m"]
+    #: Friction of sliding elements with a given normal force: ``lambda_T = factor * N(t)``.
+    sliding: Float[Array, " nf"]
+    #: Smallest relative pivot of the reaction equations.
+    pivot: Float[Array, ""]
+    #: Whether the forces of active contacts are not unique.
+    redundant: Bool[Array, ""]
+    #: Current segment's stiffness, damping and force of each piecewise-linear element.
+    k: Float[Array, " ns"]
+    c: Float[Array, " ns"]
+
+
+def mode_equations(
+    prepared: Prepared, mode: Int[Array, " nt"], segment: Int[Array, " ns"]
+) -> ModeEquations:
+    """Matrices for the given modes of contacts and segments of piecewise-linear elements."""
+    mechanics, nf = prepared.mechanics, prepared.nf
+    active = active_rows(mode, nf)
+    S = coupling(mode, prepared.kinetic_positive, prepared.kinetic_negative, nf)
+    R = reaction_operator(prepared.D, active, S, independent=prepared.independent)
+    L = -matmul(R.force, prepared.MW.T)
+    PQ = matmul(prepared.MW, R.motion)
+    P = mechanics.M_inverse - matmul(PQ, prepared.MW.T)
+    P, PQ = _exact_rows(prepared, mode, P, PQ)
+    K, C, f, k, c = _segments(prepared, segment)
+    element = mode[:nf]
+    sliding = jnp.where(
+        element == Mode.SLIP_POS,
+        -prepared.kinetic_positive[:nf],
+        jnp.where(element == Mode.SLIP_NEG, prepared.kinetic_negative[:nf], 0.0),
+    )
+    return ModeEquations(K, C, f, P, PQ, L, R.force, sliding, R.pivot, R.redundant, k, c)
+
+
+def _segments(prepared: Prepared, segment):
+    mechanics = prepared.mechanics
+    piecewise = mechanics.piecewise
+    if piecewise.count == 0:
+        empty = jnp.zeros((0,), mechanics.K.dtype)
+        return mechanics.K, mechanics.C, mechanics.f0, empty, empty
+    chosen = segment[:, None] == jnp.arange(piecewise.segments)
+    k, c, f = (
+        jnp.sum(jnp.where(chosen, table, 0.0), axis=1)
+        for table in (piecewise.k, piecewise.c, piecewise.f)
+    )
+    w = piecewise.directions
+    K = mechanics.K + matmul(w.T * k, w)
+    C = mechanics.C + matmul(w.T * c, w)
+    return K, C, mechanics.f0 - (w.T * f).sum(axis=1), k, c
+
+
+def _exact_rows(prepared: Prepared, mode, P, PQ):
+    """Rows of degrees of freedom held by one contact alone, free of rounding error.
+
+    Elimination leaves 1e-17 where the acceleration is zero by construction; stick would creep.
+    """
+    mechanics = prepared.mechanics
+    for row, dof, held in _held(prepared, mode):
+        is_dof = jnp.arange(mechanics.n) == dof
+        unit = (jnp.arange(prepared.W.shape[0]) == row) / prepared.W[row, dof]
+        P = jnp.where(held & is_dof[:, None], 0.0, P)
+        PQ = jnp.where(held & is_dof[:, None], unit, PQ)
+    return P, PQ
+
+
+def _held(prepared: Prepared, mode):
+    """(row, degree of freedom, whether it holds) for contacts that act on one alone."""
+    mechanics = prepared.mechanics
+    for i, dof in enumerate(mechanics.single_tangent):
+        if dof is not None:
+            yield i, dof, mode[i] == Mode.STICK
+    for j, dof in enumerate(mechanics.single_normal):
+        if dof is not None:
+            yield prepared.nt + j, dof, mode[prepared.nf + j] != Mode.OPEN
+
+
+def project(prepared: Prepared, equations: ModeEquations, state, velocity, gap):
+    """Put the state on the constraints of its mode, which it meets to rounding error already.
+
+    ``velocity`` (m,): prescribed for tangents and normals; ``gap`` (nu,): prescribed part of the
+    gaps. Velocities of sticking and closed contacts and gaps of closed contacts become exact;
+    contacts on a single degree of freedom to the last bit.
+    """
+    mode, q, v = state.mode, state.q, state.v
+    active = active_rows(mode, prepared.nf)
+    defect = jnp.where(active, velocity - matvec(prepared.W, v), 0.0)
+    v = v + matvec(equations.PQ, defect)
+    if prepared.nu:
+        closed = mode[prepared.nf :] != Mode.OPEN
+        missing = jnp.where(closed, -(gap + matvec(prepared.mechanics.W_N, q)), 0.0)
+        q = q + matvec(equations.PQ[:, prepared.nt :], missing)
+    for row, dof, held in _held(prepared, mode):
+        is_dof = jnp.arange(prepared.mechanics.n) == dof
+        w = prepared.W[row, dof]
+        v = jnp.where(held & is_dof, velocity[row] / w, v)
+        if row >= prepared.nt:
+            q = jnp.where(held & is_dof, -gap[row - prepared.nt] / w, q)
+    return q, v

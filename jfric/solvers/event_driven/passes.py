@@ -1,0 +1,224 @@
+"""One pass of the event-driven solver: settle the modes, or advance to the next event.
+
+``advance``, ``isolate``, ``transition``, ``record`` happen in every pass under masks, so that a
+batch of trajectories never waits for one of them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from jfric.complementarity.pivoting import flip_limit, select_flips, start_pivoting
+from jfric.linear_algebra import matvec
+from jfric.modes import Mode
+from jfric.solvers.event_driven.advance import (
+    Advance,
+    advance,
+    held_exactly,
+    land,
+    step_length,
+)
+from jfric.solvers.event_driven.given import given
+from jfric.solvers.event_driven.mode_equations import mode_equations, project
+from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.recording import (
+    Records,
+    reported_modes,
+    reported_segments,
+    write_events,
+    write_outputs,
+)
+from jfric.solvers.event_driven.state import State, prescribed_velocities
+from jfric.solvers.event_driven.transitions import (
+    Signs,
+    anticipate,
+    guard_signs,
+    impact,
+    known_after,
+    next_modes,
+    no_impact,
+    release_after_jump,
+)
+from jfric.status import Flag, Status
+
+
+def one_pass(
+    prepared: Prepared, flow, state: State, records: Records, ts, target, force, on
+) -> tuple[State, Records]:
+    """The state after one pass; buffers are written only where ``on``.
+
+    ``target``: time not to be passed; ``force`` (n,): extra constant force.
+    """
+    state = release_after_jump(prepared, state, prescribed_velocities(prepared, state.t))
+    equations = mode_equations(prepared, state.mode, state.segment)
+    g = given(prepared, equations, state.t)
+    unprojected = state
+    q, v = project(prepared, equations, state, matvec(g.velocity, g.w), matvec(g.gap, g.w))
+    state = eqx.tree_at(lambda s: (s.q, s.v), state, (q, v))
+    # Decisions have no derivatives; what they are made from is frozen, or the compiler would
+    # carry the tangents along.
+    still = jax.lax.stop_gradient((prepared, equations, state))
+    natural = flow.natural_step(*still)
+    t_end, h = step_length(prepared, state, records, ts, target, natural)
+    # A trajectory that has ended idles with a harmless step: a zero one would send undefined
+    # values into reverse mode.
+    h = jnp.where(on, h, 1.0)
+    step = flow.step(prepared, equations, g, state, h, force)
+    signs = guard_signs(step, state.known)
+    step = held_exactly(prepared, state, step, signs)
+    transition = next_modes(still[0], still[2], signs)
+    settled = ~transition.violated.any()
+
+    # What each of the three outcomes would give; the masks below choose.
+    ahead = advance(prepared, state, step, signs, t_end, natural)
+    if flow.lands and prepared.n_guards:
+        ahead = land(state, step, ahead)
+    flips, pivoting = select_flips(transition.violated, state.pivoting)
+    nt = prepared.nt
+    mode = jnp.where(flips[:nt], transition.mode, state.mode)
+    segment = jnp.where(flips[nt:], transition.segment, state.segment)
+    nobody = jnp.zeros((nt,), bool)
+    known = known_after(still[0], state, mode, segment, nobody)
+    # A mode that does not last leaves the state as it was: a start from rest keeps its
+    # derivatives with respect to the start velocity.
+    q_new, v_new = unprojected.q, unprojected.v
+    v_before = state.v_before
+    impacted, delay = state.impacted, state.delay
+    status, flags = state.status, state.flags
+    if prepared.nu:
+        hits = transition.impact
+        # Skipped where no trajectory of the batch hits anything.
+        jump = jax.lax.cond(
+            hits,
+            lambda: impact(prepared, state, step, transition.touching),
+            lambda: no_impact(prepared, state),
+        )
+        v_new = jnp.where(hits, jump.v, v_new)
+        q_new = jnp.where(hits, state.q, q_new)
+        mode = jnp.where(hits, jump.mode, mode)
+        touching = jnp.concatenate([jnp.zeros((prepared.nf,), bool), transition.touching])
+        after = (touching & (jump.mode == Mode.OPEN)).astype(jnp.int32)
+        known = known.at[:nt].set(jnp.where(hits, after, known[:nt]))
+        first = ~state.impacted.any()
+        v_before = jnp.where(hits & first, state.v, v_before)
+        impacted = jnp.where(hits, state.impacted | jump.impacted, impacted)
+        delay = jnp.where(hits, jump.delay, delay)
+        flags = flags | jnp.where(hits & jump.zeno, int(Flag.ZENO), 0)
+        status = jnp.where(hits & ~jump.energy_ok, int(Status.IMPACT_ENERGY), status)
+        status = jnp.where(hits & ~jump.solved, int(Status.INCONSISTENT), status)
+
+    records, logged = _record(prepared, state, records, signs, settled & on)
+    moves = settled & ahead.accepted
+    records = write_outputs(
+        records,
+        ts,
+        step,
+        state.t,
+        ahead.t,
+        reported_modes(prepared, state.mode, signs),
+        reported_segments(prepared, state.segment),
+        moves & on,
+    )
+    status = jnp.where(
+        ~settled & (pivoting.flips > flip_limit(nt + state.segment.shape[0])),
+        int(Status.INCONSISTENT),
+        status,
+    )
+    status = jnp.where(settled & (equations.pivot < -1e-8), int(Status.INCONSISTENT), status)
+    flags = flags | jnp.where(settled, _remarks(prepared, state, signs, equations, ahead), 0)
+    finite = jnp.isfinite(
+        jax.lax.stop_gradient(jnp.sum(step.q[-1]) + jnp.sum(step.v[-1]) + jnp.sum(ahead.v))
+    )
+    status = jnp.where(finite, status, int(Status.NON_FINITE))
+    flags = flags | jnp.where(logged.count > 1, int(Flag.SIMULTANEOUS), 0)
+
+    # The fired guard usually tells what comes next.
+    guessed, moved_on = anticipate(
+        still[0],
+        still[1].P,
+        state,
+        jax.lax.stop_gradient(step),
+        ahead.fired,
+        jax.lax.stop_gradient(ahead.s),
+    )
+    slid = (state.mode == Mode.SLIP_POS) | (state.mode == Mode.SLIP_NEG)
+    kept = eqx.tree_at(lambda s: s.known, state, (ahead.fired | signs.null).astype(jnp.int32))
+    known_guess = known_after(still[0], kept, guessed, moved_on, slid & ahead.fired[:nt])
+
+    fresh = start_pivoting()
+    new = State(
+        t=jnp.where(moves, ahead.t, state.t),
+        q=jnp.where(moves, ahead.q, jnp.where(settled, state.q, q_new)),
+        v=jnp.where(moves, ahead.v, jnp.where(settled, state.v, v_new)),
+        q_scale=jnp.where(moves, ahead.q_scale, state.q_scale),
+        v_scale=jnp.where(
+            moves, ahead.v_scale, jnp.maximum(state.v_scale, jax.lax.stop_gradient(jnp.abs(v_new)))
+        ),
+        mode=jnp.where(moves, guessed, jnp.where(settled, state.mode, mode)),
+        segment=jnp.where(moves, moved_on, jnp.where(settled, state.segment, segment)),
+        recorded=jnp.where(settled, logged.modes, state.recorded),
+        settled=state.settled | settled,
+        h_max=jnp.where(settled, ahead.h_max, state.h_max),
+        pivoting=jax.tree.map(lambda a, b: jnp.where(settled, a, b), fresh, pivoting),
+        known=jnp.where(
+            # A guard that vanished identically is still zero; so is the one that fired.
+            moves,
+            known_guess,
+            jnp.where(settled, state.known, known),
+        ),
+        landing=jnp.where(settled, ahead.landing, False),
+        landings=jnp.where(settled & ahead.landing.any(), state.landings + 1, 0),
+        impacted=jnp.where(settled, False, impacted),
+        v_before=jnp.where(settled, state.v_before, v_before),
+        delay=jnp.where(settled, 0.0, delay),
+        start=state.start,
+        status=status.astype(jnp.int32),
+        flags=flags.astype(jnp.int32),
+        steps=state.steps + 1,
+        event_count=jnp.where(settled, logged.total, state.event_count),
+    )
+    return new, records
+
+
+class _Logged(NamedTuple):
+    modes: Int[Array, " c"]
+    total: Int[Array, ""]
+    count: Int[Array, ""]
+
+
+def _record(prepared, state: State, records: Records, signs: Signs, on):
+    """Log what changed since the last settled pass."""
+    shown = jnp.concatenate(
+        [reported_modes(prepared, state.mode, signs), reported_segments(prepared, state.segment)]
+    )
+    elements = jnp.zeros(state.segment.shape, bool)
+    impacted = jnp.concatenate([state.impacted, elements])
+    changed = on & ((state.settled & (shown != state.recorded)) | impacted)
+    v_before = jnp.where(state.impacted.any(), state.v_before, state.v)
+    records, total = write_events(
+        records,
+        changed,
+        state.t + state.delay,
+        state.recorded,
+        shown,
+        impacted,
+        state.q,
+        state.v,
+        v_before,
+        state.event_count,
+    )
+    return records, _Logged(shown, total, jnp.sum(changed, dtype=jnp.int32))
+
+
+def _remarks(prepared, state: State, signs: Signs, equations, ahead: Advance):
+    nt = prepared.nt
+    redundant = equations.redundant
+    edge = (signs.null[:nt] | signs.null[nt : 2 * nt]) & (state.mode == Mode.STICK)
+    flags = jnp.where(redundant, int(Flag.REDUNDANT), 0)
+    flags = flags | jnp.where(edge.any() & ~redundant, int(Flag.TIE), 0)
+    return flags | jnp.where(ahead.grazing, int(Flag.GRAZING), 0)

@@ -1,0 +1,106 @@
+"""Everything that stays the same during a run, computed once before the loop."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from jfric.linear_algebra import matmul
+from jfric.system.mechanics import Mechanics, assemble
+from jfric.system.problem import Problem
+
+
+class Prepared(eqx.Module):
+    """A mechanics with its contact-space matrices. Rows: tangents (nt), then normals (nu)."""
+
+    mechanics: Mechanics
+    W: Float[Array, "m n"]
+    W_base: Float[Array, "m nb"]
+    #: ``M^-1 W^T`` and ``W M^-1 W^T``.
+    MW: Float[Array, "n m"]
+    D: Float[Array, "m m"]
+    static_positive: Float[Array, " nt"]
+    static_negative: Float[Array, " nt"]
+    kinetic_positive: Float[Array, " nt"]
+    kinetic_negative: Float[Array, " nt"]
+    #: Contacts without a tangent. One with a coefficient of zero is not: it keeps its sign of
+    #: sliding, or derivatives to the coefficient would be wrong.
+    slippery: Bool[Array, " nt"]
+    breakpoints: Float[Array, " b"]
+    #: Largest angular frequency of the loads.
+    frequency: Float[Array, ""]
+    #: Square roots of the inertias: coordinates scaled by them are comparable.
+    inertia_scale: Float[Array, " n"]
+    end: Float[Array, ""]
+    #: Whether the directions of all contacts are linearly independent by structure.
+    independent: bool = eqx.field(static=True)
+
+    @property
+    def nt(self) -> int:
+        """Number of contacts."""
+        return self.mechanics.n_contacts
+
+    @property
+    def nf(self) -> int:
+        """Number of friction elements with a given normal force."""
+        return self.mechanics.n_friction
+
+    @property
+    def nu(self) -> int:
+        """Number of unilateral contacts."""
+        return self.mechanics.n_unilateral
+
+    @property
+    def n_guards(self) -> int:
+        """Two guards for each contact and each piecewise-linear element."""
+        return 2 * (self.nt + self.mechanics.piecewise.count)
+
+
+def prepare(problem: Problem) -> Prepared:
+    """Assemble a problem and its contact-space matrices."""
+    problem = problem.resolved()
+    mechanics = assemble(problem)
+    W = jnp.concatenate([mechanics.W_T, mechanics.W_N])
+    MW = matmul(mechanics.M_inverse, W.T)
+    static = [law.static() for law in mechanics.laws]
+    kinetic = [law.kinetic(0.0) for law in mechanics.laws]
+    static_positive, static_negative = _columns(static)
+    kinetic_positive, kinetic_negative = _columns(kinetic)
+    return Prepared(
+        mechanics=mechanics,
+        W=W,
+        W_base=jnp.concatenate([mechanics.W_T_base, mechanics.W_N_base]),
+        MW=MW,
+        D=matmul(W, MW),
+        static_positive=static_positive,
+        static_negative=static_negative,
+        kinetic_positive=kinetic_positive,
+        kinetic_negative=kinetic_negative,
+        slippery=jnp.asarray(mechanics.frictionless, bool),
+        breakpoints=mechanics.breakpoints(),
+        frequency=mechanics.frequency(),
+        inertia_scale=jnp.sqrt(jnp.diagonal(mechanics.M)),
+        end=jnp.asarray(problem.time.end),
+        independent=_independent(mechanics),
+    )
+
+
+def _columns(pairs):
+    if not pairs:
+        return jnp.zeros((0,)), jnp.zeros((0,))
+    return jnp.stack([p[0] for p in pairs]), jnp.stack([p[1] for p in pairs])
+
+
+def _independent(mechanics: Mechanics) -> bool:
+    """Each contact acts on a degree of freedom that no other contact touches, or there is one."""
+    dofs = [*mechanics.single_tangent, *mechanics.single_normal]
+    used = [
+        d
+        for d, slides in zip(mechanics.single_tangent, mechanics.frictionless, strict=True)
+        if not slides
+    ]
+    used += list(mechanics.single_normal)
+    if len(dofs) == 1:
+        return True
+    return None not in used and len(set(used)) == len(used)

@@ -1,0 +1,176 @@
+"""Fixed-size buffers for outputs and events, filled pass by pass."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from jfric.modes import Mode
+from jfric.solution import Events
+from jfric.solvers.event_driven.isolation import horner
+from jfric.solvers.event_driven.polynomials import Step
+from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.transitions import Signs
+
+
+class Outputs(NamedTuple):
+    """Values at the requested times; not a number where the trajectory did not get."""
+
+    q: Float[Array, "m n"]
+    v: Float[Array, "m n"]
+    a: Float[Array, "m n"]
+    lambda_t: Float[Array, "m nt"]
+    lambda_n: Float[Array, "m nu"]
+    mode: Int[Array, "m nt"]
+    segment: Int[Array, "m ns"]
+
+
+class Records(NamedTuple):
+    """Output buffers of a run, and how many outputs are written.
+
+    Rows hold all values of one output or one event: a pass then writes few buffers.
+    """
+
+    #: q, v, a, lambda_t, lambda_n.
+    output_values: Float[Array, "m f"]
+    #: Modes, segments.
+    output_modes: Int[Array, "m i"]
+    #: Time, q, v, v before.
+    event_values: Float[Array, "E e"]
+    #: Contact, mode before, mode after, whether an impact.
+    event_modes: Int[Array, "E 4"]
+    written: Int[Array, ""]
+
+
+def empty_records(prepared: Prepared, count: int, capacity: int) -> Records:
+    """Buffers for ``count`` outputs and ``capacity`` events."""
+    n, nt, nu = prepared.mechanics.n, prepared.nt, prepared.nu
+    ns = prepared.mechanics.piecewise.count
+    dtype = prepared.D.dtype
+    return Records(
+        output_values=jnp.full((count, 3 * n + nt + nu), jnp.nan, dtype),
+        output_modes=jnp.full((count, nt + ns), -1, jnp.int32),
+        event_values=jnp.full((capacity, 1 + 3 * n), jnp.nan, dtype),
+        event_modes=jnp.full((capacity, 4), -1, jnp.int32),
+        written=jnp.asarray(0, jnp.int32),
+    )
+
+
+def outputs(prepared: Prepared, records: Records) -> Outputs:
+    """The outputs by name."""
+    n, nt = prepared.mechanics.n, prepared.nt
+    q, v, a, rest = jnp.split(records.output_values, (n, 2 * n, 3 * n), axis=1)
+    return Outputs(
+        q,
+        v,
+        a,
+        rest[:, :nt],
+        rest[:, nt:],
+        records.output_modes[:, :nt],
+        records.output_modes[:, nt:],
+    )
+
+
+def events(prepared: Prepared, records: Records, count) -> Events:
+    """The event log by name."""
+    n = prepared.mechanics.n
+    values, modes = records.event_values, records.event_modes
+    return Events(
+        time=values[:, 0],
+        contact=modes[:, 0],
+        from_mode=modes[:, 1],
+        to_mode=modes[:, 2],
+        impact=modes[:, 3] == 1,
+        q=values[:, 1 : 1 + n],
+        v=values[:, 1 + n : 1 + 2 * n],
+        v_before=values[:, 1 + 2 * n :],
+        count=count,
+    )
+
+
+def slots_per_pass(count: int) -> int:
+    """Outputs that one pass may write; a pass that covers more ends at the last of them."""
+    return min(count, max(2, min(64, count // 12)))
+
+
+def reported_modes(prepared: Prepared, mode, signs: Signs):
+    """Modes as users see them.
+
+    A contact held by others slides with zero velocity at the edge of its cone: it sticks. A
+    frictionless contact is closed.
+    """
+    nt = prepared.nt
+    slips = (mode == Mode.SLIP_POS) | (mode == Mode.SLIP_NEG)
+    held = slips & signs.null[:nt] & ~prepared.slippery
+    shown = jnp.where(held, Mode.STICK, mode)
+    frictionless = slips & prepared.slippery
+    return jnp.where(frictionless, Mode.CLOSED, shown).astype(jnp.int32)
+
+
+def reported_segments(prepared: Prepared, segment):
+    """Segments as users see them: those of equal name are one."""
+    labels = prepared.mechanics.piecewise.labels
+    if not labels:
+        return segment
+    size = prepared.mechanics.piecewise.segments
+    table = [[names.index(names[min(i, len(names) - 1)]) for i in range(size)] for names in labels]
+    return jnp.take_along_axis(jnp.asarray(table, jnp.int32), segment[:, None], axis=1)[:, 0]
+
+
+def write_outputs(records: Records, ts, step: Step, t, t_new, mode, segment, on) -> Records:
+    """Evaluate the outputs that lie in ``(t, t_new]`` (from ``t`` on for the first)."""
+    count = ts.shape[0]
+    if count == 0:
+        return records
+    slots = slots_per_pass(count)
+    index = records.written + jnp.arange(slots, dtype=jnp.int32)
+    times = ts[jnp.minimum(index, count - 1)]
+    inside = on & (index < count) & (times <= t_new)
+    s = jnp.where(inside, (times - t) / step.h, 0.0)
+    where = jnp.where(inside, index, count)
+
+    polynomials = jnp.concatenate(
+        [step.q, step.v, _extended(step.a, step.q), step.lambda_t, step.lambda_n], axis=1
+    )
+    values = jax.vmap(lambda x: horner(polynomials, x))(s)
+    modes = jnp.concatenate([mode, segment])
+    return records._replace(
+        output_values=records.output_values.at[where].set(values, mode="drop"),
+        output_modes=records.output_modes.at[where].set(
+            jnp.broadcast_to(modes, (slots, *modes.shape)), mode="drop"
+        ),
+        written=records.written + jnp.sum(inside, dtype=jnp.int32),
+    )
+
+
+def _extended(polynomial, like):
+    """Zero coefficients up to the order of ``like``."""
+    missing = like.shape[0] - polynomial.shape[0]
+    return jnp.pad(polynomial, ((0, missing), (0, 0)))
+
+
+def write_events(
+    records: Records, changed, time, old, new, impacted, q, v, v_before, count
+) -> tuple[Records, Int[Array, ""]]:
+    """One record for each contact or element in ``changed``, from index ``count`` on."""
+    capacity = records.event_values.shape[0]
+    total = count + jnp.sum(changed, dtype=jnp.int32)
+    if capacity == 0 or changed.shape[0] == 0:
+        return records, total
+    position = count + jnp.cumsum(changed, dtype=jnp.int32) - 1
+    where = jnp.where(changed, position, capacity)
+    rows = changed.shape[0]
+    values = jnp.concatenate([time[None], q, v, v_before])
+    modes = jnp.stack(
+        [jnp.arange(rows, dtype=jnp.int32), old, new, impacted.astype(jnp.int32)], axis=1
+    )
+    records = records._replace(
+        event_values=records.event_values.at[where].set(
+            jnp.broadcast_to(values, (rows, *values.shape)), mode="drop"
+        ),
+        event_modes=records.event_modes.at[where].set(modes, mode="drop"),
+    )
+    return records, total

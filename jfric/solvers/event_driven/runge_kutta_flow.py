@@ -1,0 +1,300 @@
+"""The Runge-Kutta flow: any system, through diffrax's explicit solvers.
+
+A step is one call of the solver's own ``step``. Its dense output, sampled at Chebyshev-Lobatto
+nodes, gives polynomials for motion, reactions and guards; the certificate holds for these,
+widened by the solver's error estimate and the polynomials' own tail. Events found on them are
+then landed on with real steps, so that the state at an event is the solver's, not the
+interpolant's.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Literal, NamedTuple
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jfric.linear_algebra import matvec
+from jfric.solvers.event_driven.constants import LEADING, constants
+from jfric.solvers.event_driven.exact_flow import natural_step
+from jfric.solvers.event_driven.given import Given, given
+from jfric.solvers.event_driven.guards import Quantities, guard_magnitudes, guards
+from jfric.solvers.event_driven.mode_equations import ModeEquations
+from jfric.solvers.event_driven.polynomials import Step
+from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.state import State
+
+METHODS: dict[str, type[diffrax.AbstractERK]] = {
+    "dopri8": diffrax.Dopri8,
+    "dopri5": diffrax.Dopri5,
+    "tsit5": diffrax.Tsit5,
+}
+#: Degree of the polynomials through the dense output.
+DEGREE = 8
+#: Relative threshold for leading coefficients that count as zero.
+ZERO = 1e-11
+
+
+class Local(NamedTuple):
+    """Everything that guards and outputs are made of, at one instant."""
+
+    f: Float[Array, " n"]
+    a: Float[Array, " n"]
+    lambda_t: Float[Array, " nt"]
+    lambda_n: Float[Array, " nu"]
+    normal: Float[Array, " nf"]
+    prescribed_rate: Float[Array, " nt"]
+    gamma: Float[Array, " nt"]
+    gamma_rate: Float[Array, " nt"]
+    gap: Float[Array, " nu"]
+    gap_rate: Float[Array, " nu"]
+    gap_acceleration: Float[Array, " nu"]
+    elongation: Float[Array, " ns"]
+    elongation_rate: Float[Array, " ns"]
+    elongation_acceleration: Float[Array, " ns"]
+
+
+def local(prepared: Prepared, equations: ModeEquations, t, q, v, force) -> Local:
+    """Forces, accelerations and reactions at ``(t, q, v)`` in the mode of ``equations``."""
+    mechanics, nt, nf = prepared.mechanics, prepared.nt, prepared.nf
+    g: Given = given(prepared, equations, t)
+    w = g.w
+    f = equations.f + force + g.force @ w
+    f = f - matvec(equations.K, q) - matvec(equations.C, v)
+    for element in mechanics.nonlinear:
+        f = f + element.force(mechanics.axes, t, q, v)
+    acceleration = g.acceleration @ w
+    reaction = matvec(equations.L, f) + matvec(equations.Q, acceleration)
+    normal = g.normal @ w
+    a = matvec(equations.P, f) + matvec(equations.PQ, acceleration)
+    relative = prepared.W @ v - g.velocity @ w
+    relative_rate = prepared.W @ a - acceleration
+    d = mechanics.piecewise.directions
+    return Local(
+        f=f,
+        a=a,
+        lambda_t=reaction[:nt].at[:nf].add(equations.sliding * normal),
+        lambda_n=reaction[nt:],
+        normal=normal,
+        prescribed_rate=acceleration[:nt],
+        gamma=relative[:nt],
+        gamma_rate=relative_rate[:nt],
+        gap=mechanics.W_N @ q + g.gap @ w,
+        gap_rate=relative[nt:],
+        gap_acceleration=relative_rate[nt:],
+        elongation=d @ q + g.elongation @ w,
+        elongation_rate=d @ v + g.elongation_rate @ w,
+        elongation_acceleration=d @ a + (g.elongation_rate @ g.A) @ w,
+    )
+
+
+class RungeKuttaFlow(eqx.Module):
+    """Explicit Runge-Kutta steps with error control to the relative tolerance ``rtol``."""
+
+    rtol: float = eqx.field(static=True)
+    method: str = eqx.field(static=True, default="dopri8")
+    #: Kind of loop over the stages: ``"lax"`` for forward, ``"checkpointed"`` for reverse mode.
+    stages: Literal["lax", "checkpointed"] = eqx.field(static=True, default="lax")
+    #: Events are landed on by real steps.
+    lands: bool = eqx.field(static=True, default=True)
+
+    def natural_step(self, prepared, equations, state):
+        """Longest sensible step [s]: a fraction of the linear part's time scale."""
+        return 0.5 * natural_step(prepared, equations)
+
+    def step(self, prepared, equations, g: Given, state, h, force) -> Step:
+        """Polynomials on ``[t, t + h]``, and whether the error is acceptable."""
+        solver = METHODS[self.method](scan_kind=self.stages)
+        t = state.t
+
+        def field(t, y, args):
+            q, v = y
+            return v, local(prepared, equations, t, q, v, force).a
+
+        terms = diffrax.ODETerm(field)
+        y0 = (state.q, state.v)
+        memory = solver.init(terms, t, t + h, y0, None)
+        y1, error, dense, _, _ = solver.step(terms, t, t + h, y0, None, memory, made_jump=True)
+        path = solver.interpolation_cls(t0=t, t1=t + h, **dense)
+        nodes, fit = _nodes_and_fit(state.q.dtype.name)
+        inside = [path.evaluate(t + h * s) for s in nodes[1:-1]]
+        points = [y0, *inside, y1]
+        q = jnp.stack([p[0] for p in points])
+        v = jnp.stack([p[1] for p in points])
+        times = t + h * jnp.asarray(nodes, q.dtype)
+        sampled = jax.vmap(lambda t, q, v: local(prepared, equations, t, q, v, force))(times, q, v)
+        poly = jax.tree.map(lambda x: jnp.asarray(fit) @ x, sampled)
+        q_poly, v_poly = (
+            _through_ends(jnp.asarray(fit) @ q, q),
+            _through_ends(jnp.asarray(fit) @ v, v),
+        )
+        one = (jnp.arange(DEGREE + 1) == 0).astype(q.dtype)[:, None]
+        quantities = _quantities(one, poly)
+        values = guards(prepared, state.mode, state.segment, quantities)
+        leading, scales, unbalanced = _start(prepared, equations, g, state, force, h)
+        # No tolerance below what the precision can resolve.
+        rtol = max(self.rtol, 64 * float(jnp.finfo(state.q.dtype).eps))
+        ratio, bound = _error(prepared, rtol, state, y1, error, sampled.a, unbalanced, h)
+        order = solver.order(terms) or 1
+        factor = 0.9 * jnp.maximum(ratio, 1e-12) ** (-1.0 / order)
+        accepted = ratio <= 1.0
+        factor = jnp.where(accepted, jnp.clip(factor, 0.3, 6.0), jnp.clip(factor, 0.1, 0.8))
+        tail = jnp.abs(values[-1]) + jnp.abs(values[-2]) / 16
+        # What the integration error hides counts as zero, or ties would be decided by it.
+        zero = max(ZERO, constants(q.dtype).zero, 30 * rtol)
+        remainder = tail + bound * jnp.sum(scales[:2], axis=0)
+        return Step(
+            h=h,
+            q=q_poly,
+            v=v_poly,
+            a=poly.a,
+            lambda_t=poly.lambda_t,
+            lambda_n=poly.lambda_n,
+            normal=poly.normal,
+            prescribed_rate=poly.prescribed_rate,
+            guards=values,
+            zero=zero * scales,
+            leading=leading,
+            remainder=jax.lax.stop_gradient(remainder),
+            accepted=jax.lax.stop_gradient(accepted),
+            h_next=jax.lax.stop_gradient(h * factor),
+        )
+
+
+@functools.cache
+def _nodes_and_fit(dtype: str) -> tuple[np.ndarray, np.ndarray]:
+    """Chebyshev-Lobatto nodes on [0, 1] and the matrix from values there to coefficients."""
+    nodes = 0.5 * (1.0 - np.cos(np.pi * np.arange(DEGREE + 1) / DEGREE))
+    vandermonde = np.vander(nodes, DEGREE + 1, increasing=True)
+    return nodes.astype(dtype), np.linalg.inv(vandermonde).astype(dtype)
+
+
+def _through_ends(polynomial, values):
+    """Meet the first and the last value to rounding: the fit itself loses digits."""
+    polynomial = polynomial.at[0].set(values[0])
+    return polynomial.at[-1].add(values[-1] - jnp.sum(polynomial, axis=0))
+
+
+def _quantities(one, x: Local) -> Quantities:
+    return Quantities(
+        one=one,
+        gamma=x.gamma,
+        lambda_t=x.lambda_t,
+        lambda_n=x.lambda_n,
+        normal=x.normal,
+        gap=x.gap,
+        elongation=x.elongation,
+        elongation_rate=x.elongation_rate,
+    )
+
+
+def _start(prepared, equations, g: Given, state: State, force, h):
+    """Leading coefficients of the guards at the start of the step and their magnitudes.
+
+    The flow is differentiated exactly: positions are known to their fourth derivative, velocities
+    to the third, forces to the second; what is beyond counts as zero.
+    """
+
+    def here(t, q, v):
+        return local(prepared, equations, t, q, v, force)
+
+    def along(function):
+        def derivative(t, q, v):
+            tangent = (jnp.ones_like(t), v, here(t, q, v).a)
+            return jax.jvp(function, (t, q, v), tangent)[1]
+
+        return derivative
+
+    y = (state.t, state.q, state.v)
+    d0, d1, d2 = here(*y), along(here)(*y), along(along(here))(*y)
+
+    def series(*values):
+        scaled = [x * h**k / math.factorial(k) for k, x in enumerate(values)]
+        scaled += [jnp.zeros_like(values[0])] * (LEADING - len(values))
+        return jnp.stack(scaled)
+
+    one = (jnp.arange(LEADING) == 0).astype(h.dtype)[:, None]
+    quantities = Quantities(
+        one=one,
+        gamma=series(d0.gamma, d0.gamma_rate, d1.gamma_rate, d2.gamma_rate),
+        lambda_t=series(d0.lambda_t, d1.lambda_t, d2.lambda_t),
+        lambda_n=series(d0.lambda_n, d1.lambda_n, d2.lambda_n),
+        normal=series(d0.normal, d1.normal, d2.normal),
+        gap=series(
+            d0.gap, d0.gap_rate, d0.gap_acceleration, d1.gap_acceleration, d2.gap_acceleration
+        ),
+        elongation=series(
+            d0.elongation,
+            d0.elongation_rate,
+            d0.elongation_acceleration,
+            d1.elongation_acceleration,
+            d2.elongation_acceleration,
+        ),
+        elongation_rate=series(
+            d0.elongation_rate,
+            d0.elongation_acceleration,
+            d1.elongation_acceleration,
+            d2.elongation_acceleration,
+        ),
+    )
+    leading = guards(prepared, state.mode, state.segment, quantities)
+    K, C, P = jnp.abs(equations.K), jnp.abs(equations.C), jnp.abs(prepared.mechanics.M_inverse)
+    MW, L, Q = jnp.abs(prepared.MW), jnp.abs(equations.L), jnp.abs(equations.Q)
+    given_now = g.force_magnitude @ jnp.abs(g.w)
+    forces = [
+        jnp.abs(d0.f) + given_now + K @ state.q_scale + C @ state.v_scale,
+        jnp.abs(d1.f) + K @ state.v_scale + C @ jnp.abs(d0.a),
+        jnp.abs(d2.f) + K @ jnp.abs(d0.a) + C @ jnp.abs(d1.a),
+    ]
+    prescribed, w = jnp.abs(g.acceleration), jnp.abs(g.w)
+    drift = [prescribed @ w, jnp.abs(g.acceleration @ g.A) @ w]
+    drift.append(jnp.abs(g.acceleration @ g.A @ g.A) @ w)
+    reactions = [L @ f + Q @ x for f, x in zip(forces, drift, strict=True)]
+    rates = [P @ f + MW @ r for f, r in zip(forces, reactions, strict=True)]
+    relative = [jnp.abs(prepared.W) @ r + x for r, x in zip(rates, drift, strict=True)]
+    nt = prepared.nt
+    d = jnp.abs(prepared.mechanics.piecewise.directions)
+    speed = jnp.abs(prepared.W) @ state.v_scale + jnp.abs(g.velocity) @ w
+    position = jnp.abs(prepared.mechanics.W_N) @ state.q_scale + jnp.abs(g.gap) @ w
+    length = d @ state.q_scale + jnp.abs(g.elongation) @ w
+    stretch = d @ state.v_scale + jnp.abs(g.elongation_rate) @ w
+    bounds = Quantities(
+        one=one,
+        gamma=series(speed[:nt], *(x[:nt] for x in relative)),
+        lambda_t=series(*(x[:nt] for x in reactions)),
+        lambda_n=series(*(x[nt:] for x in reactions)),
+        normal=series(*(jnp.abs(x.normal) for x in (d0, d1, d2))),
+        gap=series(position, speed[nt:], *(x[nt:] for x in relative)),
+        elongation=series(length, stretch, *(d @ x for x in rates)),
+        elongation_rate=series(stretch, *(d @ x for x in rates)),
+    )
+    scales = guard_magnitudes(prepared, state.mode, state.segment, bounds)
+    return leading, jax.lax.stop_gradient(scales), jax.lax.stop_gradient(rates[0])
+
+
+def _error(prepared, rtol: float, state: State, y1, error, accelerations, unbalanced, h):
+    """Error relative to tolerance and scale of each component, and relative to the scale.
+
+    Velocities are not resolved below a thousandth of what forces and reactions would cause if
+    they did not cancel (accelerations ``unbalanced``): rounding error would be mistaken for
+    integration error.
+    """
+    (q1, v1), (dq, dv) = y1, error
+    q_scale = jnp.maximum(jnp.maximum(jnp.abs(q1), state.q_scale), h * jnp.abs(v1))
+    v_scale = jnp.maximum(jnp.abs(v1), state.v_scale)
+    v_scale = jnp.maximum(v_scale, h * jnp.max(jnp.abs(accelerations), axis=0))
+    v_scale = jnp.maximum(v_scale, 1e-3 * h * unbalanced)
+    q_scale = jnp.maximum(q_scale, h * v_scale)
+    tiny = jnp.finfo(q1.dtype).tiny
+    relative = jnp.concatenate(
+        [jnp.abs(dq) / jnp.maximum(q_scale, tiny), jnp.abs(dv) / jnp.maximum(v_scale, tiny)]
+    )
+    relative = jax.lax.stop_gradient(jnp.max(relative))
+    relative = jnp.where(jnp.isfinite(relative), relative, 1e3)
+    return relative / rtol, jnp.minimum(relative, rtol) * 10

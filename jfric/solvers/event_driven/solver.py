@@ -1,0 +1,192 @@
+"""The event-driven solver: ``init``, ``step`` and ``solve``."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Literal, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jfric.errors import ProblemError
+from jfric.solution import Solution
+from jfric.solvers.event_driven.exact_flow import ExactFlow
+from jfric.solvers.event_driven.passes import one_pass
+from jfric.solvers.event_driven.prepared import Prepared, prepare
+from jfric.solvers.event_driven.recording import empty_records, events, outputs
+from jfric.solvers.event_driven.state import State, initial_state
+from jfric.solvers.loops import Adjoint, keep, run_passes
+from jfric.status import Status
+from jfric.system.problem import Problem
+
+FlowName = Literal["auto", "exact", "runge-kutta"]
+
+
+class StepInfo(NamedTuple):
+    """Diagnostics of one pass: length [s], whether time advanced, events so far."""
+
+    h: Float[Array, ""]
+    advanced: Bool[Array, ""]
+    event_count: Int[Array, ""]
+
+
+class EventDriven(eqx.Module):
+    """Exact nonsmooth simulation: true stick, exact switching times.
+
+    ``flow``: ``"exact"`` for modes with linear constant-coefficient equations under polynomial
+    and harmonic loads, ``"runge-kutta"`` for any system, ``"auto"`` chooses the exact one where
+    it applies. ``rtol``, ``method``: relative tolerance and diffrax solver
+    (``dopri8``, ``dopri5``, ``tsit5``) of the Runge-Kutta flow. ``max_steps``: passes of the
+    loop. ``max_events``: capacity of the event log. ``adjoint``: ``"forward"`` allows ``jvp`` and
+    ``jacfwd``, ``"reverse"`` allows ``grad`` and ``jacrev``.
+    """
+
+    flow: FlowName = eqx.field(static=True, default="auto")
+    rtol: float = eqx.field(static=True, default=1e-10)
+    method: str = eqx.field(static=True, default="dopri8")
+    max_steps: int = eqx.field(static=True, default=100_000)
+    max_events: int = eqx.field(static=True, default=256)
+    adjoint: Adjoint = eqx.field(static=True, default="forward")
+
+    def init(self, problem: Problem) -> State:
+        """State at the problem's start time."""
+        return initial_state(problem, prepare(problem))
+
+    def step(
+        self, problem: Problem, state: State, *, until=None, force=None
+    ) -> tuple[State, StepInfo]:
+        """One pass: settle the modes at this instant, or advance towards ``until``.
+
+        ``until`` [s]: time not to be passed (default: the problem's end). ``force`` (n,) [N, N m]:
+        an additional generalised force, constant over the pass; for control loops.
+        """
+        prepared = prepare(problem)
+        records = empty_records(prepared, 0, 0)
+        target, force = _defaults(prepared, until, force)
+        on = (state.status == int(Status.OK)) & (state.t < target)
+        flow = _make_flow(self, prepared)
+        new, _ = one_pass(
+            prepared, flow, state, records, jnp.zeros((0,), state.t.dtype), target, force, on
+        )
+        new = keep(on, new, state)
+        return new, StepInfo(new.t - state.t, new.t > state.t, new.event_count)
+
+    def advance(self, problem: Problem, state: State, until, *, force=None) -> State:
+        """Pass after pass up to the time ``until`` [s] under a constant extra ``force`` (n,)."""
+        prepared = prepare(problem)
+        target, force = _defaults(prepared, until, force)
+        ts = jnp.zeros((0,), state.t.dtype)
+        state, _ = _run(self, prepared, state, empty_records(prepared, 0, 0), ts, target, force)
+        return state
+
+    def solve(self, problem: Problem, ts, start: State | None, end) -> Solution:
+        """Simulate to the end; see :func:`jfric.simulate`."""
+        prepared = prepare(problem)
+        state = initial_state(problem, prepared) if start is None else _restart(start)
+        target, force = _defaults(prepared, end, None)
+        ts = jnp.zeros((0,)) if ts is None else jnp.asarray(ts)
+        ts = ts.astype(state.t.dtype)
+        # A last output that rounding put behind the end belongs to the end.
+        slack = 4 * jnp.finfo(ts.dtype).eps * jnp.abs(target)
+        ts = jnp.where((ts > target) & (ts <= target + slack), target, ts)
+        records = empty_records(prepared, ts.shape[0], self.max_events)
+        state, records = _run(self, prepared, state, records, ts, target, force)
+        status = state.status
+        late = (status == int(Status.OK)) & (state.t < target)
+        status = jnp.where(late, int(Status.MAX_STEPS), status)
+        full = (status == int(Status.OK)) & (state.event_count > self.max_events)
+        full = full & (self.max_events > 0)
+        status = jnp.where(full, int(Status.MAX_EVENTS), status)
+        mechanics, out = prepared.mechanics, outputs(prepared, records)
+        log = events(prepared, records, state.event_count)
+        return Solution(
+            ts=ts,
+            q=out.q,
+            v=out.v,
+            a=out.a,
+            lambda_n=out.lambda_n,
+            lambda_t=out.lambda_t,
+            mode=out.mode,
+            segment=out.segment,
+            events=log,
+            status=status,
+            flags=state.flags,
+            final=state,
+            steps=state.steps,
+            axes=mechanics.axes,
+            names=mechanics.contact_names + mechanics.piecewise.names,
+            segment_labels=mechanics.piecewise.labels,
+        )
+
+
+def _run(solver: EventDriven, prepared: Prepared, state: State, records, ts, target, force):
+    flow = _make_flow(solver, prepared)
+    first = state.steps
+
+    def active(s: State):
+        within = s.steps - first < solver.max_steps
+        return (s.status == int(Status.OK)) & (s.t < target) & within
+
+    def body(s: State, r, on):
+        return one_pass(prepared, flow, s, r, ts, target, force, on)
+
+    return run_passes(
+        body, active, state, records, max_steps=solver.max_steps, adjoint=solver.adjoint
+    )
+
+
+def _make_flow(solver: EventDriven, prepared: Prepared):
+    linear = prepared.mechanics.has_linear_modes
+    if solver.flow == "exact" and not linear:
+        names = ", ".join(type(e).__name__ for e in prepared.mechanics.nonlinear) or "a law"
+        raise ProblemError(
+            f"flow: 'exact' needs equations that are linear in every mode, but {names} is not; "
+            "use flow='runge-kutta' or 'auto'"
+        )
+    if solver.flow not in ("auto", "exact", "runge-kutta"):
+        raise ProblemError(
+            f"flow: found {solver.flow!r}, allowed are 'auto', 'exact' and 'runge-kutta'"
+        )
+    exact = solver.flow == "exact" or (solver.flow == "auto" and linear)
+    if prepared.D.dtype == jnp.float32:
+        warn_single_precision("exact" if exact else "runge-kutta")
+    if exact:
+        return ExactFlow()
+    # Imported late: diffrax doubles the import time of the package.
+    from jfric.solvers.event_driven.runge_kutta_flow import METHODS, RungeKuttaFlow
+
+    if solver.method not in METHODS:
+        raise ProblemError(f"method: found {solver.method!r}, allowed are {', '.join(METHODS)}")
+    stages = "lax" if solver.adjoint == "forward" else "checkpointed"
+    return RungeKuttaFlow(solver.rtol, solver.method, stages)
+
+
+@functools.cache
+def warn_single_precision(flow: str) -> None:
+    """Say once for each flow that float32 limits the accuracy."""
+    accuracy = "1e-5" if flow == "exact" else "1e-3"
+    warnings.warn(
+        f"the {flow} flow runs in float32: results are accurate to about {accuracy}; "
+        "for more, call jax.config.update('jax_enable_x64', True) first",
+        stacklevel=2,
+    )
+
+
+def _defaults(prepared: Prepared, until, force):
+    dtype = prepared.D.dtype
+    target = prepared.end if until is None else until
+    if force is None:
+        force = jnp.zeros((prepared.mechanics.n,))
+    return jnp.asarray(target, dtype), jnp.asarray(force, dtype)
+
+
+def _restart(state: State) -> State:
+    """The end of a run as the start of the next: counters begin anew."""
+    zero = jnp.asarray(0, jnp.int32)
+    return eqx.tree_at(
+        lambda s: (s.event_count, s.flags, s.steps, s.status),
+        state,
+        (zero, zero, zero, jnp.where(state.status == int(Status.MAX_EVENTS), 0, state.status)),
+    )

@@ -1,0 +1,152 @@
+"""State of the event-driven solver between passes."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jfric.complementarity.pivoting import Pivoting, start_pivoting
+from jfric.linear_algebra import matvec
+from jfric.modes import Mode
+from jfric.solvers.event_driven.constants import constants
+from jfric.solvers.event_driven.prepared import Prepared
+from jfric.status import Status
+from jfric.system.problem import Problem
+
+
+class State(eqx.Module):
+    """Motion, modes and bookkeeping of one trajectory."""
+
+    t: Float[Array, ""]
+    q: Float[Array, " n"]
+    v: Float[Array, " n"]
+    #: Largest magnitudes of ``q`` and ``v`` on the last step: what rounding error is relative to.
+    q_scale: Float[Array, " n"]
+    v_scale: Float[Array, " n"]
+    mode: Int[Array, " nt"]
+    segment: Int[Array, " ns"]
+    #: Modes and segments as last recorded, and whether anything was recorded yet.
+    recorded: Int[Array, " c"]
+    settled: Bool[Array, ""]
+    #: Longest step to try next.
+    h_max: Float[Array, ""]
+    pivoting: Pivoting
+    #: Number of leading coefficients of each guard that are zero by construction.
+    known: Int[Array, " g"]
+    #: Guard whose zero the next step lands on, and landings tried.
+    landing: Bool[Array, " g"]
+    landings: Int[Array, ""]
+    #: Impacts since the last record, velocity before them, and delay of the record (Zeno).
+    impacted: Bool[Array, " nt"]
+    v_before: Float[Array, " n"]
+    delay: Float[Array, ""]
+    start: Float[Array, ""]
+    status: Int[Array, ""]
+    flags: Int[Array, ""]
+    steps: Int[Array, ""]
+    event_count: Int[Array, ""]
+
+
+def initial_state(problem: Problem, prepared: Prepared) -> State:
+    """State at the start time; the first passes settle the modes."""
+    problem = problem.resolved()
+    mechanics = prepared.mechanics
+    dtype = mechanics.M.dtype
+    initial = [problem.initial[d] for d in problem.dofs]
+    t = jnp.asarray(problem.time.start, dtype)
+    q = jnp.stack([jnp.asarray(i.q, dtype) for i in initial])
+    v = jnp.stack([jnp.asarray(i.v, dtype) for i in initial])
+    mode = _initial_modes(prepared, t, q, v)
+    segment = _initial_segments(prepared, t, q)
+    return State(
+        t=t,
+        q=q,
+        v=v,
+        q_scale=jnp.abs(q),
+        v_scale=jnp.abs(v),
+        mode=mode,
+        segment=segment,
+        recorded=jnp.concatenate([mode, segment]),
+        settled=jnp.asarray(False),
+        h_max=jnp.asarray(jnp.inf, dtype),
+        pivoting=start_pivoting(),
+        known=jnp.zeros((prepared.n_guards,), jnp.int32),
+        landing=jnp.zeros((prepared.n_guards,), bool),
+        landings=jnp.asarray(0, jnp.int32),
+        impacted=jnp.zeros((prepared.nt,), bool),
+        v_before=v,
+        delay=jnp.zeros((), dtype),
+        start=t,
+        status=jnp.asarray(int(Status.OK), jnp.int32),
+        flags=jnp.asarray(0, jnp.int32),
+        steps=jnp.asarray(0, jnp.int32),
+        event_count=jnp.asarray(0, jnp.int32),
+    )
+
+
+def closed_mode(prepared: Prepared, gamma, small):
+    """Mode of closed contacts from their sliding velocities: stick where these are zero."""
+    sliding = jnp.where(gamma > 0, Mode.SLIP_POS, Mode.SLIP_NEG)
+    mode = jnp.where(jnp.abs(gamma) <= small, Mode.STICK, sliding)
+    return jnp.where(prepared.slippery, Mode.SLIP_POS, mode).astype(jnp.int32)
+
+
+def velocity_tolerance(prepared: Prepared, t, v_scale):
+    """Relative velocities (m,) that count as zero: rounding of their contributions."""
+    mechanics = prepared.mechanics
+    _, z_dot = mechanics.base_motion(t)
+    scale = matvec(jnp.abs(prepared.W), v_scale)
+    scale = scale + matvec(jnp.abs(prepared.W_base), jnp.abs(z_dot))
+    belts = [jnp.abs(b(t)) if b is not None else 0.0 for b in mechanics.belts]
+    if belts:
+        scale = scale.at[: prepared.nt].add(
+            jnp.stack([jnp.asarray(b, v_scale.dtype) for b in belts])
+        )
+    return constants(v_scale.dtype).zero * scale
+
+
+def relative_velocities(prepared: Prepared, t, v):
+    """Sliding velocities (nt,), then rates of the gaps (nu,)."""
+    _, z_dot = prepared.mechanics.base_motion(t)
+    gap_rate = matvec(prepared.mechanics.W_N, v)
+    gap_rate = gap_rate + matvec(prepared.mechanics.W_N_base, z_dot)
+    return jnp.concatenate([prepared.mechanics.sliding_velocities(t, v), gap_rate])
+
+
+def prescribed_velocities(prepared: Prepared, t):
+    """What bases and belts prescribe for ``W v`` of active contacts (m,), right after ``t``."""
+    _, z_dot = prepared.mechanics.base_motion(t)
+    belts = prepared.mechanics.belt_velocities(t)
+    return jnp.concatenate([belts, -matvec(prepared.mechanics.W_N_base, z_dot)])
+
+
+def _initial_modes(prepared: Prepared, t, q, v):
+    mechanics, nt, nf = prepared.mechanics, prepared.nt, prepared.nf
+    velocity = relative_velocities(prepared, t, v)
+    small = velocity_tolerance(prepared, t, jnp.abs(v))
+    mode = closed_mode(prepared, velocity[:nt], small[:nt])
+    if prepared.nu:
+        gap = mechanics.gaps(t, q)
+        z, _ = mechanics.base_motion(t)
+        scale = (
+            jnp.abs(mechanics.gap0)
+            + matvec(jnp.abs(mechanics.W_N), jnp.abs(q))
+            + matvec(jnp.abs(mechanics.W_N_base), jnp.abs(z))
+        )
+        is_open = (gap > constants(q.dtype).zero * scale) | (jnp.abs(velocity[nt:]) > small[nt:])
+        mode = mode.at[nf:].set(jnp.where(is_open, Mode.OPEN, mode[nf:]))
+    return mode.astype(jnp.int32)
+
+
+def _initial_segments(prepared: Prepared, t, q):
+    """Segments whose guards on the elongation hold; transitions settle the rest."""
+    piecewise = prepared.mechanics.piecewise
+    if piecewise.count == 0:
+        return jnp.zeros((0,), jnp.int32)
+    z, _ = prepared.mechanics.base_motion(t)
+    x = matvec(piecewise.directions, q) + matvec(piecewise.base_directions, z)
+    g = piecewise.guards
+    value = g[..., 0] * x[:, None, None] + g[..., 2]
+    value = jnp.where(g[..., 1] == 0.0, value, 1.0)
+    return jnp.argmax(jnp.all(value >= 0, axis=-1), axis=1).astype(jnp.int32)

@@ -1,0 +1,296 @@
+"""Changes of mode at an instant, from the signs of the guards' first non-vanishing derivatives."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jfric.complementarity.impact import solve_impact
+from jfric.linear_algebra import matmul, matvec
+from jfric.modes import Mode
+from jfric.solvers.event_driven.constants import ZENO_FRACTION
+from jfric.solvers.event_driven.isolation import horner
+from jfric.solvers.event_driven.polynomials import Step
+from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.state import (
+    State,
+    closed_mode,
+    relative_velocities,
+    velocity_tolerance,
+)
+
+
+class Signs(NamedTuple):
+    """Signs of the guards right after the start of a step.
+
+    ``lead``: number of vanishing leading coefficients. ``null``: all of them vanish.
+    """
+
+    lead: Int[Array, " g"]
+    null: Bool[Array, " g"]
+    violated: Bool[Array, " g"]
+
+
+def guard_signs(step: Step, known: Int[Array, " g"]) -> Signs:
+    """The first non-vanishing derivative decides; a guard that vanishes identically holds.
+
+    ``known``: number of leading coefficients that are zero by construction, whatever rounding
+    left there.
+    """
+    leading = jax.lax.stop_gradient(step.leading)
+    count = leading.shape[0]
+    index = jnp.arange(count, dtype=jnp.int32)[:, None]
+    vanishes = (jnp.abs(leading) <= step.zero) | (index < known)
+    lead = jnp.zeros((leading.shape[1],), jnp.int32)
+    still = jnp.ones((leading.shape[1],), bool)
+    value = jnp.ones((leading.shape[1],), leading.dtype)
+    for k in range(count):
+        found = still & ~vanishes[k]
+        value = jnp.where(found, leading[k], value)
+        still = still & vanishes[k]
+        lead = lead + still.astype(jnp.int32)
+    return Signs(lead, still, value < 0)
+
+
+#: Relative velocities beyond this fraction of their contributions are no rounding errors: the
+#: partner's velocity has jumped.
+JUMP = 1e-6
+
+
+def release_after_jump(prepared: Prepared, state: State, prescribed) -> State:
+    """Let go where the velocity of a belt or base jumped: a body cannot follow at once.
+
+    Sticking contacts slide; closed ones open with zero gap, and hit or separate by their
+    velocities. ``prescribed`` (m,): relative velocities of tangents and normals after the jump.
+    """
+    nt, nf = prepared.nt, prepared.nf
+    if nt == 0 or not any((*prepared.mechanics.belts, *prepared.mechanics.base_functions)):
+        return state
+    relative = matvec(prepared.W, state.v) - prescribed
+    size = matvec(jnp.abs(prepared.W), state.v_scale) + jnp.abs(prescribed)
+    jumped = jnp.abs(relative) > JUMP * size
+    sliding = jnp.where(relative[:nt] > 0, Mode.SLIP_POS, Mode.SLIP_NEG)
+    mode = jnp.where((state.mode == Mode.STICK) & jumped[:nt], sliding, state.mode)
+    known = state.known
+    if prepared.nu:
+        opens = jnp.concatenate([jnp.zeros((nf,), bool), jumped[nt:]]) & (mode != Mode.OPEN)
+        mode = jnp.where(opens, Mode.OPEN, mode)
+        known = known.at[:nt].set(jnp.where(opens, 1, known[:nt]))
+    return eqx.tree_at(lambda s: (s.mode, s.known), state, (mode.astype(jnp.int32), known))
+
+
+class Transition(NamedTuple):
+    """Modes that violated guards lead to, and contacts that close with an approach velocity."""
+
+    mode: Int[Array, " nt"]
+    segment: Int[Array, " ns"]
+    violated: Bool[Array, " c"]
+    impact: Bool[Array, ""]
+    #: Unilateral contacts with zero gap.
+    touching: Bool[Array, " nu"]
+
+
+def next_modes(prepared: Prepared, state: State, signs: Signs) -> Transition:
+    """For each contact and element, the mode that its violated guards lead to."""
+    nt, nf = prepared.nt, prepared.nf
+    mode = state.mode
+    first, second = signs.violated[:nt], signs.violated[nt : 2 * nt]
+    stick, is_open = mode == Mode.STICK, mode == Mode.OPEN
+    opposite = jnp.where(mode == Mode.SLIP_POS, Mode.SLIP_NEG, Mode.SLIP_POS)
+    # A sliding velocity of the wrong sign reverses; one that reaches zero sticks.
+    slip = jnp.where(first, jnp.where(signs.lead[:nt] == 0, opposite, Mode.STICK), mode)
+    from_stick = jnp.where(first, Mode.SLIP_POS, jnp.where(second, Mode.SLIP_NEG, mode))
+    following = jnp.where(stick, from_stick, slip)
+    impact = jnp.asarray(False)
+    touching = jnp.zeros((prepared.nu,), bool)
+    if prepared.nu:
+        unilateral = jnp.arange(nt) >= nf
+        opens = unilateral & ~is_open & jnp.where(stick, first & second, second)
+        following = jnp.where(opens, Mode.OPEN, following)
+        velocity = relative_velocities(prepared, state.t, state.v)[:nt]
+        small = velocity_tolerance(prepared, state.t, state.v_scale)[:nt]
+        closes = is_open & first
+        following = jnp.where(closes, closed_mode(prepared, velocity, small), following)
+        touching = jnp.where(is_open, (signs.lead[:nt] >= 1) | first, True)[nf:]
+        impact = jnp.any(closes & (signs.lead[:nt] <= 1))
+    segment = state.segment
+    piecewise = prepared.mechanics.piecewise
+    if piecewise.count:
+        ns = piecewise.count
+        g1, g2 = signs.violated[2 * nt : 2 * nt + ns], signs.violated[2 * nt + ns :]
+        segment = _following_segment(piecewise, segment, g1, g2)
+    violated = jnp.concatenate([following != mode, segment != state.segment])
+    return Transition(
+        following.astype(jnp.int32), segment.astype(jnp.int32), violated, impact, touching
+    )
+
+
+def anticipate(
+    prepared: Prepared, P, state: State, step: Step, fired, s
+) -> tuple[Int[Array, " nt"], Int[Array, " ns"]]:
+    """Modes and segments to try first after the guard in ``fired`` reached zero at ``s``.
+
+    Only a guess that saves passes: the signs of the guards decide as ever. A contact whose
+    sliding velocity reached zero sticks, or slides back if the force that would hold it (the
+    others unchanged) is beyond its limit.
+    """
+    nt, nf = prepared.nt, prepared.nf
+    mode, segment = state.mode, state.segment
+    first, second = fired[:nt], fired[nt : 2 * nt]
+    force, rate = horner(step.lambda_t, s), horner(step.a, s)
+    pressing = horner(step.lambda_n, s)
+    if nf:
+        pressing = jnp.concatenate([horner(step.normal, s), pressing])
+    W = prepared.mechanics.W_T
+    compliance = jnp.sum(matmul(W, P) * W, axis=1)
+    acceleration = matvec(W, rate) - horner(step.prescribed_rate, s)
+    holding = force - acceleration / jnp.where(compliance > 0, compliance, 1.0)
+    beyond = 1.0 + 1e-6
+    stop = jnp.where(
+        holding > beyond * prepared.static_negative * pressing, Mode.SLIP_NEG, Mode.STICK
+    )
+    stop = jnp.where(holding < -beyond * prepared.static_positive * pressing, Mode.SLIP_POS, stop)
+    slides = (mode == Mode.SLIP_POS) | (mode == Mode.SLIP_NEG)
+    following = jnp.where(first & slides, stop, mode)
+    stick = mode == Mode.STICK
+    following = jnp.where(stick & first, Mode.SLIP_POS, following)
+    following = jnp.where(stick & second, Mode.SLIP_NEG, following)
+    following = jnp.where(slides & second, Mode.OPEN, following)
+    piecewise = prepared.mechanics.piecewise
+    if piecewise.count:
+        ns = piecewise.count
+        segment = _following_segment(
+            piecewise, segment, fired[2 * nt : 2 * nt + ns], fired[2 * nt + ns :]
+        )
+    return following.astype(jnp.int32), segment.astype(jnp.int32)
+
+
+def _following_segment(piecewise, segment, first, second):
+    after = jnp.asarray(piecewise.next, jnp.int32)
+    chosen = jnp.take_along_axis(after, segment[:, None, None], axis=1)[:, 0]
+    return jnp.where(first, chosen[:, 0], jnp.where(second, chosen[:, 1], segment))
+
+
+def known_after(prepared: Prepared, state: State, mode, segment, at_rest) -> Int[Array, " g"]:
+    """Zeros that the guards of new modes have by construction.
+
+    The sliding velocity starts from zero after stick, the gap and its rate after contact. A
+    guard of a new segment is zero if it is the violated one up to sign. Contacts and elements
+    that did not change keep what is known. ``at_rest`` (nt,): contacts whose sliding velocity
+    just reached zero.
+    """
+    nt = prepared.nt
+    changed = mode != state.mode
+    slides = (mode == Mode.SLIP_POS) | (mode == Mode.SLIP_NEG)
+    rested = (state.mode == Mode.STICK) | at_rest
+    first = jnp.where(mode == Mode.OPEN, 2, jnp.where(slides & rested, 1, 0))
+    parts = [
+        jnp.where(changed, first, state.known[:nt]),
+        jnp.where(changed, 0, state.known[nt : 2 * nt]),
+    ]
+    piecewise = prepared.mechanics.piecewise
+    if piecewise.count:
+        ns = piecewise.count
+        rows = jnp.arange(ns)
+        old, new = piecewise.guards[rows, state.segment], piecewise.guards[rows, segment]
+        after = jnp.asarray(piecewise.next, jnp.int32)[rows, state.segment]
+        moved = segment != state.segment
+        for g in (0, 1):
+            zero = jnp.zeros((ns,), bool)
+            for h in (0, 1):
+                fired = after[:, h] == segment
+                same = jnp.all(new[:, g] == old[:, h], axis=-1)
+                mirrored = jnp.all(new[:, g] == -old[:, h], axis=-1)
+                zero = zero | (fired & (same | mirrored))
+            kept = state.known[2 * nt + g * ns : 2 * nt + (g + 1) * ns]
+            parts.append(jnp.where(moved, zero.astype(jnp.int32), kept))
+    return jnp.concatenate(parts).astype(jnp.int32)
+
+
+class Impact(NamedTuple):
+    """State right after an impact."""
+
+    v: Float[Array, " n"]
+    mode: Int[Array, " nt"]
+    impacted: Bool[Array, " nt"]
+    delay: Float[Array, ""]
+    zeno: Bool[Array, ""]
+    solved: Bool[Array, ""]
+    energy_ok: Bool[Array, ""]
+
+
+def impact(prepared: Prepared, state: State, step: Step, touching) -> Impact:
+    """Velocity jump over all touching contacts, and modes by the velocities after it."""
+    mechanics, nt, nf = prepared.mechanics, prepared.nt, prepared.nf
+    velocity = relative_velocities(prepared, state.t, state.v)
+    small = jax.lax.stop_gradient(velocity_tolerance(prepared, state.t, state.v_scale))
+    approach = -velocity[nt:]
+    e = mechanics.e
+    # Rest of an accumulating sequence of impacts: flights 2 e v/a, then e times that, ...
+    pull = -2.0 * step.leading[2, nf:nt] / (step.h * step.h)
+    rest = jnp.where(
+        (pull > 0) & (approach > 0) & (e < 1),
+        2.0 * e * approach / jnp.where(pull > 0, pull, 1.0) / jnp.where(e < 1, 1.0 - e, 1.0),
+        jnp.inf,
+    )
+    hitting = touching & (approach > small[nt:])
+    accumulates = hitting & (e > 0) & (rest <= ZENO_FRACTION * (state.t - state.start))
+    is_open = state.mode[nf:] == Mode.OPEN
+    e = jnp.where(accumulates | ~is_open, 0.0, e)
+    delay = jnp.sum(jnp.where(accumulates, rest, 0.0))
+    smooth = jnp.asarray((False,) * nf + mechanics.smooth_impact)
+    result = solve_impact(
+        prepared.D,
+        velocity,
+        touching,
+        e,
+        jnp.where(smooth, 0.0, prepared.kinetic_positive),
+        jnp.where(smooth, 0.0, prepared.kinetic_negative),
+        small + 1e-300,
+        independent=prepared.independent,
+    )
+    v = state.v + matvec(prepared.MW, result.impulse)
+    after = relative_velocities(prepared, state.t, v)
+    mode = closed_mode(prepared, after[:nt], small[:nt])
+    stuck = jnp.concatenate([jnp.zeros((nf,), bool), result.mode[nf:] == Mode.STICK])
+    mode = jnp.where(stuck & ~smooth & ~prepared.slippery, Mode.STICK, mode)
+    rests = touching & (jnp.abs(after[nt:]) <= small[nt:])
+    rests = rests | (touching & (result.mode[nf:] != Mode.OPEN) & (e == 0.0))
+    mode = mode.at[nf:].set(jnp.where(rests, mode[nf:], Mode.OPEN)).astype(jnp.int32)
+    # Friction elements keep sticking or sliding unless the jump set them in motion.
+    kept = jnp.abs(after[:nf] - velocity[:nf]) <= small[:nf]
+    mode = mode.at[:nf].set(jnp.where(kept, state.mode[:nf], mode[:nf]))
+    before, now = (0.5 * jnp.sum(x * matvec(mechanics.M, x)) for x in (state.v, v))
+    # Work of the impulses on moving partners: relative velocities minus those of the body.
+    partner = velocity - matvec(prepared.W, state.v)
+    work = jnp.sum(result.impulse * partner)
+    gained = now - before + work
+    energy_ok = gained <= 1e-9 * (before + jnp.abs(work))
+    unilateral = jnp.concatenate([jnp.zeros((nf,), bool), hitting])
+    return Impact(
+        v=v,
+        mode=mode,
+        impacted=unilateral,
+        delay=delay,
+        zeno=jnp.any(accumulates),
+        solved=result.solved,
+        energy_ok=jax.lax.stop_gradient(energy_ok),
+    )
+
+
+def no_impact(prepared: Prepared, state: State) -> Impact:
+    """The same state, in the shape of an impact."""
+    false, true = jnp.asarray(False), jnp.asarray(True)
+    return Impact(
+        v=state.v,
+        mode=state.mode,
+        impacted=jnp.zeros((prepared.nt,), bool),
+        delay=jnp.zeros((), state.v.dtype),
+        zeno=false,
+        solved=true,
+        energy_ok=true,
+    )

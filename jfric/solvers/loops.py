@@ -1,0 +1,102 @@
+"""Loops that work under ``vmap``, forward and reverse differentiation.
+
+The one module that uses equinox's internal loops.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import equinox.internal as eqxi
+import jax
+import jax.numpy as jnp
+
+Adjoint = Literal["forward", "reverse"]
+
+#: Passes between two stored states in reverse mode.
+BLOCK = 16
+
+
+def run_passes(
+    body: Callable,
+    active: Callable,
+    state,
+    buffers,
+    *,
+    max_steps: int,
+    adjoint: Adjoint,
+):
+    """Repeat ``state, buffers = body(state, buffers, on)`` while ``active(state)``.
+
+    ``body`` receives whether this trajectory is still running and must leave the buffers
+    unchanged where it is not: a batch then shares one loop without copying its output buffers in
+    every pass. The state is kept here, packed into one vector for each type: a pass costs few
+    operations for its bookkeeping.
+    """
+    pack, unpack = _packing(state)
+
+    def step(carry):
+        packed, buffers = carry
+        old = unpack(packed)
+        on = active(old)
+        new, buffers = body(old, buffers, on)
+        packed = [jnp.where(on, a, b) for a, b in zip(pack(new), packed, strict=True)]
+        return packed, buffers
+
+    def running(carry):
+        return eqxi.unvmap_any(active(unpack(carry[0])))
+
+    carry = (pack(state), buffers)
+    if adjoint == "forward":
+        carry = jax.lax.while_loop(running, step, carry)
+    else:
+        carry = _reversible_loop(running, step, carry, max_steps)
+    return unpack(carry[0]), carry[1]
+
+
+def _reversible_loop(running: Callable, step: Callable, carry, max_steps: int):
+    """The same loop as scans of fixed length, for reverse mode.
+
+    Blocks of passes are skipped once all trajectories have ended. Only what enters a block is
+    stored; the block is repeated on the way back.
+    """
+
+    def block(carry, _):
+        steps = functools.partial(jax.lax.scan, lambda c, _: (step(c), None), length=BLOCK)
+        return jax.lax.cond(running(carry), lambda c: steps(c)[0], lambda c: c, carry), None
+
+    blocks = -(-max_steps // BLOCK)
+    carry, _ = jax.lax.scan(jax.checkpoint(block), carry, length=blocks)
+    return carry
+
+
+def _packing(tree):
+    """Functions from a tree of arrays to one vector for each type, and back."""
+    leaves, structure = jax.tree.flatten(tree)
+    shapes = [x.shape for x in leaves]
+    types = list(dict.fromkeys(x.dtype for x in leaves))
+    groups = [[i for i, x in enumerate(leaves) if x.dtype == d] for d in types]
+
+    def pack(tree):
+        leaves = jax.tree.leaves(tree)
+        return [jnp.concatenate([leaves[i].ravel() for i in group]) for group in groups]
+
+    def unpack(vectors):
+        result = [None] * len(shapes)
+        for vector, group in zip(vectors, groups, strict=True):
+            start = 0
+            for i in group:
+                size = math.prod(shapes[i])
+                result[i] = vector[start : start + size].reshape(shapes[i])
+                start += size
+        return jax.tree.unflatten(structure, result)
+
+    return pack, unpack
+
+
+def keep(on, new, old):
+    """``new`` where the trajectory is running, else ``old``, leaf by leaf."""
+    return jax.tree.map(lambda a, b: jnp.where(on, a, b), new, old)

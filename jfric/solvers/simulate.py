@@ -1,0 +1,75 @@
+"""``simulate``: the loop around any solver."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import numpy as np
+from jax.core import Tracer
+
+from jfric.errors import ProblemError
+from jfric.solution import Solution
+from jfric.solvers.event_driven.recording import slots_per_pass
+from jfric.solvers.event_driven.solver import EventDriven
+from jfric.solvers.event_driven.state import State
+from jfric.system.expression import Expression
+from jfric.system.problem import Problem
+
+
+def simulate(
+    problem: Problem,
+    solver: EventDriven | None = None,
+    *,
+    ts=None,
+    start: State | None = None,
+    end=None,
+) -> Solution:
+    """Simulate ``problem`` from its start (or from ``start``) to its end time (or ``end`` [s]).
+
+    ``ts`` (m,) [s]: increasing output times inside the span; without them the solution holds
+    events and the final state only. ``start``: ``solution.final`` of an earlier run. Compiled
+    once for each structure of the problem; works under ``jit``, ``vmap``, ``jvp`` and, with
+    ``EventDriven(adjoint="reverse")``, ``grad``. Numerical trouble is ``solution.status``, never
+    an exception.
+    """
+    _check_times(problem, ts, start, end)
+    return _simulate(problem, solver if solver is not None else EventDriven(), ts, start, end)
+
+
+def _check_times(problem: Problem, ts, start: State | None, end) -> None:
+    """Refuse output times that cannot be met, where they are concrete numbers."""
+    first = problem.time.start if start is None else start.t
+    last = problem.time.end if end is None else end
+    values = (first, last) if ts is None else (ts, first, last)
+    if any(isinstance(x, (Tracer, Expression)) for x in values):
+        return
+    if np.size(first) != 1 or np.size(last) != 1:
+        return
+    if not float(last) > float(first):
+        raise ProblemError(
+            f"end: found {float(last):g} s, must be later than the start at {float(first):g} s"
+        )
+    if ts is None:
+        return
+    times = np.asarray(ts, dtype=float)
+    if times.ndim != 1:
+        raise ProblemError(f"ts: found an array of shape {times.shape}, needs one axis of times")
+    if np.any(np.diff(times) < 0):
+        raise ProblemError("ts: found times that decrease, must increase")
+    repeated = int(np.max(np.unique(times, return_counts=True)[1], initial=0))
+    if repeated > (slots := slots_per_pass(times.size)):
+        raise ProblemError(f"ts: found a time {repeated} times, at most {slots} are allowed")
+    slack = (
+        4 * np.finfo(np.asarray(last).dtype if np.asarray(last).dtype.kind == "f" else float).eps
+    )
+    slack *= max(abs(float(first)), abs(float(last)))
+    outside = (times < float(first) - slack) | (times > float(last) + slack)
+    if np.any(outside):
+        raise ProblemError(
+            f"ts: found {times[outside][0]:g} s, must lie between the start at "
+            f"{float(first):g} s and the end at {float(last):g} s"
+        )
+
+
+@eqx.filter_jit
+def _simulate(problem, solver, ts, start, end):
+    return solver.solve(problem, ts, start, end)

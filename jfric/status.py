@@ -1,0 +1,52 @@
+"""Outcome of a trajectory: a code, never an exception inside a batch."""
+
+from __future__ import annotations
+
+from enum import IntEnum, IntFlag
+
+
+class Status(IntEnum):
+    """What became of a trajectory. Codes other than ``OK`` say why it ended or is incomplete."""
+
+    OK = 0
+    #: More changes of mode than the event log holds; the motion itself is complete.
+    MAX_EVENTS = 1
+    #: The step budget ended before the end time.
+    MAX_STEPS = 2
+    #: A state became infinite or not a number.
+    NON_FINITE = 3
+    #: No consistent mode, or more than one (Painleve); the trajectory ends there.
+    INCONSISTENT = 4
+    #: An impact would have increased the energy; the trajectory ends there.
+    IMPACT_ENERGY = 5
+
+    @property
+    def message(self) -> str:
+        """One line for a person."""
+        return {
+            Status.OK: "ok",
+            Status.MAX_EVENTS: "event log full: raise max_events (the motion is complete)",
+            Status.MAX_STEPS: "stopped before the end time: raise max_steps",
+            Status.NON_FINITE: "a state became infinite or not a number",
+            Status.INCONSISTENT: "no unique consistent mode (Painleve or cycling); stopped there",
+            Status.IMPACT_ENERGY: "an impact would increase the energy; stopped there",
+        }[self]
+
+
+class Flag(IntFlag):
+    """Remarks on a trajectory whose status may still be ``OK``."""
+
+    #: Two crossings closer than 1e-6 of a step, or a guard touched without crossing.
+    GRAZING = 1
+    #: A decision lay exactly on the edge (all derivatives vanish) and was resolved to stick.
+    TIE = 2
+    #: Contact forces are not unique; minimum-norm forces are reported.
+    REDUNDANT = 4
+    #: An accumulating sequence of impacts was closed.
+    ZENO = 8
+    #: Several contacts changed mode at the same instant.
+    SIMULTANEOUS = 16
+
+
+#: Flags under which derivatives with respect to parameters need not exist.
+NOT_DIFFERENTIABLE = Flag.GRAZING | Flag.TIE | Flag.SIMULTANEOUS

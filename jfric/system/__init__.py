@@ -1,0 +1,1 @@
+"""What moves: masses, springs, friction, contacts and loads. Pure data, no solver code."""

@@ -1,0 +1,211 @@
+"""The elements a system is made of. Pure data: no solver code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from jfric.system.direction import Direction, as_direction
+from jfric.system.fields import Scalar, optional, scalar
+from jfric.system.functions import AbstractFunction, as_function
+from jfric.system.laws import AbstractLaw, Coulomb
+
+
+class Mass(eqx.Module):
+    """Mass [kg] or moment of inertia [kg m^2]: kinetic energy ``m (w^T v)^2 / 2``."""
+
+    direction: Direction = eqx.field(converter=as_direction)
+    m: Scalar = eqx.field(converter=scalar)
+
+
+class Spring(eqx.Module):
+    """Linear spring: force ``-k (x - x0)`` along ``w``, ``x = w^T q``; k [N/m or N m/rad]."""
+
+    direction: Direction = eqx.field(converter=as_direction)
+    k: Scalar = eqx.field(converter=scalar)
+    x0: Scalar = eqx.field(converter=scalar, default=0.0)
+
+
+class Damper(eqx.Module):
+    """Viscous damper: force ``-c dx/dt`` along ``w``; c [N s/m or N m s/rad]."""
+
+    direction: Direction = eqx.field(converter=as_direction)
+    c: Scalar = eqx.field(converter=scalar)
+
+
+class DiagramSpring(eqx.Module):
+    """Spring with a piecewise-linear diagram through the points ``(x[i], F[i])``.
+
+    The force along ``w`` is ``-F(x)``; beyond the first and last point the end lines continue.
+    At least two points, ``x`` increasing strictly.
+    """
+
+    direction: Direction = eqx.field(converter=as_direction)
+    x: Scalar = eqx.field(converter=scalar)
+    F: Scalar = eqx.field(converter=scalar)
+
+
+class GapSpring(eqx.Module):
+    """Spring with clearance: force ``-k_positive (x - gap_positive)`` for ``x > gap_positive``,
+    ``-k_negative (x + gap_negative)`` for ``x < -gap_negative``, zero between."""
+
+    direction: Direction = eqx.field(converter=as_direction)
+    k_positive: Scalar = eqx.field(converter=scalar)
+    k_negative: Scalar = eqx.field(converter=scalar)
+    gap_positive: Scalar = eqx.field(converter=scalar)
+    gap_negative: Scalar = eqx.field(converter=scalar)
+
+
+Release = Literal["physical", "adhesive"]
+
+
+class Stop(eqx.Module):
+    """One-sided elastic stop with damping, touched when ``x = w^T q`` exceeds ``gap``.
+
+    In touch the force along ``w`` is ``-(k (x - gap) + c dx/dt)``. ``release="physical"``: the
+    stop never pulls, it lets go when the force is zero. ``release="adhesive"``: it holds until
+    the penetration is zero.
+    """
+
+    direction: Direction = eqx.field(converter=as_direction)
+    k: Scalar = eqx.field(converter=scalar)
+    gap: Scalar = eqx.field(converter=scalar, default=0.0)
+    c: Scalar = eqx.field(converter=scalar, default=0.0)
+    release: Release = eqx.field(static=True, default="physical")
+
+
+class Friction(eqx.Module):
+    """Friction with a given normal force: ``lambda_T in -mu N Sign(gamma_T)``.
+
+    ``gamma_T = w^T v - belt``. Exactly one of ``N`` (normal force [N], a function of time, never
+    negative) and ``limit`` (the friction limit itself [N or N m]; the law's coefficients are then
+    factors on it, 1 by default) is given.
+    """
+
+    direction: Direction = eqx.field(converter=as_direction)
+    law: AbstractLaw | None = None
+    N: AbstractFunction | None = eqx.field(converter=as_function, default=None)
+    limit: AbstractFunction | None = eqx.field(converter=as_function, default=None)
+    belt: AbstractFunction | None = eqx.field(converter=as_function, default=None)
+
+    @property
+    def coefficients(self) -> AbstractLaw:
+        """The law, or the unit law of a friction limit."""
+        return self.law if self.law is not None else Coulomb(1.0)
+
+    @property
+    def normal_force(self) -> AbstractFunction:
+        """``N(t)``, or the limit (then the coefficients are factors)."""
+        return self.N if self.N is not None else self.limit  # type: ignore[return-value]
+
+
+ImpactLaw = Literal["coulomb", "none"]
+
+
+class Contact(eqx.Module):
+    """Unilateral contact with friction: ``0 <= g_N _|_ lambda_N >= 0``, ``g_N = gap + n^T q``.
+
+    ``e``: Newton's coefficient of restitution, ``0 <= e <= 1``. ``impact``: ``"coulomb"`` (the
+    tangential impulse obeys Coulomb's law) or ``"none"`` (no tangential impulse). Without
+    ``tangent`` and ``law`` the contact is frictionless.
+    """
+
+    normal: Direction = eqx.field(converter=as_direction)
+    tangent: Direction | None = eqx.field(converter=as_direction, default=None)
+    law: AbstractLaw | None = None
+    gap: Scalar = eqx.field(converter=scalar, default=0.0)
+    e: Scalar = eqx.field(converter=scalar, default=0.0)
+    belt: AbstractFunction | None = eqx.field(converter=as_function, default=None)
+    impact: ImpactLaw = eqx.field(static=True, default="coulomb")
+
+
+class Load(eqx.Module):
+    """Force [N] or torque [N m] ``F(t)`` along ``w``."""
+
+    direction: Direction = eqx.field(converter=as_direction)
+    F: AbstractFunction = eqx.field(converter=as_function)
+
+
+class Base(eqx.Module):
+    """A support with prescribed displacement ``z(t)`` [m or rad]; elements attach to it by name."""
+
+    displacement: AbstractFunction = eqx.field(converter=as_function)
+
+
+class AbstractForce(eqx.Module):
+    """A nonlinear force element, taken by the Runge-Kutta flow."""
+
+    def force(self, axes: tuple[str, ...], t, q, v):
+        """Generalised force (n,) [N or N m] on the degrees of freedom ``axes``."""
+        raise NotImplementedError
+
+
+class Pendulum(AbstractForce):
+    """Gravity of a pendulum: torque ``-m g L sin(theta)``; m [kg], g [m/s^2], L [m]."""
+
+    direction: Direction = eqx.field(converter=as_direction)
+    m: Scalar = eqx.field(converter=scalar)
+    L: Scalar = eqx.field(converter=scalar)
+    g: Scalar = eqx.field(converter=scalar, default=9.81)
+
+    def force(self, axes, t, q, v):
+        w = self.direction.vector(axes)
+        return -w * self.m * self.g * self.L * jnp.sin(w @ q)
+
+
+class PolynomialSpring(AbstractForce):
+    """Spring with force ``-sum_i k[i] x^(i+1)`` along ``w``; k[i] [N/m^(i+1)]."""
+
+    direction: Direction = eqx.field(converter=as_direction)
+    k: Scalar = eqx.field(converter=scalar)
+
+    def force(self, axes, t, q, v):
+        w = self.direction.vector(axes)
+        x = w @ q
+        return -w * x * jnp.polyval(self.k[::-1], x)
+
+
+class Drag(AbstractForce):
+    """Quadratic drag: force ``-c |dx/dt| dx/dt`` along ``w``; c [kg/m]."""
+
+    direction: Direction = eqx.field(converter=as_direction)
+    c: Scalar = eqx.field(converter=scalar)
+
+    def force(self, axes, t, q, v):
+        w = self.direction.vector(axes)
+        x_dot = w @ v
+        return -w * self.c * jnp.abs(x_dot) * x_dot
+
+
+class ForceField(AbstractForce):
+    """Any smooth JAX function ``function(t, q, v, parameters) -> (n,)``; Python only."""
+
+    function: Callable = eqx.field(static=True)
+    parameters: dict[str, Scalar] = eqx.field(
+        converter=lambda d: {k: optional(v) for k, v in d.items()}, default_factory=dict
+    )
+
+    def force(self, axes, t, q, v):
+        return self.function(t, q, v, self.parameters)
+
+
+#: Sections of a problem and the element each holds. A new element is one class and one line here.
+SECTIONS: dict[str, type[eqx.Module]] = {
+    "mass": Mass,
+    "spring": Spring,
+    "damper": Damper,
+    "diagram_spring": DiagramSpring,
+    "gap_spring": GapSpring,
+    "stop": Stop,
+    "friction": Friction,
+    "contact": Contact,
+    "load": Load,
+    "base": Base,
+    "pendulum": Pendulum,
+    "polynomial_spring": PolynomialSpring,
+    "drag": Drag,
+    "force_field": ForceField,
+}

@@ -1,0 +1,33 @@
+"""Conversion of field values of elements to array leaves."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import jax.numpy as jnp
+from jax.core import Tracer
+
+from jfric.system.expression import Expression
+
+#: A physical number: a Python number or array at construction; an array leaf afterwards, or an
+#: :class:`Expression` until the problem is resolved. Type checkers cannot follow this change.
+Scalar: TypeAlias = Any
+
+
+def scalar(value) -> Any:
+    """``value`` as a floating-point array leaf; a string with ``$`` becomes an expression."""
+    if isinstance(value, Expression):
+        return value
+    if isinstance(value, str):
+        return Expression(value)
+    if value is None or isinstance(value, Tracer):
+        return value
+    try:
+        return jnp.asarray(value, dtype=jnp.result_type(float))
+    except (TypeError, ValueError):
+        return value  # tree transformations put placeholders here
+
+
+def optional(value) -> Any:
+    """Like :func:`scalar`, passing ``None`` through."""
+    return None if value is None else scalar(value)

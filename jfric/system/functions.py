@@ -1,0 +1,159 @@
+"""Functions of time: loads, belts, base motions and normal forces.
+
+Every function knows its breakpoints (times at which it or a derivative jumps) and, between them,
+its polynomial and harmonic components. Solvers never step across a breakpoint.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jfric.system.fields import Scalar, scalar
+
+
+class Components(NamedTuple):
+    """A function on one smooth piece: ``f(t + s) = sum_j p_j s^j + sum_i A_i sin(w_i s + a_i)``.
+
+    ``polynomial``: the ``p_j``; ``harmonics``: (amplitude ``A``, angle ``a`` [rad], ``w`` [rad/s]).
+    """
+
+    polynomial: list
+    harmonics: list[tuple]
+
+
+class AbstractFunction(eqx.Module):
+    """A piecewise smooth scalar function of time."""
+
+    @abc.abstractmethod
+    def components(self, t) -> Components:
+        """The piece that begins at or holds time ``t`` (from the right at a breakpoint)."""
+
+    @abc.abstractmethod
+    def breakpoints(self) -> Float[Array, " b"]:
+        """Times at which the function is not smooth."""
+
+    def frequency(self):
+        """Largest angular frequency [rad/s]; 0 for piecewise polynomials."""
+        return 0.0
+
+    def __call__(self, t):
+        """Value at time ``t`` [s] (from the right at a jump)."""
+        polynomial, harmonics = self.components(t)
+        value = polynomial[0] if polynomial else 0.0
+        return value + sum(a * jnp.sin(angle) for a, angle, _ in harmonics)
+
+    def derivative(self, t):
+        """First derivative at time ``t`` (from the right at a kink)."""
+        polynomial, harmonics = self.components(t)
+        value = polynomial[1] if len(polynomial) > 1 else 0.0
+        return value + sum(a * w * jnp.cos(angle) for a, angle, w in harmonics)
+
+
+class Constant(AbstractFunction):
+    """``f(t) = value``."""
+
+    value: Scalar = eqx.field(converter=scalar)
+
+    def components(self, t):
+        return Components([self.value], [])
+
+    def breakpoints(self):
+        return jnp.zeros((0,))
+
+
+class Steps(AbstractFunction):
+    """Piecewise constant: ``values[i]`` for ``times[i-1] <= t < times[i]``.
+
+    ``values`` has one entry more than ``times`` [s]; times increase strictly.
+    """
+
+    times: Scalar = eqx.field(converter=scalar)
+    values: Scalar = eqx.field(converter=scalar)
+
+    def components(self, t):
+        return Components([self.values[_piece(self.times, t)]], [])
+
+    def breakpoints(self):
+        return self.times
+
+
+class PiecewiseLinear(AbstractFunction):
+    """Straight lines through ``(times[i], values[i])``, constant before the first and after the
+    last point. Times [s] increase strictly."""
+
+    times: Scalar = eqx.field(converter=scalar)
+    values: Scalar = eqx.field(converter=scalar)
+
+    def components(self, t):
+        times, values = self.times, self.values
+        last = times.shape[0] - 1
+        index = _piece(times, t)
+        left = jnp.clip(index - 1, 0, last)
+        right = jnp.clip(index, 0, last)
+        dt = jnp.where(left == right, 1.0, times[right] - times[left])
+        slope = jnp.where(left == right, 0.0, (values[right] - values[left]) / dt)
+        return Components([values[left] + slope * (t - times[left]), slope], [])
+
+    def breakpoints(self):
+        return self.times
+
+
+class Harmonic(AbstractFunction):
+    """``f(t) = amplitude * sin(omega t + phase)``; omega [rad/s], phase [rad]."""
+
+    amplitude: Scalar = eqx.field(converter=scalar)
+    omega: Scalar = eqx.field(converter=scalar)
+    phase: Scalar = eqx.field(converter=scalar, default=0.0)
+
+    def components(self, t):
+        return Components([], [(self.amplitude, self.omega * t + self.phase, self.omega)])
+
+    def breakpoints(self):
+        return jnp.zeros((0,))
+
+    def frequency(self):
+        return jnp.abs(self.omega)
+
+
+class Sum(AbstractFunction):
+    """Sum of functions of time."""
+
+    terms: tuple[AbstractFunction, ...] = eqx.field(converter=tuple)
+
+    def components(self, t):
+        parts = [term.components(t) for term in self.terms]
+        length = max((len(p.polynomial) for p in parts), default=0)
+        polynomial = [
+            sum(p.polynomial[j] for p in parts if j < len(p.polynomial)) for j in range(length)
+        ]
+        return Components(polynomial, [h for p in parts for h in p.harmonics])
+
+    def breakpoints(self):
+        return jnp.concatenate([jnp.zeros((0,)), *(term.breakpoints() for term in self.terms)])
+
+    def frequency(self):
+        result = 0.0
+        for term in self.terms:
+            result = jnp.maximum(result, term.frequency())
+        return result
+
+
+def _piece(times, t):
+    """Index of the piece at ``t``; which piece it is has no derivative."""
+    frozen = jax.lax.stop_gradient
+    return jnp.searchsorted(frozen(times), frozen(t), side="right")
+
+
+def as_function(value) -> Any:
+    """``value`` as a function of time; numbers and expressions become constants."""
+    if isinstance(value, AbstractFunction):
+        return value
+    if value is None or type(value) is object:
+        return value
+    return Constant(value)

@@ -1,0 +1,107 @@
+"""A mechanical system with its initial state and time span: a PyTree of arrays."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from jfric.system.expression import Expression, is_expression
+from jfric.system.fields import Scalar, scalar
+from jfric.system.validation import validate
+
+
+class InitialState(eqx.Module):
+    """Initial position ``q`` and velocity ``v`` of one degree of freedom."""
+
+    q: Scalar = eqx.field(converter=scalar, default=0.0)
+    v: Scalar = eqx.field(converter=scalar, default=0.0)
+
+
+class TimeSpan(eqx.Module):
+    """Simulated time: from ``start`` to ``end`` [s]."""
+
+    end: Scalar = eqx.field(converter=scalar)
+    start: Scalar = eqx.field(converter=scalar, default=0.0)
+
+
+class Matrices(eqx.Module):
+    """Full matrices added to what the elements contribute: ``M q'' + C q' + K q``.
+
+    Each is (n, n): an array, or rows of numbers and expressions.
+    """
+
+    M: object = None
+    C: object = None
+    K: object = None
+
+
+class Problem(eqx.Module):
+    """A system of masses, springs, friction and contacts, its initial state and time span.
+
+    ``dofs`` maps each degree of freedom to ``"translation"`` or ``"rotation"``. ``elements`` maps
+    section to name to element (see :data:`jfric.system.elements.SECTIONS`). Every number is an
+    array leaf, or an :class:`Expression` in the shared ``parameters``.
+
+    Raises :class:`jfric.ProblemError` where the description contradicts itself (only checked for
+    concrete numbers, not under ``jit``).
+    """
+
+    dofs: dict[str, str] = eqx.field(static=True)
+    elements: dict[str, dict[str, eqx.Module]]
+    initial: dict[str, InitialState]
+    time: TimeSpan
+    parameters: dict[str, Scalar]
+    matrices: Matrices
+
+    def __init__(
+        self,
+        dofs: Mapping[str, str] | tuple[str, ...] | list[str],
+        elements: Mapping[str, Mapping[str, eqx.Module] | eqx.Module],
+        *,
+        initial: Mapping[str, InitialState] | None = None,
+        time: TimeSpan | float = 1.0,
+        parameters: Mapping[str, object] | None = None,
+        matrices: Matrices | None = None,
+    ):
+        self.dofs = dict(dofs) if isinstance(dofs, Mapping) else dict.fromkeys(dofs, "translation")
+        # Ordered: tree transformations sort the keys of plain dictionaries.
+        self.elements = OrderedDict(
+            (section, OrderedDict(group if isinstance(group, Mapping) else {section: group}))
+            for section, group in elements.items()
+        )
+        given = dict(initial or {})
+        self.initial = OrderedDict((dof, given.pop(dof, InitialState())) for dof in self.dofs)
+        self.initial.update(given)
+        self.time = time if isinstance(time, TimeSpan) else TimeSpan(time)
+        self.parameters = OrderedDict((k, scalar(v)) for k, v in (parameters or {}).items())
+        self.matrices = matrices if matrices is not None else Matrices()
+        validate(self)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of the degrees of freedom, in order."""
+        return tuple(self.dofs)
+
+    @property
+    def bases(self) -> tuple[str, ...]:
+        """Names of the supports with prescribed motion, in order."""
+        return tuple(self.elements.get("base", {}))
+
+    def section(self, name: str) -> dict[str, Any]:
+        """Elements of a section by name; empty if there are none."""
+        return self.elements.get(name, {})
+
+    def resolved(self) -> Problem:
+        """The same problem with every expression replaced by its value."""
+
+        def value(leaf):
+            if not isinstance(leaf, Expression):
+                return leaf
+            return jnp.asarray(leaf.value(self.parameters), jnp.result_type(float))
+
+        return jax.tree.map(value, self, is_leaf=is_expression)

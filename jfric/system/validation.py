@@ -1,0 +1,324 @@
+"""Checks of a problem's meaning, shared by problems built in Python and read from files.
+
+Each failure is one sentence: path of the field, what was found, what is allowed.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Literal, get_args, get_origin, get_type_hints
+
+import equinox as eqx
+import jax
+import numpy as np
+from jax.core import Tracer
+
+from jfric.errors import ProblemError, nearest
+from jfric.system.direction import Direction
+from jfric.system.elements import SECTIONS, AbstractForce, Contact, Friction, Load, Mass
+from jfric.system.expression import Expression, is_expression
+from jfric.system.functions import AbstractFunction, PiecewiseLinear, Steps, Sum
+from jfric.system.laws import StaticDynamic
+from jfric.system.mechanics import assemble, mass_matrix
+from jfric.system.naming import parameters
+
+_NOT_NEGATIVE = {
+    *("m", "k", "c", "k_positive", "k_negative", "gap_positive", "gap_negative", "L"),
+    *("mu", "mu_s", "mu_d", "positive", "negative"),
+}
+#: Sections whose numbers may be lists, and the lists within functions of time.
+_WITH_LISTS = ("diagram_spring", "polynomial_spring", "force_field", "matrices")
+_LISTS = ("times", "values")
+#: Names with a meaning of their own where a degree of freedom may be named.
+_RESERVED = ("ground", "dof", "between")
+_NAME = re.compile(r"[\w-]+")
+_PARAMETER = re.compile(r"[A-Za-z_]\w*")
+
+
+def validate(problem) -> None:
+    """Raise :class:`ProblemError` for the first contradiction found in ``problem``."""
+    if not problem.dofs:
+        raise ProblemError("dofs: found none, at least one degree of freedom is needed")
+    for dof, kind in problem.dofs.items():
+        if kind not in ("translation", "rotation"):
+            raise ProblemError(
+                f"dofs.{dof}: found {kind!r}, allowed are 'translation' and 'rotation'"
+            )
+    _names(problem)
+    for section, group in problem.elements.items():
+        if section not in SECTIONS:
+            raise ProblemError(
+                f"{section}: no such section{nearest(section, SECTIONS)}; "
+                f"allowed are {', '.join(SECTIONS)}"
+            )
+        for name, element in group.items():
+            _element(problem, section, name, element)
+    for dof in problem.initial:
+        if dof not in problem.dofs:
+            raise ProblemError(
+                f"initial.{dof}: no degree of freedom {dof!r}{nearest(dof, problem.dofs)}; "
+                f"declared are {', '.join(problem.dofs)}"
+            )
+    _expressions(problem)
+    if _concrete(problem):
+        _numbers(problem.resolved())
+
+
+def _names(problem) -> None:
+    """Names that paths, expressions and files can hold, each used once."""
+    groups = {"dofs": problem.dofs, **problem.elements}
+    for section, group in groups.items():
+        for name in group:
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
+                raise ProblemError(
+                    f"{section}: found the name {name!r}, names hold letters, digits, _ and -"
+                )
+    for name in problem.parameters:
+        if not _PARAMETER.fullmatch(name):
+            raise ProblemError(
+                f"parameters: found the name {name!r}, names start with a letter and hold "
+                "letters, digits and _"
+            )
+    for section in ("dofs", "base"):
+        for name in groups.get(section, {}):
+            if name in _RESERVED:
+                raise ProblemError(f"{section}.{name}: the name {name!r} is reserved; rename it")
+            if section == "base" and name in problem.dofs:
+                raise ProblemError(
+                    f"base.{name}: {name!r} is a degree of freedom as well; names must differ"
+                )
+
+
+def _where(problem, section: str, name: str) -> str:
+    return section if len(problem.elements[section]) == 1 else f"{section}.{name}"
+
+
+def _element(problem, section: str, name: str, element) -> None:
+    where = _where(problem, section, name)
+    if not isinstance(element, SECTIONS[section]):
+        raise ProblemError(
+            f"{where}: found {type(element).__name__}, expected {SECTIONS[section].__name__}"
+        )
+    # Inertia, loads and nonlinear forces are not carried over to bases.
+    on_bases = not isinstance(element, (Mass, Load, AbstractForce))
+    known = [*problem.dofs, *(problem.bases if on_bases else ())]
+    for field in ("direction", "normal", "tangent"):
+        direction = getattr(element, field, None)
+        if not isinstance(direction, Direction):
+            continue
+        if not direction.names:
+            raise ProblemError(
+                f"{where}.{field}: names no degree of freedom; declared are {', '.join(known)}"
+            )
+        for axis in direction.names:
+            if axis not in known and axis in problem.bases:
+                raise ProblemError(
+                    f"{where}.{field}: found the base {axis!r}, a {section} acts on degrees of "
+                    f"freedom only; declared are {', '.join(known)}"
+                )
+            if axis not in known:
+                raise ProblemError(
+                    f"{where}.{field}: no degree of freedom {axis!r}{nearest(axis, known)}; "
+                    f"declared are {', '.join(known)}"
+                )
+    _choices(where, element, SECTIONS[section])
+    if isinstance(element, Friction):
+        if (element.N is None) == (element.limit is None):
+            found = "neither" if element.N is None else "both"
+            raise ProblemError(f"{where}: found {found} of N and limit, exactly one is needed")
+        if element.N is not None and element.law is None:
+            raise ProblemError(f"{where}: N is given without mu; give mu, or mu_s and mu_d")
+    if isinstance(element, Contact) and (element.tangent is None) != (element.law is None):
+        found, missing = ("tangent", "mu") if element.law is None else ("mu", "tangent")
+        raise ProblemError(
+            f"{where}: {found} is given without {missing}; give both, or neither "
+            "for a frictionless contact"
+        )
+
+
+@functools.cache
+def _literals(cls: type) -> dict[str, tuple]:
+    """Fields of a class that take one of a few words, and the words."""
+    hints = get_type_hints(cls)
+    return {f: get_args(h) for f, h in hints.items() if get_origin(h) is Literal}
+
+
+def _choices(where: str, element, cls: type) -> None:
+    for field, allowed in _literals(cls).items():
+        value = getattr(element, field)
+        if value not in allowed:
+            raise ProblemError(
+                f"{where}.{field}: found {value!r}{nearest(value, allowed)}, allowed are "
+                f"{', '.join(map(repr, allowed))}"
+            )
+
+
+def _expressions(problem) -> None:
+    for path, leaf in parameters(problem).items():
+        if not isinstance(leaf, Expression):
+            continue
+        for reference in leaf.references:
+            if reference not in problem.parameters:
+                raise ProblemError(
+                    f"{path}: {leaf.text!r} refers to the parameter {reference!r}, which is not "
+                    f"declared{nearest(reference, problem.parameters)}; declared are "
+                    f"{', '.join(problem.parameters) or 'none'}"
+                )
+            if isinstance(problem.parameters[reference], Expression):
+                raise ProblemError(
+                    f"parameters.{reference}: found the expression "
+                    f"{problem.parameters[reference].text!r}, a parameter must be a number"
+                )
+
+
+def _concrete(problem) -> bool:
+    leaves = jax.tree.leaves(problem, is_leaf=is_expression)
+    return all(
+        isinstance(x, Expression) or (eqx.is_array_like(x) and not isinstance(x, Tracer))
+        for x in leaves
+    )
+
+
+def _numbers(problem) -> None:
+    for path, value in parameters(problem).items():
+        array = np.asarray(value)
+        if not np.all(np.isfinite(array)):
+            raise ProblemError(f"{path}: found {array.tolist()}, must be finite")
+        field = path.rsplit(".", 1)[-1]
+        section = path.split(".", 1)[0]
+        if array.ndim and section not in _WITH_LISTS and field not in _LISTS:
+            raise ProblemError(f"{path}: found {array.tolist()}, expected one number")
+        if (
+            section in SECTIONS
+            and section not in ("polynomial_spring", "force_field")
+            and field in _NOT_NEGATIVE
+            and np.any(array < 0)
+        ):
+            raise ProblemError(f"{path}: found {float(np.min(array)):g}, must not be negative")
+    for section, group in problem.elements.items():
+        for name, element in group.items():
+            _values(_where(problem, section, name), section, element)
+    _shapes(problem)
+    if not float(problem.time.end) > float(problem.time.start):
+        raise ProblemError(
+            f"time.end: found {float(problem.time.end):g} s, must be later than time.start "
+            f"({float(problem.time.start):g} s)"
+        )
+    _inertia(problem)
+    _initial(problem)
+
+
+def _values(where: str, section: str, element) -> None:
+    for field in ("direction", "normal", "tangent"):
+        coefficients = getattr(getattr(element, field, None), "coefficients", None)
+        if coefficients and all(float(c) == 0.0 for c in coefficients.values()):
+            raise ProblemError(f"{where}.{field}: all coefficients are zero")
+    if section == "contact" and not 0.0 <= float(element.e) <= 1.0:
+        raise ProblemError(f"{where}.e: found {float(element.e):g}, must lie between 0 and 1")
+    law = getattr(element, "law", None)
+    if isinstance(law, StaticDynamic):
+        for s, d, label in zip(
+            law.static(), law.kinetic(0.0), ("positive", "negative"), strict=True
+        ):
+            if float(d) > float(s):
+                raise ProblemError(
+                    f"{where}.mu_d: found {float(d):g}, must not exceed mu_s "
+                    f"({float(s):g}, {label} direction)"
+                )
+    if section == "diagram_spring":
+        x, force = np.asarray(element.x), np.asarray(element.F)
+        if x.ndim != 1 or x.shape != force.shape or x.size < 2 or np.any(np.diff(x) <= 0):
+            raise ProblemError(
+                f"{where}.x: found {x.tolist()}, needs at least two strictly "
+                "increasing values and as many values of F"
+            )
+    for field in ("N", "limit", "belt", "F", "displacement"):
+        function = getattr(element, field, None)
+        if isinstance(function, Sum) and not list(_terms(function)):
+            raise ProblemError(f"{where}.{field}: found a sum without terms")
+        for term in _terms(function):
+            _function(f"{where}.{field}", term)
+        if field in ("N", "limit") and function is not None and section == "friction":
+            _not_negative(f"{where}.{field}", function)
+
+
+def _terms(function: AbstractFunction | None):
+    """The terms of a function of time, sums within sums taken apart."""
+    if isinstance(function, Sum):
+        for term in function.terms:
+            yield from _terms(term)
+    else:
+        yield function
+
+
+def _function(where: str, function) -> None:
+    if not isinstance(function, (Steps, PiecewiseLinear)):
+        return
+    times, values = np.asarray(function.times), np.asarray(function.values)
+    extra = 1 if isinstance(function, Steps) else 0
+    if not extra and times.size == 0:
+        raise ProblemError(f"{where}.times: found none, at least one is needed")
+    if times.ndim != 1 or values.shape != (times.size + extra,) or np.any(np.diff(times) <= 0):
+        raise ProblemError(
+            f"{where}.times: found {times.size} times and {values.size} values; "
+            f"times must increase strictly and have {values.size - extra} entries"
+        )
+
+
+def _not_negative(where: str, function) -> None:
+    """Refuse a normal force that is negative at a breakpoint or between."""
+    breaks = np.unique(np.asarray(function.breakpoints()))
+    ends = np.concatenate([[-1.0 + (breaks[0] if breaks.size else 1.0)], breaks])
+    omega = float(function.frequency())
+    period = 2 * np.pi / omega if omega else 1.0
+    times = np.concatenate(
+        [t + period * np.linspace(0.0, 1.0, 33) for t in ends] if omega else [ends, ends + 0.5]
+    )
+    values = np.asarray([float(function(t)) for t in times[:512]])
+    scale = np.max(np.abs(values), initial=0.0)
+    if np.any(values < -1e-12 * scale):
+        raise ProblemError(
+            f"{where}: found {values.min():g} at t = "
+            f"{times[int(values.argmin())]:g} s, must not be negative"
+        )
+
+
+def _shapes(problem) -> None:
+    n = len(problem.dofs)
+    for name in ("M", "C", "K"):
+        entries = getattr(problem.matrices, name)
+        if entries is None:
+            continue
+        try:
+            shape = np.asarray(entries, dtype=float).shape
+        except ValueError:
+            raise ProblemError(f"matrices.{name}: rows must have {n} entries each") from None
+        if shape != (n, n):
+            raise ProblemError(f"matrices.{name}: found shape {shape}, needed is ({n}, {n})")
+
+
+def _inertia(problem) -> None:
+    m = np.asarray(mass_matrix(problem))
+    if not np.allclose(m, m.T, rtol=1e-12, atol=0.0):
+        raise ProblemError("matrices.M: must be symmetric")
+    values, vectors = np.linalg.eigh(m)
+    if values[0] <= 1e-14 * max(values[-1], 1e-300):
+        dof = problem.axes[int(np.argmax(np.abs(vectors[:, 0])))]
+        raise ProblemError(
+            f"mass: the degree of freedom {dof!r} has no mass; add a [mass] element for it"
+        )
+
+
+def _initial(problem) -> None:
+    mechanics = assemble(problem)
+    t0 = problem.time.start
+    q = np.asarray([float(problem.initial[d].q) for d in problem.dofs])
+    gaps = np.asarray(mechanics.gaps(t0, q))
+    scale = np.max(np.abs(q), initial=0.0) + np.max(np.abs(np.asarray(mechanics.gap0)), initial=0.0)
+    for name, gap in zip(mechanics.contact_names[mechanics.n_friction :], gaps, strict=True):
+        if gap < -1e-12 * max(scale, 1e-300):
+            raise ProblemError(
+                f"initial: the contact {name!r} starts with a gap of {gap:g}, "
+                "must not be negative; move the initial position or the gap"
+            )

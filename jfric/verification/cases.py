@@ -1,0 +1,122 @@
+"""The verification list: one entry for each case.
+
+A file of ``data/`` with the name of a case holds its exact values and its changes of mode; the
+checks in the case's configuration file count as well. A new case is one line here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+from jfric.verification.case import Case, Expected
+
+_DATA = Path(__file__).resolve().parent / "data"
+
+#: Ten impacts in a row, or a sequence that accumulates, pass their errors on.
+CHAINED = 1e-8
+
+
+def cases() -> list[Case]:
+    """All cases, in the order of the table."""
+    return [
+        _case("ve0116"),
+        *_ve0116_variants(),
+        *_ve0116_staircase(),
+        _case("ve0119"),
+        _case("sdnd106"),
+        _case("janovsky_4_1"),
+        _case("janovsky_4_2_none", relative=CHAINED),
+        _case("janovsky_4_2_coulomb", relative=CHAINED),
+        _case("janovsky_4_2_none_e03", relative=CHAINED),
+        _case("janovsky_4_2_none_e06", relative=CHAINED),
+        _case("janovsky_4_2_coulomb_e03", relative=CHAINED),
+        _case("janovsky_4_2_coulomb_e06", relative=CHAINED),
+        _case("c4_belt"),
+        _case("c4_rabinowicz"),
+        _case("c7_bouncing_ball", relative=CHAINED),
+        _case("c7_bouncing_ball_e08", relative=CHAINED),
+        _case("c7_bouncing_ball_e09", relative=CHAINED),
+        _case("c8_incline"),
+        _case("c8_incline_stick"),
+        _case("c10_conveyor"),
+        _case("c11_stacked_blocks"),
+        _case("c11_stacked_blocks_f12"),
+        _case("c11_stacked_blocks_f20"),
+        _case("c11_stacked_blocks_sliding"),
+        _case("c15_pendulum"),
+        _case("p4_elastic_floor"),
+        _case("p4_damped_floor"),
+        _case("p4_damped_floor_physical"),
+    ]
+
+
+def _case(name: str, relative: float = 1e-10) -> Case:
+    path = _DATA / f"{name}.json"
+    if not path.is_file():
+        return Case(name, name, relative=relative)
+    data = json.loads(path.read_text("utf-8"))
+    expected = tuple(
+        Expected(quantity, value, source=data["source"])
+        for quantity, value in data["expected"].items()
+    )
+    sequence = tuple(data.get("sequence", ()))
+    return Case(name, name, expected=expected, sequence=sequence, relative=relative)
+
+
+def _ve0116_variants() -> list[Case]:
+    """Other coefficients of friction: mu, phases, stop time, residual, u(1), u(2)."""
+    rows = (
+        (0.09, 8, 3.554306350526693, 0.288, 0.1338769396752, 0.2826856753743),
+        (0.11, 7, 3.110018056710856, 0.292, 0.1439838978014, 0.2785068035375),
+        (0.12, 6, 2.665729762895020, 0.288, 0.1490373768645, 0.2764173676191),
+    )
+    return [
+        Case(
+            f"ve0116 mu={mu:g}",
+            "ve0116",
+            set={"friction.mu": mu},
+            expected=(
+                Expected("event_count", phases, source="closed form"),
+                Expected("end_time", stop, source="closed form"),
+                Expected("final.u", residual, source="closed form"),
+                Expected("u(1)", first, source="closed form"),
+                Expected("u(2)", second, source="closed form"),
+            ),
+        )
+        for mu, phases, stop, residual, first, second in rows
+    ]
+
+
+def _ve0116_staircase() -> list[Case]:
+    """Residual displacement over the coefficient of friction.
+
+    With d = mu Fz / k and x_s = Fx / k the mass turns n = ceil((x_s/d - 1)/2) times, stops after
+    n half periods, and stays at x_s + (-1)^(n+1) (x_s - 2 n d).
+    """
+    coefficients = (0.03, 0.05, 0.07, 0.08, 0.11, 0.12, 0.15, 0.2, 0.25, 0.4, 0.7, 1.0, 1.4, 1.6)
+    mass, stiffness, push, normal = 100.0, 5000.0, 1500.0, 1000.0
+    rest = push / stiffness
+    source = "closed form"
+    result = []
+    for mu in coefficients:
+        d = mu * normal / stiffness
+        # Rounded: the quotient is an exact integer on an edge, where its float may lie beyond.
+        phases = max(math.ceil(round((rest / d - 1.0) / 2.0, 9)), 0)
+        residual = rest - (-1) ** phases * (rest - 2 * phases * d)
+        stop = phases * math.pi * math.sqrt(mass / stiffness)
+        expected = [
+            Expected("event_count", phases, source=source),
+            Expected("final.u", residual if phases else 0.0, source=source),
+            *([Expected("end_time", stop, source=source)] if phases else []),
+        ]
+        result.append(
+            Case(
+                f"ve0116 staircase mu={mu:g}",
+                "ve0116",
+                set={"friction.mu": mu, "time.end": 12.0},
+                expected=tuple(expected),
+            )
+        )
+    return result

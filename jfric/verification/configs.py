@@ -1,0 +1,42 @@
+"""Where the shipped configuration files are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jfric.errors import ProblemError, nearest
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def config_directory() -> Path:
+    """Folder of the shipped files: inside an installed package, or beside it in a checkout."""
+    for folder in (_PACKAGE / "configs", _PACKAGE.parent / "configs"):
+        if folder.is_dir():
+            return folder
+    raise ProblemError("the shipped configuration files are missing; reinstall jfric")
+
+
+def shipped(name: str) -> Path:
+    """Path of a shipped file by its name without ending."""
+    path = config_directory() / f"{name}.toml"
+    if not path.is_file():
+        names = sorted(p.stem for p in config_directory().glob("*.toml"))
+        raise ProblemError(f"no shipped configuration {name!r}{nearest(name, names)}")
+    return path
+
+
+def files_in(paths: list[Path]) -> list[Path]:
+    """All configuration files among ``paths``; folders are searched through."""
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            inside = sorted(path.rglob("*.toml"))
+            if not inside:
+                raise ProblemError(f"{path}: found no .toml file in this folder")
+            found += inside
+        elif path.is_file():
+            found.append(path)
+        else:
+            raise ProblemError(f"{path}: no such file or folder")
+    return list(dict.fromkeys(found))

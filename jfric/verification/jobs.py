@@ -1,0 +1,111 @@
+"""Simulations that a verification needs, and running them in batches of equal structure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+if TYPE_CHECKING:
+    from jfric.config.config import Check
+    from jfric.solution import Solution
+    from jfric.system.problem import Problem
+
+
+#: Jobs of equal structure from which on a vmapped batch pays.
+BATCH = 8
+#: More threads would only hold more compilations in memory at once.
+MOST_WORKERS = 8
+
+
+@dataclass(frozen=True)
+class Job:
+    """One trajectory to simulate and the checks made on it.
+
+    ``relative``: error allowed relative to a quantity's scale, beside each check's own tolerance.
+    """
+
+    case: str
+    problem: Problem
+    solver: Any
+    flow: str
+    ts: np.ndarray
+    checks: tuple[Check, ...]
+    relative: float = 0.0
+    sequence: tuple[str, ...] = ()
+    settings: tuple = field(default=())
+
+    @property
+    def label(self) -> str:
+        """Solver and flow, as shown in tables."""
+        return f"event-driven ({self.flow})"
+
+
+def batches(jobs: list[Job]) -> list[list[Job]]:
+    """Jobs whose problems have the same structure and the same solver, together."""
+    groups: dict[Any, list[Job]] = {}
+    for job in jobs:
+        leaves, structure = jax.tree.flatten(job.problem)
+        shapes = tuple(np.shape(leaf) for leaf in leaves)
+        groups.setdefault((job.settings, shapes, structure), []).append(job)
+    return list(groups.values())
+
+
+def run_batch(jobs: list[Job]) -> list[Solution]:
+    """Simulate jobs of equal structure with one compilation.
+
+    Many of them run as one vmapped batch; few run one after the other, which compiles faster.
+    """
+    size = max(job.ts.size for job in jobs)
+    ts = [jnp.asarray(_padded(job.ts, size)) for job in jobs]
+    problems = [jax.tree.map(jnp.asarray, job.problem) for job in jobs]
+    simulate = _simulation(jobs[0].solver)
+    if len(jobs) < BATCH:
+        solutions = [simulate(problem, t) for problem, t in zip(problems, ts, strict=True)]
+        return [jax.tree.map(np.asarray, solution) for solution in solutions]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *problems)
+    arrays = jax.tree.map(np.asarray, eqx.filter_vmap(simulate)(stacked, jnp.stack(ts)))
+    return [jax.tree.map(lambda x, i=i: x[i], arrays) for i in range(len(jobs))]
+
+
+def run_batches(groups: list[list[Job]]) -> Iterator[tuple[int, list[Solution]]]:
+    """Solutions of each group with its index, as they are ready. Groups compile in parallel."""
+    double = jnp.result_type(float) == jnp.float64
+
+    def run(index: int) -> tuple[int, list[Solution]]:
+        # A `with jax.enable_x64(True)` of the caller does not reach other threads by itself.
+        with jax.enable_x64(double):
+            return index, run_batch(groups[index])
+
+    workers = max(1, min(os.cpu_count() or 1, len(groups), MOST_WORKERS))
+    with ThreadPoolExecutor(workers) as pool:
+        # Large groups compile longest: first.
+        order = sorted(range(len(groups)), key=lambda i: -len(groups[i]))
+        futures = [pool.submit(run, i) for i in order]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def _simulation(solver: Any) -> Callable[[Problem, jax.Array], Solution]:
+    from jfric import simulate
+
+    return lambda problem, ts: simulate(problem, solver=solver, ts=ts)
+
+
+def _padded(ts: np.ndarray, size: int) -> np.ndarray:
+    """``ts`` with further times in between, so that a batch has one shape."""
+    while ts.size < size:
+        gap = int(np.argmax(np.diff(ts)))
+        ts = np.insert(ts, gap + 1, 0.5 * (ts[gap] + ts[gap + 1]))
+    return ts

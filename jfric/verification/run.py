@@ -1,0 +1,224 @@
+"""Run the verification list, or the checks in a user's own files."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jfric.config.checks import resolve
+from jfric.config.config import Check, Config
+from jfric.config.load import load_config
+from jfric.config.quantity import Quantity, parse_quantity
+from jfric.errors import ProblemError, nearest
+from jfric.solution import Solution
+from jfric.solver_choice import choose_solver, resolved_flow, uses_exact_flow
+from jfric.status import Status
+from jfric.system.naming import set_parameters
+from jfric.system.problem import Problem
+from jfric.verification.case import EXACT, RUNGE_KUTTA, Case
+from jfric.verification.configs import files_in, shipped
+from jfric.verification.evaluate import COUNTS, needed_times, needs_outputs
+from jfric.verification.jobs import Job, batches, run_batches
+from jfric.verification.result import Result, compare
+
+#: Error of the Runge-Kutta flow at rtol = RTOL, relative to the scale of a quantity.
+RUNGE_KUTTA_ERROR = 1e-7
+RTOL = 1e-10
+
+Progress = Callable[[int, int, str], None]
+
+
+def verify(
+    paths: Sequence[str | os.PathLike[str]] | None = None,
+    *,
+    case: str | None = None,
+    flow: str | None = None,
+    progress: Progress | None = None,
+) -> list[Result]:
+    """Run the shipped verification list, or every ``[[check]]`` in the given files and folders.
+
+    ``case`` keeps the cases of this name only (``janovsky*`` keeps all that match). ``flow``
+    keeps ``"exact"`` or ``"runge-kutta"``. Trajectories of equal structure run as one batch.
+    ``progress(done, total, case)`` is called at the start and after each batch.
+
+    Raises :class:`jfric.ProblemError` for bad files and unknown cases. Needs float64.
+    """
+    jobs = file_jobs(paths, flow) if paths else listed_jobs(case, flow)
+    if paths:
+        jobs = _selected(jobs, case, lambda job: job.case)
+    if flow is not None and not jobs:
+        raise ProblemError(f"flow: no case runs with {flow!r}")
+    order = {id(job): i for i, job in enumerate(jobs)}
+    found: list[tuple[int, list[Result]]] = []
+    groups = batches(jobs)
+    if progress:
+        progress(0, len(groups), groups[0][0].case)
+    for done, (index, solutions) in enumerate(run_batches(groups), start=1):
+        for job, solution in zip(groups[index], solutions, strict=True):
+            found.append((order[id(job)], judge(job, solution)))
+        if progress:
+            progress(done, len(groups), groups[index][0].case)
+    return [result for _, results in sorted(found, key=lambda x: x[0]) for result in results]
+
+
+def listed_jobs(case: str | None = None, flow: str | None = None) -> list[Job]:
+    """Jobs of the shipped list."""
+    from jfric.verification.cases import cases
+
+    configs: dict[str, Config] = {}
+    jobs = []
+    for entry in _selected(cases(), case, lambda entry: entry.name):
+        if entry.config not in configs:
+            configs[entry.config] = load_config(shipped(entry.config))
+        config = configs[entry.config]
+        if entry.set:
+            problem = set_parameters(config.problem, entry.set)
+            config = dataclasses.replace(config, problem=problem, checks=())
+        jobs += _case_jobs(entry, config, flow)
+    return jobs
+
+
+def _case_jobs(entry: Case, config: Config, flow: str | None) -> list[Job]:
+    further = tuple(
+        Check(
+            resolve(parse_quantity(e.quantity), config.problem),
+            e.value,
+            tolerance=e.tolerance,
+            source=e.source,
+        )
+        for e in entry.expected
+    )
+    # Closed-form values of the list are held to its tighter tolerance; published ones stay.
+    repeated = {check.quantity for check in further}
+    own = [c for c in config.checks if c.relative is not None or c.quantity not in repeated]
+    checks = (*own, *further)
+    linear = uses_exact_flow(config.problem)
+    jobs = []
+    for each in entry.flows:
+        if (each == EXACT and not linear) or flow not in (None, "auto", each):
+            continue
+        if flow == "auto" and each != (EXACT if linear else RUNGE_KUTTA):
+            continue
+        relative = entry.relative if each == EXACT else max(RUNGE_KUTTA_ERROR, entry.relative)
+        rtol = RTOL if each == RUNGE_KUTTA else None
+        jobs.append(
+            _job(entry.name, config, checks, each, relative, entry.sequence, flow=each, rtol=rtol)
+        )
+    return jobs
+
+
+def file_jobs(paths: Iterable[str | os.PathLike[str]], flow: str | None = None) -> list[Job]:
+    """Jobs of the files and folders of a user, one for each file that holds checks."""
+    files = files_in([Path(p) for p in paths])
+    stems = [path.stem for path in files]
+    jobs = []
+    for path in files:
+        config = load_config(path)
+        if not config.checks:
+            continue
+        name = path.stem if stems.count(path.stem) == 1 else str(path)
+        jobs.append(_job(name, config, config.checks, None, 0.0, (), flow=flow))
+    if not jobs:
+        raise ProblemError(
+            f"found no [[check]] in {', '.join(str(p) for p in files)}; nothing to verify"
+        )
+    return jobs
+
+
+def _job(
+    name: str,
+    config: Config,
+    checks: tuple[Check, ...],
+    flow_name: str | None,
+    relative: float,
+    sequence: tuple[str, ...],
+    **settings: Any,
+) -> Job:
+    solver, chosen = choose_solver(config.solver, **settings)
+    if flow_name is None:
+        flow_name = resolved_flow(chosen["flow"], config.problem)
+    return Job(
+        case=name,
+        problem=config.problem,
+        solver=solver,
+        flow=flow_name,
+        ts=output_times(config, [check.quantity for check in checks]),
+        checks=checks,
+        relative=relative,
+        sequence=sequence,
+        settings=tuple(sorted(chosen.items())),
+    )
+
+
+def output_times(config: Config, quantities: Sequence[Quantity]) -> np.ndarray:
+    """The end points, the times that ``quantities`` need, and all outputs where some is taken
+    over them."""
+    start, end = time_span(config.problem)
+    times = {start, end} | needed_times(quantities)
+    if needs_outputs(quantities):
+        times |= set(config.times().tolist())
+    for time in times:
+        if not start <= time <= end:
+            raise ProblemError(
+                f"{config.path}: a check asks for t = {time:g} s, outside the simulated span "
+                f"from {start:g} s to {end:g} s"
+            )
+    return np.array(sorted(times))
+
+
+def time_span(problem: Problem) -> tuple[float, float]:
+    """Start and end [s]."""
+    span = problem.resolved().time
+    return np.asarray(span.start).item(), np.asarray(span.end).item()
+
+
+def judge(job: Job, solution: Solution) -> list[Result]:
+    """All checks of a job on its solution; an incomplete trajectory is a failed check itself."""
+    about = {"case": job.case, "solver": job.label}
+    results = [
+        compare(
+            check.quantity,
+            check.expected,
+            solution,
+            tolerance=check.allowed,
+            relative=0.0 if check.quantity.kind in COUNTS else job.relative,
+            source=check.source,
+            **about,
+        )
+        for check in job.checks
+    ]
+    if job.sequence:
+        wrong = float(_mismatches(job.sequence, solution))
+        results.append(_whole("changes of mode out of order", wrong, **about))
+    if int(solution.status) != Status.OK:
+        name = f"status: {Status(int(solution.status)).message}"
+        results.append(_whole(name, float(solution.status), **about))
+    return results
+
+
+def _whole(quantity: str, value: float, case: str, solver: str) -> Result:
+    return Result(case, quantity, solver, 0.0, value, value, 0.0, value == 0.0, "")
+
+
+def _mismatches(sequence: tuple[str, ...], solution: Solution) -> int:
+    found = [f"{row['from']} > {row['to']}" for row in solution.event_table()]
+    wrong = sum(a != b for a, b in zip(found, sequence, strict=False))
+    return wrong + abs(len(found) - len(sequence))
+
+
+def _selected(entries: list, wanted: str | None, name: Callable[[Any], str]) -> list:
+    if wanted is None:
+        return entries
+    from fnmatch import fnmatchcase
+
+    kept = [entry for entry in entries if fnmatchcase(name(entry), wanted)]
+    if not kept:
+        names = dict.fromkeys(name(entry) for entry in entries)
+        hint = nearest(wanted, names) or f"; there are {', '.join(names)}"
+        raise ProblemError(f"--case: no case {wanted!r}{hint}")
+    return kept

@@ -1,0 +1,213 @@
+import csv
+import json
+import logging
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import jax
+import pytest
+from jax.experimental.compilation_cache import compilation_cache
+from typer.testing import CliRunner
+
+from jfric.compilation_cache import cache_directory
+from jfric.main import app
+from jfric.verification.configs import shipped
+
+SMALL = """
+dofs = ["x"]
+[time]
+end = "1 s"
+outputs = 11
+[mass]
+dof = "x"
+m = "1 kg"
+[friction]
+dof = "x"
+mu = 0.1
+N = "10 N"
+[load]
+dof = "x"
+F = "2 N"
+[[check]]
+quantity = "x(1)"
+expected = {expected}
+tolerance = 1e-9
+source = "(F - mu N) t^2 / 2 m"
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compile_once(tmp_path_factory):
+    """Commands of this module share compiled programs; the process's settings are restored."""
+    before = {
+        name: getattr(jax.config, name)
+        for name in (
+            "jax_compilation_cache_dir",
+            "jax_persistent_cache_min_compile_time_secs",
+            "jax_persistent_cache_min_entry_size_bytes",
+            "jax_logging_level",
+        )
+    }
+    levels = {name: logging.getLogger(name).level for name in ("jax", "jaxlib")}
+    compilation_cache.reset_cache()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JFRIC_CACHE_DIR", str(tmp_path_factory.mktemp("xla")))
+        yield
+    for name, value in before.items():
+        jax.config.update(name, value)
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
+    compilation_cache.reset_cache()
+
+
+def call(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def ve0116():
+    return shipped("ve0116")
+
+
+def test_help():
+    result = call("--help")
+    assert result.exit_code == 0
+    for command in ("run", "show", "verify", "schema"):
+        assert command in result.output
+        assert "Example" in call(command, "--help").output
+
+
+def test_run_writes_trajectory_sidecar_and_figure(tmp_path):
+    result = call("run", ve0116(), "--plot", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "status: ok" in result.output
+    assert "compile" in result.output
+    assert "events 7" in result.output
+    assert "FAILED" not in result.output
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "run-001.csv",
+        "run-001.json",
+        "run-001.png",
+    ]
+    sidecar = json.loads((tmp_path / "run-001.json").read_text())
+    assert sidecar["units"]["v.u"] == "m/s"
+    assert sidecar["event_count"] == 7
+    assert sidecar["solver"]["flow"] == "exact"
+    assert set(sidecar["wall_time"]) == {"compile", "run", "total"}
+    assert sidecar["trajectory"] == "run-001.csv"
+    with (tmp_path / "run-001.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 401
+    assert float(rows[100]["q.u"]) == pytest.approx(0.1389304187383115, abs=1e-12)
+    assert rows[-1]["mode.friction"] == "stick"
+
+
+def test_run_with_changed_parameters_fails_its_checks(tmp_path):
+    # With the figure as in the test above: the same shapes, hence no new compilation.
+    arguments = ("run", ve0116(), "--out", tmp_path, "--format", "parquet", "--plot")
+    result = call(*arguments, "--set", "friction.mu=0.12", "--set", "spring.k=5 kN/m")
+    assert result.exit_code == 1, result.output
+    assert "FAILED" in result.output
+    # What is written is the changed system, which runs again from its own text.
+    sidecar = json.loads((tmp_path / "run-001.json").read_text())
+    assert sidecar["set"] == ["friction.mu=0.12", "spring.k=5 kN/m"]
+    (tmp_path / "again.toml").write_text(sidecar["config"])
+    shown = call("show", tmp_path / "again.toml").output
+    assert "0.12" in shown
+    result = call(*arguments)
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "run-002.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--set", "friktion.mu=1"], "no parameter 'friktion.mu'; did you mean 'friction.mu'?"),
+        (["--set", "friction.mu"], "found 'friction.mu', expected path=value"),
+        (["--set", "spring.k=5 kN"], "--set spring.k: found 'kN' (a force), expected a stiffness"),
+        (["--set", "spring.k=[1, 2]"], "expected one number"),
+        (["--set", "mass.m=-1"], "mass.m: found -1, must not be negative"),
+        (["--solver", "event"], "solver: found 'event' (did you mean 'event-driven'?)"),
+        (["--flow", "exakt"], "flow: found 'exakt' (did you mean 'exact'?)"),
+        (["--rtol", "2"], "rtol: found 2.0, must lie between 0 and 1"),
+        (["--format", "xls"], "found 'xls', allowed are csv and parquet"),
+        (["--times", "1, 5"], "found times from 1 s to 5 s, they must lie inside"),
+        (["--times", "1 m"], "--times: found 'm'"),
+        (["--times", "1"], "at least 2 outputs"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments, sentence, tmp_path):
+    result = call("run", ve0116(), "--out", tmp_path, *arguments)
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_missing_file():
+    result = call("run", "nowhere.toml")
+    assert result.exit_code == 2
+    assert "nowhere.toml: cannot read the file" in result.stderr
+
+
+def test_show():
+    result = call("show", shipped("sdnd106"))
+    assert result.exit_code == 0
+    for text in ("friction.mu_s", "N/m", "x1 (translation)", "-x1 + x2", "StaticDynamic", "$m"):
+        assert text in result.output
+
+
+def test_schema():
+    result = call("schema")
+    assert "friction" in json.loads(result.stdout)["properties"]
+
+
+def test_verify_files_of_a_user(tmp_path):
+    (tmp_path / "good.toml").write_text(SMALL.format(expected=0.5))
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "bad.toml").write_text(SMALL.format(expected=1.0))
+    result = call("verify", tmp_path, "--json", "--junit", tmp_path / "report.xml")
+    assert result.exit_code == 1, result.exception
+    rows = {row["case"]: row for row in json.loads(result.stdout)}
+    keys = "case quantity solver expected value error tolerance passed source"
+    assert list(rows["good"]) == keys.split()
+    assert rows["good"]["passed"]
+    assert rows["good"]["source"] == "(F - mu N) t^2 / 2 m"
+    assert not rows["bad"]["passed"]
+    assert rows["bad"]["error"] == pytest.approx(0.5)
+    report = ET.parse(tmp_path / "report.xml").getroot()
+    assert (report.get("tests"), report.get("failures")) == ("2", "1")
+
+    result = call("verify", tmp_path / "good.toml")
+    assert result.exit_code == 0
+    assert "1 of 1 checks passed" in result.output
+
+
+def test_verify_without_checks(tmp_path):
+    (tmp_path / "none.toml").write_text(SMALL.split("[[check]]")[0])
+    result = call("verify", tmp_path)
+    assert result.exit_code == 2
+    assert "found no [[check]]" in result.stderr
+
+
+def test_cache_directory(monkeypatch, tmp_path):
+    monkeypatch.setenv("JFRIC_CACHE_DIR", str(tmp_path))
+    assert cache_directory() == tmp_path
+    for off in ("0", ""):
+        monkeypatch.setenv("JFRIC_CACHE_DIR", off)
+        assert cache_directory() is None
+    monkeypatch.delenv("JFRIC_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_directory() == tmp_path / "jfric" / "xla"
+
+
+def test_a_cache_that_cannot_be_written_breaks_nothing(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("JFRIC_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    assert call("show", ve0116()).exit_code == 0
+
+
+def test_import_is_light():
+    # The command answers --help within a second: slow modules are imported where they are used.
+    source = Path(__file__).parent.parent / "jfric" / "main.py"
+    head = source.read_text().split("app = typer.Typer")[0]
+    assert not any(name in head for name in ("matplotlib", "pint", "pydantic"))

@@ -1,0 +1,406 @@
+"""Files and units: what a description becomes, and that writing and reading are inverse."""
+
+import dataclasses
+import math
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jfric
+from jfric.config.config import Check
+from jfric.config.dump import dump
+from jfric.config.load import load_config, loads
+from jfric.config.quantity import Quantity, parse_quantity
+from jfric.config.schema import json_schema
+from jfric.config.units import DIMENSIONS, UnitError, to_si
+from jfric.system.expression import Expression
+
+CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.toml"))
+
+
+def assert_equal(first: jfric.Problem, second: jfric.Problem) -> None:
+    assert jax.tree.structure(first) == jax.tree.structure(second)
+    for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+
+
+def problem_of(text: str, *, dofs: str = 'dofs = ["u"]', path="x.toml") -> jfric.Problem:
+    mass = "" if "[mass" in text else '[mass]\ndof = "u"\nm = 1\n'
+    return loads(f"{dofs}\n[time]\nend = 1\n{mass}{text}", path).problem
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.stem)
+def test_shipped_configurations_survive_a_round_trip(path):
+    config = load_config(path)
+    assert config.checks
+    assert config.title
+    assert config.source
+    again = loads(dump(config), path)
+    assert_equal(config.problem, again.problem)
+    assert dataclasses.replace(again, problem=config.problem) == config
+    assert_equal(config.problem, loads(jfric.to_toml(config.problem)).problem)
+
+
+def test_load_gives_the_problem_of_a_file():
+    path = next(p for p in CONFIGS if p.stem == "ve0116")
+    problem = jfric.load(str(path))
+    assert {k: float(v) for k, v in jfric.parameters(problem).items()} == {
+        "mass.m": 100.0,
+        "spring.k": 5000.0,
+        "spring.x0": 0.0,
+        "friction.mu": 0.1,
+        "friction.N": 1000.0,
+        "load.F": 1500.0,
+        "initial.q": 0.0,
+        "initial.v": 0.0,
+        "time.end": 4.0,
+        "time.start": 0.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "dimension", "value"),
+    [
+        ("5 kN/m", "stiffness", 5000.0),
+        ("5kN/m", "stiffness", 5000.0),
+        ("10 mm", "length", 0.01),
+        ("1.1 mm", "length", 0.0011),
+        ("-.5e1 cm", "length", -0.05),
+        ("30 deg", "angle", math.radians(30.0)),
+        ("30°", "angle", math.radians(30.0)),
+        ("60 rpm", "angular velocity", 2 * math.pi),
+        ("3 N mm/rad", "rotational stiffness", 0.003),
+        ("2 N*m*s/rad", "rotational damping", 2.0),
+        ("9.81 m/s^2", "acceleration", 9.81),
+        ("9.81 m/s**2", "acceleration", 9.81),
+        ("2 min", "time", 120.0),
+        ("100 lbf", "force", 444.82216152605),
+        ("30 %", "pure number", 0.3),
+        ("0.3", "pure number", 0.3),
+        ("2 /s", "angular velocity", 2.0),
+        ("1/6", "angular velocity", 1 / 6),
+        ("120*pi", "time", 120 * math.pi),
+        (7, "mass", 7.0),
+    ],
+)
+def test_units(text, dimension, value):
+    assert to_si(text, DIMENSIONS[dimension]) == value
+
+
+@pytest.mark.parametrize("text", ["", "x", "5 5", "1 kN + 2 kN", "1/0", "nan", "5 degC", "--", "#"])
+def test_no_quantities(text):
+    with pytest.raises(UnitError, match=r"^found "):
+        to_si(text, DIMENSIONS["force"])
+
+
+@given(st.text(max_size=12))
+@settings(max_examples=200, deadline=None)
+def test_any_text_is_a_quantity_or_a_unit_error(text):
+    try:
+        value = to_si(text)
+    except UnitError:
+        return
+    assert isinstance(value, (float, Expression))
+
+
+@given(
+    st.floats(-1e12, 1e12, allow_subnormal=False),
+    st.sampled_from([("mm", "m", 1000), ("kN", "N", -1000), ("ms", "s", 1000), ("um", "m", 10**6)]),
+)
+def test_decimal_prefixes_are_exact(value, units):
+    prefixed, _, factor = units
+    exact = value / factor if factor > 0 else float(value) * -factor
+    assert to_si(f"{value!r} {prefixed}") == pytest.approx(exact, rel=3e-16, abs=0.0)
+
+
+def test_flat_and_named_elements():
+    flat = problem_of('[spring]\ndof = "u"\nk = 2')
+    named = problem_of('[spring.left]\ndof = "u"\nk = 2')
+    two = problem_of('[spring.left]\ndof = "u"\nk = 2\n[spring.right]\ndof = "u"\nk = 3')
+    assert float(jfric.get_parameter(flat, "spring.k")) == 2.0
+    assert float(jfric.get_parameter(named, "spring.k")) == 2.0
+    assert float(jfric.get_parameter(two, "spring.right.k")) == 3.0
+    assert list(flat.section("spring")) == ["spring"]
+    assert list(named.section("spring")) == ["left"]
+
+
+def test_elements_keep_the_order_of_the_file():
+    text = '[spring.b]\ndof="u"\nk=1\n[mass]\ndof="u"\nm=1\n[spring.a]\ndof="u"\nk=1\n'
+    problem = problem_of(text)
+    assert list(problem.elements) == ["spring", "mass"]
+    assert list(problem.section("spring")) == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "direction"),
+    [
+        ('dof = "u"', jfric.along("u")),
+        ('direction = "u"', jfric.along("u")),
+        ('direction = {dof = "u"}', jfric.along("u")),
+        ('between = ["u", "w"]', jfric.between("u", "w")),
+        ('direction = {between = ["u", "w"]}', jfric.between("u", "w")),
+        ('between = ["u", "ground"]', jfric.between("u", "ground")),
+        ('between = ["ground", "u"]', jfric.along("u")),
+        ('between = ["u", "z"]', jfric.between("u", "z")),
+    ],
+)
+def test_directions(text, direction):
+    problem = problem_of(
+        f'[mass.a]\ndof="u"\nm=1\n[mass.b]\ndof="w"\nm=1\n[base.z]\ndisplacement=0\n'
+        f"[spring]\nk = 1\n{text}\n",
+        dofs='dofs = ["u", "w"]',
+    )
+    found = problem.section("spring")["spring"].direction
+    assert (found.names, found.signs) == (direction.names, direction.signs)
+
+
+def test_direction_with_coefficients_and_expression():
+    problem = problem_of(
+        '[mass.a]\ndof="u"\nm=1\n[mass.b]\ndof="w"\nm=1\n'
+        '[parameters]\nc = 0.8\n[spring]\nk = 1\ndirection = {u = 0.6, w = "$c"}\n',
+        dofs='dofs = ["u", "w"]',
+    )
+    w = problem.resolved().section("spring")["spring"].direction.vector(problem.axes)
+    np.testing.assert_array_equal(w, [0.6, 0.8])
+
+
+def test_contact():
+    problem = problem_of(
+        '[mass.a]\ndof="y"\nm=1\n[mass.b]\ndof="th"\nm=1\n'
+        '[contact]\nnormal = {y = 1, th = -0.5}\ntangent = {dof = "th"}\ngap = "10 mm"\n'
+        'e = 0.5\nmu_s = 0.3\nmu_d = {positive = 0.2, negative = 0.1}\nimpact = "none"\n'
+        'belt = "2 rad/s"\n',
+        dofs='[dofs]\ny = "translation"\nth = "rotation"',
+    )
+    contact = problem.section("contact")["contact"]
+    assert isinstance(contact.law, jfric.StaticDynamic)
+    assert contact.impact == "none"
+    assert float(contact.law.mu_d.negative) == 0.1
+    assert float(contact.gap) == 0.01
+    assert float(contact.belt(0.0)) == 2.0
+
+
+def force_of(text: str, path="x.toml"):
+    return problem_of(f'[load]\ndof = "u"\nF = {text}\n', path=path).section("load")["load"].F
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ('"1.5 kN"', {0: 1500, 9: 1500}),
+        (
+            '{steps = {times = ["1 s", 2], values = [0, "1 kN", 2]}}',
+            {0: 0, 1: 1000, 1.5: 1000, 2: 2},
+        ),
+        ('{steps = {times = [1], values = [0, 1], unit = "kN"}}', {0: 0, 1: 1000}),
+        (
+            '{linear = {times = [0, 500], values = [0, 1], unit = "kN", time_unit = "ms"}}',
+            {0: 0, 0.25: 500, 0.5: 1000, 3: 1000},
+        ),
+        ('{harmonic = {amplitude = "2 N", omega = 1, phase = "90 deg"}}', {0: 2, math.pi: -2}),
+        ('{harmonic = {amplitude = 2, frequency = "2 Hz"}}', {0.125: 2, 0.25: 0}),
+        ("{sum = [1, {harmonic = {amplitude = 1, frequency = 1}}, {sum = [2]}]}", {0: 3, 0.25: 4}),
+    ],
+)
+def test_functions_of_time(text, values):
+    force = force_of(text)
+    for t, value in values.items():
+        assert float(force(float(t))) == pytest.approx(value, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "content", ["t,F\n0,1\n1,3\n2,2\n", "# comment\n0 1\n1 3\n2 2\n", "0;1\n1;3\n2;2"]
+)
+def test_sampled_functions(tmp_path, content):
+    (tmp_path / "force.csv").write_text(content)
+    linear = force_of('{table = {file = "force.csv", unit = "kN"}}', tmp_path / "x.toml")
+    held = force_of('{table = {file = "force.csv", hold = "zero-order"}}', tmp_path / "x.toml")
+    times = np.array([-1.0, 0.0, 0.5, 1.0, 1.75, 2.0, 5.0])
+    found = [float(linear(t)) for t in times]
+    np.testing.assert_allclose(found, 1e3 * np.interp(times, [0, 1, 2], [1, 3, 2]))
+    assert [float(held(t)) for t in times] == [1, 1, 1, 3, 3, 2, 2]
+
+
+def test_expressions_share_parameters():
+    problem = problem_of(
+        '[parameters]\nm = "2 kg"\nangle = "60 deg"\nf = 3\n[mass]\ndof = "u"\nm = "$m"\n'
+        '[friction]\ndof = "u"\nmu = 0.1\nN = "$m*9.81*cos($angle)"\n'
+        '[load]\ndof = "u"\nF = {harmonic = {amplitude = 1, frequency = "$f"}}\n'
+    )
+    resolved = jfric.set_parameters(problem, {"parameters.m": 4.0}).resolved()
+    assert float(resolved.section("mass")["mass"].m) == 4.0
+    assert float(resolved.section("friction")["friction"].N.value) == pytest.approx(4 * 9.81 / 2)
+    assert float(resolved.section("load")["load"].F.omega) == pytest.approx(6 * math.pi)
+
+
+def test_matrices(tmp_path):
+    import scipy.io
+    import scipy.sparse
+
+    K = np.array([[2.0, -1.0], [-1.0, 2.0]])
+    np.save(tmp_path / "K.npy", K)
+    scipy.io.mmwrite(tmp_path / "K.mtx", scipy.sparse.csr_array(K))
+    rows = '[["$k", -1], ["-1 N/m", "2 N/m"]]'
+    mass = '[mass.a]\ndof="u"\nm=1\n[mass.b]\ndof="w"\nm=1\n[parameters]\nk = 2\n'
+    for value in ('"K.npy"', '"K.mtx"', rows):
+        text = f"{mass}[matrices]\nK = {value}\n"
+        problem = problem_of(text, dofs='dofs = ["u", "w"]', path=tmp_path / "x.toml")
+        found = jax.tree.map(float, problem.resolved().matrices.K) if value == rows else None
+        np.testing.assert_array_equal(found or problem.matrices.K, K)
+
+
+def test_outputs_solver_and_checks():
+    config = loads(
+        'title = "t"\nsource = "s"\ndofs = ["u"]\n[time]\nstart = 1\nend = "3 s"\n'
+        'outputs = ["1 s", 2, 2.5]\n[mass]\ndof = "u"\nm = 1\n[solver]\nmax_events = 10\n'
+        '[[check]]\nquantity = "u(2 s)"\nexpected = "5 mm"\nrelative = 1e-3\nsource = "hand"\n'
+    )
+    assert config.outputs == (1.0, 2.0, 2.5)
+    np.testing.assert_array_equal(config.times(), [1.0, 2.0, 2.5])
+    assert config.solver == {"max_events": 10}
+    assert config.checks == (Check(Quantity("position", "u", 2.0), 0.005, None, 1e-3, "hand"),)
+    assert config.checks[0].allowed == pytest.approx(5e-6)
+    again = loads(dump(config), config.path)
+    assert dataclasses.replace(again, problem=config.problem) == config
+    evenly = dataclasses.replace(config, outputs=5)
+    np.testing.assert_array_equal(evenly.times(), [1.0, 1.5, 2.0, 2.5, 3.0])
+
+
+@pytest.mark.parametrize(
+    ("text", "quantity"),
+    [
+        ("u(1)", Quantity("position", "u", 1.0)),
+        ("u(10 ms)", Quantity("position", "u", 0.01)),
+        ("u(12*pi)", Quantity("position", "u", 12 * math.pi)),
+        ("v(1)", Quantity("position", "v", 1.0)),
+        ("v.u(1)", Quantity("velocity", "u", 1.0)),
+        ("a.u(1e-3)", Quantity("acceleration", "u", 1e-3)),
+        ("lambda_n(1)", Quantity("lambda_n", "", 1.0)),
+        ("lambda_t.pad(1)", Quantity("lambda_t", "pad", 1.0)),
+        ("lambda_t.friction.pad(1)", Quantity("lambda_t", "friction.pad", 1.0)),
+        ("event_time(3)", Quantity("event_time", "", 3)),
+        ("event.x3(3)", Quantity("event_position", "x3", 3)),
+        ("event_v.x3(3)", Quantity("event_velocity", "x3", 3)),
+        ("event_v_before.x3(3)", Quantity("event_velocity_before", "x3", 3)),
+        ("event_count", Quantity("event_count")),
+        ("impact_count", Quantity("impact_count")),
+        ("final.u", Quantity("final_position", "u")),
+        ("final_v.u", Quantity("final_velocity", "u")),
+        ("end_time", Quantity("end_time")),
+        ("stop_time", Quantity("end_time")),
+        ("min.u", Quantity("min", "u")),
+        ("max.u", Quantity("max", "u")),
+    ],
+)
+def test_quantities(text, quantity):
+    assert parse_quantity(text) == quantity
+    assert parse_quantity(str(quantity)) == quantity
+
+
+def test_checks_name_contacts_as_solutions_do():
+    config = loads(
+        'dofs = ["u"]\n[time]\nend = 1\n[mass]\ndof = "u"\nm = 1\n[contact.wall]\nnormal = "u"\n'
+        '[friction.pad]\ndof = "u"\nlimit = 1\n[friction.shoe]\ndof = "u"\nlimit = 1\n'
+        + "".join(
+            f'[[check]]\nquantity = "{q}"\nexpected = 0\ntolerance = 1\n'
+            for q in (
+                "lambda_n(1)",
+                "lambda_n.wall(1)",
+                "lambda_t.pad(1)",
+                "lambda_t.friction.pad(1)",
+            )
+        )
+    )
+    names = [c.quantity.name for c in config.checks]
+    assert names == ["contact", "contact", "friction.pad", "friction.pad"]
+
+
+numbers = st.floats(1e-6, 1e6)
+coefficients = st.one_of(numbers, st.builds(jfric.Directional, numbers, numbers))
+expressions = st.sampled_from(["$p", "2*$p + 1", "sqrt($p)"])
+scalars = st.one_of(numbers, expressions)
+
+
+@st.composite
+def functions(draw):
+    times = sorted(draw(st.sets(st.floats(0, 10), min_size=1, max_size=4)))
+    values = draw(st.lists(numbers, min_size=len(times) + 1, max_size=len(times) + 1))
+    choice = draw(st.integers(0, 4))
+    if choice == 0:
+        return jfric.Constant(draw(scalars))
+    if choice == 1:
+        return jfric.Steps(times, values)
+    if choice == 2:
+        return jfric.PiecewiseLinear(times, values[1:])
+    if choice == 3:
+        return jfric.Harmonic(draw(scalars), draw(scalars), draw(numbers))
+    return jfric.Sum([jfric.Constant(draw(numbers)), jfric.Steps(times, values)])
+
+
+directions = st.sampled_from(
+    ["x", "th", ("x", "th"), ("th", "ground"), ("x", "z"), {"x": 0.6, "th": 2}]
+)
+
+
+@st.composite
+def problems(draw):
+    elements = {
+        "mass": {"a": jfric.Mass("x", draw(scalars)), "b": jfric.Mass("th", draw(scalars))},
+        "base": {"z": jfric.Base(draw(functions()))},
+        "spring": {
+            name: jfric.Spring(draw(directions), draw(scalars), draw(numbers))
+            for name in draw(st.sets(st.sampled_from(["s", "left", "2"]), max_size=2))
+        },
+        "friction": jfric.Friction(draw(directions), N=1.0, law=jfric.Coulomb(draw(coefficients))),
+        "load": jfric.Load("x", draw(functions())),
+        "stop": jfric.Stop(
+            "x", draw(scalars), release=draw(st.sampled_from(["physical", "adhesive"]))
+        ),
+        "diagram_spring": jfric.DiagramSpring("th", [0.0, 1.0, 2.0], [0.0, draw(numbers), 5.0]),
+    }
+    kept = draw(st.sets(st.sampled_from(["friction", "load", "stop", "diagram_spring"])))
+    kept |= {"mass", "base"} | ({"spring"} if elements["spring"] else set())
+    return jfric.Problem(
+        {"x": "translation", "th": "rotation"},
+        {k: v for k, v in elements.items() if k in kept},
+        parameters={"p": draw(numbers)},
+        initial={"th": jfric.InitialState(draw(scalars), draw(numbers))},
+        time=jfric.TimeSpan(draw(st.floats(5, 10)), draw(st.floats(0, 4))),
+    )
+
+
+@given(problems())
+@settings(max_examples=40, deadline=None)
+def test_any_problem_survives_a_round_trip(problem):
+    assert_equal(problem, loads(jfric.to_toml(problem)).problem)
+
+
+def test_python_functions_cannot_be_written():
+    problem = jfric.Problem(
+        ("u",),
+        {
+            "mass": jfric.Mass("u", 1.0),
+            "force_field": {"swing": jfric.ForceField(lambda t, q, v, p: -q)},
+        },
+    )
+    with pytest.raises(
+        jfric.ProblemError, match=r"^force_field\.swing: a ForceField holds a Python"
+    ):
+        jfric.to_toml(problem)
+
+
+def test_json_schema_names_all_keys():
+    schema = json_schema()
+    assert schema["additionalProperties"] is False
+    assert {"dofs", "time", "friction", "contact", "check"} <= set(schema["properties"])
+    friction = schema["$defs"]["Friction"]["properties"]
+    assert {"dof", "between", "direction", "mu", "mu_s", "mu_d", "N", "limit", "belt"} <= set(
+        friction
+    )
+    assert friction["N"]["description"] == "[N or N*m]"
+    assert "null" not in str(schema)

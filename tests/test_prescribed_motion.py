@@ -1,0 +1,140 @@
+"""Belts and bases whose velocity jumps, clutches, and both flows on the same systems."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jfric
+from jfric import Problem
+
+FLOWS = ("exact", "runge-kutta")
+G = 9.81
+
+
+@pytest.mark.parametrize("flow", FLOWS)
+def test_a_block_slides_when_its_belt_jumps_to_a_new_speed(flow: str) -> None:
+    """At rest until 0.5 s, then dragged by mu g until it has the belt's 2 m/s."""
+    problem = Problem(
+        ["x"],
+        {
+            "mass": jfric.Mass("x", 1.0),
+            "friction": jfric.Friction(
+                "x", jfric.Coulomb(0.4), N=G, belt=jfric.Steps([0.5], [0.0, 2.0])
+            ),
+        },
+        time=2.0,
+    )
+    solution = jfric.simulate(problem, jfric.EventDriven(flow=flow), ts=jnp.array([0.5, 1.0, 1.5]))
+    drag = 2.0 / (0.4 * G)
+    events = solution.event_table()
+    assert [(e["from"], e["to"]) for e in events] == [("stick", "slip-"), ("slip-", "stick")]
+    assert events[0]["time"] == 0.5
+    assert events[1]["time"] == pytest.approx(0.5 + drag, rel=1e-10)
+    half = 0.5 * 0.4 * G * 0.25
+    np.testing.assert_allclose(solution.q[:, 0], [0.0, half, drag + 2.0 * (1.0 - drag)], rtol=1e-9)
+
+
+@pytest.mark.parametrize("flow", FLOWS)
+def test_a_ball_on_a_table_is_kicked_up_and_thrown(flow: str) -> None:
+    """The table starts to rise at 1 m/s (impact), then falls at 0.4 m/s: the ball flies."""
+    table = jfric.PiecewiseLinear([0.5, 1.0, 1.5], [0.0, 0.5, 0.3])
+    problem = Problem(
+        ["z"],
+        {
+            "mass": jfric.Mass("z", 2.0),
+            "base": jfric.Base(table),
+            "contact": jfric.Contact({"z": 1.0, "base": -1.0}),
+            "load": jfric.Load("z", -2.0 * G),
+        },
+        time=2.5,
+    )
+    solution = jfric.simulate(
+        problem, jfric.EventDriven(flow=flow), ts=jnp.array([0.25, 0.75, 1.05, 2.5])
+    )
+    events = solution.event_table()
+    assert [(e["from"], e["to"], e["impact"]) for e in events] == [
+        ("closed", "closed", True),
+        ("closed", "open", False),
+        ("open", "closed", True),
+        ("closed", "closed", True),
+    ]
+    # Flight from the table's edge: relative speed 1.4 m/s.
+    assert events[2]["time"] == pytest.approx(1.0 + 2.0 * 1.4 / G, rel=1e-10)
+    flight = 0.5 + 0.05 - 0.5 * G * 0.05**2
+    np.testing.assert_allclose(solution.q[:, 0], [0.0, 0.25, flight, 0.3], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(solution.v[:, 0], [0.0, 1.0, 1.0 - G * 0.05, 0.0], atol=1e-9)
+
+
+def test_both_flows_agree_on_a_shaken_system_with_a_diagram_spring_and_a_stop() -> None:
+    """About 200 events; two different integrators, one decision logic."""
+    problem = Problem(
+        ["x", "y"],
+        {
+            "mass": {"x": jfric.Mass("x", 2.0), "y": jfric.Mass("y", 1.0)},
+            "base": jfric.Base(jfric.Harmonic(0.05, 9.0)),
+            "spring": {
+                "b": jfric.Spring(("base", "x"), 200.0),
+                "l": jfric.Spring(("x", "y"), 150.0),
+            },
+            "damper": jfric.Damper(("base", "x"), 1.5),
+            "diagram_spring": jfric.DiagramSpring(
+                "y", [-0.2, -0.05, 0.0, 0.03, 0.2], [-30.0, -4.0, 0.0, 1.0, 25.0]
+            ),
+            "friction": {
+                "ground": jfric.Friction("x", jfric.Coulomb(jfric.Directional(0.1, 0.2)), N=8.0),
+                "base": jfric.Friction(("base", "y"), jfric.StaticDynamic(0.3, 0.2), N=5.0),
+            },
+            "stop": jfric.Stop("x", k=4e3, gap=0.06, c=12.0),
+        },
+        time=8.0,
+    )
+    ts = jnp.linspace(0.0, 8.0, 61)
+    exact, stepped = (
+        jfric.simulate(problem, jfric.EventDriven(flow=flow), ts=ts) for flow in FLOWS
+    )
+    for solution in (exact, stepped):
+        assert solution.status == jfric.Status.OK
+    table = [
+        [(e["contact"], e["from"], e["to"]) for e in s.event_table()] for s in (exact, stepped)
+    ]
+    assert table[0] == table[1]
+    assert len(table[0]) > 150
+    np.testing.assert_allclose(stepped.q, exact.q, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(stepped.v, exact.v, rtol=0, atol=1e-7)
+    assert float(jnp.max(jfric.contact_residual(problem, exact))) < 1e-10
+    assert float(jnp.max(jfric.motion_residual(problem, exact))) < 1e-10
+
+
+def test_a_clutch_engages_and_lets_go_with_its_normal_force() -> None:
+    """Two rotors, N(t) ramped up and down to zero: slip, stick, slip; momentum balance exact."""
+    problem = Problem(
+        {"a": "rotation", "b": "rotation"},
+        {
+            "mass": {"a": jfric.Mass("a", 0.5), "b": jfric.Mass("b", 1.0)},
+            "friction": jfric.Friction(
+                ("a", "b"),
+                jfric.StaticDynamic(0.3, 0.25),
+                N=jfric.PiecewiseLinear([0.5, 1.0, 3.0, 3.5], [0.0, 100.0, 100.0, 0.0]),
+            ),
+            "load": {
+                "a": jfric.Load("a", 12.0),
+                "b": jfric.Load("b", jfric.Steps([3.2], [-4.0, -9.0])),
+            },
+        },
+        initial={"a": jfric.InitialState(0.0, 20.0)},
+        time=5.0,
+    )
+    ts = jnp.array([0.5, 2.0, 3.0, 5.0])
+    solution = jfric.simulate(problem, jfric.EventDriven(flow="exact"), ts=ts)
+    assert [(e["from"], e["to"]) for e in solution.event_table()] == [
+        ("slip-", "stick"),
+        ("stick", "slip-"),
+    ]
+    assert jnp.all(solution.v[1, 0] == solution.v[1, 1])
+    momentum = solution.v @ jnp.array([0.5, 1.0])
+    impulse = 10.0 + 8.0 * ts - 5.0 * jnp.maximum(ts - 3.2, 0.0)
+    np.testing.assert_allclose(momentum, impulse, rtol=1e-12)
+    # No torque is left to carry at the end: the rotors run freely.
+    np.testing.assert_allclose(solution.a[-1], [24.0, -9.0], rtol=1e-12)

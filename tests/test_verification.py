@@ -1,0 +1,137 @@
+import dataclasses
+import json
+
+import equinox as eqx
+import numpy as np
+import pytest
+from trajectories import HALF_PERIOD, machine, oscillator
+
+import jfric
+from jfric.config.checks import resolve
+from jfric.config.load import load_config
+from jfric.config.quantity import Quantity, parse_quantity
+from jfric.verification.cases import cases
+from jfric.verification.configs import config_directory, files_in, shipped
+from jfric.verification.evaluate import evaluate, scale
+from jfric.verification.jobs import batches
+from jfric.verification.result import compare
+from jfric.verification.run import judge, listed_jobs
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("u(4)", 0.32),
+        ("v.u(0)", 0.0),
+        ("a.u(1)", 0.0),
+        ("lambda_t.friction(0)", -100.0),
+        ("lambda_t(4)", 100.0),
+        ("event_time(7)", 7 * HALF_PERIOD),
+        ("event.u(1)", 0.56),
+        ("event_v.u(1)", 0.0),
+        ("event_v_before.u(1)", 0.0),
+        ("event_count", 7.0),
+        ("impact_count", 0.0),
+        ("final.u", 0.32),
+        ("final_v.u", 0.0),
+        ("end_time", 7 * HALF_PERIOD),
+        ("min.u", 0.0),
+        ("max.u", 0.56),
+    ],
+)
+def test_evaluate(text, value):
+    assert evaluate(parse_quantity(text), oscillator()[1]) == pytest.approx(value, abs=1e-15)
+
+
+def test_evaluate_with_contacts_and_impacts():
+    _, solution = machine(outputs=51)
+    assert evaluate(Quantity("lambda_n", "contact", 10.0), solution) == 9.81
+    assert evaluate(Quantity("lambda_t", "friction.hinge", 0.2), solution) == 1.0
+    assert evaluate(Quantity("event_velocity_before", "arm", 1), solution) == -1.0
+    assert evaluate(Quantity("impact_count"), solution) == 1.0
+    with pytest.raises(jfric.ProblemError, match="no single contact 'x'"):
+        evaluate(Quantity("lambda_t", "x", 0.2), solution)
+    with pytest.raises(jfric.ProblemError, match=r"did you mean 'cart'"):
+        evaluate(Quantity("position", "card", 0.2), solution)
+
+
+def test_a_missing_event_fails():
+    _, solution = oscillator()
+    result = compare(parse_quantity("event_time(8)"), 3.5, solution, tolerance=1e9)
+    assert np.isnan(result.value)
+    assert not result.passed
+    assert result.as_dict()["value"] is None
+
+
+def test_errors_are_relative_to_the_peak_or_the_time():
+    _, solution = oscillator()
+    assert scale(parse_quantity("u(0)"), 0.0, solution) == 0.56
+    assert scale(parse_quantity("event_time(1)"), 2.0, solution) == 2.0
+    assert scale(parse_quantity("event_count"), 7.0, solution) == 0.0
+    quantity = parse_quantity("u(4)")
+    assert compare(quantity, 0.32 + 1e-8, solution, relative=1e-7).passed
+    assert not compare(quantity, 0.32 + 1e-7, solution, relative=1e-7).passed
+    assert not compare(quantity, 0.32 + 1e-7, solution, tolerance=1e-8).passed
+
+
+def test_judge_reports_an_incomplete_trajectory_and_a_wrong_sequence():
+    job = next(job for job in listed_jobs("ve0116", "exact"))
+    _, solution = oscillator()
+    job = dataclasses.replace(job, checks=())
+    assert [r.passed for r in judge(job, solution)] == [True]
+    stopped = eqx.tree_at(lambda s: s.status, solution, np.array(2))
+    result = judge(job, stopped)[-1]
+    assert result.quantity == "status: stopped before the end time: raise max_steps"
+    assert not result.passed
+    wrong = judge(
+        dataclasses.replace(job, sequence=(*job.sequence[:-1], "slip+ > slip-")), solution
+    )
+    assert wrong[0].value == 1.0
+
+
+def test_list_is_sound():
+    entries = cases()
+    names = [entry.name for entry in entries]
+    assert len(set(names)) == len(names)
+    assert {path.stem for path in config_directory().glob("*.toml")} == {e.config for e in entries}
+    problems = {e.config: load_config(shipped(e.config)).problem for e in entries}
+    for entry in entries:
+        problem = jfric.set_parameters(problems[entry.config], entry.set)
+        for expected in entry.expected:
+            resolve(parse_quantity(expected.quantity), problem)
+
+
+def test_variants_share_a_batch():
+    jobs = listed_jobs("ve0116*", "exact")
+    assert [len(group) for group in batches(jobs)] == [len(jobs)]
+    assert len(jobs) == 18
+    assert len(batches(listed_jobs("c7*", "exact"))) == 1
+
+
+def test_residual_staircase_as_one_batch():
+    results = jfric.verify(case="ve0116 staircase*", flow="exact")
+    assert len(results) == 41
+    assert all(r.passed for r in results)
+    assert {r.solver for r in results} == {"event-driven (exact)"}
+
+
+def test_both_flows_and_progress():
+    seen = []
+    results = jfric.verify(case="c8*", progress=lambda *args: seen.append(args))
+    assert all(r.passed for r in results)
+    assert {r.solver for r in results} == {"event-driven (exact)", "event-driven (runge-kutta)"}
+    assert [(done, total) for done, total, _ in seen] == [(0, 2), (1, 2), (2, 2)]
+    keys = "case quantity solver expected value error tolerance passed source"
+    assert list(results[0].as_dict()) == keys.split()
+    json.dumps([r.as_dict() for r in results], allow_nan=False)
+
+
+def test_bad_requests(tmp_path):
+    with pytest.raises(jfric.ProblemError, match=r"no case 've011' \(did you mean 've011[69]'\?\)"):
+        jfric.verify(case="ve011")
+    with pytest.raises(jfric.ProblemError, match="no such file or folder"):
+        jfric.verify([tmp_path / "none.toml"])
+    with pytest.raises(jfric.ProblemError, match=r"found no \.toml file"):
+        files_in([tmp_path])
+    with pytest.raises(jfric.ProblemError, match="no shipped configuration"):
+        shipped("ve9999")
