@@ -54,12 +54,13 @@ class Elimination(NamedTuple):
 
 
 def eliminate(a: Float[Array, "m m"], threshold: float) -> Elimination:
-    """Gauss-Jordan elimination without row exchanges, leaving dependent rows out.
+    """Gauss-Jordan elimination on the diagonal, leaving dependent rows out.
 
-    Meant for matrices with unit diagonal scale whose leading minors are positive in every regular
-    case. A pivot below ``threshold`` in magnitude marks a row as dependent on earlier ones: the
-    row and its column are left out. A negative pivot is a finding about the contacts, and is
-    reported, not avoided.
+    Meant for matrices with unit diagonal scale whose principal minors are positive in every
+    regular case. With a ``threshold`` the largest pivot comes first, so that independent rows are
+    well conditioned; a pivot below it marks a row as dependent on earlier ones: the row and its
+    column are left out. A negative pivot is a finding about the contacts, and is reported, not
+    avoided.
     """
     m = a.shape[0]
     inverse = jnp.eye(m, dtype=a.dtype)
@@ -68,7 +69,10 @@ def eliminate(a: Float[Array, "m m"], threshold: float) -> Elimination:
     index = jnp.arange(m)
 
     def body(k, carry):
-        a, inverse, dependent, smallest = carry
+        a, inverse, dependent, smallest, left = carry
+        if threshold:
+            k = jnp.argmax(jnp.where(left, jnp.diagonal(a), -jnp.inf))
+            left = left & (index != k)
         row, other = a[k], inverse[k]
         value = row[k]
         skip = jnp.abs(value) < threshold
@@ -80,14 +84,15 @@ def eliminate(a: Float[Array, "m m"], threshold: float) -> Elimination:
         a = jnp.where((index == k)[:, None], row, a)
         inverse = jnp.where((index == k)[:, None], other, inverse)
         dependent = dependent | (skip & (index == k))
-        return a, inverse, dependent, jnp.where(skip, smallest, jnp.minimum(smallest, value))
+        smallest = jnp.where(skip, smallest, jnp.minimum(smallest, value))
+        return a, inverse, dependent, smallest, left
 
-    carry = (a, inverse, dependent, pivot)
+    carry = (a, inverse, dependent, pivot, jnp.ones((m,), bool))
     if m <= UNROLLED_INVERSE:
         for k in range(m):
             carry = body(k, carry)
     else:
         carry = jax.lax.fori_loop(0, m, body, carry)
-    reduced, inverse, dependent, pivot = carry
+    reduced, inverse, dependent, pivot, _ = carry
     outside = dependent[:, None] | dependent[None, :]
     return Elimination(jnp.where(outside, 0.0, inverse), reduced, dependent, pivot)

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.complementarity.pivoting import flip_limit, select_flips, start_pivoting
+from jfric.complementarity.contact_lcp import ContactProblem, solve_contacts
 from jfric.complementarity.reactions import active_rows, coupling, reaction_operator
 from jfric.linear_algebra import matvec
 from jfric.modes import Mode
@@ -67,57 +67,33 @@ def _impulses(D, velocity, e, kinetic_positive, kinetic_negative, mode, independ
 
 
 def _decide(D, velocity, touching, e, kinetic_positive, kinetic_negative, tolerance, independent):
+    """Modes by Lemke's method, and whether the impulses of these modes obey the laws."""
     nu = touching.shape[0]
     nt = D.shape[0] - nu
     nf = nt - nu
-    gamma_t, gamma_n = velocity[nf:nt], velocity[nt:]
-    small_t, small_n = tolerance[nf:nt], tolerance[nt:]
     mu_p, mu_n = kinetic_positive[nf:], kinetic_negative[nf:]
     frictionless = (mu_p == 0.0) & (mu_n == 0.0)
-    begin = jnp.where(frictionless, Mode.SLIP_POS, Mode.STICK)
+    elements = jnp.zeros((nf,), bool)
+    decided = jnp.concatenate([elements, touching & ~frictionless])
+    zero = jnp.zeros((nt,), D.dtype)
+    target = jnp.concatenate([velocity[:nt], (1.0 + e) * velocity[nt:]])
+    problem = ContactProblem(D, target, decided, touching, zero, mu_p, mu_n, zero, zero)
+    mode, solved, _ = solve_contacts(problem)
     # Friction elements take no part: an active row would transmit an impulse.
-    elements = jnp.full((nf,), Mode.SLIP_POS, jnp.int32)
+    impulse, after, pivot = _impulses(
+        D, velocity, e, kinetic_positive, kinetic_negative, mode, independent
+    )
     # Impulses are compared as the velocity changes that they alone would cause.
-    slack = small_n / jnp.maximum(jnp.diagonal(D)[nt:], jnp.finfo(D.dtype).tiny)
-
-    def check(mode):
-        full = jnp.concatenate([elements, mode])
-        impulse, after, pivot = _impulses(
-            D, velocity, e, kinetic_positive, kinetic_negative, full, independent
-        )
-        force_t, force_n = impulse[nf:nt], impulse[nt:]
-        after_t, after_n = after[nf:nt], after[nt:]
-        pulls = (mode != Mode.OPEN) & (force_n < -slack)
-        closes = (mode == Mode.OPEN) & touching & (after_n + e * gamma_n < -small_n)
-        sticks = mode == Mode.STICK
-        to_positive = sticks & (mu_p * force_n + force_t < -slack)
-        to_negative = sticks & (mu_n * force_n - force_t < -slack)
-        reverses = ((mode == Mode.SLIP_POS) & (after_t < -small_t)) | (
-            (mode == Mode.SLIP_NEG) & (after_t > small_t)
-        )
-        following = jnp.where(closes, begin, mode)
-        following = jnp.where(to_positive, Mode.SLIP_POS, following)
-        following = jnp.where(to_negative, Mode.SLIP_NEG, following)
-        following = jnp.where(reverses & ~frictionless, Mode.STICK, following)
-        following = jnp.where(pulls, Mode.OPEN, following).astype(jnp.int32)
-        return following, following != mode, pivot
-
-    sliding = jnp.where(gamma_t > 0, Mode.SLIP_POS, Mode.SLIP_NEG)
-    sliding = jnp.where(jnp.abs(gamma_t) <= small_t, Mode.STICK, sliding)
-    sliding = jnp.where(frictionless, Mode.SLIP_POS, sliding)
-    first = jnp.where(touching & (gamma_n <= small_n), sliding, Mode.OPEN).astype(jnp.int32)
-
-    def running(carry):
-        _, pivoting, done, _ = carry
-        return ~done & (pivoting.flips < flip_limit(nu))
-
-    def body(carry):
-        mode, pivoting, _, _ = carry
-        following, violated, pivot = check(mode)
-        flips, pivoting = select_flips(violated, pivoting)
-        return jnp.where(flips, following, mode), pivoting, ~violated.any(), pivot
-
-    start = (first, start_pivoting(), jnp.asarray(False), jnp.ones((), D.dtype))
-    mode, _, done, pivot = jax.lax.while_loop(running, body, start)
+    slack = tolerance[nt:] / jnp.maximum(jnp.diagonal(D)[nt:], jnp.finfo(D.dtype).tiny)
+    small_t, small_n = tolerance[nf:nt], tolerance[nt:]
+    force_t, force_n = impulse[nf:nt], impulse[nt:]
+    after_t = after[nf:nt]
+    contact = mode[nf:]
+    rebound = after[nt:] + e * velocity[nt:]
+    holds = jnp.where(contact == Mode.OPEN, ~touching | (rebound >= -small_n), force_n >= -slack)
+    within = (mu_p * force_n + force_t >= -slack) & (mu_n * force_n - force_t >= -slack)
+    slides = jnp.where(contact == Mode.SLIP_POS, after_t, -after_t) >= -small_t
+    friction = jnp.where(contact == Mode.STICK, within, slides | frictionless)
+    holds = holds & ((contact == Mode.OPEN) | friction)
     # A redundant set (pivot zero) has unique velocities; a negative pivot has not.
-    return jnp.concatenate([elements, mode]), done & (pivot > -1e-8)
+    return mode, solved & holds.all() & (pivot > -1e-8)

@@ -1,9 +1,10 @@
 """Which violated contacts change their mode next: block pivoting with a finite fallback.
 
-All violated contacts flip at once while that reduces their number; after ``TRIES`` flips without
-progress only the violated contact of least index flips, which ends for every problem with
-positive principal minors (Murty 1974; block form by Judice and Pires 1994). The block form does
-not depend on the order of the contacts.
+All violated contacts flip at once while that reduces their number. After ``TRIES`` flips without
+progress the decision starts once more from another proposal, if there is one. After that only
+the violated contact of least index flips, which ends for every problem with positive principal
+minors (Murty 1974; block form by Judice and Pires 1994). The block form does not depend on the
+order of the contacts.
 """
 
 from __future__ import annotations
@@ -17,35 +18,48 @@ TRIES = 6
 
 
 class Pivoting(NamedTuple):
-    """Progress of one decision: fewest violations so far, block flips left, flips made."""
+    """Progress of one decision: fewest violations so far, block flips left, flips and restarts."""
 
     best: Int[Array, ""]
     tries: Int[Array, ""]
     flips: Int[Array, ""]
+    restarts: Int[Array, ""]
+
+
+class Flips(NamedTuple):
+    """The contacts to flip now, or whether to start once more; the progress after it."""
+
+    chosen: Bool[Array, " c"]
+    restart: Bool[Array, ""]
+    pivoting: Pivoting
 
 
 def start_pivoting() -> Pivoting:
     """Before the first flip of a decision."""
-    return Pivoting(
-        jnp.asarray(2**30, jnp.int32), jnp.asarray(TRIES, jnp.int32), jnp.asarray(0, jnp.int32)
-    )
+    best, tries, zero = (jnp.asarray(x, jnp.int32) for x in (2**30, TRIES, 0))
+    return Pivoting(best, tries, zero, zero)
 
 
-def select_flips(
-    violated: Bool[Array, " c"], state: Pivoting
-) -> tuple[Bool[Array, " c"], Pivoting]:
-    """The contacts to flip now, and the progress after it."""
+def select_flips(violated: Bool[Array, " c"], state: Pivoting, *, restarts: int = 0) -> Flips:
+    """The contacts to flip now; ``restarts``: how often a decision may start once more."""
     if violated.shape[0] == 0:
-        return violated, state
+        return Flips(violated, jnp.asarray(False), state)
     count = jnp.sum(violated, dtype=jnp.int32)
     improved = count < state.best
     block = improved | (state.tries > 0)
+    restart = ~block & (state.restarts < restarts)
     first = jnp.arange(violated.shape[0]) == jnp.argmax(violated)
-    flips = violated & (block | first)
-    return flips, Pivoting(
-        best=jnp.minimum(count, state.best),
-        tries=jnp.where(improved, TRIES, jnp.maximum(state.tries - 1, 0)).astype(jnp.int32),
-        flips=state.flips + 1,
+    fresh = start_pivoting()
+    tries = jnp.where(improved, TRIES, jnp.maximum(state.tries - 1, 0))
+    return Flips(
+        chosen=violated & (block | first),
+        restart=restart,
+        pivoting=Pivoting(
+            best=jnp.where(restart, fresh.best, jnp.minimum(count, state.best)),
+            tries=jnp.where(restart, TRIES, tries).astype(jnp.int32),
+            flips=state.flips + 1,
+            restarts=state.restarts + restart.astype(jnp.int32),
+        ),
     )
 
 

@@ -40,6 +40,7 @@ from jfric.solvers.event_driven.transitions import (
     guard_signs,
     impact,
     known_after,
+    modes_from_rest,
     next_modes,
     no_impact,
     release_after_jump,
@@ -78,10 +79,20 @@ def one_pass(
     ahead = advance(prepared, state, step, signs, t_end, natural)
     if flow.lands and prepared.n_guards:
         ahead = land(state, step, ahead)
-    flips, pivoting = select_flips(transition.violated, state.pivoting)
     nt = prepared.nt
+    # Friction alone is a problem with positive principal minors: pivoting always ends.
+    coupled = prepared.nu > 0 and nt > 1
+    flips, restart, pivoting = select_flips(
+        transition.violated, state.pivoting, restarts=int(coupled)
+    )
     mode = jnp.where(flips[:nt], transition.mode, state.mode)
     segment = jnp.where(flips[nt:], transition.segment, state.segment)
+    if coupled:
+        proposed = modes_from_rest(
+            still[0], still[2], jax.lax.stop_gradient((step, g)), signs, restart
+        )
+        mode = jnp.where(restart, proposed, mode)
+        segment = jnp.where(restart, state.segment, segment)
     nobody = jnp.zeros((nt,), bool)
     known = known_after(still[0], state, mode, segment, nobody)
     # A mode that does not last leaves the state as it was: a start from rest keeps its

@@ -9,10 +9,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.complementarity.contact_lcp import ContactProblem, solve_contacts
 from jfric.complementarity.impact import solve_impact
 from jfric.linear_algebra import matmul, matvec
 from jfric.modes import Mode
 from jfric.solvers.event_driven.constants import ZENO_FRACTION
+from jfric.solvers.event_driven.given import Given
 from jfric.solvers.event_driven.isolation import horner
 from jfric.solvers.event_driven.polynomials import Step
 from jfric.solvers.event_driven.prepared import Prepared
@@ -127,6 +129,45 @@ def next_modes(prepared: Prepared, state: State, signs: Signs) -> Transition:
     return Transition(
         following.astype(jnp.int32), segment.astype(jnp.int32), violated, impact, touching
     )
+
+
+def modes_from_rest(
+    prepared: Prepared, state: State, start: tuple[Step, Given], signs: Signs, needed
+) -> Int[Array, " nt"]:
+    """Modes by the accelerations alone, as one complementarity problem over all contacts.
+
+    A proposal for decisions on which pivoting makes no progress: higher derivatives and static
+    friction are judged by the signs of the guards afterwards.
+    """
+    step, g = start
+    nt, nf = prepared.nt, prepared.nf
+    mode, lead = state.mode, signs.lead[:nt]
+    slips = (mode == Mode.SLIP_POS) | (mode == Mode.SLIP_NEG)
+    direction = jnp.where(mode == Mode.SLIP_POS, 1.0, jnp.where(mode == Mode.SLIP_NEG, -1.0, 0.0))
+    rests = (mode == Mode.STICK) | (slips & (lead >= 1))
+    velocity = relative_velocities(prepared, state.t, state.v)[:nt]
+    small = velocity_tolerance(prepared, state.t, state.v_scale)[:nt]
+    is_open = mode == Mode.OPEN
+    rests = rests | (is_open & (jnp.abs(velocity) <= small))
+    direction = jnp.where(is_open, jnp.sign(velocity), direction)
+    touching = (~is_open | (lead >= 2))[nf:]
+    near = jnp.concatenate([jnp.ones((nf,), bool), touching])
+    reactions = jnp.concatenate([step.lambda_t[0], step.lambda_n[0]])
+    free = matvec(prepared.W, step.a[0]) - matvec(g.acceleration, g.w)
+    pressing = jnp.concatenate([step.normal[0], jnp.zeros((prepared.nu,), free.dtype)])
+    positive, negative = prepared.kinetic_positive, prepared.kinetic_negative
+    problem = ContactProblem(
+        D=prepared.D,
+        gamma=free - matvec(prepared.D, reactions),
+        decided=rests & near & ~prepared.slippery,
+        touching=touching,
+        sliding=jnp.where(prepared.slippery, 0.0, direction),
+        mu_positive=positive[nf:],
+        mu_negative=negative[nf:],
+        cap_positive=positive * pressing,
+        cap_negative=negative * pressing,
+    )
+    return solve_contacts(problem, needed=needed).mode
 
 
 def anticipate(

@@ -1,0 +1,121 @@
+"""Lemke's method for linear complementarity problems.
+
+Find ``z >= 0`` with ``w = M z + q >= 0`` and ``w^T z = 0``. The covering variable ``z0`` is
+driven out of the basis by complementary pivots. Ties of the ratio test are broken by a generic
+perturbation of ``q`` that is carried symbolically, so that degenerate problems do not cycle.
+
+Source: Cottle, Pang, Stone, The Linear Complementarity Problem, section 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+#: Ratios closer than this many rounding errors of the largest entry are a tie.
+TIE = 1e3
+
+
+class LemkeResult(NamedTuple):
+    """``z`` (m,); which of them are basic; whether ``z0`` left the basis; pivots made."""
+
+    z: Float[Array, " m"]
+    basic: Bool[Array, " m"]
+    solved: Bool[Array, ""]
+    pivots: Int[Array, ""]
+
+
+class _Tableau(NamedTuple):
+    """``basic = constant[:, 0] + table @ nonbasic``; the second constant is the perturbation."""
+
+    table: Float[Array, "m n"]
+    constant: Float[Array, "m 2"]
+    rows: Int[Array, " m"]
+    columns: Int[Array, " n"]
+    entering: Int[Array, ""]
+    done: Bool[Array, ""]
+    solved: Bool[Array, ""]
+    pivots: Int[Array, ""]
+
+
+def lemke(
+    M: Float[Array, "m m"], q: Float[Array, " m"], *, needed: Bool[Array, ""] | bool = True
+) -> LemkeResult:
+    """Solve the complementarity problem ``0 <= M z + q  _|_  z >= 0``.
+
+    Rows should be scaled to similar size. ``needed``: where False nothing is done; a batch then
+    waits only for those that need a solution.
+    """
+    m = q.shape[0]
+    labels = np.arange(m, dtype=np.int32)
+    cover = 2 * m
+    size = jnp.maximum(jnp.max(jnp.abs(q)), jnp.finfo(q.dtype).tiny)
+    constant = jnp.stack([q / size, jnp.asarray(_generic(m), q.dtype)], axis=1)
+    start = _Tableau(
+        table=jnp.concatenate([M, jnp.ones((m, 1), q.dtype)], axis=1),
+        constant=constant,
+        rows=jnp.asarray(labels),
+        columns=jnp.asarray(np.append(labels + m, cover), jnp.int32),
+        entering=jnp.asarray(cover, jnp.int32),
+        done=jnp.all(q >= 0) | ~jnp.asarray(needed),
+        solved=jnp.all(q >= 0),
+        pivots=jnp.asarray(0, jnp.int32),
+    )
+    limit = 20 + 10 * m
+
+    def running(t: _Tableau):
+        return ~t.done & (t.pivots < limit)
+
+    end = jax.lax.while_loop(running, lambda t: _pivot(t, cover), start)
+    at = end.rows[:, None] == labels[None, :] + m
+    z = size * jnp.sum(jnp.where(at, end.constant[:, :1], 0.0), axis=0)
+    return LemkeResult(z, at.any(axis=0), end.solved, end.pivots)
+
+
+def _generic(m: int) -> np.ndarray:
+    """Positive numbers without simple relations: fractional parts of the golden ratio."""
+    return 0.5 + np.modf(0.6180339887498949 * np.arange(1, m + 1))[0]
+
+
+def _pivot(t: _Tableau, cover: int) -> _Tableau:
+    m = t.rows.shape[0]
+    eps = jnp.finfo(t.table.dtype).eps
+    at_column = t.columns == t.entering
+    column = jnp.sum(jnp.where(at_column, t.table, 0.0), axis=1)
+    starts = t.pivots == 0
+    # In the first pivot z0 grows until the most negative row is feasible.
+    falls = starts | (column < -TIE * eps * jnp.max(jnp.abs(t.table)))
+    rate = jnp.where(starts, 1.0, jnp.where(falls, -column, 1.0))
+    ratio = jnp.where(falls, t.constant[:, 0] / rate, jnp.inf)
+    least = jnp.min(ratio)
+    tie = falls & (ratio <= least + TIE * eps * jnp.maximum(1.0, jnp.abs(least)))
+    # The covering variable leaves as soon as it can; otherwise the perturbation decides.
+    second = jnp.where(t.rows == cover, -jnp.inf, t.constant[:, 1] / rate)
+    leaves = jnp.arange(m) == jnp.argmin(jnp.where(tie, second, jnp.inf))
+    leaving = jnp.sum(jnp.where(leaves, t.rows, 0), dtype=jnp.int32)
+    ray = ~falls.any()
+
+    pivot = jnp.sum(jnp.where(leaves, column, 0.0))
+    inverse = 1.0 / jnp.where(pivot == 0, 1.0, pivot)
+    row = -inverse * jnp.sum(jnp.where(leaves[:, None], t.table, 0.0), axis=0)
+    row = jnp.where(at_column, inverse, row)
+    row_constant = -inverse * jnp.sum(jnp.where(leaves[:, None], t.constant, 0.0), axis=0)
+    rest = jnp.where(at_column, 0.0, t.table) + column[:, None] * row
+    table = jnp.where(leaves[:, None], row, rest)
+    constant = jnp.where(leaves[:, None], row_constant, t.constant + column[:, None] * row_constant)
+    complement = jnp.where(leaving < m, leaving + m, leaving - m)
+    solved = leaving == cover
+    return _Tableau(
+        table=jnp.where(ray, t.table, table),
+        constant=jnp.where(ray, t.constant, constant),
+        rows=jnp.where(leaves & ~ray, t.entering, t.rows),
+        columns=jnp.where(at_column & ~ray, leaving, t.columns),
+        entering=complement,
+        done=solved | ray,
+        solved=solved & ~ray,
+        pivots=t.pivots + 1,
+    )
