@@ -10,6 +10,7 @@ from jfric.plotting import plot as plot
 from jfric.solution import Events as Events
 from jfric.solution import Solution as Solution
 from jfric.solvers.event_driven.solver import EventDriven as EventDriven
+from jfric.solvers.quasi_static.solver import QuasiStatic as QuasiStatic
 from jfric.solvers.simulate import simulate as simulate
 from jfric.status import Flag as Flag
 from jfric.status import Status as Status

@@ -98,7 +98,7 @@ def run(
     config: ConfigPath,
     set_: Settings = None,
     solver: Annotated[
-        str | None, typer.Option(help="Solver: event-driven.", metavar="NAME")
+        str | None, typer.Option(help="Solver: event-driven or quasi-static.", metavar="NAME")
     ] = None,
     flow: Flow = None,
     rtol: Annotated[
@@ -129,7 +129,8 @@ def run(
     from jfric.overrides import apply_overrides
     from jfric.run_results import print_run, write_run
     from jfric.single_run import run_config
-    from jfric.solver_choice import choose_solver, resolved_flow
+    from jfric.solver_choice import choose_solver, resolved
+    from jfric.solvers.simulate import require_representable
 
     started = time.perf_counter()
     output.require_format(format_)
@@ -138,7 +139,8 @@ def run(
     if times is not None:
         chosen = dataclasses.replace(chosen, outputs=_times(times))
     built, settings = choose_solver(chosen.solver, name=solver, flow=flow, rtol=rtol)
-    settings["flow"] = resolved_flow(settings["flow"], chosen.problem)
+    require_representable(chosen.problem, built)
+    settings = resolved(settings, chosen.problem)
     with _status(config.stem) as announce:
         outcome = run_config(chosen, built, announce, dense=PLOT_POINTS if plot else 0)
     files = write_run(

@@ -42,6 +42,8 @@ class AbstractLaw(eqx.Module):
     #: Whether the sliding force does not depend on the sliding velocity, so that the equations of
     #: a mode stay linear.
     velocity_independent: ClassVar[bool]
+    #: Whether the limit in stick exceeds the sliding force at vanishing velocity.
+    drops_at_onset: ClassVar[bool] = False
 
     @abc.abstractmethod
     def static(self) -> tuple[Scalar, Scalar]:
@@ -73,6 +75,7 @@ class StaticDynamic(AbstractLaw):
     """
 
     velocity_independent: ClassVar[bool] = True
+    drops_at_onset: ClassVar[bool] = True
     mu_s: Scalar | Directional = eqx.field(converter=coefficient)
     mu_d: Scalar | Directional = eqx.field(converter=coefficient)
 

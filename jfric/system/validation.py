@@ -303,10 +303,24 @@ def _inertia(problem) -> None:
     if not np.allclose(m, m.T, rtol=1e-12, atol=0.0):
         raise ProblemError("matrices.M: must be symmetric")
     values, vectors = np.linalg.eigh(m)
+    if values[0] < -1e-14 * max(values[-1], 1e-300):
+        dof = problem.axes[int(np.argmax(np.abs(vectors[:, 0])))]
+        raise ProblemError(
+            f"matrices.M: gives the degree of freedom {dof!r} a negative mass; must not be negative"
+        )
+
+
+def require_inertia(problem) -> None:
+    """Raise :class:`ProblemError` where a degree of freedom has no mass: only load histories
+    without inertia can be computed then. Under tracing nothing is checked."""
+    if not _concrete(problem):
+        return
+    values, vectors = np.linalg.eigh(np.asarray(mass_matrix(problem.resolved())))
     if values[0] <= 1e-14 * max(values[-1], 1e-300):
         dof = problem.axes[int(np.argmax(np.abs(vectors[:, 0])))]
         raise ProblemError(
-            f"mass: the degree of freedom {dof!r} has no mass; add a [mass] element for it"
+            f"mass: the degree of freedom {dof!r} has no mass; add a [mass] element for it, or "
+            "use the solver quasi-static, which needs none"
         )
 
 
