@@ -40,6 +40,8 @@ from jfric.system.functions import Sum as Sum
 from jfric.system.laws import Coulomb as Coulomb
 from jfric.system.laws import Directional as Directional
 from jfric.system.laws import StaticDynamic as StaticDynamic
+from jfric.system.laws import Stribeck as Stribeck
+from jfric.system.laws import VelocityWeakening as VelocityWeakening
 from jfric.system.naming import get_parameter as get_parameter
 from jfric.system.naming import parameters as parameters
 from jfric.system.naming import set_parameters as set_parameters

@@ -37,6 +37,7 @@ def cases() -> list[Case]:
         _case("janovsky_4_2_coulomb_e06", relative=CHAINED),
         _case("c4_belt"),
         _case("c4_rabinowicz"),
+        _case("c5_velocity_weakening"),
         _case("c7_bouncing_ball", relative=CHAINED),
         _case("c7_bouncing_ball_e08", relative=CHAINED),
         _case("c7_bouncing_ball_e09", relative=CHAINED),
