@@ -4,6 +4,12 @@ from jfric.complementarity.residual import contact_residual as contact_residual
 from jfric.complementarity.residual import motion_residual as motion_residual
 from jfric.config.dump import to_toml as to_toml
 from jfric.config.load import load as load
+from jfric.ensemble import observables as observables
+from jfric.ensemble.maps import plot_sweep as plot_sweep
+from jfric.ensemble.ranges import Range as Range
+from jfric.ensemble.store import open_sweep as open_sweep
+from jfric.ensemble.sweep import sweep as sweep
+from jfric.ensemble.trajectory import observe as observe
 from jfric.errors import ProblemError as ProblemError
 from jfric.modes import Mode as Mode
 from jfric.plotting import plot as plot
