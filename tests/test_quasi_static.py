@@ -269,3 +269,9 @@ def test_what_it_cannot_represent_is_refused_by_name():
     solver, settings = choose_solver({"flow": "exact", "max_steps": 7}, name="quasi-static")
     assert isinstance(solver, jfric.QuasiStatic)
     assert settings == {"name": "quasi-static", "max_steps": 7}
+
+
+def test_a_concrete_problem_may_be_used_while_tracing():
+    problem = jfric.Problem(("u",), {"mass": jfric.Mass("u", 2.0), "load": jfric.Load("u", 1.0)})
+    final = jax.jit(lambda end: jfric.simulate(problem, end=end).final.q[0])(2.0)
+    assert float(final) == pytest.approx(1.0, rel=EXACT)

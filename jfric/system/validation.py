@@ -321,7 +321,10 @@ def require_inertia(problem) -> None:
     without inertia can be computed then. Under tracing nothing is checked."""
     if not _concrete(problem):
         return
-    values, vectors = np.linalg.eigh(np.asarray(mass_matrix(problem.resolved())))
+    # A concrete problem may be used while something else is traced.
+    with jax.ensure_compile_time_eval():
+        m = np.asarray(mass_matrix(problem.resolved()))
+    values, vectors = np.linalg.eigh(m)
     if values[0] <= 1e-14 * max(values[-1], 1e-300):
         dof = problem.axes[int(np.argmax(np.abs(vectors[:, 0])))]
         raise ProblemError(
