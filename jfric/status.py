@@ -21,6 +21,8 @@ class Status(IntEnum):
     IMPACT_ENERGY = 5
     #: A rigid-body motion meets no resistance: there is no quasi-static equilibrium.
     SINGULAR = 6
+    #: The integrator could not go on: steps too small, or implicit equations not solved.
+    STALLED = 8
 
     @property
     def message(self) -> str:
@@ -34,6 +36,8 @@ class Status(IntEnum):
             Status.IMPACT_ENERGY: "an impact would increase the energy; stopped there",
             Status.SINGULAR: "free to move without resistance (a spring or support is missing); "
             "stopped there",
+            Status.STALLED: "the integrator could not go on (steps too small, or implicit "
+            "equations not solved)",
         }[self]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
@@ -14,6 +16,7 @@ from jfric.solvers.event_driven.recording import slots_per_pass
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.quasi_static.representable import require_quasi_static
 from jfric.solvers.quasi_static.solver import QuasiStatic
+from jfric.solvers.smoothed.solver import Smoothed, require_smoothed
 from jfric.system.expression import Expression
 from jfric.system.problem import Problem
 from jfric.system.validation import require_inertia
@@ -31,14 +34,16 @@ def simulate(
 
     ``ts`` (m,) [s]: increasing output times inside the span; without them the solution holds
     events and the final state only. ``solver``: :class:`jfric.EventDriven` (the default),
-    :class:`jfric.QuasiStatic`. ``start``: ``solution.final`` of an earlier run. Compiled
-    once for each structure of the problem; works under ``jit``, ``vmap``, ``jvp`` and, with
-    ``EventDriven(adjoint="reverse")``, ``grad``. Numerical trouble is ``solution.status``, never
-    an exception.
+    :class:`jfric.QuasiStatic`, :class:`jfric.Smoothed`. ``start``: ``solution.final`` of an
+    earlier run of the same solver. Compiled once for each structure of the problem; works under
+    ``jit``, ``vmap``, ``jvp`` and, with ``adjoint="reverse"``, ``grad``. Numerical trouble is
+    ``solution.status``, never an exception.
     """
     solver = solver if solver is not None else EventDriven()
     _check_times(problem, ts, start, end)
     require_representable(problem, solver)
+    # Numbers of a solver as arrays: another value is no reason to compile anew.
+    solver = jax.tree.map(lambda x: jnp.asarray(x) if isinstance(x, float) else x, solver)
     return _simulate(problem, solver, ts, start, end)
 
 
@@ -49,6 +54,8 @@ def require_representable(problem: Problem, solver: Any) -> None:
         require_quasi_static(problem)
     else:
         require_inertia(problem)
+    if isinstance(solver, Smoothed):
+        require_smoothed(problem, solver)
 
 
 def _check_times(problem: Problem, ts, start: Any, end) -> None:
