@@ -210,12 +210,13 @@ def sweep(
         ),
     ],
     out: Annotated[
-        Path,
+        Path | None,
         typer.Option(
-            help="Folder of the results (Zarr). The same command goes on after an interruption.",
+            help="Folder of the results (Zarr), instead of results/<name of the file>/sweep-NNN. "
+            "The same command goes on after an interruption.",
             metavar="FOLDER",
         ),
-    ],
+    ] = None,
     set_: Settings = None,
     method: Annotated[
         str,
@@ -245,7 +246,10 @@ def sweep(
     ] = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(help="Compute on the Dask cluster at tcp://host:port.", metavar="ADDRESS"),
+        typer.Option(
+            help="Compute on the Dask cluster at tcp://host:port, or of a scheduler file.",
+            metavar="ADDRESS",
+        ),
     ] = None,
     plot: Annotated[bool, typer.Option("--plot", help="Also draw the results (PNG).")] = False,
 ) -> None:
