@@ -21,6 +21,9 @@ from jfric.solvers.event_driven.solver import EventDriven as EventDriven
 from jfric.solvers.quasi_static.solver import QuasiStatic as QuasiStatic
 from jfric.solvers.simulate import simulate as simulate
 from jfric.solvers.smoothed.solver import Smoothed as Smoothed
+from jfric.solvers.time_stepping.schemes import Midpoint as Midpoint
+from jfric.solvers.time_stepping.schemes import MoreauJean as MoreauJean
+from jfric.solvers.time_stepping.schemes import StabilisedMidpoint as StabilisedMidpoint
 from jfric.status import Flag as Flag
 from jfric.status import Status as Status
 from jfric.system.direction import Direction as Direction

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 #: Solvers by name, the first being the default, and the settings that each takes.
 SETTINGS: dict[str, tuple[str, ...]] = {
     "event-driven": ("flow", "rtol", "max_steps", "max_events"),
+    "moreau-jean": ("dt", "theta", "method", "max_steps", "max_events"),
+    "midpoint": ("dt", "method", "max_steps", "max_events"),
+    "stabilised-midpoint": ("dt", "method", "max_steps", "max_events"),
     "quasi-static": ("increments", "max_steps", "max_events"),
     "smoothed": ("law", "width", "contact_stiffness", "method", "rtol", "atol", "max_steps"),
 }
@@ -26,8 +29,16 @@ def _classes() -> dict[str, type]:
     from jfric.solvers.event_driven.solver import EventDriven
     from jfric.solvers.quasi_static.solver import QuasiStatic
     from jfric.solvers.smoothed.solver import Smoothed
+    from jfric.solvers.time_stepping.schemes import Midpoint, MoreauJean, StabilisedMidpoint
 
-    return {"event-driven": EventDriven, "quasi-static": QuasiStatic, "smoothed": Smoothed}
+    return {
+        "event-driven": EventDriven,
+        "moreau-jean": MoreauJean,
+        "midpoint": Midpoint,
+        "stabilised-midpoint": StabilisedMidpoint,
+        "quasi-static": QuasiStatic,
+        "smoothed": Smoothed,
+    }
 
 
 def choose_solver(settings: Mapping[str, Any] | None = None, **overrides: Any) -> tuple[Any, dict]:
