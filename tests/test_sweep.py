@@ -16,6 +16,7 @@ import xarray
 from typer.testing import CliRunner
 
 import jfric
+from jfric.ensemble.command import parse_vary
 from jfric.ensemble.design import make_design
 from jfric.ensemble.layout import choose_budget, tile_shape, tiles
 from jfric.ensemble.store import ZarrTable, read_layout
@@ -424,6 +425,18 @@ def test_command_says_how_many_failed(tmp_path, monkeypatch):
     assert result.exit_code == 1
     assert "2 failed: stopped before the end time" in result.output
     assert (tmp_path / "results" / "few" / "sweep-001.zarr" / "status").exists()
+
+
+def test_command_line_takes_intervals_lists_and_units():
+    values = parse_vary(
+        oscillator(), ["load.F=1 kN:2 kN:3", "spring.k=1 kN/m:1e5:4:log"], sampled=False
+    )
+    assert values["load.F"] == jfric.Range(1000.0, 2000.0, 3)
+    assert values["spring.k"] == jfric.Range(1000.0, 1e5, 4, "log")
+    values = parse_vary(oscillator(), ["friction.mu=[0.1, 0.3, 0.2]"], sampled=False)
+    assert values["friction.mu"].tolist() == [0.1, 0.3, 0.2]
+    values = parse_vary(oscillator(), ["load.F=1 kN:2 kN:log"], sampled=True)
+    assert values["load.F"] == jfric.Range(1000.0, 2000.0, None, "log")
 
 
 class TestFigures:
