@@ -257,7 +257,8 @@ def test_hard_lanes_do_not_hold_the_others_and_a_failing_one_is_a_status():
 def test_grid_in_a_store_is_read_without_jfric(tmp_path):
     store = tmp_path / "grid.zarr"
     vary = {"friction.mu": jfric.Range(0.06, 0.29, 6), "load.F": jfric.Range(1e3, 2e3, 5, "log")}
-    grid = {"problem": oscillator(), "vary": vary, "observe": OBSERVED, "times": TIMES}
+    observed = "final.u, max.v, u(t)"
+    grid = {"problem": oscillator(), "vary": vary, "observe": observed, "times": TIMES}
     table = jfric.sweep(**grid, store=store, **SHAPE)
     memory = jfric.sweep(**grid, **SHAPE)
     xarray.testing.assert_identical(
@@ -331,6 +332,10 @@ MU = {"friction.mu": [0.1, 0.2]}
         ({"vary": {"friction.mu": [0.1, 0.1]}}, "found a value twice"),
         ({"vary": {"friction.mu": (0.1, 0.2)}, "method": "sobol"}, "samples: found none"),
         ({"vary": {"friction.mu": [0.1, 0.2, 0.3]}, "method": "sobol", "samples": 8}, "two ends"),
+        (
+            {"vary": {"friction.mu": (0.1, 0.2)}, "method": "random", "samples": 8, "seed": -1},
+            "seed: found -1",
+        ),
         ({"vary": MU, "samples": 3}, "samples: found 3, but the method is 'grid'"),
         ({"vary": MU, "method": "gird"}, "method: found 'gird' (did you mean 'grid'?)"),
         ({"vary": {**MU, "spring.k": [1.0]}, "method": "zip"}, "needs as many of each"),

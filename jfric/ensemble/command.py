@@ -69,6 +69,10 @@ def run_sweep(
     store = out if out is not None else _free_folder(Path("results") / config.stem)
     try:
         _, summary = execute(prepared, store=store, **execution)
+    except ProblemError:
+        with contextlib.suppress(OSError):  # only a folder that was reserved and never used
+            store.rmdir()
+        raise
     except KeyboardInterrupt:
         raise ProblemError(
             f"interrupted; what is finished is kept, the same command with --out {store} goes on"
