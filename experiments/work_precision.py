@@ -86,7 +86,7 @@ def main() -> None:
         print_table(title, ["", "error", "time [ms]", "steps", "status"], rows)
         axis.set(xlabel="time for one trajectory [ms]", title=title)
     axes[0].set_ylabel("largest error / largest value")
-    axes[0].legend(frameon=False, fontsize=8, loc="lower left")
+    axes[1].legend(frameon=False, fontsize=8, loc="lower right")
     save(made, out / "work_precision.png", "Error against cost")
 
 

@@ -36,7 +36,7 @@ SOLVERS = {
     "event-driven-exact": Entry(jfric.EventDriven(flow="exact"), 1e-14, 1e-11, 1e-11),
     "event-driven-runge-kutta": Entry(jfric.EventDriven(flow="runge-kutta"), 1e-7, 1e-7, 1e-9),
     "moreau-jean": Entry(jfric.MoreauJean(dt=1e-4), 5e-3, 5e-3, np.inf),
-    "smoothed": Entry(jfric.Smoothed(width=1e-4, rtol=1e-7, atol=1e-8), 2e-2, 1e-3, 1e-12),
+    "smoothed": Entry(jfric.Smoothed(width=1e-4, rtol=1e-7, atol=1e-8), 2e-2, 5e-3, 1e-12),
 }
 #: Case to the time at which it is compared last [s].
 CASES = {"ve0116": 3.5, "ve0119": 0.3, "sdnd106": 0.35, "c4_belt": 6.0, "janovsky_4_1": 8.0}
