@@ -137,6 +137,7 @@ class RungeKuttaFlow(eqx.Module):
         one = (jnp.arange(DEGREE + 1) == 0).astype(q.dtype)[:, None]
         quantities = _quantities(one, poly)
         values = guards(prepared, state.mode, state.segment, quantities)
+        rest = [poly.a, poly.lambda_t, poly.lambda_n, poly.normal, poly.prescribed_rate]
         leading, scales, unbalanced = _start(prepared, equations, g, state, force, h)
         # No tolerance below what the precision can resolve.
         rtol = max(self.rtol, 64 * float(jnp.finfo(state.q.dtype).eps))
@@ -151,14 +152,10 @@ class RungeKuttaFlow(eqx.Module):
         remainder = tail + bound * jnp.sum(scales[:2], axis=0)
         return Step(
             h=h,
-            q=q_poly,
-            v=v_poly,
-            a=poly.a,
-            lambda_t=poly.lambda_t,
-            lambda_n=poly.lambda_n,
-            normal=poly.normal,
-            prescribed_rate=poly.prescribed_rate,
-            guards=values,
+            table=jnp.concatenate([q_poly, v_poly, *rest], axis=1),
+            rows=None,
+            guard_table=values,
+            guard_rows=None,
             zero=zero * scales,
             leading=leading,
             remainder=jax.lax.stop_gradient(remainder),
