@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
@@ -17,6 +18,28 @@ def horner(coefficients: Float[Array, "p ..."], s) -> Float[Array, ...]:
     for k in range(coefficients.shape[0] - 2, -1, -1):
         value = value * s + coefficients[k]
     return value
+
+
+@jax.custom_jvp
+def evaluate(coefficients: Float[Array, "p k"], s) -> Float[Array, " k"]:
+    """Values at ``s`` of several polynomials that many others use.
+
+    The loop keeps the compiler from repeating the evaluation in each of its uses; it needs two
+    rounds, as one would be written out.
+    """
+
+    def body(i, _):
+        # Depends on the round, or the evaluation would be moved out of the loop.
+        return horner(coefficients, jnp.where(i < 2, s, 0.0))
+
+    return jax.lax.fori_loop(0, 2, body, jnp.zeros_like(coefficients[0]))
+
+
+@evaluate.defjvp
+def _evaluate_jvp(primals, tangents):
+    (coefficients, s), (change, ds) = primals, tangents
+    value, slope = horner_with_slope(coefficients, s)
+    return value, horner(change, s) + slope * ds
 
 
 def horner_with_slope(coefficients: Float[Array, "p ..."], s):
@@ -85,7 +108,7 @@ class Step(NamedTuple):
 
     def at(self, prepared: Prepared, s) -> Values:
         """Motion and reactions at ``s``."""
-        return self.split(prepared, horner(self.table, s))
+        return self.split(prepared, evaluate(self.table, s))
 
     def split(self, prepared: Prepared, z: Float[Array, " k"]) -> Values:
         """Motion and reactions from the values of the polynomials in ``table``."""
