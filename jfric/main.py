@@ -1,4 +1,4 @@
-"""The command line: ``jfric run``, ``show``, ``verify`` and ``schema``."""
+"""The command line: ``jfric run``, ``sweep``, ``plot``, ``show``, ``verify`` and ``schema``."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def run(
     config: ConfigPath,
     set_: Settings = None,
     solver: Annotated[
-        str | None, typer.Option(help="Solver: event-driven.", metavar="NAME")
+        str | None, typer.Option(help="Solver: event-driven or quasi-static.", metavar="NAME")
     ] = None,
     flow: Flow = None,
     rtol: Annotated[
@@ -129,7 +129,8 @@ def run(
     from jfric.overrides import apply_overrides
     from jfric.run_results import print_run, write_run
     from jfric.single_run import run_config
-    from jfric.solver_choice import choose_solver, resolved_flow
+    from jfric.solver_choice import choose_solver, resolved
+    from jfric.solvers.simulate import require_representable
 
     started = time.perf_counter()
     output.require_format(format_)
@@ -138,7 +139,8 @@ def run(
     if times is not None:
         chosen = dataclasses.replace(chosen, outputs=_times(times))
     built, settings = choose_solver(chosen.solver, name=solver, flow=flow, rtol=rtol)
-    settings["flow"] = resolved_flow(settings["flow"], chosen.problem)
+    require_representable(chosen.problem, built)
+    settings = resolved(settings, chosen.problem)
     with _status(config.stem) as announce:
         outcome = run_config(chosen, built, announce, dense=PLOT_POINTS if plot else 0)
     files = write_run(
@@ -168,6 +170,118 @@ def _times(text: str) -> int | tuple[float, ...]:
         return tuple(sorted(float(v) for v in values))  # type: ignore[arg-type]
     except (UnitError, TypeError) as error:
         raise ProblemError(f"--times: {error}") from None
+
+
+@app.command(
+    epilog="Example: jfric sweep configs/ve0116.toml --vary friction.mu=0.05:0.3:1000 "
+    "--observe final.u,stop_time,max.v --out mu.zarr --plot"
+)
+@_one_sentence
+def sweep(
+    config: ConfigPath,
+    vary: Annotated[
+        list[str],
+        typer.Option(
+            help="Parameter and its values, PATH=LOW:HIGH:COUNT, with :log in geometric "
+            "progression, or PATH=\\[A, B, ...]; sampled methods take PATH=LOW:HIGH. Values may "
+            "carry units. Repeatable.",
+            metavar="PATH=VALUES",
+        ),
+    ],
+    observe: Annotated[
+        str,
+        typer.Option(
+            help="What to keep, separated by commas: final.u, max.v, stop_time, event_time(2), "
+            "dissipated, stick_fraction, u(1 s), u(t) ...",
+            metavar="NAMES",
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Folder of the results (Zarr). The same command goes on after an interruption.",
+            metavar="FOLDER",
+        ),
+    ],
+    set_: Settings = None,
+    method: Annotated[
+        str,
+        typer.Option(help="grid, zip, random, sobol or latin-hypercube.", metavar="NAME"),
+    ] = "grid",
+    samples: Annotated[
+        int | None, typer.Option(help="Number of points of a sampled method.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of a sampled method.")] = 0,
+    times: Annotated[
+        str | None,
+        typer.Option(
+            help="Times of u(t): a number of them, or a list '0.5, 1, 20 ms'.", metavar="N|LIST"
+        ),
+    ] = None,
+    flow: Flow = None,
+    rtol: Annotated[
+        float | None, typer.Option(help="Relative tolerance of the runge-kutta flow.")
+    ] = None,
+    chunk: Annotated[int | None, typer.Option(help="Trajectories that step together.")] = None,
+    block: Annotated[int | None, typer.Option(help="Trajectories stored together.")] = None,
+    devices: Annotated[
+        int | None, typer.Option(help="Devices (CPU cores, GPUs) to use; all by default.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Compute in that many processes, through Dask.")
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Compute on the Dask cluster at tcp://host:port.", metavar="ADDRESS"),
+    ] = None,
+    plot: Annotated[bool, typer.Option("--plot", help="Also draw the results (PNG).")] = False,
+) -> None:
+    """Simulate for many parameter values and keep what is observed, as a labelled table.
+
+    Exit status: 0, 1 where a trajectory failed, 2 for bad input.
+    """
+    from jfric.ensemble.command import run_sweep, use_devices
+
+    use_devices(1 if workers is not None or scheduler is not None else devices)
+    ok = run_sweep(
+        _console(),
+        config,
+        settings=set_ or [],
+        vary=vary,
+        observe=observe,
+        method=method,
+        samples=samples,
+        seed=seed,
+        times=times,
+        solver={"flow": flow, "rtol": rtol},
+        out=out,
+        plot=plot,
+        chunk=chunk,
+        block=block,
+        devices=devices,
+        workers=workers,
+        scheduler=scheduler,
+    )
+    raise typer.Exit(0 if ok else 1)
+
+
+@app.command("plot", epilog="Example: jfric plot mu.zarr --observe final.u")
+@_one_sentence
+def plot_results(
+    store: Annotated[Path, typer.Argument(metavar="RESULTS", help="Results of a sweep (Zarr).")],
+    observe: Annotated[
+        str | None,
+        typer.Option(help="Observables to draw; all by default.", metavar="NAMES"),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Figure to write, instead of one beside the results.")
+    ] = None,
+) -> None:
+    """Draw the results of a sweep: curves, maps, or a scatter matrix of samples."""
+    from jfric.ensemble.command import draw
+    from jfric.ensemble.grammar import split
+
+    draw(_console(), store, split(observe) if observe is not None else None, out)
 
 
 @app.command(epilog="Example: jfric show configs/ve0116.toml")

@@ -69,7 +69,7 @@ def _value(problem: Problem, name: str, text: str) -> float | np.ndarray:
 
 def path_dimension(problem: Problem, name: str) -> Dimension | None:
     """What the parameter at a canonical path measures; None where it is not known."""
-    from jfric.config.dimensions import dimension, kind, matrix_dimension
+    from jfric.config.dimensions import LAW_FIELDS, dimension, kind, matrix_dimension
     from jfric.config.units import DIMENSIONS
 
     section, *rest = name.split(".")
@@ -90,6 +90,7 @@ def path_dimension(problem: Problem, name: str) -> Dimension | None:
     field = rest[0]
     if len(rest) > 1 and rest[-1] in _OF_FUNCTIONS:
         return DIMENSIONS[_OF_FUNCTIONS[rest[-1]]]
-    side = {"contact": "tangent" if field == "belt" else "normal"}.get(section, "direction")
+    slides = field == "belt" or field in LAW_FIELDS
+    side = {"contact": "tangent" if slides else "normal"}.get(section, "direction")
     direction = getattr(element, side, None)
     return dimension(section, field, kind(direction, problem.dofs))

@@ -10,34 +10,58 @@ from jfric.errors import ProblemError, nearest
 if TYPE_CHECKING:
     from jfric.system.problem import Problem
 
-SOLVERS = ("event-driven",)
+#: Solvers by name, the first being the default, and the settings that each takes.
+SETTINGS: dict[str, tuple[str, ...]] = {
+    "event-driven": ("flow", "rtol", "max_steps", "max_events"),
+    "quasi-static": ("increments", "max_steps", "max_events"),
+}
+SOLVERS = tuple(SETTINGS)
 FLOWS = ("auto", "exact", "runge-kutta")
-_FIELDS = ("flow", "rtol", "max_steps", "max_events")
+
+
+def _classes() -> dict[str, type]:
+    from jfric.solvers.event_driven.solver import EventDriven
+    from jfric.solvers.quasi_static.solver import QuasiStatic
+
+    return {"event-driven": EventDriven, "quasi-static": QuasiStatic}
 
 
 def choose_solver(settings: Mapping[str, Any] | None = None, **overrides: Any) -> tuple[Any, dict]:
     """The solver and its settings by name, from a config's ``[solver]`` and overriding values.
 
-    An override of None leaves the config's value. Raises :class:`ProblemError` for an unknown
-    solver or flow.
+    An override of None leaves the config's value; settings that a config gives for another solver
+    than the one asked for are left out. Raises :class:`ProblemError` for an unknown solver or
+    flow, and for a setting that the solver does not have.
     """
-    from jfric.solvers.event_driven.solver import EventDriven
-
     given = {k: v for k, v in dict(settings or {}).items() if v is not None}
-    given |= {k: v for k, v in overrides.items() if v is not None}
-    name = str(given.get("name", SOLVERS[0])).replace("_", "-")
-    flow = str(given.get("flow", FLOWS[0])).replace("_", "-")
+    overrides = {k: v for k, v in overrides.items() if v is not None}
+    own = _name(given)
+    given |= overrides
+    name = _name(given)
     if name not in SOLVERS:
         raise ProblemError(
             f"solver: found {name!r}{nearest(name, SOLVERS)}, allowed are {', '.join(SOLVERS)}"
         )
-    require_flow(flow)
+    allowed = SETTINGS[name]
+    asked = given if own == name else overrides
+    for key in asked:
+        if key != "name" and key not in allowed:
+            raise ProblemError(
+                f"{key}: the solver {name} has no such setting{nearest(key, allowed)}; "
+                f"it takes {', '.join(allowed)}"
+            )
+    if "flow" in allowed:
+        given["flow"] = str(given.get("flow", FLOWS[0])).replace("_", "-")
+        require_flow(given["flow"])
     rtol = given.get("rtol")
     if rtol is not None and not 0.0 < float(rtol) < 1.0:
         raise ProblemError(f"rtol: found {rtol}, must lie between 0 and 1")
-    given["flow"] = flow
-    chosen = {k: given[k] for k in _FIELDS if k in given}
-    return EventDriven(**chosen), {"name": name, **chosen}
+    chosen = {k: given[k] for k in allowed if k in given}
+    return _classes()[name](**chosen), {"name": name, **chosen}
+
+
+def _name(settings: Mapping[str, Any]) -> str:
+    return str(settings.get("name", SOLVERS[0])).replace("_", "-")
 
 
 def require_flow(flow: str) -> None:
@@ -46,6 +70,20 @@ def require_flow(flow: str) -> None:
         raise ProblemError(
             f"flow: found {flow!r}{nearest(flow, FLOWS)}, allowed are {', '.join(FLOWS)}"
         )
+
+
+def resolved(settings: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
+    """The settings with the flow that ``auto`` stands for, where the solver has flows."""
+    result = dict(settings)
+    if "flow" in result:
+        result["flow"] = resolved_flow(result["flow"], problem)
+    return result
+
+
+def solver_label(settings: Mapping[str, Any], problem: Problem) -> str:
+    """``event-driven (exact)``, ``quasi-static``: what tables show."""
+    flow = resolved(settings, problem).get("flow")
+    return f"{settings['name']} ({flow})" if flow else str(settings["name"])
 
 
 def resolved_flow(flow: str, problem: Problem) -> str:

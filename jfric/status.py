@@ -19,6 +19,8 @@ class Status(IntEnum):
     INCONSISTENT = 4
     #: An impact would have increased the energy; the trajectory ends there.
     IMPACT_ENERGY = 5
+    #: A rigid-body motion meets no resistance: there is no quasi-static equilibrium.
+    SINGULAR = 6
 
     @property
     def message(self) -> str:
@@ -30,6 +32,8 @@ class Status(IntEnum):
             Status.NON_FINITE: "a state became infinite or not a number",
             Status.INCONSISTENT: "no unique consistent mode (Painleve or cycling); stopped there",
             Status.IMPACT_ENERGY: "an impact would increase the energy; stopped there",
+            Status.SINGULAR: "free to move without resistance (a spring or support is missing); "
+            "stopped there",
         }[self]
 
 

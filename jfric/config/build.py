@@ -43,7 +43,9 @@ def element(
     values: dict[str, Any] = {k: d for k, d in directions.items() if d is not None}
     for field, role in held.items():
         if role == "law":
-            values[field] = law(given, where)
+            # Sliding is along the tangent.
+            along_ = directions.get("direction", directions.get("tangent"))
+            values[field] = law(given, where, kind(along_, dofs))
         if role in ("law", "direction") or field not in given:
             continue
         # A belt moves along the tangent, a gap along the normal.
@@ -107,8 +109,11 @@ def _require(name: str, where: str, known: Collection[str]) -> None:
         )
 
 
-def law(given: Mapping[str, Any], where: str) -> AbstractLaw | None:
-    """The friction law whose fields are given (``law = "..."`` decides between several)."""
+def law(given: Mapping[str, Any], where: str, of_kind: str | None) -> AbstractLaw | None:
+    """The friction law whose fields are given (``law = "..."`` decides between several).
+
+    ``of_kind``: whether sliding is a translation or a rotation, None where it is both.
+    """
     from jfric.config.schema import law_fields
 
     keys = {k for k in law_fields() if k in given}
@@ -125,7 +130,9 @@ def law(given: Mapping[str, Any], where: str) -> AbstractLaw | None:
             f"{where}: found {', '.join(sorted(keys)) or 'no coefficient'}, "
             f"a friction law needs {forms}"
         )
-    return chosen(**{k: _coefficient(given[k], f"{where}.{k}", k) for k in given if k in keys})
+    return chosen(
+        **{k: _coefficient(given[k], f"{where}.{k}", k, of_kind) for k in given if k in keys}
+    )
 
 
 def pick_law(
@@ -140,8 +147,8 @@ def pick_law(
     return None
 
 
-def _coefficient(value: Any, where: str, field: str):
-    measures = dimension("", field, "translation")
+def _coefficient(value: Any, where: str, field: str, of_kind: str | None):
+    measures = dimension("", field, of_kind)
     if isinstance(value, (int, float, str)):
         return number(value, where, measures)
     return Directional(*(number(v, f"{where}.{k}", measures) for k, v in value.given().items()))

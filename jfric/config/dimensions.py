@@ -46,6 +46,9 @@ LAW_FIELDS = {
     "mu": ("pure number", "pure number"),
     "mu_s": ("pure number", "pure number"),
     "mu_d": ("pure number", "pure number"),
+    "mu_v": ("inverse velocity", "inverse angular velocity"),
+    "v_s": ("velocity", "angular velocity"),
+    "exponent": ("pure number", "pure number"),
 }
 
 #: Fields that hold a list of numbers.

@@ -104,7 +104,8 @@ def element_model(section: str) -> type[Element]:
             fields[f.name] = (DirectionValue if required else _or_none(DirectionValue), info)
         elif role == "law":
             fields |= {
-                k: (_or_none(Coefficient), Field(None, description="[1]")) for k in law_fields()
+                k: (_or_none(Coefficient), Field(None, description=_describe("", k)))
+                for k in law_fields()
             }
             fields["law"] = (_or_none(Literal[tuple(LAWS)]), None)
         else:

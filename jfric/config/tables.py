@@ -17,6 +17,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from jfric.config.config import DEFAULT_OUTPUTS
+from jfric.solver_choice import SOLVERS
 
 ATTACHMENTS = ("dof", "between", "direction")
 
@@ -213,11 +214,12 @@ class MatricesTable(Table):
 class SolverTable(Table):
     """Settings of the solver; what is left out takes the solver's defaults."""
 
-    name: Literal["event-driven"] = "event-driven"
+    name: Literal[SOLVERS] = "event-driven"  # type: ignore[valid-type]
     flow: Literal["auto", "exact", "runge-kutta"] = "auto"
     rtol: Annotated[float, Field(gt=0)] | None = None
     max_steps: Annotated[int, Field(gt=0)] | None = None
     max_events: Annotated[int, Field(gt=0)] | None = None
+    increments: Annotated[int, Field(gt=0)] | None = None
 
 
 class CheckTable(Table):

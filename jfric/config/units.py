@@ -33,6 +33,8 @@ DIMENSIONS = {
         Dimension("time", "s", "4 s"),
         Dimension("length", "m", "10 mm"),
         Dimension("velocity", "m/s", "0.2 m/s"),
+        Dimension("inverse velocity", "s/m", "0.1 s/m"),
+        Dimension("inverse angular velocity", "s/rad", "0.1 s/rad"),
         Dimension("acceleration", "m/s^2", "9.81 m/s^2"),
         Dimension("mass", "kg", "5 kg"),
         Dimension("moment of inertia", "kg*m^2", "0.5 kg*m^2"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import numpy as np
 from jax.core import Tracer
@@ -10,32 +12,46 @@ from jfric.errors import ProblemError
 from jfric.solution import Solution
 from jfric.solvers.event_driven.recording import slots_per_pass
 from jfric.solvers.event_driven.solver import EventDriven
-from jfric.solvers.event_driven.state import State
+from jfric.solvers.quasi_static.representable import require_quasi_static
+from jfric.solvers.quasi_static.solver import QuasiStatic
 from jfric.system.expression import Expression
 from jfric.system.problem import Problem
+from jfric.system.validation import require_inertia
 
 
 def simulate(
     problem: Problem,
-    solver: EventDriven | None = None,
+    solver: Any = None,
     *,
     ts=None,
-    start: State | None = None,
+    start: Any = None,
     end=None,
 ) -> Solution:
     """Simulate ``problem`` from its start (or from ``start``) to its end time (or ``end`` [s]).
 
     ``ts`` (m,) [s]: increasing output times inside the span; without them the solution holds
-    events and the final state only. ``start``: ``solution.final`` of an earlier run. Compiled
+    events and the final state only. ``solver``: :class:`jfric.EventDriven` (the default),
+    :class:`jfric.QuasiStatic`. ``start``: ``solution.final`` of an earlier run. Compiled
     once for each structure of the problem; works under ``jit``, ``vmap``, ``jvp`` and, with
     ``EventDriven(adjoint="reverse")``, ``grad``. Numerical trouble is ``solution.status``, never
     an exception.
     """
+    solver = solver if solver is not None else EventDriven()
     _check_times(problem, ts, start, end)
-    return _simulate(problem, solver if solver is not None else EventDriven(), ts, start, end)
+    require_representable(problem, solver)
+    return _simulate(problem, solver, ts, start, end)
 
 
-def _check_times(problem: Problem, ts, start: State | None, end) -> None:
+def require_representable(problem: Problem, solver: Any) -> None:
+    """Raise :class:`ProblemError` for what ``solver`` cannot represent; numbers under tracing are
+    not checked."""
+    if isinstance(solver, QuasiStatic):
+        require_quasi_static(problem)
+    else:
+        require_inertia(problem)
+
+
+def _check_times(problem: Problem, ts, start: Any, end) -> None:
     """Refuse output times that cannot be met, where they are concrete numbers."""
     first = problem.time.start if start is None else start.t
     last = problem.time.end if end is None else end

@@ -13,9 +13,11 @@ with (+), (-) the coefficients for the two directions of sliding.
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from typing import ClassVar
 
 import equinox as eqx
+import jax.numpy as jnp
 
 from jfric.system.fields import Scalar, scalar
 
@@ -32,7 +34,8 @@ def coefficient(value):
     return value if isinstance(value, Directional) else scalar(value)
 
 
-def _pair(value):
+def sides(value) -> tuple[Scalar, Scalar]:
+    """A coefficient for sliding in the positive and in the negative direction."""
     return (value.positive, value.negative) if isinstance(value, Directional) else (value, value)
 
 
@@ -42,6 +45,8 @@ class AbstractLaw(eqx.Module):
     #: Whether the sliding force does not depend on the sliding velocity, so that the equations of
     #: a mode stay linear.
     velocity_independent: ClassVar[bool]
+    #: Whether the limit in stick exceeds the sliding force at vanishing velocity.
+    drops_at_onset: ClassVar[bool] = False
 
     @abc.abstractmethod
     def static(self) -> tuple[Scalar, Scalar]:
@@ -59,10 +64,10 @@ class Coulomb(AbstractLaw):
     mu: Scalar | Directional = eqx.field(converter=coefficient)
 
     def static(self):
-        return _pair(self.mu)
+        return sides(self.mu)
 
     def kinetic(self, gamma):
-        return _pair(self.mu)
+        return sides(self.mu)
 
 
 class StaticDynamic(AbstractLaw):
@@ -73,14 +78,93 @@ class StaticDynamic(AbstractLaw):
     """
 
     velocity_independent: ClassVar[bool] = True
+    drops_at_onset: ClassVar[bool] = True
     mu_s: Scalar | Directional = eqx.field(converter=coefficient)
     mu_d: Scalar | Directional = eqx.field(converter=coefficient)
 
     def static(self):
-        return _pair(self.mu_s)
+        return sides(self.mu_s)
 
     def kinetic(self, gamma):
-        return _pair(self.mu_d)
+        return sides(self.mu_d)
 
 
-LAWS: dict[str, type[AbstractLaw]] = {"coulomb": Coulomb, "static-dynamic": StaticDynamic}
+class Stribeck(AbstractLaw):
+    """Stribeck's curve: friction falls from ``mu_s`` towards ``mu_d`` as sliding gets faster::
+
+        mu(v) = mu_d + (mu_s - mu_d) exp(-(v/v_s)^exponent) + mu_v v,    v = |gamma_T|
+
+    ``v_s`` [m/s or rad/s]: Stribeck velocity. ``exponent``: 2 (Gaussian) unless given, 1 is
+    Tustin's form. ``mu_v`` [s/m or s/rad]: viscous part; it carries the normal force like the rest
+    (a damper has none). Stick holds up to ``mu_s N``; there is no jump at the onset of sliding.
+    Impacts take the coefficient ``mu_s``. Source: B. Armstrong-Helouvry, P. Dupont, C. Canudas de
+    Wit, "A survey of models, analysis tools and compensation methods for the control of machines
+    with friction", Automatica 30 (1994), section 2.
+    """
+
+    velocity_independent: ClassVar[bool] = False
+    mu_s: Scalar | Directional = eqx.field(converter=coefficient)
+    mu_d: Scalar | Directional = eqx.field(converter=coefficient)
+    v_s: Scalar | Directional = eqx.field(converter=coefficient)
+    exponent: Scalar | Directional = eqx.field(converter=coefficient, default=2.0)
+    mu_v: Scalar | Directional = eqx.field(converter=coefficient, default=0.0)
+
+    def static(self):
+        return sides(self.mu_s)
+
+    def kinetic(self, gamma):
+        return _of_each_side(
+            lambda mu_s, mu_d, v_s, exponent, mu_v: (
+                mu_d + (mu_s - mu_d) * jnp.exp(-_power(gamma / v_s, exponent)) + mu_v * gamma
+            ),
+            (self.mu_s, self.mu_d, self.v_s, self.exponent, self.mu_v),
+        )
+
+
+class VelocityWeakening(AbstractLaw):
+    """Friction that falls hyperbolically with the sliding velocity::
+
+        mu(v) = mu_d + (mu_s - mu_d) / (1 + v/v_s) + mu_v v,    v = |gamma_T|
+
+    ``v_s`` [m/s or rad/s]: velocity at which half of the fall is reached; ``mu_d``: limit at high
+    velocity, zero unless given; ``mu_v`` [s/m or s/rad]: viscous part. Stick holds up to
+    ``mu_s N``; impacts take ``mu_s``. Source: R. I. Leine, D. H. van Campen, A. de Kraker,
+    L. van den Steen, "Stick-slip vibrations induced by alternate friction models", Nonlinear
+    Dynamics 16 (1998), whose ``F_s/(1 + delta v)`` has ``v_s = 1/delta`` and ``mu_d = 0``.
+    """
+
+    velocity_independent: ClassVar[bool] = False
+    mu_s: Scalar | Directional = eqx.field(converter=coefficient)
+    v_s: Scalar | Directional = eqx.field(converter=coefficient)
+    mu_d: Scalar | Directional = eqx.field(converter=coefficient, default=0.0)
+    mu_v: Scalar | Directional = eqx.field(converter=coefficient, default=0.0)
+
+    def static(self):
+        return sides(self.mu_s)
+
+    def kinetic(self, gamma):
+        return _of_each_side(
+            lambda mu_s, v_s, mu_d, mu_v: mu_d + (mu_s - mu_d) / (1.0 + gamma / v_s) + mu_v * gamma,
+            (self.mu_s, self.v_s, self.mu_d, self.mu_v),
+        )
+
+
+def _of_each_side(formula: Callable, coefficients: tuple):
+    pairs = [sides(c) for c in coefficients]
+    return formula(*(p[0] for p in pairs)), formula(*(p[1] for p in pairs))
+
+
+def _power(x, exponent):
+    """``x^exponent`` for ``x >= 0``, without the infinite slope at zero of exponents below 1."""
+    positive = x > 0
+    at_zero = jnp.where(exponent == 1.0, x, 0.0)
+    return jnp.where(positive, jnp.where(positive, x, 1.0) ** exponent, at_zero)
+
+
+#: Laws by the name that files use. Where the fields given fit several, the first is meant.
+LAWS: dict[str, type[AbstractLaw]] = {
+    "coulomb": Coulomb,
+    "static-dynamic": StaticDynamic,
+    "stribeck": Stribeck,
+    "velocity-weakening": VelocityWeakening,
+}

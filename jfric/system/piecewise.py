@@ -49,6 +49,30 @@ class PiecewiseElements(eqx.Module):
         """Largest number of segments of any element."""
         return self.k.shape[1]
 
+    def at(self, segment, table: str):
+        """Row of a table (``"k"``, ``"c"``, ``"f"``, ``"guards"``) for each element's segment."""
+        return getattr(self, table)[jnp.arange(self.count), segment]
+
+    def segment_at(self, x, rate=None):
+        """Segment (ns,) whose guards hold at elongations ``x`` and, where given, their rates."""
+        g = self.guards
+        value = g[..., 0] * x[:, None, None] + g[..., 2]
+        if rate is None:
+            value = jnp.where(g[..., 1] == 0.0, value, 1.0)
+        else:
+            value = value + g[..., 1] * rate[:, None, None]
+        return jnp.argmax(jnp.all(value >= 0, axis=-1), axis=1).astype(jnp.int32)
+
+    def shown(self, segment):
+        """Segments as users see them: those of equal name are one."""
+        if not self.labels:
+            return segment
+        rows = [
+            [names.index(names[min(i, len(names) - 1)]) for i in range(self.segments)]
+            for names in self.labels
+        ]
+        return jnp.asarray(rows, jnp.int32)[jnp.arange(self.count), segment]
+
 
 class _Segments(eqx.Module):
     k: list

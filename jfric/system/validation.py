@@ -19,13 +19,13 @@ from jfric.system.direction import Direction
 from jfric.system.elements import SECTIONS, AbstractForce, Contact, Friction, Load, Mass
 from jfric.system.expression import Expression, is_expression
 from jfric.system.functions import AbstractFunction, PiecewiseLinear, Steps, Sum
-from jfric.system.laws import StaticDynamic
+from jfric.system.laws import StaticDynamic, Stribeck, VelocityWeakening, sides
 from jfric.system.mechanics import assemble, mass_matrix
 from jfric.system.naming import parameters
 
 _NOT_NEGATIVE = {
     *("m", "k", "c", "k_positive", "k_negative", "gap_positive", "gap_negative", "L"),
-    *("mu", "mu_s", "mu_d", "positive", "negative"),
+    *("mu", "mu_s", "mu_d", "mu_v", "positive", "negative"),
 }
 #: Sections whose numbers may be lists, and the lists within functions of time.
 _WITH_LISTS = ("diagram_spring", "polynomial_spring", "force_field", "matrices")
@@ -217,15 +217,8 @@ def _values(where: str, section: str, element) -> None:
     if section == "contact" and not 0.0 <= float(element.e) <= 1.0:
         raise ProblemError(f"{where}.e: found {float(element.e):g}, must lie between 0 and 1")
     law = getattr(element, "law", None)
-    if isinstance(law, StaticDynamic):
-        for s, d, label in zip(
-            law.static(), law.kinetic(0.0), ("positive", "negative"), strict=True
-        ):
-            if float(d) > float(s):
-                raise ProblemError(
-                    f"{where}.mu_d: found {float(d):g}, must not exceed mu_s "
-                    f"({float(s):g}, {label} direction)"
-                )
+    if isinstance(law, (StaticDynamic, Stribeck, VelocityWeakening)):
+        _law(where, law)
     if section == "diagram_spring":
         x, force = np.asarray(element.x), np.asarray(element.F)
         if x.ndim != 1 or x.shape != force.shape or x.size < 2 or np.any(np.diff(x) <= 0):
@@ -241,6 +234,19 @@ def _values(where: str, section: str, element) -> None:
             _function(f"{where}.{field}", term)
         if field in ("N", "limit") and function is not None and section == "friction":
             _not_negative(f"{where}.{field}", function)
+
+
+def _law(where: str, law: StaticDynamic | Stribeck | VelocityWeakening) -> None:
+    for s, d, label in zip(sides(law.mu_s), sides(law.mu_d), ("positive", "negative"), strict=True):
+        if float(d) > float(s):
+            raise ProblemError(
+                f"{where}.mu_d: found {float(d):g}, must not exceed mu_s "
+                f"({float(s):g}, {label} direction)"
+            )
+    for field in ("v_s", "exponent"):
+        for value in sides(getattr(law, field, 1.0)):
+            if not float(value) > 0.0:
+                raise ProblemError(f"{where}.{field}: found {float(value):g}, must be positive")
 
 
 def _terms(function: AbstractFunction | None):
@@ -303,10 +309,27 @@ def _inertia(problem) -> None:
     if not np.allclose(m, m.T, rtol=1e-12, atol=0.0):
         raise ProblemError("matrices.M: must be symmetric")
     values, vectors = np.linalg.eigh(m)
+    if values[0] < -1e-14 * max(values[-1], 1e-300):
+        dof = problem.axes[int(np.argmax(np.abs(vectors[:, 0])))]
+        raise ProblemError(
+            f"matrices.M: gives the degree of freedom {dof!r} a negative mass; must not be negative"
+        )
+
+
+def require_inertia(problem) -> None:
+    """Raise :class:`ProblemError` where a degree of freedom has no mass: only load histories
+    without inertia can be computed then. Under tracing nothing is checked."""
+    if not _concrete(problem):
+        return
+    # A concrete problem may be used while something else is traced.
+    with jax.ensure_compile_time_eval():
+        m = np.asarray(mass_matrix(problem.resolved()))
+    values, vectors = np.linalg.eigh(m)
     if values[0] <= 1e-14 * max(values[-1], 1e-300):
         dof = problem.axes[int(np.argmax(np.abs(vectors[:, 0])))]
         raise ProblemError(
-            f"mass: the degree of freedom {dof!r} has no mass; add a [mass] element for it"
+            f"mass: the degree of freedom {dof!r} has no mass; add a [mass] element for it, or "
+            "use the solver quasi-static, which needs none"
         )
 
 

@@ -16,6 +16,8 @@ _DATA = Path(__file__).resolve().parent / "data"
 
 #: Ten impacts in a row, or a sequence that accumulates, pass their errors on.
 CHAINED = 1e-8
+#: Straight lines between breakpoints of the load.
+QUASI_STATIC = 1e-12
 
 
 def cases() -> list[Case]:
@@ -35,6 +37,7 @@ def cases() -> list[Case]:
         _case("janovsky_4_2_coulomb_e06", relative=CHAINED),
         _case("c4_belt"),
         _case("c4_rabinowicz"),
+        _case("c5_velocity_weakening"),
         _case("c7_bouncing_ball", relative=CHAINED),
         _case("c7_bouncing_ball_e08", relative=CHAINED),
         _case("c7_bouncing_ball_e09", relative=CHAINED),
@@ -49,6 +52,19 @@ def cases() -> list[Case]:
         _case("p4_elastic_floor"),
         _case("p4_damped_floor"),
         _case("p4_damped_floor_physical"),
+        _case("ve0061", relative=QUASI_STATIC),
+        Case(
+            "ve0061 k as printed",
+            "ve0061",
+            set={"spring.k": 600.0},
+            expected=(
+                Expected("u(1)", 1.0, source="closed form"),
+                Expected("final.u", 0.5, source="closed form"),
+                Expected("event_count", 3, source="closed form"),
+            ),
+            relative=QUASI_STATIC,
+        ),
+        _case("ssnd116", relative=QUASI_STATIC),
     ]
 
 

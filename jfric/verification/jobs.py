@@ -29,23 +29,19 @@ MOST_WORKERS = 8
 class Job:
     """One trajectory to simulate and the checks made on it.
 
-    ``relative``: error allowed relative to a quantity's scale, beside each check's own tolerance.
+    ``label``: solver and flow, as shown in tables. ``relative``: error allowed relative to a
+    quantity's scale, beside each check's own tolerance.
     """
 
     case: str
     problem: Problem
     solver: Any
-    flow: str
+    label: str
     ts: np.ndarray
     checks: tuple[Check, ...]
     relative: float = 0.0
     sequence: tuple[str, ...] = ()
     settings: tuple = field(default=())
-
-    @property
-    def label(self) -> str:
-        """Solver and flow, as shown in tables."""
-        return f"event-driven ({self.flow})"
 
 
 def batches(jobs: list[Job]) -> list[list[Job]]:

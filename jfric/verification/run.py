@@ -16,7 +16,8 @@ from jfric.config.load import load_config
 from jfric.config.quantity import Quantity, parse_quantity
 from jfric.errors import ProblemError, nearest
 from jfric.solution import Solution
-from jfric.solver_choice import choose_solver, resolved_flow, uses_exact_flow
+from jfric.solver_choice import SOLVERS, choose_solver, solver_label, uses_exact_flow
+from jfric.solvers.simulate import require_representable
 from jfric.status import Status
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
@@ -97,6 +98,11 @@ def _case_jobs(entry: Case, config: Config, flow: str | None) -> list[Job]:
     repeated = {check.quantity for check in further}
     own = [c for c in config.checks if c.relative is not None or c.quantity not in repeated]
     checks = (*own, *further)
+    if config.solver.get("name", SOLVERS[0]) != SOLVERS[0]:
+        # A file that names another solver is verified with that one.
+        if flow not in (None, "auto"):
+            return []
+        return [_job(entry.name, config, checks, entry.relative, entry.sequence)]
     linear = uses_exact_flow(config.problem)
     jobs = []
     for each in entry.flows:
@@ -107,7 +113,7 @@ def _case_jobs(entry: Case, config: Config, flow: str | None) -> list[Job]:
         relative = entry.relative if each == EXACT else max(RUNGE_KUTTA_ERROR, entry.relative)
         rtol = RTOL if each == RUNGE_KUTTA else None
         jobs.append(
-            _job(entry.name, config, checks, each, relative, entry.sequence, flow=each, rtol=rtol)
+            _job(entry.name, config, checks, relative, entry.sequence, flow=each, rtol=rtol)
         )
     return jobs
 
@@ -122,7 +128,7 @@ def file_jobs(paths: Iterable[str | os.PathLike[str]], flow: str | None = None) 
         if not config.checks:
             continue
         name = path.stem if stems.count(path.stem) == 1 else str(path)
-        jobs.append(_job(name, config, config.checks, None, 0.0, (), flow=flow))
+        jobs.append(_job(name, config, config.checks, 0.0, (), flow=flow))
     if not jobs:
         raise ProblemError(
             f"found no [[check]] in {', '.join(str(p) for p in files)}; nothing to verify"
@@ -134,19 +140,17 @@ def _job(
     name: str,
     config: Config,
     checks: tuple[Check, ...],
-    flow_name: str | None,
     relative: float,
     sequence: tuple[str, ...],
     **settings: Any,
 ) -> Job:
     solver, chosen = choose_solver(config.solver, **settings)
-    if flow_name is None:
-        flow_name = resolved_flow(chosen["flow"], config.problem)
+    require_representable(config.problem, solver)
     return Job(
         case=name,
         problem=config.problem,
         solver=solver,
-        flow=flow_name,
+        label=solver_label(chosen, config.problem),
         ts=output_times(config, [check.quantity for check in checks]),
         checks=checks,
         relative=relative,

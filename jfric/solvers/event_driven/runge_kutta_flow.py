@@ -21,14 +21,16 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.linear_algebra import matvec
+from jfric.modes import Mode
 from jfric.solvers.event_driven.constants import LEADING, constants
 from jfric.solvers.event_driven.exact_flow import natural_step
 from jfric.solvers.event_driven.given import Given, given
 from jfric.solvers.event_driven.guards import Quantities, guard_magnitudes, guards
-from jfric.solvers.event_driven.mode_equations import ModeEquations
+from jfric.solvers.event_driven.mode_equations import ModeEquations, mode_equations
 from jfric.solvers.event_driven.polynomials import Step
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import State
+from jfric.system.laws import AbstractLaw
 
 METHODS: dict[str, type[diffrax.AbstractERK]] = {
     "dopri8": diffrax.Dopri8,
@@ -94,6 +96,42 @@ def local(prepared: Prepared, equations: ModeEquations, t, q, v, force) -> Local
     )
 
 
+def sliding_equations(
+    prepared: Prepared, equations: ModeEquations, state: State, t, v
+) -> ModeEquations:
+    """``equations`` with the friction of laws that depend on the sliding velocity as it is at
+    ``(t, v)``, in the modes of ``state``; unchanged for all other laws."""
+    mechanics, nf = prepared.mechanics, prepared.nf
+    if all(law.velocity_independent for law in mechanics.laws):
+        return equations
+    gamma = mechanics.sliding_velocities(t, v)
+    speed = jnp.where(state.mode == Mode.SLIP_NEG, -gamma, gamma)
+    pairs = [_continued(law, s) for law, s in zip(mechanics.laws, speed, strict=True)]
+    positive, negative = jnp.stack([p[0] for p in pairs]), jnp.stack([p[1] for p in pairs])
+    if all(law.velocity_independent for law in mechanics.laws[nf:]):
+        mode = state.mode[:nf]
+        backwards = jnp.where(mode == Mode.SLIP_NEG, negative[:nf], 0.0)
+        return equations._replace(
+            sliding=jnp.where(mode == Mode.SLIP_POS, -positive[:nf], backwards)
+        )
+    at_speed = eqx.tree_at(
+        lambda p: (p.kinetic_positive, p.kinetic_negative), prepared, (positive, negative)
+    )
+    return mode_equations(at_speed, state.mode, state.segment)
+
+
+def _continued(law: AbstractLaw, speed):
+    """Coefficients of sliding, with the tangent at zero for negative speeds: a step may overshoot
+    the end of sliding, and derivatives there must be those of the law."""
+    zero = jnp.zeros_like(speed)
+    values = law.kinetic(jnp.where(speed >= 0, speed, zero))
+    start, slope = jax.jvp(law.kinetic, (zero,), (jnp.ones_like(zero),))
+    return tuple(
+        jnp.where(speed >= 0, x, a + b * speed)
+        for x, a, b in zip(values, start, slope, strict=True)
+    )
+
+
 class RungeKuttaFlow(eqx.Module):
     """Explicit Runge-Kutta steps with error control to the relative tolerance ``rtol``."""
 
@@ -113,9 +151,13 @@ class RungeKuttaFlow(eqx.Module):
         solver = METHODS[self.method](scan_kind=self.stages)
         t = state.t
 
+        def at(t, q, v):
+            now = sliding_equations(prepared, equations, state, t, v)
+            return local(prepared, now, t, q, v, force)
+
         def field(t, y, args):
             q, v = y
-            return v, local(prepared, equations, t, q, v, force).a
+            return v, at(t, q, v).a
 
         terms = diffrax.ODETerm(field)
         y0 = (state.q, state.v)
@@ -128,7 +170,7 @@ class RungeKuttaFlow(eqx.Module):
         q = jnp.stack([p[0] for p in points])
         v = jnp.stack([p[1] for p in points])
         times = t + h * jnp.asarray(nodes, q.dtype)
-        sampled = jax.vmap(lambda t, q, v: local(prepared, equations, t, q, v, force))(times, q, v)
+        sampled = jax.vmap(at)(times, q, v)
         poly = jax.tree.map(lambda x: jnp.asarray(fit) @ x, sampled)
         q_poly, v_poly = (
             _through_ends(jnp.asarray(fit) @ q, q),
@@ -199,7 +241,8 @@ def _start(prepared, equations, g: Given, state: State, force, h):
     """
 
     def here(t, q, v):
-        return local(prepared, equations, t, q, v, force)
+        now = sliding_equations(prepared, equations, state, t, v)
+        return local(prepared, now, t, q, v, force)
 
     def along(function):
         def derivative(t, q, v):

@@ -140,7 +140,9 @@ def _run(solver: EventDriven, prepared: Prepared, state: State, records, ts, tar
 def _make_flow(solver: EventDriven, prepared: Prepared):
     linear = prepared.mechanics.has_linear_modes
     if solver.flow == "exact" and not linear:
-        names = ", ".join(type(e).__name__ for e in prepared.mechanics.nonlinear) or "a law"
+        mechanics = prepared.mechanics
+        laws = [law for law in mechanics.laws if not law.velocity_independent]
+        names = ", ".join(type(e).__name__ for e in (*mechanics.nonlinear, *laws))
         raise ProblemError(
             f"flow: 'exact' needs equations that are linear in every mode, but {names} is not; "
             "use flow='runge-kutta' or 'auto'"

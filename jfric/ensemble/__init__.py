@@ -1,0 +1,1 @@
+"""Sweeps: many trajectories, reduced to what is observed."""

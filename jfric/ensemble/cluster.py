@@ -1,0 +1,132 @@
+"""The same tiles on a Dask cluster: the workers compute, this process writes."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import pickle
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from jfric.ensemble.design import Design
+from jfric.ensemble.layout import Layout, Tile
+from jfric.ensemble.runner import Job, Results, Runner
+from jfric.errors import ProblemError
+
+#: Tiles on their way for each worker: one is computed while the next waits.
+AHEAD = 2
+
+
+def on_cluster(
+    job: Job,
+    layout: Layout,
+    design: Design,
+    waiting: Sequence[Tile],
+    workers: int | None,
+    scheduler: str | None,
+) -> Iterator[tuple[Tile, Results]]:
+    """Tiles as they are finished, by ``workers`` local processes or the cluster at ``scheduler``.
+
+    A tile whose worker is lost is computed by another one.
+    """
+    distributed = _import_distributed()
+    package = _pickled(job)
+    with _connected(distributed, workers, scheduler) as client:
+        tiles = iter(waiting)
+
+        def submit(tile: Tile):
+            values = design.values(tile.first, tile.last)
+            task = client.submit(
+                compute,
+                package,
+                layout,
+                values,
+                bool(jax.config.read("jax_enable_x64")),
+                pure=False,
+            )
+            running[task] = tile
+            return task
+
+        running: dict[Any, Tile] = {}
+        most = AHEAD * max(len(client.nthreads()), workers or 1)
+        first = [submit(tile) for tile in itertools.islice(tiles, most)]
+        finished = distributed.as_completed(first)
+        for task in finished:
+            tile = running.pop(task)
+            try:
+                results = task.result()
+            except (distributed.KilledWorker, distributed.CancelledError) as error:
+                raise ProblemError(
+                    f"scheduler: a tile was lost with its workers again and again ({error}); "
+                    "tiles that are finished are kept, the same call goes on from there"
+                ) from error
+            following = next(tiles, None)
+            if following is not None:
+                finished.add(submit(following))
+            yield tile, results
+
+
+def compute(package: bytes, layout: Layout, values: np.ndarray, x64: bool) -> Results:
+    """One tile, in a worker."""
+    runner = _runner(package, layout, x64)
+    return runner.collect(runner.launch(values))
+
+
+@functools.lru_cache(maxsize=4)
+def _runner(package: bytes, layout: Layout, x64: bool) -> Runner:
+    from jfric.compilation_cache import use_compilation_cache
+
+    jax.config.update("jax_enable_x64", x64)
+    if layout.devices > 1:
+        with contextlib.suppress(RuntimeError):  # the worker has begun to use its devices
+            jax.config.update("jax_num_cpu_devices", layout.devices)
+    use_compilation_cache()
+    found = len(jax.local_devices())
+    if found < layout.devices:
+        raise ProblemError(
+            f"devices: the sweep is laid out for {layout.devices} devices in each process, "
+            f"a worker has {found}"
+        )
+    return Runner(pickle.loads(package), layout)
+
+
+def _pickled(job: Job) -> bytes:
+    # Functions of the user's script go along.
+    import cloudpickle
+
+    return cloudpickle.dumps(job)
+
+
+@contextlib.contextmanager
+def _connected(distributed: Any, workers: int | None, scheduler: str | None) -> Iterator[Any]:
+    if scheduler is not None:
+        try:
+            client = distributed.Client(scheduler, timeout="10s")
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ProblemError(
+                f"scheduler: no Dask scheduler answers at {scheduler!r} ({error})"
+            ) from None
+        with client:
+            yield client
+        return
+    with (
+        distributed.LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def _import_distributed() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise ProblemError(
+            "workers: a cluster needs Dask, which is not installed (pip install jfric[cluster])"
+        ) from None
+    return distributed

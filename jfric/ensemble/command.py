@@ -1,0 +1,181 @@
+"""What ``jfric sweep`` and ``jfric plot`` do: options to calls, results to sentences."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jfric.config.units import DIMENSIONS, Dimension, UnitError, to_si
+from jfric.ensemble.design import SAMPLED
+from jfric.ensemble.grammar import split
+from jfric.ensemble.ranges import SCALES, Range
+from jfric.errors import ProblemError
+from jfric.overrides import apply_overrides, path_dimension
+from jfric.status import Status
+from jfric.system.naming import find_path
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from jfric.config.config import Config
+    from jfric.system.problem import Problem
+
+VARY_FORM = "PATH=LOW:HIGH:COUNT[:log], or PATH=[A, B, ...]"
+
+
+def run_sweep(
+    console: Console,
+    config: Path,
+    *,
+    settings: list[str],
+    vary: list[str],
+    observe: str,
+    method: str,
+    samples: int | None,
+    seed: int,
+    times: str | None,
+    solver: dict[str, Any],
+    out: Path,
+    plot: bool,
+    **execution: Any,
+) -> bool:
+    """Sweep a configuration into ``out`` and say what came of it; whether all lanes are ok."""
+    from jfric.config.dump import dump
+    from jfric.config.load import load_config
+    from jfric.ensemble.sweep import execute, prepare
+    from jfric.solver_choice import choose_solver
+
+    chosen = load_config(config)
+    chosen = dataclasses.replace(chosen, problem=apply_overrides(chosen.problem, settings))
+    built, _ = choose_solver(chosen.solver, **solver)
+    prepared = prepare(
+        chosen.problem,
+        parse_vary(chosen.problem, vary, sampled=method in SAMPLED),
+        split(observe),
+        method=method,
+        samples=samples,
+        seed=seed,
+        times=parse_times(chosen, times),
+        solver=built,
+        config=dump(chosen),
+        title=chosen.title or config.stem,
+    )
+    try:
+        _, summary = execute(prepared, store=out, **execution)
+    except KeyboardInterrupt:
+        raise ProblemError(
+            f"interrupted; what is finished is kept in {out}, the same command goes on from there"
+        ) from None
+    total = prepared.design.size
+    before = total - summary.computed
+    if before:
+        console.print(f"{before:,} of {total:,} trajectories were there already", markup=False)
+    if summary.computed:
+        console.print(
+            f"{summary.computed:,} trajectories in {summary.seconds:.1f} s, compilation included",
+            markup=False,
+        )
+    failed = {Status(i): n for i, n in enumerate(summary.statuses) if n and i != int(Status.OK)}
+    for status, count in failed.items():
+        console.print(f"{count:,} failed: {status.message}", markup=False, style="bold red")
+    console.print(f"wrote {out}", markup=False, soft_wrap=True)
+    if plot:
+        draw(console, out, None, None)
+    return not failed
+
+
+def draw(console: Console, store: Path, names: list[str] | None, out: Path | None) -> None:
+    """Draw the results of a sweep beside them, or to ``out``."""
+    from jfric.ensemble.maps import plot_sweep
+    from jfric.ensemble.store import open_sweep
+
+    figure = plot_sweep(open_sweep(store), names)
+    path = out or store.with_suffix(".png")
+    try:
+        figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:
+        raise ProblemError(f"--out: cannot write {path} ({error})") from None
+    console.print(f"wrote {path}", markup=False, soft_wrap=True)
+
+
+def parse_vary(problem: Problem, given: list[str], *, sampled: bool) -> dict[str, Any]:
+    """Parameters and their values from ``path=low:high:count[:log]`` or ``path=[a, b, ...]``.
+
+    Sampled sweeps take ``path=low:high[:log]``. Quantities may carry their units.
+    """
+    result: dict[str, Any] = {}
+    for text in given:
+        path, equals, values = (part.strip() for part in text.partition("="))
+        form = "PATH=LOW:HIGH[:log]" if sampled else VARY_FORM
+        if not equals or not path or not values:
+            raise ProblemError(f"--vary: found {text!r}, expected {form}")
+        try:
+            name = find_path(problem, path)
+        except KeyError as error:
+            raise ProblemError(f"--vary: {error.args[0]}") from None
+        if name in result:
+            raise ProblemError(f"--vary: found {name!r} twice")
+        dimension = path_dimension(problem, name)
+        if values.startswith("["):
+            parts = values.strip("[]").split(",")
+            result[name] = np.array([_number(name, part, dimension) for part in parts])
+            continue
+        parts = [part.strip() for part in values.split(":")]
+        scale = parts.pop() if parts[-1] in SCALES else "linear"
+        if len(parts) != (2 if sampled else 3):
+            raise ProblemError(f"--vary {name}: found {values!r}, expected {form}")
+        low, high = (_number(name, part, dimension) for part in parts[:2])
+        count = None if sampled else _count(name, parts[2])
+        try:
+            result[name] = Range(low, high, count, scale)
+        except ProblemError as error:
+            raise ProblemError(f"--vary {name}: {error}") from None
+    return result
+
+
+def _number(name: str, text: str, dimension: Dimension | None) -> float:
+    try:
+        value = to_si(text.strip(), dimension)
+    except UnitError as error:
+        raise ProblemError(f"--vary {name}: {error}") from None
+    if not isinstance(value, float):
+        raise ProblemError(f"--vary {name}: found {text!r}, expected a number, not an expression")
+    return value
+
+
+def _count(name: str, text: str) -> int:
+    digits = text.replace("_", "")
+    if not digits.isdecimal() or int(digits) < 1:
+        raise ProblemError(
+            f"--vary {name}: found {text!r} values, expected a whole number of at least 1"
+        )
+    return int(digits)
+
+
+def parse_times(config: Config, text: str | None) -> np.ndarray | None:
+    """Times of ``u(t)``: a number of them over the time span, or a list such as '0.5, 20 ms'."""
+    from jfric.config.config import time_span
+
+    if text is None:
+        return None
+    if text.strip().isdecimal():
+        if int(text) < 2:
+            raise ProblemError(f"--times: found {text}, at least 2 are needed")
+        return np.linspace(*time_span(config.problem), int(text))
+    try:
+        values = [to_si(part.strip(), DIMENSIONS["time"]) for part in text.split(",")]
+        return np.unique(np.array(values, float))
+    except (UnitError, TypeError) as error:
+        raise ProblemError(f"--times: {error}") from None
+
+
+def use_devices(count: int | None) -> None:
+    """As many CPU devices of JAX as there are cores, or ``count``; before the first array."""
+    import jax
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    jax.config.update("jax_num_cpu_devices", max(count or cores or 1, 1))

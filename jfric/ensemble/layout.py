@@ -1,0 +1,155 @@
+"""How the lanes of a sweep are laid out: tiles of the table, rows of lanes that step together.
+
+A tile is what one call of the compiled program computes and one chunk of the stored arrays holds.
+Inside, each device works through its rows one after another; the lanes of a row share a loop. All
+of it is stored with the results: a resumed sweep computes each lane exactly as before.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+#: Lanes of a row: as many as fit a processor's cache, or fill an accelerator.
+CPU_LANES, GPU_LANES = 1024, 32768
+#: Rows for the lanes that a row did not wait for.
+CPU_TAIL, GPU_TAIL = (2, 64), (1, 1024)
+#: Vectorised arithmetic may round differently in batches smaller than this.
+FEWEST_LANES = 8
+#: Rows of a device that one call of the program can compute; those left empty cost nothing.
+MOST_ROWS = 64
+#: Passes times state size that a tile takes: about a second of work for each device.
+TILE_WORK = 4e6
+#: Bytes of results that one tile may hold.
+TILE_BYTES = 2.0e8
+#: Lanes that are computed first to see how many passes they take, and their most passes.
+PILOT_LANES, PILOT_PASSES = 256, 20_000
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Shape of a tile, and of the programs that compute it on ``devices`` devices.
+
+    Each device computes ``rows`` rows of ``lanes``. A lane that needs more than ``budget`` passes
+    is computed again in ``tail_rows`` rows of ``tail_lanes``.
+    """
+
+    tile: tuple[int, ...]
+    devices: int
+    rows: int
+    lanes: int
+    tail_rows: int
+    tail_lanes: int
+    budget: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return dataclasses.asdict(self) | {"tile": list(self.tile)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Layout:
+        """The inverse of :meth:`as_dict`."""
+        fields: dict[str, Any] = {**data, "tile": tuple(data["tile"])}
+        return cls(**fields)
+
+
+class Tile(NamedTuple):
+    """A part of the table: its slices, and its lanes ``first`` to ``last - 1``."""
+
+    index: int
+    region: tuple[slice, ...]
+    first: int
+    last: int
+
+
+def tile_shape(shape: tuple[int, ...], most: int) -> tuple[int, ...]:
+    """Shape of tiles of at most ``most`` lanes that are contiguous in the order of the lanes."""
+    tile = [1] * len(shape)
+    room = max(most, 1)
+    for axis in reversed(range(len(shape))):
+        parts = math.ceil(shape[axis] / room)
+        tile[axis] = math.ceil(shape[axis] / parts)
+        if parts > 1:
+            break
+        room //= tile[axis]
+    return tuple(tile)
+
+
+def tiles(shape: tuple[int, ...], tile: tuple[int, ...]) -> list[Tile]:
+    """All tiles of a table."""
+    counts = [range(math.ceil(n / m)) for n, m in zip(shape, tile, strict=True)]
+    result = []
+    for index, corner in enumerate(itertools.product(*counts)):
+        region = tuple(
+            slice(i * m, min((i + 1) * m, n)) for i, m, n in zip(corner, tile, shape, strict=True)
+        )
+        first = int(np.ravel_multi_index([r.start for r in region], shape))
+        size = math.prod(r.stop - r.start for r in region)
+        result.append(Tile(index, region, first, first + size))
+    return result
+
+
+def start_layout(
+    shape: tuple[int, ...],
+    *,
+    devices: int,
+    accelerator: bool,
+    chunk: int | None,
+    block: int | None,
+    max_steps: int,
+    lane_bytes: int,
+) -> Layout:
+    """A layout of a table of ``shape`` before anything is known of its lanes.
+
+    ``chunk``: lanes of a row; ``block``: most lanes of a tile; by default from the hardware and
+    the size of the results.
+    """
+    size = math.prod(shape)
+    most = chunk if chunk is not None else GPU_LANES if accelerator else CPU_LANES
+    lanes = min(most, math.ceil(size / devices))
+    lanes = FEWEST_LANES * math.ceil(lanes / FEWEST_LANES)
+    together = lanes * devices
+    if block is None:
+        block = max(min(MOST_ROWS, int(TILE_BYTES / (lane_bytes * together))), 1) * together
+    tile = tile_shape(shape, block)
+    tail_rows, tail_lanes = GPU_TAIL if accelerator else CPU_TAIL
+    rows = math.ceil(math.prod(tile) / together)
+    return Layout(tile, devices, rows, lanes, tail_rows, tail_lanes, max_steps)
+
+
+def refined(
+    layout: Layout,
+    shape: tuple[int, ...],
+    steps: np.ndarray,
+    state_size: int,
+    max_steps: int,
+    block: int | None,
+) -> Layout:
+    """The layout with a budget of passes, and tiles of about a second, from the passes ``steps``
+    of some lanes. The shape of the program stays."""
+    tile = layout.tile
+    if block is None:
+        together = layout.lanes * layout.devices
+        work = max(float(np.mean(steps)), 1.0) * state_size
+        rows = 2 ** math.ceil(math.log2(max(TILE_WORK / (work * layout.lanes), 1.0)))
+        tile = tile_shape(shape, min(rows, layout.rows) * together)
+    return dataclasses.replace(layout, tile=tile, budget=choose_budget(steps, max_steps))
+
+
+def choose_budget(steps: np.ndarray, max_steps: int) -> int:
+    """Passes after which a row no longer waits for its last lanes.
+
+    All lanes of a row take as many passes as its slowest; those over the budget are computed
+    again from the start, apart. The budget makes the sum smallest for the lanes seen, with a
+    margin.
+    """
+    candidates = np.unique(steps)
+    costs = [c + 2.0 * np.mean(np.where(steps > c, steps, 0)) for c in candidates]
+    best = float(candidates[int(np.argmin(costs))])
+    return int(min(2 ** math.ceil(math.log2(max(1.5 * best, 16.0))), max_steps))

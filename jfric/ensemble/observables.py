@@ -1,0 +1,326 @@
+"""Observables: what a sweep keeps of a trajectory.
+
+Each is a small reduction over the smooth pieces of a trajectory (:class:`Piece`): memory does not
+grow with its length. Yours is a function of a :class:`Point`, wrapped in one of the classes::
+
+    def stored(x):  # strain energy of the spring [J]
+        return 0.5 * jfric.get_parameter(x.problem, "spring.k") * x.q[0] ** 2
+
+    jfric.sweep(problem, values, observe={"peak energy": Maximum(stored, unit="J")})
+
+or, for something else, a subclass of :class:`Observable`.
+"""
+
+from __future__ import annotations
+
+import abc
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jfric.ensemble.pieces import Function, Piece, Point
+from jfric.ensemble.signals import Signal
+from jfric.modes import Mode
+from jfric.system.mechanics import Mechanics
+from jfric.system.problem import Problem
+
+__all__ = [
+    "AtTimes",
+    "Dissipated",
+    "EventCount",
+    "EventTime",
+    "Final",
+    "Integral",
+    "Maximum",
+    "Mean",
+    "Minimum",
+    "Observable",
+    "Piece",
+    "Point",
+    "RootMeanSquare",
+    "StickFraction",
+    "StopTime",
+]
+
+
+class Observable(abc.ABC):
+    """A reduction over the pieces of a trajectory: ``start``, ``update`` for each, ``finish``.
+
+    ``name`` and ``unit`` label the result; ``dims`` are the axes of a result that is an array, each
+    with its name, its coordinates and their unit.
+    """
+
+    name: str
+    unit: str
+
+    @property
+    def dims(self) -> tuple[tuple[str, tuple[float, ...], str], ...]:
+        """Axes of the result beside those of the sweep: name, coordinates, unit."""
+        return ()
+
+    @abc.abstractmethod
+    def start(self, problem: Problem, mechanics: Mechanics, dtype) -> Any:
+        """What is carried along before the first piece."""
+
+    @abc.abstractmethod
+    def update(self, carry: Any, piece: Piece) -> Any:
+        """``carry`` after one more piece."""
+
+    def finish(self, carry: Any, q, v, duration):
+        """The result, from ``carry``, the last state and the simulated time [s]."""
+        del q, v, duration
+        return carry
+
+
+@dataclass(frozen=True)
+class Final(Observable):
+    """Value at the end of the trajectory."""
+
+    function: Function
+    name: str = "final"
+    unit: str = ""
+
+    def start(self, problem, mechanics, dtype):
+        return () if _of_motion(self.function) else jnp.full((), jnp.nan, dtype)
+
+    def update(self, carry, piece):
+        if _of_motion(self.function):
+            return carry
+        return self.function(piece.at(jnp.ones((), piece.t.dtype)))
+
+    def finish(self, carry, q, v, duration):
+        function = self.function
+        if isinstance(function, Signal) and function.of_motion:
+            return {"q": q, "v": v}[function.field][function.index]
+        return carry
+
+
+@dataclass(frozen=True)
+class Maximum(Observable):
+    """Largest value over the whole trajectory, not only at outputs."""
+
+    function: Function
+    name: str = "maximum"
+    unit: str = ""
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.full((), -jnp.inf, dtype)
+
+    def update(self, carry, piece):
+        return jnp.maximum(carry, piece.maximum(self.function))
+
+
+@dataclass(frozen=True)
+class Minimum(Observable):
+    """Smallest value over the whole trajectory, not only at outputs."""
+
+    function: Function
+    name: str = "minimum"
+    unit: str = ""
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.full((), jnp.inf, dtype)
+
+    def update(self, carry, piece):
+        return jnp.minimum(carry, -piece.maximum(lambda x: -self.function(x)))
+
+
+@dataclass(frozen=True)
+class Integral(Observable):
+    """Integral over time [unit of the function times s]."""
+
+    function: Function
+    name: str = "integral"
+    unit: str = ""
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.zeros((), dtype)
+
+    def update(self, carry, piece):
+        return carry + piece.integral(self.function)
+
+
+@dataclass(frozen=True)
+class Mean(Observable):
+    """Mean over time."""
+
+    function: Function
+    name: str = "mean"
+    unit: str = ""
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.zeros((), dtype)
+
+    def update(self, carry, piece):
+        return carry + piece.integral(self.function)
+
+    def finish(self, carry, q, v, duration):
+        return carry / duration
+
+
+@dataclass(frozen=True)
+class RootMeanSquare(Observable):
+    """Square root of the mean of the square over time."""
+
+    function: Function
+    name: str = "rms"
+    unit: str = ""
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.zeros((), dtype)
+
+    def update(self, carry, piece):
+        return carry + piece.integral(lambda x: self.function(x) ** 2)
+
+    def finish(self, carry, q, v, duration):
+        # The root has no derivative at zero.
+        some = carry > 0
+        return jnp.where(some, jnp.sqrt(jnp.where(some, carry, 1.0) / duration), 0.0)
+
+
+@dataclass(frozen=True)
+class AtTimes(Observable):
+    """Values at given times [s]; not a number outside the simulated time. At an event the value
+    after it."""
+
+    function: Function
+    times: tuple[float, ...]
+    name: str = "values"
+    unit: str = ""
+    #: Axis of several times; None: one time, no axis.
+    axis: str | None = "time"
+
+    @property
+    def dims(self):
+        return () if self.axis is None else ((self.axis, self.times, "s"),)
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.full((len(self.times),), jnp.nan, dtype)
+
+    def update(self, carry, piece):
+        times = jnp.asarray(self.times, carry.dtype)
+        inside = (times >= piece.t) & (times <= piece.end)
+        length = jnp.where(piece.h > 0, piece.h, 1.0)
+        s = jnp.where(inside, (times - piece.t) / length, 0.0)
+        values = jax.vmap(lambda s: self.function(piece.at(s)))(s)
+        return jnp.where(inside, values, carry)
+
+    def finish(self, carry, q, v, duration):
+        return carry if self.axis is not None else carry[0]
+
+
+@dataclass(frozen=True)
+class EventTime(Observable):
+    """Time of the event ``number`` (from 1) [s]; not a number where there are fewer."""
+
+    number: int
+    name: str = "event_time"
+    unit: str = "s"
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.full((), jnp.nan, dtype)
+
+    def update(self, carry, piece):
+        return jnp.where(_is_event(piece, self.number), piece.event_time, carry)
+
+
+@dataclass(frozen=True)
+class AtEvent(Observable):
+    """Value just after the event ``number`` (from 1); not a number where there are fewer."""
+
+    function: Function
+    number: int
+    name: str = "event"
+    unit: str = ""
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.full((), jnp.nan, dtype)
+
+    def update(self, carry, piece):
+        value = self.function(piece.at(jnp.zeros((), carry.dtype)))
+        return jnp.where(_is_event(piece, self.number), value, carry)
+
+
+@dataclass(frozen=True)
+class StopTime(Observable):
+    """Time of the last event [s]; not a number where there is none."""
+
+    name: str = "stop_time"
+    unit: str = "s"
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.full((), jnp.nan, dtype)
+
+    def update(self, carry, piece):
+        return jnp.where(piece.events > 0, piece.event_time, carry)
+
+
+@dataclass(frozen=True)
+class EventCount(Observable):
+    """Number of changes of mode, or of impacts only."""
+
+    impacts: bool = False
+    name: str = "event_count"
+    unit: str = ""
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.zeros((), dtype)
+
+    def update(self, carry, piece):
+        return carry + (piece.impacts if self.impacts else piece.events)
+
+
+@dataclass(frozen=True)
+class StickFraction(Observable):
+    """Part of the simulated time in which a contact sticks."""
+
+    contact: int
+    name: str = "stick_fraction"
+    unit: str = ""
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.zeros((), dtype)
+
+    def update(self, carry, piece):
+        return carry + jnp.where(piece.mode[self.contact] == Mode.STICK, piece.h, 0.0)
+
+    def finish(self, carry, q, v, duration):
+        return carry / duration
+
+
+@dataclass(frozen=True)
+class Dissipated(Observable):
+    """Energy that friction turns into heat while contacts slide [J]: the integral of
+    ``-lambda_T gamma_T``, of one contact or of all. Dampers and impacts are not counted."""
+
+    contact: int | None = None
+    name: str = "dissipated"
+    unit: str = "J"
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.zeros((), dtype)
+
+    def update(self, carry, piece):
+        def power(x: Point):
+            each = -x.lambda_t * x.sliding_velocity
+            return jnp.sum(each) if self.contact is None else each[self.contact]
+
+        return carry + piece.integral(power)
+
+
+def renamed(observable: Observable, name: str) -> Observable:
+    """The same observable under another name."""
+    result = copy.copy(observable)
+    object.__setattr__(result, "name", name)
+    return result
+
+
+def _of_motion(function: Function) -> bool:
+    return isinstance(function, Signal) and function.of_motion
+
+
+def _is_event(piece: Piece, number: int):
+    return (piece.events_before < number) & (number <= piece.events_before + piece.events)

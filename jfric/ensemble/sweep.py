@@ -1,0 +1,358 @@
+"""``jfric.sweep``: many trajectories, from parameter values to a labelled table."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jfric.ensemble.design import Design, Zip, make_design
+from jfric.ensemble.grammar import as_observables
+from jfric.ensemble.layout import PILOT_LANES, PILOT_PASSES, Layout, Tile, refined, start_layout
+from jfric.ensemble.observables import Observable
+from jfric.ensemble.progress import Progress
+from jfric.ensemble.runner import Job, Results, Runner
+from jfric.ensemble.store import ZarrTable, read_layout
+from jfric.ensemble.table import (
+    MemoryTable,
+    Schema,
+    Sink,
+    float_type,
+    import_xarray,
+    make_schema,
+    state_size,
+)
+from jfric.errors import ProblemError
+from jfric.output import versions
+from jfric.overrides import path_dimension
+from jfric.solvers.event_driven.solver import EventDriven
+from jfric.status import Status
+from jfric.system.expression import Expression
+from jfric.system.naming import find_path, parameters, set_parameters
+from jfric.system.problem import Problem
+from jfric.system.validation import validate
+
+if TYPE_CHECKING:
+    import xarray
+
+#: Bytes that all results together may take in memory.
+LARGEST_IN_MEMORY = 8e9
+#: Corners of a box of parameters that are checked before anything is computed.
+MOST_CORNERS = 64
+
+
+def sweep(
+    problem: Problem,
+    vary: Mapping[str, Any],
+    observe: str | Sequence[str | Observable] | Mapping[str, Observable | str],
+    *,
+    method: str = "grid",
+    samples: int | None = None,
+    seed: int = 0,
+    times: Any = None,
+    solver: EventDriven | None = None,
+    store: str | os.PathLike[str] | None = None,
+    chunk: int | None = None,
+    block: int | None = None,
+    devices: int | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    progress: bool | None = None,
+) -> xarray.Dataset:
+    """Simulate ``problem`` for many parameter values and keep what is observed, as a table.
+
+    ``vary``: parameter path to values [SI]: an array, or :class:`jfric.Range`. ``method``:
+    ``"grid"`` (all combinations, one axis each), ``"zip"`` (side by side), or ``samples`` points
+    drawn from ranges: ``"random"``, ``"sobol"``, ``"latin-hypercube"``, with ``seed``.
+
+    ``observe``: names such as ``"final.u"``, ``"max.v"``, ``"event_time(3)"``, ``"dissipated"``, or
+    objects of :mod:`jfric.observables`. ``times`` [s]: those of ``"u(t)"``.
+
+    ``store``: folder of a Zarr store. Finished tiles are kept there; the same call goes on after
+    an interruption, with the same bits. Without it the table is in memory.
+
+    ``chunk``: lanes that step together; ``block``: lanes stored together; ``devices``: local
+    devices to use (all). ``workers``: that many local processes instead, through Dask;
+    ``scheduler``: address of a Dask cluster. ``progress``: show a bar (by default on a terminal).
+
+    The table holds the observables with their units (not a number where a trajectory failed), and
+    for each trajectory ``status``, ``flags`` and ``steps``. Raises :class:`ProblemError` for bad
+    input before anything is computed.
+    """
+    prepared = prepare(
+        problem,
+        vary,
+        observe,
+        method=method,
+        samples=samples,
+        seed=seed,
+        times=times,
+        solver=solver,
+    )
+    sink, _ = execute(
+        prepared,
+        store=store,
+        chunk=chunk,
+        block=block,
+        devices=devices,
+        workers=workers,
+        scheduler=scheduler,
+        progress=progress,
+    )
+    return sink.dataset()
+
+
+class Prepared(NamedTuple):
+    """A sweep that was checked: nothing in it can be misspelt any more."""
+
+    job: Job
+    design: Design
+    schema: Schema
+    identity: dict[str, Any]
+
+
+class Summary(NamedTuple):
+    """What an execution did: lanes computed, how many of each status, and the time it took [s]."""
+
+    computed: int
+    statuses: np.ndarray
+    seconds: float
+
+
+def prepare(
+    problem: Problem,
+    vary: Mapping[str, Any],
+    observe: Any,
+    *,
+    method: str = "grid",
+    samples: int | None = None,
+    seed: int = 0,
+    times: Any = None,
+    solver: EventDriven | None = None,
+    config: str | None = None,
+    title: str = "",
+) -> Prepared:
+    """Check everything that a sweep is made of; see :func:`sweep`.
+
+    ``config``: the system as TOML text (by default written from ``problem``).
+    """
+    import_xarray()
+    design = make_design(_by_path(problem, vary), method, samples, seed)
+    observables = tuple(as_observables(problem, observe, times))
+    for observable in observables:
+        if observable.name in design.names:
+            raise ProblemError(f"observe: {observable.name!r} is the name of a varied parameter")
+    _check_values(problem, design)
+    solver = solver if solver is not None else EventDriven()
+    if not isinstance(solver, EventDriven):
+        raise ProblemError(f"solver: found {solver!r}, a sweep needs jfric.EventDriven")
+    solver = dataclasses.replace(solver, adjoint="forward", max_events=0)
+    job = Job(problem, design.names, observables, solver)
+    settings = {"name": "event-driven", **dataclasses.asdict(solver)}
+    text = config if config is not None else _as_text(problem)
+    units = {name: _unit(problem, name) for name in design.names}
+    attributes = {
+        "title": title or "sweep with jfric",
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "method": method,
+        "parameters": list(design.names),
+        "observables": [o.name for o in observables],
+        "lanes": design.size,
+        "solver": json.dumps(settings),
+        "config": text,
+        "versions": " ".join(f"{k} {v}" for k, v in versions().items()),
+    }
+    identity = {
+        "system": hashlib.sha256(_fingerprint(problem, text)).hexdigest(),
+        "values": design.describe(),
+        "observables": [repr(o) for o in observables],
+        "solver": settings,
+        "type": str(float_type()),
+    }
+    return Prepared(job, design, make_schema(job, design, units, attributes), identity)
+
+
+def execute(
+    prepared: Prepared,
+    *,
+    store: str | os.PathLike[str] | None = None,
+    chunk: int | None = None,
+    block: int | None = None,
+    devices: int | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    progress: bool | None = None,
+) -> tuple[Sink, Summary]:
+    """Compute the tiles that are missing; see :func:`sweep`."""
+    job, design, schema, identity = prepared
+    for name, value in (("chunk", chunk), ("block", block), ("workers", workers)):
+        if value is not None and value < 1:
+            raise ProblemError(f"{name}: found {value}, at least 1 is needed")
+    if workers is not None and scheduler is not None:
+        raise ProblemError("workers: a cluster at 'scheduler' has its own; give one of the two")
+    path = None if store is None else Path(store)
+    layout = None if path is None else read_layout(path, identity)
+    if layout is not None:
+        devices = layout.devices
+    away = workers is not None or scheduler is not None
+    # One device for each process of a cluster, unless told otherwise.
+    devices = _devices(1 if away and devices is None else devices)
+    if path is None and design.size * schema.lane_bytes > LARGEST_IN_MEMORY:
+        raise ProblemError(
+            f"vary: found {design.size} points, their results take "
+            f"{design.size * schema.lane_bytes / 1e9:.0f} GB; give 'store' a folder to write to"
+        )
+    with Progress(design.size, progress) as bar:
+        runner = None
+        if layout is None:
+            layout = start_layout(
+                design.shape,
+                devices=devices,
+                accelerator=jax.default_backend() != "cpu",
+                chunk=chunk,
+                block=block,
+                max_steps=job.solver.max_steps,
+                lane_bytes=schema.lane_bytes,
+            )
+            if design.size > 4 * layout.lanes * devices:
+                runner = Runner(job, layout)
+                layout = _refined(runner, design, block)
+                runner.layout = layout
+        if path is None:
+            sink: Sink = MemoryTable(schema, layout)
+        else:
+            sink = ZarrTable(path, schema, layout, identity)
+        waiting = sink.unfinished()
+        bar.skip(design.size - sum(t.last - t.first for t in waiting))
+        if away:
+            from jfric.ensemble.cluster import on_cluster
+
+            results = on_cluster(job, layout, design, waiting, workers, scheduler)
+        else:
+            results = _locally(runner or Runner(job, layout), design, waiting)
+        statuses = np.zeros(len(Status), int)
+        computed = 0
+        for tile, found in results:
+            sink.write(tile, found)
+            statuses += np.bincount(found["status"], minlength=len(Status))
+            computed += tile.last - tile.first
+            bar.advance(tile.last - tile.first)
+        return sink, Summary(computed, statuses, bar.seconds)
+
+
+def _locally(
+    runner: Runner, design: Design, waiting: Sequence[Tile]
+) -> Iterator[tuple[Tile, Results]]:
+    """Tiles in order; the next is being computed while one is written."""
+    before = None
+    for tile in waiting:
+        launched = runner.launch(design.values(tile.first, tile.last))
+        if before is not None:
+            yield before[0], runner.collect(before[1])
+        before = tile, launched
+    if before is not None:
+        yield before[0], runner.collect(before[1])
+
+
+def _refined(runner: Runner, design: Design, block: int | None) -> Layout:
+    """The layout after a look at lanes spread over the whole sweep."""
+    count = min(PILOT_LANES, runner.layout.lanes)
+    lanes = ((np.arange(count) + 0.5) / count * design.size).astype(np.int64)
+    values = np.concatenate([design.values(i, i + 1) for i in lanes.tolist()])
+    most = runner.job.solver.max_steps
+    found = runner.trial(values, min(most, PILOT_PASSES))
+    return refined(
+        runner.layout, design.shape, found["steps"], state_size(runner.job.problem), most, block
+    )
+
+
+def _devices(wanted: int | None) -> int:
+    available = len(jax.local_devices())
+    if wanted is None:
+        return available
+    if not 1 <= wanted <= available:
+        raise ProblemError(
+            f"devices: found {wanted}, but {available} "
+            f"{'is' if available == 1 else 'are'} available (on a CPU call "
+            f"jax.config.update('jax_num_cpu_devices', {max(wanted, 1)}) first)"
+        )
+    return wanted
+
+
+def _by_path(problem: Problem, vary: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by the canonical paths of single numbers."""
+    known = parameters(problem)
+    result = {}
+    for path, values in dict(vary).items():
+        try:
+            name = find_path(problem, str(path))
+        except KeyError as error:
+            raise ProblemError(f"vary: {error.args[0]}") from None
+        if name in result:
+            raise ProblemError(f"vary: found {name!r} twice")
+        leaf = known[name]
+        if isinstance(leaf, Expression):
+            shared = ", ".join(f"parameters.{r}" for r in leaf.references)
+            raise ProblemError(f"vary: {name} is computed as {leaf.text!r}; vary {shared} instead")
+        if np.ndim(leaf):
+            raise ProblemError(
+                f"vary: {name} is a list of {np.size(leaf)} numbers, only single numbers can be "
+                "varied; let its entries refer to shared parameters"
+            )
+        result[name] = values
+    return result
+
+
+def _check_values(problem: Problem, design: Design) -> None:
+    """The corners of the box of parameters, or the extreme values one by one for lists side by
+    side, are valid systems."""
+    corners: Iterable[Sequence[float]]
+    if isinstance(design, Zip):
+        rows: list[Sequence[float]] = []
+        for column in design.columns:
+            values = column.values(np.arange(column.count or 0))
+            ends = {int(np.argmin(values)), int(np.argmax(values))}
+            rows += [design.values(row, row + 1)[0].tolist() for row in ends]
+        corners = rows
+    else:
+        corners = itertools.islice(itertools.product(*design.extremes()), MOST_CORNERS)
+    for corner in corners:
+        values = dict(zip(design.names, corner, strict=True))
+        try:
+            validate(set_parameters(problem, values))
+        except ProblemError as error:
+            point = ", ".join(f"{k} = {v:g}" for k, v in values.items())
+            raise ProblemError(f"vary: at {point}: {error}") from None
+
+
+def _unit(problem: Problem, name: str) -> str:
+    dimension = path_dimension(problem, name)
+    return dimension.unit if dimension is not None else ""
+
+
+def _as_text(problem: Problem) -> str:
+    from jfric.config.dump import to_toml
+
+    try:
+        return to_toml(problem)
+    except ProblemError:
+        return ""  # holds Python code, which no file can
+
+
+def _fingerprint(problem: Problem, text: str) -> bytes:
+    """What tells two systems apart, every bit of their numbers included."""
+    leaves, structure = jax.tree.flatten(problem)
+    numbers = [repr(x) if isinstance(x, Expression) else np.asarray(x).tolist() for x in leaves]
+    # Python code is known by its name only.
+    shape = "" if text else re.sub(r" at 0x[0-9a-f]+", "", repr(structure))
+    return repr((text, shape, numbers)).encode()

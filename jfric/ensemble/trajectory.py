@@ -1,0 +1,143 @@
+"""One trajectory, reduced to observables while it is simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from jfric.ensemble.pieces import Piece
+from jfric.solvers.event_driven.passes import one_pass
+from jfric.solvers.event_driven.prepared import Prepared, prepare
+from jfric.solvers.event_driven.recording import empty_records
+from jfric.solvers.event_driven.solver import EventDriven, _make_flow
+from jfric.solvers.event_driven.state import State, initial_state
+from jfric.solvers.loops import keep, run_passes
+from jfric.status import Status
+from jfric.system.problem import Problem
+
+if TYPE_CHECKING:
+    from jfric.ensemble.observables import Observable
+
+
+class Observed(NamedTuple):
+    """Observables of one trajectory by name (not a number where it failed), and its outcome."""
+
+    values: dict[str, Array]
+    #: :class:`jfric.Status` code and :class:`jfric.Flag` bits.
+    status: Int[Array, ""]
+    flags: Int[Array, ""]
+    #: Passes of the solver's loop.
+    steps: Int[Array, ""]
+
+
+def observe(
+    problem: Problem,
+    observables: str | Sequence[str | Observable] | Mapping[str, Observable],
+    solver: EventDriven | None = None,
+    *,
+    times=None,
+) -> Observed:
+    """Simulate one trajectory and return its observables; nothing else is kept.
+
+    ``observables``: names such as ``"final.u"`` (see :data:`jfric.ensemble.grammar.GRAMMAR`) or
+    :class:`jfric.observables.Observable` objects. ``times`` (m,) [s]: those of ``"u(t)"``. Works
+    under ``jit``, ``vmap``, ``jvp`` and, with ``EventDriven(adjoint="reverse")``, ``grad``. Raises
+    :class:`jfric.ProblemError` for an unknown observable.
+    """
+    from jfric.ensemble.grammar import as_observables
+
+    chosen = as_observables(problem, observables, times)
+    return run(problem, tuple(chosen), solver if solver is not None else EventDriven())
+
+
+def run(
+    problem: Problem, observables: tuple[Observable, ...], solver: EventDriven, budget=None
+) -> Observed:
+    """Like :func:`observe`, for at most ``budget`` passes (an array; by default the solver's)."""
+    prepared = prepare(problem)
+    mechanics = prepared.mechanics
+    state = initial_state(problem, prepared)
+    budget = jnp.asarray(solver.max_steps if budget is None else budget, jnp.int32)
+    target = jnp.asarray(prepared.end, state.t.dtype)
+    force = jnp.zeros((mechanics.n,), state.t.dtype)
+    ts = jnp.zeros((0,), state.t.dtype)
+    records = empty_records(prepared, 0, 0)
+    flow = _Watched(_make_flow(solver, prepared))
+
+    def active(s: State):
+        return (s.status == int(Status.OK)) & (s.t < target) & (s.steps < budget)
+
+    def body(s: State, carries, on):
+        new, _ = one_pass(prepared, flow, s, records, ts, target, force, on)
+        piece = _piece(problem, prepared, flow.step_taken, s, new)
+        useful = on & ((new.t > s.t) | (piece.events > 0))
+        updated = tuple(o.update(c, piece) for o, c in zip(observables, carries, strict=True))
+        return new, keep(useful, updated, carries)
+
+    carries = tuple(o.start(problem, mechanics, state.t.dtype) for o in observables)
+    state, carries = run_passes(
+        body, active, state, carries, max_steps=solver.max_steps, adjoint=solver.adjoint
+    )
+    late = (state.status == int(Status.OK)) & (state.t < target)
+    status = jnp.where(late, int(Status.MAX_STEPS), state.status)
+    found = (
+        o.finish(c, state.q, state.v, target - state.start)
+        for o, c in zip(observables, carries, strict=True)
+    )
+    values = {
+        o.name: jnp.where(status == int(Status.OK), value, jnp.nan)
+        for o, value in zip(observables, found, strict=True)
+    }
+    return Observed(values, status, state.flags, state.steps)
+
+
+class _Watched:
+    """A flow that remembers the step it took: the polynomials of the pass being traced."""
+
+    def __init__(self, flow):
+        self._flow = flow
+        self.lands = flow.lands
+        self.natural_step = flow.natural_step
+        self.step_taken = None
+
+    def step(self, *arguments):
+        self.step_taken = self._flow.step(*arguments)
+        return self.step_taken
+
+
+def _piece(problem: Problem, prepared: Prepared, step, old: State, new: State) -> Piece:
+    """The part of ``step`` between two states, with its coefficients scaled to ``[0, 1]``."""
+    nt = prepared.nt
+    h = new.t - old.t
+    # A step that was not taken may be infinitely long.
+    moved = h > 0
+    fraction = jnp.where(moved, h / jnp.where(moved, step.h, 1.0), 0.0)
+    powers = jnp.concatenate(
+        [jnp.ones((1,), h.dtype), jnp.cumprod(jnp.full((step.q.shape[0] - 1,), fraction))]
+    )
+
+    def covered(p):
+        return p * powers[: p.shape[0], None]
+
+    events = new.event_count - old.event_count
+    return Piece(
+        t=old.t,
+        end=new.t,
+        h=h,
+        q=covered(step.q),
+        v=covered(step.v),
+        a=covered(step.a),
+        lambda_t=covered(step.lambda_t),
+        lambda_n=covered(step.lambda_n),
+        mode=new.recorded[:nt],
+        segment=new.recorded[nt:],
+        events_before=old.event_count,
+        events=events,
+        impacts=jnp.where(events > 0, jnp.sum(old.impacted, dtype=jnp.int32), 0),
+        event_time=old.t + old.delay,
+        problem=problem,
+        mechanics=prepared.mechanics,
+    )

@@ -1,0 +1,1 @@
+"""The quasi-static solver: load histories without inertia."""

@@ -1,0 +1,137 @@
+"""What keeps a mode: quantities that must not become negative, and the modes that follow.
+
+Two for each contact, then two for each piecewise-linear spring::
+
+    stick   mu(+) N + lambda_T,  mu(-) N - lambda_T
+    slip    s (sliding displacement) of the increment, lambda_N   (unilateral contacts)
+    open    g_N
+    segment the elongation's distances to its ends
+
+Within a mode all of them are straight lines over the increment.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jfric.modes import Mode
+from jfric.solvers.quasi_static.increment import Increment, friction_limits
+from jfric.solvers.quasi_static.state import State, zero_threshold
+from jfric.system.mechanics import Mechanics
+
+
+class Guards(NamedTuple):
+    """Values at the state, changes over the increment, and what counts as zero for each."""
+
+    value: Float[Array, " g"]
+    change: Float[Array, " g"]
+    zero: Float[Array, " g"]
+
+    @property
+    def violated(self) -> Bool[Array, " g"]:
+        """Guards at zero that the increment would make negative."""
+        return (self.value <= self.zero) & (self.change < -self.zero)
+
+    @property
+    def fraction(self) -> Float[Array, " g"]:
+        """Part of the increment after which each becomes zero; above 1 where it does not."""
+        falls = self.change < -self.zero
+        value = jnp.maximum(self.value, 0.0)
+        reached = value / jnp.where(falls, -self.change, 1.0)
+        return jnp.where(falls, reached, 2.0)
+
+
+def guards(mechanics: Mechanics, state: State, step: Increment) -> Guards:
+    """All guards of the current modes."""
+    nf, mode = mechanics.n_friction, state.mode
+    zero = zero_threshold(state.q.dtype)
+    positive, negative = friction_limits(mechanics)
+    N = jnp.concatenate([state.normal, state.lambda_n])
+    dN = jnp.concatenate([step.normal, step.lambda_n])
+    # A guard that a mode lacks is one and stays so.
+    one, still = jnp.ones_like(N), jnp.zeros_like(N)
+    stick = mode == Mode.STICK
+    sign = jnp.where(mode == Mode.SLIP_POS, 1.0, -1.0)
+    slippery = jnp.asarray(mechanics.frictionless, bool)
+    slides = ~stick & (mode != Mode.OPEN) & ~slippery
+
+    # The sliding displacement starts from zero.
+    first = jnp.where(stick, positive * N + state.lambda_t, jnp.where(slides, 0.0, one))
+    d_first = jnp.where(stick, positive * dN + step.lambda_t, still)
+    d_first = jnp.where(slides, sign * step.slip, d_first)
+    second = jnp.where(stick, negative * N - state.lambda_t, one)
+    d_second = jnp.where(stick, negative * dN - step.lambda_t, still)
+
+    force = _force_scale(mechanics.W_T, step.force_scale)
+    force = jnp.maximum(force, jnp.abs(state.lambda_t) + (positive + negative) * jnp.abs(N))
+    reach = state.q_scale + jnp.abs(step.q)
+    sliding_scale = jnp.abs(mechanics.W_T) @ reach
+    zero_first = jnp.where(stick, force, sliding_scale)
+    zero_second = force
+    if mechanics.n_unilateral:
+        m = mode[nf:]
+        is_open, glued = m == Mode.OPEN, m == Mode.STICK
+        # With friction the two limits tell that the contact pulls.
+        limited = glued & (positive[nf:] + negative[nf:] > 0)
+        gap = mechanics.gap0 + mechanics.W_N @ state.q + mechanics.W_N_base @ state.z
+        lengths = jnp.abs(mechanics.gap0) + jnp.abs(mechanics.W_N) @ reach
+        lengths = lengths + jnp.abs(mechanics.W_N_base) @ jnp.abs(state.z)
+        pressing = _force_scale(mechanics.W_N, step.force_scale)
+        first = first.at[nf:].set(jnp.where(is_open, gap, first[nf:]))
+        d_first = d_first.at[nf:].set(jnp.where(is_open, step.gap, d_first[nf:]))
+        zero_first = zero_first.at[nf:].set(jnp.where(is_open, lengths, zero_first[nf:]))
+        pulls = ~is_open & ~limited
+        second = second.at[nf:].set(
+            jnp.where(is_open, 1.0, jnp.where(pulls, state.lambda_n, second[nf:]))
+        )
+        d_second = d_second.at[nf:].set(
+            jnp.where(is_open, 0.0, jnp.where(pulls, step.lambda_n, d_second[nf:]))
+        )
+        zero_second = zero_second.at[nf:].set(jnp.where(pulls, pressing, zero_second[nf:]))
+    values, changes, scales = [first, second], [d_first, d_second], [zero_first, zero_second]
+    piecewise = mechanics.piecewise
+    if piecewise.count:
+        x = piecewise.directions @ state.q + piecewise.base_directions @ state.z
+        table = piecewise.at(state.segment, "guards")
+        alpha, delta = table[..., 0], table[..., 2]
+        length = jnp.abs(piecewise.directions) @ reach
+        for g in (0, 1):
+            values.append(alpha[:, g] * x + delta[:, g])
+            changes.append(alpha[:, g] * step.elongation)
+            scales.append(jnp.abs(alpha[:, g]) * length + jnp.abs(delta[:, g]))
+    return Guards(jnp.concatenate(values), jnp.concatenate(changes), zero * jnp.concatenate(scales))
+
+
+def _force_scale(W, force):
+    """Magnitude of the reaction that forces on the degrees of freedom would cause alone."""
+    size = jnp.sum(W * W, axis=1)
+    return (jnp.abs(W) @ force) / jnp.where(size > 0, size, 1.0)
+
+
+def following(
+    mechanics: Mechanics, state: State, violated: Bool[Array, " g"]
+) -> tuple[Int[Array, " nt"], Int[Array, " ns"]]:
+    """Modes and segments that violated guards lead to."""
+    nt, nf = mechanics.n_contacts, mechanics.n_friction
+    mode = state.mode
+    first, second = violated[:nt], violated[nt : 2 * nt]
+    stick, is_open = mode == Mode.STICK, mode == Mode.OPEN
+    slippery = jnp.asarray(mechanics.frictionless, bool)
+    after = jnp.where(stick & second, Mode.SLIP_NEG, mode)
+    after = jnp.where(stick & first, Mode.SLIP_POS, after)
+    after = jnp.where(~stick & first, jnp.where(slippery, Mode.SLIP_POS, Mode.STICK), after)
+    unilateral = jnp.arange(nt) >= nf
+    positive, negative = friction_limits(mechanics)
+    lifts = jnp.where(stick & (positive + negative > 0), first & second, ~is_open & second)
+    after = jnp.where(unilateral & lifts, Mode.OPEN, after)
+    segment = state.segment
+    piecewise = mechanics.piecewise
+    if piecewise.count:
+        ns = piecewise.count
+        g1, g2 = violated[2 * nt : 2 * nt + ns], violated[2 * nt + ns :]
+        leads = jnp.asarray(piecewise.next, jnp.int32)[jnp.arange(ns), segment]
+        segment = jnp.where(g1, leads[:, 0], jnp.where(g2, leads[:, 1], segment))
+    return after.astype(jnp.int32), segment.astype(jnp.int32)

@@ -1,0 +1,131 @@
+"""Load histories: what is given from outside, and the stages in which it is applied.
+
+The knots are the start, the breakpoints of all functions of time, and the end. Each knot begins
+two stages: first the load jumps there to its value from the right, along a straight line at
+constant time; then it goes on a straight line to its value from the left at the next knot. The
+jump at the first knot takes up what the initial state leaves unbalanced.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jfric.system.functions import AbstractFunction, Harmonic, Sum
+from jfric.system.mechanics import Mechanics
+
+
+class Given(NamedTuple):
+    """What is given from outside at one instant."""
+
+    #: Loads, preloads and the forces of displaced bases.
+    f: Float[Array, " n"]
+    #: Normal forces of the friction elements.
+    normal: Float[Array, " nf"]
+    #: Displacements of the bases.
+    z: Float[Array, " nb"]
+    #: Velocities of the belts.
+    belt: Float[Array, " nt"]
+
+
+class Target(NamedTuple):
+    """Where an increment of the load leads, and whether it ends its stage and the history."""
+
+    given: Given
+    t: Float[Array, ""]
+    jumps: Bool[Array, ""]
+    ends_stage: Bool[Array, ""]
+    ends_history: Bool[Array, ""]
+    #: Displacement of the belts from now on.
+    travel: Float[Array, " nt"]
+
+
+def is_piecewise_linear(function: AbstractFunction) -> bool:
+    """Whether straight lines between the breakpoints are the function itself."""
+    if isinstance(function, Sum):
+        return all(is_piecewise_linear(term) for term in function.terms)
+    return not isinstance(function, Harmonic)
+
+
+def knots(mechanics: Mechanics, start, end, increments: int) -> Float[Array, " k"]:
+    """Times between which the load is a straight line, from ``start`` to ``end``; some repeat.
+
+    Functions of time that are curved between their breakpoints are followed by ``increments``
+    straight lines.
+    """
+    dtype = mechanics.K.dtype
+    curved = not all(is_piecewise_linear(f) for f in mechanics.functions())
+    even = jnp.linspace(0.0, 1.0, increments + 1 if curved else 2, dtype=dtype)
+    times = jnp.concatenate(
+        [start + even * (end - start), jnp.clip(mechanics.breakpoints(), start, end)]
+    )
+    return jnp.sort(times).astype(dtype)
+
+
+def given_at(mechanics: Mechanics, t, ahead=0.0) -> Given:
+    """Values at ``t + ahead`` of the smooth pieces that begin at or hold ``t``."""
+    dtype = mechanics.K.dtype
+
+    def values(functions):
+        found = [_value(f, t, ahead) for f in functions]
+        return jnp.stack([jnp.asarray(x, dtype) for x in found]) if found else jnp.zeros((0,))
+
+    z = values(mechanics.base_functions)
+    loads = values(mechanics.load_functions)
+    return Given(
+        f=mechanics.f0 + loads @ mechanics.load_directions + mechanics.K_base @ z,
+        normal=values(mechanics.normal_forces),
+        z=z,
+        belt=jnp.stack(
+            [jnp.asarray(0.0 if b is None else _value(b, t, ahead), dtype) for b in mechanics.belts]
+        )
+        if mechanics.belts
+        else jnp.zeros((0,)),
+    )
+
+
+def _value(function: AbstractFunction, t, ahead):
+    polynomial, harmonics = function.components(t)
+    result = sum(p * ahead**j for j, p in enumerate(polynomial))
+    return result + sum(a * jnp.sin(angle + w * ahead) for a, angle, w in harmonics)
+
+
+class Stage(eqx.Module):
+    """Position in the history: knot ``index``, at its jump or on the line that follows."""
+
+    index: Int[Array, ""]
+    on_line: Bool[Array, ""]
+
+    def following(self, last) -> Stage:
+        """The next stage; past the knot ``last`` there is none, and the last one stays."""
+        index = jnp.minimum(self.index + self.on_line.astype(jnp.int32), last)
+        return Stage(index, ~self.on_line)
+
+
+def target(mechanics: Mechanics, times, stage: Stage, t, until) -> Target:
+    """The end of the current stage, or the point on it at the time ``until``."""
+    last = times.shape[0] - 1
+    at, to = times[stage.index], times[jnp.minimum(stage.index + 1, last)]
+    t_end = jnp.where(stage.on_line, jnp.minimum(to, until), at)
+    length = jnp.where(to > at, to - at, 1.0)
+    fraction = jnp.where(stage.on_line, (t_end - at) / length, 0.0)
+    now = jnp.where(stage.on_line, (t - at) / length, 0.0)
+    right, left = given_at(mechanics, at), given_at(mechanics, at, to - at)
+
+    def line(s):
+        return Given(*(a + s * (b - a) for a, b in zip(right, left, strict=True)))
+
+    reached = line(fraction)
+    travel = 0.5 * (line(now).belt + reached.belt) * jnp.where(stage.on_line, t_end - t, 0.0)
+    ends_stage = ~stage.on_line | (to <= until)
+    return Target(
+        given=reached,
+        t=t_end,
+        jumps=~stage.on_line,
+        ends_stage=ends_stage,
+        ends_history=stage.on_line & ends_stage & (to >= times[last]),
+        travel=travel,
+    )

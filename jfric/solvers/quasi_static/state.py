@@ -1,0 +1,115 @@
+"""State of the quasi-static solver between passes."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jfric.complementarity.pivoting import Pivoting, start_pivoting
+from jfric.modes import Mode
+from jfric.solvers.quasi_static.loading import Stage, given_at
+from jfric.status import Status
+from jfric.system.mechanics import Mechanics
+from jfric.system.problem import Problem
+
+
+class State(eqx.Module):
+    """Position, forces, modes and place in the load history of one trajectory."""
+
+    t: Float[Array, ""]
+    q: Float[Array, " n"]
+    #: Rate of the position over the time of the load history.
+    v: Float[Array, " n"]
+    lambda_t: Float[Array, " nt"]
+    lambda_n: Float[Array, " nu"]
+    #: Normal forces of friction elements and displacements of bases as applied so far.
+    normal: Float[Array, " nf"]
+    z: Float[Array, " nb"]
+    #: Largest magnitudes of ``q`` so far: what rounding error is relative to.
+    q_scale: Float[Array, " n"]
+    mode: Int[Array, " nt"]
+    segment: Int[Array, " ns"]
+    #: Modes and segments as last recorded, and whether anything was recorded yet.
+    recorded: Int[Array, " c"]
+    settled: Bool[Array, ""]
+    #: Start of the load history, and how far it has been applied.
+    start: Float[Array, ""]
+    stage: Stage
+    ended: Bool[Array, ""]
+    pivoting: Pivoting
+    status: Int[Array, ""]
+    flags: Int[Array, ""]
+    steps: Int[Array, ""]
+    event_count: Int[Array, ""]
+
+
+def initial_state(problem: Problem, mechanics: Mechanics) -> State:
+    """State at the start time, without any reaction; closed contacts stick."""
+    problem = problem.resolved()
+    dtype = mechanics.K.dtype
+    t = jnp.asarray(problem.time.start, dtype)
+    q = jnp.stack([jnp.asarray(problem.initial[d].q, dtype) for d in problem.dofs])
+    given = given_at(mechanics, t)
+    nt, nu = mechanics.n_contacts, mechanics.n_unilateral
+    mode = _initial_modes(mechanics, t, q)
+    segment = mechanics.piecewise.segment_at(_elongation(mechanics, q, given.z))
+    return State(
+        t=t,
+        q=q,
+        v=jnp.zeros_like(q),
+        lambda_t=jnp.zeros((nt,), dtype),
+        lambda_n=jnp.zeros((nu,), dtype),
+        normal=given.normal,
+        z=given.z,
+        q_scale=jnp.abs(q),
+        mode=mode,
+        segment=segment,
+        recorded=jnp.concatenate([mode, segment]),
+        settled=jnp.asarray(False),
+        start=t,
+        stage=first_stage(),
+        ended=jnp.asarray(False),
+        pivoting=start_pivoting(),
+        status=jnp.asarray(int(Status.OK), jnp.int32),
+        flags=jnp.asarray(0, jnp.int32),
+        steps=jnp.asarray(0, jnp.int32),
+        event_count=jnp.asarray(0, jnp.int32),
+    )
+
+
+def first_stage() -> Stage:
+    """The jump at the first knot."""
+    return Stage(jnp.asarray(0, jnp.int32), jnp.asarray(False))
+
+
+def restart(state: State) -> State:
+    """The end of a run as the start of the next: counters and load history begin anew."""
+    zero = jnp.asarray(0, jnp.int32)
+    status = jnp.where(state.status == int(Status.MAX_EVENTS), 0, state.status)
+    return eqx.tree_at(
+        lambda s: (s.event_count, s.flags, s.steps, s.status, s.start, s.stage, s.ended),
+        state,
+        (zero, zero, zero, status, state.t, first_stage(), jnp.asarray(False)),
+    )
+
+
+def _elongation(mechanics: Mechanics, q, z):
+    piecewise = mechanics.piecewise
+    return piecewise.directions @ q + piecewise.base_directions @ z
+
+
+def _initial_modes(mechanics: Mechanics, t, q):
+    nf = mechanics.n_friction
+    slippery = jnp.asarray(mechanics.frictionless, bool)
+    mode = jnp.where(slippery, Mode.SLIP_POS, Mode.STICK)
+    if mechanics.n_unilateral:
+        scale = jnp.abs(mechanics.gap0) + jnp.abs(mechanics.W_N) @ jnp.abs(q)
+        is_open = mechanics.gaps(t, q) > zero_threshold(q.dtype) * scale
+        mode = mode.at[nf:].set(jnp.where(is_open, Mode.OPEN, mode[nf:]))
+    return mode.astype(jnp.int32)
+
+
+def zero_threshold(dtype) -> float:
+    """What counts as zero relative to the magnitudes of all contributions."""
+    return 1e-12 if jnp.finfo(dtype).bits >= 64 else 1e-5

@@ -1,0 +1,1 @@
+"""The smoothed solver: the same laws without corners, integrated by diffrax."""

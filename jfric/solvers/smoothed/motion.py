@@ -1,0 +1,79 @@
+"""Equations of motion with smoothed laws: one vector field, no modes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from jfric.modes import Mode
+from jfric.solvers.smoothed.contact import normal_forces
+from jfric.solvers.smoothed.friction import BREAKAWAY, friction_forces
+from jfric.system.mechanics import Mechanics
+
+
+class Settings(NamedTuple):
+    """What smoothing adds to a mechanics; arrays, so that derivatives pass through."""
+
+    width: Float[Array, ""]
+    stiffness: Float[Array, ""]
+    damping: Float[Array, " nu"]
+    #: Extra constant force.
+    force: Float[Array, " n"]
+
+
+class Local(NamedTuple):
+    """Accelerations and reactions at one state."""
+
+    a: Float[Array, " n"]
+    lambda_t: Float[Array, " nt"]
+    lambda_n: Float[Array, " nu"]
+    mode: Int[Array, " nt"]
+    segment: Int[Array, " ns"]
+
+
+def local(mechanics: Mechanics, settings: Settings, curve: str, t, q, v) -> Local:
+    """The equations of motion at ``(t, q, v)``."""
+    z, z_dot = mechanics.base_motion(t)
+    f = mechanics.f0 - mechanics.K @ q - mechanics.C @ v + settings.force
+    f = f + mechanics.K_base @ z + mechanics.C_base @ z_dot
+    for direction, load in zip(mechanics.load_directions, mechanics.load_functions, strict=True):
+        f = f + direction * load(t)
+    for element in mechanics.nonlinear:
+        f = f + element.force(mechanics.axes, t, q, v)
+    piecewise = mechanics.piecewise
+    x = piecewise.directions @ q + piecewise.base_directions @ z
+    rate = piecewise.directions @ v + piecewise.base_directions @ z_dot
+    segment = piecewise.segment_at(x, rate)
+    if piecewise.count:
+        k, c, offset = (piecewise.at(segment, name) for name in ("k", "c", "f"))
+        f = f - piecewise.directions.T @ (k * x + c * rate + offset)
+    lambda_n = normal_forces(mechanics, t, q, v, settings.stiffness, settings.damping)
+    given = [jnp.asarray(n(t), q.dtype) for n in mechanics.normal_forces]
+    pressing = jnp.concatenate([jnp.stack(given), lambda_n]) if given else lambda_n
+    gamma = mechanics.sliding_velocities(t, v)
+    lambda_t = friction_forces(mechanics, gamma, pressing, settings.width, curve)
+    f = f + mechanics.W_T.T @ lambda_t + mechanics.W_N.T @ lambda_n
+    return Local(
+        a=mechanics.M_inverse @ f,
+        lambda_t=lambda_t,
+        lambda_n=lambda_n,
+        mode=_modes(mechanics, settings, t, q, gamma),
+        segment=piecewise.shown(segment),
+    )
+
+
+def _modes(mechanics: Mechanics, settings: Settings, t, q, gamma) -> Int[Array, " nt"]:
+    """Modes in the sense of the exact law: what creeps below the width is called stick."""
+    widths = jnp.asarray(
+        [BREAKAWAY if law.drops_at_onset else 1.0 for law in mechanics.laws], gamma.dtype
+    )
+    sliding = jnp.where(gamma > 0, Mode.SLIP_POS, Mode.SLIP_NEG)
+    mode = jnp.where(jnp.abs(gamma) <= widths * settings.width, Mode.STICK, sliding)
+    mode = jnp.where(jnp.asarray(mechanics.frictionless, bool), Mode.CLOSED, mode)
+    if mechanics.n_unilateral:
+        nf = mechanics.n_friction
+        is_open = mechanics.gaps(t, q) >= 0
+        mode = mode.at[nf:].set(jnp.where(is_open, Mode.OPEN, mode[nf:]))
+    return mode.astype(jnp.int32)
