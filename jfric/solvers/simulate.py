@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from jfric.compilation import quick_options
 from jfric.errors import ProblemError
 from jfric.solution import Solution
 from jfric.solvers.event_driven.recording import slots_per_pass
@@ -39,7 +43,10 @@ def simulate(
     solver = solver if solver is not None else EventDriven()
     _check_times(problem, ts, start, end)
     require_representable(problem, solver)
-    return _simulate(problem, solver, ts, start, end)
+    arguments = (problem, solver, ts, start, end)
+    traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((arguments, jnp.zeros(()) + 0.0)))
+    # A traced call is a part of somebody else's program, who chooses how it is compiled.
+    return _simulate(*arguments) if traced else _quick_simulate()(*arguments)
 
 
 def require_representable(problem: Problem, solver: Any) -> None:
@@ -86,6 +93,14 @@ def _check_times(problem: Problem, ts, start: Any, end) -> None:
         )
 
 
-@eqx.filter_jit
-def _simulate(problem, solver, ts, start, end):
+def _solve(problem, solver, ts, start, end):
     return solver.solve(problem, ts, start, end)
+
+
+_simulate = eqx.filter_jit(_solve)
+
+
+@functools.cache
+def _quick_simulate():
+    options = quick_options()
+    return eqx.filter_jit(_solve, compiler_options=options) if options else _simulate

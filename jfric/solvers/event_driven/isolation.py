@@ -20,7 +20,13 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.linear_algebra import matvec
 from jfric.solvers.event_driven.constants import LEADING
-from jfric.solvers.event_driven.polynomials import combine, evaluate, horner, horner_with_slope, pick
+from jfric.solvers.event_driven.polynomials import (
+    combine,
+    evaluate,
+    horner,
+    horner_with_slope,
+    pick,
+)
 
 
 class Isolation(NamedTuple):
