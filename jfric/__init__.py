@@ -13,11 +13,17 @@ from jfric.ensemble.trajectory import observe as observe
 from jfric.errors import ProblemError as ProblemError
 from jfric.modes import Mode as Mode
 from jfric.plotting import plot as plot
+from jfric.smoothing_bias import SmoothingBias as SmoothingBias
+from jfric.smoothing_bias import smoothing_bias as smoothing_bias
 from jfric.solution import Events as Events
 from jfric.solution import Solution as Solution
 from jfric.solvers.event_driven.solver import EventDriven as EventDriven
 from jfric.solvers.quasi_static.solver import QuasiStatic as QuasiStatic
 from jfric.solvers.simulate import simulate as simulate
+from jfric.solvers.smoothed.solver import Smoothed as Smoothed
+from jfric.solvers.time_stepping.schemes import Midpoint as Midpoint
+from jfric.solvers.time_stepping.schemes import MoreauJean as MoreauJean
+from jfric.solvers.time_stepping.schemes import StabilisedMidpoint as StabilisedMidpoint
 from jfric.status import Flag as Flag
 from jfric.status import Status as Status
 from jfric.system.direction import Direction as Direction

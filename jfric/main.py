@@ -1,4 +1,4 @@
-"""The command line: ``jfric run``, ``sweep``, ``plot``, ``show``, ``verify`` and ``schema``."""
+"""The commands ``jfric run``, ``sweep``, ``plot``, ``bias``, ``show``, ``verify``, ``schema``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import typer
 
 from jfric.compilation import compile_quickly, use_compilation_cache
 from jfric.errors import ProblemError
+from jfric.solver_choice import SOLVERS
 
 app = typer.Typer(
     name="jfric",
@@ -42,6 +43,14 @@ Settings = Annotated[
 Flow = Annotated[
     str | None,
     typer.Option(help="Flow between events: auto, exact or runge-kutta.", metavar="NAME"),
+]
+
+Options = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="A setting of the solver, in SI units (width=1e-3, method=kvaerno5). Repeatable.",
+    ),
 ]
 
 #: Evenly spaced times drawn in a figure, beside the outputs and the events.
@@ -99,12 +108,14 @@ def run(
     config: ConfigPath,
     set_: Settings = None,
     solver: Annotated[
-        str | None, typer.Option(help="Solver: event-driven or quasi-static.", metavar="NAME")
+        str | None,
+        typer.Option(help=f"Solver: {', '.join(SOLVERS)}.", metavar="NAME"),
     ] = None,
     flow: Flow = None,
     rtol: Annotated[
         float | None, typer.Option(help="Relative tolerance of the runge-kutta flow.")
     ] = None,
+    option: Options = None,
     times: Annotated[
         str | None,
         typer.Option(
@@ -130,7 +141,7 @@ def run(
     from jfric.overrides import apply_overrides
     from jfric.run_results import print_run, write_run
     from jfric.single_run import run_config
-    from jfric.solver_choice import choose_solver, resolved
+    from jfric.solver_choice import choose_solver, parse_options, resolved
     from jfric.solvers.simulate import require_representable
 
     started = time.perf_counter()
@@ -139,7 +150,9 @@ def run(
     chosen = dataclasses.replace(chosen, problem=apply_overrides(chosen.problem, set_ or []))
     if times is not None:
         chosen = dataclasses.replace(chosen, outputs=_times(times))
-    built, settings = choose_solver(chosen.solver, name=solver, flow=flow, rtol=rtol)
+    built, settings = choose_solver(
+        chosen.solver, name=solver, flow=flow, rtol=rtol, **parse_options(option or [])
+    )
     require_representable(chosen.problem, built)
     settings = resolved(settings, chosen.problem)
     with _status(config.stem) as announce:
@@ -198,12 +211,13 @@ def sweep(
         ),
     ],
     out: Annotated[
-        Path,
+        Path | None,
         typer.Option(
-            help="Folder of the results (Zarr). The same command goes on after an interruption.",
+            help="Folder of the results (Zarr), instead of results/<name of the file>/sweep-NNN. "
+            "The same command goes on after an interruption.",
             metavar="FOLDER",
         ),
-    ],
+    ] = None,
     set_: Settings = None,
     method: Annotated[
         str,
@@ -233,7 +247,10 @@ def sweep(
     ] = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(help="Compute on the Dask cluster at tcp://host:port.", metavar="ADDRESS"),
+        typer.Option(
+            help="Compute on the Dask cluster at tcp://host:port, or of a scheduler file.",
+            metavar="ADDRESS",
+        ),
     ] = None,
     plot: Annotated[bool, typer.Option("--plot", help="Also draw the results (PNG).")] = False,
 ) -> None:
@@ -283,6 +300,57 @@ def plot_results(
     from jfric.ensemble.grammar import split
 
     draw(_console(), store, split(observe) if observe is not None else None, out)
+
+
+@app.command(epilog="Example: jfric bias configs/ve0116.toml --widths 0.1,0.01,1e-3 --plot")
+@_one_sentence
+def bias(
+    config: ConfigPath,
+    set_: Settings = None,
+    widths: Annotated[
+        str, typer.Option(help="Smoothing widths [m/s or rad/s].", metavar="LIST")
+    ] = "0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4",
+    option: Options = None,
+    out: Annotated[Path, typer.Option(help="Figure written with --plot.", metavar="FILE")] = Path(
+        "bias.png"
+    ),
+    plot: Annotated[bool, typer.Option("--plot", help="Also draw a figure.")] = False,
+) -> None:
+    """How far smoothed friction laws are from the exact ones: distance, creep in stick and steps
+    as functions of the smoothing width.
+
+    The smoothed solver takes its settings from --option (law=arctan, method=kvaerno5,
+    contact_stiffness=1e7).
+    """
+    from jfric import report
+    from jfric.bias_figure import bias_figure
+    from jfric.config.load import load_config
+    from jfric.overrides import apply_overrides
+    from jfric.smoothing_bias import smoothing_bias
+    from jfric.solver_choice import choose_solver, parse_options
+
+    chosen = load_config(config)
+    problem = apply_overrides(chosen.problem, set_ or [])
+    try:
+        values = [float(width) for width in widths.split(",")]
+    except ValueError:
+        raise ProblemError(
+            f"--widths: found {widths!r}, expected numbers such as 0.1,1e-3"
+        ) from None
+    solver, _ = choose_solver(chosen.solver, name="smoothed", **parse_options(option or []))
+    with _status(config.stem) as announce:
+        announce("simulating")
+        found = smoothing_bias(problem, values, solver)
+    console = _console()
+    console.print(chosen.title or config.stem, style="bold", markup=False)
+    console.print(report.bias_table(found))
+    if plot:
+        figure = bias_figure(found, chosen.title or config.stem)
+        try:
+            figure.savefig(out, dpi=150)
+        except (OSError, ValueError) as error:
+            raise ProblemError(f"--out: cannot write {out} ({error})") from None
+        console.print(f"wrote {out}", markup=False)
 
 
 @app.command(epilog="Example: jfric show configs/ve0116.toml")

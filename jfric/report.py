@@ -11,11 +11,13 @@ from rich.text import Text
 
 from jfric.columns import column_units
 from jfric.overrides import path_dimension
+from jfric.status import Status
 from jfric.system.direction import Direction
 from jfric.system.expression import Expression
 from jfric.system.naming import parameters
 
 if TYPE_CHECKING:
+    from jfric.smoothing_bias import SmoothingBias
     from jfric.solution import Solution
     from jfric.system.problem import Problem
     from jfric.verification.result import Result
@@ -116,6 +118,25 @@ def _closeness(result: Result) -> tuple[bool, float]:
     if not result.passed:
         return True, result.error if np.isfinite(result.error) else np.inf
     return False, result.error / result.tolerance if result.tolerance else 0.0
+
+
+def bias_table(bias: SmoothingBias) -> Table:
+    """Distance to the exact motion, creep in stick and steps for each smoothing width."""
+    several = len(bias.axes) > 1
+    distances = [f">distance {axis}" if several else ">distance" for axis in bias.axes]
+    creeps = [f">creep {name}" for name in bias.contacts]
+    table = _table("Smoothing bias", ">width", *distances, *creeps, ">steps", "status")
+    for i, width in enumerate(bias.widths):
+        table.add_row(
+            f"{width:g}",
+            *(f"{x:.3e}" for x in bias.distance[i]),
+            *(f"{x:.3e}" for x in bias.creep[i]),
+            str(bias.steps[i]),
+            Text(Status(int(bias.status[i])).message),
+        )
+    table.caption = f"exact: {bias.exact_steps} passes of the event-driven solver"
+    table.caption_justify = "left"
+    return table
 
 
 def number(value: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from jfric.errors import ProblemError, nearest
@@ -13,8 +13,14 @@ if TYPE_CHECKING:
 #: Solvers by name, the first being the default, and the settings that each takes.
 SETTINGS: dict[str, tuple[str, ...]] = {
     "event-driven": ("flow", "rtol", "max_steps", "max_events"),
+    "moreau-jean": ("dt", "theta", "method", "max_steps", "max_events"),
+    "midpoint": ("dt", "method", "max_steps", "max_events"),
+    "stabilised-midpoint": ("dt", "method", "max_steps", "max_events"),
     "quasi-static": ("increments", "max_steps", "max_events"),
+    "smoothed": ("law", "width", "contact_stiffness", "method", "rtol", "atol", "max_steps"),
 }
+#: Settings that are words, not numbers.
+WORDS = ("flow", "law", "method")
 SOLVERS = tuple(SETTINGS)
 FLOWS = ("auto", "exact", "runge-kutta")
 
@@ -22,8 +28,17 @@ FLOWS = ("auto", "exact", "runge-kutta")
 def _classes() -> dict[str, type]:
     from jfric.solvers.event_driven.solver import EventDriven
     from jfric.solvers.quasi_static.solver import QuasiStatic
+    from jfric.solvers.smoothed.solver import Smoothed
+    from jfric.solvers.time_stepping.schemes import Midpoint, MoreauJean, StabilisedMidpoint
 
-    return {"event-driven": EventDriven, "quasi-static": QuasiStatic}
+    return {
+        "event-driven": EventDriven,
+        "moreau-jean": MoreauJean,
+        "midpoint": Midpoint,
+        "stabilised-midpoint": StabilisedMidpoint,
+        "quasi-static": QuasiStatic,
+        "smoothed": Smoothed,
+    }
 
 
 def choose_solver(settings: Mapping[str, Any] | None = None, **overrides: Any) -> tuple[Any, dict]:
@@ -50,6 +65,9 @@ def choose_solver(settings: Mapping[str, Any] | None = None, **overrides: Any) -
                 f"{key}: the solver {name} has no such setting{nearest(key, allowed)}; "
                 f"it takes {', '.join(allowed)}"
             )
+    for key in allowed:
+        if key not in WORDS and isinstance(given.get(key), str):
+            raise ProblemError(f"{key}: found {given[key]!r}, expected a number")
     if "flow" in allowed:
         given["flow"] = str(given.get("flow", FLOWS[0])).replace("_", "-")
         require_flow(given["flow"])
@@ -58,6 +76,28 @@ def choose_solver(settings: Mapping[str, Any] | None = None, **overrides: Any) -
         raise ProblemError(f"rtol: found {rtol}, must lie between 0 and 1")
     chosen = {k: given[k] for k in allowed if k in given}
     return _classes()[name](**chosen), {"name": name, **chosen}
+
+
+def parse_options(options: Iterable[str]) -> dict[str, Any]:
+    """``NAME=VALUE`` settings of the command line; numbers are read as such."""
+    result: dict[str, Any] = {}
+    for option in options:
+        name, equals, text = (part.strip() for part in option.partition("="))
+        if not equals or not name or not text:
+            raise ProblemError(
+                f"--option: found {option!r}, expected name=value such as width=1e-3"
+            )
+        result[name.replace("-", "_")] = _number(text)
+    return result
+
+
+def _number(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _name(settings: Mapping[str, Any]) -> str:

@@ -21,6 +21,10 @@ class Status(IntEnum):
     IMPACT_ENERGY = 5
     #: A rigid-body motion meets no resistance: there is no quasi-static equilibrium.
     SINGULAR = 6
+    #: The contact problem of a step was not solved within the iterations; the trajectory ends.
+    UNSOLVED = 7
+    #: The integrator could not go on: steps too small, or implicit equations not solved.
+    STALLED = 8
 
     @property
     def message(self) -> str:
@@ -34,6 +38,9 @@ class Status(IntEnum):
             Status.IMPACT_ENERGY: "an impact would increase the energy; stopped there",
             Status.SINGULAR: "free to move without resistance (a spring or support is missing); "
             "stopped there",
+            Status.UNSOLVED: "the contact problem of a step was not solved; stopped there",
+            Status.STALLED: "the integrator could not go on (steps too small, or implicit "
+            "equations not solved)",
         }[self]
 
 
@@ -50,7 +57,9 @@ class Flag(IntFlag):
     ZENO = 8
     #: Several contacts changed mode at the same instant.
     SIMULTANEOUS = 16
+    #: A change of mode was taken at the end of a step: derivatives lack how its time moves.
+    STEP_RESOLUTION = 32
 
 
 #: Flags under which derivatives with respect to parameters need not exist.
-NOT_DIFFERENTIABLE = Flag.GRAZING | Flag.TIE | Flag.SIMULTANEOUS
+NOT_DIFFERENTIABLE = Flag.GRAZING | Flag.TIE | Flag.SIMULTANEOUS | Flag.STEP_RESOLUTION

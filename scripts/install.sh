@@ -2,7 +2,7 @@
 # Create the virtual environment .venv if needed and install jfric into it, at the exact versions
 # of constraints.txt. Does nothing when nothing changed since the last time.
 #
-#     scripts/install.sh [EXTRA]      EXTRA: dev for tests and checks
+#     scripts/install.sh [EXTRA]      EXTRA: sweep, or dev for tests and checks
 #
 # PYTHON: the interpreter to use. JFRIC_VENV: another folder for the environment.
 set -eu

@@ -1,9 +1,12 @@
 #!/bin/sh
-# The main job: compare jfric with published values, then simulate VE0116 and draw it.
+# The main job: compare jfric with published values, simulate VE0116 and draw it, then sweep its
+# coefficient of friction over 100,000 values and draw the staircase of stop times.
 set -eu
 root=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
-"$root/scripts/install.sh"
+"$root/scripts/install.sh" sweep
 jfric="${JFRIC_VENV:-$root/.venv}/bin/jfric"
 cd "$root"
 "$jfric" verify
 "$jfric" run configs/ve0116.toml --plot
+"$jfric" sweep configs/ve0116.toml --vary friction.mu=0.05:0.3:100000 \
+    --observe final.u,stop_time,dissipated --plot

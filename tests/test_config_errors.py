@@ -30,7 +30,7 @@ MISTAKES = [
         "mv = 0.1",
         (
             "friction.mv: unknown field, allowed are dof, between, direction, mu, mu_s, "
-            "mu_d, law, N, limit, belt; did you mean 'mu'?"
+            "mu_d, v_s, exponent, mu_v, law, N, limit, belt; did you mean 'mu_v'?"
         ),
     ),
     (
@@ -155,7 +155,12 @@ MISTAKES = [
         "mu_s = 0.1\nmu_d = 0.3",
         "friction.mu_d: found 0.3, must not exceed mu_s (0.1, positive direction)",
     ),
-    ("mu = 0.1", "mu_s = 0.1", "friction: found mu_s, a friction law needs mu or mu_s and mu_d"),
+    (
+        "mu = 0.1",
+        "mu_s = 0.1",
+        "friction: found mu_s, a friction law needs mu, or mu_s and mu_d, or mu_s and mu_d and "
+        "v_s, or mu_s and v_s",
+    ),
     (
         "mu = 0.1",
         "mu = {positive = 0.1}",
@@ -266,7 +271,7 @@ MISTAKES = [
         "[contact]\nnormal = {u = 1}\ntangnt = {u = 1}\n",
         (
             "contact.tangnt: unknown field, allowed are normal, tangent, mu, mu_s, mu_d, "
-            "law, gap, e, belt, impact; did you mean 'tangent'?"
+            "v_s, exponent, mu_v, law, gap, e, belt, impact; did you mean 'tangent'?"
         ),
     ),
     (None, "[contact]\ngap = 1\n", "contact.normal: missing; give a degree of freedom such as 'u'"),
@@ -369,8 +374,8 @@ MISTAKES = [
     ),
     (
         None,
-        '[solver]\nname = "siconos"\n',
-        "solver.name: found 'siconos', allowed are " + ", ".join(map(repr, SOLVERS)),
+        '[solver]\nname = "qqq"\n',
+        "solver.name: found 'qqq', allowed are " + ", ".join(map(repr, SOLVERS)),
     ),
     (None, "[solver]\nrtol = -1\n", "solver.rtol: found -1, must be greater than 0"),
     (

@@ -9,7 +9,10 @@ lanes of a sweep have about the same number of events.
 - numba, Taylor: the same algorithm written by hand for this one system: Taylor flow of order 16,
   Bernstein certificate, Newton on the guard; compiled, all cores.
 - numba, closed form: half cosines; what is possible for somebody who solves the system by hand.
+- jfric.sweep: the same through the table of a sweep, and two larger systems: SDND106 to 0.34 s
+  over its kinetic friction, Janovsky's example 4.2 to 377 s over its coefficient of friction.
 - SciPy: ``solve_ivp``, DOP853, rtol 1e-12, events, restarts; a few lanes, extrapolated, one core.
+- MuJoCo and Siconos: see ``competitors.py``.
 
     python experiments/benchmarks/batch.py [--json] [--lanes 100000] [--chunk 1024] [--devices 2]
 """
@@ -26,6 +29,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from competitors import run_mujoco, run_siconos
 from single_trajectory import machine
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -101,6 +105,55 @@ def run_jfric(mu: np.ndarray, chunk: int, devices: int, flow: str, repeats: int)
         "note": f"{int((status != 0).sum())} lanes not ok; passes: mean {steps.mean():.1f}, "
         f"most {steps.max()}",
     }
+
+
+#: Systems of ``run_sweep``: file, what is varied, end [s], lanes for each lane of the batch.
+SWEEPS = (
+    ("ve0116", "friction.mu", (0.03, 0.4), 4.0, 1.0),
+    ("sdnd106", "friction.mu_d", (0.1, 0.3), 0.34, 1.0),
+    ("janovsky_4_2_coulomb", "parameters.F", (0.2, 0.4), 120 * math.pi, 0.01),
+)
+
+
+def run_sweep(lanes: int, chunk: int, devices: int, flow: str) -> list[dict]:
+    """``jfric.sweep`` after a short one that compiles."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    import jfric
+
+    rows = []
+    for name, parameter, (low, high), end, share in SWEEPS:
+        problem = jfric.load(ROOT / "configs" / f"{name}.toml")
+        problem = jfric.set_parameters(problem, {"time.end": end})
+        count = max(int(lanes * share), 1)
+        observed = f"final.{problem.axes[-1]}"
+        arguments: dict = {
+            "observe": observed,
+            "solver": jfric.EventDriven(flow=flow),
+            "chunk": chunk,
+            "devices": devices,
+        }
+        start = time.perf_counter()
+        # The same number of lanes: the shapes of the programs are those of the measured run.
+        jfric.sweep(problem, {parameter: jfric.Range(low, high, count)}, **arguments)
+        compile_s = time.perf_counter() - start
+        start = time.perf_counter()
+        table = jfric.sweep(problem, {parameter: jfric.Range(low, high, count)}, **arguments)
+        seconds = time.perf_counter() - start
+        row = {
+            "method": f"jfric.sweep, {name}, {flow} flow",
+            "per_second": count / seconds,
+            "compile_s": compile_s - seconds,
+            "lanes": count,
+            "note": f"{int((table['status'] != 0).sum())} lanes not ok; passes: mean "
+            f"{float(table['steps'].mean()):.1f}, most {int(table['steps'].max())}",
+        }
+        if name == "ve0116":
+            difference = np.asarray(table[observed]) - exact(np.asarray(table[parameter]))
+            row["error"] = float(np.abs(difference).max())
+        rows.append(row)
+    return rows
 
 
 def numba_kernels():
@@ -283,8 +336,11 @@ def main() -> None:
         np.random.default_rng(0).shuffle(mu)
     rows = [
         run_jfric(mu, arguments.chunk, arguments.devices, arguments.flow, arguments.repeats),
+        *run_sweep(arguments.lanes, arguments.chunk, arguments.devices, arguments.flow),
         *run_numba(mu, arguments.repeats),
         run_scipy(mu, 20),
+        *run_mujoco(mu, 64, exact),
+        *run_siconos(mu, 4, exact),
     ]
     for row in rows:
         if "per_second" in row:
@@ -307,9 +363,10 @@ def main() -> None:
             print(f"{r['method']:42} {r['note']}")
             continue
         built = f"{r['compile_s']:7.2f}s" if "compile_s" in r else ""
+        error = f"{r['error']:.1e}" if "error" in r else "-"
         print(
             f"{r['method']:42} {r['lanes']:>7} {r['per_second']:>12,.0f} {r['ratio']:>8.3g} "
-            f"{r['error']:>10.1e} {built:>8} {r.get('note', '')}"
+            f"{error:>10} {built:>8} {r.get('note', '')}"
         )
     print("ratio: speed divided by jfric's")
 

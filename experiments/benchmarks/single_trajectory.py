@@ -265,13 +265,13 @@ def run_scipy(case: str, repeats: int) -> list[dict]:
 # Siconos: run by the system's Python in a process of its own, see ``main``.
 
 
-def siconos_model(case: str, h: float):
-    """(simulation, body, forces(t) at mid-step, end, objects to keep alive)."""
+def siconos_model(case: str, h: float, mu: float = 0.1):
+    """(simulation, body, forces(t) at mid-step, end, objects to keep alive); ``mu`` of VE0116."""
     import siconos.kernel as sk
 
     if case == "ve0116":
         # A second coordinate presses the mass on the ground with the normal force.
-        end, mu = 4.0, 0.1
+        end = 4.0
         mass, stiffness = np.diag([1.0, 100.0]), np.diag([0.0, 5000.0])
         v0 = np.zeros(2)
 

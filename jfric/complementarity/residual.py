@@ -1,4 +1,4 @@
-"""How well a motion satisfies the laws of contact and friction: one judge for every solver.
+"""How well motions and impulses satisfy the laws of contact and friction: one judge for all.
 
 It uses positions, velocities and forces only, not the modes that a solver reports. For each
 contact the violation of every admissible state is measured and the smallest counts::
@@ -17,6 +17,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jfric.complementarity.contact_lcp import ContactProblem
+from jfric.complementarity.impulses import limits
+from jfric.linear_algebra import matvec
 from jfric.solution import Solution
 from jfric.system.mechanics import Mechanics, assemble
 from jfric.system.problem import Problem
@@ -33,6 +36,32 @@ def contact_residual(problem: Problem, solution: Solution) -> Float[Array, "m nt
         return _violation(mechanics, scales, t, q, v, lambda_t, lambda_n)
 
     return jax.vmap(one)(solution.ts, solution.q, solution.v, solution.lambda_t, solution.lambda_n)
+
+
+def impulse_residual(problem: ContactProblem, impulse: Float[Array, " m"]) -> Float[Array, ""]:
+    """Violation of the laws by the impulses of a step, for every method that computes them.
+
+    The largest defect of ``lambda = proj(lambda - gamma / diag(D))`` as a relative velocity,
+    divided by the largest of the velocities without impulses and those that the impulses cause;
+    zero is exact.
+    """
+    p, nt, nu = problem, problem.decided.shape[0], problem.touching.shape[0]
+    diagonal = jnp.diagonal(p.D)
+    diagonal = jnp.where(diagonal > 0, diagonal, 1.0)
+    change = matvec(p.D, impulse)
+    trial = impulse - (p.gamma + change) / diagonal
+    pressing = jnp.where(p.touching, jnp.maximum(trial[nt:], 0.0), 0.0)
+    upper, lower = limits(p, jnp.where(p.touching, jnp.maximum(impulse[nt:], 0.0), 0.0))
+    kept = jnp.where(p.sliding > 0, -upper, jnp.where(p.sliding < 0, lower, 0.0))
+    friction = jnp.where(p.decided, jnp.clip(trial[:nt], -upper, lower), kept)
+    defect = jnp.abs(impulse - jnp.concatenate([friction, pressing])) * diagonal
+    involved = jnp.concatenate([jnp.ones((nt - nu,), bool), p.touching])
+    involved = jnp.concatenate([p.decided & involved, p.touching])
+    speeds = jnp.where(involved, jnp.maximum(jnp.abs(p.gamma), jnp.abs(change)), 0.0)
+    scale = jnp.maximum(jnp.max(speeds, initial=0.0), jnp.finfo(p.D.dtype).tiny)
+    # Maxima let NaN pass; a defect that is none is as large as can be.
+    worst = jnp.max(defect, initial=0.0) / scale
+    return jnp.where(jnp.isnan(worst), jnp.inf, worst)
 
 
 def motion_residual(problem: Problem, solution: Solution) -> Float[Array, "m n"]:

@@ -123,9 +123,7 @@ def law(given: Mapping[str, Any], where: str, of_kind: str | None) -> AbstractLa
     candidates = {name: LAWS[name]} if name is not None else LAWS
     chosen = pick_law(keys, candidates)
     if chosen is None:
-        forms = " or ".join(
-            " and ".join(f.name for f in dataclasses.fields(cls)) for cls in candidates.values()
-        )
+        forms = ", or ".join(" and ".join(_required(cls)) for cls in candidates.values())
         raise ProblemError(
             f"{where}: found {', '.join(sorted(keys)) or 'no coefficient'}, "
             f"a friction law needs {forms}"
@@ -140,11 +138,13 @@ def pick_law(
 ) -> type[AbstractLaw] | None:
     """The first law that needs no more than ``keys`` and knows them all."""
     for cls in candidates.values():
-        fields = dataclasses.fields(cls)
-        required = {f.name for f in fields if f.default is dataclasses.MISSING}
-        if required <= keys <= {f.name for f in fields}:
+        if set(_required(cls)) <= keys <= {f.name for f in dataclasses.fields(cls)}:
             return cls
     return None
+
+
+def _required(law: type[AbstractLaw]) -> list[str]:
+    return [f.name for f in dataclasses.fields(law) if f.default is dataclasses.MISSING]
 
 
 def _coefficient(value: Any, where: str, field: str, of_kind: str | None):

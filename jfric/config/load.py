@@ -78,10 +78,19 @@ def _config(text: str, path: str | os.PathLike[str]) -> Config:
         source=table.source,
         description=table.description,
         outputs=_outputs(table.time.outputs, problem),
-        solver=table.solver.given(),
+        solver=_solver(table.solver.given()),
         checks=tuple(check(c, f"check[{i + 1}]", problem) for i, c in enumerate(table.check)),
         path=os.fspath(path),
     )
+
+
+def _solver(given: dict[str, Any]) -> dict[str, Any]:
+    if given.get("dt") is None:
+        return given
+    dt = number(given["dt"], "solver.dt", DIMENSIONS["time"])
+    if isinstance(dt, Expression):
+        raise ProblemError(f"solver.dt: found the expression {given['dt']!r}, expected a time")
+    return given | {"dt": dt}
 
 
 def _problem(table: Any, sections: list[str], folder: Path) -> Problem:

@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from jfric.config.config import DEFAULT_OUTPUTS
 from jfric.solver_choice import SOLVERS
+from jfric.solvers.smoothed.friction import CURVES
 
 ATTACHMENTS = ("dof", "between", "direction")
 
@@ -220,6 +221,13 @@ class SolverTable(Table):
     max_steps: Annotated[int, Field(gt=0)] | None = None
     max_events: Annotated[int, Field(gt=0)] | None = None
     increments: Annotated[int, Field(gt=0)] | None = None
+    dt: Number | None = None
+    theta: Annotated[float, Field(ge=0, le=1)] | None = None
+    law: Literal[CURVES] | None = None  # type: ignore[valid-type]
+    width: Annotated[float, Field(gt=0)] | None = None
+    contact_stiffness: Annotated[float, Field(gt=0)] | None = None
+    method: str | None = None
+    atol: Annotated[float, Field(gt=0)] | None = None
 
 
 class CheckTable(Table):

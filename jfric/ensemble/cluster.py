@@ -7,6 +7,7 @@ import functools
 import itertools
 import pickle
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -17,7 +18,9 @@ from jfric.ensemble.layout import Layout, Tile
 from jfric.ensemble.runner import Job, Results, Runner
 from jfric.errors import ProblemError
 
-#: Tiles on their way for each worker: one is computed while the next waits.
+#: How long a scheduler may take to answer.
+PATIENCE = "10s"
+#: Tiles on their way for each thread: one is computed while the next waits.
 AHEAD = 2
 
 
@@ -51,10 +54,15 @@ def on_cluster(
             running[task] = tile
             return task
 
+        def more() -> list[Any]:
+            # Workers may come and go.
+            threads = max(sum(client.nthreads().values()), workers or 1)
+            return [
+                submit(t) for t in itertools.islice(tiles, max(AHEAD * threads - len(running), 0))
+            ]
+
         running: dict[Any, Tile] = {}
-        most = AHEAD * max(len(client.nthreads()), workers or 1)
-        first = [submit(tile) for tile in itertools.islice(tiles, most)]
-        finished = distributed.as_completed(first)
+        finished = distributed.as_completed(more())
         for task in finished:
             tile = running.pop(task)
             try:
@@ -64,9 +72,8 @@ def on_cluster(
                     f"scheduler: a tile was lost with its workers again and again ({error}); "
                     "tiles that are finished are kept, the same call goes on from there"
                 ) from error
-            following = next(tiles, None)
-            if following is not None:
-                finished.add(submit(following))
+            for following in more():
+                finished.add(following)
             yield tile, results
 
 
@@ -104,8 +111,12 @@ def _pickled(job: Job) -> bytes:
 @contextlib.contextmanager
 def _connected(distributed: Any, workers: int | None, scheduler: str | None) -> Iterator[Any]:
     if scheduler is not None:
+        # Schedulers of batch systems leave their address in a file.
+        where = (
+            {"scheduler_file": scheduler} if Path(scheduler).is_file() else {"address": scheduler}
+        )
         try:
-            client = distributed.Client(scheduler, timeout="10s")
+            client = distributed.Client(**where, timeout=PATIENCE)
         except (OSError, TimeoutError, ValueError) as error:
             raise ProblemError(
                 f"scheduler: no Dask scheduler answers at {scheduler!r} ({error})"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import itertools
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +41,7 @@ def run_sweep(
     seed: int,
     times: str | None,
     solver: dict[str, Any],
-    out: Path,
+    out: Path | None,
     plot: bool,
     **execution: Any,
 ) -> bool:
@@ -64,11 +66,16 @@ def run_sweep(
         config=dump(chosen),
         title=chosen.title or config.stem,
     )
+    store = out if out is not None else _free_folder(Path("results") / config.stem)
     try:
-        _, summary = execute(prepared, store=out, **execution)
+        _, summary = execute(prepared, store=store, **execution)
+    except ProblemError:
+        with contextlib.suppress(OSError):  # only a folder that was reserved and never used
+            store.rmdir()
+        raise
     except KeyboardInterrupt:
         raise ProblemError(
-            f"interrupted; what is finished is kept in {out}, the same command goes on from there"
+            f"interrupted; what is finished is kept, the same command with --out {store} goes on"
         ) from None
     total = prepared.design.size
     before = total - summary.computed
@@ -82,10 +89,24 @@ def run_sweep(
     failed = {Status(i): n for i, n in enumerate(summary.statuses) if n and i != int(Status.OK)}
     for status, count in failed.items():
         console.print(f"{count:,} failed: {status.message}", markup=False, style="bold red")
-    console.print(f"wrote {out}", markup=False, soft_wrap=True)
+    console.print(f"wrote {store}", markup=False, soft_wrap=True)
     if plot:
-        draw(console, out, None, None)
+        draw(console, store, None, None)
     return not failed
+
+
+def _free_folder(directory: Path) -> Path:
+    """The next free name ``sweep-NNN.zarr``, reserved at once."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for number in itertools.count(1):
+            path = directory / f"sweep-{number:03d}.zarr"
+            with contextlib.suppress(FileExistsError):
+                path.mkdir()
+                return path
+    except OSError as error:
+        raise ProblemError(f"--out: cannot write to {directory} ({error.strerror})") from None
+    raise AssertionError  # numbers do not end
 
 
 def draw(console: Console, store: Path, names: list[str] | None, out: Path | None) -> None:
@@ -178,4 +199,5 @@ def use_devices(count: int | None) -> None:
     import jax
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    jax.config.update("jax_num_cpu_devices", max(count or cores or 1, 1))
+    with contextlib.suppress(RuntimeError):  # the process has begun to use its devices
+        jax.config.update("jax_num_cpu_devices", max(count or cores or 1, 1))

@@ -205,6 +205,8 @@ def _samples(vary: Mapping[str, Any], method: str, samples: int | None, seed: in
     if samples is None or samples < 1:
         found = "none" if samples is None else samples
         raise ProblemError(f"samples: found {found}, method {method!r} needs at least 1")
+    if seed < 0:
+        raise ProblemError(f"seed: found {seed}, must not be negative")
     largest = {"latin-hypercube": LARGEST_HYPERCUBE, "sobol": LARGEST_SOBOL}.get(method)
     if largest is not None and samples > largest:
         raise ProblemError(

@@ -28,6 +28,8 @@ MOST_ROWS = 64
 TILE_WORK = 4e6
 #: Bytes of results that one tile may hold.
 TILE_BYTES = 2.0e8
+#: Every row that holds a late lane runs up to the budget: a wide margin costs more than it saves.
+MARGIN = 1.15
 #: Lanes that are computed first to see how many passes they take, and their most passes.
 PILOT_LANES, PILOT_PASSES = 256, 20_000
 
@@ -152,4 +154,4 @@ def choose_budget(steps: np.ndarray, max_steps: int) -> int:
     candidates = np.unique(steps)
     costs = [c + 2.0 * np.mean(np.where(steps > c, steps, 0)) for c in candidates]
     best = float(candidates[int(np.argmin(costs))])
-    return int(min(2 ** math.ceil(math.log2(max(1.5 * best, 16.0))), max_steps))
+    return int(min(math.ceil(MARGIN * best) + 2, max_steps))

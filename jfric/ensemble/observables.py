@@ -69,7 +69,7 @@ class Observable(abc.ABC):
     def update(self, carry: Any, piece: Piece) -> Any:
         """``carry`` after one more piece."""
 
-    def finish(self, carry: Any, q, v, duration):
+    def finish(self, carry: Any, q, v, duration) -> Any:
         """The result, from ``carry``, the last state and the simulated time [s]."""
         del q, v, duration
         return carry
@@ -98,82 +98,98 @@ class Final(Observable):
         return carry
 
 
+class OfMaximum(Observable):
+    """A largest value over the whole trajectory. All of a list are reduced together."""
+
+    @abc.abstractmethod
+    def quantity(self, x: Point) -> Any:
+        """What is maximised."""
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.full((), -jnp.inf, dtype)
+
+    def update(self, carry, piece):
+        return jnp.maximum(carry, piece.maxima(lambda x: self.quantity(x)[None])[0])
+
+
+class OfIntegral(Observable):
+    """An integral over time. All of a list are reduced together."""
+
+    @abc.abstractmethod
+    def quantity(self, x: Point) -> Any:
+        """What is integrated."""
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.zeros((), dtype)
+
+    def update(self, carry, piece):
+        return carry + piece.integrals(lambda x: self.quantity(x)[None])[0]
+
+
 @dataclass(frozen=True)
-class Maximum(Observable):
+class Maximum(OfMaximum):
     """Largest value over the whole trajectory, not only at outputs."""
 
     function: Function
     name: str = "maximum"
     unit: str = ""
 
-    def start(self, problem, mechanics, dtype):
-        return jnp.full((), -jnp.inf, dtype)
-
-    def update(self, carry, piece):
-        return jnp.maximum(carry, piece.maximum(self.function))
+    def quantity(self, x):
+        return self.function(x)
 
 
 @dataclass(frozen=True)
-class Minimum(Observable):
+class Minimum(OfMaximum):
     """Smallest value over the whole trajectory, not only at outputs."""
 
     function: Function
     name: str = "minimum"
     unit: str = ""
 
-    def start(self, problem, mechanics, dtype):
-        return jnp.full((), jnp.inf, dtype)
+    def quantity(self, x):
+        return -self.function(x)
 
-    def update(self, carry, piece):
-        return jnp.minimum(carry, -piece.maximum(lambda x: -self.function(x)))
+    def finish(self, carry, q, v, duration):
+        return -carry
 
 
 @dataclass(frozen=True)
-class Integral(Observable):
+class Integral(OfIntegral):
     """Integral over time [unit of the function times s]."""
 
     function: Function
     name: str = "integral"
     unit: str = ""
 
-    def start(self, problem, mechanics, dtype):
-        return jnp.zeros((), dtype)
-
-    def update(self, carry, piece):
-        return carry + piece.integral(self.function)
+    def quantity(self, x):
+        return self.function(x)
 
 
 @dataclass(frozen=True)
-class Mean(Observable):
+class Mean(OfIntegral):
     """Mean over time."""
 
     function: Function
     name: str = "mean"
     unit: str = ""
 
-    def start(self, problem, mechanics, dtype):
-        return jnp.zeros((), dtype)
-
-    def update(self, carry, piece):
-        return carry + piece.integral(self.function)
+    def quantity(self, x):
+        return self.function(x)
 
     def finish(self, carry, q, v, duration):
         return carry / duration
 
 
 @dataclass(frozen=True)
-class RootMeanSquare(Observable):
+class RootMeanSquare(OfIntegral):
     """Square root of the mean of the square over time."""
 
     function: Function
     name: str = "rms"
     unit: str = ""
 
-    def start(self, problem, mechanics, dtype):
-        return jnp.zeros((), dtype)
-
-    def update(self, carry, piece):
-        return carry + piece.integral(lambda x: self.function(x) ** 2)
+    def quantity(self, x):
+        return self.function(x) ** 2
 
     def finish(self, carry, q, v, duration):
         # The root has no derivative at zero.
@@ -292,7 +308,7 @@ class StickFraction(Observable):
 
 
 @dataclass(frozen=True)
-class Dissipated(Observable):
+class Dissipated(OfIntegral):
     """Energy that friction turns into heat while contacts slide [J]: the integral of
     ``-lambda_T gamma_T``, of one contact or of all. Dampers and impacts are not counted."""
 
@@ -300,15 +316,9 @@ class Dissipated(Observable):
     name: str = "dissipated"
     unit: str = "J"
 
-    def start(self, problem, mechanics, dtype):
-        return jnp.zeros((), dtype)
-
-    def update(self, carry, piece):
-        def power(x: Point):
-            each = -x.lambda_t * x.sliding_velocity
-            return jnp.sum(each) if self.contact is None else each[self.contact]
-
-        return carry + piece.integral(power)
+    def quantity(self, x):
+        power = -x.lambda_t * x.sliding_velocity
+        return jnp.sum(power) if self.contact is None else power[self.contact]
 
 
 def renamed(observable: Observable, name: str) -> Observable:

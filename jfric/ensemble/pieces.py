@@ -19,11 +19,11 @@ from jfric.solvers.event_driven.isolation import horner, horner_with_slope
 from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
 
-#: Gauss nodes of a piece: exact to degree 31. Steps are short enough for what a product of two
+#: Gauss nodes of a piece: exact to degree 27. Steps are short enough for what a product of two
 #: motions has beyond that to be far below rounding.
-GAUSS_NODES = 16
-#: Nodes (Chebyshev, both ends included) among which an extremum is looked for.
-EXTREMUM_NODES = 17
+GAUSS_NODES = 14
+#: Nodes (Chebyshev, both ends included) of the interpolant whose extremum is looked for.
+EXTREMUM_NODES = 19
 NEWTON_STEPS = 5
 
 
@@ -83,28 +83,27 @@ class Piece(NamedTuple):
 
     def sample(self, function: Function, nodes: tuple[float, ...]) -> Float[Array, "m ..."]:
         """``function`` at fixed fractions of the piece."""
-        powers = _powers(nodes, max(p.shape[0] for p in self._polynomials()))
-        values = [jnp.asarray(powers[:, : p.shape[0]], p.dtype) @ p for p in self._polynomials()]
         s = jnp.asarray(nodes, self.q.dtype)
-        return jax.vmap(lambda s, *x: function(self._point(s, *x)))(s, *values)
+        # One product for each: the compiler leaves out those that the function does not use.
+        values = [jnp.asarray(_powers(nodes, p.shape[0]), p.dtype) @ p for p in self._polynomials()]
+        return jax.vmap(lambda s, *row: function(self._point(s, *row)))(s, *values)
 
-    def integral(self, function: Function) -> Float[Array, ...]:
-        """Integral of ``function`` over the time of the piece (Gauss-Legendre)."""
+    def integrals(self, function: Function) -> Float[Array, " k"]:
+        """Integrals of ``function`` (k,) over the time of the piece (Gauss-Legendre)."""
         nodes, weights = _gauss(GAUSS_NODES)
         values = self.sample(function, nodes)
-        return self.h * jnp.tensordot(jnp.asarray(weights, values.dtype), values, 1)
+        return self.h * (jnp.asarray(weights, values.dtype) @ values)
 
-    def maximum(self, function: Function) -> Float[Array, ""]:
-        """Largest value of the scalar ``function`` on the piece, its ends included.
+    def maxima(self, function: Function) -> Float[Array, " k"]:
+        """Largest values of ``function`` (k,) on the piece, its ends included.
 
-        The best of :data:`EXTREMUM_NODES` nodes is polished by Newton's method on the derivative
-        of the interpolant. The place needs no derivative: the slope is zero there, or it is an
-        end.
+        The best of :data:`EXTREMUM_NODES` nodes is polished by Newton's method on the interpolant.
+        The place needs no derivative: the slope is zero there, or it is an end.
         """
         nodes = _chebyshev(EXTREMUM_NODES)
         values = self.sample(function, nodes)
-        s = _polished(jax.lax.stop_gradient(values), nodes)
-        return jnp.maximum(jnp.max(values), function(self.at(s)))
+        x = _extremal(jax.lax.stop_gradient(values))
+        return jnp.maximum(jnp.max(values, axis=0), _interpolated(values, x))
 
     def _polynomials(self):
         return self.q, self.v, self.a, self.lambda_t, self.lambda_n
@@ -143,27 +142,29 @@ def _chebyshev(count: int) -> tuple[float, ...]:
 
 
 @functools.cache
-def _slope_matrix(count: int) -> np.ndarray:
-    """Values at the Chebyshev nodes to power coefficients in ``x = 2 s - 1`` of the slope."""
+def _chebyshev_matrix(count: int) -> np.ndarray:
+    """Values at the Chebyshev nodes to coefficients of Chebyshev polynomials in ``2 s - 1``."""
     x = 2.0 * np.asarray(_chebyshev(count)) - 1.0
-    to_chebyshev = np.linalg.inv(np.polynomial.chebyshev.chebvander(x, count - 1))
-    columns = [
-        np.polynomial.chebyshev.cheb2poly(np.polynomial.chebyshev.chebder(c))
-        for c in to_chebyshev.T
-    ]
+    return np.linalg.inv(np.polynomial.chebyshev.chebvander(x, count - 1))
+
+
+@functools.cache
+def _slope_matrix(count: int) -> np.ndarray:
+    """Values at the Chebyshev nodes to power coefficients in ``2 s - 1`` of the slope."""
     table = np.zeros((count - 1, count))
-    for j, column in enumerate(columns):
-        table[: column.size, j] = column
+    for j, column in enumerate(_chebyshev_matrix(count).T):
+        slope = np.polynomial.chebyshev.cheb2poly(np.polynomial.chebyshev.chebder(column))
+        table[: slope.size, j] = slope
     return table
 
 
-def _polished(values, nodes: tuple[float, ...]):
-    """Fraction near the largest of ``values`` at which the interpolant is extremal."""
-    count = len(nodes)
-    x = 2.0 * np.asarray(nodes) - 1.0
-    best = jnp.arange(count) == jnp.argmax(values)
+def _extremal(values: Float[Array, "m k"]) -> Float[Array, " k"]:
+    """Place in ``[-1, 1]``, near the largest of each column, of the interpolant's maximum."""
+    count = values.shape[0]
+    x = 2.0 * np.asarray(_chebyshev(count)) - 1.0
+    best = jnp.arange(count)[:, None] == jnp.argmax(values, axis=0)
     at, low, high = (
-        jnp.sum(jnp.where(best, jnp.asarray(n, values.dtype), 0.0))
+        jnp.sum(jnp.where(best, jnp.asarray(n, values.dtype)[:, None], 0.0), axis=0)
         for n in (x, np.r_[x[0], x[:-1]], np.r_[x[1:], x[-1]])
     )
     slope = jnp.asarray(_slope_matrix(count), values.dtype) @ values
@@ -174,4 +175,13 @@ def _polished(values, nodes: tuple[float, ...]):
         moved = x - value / jnp.where(bends, curvature, 1.0)
         return jnp.where(bends, jnp.clip(moved, low, high), x)
 
-    return 0.5 * (jax.lax.fori_loop(0, NEWTON_STEPS, newton, at) + 1.0)
+    return jax.lax.fori_loop(0, NEWTON_STEPS, newton, at)
+
+
+def _interpolated(values: Float[Array, "m k"], x: Float[Array, " k"]) -> Float[Array, " k"]:
+    """Interpolant of each column at its ``x`` (Clenshaw's recurrence)."""
+    c = jnp.asarray(_chebyshev_matrix(values.shape[0]), values.dtype) @ values
+    after, current = jnp.zeros_like(x), c[-1]
+    for k in range(values.shape[0] - 2, 0, -1):
+        after, current = current, c[k] + 2.0 * x * current - after
+    return c[0] + x * current - after

@@ -38,10 +38,9 @@ class Job:
     def shapes(self) -> Observed:
         """Shapes and types of the results of one lane; nothing is computed."""
         values = jax.ShapeDtypeStruct((len(self.names),), jnp.result_type(float))
-        return jax.eval_shape(
-            lambda p, x: _lane(p, x, None, self.names, self.observables, self.solver),
-            self.problem,
-            values,
+        budget = jax.ShapeDtypeStruct((), jnp.int32)
+        return _lane.eval_shape(
+            self.problem, values, budget, self.names, self.observables, self.solver
         )
 
 
@@ -148,6 +147,7 @@ def _rows(problem, values, budgets, *, names, observables, solver, devices) -> O
     )(problem, values, budgets)
 
 
+@functools.partial(jax.jit, static_argnums=(3, 4, 5))
 def _lane(problem, x, budget, names, observables, solver) -> Observed:
     values: Mapping[str, Any] = {name: x[i] for i, name in enumerate(names)}
     return run(set_parameters(problem, values), observables, solver, budget)

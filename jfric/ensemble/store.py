@@ -86,7 +86,9 @@ class ZarrTable:
                 partial.unlink(missing_ok=True)  # left by a killed run
             group = zarr.open_group(str(path), mode="r+")
         names = [v.name for v in (*schema.parameters, *schema.results)]
-        self._arrays: dict[str, Any] = {name: group[name] for name in names}
+        # A chunk that holds nothing but its fill value is written too: a missing one is seen.
+        with zarr.config.set({"array.write_empty_chunks": True}):
+            self._arrays: dict[str, Any] = {name: group[name] for name in names}
 
     def unfinished(self) -> list[Tile]:
         """Tiles that are missing or damaged."""
@@ -173,8 +175,6 @@ def _create_array(group, variable: Variable, chunks: tuple[int, ...]) -> None:
         dimension_names=variable.dims,
         attributes=variable.attributes,
         compressors=[ZstdCodec(level=1), Crc32cCodec()],
-        # A chunk that holds nothing but its fill value is written too: what is missing is seen.
-        config={"write_empty_chunks": True},
         overwrite=True,
     )
 

@@ -83,7 +83,8 @@ def sweep(
 
     ``chunk``: lanes that step together; ``block``: lanes stored together; ``devices``: local
     devices to use (all). ``workers``: that many local processes instead, through Dask;
-    ``scheduler``: address of a Dask cluster. ``progress``: show a bar (by default on a terminal).
+    ``scheduler``: address of a Dask cluster, or its scheduler file. ``progress``: show a bar (by
+    default on a terminal).
 
     The table holds the observables with their units (not a number where a trajectory failed), and
     for each trajectory ``status``, ``flags`` and ``steps``. Raises :class:`ProblemError` for bad

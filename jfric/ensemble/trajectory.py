@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from jfric.ensemble.pieces import Piece
+from jfric.ensemble.reductions import Reductions
 from jfric.solvers.event_driven.passes import one_pass
 from jfric.solvers.event_driven.prepared import Prepared, prepare
 from jfric.solvers.event_driven.recording import empty_records
@@ -66,31 +67,25 @@ def run(
     ts = jnp.zeros((0,), state.t.dtype)
     records = empty_records(prepared, 0, 0)
     flow = _Watched(_make_flow(solver, prepared))
+    reductions = Reductions(observables)
 
     def active(s: State):
         return (s.status == int(Status.OK)) & (s.t < target) & (s.steps < budget)
 
-    def body(s: State, carries, on):
+    def body(s: State, carry, on):
         new, _ = one_pass(prepared, flow, s, records, ts, target, force, on)
         piece = _piece(problem, prepared, flow.step_taken, s, new)
         useful = on & ((new.t > s.t) | (piece.events > 0))
-        updated = tuple(o.update(c, piece) for o, c in zip(observables, carries, strict=True))
-        return new, keep(useful, updated, carries)
+        return new, keep(useful, reductions.update(carry, piece), carry)
 
-    carries = tuple(o.start(problem, mechanics, state.t.dtype) for o in observables)
-    state, carries = run_passes(
-        body, active, state, carries, max_steps=solver.max_steps, adjoint=solver.adjoint
+    carry = reductions.start(problem, mechanics, state.t.dtype)
+    state, carry = run_passes(
+        body, active, state, carry, max_steps=solver.max_steps, adjoint=solver.adjoint
     )
     late = (state.status == int(Status.OK)) & (state.t < target)
     status = jnp.where(late, int(Status.MAX_STEPS), state.status)
-    found = (
-        o.finish(c, state.q, state.v, target - state.start)
-        for o, c in zip(observables, carries, strict=True)
-    )
-    values = {
-        o.name: jnp.where(status == int(Status.OK), value, jnp.nan)
-        for o, value in zip(observables, found, strict=True)
-    }
+    found = reductions.finish(carry, state.q, state.v, target - state.start)
+    values = {n: jnp.where(status == int(Status.OK), x, jnp.nan) for n, x in found.items()}
     return Observed(values, status, state.flags, state.steps)
 
 
@@ -115,9 +110,9 @@ def _piece(problem: Problem, prepared: Prepared, step, old: State, new: State) -
     # A step that was not taken may be infinitely long.
     moved = h > 0
     fraction = jnp.where(moved, h / jnp.where(moved, step.h, 1.0), 0.0)
-    powers = jnp.concatenate(
-        [jnp.ones((1,), h.dtype), jnp.cumprod(jnp.full((step.q.shape[0] - 1,), fraction))]
-    )
+    rows = step.q.shape[0]
+    powers = jnp.cumprod(jnp.full((rows - 1,), fraction))
+    powers = jnp.concatenate([jnp.ones((1,), h.dtype), powers])
 
     def covered(p):
         return p * powers[: p.shape[0], None]

@@ -18,6 +18,9 @@ from jfric.solvers.event_driven.recording import slots_per_pass
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.quasi_static.representable import require_quasi_static
 from jfric.solvers.quasi_static.solver import QuasiStatic
+from jfric.solvers.smoothed.solver import Smoothed, require_smoothed
+from jfric.solvers.time_stepping.representable import require_time_stepping
+from jfric.solvers.time_stepping.solver import AbstractTimeStepping
 from jfric.system.expression import Expression
 from jfric.system.problem import Problem
 from jfric.system.validation import require_inertia
@@ -35,14 +38,19 @@ def simulate(
 
     ``ts`` (m,) [s]: increasing output times inside the span; without them the solution holds
     events and the final state only. ``solver``: :class:`jfric.EventDriven` (the default),
-    :class:`jfric.QuasiStatic`. ``start``: ``solution.final`` of an earlier run. Compiled
-    once for each structure of the problem; works under ``jit``, ``vmap``, ``jvp`` and, with
-    ``EventDriven(adjoint="reverse")``, ``grad``. Numerical trouble is ``solution.status``, never
-    an exception.
+    :class:`jfric.MoreauJean`, :class:`jfric.Midpoint`, :class:`jfric.StabilisedMidpoint`,
+    :class:`jfric.QuasiStatic`, :class:`jfric.Smoothed`. ``start``: ``solution.final`` of an
+    earlier run of the same solver. Compiled once for each structure of the problem; works under
+    ``jit``, ``vmap``, ``jvp`` and, with ``adjoint="reverse"``, ``grad``. Numerical trouble is
+    ``solution.status``, never an exception. Derivatives through changes of mode are exact with
+    :class:`jfric.EventDriven` only: time stepping misses how switching times move, at any step,
+    and says so in ``solution.differentiable``.
     """
     solver = solver if solver is not None else EventDriven()
     _check_times(problem, ts, start, end)
     require_representable(problem, solver)
+    # Numbers of a solver as arrays: another value is no reason to compile anew.
+    solver = jax.tree.map(lambda x: jnp.asarray(x) if isinstance(x, float) else x, solver)
     arguments = (problem, solver, ts, start, end)
     traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((arguments, jnp.zeros(()) + 0.0)))
     # A traced call is a part of somebody else's program, who chooses how it is compiled.
@@ -56,6 +64,10 @@ def require_representable(problem: Problem, solver: Any) -> None:
         require_quasi_static(problem)
     else:
         require_inertia(problem)
+    if isinstance(solver, Smoothed):
+        require_smoothed(problem, solver)
+    if isinstance(solver, AbstractTimeStepping):
+        require_time_stepping(problem, solver)
 
 
 def _check_times(problem: Problem, ts, start: Any, end) -> None:

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
 from jfric.errors import ProblemError, nearest
@@ -15,12 +17,45 @@ from jfric.solvers.smoothed.contact import damper
 from jfric.solvers.smoothed.friction import CURVES, Curve
 from jfric.solvers.smoothed.motion import Settings, local
 from jfric.status import Status
-from jfric.system.fields import Scalar, optional, scalar
+from jfric.system.fields import Scalar
 from jfric.system.mechanics import Mechanics, assemble
 from jfric.system.problem import Problem
 
-#: Names for diffrax's solvers, for files and the command line; Python takes any solver object.
-METHODS = ("tsit5", "dopri5", "dopri8", "kvaerno3", "kvaerno5")
+#: Names for diffrax's solvers and adjoints, for files and the command line.
+METHODS = {
+    "tsit5": "Tsit5",
+    "dopri5": "Dopri5",
+    "dopri8": "Dopri8",
+    "kvaerno3": "Kvaerno3",
+    "kvaerno5": "Kvaerno5",
+}
+ADJOINTS = {
+    "forward": "ForwardMode",
+    "reverse": "RecursiveCheckpointAdjoint",
+    "direct": "DirectAdjoint",
+}
+
+
+def _named(value: Any, what: str, classes: dict[str, str]) -> Any:
+    """A diffrax object by its name; objects pass through."""
+    if not isinstance(value, str):
+        return value
+    if value not in classes:
+        raise ProblemError(
+            f"{what}: found {value!r}{nearest(value, classes)}, allowed are {', '.join(classes)} "
+            f"and, in Python, any diffrax {what}"
+        )
+    import diffrax  # slow to import
+
+    return getattr(diffrax, classes[value])()
+
+
+def _method(value: Any) -> Any:
+    return _named(value, "method", METHODS)
+
+
+def _adjoint(value: Any) -> Any:
+    return _named(value, "adjoint", ADJOINTS)
 
 
 class State(eqx.Module):
@@ -63,14 +98,14 @@ class Smoothed(eqx.Module):
     """
 
     law: Curve = eqx.field(static=True, default="tanh")
-    width: Scalar = eqx.field(converter=scalar, default=1e-3)
-    contact_stiffness: Scalar = eqx.field(converter=optional, default=None)
-    method: Any = "tsit5"
+    width: Scalar = 1e-3
+    contact_stiffness: Scalar = None
+    method: Any = eqx.field(converter=_method, default="tsit5")
     rtol: float = eqx.field(static=True, default=1e-8)
     atol: float = eqx.field(static=True, default=1e-10)
     controller: Any = None
-    dt0: Scalar = eqx.field(converter=optional, default=None)
-    adjoint: Any = "forward"
+    dt0: Scalar = None
+    adjoint: Any = eqx.field(converter=_adjoint, default="forward")
     max_steps: int = eqx.field(static=True, default=1_000_000)
 
     def __check_init__(self):
@@ -79,21 +114,11 @@ class Smoothed(eqx.Module):
                 f"law: found {self.law!r}{nearest(self.law, CURVES)}, allowed are "
                 f"{', '.join(CURVES)}"
             )
-        if isinstance(self.method, str) and self.method not in METHODS:
-            raise ProblemError(
-                f"method: found {self.method!r}{nearest(self.method, METHODS)}, allowed are "
-                f"{', '.join(METHODS)} and, in Python, any diffrax solver"
-            )
-        if isinstance(self.adjoint, str) and self.adjoint not in ("forward", "reverse", "direct"):
-            raise ProblemError(
-                f"adjoint: found {self.adjoint!r}, allowed are forward, reverse, direct and, in "
-                "Python, any diffrax adjoint"
-            )
         for name in ("width", "contact_stiffness", "dt0"):
             value = getattr(self, name)
-            if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer):
-                if value.ndim == 0 and not float(value) > 0.0:
-                    raise ProblemError(f"{name}: found {float(value):g}, must be positive")
+            known = isinstance(value, (int, float, jax.Array)) and not isinstance(value, Tracer)
+            if known and np.ndim(value) == 0 and not float(value) > 0.0:
+                raise ProblemError(f"{name}: found {float(value):g}, must be positive")
 
     def init(self, problem: Problem) -> State:
         """State at the problem's start time."""
@@ -165,25 +190,28 @@ class Smoothed(eqx.Module):
 
     def _integrate(self, mechanics: Mechanics, settings: Settings, state: State, ts):
         """The state at the last of ``ts``, and positions and velocities at the others."""
-        import diffrax  # slow to import
+        import diffrax
 
         name = self.law
+        # Plain arrays: diffrax's backward adjoint stumbles over empty containers.
+        arrays, structure = jax.tree.flatten((mechanics, settings))
 
         def field(t, y, args):
+            mechanics, settings = jax.tree.unflatten(structure, args)
             q, v = y
-            return v, local(*args, name, t, q, v).a
+            return v, local(mechanics, settings, name, t, q, v).a
 
         solution = diffrax.diffeqsolve(
             diffrax.ODETerm(field),
-            _method(self.method),
-            state.t,
-            ts[-1],
-            None if self.dt0 is None else jnp.asarray(self.dt0, ts.dtype),
-            (state.q, state.v),
-            args=(mechanics, settings),
+            self.method,
+            t0=state.t,
+            t1=ts[-1],
+            dt0=None if self.dt0 is None else jnp.asarray(self.dt0, ts.dtype),
+            y0=(state.q, state.v),
+            args=arrays,
             saveat=diffrax.SaveAt(ts=ts),
             stepsize_controller=self._controller(mechanics),
-            adjoint=_adjoint(self.adjoint),
+            adjoint=self.adjoint,
             max_steps=self.max_steps,
             throw=False,
         )
@@ -229,34 +257,6 @@ def require_smoothed(problem: Problem, solver: Smoothed) -> None:
                 f"{where}.impact: found 'none', but smoothed contacts transmit friction during "
                 "impacts; the solver smoothed takes 'coulomb' only"
             )
-
-
-def _method(method):
-    import diffrax
-
-    if not isinstance(method, str):
-        return method
-    classes: dict[str, Any] = {
-        "tsit5": diffrax.Tsit5,
-        "dopri5": diffrax.Dopri5,
-        "dopri8": diffrax.Dopri8,
-        "kvaerno3": diffrax.Kvaerno3,
-        "kvaerno5": diffrax.Kvaerno5,
-    }
-    return classes[method]()
-
-
-def _adjoint(adjoint):
-    import diffrax
-
-    if not isinstance(adjoint, str):
-        return adjoint
-    classes: dict[str, Any] = {
-        "forward": diffrax.ForwardMode,
-        "reverse": diffrax.RecursiveCheckpointAdjoint,
-        "direct": diffrax.DirectAdjoint,
-    }
-    return classes[adjoint]()
 
 
 def _status(result):

@@ -1,0 +1,1 @@
+"""Time stepping: fixed steps, one complementarity problem at velocity level in each."""

@@ -1,0 +1,229 @@
+"""One step of a small linear system with one contact, in scalars.
+
+The same step as in :mod:`several_contacts`, written out number by number. What goes from step to
+step is one vector: compiled, a step is then one kernel, the compiler makes the whole loop a piece
+of machine code, and a step costs some 50 ns.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+
+from jfric.complementarity.closed_form import (
+    Coefficients,
+    contact_impulse,
+    contact_numbers,
+    element_impulse,
+    frictionless_impulse,
+)
+from jfric.linear_algebra import matmul
+from jfric.modes import Mode
+from jfric.solvers.time_stepping.inputs import StepInputs
+from jfric.solvers.time_stepping.prepared import Prepared
+from jfric.solvers.time_stepping.tolerance import rests_on_contact, touches
+
+#: What happened on a step, added up in one number.
+HIT, FAILED = 1.0, 2.0
+
+
+class Numbers(NamedTuple):
+    """Matrices as scalars, and what follows from them."""
+
+    Bq: tuple
+    Bv: tuple
+    W: tuple
+    X: tuple
+    #: Weights of the relative velocities at the start.
+    old: tuple
+    #: Inverse of ``W`` where a row acts on one degree of freedom alone.
+    inverse: tuple
+    #: Velocity that a unit sliding velocity takes to stop.
+    stop: tuple
+    end_weight: Any
+    start_weight: Any
+    d: Any
+    d_inverse: Any
+    mu: Coefficients
+    contact: Any
+    smooth: Any
+    gap: Any
+
+
+def run_steps(prepared: Prepared, start: Float[Array, " z"], inputs: StepInputs):
+    """Ends (L, z) of the steps with ``inputs`` (L, ...) from the packed motion ``start``."""
+    assert prepared.constant is not None
+    vector, unravel = ravel_pytree(_numbers(prepared))
+    pushed = matmul(inputs.impulse, prepared.constant.push.T)
+    given = {"push": pushed}
+    if prepared.nf:
+        given["normal"] = inputs.normal[:, 0]
+    if prepared.partners_move:
+        given |= {"before": inputs.before, "after": inputs.after, "gap": inputs.gap}
+
+    def step(z, x):
+        z = jnp.stack(_step(prepared, unravel(vector), z, x))
+        return z, z
+
+    return jax.lax.scan(step, start, given)[1]
+
+
+def pack(prepared: Prepared, q, v, mode) -> Float[Array, " z"]:
+    """Motion as one vector: position, velocity, impulse, what happened, mode."""
+    rest = jnp.zeros((prepared.W.shape[0] + 1,), q.dtype)
+    return jnp.concatenate([q, v, rest, mode.astype(q.dtype)])
+
+
+class Unpacked(NamedTuple):
+    """Columns of packed ends (L, z)."""
+
+    q: Float[Array, "L n"]
+    v: Float[Array, "L n"]
+    impulse: Float[Array, "L m"]
+    happened: Float[Array, " L"]
+    mode: Float[Array, " L"]
+
+
+def unpack(prepared: Prepared, ends: Float[Array, "L z"]) -> Unpacked:
+    """The columns of ``ends``."""
+    n, m = prepared.mechanics.n, prepared.W.shape[0]
+    return Unpacked(
+        ends[:, :n], ends[:, n : 2 * n], ends[:, 2 * n : 2 * n + m], ends[:, -2], ends[:, -1]
+    )
+
+
+def _numbers(prepared: Prepared) -> Numbers:
+    a, mechanics, scheme, h = prepared.constant, prepared.mechanics, prepared.scheme, prepared.h
+    assert a is not None
+    law, dtype = mechanics.laws[0], h.dtype
+    mu = Coefficients(*law.static(), *law.kinetic(jnp.zeros((), dtype)))
+    mu = Coefficients(*(jnp.asarray(x, dtype) for x in mu))
+    rubs = not mechanics.frictionless[0]
+    contact = smooth = ()
+    if prepared.nu and rubs:
+        contact = contact_numbers(a.D, mu)
+        if mechanics.smooth_impact[0]:
+            smooth = contact_numbers(a.D, Coefficients(*(0.0 * x for x in mu)))
+    d = a.D[-1, -1]
+    dofs = _dofs(prepared)
+    inverse = [() if dof is None else 1.0 / prepared.W[r, dof] for r, dof in enumerate(dofs)]
+    return Numbers(
+        Bq=_scalars(a.Bq),
+        Bv=_scalars(a.Bv),
+        W=_scalars(prepared.W),
+        X=_scalars(a.X),
+        old=(jnp.asarray(scheme.kappa, dtype), *_scalars(mechanics.e)),
+        inverse=tuple(inverse),
+        stop=_scalars(_stop(prepared)) if scheme.stops and rubs else (),
+        end_weight=h * scheme.theta,
+        start_weight=h * (1.0 - scheme.theta),
+        d=d,
+        d_inverse=1.0 / d,
+        mu=mu,
+        contact=contact,
+        smooth=smooth,
+        gap=mechanics.gap0[0] if prepared.nu else (),
+    )
+
+
+def _scalars(a) -> tuple:
+    count = a.shape[0]
+    return tuple(_scalars(a[i]) if a.ndim > 1 else a[i] for i in range(count))
+
+
+def _dofs(prepared: Prepared) -> list[int | None]:
+    """For each row of the contact the one degree of freedom that it acts on, or None."""
+    return [prepared.mechanics.single_tangent[0], *prepared.mechanics.single_normal]
+
+
+def _stop(prepared: Prepared):
+    """Velocity (n,) by impulses that changes the sliding velocity by one, the normal one not."""
+    D, MW = prepared.D_mass, prepared.MW
+    if not prepared.nu:
+        return MW[:, 0] / D[0, 0]
+    ratio = -D[1, 0] / D[1, 1]
+    return (MW[:, 0] + ratio * MW[:, 1]) / (D[0, 0] + ratio * D[0, 1])
+
+
+def _step(prepared: Prepared, c: Numbers, z, x: dict) -> list:
+    """The packed motion after the step, number by number."""
+    mechanics, scheme = prepared.mechanics, prepared.scheme
+    n, m = mechanics.n, prepared.W.shape[0]
+    q, v, mode_before = [z[i] for i in range(n)], [z[n + i] for i in range(n)], z[-1]
+    dofs, law = _dofs(prepared), mechanics.laws[0]
+
+    def relative(velocity, row):
+        dof = dofs[row]
+        return _dot(c.W[row], velocity) if dof is None else c.W[row][dof] * velocity[dof]
+
+    free = [x["push"][i] + (_dot(c.Bq[i], q) + _dot(c.Bv[i], v)) for i in range(n)]
+    before = [relative(v, r) for r in range(m)]
+    after = [relative(free, r) for r in range(m)]
+    if prepared.partners_move:
+        before = [before[r] - x["before"][r] for r in range(m)]
+        after = [after[r] - x["after"][r] for r in range(m)]
+    gamma = [after[r] + c.old[r] * before[r] for r in range(m)]
+
+    mu = c.mu
+    if not law.velocity_independent:
+        mu = Coefficients(*law.static(), *law.kinetic(jnp.abs(before[0])))
+    direction = None
+    if prepared.breakaway:
+        direction = jnp.where(mode_before == Mode.STICK, 0.0, before[0])
+    happened = jnp.zeros_like(z[0])
+    if m == 1:
+        limit = Coefficients(*(k * x["normal"] for k in mu))
+        tangential, mode = element_impulse(c.d, c.d_inverse, gamma[0], limit, direction)
+        impulse, shown = [tangential], mode
+    else:
+        gap = x["gap"][0] if prepared.partners_move else c.gap
+        along = relative(q, 1)
+        closing = gap + along + c.start_weight * before[1]
+        touching = touches(closing, jnp.abs(gap) + jnp.abs(along))
+        was_open = mode_before == Mode.OPEN
+        if mechanics.frictionless[0]:
+            normal, mode = frictionless_impulse(c.d_inverse, gamma[1])
+            tangential, solved = jnp.zeros_like(normal), jnp.asarray(True)
+        else:
+            numbers = c.contact
+            if not law.velocity_independent:
+                numbers = contact_numbers(prepared.constant.D, mu)  # type: ignore[union-attr]
+            if mechanics.smooth_impact[0]:
+                numbers = jax.tree.map(lambda a, b: jnp.where(was_open, a, b), c.smooth, numbers)
+            tangential, normal, mode, solved = contact_impulse(
+                numbers, gamma[0], gamma[1], direction
+            )
+        impulse = [jnp.where(touching, p, 0.0) for p in (tangential, normal)]
+        mode = jnp.where(touching, mode, Mode.OPEN)
+        # A rebound that the forces take back within the step is none.
+        rests = -c.old[1] * before[1] <= rests_on_contact(before[1], after[1])
+        shown = jnp.where(rests, mode, Mode.OPEN)
+        hit = was_open & (before[1] < 0.0) & (impulse[1] > 0.0)
+        happened = jnp.where(hit, HIT, 0.0) + jnp.where(touching & ~solved, FAILED, 0.0)
+
+    new = [free[i] + sum(c.X[i][r] * impulse[r] for r in range(m)) for i in range(n)]
+    sticks = mode == Mode.STICK
+    active = [sticks, mode != Mode.OPEN][:m]
+    for r, dof in enumerate(dofs):
+        if dof is not None:
+            exact = 0.0 - c.old[r] * before[r]
+            if prepared.partners_move:
+                exact = exact + x["after"][r]
+            new[dof] = jnp.where(active[r], exact * c.inverse[r], new[dof])
+    q_new = [q[i] + (c.end_weight * new[i] + c.start_weight * v[i]) for i in range(n)]
+    if scheme.stops and not mechanics.frictionless[0]:
+        prescribed = x["after"][0] if prepared.partners_move else 0.0
+        defect = prescribed - relative(new, 0)
+        stopped = [new[i] + c.stop[i] * defect for i in range(n)]
+        if dofs[0] is not None:
+            stopped[dofs[0]] = jnp.zeros_like(new[0]) + prescribed * c.inverse[0]
+        new = [jnp.where(sticks, a, b) for a, b in zip(stopped, new, strict=True)]
+    return [*q_new, *new, *impulse, happened, shown.astype(z.dtype)]
+
+
+def _dot(row, x):
+    return sum((row[i] * x[i] for i in range(1, len(x))), row[0] * x[0])

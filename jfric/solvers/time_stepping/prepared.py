@@ -1,0 +1,136 @@
+"""Everything that stays the same during a run, computed once before the loop."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jfric.linear_algebra import UNROLLED_INVERSE, eliminate, matmul
+from jfric.solvers.time_stepping.scheme import Scheme
+from jfric.system.laws import Coulomb
+from jfric.system.mechanics import Mechanics, assemble
+from jfric.system.problem import Problem
+
+#: Systems with one contact and up to this many degrees of freedom run in scalars.
+SCALARS = 4
+
+
+class StepMatrices(NamedTuple):
+    """A step without contact, ``free = Bq q + Bv v + push impulse``, and what contacts add.
+
+    With ``A = M + h theta C + h^2 theta^2 K``: ``push = A^-1``, ``X = A^-1 W^T``, ``D = W X``.
+    """
+
+    Bq: Float[Array, "n n"]
+    Bv: Float[Array, "n n"]
+    push: Float[Array, "n n"]
+    X: Float[Array, "n m"]
+    D: Float[Array, "m m"]
+
+
+def step_matrices(scheme: Scheme, h, M, C, K, W) -> StepMatrices:
+    """Matrices of a step of length ``h`` for the given stiffness and damping."""
+    n = M.shape[0]
+    theta = scheme.theta
+    push = _inverse(M + h * theta * (C + h * theta * K))
+    X = matmul(push, W.T)
+    return StepMatrices(
+        Bq=-h * matmul(push, K),
+        Bv=jnp.eye(n, dtype=M.dtype) - h * matmul(push, h * theta * K + C),
+        push=push,
+        X=X,
+        D=matmul(W, X),
+    )
+
+
+def _inverse(a):
+    # Not symmetric positive definite where a stiffness or damping is negative.
+    return eliminate(a, 0.0).inverse if a.shape[0] <= UNROLLED_INVERSE else jnp.linalg.inv(a)
+
+
+class Prepared(eqx.Module):
+    """A mechanics and its step. Rows: tangents (nt), then normals (nu)."""
+
+    mechanics: Mechanics
+    scheme: Scheme
+    h: Float[Array, ""]
+    W: Float[Array, "m n"]
+    #: ``M^-1 W^T`` and ``W M^-1 W^T``.
+    MW: Float[Array, "n m"]
+    D_mass: Float[Array, "m m"]
+    end: Float[Array, ""]
+    #: The step's matrices where they never change, else None.
+    constant: StepMatrices | None
+    #: Whether static and kinetic coefficients differ for some contact.
+    breakaway: bool = eqx.field(static=True)
+    method: str = eqx.field(static=True)
+
+    @property
+    def nt(self) -> int:
+        """Number of contacts."""
+        return self.mechanics.n_contacts
+
+    @property
+    def nf(self) -> int:
+        """Number of friction elements with a given normal force."""
+        return self.mechanics.n_friction
+
+    @property
+    def nu(self) -> int:
+        """Number of unilateral contacts."""
+        return self.mechanics.n_unilateral
+
+    @property
+    def partners_move(self) -> bool:
+        """Whether belts or supports have a velocity."""
+        return any(b is not None for b in self.mechanics.belts) or bool(
+            self.mechanics.base_functions
+        )
+
+    @property
+    def in_scalars(self) -> bool:
+        """Whether the step is written out in scalars: one contact, few degrees of freedom."""
+        small = self.nt == 1 and self.mechanics.n <= SCALARS
+        return small and self.constant is not None and self.method in ("auto", "closed-form")
+
+
+def prepare(problem: Problem, scheme: Scheme, h, method: str) -> Prepared:
+    """Assemble ``problem`` for steps of length ``h``."""
+    problem = problem.resolved()
+    mechanics = assemble(problem)
+    W = jnp.concatenate([mechanics.W_T, mechanics.W_N])
+    MW = matmul(mechanics.M_inverse, W.T)
+    dtype = mechanics.M.dtype
+    h = jnp.asarray(h, dtype)
+    fixed = not mechanics.nonlinear and mechanics.piecewise.count == 0
+    scheme = scheme._replace(theta=jnp.asarray(scheme.theta, dtype))
+    matrices = step_matrices(scheme, h, mechanics.M, mechanics.C, mechanics.K, W)
+    return Prepared(
+        mechanics=mechanics,
+        scheme=scheme,
+        h=h,
+        W=W,
+        MW=MW,
+        D_mass=matmul(W, MW),
+        end=jnp.asarray(problem.time.end, dtype),
+        constant=matrices if fixed else None,
+        breakaway=not all(isinstance(law, Coulomb) for law in mechanics.laws),
+        method=method,
+    )
+
+
+def with_step(prepared: Prepared, h) -> Prepared:
+    """The same for steps of another length."""
+    mechanics = prepared.mechanics
+    h = jnp.asarray(h, prepared.h.dtype)
+    matrices = prepared.constant
+    if matrices is not None:
+        matrices = step_matrices(
+            prepared.scheme, h, mechanics.M, mechanics.C, mechanics.K, prepared.W
+        )
+    return eqx.tree_at(
+        lambda p: (p.h, p.constant), prepared, (h, matrices), is_leaf=lambda x: x is None
+    )

@@ -1,0 +1,50 @@
+"""What a time-stepping scheme cannot represent, said before anything is computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jax.core import Tracer
+
+from jfric.complementarity.contact_methods import require_method
+from jfric.errors import ProblemError
+from jfric.solvers.time_stepping.schemes import Midpoint, MoreauJean
+from jfric.solvers.time_stepping.solver import AbstractTimeStepping
+from jfric.system.laws import Coulomb
+from jfric.system.problem import Problem
+
+
+def require_time_stepping(problem: Problem, solver: AbstractTimeStepping) -> None:
+    """Raise :class:`jfric.ProblemError` for fields of ``solver`` that make no sense, and for what
+    its scheme cannot represent; numbers under tracing are not checked."""
+    _number("dt", solver.dt, lambda x: x > 0.0 and np.isfinite(x), "must be positive, in seconds")
+    if isinstance(solver, MoreauJean):
+        _number("theta", solver.theta, lambda x: 0.0 <= x <= 1.0, "must lie between 0 and 1")
+    for name in ("max_steps", "max_events"):
+        least = 1 if name == "max_steps" else 0
+        if getattr(solver, name) < least:
+            raise ProblemError(f"{name}: found {getattr(solver, name)}, must be at least {least}")
+    if solver.adjoint not in ("forward", "reverse"):
+        raise ProblemError(
+            f"adjoint: found {solver.adjoint!r}, allowed are 'forward' and 'reverse'"
+        )
+    elements = [*problem.section("friction").items(), *problem.section("contact").items()]
+    require_method(solver.method, len(elements))
+    if not isinstance(solver, Midpoint):
+        return
+    for name, element in elements:
+        law = element.law
+        if law is not None and not isinstance(law, Coulomb):
+            raise ProblemError(
+                f"{name}: the law {type(law).__name__} needs a contact at rest, which the plain "
+                "midpoint rule does not have; use StabilisedMidpoint or MoreauJean"
+            )
+
+
+def _number(name: str, value: Any, valid, message: str) -> None:
+    if isinstance(value, Tracer):
+        return
+    array = np.asarray(value)
+    if array.ndim == 0 and not valid(float(array)):
+        raise ProblemError(f"{name}: found {float(array):g}, {message}")

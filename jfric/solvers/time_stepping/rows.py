@@ -1,0 +1,23 @@
+"""What steps leave behind for the records."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jaxtyping import Array, Bool, Float, Int
+
+
+class Row(NamedTuple):
+    """End of a step and what its contacts did. Rows (m,): tangents, then normals."""
+
+    q: Float[Array, " n"]
+    v: Float[Array, " n"]
+    mode: Int[Array, " nt"]
+    segment: Int[Array, " ns"]
+    impulse: Float[Array, " m"]
+    #: Unilateral contacts that closed with an approach velocity.
+    impact: Bool[Array, " nu"]
+    #: Residual of the contact problem (zero where it is judged later), iterations, and status.
+    residual: Float[Array, ""]
+    iterations: Int[Array, ""]
+    status: Int[Array, ""]

@@ -1,0 +1,31 @@
+"""What distinguishes the schemes, on one common step.
+
+With ``h`` the step, ``lambda h`` the impulse of the contacts, and all forces linearised::
+
+    M (v+ - v) = h f_theta + W^T P,     q+ = q + h (theta v+ + (1 - theta) v)
+    f_theta = f(t_theta, q + theta (q+ - q), v + theta (v+ - v))
+
+    friction    gamma_T+ + kappa gamma_T  in  -N(P_T)        (Coulomb's law for impulses)
+    contact     0 <= gamma_N+ + e gamma_N  _|_  P_N >= 0     (Newton's law, where the gap closes)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jfric.system.fields import Scalar
+
+
+class Scheme(NamedTuple):
+    """``theta``: weight of the end of the step.
+
+    ``kappa``: weight of the sliding velocity at the start in the friction law: 0 where the law
+    holds at the end, 1 where it holds in the middle (``gamma_T+ + gamma_T`` is twice the velocity
+    there). ``middle``: loads are taken in the middle of the step, not at both ends. ``stops``: a
+    contact that sticks gets its end velocity set to zero.
+    """
+
+    theta: Scalar
+    kappa: float
+    middle: bool
+    stops: bool

@@ -1,0 +1,97 @@
+"""The schemes: Moreau-Jean, the midpoint rule, and the stabilised midpoint rule."""
+
+from __future__ import annotations
+
+import equinox as eqx
+
+from jfric.complementarity.contact_methods import Method
+from jfric.solvers.loops import Adjoint
+from jfric.solvers.time_stepping.scheme import Scheme
+from jfric.solvers.time_stepping.solver import AbstractTimeStepping
+from jfric.system.fields import Scalar, scalar
+
+
+class MoreauJean(AbstractTimeStepping):
+    """Moreau-Jean theta scheme with the fixed step ``dt`` [s]::
+
+        M (v+ - v) = h f_theta + W^T P,     q+ = q + h (theta v+ + (1 - theta) v)
+        -P_T in N(P_N) Sign(gamma_T+),      0 <= gamma_N+ + e gamma_N  _|_  P_N >= 0
+
+    Loads and linear forces are weighted ``theta`` at the end and ``1 - theta`` at the start of the
+    step; ``theta``: 1/2 (second order between switches, no damping of its own) to 1 (damps).
+    The normal law holds for contacts whose gap would be closed at the end of the step.
+    No events are located: any number of contacts and switches cost the same. The error falls with
+    the first power of ``dt`` through switches and impacts, and a gap closes only to
+    ``dt`` times its velocity.
+
+    ``method``: how the contact problem of a step is solved, see
+    :func:`jfric.complementarity.contact_methods.solve_impulses`. ``max_steps``: bound on the
+    number of steps. ``max_events``: capacity of the event log. ``adjoint``: ``"forward"`` allows
+    ``jvp`` and ``jacfwd``; ``"reverse"`` allows ``grad`` and keeps one state for 512 steps, so
+    give a realistic ``max_steps``.
+
+    Do not trust derivatives through changes of mode: they lack the term of the switching time,
+    at any step. For VE0116 the derivative of ``u(1)`` with respect to ``k`` tends to 9.92e-5
+    instead of 7.25e-5. :class:`jfric.EventDriven` gives exact ones.
+
+    Source: J. J. Moreau, Unilateral contact and dry friction in finite freedom dynamics (1988);
+    M. Jean, The non-smooth contact dynamics method (1999).
+    """
+
+    dt: Scalar = eqx.field(converter=scalar, default=1e-3)
+    theta: Scalar = eqx.field(converter=scalar, default=0.5)
+    method: Method = eqx.field(static=True, default="auto")
+    max_steps: int = eqx.field(static=True, default=1_000_000)
+    max_events: int = eqx.field(static=True, default=256)
+    adjoint: Adjoint = eqx.field(static=True, default="forward")
+
+    @property
+    def scheme(self) -> Scheme:
+        return Scheme(self.theta, kappa=0.0, middle=False, stops=False)
+
+
+class Midpoint(AbstractTimeStepping):
+    """Midpoint rule with the fixed step ``dt`` [s], as published, without stabilisation::
+
+        M (v+ - v) = h f(t + h/2, (q + q+)/2, (v + v+)/2) + W^T P,     q+ = q + h (v + v+)/2
+        -P_T in N(P_N) Sign(gamma_T + gamma_T+)
+
+    with Newton's law for the normals as in :class:`MoreauJean`. A contact that sticks keeps its
+    position, but its velocity changes sign in every step instead of being zero: the modes
+    chatter. Use :class:`StabilisedMidpoint`, unless you want to see that. Laws whose static limit
+    differs from the sliding friction need stick at rest and are refused.
+
+    Fields and derivatives: see :class:`MoreauJean`. Source: T. Ligursky, Y. Renard, A well-posed
+    semi-discretization of elastodynamic contact problems with friction, Quart. J. Mech. Appl.
+    Math. 64 (2011), as used in V. Janovsky (2015), section 5.
+    """
+
+    dt: Scalar = eqx.field(converter=scalar, default=1e-3)
+    method: Method = eqx.field(static=True, default="auto")
+    max_steps: int = eqx.field(static=True, default=1_000_000)
+    max_events: int = eqx.field(static=True, default=256)
+    adjoint: Adjoint = eqx.field(static=True, default="forward")
+
+    @property
+    def scheme(self) -> Scheme:
+        return Scheme(0.5, kappa=1.0, middle=True, stops=False)
+
+
+class StabilisedMidpoint(AbstractTimeStepping):
+    """Midpoint rule that stops: a contact that sticks gets zero sliding velocity.
+
+    The step of :class:`Midpoint`; then the sliding velocities of sticking contacts are set to
+    zero. Stick is exact, positions do not creep. Fields and derivatives: see
+    :class:`MoreauJean`. Source: V. Janovsky, Numerical analysis of a lumped parameter friction
+    model, Applications of Mathematics 2015, section 5.
+    """
+
+    dt: Scalar = eqx.field(converter=scalar, default=1e-3)
+    method: Method = eqx.field(static=True, default="auto")
+    max_steps: int = eqx.field(static=True, default=1_000_000)
+    max_events: int = eqx.field(static=True, default=256)
+    adjoint: Adjoint = eqx.field(static=True, default="forward")
+
+    @property
+    def scheme(self) -> Scheme:
+        return Scheme(0.5, kappa=1.0, middle=True, stops=True)

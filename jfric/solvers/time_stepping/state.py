@@ -1,0 +1,87 @@
+"""State of a time-stepping scheme between steps."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jfric.linear_algebra import matvec
+from jfric.modes import Mode
+from jfric.solvers.time_stepping.prepared import Prepared
+from jfric.status import Status
+from jfric.system.problem import Problem
+
+
+class State(eqx.Module):
+    """Motion, modes and bookkeeping of one trajectory."""
+
+    t: Float[Array, ""]
+    q: Float[Array, " n"]
+    v: Float[Array, " n"]
+    #: Modes of the contacts and segments of the piecewise-linear elements on the last step.
+    mode: Int[Array, " nt"]
+    segment: Int[Array, " ns"]
+    #: Whether a step was made: the modes of the first one are not an event.
+    settled: Bool[Array, ""]
+    #: Largest residual of a step's contact problem, and iterations of all.
+    residual: Float[Array, ""]
+    iterations: Int[Array, ""]
+    status: Int[Array, ""]
+    flags: Int[Array, ""]
+    steps: Int[Array, ""]
+    event_count: Int[Array, ""]
+
+
+class Motion(NamedTuple):
+    """The part of the state that a step changes."""
+
+    q: Float[Array, " n"]
+    v: Float[Array, " n"]
+    mode: Int[Array, " nt"]
+    segment: Int[Array, " ns"]
+
+
+def initial_state(problem: Problem, prepared: Prepared) -> State:
+    """State at the start time; sliding velocities that are zero begin in stick."""
+    problem = problem.resolved()
+    dtype = prepared.h.dtype
+    initial = [problem.initial[d] for d in problem.dofs]
+    t = jnp.asarray(problem.time.start, dtype)
+    q = jnp.stack([jnp.asarray(i.q, dtype) for i in initial])
+    v = jnp.stack([jnp.asarray(i.v, dtype) for i in initial])
+    return start_at(prepared, t, q, v)
+
+
+def start_at(prepared: Prepared, t, q, v) -> State:
+    """State with position ``q`` and velocity ``v`` (n,) at time ``t``."""
+    mechanics, nf = prepared.mechanics, prepared.nf
+    gamma = mechanics.sliding_velocities(t, v)
+    mode = jnp.where(gamma > 0, Mode.SLIP_POS, jnp.where(gamma < 0, Mode.SLIP_NEG, Mode.STICK))
+    if prepared.nu:
+        gap = mechanics.gaps(t, q)
+        mode = mode.at[nf:].set(jnp.where(gap > 0, Mode.OPEN, mode[nf:]))
+    piecewise = mechanics.piecewise
+    segment = jnp.zeros((piecewise.count,), jnp.int32)
+    if piecewise.count:
+        z, _ = mechanics.base_motion(t)
+        x = matvec(piecewise.directions, q) + matvec(piecewise.base_directions, z)
+        # Guards on the rate are settled in the first step.
+        segment = piecewise.segment_at(x)
+    zero = jnp.asarray(0, jnp.int32)
+    return State(
+        t=t,
+        q=q,
+        v=v,
+        mode=mode.astype(jnp.int32),
+        segment=segment,
+        settled=jnp.asarray(False),
+        residual=jnp.zeros((), q.dtype),
+        iterations=zero,
+        status=jnp.asarray(int(Status.OK), jnp.int32),
+        flags=zero,
+        steps=zero,
+        event_count=zero,
+    )
