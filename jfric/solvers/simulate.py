@@ -52,9 +52,11 @@ def simulate(
     # Numbers of a solver as arrays: another value is no reason to compile anew.
     solver = jax.tree.map(lambda x: jnp.asarray(x) if isinstance(x, float) else x, solver)
     arguments = (problem, solver, ts, start, end)
-    traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((arguments, jnp.zeros(()) + 0.0)))
+    # Time stepping consists of few kernels that run often: they are compiled for speed.
+    many_kernels = isinstance(solver, EventDriven | QuasiStatic)
     # A traced call is a part of somebody else's program, who chooses how it is compiled.
-    return _simulate(*arguments) if traced else _quick_simulate()(*arguments)
+    traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((arguments, jnp.zeros(()) + 0.0)))
+    return _quick_simulate()(*arguments) if many_kernels and not traced else _simulate(*arguments)
 
 
 def require_representable(problem: Problem, solver: Any) -> None:
@@ -115,4 +117,4 @@ _simulate = eqx.filter_jit(_solve)
 @functools.cache
 def _quick_simulate():
     options = quick_options()
-    return eqx.filter_jit(_solve, compiler_options=options) if options else _simulate
+    return eqx.filter_jit(_solve, compiler_options=options) if options else _simulate  # pyright: ignore
