@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jfric.compilation_cache import use_compilation_cache
+from jfric.compilation import compile_quickly, use_compilation_cache
 from jfric.errors import ProblemError
 from jfric.solver_choice import SOLVERS
 
@@ -67,6 +67,7 @@ def _setup() -> None:
     import jax
 
     jax.config.update("jax_enable_x64", True)
+    compile_quickly()
     use_compilation_cache()
 
 

@@ -47,7 +47,7 @@ class Status(IntEnum):
 class Flag(IntFlag):
     """Remarks on a trajectory whose status may still be ``OK``."""
 
-    #: Two crossings closer than 1e-6 of a step, or a guard touched without crossing.
+    #: Two crossings closer than 1e-7 of the natural step, or a guard touched without crossing.
     GRAZING = 1
     #: A decision lay exactly on the edge (all derivatives vanish) and was resolved to stick.
     TIE = 2

@@ -9,7 +9,7 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 from typer.testing import CliRunner
 
-from jfric.compilation_cache import cache_directory
+from jfric.compilation import cache_directory
 from jfric.main import app
 from jfric.verification.configs import shipped
 

@@ -155,16 +155,7 @@ def test_protocol(name, flow, monkeypatch):
     assert len(traces) == before
 
 
-@pytest.mark.parametrize(
-    "flow",
-    [
-        "exact",
-        pytest.param(
-            "runge-kutta",
-            marks=pytest.mark.xfail(reason="dense output in float32 is good to about 1e-3 only"),
-        ),
-    ],
-)
+@pytest.mark.parametrize("flow", ["exact", "runge-kutta"])
 def test_single_precision(flow):
     """Single-precision inputs give single-precision results, and one warning."""
     warn_single_precision.cache_clear()

@@ -104,7 +104,7 @@ def test_steps_in_an_own_loop_do_not_pass_the_given_time():
         def running(carry):
             return carry[0].t < until
 
-        state, late, longest = jax.lax.while_loop(running, body, (start, False, jnp.zeros(())))
+        state, late, _longest = jax.lax.while_loop(running, body, (start, False, jnp.zeros(())))
         # Nothing is left to do: a further step changes nothing.
         again, info = solver.step(problem, state, until=until)
         same = jnp.all(again.q == state.q) & (again.t == until) & ~info.advanced

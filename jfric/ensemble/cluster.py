@@ -85,7 +85,7 @@ def compute(package: bytes, layout: Layout, values: np.ndarray, x64: bool) -> Re
 
 @functools.lru_cache(maxsize=4)
 def _runner(package: bytes, layout: Layout, x64: bool) -> Runner:
-    from jfric.compilation_cache import use_compilation_cache
+    from jfric.compilation import use_compilation_cache
 
     jax.config.update("jax_enable_x64", x64)
     if layout.devices > 1:

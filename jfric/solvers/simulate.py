@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import equinox as eqx
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from jfric.compilation import quick_options
 from jfric.errors import ProblemError
 from jfric.solution import Solution
 from jfric.solvers.event_driven.recording import slots_per_pass
@@ -49,7 +51,12 @@ def simulate(
     require_representable(problem, solver)
     # Numbers of a solver as arrays: another value is no reason to compile anew.
     solver = jax.tree.map(lambda x: jnp.asarray(x) if isinstance(x, float) else x, solver)
-    return _simulate(problem, solver, ts, start, end)
+    arguments = (problem, solver, ts, start, end)
+    # Time stepping consists of few kernels that run often: they are compiled for speed.
+    many_kernels = isinstance(solver, EventDriven | QuasiStatic)
+    # A traced call is a part of somebody else's program, who chooses how it is compiled.
+    traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((arguments, jnp.zeros(()) + 0.0)))
+    return _quick_simulate()(*arguments) if many_kernels and not traced else _simulate(*arguments)
 
 
 def require_representable(problem: Problem, solver: Any) -> None:
@@ -100,6 +107,14 @@ def _check_times(problem: Problem, ts, start: Any, end) -> None:
         )
 
 
-@eqx.filter_jit
-def _simulate(problem, solver, ts, start, end):
+def _solve(problem, solver, ts, start, end):
     return solver.solve(problem, ts, start, end)
+
+
+_simulate = eqx.filter_jit(_solve)
+
+
+@functools.cache
+def _quick_simulate():
+    options = quick_options()
+    return eqx.filter_jit(_solve, compiler_options=options) if options else _simulate  # pyright: ignore

@@ -316,10 +316,24 @@ def _inertia(problem) -> None:
         )
 
 
+def _all_weighted(problem) -> bool:
+    """Whether every degree of freedom has a mass of its own: cheap, and true as a rule."""
+    if problem.matrices.M is not None:
+        return False
+    weighted = set()
+    for element in problem.section("mass").values():
+        m = element.m
+        if isinstance(m, Tracer | Expression) or np.ndim(m) or not float(m) > 0.0:
+            return False
+        if element.direction.is_single:
+            weighted.update(element.direction.names)
+    return weighted.issuperset(problem.dofs)
+
+
 def require_inertia(problem) -> None:
     """Raise :class:`ProblemError` where a degree of freedom has no mass: only load histories
     without inertia can be computed then. Under tracing nothing is checked."""
-    if not _concrete(problem):
+    if _all_weighted(problem) or not _concrete(problem):
         return
     # A concrete problem may be used while something else is traced.
     with jax.ensure_compile_time_eval():

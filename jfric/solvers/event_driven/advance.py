@@ -8,15 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from jfric.linear_algebra import matvec
 from jfric.modes import Mode
 from jfric.solvers.event_driven.constants import LANDINGS, SMALLEST_FRACTION, constants
-from jfric.solvers.event_driven.isolation import (
-    horner,
-    horner_with_slope,
-    isolate,
-    with_root_derivative,
-)
-from jfric.solvers.event_driven.polynomials import Step
+from jfric.solvers.event_driven.isolation import isolate, with_root_derivative
+from jfric.solvers.event_driven.polynomials import Step, Values, horner_with_slope, pick
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.recording import Records, slots_per_pass
 from jfric.solvers.event_driven.state import State
@@ -29,6 +25,8 @@ class Advance(NamedTuple):
     t: Float[Array, ""]
     #: End of the motion as a fraction of the step.
     s: Float[Array, ""]
+    #: Everything there (the reactions of the mode that ends).
+    values: Values
     q: Float[Array, " n"]
     v: Float[Array, " n"]
     q_scale: Float[Array, " n"]
@@ -42,7 +40,7 @@ class Advance(NamedTuple):
     landing: Bool[Array, " g"]
 
 
-def held_exactly(prepared: Prepared, state: State, step: Step, signs: Signs) -> Step:
+def held_exactly(prepared: Prepared, state: State, values: Values, signs: Signs) -> Values:
     """Motion without rounding error of bodies that contacts hold together.
 
     Two bodies that stick to each other get the same velocity. A body whose contact to the ground
@@ -50,9 +48,8 @@ def held_exactly(prepared: Prepared, state: State, step: Step, signs: Signs) -> 
     rests.
     """
     mechanics = prepared.mechanics
-    q, v, a = step.q, step.v, step.a
+    q, v, a = values.q, values.v, values.a
     column = jnp.arange(mechanics.n)
-    moving = jnp.arange(q.shape[0])[:, None] > 0
     slips = (state.mode == Mode.SLIP_POS) | (state.mode == Mode.SLIP_NEG)
     null = slips & signs.null[: prepared.nt] & ~prepared.slippery
     rests = jnp.zeros((mechanics.n,), bool)
@@ -62,7 +59,7 @@ def held_exactly(prepared: Prepared, state: State, step: Step, signs: Signs) -> 
         at = (null[i] | (state.mode[i] == Mode.STICK)) & (column == dof)
         rests = rests | at
         if not prepared.independent:
-            q = jnp.where(at & moving, 0.0, q)
+            q = jnp.where(at, state.q, q)
             v, a = jnp.where(at, 0.0, v), jnp.where(at, 0.0, a)
     for i, pair in enumerate(mechanics.pair_tangent):
         if pair is None or mechanics.belts[i] is not None:
@@ -70,12 +67,12 @@ def held_exactly(prepared: Prepared, state: State, step: Step, signs: Signs) -> 
         for leader, follower in (pair, pair[::-1]):
             joined = (state.mode[i] == Mode.STICK) & ~rests[follower]
             at = joined & (column == follower)
-            q = jnp.where(at & moving, q[:, leader, None], q)
-            v = jnp.where(at, v[:, leader, None], v)
-            a = jnp.where(at, a[:, leader, None], a)
+            q = jnp.where(at, state.q + (q[leader] - state.q[leader]), q)
+            v = jnp.where(at, v[leader], v)
+            a = jnp.where(at, a[leader], a)
             # A body that follows one at rest is at rest for the next pair.
             rests = rests | (at & rests[leader])
-    return step._replace(q=q, v=v, a=a)
+    return values._replace(q=q, v=v, a=a)
 
 
 def step_length(prepared: Prepared, state: State, records: Records, ts, target, natural):
@@ -102,23 +99,22 @@ def advance(prepared: Prepared, state: State, step: Step, signs: Signs, t_end, n
     ``t_end``: time at the end of the step. A step that the certificate cannot decide is not
     accepted; a shorter one follows.
     """
-    c = constants(step.q.dtype)
-    count = step.guards.shape[0]
-    index = jnp.arange(count)[:, None]
-    guards = jnp.where(index < signs.lead, 0.0, step.guards)
-    # A guard that vanishes identically holds for the whole step.
-    guards = jnp.where(signs.null, (index == 0).astype(guards.dtype), guards)
+    c = constants(step.table.dtype)
     lead = jnp.where(signs.null, 0, signs.lead)
-    if guards.shape[1]:
+    if step.leading.shape[1]:
+        still = jax.lax.stop_gradient(step)
         found = isolate(
-            jax.lax.stop_gradient(guards),
+            still.guard_table,
             lead,
-            jax.lax.stop_gradient(step.remainder),
+            still.remainder,
+            rows=still.guard_rows,
+            null=signs.null,
             certificate_order=c.certificate_order,
             rounding=c.rounding,
             newton=c.newton,
         )
-        at_end = jnp.sum(jax.lax.stop_gradient(guards), axis=0)
+        at_end = jnp.sum(still.guard_table, axis=0)
+        at_end = at_end if step.guard_rows is None else matvec(still.guard_rows, at_end)
         reference = jnp.minimum(natural, prepared.end - state.start)
         smallest = step.h <= SMALLEST_FRACTION * reference
         # Too short to resolve further: a guard in doubt that is negative at the end fires there.
@@ -128,7 +124,9 @@ def advance(prepared: Prepared, state: State, step: Step, signs: Signs, t_end, n
         first = jnp.arange(crossed.shape[0]) == jnp.argmax(crossed)
         fired = jnp.where(gives_up, crossed & first, found.guard) & event
         earliest = jnp.where(gives_up, 1.0, found.root)
-        guard = jnp.sum(jnp.where(fired, guards, 0.0), axis=1)
+        guard = pick(step.guard_table, step.guard_rows, fired)
+        known = jnp.arange(guard.shape[0]) < jnp.sum(jnp.where(fired, lead, 0))
+        guard = jnp.where(known, 0.0, guard)
         s = jnp.where(event, with_root_derivative(guard, earliest), 1.0)
         # Zeros far inside the step are located again on a shorter one, for full precision.
         coarse = event & (earliest < 1.0 / 64) & ~smallest
@@ -136,7 +134,7 @@ def advance(prepared: Prepared, state: State, step: Step, signs: Signs, t_end, n
         grazing = gives_up
         retry = jnp.where(coarse & found.decided, 4.0 * earliest, found.retry) * step.h
     else:
-        s = jnp.ones((), step.q.dtype)
+        s = jnp.ones((), step.table.dtype)
         event, accepted = jnp.asarray(False), step.accepted
         fired, grazing = jnp.zeros((0,), bool), jnp.asarray(False)
         retry = step.h_next
@@ -144,14 +142,18 @@ def advance(prepared: Prepared, state: State, step: Step, signs: Signs, t_end, n
     t = jnp.where(event, state.t + s * step.h, t_end)
     grown = jnp.minimum(16.0 * s * step.h, step.h_next)
     grown = jnp.maximum(grown, jnp.where(event, 0.0, 16.0 * step.h))
+    n = prepared.mechanics.n
+    values = held_exactly(prepared, state, step.at(prepared, s), signs)
+    largest = jax.lax.stop_gradient(jnp.sum(jnp.abs(step.table[:, : 2 * n]), axis=0))
     return Advance(
         t=t,
         s=s,
-        q=horner(step.q, s),
-        v=horner(step.v, s),
+        values=values,
+        q=values.q,
+        v=values.v,
         accepted=accepted,
-        q_scale=_largest(step.q),
-        v_scale=_largest(step.v),
+        q_scale=largest[:n],
+        v_scale=largest[n:],
         h_max=jax.lax.stop_gradient(jnp.where(accepted, jnp.minimum(grown, step.h_next), retry)),
         fired=fired,
         grazing=grazing,
@@ -159,14 +161,14 @@ def advance(prepared: Prepared, state: State, step: Step, signs: Signs, t_end, n
     )
 
 
-def land(state: State, step: Step, advance: Advance) -> Advance:
+def land(prepared: Prepared, state: State, step: Step, signs: Signs, advance: Advance) -> Advance:
     """Reach an event by real steps: first shorten the step to it, then correct by Newton steps.
 
     What the last correction leaves is of second order in a length below 1e-8 of the step; it
     carries the derivative of the event time by the implicit function theorem.
     """
     landing = state.landing.any()
-    guard = jnp.sum(jnp.where(state.landing, step.guards, 0.0), axis=1)
+    guard = pick(step.guard_table, step.guard_rows, state.landing)
     value, slope = horner_with_slope(guard, jnp.ones((), guard.dtype))
     safe = jax.lax.stop_gradient(jnp.where(slope == 0, 1.0, slope))
     missing = -value / safe * jax.lax.stop_gradient(step.h)
@@ -174,7 +176,8 @@ def land(state: State, step: Step, advance: Advance) -> Advance:
     close = close | (state.landings >= LANDINGS) | (slope >= 0)
     missing = jnp.where(jnp.abs(missing) <= 0.5 * step.h, missing, 0.0)
     arrives = landing & step.accepted & close
-    q, v, a = (jnp.sum(p, axis=0) for p in (step.q, step.v, step.a))
+    end = held_exactly(prepared, state, step.split(prepared, jnp.sum(step.table, axis=0)), signs)
+    q, v, a = end.q, end.v, end.a
     # The first look at an event only shortens the step.
     found = ~landing & advance.accepted & advance.fired.any()
     approach = jnp.where(landing, step.h + missing, advance.t - state.t)
@@ -183,6 +186,7 @@ def land(state: State, step: Step, advance: Advance) -> Advance:
     return Advance(
         t=jnp.where(arrives, state.t + step.h + missing, advance.t),
         s=jnp.where(arrives, 1.0, advance.s),
+        values=jax.tree.map(lambda a, b: jnp.where(arrives, a, b), end, advance.values),
         q=jnp.where(arrives, q + v * missing, advance.q),
         v=jnp.where(arrives, v + a * missing, advance.v),
         q_scale=advance.q_scale,
@@ -195,7 +199,3 @@ def land(state: State, step: Step, advance: Advance) -> Advance:
         grazing=advance.grazing & ~landing,
         landing=jnp.where(again, state.landing, advance.fired & found),
     )
-
-
-def _largest(polynomial):
-    return jax.lax.stop_gradient(jnp.sum(jnp.abs(polynomial), axis=0))

@@ -45,29 +45,22 @@ class ExactFlow(eqx.Module):
         n = prepared.mechanics.n
         system = linear_system(prepared, equations, g, state, force)
         z = taylor_coefficients(system.A * h, system.z, c.order)
-        q, v = z[:, :n], z[:, n : 2 * n]
         # Magnitudes only decide: they are kept out of the derivatives.
         frozen = jax.lax.stop_gradient((prepared, equations, g, state, force, h))
         bounds = magnitude_system(*frozen[:5])
         sizes = taylor_coefficients(bounds.A * frozen[5], bounds.z, LEADING - 1)
-        scales = matmul(sizes, bounds.guards.T)
-        values = matmul(z, system.guards.T)
-        factor = jnp.asarray(np.arange(1, c.order + 1), v.dtype)[:, None]
+        last = jax.lax.stop_gradient(jnp.abs(z[-1]) + jnp.abs(z[-2]))
         return Step(
             h=h,
-            q=q,
-            v=v,
-            a=v[1:] * factor / h,
-            lambda_t=matmul(z, system.lambda_t.T),
-            lambda_n=matmul(z, system.lambda_n.T),
-            normal=matmul(z, system.normal.T),
-            prescribed_rate=matmul(z, system.prescribed_rate.T),
-            guards=values,
-            zero=c.zero * scales,
-            leading=values[:LEADING],
-            remainder=jax.lax.stop_gradient(jnp.abs(values[-1]) + jnp.abs(values[-2])),
+            table=z,
+            rows=jnp.concatenate([system.A[n : 2 * n], system.reactions]),
+            guard_table=z,
+            guard_rows=system.guards,
+            zero=c.zero * matmul(sizes, bounds.guards.T),
+            leading=matmul(z[:LEADING], system.guards.T),
+            remainder=matvec(jnp.abs(jax.lax.stop_gradient(system.guards)), last),
             accepted=jnp.asarray(True),
-            h_next=jnp.asarray(jnp.inf, v.dtype),
+            h_next=jnp.asarray(jnp.inf, z.dtype),
         )
 
 

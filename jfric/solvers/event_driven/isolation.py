@@ -18,6 +18,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.linear_algebra import matvec
+from jfric.solvers.event_driven.constants import LEADING
+from jfric.solvers.event_driven.polynomials import (
+    combine,
+    evaluate,
+    horner,
+    horner_with_slope,
+    pick,
+)
+
 
 class Isolation(NamedTuple):
     """What the certificate says of a step.
@@ -42,55 +52,53 @@ def _bernstein_matrix(degree: int, dtype: str) -> np.ndarray:
     return np.asarray(rows, dtype)
 
 
-def horner(coefficients: Float[Array, "p ..."], s) -> Float[Array, ...]:
-    """Value at ``s`` of the polynomial with the given coefficients, constant term first."""
-    value = coefficients[-1]
-    for k in range(coefficients.shape[0] - 2, -1, -1):
-        value = value * s + coefficients[k]
-    return value
-
-
-def horner_with_slope(coefficients: Float[Array, "p ..."], s):
-    """Value and first derivative at ``s``."""
-    value, slope = coefficients[-1], jnp.zeros_like(coefficients[-1])
-    for k in range(coefficients.shape[0] - 2, -1, -1):
-        slope = slope * s + value
-        value = value * s + coefficients[k]
-    return value, slope
-
-
 def isolate(
-    coefficients: Float[Array, "p g"],
+    coefficients: Float[Array, "p k"],
     lead: Int[Array, " g"],
     remainder: Float[Array, " g"],
     *,
+    rows: Float[Array, "g k"] | None = None,
+    null: Bool[Array, " g"] | None = None,
     certificate_order: int,
     rounding: float,
     newton: int,
 ) -> Isolation:
     """Certify all guards on ``[0, 1]`` and locate the earliest zero.
 
-    Coefficients below index ``lead`` must be zero, the one at ``lead`` positive. ``remainder``
-    bounds what the polynomials leave out. Zeros are found to rounding error. At least one guard.
+    Guards are the combinations ``rows`` of the polynomials in ``coefficients`` (None: these
+    themselves). Those of a guard below index ``lead`` count as zero, the one at ``lead`` is
+    positive; a guard in ``null`` vanishes identically and holds. ``remainder`` bounds what the
+    polynomials leave out. Zeros are found to rounding error. At least one guard.
     """
     order = coefficients.shape[0] - 1
     degree = min(order, certificate_order)
-    magnitude = jnp.sum(jnp.abs(coefficients), axis=0)
-    tail = jnp.sum(jnp.abs(coefficients[degree + 1 :]), axis=0)
-    bound = tail + remainder + rounding * magnitude
-    c = coefficients[: degree + 1]
-    b = jnp.asarray(_bernstein_matrix(degree, c.dtype.name)) @ c
+    size = jnp.abs(coefficients)
+    total, tail = jnp.sum(size, axis=0), jnp.sum(size[degree + 1 :], axis=0)
+    magnitude = total if rows is None else matvec(jnp.abs(rows), total)
+    tail = tail if rows is None else matvec(jnp.abs(rows), tail)
+    leading = jnp.abs(combine(coefficients[:LEADING], rows))
+    vanishing = jnp.arange(leading.shape[0])[:, None] < lead
+    dropped = jnp.sum(jnp.where(vanishing, leading, 0.0), axis=0)
+    bound = tail + dropped + remainder + rounding * magnitude
+    head, transform = coefficients[: degree + 1], _bernstein_matrix(degree, size.dtype.name)
+    few = rows is None or rows.shape[0] < rows.shape[1]
+    b = transform @ combine(head, rows) if few else combine(transform @ head, rows)
     no_zero, one_zero, guess = _classify(b, bound, lead, degree)
+    if null is not None:
+        no_zero, one_zero = no_zero | null, one_zero & ~null
     # Newton's method on the guard that seems to be first; the others are checked there.
     guess = jnp.where(one_zero, guess, 2.0)
     first = jnp.arange(guess.shape[0]) == jnp.argmin(guess)
-    chosen = jnp.sum(jnp.where(first, coefficients, 0.0), axis=1)
     power = jnp.sum(jnp.where(first, lead, 0))
+    chosen = pick(coefficients, rows, first)
+    chosen = jnp.where(jnp.arange(order + 1) < power, 0.0, chosen)
     any_zero = jnp.any(one_zero)
-    size = jnp.sum(jnp.where(first, magnitude, 0.0))
-    root, converged = _newton(chosen, power, jnp.minimum(jnp.min(guess), 1.0), size, newton)
-    small = 1e3 * jnp.finfo(b.dtype).eps * magnitude
-    passed = one_zero & ~first & (horner(coefficients, root) < -small)
+    root = _newton(chosen, power, jnp.minimum(jnp.min(guess), 1.0), newton)
+    there = evaluate(coefficients, root)
+    there = there if rows is None else matvec(rows, there)
+    small = 64 * jnp.finfo(b.dtype).eps * magnitude
+    converged = jnp.any(first & (jnp.abs(there) <= small))
+    passed = one_zero & ~first & (there < -16 * small)
     doubtful = ~(no_zero | one_zero)
     decided = ~jnp.any(doubtful) & (~any_zero | (converged & ~jnp.any(passed)))
     # Another guard that is negative at the zero found has an earlier one.
@@ -136,30 +144,23 @@ def _classify(b, bound, lead, degree: int):
     return no_zero, one_zero, guess
 
 
-def _newton(coefficients, lead, guess, magnitude, steps: int):
-    """Bracketed Newton iteration on the guard divided by ``s^lead``.
+def _newton(coefficients, lead, guess, steps: int):
+    """Newton's method on the guard divided by ``s^lead``, kept inside the step.
 
-    A loop, not written out: the compiler would repeat what comes before it in every step.
+    A loop, not written out: the compiler would repeat what comes before it in every step. There
+    is no bracket: it would triple the work, and a zero that is not found shortens the step.
     """
     power = lead.astype(guess.dtype)
 
-    def body(_, carry):
-        s, low, high = carry
+    def body(_, s):
         value, slope = horner_with_slope(coefficients, s)
-        low = jnp.where(value > 0, s, low)
-        high = jnp.where(value < 0, s, high)
         reduced = slope - power * value / s
         safe = jnp.where(reduced == 0, 1.0, reduced)
         following = jnp.where(reduced == 0, s, s - value / safe)
-        # A converged step may land on the bracket itself; only a real escape is bisected.
-        inside = (following >= low) & (following <= high)
-        return jnp.where(inside, following, 0.5 * (low + high)), low, high
+        # Never to the known zero at the start.
+        return jnp.clip(following, 0.125 * s, 1.0)
 
-    start = (guess, jnp.zeros_like(guess), jnp.ones_like(guess))
-    s, _, _ = jax.lax.fori_loop(0, steps, body, start)
-    value = horner(coefficients, s)
-    tolerance = 64 * jnp.finfo(guess.dtype).eps * magnitude
-    return s, jnp.abs(value) <= tolerance
+    return jax.lax.fori_loop(0, steps, body, guess)
 
 
 @jax.custom_jvp

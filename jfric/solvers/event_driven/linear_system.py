@@ -24,10 +24,8 @@ class LinearSystem(NamedTuple):
 
     z: Float[Array, " z"]
     A: Float[Array, "z z"]
-    lambda_t: Float[Array, "nt z"]
-    lambda_n: Float[Array, "nu z"]
-    normal: Float[Array, "nf z"]
-    prescribed_rate: Float[Array, "nt z"]
+    #: lambda_t, lambda_n, normal forces of friction elements, prescribed rates of tangents.
+    reactions: Float[Array, "r z"]
     guards: Float[Array, "g z"]
 
 
@@ -106,9 +104,6 @@ def _build(prepared, equations, g, state, z, forces, P, L, *, magnitude) -> Line
     return LinearSystem(
         z,
         A,
-        lambda_t,
-        lambda_n,
-        over_given(g.normal),
-        acceleration[:nt],
+        jnp.concatenate([lambda_t, lambda_n, over_given(g.normal), acceleration[:nt]]),
         make(prepared, state.mode, state.segment, quantities).T,
     )

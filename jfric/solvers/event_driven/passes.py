@@ -71,14 +71,13 @@ def one_pass(
     h = jnp.where(on, h, 1.0)
     step = flow.step(prepared, equations, g, state, h, force)
     signs = guard_signs(step, state.known)
-    step = held_exactly(prepared, state, step, signs)
     transition = next_modes(still[0], still[2], signs)
     settled = ~transition.violated.any()
 
     # What each of the three outcomes would give; the masks below choose.
     ahead = advance(prepared, state, step, signs, t_end, natural)
     if flow.lands and prepared.n_guards:
-        ahead = land(state, step, ahead)
+        ahead = land(prepared, state, step, signs, ahead)
     nt = prepared.nt
     # Friction alone is a problem with positive principal minors: pivoting always ends.
     coupled = prepared.nu > 0 and nt > 1
@@ -128,8 +127,9 @@ def one_pass(
     records = write_outputs(
         records,
         ts,
-        step,
-        state.t,
+        lambda s: held_exactly(prepared, state, step.at(prepared, s), signs),
+        state,
+        h,
         ahead.t,
         reported_modes(prepared, state.mode, signs),
         reported_segments(prepared, state.segment),
@@ -142,9 +142,7 @@ def one_pass(
     )
     status = jnp.where(settled & (equations.pivot < -1e-8), int(Status.INCONSISTENT), status)
     flags = flags | jnp.where(settled, _remarks(prepared, state, signs, equations, ahead), 0)
-    finite = jnp.isfinite(
-        jax.lax.stop_gradient(jnp.sum(step.q[-1]) + jnp.sum(step.v[-1]) + jnp.sum(ahead.v))
-    )
+    finite = jnp.isfinite(jax.lax.stop_gradient(jnp.sum(step.table[-1]) + jnp.sum(ahead.v)))
     status = jnp.where(finite, status, int(Status.NON_FINITE))
     flags = flags | jnp.where(logged.count > 1, int(Flag.SIMULTANEOUS), 0)
 
@@ -153,9 +151,8 @@ def one_pass(
         still[0],
         still[1].P,
         state,
-        jax.lax.stop_gradient(step),
+        jax.lax.stop_gradient(ahead.values),
         ahead.fired,
-        jax.lax.stop_gradient(ahead.s),
     )
     slid = (state.mode == Mode.SLIP_POS) | (state.mode == Mode.SLIP_NEG)
     kept = eqx.tree_at(lambda s: s.known, state, (ahead.fired | signs.null).astype(jnp.int32))

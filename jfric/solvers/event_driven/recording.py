@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -10,9 +11,8 @@ from jaxtyping import Array, Float, Int
 
 from jfric.modes import Mode
 from jfric.solution import Events
-from jfric.solvers.event_driven.isolation import horner
-from jfric.solvers.event_driven.polynomials import Step
 from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.state import State
 from jfric.solvers.event_driven.transitions import Signs
 
 
@@ -120,8 +120,13 @@ def reported_segments(prepared: Prepared, segment):
     return jnp.take_along_axis(jnp.asarray(table, jnp.int32), segment[:, None], axis=1)[:, 0]
 
 
-def write_outputs(records: Records, ts, step: Step, t, t_new, mode, segment, on) -> Records:
-    """Evaluate the outputs that lie in ``(t, t_new]`` (from ``t`` on for the first)."""
+def write_outputs(
+    records: Records, ts, evaluate: Callable, state: State, h, t_new, mode, segment, on
+) -> Records:
+    """Evaluate the outputs that lie in ``(t, t_new]`` (from ``t`` on for the first).
+
+    ``evaluate``: all values at a fraction of the step of length ``h``.
+    """
     count = ts.shape[0]
     if count == 0:
         return records
@@ -129,13 +134,10 @@ def write_outputs(records: Records, ts, step: Step, t, t_new, mode, segment, on)
     index = records.written + jnp.arange(slots, dtype=jnp.int32)
     times = ts[jnp.minimum(index, count - 1)]
     inside = on & (index < count) & (times <= t_new)
-    s = jnp.where(inside, (times - t) / step.h, 0.0)
+    s = jnp.where(inside, (times - state.t) / h, 0.0)
     where = jnp.where(inside, index, count)
 
-    polynomials = jnp.concatenate(
-        [step.q, step.v, _extended(step.a, step.q), step.lambda_t, step.lambda_n], axis=1
-    )
-    values = jax.vmap(lambda x: horner(polynomials, x))(s)
+    values = jnp.concatenate(jax.vmap(evaluate)(s)[:5], axis=1)
     modes = jnp.concatenate([mode, segment])
     return records._replace(
         output_values=records.output_values.at[where].set(values, mode="drop"),
@@ -144,12 +146,6 @@ def write_outputs(records: Records, ts, step: Step, t, t_new, mode, segment, on)
         ),
         written=records.written + jnp.sum(inside, dtype=jnp.int32),
     )
-
-
-def _extended(polynomial, like):
-    """Zero coefficients up to the order of ``like``."""
-    missing = like.shape[0] - polynomial.shape[0]
-    return jnp.pad(polynomial, ((0, missing), (0, 0)))
 
 
 def write_events(

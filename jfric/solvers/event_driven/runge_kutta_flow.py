@@ -37,8 +37,8 @@ METHODS: dict[str, type[diffrax.AbstractERK]] = {
     "dopri5": diffrax.Dopri5,
     "tsit5": diffrax.Tsit5,
 }
-#: Degree of the polynomials through the dense output.
-DEGREE = 8
+#: Degree of the polynomials through the dense output; a high one amplifies rounding errors.
+DEGREE = {"float64": 8, "float32": 4}
 #: Relative threshold for leading coefficients that count as zero.
 ZERO = 1e-11
 
@@ -176,9 +176,10 @@ class RungeKuttaFlow(eqx.Module):
             _through_ends(jnp.asarray(fit) @ q, q),
             _through_ends(jnp.asarray(fit) @ v, v),
         )
-        one = (jnp.arange(DEGREE + 1) == 0).astype(q.dtype)[:, None]
+        one = (jnp.arange(len(nodes)) == 0).astype(q.dtype)[:, None]
         quantities = _quantities(one, poly)
         values = guards(prepared, state.mode, state.segment, quantities)
+        rest = [poly.a, poly.lambda_t, poly.lambda_n, poly.normal, poly.prescribed_rate]
         leading, scales, unbalanced = _start(prepared, equations, g, state, force, h)
         # No tolerance below what the precision can resolve.
         rtol = max(self.rtol, 64 * float(jnp.finfo(state.q.dtype).eps))
@@ -193,14 +194,10 @@ class RungeKuttaFlow(eqx.Module):
         remainder = tail + bound * jnp.sum(scales[:2], axis=0)
         return Step(
             h=h,
-            q=q_poly,
-            v=v_poly,
-            a=poly.a,
-            lambda_t=poly.lambda_t,
-            lambda_n=poly.lambda_n,
-            normal=poly.normal,
-            prescribed_rate=poly.prescribed_rate,
-            guards=values,
+            table=jnp.concatenate([q_poly, v_poly, *rest], axis=1),
+            rows=None,
+            guard_table=values,
+            guard_rows=None,
             zero=zero * scales,
             leading=leading,
             remainder=jax.lax.stop_gradient(remainder),
@@ -212,8 +209,9 @@ class RungeKuttaFlow(eqx.Module):
 @functools.cache
 def _nodes_and_fit(dtype: str) -> tuple[np.ndarray, np.ndarray]:
     """Chebyshev-Lobatto nodes on [0, 1] and the matrix from values there to coefficients."""
-    nodes = 0.5 * (1.0 - np.cos(np.pi * np.arange(DEGREE + 1) / DEGREE))
-    vandermonde = np.vander(nodes, DEGREE + 1, increasing=True)
+    degree = DEGREE[dtype]
+    nodes = 0.5 * (1.0 - np.cos(np.pi * np.arange(degree + 1) / degree))
+    vandermonde = np.vander(nodes, degree + 1, increasing=True)
     return nodes.astype(dtype), np.linalg.inv(vandermonde).astype(dtype)
 
 

@@ -168,7 +168,7 @@ def _make_flow(solver: EventDriven, prepared: Prepared):
 @functools.cache
 def warn_single_precision(flow: str) -> None:
     """Say once for each flow that float32 limits the accuracy."""
-    accuracy = "1e-5" if flow == "exact" else "1e-3"
+    accuracy = "1e-5" if flow == "exact" else "1e-4"
     warnings.warn(
         f"the {flow} flow runs in float32: results are accurate to about {accuracy}; "
         "for more, call jax.config.update('jax_enable_x64', True) first",

@@ -15,8 +15,7 @@ from jfric.linear_algebra import matmul, matvec
 from jfric.modes import Mode
 from jfric.solvers.event_driven.constants import ZENO_FRACTION
 from jfric.solvers.event_driven.given import Given
-from jfric.solvers.event_driven.isolation import horner
-from jfric.solvers.event_driven.polynomials import Step
+from jfric.solvers.event_driven.polynomials import Step, Values
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import (
     State,
@@ -140,6 +139,7 @@ def modes_from_rest(
     friction are judged by the signs of the guards afterwards.
     """
     step, g = start
+    values = step.split(prepared, step.table[0])
     nt, nf = prepared.nt, prepared.nf
     mode, lead = state.mode, signs.lead[:nt]
     slips = (mode == Mode.SLIP_POS) | (mode == Mode.SLIP_NEG)
@@ -152,9 +152,9 @@ def modes_from_rest(
     direction = jnp.where(is_open, jnp.sign(velocity), direction)
     touching = (~is_open | (lead >= 2))[nf:]
     near = jnp.concatenate([jnp.ones((nf,), bool), touching])
-    reactions = jnp.concatenate([step.lambda_t[0], step.lambda_n[0]])
-    free = matvec(prepared.W, step.a[0]) - matvec(g.acceleration, g.w)
-    pressing = jnp.concatenate([step.normal[0], jnp.zeros((prepared.nu,), free.dtype)])
+    reactions = jnp.concatenate([values.lambda_t, values.lambda_n])
+    free = matvec(prepared.W, values.a) - matvec(g.acceleration, g.w)
+    pressing = jnp.concatenate([values.normal, jnp.zeros((prepared.nu,), free.dtype)])
     positive, negative = prepared.kinetic_positive, prepared.kinetic_negative
     problem = ContactProblem(
         D=prepared.D,
@@ -171,24 +171,22 @@ def modes_from_rest(
 
 
 def anticipate(
-    prepared: Prepared, P, state: State, step: Step, fired, s
+    prepared: Prepared, P, state: State, values: Values, fired
 ) -> tuple[Int[Array, " nt"], Int[Array, " ns"]]:
-    """Modes and segments to try first after the guard in ``fired`` reached zero at ``s``.
+    """Modes and segments to try first after the guard in ``fired`` reached zero.
 
     Only a guess that saves passes: the signs of the guards decide as ever. A contact whose
     sliding velocity reached zero sticks, or slides back if the force that would hold it (the
     others unchanged) is beyond its limit.
     """
-    nt, nf = prepared.nt, prepared.nf
+    nt = prepared.nt
     mode, segment = state.mode, state.segment
     first, second = fired[:nt], fired[nt : 2 * nt]
-    force, rate = horner(step.lambda_t, s), horner(step.a, s)
-    pressing = horner(step.lambda_n, s)
-    if nf:
-        pressing = jnp.concatenate([horner(step.normal, s), pressing])
+    force, rate = values.lambda_t, values.a
+    pressing = jnp.concatenate([values.normal, values.lambda_n])
     W = prepared.mechanics.W_T
     compliance = jnp.sum(matmul(W, P) * W, axis=1)
-    acceleration = matvec(W, rate) - horner(step.prescribed_rate, s)
+    acceleration = matvec(W, rate) - values.prescribed_rate
     holding = force - acceleration / jnp.where(compliance > 0, compliance, 1.0)
     beyond = 1.0 + 1e-6
     stop = jnp.where(
