@@ -9,6 +9,7 @@ import contextlib
 import functools
 import logging
 import os
+from importlib.metadata import version
 from pathlib import Path
 
 import jax
@@ -32,10 +33,8 @@ def quick_options() -> dict[str, bool]:
 
 def compile_quickly() -> None:
     """The same options for everything this process compiles; call it before JAX is used."""
-    import jaxlib
-
     # XLA ends the process if it does not know a flag.
-    if tuple(int(x) for x in jaxlib.__version__.split(".")[:2]) > (0, 10):
+    if tuple(int(x) for x in version("jaxlib").split(".")[:2]) > (0, 10):
         return
     flags = os.environ.get("XLA_FLAGS", "")
     for name, value in QUICK.items():

@@ -80,7 +80,8 @@ def isolate(
     vanishing = jnp.arange(leading.shape[0])[:, None] < lead
     dropped = jnp.sum(jnp.where(vanishing, leading, 0.0), axis=0)
     bound = tail + dropped + remainder + rounding * magnitude
-    head, transform = coefficients[: degree + 1], _bernstein_matrix(degree, size.dtype.name)
+    head = coefficients[: degree + 1]
+    transform = jnp.asarray(_bernstein_matrix(degree, size.dtype.name))
     few = rows is None or rows.shape[0] < rows.shape[1]
     b = transform @ combine(head, rows) if few else combine(transform @ head, rows)
     no_zero, one_zero, guess = _classify(b, bound, lead, degree)
