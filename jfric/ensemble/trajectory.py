@@ -11,6 +11,7 @@ from jaxtyping import Array, Int
 from jfric.ensemble.pieces import Piece
 from jfric.ensemble.reductions import Reductions
 from jfric.solvers.event_driven.passes import one_pass
+from jfric.solvers.event_driven.polynomials import powers
 from jfric.solvers.event_driven.prepared import Prepared, prepare
 from jfric.solvers.event_driven.recording import empty_records
 from jfric.solvers.event_driven.solver import EventDriven, _make_flow
@@ -66,15 +67,15 @@ def run(
     force = jnp.zeros((mechanics.n,), state.t.dtype)
     ts = jnp.zeros((0,), state.t.dtype)
     records = empty_records(prepared, 0, 0)
-    flow = _Watched(_make_flow(solver, prepared))
+    flow = _make_flow(solver, prepared)
     reductions = Reductions(observables)
 
     def active(s: State):
         return (s.status == int(Status.OK)) & (s.t < target) & (s.steps < budget)
 
     def body(s: State, carry, on):
-        new, _ = one_pass(prepared, flow, s, records, ts, target, force, on)
-        piece = _piece(problem, prepared, flow.step_taken, s, new)
+        new, _, step = one_pass(prepared, flow, s, records, ts, target, force, on)
+        piece = _piece(problem, prepared, step, s, new)
         useful = on & ((new.t > s.t) | (piece.events > 0))
         return new, keep(useful, reductions.update(carry, piece), carry)
 
@@ -89,20 +90,6 @@ def run(
     return Observed(values, status, state.flags, state.steps)
 
 
-class _Watched:
-    """A flow that remembers the step it took: the polynomials of the pass being traced."""
-
-    def __init__(self, flow):
-        self._flow = flow
-        self.lands = flow.lands
-        self.natural_step = flow.natural_step
-        self.step_taken = None
-
-    def step(self, *arguments):
-        self.step_taken = self._flow.step(*arguments)
-        return self.step_taken
-
-
 def _piece(problem: Problem, prepared: Prepared, step, old: State, new: State) -> Piece:
     """The part of ``step`` between two states, with its coefficients scaled to ``[0, 1]``."""
     nt = prepared.nt
@@ -110,23 +97,19 @@ def _piece(problem: Problem, prepared: Prepared, step, old: State, new: State) -
     # A step that was not taken may be infinitely long.
     moved = h > 0
     fraction = jnp.where(moved, h / jnp.where(moved, step.h, 1.0), 0.0)
-    rows = step.q.shape[0]
-    powers = jnp.cumprod(jnp.full((rows - 1,), fraction))
-    powers = jnp.concatenate([jnp.ones((1,), h.dtype), powers])
-
-    def covered(p):
-        return p * powers[: p.shape[0], None]
+    scale = powers(fraction, step.table.shape[0])[:, None]
+    p = step.polynomials(prepared)
 
     events = new.event_count - old.event_count
     return Piece(
         t=old.t,
         end=new.t,
         h=h,
-        q=covered(step.q),
-        v=covered(step.v),
-        a=covered(step.a),
-        lambda_t=covered(step.lambda_t),
-        lambda_n=covered(step.lambda_n),
+        q=p.q * scale,
+        v=p.v * scale,
+        a=p.a * scale,
+        lambda_t=p.lambda_t * scale,
+        lambda_n=p.lambda_n * scale,
         mode=new.recorded[:nt],
         segment=new.recorded[nt:],
         events_before=old.event_count,

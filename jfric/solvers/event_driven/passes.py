@@ -25,6 +25,7 @@ from jfric.solvers.event_driven.advance import (
 )
 from jfric.solvers.event_driven.given import given
 from jfric.solvers.event_driven.mode_equations import mode_equations, project
+from jfric.solvers.event_driven.polynomials import Step
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.recording import (
     Records,
@@ -50,10 +51,11 @@ from jfric.status import Flag, Status
 
 def one_pass(
     prepared: Prepared, flow, state: State, records: Records, ts, target, force, on
-) -> tuple[State, Records]:
-    """The state after one pass; buffers are written only where ``on``.
+) -> tuple[State, Records, Step]:
+    """The state after one pass, and the step on whose first part it moved (if it did).
 
-    ``target``: time not to be passed; ``force`` (n,): extra constant force.
+    Buffers are written only where ``on``. ``target``: time not to be passed; ``force`` (n,):
+    extra constant force.
     """
     state = release_after_jump(prepared, state, prescribed_velocities(prepared, state.t))
     equations = mode_equations(prepared, state.mode, state.segment)
@@ -190,7 +192,7 @@ def one_pass(
         steps=state.steps + 1,
         event_count=jnp.where(settled, logged.total, state.event_count),
     )
-    return new, records
+    return new, records, step
 
 
 class _Logged(NamedTuple):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jfric.linear_algebra import matmul, matvec
@@ -18,6 +19,14 @@ def horner(coefficients: Float[Array, "p ..."], s) -> Float[Array, ...]:
     for k in range(coefficients.shape[0] - 2, -1, -1):
         value = value * s + coefficients[k]
     return value
+
+
+def powers(s, count: int) -> Float[Array, " p"]:
+    """``1, s, ..., s^(count - 1)``; at least two."""
+    table = jnp.stack([jnp.ones_like(s), s])
+    while table.shape[0] < count:
+        table = jnp.concatenate([table, table * (table[-1] * s)])
+    return table[:count]
 
 
 @jax.custom_jvp
@@ -112,10 +121,19 @@ class Step(NamedTuple):
 
     def split(self, prepared: Prepared, z: Float[Array, " k"]) -> Values:
         """Motion and reactions from the values of the polynomials in ``table``."""
-        n, nt, nu, nf = prepared.mechanics.n, prepared.nt, prepared.nu, prepared.nf
+        n = prepared.mechanics.n
         rest = z[2 * n :] if self.rows is None else matvec(self.rows, z)
-        parts, at = [z[:n], z[n : 2 * n]], 0
-        for size in (n, nt, nu, nf, nt):
-            parts.append(rest[at : at + size])
-            at += size
-        return Values(*parts)
+        return Values(z[:n], z[n : 2 * n], *_parts(prepared, rest))
+
+    def polynomials(self, prepared: Prepared) -> Values:
+        """Motion and reactions as polynomials: arrays (p, ...)."""
+        n, table = prepared.mechanics.n, self.table
+        rest = table[:, 2 * n :] if self.rows is None else combine(table, self.rows)
+        parts = (x.T for x in _parts(prepared, rest.T))
+        return Values(table[:, :n], table[:, n : 2 * n], *parts)
+
+
+def _parts(prepared: Prepared, rest) -> list[Array]:
+    sizes = (prepared.mechanics.n, prepared.nt, prepared.nu, prepared.nf, prepared.nt)
+    ends = np.cumsum(sizes)
+    return [rest[end - size : end] for size, end in zip(sizes, ends, strict=True)]

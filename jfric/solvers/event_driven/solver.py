@@ -67,7 +67,7 @@ class EventDriven(eqx.Module):
         target, force = _defaults(prepared, until, force)
         on = (state.status == int(Status.OK)) & (state.t < target)
         flow = _make_flow(self, prepared)
-        new, _ = one_pass(
+        new, _, _ = one_pass(
             prepared, flow, state, records, jnp.zeros((0,), state.t.dtype), target, force, on
         )
         new = keep(on, new, state)
@@ -130,7 +130,7 @@ def _run(solver: EventDriven, prepared: Prepared, state: State, records, ts, tar
         return (s.status == int(Status.OK)) & (s.t < target) & within
 
     def body(s: State, r, on):
-        return one_pass(prepared, flow, s, r, ts, target, force, on)
+        return one_pass(prepared, flow, s, r, ts, target, force, on)[:2]
 
     return run_passes(
         body, active, state, records, max_steps=solver.max_steps, adjoint=solver.adjoint

@@ -57,7 +57,7 @@ class Numbers(NamedTuple):
 def run_steps(prepared: Prepared, start: Float[Array, " z"], inputs: StepInputs):
     """Ends (L, z) of the steps with ``inputs`` (L, ...) from the packed motion ``start``."""
     assert prepared.constant is not None
-    vector, unravel = ravel_pytree(_numbers(prepared))
+    unravel = _unpacking(prepared)
     pushed = matmul(inputs.impulse, prepared.constant.push.T)
     given = {"push": pushed}
     if prepared.nf:
@@ -66,7 +66,7 @@ def run_steps(prepared: Prepared, start: Float[Array, " z"], inputs: StepInputs)
         given |= {"before": inputs.before, "after": inputs.after, "gap": inputs.gap}
 
     def step(z, x):
-        z = jnp.stack(_step(prepared, unravel(vector), z, x))
+        z = jnp.stack(_step(prepared, unravel(prepared.packed), z, x))
         return z, z
 
     return jax.lax.scan(step, start, given)[1]
@@ -76,6 +76,17 @@ def pack(prepared: Prepared, q, v, mode) -> Float[Array, " z"]:
     """Motion as one vector: position, velocity, impulse, what happened, mode."""
     rest = jnp.zeros((prepared.W.shape[0] + 1,), q.dtype)
     return jnp.concatenate([q, v, rest, mode.astype(q.dtype)])
+
+
+def packed_numbers(prepared: Prepared) -> Float[Array, " k"]:
+    """The numbers that a step needs, as one vector."""
+    return ravel_pytree(_numbers(prepared))[0]
+
+
+def _unpacking(prepared: Prepared):
+    """From the vector of :func:`packed_numbers` back to :class:`Numbers`."""
+    shapes = jax.eval_shape(lambda: _numbers(prepared))
+    return ravel_pytree(jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes))[1]
 
 
 class Unpacked(NamedTuple):

@@ -64,6 +64,8 @@ class Prepared(eqx.Module):
     end: Float[Array, ""]
     #: The step's matrices where they never change, else None.
     constant: StepMatrices | None
+    #: The numbers of a step in scalars, packed, or None.
+    packed: Float[Array, " k"] | None
     #: Whether static and kinetic coefficients differ for some contact.
     breakaway: bool = eqx.field(static=True)
     method: str = eqx.field(static=True)
@@ -108,7 +110,7 @@ def prepare(problem: Problem, scheme: Scheme, h, method: str) -> Prepared:
     fixed = not mechanics.nonlinear and mechanics.piecewise.count == 0
     scheme = scheme._replace(theta=jnp.asarray(scheme.theta, dtype))
     matrices = step_matrices(scheme, h, mechanics.M, mechanics.C, mechanics.K, W)
-    return Prepared(
+    prepared = Prepared(
         mechanics=mechanics,
         scheme=scheme,
         h=h,
@@ -117,9 +119,11 @@ def prepare(problem: Problem, scheme: Scheme, h, method: str) -> Prepared:
         D_mass=matmul(W, MW),
         end=jnp.asarray(problem.time.end, dtype),
         constant=matrices if fixed else None,
+        packed=None,
         breakaway=not all(isinstance(law, Coulomb) for law in mechanics.laws),
         method=method,
     )
+    return _with_numbers(prepared)
 
 
 def with_step(prepared: Prepared, h) -> Prepared:
@@ -131,6 +135,22 @@ def with_step(prepared: Prepared, h) -> Prepared:
         matrices = step_matrices(
             prepared.scheme, h, mechanics.M, mechanics.C, mechanics.K, prepared.W
         )
-    return eqx.tree_at(
+    changed = eqx.tree_at(
         lambda p: (p.h, p.constant), prepared, (h, matrices), is_leaf=lambda x: x is None
     )
+    return _with_numbers(changed)
+
+
+def changing(prepared: Prepared):
+    """The parts that depend on the length of the step."""
+    return prepared.h, prepared.constant, prepared.packed
+
+
+def _with_numbers(prepared: Prepared) -> Prepared:
+    if not prepared.in_scalars:
+        return prepared
+    # The numbers are made of a prepared problem.
+    from jfric.solvers.time_stepping.one_contact import packed_numbers
+
+    packed = packed_numbers(prepared)
+    return eqx.tree_at(lambda p: p.packed, prepared, packed, is_leaf=lambda x: x is None)

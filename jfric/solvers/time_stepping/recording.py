@@ -24,15 +24,20 @@ class Wanted(NamedTuple):
     fraction: Float[Array, " m"]
 
 
-def wanted(ts, start, h) -> Wanted:
-    """Steps of length ``h`` from ``start`` on; the end of a step belongs to it."""
+def wanted(ts, start, h, whole, rest) -> Wanted:
+    """``whole`` steps of length ``h`` from ``start`` on, then one of length ``rest``.
+
+    The end of a step belongs to it.
+    """
     place = (ts - start) / h
     # A time that rounding moved past the end of a step belongs to that end.
     nearest = jnp.round(place)
     slack = 8 * jnp.finfo(place.dtype).eps * (1.0 + jnp.abs(ts / h))
     place = jnp.where(jnp.abs(place - nearest) <= slack, nearest, place)
     step = jnp.maximum(jnp.ceil(place) - 1.0, 0.0)
-    return Wanted(step.astype(jnp.int32), jnp.clip(place - step, 0.0, 1.0))
+    fraction = jnp.where(step >= whole, (ts - start - whole * h) / rest, place - step)
+    step = jnp.minimum(step, whole)
+    return Wanted(step.astype(jnp.int32), jnp.clip(fraction, 0.0, 1.0))
 
 
 class Records(NamedTuple):

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int
 from jfric.solvers.loops import Adjoint
 from jfric.solvers.time_stepping.blocks import run_block
 from jfric.solvers.time_stepping.judge import residuals
-from jfric.solvers.time_stepping.prepared import Prepared, with_step
+from jfric.solvers.time_stepping.prepared import Prepared, changing, with_step
 from jfric.solvers.time_stepping.recording import (
     Records,
     Wanted,
@@ -24,27 +24,34 @@ from jfric.solvers.time_stepping.recording import (
 from jfric.solvers.time_stepping.state import Motion, State
 from jfric.status import Flag, Status
 
-#: Steps in one block. Rows of a block stay in the cache; .
-BLOCK = 1024
+#: Steps in one block: of scalars a whole block stays in the cache, and hides its overhead.
+BLOCK, BLOCK_OF_ARRAYS = 1024, 128
 #: A rest of a step below this fraction is rounding error.
 REST = 1e-9
 
 
 class Span(NamedTuple):
-    """Whole steps from ``start`` to the end, and the rest of a step after them."""
+    """Whole steps from ``start``, then a shorter one to the end; ``steps`` counts both."""
 
     start: Float[Array, ""]
+    whole: Int[Array, ""]
     steps: Int[Array, ""]
     rest: Float[Array, ""]
 
 
 def span(start, end, h) -> Span:
-    """Steps of length ``h`` that fit between ``start`` and ``end``."""
+    """Steps of length ``h`` that fit between ``start`` and ``end``, and the rest."""
     length = (end - start) / h
     slack = jnp.maximum(REST, 8 * jnp.finfo(length.dtype).eps * jnp.abs(length))
-    steps = jnp.floor(jax.lax.stop_gradient(length) + slack)
-    rest = jnp.where(length - steps > slack, end - start - steps * h, 0.0)
-    return Span(start, jnp.maximum(steps, 0.0).astype(jnp.int32), rest)
+    count = jnp.maximum(jnp.floor(jax.lax.stop_gradient(length) + slack), 0.0)
+    has_rest = length - count > slack
+    whole = count.astype(jnp.int32)
+    return Span(
+        start,
+        whole,
+        whole + has_rest.astype(jnp.int32),
+        jnp.where(has_rest, end - start - count * h, h),
+    )
 
 
 def run(
@@ -60,9 +67,10 @@ def run(
 ) -> tuple[State, Records]:
     """From ``state`` to ``end`` under an extra constant ``force`` (n,)."""
     s = span(state.t, end, prepared.h)
-    want = wanted(ts, s.start, prepared.h)
+    want = wanted(ts, s.start, prepared.h, s.whole, s.rest)
     steps = jnp.minimum(s.steps, max_steps)
-    size = max(1, min(BLOCK, max_steps))
+    size = max(1, min(BLOCK if prepared.in_scalars else BLOCK_OF_ARRAYS, max_steps))
+    short = with_step(prepared, s.rest)
 
     def active(carry):
         state, _, done = carry
@@ -70,12 +78,17 @@ def run(
 
     def one_block(carry):
         state, records, done = carry
-        index = done + jnp.arange(size, dtype=jnp.int32)
-        times = s.start + prepared.h * index
-        left = jnp.minimum(steps - done, size)
-        state, records, made = _advance(prepared, state, records, want, done, left, times, force)
-        state = eqx.tree_at(lambda x: x.t, state, s.start + prepared.h * (done + made))
-        return state, records, done + size
+        last = done >= s.whole
+        # The shorter step is a block of its own.
+        step = eqx.tree_at(changing, prepared, _chosen(last, changing(short), changing(prepared)))
+        count = jnp.where(last, 1, jnp.minimum(jnp.minimum(steps, s.whole) - done, size))
+        times = s.start + prepared.h * (done + jnp.arange(size, dtype=jnp.int32))
+        state, records, made = _advance(step, state, records, want, done, count, times, force)
+        done = done + made
+        reached = jnp.where(last & (made > 0), end, s.start + prepared.h * done)
+        exact = (done == s.whole) & (s.steps == s.whole)
+        state = eqx.tree_at(lambda x: x.t, state, jnp.where(exact, end, reached))
+        return state, records, done
 
     carry = (state, records, jnp.asarray(0, jnp.int32))
     if adjoint == "forward":
@@ -85,24 +98,13 @@ def run(
         def maybe(carry, _):
             return jax.lax.cond(active(carry), one_block, lambda c: c, carry), None
 
-        blocks = -(-max_steps // size)
+        blocks = -(-max_steps // size) + 1
         carry, _ = jax.lax.scan(jax.checkpoint(maybe), carry, length=blocks)
-    state, records, _ = carry
-    return _last(prepared, state, records, ts, s, steps, end, force)
+    return carry[0], carry[1]
 
 
-def _last(prepared, state: State, records, ts, s: Span, steps, end, force):
-    """A shorter step to the end, where whole ones do not reach it."""
-    on = (s.rest > 0.0) & (state.status == int(Status.OK)) & (steps == s.steps)
-    short = with_step(prepared, jnp.where(on, s.rest, prepared.h))
-    place = jnp.where(on, jnp.clip((ts - state.t) / short.h, 0.0, 1.0), 0.0)
-    after = ts > state.t + REST * prepared.h
-    want = Wanted(jnp.where(after, 0, -1), place)
-    count = jnp.where(on, 1, 0)
-    first = jnp.asarray(0, jnp.int32)
-    new, records, _ = _advance(short, state, records, want, first, count, state.t[None], force)
-    new = eqx.tree_at(lambda x: x.t, new, end)
-    return jax.tree.map(lambda a, b: jnp.where(on, a, b), new, state), records
+def _chosen(which, a, b):
+    return jax.tree.map(lambda x, y: jnp.where(which, x, y), a, b)
 
 
 def _advance(prepared, state: State, records, want: Wanted, first, count, times, force):
