@@ -5,7 +5,6 @@ The one module that uses equinox's internal loops.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Literal
@@ -16,8 +15,8 @@ import jax.numpy as jnp
 
 Adjoint = Literal["forward", "reverse"]
 
-#: Passes between two stored states in reverse mode.
-BLOCK = 16
+#: States stored in reverse mode; trajectories of fewer passes are not computed twice.
+CHECKPOINTS = 128
 
 
 def run_passes(
@@ -53,24 +52,16 @@ def run_passes(
     if adjoint == "forward":
         carry = jax.lax.while_loop(running, step, carry)
     else:
-        carry = _reversible_loop(running, step, carry, max_steps)
+        # States are stored at up to CHECKPOINTS passes; those between are computed again.
+        carry = eqxi.while_loop(
+            running,
+            step,
+            carry,
+            kind="checkpointed",
+            max_steps=max_steps,
+            checkpoints=min(CHECKPOINTS, max_steps),
+        )
     return unpack(carry[0]), carry[1]
-
-
-def _reversible_loop(running: Callable, step: Callable, carry, max_steps: int):
-    """The same loop as scans of fixed length, for reverse mode.
-
-    Blocks of passes are skipped once all trajectories have ended. Only what enters a block is
-    stored; the block is repeated on the way back.
-    """
-
-    def block(carry, _):
-        steps = functools.partial(jax.lax.scan, lambda c, _: (step(c), None), length=BLOCK)
-        return jax.lax.cond(running(carry), lambda c: steps(c)[0], lambda c: c, carry), None
-
-    blocks = -(-max_steps // BLOCK)
-    carry, _ = jax.lax.scan(jax.checkpoint(block), carry, length=blocks)
-    return carry
 
 
 def _packing(tree):

@@ -114,7 +114,8 @@ def advance(prepared: Prepared, state: State, step: Step, signs: Signs, t_end, n
             newton=c.newton,
         )
         at_end = jnp.sum(still.guard_table, axis=0)
-        at_end = at_end if still.guard_rows is None else matvec(still.guard_rows, at_end)
+        rows = still.guard_rows
+        at_end = at_end if rows is None else matvec(rows, at_end)
         reference = jnp.minimum(natural, prepared.end - state.start)
         smallest = step.h <= SMALLEST_FRACTION * reference
         # Too short to resolve further: a guard in doubt that is negative at the end fires there.

@@ -10,18 +10,21 @@ from jfric.complementarity.contact_lcp import ContactProblem
 from jfric.complementarity.residual import impulse_residual
 from jfric.linear_algebra import matvec
 from jfric.modes import Mode
+from jfric.solvers.time_stepping.blocks import Steps
 from jfric.solvers.time_stepping.friction import coefficients
 from jfric.solvers.time_stepping.inputs import step_inputs
 from jfric.solvers.time_stepping.prepared import Prepared
-from jfric.solvers.time_stepping.recording import Block
 from jfric.solvers.time_stepping.tolerance import touches
 
 
-def residuals(prepared: Prepared, b: Block, rows: Int[Array, " k"], force) -> Float[Array, " k"]:
-    """Violation of the discrete laws by the impulses of the steps ``rows`` of ``b``."""
-    take = (b.times, b.q_before, b.v_before, b.modes_before, b.modes, b.rows.impulse)
+def residuals(
+    prepared: Prepared, times, s: Steps, rows: Int[Array, " k"], force
+) -> Float[Array, " k"]:
+    """Violation of the discrete laws by the impulses of the steps ``rows`` of ``s``."""
+    x = s.motions
+    take = (times, x.q_before, x.v_before, s.mode_before, s.mode, x.impulse)
     each = jax.vmap(lambda *x: _residual(prepared, force, *x))
-    return each(*(x[rows] for x in take))
+    return each(*jax.lax.stop_gradient([column[rows] for column in take]))
 
 
 def _residual(prepared: Prepared, force, t, q, v, mode_before, mode, impulse):

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.solution import Events
+from jfric.solvers.time_stepping.blocks import Block, Steps
 from jfric.solvers.time_stepping.prepared import Prepared
-from jfric.solvers.time_stepping.rows import Row
-from jfric.solvers.time_stepping.state import Motion, State
+from jfric.solvers.time_stepping.state import State
 
 #: Outputs that are looked at together.
 WINDOW = 256
@@ -66,46 +66,15 @@ def empty_records(prepared: Prepared, count: int, capacity: int) -> Records:
     )
 
 
-class Block(NamedTuple):
-    """Rows of a block with the motion before each of them."""
-
-    first: Int[Array, ""]
-    valid: Int[Array, ""]
-    times: Float[Array, " L"]
-    rows: Row
-    q_before: Float[Array, "L n"]
-    v_before: Float[Array, "L n"]
-    modes: Int[Array, "L c"]
-    modes_before: Int[Array, "L c"]
-
-
-def block(prepared: Prepared, motion: Motion, first, valid, times, rows: Row) -> Block:
-    """``first``: number of the first step; ``valid``: rows that count; ``times`` (L,): starts."""
-    shown = jax.vmap(prepared.mechanics.piecewise.shown)(rows.segment)
-    modes = jnp.concatenate([rows.mode, shown], axis=1)
-    before = jnp.concatenate([motion.mode, prepared.mechanics.piecewise.shown(motion.segment)])
-    return Block(
-        first=first,
-        valid=valid,
-        times=times,
-        rows=rows,
-        q_before=_shifted(motion.q, rows.q),
-        v_before=_shifted(motion.v, rows.v),
-        modes=modes,
-        modes_before=_shifted(before, modes),
-    )
-
-
-def _shifted(first, rows):
-    return jnp.concatenate([first[None], rows[:-1]])
-
-
-def write_outputs(prepared: Prepared, records: Records, want: Wanted, b: Block) -> Records:
-    """Outputs that lie in the steps of ``b``; between the ends of a step motion is a line."""
+def write_outputs(
+    prepared: Prepared, records: Records, want: Wanted, b: Block, first, valid
+) -> Records:
+    """Outputs that lie in the ``valid`` steps of ``b``, the first of which has the number
+    ``first``. Between the ends of a step motion is a line."""
     count = want.step.shape[0]
     if count == 0:
         return records
-    inside = (want.step >= b.first) & (want.step < b.first + b.valid)
+    inside = (want.step >= first) & (want.step < first + valid)
     size = min(count, WINDOW)
     windows = -(-count // size)
 
@@ -117,21 +86,27 @@ def write_outputs(prepared: Prepared, records: Records, want: Wanted, b: Block) 
         def write(records: Records) -> Records:
             step = jax.lax.dynamic_slice(want.step, (at,), (size,))
             s = jax.lax.dynamic_slice(want.fraction, (at,), (size,))[:, None]
-            row = jnp.clip(step - b.first, 0, b.times.shape[0] - 1)
+            row = jnp.clip(step - first, 0, b.times.shape[0] - 1)
+            x = b.motions()
+            shown = prepared.mechanics.piecewise.shown
+            after = jax.vmap(b.at)(row)
+            modes = [after.mode, jax.vmap(shown)(after.segment)]
             values = jnp.concatenate(
                 [
                     jnp.where(s == 1.0, new[row], old[row] + s * (new[row] - old[row]))
-                    for old, new in ((b.q_before, b.rows.q), (b.v_before, b.rows.v))
+                    for old, new in ((x.q_before, x.q), (x.v_before, x.v))
                 ]
                 + [
-                    (b.rows.v[row] - b.v_before[row]) / prepared.h,
-                    b.rows.impulse[row] / prepared.h,
+                    (x.v[row] - x.v_before[row]) / prepared.h,
+                    x.impulse[row] / prepared.h,
                 ],
                 axis=1,
             )
             return records._replace(
                 output_values=_merged(records.output_values, at, here, values),
-                output_modes=_merged(records.output_modes, at, here, b.modes[row]),
+                output_modes=_merged(
+                    records.output_modes, at, here, jnp.concatenate(modes, axis=1)
+                ),
             )
 
         return jax.lax.cond(here.any(), write, lambda r: r, records)
@@ -156,42 +131,52 @@ class Logged(NamedTuple):
     row: Int[Array, ""]
 
 
-def write_events(prepared: Prepared, records: Records, b: Block, state: State):
-    """Changes of mode and impacts in ``b``: records, and :class:`Logged`."""
-    length, contacts = b.modes.shape
+def write_events(
+    prepared: Prepared, records: Records, times, x: Steps, valid, state: State
+) -> tuple[Records, Logged]:
+    """Changes of mode and impacts in the ``valid`` first steps of ``x``."""
+    shown = jax.vmap(prepared.mechanics.piecewise.shown)
+    modes = jnp.concatenate([x.mode, shown(x.segment)], axis=1)
+    modes_before = jnp.concatenate([x.mode_before, shown(x.segment_before)], axis=1)
+    length, contacts = modes.shape
     if contacts == 0:
-        return records, Logged(state.event_count, jnp.asarray(False), jnp.asarray(0, jnp.int32))
+        none = Logged(state.event_count, jnp.asarray(False), jnp.asarray(0, jnp.int32))
+        return records, none
     row = jnp.arange(length)
     others = jnp.zeros((length, contacts - prepared.nt), bool)
     elements = jnp.zeros((length, prepared.nf), bool)
-    impact = jnp.concatenate([elements, b.rows.impact, others], axis=1)
+    impact = jnp.concatenate([elements, x.impact, others], axis=1)
     begins = (row == 0) & ~state.settled
-    changed = ((b.modes != b.modes_before) & ~begins[:, None]) | impact
-    changed = changed & (row < b.valid)[:, None]
+    changed = ((modes != modes_before) & ~begins[:, None]) | impact
+    changed = changed & (row < valid)[:, None]
     each = jnp.sum(changed, axis=1, dtype=jnp.int32)
     total = state.event_count + jnp.sum(each, dtype=jnp.int32)
+    logged = Logged(total, jnp.any(each > 1), jnp.argmax(each > 0).astype(jnp.int32))
     capacity = records.event_values.shape[0]
+    if capacity == 0:
+        return records, logged
 
     def write(records: Records) -> Records:
         flat = changed.ravel()
         size = min(capacity, flat.shape[0])
-        (where,) = jnp.nonzero(flat, size=size, fill_value=flat.shape[0])
+        # Sorting is faster here than the running sum of ``nonzero``.
+        where = jnp.sort(jnp.where(flat, jnp.arange(flat.shape[0]), flat.shape[0]))[:size]
         found = where < flat.shape[0]
         step, contact = jnp.divmod(jnp.where(found, where, 0), contacts)
         slot = jnp.where(found, state.event_count + jnp.arange(size), capacity)
         values = jnp.concatenate(
             [
-                (b.times[step] + prepared.h)[:, None],
-                b.rows.q[step],
-                b.rows.v[step],
-                b.v_before[step],
+                (times[step] + prepared.h)[:, None],
+                x.motions.q[step],
+                x.motions.v[step],
+                x.motions.v_before[step],
             ],
             axis=1,
         )
         codes = [
             contact,
-            b.modes_before[step, contact],
-            b.modes[step, contact],
+            modes_before[step, contact],
+            modes[step, contact],
             impact[step, contact],
         ]
         codes = jnp.stack([c.astype(jnp.int32) for c in codes], axis=1)
@@ -200,10 +185,8 @@ def write_events(prepared: Prepared, records: Records, b: Block, state: State):
             event_modes=records.event_modes.at[slot].set(codes, mode="drop"),
         )
 
-    if capacity:
-        fits = changed.any() & (state.event_count < capacity)
-        records = jax.lax.cond(fits, write, lambda r: r, records)
-    return records, Logged(total, jnp.any(each > 1), jnp.argmax(each > 0).astype(jnp.int32))
+    fits = changed.any() & (state.event_count < capacity)
+    return jax.lax.cond(fits, write, lambda r: r, records), logged
 
 
 def events(prepared: Prepared, records: Records, count) -> Events:

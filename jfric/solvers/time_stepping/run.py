@@ -10,13 +10,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from jfric.solvers.loops import Adjoint
-from jfric.solvers.time_stepping.blocks import run_block
+from jfric.solvers.time_stepping.blocks import Block, run_block
 from jfric.solvers.time_stepping.judge import residuals
 from jfric.solvers.time_stepping.prepared import Prepared, changing, with_step
 from jfric.solvers.time_stepping.recording import (
     Records,
     Wanted,
-    block,
     wanted,
     write_events,
     write_outputs,
@@ -25,7 +24,9 @@ from jfric.solvers.time_stepping.state import Motion, State
 from jfric.status import Flag, Status
 
 #: Steps in one block: of scalars a whole block stays in the cache, and hides its overhead.
-BLOCK, BLOCK_OF_ARRAYS = 1024, 128
+BLOCK, BLOCK_OF_ARRAYS = 1000, 128
+#: Events up to which the steps of a closed form are judged.
+JUDGED = 4
 #: A rest of a step below this fraction is rounding error.
 REST = 1e-9
 
@@ -72,38 +73,41 @@ def run(
     size = max(1, min(BLOCK if prepared.in_scalars else BLOCK_OF_ARRAYS, max_steps))
     short = with_step(prepared, s.rest)
 
-    def active(carry):
-        state, _, done = carry
-        return (done < steps) & (state.status == int(Status.OK))
+    def phase(carry, last):
+        # Whole steps first, then the shorter one: outside the loop over blocks, whose steps would
+        # be slower if their numbers changed.
+        step = eqx.tree_at(changing, prepared, _keep(last, changing(short), changing(prepared)))
+        limit = jnp.where(last, steps, jnp.minimum(s.whole, steps))
 
-    def one_block(carry):
-        state, records, done = carry
-        last = done >= s.whole
-        # The shorter step is a block of its own.
-        step = eqx.tree_at(changing, prepared, _chosen(last, changing(short), changing(prepared)))
-        count = jnp.where(last, 1, jnp.minimum(jnp.minimum(steps, s.whole) - done, size))
-        times = s.start + prepared.h * (done + jnp.arange(size, dtype=jnp.int32))
-        state, records, made = _advance(step, state, records, want, done, count, times, force)
-        done = done + made
-        reached = jnp.where(last & (made > 0), end, s.start + prepared.h * done)
-        exact = (done == s.whole) & (s.steps == s.whole)
-        state = eqx.tree_at(lambda x: x.t, state, jnp.where(exact, end, reached))
-        return state, records, done
+        def active(carry):
+            state, _, done = carry
+            return (done < limit) & (state.status == int(Status.OK))
 
-    carry = (state, records, jnp.asarray(0, jnp.int32))
-    if adjoint == "forward":
-        carry = jax.lax.while_loop(active, one_block, carry)
-    else:
+        def one_block(carry):
+            state, records, done = carry
+            count = jnp.minimum(limit - done, size)
+            times = s.start + prepared.h * (done + jnp.arange(size, dtype=jnp.int32))
+            state, records, made = _advance(step, state, records, want, done, count, times, force)
+            done = done + made
+            t = jnp.where(done == s.steps, end, s.start + prepared.h * done)
+            return eqx.tree_at(lambda x: x.t, state, t), records, done
+
+        if adjoint == "forward":
+            return jax.lax.while_loop(active, one_block, carry), None
+
         # Only what enters a block is stored; the block is repeated on the way back.
         def maybe(carry, _):
             return jax.lax.cond(active(carry), one_block, lambda c: c, carry), None
 
-        blocks = -(-max_steps // size) + 1
-        carry, _ = jax.lax.scan(jax.checkpoint(maybe), carry, length=blocks)
+        return jax.lax.scan(jax.checkpoint(maybe), carry, length=-(-max_steps // size))[0], None
+
+    carry = (state, records, jnp.asarray(0, jnp.int32))
+    phases = jnp.asarray([False, True])
+    carry, _ = jax.lax.scan(phase, carry, phases)
     return carry[0], carry[1]
 
 
-def _chosen(which, a, b):
+def _keep(which, a, b):
     return jax.tree.map(lambda x, y: jnp.where(which, x, y), a, b)
 
 
@@ -113,46 +117,79 @@ def _advance(prepared, state: State, records, want: Wanted, first, count, times,
     The steps of a block behind the last one are computed and left out.
     """
     motion = Motion(state.q, state.v, state.mode, state.segment)
-    rows = run_block(prepared, motion, times, force)
-    index = jnp.arange(times.shape[0])
-    frozen = jax.lax.stop_gradient(rows)
-    finite = jnp.all(jnp.isfinite(frozen.q) & jnp.isfinite(frozen.v), axis=1)
-    status = jnp.where(finite, frozen.status, int(Status.NON_FINITE))
-    fails = (status != int(Status.OK)) & (index < count)
-    valid = jnp.where(fails.any(), jnp.argmax(fails), count).astype(jnp.int32)
-    code = jnp.where(fails.any(), status[jnp.argmax(fails)], int(Status.OK))
+    b = run_block(prepared, motion, times, force)
+    size = times.shape[0]
+    if prepared.nt + prepared.mechanics.piecewise.count == 0:
+        quiet = b.quiet & (count == size)
+    else:
+        quiet = b.quiet & (count == size) & state.settled
+    records, o = jax.lax.cond(
+        quiet,
+        lambda records: (records, _nothing(b, state, count)),
+        lambda records: _outcome(prepared, b, state, records, count, force),
+        records,
+    )
+    records = write_outputs(prepared, records, want, b, first, o.valid)
+    moved = o.valid > 0
+    new = _keep(moved, b.at(jnp.maximum(o.valid - 1, 0)), motion)
+    iterations = o.valid
+    if b.iterations is not None:
+        kept = jnp.arange(size) < o.valid
+        iterations = jnp.sum(jnp.where(kept, b.iterations, 0), dtype=jnp.int32)
+    state = State(
+        t=state.t,
+        q=new.q,
+        v=new.v,
+        mode=new.mode,
+        segment=new.segment,
+        settled=state.settled | moved,
+        residual=jnp.maximum(state.residual, o.residual),
+        iterations=state.iterations + iterations,
+        status=o.code,
+        flags=state.flags | o.flags,
+        steps=state.steps + o.valid,
+        event_count=o.event_count,
+    )
+    return state, records, o.valid
 
-    b = block(prepared, motion, first, valid, times, rows)
-    records = write_outputs(prepared, records, want, b)
-    records, logged = write_events(prepared, records, b, state)
-    residual = jnp.max(jnp.where(index < valid, frozen.residual, 0.0), initial=0.0)
-    if prepared.in_scalars:
-        # The closed form checks itself in every step; the judge looks at steps with events and
-        # at the last one.
-        picked = jnp.stack([jnp.clip(logged.row, 0, index.shape[0] - 1), jnp.maximum(valid - 1, 0)])
-        worth = (logged.count > state.event_count) | (valid < index.shape[0])
-        residual = jax.lax.cond(
-            worth & (valid > 0),
-            lambda: jnp.max(residuals(prepared, jax.lax.stop_gradient(b), picked, force)),
-            lambda: jnp.zeros((), state.q.dtype),
-        )
+
+class Outcome(NamedTuple):
+    """Steps of a block that count, the status after them, and what they did."""
+
+    valid: Int[Array, ""]
+    code: Int[Array, ""]
+    event_count: Int[Array, ""]
+    flags: Int[Array, ""]
+    residual: Float[Array, ""]
+
+
+def _nothing(b: Block, state: State, count) -> Outcome:
+    """Outcome of a whole block in which nothing happened."""
+    zero = jnp.asarray(0, jnp.int32)
+    residual = jnp.zeros((), state.q.dtype) if b.residual is None else jnp.max(b.residual)
+    return Outcome(count.astype(jnp.int32), zero, state.event_count, zero, residual)
+
+
+def _outcome(prepared, b: Block, state: State, records: Records, count, force):
+    steps = b.steps()
+    index = jnp.arange(b.times.shape[0])
+    fails = (steps.status != int(Status.OK)) & (index < count)
+    valid = jnp.where(fails.any(), jnp.argmax(fails), count).astype(jnp.int32)
+    code = jnp.where(fails.any(), steps.status[jnp.argmax(fails)], int(Status.OK))
+    records, logged = write_events(prepared, records, b.times, steps, valid, state)
     flags = jnp.where(logged.count > state.event_count, int(Flag.STEP_RESOLUTION), 0)
     flags = flags | jnp.where(logged.several, int(Flag.SIMULTANEOUS), 0)
-    last = jnp.maximum(valid - 1, 0)
-    moved = valid > 0
-    kept = index < valid
-    new = State(
-        t=state.t,
-        q=jnp.where(moved, rows.q[last], state.q),
-        v=jnp.where(moved, rows.v[last], state.v),
-        mode=jnp.where(moved, rows.mode[last], state.mode),
-        segment=jnp.where(moved, rows.segment[last], state.segment),
-        settled=state.settled | moved,
-        residual=jnp.maximum(state.residual, residual),
-        iterations=state.iterations + jnp.sum(jnp.where(kept, rows.iterations, 0), dtype=jnp.int32),
-        status=code.astype(jnp.int32),
-        flags=(state.flags | flags).astype(jnp.int32),
-        steps=state.steps + valid,
-        event_count=logged.count,
+    if b.residual is None:
+        # The closed form checks itself in every step; the judge, which is slower than a block of
+        # steps, looks at the first events of a run and at its last step.
+        picked = jnp.stack([logged.row, jnp.maximum(valid - 1, 0)])
+        residual = jax.lax.cond(
+            ((state.event_count < JUDGED) | (valid < index.shape[0])) & (valid > 0),
+            lambda: jnp.max(residuals(prepared, b.times, steps, picked, force)),
+            lambda: jnp.zeros((), state.q.dtype),
+        )
+    else:
+        residual = jnp.max(jnp.where(index < valid, b.residual, 0.0))
+    return records, Outcome(
+        valid, code.astype(jnp.int32), logged.count, flags.astype(jnp.int32), residual
     )
-    return new, records, valid
