@@ -24,7 +24,7 @@ from jfric.solvers.time_stepping.state import Motion, State
 from jfric.status import Flag, Status
 
 #: Steps in one block: of scalars a whole block stays in the cache, and hides its overhead.
-BLOCK, BLOCK_OF_ARRAYS = 1000, 128
+BLOCK, BLOCK_OF_ARRAYS = 512, 128
 #: Events up to which the steps of a closed form are judged.
 JUDGED = 4
 #: A rest of a step below this fraction is rounding error.
@@ -76,7 +76,8 @@ def run(
     def phase(carry, last):
         # Whole steps first, then the shorter one: outside the loop over blocks, whose steps would
         # be slower if their numbers changed.
-        step = eqx.tree_at(changing, prepared, _keep(last, changing(short), changing(prepared)))
+        chosen = _keep(last, changing(short), changing(prepared))
+        step = eqx.tree_at(changing, prepared, chosen, is_leaf=lambda x: x is None)
         limit = jnp.where(last, steps, jnp.minimum(s.whole, steps))
 
         def active(carry):
