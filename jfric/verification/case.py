@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 EXACT, RUNGE_KUTTA = "exact", "runge-kutta"
 
@@ -30,6 +31,8 @@ class Case:
     checks are used where nothing is changed. ``relative``: error allowed with the exact flow,
     relative to the expected time or to the peak of the component. ``sequence``: changes of mode,
     such as ``"slip+ > stick"``, in order. ``flows``: each is run if it can represent the system.
+    ``solver``: settings of another solver than the event-driven one; it is held to the tolerances
+    of ``expected`` alone.
     """
 
     name: str
@@ -39,3 +42,4 @@ class Case:
     sequence: tuple[str, ...] = ()
     relative: float = 1e-10
     flows: tuple[str, ...] = (EXACT, RUNGE_KUTTA)
+    solver: Mapping[str, Any] = field(default_factory=dict)

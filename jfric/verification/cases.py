@@ -65,6 +65,7 @@ def cases() -> list[Case]:
             relative=QUASI_STATIC,
         ),
         _case("ssnd116", relative=QUASI_STATIC),
+        *_time_stepping(),
     ]
 
 
@@ -79,6 +80,81 @@ def _case(name: str, relative: float = 1e-10) -> Case:
     )
     sequence = tuple(data.get("sequence", ()))
     return Case(name, name, expected=expected, sequence=sequence, relative=relative)
+
+
+def _time_stepping() -> list[Case]:
+    """Schemes of fixed step: their own discrete solutions, and exact values at their own order."""
+    own, exact = "reference implementation of the scheme", "closed form"
+    rows = (
+        (0.5, 1e-2, 0.1374358212),
+        (0.5, 1e-3, 0.1387514322),
+        (0.5, 1e-4, 0.1389069361),
+        (1.0, 1e-2, 0.1759925445),
+        (1.0, 1e-3, 0.1431450128),
+        (1.0, 1e-4, 0.1393530871),
+    )
+    result = [
+        Case(
+            f"ve0116 theta={theta:g} dt={dt:g}",
+            "ve0116",
+            expected=(Expected("u(1)", value, 5.1e-11, own),),
+            solver={"name": "moreau-jean", "theta": theta, "dt": dt},
+        )
+        for theta, dt, value in rows
+    ]
+    # Of first order through switches: half a step in a switching time moves what follows.
+    result += [
+        Case(
+            f"ve0116 {name}",
+            "ve0116",
+            expected=(
+                Expected("u(1)", 0.1389304187383115, 1e-4, exact),
+                Expected("u(2)", 0.2805962394559113, 1e-4, exact),
+                Expected("final.u", 0.32, 1e-4, exact),
+            ),
+            solver={"name": name, "dt": 1e-4},
+        )
+        for name in ("moreau-jean", "stabilised-midpoint")
+    ]
+    times = (10.0, 50.0, 100.0, 200.0, 300.0)
+    states = (
+        0.33939342027690417,
+        0.3623448103062179,
+        -0.5781546102767835,
+        0.3616485542299593,
+        -0.45787500187309704,
+    )
+    displacements = [
+        Expected(f"ut({t:g})", x, 1.1e-7, exact) for t, x in zip(times, states, strict=True)
+    ]
+    published = "Janovsky 2015, example 5.3"
+    result += [
+        Case(
+            "janovsky_5_3 stabilised",
+            "janovsky_4_1",
+            expected=(Expected("event_count", 60, 0.0, published), *displacements),
+            solver={"name": "stabilised-midpoint", "dt": 1e-3},
+        ),
+        # The count moves by a few with rounding.
+        Case(
+            "janovsky_5_3 plain",
+            "janovsky_4_1",
+            expected=(Expected("event_count", 23_000, 230.0, published), *displacements),
+            solver={"name": "midpoint", "dt": 1e-3, "max_events": 30_000},
+        ),
+        Case(
+            "sdnd106 moreau-jean",
+            "sdnd106",
+            expected=(
+                Expected("x1(0.15)", 1.353337660892898, 2e-3, exact),
+                Expected("x2(0.15)", 1.807532466175952, 2e-3, exact),
+                Expected("event_time(1)", 0.03512407365520363, 2e-4, exact),
+                Expected("event_time(2)", 0.3149232754474865, 2e-4, exact),
+            ),
+            solver={"name": "moreau-jean", "dt": 1e-4},
+        ),
+    ]
+    return result
 
 
 def _ve0116_variants() -> list[Case]:

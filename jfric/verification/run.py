@@ -80,6 +80,8 @@ def listed_jobs(case: str | None = None, flow: str | None = None) -> list[Job]:
         if entry.set:
             problem = set_parameters(config.problem, entry.set)
             config = dataclasses.replace(config, problem=problem, checks=())
+        if entry.solver:
+            config = dataclasses.replace(config, solver=entry.solver, checks=())
         jobs += _case_jobs(entry, config, flow)
     return jobs
 
@@ -102,7 +104,8 @@ def _case_jobs(entry: Case, config: Config, flow: str | None) -> list[Job]:
         # A file that names another solver is verified with that one.
         if flow not in (None, "auto"):
             return []
-        return [_job(entry.name, config, checks, entry.relative, entry.sequence)]
+        relative = 0.0 if entry.solver else entry.relative
+        return [_job(entry.name, config, checks, relative, entry.sequence)]
     linear = uses_exact_flow(config.problem)
     jobs = []
     for each in entry.flows:

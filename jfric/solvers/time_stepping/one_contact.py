@@ -57,7 +57,8 @@ class Numbers(NamedTuple):
 def run_steps(prepared: Prepared, start: Float[Array, " z"], inputs: StepInputs):
     """Ends (L, z) of the steps with ``inputs`` (L, ...) from the packed motion ``start``."""
     assert prepared.constant is not None
-    unravel = _unpacking(prepared)
+    assert prepared.packed is not None
+    numbers, unravel = prepared.packed, _unpacking(prepared)
     pushed = matmul(inputs.impulse, prepared.constant.push.T)
     given = {"push": pushed}
     if prepared.nf:
@@ -66,7 +67,7 @@ def run_steps(prepared: Prepared, start: Float[Array, " z"], inputs: StepInputs)
         given |= {"before": inputs.before, "after": inputs.after, "gap": inputs.gap}
 
     def step(z, x):
-        z = jnp.stack(_step(prepared, unravel(prepared.packed), z, x))
+        z = jnp.stack(_step(prepared, unravel(numbers), z, x))
         return z, z
 
     return jax.lax.scan(step, start, given)[1]
