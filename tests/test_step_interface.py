@@ -147,7 +147,8 @@ def _whole() -> jfric.Solution:
 
 def _modes_at(time: float) -> int:
     events = _whole().events
-    return int(events.to_mode[int(np.searchsorted(events.time, time)) - 1])
+    before = int(np.searchsorted(events.time, time))
+    return int(events.to_mode[before - 1] if before else events.from_mode[0])
 
 
 INSTANTS = (0.1, 0.35, 1.0, 1.7, 2.6, 3.3, 4.4)

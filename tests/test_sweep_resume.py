@@ -25,7 +25,7 @@ OBSERVED = "final.u,stop_time,dissipated"
 #: What a process of its own computes.
 SCRIPT = f"""
 import sys, jax, numpy as np
-from jfric.compilation_cache import use_compilation_cache
+from jfric.compilation import use_compilation_cache
 import jfric
 jax.config.update("jax_enable_x64", True)
 use_compilation_cache()

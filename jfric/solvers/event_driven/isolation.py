@@ -97,9 +97,11 @@ def isolate(
     root = _newton(chosen, power, jnp.minimum(jnp.min(guess), 1.0), newton)
     there = evaluate(coefficients, root)
     there = there if rows is None else matvec(rows, there)
-    small = 64 * jnp.finfo(b.dtype).eps * magnitude
-    converged = jnp.any(first & (jnp.abs(there) <= small))
-    passed = one_zero & ~first & (there < -16 * small)
+    eps = jnp.finfo(b.dtype).eps
+    # To the rounding error of the guard itself, far below that of what it is made of.
+    own = jnp.sum(jnp.abs(chosen))
+    converged = jnp.abs(horner(chosen, root)) <= 64 * eps * own
+    passed = one_zero & ~first & (there < -1e3 * eps * magnitude)
     doubtful = ~(no_zero | one_zero)
     decided = ~jnp.any(doubtful) & (~any_zero | (converged & ~jnp.any(passed)))
     # Another guard that is negative at the zero found has an earlier one.
