@@ -24,7 +24,7 @@ jax.config.update("jax_enable_x64", True)
 
 #: Slots of a padded problem (the first have given limits, the others unilateral contacts), and
 #: how many random problems fill them: 300 in all.
-SIZES = {(1, 0): 50, (0, 1): 70, (2, 4): 100, (10, 20): 70, (60, 140): 10}
+SIZES = {(1, 0): 50, (0, 1): 80, (2, 4): 160, (60, 140): 10}
 GENERAL = ("auto", "lemke", "newton", "gauss-seidel")
 RUNS = [
     *[(method, size) for method in GENERAL for size in SIZES],
