@@ -34,6 +34,22 @@ class Events(eqx.Module):
     count: Int[Array, ""]
 
 
+def event_log(n: int, values, modes, count) -> Events:
+    """The log from buffers with a row for each event: time, ``q``, ``v`` and ``v`` before it for
+    ``n`` degrees of freedom; contact, mode before, mode after, whether an impact."""
+    return Events(
+        time=values[:, 0],
+        contact=modes[:, 0],
+        from_mode=modes[:, 1],
+        to_mode=modes[:, 2],
+        impact=modes[:, 3] == 1,
+        q=values[:, 1 : 1 + n],
+        v=values[:, 1 + n : 1 + 2 * n],
+        v_before=values[:, 1 + 2 * n :],
+        count=count,
+    )
+
+
 class Solution(eqx.Module):
     """A trajectory at the requested times, its events and its outcome.
 

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from jfric.modes import Mode
-from jfric.solution import Events
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import State
 from jfric.solvers.event_driven.transitions import Signs
@@ -71,23 +70,6 @@ def outputs(prepared: Prepared, records: Records) -> Outputs:
         rest[:, nt:],
         records.output_modes[:, :nt],
         records.output_modes[:, nt:],
-    )
-
-
-def events(prepared: Prepared, records: Records, count) -> Events:
-    """The event log by name."""
-    n = prepared.mechanics.n
-    values, modes = records.event_values, records.event_modes
-    return Events(
-        time=values[:, 0],
-        contact=modes[:, 0],
-        from_mode=modes[:, 1],
-        to_mode=modes[:, 2],
-        impact=modes[:, 3] == 1,
-        q=values[:, 1 : 1 + n],
-        v=values[:, 1 + n : 1 + 2 * n],
-        v_before=values[:, 1 + 2 * n :],
-        count=count,
     )
 
 

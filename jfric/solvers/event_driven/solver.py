@@ -11,11 +11,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.errors import ProblemError
-from jfric.solution import Solution
+from jfric.solution import Solution, event_log
 from jfric.solvers.event_driven.exact_flow import ExactFlow
 from jfric.solvers.event_driven.passes import one_pass
 from jfric.solvers.event_driven.prepared import Prepared, prepare
-from jfric.solvers.event_driven.recording import empty_records, events, outputs
+from jfric.solvers.event_driven.recording import empty_records, outputs
 from jfric.solvers.event_driven.state import State, initial_state
 from jfric.solvers.loops import Adjoint, keep, run_passes
 from jfric.status import Status
@@ -100,7 +100,9 @@ class EventDriven(eqx.Module):
         full = full & (self.max_events > 0)
         status = jnp.where(full, int(Status.MAX_EVENTS), status)
         mechanics, out = prepared.mechanics, outputs(prepared, records)
-        log = events(prepared, records, state.event_count)
+        log = event_log(
+            prepared.mechanics.n, records.event_values, records.event_modes, state.event_count
+        )
         return Solution(
             ts=ts,
             q=out.q,

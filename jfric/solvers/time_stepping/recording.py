@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.solution import Events
 from jfric.solvers.time_stepping.blocks import Block, Steps
 from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.state import State
@@ -187,20 +186,3 @@ def write_events(
 
     fits = changed.any() & (state.event_count < capacity)
     return jax.lax.cond(fits, write, lambda r: r, records), logged
-
-
-def events(prepared: Prepared, records: Records, count) -> Events:
-    """The event log by name."""
-    n = prepared.mechanics.n
-    values, modes = records.event_values, records.event_modes
-    return Events(
-        time=values[:, 0],
-        contact=modes[:, 0],
-        from_mode=modes[:, 1],
-        to_mode=modes[:, 2],
-        impact=modes[:, 3] == 1,
-        q=values[:, 1 : 1 + n],
-        v=values[:, 1 + n : 1 + 2 * n],
-        v_before=values[:, 1 + 2 * n :],
-        count=count,
-    )

@@ -9,10 +9,10 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from jfric.solution import Solution
+from jfric.solution import Solution, event_log
 from jfric.solvers.loops import Adjoint
 from jfric.solvers.time_stepping.prepared import Prepared, prepare, with_step
-from jfric.solvers.time_stepping.recording import empty_records, events
+from jfric.solvers.time_stepping.recording import empty_records
 from jfric.solvers.time_stepping.run import REST, run
 from jfric.solvers.time_stepping.scheme import Scheme
 from jfric.solvers.time_stepping.state import State, initial_state, start_at
@@ -111,7 +111,9 @@ class AbstractTimeStepping(eqx.Module):
             lambda_t=reactions[:, :nt],
             mode=records.output_modes[:, :nt],
             segment=records.output_modes[:, nt:],
-            events=events(prepared, records, state.event_count),
+            events=event_log(
+                prepared.mechanics.n, records.event_values, records.event_modes, state.event_count
+            ),
             status=status,
             flags=state.flags,
             final=state,
