@@ -11,6 +11,10 @@ from jfric.ensemble.store import open_sweep as open_sweep
 from jfric.ensemble.sweep import sweep as sweep
 from jfric.ensemble.trajectory import observe as observe
 from jfric.errors import ProblemError as ProblemError
+from jfric.identify.experiment import Experiment as Experiment
+from jfric.identify.fit import fit as fit
+from jfric.identify.free import Free as Free
+from jfric.identify.result import FitResult as FitResult
 from jfric.modes import Mode as Mode
 from jfric.plotting import plot as plot
 from jfric.smoothing_bias import SmoothingBias as SmoothingBias

@@ -1,0 +1,1 @@
+"""Fits: parameters of a problem from measured trajectories, with their uncertainty."""

@@ -1,0 +1,172 @@
+"""``fit``: find parameters of a problem from experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jfric.errors import ProblemError, nearest
+from jfric.identify.data import Data, labels, signals_of, stack
+from jfric.identify.experiment import Experiment
+from jfric.identify.free import Free
+from jfric.identify.layout import Layout, lay_out
+from jfric.identify.levenberg_marquardt import Outcome, levenberg_marquardt
+from jfric.identify.losses import LOSSES
+from jfric.identify.model import AbstractModel, OutputModel
+from jfric.identify.objective import Objective, weighted
+from jfric.identify.result import FitResult
+from jfric.identify.starts import starts as choose_starts
+from jfric.solvers.event_driven.solver import EventDriven
+from jfric.system.problem import Problem
+
+#: What is compared with the data, by name: ``MODELS[name](problem, solver, hold)``.
+MODELS: dict[str, Callable[..., AbstractModel]] = {"output": OutputModel}
+
+
+def fit(
+    problem: Problem | AbstractModel,
+    experiments: Experiment | Sequence[Experiment],
+    free: Mapping[str, Free],
+    *,
+    observe: str | Sequence[str] | None = None,
+    residual: str | Callable = "output",
+    loss: str = "linear",
+    loss_scale: float = 1.0,
+    starts: int = 8,
+    solver: Any = None,
+    hold: str = "zero",
+    max_iterations: int = 60,
+    seed: int = 0,
+) -> FitResult:
+    """Values of the ``free`` parameters for which ``problem`` reproduces the ``experiments`` best.
+
+    Minimises half the sum of ``rho(r^2)`` with ``r = (predicted - measured)/sigma`` by
+    Levenberg-Marquardt from several ``starts`` at once, with exact derivatives through all changes
+    of mode.
+
+    ``free``: parameters by path, of the problem or of the measurement (``sensor.SIGNAL.offset``,
+    ``sensor.SIGNAL.gain``, ``delay`` [s]); initial states are ``initial.DOF.q`` and ``.v``.
+    ``observe``: measured signals to compare, all by default. ``residual``: ``"output"`` compares
+    simulated with measured signals; a function ``(predicted, measured, weight) -> residuals`` of
+    arrays (m, k) compares as it likes; a problem may be replaced by an :class:`AbstractModel`.
+    ``loss``: ``"linear"``, ``"huber"``, ``"soft_l1"`` or ``"cauchy"``, the last three count
+    residuals above ``loss_scale`` less. ``solver``: of the simulation,
+    :class:`jfric.EventDriven` by default; :class:`jfric.Smoothed` has smooth, biased derivatives.
+    ``hold``: measured inputs between samples, ``"zero"`` or ``"linear"``.
+
+    Raises :class:`jfric.ProblemError` for what cannot be fitted. Numerical trouble of a start is
+    its outcome in ``result.waterfall``.
+    """
+    task = prepare(
+        problem, experiments, free, observe=observe, residual=residual, loss=loss,
+        loss_scale=loss_scale, solver=solver, hold=hold,
+    )  # fmt: skip
+    if starts < 1:
+        raise ProblemError(f"starts: found {starts}, at least 1 is needed")
+    objective, layout = task.objective, task.objective.layout
+    x0 = choose_starts(lambda x: objective.normal(x).cost, layout, starts, seed)
+    lanes = levenberg_marquardt(
+        lambda x, _: objective.normal(x), layout, x0, max_iterations=max_iterations
+    )
+    order = np.argsort(lanes.cost, kind="stable")
+    best = order[0]
+    waterfall = [
+        {
+            "start": dict(zip(layout.names, x0[i].tolist(), strict=True)),
+            "values": dict(zip(layout.names, lanes.x[i].tolist(), strict=True)),
+            "cost": float(lanes.cost[i]),
+            "outcome": Outcome(int(lanes.outcome[i])),
+            "iterations": int(lanes.iterations[i]),
+        }
+        for i in order
+    ]
+    return FitResult(
+        names=layout.names,
+        vector=lanes.x[best],
+        cost=float(lanes.cost[best]),
+        outcome=Outcome(int(lanes.outcome[best])),
+        at_bound=layout.at_bound(lanes.x[best]),
+        waterfall=waterfall,
+        sigma={},
+        experiments=task.experiments,
+        objective=objective,
+        seed=seed,
+    )
+
+
+class Task:
+    """A fit that is ready to be computed."""
+
+    def __init__(self, experiments, objective: Objective, used, sigma):
+        self.experiments: tuple[Experiment, ...] = experiments
+        self.objective = objective
+        #: (E, m, k) Which samples count, and their noise; not a number where it is unknown.
+        self.used: np.ndarray = used
+        self.sigma: np.ndarray = sigma
+
+
+def prepare(
+    problem: Problem | AbstractModel,
+    experiments: Experiment | Sequence[Experiment],
+    free: Mapping[str, Free],
+    *,
+    observe=None,
+    residual: str | Callable = "output",
+    loss: str = "linear",
+    loss_scale: float = 1.0,
+    solver: Any = None,
+    hold: str = "zero",
+) -> Task:
+    """Check everything that can be checked without computing, and put it together."""
+    chosen = (experiments,) if isinstance(experiments, Experiment) else tuple(experiments)
+    if not chosen or not all(isinstance(e, Experiment) for e in chosen):
+        raise ProblemError(
+            f"experiments: found {experiments!r}, needs a jfric.Experiment or a list of them"
+        )
+    if loss not in LOSSES:
+        raise ProblemError(
+            f"loss: found {loss!r}{nearest(loss, LOSSES)}, allowed are {', '.join(LOSSES)}"
+        )
+    signals = signals_of(chosen, observe)
+    model, function = _model(problem, residual, solver, hold)
+    model.check(chosen, signals)
+    layout = _layout(model, chosen, free)
+    first = [model.initial(e) for e in chosen]
+    data, used, sigma = stack(chosen, signals, [s for s, _ in first], [x for _, x in first])
+    weight = _weights(data, used, sigma)
+    objective = Objective(model, data, layout, weight, function, loss, loss_scale)
+    return Task(chosen, objective, used, sigma)
+
+
+def _model(problem, residual, solver, hold) -> tuple[AbstractModel, Callable]:
+    function = residual if callable(residual) else weighted
+    if isinstance(problem, AbstractModel):
+        return problem, function
+    if not isinstance(problem, Problem):
+        raise ProblemError(
+            f"problem: found {type(problem).__name__}, needs a jfric.Problem, such as "
+            "jfric.load(FILE)"
+        )
+    name = "output" if callable(residual) else residual
+    if name not in MODELS:
+        raise ProblemError(
+            f"residual: found {name!r}{nearest(name, MODELS)}, allowed are {', '.join(MODELS)} "
+            "and a function"
+        )
+    # A log of events is of no use here.
+    solver = EventDriven(max_events=0) if solver is None else solver
+    return MODELS[name](problem, solver, hold), function
+
+
+def _layout(model: AbstractModel, experiments, free: Mapping[str, Free]) -> Layout:
+    defaults = {path: np.array([model.default(path, e) for e in experiments]) for path in free}
+    return lay_out(free, defaults, labels(experiments))
+
+
+def _weights(data: Data, used: np.ndarray, sigma: np.ndarray) -> np.ndarray:
+    """``1/sigma``; where the noise is unknown, one over the spread of the signal."""
+    y = np.asarray(data.y)
+    spread = np.array([np.std(y[..., j][used[..., j]]) or 1.0 for j in range(y.shape[-1])])
+    return np.where(used, 1.0 / np.where(np.isfinite(sigma), sigma, spread), 0.0)

@@ -1,0 +1,171 @@
+"""The seam of a fit: from parameters and an experiment to predicted samples.
+
+Everything else in this folder (starts, optimisers, checks, uncertainty) works with any
+:class:`AbstractModel`.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from jfric.ensemble.signals import find_signal
+from jfric.errors import ProblemError, nearest
+from jfric.identify.data import Data
+from jfric.identify.experiment import Experiment
+from jfric.identify.inputs import check_inputs, with_inputs
+from jfric.solvers.simulate import require_representable, simulate
+from jfric.system.expression import Expression
+from jfric.system.naming import find_path, parameters, set_parameters
+from jfric.system.problem import Problem
+
+#: Parameters of the measurement, beside those of the problem.
+DELAY = "delay"
+SENSOR_FIELDS = {"offset": 0.0, "gain": 1.0}
+
+
+class Prediction(NamedTuple):
+    """Samples that a model predicts for one experiment, and what became of its simulation."""
+
+    y: Float[Array, "m k"]
+    #: :class:`jfric.Status` code.
+    status: Int[Array, ""]
+
+
+class AbstractModel(eqx.Module):
+    """What a fit compares with the samples of an experiment, written for one experiment.
+
+    ``problem``: the system; ``signals`` of the data name the columns of the prediction.
+    """
+
+    def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
+        """Raise :class:`jfric.ProblemError` for experiments that this model cannot predict."""
+
+    @abc.abstractmethod
+    def default(self, path: str, experiment: Experiment) -> float:
+        """Value of the parameter ``path`` if it is not fitted; raises
+        :class:`jfric.ProblemError` for an unknown one."""
+
+    @abc.abstractmethod
+    def initial(self, experiment: Experiment) -> tuple[float, dict[str, float]]:
+        """Where the simulation of ``experiment`` starts [s], and what its initial state sets."""
+
+    @abc.abstractmethod
+    def simulate_outputs(self, values: Mapping[str, Array], data: Data) -> Prediction:
+        """Predicted samples at ``data.t`` for parameter ``values`` by path.
+
+        Traced: runs under ``jit``, ``vmap`` and ``jvp``. Rows at infinite times are not read.
+        """
+
+    def target(self, data: Data) -> Float[Array, "m k"]:
+        """What the prediction is compared with: the measured samples."""
+        return data.y
+
+
+class OutputModel(AbstractModel):
+    """Simulated signals at the times of the samples.
+
+    ``y(t) = gain * signal(t - delay) + offset``, with ``sensor.SIGNAL.gain``,
+    ``sensor.SIGNAL.offset`` and ``delay`` [s] beside the parameters of the problem. Before the
+    start a signal has its initial value.
+    """
+
+    problem: Problem
+    solver: Any
+    #: How measured inputs go on between samples: ``"zero"`` (held) or ``"linear"``.
+    hold: str = eqx.field(static=True, default="zero")
+
+    def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
+        """Raise :class:`jfric.ProblemError` for what cannot be simulated or observed."""
+        require_representable(self.problem, self.solver)
+        for name in signals:
+            try:
+                find_signal(self.problem, name)
+            except ProblemError as error:
+                raise ProblemError(f"y.{name}: {error}") from None
+        for e in experiments:
+            check_inputs(self.problem, tuple(e.u or {}), self.hold)
+
+    def default(self, path: str, experiment: Experiment) -> float:
+        sensors = sensor_parameters(tuple(experiment.y))
+        if path in sensors:
+            return sensors[path]
+        try:
+            name = find_path(self.problem, path)
+        except KeyError:
+            known = [*parameters(self.problem), *sensors]
+            raise ProblemError(
+                f"free: no parameter {path!r}{nearest(path, known)}; jfric.parameters lists those "
+                "of the problem, and there are " + ", ".join(sensors)
+            ) from None
+        own = self.initial(experiment)[1]
+        if name in own:
+            return own[name]
+        value = parameters(self.problem)[name]
+        if isinstance(value, Expression):
+            shared = ", ".join(f"parameters.{r}" for r in value.references)
+            raise ProblemError(f"free: {name} is computed as {value.text!r}; free {shared} instead")
+        if np.ndim(value) != 0:
+            raise ProblemError(f"free: {name} is a list of numbers, a fit takes single numbers")
+        return float(value)
+
+    def initial(self, experiment: Experiment) -> tuple[float, dict[str, float]]:
+        own: dict[str, float] = {}
+        for dof, state in (experiment.x0 or {}).items():
+            if dof not in self.problem.dofs:
+                raise ProblemError(
+                    f"x0.{dof}: no degree of freedom {dof!r}{nearest(dof, self.problem.dofs)}"
+                )
+            pair = np.atleast_1d(np.asarray(state, float))
+            if pair.shape not in ((1,), (2,)):
+                raise ProblemError(f"x0.{dof}: found {state!r}, needs q or (q, v)")
+            for letter, value in zip("qv", pair, strict=False):
+                own[find_path(self.problem, f"initial.{dof}.{letter}")] = float(value)
+        first = float(experiment.t[0])
+        if experiment.start is not None:
+            return experiment.start, own
+        start = first if experiment.x0 is not None else float(self.problem.resolved().time.start)
+        if start > first:
+            raise ProblemError(
+                f"t: found a first sample at {first:g} s, before the start of the problem at "
+                f"{start:g} s; give start and x0 of the experiment"
+            )
+        return start, own
+
+    def simulate_outputs(self, values: Mapping[str, Array], data: Data) -> Prediction:
+        own = sensor_parameters(data.signals)
+        system = {path: x for path, x in values.items() if path not in own}
+        sensor = {**own, **{path: x for path, x in values.items() if path in own}}
+        changed = set_parameters(self.problem, {**data.x0, **system})
+        changed = with_inputs(changed, data.t, data.u, self.hold)
+        changed = eqx.tree_at(lambda p: (p.time.start, p.time.end), changed, (data.start, data.end))
+        ts = data.t
+        if DELAY in values:
+            ts = jnp.maximum(ts - values[DELAY], data.start)
+        solution = simulate(changed, self.solver, ts=ts)
+        columns = []
+        for name in data.signals:
+            signal = find_signal(self.problem, name)
+            if signal.field == "sliding_velocity":
+                from jfric.system.mechanics import assemble
+
+                slide = assemble(changed).sliding_velocities
+                column = jax.vmap(slide)(solution.ts, solution.v)[:, signal.index]
+            else:
+                column = getattr(solution, signal.field)[:, signal.index]
+            gain, offset = (sensor[f"sensor.{name}.{f}"] for f in ("gain", "offset"))
+            columns.append(gain * column + offset)
+        return Prediction(jnp.stack(columns, axis=1), solution.status)
+
+
+def sensor_parameters(signals: Sequence[str]) -> dict[str, float]:
+    """Parameters of the measurement and their values if they are not fitted."""
+    table = {f"sensor.{s}.{f}": x for s in signals for f, x in SENSOR_FIELDS.items()}
+    return {**table, DELAY: 0.0}

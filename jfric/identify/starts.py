@@ -1,0 +1,40 @@
+"""Where a fit starts: the given values, little friction, and the best of a global sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.stats import qmc
+
+from jfric.identify.layout import Layout
+
+#: Candidates for each start.
+CANDIDATES = 8
+#: Coefficients of friction of the low-friction start, as a part of their range.
+LOW = 0.1
+
+
+def starts(
+    cost: Callable[[np.ndarray], np.ndarray], layout: Layout, count: int, seed: int
+) -> np.ndarray:
+    """``count`` starts (count, P): the first is the given one.
+
+    The second has little friction: with too much everything sticks and no derivative shows the way
+    out. The others are the best of ``CANDIDATES`` times as many points of a Sobol sequence.
+    """
+    chosen = [layout.init]
+    if count > 1:
+        friction = np.array([n.split(".")[0] in ("friction", "contact") for n in layout.names])
+        chosen.append(np.where(friction, _at(layout, np.full(layout.size, LOW)), layout.init))
+    if count > 2:
+        sampler = qmc.Sobol(layout.size, rng=np.random.default_rng(seed))
+        points = _at(layout, sampler.random_base2(int(np.ceil(np.log2(CANDIDATES * count)))))
+        best = np.argsort(cost(points), kind="stable")[: count - 2]
+        chosen += list(points[best])
+    return np.stack(chosen)
+
+
+def _at(layout: Layout, fraction: np.ndarray) -> np.ndarray:
+    """Parameters at a part of their range."""
+    return layout.values(np.arcsin(2.0 * fraction - 1.0))
