@@ -12,17 +12,21 @@ from jfric.identify.data import Data, labels, signals_of, stack
 from jfric.identify.experiment import Experiment
 from jfric.identify.free import Free
 from jfric.identify.layout import Layout, lay_out
-from jfric.identify.levenberg_marquardt import Outcome, levenberg_marquardt
+from jfric.identify.levenberg_marquardt import Lanes, Outcome, levenberg_marquardt
 from jfric.identify.losses import LOSSES
 from jfric.identify.model import AbstractModel, OutputModel
 from jfric.identify.objective import Objective, weighted
 from jfric.identify.result import FitResult
+from jfric.identify.starts import nearby
 from jfric.identify.starts import starts as choose_starts
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.system.problem import Problem
 
 #: What is compared with the data, by name: ``MODELS[name](problem, solver, hold)``.
 MODELS: dict[str, Callable[..., AbstractModel]] = {"output": OutputModel}
+
+#: Fits after the first where the noise is unknown: weights and parameters settle together.
+NOISE_ROUNDS = 2
 
 
 def fit(
@@ -65,23 +69,34 @@ def fit(
     )  # fmt: skip
     if starts < 1:
         raise ProblemError(f"starts: found {starts}, at least 1 is needed")
+    return solve(task, starts=starts, max_iterations=max_iterations, seed=seed)
+
+
+def solve(task: Task, *, starts: int, max_iterations: int, seed: int) -> FitResult:
+    """The fit of a task: from several starts, then around the best, then with the noise known."""
     objective, layout = task.objective, task.objective.layout
+
+    def minimise(x0):
+        return levenberg_marquardt(
+            lambda x, _: objective.normal(x), layout, x0, max_iterations=max_iterations
+        )
+
     x0 = choose_starts(lambda x: objective.normal(x).cost, layout, starts, seed)
-    lanes = levenberg_marquardt(
-        lambda x, _: objective.normal(x), layout, x0, max_iterations=max_iterations
-    )
-    order = np.argsort(lanes.cost, kind="stable")
-    best = order[0]
-    waterfall = [
-        {
-            "start": dict(zip(layout.names, x0[i].tolist(), strict=True)),
-            "values": dict(zip(layout.names, lanes.x[i].tolist(), strict=True)),
-            "cost": float(lanes.cost[i]),
-            "outcome": Outcome(int(lanes.outcome[i])),
-            "iterations": int(lanes.iterations[i]),
-        }
-        for i in order
-    ]
+    lanes = minimise(x0)
+    waterfall = _waterfall(layout, x0, lanes)
+    best = np.argmin(lanes.cost)
+    if starts > 1 and np.isfinite(lanes.cost[best]):
+        x0 = nearby(lambda x: objective.normal(x).cost, layout, lanes.x[best], starts, seed)
+        again = minimise(x0)
+        waterfall = sorted(waterfall + _waterfall(layout, x0, again), key=lambda w: w["cost"])
+        if np.min(again.cost) < lanes.cost[best]:
+            lanes, best = again, np.argmin(again.cost)
+    if not task.noise_is_known or objective.loss != "linear":
+        for _ in range(NOISE_ROUNDS):
+            if not np.isfinite(lanes.cost[best]):
+                break
+            task.estimate_noise(lanes.x[best])
+            lanes, best = minimise(lanes.x[best][None]), 0
     return FitResult(
         names=layout.names,
         vector=lanes.x[best],
@@ -89,11 +104,25 @@ def fit(
         outcome=Outcome(int(lanes.outcome[best])),
         at_bound=layout.at_bound(lanes.x[best]),
         waterfall=waterfall,
-        sigma={},
+        sigma=task.noise(),
         experiments=task.experiments,
         objective=objective,
         seed=seed,
     )
+
+
+def _waterfall(layout: Layout, x0: np.ndarray, lanes: Lanes) -> list[dict[str, Any]]:
+    """What became of each start, best first."""
+    return [
+        {
+            "start": dict(zip(layout.names, x0[i].tolist(), strict=True)),
+            "values": dict(zip(layout.names, lanes.x[i].tolist(), strict=True)),
+            "cost": float(lanes.cost[i]),
+            "outcome": Outcome(int(lanes.outcome[i])),
+            "iterations": int(lanes.iterations[i]),
+        }
+        for i in np.argsort(lanes.cost, kind="stable")
+    ]
 
 
 class Task:
@@ -105,6 +134,41 @@ class Task:
         #: (E, m, k) Which samples count, and their noise; not a number where it is unknown.
         self.used: np.ndarray = used
         self.sigma: np.ndarray = sigma
+
+    @property
+    def noise_is_known(self) -> bool:
+        """Whether every sample that counts has a given noise."""
+        return bool(np.all(np.isfinite(self.sigma[self.used])))
+
+    def estimate_noise(self, x: np.ndarray) -> None:
+        """Set the weights of signals of unknown noise from the residuals at ``x`` (P,)."""
+        objective = self.objective
+        predicted = objective.linearise(x[None]).predicted[0]
+        count = max(int(np.sum(self.used)), 1)
+        free = max(count - objective.layout.size, 1)
+        weight = objective.weight.copy()
+        for j in range(self.used.shape[-1]):
+            own = self.used[..., j] & ~np.isfinite(self.sigma[..., j])
+            if not own.any():
+                continue
+            off = (predicted - objective.measured)[..., j][own]
+            if objective.loss == "linear":
+                size = np.sqrt(np.mean(off**2) * count / free)
+            else:
+                # Outliers do not move the median.
+                size = 1.4826 * np.median(np.abs(off - np.median(off)))
+            least = 1e-12 * max(float(np.max(np.abs(objective.measured[..., j][own]))), 1e-300)
+            weight[..., j] = np.where(own, 1.0 / max(size, least), weight[..., j])
+        objective.weight = weight
+
+    def noise(self) -> dict[str, float]:
+        """Root mean square noise of each signal, as the weights have it."""
+        weight = self.objective.weight
+        return {
+            name: float(np.sqrt(np.mean(1.0 / weight[..., j][self.used[..., j]] ** 2)))
+            for j, name in enumerate(self.objective.data.signals)
+            if self.used[..., j].any()
+        }
 
 
 def prepare(

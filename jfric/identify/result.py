@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from jfric.identify.bootstrap import Bootstrap, bootstrap
+from jfric.identify.covariance import Covariance, Method, covariance
 from jfric.identify.experiment import Experiment
 from jfric.identify.levenberg_marquardt import Outcome
+from jfric.identify.losses import LOSSES
 from jfric.identify.objective import Linearisation, Objective
+from jfric.identify.profile import Profile, profile
 
 
 @dataclass
@@ -43,6 +47,57 @@ class FitResult:
         return dict(zip(self.names, self.vector.tolist(), strict=True))
 
     def linearised(self) -> Linearisation:
-        """Predictions, residuals and derivatives at the fit, by experiment."""
+        """Predictions (E, m, k), residuals, derivatives and status at the fit."""
         found = self.objective.linearise(self.vector[None])
         return Linearisation(*(a[0] for a in found))
+
+    def scores(self) -> list[np.ndarray]:
+        """For each experiment the gradient of the cost, sample by sample in time (m, P)."""
+        _, r, jacobian, _ = self.linearised()
+        objective, layout = self.objective, self.objective.layout
+        scale = objective.loss_scale
+        slope = np.asarray(LOSSES[objective.loss]((r / scale) ** 2)[1])
+        own = np.einsum("emk,emkl->eml", slope * r, jacobian)
+        used = np.any(objective.weight > 0, axis=2)
+        result = []
+        for e, columns in enumerate(layout.columns):
+            rows = own[e][used[e]] if own.shape[1] == used.shape[1] else own[e]
+            scores = np.zeros((rows.shape[0], layout.size))
+            scores[:, columns] = rows
+            result.append(scores)
+        return result
+
+    def prior_information(self) -> np.ndarray:
+        """What the priors add to the curvature of the cost (P,)."""
+        sd = self.objective.layout.prior[:, 1]
+        return np.where(np.isfinite(sd), 1.0 / np.where(np.isfinite(sd), sd, 1.0) ** 2, 0.0)
+
+    def covariance(self, method: Method = "hac", lags: int | None = None) -> Covariance:
+        """Covariance of the estimates; see :func:`jfric.identify.covariance.covariance`."""
+        return covariance(self, method, lags)
+
+    def intervals(
+        self, level: float = 0.95, method: Method = "hac"
+    ) -> dict[str, tuple[float, float] | None]:
+        """Intervals that hold the true values with probability ``level``; None at a bound and
+        where the data do not determine the parameter."""
+        return self.covariance(method).intervals(level)
+
+    def bootstrap(self, count: int = 200, **options) -> Bootstrap:
+        """The fit repeated for resampled data; see :func:`jfric.identify.bootstrap.bootstrap`."""
+        return bootstrap(self, count, **options)
+
+    def profile(self, names: Sequence[str] | None = None, **options) -> dict[str, Profile]:
+        """Profile likelihoods; see :func:`jfric.identify.profile.profile`."""
+        return profile(self, names, **options)
+
+    def __str__(self) -> str:
+        found = self.covariance()
+        intervals = found.intervals()
+        width = max(len(name) for name in self.names)
+        lines = [f"{self.outcome.message}; 95 % intervals ({found.method})"]
+        for name, value in self.values.items():
+            pair = intervals[name]
+            shown = f"[{pair[0]:.6g}, {pair[1]:.6g}]" if pair else "no interval"
+            lines.append(f"{name:{width}}  {value:.6g}  {shown}")
+        return "\n".join([*lines, *found.remarks(), *self.remarks])

@@ -35,6 +35,26 @@ def starts(
     return np.stack(chosen)
 
 
+def nearby(
+    cost: Callable[[np.ndarray], np.ndarray],
+    layout: Layout,
+    x: np.ndarray,
+    count: int,
+    seed: int,
+) -> np.ndarray:
+    """``count`` starts around the parameters ``x`` (P,): the best of a cloud of many widths.
+
+    A cost with friction has a minimum for each number of half cycles; the best one often lies next
+    to the one found.
+    """
+    rng = np.random.default_rng(seed + 1)
+    size = CANDIDATES * count
+    width = 10.0 ** rng.uniform(-3.0, -0.5, size=(size, 1))
+    z = layout.coordinates(x) + width * rng.normal(size=(size, layout.size))
+    points = layout.values(np.clip(z, -0.5 * np.pi, 0.5 * np.pi))
+    return points[np.argsort(cost(points), kind="stable")[:count]]
+
+
 def _at(layout: Layout, fraction: np.ndarray) -> np.ndarray:
     """Parameters at a part of their range."""
     return layout.values(np.arcsin(2.0 * fraction - 1.0))
