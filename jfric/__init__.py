@@ -11,6 +11,7 @@ from jfric.ensemble.store import open_sweep as open_sweep
 from jfric.ensemble.sweep import sweep as sweep
 from jfric.ensemble.trajectory import observe as observe
 from jfric.errors import ProblemError as ProblemError
+from jfric.identify.check import check as check
 from jfric.identify.experiment import Experiment as Experiment
 from jfric.identify.fit import fit as fit
 from jfric.identify.free import Free as Free
@@ -28,6 +29,11 @@ from jfric.solvers.smoothed.solver import Smoothed as Smoothed
 from jfric.solvers.time_stepping.schemes import Midpoint as Midpoint
 from jfric.solvers.time_stepping.schemes import MoreauJean as MoreauJean
 from jfric.solvers.time_stepping.schemes import StabilisedMidpoint as StabilisedMidpoint
+from jfric.statics.equilibria import Equilibria as Equilibria
+from jfric.statics.equilibria import equilibria as equilibria
+from jfric.statics.limit_load import LimitLoad as LimitLoad
+from jfric.statics.limit_load import limit_load as limit_load
+from jfric.statics.rest_states import RestStates as RestStates
 from jfric.status import Flag as Flag
 from jfric.status import Status as Status
 from jfric.system.direction import Direction as Direction

@@ -103,7 +103,7 @@ def covariance(fit: FitResult, method: Method = "hac", lags: int | None = None) 
     at_bound = layout.at_bound(fit.vector)
     inside = np.flatnonzero(at_bound == 0)
     hessian = objective.normal(fit.vector[None]).hessian[0][np.ix_(inside, inside)]
-    ranges = _ranges(fit)[inside]
+    ranges = layout.ranges(fit.vector)[inside]
     values, vectors = np.linalg.eigh(hessian * np.outer(ranges, ranges))
     known = values > 1.0 / UNIDENTIFIED**2
     # Directions by parts of the ranges; those that are not known carry no finite error.
@@ -127,7 +127,6 @@ def covariance(fit: FitResult, method: Method = "hac", lags: int | None = None) 
     matrix[lost, lost] = np.inf
     full = np.full((layout.size, layout.size), np.nan)
     full[np.ix_(inside, inside)] = matrix
-    low, high = layout.low, layout.high
     directions = [
         {fit.names[inside[j]]: float(v[j]) for j in np.argsort(-np.abs(v)) if abs(v[j]) > 0.05}
         for v in vectors[:, ~known].T
@@ -139,14 +138,7 @@ def covariance(fit: FitResult, method: Method = "hac", lags: int | None = None) 
         method,
         at_bound,
         layout.log,
-        (np.where(layout.log, np.exp(low), low), np.where(layout.log, np.exp(high), high)),
+        layout.bounds,
         tuple(directions),
         tuple(counted),
     )
-
-
-def _ranges(fit: FitResult) -> np.ndarray:
-    """Widths of the bounds; at the present value for logarithmic scales."""
-    layout = fit.objective.layout
-    width = layout.high - layout.low
-    return np.where(layout.log, fit.vector * width, width)

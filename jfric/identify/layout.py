@@ -67,6 +67,19 @@ class Layout:
         fraction = (w - self.low) / (self.high - self.low)
         return np.where(fraction < 1e-4, -1, np.where(fraction > 1.0 - 1e-4, 1, 0))
 
+    def ranges(self, x: np.ndarray) -> np.ndarray:
+        """Widths of the bounds; on logarithmic scales those of the tangent at ``x``."""
+        width = self.high - self.low
+        return np.where(self.log, x * width, width)
+
+    @property
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper bounds of the parameters, each (P,)."""
+        low, high = (np.where(self.log, w, 0.0) for w in (self.low, self.high))
+        return np.where(self.log, np.exp(low), self.low), np.where(
+            self.log, np.exp(high), self.high
+        )
+
     def local(self, x: np.ndarray) -> np.ndarray:
         """Values (..., E, L) of each experiment from parameters (..., P)."""
         return x[..., self.columns]

@@ -7,6 +7,7 @@ Everything else in this folder (starts, optimisers, checks, uncertainty) works w
 from __future__ import annotations
 
 import abc
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,8 +22,14 @@ from jfric.errors import ProblemError, nearest
 from jfric.identify.data import Data
 from jfric.identify.experiment import Experiment
 from jfric.identify.inputs import check_inputs, with_inputs
+from jfric.solution import Solution
+from jfric.solvers.event_driven.solver import EventDriven
+from jfric.solvers.quasi_static.solver import QuasiStatic
 from jfric.solvers.simulate import require_representable, simulate
+from jfric.solvers.smoothed.solver import Smoothed
+from jfric.solvers.time_stepping.solver import AbstractTimeStepping
 from jfric.system.expression import Expression
+from jfric.system.mechanics import assemble
 from jfric.system.naming import find_path, parameters, set_parameters
 from jfric.system.problem import Problem
 
@@ -37,6 +44,14 @@ class Prediction(NamedTuple):
     y: Float[Array, "m k"]
     #: :class:`jfric.Status` code.
     status: Int[Array, ""]
+
+
+class Motion(NamedTuple):
+    """What contacts do at the times of the samples."""
+
+    #: :class:`jfric.Mode` of each contact.
+    mode: Int[Array, "m nt"]
+    sliding_velocity: Float[Array, "m nt"]
 
 
 class AbstractModel(eqx.Module):
@@ -63,6 +78,18 @@ class AbstractModel(eqx.Module):
 
         Traced: runs under ``jit``, ``vmap`` and ``jvp``. Rows at infinite times are not read.
         """
+
+    def motion(self, values: Mapping[str, Array], data: Data) -> Motion | None:
+        """How the contacts move, for :func:`jfric.check`; None where the model does not say."""
+        return None
+
+    def refined(self) -> AbstractModel | None:
+        """The same model with finer steps; None where its steps are exact."""
+        return None
+
+    def remarks(self) -> list[str]:
+        """What is known to be wrong with the derivatives of the predictions."""
+        return []
 
     def target(self, data: Data) -> Float[Array, "m k"]:
         """What the prediction is compared with: the measured samples."""
@@ -140,29 +167,66 @@ class OutputModel(AbstractModel):
         return start, own
 
     def simulate_outputs(self, values: Mapping[str, Array], data: Data) -> Prediction:
+        sensor = {**sensor_parameters(data.signals), **values}
+        solution, changed = self._simulate(values, data)
+        slide = None
+        columns = []
+        for name in data.signals:
+            signal = find_signal(self.problem, name)
+            if signal.field == "sliding_velocity":
+                slide = _sliding(changed, solution) if slide is None else slide
+                column = slide[:, signal.index]
+            else:
+                column = getattr(solution, signal.field)[:, signal.index]
+            gain, offset = (sensor[f"sensor.{name}.{f}"] for f in ("gain", "offset"))
+            columns.append(gain * column + offset)
+        return Prediction(jnp.stack(columns, axis=1), solution.status)
+
+    def motion(self, values: Mapping[str, Array], data: Data) -> Motion | None:
+        solution, changed = self._simulate(values, data)
+        return Motion(solution.mode, _sliding(changed, solution))
+
+    def refined(self) -> AbstractModel | None:
+        finer = refined(self.problem, self.solver)
+        return None if finer is None else eqx.tree_at(lambda m: m.solver, self, finer)
+
+    def remarks(self) -> list[str]:
+        if isinstance(self.solver, AbstractTimeStepping | QuasiStatic):
+            name = type(self.solver).__name__
+            return [
+                f"{name}: derivatives miss how switching times move, at any step; use "
+                "jfric.EventDriven"
+            ]
+        if isinstance(self.solver, Smoothed):
+            return ["Smoothed: values and derivatives are those of a law without corners, biased"]
+        return []
+
+    def _simulate(self, values: Mapping[str, Array], data: Data) -> tuple[Solution, Problem]:
         own = sensor_parameters(data.signals)
         system = {path: x for path, x in values.items() if path not in own}
-        sensor = {**own, **{path: x for path, x in values.items() if path in own}}
         changed = set_parameters(self.problem, {**data.x0, **system})
         changed = with_inputs(changed, data.t, data.u, self.hold)
         changed = eqx.tree_at(lambda p: (p.time.start, p.time.end), changed, (data.start, data.end))
         ts = data.t
         if DELAY in values:
             ts = jnp.maximum(ts - values[DELAY], data.start)
-        solution = simulate(changed, self.solver, ts=ts)
-        columns = []
-        for name in data.signals:
-            signal = find_signal(self.problem, name)
-            if signal.field == "sliding_velocity":
-                from jfric.system.mechanics import assemble
+        return simulate(changed, self.solver, ts=ts), changed
 
-                slide = assemble(changed).sliding_velocities
-                column = jax.vmap(slide)(solution.ts, solution.v)[:, signal.index]
-            else:
-                column = getattr(solution, signal.field)[:, signal.index]
-            gain, offset = (sensor[f"sensor.{name}.{f}"] for f in ("gain", "offset"))
-            columns.append(gain * column + offset)
-        return Prediction(jnp.stack(columns, axis=1), solution.status)
+
+def _sliding(problem: Problem, solution: Solution):
+    return jax.vmap(assemble(problem).sliding_velocities)(solution.ts, solution.v)
+
+
+def refined(problem: Problem, solver: Any) -> Any:
+    """``solver`` with a tolerance 100 times as small, or half the step; None if it is exact."""
+    if isinstance(solver, EventDriven):
+        exact = solver.flow != "runge-kutta" and assemble(problem).has_linear_modes
+        return None if exact else dataclasses.replace(solver, rtol=0.01 * solver.rtol)
+    if isinstance(solver, Smoothed) and solver.controller is None:
+        return dataclasses.replace(solver, rtol=0.01 * solver.rtol, atol=0.01 * solver.atol)
+    if isinstance(solver, AbstractTimeStepping):
+        return eqx.tree_at(lambda s: s.dt, solver, 0.5 * solver.dt)  # pyright: ignore
+    return None
 
 
 def sensor_parameters(signals: Sequence[str]) -> dict[str, float]:

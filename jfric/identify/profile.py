@@ -67,8 +67,7 @@ def profile(
                 + ", ".join(fit.names)
             )
     objective, layout = fit.objective, fit.objective.layout
-    lower = np.where(layout.log, np.exp(layout.low), layout.low)
-    upper = np.where(layout.log, np.exp(layout.high), layout.high)
+    lower, upper = layout.bounds
     sd = (
         np.array([fit.covariance("gauss-newton").standard_errors[n] for n in fit.names])
         if spread is None

@@ -28,11 +28,16 @@ def starts(
         friction = np.array([n.split(".")[0] in ("friction", "contact") for n in layout.names])
         chosen.append(np.where(friction, _at(layout, np.full(layout.size, LOW)), layout.init))
     if count > 2:
-        sampler = qmc.Sobol(layout.size, rng=np.random.default_rng(seed))
-        points = _at(layout, sampler.random_base2(int(np.ceil(np.log2(CANDIDATES * count)))))
+        points = global_sample(layout, CANDIDATES * count, seed)
         best = np.argsort(cost(points), kind="stable")[: count - 2]
         chosen += list(points[best])
     return np.stack(chosen)
+
+
+def global_sample(layout: Layout, count: int, seed: int) -> np.ndarray:
+    """``count`` points (count, P) of a Sobol sequence over the ranges."""
+    sampler = qmc.Sobol(layout.size, rng=np.random.default_rng(seed))
+    return _at(layout, sampler.random_base2(int(np.ceil(np.log2(count))))[:count])
 
 
 def nearby(
