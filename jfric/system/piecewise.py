@@ -137,7 +137,7 @@ def _stop(stop) -> _Segments:
     )
 
 
-_FORMS = {"diagram_spring": _diagram, "gap_spring": _gap, "stop": _stop}
+FORMS = {"diagram_spring": _diagram, "gap_spring": _gap, "stop": _stop}
 
 
 def assemble_piecewise(problem: Problem) -> PiecewiseElements:
@@ -145,7 +145,7 @@ def assemble_piecewise(problem: Problem) -> PiecewiseElements:
     axes, bases = problem.axes, problem.bases
     n, nb = len(axes), len(bases)
     names, rows, forms = [], [], []
-    for section, form in _FORMS.items():
+    for section, form in FORMS.items():
         group = problem.section(section)
         for name, element in group.items():
             names.append(section if len(group) == 1 else f"{section}.{name}")

@@ -1,0 +1,1 @@
+"""Equilibria with friction, their paths over a parameter, and limit loads."""

@@ -1,0 +1,110 @@
+"""Linear systems that may be singular: Gauss-Jordan elimination with complete pivoting.
+
+Written in plain array operations, so that a large batch of small systems runs without a library
+call for each. The decisions have no derivatives; one step of refinement carries those of the
+solution.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+#: Pivots below this fraction of the largest entry of the scaled matrix are zero.
+SINGULAR = 1e-11
+#: Defects of dependent equations below this fraction of the numbers involved are zero.
+CONSISTENT = 1e-11
+
+
+class General(NamedTuple):
+    """All solutions of ``A x = b``: ``x + null @ y``.
+
+    ``size``: magnitude of the contributions to each unknown, which rounding errors are relative
+    to. ``null`` (m, m): a column for each free unknown, zero columns elsewhere. ``nullity``:
+    number of free unknowns. ``consistent``: whether there is a solution.
+    """
+
+    x: Float[Array, " m"]
+    size: Float[Array, " m"]
+    null: Float[Array, "m m"]
+    nullity: Int[Array, ""]
+    consistent: Bool[Array, ""]
+
+
+def solve_general(A: Float[Array, "r m"], b: Float[Array, " r"]) -> General:
+    """All solutions of ``A x = b``, ``r`` equations for ``m`` unknowns."""
+    frozen = jax.lax.stop_gradient(A)
+    row, column = equilibrate(frozen)
+    reduced, inverse, pivot = _reduce(frozen * row[:, None] * column)
+    chosen = pivot.any(axis=0)
+    # pivot[i, j]: equation i was solved for unknown j.
+    place = pivot.T.astype(A.dtype)
+    solve = column[:, None] * (place @ inverse) * row
+    at = jax.lax.stop_gradient(b)
+    x = solve @ at
+    x = x + solve @ (at - frozen @ x)
+    size = jnp.abs(solve) @ jnp.abs(at)
+    size = jnp.maximum(size, jnp.abs(x))
+    x = jax.lax.stop_gradient(x)
+    x = x + solve @ (b - A @ x)
+    free = jnp.where(chosen, 0.0, 1.0)
+    null = jax.lax.stop_gradient(column[:, None] * (jnp.diag(free) - place @ reduced * free))
+    null = null - solve @ (A @ null)
+    # Equations without a pivot must hold by themselves.
+    idle = ~pivot.any(axis=1)
+    defect = jnp.abs(inverse @ (row * at))
+    involved = jnp.abs(inverse) @ (row * jnp.abs(at))
+    return General(
+        x=x,
+        size=size,
+        null=null,
+        nullity=jnp.sum(~chosen, dtype=jnp.int32),
+        consistent=jnp.all(~idle | (defect <= CONSISTENT * involved)),
+    )
+
+
+def equilibrate(A: Float[Array, "r m"]):
+    """Factors of rows and columns after which the largest entry of each is near one."""
+    size = jnp.abs(A)
+    row, column = jnp.ones((A.shape[0],), A.dtype), jnp.ones((A.shape[1],), A.dtype)
+    for _ in range(3):
+        scaled = size * row[:, None] * column
+        row = row * _factor(jnp.max(scaled, axis=1, initial=0.0))
+        column = column * _factor(jnp.max(scaled, axis=0, initial=0.0))
+    return row, column
+
+
+def _factor(largest):
+    return jax.lax.rsqrt(jnp.where(largest > 0, largest, 1.0))
+
+
+def _reduce(A):
+    """``(R, G, pivot)`` with ``R = G A`` reduced: unit columns at the pivots."""
+    rows, columns = A.shape
+    largest = jnp.max(jnp.abs(A), initial=0.0)
+
+    def step(carry, _):
+        R, G, pivot = carry
+        taken_row, taken_column = pivot.any(axis=1), pivot.any(axis=0)
+        left = ~taken_row[:, None] & ~taken_column
+        candidates = jnp.where(left, jnp.abs(R), -1.0)
+        best = jnp.argmax(candidates)
+        here = jnp.arange(rows * columns).reshape(rows, columns) == best
+        here = here & (candidates > SINGULAR * largest)
+        found = here.any()
+        in_row, in_column = here.any(axis=1), here.any(axis=0)
+        value = jnp.sum(jnp.where(here, R, 0.0))
+        scale = jnp.where(found, 1.0 / jnp.where(found, value, 1.0), 0.0)
+        line = scale * jnp.sum(jnp.where(in_row[:, None], R, 0.0), axis=0)
+        operation = scale * jnp.sum(jnp.where(in_row[:, None], G, 0.0), axis=0)
+        factor = jnp.sum(jnp.where(in_column, R, 0.0), axis=1)
+        R = jnp.where(in_row[:, None], line, R - factor[:, None] * line)
+        G = jnp.where(in_row[:, None], operation, G - factor[:, None] * operation)
+        return (R, G, pivot | here), None
+
+    carry = (A, jnp.eye(rows, dtype=A.dtype), jnp.zeros((rows, columns), bool))
+    carry, _ = jax.lax.scan(step, carry, None, length=min(rows, columns))
+    return carry

@@ -1,0 +1,119 @@
+"""Many contacts: semismooth Newton's method on the projection form, from many starts.
+
+Equation (1) of Janovsky (2015), with ``r > 0`` and the limits ``c+-`` of the current normal
+force::
+
+    lambda_N = max(0, lambda_N - r g_N)
+    lambda_T = clip(lambda_T - r s, -c+, c-)
+
+A step of Newton's method is the linear system of the modes in which the arguments of the
+projections lie. A few steps suffice from modes near a solution; from others it may cycle, and the
+start is given up. Source: P. Alart, A. Curnier, A mixed formulation for frictional contact
+problems prone to Newton like solution methods, Comput. Methods Appl. Mech. Engrg. 92 (1991).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from jfric.modes import Mode
+from jfric.statics.certificate import static_residual
+from jfric.statics.mode_equations import mode_equations, split
+from jfric.statics.static_problem import StaticProblem
+
+#: Linear systems after which a start is given up.
+STEPS = 60
+#: Largest residual of a solution.
+SOLVED = 1e-10
+
+
+def from_many_starts(problem: StaticProblem, key, starts: int):
+    """Modes (s, nt) that Newton's method ended in, and whether they are a solution (s,)."""
+    modes = start_modes(problem, key, starts)
+    found = jax.lax.map(lambda mode: newton(problem, mode), modes)
+    return found.mode, found.residual <= SOLVED
+
+
+class NewtonResult(NamedTuple):
+    """Unknowns (m,), the modes (nt,) they belong to, their residual, and linear systems solved."""
+
+    x: Float[Array, " m"]
+    mode: Int[Array, " nt"]
+    residual: Float[Array, ""]
+    steps: Int[Array, ""]
+
+
+def newton(problem: StaticProblem, start: Int[Array, " nt"]) -> NewtonResult:
+    """Semismooth Newton's method from the modes ``start``."""
+
+    def step(following, steps):
+        x = solve_mode(problem, following)
+        residual = static_residual(problem, x)
+        residual = jnp.where(jnp.isnan(residual), jnp.inf, residual)
+        return NewtonResult(x, following, residual, steps + 1)
+
+    def running(found: NewtonResult):
+        return (found.residual > 0.01 * SOLVED) & (found.steps < STEPS)
+
+    first = step(start, jnp.asarray(0, jnp.int32))
+    return jax.lax.while_loop(
+        running, lambda found: step(projected_modes(problem, found.x), found.steps), first
+    )
+
+
+def solve_mode(problem: StaticProblem, mode: Int[Array, " nt"]) -> Float[Array, " m"]:
+    """Unknowns in the modes ``mode``; not finite where they are undetermined."""
+    equations = mode_equations(problem, mode)
+    x = jnp.linalg.solve(equations.A, equations.b)
+    return x + jnp.linalg.solve(equations.A, equations.b - equations.A @ x)
+
+
+def projected_modes(problem: StaticProblem, x: Float[Array, " m"]) -> Int[Array, " nt"]:
+    """Modes in which the arguments of the projections lie."""
+    p, nf = problem, problem.n_friction
+    q, lambda_t, lambda_n = split(p, x)
+    trial_n = lambda_n - _stiffness(p.K, p.W_N) * (p.gap0 + p.W_N @ q)
+    pressing = jnp.maximum(trial_n, 0.0)
+    trial_t = lambda_t - _stiffness(p.K, p.W_T) * (p.W_T @ q - p.slip0)
+    upper, lower = p.cap_static + p.mu_static * p.own_normal(pressing)
+    mode = jnp.where(
+        trial_t < -upper,
+        Mode.SLIP_POS,
+        jnp.where(trial_t > lower, Mode.SLIP_NEG, Mode.STICK),
+    )
+    mode = jnp.where(p.frictionless, Mode.CLOSED, mode)
+    opened = jnp.concatenate([jnp.zeros((nf,), bool), ~(trial_n > 0.0)])
+    return jnp.where(opened, Mode.OPEN, mode).astype(jnp.int32)
+
+
+def _stiffness(K, W):
+    """Stiffness along each row of ``W``: the parameter ``r`` of the projections."""
+    size = jnp.sum(W * W, axis=1)
+    along = jnp.sum((W @ K) * W, axis=1) / jnp.where(size > 0, size, 1.0) ** 2
+    return jnp.where(along > 0, along, jnp.max(jnp.abs(K), initial=1e-300))
+
+
+def start_modes(problem: StaticProblem, key, starts: int) -> Int[Array, "s nt"]:
+    """Modes to start from: all contacts alike, then zones of random length and mode."""
+    nt = len(problem.names)
+    alike = jnp.asarray([Mode.STICK, Mode.SLIP_POS, Mode.SLIP_NEG, Mode.OPEN], jnp.int32)
+    first = jnp.broadcast_to(alike[:, None], (4, nt))
+    where, what = jax.random.split(key)
+    # Neighbouring contacts tend to share their mode: a new zone begins at one contact in four.
+    begins = jax.random.bernoulli(where, 0.25, (starts, nt))
+    zone = jnp.cumsum(begins, axis=1)
+    drawn = jnp.take_along_axis(jax.random.randint(what, (starts, nt + 1), 0, 4), zone, axis=1)
+    table = jnp.concatenate([first, alike[drawn]])[:starts]
+    return jax.vmap(lambda mode: admissible(problem, mode))(table)
+
+
+def admissible(problem: StaticProblem, mode: Int[Array, " nt"]) -> Int[Array, " nt"]:
+    """``mode`` with the modes that a contact does not have replaced by those it has."""
+    unilateral = jnp.asarray(problem.unilateral, bool)
+    mode = jnp.where((mode == Mode.OPEN) & ~unilateral, Mode.STICK, mode)
+    slippery = problem.frictionless & (mode != Mode.OPEN)
+    return jnp.where(slippery, Mode.CLOSED, mode).astype(jnp.int32)
