@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from jfric.errors import ProblemError, nearest
 from jfric.identify.data import Data, labels, signals_of, stack
+from jfric.identify.descent import descend
+from jfric.identify.direct_search import direct_search
 from jfric.identify.experiment import Experiment
 from jfric.identify.free import Free
 from jfric.identify.layout import Layout, lay_out
@@ -25,6 +27,8 @@ from jfric.system.problem import Problem
 #: What is compared with the data, by name: ``MODELS[name](problem, solver, hold)``.
 MODELS: dict[str, Callable[..., AbstractModel]] = {"output": OutputModel}
 
+Optimiser = Literal["levenberg-marquardt", "l-bfgs", "adam", "direct"]
+OPTIMISERS = get_args(Optimiser)
 #: Fits after the first where the noise is unknown: weights and parameters settle together.
 NOISE_ROUNDS = 2
 
@@ -41,14 +45,18 @@ def fit(
     starts: int = 8,
     solver: Any = None,
     hold: str = "zero",
-    max_iterations: int = 60,
+    optimiser: Optimiser = "levenberg-marquardt",
+    max_iterations: int | None = None,
+    learning_rate: float = 0.02,
+    batch: int | None = None,
     seed: int = 0,
 ) -> FitResult:
     """Values of the ``free`` parameters for which ``problem`` reproduces the ``experiments`` best.
 
     Minimises half the sum of ``rho(r^2)`` with ``r = (predicted - measured)/sigma`` by
     Levenberg-Marquardt from several ``starts`` at once, with exact derivatives through all changes
-    of mode.
+    of mode. Where the cost jumps (a changing number of impacts) a search without derivatives goes
+    on from there, and the result says so.
 
     ``free``: parameters by path, of the problem or of the measurement (``sensor.SIGNAL.offset``,
     ``sensor.SIGNAL.gain``, ``delay`` [s]); initial states are ``initial.DOF.q`` and ``.v``.
@@ -58,7 +66,11 @@ def fit(
     ``loss``: ``"linear"``, ``"huber"``, ``"soft_l1"`` or ``"cauchy"``, the last three count
     residuals above ``loss_scale`` less. ``solver``: of the simulation,
     :class:`jfric.EventDriven` by default; :class:`jfric.Smoothed` has smooth, biased derivatives.
-    ``hold``: measured inputs between samples, ``"zero"`` or ``"linear"``.
+    ``hold``: measured inputs between samples, ``"zero"`` or ``"linear"``. ``optimiser``:
+    ``"levenberg-marquardt"``; ``"l-bfgs"`` or ``"adam"`` for many parameters, the latter with
+    ``learning_rate`` and, for many experiments, looking at ``batch`` of them in each step;
+    ``"direct"`` uses no derivatives. ``max_iterations`` of the optimiser: 60, or 200 of the last
+    three.
 
     Raises :class:`jfric.ProblemError` for what cannot be fitted. Numerical trouble of a start is
     its outcome in ``result.waterfall``.
@@ -69,18 +81,41 @@ def fit(
     )  # fmt: skip
     if starts < 1:
         raise ProblemError(f"starts: found {starts}, at least 1 is needed")
-    return solve(task, starts=starts, max_iterations=max_iterations, seed=seed)
+    if optimiser not in OPTIMISERS:
+        raise ProblemError(
+            f"optimiser: found {optimiser!r}{nearest(optimiser, OPTIMISERS)}, allowed are "
+            + ", ".join(OPTIMISERS)
+        )
+    objective = task.objective
 
-
-def solve(task: Task, *, starts: int, max_iterations: int, seed: int) -> FitResult:
-    """The fit of a task: from several starts, then around the best, then with the noise known."""
-    objective, layout = task.objective, task.objective.layout
-
-    def minimise(x0):
-        return levenberg_marquardt(
-            lambda x, _: objective.normal(x), layout, x0, max_iterations=max_iterations
+    def minimise(x0: np.ndarray) -> Lanes:
+        if optimiser == "levenberg-marquardt":
+            return levenberg_marquardt(
+                lambda x, _: objective.normal(x),
+                objective.layout,
+                x0,
+                max_iterations=max_iterations or 60,
+            )
+        if optimiser == "direct":
+            return _direct(objective, x0, max_iterations or 200, seed)
+        return descend(
+            objective,
+            x0,
+            optimiser,
+            max_iterations=max_iterations or 200,
+            learning_rate=learning_rate,
+            batch=batch,
+            seed=seed,
         )
 
+    return solve(task, minimise, starts=starts, seed=seed)
+
+
+def solve(task: Task, minimise: Callable[[np.ndarray], Lanes], *, starts: int, seed: int):
+    """The fit of a task: from several starts, then around the best, then with the noise known.
+
+    ``minimise``: from starts (B, P) to where they end."""
+    objective, layout = task.objective, task.objective.layout
     x0 = choose_starts(lambda x: objective.normal(x).cost, layout, starts, seed)
     lanes = minimise(x0)
     waterfall = _waterfall(layout, x0, lanes)
@@ -97,18 +132,59 @@ def solve(task: Task, *, starts: int, max_iterations: int, seed: int) -> FitResu
                 break
             task.estimate_noise(lanes.x[best])
             lanes, best = minimise(lanes.x[best][None]), 0
+    vector, cost, remarks = lanes.x[best], float(lanes.cost[best]), ()
+    if lanes.outcome[best] == Outcome.STALLED:
+        vector, cost, remarks = _refine(objective, vector, cost, seed)
     return FitResult(
         names=layout.names,
-        vector=lanes.x[best],
-        cost=float(lanes.cost[best]),
+        vector=vector,
+        cost=cost,
         outcome=Outcome(int(lanes.outcome[best])),
-        at_bound=layout.at_bound(lanes.x[best]),
+        at_bound=layout.at_bound(vector),
+        remarks=remarks,
         waterfall=waterfall,
         sigma=task.noise(),
         experiments=task.experiments,
         objective=objective,
         seed=seed,
     )
+
+
+def _refine(objective: Objective, x: np.ndarray, cost: float, seed: int):
+    """What a search without derivatives finds where no step lowers the cost: (P,), cost, remark."""
+    found, least, generations = direct_search(
+        lambda x: objective.normal(x).cost, objective.layout, x, seed=seed
+    )
+    return (
+        found,
+        least,
+        (
+            "the cost jumps or has a kink at its minimum: a search without derivatives "
+            f"({generations} generations) lowered it by {cost - least:.2g}; intervals from "
+            "derivatives do not hold there, take those of the bootstrap",
+        ),
+    )
+
+
+def _direct(objective: Objective, x0: np.ndarray, generations: int, seed: int) -> Lanes:
+    """Every start by a search without derivatives."""
+    layout = objective.layout
+    found = [
+        direct_search(
+            lambda x: objective.normal(x).cost,
+            layout,
+            x,
+            seed=seed + i,
+            generations=generations,
+            width=0.2,
+        )
+        for i, x in enumerate(x0)
+    ]
+    x, cost = np.stack([f[0] for f in found]), np.array([f[1] for f in found])
+    used = np.array([f[2] for f in found])
+    outcome = np.where(used < generations, Outcome.CONVERGED, Outcome.MAX_ITERATIONS)
+    outcome[~np.isfinite(cost)] = Outcome.FAILED
+    return Lanes(layout.coordinates(x), x, cost, outcome, used)
 
 
 def _waterfall(layout: Layout, x0: np.ndarray, lanes: Lanes) -> list[dict[str, Any]]:

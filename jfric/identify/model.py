@@ -79,6 +79,11 @@ class AbstractModel(eqx.Module):
         Traced: runs under ``jit``, ``vmap`` and ``jvp``. Rows at infinite times are not read.
         """
 
+    @property
+    def is_long(self) -> bool:
+        """Whether one lane is work enough for a call: long records, simulated sample by sample."""
+        return False
+
     def motion(self, values: Mapping[str, Array], data: Data) -> Motion | None:
         """How the contacts move, for :func:`jfric.check`; None where the model does not say."""
         return None
@@ -86,6 +91,10 @@ class AbstractModel(eqx.Module):
     def refined(self) -> AbstractModel | None:
         """The same model with finer steps; None where its steps are exact."""
         return None
+
+    def reverse(self) -> AbstractModel:
+        """The same model, for derivatives in reverse mode."""
+        return self
 
     def remarks(self) -> list[str]:
         """What is known to be wrong with the derivatives of the predictions."""
@@ -188,7 +197,11 @@ class OutputModel(AbstractModel):
 
     def refined(self) -> AbstractModel | None:
         finer = refined(self.problem, self.solver)
-        return None if finer is None else eqx.tree_at(lambda m: m.solver, self, finer)
+        return None if finer is None else dataclasses.replace(self, solver=finer)
+
+    def reverse(self) -> AbstractModel:
+        solver = dataclasses.replace(self.solver, adjoint="reverse")
+        return dataclasses.replace(self, solver=solver)
 
     def remarks(self) -> list[str]:
         if isinstance(self.solver, AbstractTimeStepping | QuasiStatic):
