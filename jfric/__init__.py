@@ -15,7 +15,11 @@ from jfric.identify.check import check as check
 from jfric.identify.experiment import Experiment as Experiment
 from jfric.identify.fit import fit as fit
 from jfric.identify.free import Free as Free
+from jfric.identify.inverse import Regression as Regression
+from jfric.identify.inverse import inverse_regression as inverse_regression
 from jfric.identify.result import FitResult as FitResult
+from jfric.identify.sampled_model import SampledModel as SampledModel
+from jfric.identify.sampled_model import closed_loop as closed_loop
 from jfric.modes import Mode as Mode
 from jfric.plotting import plot as plot
 from jfric.smoothing_bias import SmoothingBias as SmoothingBias
@@ -36,6 +40,7 @@ from jfric.statics.limit_load import limit_load as limit_load
 from jfric.statics.rest_states import RestStates as RestStates
 from jfric.status import Flag as Flag
 from jfric.status import Status as Status
+from jfric.system.controller import Controller as Controller
 from jfric.system.direction import Direction as Direction
 from jfric.system.direction import along as along
 from jfric.system.direction import between as between
