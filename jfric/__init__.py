@@ -33,11 +33,15 @@ from jfric.solvers.smoothed.solver import Smoothed as Smoothed
 from jfric.solvers.time_stepping.schemes import Midpoint as Midpoint
 from jfric.solvers.time_stepping.schemes import MoreauJean as MoreauJean
 from jfric.solvers.time_stepping.schemes import StabilisedMidpoint as StabilisedMidpoint
+from jfric.statics.branch import Branch as Branch
+from jfric.statics.branch import EquilibriumPath as EquilibriumPath
+from jfric.statics.branch import SpecialPoint as SpecialPoint
 from jfric.statics.equilibria import Equilibria as Equilibria
 from jfric.statics.equilibria import equilibria as equilibria
 from jfric.statics.limit_load import LimitLoad as LimitLoad
 from jfric.statics.limit_load import limit_load as limit_load
 from jfric.statics.rest_states import RestStates as RestStates
+from jfric.statics.trace import trace as trace
 from jfric.status import Flag as Flag
 from jfric.status import Status as Status
 from jfric.system.controller import Controller as Controller
