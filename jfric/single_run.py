@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -14,6 +15,7 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.verification.result import Result, compare
 from jfric.verification.run import output_times, time_span
+from jfric.verification.static_checks import is_static, static_job, static_results
 
 if TYPE_CHECKING:
     from jfric.config.config import Config
@@ -53,7 +55,8 @@ def run_config(
             f"time.outputs: found times from {outputs[0]:g} s to {outputs[-1]:g} s, they must lie "
             f"inside the time span from {start_time:g} s to {end_time:g} s"
         )
-    ts = np.union1d(outputs, output_times(config, [c.quantity for c in config.checks]))
+    checks = [check for check in config.checks if not is_static(check)]
+    ts = np.union1d(outputs, output_times(config, [c.quantity for c in checks]))
     if dense:
         ts = np.union1d(ts, np.linspace(start_time, end_time, dense))
 
@@ -70,12 +73,16 @@ def run_config(
     solution = jax.block_until_ready(compiled(problem, jnp.asarray(ts)))
     run_seconds = time.perf_counter() - start
     solution = jax.tree.map(np.asarray, solution)
+    static = static_job(Path(config.path).stem, config, config.checks)
     return Outcome(
         solution=solution,
         rows=np.searchsorted(ts, outputs),
         checks=[
-            compare(c.quantity, c.expected, solution, tolerance=c.allowed, source=c.source)
-            for c in config.checks
+            *(
+                compare(c.quantity, c.expected, solution, tolerance=c.allowed, source=c.source)
+                for c in checks
+            ),
+            *(result for job in static for result in static_results(job)),
         ],
         compile_seconds=compile_seconds,
         run_seconds=run_seconds,
