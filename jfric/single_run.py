@@ -23,10 +23,15 @@ if TYPE_CHECKING:
     from jfric.system.problem import Problem
 
 
+#: Evenly spaced times of a smooth figure. They are part of every run, so that one with a figure
+#: and one without are the same compiled program.
+FIGURE_POINTS = 2001
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """What a run gave. ``solution`` also holds the times that checks need; ``rows`` are the
-    requested outputs among them."""
+    """What a run gave. ``solution`` also holds the times of checks and of a figure; ``rows`` are
+    the requested outputs among them."""
 
     solution: Solution
     rows: np.ndarray
@@ -39,13 +44,8 @@ def run_config(
     config: Config,
     solver: Any,
     announce: Callable[[str], None] = lambda stage: None,
-    *,
-    dense: int = 0,
 ) -> Outcome:
-    """Simulate ``config`` and evaluate its checks; ``announce`` is told each stage.
-
-    ``dense``: that many further, evenly spaced times in the solution, for a smooth figure.
-    """
+    """Simulate ``config`` and evaluate its checks; ``announce`` is told each stage."""
     from jfric import simulate
 
     outputs = np.unique(config.times())
@@ -57,8 +57,7 @@ def run_config(
         )
     checks = [check for check in config.checks if not is_static(check)]
     ts = np.union1d(outputs, output_times(config, [c.quantity for c in checks]))
-    if dense:
-        ts = np.union1d(ts, np.linspace(start_time, end_time, dense))
+    ts = np.union1d(ts, np.linspace(start_time, end_time, FIGURE_POINTS))
 
     def run(problem: Problem, ts: jax.Array) -> Solution:
         return simulate(problem, solver=solver, ts=ts)
