@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from jfric.errors import ProblemError, nearest
+from jfric.identify.arrange import closed, sampled_or_whole, windowed
 from jfric.identify.data import Data, labels, signals_of, stack
 from jfric.identify.descent import descend
 from jfric.identify.direct_search import direct_search
@@ -22,6 +23,7 @@ from jfric.identify.result import FitResult
 from jfric.identify.starts import nearby
 from jfric.identify.starts import starts as choose_starts
 from jfric.solvers.event_driven.solver import EventDriven
+from jfric.system.controller import Controller
 from jfric.system.problem import Problem
 
 #: What is compared with the data, by name: ``MODELS[name](problem, solver, hold)``.
@@ -45,6 +47,8 @@ def fit(
     starts: int = 8,
     solver: Any = None,
     hold: str = "zero",
+    controller: Controller | None = None,
+    window: float | None = None,
     optimiser: Optimiser = "levenberg-marquardt",
     max_iterations: int | None = None,
     learning_rate: float = 0.02,
@@ -61,8 +65,10 @@ def fit(
     ``free``: parameters by path, of the problem or of the measurement (``sensor.SIGNAL.offset``,
     ``sensor.SIGNAL.gain``, ``delay`` [s]); initial states are ``initial.DOF.q`` and ``.v``.
     ``observe``: measured signals to compare, all by default. ``residual``: ``"output"`` compares
-    simulated with measured signals; a function ``(predicted, measured, weight) -> residuals`` of
-    arrays (m, k) compares as it likes; a problem may be replaced by an :class:`AbstractModel`.
+    simulated with measured signals; ``"input"`` simulates the loop closed by ``controller`` and
+    compares its force with the measured one; ``"windows"`` cuts the records into windows of
+    ``window`` [s] (1 s unless given), each with a free initial state; a function
+    ``(predicted, measured, weight) -> residuals`` of arrays (m, k) compares as it likes; a problem may be replaced by an :class:`AbstractModel`.
     ``loss``: ``"linear"``, ``"huber"``, ``"soft_l1"`` or ``"cauchy"``, the last three count
     residuals above ``loss_scale`` less. ``solver``: of the simulation,
     :class:`jfric.EventDriven` by default; :class:`jfric.Smoothed` has smooth, biased derivatives.
@@ -77,7 +83,7 @@ def fit(
     """
     task = prepare(
         problem, experiments, free, observe=observe, residual=residual, loss=loss,
-        loss_scale=loss_scale, solver=solver, hold=hold,
+        loss_scale=loss_scale, solver=solver, hold=hold, controller=controller, window=window,
     )  # fmt: skip
     if starts < 1:
         raise ProblemError(f"starts: found {starts}, at least 1 is needed")
@@ -258,6 +264,8 @@ def prepare(
     loss_scale: float = 1.0,
     solver: Any = None,
     hold: str = "zero",
+    controller: Controller | None = None,
+    window: float | None = None,
 ) -> Task:
     """Check everything that can be checked without computing, and put it together."""
     chosen = (experiments,) if isinstance(experiments, Experiment) else tuple(experiments)
@@ -269,6 +277,12 @@ def prepare(
         raise ProblemError(
             f"loss: found {loss!r}{nearest(loss, LOSSES)}, allowed are {', '.join(LOSSES)}"
         )
+    if residual == "input" and isinstance(problem, Problem):
+        problem, chosen, force = closed(problem, chosen, controller)
+        residual, observe = "output", force if observe is None else observe
+    elif residual == "windows" and isinstance(problem, Problem):
+        chosen, free = windowed(problem, chosen, free, window)
+        residual, problem = "output", sampled_or_whole(problem, chosen, solver, hold)
     signals = signals_of(chosen, observe)
     model, function = _model(problem, residual, solver, hold)
     model.check(chosen, signals)
@@ -291,8 +305,9 @@ def _model(problem, residual, solver, hold) -> tuple[AbstractModel, Callable]:
         )
     name = "output" if callable(residual) else residual
     if name not in MODELS:
+        allowed = (*MODELS, "input", "windows")
         raise ProblemError(
-            f"residual: found {name!r}{nearest(name, MODELS)}, allowed are {', '.join(MODELS)} "
+            f"residual: found {name!r}{nearest(name, allowed)}, allowed are {', '.join(allowed)} "
             "and a function"
         )
     # A log of events is of no use here.

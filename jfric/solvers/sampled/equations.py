@@ -55,19 +55,27 @@ class Equations(eqx.Module):
         return self.force(t, q, jnp.zeros_like(q)) / self.mechanics.W_T[0, 0]
 
 
+def is_one_degree(mechanics: Mechanics) -> bool:
+    """Whether :class:`Equations` can hold a system."""
+    return not _hindrance(mechanics)
+
+
 def require_one_degree(mechanics: Mechanics) -> None:
     """Raise :class:`jfric.ProblemError` for a system that :class:`Equations` cannot hold."""
+    if found := _hindrance(mechanics):
+        raise ProblemError(
+            f"sampled: found {found}, this solver takes one degree of freedom with at most one "
+            "friction element against the ground; use the event-driven solver"
+        )
+
+
+def _hindrance(mechanics: Mechanics) -> str:
     if mechanics.n != 1:
-        found = f"{mechanics.n} degrees of freedom"
-    elif mechanics.n_unilateral:
-        found = f"the unilateral contact {mechanics.contact_names[mechanics.n_friction]}"
-    elif mechanics.n_friction > 1:
-        found = f"{mechanics.n_friction} friction elements"
-    elif any(b is not None for b in mechanics.belts) or mechanics.base_functions:
-        found = "a moving belt or support"
-    else:
-        return
-    raise ProblemError(
-        f"sampled: found {found}, this solver takes one degree of freedom with at most one "
-        "friction element against the ground; use the event-driven solver"
-    )
+        return f"{mechanics.n} degrees of freedom"
+    if mechanics.n_unilateral:
+        return f"the unilateral contact {mechanics.contact_names[mechanics.n_friction]}"
+    if mechanics.n_friction > 1:
+        return f"{mechanics.n_friction} friction elements"
+    if any(b is not None for b in mechanics.belts) or mechanics.base_functions:
+        return "a moving belt or support"
+    return ""
