@@ -11,6 +11,7 @@ from jfric.ensemble.store import open_sweep as open_sweep
 from jfric.ensemble.sweep import sweep as sweep
 from jfric.ensemble.trajectory import observe as observe
 from jfric.errors import ProblemError as ProblemError
+from jfric.identify.batch import fit_batch as fit_batch
 from jfric.identify.check import check as check
 from jfric.identify.experiment import Experiment as Experiment
 from jfric.identify.fit import fit as fit

@@ -28,7 +28,7 @@ from jfric.identify.model import AbstractModel
 from jfric.status import Status
 
 #: Lanes of one call: few for a single fit, many for studies of more than ``MANY`` lanes.
-FEW_LANES, MANY_LANES, MANY = 16, 256, 128
+FEW_LANES, MANY_LANES, MANY = 16, 256, 512
 
 #: ``residual(predicted, measured, weight)`` of one experiment, each (m, k); see ``weighted``.
 Residual = Callable[[Any, Any, Any], Any]
@@ -111,6 +111,15 @@ class Objective:
             return pred, r, J, status
 
         return Linearisation(*self._in_chunks(call, x, (measured, weight), None))
+
+    def predict(self, x) -> np.ndarray:
+        """Predictions (B, E, m, k) of lanes ``x`` (B, P)."""
+
+        def call(x, own):
+            del own
+            return (self._predict(x)[0],)
+
+        return self._in_chunks(call, x, (None, None), None)[0]
 
     def _predict(self, x):
         return _compiled_predict(self.model.is_long)(self.model, self.data, x, self.layout.paths)
