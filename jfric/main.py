@@ -53,9 +53,6 @@ Options = Annotated[
     ),
 ]
 
-#: Evenly spaced times drawn in a figure, beside the outputs and the events.
-PLOT_POINTS = 2001
-
 
 def main() -> None:
     """Entry point of the ``jfric`` command."""
@@ -156,7 +153,7 @@ def run(
     require_representable(chosen.problem, built)
     settings = resolved(settings, chosen.problem)
     with _status(config.stem) as announce:
-        outcome = run_config(chosen, built, announce, dense=PLOT_POINTS if plot else 0)
+        outcome = run_config(chosen, built, announce)
     files = write_run(
         chosen,
         outcome,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -14,6 +15,7 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.verification.result import Result, compare
 from jfric.verification.run import output_times, time_span
+from jfric.verification.static_checks import is_static, static_job, static_results
 
 if TYPE_CHECKING:
     from jfric.config.config import Config
@@ -21,10 +23,15 @@ if TYPE_CHECKING:
     from jfric.system.problem import Problem
 
 
+#: Evenly spaced times of a smooth figure. They are part of every run, so that one with a figure
+#: and one without are the same compiled program.
+FIGURE_POINTS = 2001
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """What a run gave. ``solution`` also holds the times that checks need; ``rows`` are the
-    requested outputs among them."""
+    """What a run gave. ``solution`` also holds the times of checks and of a figure; ``rows`` are
+    the requested outputs among them."""
 
     solution: Solution
     rows: np.ndarray
@@ -37,13 +44,8 @@ def run_config(
     config: Config,
     solver: Any,
     announce: Callable[[str], None] = lambda stage: None,
-    *,
-    dense: int = 0,
 ) -> Outcome:
-    """Simulate ``config`` and evaluate its checks; ``announce`` is told each stage.
-
-    ``dense``: that many further, evenly spaced times in the solution, for a smooth figure.
-    """
+    """Simulate ``config`` and evaluate its checks; ``announce`` is told each stage."""
     from jfric import simulate
 
     outputs = np.unique(config.times())
@@ -53,9 +55,9 @@ def run_config(
             f"time.outputs: found times from {outputs[0]:g} s to {outputs[-1]:g} s, they must lie "
             f"inside the time span from {start_time:g} s to {end_time:g} s"
         )
-    ts = np.union1d(outputs, output_times(config, [c.quantity for c in config.checks]))
-    if dense:
-        ts = np.union1d(ts, np.linspace(start_time, end_time, dense))
+    checks = [check for check in config.checks if not is_static(check)]
+    ts = np.union1d(outputs, output_times(config, [c.quantity for c in checks]))
+    ts = np.union1d(ts, np.linspace(start_time, end_time, FIGURE_POINTS))
 
     def run(problem: Problem, ts: jax.Array) -> Solution:
         return simulate(problem, solver=solver, ts=ts)
@@ -70,12 +72,16 @@ def run_config(
     solution = jax.block_until_ready(compiled(problem, jnp.asarray(ts)))
     run_seconds = time.perf_counter() - start
     solution = jax.tree.map(np.asarray, solution)
+    static = static_job(Path(config.path).stem, config, config.checks)
     return Outcome(
         solution=solution,
         rows=np.searchsorted(ts, outputs),
         checks=[
-            compare(c.quantity, c.expected, solution, tolerance=c.allowed, source=c.source)
-            for c in config.checks
+            *(
+                compare(c.quantity, c.expected, solution, tolerance=c.allowed, source=c.source)
+                for c in checks
+            ),
+            *(result for job in static for result in static_results(job)),
         ],
         compile_seconds=compile_seconds,
         run_seconds=run_seconds,

@@ -40,7 +40,7 @@ MISTAKES = [
             "sprin: unknown section, allowed are title, source, description, dofs, time, "
             "parameters, mass, spring, damper, diagram_spring, gap_spring, stop, "
             "friction, contact, load, base, pendulum, polynomial_spring, drag, initial, "
-            "matrices, solver, check; did you mean 'spring'?"
+            "matrices, solver, statics, check; did you mean 'spring'?"
         ),
     ),
     ('"5 kN/m"', '"5 kN"', "spring.k: found 'kN' (a force), expected a stiffness such as '5 kN/m'"),
@@ -428,7 +428,9 @@ MISTAKES = [
             "check[1].quantity: found 'u', allowed are u(1), v.u(1), a.u(1), "
             "lambda_t.NAME(1), lambda_n.NAME(1), event_time(1), event.u(1), "
             "event_v.u(1), event_v_before.u(1), event_count, impact_count, final.u, "
-            "final_v.u, end_time, min.u, max.u"
+            "final_v.u, end_time, min.u, max.u; equilibrium_count, continuum_count, equilibrium.u(1), "
+            "equilibrium.lambda_n(1), equilibrium_to.u(1), limit.parameter, limit.lambda_n.NAME, "
+            "branch_count, fold_count, special.parameter(1), special.u(1)"
         ),
     ),
     (
@@ -466,7 +468,9 @@ MISTAKES = [
             "check[1].quantity: found 'velocity.u(1)', allowed are u(1), v.u(1), a.u(1), "
             "lambda_t.NAME(1), lambda_n.NAME(1), event_time(1), event.u(1), "
             "event_v.u(1), event_v_before.u(1), event_count, impact_count, final.u, "
-            "final_v.u, end_time, min.u, max.u"
+            "final_v.u, end_time, min.u, max.u; equilibrium_count, continuum_count, equilibrium.u(1), "
+            "equilibrium.lambda_n(1), equilibrium_to.u(1), limit.parameter, limit.lambda_n.NAME, "
+            "branch_count, fold_count, special.parameter(1), special.u(1)"
         ),
     ),
     (

@@ -21,6 +21,7 @@ from jfric.complementarity.contact_lcp import ContactProblem
 from jfric.complementarity.impulses import limits
 from jfric.linear_algebra import matvec
 from jfric.solution import Solution
+from jfric.system.forces import applied_force
 from jfric.system.mechanics import Mechanics, assemble
 from jfric.system.problem import Problem
 
@@ -71,7 +72,7 @@ def motion_residual(problem: Problem, solution: Solution) -> Float[Array, "m n"]
     mechanics = assemble(problem)
 
     def terms(t, q, v, a, lambda_t, lambda_n, segment):
-        f = _applied(mechanics, t, q, v, segment)
+        f = applied_force(mechanics, t, q, v, segment)
         reaction = mechanics.W_T.T @ lambda_t + mechanics.W_N.T @ lambda_n
         inertia = mechanics.M @ a
         return inertia - f - reaction, jnp.abs(inertia) + jnp.abs(f) + jnp.abs(reaction)
@@ -86,24 +87,6 @@ def motion_residual(problem: Problem, solution: Solution) -> Float[Array, "m n"]
         solution.segment,
     )
     return jnp.abs(defect) / jnp.maximum(jnp.max(size), jnp.finfo(size.dtype).tiny)
-
-
-def _applied(mechanics: Mechanics, t, q, v, segment):
-    f = mechanics.f0 - mechanics.K @ q - mechanics.C @ v
-    z, z_dot = mechanics.base_motion(t)
-    f = f + mechanics.K_base @ z + mechanics.C_base @ z_dot
-    for direction, load in zip(mechanics.load_directions, mechanics.load_functions, strict=True):
-        f = f + direction * load(t)
-    for element in mechanics.nonlinear:
-        f = f + element.force(mechanics.axes, t, q, v)
-    piecewise = mechanics.piecewise
-    if piecewise.count:
-        row = jnp.arange(piecewise.count)
-        x = piecewise.directions @ q + piecewise.base_directions @ z
-        rate = piecewise.directions @ v + piecewise.base_directions @ z_dot
-        k, c, offset = (p[row, segment] for p in (piecewise.k, piecewise.c, piecewise.f))
-        f = f - piecewise.directions.T @ (k * x + c * rate + offset)
-    return f
 
 
 def _normal_forces(mechanics: Mechanics, t, lambda_n):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jfric.config.config import Check, time_span
 from jfric.config.dimensions import dimension, kind
 from jfric.config.functions import number
-from jfric.config.quantity import Quantity, parse_quantity
+from jfric.config.quantity import STATIC_KINDS, Quantity, parse_quantity
 from jfric.config.units import DIMENSIONS, Dimension
 from jfric.errors import ProblemError, nearest
 from jfric.system.direction import Direction
@@ -68,12 +68,23 @@ def resolve(quantity: Quantity, problem: Problem) -> Quantity:
                 f"{', '.join(dict.fromkeys(names.values()))}"
             )
         return dataclasses.replace(quantity, name=names[quantity.name])
+    if quantity.kind in STATIC_KINDS:
+        return dataclasses.replace(quantity, name=_static_name(quantity, problem))
     if quantity.name and quantity.name not in problem.dofs:
         raise ProblemError(
             f"no degree of freedom {quantity.name!r}{nearest(quantity.name, problem.dofs)}; "
             f"declared are {', '.join(problem.dofs)}"
         )
     return quantity
+
+
+def _static_name(quantity: Quantity, problem: Problem) -> str:
+    force, _, contact = quantity.name.partition(".")
+    if force in ("lambda_n", "lambda_t"):
+        return f"{force}.{resolve(Quantity(force, contact), problem).name}"
+    if quantity.name == "parameter" and quantity.kind in ("limit", "special"):
+        return quantity.name
+    return quantity.name and resolve(Quantity("position", quantity.name), problem).name
 
 
 def _contact_names(problem: Problem, sections: tuple[str, ...]) -> dict[str, str]:
@@ -97,6 +108,8 @@ def _dimension(quantity: Quantity, problem: Problem) -> Dimension | None:
         return dimension("initial", "q", problem.dofs[quantity.name])
     if quantity.kind in _VELOCITIES:
         return dimension("initial", "v", problem.dofs[quantity.name])
+    if quantity.kind in STATIC_KINDS:
+        return None
     if quantity.kind == "acceleration":
         is_rotation = problem.dofs[quantity.name] == "rotation"
         return None if is_rotation else DIMENSIONS["acceleration"]

@@ -48,7 +48,8 @@ class Config:
     """A problem as read from a file, with what is to be done with it.
 
     ``outputs``: number of evenly spaced outputs from start to end, or the output times [s].
-    ``solver``: the settings that the file gives, by name. ``path``: where it was read.
+    ``solver``: the settings that the file gives, by name. ``statics``: the parameter that a path
+    or a limit load follows (``vary``, ``start``, ``stop``, ``seeds``). ``path``: where it was read.
     """
 
     problem: Problem
@@ -57,6 +58,7 @@ class Config:
     description: str = ""
     outputs: int | tuple[float, ...] = DEFAULT_OUTPUTS
     solver: Mapping[str, object] = field(default_factory=dict)
+    statics: Mapping[str, Any] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
     path: str = ""
 

@@ -80,6 +80,8 @@ def dump(config: Config | Problem) -> str:
         document["matrices"] = matrices
     if config.solver:
         document["solver"] = dict(config.solver)
+    if config.statics:
+        document["statics"] = dict(config.statics)
     if config.checks:
         document.add(tomlkit.nl())
         document["check"] = tomlkit.aot()

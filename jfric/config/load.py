@@ -12,6 +12,7 @@ from typing import Any
 from jfric.config.checks import check
 from jfric.config.config import Config, time_span
 from jfric.config.functions import number, numbers
+from jfric.config.statics import statics
 from jfric.config.units import DIMENSIONS
 from jfric.errors import ProblemError
 from jfric.system.elements import SECTIONS
@@ -79,6 +80,7 @@ def _config(text: str, path: str | os.PathLike[str]) -> Config:
         description=table.description,
         outputs=_outputs(table.time.outputs, problem),
         solver=_solver(table.solver.given()),
+        statics=statics(table.statics, problem),
         checks=tuple(check(c, f"check[{i + 1}]", problem) for i, c in enumerate(table.check)),
         path=os.fspath(path),
     )

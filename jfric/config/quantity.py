@@ -26,7 +26,21 @@ Kind = Literal[
     "end_time",
     "min",
     "max",
+    "equilibrium_count",
+    "continuum_count",
+    "equilibrium",
+    "equilibrium_to",
+    "limit",
+    "branch_count",
+    "fold_count",
+    "special",
 ]
+
+#: Kinds taken from equilibria, limit loads and paths of a system, not from a trajectory.
+STATIC_KINDS = (
+    *("equilibrium_count", "continuum_count", "equilibrium", "equilibrium_to", "limit"),
+    *("branch_count", "fold_count", "special"),
+)
 
 #: Word before the point (or alone) to kind, whether a name follows it, and what the parentheses
 #: hold.
@@ -47,12 +61,22 @@ _FORMS: dict[str, tuple[Kind, bool, Literal["time", "event", None]]] = {
     "stop_time": ("end_time", False, None),
     "min": ("min", True, None),
     "max": ("max", True, None),
+    "equilibrium_count": ("equilibrium_count", False, None),
+    "continuum_count": ("continuum_count", False, None),
+    "equilibrium": ("equilibrium", True, "event"),
+    "equilibrium_to": ("equilibrium_to", True, "event"),
+    "limit": ("limit", True, None),
+    "branch_count": ("branch_count", False, None),
+    "fold_count": ("fold_count", False, None),
+    "special": ("special", True, "event"),
 }
 
 GRAMMAR = (
     "u(1), v.u(1), a.u(1), lambda_t.NAME(1), lambda_n.NAME(1), event_time(1), event.u(1), "
     "event_v.u(1), event_v_before.u(1), event_count, impact_count, final.u, final_v.u, end_time, "
-    "min.u, max.u"
+    "min.u, max.u; equilibrium_count, continuum_count, equilibrium.u(1), equilibrium.lambda_n(1), "
+    "equilibrium_to.u(1), limit.parameter, limit.lambda_n.NAME, branch_count, fold_count, "
+    "special.parameter(1), special.u(1)"
 )
 
 _TEXT = re.compile(r"\s*([^()\s]+?)\s*(?:\((.*)\))?\s*")
@@ -65,7 +89,9 @@ class Quantity:
     ``kind`` says which; ``name`` is a degree of freedom, or for ``lambda_t`` and ``lambda_n`` a
     contact (empty: the only one), empty where the kind takes none; ``argument`` is the time [s]
     (a float), the number of the event (an int from 1) or None. ``end_time`` is the time of the
-    last event [s]; ``min`` and ``max`` are taken over the outputs.
+    last event [s]; ``min`` and ``max`` are taken over the outputs. Of equilibria, limits and
+    special points the ``name`` is a degree of freedom, ``lambda_t.CONTACT``, ``lambda_n.CONTACT``
+    or, but for equilibria, ``parameter``; ``argument`` is their number.
     """
 
     kind: Kind

@@ -28,6 +28,7 @@ from jfric.config.tables import (
     Number,
     Pair,
     SolverTable,
+    StaticsTable,
     Table,
     Time,
 )
@@ -155,6 +156,7 @@ def file_model() -> type[Table]:
         initial=(dict[str, Initial], Field(default_factory=dict)),
         matrices=(MatricesTable, Field(default_factory=MatricesTable)),
         solver=(SolverTable, Field(default_factory=SolverTable)),
+        statics=(StaticsTable | None, None),
         check=(list[CheckTable], Field(default_factory=list)),
     )
 

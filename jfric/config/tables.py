@@ -230,6 +230,15 @@ class SolverTable(Table):
     atol: Annotated[float, Field(gt=0)] | None = None
 
 
+class StaticsTable(Table):
+    """The parameter that a path of equilibria or a limit load follows, and its interval."""
+
+    vary: str
+    start: Number
+    stop: Number
+    seeds: Annotated[int, Field(gt=0)] | list[Number] | None = None
+
+
 class CheckTable(Table):
     """A number that a correct solution has."""
 

@@ -121,7 +121,7 @@ def covariance(fit: FitResult, method: Method = "hac", lags: int | None = None) 
             counted.append(0 if method == "gauss-newton" else min(chosen, rows.shape[0] - 1))
             middle += long_run_covariance(rows, counted[-1])
             samples += rows.shape[0]
-        middle += np.diag(fit.prior_information()[inside])
+        middle += np.diag(layout.prior_terms(fit.vector)[2][inside])
         matrix = inverse @ middle @ inverse * (samples / max(samples - inside.size, 1))
     lost = np.any(np.abs(vectors[:, ~known]) > 0.05, axis=1)
     matrix[lost, lost] = np.inf

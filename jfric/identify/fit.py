@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from jfric.errors import ProblemError, nearest
+from jfric.identify.arrange import closed, sampled_or_whole, windowed
 from jfric.identify.data import Data, labels, signals_of, stack
+from jfric.identify.descent import descend
+from jfric.identify.direct_search import direct_search
 from jfric.identify.experiment import Experiment
 from jfric.identify.free import Free
 from jfric.identify.layout import Layout, lay_out
@@ -20,11 +23,14 @@ from jfric.identify.result import FitResult
 from jfric.identify.starts import nearby
 from jfric.identify.starts import starts as choose_starts
 from jfric.solvers.event_driven.solver import EventDriven
+from jfric.system.controller import Controller
 from jfric.system.problem import Problem
 
 #: What is compared with the data, by name: ``MODELS[name](problem, solver, hold)``.
 MODELS: dict[str, Callable[..., AbstractModel]] = {"output": OutputModel}
 
+Optimiser = Literal["levenberg-marquardt", "l-bfgs", "adam", "direct"]
+OPTIMISERS = get_args(Optimiser)
 #: Fits after the first where the noise is unknown: weights and parameters settle together.
 NOISE_ROUNDS = 2
 
@@ -41,46 +47,81 @@ def fit(
     starts: int = 8,
     solver: Any = None,
     hold: str = "zero",
-    max_iterations: int = 60,
+    controller: Controller | None = None,
+    window: float | None = None,
+    optimiser: Optimiser = "levenberg-marquardt",
+    max_iterations: int | None = None,
+    learning_rate: float = 0.02,
+    batch: int | None = None,
     seed: int = 0,
 ) -> FitResult:
     """Values of the ``free`` parameters for which ``problem`` reproduces the ``experiments`` best.
 
     Minimises half the sum of ``rho(r^2)`` with ``r = (predicted - measured)/sigma`` by
     Levenberg-Marquardt from several ``starts`` at once, with exact derivatives through all changes
-    of mode.
+    of mode. Where the cost jumps (a changing number of impacts) a search without derivatives goes
+    on from there, and the result says so.
 
     ``free``: parameters by path, of the problem or of the measurement (``sensor.SIGNAL.offset``,
     ``sensor.SIGNAL.gain``, ``delay`` [s]); initial states are ``initial.DOF.q`` and ``.v``.
     ``observe``: measured signals to compare, all by default. ``residual``: ``"output"`` compares
-    simulated with measured signals; a function ``(predicted, measured, weight) -> residuals`` of
-    arrays (m, k) compares as it likes; a problem may be replaced by an :class:`AbstractModel`.
+    simulated with measured signals; ``"input"`` simulates the loop closed by ``controller`` and
+    compares its force with the measured one; ``"windows"`` cuts the records into windows of
+    ``window`` [s] (1 s unless given), each with a free initial state; a function
+    ``(predicted, measured, weight) -> residuals`` of arrays (m, k) compares as it likes; a problem may be replaced by an :class:`AbstractModel`.
     ``loss``: ``"linear"``, ``"huber"``, ``"soft_l1"`` or ``"cauchy"``, the last three count
     residuals above ``loss_scale`` less. ``solver``: of the simulation,
     :class:`jfric.EventDriven` by default; :class:`jfric.Smoothed` has smooth, biased derivatives.
-    ``hold``: measured inputs between samples, ``"zero"`` or ``"linear"``.
+    ``hold``: measured inputs between samples, ``"zero"`` or ``"linear"``. ``optimiser``:
+    ``"levenberg-marquardt"``; ``"l-bfgs"`` or ``"adam"`` for many parameters, the latter with
+    ``learning_rate`` and, for many experiments, looking at ``batch`` of them in each step;
+    ``"direct"`` uses no derivatives. ``max_iterations`` of the optimiser: 60, or 200 of the last
+    three.
 
     Raises :class:`jfric.ProblemError` for what cannot be fitted. Numerical trouble of a start is
     its outcome in ``result.waterfall``.
     """
     task = prepare(
         problem, experiments, free, observe=observe, residual=residual, loss=loss,
-        loss_scale=loss_scale, solver=solver, hold=hold,
+        loss_scale=loss_scale, solver=solver, hold=hold, controller=controller, window=window,
     )  # fmt: skip
     if starts < 1:
         raise ProblemError(f"starts: found {starts}, at least 1 is needed")
-    return solve(task, starts=starts, max_iterations=max_iterations, seed=seed)
+    if optimiser not in OPTIMISERS:
+        raise ProblemError(
+            f"optimiser: found {optimiser!r}{nearest(optimiser, OPTIMISERS)}, allowed are "
+            + ", ".join(OPTIMISERS)
+        )
+    objective = task.objective
 
-
-def solve(task: Task, *, starts: int, max_iterations: int, seed: int) -> FitResult:
-    """The fit of a task: from several starts, then around the best, then with the noise known."""
-    objective, layout = task.objective, task.objective.layout
-
-    def minimise(x0):
-        return levenberg_marquardt(
-            lambda x, _: objective.normal(x), layout, x0, max_iterations=max_iterations
+    def minimise(x0: np.ndarray) -> Lanes:
+        if optimiser == "levenberg-marquardt":
+            return levenberg_marquardt(
+                lambda x, _: objective.normal(x),
+                objective.layout,
+                x0,
+                max_iterations=max_iterations or 60,
+            )
+        if optimiser == "direct":
+            return _direct(objective, x0, max_iterations or 200, seed)
+        return descend(
+            objective,
+            x0,
+            optimiser,
+            max_iterations=max_iterations or 200,
+            learning_rate=learning_rate,
+            batch=batch,
+            seed=seed,
         )
 
+    return solve(task, minimise, starts=starts, seed=seed)
+
+
+def solve(task: Task, minimise: Callable[[np.ndarray], Lanes], *, starts: int, seed: int):
+    """The fit of a task: from several starts, then around the best, then with the noise known.
+
+    ``minimise``: from starts (B, P) to where they end."""
+    objective, layout = task.objective, task.objective.layout
     x0 = choose_starts(lambda x: objective.normal(x).cost, layout, starts, seed)
     lanes = minimise(x0)
     waterfall = _waterfall(layout, x0, lanes)
@@ -97,18 +138,59 @@ def solve(task: Task, *, starts: int, max_iterations: int, seed: int) -> FitResu
                 break
             task.estimate_noise(lanes.x[best])
             lanes, best = minimise(lanes.x[best][None]), 0
+    vector, cost, remarks = lanes.x[best], float(lanes.cost[best]), ()
+    if lanes.outcome[best] == Outcome.STALLED:
+        vector, cost, remarks = _refine(objective, vector, cost, seed)
     return FitResult(
         names=layout.names,
-        vector=lanes.x[best],
-        cost=float(lanes.cost[best]),
+        vector=vector,
+        cost=cost,
         outcome=Outcome(int(lanes.outcome[best])),
-        at_bound=layout.at_bound(lanes.x[best]),
+        at_bound=layout.at_bound(vector),
+        remarks=remarks,
         waterfall=waterfall,
         sigma=task.noise(),
         experiments=task.experiments,
         objective=objective,
         seed=seed,
     )
+
+
+def _refine(objective: Objective, x: np.ndarray, cost: float, seed: int):
+    """What a search without derivatives finds where no step lowers the cost: (P,), cost, remark."""
+    found, least, generations = direct_search(
+        lambda x: objective.normal(x).cost, objective.layout, x, seed=seed
+    )
+    return (
+        found,
+        least,
+        (
+            "the cost jumps or has a kink at its minimum: a search without derivatives "
+            f"({generations} generations) lowered it by {cost - least:.2g}; intervals from "
+            "derivatives do not hold there, take those of the bootstrap",
+        ),
+    )
+
+
+def _direct(objective: Objective, x0: np.ndarray, generations: int, seed: int) -> Lanes:
+    """Every start by a search without derivatives."""
+    layout = objective.layout
+    found = [
+        direct_search(
+            lambda x: objective.normal(x).cost,
+            layout,
+            x,
+            seed=seed + i,
+            generations=generations,
+            width=0.2,
+        )
+        for i, x in enumerate(x0)
+    ]
+    x, cost = np.stack([f[0] for f in found]), np.array([f[1] for f in found])
+    used = np.array([f[2] for f in found])
+    outcome = np.where(used < generations, Outcome.CONVERGED, Outcome.MAX_ITERATIONS)
+    outcome[~np.isfinite(cost)] = Outcome.FAILED
+    return Lanes(layout.coordinates(x), x, cost, outcome, used)
 
 
 def _waterfall(layout: Layout, x0: np.ndarray, lanes: Lanes) -> list[dict[str, Any]]:
@@ -182,6 +264,8 @@ def prepare(
     loss_scale: float = 1.0,
     solver: Any = None,
     hold: str = "zero",
+    controller: Controller | None = None,
+    window: float | None = None,
 ) -> Task:
     """Check everything that can be checked without computing, and put it together."""
     chosen = (experiments,) if isinstance(experiments, Experiment) else tuple(experiments)
@@ -193,6 +277,12 @@ def prepare(
         raise ProblemError(
             f"loss: found {loss!r}{nearest(loss, LOSSES)}, allowed are {', '.join(LOSSES)}"
         )
+    if residual == "input" and isinstance(problem, Problem):
+        problem, chosen, force = closed(problem, chosen, controller)
+        residual, observe = "output", force if observe is None else observe
+    elif residual == "windows" and isinstance(problem, Problem):
+        chosen, free = windowed(problem, chosen, free, window)
+        residual, problem = "output", sampled_or_whole(problem, chosen, solver, hold)
     signals = signals_of(chosen, observe)
     model, function = _model(problem, residual, solver, hold)
     model.check(chosen, signals)
@@ -215,8 +305,9 @@ def _model(problem, residual, solver, hold) -> tuple[AbstractModel, Callable]:
         )
     name = "output" if callable(residual) else residual
     if name not in MODELS:
+        allowed = (*MODELS, "input", "windows")
         raise ProblemError(
-            f"residual: found {name!r}{nearest(name, MODELS)}, allowed are {', '.join(MODELS)} "
+            f"residual: found {name!r}{nearest(name, allowed)}, allowed are {', '.join(allowed)} "
             "and a function"
         )
     # A log of events is of no use here.

@@ -80,6 +80,14 @@ class Layout:
             self.log, np.exp(high), self.high
         )
 
+    def prior_terms(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What the priors add at ``x`` (B, P) to the cost, its gradient and its curvature (P,)."""
+        has = np.isfinite(self.prior[:, 0])
+        mean = np.where(has, self.prior[:, 0], 0.0)
+        information = np.where(has, 1.0 / np.where(has, self.prior[:, 1], 1.0) ** 2, 0.0)
+        off = x - mean
+        return 0.5 * np.sum(off**2 * information, axis=-1), off * information, information
+
     def local(self, x: np.ndarray) -> np.ndarray:
         """Values (..., E, L) of each experiment from parameters (..., P)."""
         return x[..., self.columns]

@@ -52,7 +52,6 @@ class Lanes:
     cost: np.ndarray
     outcome: np.ndarray
     iterations: np.ndarray
-    normal: Normal
 
 
 #: Longest step of a coordinate; its range is pi.
@@ -119,7 +118,7 @@ def levenberg_marquardt(
         outcome[on[small]] = Outcome.CONVERGED
         outcome[stuck[(damping[stuck] > 1e12) & ~small[~better]]] = Outcome.STALLED
     outcome[outcome == Outcome.RUNNING] = Outcome.MAX_ITERATIONS
-    return Lanes(z, x, cost, outcome, iterations, Normal(cost, g, H))
+    return Lanes(z, x, cost, outcome, iterations)
 
 
 def _in_coordinates(found: Normal, layout: Layout, z, free) -> Normal:

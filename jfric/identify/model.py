@@ -22,6 +22,7 @@ from jfric.errors import ProblemError, nearest
 from jfric.identify.data import Data
 from jfric.identify.experiment import Experiment
 from jfric.identify.inputs import check_inputs, with_inputs
+from jfric.identify.samples import sample_signals
 from jfric.solution import Solution
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.quasi_static.solver import QuasiStatic
@@ -79,6 +80,11 @@ class AbstractModel(eqx.Module):
         Traced: runs under ``jit``, ``vmap`` and ``jvp``. Rows at infinite times are not read.
         """
 
+    @property
+    def is_long(self) -> bool:
+        """Whether one lane is work enough for a call: long records, simulated sample by sample."""
+        return False
+
     def motion(self, values: Mapping[str, Array], data: Data) -> Motion | None:
         """How the contacts move, for :func:`jfric.check`; None where the model does not say."""
         return None
@@ -86,6 +92,10 @@ class AbstractModel(eqx.Module):
     def refined(self) -> AbstractModel | None:
         """The same model with finer steps; None where its steps are exact."""
         return None
+
+    def reverse(self) -> AbstractModel:
+        """The same model, for derivatives in reverse mode."""
+        return self
 
     def remarks(self) -> list[str]:
         """What is known to be wrong with the derivatives of the predictions."""
@@ -168,27 +178,33 @@ class OutputModel(AbstractModel):
 
     def simulate_outputs(self, values: Mapping[str, Array], data: Data) -> Prediction:
         sensor = {**sensor_parameters(data.signals), **values}
-        solution, changed = self._simulate(values, data)
-        slide = None
-        columns = []
-        for name in data.signals:
-            signal = find_signal(self.problem, name)
-            if signal.field == "sliding_velocity":
-                slide = _sliding(changed, solution) if slide is None else slide
-                column = slide[:, signal.index]
-            else:
-                column = getattr(solution, signal.field)[:, signal.index]
-            gain, offset = (sensor[f"sensor.{name}.{f}"] for f in ("gain", "offset"))
-            columns.append(gain * column + offset)
-        return Prediction(jnp.stack(columns, axis=1), solution.status)
+        changed, ts = self._changed(values, data)
+        signals = [find_signal(self.problem, name) for name in data.signals]
+        if isinstance(self.solver, EventDriven):
+            y, status = sample_signals(changed, self.solver, signals, ts)
+        else:
+            solution = simulate(changed, self.solver, ts=ts)
+            status, slide = solution.status, _sliding(changed, solution)
+            of = {s.field: getattr(solution, s.field, slide) for s in signals}
+            y = jnp.stack([of[s.field][:, s.index] for s in signals], axis=1)
+        gain, offset = (
+            jnp.stack([jnp.asarray(sensor[f"sensor.{name}.{f}"], y.dtype) for name in data.signals])
+            for f in ("gain", "offset")
+        )
+        return Prediction(gain * y + offset, status)
 
     def motion(self, values: Mapping[str, Array], data: Data) -> Motion | None:
-        solution, changed = self._simulate(values, data)
+        changed, ts = self._changed(values, data)
+        solution = simulate(changed, self.solver, ts=ts)
         return Motion(solution.mode, _sliding(changed, solution))
 
     def refined(self) -> AbstractModel | None:
         finer = refined(self.problem, self.solver)
-        return None if finer is None else eqx.tree_at(lambda m: m.solver, self, finer)
+        return None if finer is None else dataclasses.replace(self, solver=finer)
+
+    def reverse(self) -> AbstractModel:
+        solver = dataclasses.replace(self.solver, adjoint="reverse")
+        return dataclasses.replace(self, solver=solver)
 
     def remarks(self) -> list[str]:
         if isinstance(self.solver, AbstractTimeStepping | QuasiStatic):
@@ -201,7 +217,8 @@ class OutputModel(AbstractModel):
             return ["Smoothed: values and derivatives are those of a law without corners, biased"]
         return []
 
-    def _simulate(self, values: Mapping[str, Array], data: Data) -> tuple[Solution, Problem]:
+    def _changed(self, values: Mapping[str, Array], data: Data) -> tuple[Problem, Array]:
+        """The problem of one experiment, and when its sensors look."""
         own = sensor_parameters(data.signals)
         system = {path: x for path, x in values.items() if path not in own}
         changed = set_parameters(self.problem, {**data.x0, **system})
@@ -210,7 +227,7 @@ class OutputModel(AbstractModel):
         ts = data.t
         if DELAY in values:
             ts = jnp.maximum(ts - values[DELAY], data.start)
-        return simulate(changed, self.solver, ts=ts), changed
+        return changed, ts
 
 
 def _sliding(problem: Problem, solution: Solution):

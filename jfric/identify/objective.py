@@ -99,12 +99,8 @@ class Objective:
             )
 
         cost, gradient, hessian = self._in_chunks(call, x, (measured, weight), chunk)
-        prior = self.layout.prior
-        has = np.isfinite(prior[:, 0])
-        mean, sd = np.where(has, prior[:, 0], 0.0), np.where(has, prior[:, 1], np.inf)
-        off = (np.asarray(x) - mean) / sd
-        cost = cost + 0.5 * np.sum(off**2, axis=-1)
-        return Normal(cost, gradient + off / sd, hessian + np.diag(1.0 / sd**2))
+        more = self.layout.prior_terms(np.atleast_2d(x))
+        return Normal(cost + more[0], gradient + more[1], hessian + np.diag(more[2]))
 
     def linearise(self, x, measured=None, weight=None) -> Linearisation:
         """Predictions, residuals and derivatives of lanes ``x`` (B, P)."""
@@ -117,12 +113,13 @@ class Objective:
         return Linearisation(*self._in_chunks(call, x, (measured, weight), None))
 
     def _predict(self, x):
-        return _compiled_predict()(self.model, self.data, x, self.layout.paths)
+        return _compiled_predict(self.model.is_long)(self.model, self.data, x, self.layout.paths)
 
     def _in_chunks(self, call, x, own, chunk):
         x = np.atleast_2d(np.asarray(x, float))
         count = x.shape[0]
-        size = chunk or (FEW_LANES if count <= MANY else MANY_LANES)
+        size = FEW_LANES if count <= MANY else MANY_LANES
+        size = 1 if self.model.is_long else chunk or size
         shared = (self.measured, self.weight)
         local = self.layout.local(x)
 
@@ -163,9 +160,32 @@ def _predict(model: AbstractModel, data: Data, x: Float[Array, "B E L"], paths: 
 
 
 @functools.cache
-def _compiled_predict():
-    # Many small kernels: they are compiled quickly.
-    return eqx.filter_jit(_predict, compiler_options=quick_options() or None)  # pyright: ignore
+def _compiled_predict(is_long: bool):
+    # Many small kernels: they are compiled quickly, but long loops run twice as fast without.
+    options = None if is_long else quick_options() or None
+    return eqx.filter_jit(_predict, compiler_options=options)  # pyright: ignore
+
+
+def experiment_cost(model, data, x, paths, measured, weight, loss_scale, residual, loss):
+    """Cost of the parameters ``x`` (L,) of one experiment for measured values (m, k); infinite
+    where the simulation fails. Traced; priors are left to the caller."""
+    found = model.simulate_outputs({path: x[i] for i, path in enumerate(paths)}, data)
+    rho, _ = LOSSES[loss]((residual(found.y, measured, weight) / loss_scale) ** 2)
+    cost = 0.5 * loss_scale**2 * jnp.sum(rho)
+    return jnp.where(_failed(found.status) | ~jnp.isfinite(cost), jnp.inf, cost)
+
+
+def lane_cost(model, data, x, paths, measured, weight, loss_scale, residual, loss):
+    """The same for all experiments together: ``x`` (E, L), measured values (E, m, k)."""
+
+    def one(x, data, measured, weight):
+        return experiment_cost(model, data, x, paths, measured, weight, loss_scale, residual, loss)
+
+    return jnp.sum(jax.vmap(one)(x, data, measured, weight))
+
+
+def _failed(status):
+    return (status != int(Status.OK)) & (status != int(Status.MAX_EVENTS))
 
 
 def _one_residual(residual, pred, jac, measured, weight):
@@ -207,7 +227,7 @@ def _normal(pred, jac, status, measured, weight, scatter, loss_scale, residual, 
     cost = 0.5 * loss_scale**2 * jnp.sum(rho, axis=(1, 2, 3))
     g = jnp.einsum("bemk,bemkl->bel", slope * r, J)
     H = jnp.einsum("bemk,bemkl,bemkn->beln", slope, J, J)
-    failed = jnp.any((status != int(Status.OK)) & (status != int(Status.MAX_EVENTS)), axis=1)
+    failed = jnp.any(_failed(status), axis=1)
     gradient = jnp.einsum("bel,elp->bp", g, scatter)
     hessian = jnp.einsum("beln,elp,enq->bpq", H, scatter, scatter)
     finite = jnp.isfinite(cost) & jnp.all(jnp.isfinite(gradient), axis=1) & ~failed

@@ -14,6 +14,7 @@ from jfric.identify.experiment import Experiment
 from jfric.identify.levenberg_marquardt import Outcome
 from jfric.identify.losses import LOSSES
 from jfric.identify.objective import Linearisation, Objective
+from jfric.identify.posterior import Posterior, sample
 from jfric.identify.profile import Profile, profile
 
 
@@ -67,11 +68,6 @@ class FitResult:
             result.append(scores)
         return result
 
-    def prior_information(self) -> np.ndarray:
-        """What the priors add to the curvature of the cost (P,)."""
-        sd = self.objective.layout.prior[:, 1]
-        return np.where(np.isfinite(sd), 1.0 / np.where(np.isfinite(sd), sd, 1.0) ** 2, 0.0)
-
     def covariance(self, method: Method = "hac", lags: int | None = None) -> Covariance:
         """Covariance of the estimates; see :func:`jfric.identify.covariance.covariance`."""
         return covariance(self, method, lags)
@@ -90,6 +86,10 @@ class FitResult:
     def profile(self, names: Sequence[str] | None = None, **options) -> dict[str, Profile]:
         """Profile likelihoods; see :func:`jfric.identify.profile.profile`."""
         return profile(self, names, **options)
+
+    def sample(self, count: int = 1000, **options) -> Posterior:
+        """Posterior samples; see :func:`jfric.identify.posterior.sample`."""
+        return sample(self, count, **options)
 
     def __str__(self) -> str:
         found = self.covariance()

@@ -82,7 +82,8 @@ def _solve(problem: Problem, path: str, start, stop, t) -> LimitLoad:
     status = jnp.where(search.at_start, int(Status.INCONSISTENT), int(Status.OK))
     status = jnp.where(never, int(Status.MAX_STEPS), status).astype(jnp.int32)
     names = eqx.filter_eval_shape(assemble, problem)
-    return LimitLoad(p + shift, *state, status, names.axes, names.contact_names)
+    q, lambda_t, lambda_n = state
+    return LimitLoad(p + shift, q, lambda_t, lambda_n, status, names.axes, names.contact_names)
 
 
 class _Search(eqx.Module):

@@ -66,6 +66,12 @@ def cases() -> list[Case]:
         ),
         _case("ssnd116", relative=QUASI_STATIC),
         *_time_stepping(),
+        *(_case(f"janovsky_static_e{number}") for number in range(1, 11)),
+        _case("janovsky_static_fold"),
+        _case("janovsky_static_mu"),
+        _case("a2_incline"),
+        _case("a2_incline_up"),
+        _case("c18_ladder"),
     ]
 
 

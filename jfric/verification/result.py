@@ -52,11 +52,23 @@ def compare(
     allowed = tolerance
     if relative:
         allowed = max(allowed, relative * scale(quantity, expected, solution))
+    return judged(case, label(quantity), solver, expected, value, allowed, source)
+
+
+def judged(
+    case: str,
+    quantity: str,
+    solver: str,
+    expected: float,
+    value: float,
+    allowed: float,
+    source: str = "",
+) -> Result:
+    """The outcome for a ``value`` that may be off by ``allowed``."""
     error = abs(value - expected)
     # Not `error > allowed`: NaN must fail.
     passed = bool(error <= allowed)
-    name = label(quantity)
-    return Result(case, name, solver, expected, value, error, allowed, passed, source)
+    return Result(case, quantity, solver, expected, value, error, allowed, passed, source)
 
 
 def label(quantity: Quantity) -> str:

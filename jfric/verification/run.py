@@ -26,6 +26,7 @@ from jfric.verification.configs import files_in, shipped
 from jfric.verification.evaluate import COUNTS, needed_times, needs_outputs
 from jfric.verification.jobs import Job, batches, run_batches
 from jfric.verification.result import Result, compare
+from jfric.verification.static_checks import StaticJob, is_static, static_job, static_results
 
 #: Error of the Runge-Kutta flow at rtol = RTOL, relative to the scale of a quantity.
 RUNGE_KUTTA_ERROR = 1e-7
@@ -49,16 +50,17 @@ def verify(
 
     Raises :class:`jfric.ProblemError` for bad files and unknown cases. Needs float64.
     """
-    jobs = file_jobs(paths, flow) if paths else listed_jobs(case, flow)
+    every = file_jobs(paths, flow) if paths else listed_jobs(case, flow)
     if paths:
-        jobs = _selected(jobs, case, lambda job: job.case)
-    if flow is not None and not jobs:
+        every = _selected(every, case, lambda job: job.case)
+    if flow is not None and not every:
         raise ProblemError(f"flow: no case runs with {flow!r}")
-    order = {id(job): i for i, job in enumerate(jobs)}
+    order = {id(job): i for i, job in enumerate(every)}
     found: list[tuple[int, list[Result]]] = []
-    groups = batches(jobs)
+    groups = batches([job for job in every if isinstance(job, Job)])
     if progress:
-        progress(0, len(groups), groups[0][0].case)
+        progress(0, len(groups), every[0].case)
+    found += [(order[id(j)], static_results(j)) for j in every if isinstance(j, StaticJob)]
     for done, (index, solutions) in enumerate(run_batches(groups), start=1):
         for job, solution in zip(groups[index], solutions, strict=True):
             found.append((order[id(job)], judge(job, solution)))
@@ -67,12 +69,12 @@ def verify(
     return [result for _, results in sorted(found, key=lambda x: x[0]) for result in results]
 
 
-def listed_jobs(case: str | None = None, flow: str | None = None) -> list[Job]:
+def listed_jobs(case: str | None = None, flow: str | None = None) -> list[Job | StaticJob]:
     """Jobs of the shipped list."""
     from jfric.verification.cases import cases
 
     configs: dict[str, Config] = {}
-    jobs = []
+    jobs: list[Job | StaticJob] = []
     for entry in _selected(cases(), case, lambda entry: entry.name):
         if entry.config not in configs:
             configs[entry.config] = load_config(shipped(entry.config))
@@ -86,7 +88,7 @@ def listed_jobs(case: str | None = None, flow: str | None = None) -> list[Job]:
     return jobs
 
 
-def _case_jobs(entry: Case, config: Config, flow: str | None) -> list[Job]:
+def _case_jobs(entry: Case, config: Config, flow: str | None) -> list[Job | StaticJob]:
     further = tuple(
         Check(
             resolve(parse_quantity(e.quantity), config.problem),
@@ -99,15 +101,20 @@ def _case_jobs(entry: Case, config: Config, flow: str | None) -> list[Job]:
     # Closed-form values of the list are held to its tighter tolerance; published ones stay.
     repeated = {check.quantity for check in further}
     own = [c for c in config.checks if c.relative is not None or c.quantity not in repeated]
-    checks = (*own, *further)
+    every = (*own, *further)
+    checks = tuple(check for check in every if not is_static(check))
+    jobs: list[Job | StaticJob] = []
+    if flow in (None, "auto"):
+        jobs += static_job(entry.name, config, every)
+    if every and not checks:
+        return jobs
     if config.solver.get("name", SOLVERS[0]) != SOLVERS[0]:
         # A file that names another solver is verified with that one.
         if flow not in (None, "auto"):
-            return []
+            return jobs
         relative = 0.0 if entry.solver else entry.relative
-        return [_job(entry.name, config, checks, relative, entry.sequence)]
+        return [*jobs, _job(entry.name, config, checks, relative, entry.sequence)]
     linear = uses_exact_flow(config.problem)
-    jobs = []
     for each in entry.flows:
         if (each == EXACT and not linear) or flow not in (None, "auto", each):
             continue
@@ -121,17 +128,22 @@ def _case_jobs(entry: Case, config: Config, flow: str | None) -> list[Job]:
     return jobs
 
 
-def file_jobs(paths: Iterable[str | os.PathLike[str]], flow: str | None = None) -> list[Job]:
-    """Jobs of the files and folders of a user, one for each file that holds checks."""
+def file_jobs(
+    paths: Iterable[str | os.PathLike[str]], flow: str | None = None
+) -> list[Job | StaticJob]:
+    """Jobs of the files and folders of a user, for each file that holds checks."""
     files = files_in([Path(p) for p in paths])
     stems = [path.stem for path in files]
-    jobs = []
+    jobs: list[Job | StaticJob] = []
     for path in files:
         config = load_config(path)
         if not config.checks:
             continue
         name = path.stem if stems.count(path.stem) == 1 else str(path)
-        jobs.append(_job(name, config, config.checks, 0.0, (), flow=flow))
+        jobs += static_job(name, config, config.checks)
+        checks = tuple(check for check in config.checks if not is_static(check))
+        if checks:
+            jobs.append(_job(name, config, checks, 0.0, (), flow=flow))
     if not jobs:
         raise ProblemError(
             f"found no [[check]] in {', '.join(str(p) for p in files)}; nothing to verify"

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int
 from jfric.modes import Mode
 from jfric.solvers.smoothed.contact import normal_forces
 from jfric.solvers.smoothed.friction import BREAKAWAY, friction_forces
+from jfric.system.forces import applied_force
 from jfric.system.mechanics import Mechanics
 
 
@@ -36,19 +37,11 @@ class Local(NamedTuple):
 def local(mechanics: Mechanics, settings: Settings, curve: str, t, q, v) -> Local:
     """The equations of motion at ``(t, q, v)``."""
     z, z_dot = mechanics.base_motion(t)
-    f = mechanics.f0 - mechanics.K @ q - mechanics.C @ v + settings.force
-    f = f + mechanics.K_base @ z + mechanics.C_base @ z_dot
-    for direction, load in zip(mechanics.load_directions, mechanics.load_functions, strict=True):
-        f = f + direction * load(t)
-    for element in mechanics.nonlinear:
-        f = f + element.force(mechanics.axes, t, q, v)
     piecewise = mechanics.piecewise
     x = piecewise.directions @ q + piecewise.base_directions @ z
     rate = piecewise.directions @ v + piecewise.base_directions @ z_dot
     segment = piecewise.segment_at(x, rate)
-    if piecewise.count:
-        k, c, offset = (piecewise.at(segment, name) for name in ("k", "c", "f"))
-        f = f - piecewise.directions.T @ (k * x + c * rate + offset)
+    f = applied_force(mechanics, t, q, v, segment) + settings.force
     lambda_n = normal_forces(mechanics, t, q, v, settings.stiffness, settings.damping)
     given = [jnp.asarray(n(t), q.dtype) for n in mechanics.normal_forces]
     pressing = jnp.concatenate([jnp.stack(given), lambda_n]) if given else lambda_n

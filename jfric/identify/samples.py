@@ -1,0 +1,140 @@
+"""Signals of a trajectory at given times, for fits: only what is asked for is evaluated.
+
+A pass of the event-driven solver may cover many samples. They are evaluated in windows, contiguous
+pieces of the output, from the polynomials of the pass; the next pass follows when all samples on
+this one are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from jfric.ensemble.signals import Signal
+from jfric.solvers.event_driven.passes import one_pass
+from jfric.solvers.event_driven.polynomials import horner, horner_with_slope
+from jfric.solvers.event_driven.prepared import prepare
+from jfric.solvers.event_driven.recording import empty_records
+from jfric.solvers.event_driven.solver import EventDriven, _make_flow
+from jfric.solvers.event_driven.state import State, initial_state
+from jfric.solvers.loops import keep, run_passes
+from jfric.status import Status
+from jfric.system.problem import Problem
+
+#: Samples that are evaluated together.
+WINDOW = 48
+
+
+class _Piece(NamedTuple):
+    """What the last pass covered: polynomials in ``(time - t)/h`` up to the time ``end``."""
+
+    t: Float[Array, ""]
+    h: Float[Array, ""]
+    end: Float[Array, ""]
+    table: Float[Array, "p k"]
+
+
+class _Carry(NamedTuple):
+    state: State
+    piece: _Piece
+    #: Samples written so far.
+    written: Int[Array, ""]
+
+
+def sample_signals(
+    problem: Problem, solver: EventDriven, signals: Sequence[Signal], ts: Float[Array, " m"]
+) -> tuple[Float[Array, "m k"], Int[Array, ""]]:
+    """Values of ``signals`` at the times ``ts``, which do not decrease, and the status of the
+    trajectory. Not a number at times that it does not reach."""
+    prepared = prepare(problem)
+    mechanics = prepared.mechanics
+    flow = _make_flow(solver, prepared)
+    state = initial_state(problem, prepared)
+    dtype = state.t.dtype
+    target = jnp.asarray(prepared.end, dtype)
+    force, none = jnp.zeros((mechanics.n,), dtype), jnp.zeros((0,), dtype)
+    records = empty_records(prepared, 0, 0)
+    columns = _columns(signals, mechanics.n)
+    # A last sample that rounding put behind the end belongs to the end.
+    slack = 4 * jnp.finfo(dtype).eps * jnp.abs(target)
+    ts = jnp.where((ts > target) & (ts <= target + slack), target, ts)
+    window = min(WINDOW, ts.shape[0])
+    padded = jnp.concatenate([ts, jnp.full((window,), jnp.inf, dtype)])
+
+    def one(s: State, on) -> tuple[State, _Piece]:
+        new, _, step = one_pass(prepared, flow, s, records, none, target, force, on)
+        parts = step.polynomials(prepared)
+        table = jnp.stack([getattr(parts, f)[:, i] for f, i in columns], axis=1)
+        # A pass that only settles modes covers nothing.
+        end = jnp.where(new.t > s.t, new.t, -jnp.inf)
+        return new, _Piece(s.t, step.h, end, table)
+
+    def exhausted(c: _Carry):
+        return padded[c.written] > c.piece.end
+
+    def active(c: _Carry):
+        ends = (c.state.t >= target) | (c.state.steps >= solver.max_steps)
+        return (c.state.status == int(Status.OK)) & ~(ends & exhausted(c))
+
+    def body(c: _Carry, y, on):
+        fresh = exhausted(c)
+        state, piece = keep(fresh, one(c.state, on & fresh), (c.state, c.piece))
+        times = jax.lax.dynamic_slice_in_dim(padded, c.written, window)
+        inside = on & (times <= piece.end)
+        s = jnp.where(inside, (times - piece.t) / piece.h, 0.0)
+        old = jax.lax.dynamic_slice_in_dim(y, c.written, window)
+        new = jnp.where(inside[:, None], _values(piece.table, s), old)
+        y = jax.lax.dynamic_update_slice_in_dim(y, new, c.written, 0)
+        written = c.written + jnp.sum(inside, dtype=jnp.int32)
+        return _Carry(state, piece, written), y
+
+    table = jax.eval_shape(lambda s: one(s, True), state)[1].table
+    nothing = _Piece(
+        state.t, jnp.ones((), dtype), jnp.asarray(-jnp.inf, dtype), jnp.zeros(table.shape, dtype)
+    )
+    carry = _Carry(state, nothing, jnp.asarray(0, jnp.int32))
+    y = jnp.full((padded.shape[0], len(columns)), jnp.nan, dtype)
+    carry, y = run_passes(
+        body, active, carry, y, max_steps=solver.max_steps, adjoint=solver.adjoint
+    )
+    state = carry.state
+    late = (state.status == int(Status.OK)) & (state.t < target)
+    status = jnp.where(late, int(Status.MAX_STEPS), state.status)
+    return _assembled(mechanics, signals, columns, ts, y[: ts.shape[0]]), status
+
+
+@jax.custom_jvp
+def _values(coefficients: Float[Array, "p k"], s: Float[Array, " w"]) -> Float[Array, "w k"]:
+    """Values of the polynomials at ``s``."""
+    return horner(coefficients[:, None, :], s[:, None])
+
+
+@_values.defjvp
+def _values_jvp(primals, tangents):
+    (coefficients, s), (change, ds) = primals, tangents
+    value, slope = horner_with_slope(coefficients[:, None, :], s[:, None])
+    return value, horner(change[:, None, :], s[:, None]) + slope * ds[:, None]
+
+
+def _columns(signals: Sequence[Signal], n: int) -> list[tuple[str, int]]:
+    """Polynomials that the signals are made of; sliding velocities need all velocities."""
+    wanted = [(s.field, s.index) for s in signals if s.field != "sliding_velocity"]
+    if len(wanted) < len(signals):
+        velocities = [("v", i) for i in range(n)]
+        return velocities + [w for w in wanted if w not in velocities]
+    return list(dict.fromkeys(wanted))
+
+
+def _assembled(mechanics, signals, columns, ts, y) -> Float[Array, "m k"]:
+    found = []
+    for signal in signals:
+        if signal.field == "sliding_velocity":
+            slides = jax.vmap(mechanics.sliding_velocities)(ts, y[:, : mechanics.n])
+            found.append(slides[:, signal.index])
+        else:
+            found.append(y[:, columns.index((signal.field, signal.index))])
+    return jnp.stack(found, axis=1)

@@ -1,0 +1,94 @@
+"""The loop over samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int
+
+from jfric.solvers.sampled.equations import Equations, require_one_degree
+from jfric.solvers.sampled.held import Held, hold, with_held
+from jfric.solvers.sampled.update import update
+from jfric.status import Status
+from jfric.system.controller import Controller
+from jfric.system.mechanics import assemble
+from jfric.system.problem import Problem
+
+
+class SampledMotion(NamedTuple):
+    """Motion at the samples, and the inputs that acted from each sample to the next."""
+
+    q: Float[Array, " m"]
+    v: Float[Array, " m"]
+    #: By path; the controller's load is among them.
+    inputs: dict[str, Float[Array, " m"]]
+    #: :class:`jfric.Status` code.
+    status: Int[Array, ""]
+
+
+def run_sampled(
+    problem: Problem,
+    t: Float[Array, " m"],
+    inputs: Mapping[str, Float[Array, " m"]],
+    slots: Mapping[str, tuple[str, str, str]],
+    *,
+    controller: Controller | None = None,
+    reference: Float[Array, " m"] | None = None,
+    linear: bool = False,
+    substeps: int = 1,
+    width: float | None = None,
+) -> SampledMotion:
+    """Motion of a system with one degree of freedom at the samples ``t`` [s].
+
+    ``inputs``: samples of functions of time by path, held until the next sample or, if
+    ``linear``, connected by straight lines; ``slots``: section, name and field of every path
+    that is driven, the controller's included. Times that are not finite are behind the end: the
+    motion stands still there. ``substeps``: steps of the integrator in a sample. ``width``: of a
+    smoothed friction law instead of the set-valued one.
+    """
+    mechanics = assemble(with_held(problem, slots))
+    require_one_degree(mechanics)
+    start = problem.resolved().initial[problem.axes[0]]
+    finite = jnp.isfinite(t)
+    t = jnp.where(finite, t, jnp.max(jnp.where(finite, t, -jnp.inf)))
+    dt = jnp.diff(t, append=t[-1:])
+    q0 = jnp.asarray(start.q, t.dtype)
+    v0 = jnp.asarray(start.v, t.dtype)
+    rate = jnp.where(dt > 0, dt, 1.0)
+    given = {
+        path: (u, (jnp.diff(u, append=u[-1:]) / rate) if linear else jnp.zeros_like(u))
+        for path, u in inputs.items()
+    }
+    memory = None
+    if controller is not None and reference is not None:
+        memory = controller.start(reference[0], q0, v0, dt[0])
+    r = t if reference is None else reference
+
+    def one(carry, row):
+        q, v, memory, complete = carry
+        t, h, r, given = row
+        pieces = {path: Held(path, value, slope, t) for path, (value, slope) in given.items()}
+        if controller is not None:
+            force, moved = controller.step(memory, r, q, jnp.where(h > 0, h, dt[0]))
+            # Behind the end the controller stands still, too.
+            memory = jax.tree.map(lambda a, b: jnp.where(h > 0, a, b), moved, memory)
+            pieces[controller.drives] = Held(controller.drives, force, jnp.zeros_like(force), t)
+        equations = Equations(hold(mechanics, pieces), width)
+        after = (q, v, complete)
+        for i in range(substeps):
+            q_new, v_new, done = update(
+                equations, t + i * h / substeps, after[0], after[1], h / substeps
+            )
+            after = (q_new, v_new, after[2] & done)
+        seen = {path: piece.value for path, piece in pieces.items()}
+        return (after[0], after[1], memory, after[2]), (q, v, seen)
+
+    first = (q0, v0, memory, jnp.asarray(True))
+    (_, _, _, complete), (q, v, seen) = lax.scan(one, first, (t, dt, r, given))
+    status = jnp.where(complete, int(Status.OK), int(Status.STALLED))
+    broken = ~(jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(v)))
+    return SampledMotion(q, v, seen, jnp.where(broken, int(Status.NON_FINITE), status))

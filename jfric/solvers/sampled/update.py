@@ -1,0 +1,175 @@
+"""One sample: from ``t`` to ``t + h`` through every stop, reversal and breakaway inside.
+
+In a phase (sliding in one direction, or stick) the motion is one step of the classical
+Runge-Kutta method of order 4. The velocity on it is a cubic through its values and slopes at both
+ends; where that has no zero the sample is one phase. Else the phase ends at the first zero, found
+by Newton's method on the Runge-Kutta step itself; the velocity is zero there, and the law decides
+between stick and the other direction. Derivatives of the switching time follow from the implicit
+function theorem.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jfric.solvers.sampled.equations import Equations
+
+#: Newton steps to a switching time; each is safeguarded by a bracket.
+NEWTON = 8
+#: Phases in one sample before the update gives up.
+PHASES = 12
+
+
+class Phase(NamedTuple):
+    """State within a sample: time that has passed in it, motion, number of phases.
+
+    ``broken``: direction in which the last phase broke loose, else 0. There the force is at its
+    limit, and rounding must not decide whether it is beyond.
+    """
+
+    passed: jax.Array
+    q: jax.Array
+    v: jax.Array
+    broken: jax.Array
+    count: jax.Array
+
+
+@jax.jit
+def runge_kutta(equations: Equations, t, q, v, s, h):
+    """``q, v`` after ``h``, sliding in the direction ``s``."""
+    a1 = equations.acceleration(t, q, v, s)
+    v2 = v + 0.5 * h * a1
+    a2 = equations.acceleration(t + 0.5 * h, q + 0.5 * h * v, v2, s)
+    v3 = v + 0.5 * h * a2
+    a3 = equations.acceleration(t + 0.5 * h, q + 0.5 * h * v2, v3, s)
+    v4 = v + h * a3
+    a4 = equations.acceleration(t + h, q + h * v3, v4, s)
+    q_new = q + h / 6.0 * (v + 2.0 * v2 + 2.0 * v3 + v4)
+    return q_new, v + h / 6.0 * (a1 + 2.0 * a2 + 2.0 * a3 + a4), a1
+
+
+def update(equations: Equations, t, q, v, h):
+    """``q, v`` after the sample, and whether it was completed."""
+    if equations.width is not None or not equations.mechanics.n_friction:
+        q, v, _ = runge_kutta(equations, t, q, v, jnp.ones_like(v), h)
+        return q, v, jnp.asarray(True)
+    # Nearly all samples are one phase of sliding: the loop is only entered where one is not.
+    s = jnp.sign(equations.mechanics.W_T[0, 0] * v)
+    s_safe = jnp.where(s == 0.0, 1.0, s)
+    q_end, v_end, a_start = runge_kutta(equations, t, q, v, s_safe, h)
+    a_end = equations.acceleration(t + h, q_end, v_end, s_safe)
+    w = equations.mechanics.W_T[0, 0]
+    quiet = (s != 0.0) & ~_reverses(s * w * v, s * w * v_end, s * w * a_start, s * w * a_end, h)[0]
+    start = Phase(
+        jnp.where(quiet, h, 0.0),
+        jnp.where(quiet, q_end, q),
+        jnp.where(quiet, v_end, v),
+        jnp.zeros_like(v),
+        jnp.zeros((), jnp.int32),
+    )
+
+    def unfinished(p: Phase):
+        return (p.passed < h) & (p.count < PHASES)
+
+    end = lax.while_loop(unfinished, lambda p: _phase(equations, t, h, p), start)
+    return end.q, end.v, end.passed >= h
+
+
+@jax.jit
+def _reverses(v0, v1, a0, a1, h):
+    """Whether the cubic through (v0, a0) and (v1, a1) falls below zero, and a time after that.
+
+    ``v0 >= 0``; a zero at the very start is the breakaway, not a reversal.
+    """
+    safe = jnp.where(h > 0, h, 1.0)
+    slope = (v1 - v0) / safe
+    c2 = (3.0 * slope - 2.0 * a0 - a1) / safe
+    c3 = (a0 + a1 - 2.0 * slope) / safe**2
+    discriminant = c2 * c2 - 3.0 * c3 * a0
+    root = jnp.sqrt(jnp.where(discriminant > 0, discriminant, 1.0))
+    below = c2 + root
+    lowest = -a0 / jnp.where(below != 0, below, 1.0)
+    dip = v0 + lowest * (a0 + lowest * (c2 + lowest * c3))
+    dips = (discriminant > 0) & (below != 0) & (lowest > 0) & (lowest < h) & (dip < 0)
+    return (v1 < 0) | dips, jnp.where(v1 < 0, h, jnp.where(dips, lowest, h))
+
+
+def _phase(equations: Equations, t, h, p: Phase) -> Phase:
+    """One phase of sliding or stick, up to its end or that of the sample."""
+    w = equations.mechanics.W_T[0, 0]
+    now, left = t + p.passed, h - p.passed
+    push = equations.push(now, p.q)
+    positive, negative = equations.stick_limits(now)
+    beyond = jnp.where(push > positive, 1.0, jnp.where(push < -negative, -1.0, 0.0))
+    s = jnp.where(p.broken != 0.0, p.broken, beyond)
+    s = jnp.where(p.v == 0.0, s, jnp.sign(w * p.v))
+    slides = s != 0.0
+    s_safe = jnp.where(slides, s, 1.0)
+    q_end, v_end, a_start = runge_kutta(equations, now, p.q, p.v, s_safe, left)
+    a_end = equations.acceleration(now + left, q_end, v_end, s_safe)
+    turns, after = _reverses(
+        s_safe * w * p.v, s_safe * w * v_end, s_safe * w * a_start, s_safe * w * a_end, left
+    )
+
+    def sliding(tau):
+        """Speed after ``tau`` and its rate."""
+        q, v, _ = runge_kutta(equations, now, p.q, p.v, s_safe, tau)
+        return s_safe * w * v, s_safe * w * equations.acceleration(now + tau, q, v, s_safe)
+
+    def margin(at):
+        """What stick still withstands at the time ``at``."""
+        force = equations.push(at, p.q)
+        limits = equations.stick_limits(at)
+        return jnp.minimum(limits[0] - force, limits[1] + force)
+
+    def sticking(tau):
+        return jax.jvp(margin, (now + tau,), (jnp.ones_like(tau),))
+
+    breaks = margin(now + left) < 0
+    push_end = equations.push(now + left, p.q)
+
+    def guard(tau):
+        return jax.tree.map(lambda a, b: jnp.where(slides, a, b), sliding(tau), sticking(tau))
+
+    switches = jnp.where(slides, turns, breaks)
+    tau = _first_zero(guard, jnp.where(slides, after, left), switches)
+    q_turn, _, _ = runge_kutta(equations, now, p.q, p.v, s_safe, tau)
+    length = jnp.where(switches, tau, left)
+    return Phase(
+        jnp.where(switches, p.passed + length, h),
+        jnp.where(slides, jnp.where(switches, q_turn, q_end), p.q),
+        jnp.where(slides & ~switches, v_end, 0.0),
+        jnp.where(switches & ~slides, jnp.sign(push_end), 0.0),
+        p.count + 1,
+    )
+
+
+def _first_zero(guard, hi, wanted):
+    """Zero of ``guard(tau) -> (value, rate)`` in (0, hi], where it is positive before."""
+    frozen = lax.stop_gradient
+
+    def newton(_, bracket):
+        lo, hi, tau = bracket
+        value, rate = guard(tau)
+        lo, hi = jnp.where(value > 0, tau, lo), jnp.where(value > 0, hi, tau)
+        new = tau - value / jnp.where(rate != 0, rate, 1.0)
+        inside = (new >= lo) & (new <= hi) & (rate != 0)
+        new = jnp.where(inside, new, 0.5 * (lo + hi))
+        return frozen(lo), frozen(hi), frozen(new)
+
+    start = frozen(jnp.where(wanted, hi, 0.0))
+    _, _, tau = lax.fori_loop(
+        0,
+        NEWTON,
+        lambda i, b: jax.tree.map(frozen, newton(i, b)),
+        (jnp.zeros_like(start), start, start),
+    )
+    tau = frozen(tau)
+    # The implicit function theorem: the zero moves by -(change of the guard)/(its rate).
+    value, rate = guard(tau)
+    rate = frozen(jnp.where(rate != 0, rate, 1.0))
+    return jnp.where(wanted, tau - (value - frozen(value)) / rate, 0.0)

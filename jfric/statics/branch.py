@@ -1,0 +1,126 @@
+"""What a traced path holds: branches, their special points, and the steps that were taken."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from jfric.modes import Mode
+
+Kind = Literal["end", "mode change", "fold", "bifurcation", "vertical", "dead end", "asymptote"]
+
+
+@dataclass(frozen=True)
+class SpecialPoint:
+    """A point at which a branch ends, changes its modes, or turns around.
+
+    ``mode_before`` and ``mode_after`` (nt,), in the order in which the branch is traced, with the
+    one-sided derivatives ``d.../dp`` in them; None where the branch ends. A two-sided derivative
+    exists where ``differentiable``: never at a fold or a change of mode. ``row``: the row of the
+    branch that ends here. Kinds: ``"end"`` of the interval; ``"mode change"``; ``"fold"``, where
+    the branch turns around; ``"bifurcation"``, where more than one branch goes on; ``"vertical"``,
+    where a segment of solutions at one value of the parameter begins or ends; ``"asymptote"``,
+    where the state grows without bound; ``"dead end"``, where nothing goes on.
+    """
+
+    kind: Kind
+    parameter: float
+    q: np.ndarray
+    lambda_t: np.ndarray
+    lambda_n: np.ndarray
+    mode_before: np.ndarray | None
+    mode_after: np.ndarray | None
+    dq_before: np.ndarray | None
+    dq_after: np.ndarray | None
+    #: Names of the contacts that change.
+    contacts: tuple[str, ...]
+    row: int
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether a two-sided derivative exists."""
+        return self.kind == "end" and self.mode_before is not None
+
+    def modes(self, side: Literal["before", "after"]) -> tuple[str, ...]:
+        """Modes on one side as words."""
+        mode = self.mode_before if side == "before" else self.mode_after
+        return () if mode is None else tuple(Mode(int(m)).label for m in mode)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the continuation: from ``parameter`` by ``size``, and whether it was accepted or
+    refined."""
+
+    parameter: float
+    size: float
+    accepted: bool
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A piecewise smooth branch, row by row in the order in which it is traced.
+
+    A change of mode appears as two rows with the same state: the last in the old modes and the
+    first in the new ones. ``dq``, ``dlambda_t``, ``dlambda_n``: derivatives with respect to the
+    parameter in the row's own modes, NaN on vertical segments. ``closed``: the branch is a loop.
+    """
+
+    parameter: np.ndarray
+    q: np.ndarray
+    lambda_t: np.ndarray
+    lambda_n: np.ndarray
+    mode: np.ndarray
+    dq: np.ndarray
+    dlambda_t: np.ndarray
+    dlambda_n: np.ndarray
+    special: tuple[SpecialPoint, ...]
+    steps: tuple[Step, ...]
+    closed: bool = False
+
+    def segments(self) -> list[slice]:
+        """Rows in which no contact changes its mode."""
+        changes = np.any(self.mode[1:] != self.mode[:-1], axis=1)
+        steps = np.diff(self.parameter)
+        turns = np.zeros(len(changes), bool)
+        turns[1:] = steps[1:] * steps[:-1] < 0
+        cuts = [0, *(np.flatnonzero(changes | turns) + 1).tolist(), len(self.parameter)]
+        return [slice(a, b) for a, b in itertools.pairwise(cuts) if b > a]
+
+
+@dataclass(frozen=True)
+class EquilibriumPath:
+    """All branches found between two values of a parameter."""
+
+    name: str
+    start: float
+    stop: float
+    branches: tuple[Branch, ...]
+    axes: tuple[str, ...]
+    names: tuple[str, ...]
+    #: What was left out, in words: too many contacts at one point, too many steps.
+    remarks: tuple[str, ...] = field(default=())
+
+    @property
+    def special(self) -> tuple[SpecialPoint, ...]:
+        """Special points of all branches."""
+        return tuple(point for branch in self.branches for point in branch.special)
+
+    def special_table(self) -> list[dict[str, Any]]:
+        """Special points as rows: branch, kind, parameter, contacts, modes, q."""
+        return [
+            {
+                "branch": number,
+                "kind": point.kind,
+                "parameter": point.parameter,
+                "contacts": point.contacts,
+                "before": point.modes("before"),
+                "after": point.modes("after"),
+                "q": point.q,
+            }
+            for number, branch in enumerate(self.branches, start=1)
+            for point in branch.special
+        ]

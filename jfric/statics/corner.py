@@ -1,0 +1,137 @@
+"""What goes on from a point where modes meet: complementarity pivoting.
+
+At such a point some contacts lie in several modes at once (stick at the limit of friction is also
+sliding). Each combination of these modes is a smooth branch through the point; a half of it
+continues the path if the inequalities that hold with equality do not become violated along it.
+With one contact and no degeneracy exactly one half-branch goes on; it may go back in the parameter
+(a fold). Source: J. Haslinger, V. Janovsky, T. Ligursky, Qualitative analysis of solutions to
+discrete static contact problems with Coulomb friction, Comp. Meth. Appl. Mech. Engrg. 205-208
+(2012).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from jfric.modes import Mode
+from jfric.statics.branch_point import BranchPoint, Linearised
+from jfric.statics.static_problem import StaticProblem
+
+#: What counts as zero at a corner, relative to the largest force or length of the problem.
+ON_CORNER = 1e-9
+#: Combinations of modes at one point beyond which it is given up.
+MOST_COMBINATIONS = 256
+
+
+class HalfBranch(NamedTuple):
+    """A way on from a corner: modes, and the tangent ``(x', p')``; ``p' = 0``: vertical."""
+
+    mode: np.ndarray
+    dx: np.ndarray
+    dp: float
+
+
+class Scales(NamedTuple):
+    """Magnitude of the unknowns (m,), one for all positions and one for all forces, and the length
+    of the parameter's interval."""
+
+    x: np.ndarray
+    p: float
+
+
+def scales_at(point: BranchPoint, n: int, span: float, known: Scales | None = None) -> Scales:
+    """Scales from the numbers that a point with ``n`` positions is made of; never below those
+    that are ``known``."""
+    size = np.where(np.isfinite(point.size), point.size, 0.0)
+    length, force = np.max(size[:n], initial=0.0), np.max(size[n:], initial=0.0)
+    x = np.where(np.arange(size.size) < n, length, force)
+    if known is not None:
+        x = np.maximum(x, known.x)
+    return Scales(np.where(x > 0, x, 1.0), span)
+
+
+def modes_at(problem: StaticProblem, x: np.ndarray, scales: Scales) -> list[tuple[Mode, ...]]:
+    """The modes that each contact is in at the state ``x``; several where modes meet."""
+    p = problem
+    n, nt, nf = p.K.shape[0], len(p.names), p.n_friction
+    q, lambda_t, lambda_n = x[:n], x[n : n + nt], x[n + nt :]
+    length, force = ON_CORNER * scales.x[0], ON_CORNER * scales.x[-1]
+    normal = np.concatenate([np.zeros(nf), lambda_n])
+    gap = np.concatenate([np.zeros(nf), np.asarray(p.gap0) + np.asarray(p.W_N) @ q])
+    slip = np.asarray(p.W_T) @ q - np.asarray(p.slip0)
+    upper, lower = np.asarray(p.cap_static) + np.asarray(p.mu_static) * normal
+    result = []
+    for i in range(nt):
+        found = []
+        unilateral = p.unilateral[i]
+        if unilateral and normal[i] <= force and abs(lambda_t[i]) <= force:
+            found.append(Mode.OPEN)
+        if not unilateral or abs(gap[i]) <= length:
+            if not p.rubs[i]:
+                found.append(Mode.CLOSED)
+            else:
+                if abs(slip[i]) <= length:
+                    found.append(Mode.STICK)
+                if slip[i] >= -length and abs(lambda_t[i] + upper[i]) <= force:
+                    found.append(Mode.SLIP_POS)
+                if slip[i] <= length and abs(lambda_t[i] - lower[i]) <= force:
+                    found.append(Mode.SLIP_NEG)
+        result.append(tuple(found))
+    return result
+
+
+def half_branches(
+    choices: list[tuple[Mode, ...]],
+    linearise: Callable[[np.ndarray], Linearised],
+    scales: Scales,
+) -> list[HalfBranch]:
+    """All half-branches that leave a point whose contacts are in the modes ``choices``."""
+    found: list[HalfBranch] = []
+    for combination in itertools.product(*choices):
+        mode = np.asarray(combination, np.int32)
+        at = linearise(mode)
+        for tangent in _tangents(at, scales):
+            if _admissible(at, tangent, scales) and not any(
+                _parallel(tangent, (other.dx, other.dp), scales) for other in found
+            ):
+                found.append(HalfBranch(mode, *tangent))
+    return found
+
+
+def _tangents(at: Linearised, scales: Scales) -> list[tuple[np.ndarray, float]]:
+    """Both directions of the line ``A x' + r p' = 0``; none where it is not a line."""
+    A, r = np.asarray(at.A), np.asarray(at.r)
+    full = np.concatenate([A * scales.x, (r * scales.p)[:, None]], axis=1)
+    row = np.max(np.abs(full), axis=1)
+    full = full / np.where(row > 0, row, 1.0)[:, None]
+    _, s, vt = np.linalg.svd(full)
+    if s.size and s[-1] <= 1e-11 * s[0]:
+        return []
+    v = vt[-1]
+    if abs(v[-1]) <= ON_CORNER:
+        v = np.append(v[:-1], 0.0)
+    return [(side * v[:-1] * scales.x, side * v[-1] * scales.p) for side in (1.0, -1.0)]
+
+
+def _admissible(at: Linearised, tangent: tuple[np.ndarray, float], scales: Scales) -> bool:
+    dx, dp = tangent
+    G, margin, used = np.asarray(at.G), np.asarray(at.margin), np.asarray(at.used)
+    rate = G @ dx + np.asarray(at.drift) * dp
+    size = np.abs(G) @ scales.x
+    zero = used & (np.abs(margin) <= ON_CORNER * np.where(size > 0, size, 1.0))
+    speed = np.abs(G) @ np.abs(dx) + np.abs(np.asarray(at.drift) * dp)
+    return bool(np.all(rate[zero] >= -1e-7 * speed[zero]))
+
+
+def _parallel(one: tuple[np.ndarray, float], other: tuple[np.ndarray, float], scales) -> bool:
+    a, b = (np.append(dx / scales.x, dp / scales.p) for dx, dp in (one, other))
+    return bool(np.linalg.norm(a - b) <= 1e-7)
+
+
+def same_direction(one: HalfBranch, other: HalfBranch, scales: Scales) -> bool:
+    """Whether two half-branches have the same tangent."""
+    return _parallel((one.dx, one.dp), (other.dx, other.dp), scales)

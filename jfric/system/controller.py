@@ -1,0 +1,81 @@
+"""A digital controller: it reads a position at each sample and sets a force until the next."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jfric.system.fields import Scalar, scalar
+
+On = Literal["measurement", "error"]
+
+
+class Memory(NamedTuple):
+    """What a controller keeps from sample to sample, newest first."""
+
+    y: Float[Array, " mean"]
+    e: Float[Array, " mean"]
+    integral: Float[Array, ""]
+    output: Float[Array, " longest"]
+
+
+class Controller(eqx.Module):
+    """Sampled PID law with saturation and delay::
+
+        e[k] = r[k] - y[k]
+        u[k] = clip(kp e[k] + ki dt sum e + kd D[k], -limit, limit)
+        force = gain u[k - delay]              until the next sample
+
+    ``D``: backward difference of the mean over ``mean`` samples, of ``-y`` (``on="measurement"``)
+    or of ``e`` (``on="error"``). The integral stands still in saturation. ``delay`` counts
+    samples; between whole numbers the two neighbours share the sample, which keeps the impulse of
+    every sample. ``reads``: the degree of freedom; ``drives``: path of the load that it sets.
+    """
+
+    reads: str = eqx.field(static=True)
+    drives: str = eqx.field(static=True)
+    kp: Scalar = eqx.field(converter=scalar)
+    ki: Scalar = eqx.field(converter=scalar, default=0.0)
+    kd: Scalar = eqx.field(converter=scalar, default=0.0)
+    limit: Scalar = eqx.field(converter=scalar, default=jnp.inf)
+    gain: Scalar = eqx.field(converter=scalar, default=1.0)
+    delay: Scalar = eqx.field(converter=scalar, default=0.0)
+    on: On = eqx.field(static=True, default="measurement")
+    mean: int = eqx.field(static=True, default=1)
+    #: Longest delay that can be asked for [samples].
+    longest: int = eqx.field(static=True, default=3)
+
+    def start(self, r, q, v, dt) -> Memory:
+        """Memory of a controller that has watched a motion at constant velocity ``v``."""
+        back = jnp.arange(1, self.mean + 1)
+        y = q - back * dt * v
+        memory = Memory(y, r - y, jnp.zeros_like(q), jnp.zeros((self.longest + 1,), q.dtype))
+        u, _ = self._output(memory, r, q, dt)
+        return memory._replace(output=jnp.full((self.longest + 1,), u, q.dtype))
+
+    def step(self, memory: Memory, r, y, dt):
+        """Force until the next sample, and the memory, for reference ``r`` and reading ``y``."""
+        u, integral = self._output(memory, r, y, dt)
+        output = jnp.concatenate([u[None], memory.output[:-1]])
+        share = jnp.maximum(0.0, 1.0 - jnp.abs(self.delay - jnp.arange(self.longest + 1)))
+        new = Memory(
+            jnp.concatenate([y[None], memory.y[:-1]]),
+            jnp.concatenate([(r - y)[None], memory.e[:-1]]),
+            integral,
+            output,
+        )
+        return self.gain * jnp.sum(share * output), new
+
+    def _output(self, memory: Memory, r, y, dt):
+        e = r - y
+        # Means over m samples differ by the newest minus the one that has left, over m.
+        rate = (memory.y[-1] - y if self.on == "measurement" else e - memory.e[-1]) / (
+            self.mean * dt
+        )
+        integral = memory.integral + dt * e
+        wanted = self.kp * e + self.ki * integral + self.kd * rate
+        u = jnp.clip(wanted, -self.limit, self.limit)
+        return u, jnp.where(jnp.abs(wanted) > self.limit, memory.integral, integral)

@@ -1,0 +1,110 @@
+"""Inverse-dynamics regression on a made record with known parameters, and its refusals."""
+
+import numpy as np
+import pytest
+
+import jfric
+from jfric.identify.experiment import Experiment
+from jfric.identify.inverse import inverse_regression
+
+M, C, FC, OFFSET = 3.0, 5.0, 2.0, 0.7
+NAMES = ["mass.m", "damper.c", "friction.limit", "load.offset.F"]
+
+
+def problem(m=1.0, c=1.0, limit=1.0):
+    elements = {
+        "mass": jfric.Mass("x", m),
+        "damper": jfric.Damper("x", c),
+        "friction": jfric.Friction("x", limit=limit),
+        "load": {"drive": jfric.Load("x", 0.0), "offset": jfric.Load("x", 0.0)},
+    }
+    return jfric.Problem(["x"], elements, time=1.0)
+
+
+def record(noise=0.0, seed=0):
+    """A motion of several frequencies and the force that causes it."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(0.0, 12.0, 1e-3)
+    w = np.array([2.0, 4.6, 9.1])[:, None]
+    a = np.array([0.3, 0.1, 0.02])[:, None]
+    x, v = np.sum(a * np.sin(w * t), 0), np.sum(a * w * np.cos(w * t), 0)
+    acceleration = -np.sum(a * w**2 * np.sin(w * t), 0)
+    force = M * acceleration + C * v + FC * np.sign(v) - OFFSET
+    y = x + noise * rng.normal(size=t.size)
+    return Experiment(t, u={"load.drive.F": force}, y={"x": y})
+
+
+def test_exact_without_noise():
+    found = inverse_regression(problem(), record(), NAMES)
+    np.testing.assert_allclose(found.vector, [M, C, FC, OFFSET], rtol=2e-3)
+    assert found.relative_error < 0.01
+    assert 1.0 < found.condition < 4.0
+
+
+def test_noise_is_filtered_and_told():
+    found = inverse_regression(problem(), record(noise=1e-5), NAMES, cutoff=20.0, decimate=20)
+    sd = np.sqrt(np.diag(found.hac(20)))
+    assert np.all(np.abs(found.vector - [M, C, FC, OFFSET]) < 4.0 * sd + 2e-3)
+    assert np.all(sd > 0.0)
+
+
+def test_several_records_are_taken_together():
+    one = inverse_regression(problem(), record(), NAMES)
+    two = inverse_regression(problem(), [record(), record()], NAMES)
+    np.testing.assert_allclose(two.vector, one.vector, rtol=1e-10)
+    assert two.b.size == 2 * one.b.size
+    assert set(two.groups) == {0, 1}
+
+
+def test_directions_of_sliding_apart():
+    elements = dict(problem().elements)
+    law = jfric.Stribeck(
+        mu_s=jfric.Directional("$p", "$n"), mu_d=jfric.Directional("$p", "$n"), v_s=1.0,
+        mu_v=jfric.Directional(1.0, 1.0),
+    )  # fmt: skip
+    elements["friction"] = {"friction": jfric.Friction("x", law, limit=1.0)}
+    del elements["damper"]
+    sided = jfric.Problem(["x"], elements, time=1.0, parameters={"p": 1.0, "n": 1.0})
+    names = ["mass.m", "parameters.p", "parameters.n"]
+    names += ["friction.mu_v.positive", "friction.mu_v.negative"]
+    found = inverse_regression(sided, record(), names)
+    # The constant load is the difference between the two directions.
+    np.testing.assert_allclose(found.vector, [M, FC - OFFSET, FC + OFFSET, C, C], rtol=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["mass.mm"], "names: no parameter 'mass.mm'; did you mean 'mass.m'"),
+        (["mass.m", "initial.q"], "initial.q: the measured motion does not depend on it"),
+        (["load.drive.F", "mass.m"], "load.drive.F: the measured motion does not depend on it"),
+    ],
+)
+def test_refusals(names, message):
+    with pytest.raises(jfric.ProblemError, match=message):
+        inverse_regression(problem(), record(), names)
+
+
+def test_nonlinear_parameters_are_refused():
+    elements = dict(problem().elements)
+    law = jfric.Stribeck(2.0, 1.0, 0.1)
+    elements["friction"] = {"friction": jfric.Friction("x", law, limit=1.0)}
+    bent = jfric.Problem(["x"], elements, time=1.0)
+    with pytest.raises(jfric.ProblemError, match=r"friction\.v_s: enters .* nonlinearly"):
+        inverse_regression(bent, record(), ["mass.m", "friction.v_s"])
+
+
+def test_uneven_samples_are_refused():
+    e = record()
+    t = e.t.copy()
+    t[100:] += 0.5
+    with pytest.raises(jfric.ProblemError, match="samples must be evenly spaced"):
+        inverse_regression(problem(), Experiment(t, e.u, e.y), NAMES)
+
+
+def test_dependent_columns_are_named():
+    elements = dict(problem().elements)
+    elements["damper"] = {"a": jfric.Damper("x", 1.0), "b": jfric.Damper("x", 1.0)}
+    twice = jfric.Problem(["x"], elements, time=1.0)
+    with pytest.raises(jfric.ProblemError, match=r"damper\.a\.c, damper\.b\.c depend"):
+        inverse_regression(twice, record(), ["mass.m", "damper.a.c", "damper.b.c"])
