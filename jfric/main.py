@@ -139,7 +139,6 @@ def run(
     from jfric.run_results import print_run, write_run
     from jfric.single_run import run_config
     from jfric.solver_choice import choose_solver, parse_options, resolved
-    from jfric.solvers.simulate import require_representable
 
     started = time.perf_counter()
     output.require_format(format_)
@@ -150,7 +149,7 @@ def run(
     built, settings = choose_solver(
         chosen.solver, name=solver, flow=flow, rtol=rtol, **parse_options(option or [])
     )
-    require_representable(chosen.problem, built)
+    built.require(chosen.problem)
     settings = resolved(settings, chosen.problem)
     with _status(config.stem) as announce:
         outcome = run_config(chosen, built, announce)

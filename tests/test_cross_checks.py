@@ -17,7 +17,6 @@ import pytest
 
 import jfric
 from jfric.config.load import load_config
-from jfric.solvers.simulate import require_representable
 from jfric.verification.configs import shipped
 
 
@@ -53,7 +52,7 @@ def case(name: str) -> tuple[jfric.Problem, np.ndarray, np.ndarray]:
 
 def represents(solver: Any, name: str) -> bool:
     try:
-        require_representable(case(name)[0], solver)
+        solver.require(case(name)[0])
     except jfric.ProblemError:
         return False
     return True

@@ -176,3 +176,19 @@ def test_restart_equals_an_uninterrupted_run(instant):
 def test_the_restarts_cover_all_modes():
     modes = {_modes_at(t) for t in INSTANTS}
     assert modes == {jfric.Mode.OPEN, jfric.Mode.STICK, jfric.Mode.SLIP_POS, jfric.Mode.SLIP_NEG}
+
+
+def test_wrong_starts_are_refused():
+    massless = jfric.Problem(("u",), {"spring": jfric.Spring("u", 1.0)})
+    with pytest.raises(jfric.ProblemError, match="'u' has no mass"):
+        jfric.EventDriven().init(massless)
+    problem = jfric.Problem(("u",), {"mass": jfric.Mass("u", 1.0)}, time=1.0)
+    start = jfric.MoreauJean().init(problem)
+    expected = (
+        r"start: found a State \(time-stepping\), must be solution.final of an earlier run with "
+        "EventDriven"
+    )
+    with pytest.raises(jfric.ProblemError, match=expected):
+        jfric.simulate(problem, start=start)
+    with pytest.raises(jfric.ProblemError, match="solver: found 'moreau-jean', must be a solver"):
+        jfric.simulate(problem, "moreau-jean")

@@ -139,12 +139,10 @@ class Maximum(OfMaximum):
 
 
 @dataclass(frozen=True)
-class Minimum(OfMaximum):
+class Minimum(Maximum):
     """Smallest value over the whole trajectory, not only at outputs."""
 
-    function: Function
     name: str = "minimum"
-    unit: str = ""
 
     def quantity(self, x):
         return -self.function(x)
@@ -166,27 +164,20 @@ class Integral(OfIntegral):
 
 
 @dataclass(frozen=True)
-class Mean(OfIntegral):
+class Mean(Integral):
     """Mean over time."""
 
-    function: Function
     name: str = "mean"
-    unit: str = ""
-
-    def quantity(self, x):
-        return self.function(x)
 
     def finish(self, carry, q, v, duration):
         return carry / duration
 
 
 @dataclass(frozen=True)
-class RootMeanSquare(OfIntegral):
+class RootMeanSquare(Integral):
     """Square root of the mean of the square over time."""
 
-    function: Function
     name: str = "rms"
-    unit: str = ""
 
     def quantity(self, x):
         return self.function(x) ** 2

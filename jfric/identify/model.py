@@ -26,7 +26,7 @@ from jfric.identify.samples import sample_signals
 from jfric.solution import Solution
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.quasi_static.solver import QuasiStatic
-from jfric.solvers.simulate import require_representable, simulate
+from jfric.solvers.simulate import simulate
 from jfric.solvers.smoothed.solver import Smoothed
 from jfric.solvers.time_stepping.solver import AbstractTimeStepping
 from jfric.system.expression import Expression
@@ -121,7 +121,7 @@ class OutputModel(AbstractModel):
 
     def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
         """Raise :class:`jfric.ProblemError` for what cannot be simulated or observed."""
-        require_representable(self.problem, self.solver)
+        self.solver.require(self.problem)
         for name in signals:
             try:
                 find_signal(self.problem, name)

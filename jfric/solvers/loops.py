@@ -48,7 +48,7 @@ def run_passes(
     def running(carry):
         return eqxi.unvmap_any(active(unpack(carry[0])))
 
-    carry = (pack(state), buffers)
+    carry = _tied(pack(state), buffers)
     if adjoint == "forward":
         carry = jax.lax.while_loop(running, step, carry)
     else:
@@ -62,6 +62,24 @@ def run_passes(
             checkpoints=min(CHECKPOINTS, max_steps),
         )
     return unpack(carry[0]), carry[1]
+
+
+def _tied(packed, buffers):
+    """The same values, all batched and differentiated as the first of them is.
+
+    ``jax`` traces the body of a loop again and again until it knows which parts of its carry are
+    batched or have derivatives; this tells it at once.
+    """
+    first = next(x for x in packed if jnp.issubdtype(x.dtype, jnp.inexact))[0]
+    always = (first == first) | True
+    zero = jnp.where(always, 0.0, first)
+
+    def tied(x):
+        if jnp.issubdtype(x.dtype, jnp.inexact):
+            return x + zero.astype(x.dtype)
+        return jnp.where(always, x, x)
+
+    return jax.tree.map(tied, (packed, buffers))
 
 
 def _packing(tree):

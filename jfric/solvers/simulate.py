@@ -16,14 +16,8 @@ from jfric.errors import ProblemError
 from jfric.solution import Solution
 from jfric.solvers.event_driven.recording import slots_per_pass
 from jfric.solvers.event_driven.solver import EventDriven
-from jfric.solvers.quasi_static.representable import require_quasi_static
-from jfric.solvers.quasi_static.solver import QuasiStatic
-from jfric.solvers.smoothed.solver import Smoothed, require_smoothed
-from jfric.solvers.time_stepping.representable import require_time_stepping
-from jfric.solvers.time_stepping.solver import AbstractTimeStepping
 from jfric.system.expression import Expression
 from jfric.system.problem import Problem
-from jfric.system.validation import require_inertia
 
 
 def simulate(
@@ -47,29 +41,29 @@ def simulate(
     and says so in ``solution.differentiable``.
     """
     solver = solver if solver is not None else EventDriven()
+    if not hasattr(solver, "require"):
+        raise ProblemError(f"solver: found {solver!r}, must be a solver such as EventDriven()")
+    _check_start(solver, start)
     _check_times(problem, ts, start, end)
-    require_representable(problem, solver)
+    solver.require(problem)
     # Numbers of a solver as arrays: another value is no reason to compile anew.
     solver = jax.tree.map(lambda x: jnp.asarray(x) if isinstance(x, float) else x, solver)
     arguments = (problem, solver, ts, start, end)
-    # Time stepping consists of few kernels that run often: they are compiled for speed.
-    many_kernels = isinstance(solver, EventDriven | QuasiStatic)
     # A traced call is a part of somebody else's program, who chooses how it is compiled.
     traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((arguments, jnp.zeros(()) + 0.0)))
-    return _quick_simulate()(*arguments) if many_kernels and not traced else _simulate(*arguments)
+    quick = solver.compile_quickly and not traced
+    return _quick_simulate()(*arguments) if quick else _simulate(*arguments)
 
 
-def require_representable(problem: Problem, solver: Any) -> None:
-    """Raise :class:`ProblemError` for what ``solver`` cannot represent; numbers under tracing are
-    not checked."""
-    if isinstance(solver, QuasiStatic):
-        require_quasi_static(problem)
-    else:
-        require_inertia(problem)
-    if isinstance(solver, Smoothed):
-        require_smoothed(problem, solver)
-    if isinstance(solver, AbstractTimeStepping):
-        require_time_stepping(problem, solver)
+def _check_start(solver: Any, start: Any) -> None:
+    """Refuse a state that another kind of solver left."""
+    if start is None or isinstance(start, solver.state_type):
+        return
+    found = type(start).__module__.removeprefix("jfric.solvers.").split(".")[0].replace("_", "-")
+    raise ProblemError(
+        f"start: found a {type(start).__name__} ({found}), must be solution.final of an earlier "
+        f"run with {type(solver).__name__}"
+    )
 
 
 def _check_times(problem: Problem, ts, start: Any, end) -> None:

@@ -150,6 +150,27 @@ def mass_matrix(problem: Problem) -> Float[Array, "n n"]:
     return result
 
 
+class WithContacts(eqx.Module):
+    """Something made from a :class:`Mechanics`, with the usual symbols for numbers of contacts."""
+
+    mechanics: eqx.AbstractVar[Mechanics]
+
+    @property
+    def nt(self) -> int:
+        """Number of contacts."""
+        return self.mechanics.n_contacts
+
+    @property
+    def nf(self) -> int:
+        """Number of friction elements with a given normal force."""
+        return self.mechanics.n_friction
+
+    @property
+    def nu(self) -> int:
+        """Number of unilateral contacts."""
+        return self.mechanics.n_unilateral
+
+
 def assemble(problem: Problem) -> Mechanics:
     """Assemble ``problem`` (expressions are resolved first)."""
     problem = problem.resolved()

@@ -17,7 +17,6 @@ from jfric.config.quantity import Quantity, parse_quantity
 from jfric.errors import ProblemError, nearest
 from jfric.solution import Solution
 from jfric.solver_choice import SOLVERS, choose_solver, solver_label, uses_exact_flow
-from jfric.solvers.simulate import require_representable
 from jfric.status import Status
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
@@ -160,7 +159,7 @@ def _job(
     **settings: Any,
 ) -> Job:
     solver, chosen = choose_solver(config.solver, **settings)
-    require_representable(config.problem, solver)
+    solver.require(config.problem)
     return Job(
         case=name,
         problem=config.problem,

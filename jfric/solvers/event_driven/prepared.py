@@ -7,11 +7,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jfric.linear_algebra import matmul
-from jfric.system.mechanics import Mechanics, assemble
+from jfric.system.mechanics import Mechanics, WithContacts, assemble
 from jfric.system.problem import Problem
 
 
-class Prepared(eqx.Module):
+class Prepared(WithContacts):
     """A mechanics with its contact-space matrices. Rows: tangents (nt), then normals (nu)."""
 
     mechanics: Mechanics
@@ -35,21 +35,6 @@ class Prepared(eqx.Module):
     end: Float[Array, ""]
     #: Whether the directions of all contacts are linearly independent by structure.
     independent: bool = eqx.field(static=True)
-
-    @property
-    def nt(self) -> int:
-        """Number of contacts."""
-        return self.mechanics.n_contacts
-
-    @property
-    def nf(self) -> int:
-        """Number of friction elements with a given normal force."""
-        return self.mechanics.n_friction
-
-    @property
-    def nu(self) -> int:
-        """Number of unilateral contacts."""
-        return self.mechanics.n_unilateral
 
     @property
     def n_guards(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ from jfric.solvers.event_driven.state import State, initial_state
 from jfric.solvers.loops import Adjoint, keep, run_passes
 from jfric.status import Status
 from jfric.system.problem import Problem
+from jfric.system.validation import require_inertia
 
 FlowName = Literal["auto", "exact", "runge-kutta"]
 
@@ -50,8 +51,17 @@ class EventDriven(eqx.Module):
     max_events: int = eqx.field(static=True, default=256)
     adjoint: Adjoint = eqx.field(static=True, default="forward")
 
+    #: What it can be started from, and how it is best compiled: many small kernels.
+    state_type: ClassVar[type] = State
+    compile_quickly: ClassVar[bool] = True
+
+    def require(self, problem: Problem) -> None:
+        """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
+        require_inertia(problem)
+
     def init(self, problem: Problem) -> State:
         """State at the problem's start time."""
+        self.require(problem)
         return initial_state(problem, prepare(problem))
 
     def step(

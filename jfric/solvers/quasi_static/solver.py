@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -13,6 +13,7 @@ from jfric.solvers.loops import Adjoint, keep, run_passes
 from jfric.solvers.quasi_static.loading import knots
 from jfric.solvers.quasi_static.passes import one_pass
 from jfric.solvers.quasi_static.recording import empty_records
+from jfric.solvers.quasi_static.representable import require_quasi_static
 from jfric.solvers.quasi_static.state import State, initial_state, restart
 from jfric.status import Status
 from jfric.system.mechanics import Mechanics, assemble
@@ -60,8 +61,17 @@ class QuasiStatic(eqx.Module):
     max_events: int = eqx.field(static=True, default=256)
     adjoint: Adjoint = eqx.field(static=True, default="forward")
 
+    #: What it can be started from, and how it is best compiled: many small kernels.
+    state_type: ClassVar[type] = State
+    compile_quickly: ClassVar[bool] = True
+
+    def require(self, problem: Problem) -> None:
+        """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
+        require_quasi_static(problem)
+
     def init(self, problem: Problem) -> State:
         """State at the problem's start time, before any load."""
+        self.require(problem)
         return initial_state(problem, assemble(problem))
 
     def step(

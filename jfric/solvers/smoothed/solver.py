@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -20,6 +20,7 @@ from jfric.status import Status
 from jfric.system.fields import Scalar
 from jfric.system.mechanics import Mechanics, assemble
 from jfric.system.problem import Problem
+from jfric.system.validation import require_inertia
 
 #: Names for diffrax's solvers and adjoints, for files and the command line.
 METHODS = {
@@ -120,8 +121,18 @@ class Smoothed(eqx.Module):
             if known and np.ndim(value) == 0 and not float(value) > 0.0:
                 raise ProblemError(f"{name}: found {float(value):g}, must be positive")
 
+    #: What it can be started from, and how it is best compiled: few kernels, run often.
+    state_type: ClassVar[type] = State
+    compile_quickly: ClassVar[bool] = False
+
+    def require(self, problem: Problem) -> None:
+        """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
+        require_inertia(problem)
+        require_smoothed(problem, self)
+
     def init(self, problem: Problem) -> State:
         """State at the problem's start time."""
+        self.require(problem)
         problem = problem.resolved()
         initial = [problem.initial[d] for d in problem.dofs]
         q, v = jnp.stack([i.q for i in initial]), jnp.stack([i.v for i in initial])

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from jfric.linear_algebra import UNROLLED_INVERSE, eliminate, matmul
 from jfric.solvers.time_stepping.scheme import Scheme
 from jfric.system.laws import Coulomb
-from jfric.system.mechanics import Mechanics, assemble
+from jfric.system.mechanics import Mechanics, WithContacts, assemble
 from jfric.system.problem import Problem
 
 #: Systems with one contact and up to this many degrees of freedom run in scalars.
@@ -51,7 +51,7 @@ def _inverse(a):
     return eliminate(a, 0.0).inverse if a.shape[0] <= UNROLLED_INVERSE else jnp.linalg.inv(a)
 
 
-class Prepared(eqx.Module):
+class Prepared(WithContacts):
     """A mechanics and its step. Rows: tangents (nt), then normals (nu)."""
 
     mechanics: Mechanics
@@ -69,21 +69,6 @@ class Prepared(eqx.Module):
     #: Whether static and kinetic coefficients differ for some contact.
     breakaway: bool = eqx.field(static=True)
     method: str = eqx.field(static=True)
-
-    @property
-    def nt(self) -> int:
-        """Number of contacts."""
-        return self.mechanics.n_contacts
-
-    @property
-    def nf(self) -> int:
-        """Number of friction elements with a given normal force."""
-        return self.mechanics.n_friction
-
-    @property
-    def nu(self) -> int:
-        """Number of unilateral contacts."""
-        return self.mechanics.n_unilateral
 
     @property
     def partners_move(self) -> bool:

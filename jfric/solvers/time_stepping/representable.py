@@ -9,18 +9,16 @@ from jax.core import Tracer
 
 from jfric.complementarity.contact_methods import require_method
 from jfric.errors import ProblemError
-from jfric.solvers.time_stepping.schemes import Midpoint, MoreauJean
-from jfric.solvers.time_stepping.solver import AbstractTimeStepping
 from jfric.system.laws import Coulomb
 from jfric.system.problem import Problem
 
 
-def require_time_stepping(problem: Problem, solver: AbstractTimeStepping) -> None:
-    """Raise :class:`jfric.ProblemError` for fields of ``solver`` that make no sense, and for what
-    its scheme cannot represent; numbers under tracing are not checked."""
+def require_time_stepping(problem: Problem, solver: Any) -> None:
+    """Raise :class:`jfric.ProblemError` for fields of a scheme that make no sense, and for what
+    it cannot represent; numbers under tracing are not checked."""
     _number("dt", solver.dt, lambda x: x > 0.0 and np.isfinite(x), "must be positive, in seconds")
-    if isinstance(solver, MoreauJean):
-        _number("theta", solver.theta, lambda x: 0.0 <= x <= 1.0, "must lie between 0 and 1")
+    scheme = solver.scheme
+    _number("theta", scheme.theta, lambda x: 0.0 <= x <= 1.0, "must lie between 0 and 1")
     for name in ("max_steps", "max_events"):
         least = 1 if name == "max_steps" else 0
         if getattr(solver, name) < least:
@@ -31,7 +29,7 @@ def require_time_stepping(problem: Problem, solver: AbstractTimeStepping) -> Non
         )
     elements = [*problem.section("friction").items(), *problem.section("contact").items()]
     require_method(solver.method, len(elements))
-    if not isinstance(solver, Midpoint):
+    if scheme.rests:
         return
     for name, element in elements:
         law = element.law

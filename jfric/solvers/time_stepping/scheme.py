@@ -29,3 +29,8 @@ class Scheme(NamedTuple):
     kappa: float
     middle: bool
     stops: bool
+
+    @property
+    def rests(self) -> bool:
+        """Whether a contact that sticks has zero velocity at the end of a step."""
+        return self.kappa == 0.0 or self.stops

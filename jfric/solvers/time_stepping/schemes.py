@@ -31,9 +31,8 @@ class MoreauJean(AbstractTimeStepping):
     give a realistic ``max_steps``.
 
     Do not trust derivatives through changes of mode: they lack the term of the switching time,
-    at any step. For VE0116 the derivative of ``u(1)`` with respect to ``k`` tends to 9.92e-5
-    (-1.66e-5 for steps with which a turn passes through one step of stick) instead of 7.25e-5.
-    :class:`jfric.EventDriven` gives exact ones.
+    at any step, and may be wrong by a third or in sign. :class:`jfric.EventDriven` gives exact
+    ones.
 
     Source: J. J. Moreau, Unilateral contact and dry friction in finite freedom dynamics (1988);
     M. Jean, The non-smooth contact dynamics method (1999).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -13,11 +13,13 @@ from jfric.solution import Solution, event_log
 from jfric.solvers.loops import Adjoint
 from jfric.solvers.time_stepping.prepared import Prepared, prepare, with_step
 from jfric.solvers.time_stepping.recording import empty_records
+from jfric.solvers.time_stepping.representable import require_time_stepping
 from jfric.solvers.time_stepping.run import REST, run
 from jfric.solvers.time_stepping.scheme import Scheme
 from jfric.solvers.time_stepping.state import State, initial_state, start_at
 from jfric.status import Status
 from jfric.system.problem import Problem
+from jfric.system.validation import require_inertia
 
 
 class StepInfo(NamedTuple):
@@ -39,13 +41,23 @@ class AbstractTimeStepping(eqx.Module):
     max_events: eqx.AbstractVar[int]
     adjoint: eqx.AbstractVar[Adjoint]
 
+    #: What it can be started from, and how it is best compiled: few kernels, run often.
+    state_type: ClassVar[type] = State
+    compile_quickly: ClassVar[bool] = False
+
     @property
     @abc.abstractmethod
     def scheme(self) -> Scheme:
         """What distinguishes this scheme."""
 
+    def require(self, problem: Problem) -> None:
+        """Raise :class:`jfric.ProblemError` for what this scheme cannot represent."""
+        require_inertia(problem)
+        require_time_stepping(problem, self)
+
     def init(self, problem: Problem) -> State:
         """State at the problem's start time."""
+        self.require(problem)
         return initial_state(problem, self._prepare(problem))
 
     def step(
