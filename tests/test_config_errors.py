@@ -40,7 +40,7 @@ MISTAKES = [
             "sprin: unknown section, allowed are title, source, description, dofs, time, "
             "parameters, mass, spring, damper, diagram_spring, gap_spring, stop, "
             "friction, contact, load, base, pendulum, polynomial_spring, drag, initial, "
-            "matrices, solver, statics, check; did you mean 'spring'?"
+            "matrices, solver, statics, data, controller, check; did you mean 'spring'?"
         ),
     ),
     ('"5 kN/m"', '"5 kN"', "spring.k: found 'kN' (a force), expected a stiffness such as '5 kN/m'"),

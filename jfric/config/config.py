@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jfric.config.quantity import Quantity
 from jfric.system.problem import Problem
+
+if TYPE_CHECKING:
+    from jfric.config.measured import Measured
+    from jfric.system.controller import Controller
 
 #: Number of evenly spaced outputs where a file does not say.
 DEFAULT_OUTPUTS = 401
@@ -61,6 +65,8 @@ class Config:
     statics: Mapping[str, Any] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
     path: str = ""
+    data: Measured | None = None
+    controller: Controller | None = None
 
     def times(self) -> np.ndarray:
         """Output times [s]."""

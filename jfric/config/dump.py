@@ -12,6 +12,7 @@ from jax.core import Tracer
 from jfric.config.config import Config
 from jfric.config.dimensions import dimension, kind
 from jfric.errors import ProblemError
+from jfric.system.controller import Controller
 from jfric.system.direction import Direction
 from jfric.system.expression import Expression
 from jfric.system.functions import (
@@ -82,12 +83,27 @@ def dump(config: Config | Problem) -> str:
         document["solver"] = dict(config.solver)
     if config.statics:
         document["statics"] = dict(config.statics)
+    if config.data is not None:
+        document["data"] = dict(config.data.table)
+    if config.controller is not None:
+        document["controller"] = _controller(config.controller)
     if config.checks:
         document.add(tomlkit.nl())
         document["check"] = tomlkit.aot()
         for check in config.checks:
             document["check"].append(tomlkit.item(_check(check)))
     return tomlkit.dumps(document)
+
+
+def _controller(controller: Controller) -> dict[str, Any]:
+    """Numbers and choices that differ from the defaults."""
+    result: dict[str, Any] = {}
+    for f in dataclasses.fields(controller):
+        value = getattr(controller, f.name)
+        value = float(value) if eqx.is_array(value) else value
+        if f.name != "longest" and value != f.default:
+            result[f.name] = value
+    return result
 
 
 def _named(section: str, tables: dict[str, Any]):

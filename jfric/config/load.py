@@ -54,6 +54,7 @@ def _config(text: str, path: str | os.PathLike[str]) -> Config:
     from pydantic import ValidationError
 
     from jfric.config.errors import shape_error
+    from jfric.config.measured import controller, measured
     from jfric.config.schema import file_model
 
     try:
@@ -83,6 +84,8 @@ def _config(text: str, path: str | os.PathLike[str]) -> Config:
         statics=statics(table.statics, problem),
         checks=tuple(check(c, f"check[{i + 1}]", problem) for i, c in enumerate(table.check)),
         path=os.fspath(path),
+        data=None if table.data is None else measured(table.data, problem),
+        controller=None if table.controller is None else controller(table.controller, problem),
     )
 
 

@@ -19,6 +19,8 @@ from jfric.config.dimensions import LISTS, dimension
 from jfric.config.tables import (
     CheckTable,
     Coefficient,
+    ControllerTable,
+    DataTable,
     DirectionValue,
     Dofs,
     Element,
@@ -157,6 +159,8 @@ def file_model() -> type[Table]:
         matrices=(MatricesTable, Field(default_factory=MatricesTable)),
         solver=(SolverTable, Field(default_factory=SolverTable)),
         statics=(StaticsTable | None, None),
+        data=(DataTable | None, None),
+        controller=(ControllerTable | None, None),
         check=(list[CheckTable], Field(default_factory=list)),
     )
 

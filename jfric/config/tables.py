@@ -239,6 +239,46 @@ class StaticsTable(Table):
     seeds: Annotated[int, Field(gt=0)] | list[Number] | None = None
 
 
+class ColumnTable(Table):
+    """A column of a measured file: its unit, which may carry a factor, and what is added in SI."""
+
+    column: str
+    unit: str = ""
+    offset: Number = 0.0
+
+
+ColumnValue = Annotated[
+    Annotated[str, Tag("@name")] | Annotated[ColumnTable, Tag("@table")],
+    Discriminator(lambda v: "@table" if _is_table(v) else "@name"),
+]
+
+
+class DataTable(Table):
+    """Columns of measured files: time, measured quantities (y) and inputs (u)."""
+
+    time: ColumnValue
+    y: dict[str, ColumnValue] = Field(default_factory=dict)
+    u: dict[str, ColumnValue] = Field(default_factory=dict)
+    records: str | None = None
+    start: Number | None = None
+    end: Number | None = None
+
+
+class ControllerTable(Table):
+    """A sampled PID law with saturation and delay."""
+
+    reads: str
+    drives: str
+    kp: Number
+    ki: Number = 0.0
+    kd: Number = 0.0
+    limit: Number = float("inf")
+    gain: Number = 1.0
+    delay: Number = 0.0
+    on: Literal["measurement", "error"] = "measurement"
+    mean: Annotated[int, Field(ge=1)] = 1
+
+
 class CheckTable(Table):
     """A number that a correct solution has."""
 

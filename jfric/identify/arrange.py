@@ -102,7 +102,8 @@ def windows(experiment: Experiment, axes: Sequence[str], length: float) -> list[
                 f"window: {length:g} s hold {inside.size} samples, at least {SLOPE} are needed"
             )
         state = {dof: _state(t, experiment.y[dof], int(inside[0])) for dof in axes}
-        piece = experiment.between(t[inside[0]], np.nextafter(t[inside[-1]], np.inf), state)
+        end = float(np.nextafter(t[inside[-1]], np.inf))
+        piece = experiment.between(float(t[inside[0]]), end, state)
         meta = {**(experiment.meta or {}), "name": f"{experiment.name or 'record'} {start:g} s"}
         found.append(replace(piece, meta=meta))
     return found

@@ -32,6 +32,8 @@ from jfric.system.problem import Problem
 
 #: Name of the measured reference of a controller among the inputs of an experiment.
 REFERENCE = "controller.reference"
+#: Parameter of friction that grows with the load.
+LOAD_FACTOR = "load_factor"
 
 
 class SampledModel(AbstractModel):
@@ -42,7 +44,9 @@ class SampledModel(AbstractModel):
     begins at the first sample. With a ``controller`` its numbers are parameters
     (``controller.kp``, ``controller.delay``), and the reference is the input
     ``controller.reference``; a measured force is not used then. ``hold``: inputs are held
-    (``"zero"``) or connected (``"linear"``). ``width``: of a smoothed friction law on request.
+    (``"zero"``) or connected (``"linear"``). ``width``: of a smoothed friction law on request. The
+    parameter ``load_factor`` [1/N or 1/(N m)], 0 unless freed, makes friction grow by
+    ``1 + load_factor |f|`` with the sum ``f`` of all other forces.
     """
 
     problem: Problem
@@ -113,6 +117,8 @@ class SampledModel(AbstractModel):
         return Motion(mode[:, None], slide[:, None])
 
     def default(self, path: str, experiment: Experiment) -> float:
+        if path == LOAD_FACTOR:
+            return 0.0
         section, _, field = path.partition(".")
         if section == "controller" and self.controller is not None:
             numbers = [k for k, v in vars(self.controller).items() if eqx.is_array(v)]
@@ -151,7 +157,8 @@ class SampledModel(AbstractModel):
     def _simulate(self, values: Mapping[str, Array], data: Data) -> tuple[SampledMotion, Problem]:
         sensors = sensor_parameters(data.signals)
         own = {k: x for k, x in values.items() if k.startswith("controller.")}
-        system = {k: x for k, x in values.items() if k not in sensors and k not in own}
+        beside = {*sensors, *own, LOAD_FACTOR}
+        system = {k: x for k, x in values.items() if k not in beside}
         problem = set_parameters(self.problem, {**data.x0, **system})
         controller = self.controller
         if controller is not None and own:
@@ -170,6 +177,7 @@ class SampledModel(AbstractModel):
             reference=data.u.get(REFERENCE),
             linear=self.hold == "linear",
             substeps=self.substeps,
+            load_factor=values.get(LOAD_FACTOR, 0.0),
             width=self.width,
         )
         return motion, problem

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from jfric.errors import ProblemError
 from jfric.solvers.smoothed.friction import friction_force
+from jfric.system.fields import Scalar
 from jfric.system.forces import applied_force
 from jfric.system.mechanics import Mechanics
 
@@ -15,10 +16,13 @@ from jfric.system.mechanics import Mechanics
 class Equations(eqx.Module):
     """``M dv/dt = f(t, q, v) + w lambda_T`` in scalars; ``gamma_T = w v``.
 
-    ``width`` [m/s or rad/s]: of a smoothed friction law (tanh); None: the set-valued law.
+    ``load_factor`` [1/N or 1/(N m)]: friction grows by ``1 + load_factor |f|`` with the forces that
+    the joint transmits. ``width`` [m/s or rad/s]: of a smoothed friction law (tanh); None: the
+    set-valued law.
     """
 
     mechanics: Mechanics
+    load_factor: Scalar = 0.0
     width: float | None = eqx.field(static=True, default=None)
 
     def force(self, t, q, v):
@@ -32,7 +36,7 @@ class Equations(eqx.Module):
         m = self.mechanics
         f = self.force(t, q, v)
         if m.n_friction:
-            w, law, normal = m.W_T[0, 0], m.laws[0], m.normal_forces[0](t)
+            w, law, normal = m.W_T[0, 0], m.laws[0], self._normal(t, f)
             gamma = w * v
             if self.width is not None:
                 f = f + w * friction_force(law, gamma, normal, self.width, "tanh")
@@ -42,17 +46,20 @@ class Equations(eqx.Module):
                 f = f - w * s * jnp.where(s > 0, positive, negative) * normal
         return f * m.M_inverse[0, 0]
 
-    def stick_limits(self, t):
+    def stick_limits(self, t, q):
         """Largest forces along positive and negative sliding that stick withstands [N or N m]."""
         m = self.mechanics
         positive, negative = m.laws[0].static()
-        normal = m.normal_forces[0](t)
+        normal = self._normal(t, self.force(t, q, jnp.zeros_like(q)))
         return positive * normal, negative * normal
 
     @jax.jit
     def push(self, t, q):
         """Force along the direction of sliding that friction has to hold in stick."""
         return self.force(t, q, jnp.zeros_like(q)) / self.mechanics.W_T[0, 0]
+
+    def _normal(self, t, f):
+        return self.mechanics.normal_forces[0](t) * (1.0 + self.load_factor * jnp.abs(f))
 
 
 def is_one_degree(mechanics: Mechanics) -> bool:

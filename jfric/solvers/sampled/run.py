@@ -15,6 +15,7 @@ from jfric.solvers.sampled.held import Held, hold, with_held
 from jfric.solvers.sampled.update import update
 from jfric.status import Status
 from jfric.system.controller import Controller
+from jfric.system.fields import Scalar
 from jfric.system.mechanics import assemble
 from jfric.system.problem import Problem
 
@@ -40,6 +41,7 @@ def run_sampled(
     reference: Float[Array, " m"] | None = None,
     linear: bool = False,
     substeps: int = 1,
+    load_factor: Scalar = 0.0,
     width: float | None = None,
 ) -> SampledMotion:
     """Motion of a system with one degree of freedom at the samples ``t`` [s].
@@ -47,8 +49,8 @@ def run_sampled(
     ``inputs``: samples of functions of time by path, held until the next sample or, if
     ``linear``, connected by straight lines; ``slots``: section, name and field of every path
     that is driven, the controller's included. Times that are not finite are behind the end: the
-    motion stands still there. ``substeps``: steps of the integrator in a sample. ``width``: of a
-    smoothed friction law instead of the set-valued one.
+    motion stands still there. ``substeps``: steps of the integrator in a sample. ``load_factor``,
+    ``width``: see :class:`Equations`.
     """
     mechanics = assemble(with_held(problem, slots))
     require_one_degree(mechanics)
@@ -77,7 +79,7 @@ def run_sampled(
             # Behind the end the controller stands still, too.
             memory = jax.tree.map(lambda a, b: jnp.where(h > 0, a, b), moved, memory)
             pieces[controller.drives] = Held(controller.drives, force, jnp.zeros_like(force), t)
-        equations = Equations(hold(mechanics, pieces), width)
+        equations = Equations(hold(mechanics, pieces), load_factor, width)
         after = (q, v, complete)
         for i in range(substeps):
             q_new, v_new, done = update(

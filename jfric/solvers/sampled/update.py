@@ -103,7 +103,7 @@ def _phase(equations: Equations, t, h, p: Phase) -> Phase:
     w = equations.mechanics.W_T[0, 0]
     now, left = t + p.passed, h - p.passed
     push = equations.push(now, p.q)
-    positive, negative = equations.stick_limits(now)
+    positive, negative = equations.stick_limits(now, p.q)
     beyond = jnp.where(push > positive, 1.0, jnp.where(push < -negative, -1.0, 0.0))
     s = jnp.where(p.broken != 0.0, p.broken, beyond)
     s = jnp.where(p.v == 0.0, s, jnp.sign(w * p.v))
@@ -123,7 +123,7 @@ def _phase(equations: Equations, t, h, p: Phase) -> Phase:
     def margin(at):
         """What stick still withstands at the time ``at``."""
         force = equations.push(at, p.q)
-        limits = equations.stick_limits(at)
+        limits = equations.stick_limits(at, p.q)
         return jnp.minimum(limits[0] - force, limits[1] + force)
 
     def sticking(tau):

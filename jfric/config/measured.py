@@ -1,0 +1,130 @@
+"""Tables ``[data]`` and ``[controller]``: how columns of measured files map to a system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from jfric.config.functions import number
+from jfric.config.units import DIMENSIONS, Dimension
+from jfric.errors import ProblemError, nearest
+from jfric.system.controller import Controller
+from jfric.system.expression import Expression
+
+if TYPE_CHECKING:
+    from jfric.config import tables
+    from jfric.system.problem import Problem
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a file: ``SI value = factor * number + offset``."""
+
+    name: str
+    factor: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Which columns hold what. ``records``: pattern of the names of several records in one file,
+    whose columns are ``NAME/column``. Samples before ``start`` and after ``end`` [s] are left out.
+    ``table``: the table as the file gives it."""
+
+    time: Column
+    y: Mapping[str, Column]
+    u: Mapping[str, Column] = field(default_factory=dict)
+    records: str | None = None
+    start: float | None = None
+    end: float | None = None
+    table: Mapping[str, Any] = field(default_factory=dict)
+
+
+def measured(table: tables.DataTable, problem: Problem) -> Measured:
+    """The table ``[data]``; raises :class:`jfric.ProblemError`."""
+    time = DIMENSIONS["time"]
+    if not table.y:
+        raise ProblemError('data.y: missing; give a measured quantity such as u = "column"')
+
+    def instant(name: str) -> float | None:
+        value = getattr(table, name)
+        return None if value is None else _plain(value, f"data.{name}", time, problem)
+
+    def columns(letter: str) -> dict[str, Column]:
+        return {
+            k: _column(c, f"data.{letter}.{k}", _measures(problem, k), problem)
+            for k, c in getattr(table, letter).items()
+        }
+
+    return Measured(
+        time=_column(table.time, "data.time", time, problem),
+        y={
+            k: _column(c, f"data.y.{k}", _measures(problem, k), problem) for k, c in table.y.items()
+        },
+        u={
+            k: _column(c, f"data.u.{k}", _measures(problem, k), problem) for k, c in table.u.items()
+        },
+        records=table.records,
+        start=instant("start"),
+        end=instant("end"),
+        table=table.model_dump(exclude_unset=True),
+    )
+
+
+def controller(table: tables.ControllerTable, problem: Problem) -> Controller:
+    """The table ``[controller]``; its numbers may use shared parameters."""
+    words = ("reads", "drives", "on", "mean")
+    values: dict[str, Any] = {
+        k: v if k in words else _plain(v, f"controller.{k}", None, problem)
+        for k, v in table.given().items()
+    }
+    return Controller(**values, longest=max(3, int(values.get("delay", 0.0)) + 1))
+
+
+def _column(
+    value: str | tables.ColumnTable, where: str, measures: Dimension | None, problem: Problem
+) -> Column:
+    if isinstance(value, str):
+        return Column(value)
+    unit = value.unit
+    # A unit may carry a factor: "35.15 N" is the force of one volt.
+    text = unit if unit[:1].isdigit() or unit[:1] in "+-." else f"1 {unit}"
+    factor = _plain(text, f"{where}.unit", measures, problem) if unit else 1.0
+    if factor == 0.0:
+        raise ProblemError(f"{where}.unit: found {unit!r}, must not be zero")
+    return Column(value.column, factor, _plain(value.offset, f"{where}.offset", measures, problem))
+
+
+def _plain(value: Any, where: str, measures: Dimension | None, problem: Problem) -> float:
+    found = number(value, where, measures)
+    if isinstance(found, Expression):
+        try:
+            return float(found.value(problem.parameters))
+        except KeyError as error:
+            name = str(error.args[0])
+            raise ProblemError(
+                f"{where}: no parameter {name!r}{nearest(name, problem.parameters)}"
+            ) from None
+    return found
+
+
+def _measures(problem: Problem, name: str) -> Dimension | None:
+    """What the quantity ``name`` measures: a position or velocity, or a function of time."""
+    from jfric.overrides import path_dimension
+
+    prefix, _, dof = name.rpartition(".")
+    rotates = problem.dofs.get(dof) == "rotation"
+    kinds = {
+        "": ("length", "angle"),
+        "v": ("velocity", "angular velocity"),
+        "controller": ("length", "angle"),
+    }
+    if dof in problem.dofs and prefix in ("", "v"):
+        return DIMENSIONS[kinds[prefix][rotates]]
+    if name == "controller.reference":
+        return None
+    try:
+        return path_dimension(problem, name)
+    except (KeyError, IndexError):
+        return None
