@@ -14,7 +14,7 @@ from jfric.identify.experiment import Experiment
 from jfric.identify.fit import prepare
 from jfric.identify.free import Free
 from jfric.identify.levenberg_marquardt import Outcome, levenberg_marquardt
-from jfric.identify.objective import Objective, weighted
+from jfric.identify.objective import Objective, chunk_of, weighted
 from jfric.identify.starts import global_sample
 from jfric.system.problem import Problem
 
@@ -69,12 +69,15 @@ def fit_batch(
     if starts > 1:
         points = np.concatenate([points, global_sample(layout, starts - 1, seed)])
 
-    def normal(x, lanes):
-        return objective.normal(x, measured[lanes])
+    # One compiled program for everything.
+    chunk = chunk_of(measured.shape[0])
 
-    x = points[_best(objective, points, measured)]
+    def normal(x, lanes):
+        return objective.normal(x, measured[lanes], chunk=chunk)
+
+    x = points[_best(objective, points, measured, chunk)]
     found = levenberg_marquardt(normal, layout, x, max_iterations=max_iterations)
-    other = _best(objective, found.x, measured)
+    other = _best(objective, found.x, measured, chunk)
     lanes = np.flatnonzero((other != np.arange(other.size)) & (starts > 1))
     if lanes.size:
         again = levenberg_marquardt(
@@ -86,7 +89,7 @@ def fit_batch(
         better = ~(again.cost >= found.cost[lanes])
         for name in ("z", "x", "cost", "outcome", "iterations"):
             getattr(found, name)[lanes[better]] = getattr(again, name)[better]
-    hessian = objective.normal(found.x, measured).hessian
+    hessian = objective.normal(found.x, measured, chunk=chunk).hessian
     good = np.isfinite(found.cost)
     eye = np.eye(layout.size)
     covariance = np.linalg.pinv(np.where(good[:, None, None], hessian, eye), hermitian=True)
@@ -131,12 +134,12 @@ def _measured(experiments, objective: Objective, samples) -> np.ndarray:
     return np.where(objective.weight > 0, measured, 0.0)
 
 
-def _best(objective: Objective, points: np.ndarray, measured: np.ndarray) -> np.ndarray:
+def _best(objective: Objective, points, measured, chunk: int) -> np.ndarray:
     """For each data set the number of the point (of ``points`` (N, P)) with the least sum of
     squares."""
     if points.shape[0] == 1:
         return np.zeros(measured.shape[0], int)
-    weight, predicted = objective.weight, objective.predict(points)
+    weight, predicted = objective.weight, objective.predict(points, chunk)
     w = np.where(weight > 0, weight * predicted, 0.0).reshape(points.shape[0], -1)
     y = (weight * measured).reshape(measured.shape[0], -1)
     squares = np.einsum("nm,nm->n", w, w)

@@ -138,12 +138,15 @@ def _value_and_gradient(objective: Objective, z: np.ndarray, chosen: np.ndarray 
     """Costs (B,) and gradients (B, P) by the coordinates, of all or of some experiments."""
     layout = objective.layout
     x = layout.values(z)
+    reverse = len(layout.paths) > FORWARD_UP_TO
+    if chosen is None and not reverse:
+        found = objective.normal(x)
+        return found.cost.copy(), found.gradient * layout.slopes(z)[0]
     columns = layout.columns
     data, measured, weight = objective.data, objective.measured, objective.weight
     if chosen is not None:
         data = jax.tree.map(lambda a: a[chosen], data)
         measured, weight, columns = measured[chosen], weight[chosen], columns[chosen]
-    reverse = len(layout.paths) > FORWARD_UP_TO
     model = objective.model.reverse() if reverse else objective.model
     value, slope = _compiled()(
         model,

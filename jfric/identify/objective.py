@@ -112,14 +112,14 @@ class Objective:
 
         return Linearisation(*self._in_chunks(call, x, (measured, weight), None))
 
-    def predict(self, x) -> np.ndarray:
+    def predict(self, x, chunk: int | None = None) -> np.ndarray:
         """Predictions (B, E, m, k) of lanes ``x`` (B, P)."""
 
         def call(x, own):
             del own
             return (self._predict(x)[0],)
 
-        return self._in_chunks(call, x, (None, None), None)[0]
+        return self._in_chunks(call, x, (None, None), chunk)[0]
 
     def _predict(self, x):
         return _compiled_predict(self.model.is_long)(self.model, self.data, x, self.layout.paths)
@@ -146,6 +146,11 @@ class Objective:
             return run(0)
         parts = list(_pool().map(run, firsts))
         return [np.concatenate(p) for p in zip(*parts, strict=True)]
+
+
+def chunk_of(count: int) -> int:
+    """Lanes of one call for a study of ``count`` lanes."""
+    return FEW_LANES if count <= MANY else MANY_LANES
 
 
 @functools.cache
