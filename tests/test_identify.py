@@ -149,6 +149,16 @@ def test_estimated_noise_is_that_of_the_data():
     np.testing.assert_allclose(result.vector[:2], fitted().vector[:2], rtol=1e-6)
 
 
+def test_fit_written_as_json_is_read_and_repeated():
+    read = jfric.FitResult.from_json(fitted().to_json())
+    np.testing.assert_array_equal(read.vector, fitted().vector)
+    assert read.waterfall == fitted().waterfall
+    assert read.covariance().standard_errors == fitted().covariance().standard_errors
+    np.testing.assert_array_equal(read.refit().vector, fitted().vector)
+    with pytest.raises(jfric.ProblemError, match="no fit"):
+        jfric.FitResult.from_json("{}")
+
+
 def test_outliers_count_less_with_a_robust_loss():
     spoilt = measured().y["u"].copy()
     spoilt[20:400:20] += 0.3

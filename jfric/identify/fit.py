@@ -19,6 +19,7 @@ from jfric.identify.levenberg_marquardt import Lanes, Outcome, levenberg_marquar
 from jfric.identify.losses import LOSSES
 from jfric.identify.model import AbstractModel, OutputModel
 from jfric.identify.objective import Objective, weighted
+from jfric.identify.record import Recipe
 from jfric.identify.result import FitResult
 from jfric.identify.starts import nearby
 from jfric.identify.starts import starts as choose_starts
@@ -68,7 +69,8 @@ def fit(
     simulated with measured signals; ``"input"`` simulates the loop closed by ``controller`` and
     compares its force with the measured one; ``"windows"`` cuts the records into windows of
     ``window`` [s] (1 s unless given), each with a free initial state; a function
-    ``(predicted, measured, weight) -> residuals`` of arrays (m, k) compares as it likes; a problem may be replaced by an :class:`AbstractModel`.
+    ``(predicted, measured, weight) -> residuals`` of arrays (m, k) compares as it likes; a problem
+    may be replaced by an :class:`AbstractModel`.
     ``loss``: ``"linear"``, ``"huber"``, ``"soft_l1"`` or ``"cauchy"``, the last three count
     residuals above ``loss_scale`` less. ``solver``: of the simulation,
     :class:`jfric.EventDriven` by default; :class:`jfric.Smoothed` has smooth, biased derivatives.
@@ -84,6 +86,17 @@ def fit(
     task = prepare(
         problem, experiments, free, observe=observe, residual=residual, loss=loss,
         loss_scale=loss_scale, solver=solver, hold=hold, controller=controller, window=window,
+    )  # fmt: skip
+    recipe = Recipe(
+        problem,
+        (experiments,) if isinstance(experiments, Experiment) else tuple(experiments),
+        dict(free),
+        {
+            "observe": observe, "residual": residual, "loss": loss, "loss_scale": loss_scale,
+            "starts": starts, "solver": solver, "hold": hold, "controller": controller,
+            "window": window, "optimiser": optimiser, "max_iterations": max_iterations,
+            "learning_rate": learning_rate, "batch": batch, "seed": seed,
+        },
     )  # fmt: skip
     if starts < 1:
         raise ProblemError(f"starts: found {starts}, at least 1 is needed")
@@ -114,10 +127,14 @@ def fit(
             seed=seed,
         )
 
-    return solve(task, minimise, starts=starts, seed=seed)
+    result = solve(task, minimise, starts=starts, seed=seed)
+    result.recipe = recipe
+    return result
 
 
-def solve(task: Task, minimise: Callable[[np.ndarray], Lanes], *, starts: int, seed: int):
+def solve(
+    task: Task, minimise: Callable[[np.ndarray], Lanes], *, starts: int, seed: int
+) -> FitResult:
     """The fit of a task: from several starts, then around the best, then with the noise known.
 
     ``minimise``: from starts (B, P) to where they end."""

@@ -16,6 +16,7 @@ from jfric.identify.losses import LOSSES
 from jfric.identify.objective import Linearisation, Objective
 from jfric.identify.posterior import Posterior, sample
 from jfric.identify.profile import Profile, profile
+from jfric.identify.record import Recipe, from_json, refit, to_json
 
 
 @dataclass
@@ -41,6 +42,8 @@ class FitResult:
     seed: int = 0
     #: How the minimum was reached, where that needs to be said.
     remarks: tuple[str, ...] = ()
+    #: The arguments of the fit, with which it can be repeated.
+    recipe: Recipe | None = field(default=None, repr=False)
 
     @property
     def values(self) -> dict[str, float]:
@@ -90,6 +93,19 @@ class FitResult:
     def sample(self, count: int = 1000, **options) -> Posterior:
         """Posterior samples; see :func:`jfric.identify.posterior.sample`."""
         return sample(self, count, **options)
+
+    def to_json(self) -> str:
+        """The fit with its data as JSON text; :meth:`from_json` reads it."""
+        return to_json(self)
+
+    @staticmethod
+    def from_json(text: str) -> FitResult:
+        """The fit that :meth:`to_json` wrote."""
+        return from_json(text)
+
+    def refit(self) -> FitResult:
+        """The same fit again, from the same starts."""
+        return refit(self)
 
     def __str__(self) -> str:
         found = self.covariance()
