@@ -19,7 +19,7 @@ from jfric.identify.levenberg_marquardt import Lanes, Outcome, levenberg_marquar
 from jfric.identify.losses import LOSSES
 from jfric.identify.model import AbstractModel, OutputModel
 from jfric.identify.objective import Objective, weighted
-from jfric.identify.record import Recipe
+from jfric.identify.recipe import Recipe
 from jfric.identify.result import FitResult
 from jfric.identify.starts import nearby
 from jfric.identify.starts import starts as choose_starts

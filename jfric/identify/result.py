@@ -16,7 +16,7 @@ from jfric.identify.losses import LOSSES
 from jfric.identify.objective import Linearisation, Objective
 from jfric.identify.posterior import Posterior, sample
 from jfric.identify.profile import Profile, profile
-from jfric.identify.record import Recipe, from_json, refit, to_json
+from jfric.identify.recipe import Recipe, from_json, refit, to_json
 
 
 @dataclass
