@@ -1,4 +1,5 @@
-"""The commands ``jfric run``, ``sweep``, ``plot``, ``bias``, ``show``, ``verify``, ``schema``."""
+"""The commands ``jfric run``, ``sweep``, ``plot``, ``bias``, ``show``, ``verify``, ``schema``;
+``equilibria`` and ``trace`` are in ``jfric.statics.command_line``."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ import typer
 from jfric.compilation import compile_quickly, use_compilation_cache
 from jfric.errors import ProblemError
 from jfric.solver_choice import SOLVERS
+from jfric.statics.command_line import register as register_statics
 
 app = typer.Typer(
     name="jfric",
@@ -457,6 +459,9 @@ def schema() -> None:
     from jfric.config.schema import json_schema
 
     typer.echo(json.dumps(json_schema(), indent=2))
+
+
+register_statics(app, _one_sentence, _console)
 
 
 if __name__ == "__main__":

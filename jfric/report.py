@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jfric.verification.result import Result
 
 
-def _table(title: str, *columns: str) -> Table:
+def plain_table(title: str, *columns: str) -> Table:
     """A table whose columns starting with ``>`` are aligned to the right."""
     table = Table(
         title=title,
@@ -51,7 +51,9 @@ def _passed(result: Result) -> Text:
 
 def checks_table(results: Sequence[Result], title: str = "Checks") -> Table:
     """Computed values beside the expected ones, for one run."""
-    table = _table(title, "quantity", ">computed", ">expected", ">error", ">allowed", "", "source")
+    table = plain_table(
+        title, "quantity", ">computed", ">expected", ">error", ">allowed", "", "source"
+    )
     for r in results:
         table.add_row(
             Text(r.quantity),
@@ -67,7 +69,7 @@ def checks_table(results: Sequence[Result], title: str = "Checks") -> Table:
 
 def verification_table(results: Sequence[Result]) -> Table:
     """One row for each case and solver: checks passed, and the one nearest its tolerance."""
-    table = _table(
+    table = plain_table(
         "Verification",
         "case",
         "solver",
@@ -97,7 +99,7 @@ def verification_table(results: Sequence[Result]) -> Table:
 
 def failures_table(results: Sequence[Result]) -> Table:
     """All failed checks of a verification in full."""
-    table = _table(
+    table = plain_table(
         "Failed checks", "case", "solver", "quantity", ">value", ">expected", ">error", ">allowed"
     )
     for r in results:
@@ -125,7 +127,7 @@ def bias_table(bias: SmoothingBias) -> Table:
     several = len(bias.axes) > 1
     distances = [f">distance {axis}" if several else ">distance" for axis in bias.axes]
     creeps = [f">creep {name}" for name in bias.contacts]
-    table = _table("Smoothing bias", ">width", *distances, *creeps, ">steps", "status")
+    table = plain_table("Smoothing bias", ">width", *distances, *creeps, ">steps", "status")
     for i, width in enumerate(bias.widths):
         table.add_row(
             f"{width:g}",
@@ -148,7 +150,7 @@ def state_table(problem: Problem, solution: Solution) -> Table:
     """State at the last output, with units, and the mode of each contact."""
     units = column_units(problem, solution)
     time = float(np.asarray(solution.ts)[-1])
-    table = _table(f"State at t = {time:.6g} s", "", ">position", "", ">velocity", "")
+    table = plain_table(f"State at t = {time:.6g} s", "", ">position", "", ">velocity", "")
     for i, axis in enumerate(solution.axes):
         table.add_row(
             Text(axis),
@@ -167,9 +169,9 @@ def contacts_table(problem: Problem, solution: Solution) -> Table:
     lambda_n = np.asarray(solution.lambda_n)[-1]
     first = mode.size - lambda_n.size
     if not mode.size:
-        table = _table("", "element", "segment")
+        table = plain_table("", "element", "segment")
     else:
-        table = _table("", "contact", "mode", ">friction force", "", ">normal force", "")
+        table = plain_table("", "contact", "mode", ">friction force", "", ">normal force", "")
     for i, name in enumerate(solution.names):
         if i < mode.size:
             normal = number(lambda_n[i - first]) if i >= first else "given"
@@ -189,7 +191,7 @@ def contacts_table(problem: Problem, solution: Solution) -> Table:
 
 def elements_table(problem: Problem) -> Table:
     """All elements and what they act on."""
-    table = _table("Elements", "section", "name", "acts on", "settings")
+    table = plain_table("Elements", "section", "name", "acts on", "settings")
     for section, group in problem.elements.items():
         for name, element in group.items():
             directions = {
@@ -235,7 +237,7 @@ def _term(name: str, value: object) -> str:
 def parameters_table(problem: Problem) -> Table:
     """Every parameter by the path that ``--set`` takes, with its value, its unit and, where it is
     computed from shared parameters, how."""
-    table = _table("Parameters", "path", ">value", "unit", "computed as")
+    table = plain_table("Parameters", "path", ">value", "unit", "computed as")
     resolved = parameters(problem.resolved())
     for path, value in parameters(problem).items():
         dimension = path_dimension(problem, path)

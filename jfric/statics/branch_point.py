@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
@@ -40,7 +39,6 @@ class BranchPoint(NamedTuple):
     turn: Float[Array, ""]
 
 
-@eqx.filter_jit
 def branch_point(problem: Problem, path: str, p, mode, t) -> BranchPoint:
     """The point in the modes ``mode`` at ``p``; not finite where they leave the state open."""
     equations, slopes = _equations(problem, path, p, mode, t)
@@ -77,7 +75,6 @@ class Linearised(NamedTuple):
     used: Bool[Array, " g"]
 
 
-@eqx.filter_jit
 def linearised(problem: Problem, path: str, p, mode, x, t) -> Linearised:
     """The equations of the modes ``mode`` around the state ``x`` at ``p``."""
     equations, slopes = _equations(problem, path, p, mode, t)

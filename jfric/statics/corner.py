@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from jfric.statics.static_problem import StaticProblem
 
 #: What counts as zero at a corner, relative to the largest force or length of the problem.
 ON_CORNER = 1e-9
+#: Reciprocal condition number of equations that determine the state.
+REGULAR = 1e-11
 #: Combinations of modes at one point beyond which it is given up.
 MOST_COMBINATIONS = 256
 
@@ -108,13 +110,23 @@ def _tangents(at: Linearised, scales: Scales) -> list[tuple[np.ndarray, float]]:
     full = np.concatenate([A * scales.x, (r * scales.p)[:, None]], axis=1)
     row = np.max(np.abs(full), axis=1)
     full = full / np.where(row > 0, row, 1.0)[:, None]
-    _, s, vt = np.linalg.svd(full)
-    if s.size and s[-1] <= 1e-11 * s[0]:
+    v = _kernel_vector(full)
+    if v is None:
         return []
-    v = vt[-1]
     if abs(v[-1]) <= ON_CORNER:
         v = np.append(v[:-1], 0.0)
     return [(side * v[:-1] * scales.x, side * v[-1] * scales.p) for side in (1.0, -1.0)]
+
+
+def _kernel_vector(full: np.ndarray) -> np.ndarray | None:
+    """The unit vector that ``full`` (m, m + 1) maps to zero; None where there are several."""
+    square: Any = full[:, :-1]
+    condition = np.linalg.cond(square, 1)
+    if condition * REGULAR < 1.0:
+        v = np.append(-np.linalg.solve(square, full[:, -1]), 1.0)
+        return v / np.linalg.norm(v)
+    _, s, vt = np.linalg.svd(full)
+    return None if s[-1] <= 1e-11 * s[0] else vt[-1]
 
 
 def _admissible(at: Linearised, tangent: tuple[np.ndarray, float], scales: Scales) -> bool:

@@ -122,10 +122,8 @@ def _solve(problem: Problem, t, key, starts: int) -> Equilibria:
     static = static_problem(problem, t)
     if mode_count(static) <= MOST_MODES:
         return exhaust(static)
-    mode, solved = from_many_starts(static, key, starts)
-    found = jax.vmap(lambda m: candidate(static, m))(mode)
-    found = found._replace(accepted=found.accepted & solved)
-    return _result(static, found, mode, exhaustive=False)
+    found = from_many_starts(static, key, starts)
+    return _result(static, *found, exhaustive=False)
 
 
 def exhaust(static: StaticProblem) -> Equilibria:

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from jfric.modes import Mode
+from jfric.statics.candidate import ON_EDGE, Candidate
 from jfric.statics.certificate import static_residual
 from jfric.statics.mode_equations import mode_equations, split
 from jfric.statics.static_problem import StaticProblem
@@ -31,11 +32,22 @@ STEPS = 60
 SOLVED = 1e-10
 
 
-def from_many_starts(problem: StaticProblem, key, starts: int):
-    """Modes (s, nt) that Newton's method ended in, and whether they are a solution (s,)."""
-    modes = start_modes(problem, key, starts)
-    found = jax.lax.map(lambda mode: newton(problem, mode), modes)
-    return found.mode, found.residual <= SOLVED
+def from_many_starts(
+    problem: StaticProblem, key, starts: int
+) -> tuple[Candidate, Int[Array, "s nt"]]:
+    """Where Newton's method ended from ``starts`` starts, and the modes there."""
+    found = jax.lax.map(lambda mode: newton(problem, mode), start_modes(problem, key, starts))
+
+    def as_candidate(result: NewtonResult) -> Candidate:
+        x, equations = result.x, mode_equations(problem, result.mode)
+        size = jnp.maximum(jnp.abs(x), 1e-6 * jnp.max(jnp.abs(x), initial=0.0))
+        margin = equations.G @ x + equations.h
+        zero = ON_EDGE * (jnp.abs(equations.G) @ size + jnp.abs(equations.h))
+        solved, no = result.residual <= SOLVED, jnp.asarray(False)
+        edge = solved & jnp.any(equations.used & (margin <= zero))
+        return Candidate(x, x, x, x, size, solved, no, edge, no, result.residual)
+
+    return jax.vmap(as_candidate)(found), found.mode
 
 
 class NewtonResult(NamedTuple):

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jfric.statics.branch_point import BranchPoint
+from jfric.statics.corner import ON_CORNER
 
 #: Largest error of the cubic in the middle of a step, relative to the magnitude of the numbers.
 TOLERANCE = 1e-6
@@ -43,20 +44,28 @@ def smooth_step(at: At, first: BranchPoint, h: float) -> Outcome:
     zero = 1e-13 * np.maximum(first.margin_size, last.margin_size)
     doubt = np.abs(middle.margin - coefficients @ np.array([1, 3, 3, 1]) / 8)
     # A margin that is zero at the start has left zero or stays there.
-    begins = np.abs(first.margin) <= 1e-9 * first.margin_size
+    begins = np.abs(first.margin) <= ON_CORNER * first.margin_size
     low = np.min(
         coefficients - doubt[:, None], axis=1, initial=np.inf, where=~begins[:, None] | _LATER
     )
     suspects = [int(i) for i in np.flatnonzero(first.used & (low < -zero))]
     roots = {i: r for i in suspects if (r := _root(coefficients[i], bool(begins[i]))) is not None}
     if not roots:
-        return Outcome([middle, last], crossing=False)
+        return _checked([middle, last], crossing=False)
     earliest = min(roots, key=lambda i: roots[i])
     crossing = _locate(at, first, last, earliest, p + roots[earliest] * h)
     if crossing is None:
-        return Outcome([middle, last], crossing=False)
+        return _checked([middle, last], crossing=False)
     before = at(0.5 * (p + float(crossing.p)))
-    return Outcome([before, crossing], crossing=True)
+    return _checked([before, crossing], crossing=True)
+
+
+def _checked(points: list[BranchPoint], *, crossing: bool) -> Outcome:
+    """The outcome, or a refusal where an earlier zero was passed over."""
+    for point in points:
+        if np.any(point.used & (point.margin < -ON_CORNER * point.margin_size)):
+            return Outcome([], crossing=False)
+    return Outcome(points, crossing)
 
 
 #: All Bernstein coefficients but the first.

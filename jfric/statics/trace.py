@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,7 +12,7 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.statics.branch import Branch, EquilibriumPath, SpecialPoint
-from jfric.statics.branch_point import branch_point, linearised
+from jfric.statics.branch_point import BranchPoint, branch_point, linearised
 from jfric.statics.corner import scales_at
 from jfric.statics.equilibria import Equilibria, equilibria
 from jfric.statics.follow import Kernel, Trace, first_ways, follow
@@ -105,28 +106,62 @@ def _require_continuous(problem: Problem) -> None:
 
 
 def _kernel(problem: Problem, name: str, t) -> Kernel:
-    static = static_problem(problem, t)
-
-    def host(tree):
-        return jax.tree.map(np.asarray, tree)
+    static = eqx.filter_eval_shape(static_problem, problem)
+    arrays, structure = eqx.partition((problem, t), eqx.is_array)
+    leaves, tree = jax.tree.flatten(arrays)
+    point_at, static_at, linearise_at = _compiled(tree, _Structure(structure), name)
 
     @functools.lru_cache(maxsize=512)
     def point(p: float, mode: bytes):
         # Arrays: a Python number would be compiled in.
-        return host(branch_point(problem, name, np.asarray(p), np.frombuffer(mode, np.int32), t))
+        found = point_at(leaves, np.asarray(p), np.frombuffer(mode, np.int32))
+        return BranchPoint(*jax.device_get(found))
 
     return Kernel(
         point=lambda p, mode: point(p, np.asarray(mode, np.int32).tobytes()),
-        static=lambda p: host(_static(problem, name, np.asarray(p), t)),
-        linearise=lambda p, mode, x: host(linearised(problem, name, np.asarray(p), mode, x, t)),
+        static=lambda p: jax.device_get(static_at(leaves, np.asarray(p))),
+        linearise=lambda p, mode, x: jax.device_get(linearise_at(leaves, np.asarray(p), mode, x)),
         names=static.names,
         n=len(static.axes),
     )
 
 
-@eqx.filter_jit
-def _static(problem: Problem, name: str, p, t):
-    return static_problem(set_parameters(problem, {name: p}), t)
+class _Structure:
+    """What is not an array in a problem, hashed once instead of at every point."""
+
+    def __init__(self, tree):
+        self.tree = tree
+        leaves, structure = jax.tree.flatten(tree)
+        self.key = (tuple(leaves), structure)
+        self.hash = hash(self.key)
+
+    def __hash__(self):
+        return self.hash
+
+    def __eq__(self, other):
+        return self.key == other.key
+
+
+@functools.lru_cache(maxsize=16)
+def _compiled(tree, structure: _Structure, name: str):
+    """Point, static problem and linearised equations as compiled functions of the arrays."""
+
+    def known(leaves) -> tuple[Problem, Any]:
+        return eqx.combine(jax.tree.unflatten(tree, leaves), structure.tree)
+
+    def point(leaves, p, mode):
+        problem, t = known(leaves)
+        return branch_point(problem, name, p, mode, t)
+
+    def static(leaves, p):
+        problem, t = known(leaves)
+        return static_problem(set_parameters(problem, {name: p}), t)
+
+    def linearise(leaves, p, mode, x):
+        problem, t = known(leaves)
+        return linearised(problem, name, p, mode, x, t)
+
+    return jax.jit(point), jax.jit(static), jax.jit(linearise)
 
 
 def _passes(branch: Branch, kernel: Kernel, p: float, x: np.ndarray, ways: list) -> bool:

@@ -6,6 +6,8 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 
 from jfric.system.fields import scalar
 
@@ -28,17 +30,22 @@ class Direction(eqx.Module):
 
     def vector(self, axes: tuple[str, ...]):
         """The components of ``w`` along ``axes``, zeros where the element is not attached."""
-        entries = (
-            dict(zip(self.names, self.signs, strict=True))
-            if self.signs is not None
-            else self.coefficients or {}
-        )
-        return (
-            jnp.stack(
-                [jnp.asarray(entries.get(axis, 0.0), jnp.result_type(float)) for axis in axes]
-            )
-            if axes
-            else jnp.zeros((0,))
+        dtype = jnp.result_type(float)
+        if self.signs is not None:
+            known = dict(zip(self.names, self.signs, strict=True))
+            return jnp.asarray(np.asarray([known.get(axis, 0) for axis in axes], dtype))
+        given = self.coefficients or {}
+        used = [axis for axis in axes if axis in given]
+        vector = jnp.zeros((len(axes),), dtype)
+        if not used:
+            return vector
+        values = [given[axis] for axis in used]
+        if not any(isinstance(value, Tracer) for value in values):
+            row = np.zeros(len(axes), dtype)
+            row[[axes.index(axis) for axis in used]] = [np.asarray(value) for value in values]
+            return jnp.asarray(row)
+        return vector.at[jnp.asarray([axes.index(axis) for axis in used])].set(
+            jnp.stack([jnp.asarray(value, dtype) for value in values])
         )
 
 

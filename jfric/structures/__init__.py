@@ -1,0 +1,1 @@
+"""Finite-element structures with contact, condensed to their contact nodes."""

@@ -1,0 +1,128 @@
+"""Exact static condensation of a structure to the relative displacements of its contacts.
+
+With ``r = W u`` (normals, then tangents) and the flexibility ``D = W K^-1 W^T``::
+
+    K u = f + W^T lambda   =>   D^-1 r = D^-1 W K^-1 f + lambda
+
+``D^-1`` is the Schur complement of ``K`` in coordinates of which ``r`` is a part. The full
+displacements follow from the reactions: ``u = K^-1 f + K^-1 W^T lambda``.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse as sp
+from jaxtyping import Array, Float
+from scipy.sparse.linalg import splu
+
+from jfric.errors import ProblemError
+from jfric.structures.structure import Structure
+from jfric.system.direction import vector
+from jfric.system.elements import Contact, Load
+from jfric.system.laws import Coulomb
+from jfric.system.problem import Matrices, Problem, TimeSpan
+
+
+class CondensedStructure(eqx.Module):
+    """``S r = F^T a + lambda`` for the relative displacements ``r`` (2m,) of ``m`` contacts, gaps
+    first, with load factors ``a`` (l,). Arrays are leaves of a PyTree.
+
+    ``u = a @ free + lambda @ influence`` are the displacements of the whole structure.
+    """
+
+    #: Schur complement [N/m].
+    S: Float[Array, "r r"]
+    #: Loads on the relative displacements, one row each.
+    F: Float[Array, "l r"]
+    gap: Float[Array, " m"]
+    free: Float[Array, "l n"]
+    influence: Float[Array, "r n"]
+
+    @property
+    def n_contacts(self) -> int:
+        """Number of contacts."""
+        return self.gap.shape[0]
+
+    def displacements(self, lambda_n, lambda_t, factors=None) -> Float[Array, " n"]:
+        """Displacements (n,) of the whole structure under the contact forces (m,) each."""
+        factors = jnp.ones((self.F.shape[0],)) if factors is None else jnp.asarray(factors)
+        return factors @ self.free + jnp.concatenate([lambda_n, lambda_t]) @ self.influence
+
+    def problem(self, mu: float = 0.3, factors=None) -> Problem:
+        """The static contact problem: degrees of freedom ``n01...`` (opening of a gap) and
+        ``t01...`` (sliding), contacts ``c01...``, shared coefficient ``parameters.mu``, load
+        factors ``load.<name>.F``."""
+        factors = np.ones(self.F.shape[0]) if factors is None else np.asarray(factors, float)
+        axes = relative_names(self.n_contacts)
+        return Problem(
+            axes,
+            {
+                "contact": contact_elements(self.gap),
+                "load": {
+                    f"load{i + 1}": Load(vector(dict(zip(axes, row, strict=True))), factor)
+                    for i, (row, factor) in enumerate(zip(np.asarray(self.F), factors, strict=True))
+                },
+            },
+            parameters={"mu": mu},
+            matrices=Matrices(K=self.S),
+            time=TimeSpan(1.0),
+        )
+
+
+def relative_names(contacts: int) -> list[str]:
+    """Names of the relative displacements: ``n01`` ..., then ``t01`` ...."""
+    width = max(2, len(str(contacts)))
+    return [f"{kind}{i:0{width}d}" for kind in "nt" for i in range(1, contacts + 1)]
+
+
+def contact_elements(gap, e: float = 0.0) -> dict[str, Contact]:
+    """Contacts between the relative displacements, with the coefficient ``$mu``."""
+    names = relative_names(len(gap))
+    m = len(gap)
+    return {
+        f"c{n[1:]}": Contact(n, t, Coulomb("$mu"), gap=float(g), e=e)  # pyright: ignore[reportArgumentType]
+        for n, t, g in zip(names[:m], names[m:], np.asarray(gap), strict=True)
+    }
+
+
+def condense(structure: Structure) -> CondensedStructure:
+    """Condense ``structure`` to its contacts; raises where a body floats."""
+    K = sp.csc_matrix(structure.K)
+    W = sp.vstack([sp.csr_matrix(structure.W_N), sp.csr_matrix(structure.W_T)]).toarray()
+    solve = factorised(K)
+    influence, free = solve(W.T).T, solve(structure.loads.T).T
+    D = W @ influence.T
+    S = np.linalg.inv(0.5 * (D + D.T))
+    return CondensedStructure(
+        S=jnp.asarray(0.5 * (S + S.T)),
+        F=jnp.asarray(free @ W.T @ S),
+        gap=jnp.asarray(structure.gap),
+        free=jnp.asarray(free),
+        influence=jnp.asarray(influence),
+    )
+
+
+def factorised(K):
+    """``K^-1`` as a function of columns; raises :class:`ProblemError` where ``K`` is singular."""
+    try:
+        factors = splu(K)
+    except RuntimeError:
+        raise ProblemError(FLOATS) from None
+    pivots = np.abs(factors.U.diagonal())
+    if pivots.min() <= 1e-13 * pivots.max():
+        raise ProblemError(FLOATS)
+
+    def solve(columns: np.ndarray) -> np.ndarray:
+        if columns.shape[1] == 0:
+            return np.zeros(columns.shape)
+        x = factors.solve(np.ascontiguousarray(columns))
+        return x + factors.solve(columns - K @ x)
+
+    return solve
+
+
+FLOATS = (
+    "K: is singular, a body floats; hold every body by supports or springs before it is condensed"
+)
