@@ -154,6 +154,21 @@ def test_protocol(case, monkeypatch):
     assert len(traces) == before
 
 
+def test_another_end_is_no_reason_to_compile(monkeypatch):
+    ends = []
+    solve = jfric.EventDriven.solve
+
+    def counted(self, problem, ts, start, end):
+        ends.append(end)
+        return solve(self, problem, ts, start, end)
+
+    monkeypatch.setattr(jfric.EventDriven, "solve", counted)
+    problem = _oscillators(("coulomb",))
+    found = [jfric.simulate(problem, jfric.EventDriven(), end=end).final.t for end in (1, 0.5)]
+    assert found == [1.0, 0.5]
+    assert len(ends) == 1
+
+
 @pytest.mark.parametrize("flow", ["exact", "runge-kutta"])
 def test_single_precision(flow):
     """Single-precision inputs give single-precision results, and one warning."""

@@ -46,8 +46,11 @@ def simulate(
     _check_start(solver, start)
     _check_times(problem, ts, start, end)
     solver.require(problem)
-    # Numbers of a solver as arrays: another value is no reason to compile anew.
-    solver = jax.tree.map(lambda x: jnp.asarray(x) if isinstance(x, float) else x, solver)
+    # Numbers as arrays: another value is no reason to compile anew.
+    end = float(end) if isinstance(end, int) else end
+    solver, end = jax.tree.map(
+        lambda x: jnp.asarray(x) if isinstance(x, float) else x, (solver, end)
+    )
     arguments = (problem, solver, ts, start, end)
     # A traced call is a part of somebody else's program, who chooses how it is compiled.
     traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((arguments, jnp.zeros(()) + 0.0)))
