@@ -39,12 +39,17 @@ from jfric.statics.branch import EquilibriumPath as EquilibriumPath
 from jfric.statics.branch import SpecialPoint as SpecialPoint
 from jfric.statics.equilibria import Equilibria as Equilibria
 from jfric.statics.equilibria import equilibria as equilibria
+from jfric.statics.figure import plot_path as plot_path
 from jfric.statics.limit_load import LimitLoad as LimitLoad
 from jfric.statics.limit_load import limit_load as limit_load
 from jfric.statics.rest_states import RestStates as RestStates
 from jfric.statics.trace import trace as trace
 from jfric.status import Flag as Flag
 from jfric.status import Status as Status
+from jfric.structures.condensation import CondensedStructure as CondensedStructure
+from jfric.structures.condensation import condense as condense
+from jfric.structures.structure import Structure as Structure
+from jfric.structures.structure import load_structure as load_structure
 from jfric.system.controller import Controller as Controller
 from jfric.system.direction import Direction as Direction
 from jfric.system.direction import along as along

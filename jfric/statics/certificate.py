@@ -19,7 +19,10 @@ def static_residual(problem: StaticProblem, x: Float[Array, " m"]) -> Float[Arra
     q, lambda_t, lambda_n = split(p, x)
     push = p.W_T.T @ lambda_t + p.W_N.T @ lambda_n
     force = _largest(p.f, jnp.abs(p.K) @ jnp.abs(q), lambda_t, lambda_n)
-    length = _largest(q, p.gap0, p.slip0, p.q0)
+    # Where nothing moves, rounding errors are not lengths: what the load would do to the stiffest.
+    stiffest = jnp.max(jnp.abs(p.K), initial=0.0)
+    least = jnp.where(stiffest > 0, force / jnp.where(stiffest > 0, stiffest, 1.0), 0.0)
+    length = _largest(q, p.gap0, p.slip0, p.q0, least[None])
     unbalanced = jnp.max(jnp.abs(p.K @ q - p.f - push), initial=0.0) / force
     normal = p.own_normal(lambda_n)
     slip = (p.W_T @ q - p.slip0) / length

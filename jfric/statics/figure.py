@@ -117,7 +117,7 @@ def _legend(figure: Figure, used: set[Mode]) -> None:
     ]
     figure.legend(
         handles=handles,
-        loc="outside upper right",
+        loc="outside lower center",
         ncols=len(handles),
         frameon=False,
         fontsize=9,

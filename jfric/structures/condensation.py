@@ -4,11 +4,15 @@ With ``r = W u`` (normals, then tangents) and the flexibility ``D = W K^-1 W^T``
 
     K u = f + W^T lambda   =>   D^-1 r = D^-1 W K^-1 f + lambda
 
-``D^-1`` is the Schur complement of ``K`` in coordinates of which ``r`` is a part. The full
-displacements follow from the reactions: ``u = K^-1 f + K^-1 W^T lambda``.
+``D^-1`` is the Schur complement of ``K`` in coordinates of which ``r`` is a part. Where a body is
+held by its contacts only, ``K`` is singular; with ``K + kappa W^T W`` in its place the reactions
+become ``lambda + kappa r``, and ``D^-1 - kappa`` is the same Schur complement.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -24,12 +28,15 @@ from jfric.system.elements import Contact, Load
 from jfric.system.laws import Coulomb
 from jfric.system.problem import Matrices, Problem, TimeSpan
 
+#: Smallest pivot of a regular stiffness matrix, as a fraction of the largest.
+SINGULAR = 1e-11
+
 
 class CondensedStructure(eqx.Module):
     """``S r = F^T a + lambda`` for the relative displacements ``r`` (2m,) of ``m`` contacts, gaps
     first, with load factors ``a`` (l,). Arrays are leaves of a PyTree.
 
-    ``u = a @ free + lambda @ influence`` are the displacements of the whole structure.
+    ``u = a @ free + (lambda + kappa r) @ influence`` are the displacements of the whole structure.
     """
 
     #: Schur complement [N/m].
@@ -39,16 +46,19 @@ class CondensedStructure(eqx.Module):
     gap: Float[Array, " m"]
     free: Float[Array, "l n"]
     influence: Float[Array, "r n"]
+    #: Zero where the bodies are held without their contacts [N/m].
+    kappa: Float[Array, ""]
 
     @property
     def n_contacts(self) -> int:
         """Number of contacts."""
         return self.gap.shape[0]
 
-    def displacements(self, lambda_n, lambda_t, factors=None) -> Float[Array, " n"]:
-        """Displacements (n,) of the whole structure under the contact forces (m,) each."""
+    def displacements(self, q, lambda_t, lambda_n, factors=None) -> Float[Array, " n"]:
+        """Displacements (n,) of the whole structure in an equilibrium of :meth:`problem`."""
         factors = jnp.ones((self.F.shape[0],)) if factors is None else jnp.asarray(factors)
-        return factors @ self.free + jnp.concatenate([lambda_n, lambda_t]) @ self.influence
+        pushed = jnp.concatenate([lambda_n, lambda_t]) + self.kappa * jnp.asarray(q)
+        return factors @ self.free + pushed @ self.influence
 
     def problem(self, mu: float = 0.3, factors=None) -> Problem:
         """The static contact problem: degrees of freedom ``n01...`` (opening of a gap) and
@@ -88,31 +98,45 @@ def contact_elements(gap, e: float = 0.0) -> dict[str, Contact]:
 
 
 def condense(structure: Structure) -> CondensedStructure:
-    """Condense ``structure`` to its contacts; raises where a body floats."""
-    K = sp.csc_matrix(structure.K)
-    W = sp.vstack([sp.csr_matrix(structure.W_N), sp.csr_matrix(structure.W_T)]).toarray()
-    solve = factorised(K)
-    influence, free = solve(W.T).T, solve(structure.loads.T).T
+    """Condense ``structure`` to its contacts; raises :class:`jfric.ProblemError` where a body
+    floats even if all contacts hold."""
+    K: Any = sp.csc_matrix(structure.K)
+    W: Any = sp.vstack([sp.csr_matrix(structure.W_N), sp.csr_matrix(structure.W_T)]).tocsr()
+    kappa, solve = 0.0, _factorised(K)
+    if solve is None:
+        kappa = float(np.mean(K.diagonal()))
+        solve = _factorised((K + kappa * (W.T @ W)).tocsc())
+    if solve is None:
+        raise ProblemError(
+            "K: is singular even with all contacts closed and sticking; hold every body by "
+            "supports, springs or contacts"
+        )
+    influence, free = solve(W.T.toarray()).T, solve(structure.loads.T).T
     D = W @ influence.T
+    # A direction in which both sides are held: it does not move, whatever its stiffness.
+    held = np.diagonal(D) <= 1e-14 * np.max(np.diagonal(D))
+    D[held, held] = np.mean(np.diagonal(D))
     S = np.linalg.inv(0.5 * (D + D.T))
+    S = 0.5 * (S + S.T)
     return CondensedStructure(
-        S=jnp.asarray(0.5 * (S + S.T)),
+        S=jnp.asarray(S - kappa * np.eye(len(S))),
         F=jnp.asarray(free @ W.T @ S),
         gap=jnp.asarray(structure.gap),
         free=jnp.asarray(free),
         influence=jnp.asarray(influence),
+        kappa=jnp.asarray(kappa),
     )
 
 
-def factorised(K):
-    """``K^-1`` as a function of columns; raises :class:`ProblemError` where ``K`` is singular."""
+def _factorised(K: Any) -> Callable[[np.ndarray], np.ndarray] | None:
+    """``K^-1`` as a function of columns; None where ``K`` is singular."""
     try:
         factors = splu(K)
     except RuntimeError:
-        raise ProblemError(FLOATS) from None
+        return None
     pivots = np.abs(factors.U.diagonal())
-    if pivots.min() <= 1e-13 * pivots.max():
-        raise ProblemError(FLOATS)
+    if pivots.min() <= SINGULAR * pivots.max():
+        return None
 
     def solve(columns: np.ndarray) -> np.ndarray:
         if columns.shape[1] == 0:
@@ -121,8 +145,3 @@ def factorised(K):
         return x + factors.solve(columns - K @ x)
 
     return solve
-
-
-FLOATS = (
-    "K: is singular, a body floats; hold every body by supports or springs before it is condensed"
-)
