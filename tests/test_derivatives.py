@@ -303,9 +303,8 @@ def contact(mode: str) -> Lanes:
 def _both(structure: str):
     """Tests that share compiled programs stay in one process of a parallel run."""
     group = pytest.mark.xdist_group(f"derivatives-{structure}")
-    # Reverse mode compiles for a minute: one structure always, the others on request.
-    slow = [] if structure == "oscillator" else [pytest.mark.slow]
-    marks = {"forward": [group], "reverse": [group, *slow]}
+    # Reverse mode compiles for a minute: on request. tests/test_sweep.py has a small case of it.
+    marks = {"forward": [group], "reverse": [group, pytest.mark.slow]}
     return pytest.mark.parametrize("mode", [pytest.param(m, marks=marks[m]) for m in MODES])
 
 
