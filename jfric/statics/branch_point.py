@@ -49,6 +49,11 @@ def branch_point(problem: Problem, path: str, p, mode, t) -> BranchPoint:
     dx = inverse @ (slopes.b - slopes.A @ x)
     G, h = equations.G, equations.h
     size = jnp.maximum(jnp.abs(inverse) @ jnp.abs(b), jnp.abs(x))
+    # Where nothing moves rounding errors are no lengths: what the forces do to the stiffest.
+    n = len(problem.axes)
+    stiffest = jnp.max(jnp.abs(A[:n, :n]))
+    least = jnp.max(size[n:], initial=0.0) / jnp.where(stiffest > 0, stiffest, jnp.inf)
+    size = size.at[:n].set(jnp.maximum(size[:n], least))
     return BranchPoint(
         p=jnp.asarray(p, A.dtype),
         mode=mode,

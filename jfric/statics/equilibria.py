@@ -109,6 +109,7 @@ def equilibria(
             f"{' and '.join(MEANINGS)}"
         )
     require_static(problem)
+    t = None if t is None else jnp.asarray(t, jnp.result_type(float))
     if meaning == "rest":
         return rest_states(problem, t=t)
     require_no_belt(problem)

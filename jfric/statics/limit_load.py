@@ -53,13 +53,14 @@ def limit_load(problem: Problem, path: str, start, stop, *, t=None) -> LimitLoad
     :class:`jfric.ProblemError` for unknown parameters and nonlinear elements.
     """
     require_static(problem)
+    # Arrays: another number is no reason to compile anew.
+    start, stop = (jnp.asarray(x, jnp.result_type(float)) for x in (start, stop))
+    t = None if t is None else jnp.asarray(t, jnp.result_type(float))
     return _solve(problem, checked_path(problem, path), start, stop, t)
 
 
 @eqx.filter_jit
 def _solve(problem: Problem, path: str, start, stop, t) -> LimitLoad:
-    start, stop = (jnp.asarray(x, jnp.result_type(float)) for x in (start, stop))
-
     def at(p):
         static = static_problem(set_parameters(problem, {path: p}), t)
         closed = jnp.asarray(patterns(static))

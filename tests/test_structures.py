@@ -1,0 +1,136 @@
+import functools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import jfric
+from jfric.structures.plane_strain import Block, two_blocks
+
+HEIGHTS, MODULI, PRESSURE = (0.2, 0.5), (1e9, 3e9), 1e6
+
+
+def sides(points):
+    return np.isclose(points[0] * (1.0 - points[0]), 0.0)
+
+
+def level(y):
+    return lambda points: np.isclose(points[1], y)
+
+
+@functools.cache
+def pressed():
+    """Two blocks held at their ends and sides, the upper one loaded where they meet."""
+    x = np.linspace(0.0, 1.0, 6)
+
+    def down(points):
+        return np.stack([0 * points[0], 0 * points[0] - PRESSURE])
+
+    upper = Block(
+        x,
+        np.linspace(0.0, HEIGHTS[0], 3),
+        MODULI[0],
+        0.3,
+        held=(sides, level(HEIGHTS[0])),
+        tractions=[(level(0.0), down)],
+    )
+    lower = Block(
+        x, np.linspace(-HEIGHTS[1], 0.0, 4), MODULI[1], 0.3, held=(sides, level(-HEIGHTS[1]))
+    )
+    return two_blocks(upper, lower)
+
+
+@functools.cache
+def solved():
+    condensed = jfric.condense(pressed())
+    return condensed, jfric.equilibria(condensed.problem(0.4), starts=4).table()
+
+
+def test_patch():
+    _, (row,) = solved()
+    springs = [E / h for E, h in zip(MODULI, HEIGHTS, strict=True)]
+    share = PRESSURE * springs[1] / sum(springs)
+    length = np.full(6, 0.2)
+    length[[0, -1]] /= 2
+    np.testing.assert_allclose(row["lambda_n"], share * length, rtol=1e-10)
+    assert row["residual"] < 1e-10
+
+
+def test_displacements_satisfy_the_equations_of_the_whole_structure():
+    structure, (condensed, (row,)) = pressed(), solved()
+    u = np.asarray(condensed.displacements(row["q"], row["lambda_t"], row["lambda_n"]))
+    push = structure.W_N.T @ row["lambda_n"] + structure.W_T.T @ row["lambda_t"]
+    force = structure.K @ u - structure.loads.sum(axis=0) - push
+    assert np.max(np.abs(force)) < 1e-10 * PRESSURE
+    moved = np.concatenate([structure.W_N @ u, structure.W_T @ u])
+    np.testing.assert_allclose(moved, row["q"], atol=1e-18)
+
+
+def test_a_block_held_by_friction_alone_slides_at_mu_times_the_normal_load():
+    x, mu, weight = np.linspace(0.0, 0.5, 6), 0.35, 2e4
+
+    def pull(points):
+        return np.stack([0 * points[0] + 5.0, 0 * points[0]])
+
+    def press(points):
+        return np.stack([0 * points[0], 0 * points[0] - 2 * weight])
+
+    right = lambda points: np.isclose(points[0], 0.5)  # noqa: E731
+    upper = Block(
+        x, np.linspace(0, 0.2, 3), 1e9, 0.3, tractions=[(level(0.2), press), (right, pull)]
+    )
+    lower = Block(x, np.linspace(-0.3, 0, 4), 1e9, 0.3, held=(level(-0.3), level(-0.3)))
+    condensed = jfric.condense(two_blocks(upper, lower))
+    assert float(condensed.kappa) > 0.0
+    problem = condensed.problem(mu, factors=[1.0, 0.0])
+    path = jfric.trace(problem, "load.load2.F", 0.0, 2 * mu * weight, seeds=1, starts=4)
+    assert path.special[-1].parameter == pytest.approx(mu * weight, rel=1e-10)
+
+
+def test_path_over_mu_agrees_with_independent_solutions_on_both_sides_of_each_change():
+    x = np.linspace(0.0, 1.0, 6)
+
+    def traction(points):
+        left = points[0] < 0.62
+        return np.stack([0 * points[0] + 4e5, np.where(left, -1e6, 2e5)])
+
+    held = (lambda points: np.isclose(points[0], 0.0),) * 2
+    upper = Block(
+        x, np.linspace(0, 0.3, 3), 1e9, 0.3, held=held, tractions=[(level(0.3), traction)]
+    )
+    lower = Block(x, np.linspace(-0.3, 0, 3), 1e9, 0.3, held=(level(-0.3), level(-0.3)))
+    problem = jfric.condense(two_blocks(upper, lower)).problem(0.3)
+    path = jfric.trace(problem, "parameters.mu", 0.0, 1.2, seeds=[0.0], starts=4)
+    (branch,) = path.branches
+    changes = [point for point in branch.special if point.kind == "mode change"]
+    assert len(changes) >= 3
+    for point in changes:
+        for h, slope in ((-1e-6, point.dq_before), (1e-6, point.dq_after)):
+            there = jfric.set_parameters(problem, {"parameters.mu": point.parameter + h})
+            found = jfric.equilibria(there, starts=4)
+            q = np.asarray(found.q)[np.asarray(found.exists)]
+            near = np.min(np.max(np.abs(q - point.q - h * slope), axis=1))
+            assert near < 1e-8 * np.max(np.abs(point.q))
+
+
+def test_files_of_another_program(tmp_path):
+    structure = pressed()
+    sp.save_npz(tmp_path / "K.npz", structure.K)
+    pairs = {
+        name: np.array([[W.indices[W.indptr[i]], -1] for i in range(3)], int)
+        for name, W in (("normal", structure.W_N[1:4]), ("tangent", structure.W_T[1:4]))
+    }
+    np.savez(tmp_path / "contacts.npz", loads=structure.loads, **pairs)
+    read = jfric.load_structure(tmp_path / "K.npz", tmp_path / "contacts.npz")
+    assert read.n_contacts == 3
+    assert (read.K != structure.K).nnz == 0
+    with pytest.raises(jfric.ProblemError, match=r"allowed are files \.mtx and \.npz"):
+        jfric.load_structure(tmp_path / "K.txt", tmp_path / "contacts.npz")
+    np.savez(tmp_path / "bad.npz", normal=pairs["normal"])
+    with pytest.raises(jfric.ProblemError, match="tangent is missing"):
+        jfric.load_structure(tmp_path / "K.npz", tmp_path / "bad.npz")
+    floating = jfric.Structure(
+        0.0 * structure.K, structure.W_N, structure.W_T, structure.loads, structure.gap
+    )
+    with pytest.raises(jfric.ProblemError, match="hold every body"):
+        jfric.condense(floating)

@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+from test_equilibria import LUMPED
+from typer.testing import CliRunner
+
+import jfric
+from jfric.main import app
+
+
+def lumped(f_tau, mu):
+    return jfric.set_parameters(LUMPED, {"load.tangential.F": f_tau, "contact.mu": mu})
+
+
+def test_folds_of_the_path_over_the_load_and_its_one_sided_derivatives():
+    path = jfric.trace(lumped(0.0, 1.5), "load.tangential.F", 2.5, -2.5)
+    (branch,) = path.branches
+    kinds = [point.kind for point in branch.special]
+    assert kinds == ["end", "mode change", "fold", "fold", "end"]
+    parameters = [point.parameter for point in branch.special]
+    np.testing.assert_allclose(parameters, [2.5, 1.5, -1.5, -1.2, -2.5], atol=1e-12)
+    q = np.array([point.q for point in branch.special])
+    exact = [[0, 10 / 27], [0, 0], [0, 0], [0, -1], [-65 / 22, -50 / 11]]
+    np.testing.assert_allclose(q, exact, atol=1e-12)
+    fold = branch.special[3]
+    assert fold.modes("before") == ("slip-",)
+    assert fold.modes("after") == ("open",)
+    assert fold.contacts == ("contact",)
+    assert not fold.differentiable
+    np.testing.assert_allclose(fold.dq_before, [0, -1 / 0.3], atol=1e-12)
+    np.testing.assert_allclose(fold.dq_after, [1 / 0.44, 1.2 / 0.44], atol=1e-12)
+    # Straight lines are followed in one step each.
+    assert len(branch.steps) == 4
+
+
+def test_disconnected_branches_and_derivatives_along_them():
+    path = jfric.trace(lumped(-1.35, 0.0), "contact.mu", 0.0, 3.0)
+    assert [len(b.special) for b in path.branches] == [2, 3]
+    (fold,) = (p for p in path.special if p.kind == "fold")
+    assert fold.parameter == pytest.approx(1.35, abs=1e-12)
+    sliding = path.branches[1].mode[:, 0] == jfric.Mode.SLIP_NEG
+    mu = path.branches[1].parameter[sliding]
+    np.testing.assert_allclose(path.branches[1].q[sliding, 1], (mu - 1.35) / (1.2 - mu), atol=1e-12)
+    np.testing.assert_allclose(path.branches[1].dq[sliding, 1], -0.15 / (1.2 - mu) ** 2, atol=1e-9)
+    assert any(not step.accepted for step in path.branches[1].steps)
+
+
+def test_a_vertical_segment_at_the_critical_coefficient():
+    path = jfric.trace(lumped(0.0, 1.2), "load.tangential.F", 2.5, -2.5)
+    vertical = [p for p in path.special if p.kind == "vertical"]
+    np.testing.assert_allclose([p.parameter for p in vertical], -1.2, atol=1e-12)
+    np.testing.assert_allclose([p.q[1] for p in vertical], [0.0, -1.0], atol=1e-12)
+
+
+def test_a_branch_ends_where_nothing_holds():
+    block = jfric.Problem(
+        ["x", "z"],
+        {
+            "contact": jfric.Contact("z", "x", jfric.Coulomb(0.3)),
+            "load": {"weight": jfric.Load("z", -10.0), "push": jfric.Load("x", 0.0)},
+        },
+    )
+    path = jfric.trace(block, "load.push.F", 0.0, 9.0, seeds=1)
+    assert path.special[-1].parameter == pytest.approx(3.0, abs=1e-12)
+    assert path.special[-1].kind != "end"
+
+
+def test_bad_requests():
+    with pytest.raises(jfric.ProblemError, match="stop: found 1, must differ"):
+        jfric.trace(LUMPED, "contact.mu", 1.0, 1.0)
+    with pytest.raises(jfric.ProblemError, match="seeds: found"):
+        jfric.trace(LUMPED, "contact.mu", 0.0, 1.0, seeds=[2.0])
+    drops = jfric.Problem(
+        ["u"],
+        {
+            "spring": jfric.Spring("u", 1.0),
+            "friction": jfric.Friction("u", jfric.StaticDynamic(0.3, 0.2), N=1.0),
+        },
+    )
+    with pytest.raises(jfric.ProblemError, match=r"^friction: with StaticDynamic"):
+        jfric.trace(drops, "spring.k", 1.0, 2.0)
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def test_commands(tmp_path):
+    shown = run("equilibria", "configs/janovsky_static_e5.toml")
+    assert shown.exit_code == 0, shown.output
+    assert "3 equilibria" in shown.output
+    result = run(
+        "trace",
+        "configs/janovsky_static_fold.toml",
+        "--vary",
+        "parameters.ftau=2.5:-2.5",
+        "--plot",
+        "--out",
+        tmp_path,
+    )
+    assert result.exit_code == 0, result.output
+    assert "fold" in result.output
+    assert sorted(p.suffix for p in tmp_path.iterdir()) == [".csv", ".json", ".png"]
+    rows = (tmp_path / "path-001.csv").read_text().splitlines()
+    assert rows[0].startswith("branch,parameters.ftau,q.un,q.ut")
+    wrong = run("trace", "configs/janovsky_static_fold.toml", "--vary", "parameters.F=1")
+    assert wrong.exit_code == 2
+    assert "expected path=start:stop" in wrong.output
