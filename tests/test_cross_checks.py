@@ -65,7 +65,9 @@ def represents(solver: Any, name: str) -> bool:
     return True
 
 
-PAIRS = [(s, c) for s in SOLVERS for c in CASES if represents(SOLVERS[s].solver, c)]
+#: A stiffness is missing, and the plain midpoint rule has no rest for static friction.
+LEFT_OUT = {("smoothed", "janovsky_4_1"), ("midpoint", "sdnd106"), ("midpoint", "c4_belt")}
+PAIRS = [(s, c) for s in SOLVERS for c in CASES if (s, c) not in LEFT_OUT]
 #: Compiles for long, and the verification list runs all cases with it.
 SLOW = "event-driven-runge-kutta"
 
@@ -77,14 +79,11 @@ def parameters():
 
 
 def test_what_is_left_out():
-    """A stiffness is missing, and the plain midpoint rule has no rest for static friction."""
-    left_out = {(s, c) for s in SOLVERS for c in CASES} - set(PAIRS)
-    assert left_out == {
-        ("smoothed", "janovsky_4_1"), ("midpoint", "sdnd106"), ("midpoint", "c4_belt"),
-    }  # fmt: skip
+    found = {(s, c) for s in SOLVERS for c in CASES if not represents(SOLVERS[s].solver, c)}
+    assert found == LEFT_OUT
 
 
-@pytest.mark.parametrize(("solver", "name"), parameters())
+@pytest.mark.parametrize(("solver", "name"), list(parameters()))
 def test_one_judge(solver, name):
     entry = SOLVERS[solver]
     problem, ts, exact = case(name)
