@@ -22,7 +22,7 @@ from jfric.verification.configs import shipped
 
 class Entry(NamedTuple):
     """A solver and the errors allowed: of positions relative to the largest, of the contact laws
-    and of the balance of forces (both relative; a fixed step or a width leaves the first two)."""
+    and of the balance of forces (both relative)."""
 
     solver: Any
     position: float
@@ -34,7 +34,9 @@ class Entry(NamedTuple):
 SOLVERS = {
     "event-driven-exact": Entry(jfric.EventDriven(flow="exact"), 1e-14, 1e-11, 1e-11),
     "event-driven-runge-kutta": Entry(jfric.EventDriven(flow="runge-kutta"), 1e-7, 1e-7, 1e-9),
-    "moreau-jean": Entry(jfric.MoreauJean(dt=1e-4), 5e-3, 5e-3, np.inf),
+    "moreau-jean": Entry(jfric.MoreauJean(dt=1e-4), 1e-3, 1e-9, 5e-3),
+    "midpoint": Entry(jfric.Midpoint(dt=1e-4, max_events=0), 1e-3, 1e-4, 5e-3),
+    "stabilised-midpoint": Entry(jfric.StabilisedMidpoint(dt=1e-4), 1e-3, 1e-9, 5e-3),
     "smoothed": Entry(jfric.Smoothed(width=1e-4, rtol=1e-7, atol=1e-8), 2e-2, 5e-3, 1e-12),
 }
 #: Case to the time at which it is compared last [s].
@@ -43,22 +45,29 @@ OUTPUTS = 29
 
 
 @functools.cache
+def problem_of(name: str) -> jfric.Problem:
+    return jfric.set_parameters(load_config(shipped(name)).problem, {"time.end": CASES[name]})
+
+
+@functools.cache
 def case(name: str) -> tuple[jfric.Problem, np.ndarray, np.ndarray]:
     """The problem, output times away from its events, and the exact positions there."""
-    problem = jfric.set_parameters(load_config(shipped(name)).problem, {"time.end": CASES[name]})
+    problem = problem_of(name)
     ts = CASES[name] * (np.arange(OUTPUTS) + 0.5) / OUTPUTS
     return problem, ts, np.asarray(jfric.simulate(problem, ts=jnp.array(ts)).q)
 
 
 def represents(solver: Any, name: str) -> bool:
     try:
-        solver.require(case(name)[0])
+        solver.require(problem_of(name))
     except jfric.ProblemError:
         return False
     return True
 
 
-PAIRS = [(s, c) for s in SOLVERS for c in CASES if represents(SOLVERS[s].solver, c)]
+#: A stiffness is missing, and the plain midpoint rule has no rest for static friction.
+LEFT_OUT = {("smoothed", "janovsky_4_1"), ("midpoint", "sdnd106"), ("midpoint", "c4_belt")}
+PAIRS = [(s, c) for s in SOLVERS for c in CASES if (s, c) not in LEFT_OUT]
 #: Compiles for long, and the verification list runs all cases with it.
 SLOW = "event-driven-runge-kutta"
 
@@ -69,12 +78,12 @@ def parameters():
         yield pytest.param(solver, name, marks=[pytest.mark.slow] if slow else [])
 
 
-def test_only_smoothed_contacts_are_left_out():
-    assert len(PAIRS) == len(SOLVERS) * len(CASES) - 1
-    assert ("smoothed", "janovsky_4_1") not in PAIRS
+def test_what_is_left_out():
+    found = {(s, c) for s in SOLVERS for c in CASES if not represents(SOLVERS[s].solver, c)}
+    assert found == LEFT_OUT
 
 
-@pytest.mark.parametrize(("solver", "name"), parameters())
+@pytest.mark.parametrize(("solver", "name"), list(parameters()))
 def test_one_judge(solver, name):
     entry = SOLVERS[solver]
     problem, ts, exact = case(name)
