@@ -428,9 +428,9 @@ MISTAKES = [
             "check[1].quantity: found 'u', allowed are u(1), v.u(1), a.u(1), "
             "lambda_t.NAME(1), lambda_n.NAME(1), event_time(1), event.u(1), "
             "event_v.u(1), event_v_before.u(1), event_count, impact_count, final.u, "
-            "final_v.u, end_time, min.u, max.u; equilibrium_count, continuum_count, equilibrium.u(1), "
-            "equilibrium.lambda_n(1), equilibrium_to.u(1), limit.parameter, limit.lambda_n.NAME, "
-            "branch_count, fold_count, special.parameter(1), special.u(1)"
+            "final_v.u, end_time, min.u, max.u; equilibrium_count, continuum_count, "
+            "equilibrium.u(1), equilibrium.lambda_n(1), equilibrium_to.u(1), limit.parameter, "
+            "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1)"
         ),
     ),
     (
@@ -468,9 +468,9 @@ MISTAKES = [
             "check[1].quantity: found 'velocity.u(1)', allowed are u(1), v.u(1), a.u(1), "
             "lambda_t.NAME(1), lambda_n.NAME(1), event_time(1), event.u(1), "
             "event_v.u(1), event_v_before.u(1), event_count, impact_count, final.u, "
-            "final_v.u, end_time, min.u, max.u; equilibrium_count, continuum_count, equilibrium.u(1), "
-            "equilibrium.lambda_n(1), equilibrium_to.u(1), limit.parameter, limit.lambda_n.NAME, "
-            "branch_count, fold_count, special.parameter(1), special.u(1)"
+            "final_v.u, end_time, min.u, max.u; equilibrium_count, continuum_count, "
+            "equilibrium.u(1), equilibrium.lambda_n(1), equilibrium_to.u(1), limit.parameter, "
+            "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1)"
         ),
     ),
     (
