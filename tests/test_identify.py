@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jfric
+from jfric.identify import descent
 from jfric.identify.fit import prepare
 from jfric.identify.levenberg_marquardt import Outcome
 
@@ -230,6 +231,17 @@ def test_parameter_without_influence_gets_no_interval():
         covariance.unidentified == ({"spring.idle.x0": pytest.approx(-1.0)},)
     )
     assert result.values["friction.mu"] == pytest.approx(fitted().values["friction.mu"], rel=1e-5)
+
+
+@pytest.mark.slow
+def test_reverse_mode_gives_the_same_gradient(monkeypatch):
+    task = prepare(oscillator(), measured(), FREE, solver=SOLVER)
+    z = task.objective.layout.coordinates(np.array([[0.11, 5000.0, 0.0], [0.2, 4000.0, 0.1]]))
+    forward = descent._value_and_gradient(task.objective, z)
+    monkeypatch.setattr(descent, "FORWARD_UP_TO", 1)
+    reverse = descent._value_and_gradient(task.objective, z)
+    np.testing.assert_allclose(reverse[0], forward[0], rtol=1e-12)
+    np.testing.assert_allclose(reverse[1], forward[1], rtol=1e-8, atol=1e-8)
 
 
 BOUNCES = {

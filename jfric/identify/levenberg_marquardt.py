@@ -22,7 +22,7 @@ class Outcome(IntEnum):
 
     RUNNING = 0
     CONVERGED = 1
-    #: No step lowers the cost although its gradient is not zero: a jump, or a kink.
+    #: Steps keep failing although the gradient is not zero: a jump, or a kink.
     STALLED = 2
     MAX_ITERATIONS = 3
     #: The simulation failed at the start.
@@ -36,7 +36,7 @@ class Outcome(IntEnum):
         return {
             Outcome.RUNNING: "running",
             Outcome.CONVERGED: "converged",
-            Outcome.STALLED: "stalled: no step lowers the cost, it may jump there",
+            Outcome.STALLED: "stalled: steps keep failing, the cost jumps or has a kink there",
             Outcome.MAX_ITERATIONS: "stopped after the allowed number of iterations",
             Outcome.FAILED: "the simulation failed at the start",
             Outcome.NO_GRADIENT: "the data do not depend on the parameters there",
@@ -80,7 +80,7 @@ def levenberg_marquardt(
     found = normal(x, np.arange(count))
     cost, g, H = (np.array(a) for a in _in_coordinates(found, layout, z, free))
     outcome = np.where(np.isfinite(cost), Outcome.RUNNING, Outcome.FAILED)
-    iterations = np.zeros(count, int)
+    iterations, rejected = np.zeros(count, int), np.zeros(count, int)
     scale = np.maximum(np.einsum("bii->bi", H), 0.0)
     flat = np.isfinite(cost) & (np.max(scale * free, axis=1, initial=0.0) == 0.0)
     outcome[flat] = Outcome.NO_GRADIENT
@@ -113,10 +113,13 @@ def levenberg_marquardt(
         damping[went] = np.maximum(damping[went] * shrink, 1e-12)
         growth[went] = 2.0
         stuck = on[~better]
+        rejected[stuck] += 1
         damping[stuck] *= growth[stuck]
         growth[stuck] *= 2.0
         outcome[on[small]] = Outcome.CONVERGED
         outcome[stuck[(damping[stuck] > 1e12) & ~small[~better]]] = Outcome.STALLED
+    late = outcome == Outcome.RUNNING
+    outcome[late & (rejected > 0.5 * iterations)] = Outcome.STALLED
     outcome[outcome == Outcome.RUNNING] = Outcome.MAX_ITERATIONS
     return Lanes(z, x, cost, outcome, iterations)
 

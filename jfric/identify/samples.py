@@ -85,7 +85,8 @@ def sample_signals(
         state, piece = keep(fresh, one(c.state, on & fresh), (c.state, c.piece))
         times = jax.lax.dynamic_slice_in_dim(padded, c.written, window)
         inside = on & (times <= piece.end)
-        s = jnp.where(inside, (times - piece.t) / piece.h, 0.0)
+        # Infinite times would give undefined derivatives in reverse mode.
+        s = (jnp.where(inside, times, piece.t) - piece.t) / piece.h
         old = jax.lax.dynamic_slice_in_dim(y, c.written, window)
         new = jnp.where(inside[:, None], _values(piece.table, s), old)
         y = jax.lax.dynamic_update_slice_in_dim(y, new, c.written, 0)

@@ -1,0 +1,156 @@
+"""Fits of models of one's own, whose least squares are known: jumps, many parameters, samples."""
+
+from collections.abc import Mapping
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jfric
+from jfric.identify.autocorrelation import bandwidth, long_run_covariance
+from jfric.identify.levenberg_marquardt import Outcome
+from jfric.identify.model import AbstractModel, Prediction
+from jfric.identify.posterior import log_density
+
+T = np.linspace(0.0, 1.0, 200)
+NOISE = 0.1
+
+
+class Polynomial(AbstractModel):
+    """``y = sum_i a_i cos(i pi t)``, and 10 more where ``a0`` exceeds ``jump``."""
+
+    jump: float = 1e9
+
+    def default(self, path, experiment):
+        return 0.1
+
+    def initial(self, experiment):
+        return 0.0, {}
+
+    def simulate_outputs(self, values: Mapping, data):
+        waves = [x * jnp.cos(int(path[1:]) * jnp.pi * data.t) for path, x in values.items()]
+        y = sum(waves) + jnp.where(values["a0"] > self.jump, 10.0, 0.0)
+        return Prediction(y[:, None], jnp.asarray(0))
+
+
+def measured(count: int, seed: int = 0, noise=None):
+    """Noisy samples of the sum with ``a_i = 1/(i + 1)``, and the matrix of the waves."""
+    waves = np.cos(np.outer(T, np.arange(count)) * np.pi)
+    truth = 1.0 / (1.0 + np.arange(count))
+    noise = np.random.default_rng(seed).normal(size=T.size) if noise is None else noise
+    y = waves @ truth + NOISE * noise
+    return jfric.Experiment(T, y={"y": y}, sigma=NOISE), waves
+
+
+def free(count: int, **options):
+    return {f"a{i}": jfric.Free(-3.0, 3.0, scale="linear", **options) for i in range(count)}
+
+
+def test_minimum_at_a_jump_is_refined_without_derivatives_and_said():
+    data, _ = measured(1)
+    result = jfric.fit(Polynomial(jump=0.5), data, {"a0": jfric.Free(0.01, 0.9)}, starts=1)
+    assert result.outcome == Outcome.STALLED
+    assert result.values["a0"] == pytest.approx(0.5, abs=1e-5)
+    assert "without derivatives" in result.remarks[0]
+
+
+@pytest.mark.parametrize("optimiser", ["levenberg-marquardt", "l-bfgs", "adam"])
+def test_many_parameters_are_those_of_linear_least_squares(optimiser):
+    count = 20  # more than forward derivatives are taken for
+    data, waves = measured(count)
+    expected = np.linalg.lstsq(waves, data.y["y"], rcond=None)[0]
+    result = jfric.fit(
+        Polynomial(), data, free(count), starts=1, optimiser=optimiser, max_iterations=400
+    )
+    np.testing.assert_allclose(result.vector, expected, atol=2e-4)
+
+
+def test_covariance_profile_and_posterior_are_those_of_linear_least_squares():
+    data, waves = measured(2)
+    result = jfric.fit(Polynomial(), data, free(2), starts=1)
+    exact = NOISE * np.sqrt(np.diagonal(np.linalg.inv(waves.T @ waves)))
+    gauss = list(result.covariance("gauss-newton").standard_errors.values())
+    np.testing.assert_allclose(gauss, exact, rtol=1e-6)
+    for name, profile in result.profile().items():
+        low, high = profile.interval() or (0.0, 0.0)
+        i = result.names.index(name)
+        assert 0.5 * (high - low) / 1.959964 == pytest.approx(exact[i], rel=1e-3)
+    pytest.importorskip("blackjax")
+    posterior = result.sample(2000, warmup=200, chains=8)
+    assert np.all(posterior.rhat < 1.05)
+    # Some 2,000 effective samples: their spread is known to 2 %.
+    np.testing.assert_allclose(list(posterior.standard_errors.values()), exact, rtol=0.1)
+    density, position, parameters = log_density(result)
+    np.testing.assert_allclose(parameters(jnp.asarray(position)), result.vector, rtol=1e-6)
+    import jax
+
+    step = 1e-5 * np.array([1.0, -2.0])
+    change = density(jnp.asarray(position + step)) - density(jnp.asarray(position - step))
+    slope = jax.grad(density)(jnp.asarray(position))
+    assert float(change) == pytest.approx(2.0 * float(step @ slope), abs=1e-7)
+
+
+def test_prior_counts_like_a_measurement():
+    data, waves = measured(1)
+    prior = {"a0": jfric.Free(-3.0, 3.0, scale="linear", prior=(0.5, 0.01))}
+    result = jfric.fit(Polynomial(), data, prior, starts=1)
+    information = waves[:, 0] @ waves[:, 0] / NOISE**2
+    expected = (information * np.mean(data.y["y"]) + 0.5 / 0.01**2) / (information + 1e4)
+    assert result.values["a0"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_newey_west_holds_for_autocorrelated_noise_where_white_noise_does_not():
+    rng = np.random.default_rng(3)
+    estimates, white, hac = [], [], []
+    for _ in range(60):
+        noise, value = np.zeros(T.size), 0.0
+        for i, step in enumerate(rng.normal(size=T.size)):
+            value = 0.8 * value + 0.6 * step
+            noise[i] = value
+        data, _ = measured(1, noise=noise)
+        result = jfric.fit(Polynomial(), data, free(1), starts=1)
+        estimates.append(result.values["a0"])
+        white.append(result.covariance("gauss-newton").standard_errors["a0"])
+        hac.append(result.covariance("hac").standard_errors["a0"])
+    spread = np.std(estimates, ddof=1)
+    # The long-run deviation of this noise is three times that of one sample.
+    assert np.mean(white) < 0.5 * spread
+    assert 0.65 * spread < np.mean(hac) < 1.35 * spread
+
+
+def test_long_run_covariance_of_white_noise_is_its_variance():
+    series = np.random.default_rng(4).normal(size=(20000, 1))
+    assert bandwidth(series) <= 5
+    assert long_run_covariance(series, 5)[0, 0] / 20000 == pytest.approx(1.0, abs=0.1)
+
+
+def test_experiments_are_drawn_with_replacement():
+    data = [measured(1, seed)[0] for seed in range(8)]
+    result = jfric.fit(Polynomial(), data, free(1), starts=1)
+    drawn = result.bootstrap(200, resample="experiments")
+    means = [np.mean(e.y["y"]) for e in data]
+    expected = np.std(means) / np.sqrt(8)
+    assert drawn.standard_errors["a0"] == pytest.approx(expected, rel=0.25)
+
+
+def test_mini_batches_of_experiments():
+    data = [measured(2, seed)[0] for seed in range(6)]
+    whole = jfric.fit(Polynomial(), data, free(2), starts=1)
+    few = jfric.fit(
+        Polynomial(), data, free(2), starts=1, optimiser="adam", batch=2, max_iterations=600
+    )
+    errors = np.array(list(whole.covariance("gauss-newton").standard_errors.values()))
+    assert np.all(np.abs(few.vector - whole.vector) < 0.5 * errors)
+
+
+def test_residual_of_ones_own():
+    data, waves = measured(2)
+
+    def every_second(predicted, measured, weight):
+        return (weight * (predicted - measured))[::2]
+
+    result = jfric.fit(Polynomial(), data, free(2), residual=every_second, starts=1)
+    expected = np.linalg.lstsq(waves[::2], data.y["y"][::2], rcond=None)[0]
+    np.testing.assert_allclose(result.vector, expected, rtol=1e-5)
+    with pytest.raises(jfric.ProblemError, match="own"):
+        result.to_json()
