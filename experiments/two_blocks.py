@@ -26,10 +26,16 @@ def bottom(points):
     return np.isclose(points[1], -HEIGHT)
 
 
-def traction(points):
-    """Shear along the top, pressure on the left, lift on the right [Pa]."""
+def pressing(points):
+    """Pressure along the top [Pa]: the first load."""
+    return np.stack([0.0 * points[0], np.full_like(points[0], -5e5)])
+
+
+def shearing(points):
+    """Shear along the top, more pressure on the left and lift on the right [Pa]: the second."""
     x = points[0]
-    return np.stack([np.full_like(x, 4e5), -1e6 * (x < 0.62) + 4e5 * (x > 0.8)])
+    lift = np.where(x < 0.62, -5e5, np.where(x > 0.8, 9e5, 5e5))
+    return np.stack([np.full_like(x, 4e5), lift])
 
 
 def structure(nodes: int = 30, rows: int = 11) -> Structure:
@@ -42,7 +48,7 @@ def structure(nodes: int = 30, rows: int = 11) -> Structure:
         POISSON,
         DENSITY,
         held=(left, left),
-        tractions=[(top, traction)],
+        tractions=[(top, pressing), (top, shearing)],
     )
     lower = Block(
         x, np.linspace(-HEIGHT, 0.0, rows), YOUNG, POISSON, DENSITY, held=(bottom, bottom)
