@@ -1,5 +1,5 @@
-"""The commands ``jfric run``, ``sweep``, ``plot``, ``bias``, ``show``, ``verify``, ``schema``;
-``equilibria`` and ``trace`` are in ``jfric.statics.command_line``."""
+"""The commands ``jfric run``, ``sweep``, ``fit``, ``plot``, ``bias``, ``show``, ``verify``,
+``schema``; ``equilibria`` and ``trace`` are in ``jfric.statics.command_line``."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import typer
 
 from jfric.compilation import compile_quickly, use_compilation_cache
 from jfric.errors import ProblemError
+from jfric.identify.command import fit_command
 from jfric.solver_choice import SOLVERS
 from jfric.statics.command_line import register as register_statics
 
@@ -450,6 +451,13 @@ def _progress_bar() -> Iterator[Callable[[int, int, str], None]]:
         yield lambda done, total, case: bar.update(
             task, completed=done, total=total, description=case or "done"
         )
+
+
+app.command(
+    "fit",
+    epilog="Example: jfric fit system.toml --data record.csv --free friction.mu=0.01:1 "
+    "--report report.html",
+)(_one_sentence(fit_command))
 
 
 @app.command(epilog="Example: jfric schema > jfric.schema.json")

@@ -19,6 +19,8 @@ from jfric.system.problem import Problem
 
 #: Length of a window [s] unless given.
 WINDOW = 1.0
+#: Samples from which on a record is simulated from sample to sample.
+LONG = 500
 #: Samples whose straight line gives the velocity at the start of a window.
 SLOPE = 11
 
@@ -76,10 +78,11 @@ def windowed(
 def sampled_or_whole(
     problem: Problem, experiments: Sequence[Experiment], solver: object, hold: str
 ) -> Problem | SampledModel:
-    """A model from sample to sample where inputs are measured and one can be had: inputs then need
-    no breakpoints. Else the problem, for the event-driven solver."""
+    """A model from sample to sample for measured inputs and long records, where one can be had;
+    else the problem, for the event-driven solver."""
     mechanics = eqx.filter_eval_shape(assemble, problem)
-    if solver is None and any(e.u for e in experiments) and is_one_degree(mechanics):
+    suits = all(e.u or e.t.size >= LONG for e in experiments)
+    if solver is None and suits and is_one_degree(mechanics):
         return SampledModel(problem, hold=hold)
     return problem
 

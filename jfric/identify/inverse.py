@@ -28,6 +28,7 @@ from jfric.errors import ProblemError
 from jfric.identify.autocorrelation import long_run_covariance
 from jfric.identify.experiment import Experiment
 from jfric.identify.inputs import with_inputs
+from jfric.identify.sampled_model import REFERENCE
 from jfric.system.expression import Expression
 from jfric.system.forces import applied_force, sliding_friction
 from jfric.system.mechanics import assemble
@@ -190,7 +191,8 @@ def _equations(problem, experiment, paths, cutoff, decimate, slowest):
     q = signal.sosfiltfilt(sections, measured, axis=0)
     v = np.gradient(q, dt, axis=0)
     acceleration = np.gradient(v, dt, axis=0)
-    arrays = (experiment.t, q, v, acceleration, dict(experiment.u or {}))
+    forces = {k: x for k, x in (experiment.u or {}).items() if k != REFERENCE}
+    arrays = (experiment.t, q, v, acceleration, forces)
     A, right, speed = _linear(problem, paths, *jax.tree.map(jnp.asarray, arrays))
     inside = slice(spoilt, measured.shape[0] - spoilt)
     A, right = (_thinned(np.asarray(x)[inside], decimate) for x in (A, right))

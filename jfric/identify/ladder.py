@@ -25,10 +25,12 @@ from jfric.errors import ProblemError
 from jfric.identify.arrange import windows
 from jfric.identify.data import stack
 from jfric.identify.experiment import Experiment
+from jfric.identify.fit import fit
 from jfric.identify.free import Free
+from jfric.identify.model import OutputModel
 from jfric.identify.objective import Objective
 from jfric.identify.result import FitResult
-from jfric.identify.sampled_model import LOAD_FACTOR
+from jfric.identify.sampled_model import LOAD_FACTOR, SampledModel
 from jfric.system.elements import Friction
 from jfric.system.functions import Constant
 from jfric.system.laws import Directional, Stribeck
@@ -37,6 +39,8 @@ from jfric.system.problem import Problem
 #: Ranges of the coefficients, as parts of the present friction (and of it over the velocity).
 RANGE = (1e-3, 1e2)
 SIDES = ("positive", "negative")
+#: Pieces of a single record for the comparison on held-out data.
+PIECES = 4
 
 
 @dataclass(frozen=True)
@@ -160,6 +164,39 @@ def cross_validate(
             size = len(rung.free)
         scores.append(Score(rung.name, size, _rms(inside), _rms(outside), tuple(outside)))
     return scores
+
+
+def ladder_of(result: FitResult, free: Mapping[str, Free]) -> list[Score]:
+    """The ladder for the system and records of a fit, compared over its records or, where there
+    is one only, over four pieces of it. What the ladder does not replace stays free."""
+    model = result.objective.model
+    if not isinstance(model, OutputModel | SampledModel):
+        raise ProblemError(f"ladder: found the model {type(model).__name__} of your own")
+    problem, signals = model.problem, result.objective.data.signals
+    dof = next((d for d in problem.axes if d in result.experiments[0].y), None)
+    if dof is None:
+        raise ProblemError("ladder: needs a measured position")
+    folds = list(result.experiments)
+    if len(folds) == 1:
+        folds = laps(folds[0], [dof], PIECES)
+    elif len(folds) > 2 * PIECES:
+        folds = folds[:: len(folds) // PIECES]
+    speeds = np.concatenate([np.gradient(e.y[dof], e.t) for e in folds])
+    speed = float(np.sqrt(np.nanmean(speeds**2)))
+    sampled = isinstance(model, SampledModel)
+    rungs = friction_ladder(problem, speed, loads=sampled)
+    # Pieces begin at their measured states.
+    kept = {
+        path: item
+        for path, item in free.items()
+        if path.partition(".")[0] not in ("friction", "damper", "initial")
+    }
+
+    def fitted(rung: Rung, experiments: Sequence[Experiment]) -> FitResult:
+        own = replace(model, problem=rung.problem)
+        return fit(own, experiments, {**kept, **rung.free}, observe=signals, starts=1)
+
+    return cross_validate(fitted, rungs, folds)
 
 
 def relative_error(result: FitResult, experiment: Experiment | None = None) -> float:

@@ -96,12 +96,14 @@ def refit(path: Path) -> tuple[FitResult, dict[str, Any]]:
     for file, item in zip(files, record["data"], strict=True):
         if not file.is_file() or checksum(file) != item["sha256"]:
             raise ProblemError(f"{file}: missing or changed since the fit in {path}")
-    free = {
-        name: Free(**{k: tuple(v) if k == "prior" and v else v for k, v in item.items()})
-        for name, item in record["free"].items()
-    }
+    free = {name: _free(item) for name, item in record["free"].items()}
     config = loads(record["config"], record["config_path"])
     return run_fit(config, files, free, seed=record["seed"], **record["options"]), record
+
+
+def _free(item: dict[str, Any]) -> Free:
+    prior = item["prior"]
+    return Free(**{**item, "prior": None if prior is None else tuple(prior)})
 
 
 def checksum(path: Path) -> str:

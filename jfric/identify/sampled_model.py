@@ -43,10 +43,11 @@ class SampledModel(AbstractModel):
     (``load.F``): in closed loop the force that acts from each sample to the next. The simulation
     begins at the first sample. With a ``controller`` its numbers are parameters
     (``controller.kp``, ``controller.delay``), and the reference is the input
-    ``controller.reference``; a measured force is not used then. ``hold``: inputs are held
-    (``"zero"``) or connected (``"linear"``). ``width``: of a smoothed friction law on request. The
-    parameter ``load_factor`` [1/N or 1/(N m)], 0 unless freed, makes friction grow by
-    ``1 + load_factor |f|`` with the sum ``f`` of all other forces.
+    ``controller.reference`` (ignored without one); a measured force is not used then. ``hold``:
+    inputs are held (``"zero"``) or connected (``"linear"``). ``substeps``: of the integrator in a
+    sample. ``width``: of a smoothed friction law on request. The parameter ``load_factor``
+    [1/N or 1/(N m)], 0 unless freed, makes friction grow by ``1 + load_factor |f|`` with the sum
+    ``f`` of all other forces.
     """
 
     problem: Problem
@@ -75,11 +76,9 @@ class SampledModel(AbstractModel):
                 )
         for i, e in enumerate(experiments):
             given = set(e.u or {})
-            if (controller is None) == (REFERENCE in given):
-                wanted = "no controller is" if controller is None else "a controller is"
+            if controller is not None and REFERENCE not in given:
                 raise ProblemError(
-                    f"u.{REFERENCE}: {'found' if REFERENCE in given else 'missing'} in "
-                    f"experiment {i + 1}, but {wanted} given"
+                    f"u.{REFERENCE}: missing in experiment {i + 1}, the controller follows it"
                 )
             for path in given - {REFERENCE}:
                 if path not in slots:
