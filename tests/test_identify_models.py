@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -76,18 +77,18 @@ def test_covariance_profile_and_posterior_are_those_of_linear_least_squares():
         i = result.names.index(name)
         assert 0.5 * (high - low) / 1.959964 == pytest.approx(exact[i], rel=1e-3)
     pytest.importorskip("blackjax")
-    posterior = result.sample(2000, warmup=200, chains=8)
+    posterior = result.sample(1500, warmup=200, chains=8)
     assert np.all(posterior.rhat < 1.05)
     # Some 2,000 effective samples: their spread is known to 2 %.
     np.testing.assert_allclose(list(posterior.standard_errors.values()), exact, rtol=0.1)
     density, position, parameters = log_density(result)
     np.testing.assert_allclose(parameters(jnp.asarray(position)), result.vector, rtol=1e-6)
-    import jax
-
     step = 1e-5 * np.array([1.0, -2.0])
-    change = density(jnp.asarray(position + step)) - density(jnp.asarray(position - step))
-    slope = jax.grad(density)(jnp.asarray(position))
-    assert float(change) == pytest.approx(2.0 * float(step @ slope), abs=1e-7)
+    place = position + 3.0 * np.array([1e-2, 2e-2])  # the slope is zero at the fit
+    value = jax.jit(density)
+    change = float(value(place + step) - value(place - step))
+    slope = np.asarray(jax.jit(jax.grad(density))(place))
+    assert change == pytest.approx(2.0 * float(step @ slope), rel=1e-5)
 
 
 def test_prior_counts_like_a_measurement():
@@ -137,7 +138,7 @@ def test_mini_batches_of_experiments():
     data = [measured(2, seed)[0] for seed in range(6)]
     whole = jfric.fit(Polynomial(), data, free(2), starts=1)
     few = jfric.fit(
-        Polynomial(), data, free(2), starts=1, optimiser="adam", batch=2, max_iterations=600
+        Polynomial(), data, free(2), starts=1, optimiser="adam", batch=2, max_iterations=400
     )
     errors = np.array(list(whole.covariance("gauss-newton").standard_errors.values()))
     assert np.all(np.abs(few.vector - whole.vector) < 0.5 * errors)

@@ -145,7 +145,7 @@ def _value_and_gradient(objective: Objective, z: np.ndarray, chosen: np.ndarray 
     columns = layout.columns
     data, measured, weight = objective.data, objective.measured, objective.weight
     if chosen is not None:
-        data = jax.tree.map(lambda a: a[chosen], data)
+        data = jax.tree.map(lambda a: np.asarray(a)[chosen], data)
         measured, weight, columns = measured[chosen], weight[chosen], columns[chosen]
     model = objective.model.reverse() if reverse else objective.model
     value, slope = _compiled()(
