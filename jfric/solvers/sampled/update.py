@@ -57,17 +57,19 @@ def update(equations: Equations, t, q, v, h):
     if equations.width is not None or not equations.mechanics.n_friction:
         q, v, _ = runge_kutta(equations, t, q, v, jnp.ones_like(v), h)
         return q, v, jnp.asarray(True)
-    # Nearly all samples are one phase of sliding: the loop is only entered where one is not.
+    # Nearly all samples are one phase: the loop is only entered where one is not.
     s = jnp.sign(equations.mechanics.W_T[0, 0] * v)
     s_safe = jnp.where(s == 0.0, 1.0, s)
     q_end, v_end, a_start = runge_kutta(equations, t, q, v, s_safe, h)
     a_end = equations.acceleration(t + h, q_end, v_end, s_safe)
     w = equations.mechanics.W_T[0, 0]
     quiet = (s != 0.0) & ~_reverses(s * w * v, s * w * v_end, s * w * a_start, s * w * a_end, h)[0]
+    # Between two samples the force in stick goes one way, so both ends tell.
+    rests = (v == 0.0) & (_margin(equations, t, q) >= 0) & (_margin(equations, t + h, q) >= 0)
     start = Phase(
-        jnp.where(quiet, h, 0.0),
+        jnp.where(quiet | rests, h, 0.0),
         jnp.where(quiet, q_end, q),
-        jnp.where(quiet, v_end, v),
+        jnp.where(quiet, v_end, jnp.where(rests, 0.0, v)),
         jnp.zeros_like(v),
         jnp.zeros((), jnp.int32),
     )
@@ -120,16 +122,10 @@ def _phase(equations: Equations, t, h, p: Phase) -> Phase:
         q, v, _ = runge_kutta(equations, now, p.q, p.v, s_safe, tau)
         return s_safe * w * v, s_safe * w * equations.acceleration(now + tau, q, v, s_safe)
 
-    def margin(at):
-        """What stick still withstands at the time ``at``."""
-        force = equations.push(at, p.q)
-        limits = equations.stick_limits(at, p.q)
-        return jnp.minimum(limits[0] - force, limits[1] + force)
-
     def sticking(tau):
-        return jax.jvp(margin, (now + tau,), (jnp.ones_like(tau),))
+        return jax.jvp(lambda at: _margin(equations, at, p.q), (now + tau,), (jnp.ones_like(tau),))
 
-    breaks = margin(now + left) < 0
+    breaks = _margin(equations, now + left, p.q) < 0
     push_end = equations.push(now + left, p.q)
 
     def guard(tau):
@@ -146,6 +142,14 @@ def _phase(equations: Equations, t, h, p: Phase) -> Phase:
         jnp.where(switches & ~slides, jnp.sign(push_end), 0.0),
         p.count + 1,
     )
+
+
+@jax.jit
+def _margin(equations: Equations, t, q):
+    """What stick still withstands."""
+    force = equations.push(t, q)
+    positive, negative = equations.stick_limits(t, q)
+    return jnp.minimum(positive - force, negative + force)
 
 
 def _first_zero(guard, hi, wanted):
