@@ -14,10 +14,13 @@ from jfric.errors import ProblemError as ProblemError
 from jfric.identify.batch import fit_batch as fit_batch
 from jfric.identify.check import check as check
 from jfric.identify.experiment import Experiment as Experiment
+from jfric.identify.files import read_experiments as read_experiments
 from jfric.identify.fit import fit as fit
 from jfric.identify.free import Free as Free
 from jfric.identify.inverse import Regression as Regression
 from jfric.identify.inverse import inverse_regression as inverse_regression
+from jfric.identify.ladder import cross_validate as cross_validate
+from jfric.identify.ladder import friction_ladder as friction_ladder
 from jfric.identify.result import FitResult as FitResult
 from jfric.identify.sampled_model import SampledModel as SampledModel
 from jfric.identify.sampled_model import closed_loop as closed_loop
