@@ -68,8 +68,8 @@ def friction_ladder(problem: Problem, speed: float, *, loads: bool = True) -> li
     """The rungs for the only friction element of ``problem``.
 
     ``speed`` [m/s or rad/s]: a typical sliding velocity, which sets the ranges of viscous terms.
-    Dampers are taken out, the law holds their part. ``loads``: whether load dependence, which only
-    :class:`jfric.SampledModel` knows, is a rung.
+    Dampers are taken out, the law holds their part and begins with it. ``loads``: whether load
+    dependence, which only :class:`jfric.SampledModel` knows, is a rung.
     """
     group = problem.section("friction")
     if len(group) != 1:
@@ -81,7 +81,10 @@ def friction_ladder(problem: Problem, speed: float, *, loads: bool = True) -> li
     if not size > 0.0:
         raise ProblemError(f"friction: found a friction of {size:g}, a positive start is needed")
     low, high = (part * size for part in RANGE)
-    force, rate = Free(low, high, init=size), Free(low / speed, high / speed, init=size / speed)
+    # Dampers are taken out: what they do now is where the viscous part begins.
+    damping = sum(float(d.c) for d in problem.resolved().section("damper").values())
+    damping = min(max(damping or size / speed, low / speed), high / speed)
+    force, rate = Free(low, high, init=size), Free(low / speed, high / speed, init=damping)
     sided = {f"F_c_{side}": force for side in SIDES} | {f"F_v_{side}": rate for side in SIDES}
     fall = {
         "F_s": Free(-10.0 * size, 10.0 * size, init=-0.1 * size, scale="linear"),
