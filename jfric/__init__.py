@@ -21,6 +21,7 @@ from jfric.identify.inverse import Regression as Regression
 from jfric.identify.inverse import inverse_regression as inverse_regression
 from jfric.identify.ladder import cross_validate as cross_validate
 from jfric.identify.ladder import friction_ladder as friction_ladder
+from jfric.identify.model import AbstractModel as AbstractModel
 from jfric.identify.result import FitResult as FitResult
 from jfric.identify.sampled_model import SampledModel as SampledModel
 from jfric.identify.sampled_model import closed_loop as closed_loop

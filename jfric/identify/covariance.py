@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy import stats
 
 from jfric.errors import ProblemError, nearest
 from jfric.identify.autocorrelation import bandwidth, long_run_covariance
@@ -60,7 +60,7 @@ class Covariance:
         """
         if not 0.0 < level < 1.0:
             raise ProblemError(f"level: found {level:g}, must lie between 0 and 1")
-        z = float(stats.norm.ppf(0.5 + 0.5 * level))
+        z = float(NormalDist().inv_cdf(0.5 + 0.5 * level))
         sd = np.sqrt(np.diagonal(self.matrix))
         found: dict[str, tuple[float, float] | None] = {}
         for i, name in enumerate(self.names):

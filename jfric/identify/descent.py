@@ -13,7 +13,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from jfric.compilation import quick_options
 from jfric.identify.levenberg_marquardt import Lanes, Outcome
@@ -93,6 +92,8 @@ def _lbfgs(objective: Objective, x0, max_iterations, tolerance) -> Lanes:
 @functools.cache
 def _memory():
     """Functions to begin and to use the memory of all lanes."""
+    import optax  # slow to import
+
     transform: Any = optax.scale_by_lbfgs(memory_size=10)
 
     @jax.jit
@@ -104,6 +105,8 @@ def _memory():
 
 
 def _adam(objective: Objective, x0, max_iterations, learning_rate, batch, seed) -> Lanes:
+    import optax  # slow to import
+
     layout = objective.layout
     z = layout.coordinates(np.asarray(x0, float))
     schedule = optax.cosine_decay_schedule(learning_rate, max_iterations)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import stats
-from scipy.interpolate import PchipInterpolator
 
 from jfric.errors import ProblemError, nearest
 from jfric.identify.levenberg_marquardt import levenberg_marquardt
@@ -33,7 +32,10 @@ class Profile:
         None if it does not reach it on both sides within the profile: the data do not bound the
         parameter.
         """
-        limit = float(np.sqrt(stats.chi2.ppf(level, 1)))
+        from scipy.interpolate import PchipInterpolator  # slow to import
+
+        # The square of a normal variable has this distribution.
+        limit = float(NormalDist().inv_cdf(0.5 + 0.5 * level))
         # The signed root is nearly a straight line.
         root = np.sign(self.values - self.estimate) * np.sqrt(np.maximum(self.deviance, 0.0))
         good = np.isfinite(root)

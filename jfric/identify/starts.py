@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.stats import qmc
 
 from jfric.identify.layout import Layout
 
@@ -36,6 +35,8 @@ def starts(
 
 def global_sample(layout: Layout, count: int, seed: int) -> np.ndarray:
     """``count`` points (count, P) of a Sobol sequence over the ranges."""
+    from scipy.stats import qmc  # slow to import
+
     sampler = qmc.Sobol(layout.size, rng=np.random.default_rng(seed))
     return _at(layout, sampler.random_base2(int(np.ceil(np.log2(count))))[:count])
 
