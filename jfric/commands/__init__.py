@@ -1,0 +1,1 @@
+"""The commands of ``jfric``, one module each; :mod:`jfric.main` puts them together."""

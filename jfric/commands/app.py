@@ -1,0 +1,106 @@
+"""The application, and what its commands share: options, errors, progress."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from jfric.compilation import compile_quickly, use_compilation_cache
+from jfric.errors import ProblemError
+
+app = typer.Typer(
+    name="jfric",
+    help="Exact simulation of dry friction, gaps and impacts, from a TOML file.",
+    epilog="Examples: jfric run configs/ve0116.toml --plot | jfric show configs/ve0116.toml | "
+    "jfric verify",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+ConfigPath = Annotated[
+    Path, typer.Argument(metavar="CONFIG", help="TOML file that describes the system.")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        help="Change a parameter; the value may carry its unit (spring.k='5 kN/m'). Repeatable.",
+    ),
+]
+Flow = Annotated[
+    str | None,
+    typer.Option(help="Flow between events: auto, exact or runge-kutta.", metavar="NAME"),
+]
+
+Options = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="A setting of the solver, in SI units (width=1e-3, method=kvaerno5). Repeatable.",
+    ),
+]
+
+
+@app.callback()
+def _setup() -> None:
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    compile_quickly()
+    use_compilation_cache()
+
+
+def one_sentence(command: Callable[..., None]) -> Callable[..., None]:
+    """Report bad input as one sentence on standard error, with exit status 2."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except ProblemError as error:
+            typer.echo(f"jfric: {error}", err=True)
+            raise typer.Exit(2) from None
+
+    return wrapped
+
+
+@contextlib.contextmanager
+def status(text: str) -> Iterator[Callable[[str], None]]:
+    """A spinner on standard error while something takes its time."""
+    from rich.console import Console
+
+    with Console(stderr=True).status(text) as spinner:
+        yield lambda stage: spinner.update(f"{text}: {stage}")
+
+
+def console() -> Any:
+    """Where results are printed."""
+    from rich.console import Console
+
+    terminal = Console(highlight=False)
+    # Files and pipes have no width: do not fold tables to 80 columns there.
+    return terminal if terminal.is_terminal else Console(highlight=False, width=160)
+
+
+@contextlib.contextmanager
+def progress_bar() -> Iterator[Callable[[int, int, str], None]]:
+    """A bar on standard error; call it with the number done, the number of all, and a name."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeElapsedColumn as Elapsed
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Elapsed())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+        yield lambda done, total, case: bar.update(
+            task, completed=done, total=total, description=case or "done"
+        )
