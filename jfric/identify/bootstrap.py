@@ -51,7 +51,8 @@ def bootstrap(
 
     ``"blocks"``: residuals of each experiment in moving blocks of ``block`` samples (Kuensch 1989;
     chosen from their autocorrelation unless given; 1 where there is none), added to the
-    prediction. ``"experiments"``: experiments drawn with replacement.
+    prediction. ``"experiments"``: experiments drawn with replacement; values that belong to one
+    experiment have no meaning there.
     """
     if resample not in ("blocks", "experiments"):
         raise ProblemError(

@@ -72,6 +72,7 @@ def cases() -> list[Case]:
         _case("a2_incline"),
         _case("a2_incline_up"),
         _case("c18_ladder"),
+        _case("two_blocks"),
     ]
 
 
