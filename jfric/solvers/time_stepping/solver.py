@@ -16,7 +16,7 @@ from jfric.solvers.time_stepping.recording import empty_records
 from jfric.solvers.time_stepping.representable import require_time_stepping
 from jfric.solvers.time_stepping.run import REST, run
 from jfric.solvers.time_stepping.scheme import Scheme
-from jfric.solvers.time_stepping.state import State, initial_state, start_at
+from jfric.solvers.time_stepping.state import Start, State, initial_state, start_at
 from jfric.status import Status
 from jfric.system.problem import Problem
 from jfric.system.validation import require_inertia
@@ -42,7 +42,7 @@ class AbstractTimeStepping(eqx.Module):
     adjoint: eqx.AbstractVar[Adjoint]
 
     #: What it can be started from, and how it is best compiled: few kernels, run often.
-    state_type: ClassVar[type] = State
+    state_type: ClassVar[type] = Start
     compile_quickly: ClassVar[bool] = False
 
     @property
@@ -159,7 +159,7 @@ def _defaults(prepared: Prepared, until, force):
     return jnp.asarray(target, dtype), jnp.asarray(force, dtype)
 
 
-def _restart(prepared: Prepared, start: Any) -> State:
+def _restart(prepared: Prepared, start: Start) -> State:
     """The end of a run as the start of the next: counters begin anew.
 
     The end of another solver's run gives time, position and velocity.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -13,6 +13,20 @@ from jfric.modes import Mode
 from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.status import Status
 from jfric.system.problem import Problem
+
+
+@runtime_checkable
+class Start(Protocol):
+    """What a run can begin with: the state of any solver that knows time, position and velocity."""
+
+    @property
+    def t(self) -> Any: ...
+
+    @property
+    def q(self) -> Any: ...
+
+    @property
+    def v(self) -> Any: ...
 
 
 class State(eqx.Module):
