@@ -5,4 +5,4 @@ set -eu
 root=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
 "$root/scripts/install.sh" dev
 cd "$root"
-exec "${JFRIC_VENV:-$root/.venv}/bin/python" -m pytest -n 2 --dist loadfile "$@"
+exec "${JFRIC_VENV:-$root/.venv}/bin/python" -m pytest -n 2 --dist loadfile --no-loadscope-reorder "$@"

@@ -1,5 +1,6 @@
 """Settings of all tests: float64, and compiled programs kept from one run to the next."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -12,4 +13,22 @@ os.environ.setdefault(
     "JFRIC_CACHE_DIR", str(Path(__file__).resolve().parents[1] / ".pytest_cache" / "xla")
 )
 compile_quickly()
+# Most tests compile for longer than they run. ``XLA_FLAGS=--xla_backend_optimization_level=3``
+# tests the code that users run.
+flags = os.environ.get("XLA_FLAGS", "")
+if "backend_optimization_level" not in flags:
+    os.environ["XLA_FLAGS"] = f"{flags} --xla_backend_optimization_level=0"
 use_compilation_cache()
+# Tracing leaves next to no cycles, but a seventh of its time would go into looking for them.
+gc.disable()
+
+#: Files that take longest, first: no worker is left with one of them at the end.
+LONGEST = (
+    "readme", "protocol", "time_stepping", "several_contacts", "identify", "pivoting",
+    "sweep_resume", "cross_checks", "sweep", "smoothed", "isolation", "derivatives",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items):
+    names = [f"test_{name}" for name in LONGEST]
+    items.sort(key=lambda x: names.index(x.path.stem) if x.path.stem in names else len(names))

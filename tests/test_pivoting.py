@@ -18,7 +18,7 @@ from jfric.complementarity.impact import solve_impact
 
 RNG = np.random.default_rng
 #: Random problems of one kind.
-BATCH = 1000
+BATCH = 250
 
 
 # Accelerations of bodies with friction, from rest.
@@ -92,7 +92,7 @@ def _judge(M, W, limit, force, a, friction) -> np.ndarray:
 
 SIZES = {
     "ten-bodies": (BATCH, 10, 10, True),
-    "redundant": (500, 4, 8, False),
+    "redundant": (150, 4, 8, False),
     "thirty-bodies": (40, 30, 30, True),
 }
 

@@ -24,6 +24,7 @@ MODES = {"open": jfric.Mode.OPEN, "stick": jfric.Mode.STICK, "slip+": jfric.Mode
 # exponential, and with the balance of energy, and no guard is violated between their events.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", [chain, block], ids=["chain", "block"])
 def test_references_are_converged(module):
     case = {chain: "slow", block: "tall"}[module]
@@ -38,6 +39,7 @@ def test_references_are_converged(module):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "case"),
     [(chain, "fast"), (chain, "slow"), (chain, "long"), (block, "flat"), (block, "tall")],

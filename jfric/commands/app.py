@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jfric.compilation import compile_quickly, use_compilation_cache
+from jfric.compilation import collect_seldom, compile_quickly, use_compilation_cache
 from jfric.errors import ProblemError
 
 app = typer.Typer(
@@ -56,6 +56,7 @@ def _setup() -> None:
 
     jax.config.update("jax_enable_x64", True)
     compile_quickly()
+    collect_seldom()
     use_compilation_cache()
 
 
