@@ -9,12 +9,13 @@ coefficient is seen only in the instant at which the first mass begins to slip.
 from identify_common import Study, arguments, report
 
 import jfric
+from jfric.verification.configs import shipped
 
 
 def study() -> Study:
     return Study(
         title="SDND106: mu_s, mu_d and k from both displacements",
-        problem=jfric.load("configs/sdnd106.toml"),
+        problem=jfric.load(shipped("sdnd106")),
         truth={"friction.mu_s": 0.3, "friction.mu_d": 0.2, "spring.k": 1e4},
         free={
             "friction.mu_s": jfric.Free(0.2, 0.45),

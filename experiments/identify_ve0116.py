@@ -9,10 +9,11 @@ its peak. All draws are fitted as one batch.
 from identify_common import Study, arguments, report
 
 import jfric
+from jfric.verification.configs import shipped
 
 
 def study() -> Study:
-    problem = jfric.load("configs/ve0116.toml")
+    problem = jfric.load(shipped("ve0116"))
     return Study(
         title="VE0116: mu and k from the displacement",
         problem=problem,

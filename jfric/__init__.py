@@ -52,6 +52,8 @@ from jfric.status import Flag as Flag
 from jfric.status import Status as Status
 from jfric.structures.condensation import CondensedStructure as CondensedStructure
 from jfric.structures.condensation import condense as condense
+from jfric.structures.reduction import ReducedStructure as ReducedStructure
+from jfric.structures.reduction import reduce_structure as reduce_structure
 from jfric.structures.structure import Structure as Structure
 from jfric.structures.structure import load_structure as load_structure
 from jfric.system.controller import Controller as Controller

@@ -284,3 +284,37 @@ def test_stick_to_the_ground_is_exact(case):
         for a, b in itertools.pairwise([0.0, *changes, chain.CASES[case].end]):
             rows = (ts > a + 1e-9) & (ts < b - 1e-9) & stick[:, i]
             assert np.ptp(q[rows, i]) == 0.0 if np.any(rows) else True
+
+
+@pytest.mark.parametrize("k", [0.2, 0.5, 0.8])
+def test_a_rocking_block_comes_to_rest_without_restitution(k):
+    """Two corners push each other off, with r = (1 - k)/(1 + k) of the speed, k = m l^2/I.
+
+    The first impact comes after t with the speed w; flights of 2 r^i w/a follow, i = 1, 2, ...
+    """
+    h, g, end = 0.01, 9.81, 1.0
+    corners = {"A": {"z": 1.0, "theta": 1.0}, "B": {"z": 1.0, "theta": -1.0}}
+    problem = jfric.Problem(
+        ("z", "theta"),
+        {
+            "mass": {"m": jfric.Mass("z", 1.0), "I": jfric.Mass("theta", 1.0 / k)},
+            "contact": {name: jfric.Contact(corner) for name, corner in corners.items()},
+            "load": jfric.Load("z", -g),
+        },
+        initial={"z": jfric.InitialState(q=h / 2), "theta": jfric.InitialState(q=-h / 2)},
+        time=end,
+    )
+    solution = jfric.simulate(problem, jfric.EventDriven(max_events=200), ts=[0.5, end])
+    a, r = 2 * g * k / (1 + k), (1 - k) / (1 + k)
+    rest = np.sqrt(2 * h / a) * (1 + 2 * r / (1 - r))
+    assert solution.status == jfric.Status.OK
+    assert int(solution.flags) & int(jfric.Flag.ZENO)
+    rows = solution.event_table()
+    assert abs(rows[-1]["time"] - rest) < 1e-7 * rest
+    # Each flight is r times the one before, down to the last.
+    times = np.array([row["time"] for row in rows if row["impact"]])
+    flights = np.diff(times)
+    np.testing.assert_allclose(flights[1:5] / flights[:4], r, rtol=1e-9)
+    np.testing.assert_allclose(solution.v, 0.0, atol=1e-15)
+    np.testing.assert_allclose(solution.q, 0.0, atol=1e-15)
+    np.testing.assert_allclose(solution.lambda_n[-1], g / 2, rtol=1e-12)

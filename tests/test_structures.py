@@ -3,9 +3,11 @@ import functools
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.linalg import eigh
 
 import jfric
 from jfric.structures.plane_strain import Block, two_blocks
+from jfric.structures.reduction import redistribute_mass
 
 HEIGHTS, MODULI, PRESSURE = (0.2, 0.5), (1e9, 3e9), 1e6
 
@@ -134,3 +136,77 @@ def test_files_of_another_program(tmp_path):
     )
     with pytest.raises(jfric.ProblemError, match="hold every body"):
         jfric.condense(floating)
+
+
+@functools.cache
+def held_block():
+    """A block on a foundation, pressed down on its top; 4 contacts."""
+    x = np.linspace(0.0, 0.6, 4)
+
+    def down(points):
+        return np.stack([0 * points[0], 0 * points[0] - PRESSURE])
+
+    def left(points):
+        return np.isclose(points[0], 0.0) & (points[1] > 0.1)
+
+    upper = Block(
+        x, np.linspace(0.0, 0.3, 4), 1e9, 0.3, 1000.0, held=(left, left),
+        tractions=[(level(0.3), down)],
+    )  # fmt: skip
+    lower = Block(x, np.linspace(-0.3, 0.0, 4), 1e9, 0.3, 1000.0, held=(level(-0.3), level(-0.3)))
+    return two_blocks(upper, lower)
+
+
+def test_mass_redistribution_keeps_mass_centre_and_inertia():
+    structure = held_block()
+    moved = redistribute_mass(structure)
+    assert np.all(moved.M.diagonal()[moved.contact_dofs] == 0.0)
+    assert np.all(moved.M.diagonal() >= 0.0)
+    lumped = np.asarray(structure.M.sum(axis=1)).ravel()
+    for body in (0, 1):
+        chosen = (structure.body == body) & (structure.dofs[:, 0] >= 0)
+        dofs, (x, y) = structure.dofs[chosen, 0], structure.nodes[chosen].T
+        for shape in (np.ones_like(x), x, y, x**2 + y**2):
+            before, after = lumped[dofs] @ shape, moved.M.diagonal()[dofs] @ shape
+            assert abs(after - before) < 1e-10 * np.abs(lumped[dofs] @ np.abs(shape))
+
+
+def test_reduction_has_the_lowest_frequencies_of_the_structure():
+    structure = held_block()
+    n, m = structure.K.shape[0], structure.n_contacts
+    most = jfric.reduce_structure(structure, n - 2 * m - 1)
+    exact = np.sort(eigh(structure.K.toarray(), structure.M.toarray(), eigvals_only=True))
+    reduced = np.sort(eigh(most.K, most.M, eigvals_only=True))
+    np.testing.assert_allclose(reduced[:10], exact[:10], rtol=1e-4)
+    # With fewer modes frequencies are bounds from above, and the lowest are close.
+    small = jfric.reduce_structure(structure, 6)
+    few = np.sort(eigh(small.K, small.M, eigvals_only=True))
+    assert few.size == 2 * m + 6
+    assert np.all(few[:3] > exact[:3] * (1 - 1e-9))
+    np.testing.assert_allclose(few[:3], exact[:3], rtol=2e-2)
+
+
+def test_both_solvers_agree_on_the_shaken_reduced_structure():
+    reduced = jfric.reduce_structure(held_block(), 3, mass_redistribution=True)
+    frequency = np.sqrt(eigh(reduced.K, reduced.M, eigvals_only=True)[0])
+    period = 2 * np.pi / (0.7 * frequency)
+    rest = np.asarray(reduced.F)[0, 8:] / np.diag(np.asarray(reduced.K))[8:]
+    problem = reduced.problem(
+        0.3,
+        [jfric.Sum((jfric.Constant(1.0), jfric.Harmonic(1.5, 2 * np.pi / period)))],
+        time=period,
+        damping=2e-5,
+        initial=dict(zip(reduced.axes[8:], rest, strict=True)),
+    )
+    exact = jfric.simulate(problem, jfric.EventDriven(max_events=500))
+    rows = exact.event_table()
+    assert exact.status == jfric.Status.OK
+    assert any(row["to"] == "open" for row in rows)
+    assert any(row["from"] == "stick" and row["to"] != "open" for row in rows)
+    scale = np.abs(exact.final.q).max()
+    off = []
+    for steps in (2000, 8000):
+        found = jfric.simulate(problem, jfric.MoreauJean(dt=period / steps, max_events=5000))
+        off.append(np.abs(np.asarray(found.final.q) - np.asarray(exact.final.q)).max() / scale)
+    assert off[1] < 0.5 * off[0]
+    assert off[1] < 1e-3

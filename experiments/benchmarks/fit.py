@@ -26,6 +26,7 @@ from scipy.optimize import least_squares
 
 import jfric
 from jfric.compilation import compile_quickly
+from jfric.verification.configs import shipped
 
 jax.config.update("jax_enable_x64", True)
 compile_quickly()
@@ -97,7 +98,7 @@ def main() -> None:
     parser.add_argument("--scipy", type=int, default=5, help="fits by SciPy")
     options = parser.parse_args()
 
-    problem = jfric.load("configs/ve0116.toml")
+    problem = jfric.load(shipped("ve0116"))
     clean = scipy_displacement(*TRUTH)
     sigma = 0.01 * float(np.abs(clean).max())
     draws = clean + sigma * np.random.default_rng(0).normal(size=(options.draws, SAMPLES))

@@ -93,8 +93,7 @@ def _contact_row(path: EquilibriumPath, contact: str | None) -> int | None:
 
 def _draw(axis: Axes, branch: Branch, column: int, row: int | None, path) -> set[Mode]:
     used = set()
-    for part in branch.segments():
-        mode = Mode.OPEN if row is None else Mode(int(branch.mode[part.start, row]))
+    for part, mode in _parts(branch, row):
         style, colour, _ = STYLES[mode]
         used.add(mode)
         axis.plot(
@@ -105,6 +104,18 @@ def _draw(axis: Axes, branch: Branch, column: int, row: int | None, path) -> set
         if point.kind != "end" and (own or point.kind == "fold"):
             axis.plot(point.parameter, point.q[column], "o", color="#222222", ms=3.5, zorder=4)
     return used
+
+
+def _parts(branch: Branch, row: int | None):
+    """Stretches of the branch in which one contact keeps its mode: their lines are not broken."""
+    found: list[tuple[slice, Mode]] = []
+    for part in branch.segments():
+        mode = Mode.OPEN if row is None else Mode(int(branch.mode[part.start, row]))
+        if found and found[-1][1] == mode:
+            found[-1] = (slice(found[-1][0].start, part.stop), mode)
+        else:
+            found.append((part, mode))
+    return found
 
 
 def _legend(figure: Figure, used: set[Mode]) -> None:

@@ -22,10 +22,16 @@ class Constants(NamedTuple):
     rounding: float
     #: Newton steps on a bracketed root.
     newton: int
+    #: Impacts of several contacts that follow each other within this fraction of the time since the
+    #: start, with velocities below ``chatter_velocity`` times the largest so far, are the end of an
+    #: accumulating sequence. Gaps of such flights drown in rounding; what is
+    #: neglected is of second order.
+    chatter_time: float
+    chatter_velocity: float
 
 
-_DOUBLE = Constants(28, 3.4, 18, 1e-12, 4e-15, 4)
-_SINGLE = Constants(14, 2.2, 12, 2e-5, 2e-6, 4)
+_DOUBLE = Constants(28, 3.4, 18, 1e-12, 4e-15, 4, 1e-8, 1e-7)
+_SINGLE = Constants(14, 2.2, 12, 2e-5, 2e-6, 4, 1e-4, 1e-3)
 
 #: Leading coefficients of a guard that may vanish before it counts as identically zero.
 LEADING = 5

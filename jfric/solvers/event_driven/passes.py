@@ -186,6 +186,10 @@ def one_pass(
         impacted=jnp.where(settled, False, impacted),
         v_before=jnp.where(settled, state.v_before, v_before),
         delay=jnp.where(settled, 0.0, delay),
+        last_impact=jnp.where(
+            ~settled & transition.impact, jax.lax.stop_gradient(state.t), state.last_impact
+        ),
+        fastest=jnp.maximum(state.fastest, jax.lax.stop_gradient(jnp.abs(state.v))),
         start=state.start,
         status=status.astype(jnp.int32),
         flags=flags.astype(jnp.int32),

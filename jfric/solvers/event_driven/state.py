@@ -41,6 +41,9 @@ class State(eqx.Module):
     impacted: Bool[Array, " nt"]
     v_before: Float[Array, " n"]
     delay: Float[Array, ""]
+    #: Time of the last impact and largest velocity so far, where contacts can push each other off.
+    last_impact: Float[Array, " i"]
+    fastest: Float[Array, "i n"]
     start: Float[Array, ""]
     status: Int[Array, ""]
     flags: Int[Array, ""]
@@ -59,6 +62,7 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
     v = jnp.stack([jnp.asarray(i.v, dtype) for i in initial])
     mode = _initial_modes(prepared, t, q, v)
     segment = _initial_segments(prepared, t, q)
+    pairs = int(prepared.nu > 1)
     return State(
         t=t,
         q=q,
@@ -77,6 +81,8 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
         impacted=jnp.zeros((prepared.nt,), bool),
         v_before=v,
         delay=jnp.zeros((), dtype),
+        last_impact=jnp.full((pairs,), -jnp.inf, dtype),
+        fastest=jnp.zeros((pairs, len(v)), dtype),
         start=t,
         status=jnp.asarray(int(Status.OK), jnp.int32),
         flags=jnp.asarray(0, jnp.int32),

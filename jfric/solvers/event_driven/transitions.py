@@ -13,7 +13,7 @@ from jfric.complementarity.contact_lcp import ContactProblem, solve_contacts
 from jfric.complementarity.impact import solve_impact
 from jfric.linear_algebra import matmul, matvec
 from jfric.modes import Mode
-from jfric.solvers.event_driven.constants import ZENO_FRACTION
+from jfric.solvers.event_driven.constants import ZENO_FRACTION, constants
 from jfric.solvers.event_driven.given import Given
 from jfric.solvers.event_driven.polynomials import Step, Values
 from jfric.solvers.event_driven.prepared import Prepared
@@ -299,6 +299,10 @@ def impact(prepared: Prepared, state: State, step: Step, touching) -> Impact:
     mode = jnp.where(stuck & ~smooth & ~prepared.slippery, Mode.STICK, mode)
     rests = touching & (jnp.abs(after[nt:]) <= small[nt:])
     rests = rests | (touching & (result.mode[nf:] != Mode.OPEN) & (e == 0.0))
+    ends = _ends_chatter(prepared, state, after)
+    chatters = touching & ~rests & ends[nt:]
+    rests = rests | chatters
+    mode = jnp.where(ends[:nt] & ~prepared.slippery, Mode.STICK, mode)
     mode = mode.at[nf:].set(jnp.where(rests, mode[nf:], Mode.OPEN)).astype(jnp.int32)
     # Friction elements keep sticking or sliding unless the jump set them in motion.
     kept = jnp.abs(after[:nf] - velocity[:nf]) <= small[:nf]
@@ -315,10 +319,25 @@ def impact(prepared: Prepared, state: State, step: Step, touching) -> Impact:
         mode=mode,
         impacted=unilateral,
         delay=delay,
-        zeno=jnp.any(accumulates),
+        zeno=jnp.any(accumulates | chatters),
         solved=result.solved,
         energy_ok=jax.lax.stop_gradient(energy_ok),
     )
+
+
+def _ends_chatter(prepared: Prepared, state: State, after) -> Bool[Array, " m"]:
+    """Relative velocities after an impact that are the end of a sequence that accumulates.
+
+    Contacts that push each other off, such as the corners of a rocking block, bounce in ever
+    shorter flights even without restitution.
+    """
+    if not state.last_impact.shape[0]:
+        return jnp.zeros(after.shape, bool)
+    limits = constants(after.dtype)
+    passed = state.t - state.start
+    soon = state.t - state.last_impact[0] <= limits.chatter_time * passed
+    scale = matvec(jnp.abs(prepared.W), state.fastest[0])
+    return soon & (jnp.abs(jax.lax.stop_gradient(after)) <= limits.chatter_velocity * scale)
 
 
 def no_impact(prepared: Prepared, state: State) -> Impact:
