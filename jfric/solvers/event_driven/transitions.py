@@ -250,6 +250,10 @@ def known_after(prepared: Prepared, state: State, mode, segment, at_rest) -> Int
     return jnp.concatenate(parts).astype(jnp.int32)
 
 
+#: Rounding errors of velocities after an impact of several contacts, in units of ``zero``.
+PIVOTED = 64.0
+
+
 class Impact(NamedTuple):
     """State right after an impact."""
 
@@ -267,6 +271,10 @@ def impact(prepared: Prepared, state: State, step: Step, touching) -> Impact:
     mechanics, nt, nf = prepared.mechanics, prepared.nt, prepared.nf
     velocity = relative_velocities(prepared, state.t, state.v)
     small = jax.lax.stop_gradient(velocity_tolerance(prepared, state.t, state.v_scale))
+    if nt > 1:
+        # What pivoting leaves undecided is relative to the largest velocity of all.
+        largest = jnp.max(jax.lax.stop_gradient(jnp.abs(velocity)))
+        small = small + PIVOTED * constants(small.dtype).zero * largest
     approach = -velocity[nt:]
     e = mechanics.e
     # Rest of an accumulating sequence of impacts: flights 2 e v/a, then e times that, ...
