@@ -68,7 +68,7 @@ def timed(problem, solver, ts=None):
     return solution, seconds
 
 
-EXACT = jfric.EventDriven(max_steps=200_000, max_events=20_000)
+EXACT = jfric.EventDriven(max_steps=400_000, max_events=100_000)
 
 
 def convergence() -> None:

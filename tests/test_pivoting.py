@@ -275,7 +275,7 @@ def test_two_supports_share_the_load():
 @functools.partial(jax.jit, static_argnames="independent")
 @functools.partial(jax.vmap, in_axes=(0, 0, 0, 0, 0, None))
 def _impact(D, velocity, touching, e, mu, independent):
-    small = jnp.full(velocity.shape, 1e-13)
+    small = jnp.full(velocity.shape, 1e-15)
     return solve_impact(D, velocity, touching, e, mu, mu, small, independent=independent)
 
 
@@ -299,12 +299,13 @@ def _random_impacts(seed: int, contacts: int, *, mu: float, e: float, equal: boo
     return D, velocity, touching, restitution, mu * rng.random((BATCH, contacts))
 
 
-def _impact_violation(D, velocity, touching, e, mu, result) -> np.ndarray:
-    """Largest violation of Newton's and Coulomb's laws in each impact."""
+def _impact_violation(D, velocity, touching, e, mu, result, speed=None) -> np.ndarray:
+    """Largest violation of Newton's and Coulomb's laws in each impact, relative to ``speed``
+    (default: the largest velocity)."""
     contacts = touching.shape[1]
     impulse, after = np.asarray(result.impulse), np.asarray(result.velocity)
     moved = velocity + np.einsum("bij,bj->bi", D, impulse)
-    speed = np.abs(velocity).max(1, keepdims=True)
+    speed = np.abs(velocity).max(1, keepdims=True) if speed is None else speed
     scale = speed / np.diagonal(D, axis1=1, axis2=2).mean(1, keepdims=True)
     change = np.abs(moved - after).max(1) / speed[:, 0]
     tangential, normal = impulse[:, :contacts] / scale, impulse[:, contacts:] / scale
@@ -336,6 +337,22 @@ def test_random_impacts_obey_the_laws(contacts):
         # With mu = 0.5 each of these problems has one solution (found by trying all modes); with
         # mu = 3 some have several.
         assert solved.mean() >= (1.0 if mu < 1.0 else 0.9)
+
+
+@pytest.mark.parametrize("contacts", [pytest.param(n, marks=_group(f"i{n}")) for n in (1, 2, 4)])
+def test_slow_impacts_of_contacts_that_slide_fast(contacts):
+    """Sliding velocities must not blur approaches many orders of magnitude slower."""
+    slow = 1e-12
+    D, velocity, *rest = _random_impacts(20 + contacts, contacts, mu=0.5, e=1.0, equal=False)
+    velocity[:, contacts:] *= slow
+    result = _impact(D, velocity, *rest, False)
+    assert np.asarray(result.solved).all()
+    speed = np.abs(velocity[:, contacts:]).max(1, keepdims=True)
+    hits = speed[:, 0] > 0.1 * slow
+    # Velocities near 1 are rounded to 1e-16.
+    violation = _impact_violation(D, velocity, *rest, result, np.maximum(speed, 0.1 * slow))
+    assert hits.mean() > 0.5
+    assert violation[hits].max() < 1e-2
 
 
 @pytest.mark.parametrize("contacts", [pytest.param(n, marks=_group(f"i{n}")) for n in (1, 2, 4)])

@@ -84,8 +84,11 @@ def solve_contacts(problem: ContactProblem, *, needed: Bool[Array, ""] | bool = 
         ]
     )
     M = jnp.where(active[:, None] & active[None, :], M, 0.0)
-    speed = jnp.maximum(jnp.max(jnp.abs(gamma), initial=0.0), jnp.finfo(D.dtype).tiny)
-    q = jnp.concatenate([gamma[nt:], gamma[:nt], cap_p + cap_n]) / speed
+    q = jnp.concatenate([gamma[nt:], gamma[:nt], jnp.zeros_like(cap_p)])
+    # Rows without a decision may be much larger than those with one.
+    speed = jnp.max(jnp.abs(jnp.where(active, q, 0.0)), initial=0.0)
+    speed = jnp.maximum(speed, jnp.finfo(D.dtype).tiny)
+    q = q.at[nu + nt :].set(cap_p + cap_n) / speed
     result = lemke(M, jnp.where(active, q, 1.0), needed=needed)
 
     a, n = result.basic[nu : nu + nt], result.basic[nu + nt :]

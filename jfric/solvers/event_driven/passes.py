@@ -100,6 +100,7 @@ def one_pass(
     # derivatives with respect to the start velocity.
     q_new, v_new = unprojected.q, unprojected.v
     v_before = state.v_before
+    v_scale = jax.lax.stop_gradient(jnp.abs(v_new))
     impacted, delay = state.impacted, state.delay
     status, flags = state.status, state.flags
     if prepared.nu:
@@ -111,6 +112,7 @@ def one_pass(
             lambda: no_impact(prepared, state),
         )
         v_new = jnp.where(hits, jump.v, v_new)
+        v_scale = jnp.where(hits, jump.v_scale, v_scale)
         q_new = jnp.where(hits, state.q, q_new)
         mode = jnp.where(hits, jump.mode, mode)
         touching = jnp.concatenate([jnp.zeros((prepared.nf,), bool), transition.touching])
@@ -166,9 +168,7 @@ def one_pass(
         q=jnp.where(moves, ahead.q, jnp.where(settled, state.q, q_new)),
         v=jnp.where(moves, ahead.v, jnp.where(settled, state.v, v_new)),
         q_scale=jnp.where(moves, ahead.q_scale, state.q_scale),
-        v_scale=jnp.where(
-            moves, ahead.v_scale, jnp.maximum(state.v_scale, jax.lax.stop_gradient(jnp.abs(v_new)))
-        ),
+        v_scale=jnp.where(moves, ahead.v_scale, jnp.maximum(state.v_scale, v_scale)),
         mode=jnp.where(moves, guessed, jnp.where(settled, state.mode, mode)),
         segment=jnp.where(moves, moved_on, jnp.where(settled, state.segment, segment)),
         recorded=jnp.where(settled, logged.modes, state.recorded),

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.complementarity.contact_lcp import ContactProblem, solve_contacts
 from jfric.complementarity.impact import solve_impact
+from jfric.complementarity.reactions import active_rows, reaction_operator
 from jfric.linear_algebra import matmul, matvec
 from jfric.modes import Mode
 from jfric.solvers.event_driven.constants import ZENO_FRACTION, constants
@@ -20,6 +21,7 @@ from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import (
     State,
     closed_mode,
+    prescribed_velocities,
     relative_velocities,
     velocity_tolerance,
 )
@@ -217,7 +219,8 @@ def _following_segment(piecewise, segment, first, second):
 def known_after(prepared: Prepared, state: State, mode, segment, at_rest) -> Int[Array, " g"]:
     """Zeros that the guards of new modes have by construction.
 
-    The sliding velocity starts from zero after stick, the gap and its rate after contact. A
+    The sliding velocity starts from zero after stick, whichever direction is tried; the gap and
+    its rate after contact. A
     guard of a new segment is zero if it is the violated one up to sign. Contacts and elements
     that did not change keep what is known. ``at_rest`` (nt,): contacts whose sliding velocity
     just reached zero.
@@ -225,7 +228,8 @@ def known_after(prepared: Prepared, state: State, mode, segment, at_rest) -> Int
     nt = prepared.nt
     changed = mode != state.mode
     slides = (mode == Mode.SLIP_POS) | (mode == Mode.SLIP_NEG)
-    rested = (state.mode == Mode.STICK) | at_rest
+    slid = (state.mode == Mode.SLIP_POS) | (state.mode == Mode.SLIP_NEG)
+    rested = (state.mode == Mode.STICK) | at_rest | (slid & (state.known[:nt] >= 1))
     first = jnp.where(mode == Mode.OPEN, 2, jnp.where(slides & rested, 1, 0))
     parts = [
         jnp.where(changed, first, state.known[:nt]),
@@ -258,6 +262,8 @@ class Impact(NamedTuple):
     """State right after an impact."""
 
     v: Float[Array, " n"]
+    #: What rounding errors of ``v`` are relative to.
+    v_scale: Float[Array, " n"]
     mode: Int[Array, " nt"]
     impacted: Bool[Array, " nt"]
     delay: Float[Array, ""]
@@ -312,6 +318,8 @@ def impact(prepared: Prepared, state: State, step: Step, touching) -> Impact:
     rests = rests | chatters
     mode = jnp.where(ends[:nt] & ~prepared.slippery, Mode.STICK, mode)
     mode = mode.at[nf:].set(jnp.where(rests, mode[nf:], Mode.OPEN)).astype(jnp.int32)
+    v = _onto_constraints(prepared, v, prescribed_velocities(prepared, state.t), mode, ends.any())
+    after = relative_velocities(prepared, state.t, v)
     # Friction elements keep sticking or sliding unless the jump set them in motion.
     kept = jnp.abs(after[:nf] - velocity[:nf]) <= small[:nf]
     mode = mode.at[:nf].set(jnp.where(kept, state.mode[:nf], mode[:nf]))
@@ -322,8 +330,10 @@ def impact(prepared: Prepared, state: State, step: Step, touching) -> Impact:
     gained = now - before + work
     energy_ok = gained <= 1e-9 * (before + jnp.abs(work))
     unilateral = jnp.concatenate([jnp.zeros((nf,), bool), hitting])
+    caused = matvec(jnp.abs(prepared.MW), jnp.abs(result.impulse))
     return Impact(
         v=v,
+        v_scale=jax.lax.stop_gradient(jnp.abs(v) + caused),
         mode=mode,
         impacted=unilateral,
         delay=delay,
@@ -344,8 +354,35 @@ def _ends_chatter(prepared: Prepared, state: State, after) -> Bool[Array, " m"]:
     limits = constants(after.dtype)
     passed = state.t - state.start
     soon = state.t - state.last_impact[0] <= limits.chatter_time * passed
-    scale = matvec(jnp.abs(prepared.W), state.fastest[0])
+    fastest = matvec(jnp.abs(prepared.W), state.fastest[0])
+    scale = _comparable(prepared, fastest)
     return soon & (jnp.abs(jax.lax.stop_gradient(after)) <= limits.chatter_velocity * scale)
+
+
+def _comparable(prepared: Prepared, velocity) -> Float[Array, " m"]:
+    """What the largest of the relative velocities (m,) is worth at each contact.
+
+    Measured by the energy of the impulses that would cause them: of sliding and rotating contacts,
+    of light and heavy bodies.
+    """
+    weight = jnp.sqrt(jnp.diagonal(prepared.D))
+    return weight * jnp.max(velocity / jnp.where(weight > 0, weight, 1.0), initial=0.0)
+
+
+def _onto_constraints(prepared: Prepared, v, prescribed, mode, needed):
+    """Velocities that closed and sticking contacts allow, where ``needed``.
+
+    What the end of an accumulating sequence neglects must not be decided again by every mode that
+    is tried.
+    """
+    if prepared.nu < 2:
+        return v
+    active = active_rows(mode, prepared.nf)
+    # Without friction: a projection in the metric of the masses, which adds no energy.
+    identity = jnp.eye(prepared.D.shape[0], dtype=prepared.D.dtype)
+    R = reaction_operator(prepared.D, active, identity, independent=prepared.independent)
+    defect = jnp.where(active & needed, prescribed - matvec(prepared.W, v), 0.0)
+    return v + matvec(prepared.MW, matvec(R.motion, defect))
 
 
 def no_impact(prepared: Prepared, state: State) -> Impact:
@@ -353,6 +390,7 @@ def no_impact(prepared: Prepared, state: State) -> Impact:
     false, true = jnp.asarray(False), jnp.asarray(True)
     return Impact(
         v=state.v,
+        v_scale=state.v_scale,
         mode=state.mode,
         impacted=jnp.zeros((prepared.nt,), bool),
         delay=jnp.zeros((), state.v.dtype),
