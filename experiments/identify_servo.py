@@ -27,7 +27,7 @@ BASELINES = {"viscous": "12.9 to 28.9", "Coulomb + viscous": "3.0 to 14.4"}
 SPEED = 2.0
 FREE = {
     "mass.m": jfric.Free(0.004, 0.012),
-    "sensor.theta.offset": jfric.Free(-0.1, 0.1, scale="linear"),
+    "sensor.theta.offset": jfric.Free(-0.3, 0.3, scale="linear"),
     "initial.q": jfric.Free(-2.0, 0.0, scale="linear", per_experiment=True),
     "initial.v": jfric.Free(-3.0, 3.0, scale="linear", per_experiment=True),
 }
@@ -46,7 +46,11 @@ def main() -> None:
             continue
         began = time.perf_counter()
         result = jfric.fit(
-            jfric.SampledModel(rung.problem), records, {**FREE, **rung.free}, starts=1
+            jfric.SampledModel(rung.problem),
+            records,
+            {**FREE, **rung.free},
+            starts=1,
+            max_iterations=200,
         )
         results[rung.name] = result
         predicted = result.linearised().predicted

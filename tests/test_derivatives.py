@@ -18,6 +18,7 @@ import pytest
 import scipy.linalg
 
 import jfric
+from jfric.solvers.sensitivities import MOST, with_sensitivities
 
 MODES = ("forward", "reverse")
 
@@ -650,3 +651,88 @@ def test_accumulation_time_of_impacts(mode):
     # Proportional to the square root of the height.
     to_height = -lanes.d(lane, "last", "initial.un.q")
     assert to_height == pytest.approx(time / 2.0, rel=1e-8)
+
+
+# The default: forward sensitivities that serve every transformation.
+
+SWINGS = jfric.Problem(
+    "x",
+    {
+        "mass": jfric.Mass("x", 2.0),
+        "spring": jfric.Spring("x", 50.0),
+        "friction": jfric.Friction("x", jfric.Coulomb(0.2), N=10.0),
+    },
+    initial={"x": jfric.InitialState(q=0.5)},
+    time=1.5,
+)
+
+
+def _swing(solver):
+    """Last position and time of the second stop against mass and stiffness."""
+
+    def found(x):
+        changed = jfric.set_parameters(SWINGS, {"mass.m": x[0], "spring.k": x[1]})
+        # Outputs and events that are never reached are in the result, too.
+        solution = jfric.simulate(changed, solver, ts=jnp.array([0.7, 1.4]))
+        return jnp.stack([solution.final.q[0], solution.events.time[1]])
+
+    return found
+
+
+@pytest.mark.parametrize("flow", ["exact", pytest.param("runge-kutta", marks=pytest.mark.slow)])
+def test_gradients_and_second_derivatives(flow):
+    """``x = (-1)^n A_n cos(w t)`` about ``(-1)^n d``, each half wave loses ``2 d = 2 mu N / k``."""
+    found = _swing(jfric.EventDriven(flow=flow, max_events=8))
+
+    def exact(x):
+        m, k = x
+        w, d = jnp.sqrt(k / m), 2.0 / k
+        # Stops at pi/w, 2 pi/w; the third half wave starts from 0.5 - 4 d.
+        return jnp.stack([d + (0.5 - 5.0 * d) * jnp.cos(1.5 * w), 2.0 * jnp.pi / w])
+
+    def derivatives(function):
+        """First and second derivatives, in one program."""
+
+        def first(x):
+            value, pull = jax.vjp(function, x)
+            slopes = jax.vmap(pull)(jnp.eye(2))[0]
+            return slopes, (value, slopes)
+
+        def both(x):
+            second, rest = jax.jacfwd(first, has_aux=True)(x)
+            return *rest, second
+
+        return both
+
+    x = jnp.array([2.0, 50.0])
+    results = jax.jit(derivatives(found))(x)
+    # The polynomials of Runge-Kutta steps are less accurate than the steps.
+    tolerances = {"exact": [1e-10, 1e-9, 1e-9], "runge-kutta": [1e-9, 1e-7, 2e-5]}[flow]
+    for ours, closed, rtol in zip(results, derivatives(exact)(x), tolerances, strict=True):
+        np.testing.assert_allclose(ours, closed, rtol=rtol)
+
+
+def test_sensitivities_of_few_and_of_many_numbers():
+    """``p x0 2^n`` by a loop that has no reverse mode of its own."""
+
+    def doubled(x, p, n):
+        end = jax.lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, 2.0 * c[1]), (0, p * x))
+        return {"x": end[1], "steps": end[0], "never": jnp.full(2, jnp.nan) * x[0], "name": "x"}
+
+    def total(x, p, n):
+        found = with_sensitivities(doubled, x, p, n)
+        assert found["name"] == "x"
+        return jnp.sum(found["x"]), found["steps"]
+
+    few, p = jnp.arange(1.0, 4.0), jnp.asarray(3.0)
+    slope, steps = jax.jit(jax.grad(total, argnums=(0, 1), has_aux=True))(few, p, 5)
+    assert int(steps) == 5
+    np.testing.assert_array_equal(slope[0], [96.0, 96.0, 96.0])
+    np.testing.assert_array_equal(slope[1], 32.0 * 6.0)
+    lanes = jax.vmap(jax.grad(total, has_aux=True), in_axes=(None, None, 0))
+    np.testing.assert_array_equal(lanes(few, p, jnp.arange(3))[0][:, 0], [3.0, 6.0, 12.0])
+    many = jnp.ones(MOST + 1)
+    _, change, _ = jax.jvp(lambda x: total(x, p, 5), (many,), (2.0 * many,), has_aux=True)
+    np.testing.assert_array_equal(change, 192.0 * many.size)
+    with pytest.raises(ValueError, match="Reverse-mode"):
+        jax.grad(total, has_aux=True)(many, p, 5)

@@ -7,7 +7,8 @@ All through ``jfric.sweep`` and ``jfric.observe``; each measurement in a process
 - uneven: 0.1 % of the lanes need a hundred times the passes, spread over the whole sweep; beside
   the same sweep without them, and beside one loop for all (``jit(vmap(simulate))``).
 - memory: peak of a sweep into a store, with 1/10 of the lanes and with all.
-- derivatives: observables and their derivatives with respect to one parameter.
+- derivatives: observables and their derivatives with respect to one parameter, by ``jacfwd``, by
+  ``grad``, and by ``grad`` with stored states (``adjoint="reverse"``).
 
     python experiments/benchmarks/scaling.py [--lanes 10000000] [--part lanes] [--json]
 """
@@ -31,6 +32,7 @@ from single_trajectory import machine
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("lanes", "dofs", "uneven", "memory", "derivatives")
 OBSERVED = "final.u"
+MODES = ("plain", "forward", "reverse", "checkpoints")
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -161,8 +163,9 @@ def measure_derivatives(lanes: int, mode: str) -> dict:
 
     problem = oscillator(jfric)
     names = ["final.u", "max.v", "dissipated"]
-    adjoint = "reverse" if mode == "reverse" else "forward"
+    adjoint = "reverse" if mode == "checkpoints" else "auto"
     solver = jfric.EventDriven(adjoint=adjoint, max_steps=48)
+    gradient = jax.grad(lambda k, mu: jnp.sum(values(k, mu)))
 
     def values(k, mu):
         lane = jfric.set_parameters(problem, {"spring.k": k, "friction.mu": mu})
@@ -172,7 +175,8 @@ def measure_derivatives(lanes: int, mode: str) -> dict:
     one = {
         "plain": values,
         "forward": jax.jacfwd(values),
-        "reverse": jax.grad(lambda k, mu: jnp.sum(values(k, mu))),
+        "reverse": gradient,
+        "checkpoints": gradient,
     }[mode]
     chunk = min(lanes, 1000)
     mu = jnp.linspace(0.03, 0.4, lanes // chunk * chunk).reshape(-1, chunk)
@@ -193,7 +197,7 @@ def plan(part: str, lanes: int) -> list[tuple[int, object]]:
         return [(min(lanes, 100_000), kind) for kind in ("even", "uneven", "one loop")]
     if part == "memory":
         return [(max(lanes // 10, 100), "tenth"), (lanes, "all")]
-    return [(min(lanes, 100_000), mode) for mode in ("plain", "forward", "reverse")]
+    return [(min(lanes, 100_000), mode) for mode in MODES]
 
 
 def measure(part: str, lanes: int, variant: object) -> dict:

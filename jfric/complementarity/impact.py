@@ -21,7 +21,6 @@ from jfric.complementarity.reactions import active_rows, coupling, reaction_oper
 from jfric.linear_algebra import matvec
 from jfric.modes import Mode
 
-
 #: Sliding this much faster than the fastest approach does not end in an impact.
 FAST = 1e4
 

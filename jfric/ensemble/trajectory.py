@@ -17,6 +17,7 @@ from jfric.solvers.event_driven.recording import empty_records
 from jfric.solvers.event_driven.solver import EventDriven, _make_flow
 from jfric.solvers.event_driven.state import State, initial_state
 from jfric.solvers.loops import keep, run_passes
+from jfric.solvers.sensitivities import with_sensitivities
 from jfric.status import Status
 from jfric.system.problem import Problem
 
@@ -46,13 +47,17 @@ def observe(
 
     ``observables``: names such as ``"final.u"`` (see :data:`jfric.ensemble.grammar.GRAMMAR`) or
     :class:`jfric.observables.Observable` objects. ``times`` (m,) [s]: those of ``"u(t)"``. Works
-    under ``jit``, ``vmap``, ``jvp`` and, with ``EventDriven(adjoint="reverse")``, ``grad``. Raises
-    :class:`jfric.ProblemError` for an unknown observable.
+    under ``jit``, ``vmap``, ``jvp`` and ``grad`` (for many parameters:
+    ``EventDriven(adjoint="reverse")``). Raises :class:`jfric.ProblemError` for an unknown
+    observable.
     """
     from jfric.ensemble.grammar import as_observables
 
     chosen = as_observables(problem, observables, times)
-    return run(problem, tuple(chosen), solver if solver is not None else EventDriven())
+    solver = solver if solver is not None else EventDriven()
+    if solver.adjoint != "auto":
+        return run(problem, tuple(chosen), solver)
+    return with_sensitivities(lambda problem: run(problem, tuple(chosen), solver), problem)
 
 
 def run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
@@ -329,6 +330,9 @@ def _model(problem, residual, solver, hold) -> tuple[AbstractModel, Callable]:
         )
     # A log of events is of no use here.
     solver = EventDriven(max_events=0) if solver is None else solver
+    if getattr(solver, "adjoint", None) == "auto":
+        # Jacobians are taken in forward mode, gradients of many parameters in reverse mode.
+        solver = dataclasses.replace(solver, adjoint="forward")
     return MODELS[name](problem, solver, hold), function
 
 

@@ -7,13 +7,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, get_args
 
 import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
 
-Adjoint = Literal["forward", "reverse"]
+from jfric.errors import ProblemError
+
+#: ``"auto"``: as :mod:`jfric.solvers.sensitivities`, which runs the loop in forward mode.
+Adjoint = Literal["auto", "forward", "reverse"]
+
+
+def require_adjoint(found: str) -> None:
+    """Raise :class:`jfric.ProblemError` unless ``found`` is one of :data:`Adjoint`."""
+    if found not in get_args(Adjoint):
+        raise ProblemError(f"adjoint: found {found!r}, allowed are 'auto', 'forward' and 'reverse'")
+
 
 #: States stored in reverse mode; trajectories of fewer passes are not computed twice.
 CHECKPOINTS = 128
@@ -49,7 +59,7 @@ def run_passes(
         return eqxi.unvmap_any(active(unpack(carry[0])))
 
     carry = _tied(pack(state), buffers)
-    if adjoint == "forward":
+    if adjoint != "reverse":
         carry = jax.lax.while_loop(running, step, carry)
     else:
         # States are stored at up to CHECKPOINTS passes; those between are computed again.

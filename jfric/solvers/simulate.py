@@ -16,6 +16,7 @@ from jfric.errors import ProblemError
 from jfric.solution import Solution
 from jfric.solvers.event_driven.recording import slots_per_pass
 from jfric.solvers.event_driven.solver import EventDriven
+from jfric.solvers.sensitivities import with_sensitivities
 from jfric.system.expression import Expression
 from jfric.system.problem import Problem
 
@@ -35,10 +36,10 @@ def simulate(
     :class:`jfric.MoreauJean`, :class:`jfric.Midpoint`, :class:`jfric.StabilisedMidpoint`,
     :class:`jfric.QuasiStatic`, :class:`jfric.Smoothed`. ``start``: ``solution.final`` of an
     earlier run of the same solver. Compiled once for each structure of the problem; works under
-    ``jit``, ``vmap``, ``jvp`` and, with ``adjoint="reverse"``, ``grad``. Numerical trouble is
-    ``solution.status``, never an exception. Derivatives through changes of mode are exact with
-    :class:`jfric.EventDriven` only: time stepping misses how switching times move, at any step,
-    and says so in ``solution.differentiable``.
+    ``jit``, ``vmap``, ``jvp`` and ``grad`` (for many parameters: ``adjoint="reverse"``). Numerical
+    trouble is ``solution.status``, never an exception. Derivatives through changes of mode are
+    exact with :class:`jfric.EventDriven` only: time stepping misses how switching times move, at
+    any step, and says so in ``solution.differentiable``.
     """
     solver = solver if solver is not None else EventDriven()
     if not hasattr(solver, "require"):
@@ -105,6 +106,13 @@ def _check_times(problem: Problem, ts, start: Any, end) -> None:
 
 
 def _solve(problem, solver, ts, start, end):
+    arguments = (problem, solver, ts, start, end)
+    if getattr(solver, "adjoint", None) != "auto":
+        return _run(*arguments)
+    return with_sensitivities(_run, *arguments)
+
+
+def _run(problem, solver, ts, start, end):
     return solver.solve(problem, ts, start, end)
 
 

@@ -165,20 +165,26 @@ def advance(prepared: Prepared, state: State, step: Step, signs: Signs, t_end, n
 def land(prepared: Prepared, state: State, step: Step, signs: Signs, advance: Advance) -> Advance:
     """Reach an event by real steps: first shorten the step to it, then correct by Newton steps.
 
-    What the last correction leaves is of second order in a length below 1e-8 of the step; it
-    carries the derivative of the event time by the implicit function theorem.
+    What the last correction leaves is of third order in a length below 1e-8 of the step; it
+    carries the derivatives of the event time by the implicit function theorem.
     """
     landing = state.landing.any()
     guard = pick(step.guard_table, step.guard_rows, state.landing)
     value, slope = horner_with_slope(guard, jnp.ones((), guard.dtype))
     safe = jax.lax.stop_gradient(jnp.where(slope == 0, 1.0, slope))
-    missing = -value / safe * jax.lax.stop_gradient(step.h)
+    missing = jax.lax.stop_gradient(-value / safe * step.h)
     close = jnp.abs(missing) <= 1e-8 * step.h
     close = close | (state.landings >= LANDINGS) | (slope >= 0)
     missing = jnp.where(jnp.abs(missing) <= 0.5 * step.h, missing, 0.0)
+    frozen = jax.lax.stop_gradient(1.0 + missing / step.h)
+    missing = (with_root_derivative(guard, frozen) - 1.0) * step.h
     arrives = landing & step.accepted & close
     end = held_exactly(prepared, state, step.split(prepared, jnp.sum(step.table, axis=0)), signs)
     q, v, a = end.q, end.v, end.a
+    # Change of the acceleration, for second derivatives.
+    k = jnp.arange(step.table.shape[0], dtype=step.table.dtype)
+    n = prepared.mechanics.n
+    jerk = matvec(step.table[:, n : 2 * n].T, k * (k - 1.0)) / (step.h * step.h)
     # The first look at an event only shortens the step.
     found = ~landing & advance.accepted & advance.fired.any()
     approach = jnp.where(landing, step.h + missing, advance.t - state.t)
@@ -188,8 +194,8 @@ def land(prepared: Prepared, state: State, step: Step, signs: Signs, advance: Ad
         t=jnp.where(arrives, state.t + step.h + missing, advance.t),
         s=jnp.where(arrives, 1.0, advance.s),
         values=jax.tree.map(lambda a, b: jnp.where(arrives, a, b), end, advance.values),
-        q=jnp.where(arrives, q + v * missing, advance.q),
-        v=jnp.where(arrives, v + a * missing, advance.v),
+        q=jnp.where(arrives, q + missing * (v + 0.5 * missing * a), advance.q),
+        v=jnp.where(arrives, v + missing * (a + 0.5 * missing * jerk), advance.v),
         q_scale=advance.q_scale,
         v_scale=advance.v_scale,
         accepted=jnp.where(landing, arrives, advance.accepted & ~found),

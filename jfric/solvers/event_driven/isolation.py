@@ -179,6 +179,8 @@ def with_root_derivative(coefficients: Float[Array, " p"], s):
 @with_root_derivative.defjvp
 def _with_root_derivative_jvp(primals, tangents):
     coefficients, s = primals
+    # The zero moves for a second derivative, too.
+    s = with_root_derivative(coefficients, s)
     change = horner(tangents[0], s)
     _, slope = horner_with_slope(coefficients, s)
     return s, -change / jnp.where(slope == 0, 1.0, slope)

@@ -17,7 +17,7 @@ from jfric.solvers.event_driven.passes import one_pass
 from jfric.solvers.event_driven.prepared import Prepared, prepare
 from jfric.solvers.event_driven.recording import empty_records, outputs
 from jfric.solvers.event_driven.state import State, initial_state
-from jfric.solvers.loops import Adjoint, keep, run_passes
+from jfric.solvers.loops import Adjoint, keep, require_adjoint, run_passes
 from jfric.status import Status
 from jfric.system.problem import Problem
 from jfric.system.validation import require_inertia
@@ -40,8 +40,10 @@ class EventDriven(eqx.Module):
     and harmonic loads, ``"runge-kutta"`` for any system, ``"auto"`` chooses the exact one where
     it applies. ``rtol``, ``method``: relative tolerance and diffrax solver
     (``dopri8``, ``dopri5``, ``tsit5``) of the Runge-Kutta flow. ``max_steps``: passes of the
-    loop. ``max_events``: capacity of the event log. ``adjoint``: ``"forward"`` allows ``jvp`` and
-    ``jacfwd``, ``"reverse"`` allows ``grad`` and ``jacrev``.
+    loop. ``max_events``: capacity of the event log. ``adjoint``: ``"auto"`` allows all of
+    ``jvp``, ``jacfwd``, ``grad`` and ``jacrev`` at a cost that grows with the parameters (more than
+    16 numbers: ``jvp`` and ``jacfwd`` only); ``"reverse"`` allows ``grad`` and ``jacrev``, for many
+    parameters; ``"forward"`` allows ``jvp`` and ``jacfwd``.
     """
 
     flow: FlowName = eqx.field(static=True, default="auto")
@@ -49,7 +51,7 @@ class EventDriven(eqx.Module):
     method: str = eqx.field(static=True, default="dopri8")
     max_steps: int = eqx.field(static=True, default=100_000)
     max_events: int = eqx.field(static=True, default=256)
-    adjoint: Adjoint = eqx.field(static=True, default="forward")
+    adjoint: Adjoint = eqx.field(static=True, default="auto")
 
     #: What it can be started from, and how it is best compiled: many small kernels.
     state_type: ClassVar[type] = State
@@ -58,6 +60,7 @@ class EventDriven(eqx.Module):
     def require(self, problem: Problem) -> None:
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
         require_inertia(problem)
+        require_adjoint(self.adjoint)
 
     def init(self, problem: Problem) -> State:
         """State at the problem's start time."""
@@ -173,7 +176,7 @@ def _make_flow(solver: EventDriven, prepared: Prepared):
 
     if solver.method not in METHODS:
         raise ProblemError(f"method: found {solver.method!r}, allowed are {', '.join(METHODS)}")
-    stages = "lax" if solver.adjoint == "forward" else "checkpointed"
+    stages = "checkpointed" if solver.adjoint == "reverse" else "lax"
     return RungeKuttaFlow(solver.rtol, solver.method, stages)
 
 

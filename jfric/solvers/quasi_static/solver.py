@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.solution import Solution
-from jfric.solvers.loops import Adjoint, keep, run_passes
+from jfric.solvers.loops import Adjoint, keep, require_adjoint, run_passes
 from jfric.solvers.quasi_static.loading import knots
 from jfric.solvers.quasi_static.passes import one_pass
 from jfric.solvers.quasi_static.recording import empty_records
@@ -49,8 +49,7 @@ class QuasiStatic(eqx.Module):
 
     ``solution.v`` is the rate of the position over the time of the history, ``solution.a`` is
     zero. ``max_steps``: passes of the loop. ``max_events``: capacity of the event log.
-    ``adjoint``: ``"forward"`` allows ``jvp`` and ``jacfwd``, ``"reverse"`` ``grad`` and
-    ``jacrev``.
+    ``adjoint``: as in :class:`jfric.EventDriven`.
 
     Status ``SINGULAR``: some motion meets no resistance. ``INCONSISTENT``: the equilibrium is
     lost or not unique on the way (a fold, large friction); a dynamic solver is needed there.
@@ -59,7 +58,7 @@ class QuasiStatic(eqx.Module):
     increments: int = eqx.field(static=True, default=1000)
     max_steps: int = eqx.field(static=True, default=10_000)
     max_events: int = eqx.field(static=True, default=256)
-    adjoint: Adjoint = eqx.field(static=True, default="forward")
+    adjoint: Adjoint = eqx.field(static=True, default="auto")
 
     #: What it can be started from, and how it is best compiled: many small kernels.
     state_type: ClassVar[type] = State
@@ -68,6 +67,7 @@ class QuasiStatic(eqx.Module):
     def require(self, problem: Problem) -> None:
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
         require_quasi_static(problem)
+        require_adjoint(self.adjoint)
 
     def init(self, problem: Problem) -> State:
         """State at the problem's start time, before any load."""

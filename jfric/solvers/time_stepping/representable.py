@@ -9,6 +9,7 @@ from jax.core import Tracer
 
 from jfric.complementarity.contact_methods import require_method
 from jfric.errors import ProblemError
+from jfric.solvers.loops import require_adjoint
 from jfric.system.laws import Coulomb
 from jfric.system.problem import Problem
 
@@ -23,10 +24,7 @@ def require_time_stepping(problem: Problem, solver: Any) -> None:
         least = 1 if name == "max_steps" else 0
         if getattr(solver, name) < least:
             raise ProblemError(f"{name}: found {getattr(solver, name)}, must be at least {least}")
-    if solver.adjoint not in ("forward", "reverse"):
-        raise ProblemError(
-            f"adjoint: found {solver.adjoint!r}, allowed are 'forward' and 'reverse'"
-        )
+    require_adjoint(solver.adjoint)
     elements = [*problem.section("friction").items(), *problem.section("contact").items()]
     require_method(solver.method, len(elements))
     if scheme.rests:

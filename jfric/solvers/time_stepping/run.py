@@ -93,7 +93,7 @@ def run(
             t = jnp.where(done == s.steps, end, s.start + prepared.h * done)
             return eqx.tree_at(lambda x: x.t, state, t), records, done
 
-        if adjoint == "forward":
+        if adjoint != "reverse":
             return jax.lax.while_loop(active, one_block, carry), None
 
         # Only what enters a block is stored; the block is repeated on the way back.

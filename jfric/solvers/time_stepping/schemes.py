@@ -26,9 +26,9 @@ class MoreauJean(AbstractTimeStepping):
 
     ``method``: how the contact problem of a step is solved, see
     :func:`jfric.complementarity.contact_methods.solve_impulses`. ``max_steps``: bound on the
-    number of steps. ``max_events``: capacity of the event log. ``adjoint``: ``"forward"`` allows
-    ``jvp`` and ``jacfwd``; ``"reverse"`` allows ``grad`` and keeps one state for 512 steps, so
-    give a realistic ``max_steps``.
+    number of steps. ``max_events``: capacity of the event log. ``adjoint``: as in
+    :class:`jfric.EventDriven`; ``"reverse"`` keeps one state for 512 steps, so give a realistic
+    ``max_steps``.
 
     Do not trust derivatives through changes of mode: they lack the term of the switching time,
     at any step, and may be wrong by a third or in sign. :class:`jfric.EventDriven` gives exact
@@ -43,7 +43,7 @@ class MoreauJean(AbstractTimeStepping):
     method: Method = eqx.field(static=True, default="auto")
     max_steps: int = eqx.field(static=True, default=1_000_000)
     max_events: int = eqx.field(static=True, default=256)
-    adjoint: Adjoint = eqx.field(static=True, default="forward")
+    adjoint: Adjoint = eqx.field(static=True, default="auto")
 
     @property
     def scheme(self) -> Scheme:
@@ -70,7 +70,7 @@ class Midpoint(AbstractTimeStepping):
     method: Method = eqx.field(static=True, default="auto")
     max_steps: int = eqx.field(static=True, default=1_000_000)
     max_events: int = eqx.field(static=True, default=256)
-    adjoint: Adjoint = eqx.field(static=True, default="forward")
+    adjoint: Adjoint = eqx.field(static=True, default="auto")
 
     @property
     def scheme(self) -> Scheme:
@@ -90,7 +90,7 @@ class StabilisedMidpoint(AbstractTimeStepping):
     method: Method = eqx.field(static=True, default="auto")
     max_steps: int = eqx.field(static=True, default=1_000_000)
     max_events: int = eqx.field(static=True, default=256)
-    adjoint: Adjoint = eqx.field(static=True, default="forward")
+    adjoint: Adjoint = eqx.field(static=True, default="auto")
 
     @property
     def scheme(self) -> Scheme:
