@@ -12,6 +12,13 @@ import pytest
 
 import jfric
 from jfric.complementarity.contact_methods import solved_below
+from jfric.solvers.time_stepping.inputs import (
+    block_inputs,
+    block_pushes,
+    load_tables,
+    step_inputs,
+)
+from jfric.solvers.time_stepping.prepared import prepare
 from jfric.verification.configs import shipped
 
 jax.config.update("jax_enable_x64", True)
@@ -39,6 +46,42 @@ def _run(problem, solver, ts):
 
 def _ve0116(solver, ts=VE0116_TIMES):
     return _run(_problem("ve0116"), solver, ts)
+
+
+# What is given on the steps.
+
+
+@pytest.mark.parametrize("load", ["smooth", "with a breakpoint", "with a moving support"])
+@pytest.mark.parametrize("solver", [jfric.MoreauJean(0.01, theta=0.7), jfric.Midpoint(0.01)])
+def test_inputs_of_a_block_are_those_of_its_steps(load, solver):
+    """Sums of sines by their addition theorem, for all steps of a block at once."""
+    sines = [jfric.Harmonic(2.0, 3.0, 0.4), 5.0, jfric.Harmonic(-1.0, 70.0)]
+    other = jfric.Steps([0.33], [0.0, 4.0]) if load == "with a breakpoint" else 1.0
+    support = {"base": jfric.Base(jfric.Harmonic(0.1, 5.0))}
+    moves = load == "with a moving support"
+    problem = jfric.Problem(
+        ["x", "y"],
+        {
+            "mass": {"x": jfric.Mass("x", 2.0), "y": jfric.Mass("y", 3.0)},
+            "spring": jfric.Spring(("base", "x") if moves else "x", 50.0),
+            "load": {
+                "a": jfric.Load({"x": 1.0, "y": -2.0}, jfric.Sum(sines)),
+                "b": jfric.Load("y", other),
+            },
+            **(support if moves else {}),
+        },
+        time=1.0,
+    )
+    prepared = prepare(problem, solver.scheme, solver.dt, "auto")
+    mechanics, scheme, h = prepared.mechanics, prepared.scheme, prepared.h
+    times, force = 0.05 + h * jnp.arange(40), jnp.asarray([0.3, -0.2])
+    each = jax.vmap(lambda t: step_inputs(mechanics, scheme, t, h, force))(times)
+    tables = load_tables(mechanics, scheme, h, 40)
+    block = block_inputs(mechanics, scheme, tables, times, h, force)
+    np.testing.assert_allclose(block.impulse, each.impulse, rtol=0, atol=1e-13)
+    push = jnp.asarray([[1.0, 0.5], [-0.25, 2.0]])
+    pushes = block_pushes(mechanics, scheme, tables, times, h, force, push)
+    np.testing.assert_allclose(pushes, each.impulse @ push.T, rtol=0, atol=1e-13)
 
 
 # Published and reference numbers.

@@ -122,9 +122,11 @@ class Harmonic(AbstractFunction):
 
 
 class Sum(AbstractFunction):
-    """Sum of functions of time."""
+    """Sum of functions of time; numbers are constants."""
 
-    terms: tuple[AbstractFunction, ...] = eqx.field(converter=tuple)
+    terms: tuple[AbstractFunction, ...] = eqx.field(
+        converter=lambda terms: tuple(as_function(term) for term in terms)
+    )
 
     def components(self, t):
         parts = [term.components(t) for term in self.terms]

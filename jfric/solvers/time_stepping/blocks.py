@@ -11,7 +11,12 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.linear_algebra import matmul
 from jfric.solvers.time_stepping import one_contact, several_contacts
-from jfric.solvers.time_stepping.inputs import StepInputs, step_inputs
+from jfric.solvers.time_stepping.inputs import (
+    StepInputs,
+    Table,
+    block_inputs,
+    block_pushes,
+)
 from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.state import Motion
 from jfric.solvers.time_stepping.tolerance import gains_energy
@@ -58,12 +63,18 @@ class Block(NamedTuple):
     iterations: Int[Array, " L"] | None
 
 
-def run_block(prepared: Prepared, motion: Motion, times, force) -> Block:
+def run_block(
+    prepared: Prepared, motion: Motion, times, force, tables: list[Table | None]
+) -> Block:
     """Steps that begin at ``times`` (L,), under an extra constant ``force`` (n,)."""
-    mechanics, scheme = prepared.mechanics, prepared.scheme
-    inputs = jax.vmap(lambda t: step_inputs(mechanics, scheme, t, prepared.h, force))(times)
+    inputs = block_inputs(prepared.mechanics, prepared.scheme, tables, times, prepared.h, force)
     if prepared.in_scalars:
-        return _in_scalars(prepared, motion, times, inputs)
+        assert prepared.constant is not None
+        pushes = block_pushes(
+            prepared.mechanics, prepared.scheme, tables, times, prepared.h, force,
+            prepared.constant.push,
+        )  # fmt: skip
+        return _in_scalars(prepared, motion, times, inputs, pushes)
     _, rows = jax.lax.scan(lambda m, x: several_contacts.step(prepared, m, x), motion, inputs)
 
     def motions():
@@ -101,9 +112,9 @@ def _before(first, rows):
     return jnp.concatenate([first[None], rows[:-1]])
 
 
-def _in_scalars(prepared: Prepared, motion: Motion, times, inputs: StepInputs) -> Block:
+def _in_scalars(prepared: Prepared, motion: Motion, times, inputs: StepInputs, pushes) -> Block:
     start = one_contact.pack(prepared, motion.q, motion.v, motion.mode)
-    ends = one_contact.run_steps(prepared, start, inputs)
+    ends = one_contact.run_steps(prepared, start, inputs, pushes)
     count, n = times.shape[0], prepared.mechanics.n
     frozen = jax.lax.stop_gradient(ends)
 

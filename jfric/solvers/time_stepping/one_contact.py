@@ -21,7 +21,6 @@ from jfric.complementarity.closed_form import (
     element_impulse,
     frictionless_impulse,
 )
-from jfric.linear_algebra import matmul
 from jfric.modes import Mode
 from jfric.solvers.time_stepping.inputs import StepInputs
 from jfric.solvers.time_stepping.prepared import Prepared
@@ -54,13 +53,16 @@ class Numbers(NamedTuple):
     gap: Any
 
 
-def run_steps(prepared: Prepared, start: Float[Array, " z"], inputs: StepInputs):
-    """Ends (L, z) of the steps with ``inputs`` (L, ...) from the packed motion ``start``."""
-    assert prepared.constant is not None
+def run_steps(
+    prepared: Prepared, start: Float[Array, " z"], inputs: StepInputs, pushes: Float[Array, "L n"]
+):
+    """Ends (L, z) of the steps with ``inputs`` (L, ...) from the packed motion ``start``.
+
+    ``pushes``: velocities that the loads cause.
+    """
     assert prepared.packed is not None
     numbers, unravel = prepared.packed, _unpacking(prepared)
-    pushed = matmul(inputs.impulse, prepared.constant.push.T)
-    given = {"push": pushed}
+    given = {"push": pushes}
     if prepared.nf:
         given["normal"] = inputs.normal[:, 0]
     if prepared.partners_move:

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int
 
 from jfric.solvers.loops import Adjoint
 from jfric.solvers.time_stepping.blocks import Block, run_block
+from jfric.solvers.time_stepping.inputs import load_tables
 from jfric.solvers.time_stepping.judge import residuals
 from jfric.solvers.time_stepping.prepared import Prepared, changing, with_step
 from jfric.solvers.time_stepping.recording import (
@@ -78,6 +79,7 @@ def run(
         # be slower if their numbers changed.
         chosen = _keep(last, changing(short), changing(prepared))
         step = eqx.tree_at(changing, prepared, chosen, is_leaf=lambda x: x is None)
+        tables = load_tables(step.mechanics, step.scheme, step.h, size)
         limit = jnp.where(last, steps, jnp.minimum(s.whole, steps))
 
         def active(carry):
@@ -88,7 +90,9 @@ def run(
             state, records, done = carry
             count = jnp.minimum(limit - done, size)
             times = s.start + prepared.h * (done + jnp.arange(size, dtype=jnp.int32))
-            state, records, made = _advance(step, state, records, want, done, count, times, force)
+            state, records, made = _advance(
+                step, tables, state, records, want, done, count, times, force
+            )
             done = done + made
             t = jnp.where(done == s.steps, end, s.start + prepared.h * done)
             return eqx.tree_at(lambda x: x.t, state, t), records, done
@@ -112,13 +116,13 @@ def _keep(which, a, b):
     return jax.tree.map(lambda x, y: jnp.where(which, x, y), a, b)
 
 
-def _advance(prepared, state: State, records, want: Wanted, first, count, times, force):
+def _advance(prepared, tables, state: State, records, want: Wanted, first, count, times, force):
     """``count`` steps that begin at the first of ``times``: state, records, and steps made.
 
     The steps of a block behind the last one are computed and left out.
     """
     motion = Motion(state.q, state.v, state.mode, state.segment)
-    b = run_block(prepared, motion, times, force)
+    b = run_block(prepared, motion, times, force, tables)
     size = times.shape[0]
     if prepared.nt + prepared.mechanics.piecewise.count == 0:
         quiet = b.quiet & (count == size)
