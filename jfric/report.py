@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from jfric.columns import column_units
-from jfric.overrides import path_dimension
+from jfric.config.paths import path_dimension
 from jfric.status import Status
 from jfric.system.direction import Direction
 from jfric.system.expression import Expression

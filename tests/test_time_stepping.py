@@ -15,6 +15,7 @@ from jfric.complementarity.contact_methods import solved_below
 from jfric.solvers.time_stepping.inputs import (
     block_inputs,
     block_pushes,
+    load_means,
     load_tables,
     step_inputs,
 )
@@ -77,10 +78,11 @@ def test_inputs_of_a_block_are_those_of_its_steps(load, solver):
     times, force = 0.05 + h * jnp.arange(40), jnp.asarray([0.3, -0.2])
     each = jax.vmap(lambda t: step_inputs(mechanics, scheme, t, h, force))(times)
     tables = load_tables(mechanics, scheme, h, 40)
-    block = block_inputs(mechanics, scheme, tables, times, h, force)
+    means = load_means(mechanics, tables, times)
+    block = block_inputs(mechanics, scheme, means, times, h, force)
     np.testing.assert_allclose(block.impulse, each.impulse, rtol=0, atol=1e-13)
     push = jnp.asarray([[1.0, 0.5], [-0.25, 2.0]])
-    pushes = block_pushes(mechanics, scheme, tables, times, h, force, push)
+    pushes = block_pushes(mechanics, block, means, h, force, push)
     np.testing.assert_allclose(pushes, each.impulse @ push.T, rtol=0, atol=1e-13)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jfric.config.functions import number
+from jfric.config.paths import path_dimension
 from jfric.config.units import DIMENSIONS, Dimension
 from jfric.errors import ProblemError, nearest
 from jfric.system.controller import Controller
@@ -111,8 +112,6 @@ def _plain(value: Any, where: str, measures: Dimension | None, problem: Problem)
 
 def _measures(problem: Problem, name: str) -> Dimension | None:
     """What the quantity ``name`` measures: a position or velocity, or a function of time."""
-    from jfric.overrides import path_dimension
-
     prefix, _, dof = name.rpartition(".")
     rotates = problem.dofs.get(dof) == "rotation"
     kinds = {

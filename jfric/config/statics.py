@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jfric.config.functions import number
+from jfric.config.paths import path_dimension
 from jfric.errors import ProblemError
-from jfric.overrides import path_dimension
 from jfric.system.expression import Expression
 from jfric.system.naming import find_path
 from jfric.system.problem import Problem

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jfric.config.paths import path_dimension
 from jfric.config.units import DIMENSIONS, Dimension, UnitError, to_si
 from jfric.ensemble.design import SAMPLED
 from jfric.ensemble.grammar import split
 from jfric.ensemble.ranges import SCALES, Range
 from jfric.errors import ProblemError
-from jfric.overrides import apply_overrides, path_dimension
+from jfric.overrides import apply_overrides
 from jfric.status import Status
 from jfric.system.naming import find_path
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 
+from jfric.config.paths import path_dimension
 from jfric.ensemble.design import Design, Zip, make_design
 from jfric.ensemble.grammar import as_observables
 from jfric.ensemble.layout import PILOT_LANES, PILOT_PASSES, Layout, Tile, refined, start_layout
@@ -34,7 +35,6 @@ from jfric.ensemble.table import (
 )
 from jfric.errors import ProblemError
 from jfric.output import versions
-from jfric.overrides import path_dimension
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.status import Status
 from jfric.system.expression import Expression

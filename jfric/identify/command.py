@@ -43,8 +43,8 @@ def parse_free(config: Config, texts: Sequence[str]) -> dict[str, Free]:
 
 
 def _bound(config: Config, path: str, text: str) -> float:
+    from jfric.config.paths import path_dimension
     from jfric.config.units import UnitError, to_si
-    from jfric.overrides import path_dimension
     from jfric.system.naming import find_path
 
     try:

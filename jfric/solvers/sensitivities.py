@@ -39,7 +39,7 @@ def with_sensitivities(function: Callable, *arguments: Any) -> Any:
         chosen = [
             i
             for i, (x, dx) in enumerate(zip(values, changes, strict=True))
-            if jnp.issubdtype(x.dtype, jnp.inexact) and not isinstance(dx, SymbolicZero)
+            if _is_real(x) and not isinstance(dx, SymbolicZero)
         ]
 
         def of(active):

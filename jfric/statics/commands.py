@@ -10,8 +10,9 @@ import numpy as np
 
 from jfric import output, report
 from jfric.config.load import load_config
+from jfric.config.paths import path_dimension
 from jfric.errors import ProblemError
-from jfric.overrides import apply_overrides, path_dimension
+from jfric.overrides import apply_overrides
 from jfric.statics.branch import EquilibriumPath
 from jfric.statics.equilibria import Equilibria, equilibria
 from jfric.statics.paths import checked_path

@@ -24,8 +24,8 @@ class Constants(NamedTuple):
     newton: int
     #: Impacts of several contacts that follow each other within this fraction of the time since the
     #: start, with velocities below ``chatter_velocity`` times the largest so far, are the end of an
-    #: accumulating sequence. Gaps of such flights drown in rounding; what is
-    #: neglected is of second order.
+    #: accumulating sequence. Gaps of such flights drown in rounding; what is neglected is of
+    #: second order.
     chatter_time: float
     chatter_velocity: float
 

@@ -220,10 +220,9 @@ def known_after(prepared: Prepared, state: State, mode, segment, at_rest) -> Int
     """Zeros that the guards of new modes have by construction.
 
     The sliding velocity starts from zero after stick, whichever direction is tried; the gap and
-    its rate after contact. A
-    guard of a new segment is zero if it is the violated one up to sign. Contacts and elements
-    that did not change keep what is known. ``at_rest`` (nt,): contacts whose sliding velocity
-    just reached zero.
+    its rate after contact. A guard of a new segment is zero if it is the violated one up to sign.
+    Contacts and elements that did not change keep what is known. ``at_rest`` (nt,): contacts whose
+    sliding velocity just reached zero.
     """
     nt = prepared.nt
     changed = mode != state.mode

@@ -16,6 +16,7 @@ from jfric.solvers.time_stepping.inputs import (
     Table,
     block_inputs,
     block_pushes,
+    load_means,
 )
 from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.state import Motion
@@ -67,13 +68,12 @@ def run_block(
     prepared: Prepared, motion: Motion, times, force, tables: list[Table | None]
 ) -> Block:
     """Steps that begin at ``times`` (L,), under an extra constant ``force`` (n,)."""
-    inputs = block_inputs(prepared.mechanics, prepared.scheme, tables, times, prepared.h, force)
+    mechanics, h = prepared.mechanics, prepared.h
+    means = load_means(mechanics, tables, times)
+    inputs = block_inputs(mechanics, prepared.scheme, means, times, h, force)
     if prepared.in_scalars:
         assert prepared.constant is not None
-        pushes = block_pushes(
-            prepared.mechanics, prepared.scheme, tables, times, prepared.h, force,
-            prepared.constant.push,
-        )  # fmt: skip
+        pushes = block_pushes(mechanics, inputs, means, h, force, prepared.constant.push)
         return _in_scalars(prepared, motion, times, inputs, pushes)
     _, rows = jax.lax.scan(lambda m, x: several_contacts.step(prepared, m, x), motion, inputs)
 

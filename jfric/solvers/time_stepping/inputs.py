@@ -71,32 +71,9 @@ def load_tables(mechanics: Mechanics, scheme: Scheme, h, count: int) -> list[Tab
     return [table(load) for load in mechanics.load_functions]
 
 
-def block_inputs(
-    mechanics: Mechanics, scheme: Scheme, tables: list[Table | None], times, h, force
-) -> StepInputs:
-    """Inputs (L, ...) of the steps of a block that begin at ``times`` (L,), ``h`` apart."""
-    known = _means(mechanics, tables, times)
-    return jax.vmap(lambda t, known: step_inputs(mechanics, scheme, t, h, force, known))(
-        times, known
-    )
-
-
-def block_pushes(
-    mechanics: Mechanics, scheme: Scheme, tables: list[Table | None], times, h, force, push
-) -> Float[Array, "L n"]:
-    """``push @ impulse`` (n,) of all steps of a block, with few operations for each number."""
-    known = _means(mechanics, tables, times)
-    if mechanics.base_functions or any(x is None for x in known):
-        return matmul(block_inputs(mechanics, scheme, tables, times, h, force).impulse, push.T)
-    constant = h * matvec(push, mechanics.f0 + force)
-    pushed = jnp.broadcast_to(constant, (times.shape[0], constant.shape[0]))
-    for value, direction in zip(known, mechanics.load_directions, strict=True):
-        pushed = pushed + value[:, None] * (h * matvec(push, direction))
-    return pushed
-
-
-def _means(mechanics: Mechanics, tables: list[Table | None], times) -> list:
-    """Means (L,) of the loads with a table over the steps of a block; None for the others."""
+def load_means(mechanics: Mechanics, tables: list[Table | None], times) -> list:
+    """Means (L,) of the loads with a table over the steps of a block that begin at ``times`` (L,);
+    None for the others."""
     known = []
     for load, table in zip(mechanics.load_functions, tables, strict=True):
         if table is None:
@@ -112,6 +89,26 @@ def _means(mechanics: Mechanics, tables: list[Table | None], times) -> list:
             value = value + amplitude * (sine * c + cosine * s)
         known.append(value)
     return known
+
+
+def block_inputs(mechanics: Mechanics, scheme: Scheme, means: list, times, h, force) -> StepInputs:
+    """Inputs (L, ...) of the steps that begin at ``times`` (L,); ``means``: of their loads."""
+    return jax.vmap(lambda t, means: step_inputs(mechanics, scheme, t, h, force, means))(
+        times, means
+    )
+
+
+def block_pushes(
+    mechanics: Mechanics, inputs: StepInputs, means: list, h, force, push
+) -> Float[Array, "L n"]:
+    """``push @ impulse`` (n,) of all steps of a block, with few operations for each number."""
+    if mechanics.base_functions or any(x is None for x in means):
+        return matmul(inputs.impulse, push.T)
+    constant = h * matvec(push, mechanics.f0 + force)
+    pushed = jnp.broadcast_to(constant, (inputs.t.shape[0], constant.shape[0]))
+    for value, direction in zip(means, mechanics.load_directions, strict=True):
+        pushed = pushed + value[:, None] * (h * matvec(push, direction))
+    return pushed
 
 
 def step_inputs(

@@ -16,10 +16,6 @@ from jfric.solvers.time_stepping.state import State
 WINDOW = 256
 
 
-#: Events of a block that are written without room for more.
-FEW = 4
-
-
 class Wanted(NamedTuple):
     """Requested outputs: the step that each lies in, and where in it (0 to 1)."""
 
@@ -159,8 +155,9 @@ def write_events(
     if capacity == 0:
         return records, logged
 
-    def write(records: Records, size: int) -> Records:
+    def write(records: Records) -> Records:
         flat = changed.ravel()
+        size = min(capacity, flat.shape[0])
         # Sorting is faster here than the running sum of ``nonzero``.
         where = jnp.sort(jnp.where(flat, jnp.arange(flat.shape[0]), flat.shape[0]))[:size]
         found = where < flat.shape[0]
@@ -187,11 +184,5 @@ def write_events(
             event_modes=records.event_modes.at[slot].set(codes, mode="drop"),
         )
 
-    most = min(capacity, changed.size)
-    found = jnp.sum(each, dtype=jnp.int32)
-    # A few rows are written faster than all that a block could hold.
-    sizes = sorted({min(FEW, most), most})
-    choice = jnp.where(found <= sizes[0], 1, len(sizes))
-    fits = (found > 0) & (state.event_count < capacity)
-    writers = [lambda r, size=size: write(r, size) for size in sizes]
-    return jax.lax.switch(jnp.where(fits, choice, 0), [lambda r: r, *writers], records), logged
+    fits = changed.any() & (state.event_count < capacity)
+    return jax.lax.cond(fits, write, lambda r: r, records), logged
