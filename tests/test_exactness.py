@@ -80,6 +80,25 @@ def _stack() -> jfric.Problem:
     )
 
 
+@pytest.mark.parametrize("after", [20.0, -20.0, 10.0, 5.0])
+def test_a_block_held_at_the_edge_of_its_cone_obeys_a_later_jump_of_the_load(after):
+    """Limit 10 N, load exactly 10 N for a second, then ``after``."""
+    problem = jfric.Problem(
+        ("x",),
+        {
+            "mass": jfric.Mass("x", 2.0),
+            "friction": jfric.Friction("x", limit=10.0),
+            "load": jfric.Load("x", jfric.Steps([1.0], [10.0, after])),
+        },
+        time=3.0,
+    )
+    solution = jfric.simulate(problem)
+    assert solution.status == jfric.Status.OK
+    beyond = np.sign(after) * max(abs(after) - 10.0, 0.0)
+    assert float(solution.final.q[0]) == pytest.approx(0.5 * beyond / 2.0 * 2.0**2, abs=1e-12)
+    assert int(solution.events.count) == int(beyond != 0.0)
+
+
 def test_stick_on_a_belt_and_between_bodies_does_not_drift():
     solution = jfric.simulate(_stack(), ts=np.linspace(0.0, 1e3, 501))
     assert solution.status == jfric.Status.OK

@@ -18,6 +18,8 @@ class Constants(NamedTuple):
     certificate_order: int
     #: Values below ``zero`` times the sum of their contributions count as zero.
     zero: float
+    #: Rounding errors of what is known to be zero, in units of ``zero``: they come a long way.
+    known: float
     #: Rounding error of a polynomial's coefficients relative to the sum of their magnitudes.
     rounding: float
     #: Newton steps on a bracketed root.
@@ -30,8 +32,8 @@ class Constants(NamedTuple):
     chatter_velocity: float
 
 
-_DOUBLE = Constants(28, 3.4, 18, 1e-12, 4e-15, 4, 1e-8, 1e-7)
-_SINGLE = Constants(14, 2.2, 12, 2e-5, 2e-6, 4, 1e-4, 1e-3)
+_DOUBLE = Constants(28, 3.4, 18, 1e-12, 1e5, 4e-15, 4, 1e-8, 1e-7)
+_SINGLE = Constants(14, 2.2, 12, 2e-5, 100.0, 2e-6, 4, 1e-4, 1e-3)
 
 #: Leading coefficients of a guard that may vanish before it counts as identically zero.
 LEADING = 5

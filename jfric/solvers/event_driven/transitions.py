@@ -42,12 +42,13 @@ def guard_signs(step: Step, known: Int[Array, " g"]) -> Signs:
     """The first non-vanishing derivative decides; a guard that vanishes identically holds.
 
     ``known``: number of leading coefficients that are zero by construction, whatever rounding
-    left there.
+    left there. What is far beyond rounding is not zero any more: a load has jumped.
     """
     leading = jax.lax.stop_gradient(step.leading)
     count = leading.shape[0]
     index = jnp.arange(count, dtype=jnp.int32)[:, None]
-    vanishes = (jnp.abs(leading) <= step.zero) | (index < known)
+    loose = jnp.where(index < known, constants(leading.dtype).known, 1.0)
+    vanishes = jnp.abs(leading) <= loose * step.zero
     lead = jnp.zeros((leading.shape[1],), jnp.int32)
     still = jnp.ones((leading.shape[1],), bool)
     value = jnp.ones((leading.shape[1],), leading.dtype)
