@@ -425,7 +425,7 @@ def test_command_sweeps_draws_and_refuses(tmp_path, monkeypatch):
 def test_command_says_how_many_failed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "configs" / "ve0116.toml").read_text("utf-8")
-    (tmp_path / "few.toml").write_text(text + "\n[solver]\nmax_steps = 7\n", "utf-8")
+    (tmp_path / "few.toml").write_text(text + "\n[solver]\nmax_steps = 5\n", "utf-8")
     line = ["sweep", str(tmp_path / "few.toml"), "--vary", "friction.mu=[0.06, 0.12, 0.25]"]
     result = CliRunner().invoke(app, [*line, "--observe", "final.u"])
     assert result.exit_code == 1

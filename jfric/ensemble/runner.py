@@ -15,7 +15,8 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jfric.ensemble.layout import Layout
 from jfric.ensemble.observables import Observable
 from jfric.ensemble.trajectory import Observed, run
-from jfric.solvers.event_driven.solver import EventDriven
+from jfric.solvers.event_driven.prepared import prepare as prepare_mechanics
+from jfric.solvers.event_driven.solver import EventDriven, choose_pass
 from jfric.status import Status
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
@@ -34,6 +35,12 @@ class Job:
     names: tuple[str, ...]
     observables: tuple[Observable, ...]
     solver: EventDriven
+
+    @property
+    def scalar(self) -> bool:
+        """Whether a pass is one in scalars: quick, and small."""
+        prepared = prepare_mechanics(self.problem)
+        return not choose_pass(self.solver, prepared).packed
 
     def shapes(self) -> Observed:
         """Shapes and types of the results of one lane; nothing is computed."""

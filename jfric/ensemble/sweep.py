@@ -157,7 +157,7 @@ def prepare(
     solver = solver if solver is not None else EventDriven()
     if not isinstance(solver, EventDriven):
         raise ProblemError(f"solver: found {solver!r}, a sweep needs jfric.EventDriven")
-    solver = dataclasses.replace(solver, adjoint="forward", max_events=0)
+    solver = dataclasses.replace(solver, adjoint="none", max_events=0)
     job = Job(problem, design.names, observables, solver)
     settings = {"name": "event-driven", **dataclasses.asdict(solver)}
     text = config if config is not None else _as_text(problem)
@@ -220,6 +220,7 @@ def execute(
                 design.shape,
                 devices=devices,
                 accelerator=jax.default_backend() != "cpu",
+                scalar=job.scalar,
                 chunk=chunk,
                 block=block,
                 max_steps=job.solver.max_steps,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,14 +11,13 @@ from jaxtyping import Array, Int
 
 from jfric.ensemble.pieces import Piece
 from jfric.ensemble.reductions import Reductions
-from jfric.solvers.event_driven.passes import one_pass
 from jfric.solvers.event_driven.polynomials import powers
 from jfric.solvers.event_driven.prepared import Prepared, prepare
 from jfric.solvers.event_driven.recording import empty_records
-from jfric.solvers.event_driven.solver import EventDriven, _make_flow
+from jfric.solvers.event_driven.solver import EventDriven, choose_pass
 from jfric.solvers.event_driven.state import State, initial_state
 from jfric.solvers.loops import keep, run_passes
-from jfric.solvers.sensitivities import with_sensitivities
+from jfric.solvers.sensitivities import with_sensitivities, without_derivatives
 from jfric.status import Status
 from jfric.system.problem import Problem
 
@@ -55,9 +55,17 @@ def observe(
 
     chosen = as_observables(problem, observables, times)
     solver = solver if solver is not None else EventDriven()
-    if solver.adjoint != "auto":
-        return run(problem, tuple(chosen), solver)
-    return with_sensitivities(lambda problem: run(problem, tuple(chosen), solver), problem)
+    plain = dataclasses.replace(solver, adjoint="none")
+
+    def reduced(solver):
+        return lambda problem: run(problem, tuple(chosen), solver)
+
+    match solver.adjoint:
+        case "auto":
+            return with_sensitivities(reduced(solver), problem, plain=reduced(plain))
+        case "none":
+            return without_derivatives(reduced(plain), problem)
+    return run(problem, tuple(chosen), solver)
 
 
 def run(
@@ -72,21 +80,27 @@ def run(
     force = jnp.zeros((mechanics.n,), state.t.dtype)
     ts = jnp.zeros((0,), state.t.dtype)
     records = empty_records(prepared, 0, 0)
-    flow = _make_flow(solver, prepared)
+    one = choose_pass(solver, prepared)
     reductions = Reductions(observables)
 
     def active(s: State):
         return (s.status == int(Status.OK)) & (s.t < target) & (s.steps < budget)
 
     def body(s: State, carry, on):
-        new, _, step = one_pass(prepared, flow, s, records, ts, target, force, on)
+        new, _, step = one.call(s, records, ts, target, force, on)
         piece = _piece(problem, prepared, step, s, new)
         useful = on & ((new.t > s.t) | (piece.events > 0))
         return new, keep(useful, reductions.update(carry, piece), carry)
 
     carry = reductions.start(problem, mechanics, state.t.dtype)
     state, carry = run_passes(
-        body, active, state, carry, max_steps=solver.max_steps, adjoint=solver.adjoint
+        body,
+        active,
+        state,
+        carry,
+        max_steps=solver.max_steps,
+        adjoint=solver.adjoint,
+        packed=one.packed,
     )
     late = (state.status == int(Status.OK)) & (state.t < target)
     status = jnp.where(late, int(Status.MAX_STEPS), state.status)

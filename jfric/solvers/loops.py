@@ -5,6 +5,7 @@ The one module that uses equinox's internal loops.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Literal, get_args
@@ -16,13 +17,15 @@ import jax.numpy as jnp
 from jfric.errors import ProblemError
 
 #: ``"auto"``: as :mod:`jfric.solvers.sensitivities`, which runs the loop in forward mode.
-Adjoint = Literal["auto", "forward", "reverse"]
+Adjoint = Literal["auto", "forward", "reverse", "none"]
 
 
 def require_adjoint(found: str) -> None:
     """Raise :class:`jfric.ProblemError` unless ``found`` is one of :data:`Adjoint`."""
     if found not in get_args(Adjoint):
-        raise ProblemError(f"adjoint: found {found!r}, allowed are 'auto', 'forward' and 'reverse'")
+        raise ProblemError(
+            f"adjoint: found {found!r}, allowed are 'auto', 'forward', 'reverse' and 'none'"
+        )
 
 
 #: States stored in reverse mode; trajectories of fewer passes are not computed twice.
@@ -37,15 +40,17 @@ def run_passes(
     *,
     max_steps: int,
     adjoint: Adjoint,
+    packed: bool = True,
 ):
     """Repeat ``state, buffers = body(state, buffers, on)`` while ``active(state)``.
 
+    ``packed``: keep the state as one vector for each type, not leaf by leaf.
+
     ``body`` receives whether this trajectory is still running and must leave the buffers
     unchanged where it is not: a batch then shares one loop without copying its output buffers in
-    every pass. The state is kept here, packed into one vector for each type: a pass costs few
-    operations for its bookkeeping.
+    every pass. Packed, a pass costs few operations for its bookkeeping.
     """
-    pack, unpack = _packing(state)
+    pack, unpack = _packing(state) if packed else _leaves(state)
 
     def step(carry):
         packed, buffers = carry
@@ -80,7 +85,7 @@ def _tied(packed, buffers):
     ``jax`` traces the body of a loop again and again until it knows which parts of its carry are
     batched or have derivatives; this tells it at once.
     """
-    first = next(x for x in packed if jnp.issubdtype(x.dtype, jnp.inexact))[0]
+    first = next(x for x in packed if jnp.issubdtype(x.dtype, jnp.inexact)).ravel()[0]
     always = (first == first) | True
     zero = jnp.where(always, 0.0, first)
 
@@ -116,6 +121,26 @@ def _packing(tree):
     return pack, unpack
 
 
+def _leaves(tree):
+    """Functions from a tree of arrays to its leaves, and back."""
+    structure = jax.tree.structure(tree)
+    return jax.tree.leaves, functools.partial(jax.tree.unflatten, structure)
+
+
 def keep(on, new, old):
     """``new`` where the trajectory is running, else ``old``, leaf by leaf."""
     return jax.tree.map(lambda a, b: jnp.where(on, a, b), new, old)
+
+
+def once(values, on):
+    """``values``, computed once where any trajectory of the batch is ``on``.
+
+    On a CPU the compiler repeats cheap operations in each place that uses their results, again and
+    again along a chain of them. It does not look into the branches of a conditional.
+    """
+
+    def apart(values):
+        nothing = jax.tree.map(jnp.zeros_like, values)
+        return jax.lax.cond(eqxi.unvmap_any(on), lambda x, _: x, lambda _, y: y, values, nothing)
+
+    return jax.lax.platform_dependent(values, cpu=apart, default=lambda values: values)

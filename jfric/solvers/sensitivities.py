@@ -8,6 +8,7 @@ cost of forward mode, as long as the numbers are few.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -17,17 +18,22 @@ import jax.numpy as jnp
 import numpy as np
 from jax.custom_derivatives import SymbolicZero
 
+from jfric.errors import ProblemError
+
 #: Numbers with derivatives up to which they are all carried along; beyond, forward mode alone.
 MOST = 16
 
 
-def with_sensitivities(function: Callable, *arguments: Any) -> Any:
-    """``function(*arguments)``, differentiable as above. Arguments and results are any pytrees."""
+def with_sensitivities(function: Callable, *arguments: Any, plain: Callable | None = None) -> Any:
+    """``function(*arguments)``, differentiable as above. Arguments and results are any pytrees.
+
+    ``plain``: the same without derivatives, called where none are asked for.
+    """
     arrays, rest = eqx.partition(arguments, eqx.is_array)
     leaves, structure = jax.tree.flatten(arrays)
     results: dict[str, Any] = {}
 
-    def run(leaves):
+    def run(leaves, function=function):
         out = function(*eqx.combine(jax.tree.unflatten(structure, leaves), rest))
         numbers, others = eqx.partition(out, eqx.is_array)
         found, results["structure"] = jax.tree.flatten(numbers)
@@ -66,10 +72,22 @@ def with_sensitivities(function: Callable, *arguments: Any) -> Any:
         ]
         return found, slopes
 
-    call = jax.custom_jvp(run)
+    call = jax.custom_jvp(functools.partial(run, function=plain or function))
     call.defjvp(rule, symbolic_zeros=True)
     found = call(leaves)
     return eqx.combine(jax.tree.unflatten(results["structure"], found), results["rest"])
+
+
+def without_derivatives(function: Callable, *arguments: Any) -> Any:
+    """``function(*arguments)``; raises :class:`jfric.ProblemError` where a derivative is wanted."""
+
+    def refuse(*_):
+        raise ProblemError(
+            "adjoint: found 'none', but derivatives are asked for; "
+            "allowed are 'auto', 'forward' and 'reverse'"
+        )
+
+    return with_sensitivities(refuse, *arguments, plain=function)
 
 
 def _is_real(x) -> bool:

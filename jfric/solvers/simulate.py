@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -16,7 +17,7 @@ from jfric.errors import ProblemError
 from jfric.solution import Solution
 from jfric.solvers.event_driven.recording import slots_per_pass
 from jfric.solvers.event_driven.solver import EventDriven
-from jfric.solvers.sensitivities import with_sensitivities
+from jfric.solvers.sensitivities import with_sensitivities, without_derivatives
 from jfric.system.expression import Expression
 from jfric.system.problem import Problem
 
@@ -107,13 +108,20 @@ def _check_times(problem: Problem, ts, start: Any, end) -> None:
 
 def _solve(problem, solver, ts, start, end):
     arguments = (problem, solver, ts, start, end)
-    if getattr(solver, "adjoint", None) != "auto":
-        return _run(*arguments)
-    return with_sensitivities(_run, *arguments)
+    match getattr(solver, "adjoint", None):
+        case "auto":
+            return with_sensitivities(_run, *arguments, plain=_run_plain)
+        case "none":
+            return without_derivatives(_run, *arguments)
+    return _run(*arguments)
 
 
 def _run(problem, solver, ts, start, end):
     return solver.solve(problem, ts, start, end)
+
+
+def _run_plain(problem, solver, *rest):
+    return _run(problem, dataclasses.replace(solver, adjoint="none"), *rest)
 
 
 _simulate = eqx.filter_jit(_solve)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -13,10 +14,10 @@ from jfric.linear_algebra import matmul, matvec
 from jfric.solvers.event_driven.prepared import Prepared
 
 
-def horner(coefficients: Float[Array, "p ..."], s) -> Float[Array, ...]:
+def horner(coefficients: Float[Array, "p ..."] | Sequence, s) -> Float[Array, ...]:
     """Value at ``s`` of the polynomial with the given coefficients, constant term first."""
     value = coefficients[-1]
-    for k in range(coefficients.shape[0] - 2, -1, -1):
+    for k in range(len(coefficients) - 2, -1, -1):
         value = value * s + coefficients[k]
     return value
 
@@ -51,10 +52,10 @@ def _evaluate_jvp(primals, tangents):
     return value, horner(change, s) + slope * ds
 
 
-def horner_with_slope(coefficients: Float[Array, "p ..."], s):
+def horner_with_slope(coefficients: Float[Array, "p ..."] | Sequence, s):
     """Value and first derivative at ``s``."""
     value, slope = coefficients[-1], jnp.zeros_like(coefficients[-1])
-    for k in range(coefficients.shape[0] - 2, -1, -1):
+    for k in range(len(coefficients) - 2, -1, -1):
         slope = slope * s + value
         value = value * s + coefficients[k]
     return value, slope

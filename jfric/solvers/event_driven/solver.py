@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+from collections.abc import Callable
 from typing import ClassVar, Literal, NamedTuple
 
 import equinox as eqx
@@ -13,6 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.errors import ProblemError
 from jfric.solution import Solution, event_log
 from jfric.solvers.event_driven.exact_flow import ExactFlow
+from jfric.solvers.event_driven.one_dof import is_one_dof, one_dof_pass
 from jfric.solvers.event_driven.passes import one_pass
 from jfric.solvers.event_driven.prepared import Prepared, prepare
 from jfric.solvers.event_driven.recording import empty_records, outputs
@@ -43,7 +45,9 @@ class EventDriven(eqx.Module):
     loop. ``max_events``: capacity of the event log. ``adjoint``: ``"auto"`` allows all of
     ``jvp``, ``jacfwd``, ``grad`` and ``jacrev`` at a cost that grows with the parameters (more than
     16 numbers: ``jvp`` and ``jacfwd`` only); ``"reverse"`` allows ``grad`` and ``jacrev``, for many
-    parameters; ``"forward"`` allows ``jvp`` and ``jacfwd``.
+    parameters; ``"forward"`` allows ``jvp`` and ``jacfwd``; ``"none"`` allows none of them.
+    Without derivatives (``"none"``, or ``"auto"`` where none are asked for) one degree of freedom
+    with one friction element under piecewise constant loads is simulated in closed form.
     """
 
     flow: FlowName = eqx.field(static=True, default="auto")
@@ -137,7 +141,7 @@ class EventDriven(eqx.Module):
 
 
 def _run(solver: EventDriven, prepared: Prepared, state: State, records, ts, target, force):
-    flow = _make_flow(solver, prepared)
+    one = choose_pass(solver, prepared)
     first = state.steps
 
     def active(s: State):
@@ -145,11 +149,32 @@ def _run(solver: EventDriven, prepared: Prepared, state: State, records, ts, tar
         return (s.status == int(Status.OK)) & (s.t < target) & within
 
     def body(s: State, r, on):
-        return one_pass(prepared, flow, s, r, ts, target, force, on)[:2]
+        return one.call(s, r, ts, target, force, on)[:2]
 
     return run_passes(
-        body, active, state, records, max_steps=solver.max_steps, adjoint=solver.adjoint
+        body,
+        active,
+        state,
+        records,
+        max_steps=solver.max_steps,
+        adjoint=solver.adjoint,
+        packed=one.packed,
     )
+
+
+class Pass(NamedTuple):
+    """``call(state, records, ts, target, force, on)`` is one pass; ``packed`` as in the loop."""
+
+    call: Callable
+    packed: bool
+
+
+def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
+    """The pass in closed form where it applies and no derivatives are asked for."""
+    flow = _make_flow(solver, prepared)
+    if solver.adjoint == "none" and isinstance(flow, ExactFlow) and is_one_dof(prepared):
+        return Pass(functools.partial(one_dof_pass, prepared), packed=False)
+    return Pass(functools.partial(one_pass, prepared, flow), packed=True)
 
 
 def _make_flow(solver: EventDriven, prepared: Prepared):

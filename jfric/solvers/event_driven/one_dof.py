@@ -1,0 +1,294 @@
+"""A pass in scalars: one degree of freedom, one friction element, loads constant between steps.
+
+The same decisions, steps and records as :mod:`jfric.solvers.event_driven.passes`, for the
+systems that large sweeps are often made of. What is a matrix there is a number here, the motion
+has a closed form (:mod:`jfric.solvers.event_driven.sliding`), and a change of mode takes no pass of
+its own. It is not differentiated: derivatives are those of the general pass.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from jfric.modes import Mode
+from jfric.solvers.event_driven.advance import step_length
+from jfric.solvers.event_driven.constants import constants
+from jfric.solvers.event_driven.polynomials import Step
+from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.recording import Records, write_events, write_outputs
+from jfric.solvers.event_driven.sliding import Body, Slide, first_stop, slide
+from jfric.solvers.event_driven.state import State
+from jfric.solvers.loops import once
+from jfric.status import Flag, Status
+
+
+def is_one_dof(prepared: Prepared) -> bool:
+    """Whether this pass applies; decided from the structure of the problem alone."""
+    mechanics = prepared.mechanics
+    belts = [b for b in mechanics.belts if b is not None]
+    constant = (*mechanics.load_functions, *mechanics.normal_forces, *belts)
+    return (
+        mechanics.n == 1
+        and prepared.nt == prepared.nf == 1
+        and mechanics.has_linear_modes
+        and mechanics.piecewise.count == 0
+        and not mechanics.base_functions
+        and all(_is_constant(f) for f in constant)
+        and not any(b.breakpoints().shape[0] for b in belts)
+    )
+
+
+def _is_constant(function) -> bool:
+    """Whether a function of time is constant between its breakpoints."""
+    parts = function.components(0.0)
+    return len(parts.polynomial) <= 1 and not parts.harmonics
+
+
+def _body(prepared: Prepared, t, force) -> Body:
+    mechanics = prepared.mechanics
+    (normal,), (belt,) = mechanics.normal_forces, mechanics.belts
+    w, flexibility = mechanics.W_T[0, 0], mechanics.M_inverse[0, 0]
+    f = mechanics.f0[0] + force[0]
+    for i, load in enumerate(mechanics.load_functions):
+        f = f + mechanics.load_directions[i, 0] * load(t)
+    zero = jnp.zeros_like(f)
+    return Body(
+        K=flexibility * mechanics.K[0, 0],
+        C=flexibility * mechanics.C[0, 0],
+        F=w * (flexibility * f),
+        D=prepared.D[0, 0],
+        belt=zero if belt is None else belt(t) + zero,
+        N=normal(t) + zero,
+    )
+
+
+class _Law(NamedTuple):
+    """Friction that stick carries at most and sliding causes, in the two directions."""
+
+    hold_positive: Float[Array, ""]
+    hold_negative: Float[Array, ""]
+    slide_positive: Float[Array, ""]
+    slide_negative: Float[Array, ""]
+
+
+class _Sign(NamedTuple):
+    """First derivative of a guard that does not vanish: its number, its sign; or none."""
+
+    lead: Array
+    violated: Bool[Array, ""]
+    null: Bool[Array, ""]
+
+
+def _sign(leading: list, zero: list, known) -> _Sign:
+    """``known``: whether the guard itself is zero, whatever rounding left."""
+    c = constants(leading[0].dtype)
+    lead = jnp.zeros((), jnp.int32)
+    still, negative = jnp.asarray(True), jnp.asarray(False)
+    for j, (value, size) in enumerate(zip(leading, zero, strict=True)):
+        small = jnp.where(known, c.known * c.zero, c.zero) if j == 0 else c.zero
+        vanishes = jnp.abs(value) <= small * size
+        negative = jnp.where(still & ~vanishes, value < 0, negative)
+        still = still & vanishes
+        lead = lead + still.astype(jnp.int32)
+    return _Sign(lead, negative, still)
+
+
+class _Decision(NamedTuple):
+    """Mode from now on, velocity in it, and what its guards are at this instant."""
+
+    mode: Array
+    v: Float[Array, ""]
+    slip: _Sign
+    first: _Sign
+    second: _Sign
+
+
+def _decide(x: Body, law: _Law, state: State, u, v, sizes) -> _Decision:
+    """The mode that lasts: signs of the first derivatives of the guards that do not vanish.
+
+    ``sizes``: what rounding errors of ``u`` and ``v`` are relative to.
+    """
+    mode, known = state.mode[0], state.known > 0
+    # Magnitudes of all contributions to sliding velocity, acceleration, jerk, ...
+    u_size, v_size = sizes
+    K, C = jnp.abs(x.K), jnp.abs(x.C)
+    carried = x.D * jnp.maximum(law.hold_positive, law.hold_negative)
+    a_size = jnp.abs(x.F) + K * u_size + C * v_size + carried
+    jerk_size = K * v_size + C * a_size
+    slip_sizes = [v_size + jnp.abs(x.belt), a_size, jerk_size, K * a_size + C * jerk_size]
+
+    def slip(mode, v, known):
+        direction, friction = _sliding(law, mode)
+        there = slide(x, u, v, friction)
+        rates = (v - x.belt, there.a, there.jerk, there.snap)
+        return _sign([direction * y for y in rates], slip_sizes, known)
+
+    slips = mode != Mode.STICK
+    old = slip(mode, v, known[0])
+    rests = ~slips | old.null | (old.violated & (old.lead > 0))
+    # What sticks, or comes to rest: the force that would hold it decides.
+    hold, rate = _holding(x, u)
+    zero = [a_size, jnp.abs(rate)]
+    first = _sign([x.D * law.hold_positive + hold, rate], zero, ~slips & known[0])
+    second = _sign([x.D * law.hold_negative - hold, -rate], zero, ~slips & known[1])
+    starts = jnp.where(first.violated, Mode.SLIP_POS, Mode.SLIP_NEG)
+    start = slip(starts, x.belt, jnp.asarray(True))
+    # Neither stick nor slip at the edge of the cone: stick.
+    leaves = (first.violated | second.violated) & ~start.violated & ~start.null
+    opposite = jnp.where(mode == Mode.SLIP_POS, Mode.SLIP_NEG, Mode.SLIP_POS)
+    going = jnp.where(old.violated, opposite, mode)
+    mode = jnp.where(rests, jnp.where(leaves, starts, Mode.STICK), going).astype(jnp.int32)
+    chosen = _Sign(*(jnp.where(rests, a, b) for a, b in zip(start, old, strict=True)))
+    return _Decision(mode, jnp.where(rests, x.belt, v), chosen, first, second)
+
+
+def _sliding(law: _Law, mode):
+    """Sign of the sliding velocity, and the friction that it causes."""
+    positive = mode == Mode.SLIP_POS
+    direction = jnp.where(positive, 1.0, -1.0).astype(law.slide_positive.dtype)
+    return direction, jnp.where(positive, -law.slide_positive, law.slide_negative)
+
+
+def _holding(x: Body, u):
+    """``D`` times the friction that holds the body, and its rate as the belt carries it on."""
+    return x.K * u + x.C * x.belt - x.F, x.K * x.belt
+
+
+def one_dof_pass(
+    prepared: Prepared, state: State, records: Records, ts, target, force, on
+) -> tuple[State, Records, Step]:
+    """Like :func:`jfric.solvers.event_driven.passes.one_pass`."""
+    w = prepared.mechanics.W_T[0, 0]
+    x = _body(prepared, state.t, force)
+    law = _Law(
+        prepared.static_positive[0] * x.N,
+        prepared.static_negative[0] * x.N,
+        prepared.kinetic_positive[0] * x.N,
+        prepared.kinetic_negative[0] * x.N,
+    )
+    x, law = once((x, law), on)
+    u, q = w * state.q[0], state.q[0]
+    sizes = jnp.abs(w) * state.q_scale[0], jnp.abs(w) * state.v_scale[0]
+    decision = once(_decide(x, law, state, u, w * state.v[0], sizes), on)
+    mode = decision.mode
+    sticks = mode == Mode.STICK
+    direction, friction = _sliding(law, mode)
+    start = once(slide(x, u, decision.v, friction), on)
+
+    order, theta = constants(q.dtype).order, constants(q.dtype).theta
+    C = jnp.abs(x.C)
+    omega = jnp.where(sticks, 0.0, 0.5 * (C + jnp.sqrt(C * C + 4.0 * jnp.abs(x.K))))
+    natural = jnp.where(omega > 0, theta / jnp.where(omega > 0, omega, 1.0), jnp.inf)
+    t_end, h = step_length(prepared, state, records, ts, target, natural)
+    h = once(jnp.where(on, h, 1.0), on)
+
+    hold, rate = _holding(x, u)
+    first_at = _falls_to_zero(x.D * law.hold_positive + hold, rate, decision.first)
+    second_at = _falls_to_zero(x.D * law.hold_negative - hold, -rate, decision.second)
+    stop = first_stop(x, start, ~sticks, direction, decision.slip.lead, h, order)
+    inverse = 1.0 / w
+    s = jnp.where(sticks, jnp.minimum(jnp.minimum(first_at, second_at), h), stop.s)
+    # Stick without drift: not through ``u``.
+    q_new = jnp.where(sticks, q + inverse * x.belt * s, inverse * stop.u)
+    v, v_new = inverse * decision.v, inverse * jnp.where(sticks, x.belt, stop.v)
+    first = jnp.where(sticks, (first_at <= h) & (first_at <= second_at), stop.found)
+    second = sticks & (second_at <= h) & ~first
+    arrives = ~first & ~second & (s >= h)
+    t_new = jnp.where(arrives, t_end, state.t + s)
+
+    shown = mode[None]
+    changed = on & state.settled & (shown != state.recorded)
+    records, total = write_events(
+        records,
+        changed,
+        state.t,
+        state.recorded,
+        shown,
+        jnp.zeros_like(changed),
+        state.q,
+        v[None],
+        v[None],
+        state.event_count,
+    )
+    step = _as_step(x, start, jnp.where(sticks, hold / x.D, friction), rate / x.D, sticks, w, h)
+    records = write_outputs(
+        records, ts, lambda s: step.at(prepared, s), state, h, t_new, shown, state.segment, on
+    )
+    null = decision.first.null | decision.second.null
+    finite = jnp.isfinite(q_new + v_new)
+    largest_v = jnp.abs(v) + jnp.where(sticks, 0.0, h * jnp.abs(inverse * start.a))
+    new = eqx.tree_at(
+        _changing,
+        state,
+        (
+            t_new,
+            q_new[None],
+            v_new[None],
+            (jnp.abs(q) + h * largest_v)[None],
+            largest_v[None],
+            shown,
+            shown,
+            jnp.asarray(True),
+            jnp.stack([first, second]).astype(jnp.int32),
+            jnp.where(finite, state.status, int(Status.NON_FINITE)).astype(jnp.int32),
+            (state.flags | jnp.where(sticks & null, int(Flag.TIE), 0)).astype(jnp.int32),
+            state.steps + 1,
+            total,
+            jnp.full_like(h, jnp.inf),
+        ),
+    )
+    return new, records, step
+
+
+def _changing(s: State):
+    """What a pass changes."""
+    return (
+        *(s.t, s.q, s.v, s.q_scale, s.v_scale, s.mode, s.recorded, s.settled, s.known),
+        *(s.status, s.flags, s.steps, s.event_count, s.h_max),
+    )
+
+
+def _falls_to_zero(value, rate, sign: _Sign):
+    """Time until a guard of a sticking contact is zero."""
+    falls = (rate < 0) & ~sign.null
+    return jnp.where(falls, jnp.maximum(value, 0.0) / jnp.where(falls, -rate, 1.0), jnp.inf)
+
+
+def _as_step(x: Body, start: Slide, friction, rate, sticks, w, h) -> Step:
+    """The motion as polynomials, for outputs and observables."""
+    order = constants(h.dtype).order
+    zero = jnp.zeros_like(h)
+    u = [start.u, start.v * h]
+    Kh, Ch, push = x.K * h * h, x.C * h, (x.F + x.D * friction) * h * h
+    for j in range(order + 1):
+        value = (push if j == 0 else zero) - Ch * (j + 1.0) * u[j + 1] - Kh * u[j]
+        u.append(jnp.where(sticks, 0.0, value * (1.0 / ((j + 1) * (j + 2)))))
+    u = [y / w for y in u]
+    velocity = [(j + 1.0) / h * u[j + 1] for j in range(order + 2)]
+    acceleration = [(j + 1.0) / h * velocity[j + 1] for j in range(order + 1)]
+    zeros = [zero] * (order + 1)
+    columns = (
+        u[: order + 1],
+        velocity[: order + 1],
+        acceleration,
+        [friction, jnp.where(sticks, rate * h, 0.0), *zeros[2:]],
+        [x.N, *zeros[1:]],
+        zeros,
+    )
+    nothing = jnp.zeros((order + 1, 0), h.dtype)
+    return Step(
+        h=h,
+        table=jnp.stack([jnp.stack(y) for y in columns], axis=1),
+        rows=None,
+        guard_table=nothing,
+        guard_rows=None,
+        zero=nothing,
+        leading=nothing,
+        remainder=jnp.zeros((0,), h.dtype),
+        accepted=jnp.asarray(True),
+        h_next=jnp.asarray(jnp.inf, h.dtype),
+    )

@@ -1,0 +1,174 @@
+"""Sliding with one degree of freedom under constant loads: motion in closed form, and its end.
+
+**Motion.** Velocity and acceleration obey ``dy/ds = B y`` with ``B = [[0, 1], [-K, -C]]``.
+Functions of ``B`` are ``p + r B``: two numbers, found for any sign of ``k`` and ``c`` alike.
+
+**End.** With ``|g''| <= b`` on the rest of the step, the signed sliding velocity ``g`` has no zero
+before that of the parabola ``g + g' s - b s^2 / 2``. Going from zero to zero of such parabolas
+never passes a zero of ``g``, and converges to the first one quadratically. The bound follows from
+``a^2 + K v^2``, which decreases if stiffness and damping are positive. Once
+``2 b g < g'^2`` with ``g' < 0`` a zero follows for certain, and a short series gives its place to
+rounding error.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox.internal as eqxi
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jfric.solvers.event_driven.polynomials import horner, horner_with_slope
+from jfric.solvers.loops import once
+
+#: Parabolas in one pass; where that is not enough, the next pass goes on.
+MOST_PARABOLAS = 60
+#: A zero is near if ``2 b g <= NEAR g'^2``: about 0.17 time scales of the motion at most. Series of
+#: this order have converged there, and so has Newton's method on them after so many rounds.
+NEAR = 0.3
+NEAR_ORDER = 11
+NEWTON = 4
+
+
+class Body(NamedTuple):
+    """``u'' = F - K u - C u' + D lambda`` for the displacement ``u = w q`` along the tangent.
+
+    ``gamma = u' - belt`` is the sliding velocity, ``N`` the normal force.
+    """
+
+    K: Float[Array, ""]
+    C: Float[Array, ""]
+    F: Float[Array, ""]
+    D: Float[Array, ""]
+    belt: Float[Array, ""]
+    N: Float[Array, ""]
+
+
+class _Propagator(NamedTuple):
+    """``integral of exp(B s) = p + r B`` over a time: motion after it is a linear combination."""
+
+    p: Float[Array, ""]
+    r: Float[Array, ""]
+
+
+def _propagator(x: Body, s, order: int) -> _Propagator:
+    """``s (1 + B s/2 (1 + B s/3 (1 + ...)))`` with ``B^2 = -K - C B``."""
+    stiff, damp = x.K * s * s, x.C * s
+    p, r = jnp.ones_like(s), jnp.zeros_like(s)
+    for j in range(order, 1, -1):
+        p, r = 1.0 - stiff * r * (1.0 / j), (p - damp * r) * (1.0 / j)
+    return _Propagator(p * s, r * s * s)
+
+
+class Slide(NamedTuple):
+    """Displacement of a sliding body and its first four derivatives at one instant."""
+
+    u: Float[Array, ""]
+    v: Float[Array, ""]
+    a: Float[Array, ""]
+    jerk: Float[Array, ""]
+    snap: Float[Array, ""]
+
+    def after(self, step: _Propagator) -> tuple:
+        """Displacement, velocity and acceleration after a step."""
+        return (
+            self.u + step.p * self.v + step.r * self.a,
+            self.v + step.p * self.a + step.r * self.jerk,
+            self.a + step.p * self.jerk + step.r * self.snap,
+        )
+
+
+def slide(x: Body, u, v, friction) -> Slide:
+    """The motion under the force ``friction`` of the contact."""
+    a = x.F - x.K * u - x.C * v + x.D * friction
+    jerk = -(x.K * v + x.C * a)
+    return Slide(u, v, a, jerk, -(x.K * a + x.C * jerk))
+
+
+class Stop(NamedTuple):
+    """Where sliding gets: the sliding velocity is zero there if ``found``."""
+
+    s: Float[Array, ""]
+    u: Float[Array, ""]
+    v: Float[Array, ""]
+    found: Bool[Array, ""]
+
+
+def first_stop(
+    x: Body, start: Slide, slips: Bool[Array, ""], direction, lead: Int[Array, ""], h, order: int
+) -> Stop:
+    """Slide until the sliding velocity is zero, for the time ``h`` at most.
+
+    ``direction``: sign of the sliding velocity; ``lead``: how many of it and its derivatives are
+    zero at the start; ``slips``: whether the result will be used.
+    """
+    omega = jnp.sqrt(jnp.abs(x.K))
+    # Negative stiffness or damping feeds energy.
+    feeding = jnp.where(x.K < 0, omega, 0.0) + jnp.maximum(-x.C, 0.0)
+    rate = (omega + jnp.abs(x.C)) * jnp.exp(feeding * h)
+    energy = jnp.sqrt(start.a * start.a + jnp.abs(x.K) * start.v * start.v)
+    curvature = rate * energy * (1.0 + 1e-9)
+    close = 64 * jnp.finfo(h.dtype).eps
+    close = close * (jnp.abs(start.v) + h * energy + jnp.abs(x.belt))
+    curvature, close = once((curvature, close), slips)
+
+    def guard(v, a):
+        return direction * (v - x.belt), direction * a
+
+    def parabola(g, slope):
+        root = jnp.sqrt(slope * slope + 2.0 * curvature * g)
+        falls = slope < 0
+        top = jnp.where(falls, 2.0 * g, slope + root)
+        bottom = jnp.where(falls, root - slope, curvature)
+        return jnp.where(bottom > 0, top / jnp.where(bottom > 0, bottom, 1.0), jnp.inf)
+
+    def near(g, slope):
+        # A zero follows for certain, so near that few terms of a series reach it.
+        return (slope < 0) & (2.0 * curvature * g <= NEAR * slope * slope)
+
+    g, slope = guard(start.v, start.a)
+    first = parabola(jnp.where(lead == 0, g, 0.0), jnp.where(lead <= 1, slope, 0.0))
+    # With more zeros at the start no other is nearer than this.
+    apart = jnp.where(rate > 0, 1.0 / jnp.where(rate > 0, rate, 1.0), h)
+    first = jnp.where(lead >= 2, apart, first)
+
+    def running(s, step):
+        _, v, a = start.after(step)
+        return slips & (s < h) & ~near(*guard(v, a))
+
+    def body(carry):
+        s, step, count = carry
+        _, v, a = start.after(step)
+        g, slope = guard(v, a)
+        further = jnp.minimum(s + parabola(jnp.maximum(g, close), slope), h)
+        s = jnp.where(running(s, step), further, s)
+        return s, _propagator(x, s, order), count + 1
+
+    def any_running(carry):
+        s, step, count = carry
+        return eqxi.unvmap_any(running(s, step)) & (count < MOST_PARABOLAS)
+
+    s = jnp.minimum(first, h)
+    carry = s, _propagator(x, s, order), jnp.asarray(0)
+    s, step, _ = jax.lax.while_loop(any_running, body, carry)
+    u, v, a = once(start.after(step), slips)
+    g, slope = guard(v, a)
+
+    # On to the zero by the series about this point.
+    y = [v, a]
+    for j in range(2, NEAR_ORDER + 1):
+        y.append(-(x.K * y[j - 2] * (1.0 / (j * (j - 1))) + x.C * y[j - 1] * (1.0 / j)))
+    safe = jnp.where(slope < 0, a, -direction)
+
+    def newton(_, further):
+        value, rate = horner_with_slope(y, further)
+        return further - (value - x.belt) / jnp.where(direction * rate < 0, rate, safe)
+
+    further = jnp.maximum(parabola(jnp.maximum(g, 0.0), jnp.minimum(slope, 0.0)), 0.0)
+    further = jax.lax.fori_loop(0, NEWTON, newton, further)
+    found = slips & near(g, slope) & (s + further <= h)
+    further, found = once((jnp.where(found, further, 0.0), found), slips)
+    path = [u] + [y[j] * (1.0 / (j + 1)) for j in range(NEAR_ORDER + 1)]
+    return Stop(s + further, horner(path, further), horner(y, further), found)

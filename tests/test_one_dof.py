@@ -1,0 +1,212 @@
+"""The pass in closed form for one degree of freedom, beside the general one."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jfric
+from jfric.solvers.event_driven.one_dof import is_one_dof
+from jfric.solvers.event_driven.prepared import prepare
+
+GENERAL = jfric.EventDriven(adjoint="forward", max_events=64)
+CLOSED = jfric.EventDriven(adjoint="none", max_events=64)
+TIMES = np.linspace(0.0, 6.0, 25)
+
+
+@functools.cache
+def _oscillator() -> jfric.Problem:
+    """Every number that the pass reads is a parameter."""
+    return jfric.Problem(
+        ("x",),
+        {
+            "mass": jfric.Mass("x", 1.0),
+            "spring": jfric.Spring("x", k=1.0),
+            "damper": jfric.Damper("x", c=0.0),
+            "friction": jfric.Friction(
+                "x", law=jfric.StaticDynamic(0.5, 0.3), N=jfric.Steps([2.5], [1.0, 2.0]), belt=0.0
+            ),
+            "load": jfric.Load("x", jfric.Steps([1.0, 4.0], [1.0, -1.0, 0.5])),
+        },
+        initial={"x": jfric.InitialState(q=0.0, v=0.0)},
+        time=6.0,
+    )
+
+
+@functools.cache
+def _simulated(solver: jfric.EventDriven, system):
+    """A compiled batch of runs of ``system()`` for a dictionary of parameters."""
+    problem = system()
+
+    @jax.jit
+    @jax.vmap
+    def run(values):
+        return jfric.simulate(jfric.set_parameters(problem, values), solver, ts=TIMES)
+
+    return run
+
+
+@functools.cache
+def _block() -> jfric.Problem:
+    """No spring and no damper: the time scale of the motion is infinite."""
+    return jfric.Problem(
+        ("x",),
+        {
+            "mass": jfric.Mass("x", 1.0),
+            "friction": jfric.Friction("x", jfric.Coulomb(0.4), N=2.0),
+            "load": jfric.Load("x", jfric.Steps([1.0, 3.0], [1.5, -1.2, 0.0])),
+        },
+        time=6.0,
+    )
+
+
+def _compare(system, values: dict, scale) -> jfric.Solution:
+    """Runs of both passes, which agree to 1e-9 of ``scale`` (one for each run)."""
+    one, other = (_simulated(solver, system)(values) for solver in (CLOSED, GENERAL))
+    assert np.all(one.status == jfric.Status.OK)
+    assert np.all(other.status == jfric.Status.OK)
+    assert np.array_equal(one.events.count, other.events.count)
+    assert np.array_equal(one.events.to_mode, other.events.to_mode)
+    assert np.array_equal(one.mode, other.mode)
+    np.testing.assert_allclose(one.events.time, other.events.time, rtol=1e-9, atol=1e-9)
+    for found, expected in (
+        (one.events.q, other.events.q),
+        (one.events.v, other.events.v),
+        (one.q, other.q),
+        (one.v, other.v),
+        (one.a, other.a),
+        (one.lambda_t, other.lambda_t),
+    ):
+        error = np.nanmax(np.abs(found - expected), axis=(1, 2), initial=0.0)
+        assert np.all(error <= 1e-9 * scale)
+    return one
+
+
+def test_random_oscillators_move_as_in_the_general_pass():
+    """Soft, stiff, unstable, over- and underdamped, driven or braked by a belt."""
+    rng = np.random.default_rng(7)
+    lanes = 1000
+
+    def some(*choices):
+        """A number of one of the intervals for each lane."""
+        low, high = np.array([c if isinstance(c, tuple) else (c, c) for c in choices]).T
+        kind = rng.integers(len(choices), size=lanes)
+        return rng.uniform(low[kind], high[kind])
+
+    m, k = some((0.1, 5.0)), some(0.0, (0.1, 60.0), (-0.4, -0.1))
+    c = some(0.0, (0.01, 0.5), (0.5, 8.0), (-0.1, -0.01))
+    mu_d = some(0.0, (0.05, 0.8))
+    load = some(0.0, (0.2, 2.0), (-2.0, -0.2))
+    belt = some(0.0, (0.05, 1.0), (-1.0, -0.05))
+    ratio = some(1.0, (1.05, 2.0))
+    # Without damping such a body comes back to the belt's velocity again and again, and touches it.
+    ratio = np.where((belt != 0.0) & (ratio == 1.0), 1.2, ratio)
+    values = {
+        "mass.m": m,
+        "spring.k": k,
+        "damper.c": c,
+        "friction.mu_d": mu_d,
+        "friction.mu_s": mu_d * ratio,
+        "friction.belt": belt,
+        "initial.x.q": some(0.0, (0.1, 2.0), (-2.0, -0.1)),
+        "initial.x.v": some(0.0, (0.1, 2.0), (-2.0, -0.1)),
+        "load.F.values": np.stack([load, -load, 0.5 * load], axis=1),
+    }
+    growth = np.sqrt(np.maximum(-k, 0.0) / m) + np.maximum(-c, 0.0) / m
+    solution = _compare(_oscillator, values, 10.0 * np.exp(6.0 * growth))
+    assert int(np.max(solution.events.count)) >= 20
+    assert np.mean(solution.events.count == 0) < 0.5
+
+
+def test_a_block_without_a_time_scale_of_its_own():
+    loads = np.array([0.8, 0.8 * (1 + 1e-9), 0.79, 1.5, -2.0])
+    values = {"load.F.values": np.stack([loads, -1.2 + 0 * loads, 0 * loads], axis=1)}
+    solution = _compare(_block, values, 1.0)
+    assert np.array_equal(solution.mode[:, 3, 0] != jfric.Mode.STICK, np.abs(loads) > 0.8)
+
+
+def test_the_pass_is_chosen_by_the_structure_of_the_problem():
+    assert is_one_dof(prepare(_oscillator()))
+    assert is_one_dof(prepare(_block()))
+    elements, law = dict(_block().elements), jfric.Coulomb(0.4)
+    for change in (
+        {"load": jfric.Load("x", jfric.Harmonic(1.0, 2.0))},
+        {"load": jfric.Load("x", jfric.PiecewiseLinear([0.0, 1.0], [0.0, 1.0]))},
+        {"stop": jfric.Stop("x", k=10.0, gap=0.1)},
+        {"friction": jfric.Friction("x", law, N=2.0, belt=jfric.Steps([1.0], [0.0, 1.0]))},
+        {"friction": {c: jfric.Friction("x", law, N=2.0) for c in "ab"}},
+    ):
+        problem = jfric.Problem(("x",), {**elements, **change}, time=6.0)
+        assert not is_one_dof(prepare(problem)), change
+
+
+def test_observables_are_those_of_the_general_pass():
+    names = [
+        "max.x",
+        "min.v.x",
+        "dissipated",
+        "stick_fraction",
+        "stop_time",
+        "event_count",
+        "x(1.3)",
+    ]
+    values = jnp.linspace(0.1, 0.6, 8)
+
+    def observed(solver):
+        def one(mu):
+            problem = jfric.set_parameters(
+                _oscillator(), {"friction.mu_d": mu, "friction.mu_s": mu}
+            )
+            return jfric.observe(problem, names, solver).values
+
+        return jax.jit(jax.vmap(one))(values)
+
+    found, expected = observed(CLOSED), observed(GENERAL)
+    for name in names:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, err_msg=name)
+
+
+def test_derivatives_come_from_the_general_pass_or_are_refused():
+    def end(mu, adjoint):
+        values = {"friction.mu_s": mu, "friction.mu_d": mu}
+        problem = jfric.set_parameters(_oscillator(), values)
+        return jfric.simulate(problem, jfric.EventDriven(adjoint=adjoint)).final.q[0]
+
+    value, slope = jax.value_and_grad(end)(0.2, "auto")
+    assert float(value) == pytest.approx(float(end(0.2, "none")), rel=1e-12)
+    step = 1e-5
+    quotient = (end(0.2 + step, "none") - end(0.2 - step, "none")) / (2.0 * step)
+    assert float(slope) == pytest.approx(float(quotient), rel=1e-7)
+    with pytest.raises(jfric.ProblemError, match="adjoint: found 'none', but derivatives"):
+        jax.grad(end)(0.2, "none")
+    with pytest.raises(jfric.ProblemError, match="adjoint: found 'none', but derivatives"):
+        jax.jvp(lambda mu: end(mu, "none"), (0.2,), (1.0,))
+
+
+def test_a_run_goes_on_with_the_other_pass():
+    values = {"friction.mu_s": 0.3, "friction.mu_d": 0.2, "spring.k": 9.0}
+    problem = jfric.set_parameters(_oscillator(), values)
+    expected = jfric.simulate(problem, GENERAL).final
+    for first, second in ((GENERAL, CLOSED), (CLOSED, GENERAL)):
+        for half in (0.4, 1.7, 3.3):
+            middle = jfric.simulate(problem, first, end=half).final
+            end = jfric.simulate(problem, second, start=middle).final
+            np.testing.assert_allclose(end.q, expected.q, rtol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore:the exact flow runs in float32")
+def test_single_precision():
+    values = {"friction.mu_s": 0.3, "friction.mu_d": 0.2, "spring.k": 9.0}
+    problem = jfric.set_parameters(_oscillator(), values)
+    expected = jfric.simulate(problem, CLOSED, ts=TIMES)
+    with jax.enable_x64(False):
+        problem = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), _oscillator())
+        problem = jfric.set_parameters(problem, values)
+        found = jfric.simulate(problem, CLOSED, ts=np.asarray(TIMES, np.float32))
+    assert found.q.dtype == jnp.float32
+    assert int(found.status) == jfric.Status.OK
+    np.testing.assert_allclose(found.q, expected.q, atol=2e-5)
