@@ -219,7 +219,9 @@ def one_dof_pass(
         records, ts, lambda s: step.at(prepared, s), state, h, t_new, shown, state.segment, on
     )
     null = decision.first.null | decision.second.null
-    finite = jnp.isfinite(q_new + v_new)
+    # Comparisons hide what is not a number: all parameters are looked at.
+    parts = (q_new, v_new, start.a, start.snap, hold, law.hold_positive, law.hold_negative)
+    finite = jnp.isfinite(sum(parts))
     largest_v = jnp.abs(v) + jnp.where(sticks, 0.0, h * jnp.abs(inverse * start.a))
     new = eqx.tree_at(
         _changing,

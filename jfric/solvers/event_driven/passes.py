@@ -72,7 +72,7 @@ def one_pass(
     # values into reverse mode.
     h = jnp.where(on, h, 1.0)
     step = flow.step(prepared, equations, g, state, h, force)
-    signs = guard_signs(step, state.known)
+    signs = guard_signs(step, state)
     transition = next_modes(still[0], still[2], signs)
     settled = ~transition.violated.any()
 

@@ -38,17 +38,21 @@ class Signs(NamedTuple):
     violated: Bool[Array, " g"]
 
 
-def guard_signs(step: Step, known: Int[Array, " g"]) -> Signs:
+def guard_signs(step: Step, state: State) -> Signs:
     """The first non-vanishing derivative decides; a guard that vanishes identically holds.
 
-    ``known``: number of leading coefficients that are zero by construction, whatever rounding
-    left there. What is far beyond rounding is not zero any more: a load has jumped.
+    ``state.known`` leading coefficients are zero by construction, whatever rounding left there.
+    Forces may jump: what was known of a sticking contact is not zero any more if it is far beyond
+    rounding.
     """
-    leading = jax.lax.stop_gradient(step.leading)
+    known, leading = state.known, jax.lax.stop_gradient(step.leading)
+    sticks = state.mode == Mode.STICK
+    of_forces = jnp.concatenate([sticks, sticks, jnp.zeros((2 * state.segment.shape[0],), bool)])
     count = leading.shape[0]
     index = jnp.arange(count, dtype=jnp.int32)[:, None]
-    loose = jnp.where(index < known, constants(leading.dtype).known, 1.0)
-    vanishes = jnp.abs(leading) <= loose * step.zero
+    vanishes = jnp.abs(leading) <= step.zero
+    forgotten = of_forces & (jnp.abs(leading) > constants(leading.dtype).known * step.zero)
+    vanishes = vanishes | ((index < known) & ~forgotten)
     lead = jnp.zeros((leading.shape[1],), jnp.int32)
     still = jnp.ones((leading.shape[1],), bool)
     value = jnp.ones((leading.shape[1],), leading.dtype)
