@@ -41,6 +41,12 @@ def _classes() -> dict[str, type]:
     }
 
 
+def solver_name(solver: Any) -> str:
+    """Name of a solver in configurations and on the command line."""
+    names = {kind: name for name, kind in _classes().items()}
+    return names.get(type(solver), type(solver).__name__)
+
+
 def choose_solver(settings: Mapping[str, Any] | None = None, **overrides: Any) -> tuple[Any, dict]:
     """The solver and its settings by name, from a config's ``[solver]`` and overriding values.
 

@@ -422,6 +422,42 @@ def test_command_sweeps_draws_and_refuses(tmp_path, monkeypatch):
         assert sentence in re.sub(r"\s+", " ", result.output)
 
 
+def test_other_solvers_give_what_they_compute():
+    """Against single runs of the same solver; what is between outputs is interpolated."""
+    problem = jfric.set_parameters(jfric.load(ROOT / "configs" / "ve0116.toml"), {"time.end": 2.0})
+    solver, values = jfric.MoreauJean(1e-3), np.array([0.08, 0.2])
+    names = "final.u,final.v.u,event_time(2),stop_time,event_count,u(0.777 s),max.u,dissipated"
+    table = jfric.sweep(problem, {"friction.mu": values}, observe=names, solver=solver)
+    exact = jfric.sweep(problem, {"friction.mu": values}, observe=names)
+    assert np.all(table.status == 0)
+    for i, mu in enumerate(values):
+        lane = jfric.set_parameters(problem, {"friction.mu": mu})
+        one = jfric.simulate(lane, solver, ts=np.array([0.777]))
+        found, count = table.isel({"friction.mu": i}), int(one.events.count)
+        assert float(found["final.u"]) == pytest.approx(float(one.final.q[0]), abs=1e-12)
+        assert float(found["u(0.777 s)"]) == pytest.approx(float(one.q[0, 0]), abs=1e-12)
+        assert float(found["event_time(2)"]) == float(one.events.time[1])
+        assert float(found["stop_time"]) == float(one.events.time[count - 1])
+        assert int(found["event_count"]) == count
+    for name in ("final.u", "max.u", "dissipated"):
+        np.testing.assert_allclose(table[name], exact[name], rtol=2e-3, err_msg=name)
+    with pytest.raises(jfric.ProblemError, match=r"found 'stop_time', but the solver smoothed"):
+        jfric.sweep(problem, {"friction.mu": values}, observe="stop_time", solver=jfric.Smoothed())
+
+
+def test_command_sweeps_load_histories(tmp_path, monkeypatch):
+    """VE0061: the residual displacement is mu Fz / k."""
+    monkeypatch.chdir(tmp_path)
+    line = ["sweep", str(ROOT / "configs" / "ve0061.toml"), "--vary", "friction.mu=0.1:0.3:3"]
+    line += ["--observe", "final.u,max.u", "--solver", "quasi-static", "--out", "r.zarr"]
+    result = CliRunner().invoke(app, line)
+    assert result.exit_code == 0, result.output
+    table = jfric.open_sweep("r.zarr")
+    mu = np.linspace(0.1, 0.3, 3)
+    np.testing.assert_allclose(table["final.u"], mu * 1000.0 / 6000.0, rtol=1e-12)
+    np.testing.assert_allclose(table["max.u"], (900.0 - mu * 1000.0) / 6000.0, rtol=1e-12)
+
+
 def test_command_says_how_many_failed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "configs" / "ve0116.toml").read_text("utf-8")

@@ -12,6 +12,7 @@ import typer
 
 from jfric.compilation import collect_seldom, compile_quickly, use_compilation_cache
 from jfric.errors import ProblemError
+from jfric.solver_choice import SOLVERS
 
 app = typer.Typer(
     name="jfric",
@@ -41,6 +42,10 @@ Flow = Annotated[
     typer.Option(help="Flow between events: auto, exact or runge-kutta.", metavar="NAME"),
 ]
 
+SolverName = Annotated[
+    str | None,
+    typer.Option("--solver", help=f"Solver: {', '.join(SOLVERS)}.", metavar="NAME"),
+]
 Options = Annotated[
     list[str] | None,
     typer.Option(

@@ -14,13 +14,13 @@ from jfric.commands.app import (
     Flow,
     Options,
     Settings,
+    SolverName,
     app,
     console,
     one_sentence,
     status,
 )
 from jfric.errors import ProblemError
-from jfric.solver_choice import SOLVERS
 
 
 @app.command(epilog="Example: jfric run configs/ve0116.toml --set friction.mu=0.12 --plot")
@@ -28,10 +28,7 @@ from jfric.solver_choice import SOLVERS
 def run(
     config: ConfigPath,
     set_: Settings = None,
-    solver: Annotated[
-        str | None,
-        typer.Option(help=f"Solver: {', '.join(SOLVERS)}.", metavar="NAME"),
-    ] = None,
+    solver: SolverName = None,
     flow: Flow = None,
     rtol: Annotated[
         float | None, typer.Option(help="Relative tolerance of the runge-kutta flow.")

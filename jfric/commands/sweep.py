@@ -10,7 +10,9 @@ import typer
 from jfric.commands.app import (
     ConfigPath,
     Flow,
+    Options,
     Settings,
+    SolverName,
     app,
     console,
     one_sentence,
@@ -64,10 +66,12 @@ def sweep(
             help="Times of u(t): a number of them, or a list '0.5, 1, 20 ms'.", metavar="N|LIST"
         ),
     ] = None,
+    solver: SolverName = None,
     flow: Flow = None,
     rtol: Annotated[
         float | None, typer.Option(help="Relative tolerance of the runge-kutta flow.")
     ] = None,
+    option: Options = None,
     chunk: Annotated[int | None, typer.Option(help="Trajectories that step together.")] = None,
     block: Annotated[int | None, typer.Option(help="Trajectories stored together.")] = None,
     devices: Annotated[
@@ -90,6 +94,7 @@ def sweep(
     Exit status: 0, 1 where a trajectory failed, 2 for bad input.
     """
     from jfric.ensemble.command import run_sweep, use_devices
+    from jfric.solver_choice import parse_options
 
     use_devices(1 if workers is not None or scheduler is not None else devices)
     ok = run_sweep(
@@ -102,7 +107,7 @@ def sweep(
         samples=samples,
         seed=seed,
         times=times,
-        solver={"flow": flow, "rtol": rtol},
+        solver={"name": solver, "flow": flow, "rtol": rtol, **parse_options(option or [])},
         out=out,
         plot=plot,
         chunk=chunk,

@@ -34,11 +34,18 @@ class Job:
     problem: Problem
     names: tuple[str, ...]
     observables: tuple[Observable, ...]
-    solver: EventDriven
+    solver: Any
+
+    @property
+    def most_passes(self) -> int:
+        """Budget of passes of a lane; other solvers than the event-driven one have no budget."""
+        return self.solver.max_steps if isinstance(self.solver, EventDriven) else 1
 
     @property
     def scalar(self) -> bool:
         """Whether a pass is one in scalars: quick, and small."""
+        if not isinstance(self.solver, EventDriven):
+            return False
         prepared = prepare_mechanics(self.problem)
         return not choose_pass(self.solver, prepared).packed
 
@@ -68,7 +75,7 @@ class Runner:
         """Results of launched lanes, those over the budget included."""
         values, pending = launched
         results = _on_host(pending, values.shape[0])
-        budget, most = self.layout.budget, self.job.solver.max_steps
+        budget, most = self.layout.budget, self.job.most_passes
         while budget < most:
             late = np.flatnonzero(results["status"] == int(Status.MAX_STEPS))
             if not late.size:
@@ -139,7 +146,12 @@ def _rows(problem, values, budgets, *, names, observables, solver, devices) -> O
         def lane(x, budget):
             return _lane(problem, x, budget, names, observables, solver)
 
-        return jax.vmap(lane)(*part)
+        def nothing(values, budgets):
+            shapes = jax.eval_shape(jax.vmap(lane), values, budgets)
+            return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+
+        # Rows of filling are not computed.
+        return jax.lax.cond(jnp.any(part[1] > 0), jax.vmap(lane), nothing, *part)
 
     def share(problem, values, budgets):
         return jax.lax.map(functools.partial(row, problem), (values, budgets))

@@ -18,6 +18,7 @@ import numpy as np
 
 from jfric.config.paths import path_dimension
 from jfric.ensemble.design import Design, Zip, make_design
+from jfric.ensemble.from_outputs import OF_EVENTS
 from jfric.ensemble.grammar import as_observables
 from jfric.ensemble.layout import PILOT_LANES, PILOT_PASSES, Layout, Tile, refined, start_layout
 from jfric.ensemble.observables import Observable
@@ -35,6 +36,7 @@ from jfric.ensemble.table import (
 )
 from jfric.errors import ProblemError
 from jfric.output import versions
+from jfric.solver_choice import solver_name
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.status import Status
 from jfric.system.expression import Expression
@@ -60,7 +62,7 @@ def sweep(
     samples: int | None = None,
     seed: int = 0,
     times: Any = None,
-    solver: EventDriven | None = None,
+    solver: Any = None,
     store: str | os.PathLike[str] | None = None,
     chunk: int | None = None,
     block: int | None = None,
@@ -77,6 +79,9 @@ def sweep(
 
     ``observe``: names such as ``"final.u"``, ``"max.v"``, ``"event_time(3)"``, ``"dissipated"``, or
     objects of :mod:`jfric.observables`. ``times`` [s]: those of ``"u(t)"``.
+
+    ``solver``: :class:`jfric.EventDriven` (the default) or any other. Only the event-driven one
+    gives extrema and integrals between its steps; those of the others are taken from 1,001 outputs.
 
     ``store``: folder of a Zarr store. Finished tiles are kept there; the same call goes on after
     an interruption, with the same bits. Without it the table is in memory.
@@ -139,7 +144,7 @@ def prepare(
     samples: int | None = None,
     seed: int = 0,
     times: Any = None,
-    solver: EventDriven | None = None,
+    solver: Any = None,
     config: str | None = None,
     title: str = "",
 ) -> Prepared:
@@ -154,12 +159,10 @@ def prepare(
         if observable.name in design.names:
             raise ProblemError(f"observe: {observable.name!r} is the name of a varied parameter")
     _check_values(problem, design)
-    solver = solver if solver is not None else EventDriven()
-    if not isinstance(solver, EventDriven):
-        raise ProblemError(f"solver: found {solver!r}, a sweep needs jfric.EventDriven")
-    solver = dataclasses.replace(solver, adjoint="none", max_events=0)
+    solver = _without_derivatives(solver if solver is not None else EventDriven(), observables)
+    solver.require(problem)
     job = Job(problem, design.names, observables, solver)
-    settings = {"name": "event-driven", **dataclasses.asdict(solver)}
+    settings = {"name": solver_name(solver), **_plain_settings(solver)}
     text = config if config is not None else _as_text(problem)
     units = {name: _unit(problem, name) for name in design.names}
     attributes = {
@@ -223,10 +226,10 @@ def execute(
                 scalar=job.scalar,
                 chunk=chunk,
                 block=block,
-                max_steps=job.solver.max_steps,
+                max_steps=job.most_passes,
                 lane_bytes=schema.lane_bytes,
             )
-            if design.size > 4 * layout.lanes * devices:
+            if job.most_passes > 1 and design.size > 4 * layout.lanes * devices:
                 runner = Runner(job, layout)
                 layout = _refined(runner, design, block)
                 runner.layout = layout
@@ -250,6 +253,34 @@ def execute(
             computed += tile.last - tile.first
             bar.advance(tile.last - tile.first)
         return sink, Summary(computed, statuses, bar.seconds)
+
+
+def _without_derivatives(solver: Any, observables: tuple) -> Any:
+    """The solver, keeping no more than the observables need."""
+    if not hasattr(solver, "require"):
+        raise ProblemError(f"solver: found {solver!r}, must be a solver such as EventDriven()")
+    of_events = [o.name for o in observables if isinstance(o, OF_EVENTS)]
+    changes: dict[str, Any] = {}
+    if "max_events" in (names := {f.name for f in dataclasses.fields(solver)}):
+        exact = isinstance(solver, EventDriven)
+        changes["max_events"] = 0 if exact or not of_events else solver.max_events
+        if "adjoint" in names:
+            changes["adjoint"] = "none"
+    elif of_events:
+        raise ProblemError(
+            f"observe: found {of_events[0]!r}, but the solver {solver_name(solver)} has no changes "
+            "of mode"
+        )
+    solver = dataclasses.replace(solver, **changes)
+    # Plain numbers: a program is compiled for one solver.
+    return jax.tree.map(lambda x: x.item() if hasattr(x, "item") else x, solver)
+
+
+def _plain_settings(solver: Any) -> dict[str, Any]:
+    """Settings as they are stored beside the results."""
+    found = {f.name: getattr(solver, f.name) for f in dataclasses.fields(solver)}
+    plain = (bool, int, float, str, type(None))
+    return {k: x if isinstance(x, plain) else repr(x) for k, x in found.items()}
 
 
 def _locally(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from jfric.ensemble.from_outputs import run_with_outputs
 from jfric.ensemble.pieces import Piece
 from jfric.ensemble.reductions import Reductions
 from jfric.solvers.event_driven.polynomials import powers
@@ -39,7 +40,7 @@ class Observed(NamedTuple):
 def observe(
     problem: Problem,
     observables: str | Sequence[str | Observable] | Mapping[str, Observable],
-    solver: EventDriven | None = None,
+    solver: Any = None,
     *,
     times=None,
 ) -> Observed:
@@ -48,13 +49,17 @@ def observe(
     ``observables``: names such as ``"final.u"`` (see :data:`jfric.ensemble.grammar.GRAMMAR`) or
     :class:`jfric.observables.Observable` objects. ``times`` (m,) [s]: those of ``"u(t)"``. Works
     under ``jit``, ``vmap``, ``jvp`` and ``grad`` (for many parameters:
-    ``EventDriven(adjoint="reverse")``). Raises :class:`jfric.ProblemError` for an unknown
-    observable.
+    ``EventDriven(adjoint="reverse")``). ``solver``: any; with other solvers than the event-driven
+    one paths are interpolated between 1,001 outputs. Raises :class:`jfric.ProblemError` for an
+    unknown observable.
     """
     from jfric.ensemble.grammar import as_observables
 
     chosen = as_observables(problem, observables, times)
     solver = solver if solver is not None else EventDriven()
+    solver.require(problem)
+    if not isinstance(solver, EventDriven):
+        return run(problem, tuple(chosen), solver)
     plain = dataclasses.replace(solver, adjoint="none")
 
     def reduced(solver):
@@ -69,9 +74,15 @@ def observe(
 
 
 def run(
-    problem: Problem, observables: tuple[Observable, ...], solver: EventDriven, budget=None
+    problem: Problem, observables: tuple[Observable, ...], solver: Any, budget=None
 ) -> Observed:
-    """Like :func:`observe`, for at most ``budget`` passes (an array; by default the solver's)."""
+    """Like :func:`observe`, for at most ``budget`` passes (an array; by default the solver's).
+
+    Solvers other than the event-driven one have no passes to count: all or nothing.
+    """
+    if not isinstance(solver, EventDriven):
+        values, solution = run_with_outputs(problem, observables, solver)
+        return Observed(values, solution.status, solution.flags, solution.steps)
     prepared = prepare(problem)
     mechanics = prepared.mechanics
     state = initial_state(problem, prepared)
