@@ -46,6 +46,7 @@ from jfric.solvers.event_driven.transitions import (
     no_impact,
     release_after_jump,
 )
+from jfric.solvers.loops import once
 from jfric.status import Flag, Status
 
 
@@ -72,14 +73,15 @@ def one_pass(
     # values into reverse mode.
     h = jnp.where(on, h, 1.0)
     step = flow.step(prepared, equations, g, state, h, force)
-    signs = guard_signs(step, state)
-    transition = next_modes(still[0], still[2], signs)
+    signs = once(guard_signs(step, state), on)
+    transition = once(next_modes(still[0], still[2], signs), on)
     settled = ~transition.violated.any()
 
     # What each of the three outcomes would give; the masks below choose.
     ahead = advance(prepared, state, step, signs, t_end, natural)
     if flow.lands and prepared.n_guards:
         ahead = land(prepared, state, step, signs, ahead)
+    ahead = once(ahead, on)
     nt = prepared.nt
     # Friction alone is a problem with positive principal minors: pivoting always ends.
     coupled = prepared.nu > 0 and nt > 1
