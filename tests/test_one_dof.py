@@ -13,7 +13,7 @@ import jfric
 from jfric.solvers.event_driven.one_dof import is_one_dof
 from jfric.solvers.event_driven.prepared import prepare
 
-GENERAL = jfric.EventDriven(adjoint="forward", max_events=64)
+GENERAL = jfric.EventDriven(adjoint="reverse", max_events=64)
 CLOSED = jfric.EventDriven(adjoint="none", max_events=64)
 TIMES = np.linspace(0.0, 6.0, 25)
 
@@ -170,21 +170,27 @@ def test_observables_are_those_of_the_general_pass():
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, err_msg=name)
 
 
-def test_derivatives_come_from_the_general_pass_or_are_refused():
-    def end(mu, adjoint):
-        values = {"friction.mu_s": mu, "friction.mu_d": mu}
-        problem = jfric.set_parameters(_oscillator(), values)
-        return jfric.simulate(problem, jfric.EventDriven(adjoint=adjoint)).final.q[0]
+def test_derivatives_are_those_of_the_general_pass_or_refused():
+    names = ("friction.mu_d", "spring.k", "damper.c", "mass.m", "friction.belt", "initial.x.v")
+    at = jnp.array([0.2, 9.0, 0.1, 1.5, 0.15, 0.3])
 
-    value, slope = jax.value_and_grad(end)(0.2, "auto")
-    assert float(value) == pytest.approx(float(end(0.2, "none")), rel=1e-12)
-    step = 1e-5
-    quotient = (end(0.2 + step, "none") - end(0.2 - step, "none")) / (2.0 * step)
-    assert float(slope) == pytest.approx(float(quotient), rel=1e-7)
+    def end(values, adjoint):
+        changes = dict(zip(names, values, strict=True)) | {"friction.mu_s": 0.35}
+        problem = jfric.set_parameters(_oscillator(), changes)
+        solution = jfric.simulate(problem, jfric.EventDriven(adjoint=adjoint), ts=TIMES[1::5])
+        assert solution.ts.shape == (5,)
+        return jnp.append(solution.q[:, 0], solution.events.time[3])
+
+    found = jax.jacfwd(end)(at, "forward")
+    np.testing.assert_allclose(found, jax.jacrev(end)(at, "reverse"), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(found, jax.jacrev(end)(at, "auto"), rtol=1e-12)
+    step = 1e-5 * jnp.eye(6)
+    quotient = jax.vmap(lambda d: (end(at + d, "none") - end(at - d, "none")) / 2e-5)(step).T
+    np.testing.assert_allclose(found, quotient, rtol=1e-6, atol=1e-7)
     with pytest.raises(jfric.ProblemError, match="adjoint: found 'none', but derivatives"):
-        jax.grad(end)(0.2, "none")
+        jax.jacrev(end)(at, "none")
     with pytest.raises(jfric.ProblemError, match="adjoint: found 'none', but derivatives"):
-        jax.jvp(lambda mu: end(mu, "none"), (0.2,), (1.0,))
+        jax.jvp(lambda values: end(values, "none"), (at,), (at,))
 
 
 def test_a_run_goes_on_with_the_other_pass():

@@ -3,7 +3,7 @@
 The same decisions, steps and records as :mod:`jfric.solvers.event_driven.passes`, for the
 systems that large sweeps are often made of. What is a matrix there is a number here, the motion
 has a closed form (:mod:`jfric.solvers.event_driven.sliding`), and a change of mode takes no pass of
-its own. It is not differentiated: derivatives are those of the general pass.
+its own. It has derivatives in forward mode.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
@@ -20,7 +21,7 @@ from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.polynomials import Step
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.recording import Records, write_events, write_outputs
-from jfric.solvers.event_driven.sliding import Body, Slide, first_stop, slide
+from jfric.solvers.event_driven.sliding import Body, Slide, Sliding, first_stop, slide
 from jfric.solvers.event_driven.state import State
 from jfric.solvers.loops import once
 from jfric.status import Flag, Status
@@ -98,10 +99,10 @@ def _sign(leading: list, zero: list, known) -> _Sign:
 
 
 class _Decision(NamedTuple):
-    """Mode from now on, velocity in it, and what its guards are at this instant."""
+    """Mode from now on, whether the sliding velocity is zero, and the guards at this instant."""
 
     mode: Array
-    v: Float[Array, ""]
+    rests: Bool[Array, ""]
     slip: _Sign
     first: _Sign
     second: _Sign
@@ -143,7 +144,7 @@ def _decide(x: Body, law: _Law, state: State, u, v, sizes) -> _Decision:
     going = jnp.where(old.violated, opposite, mode)
     mode = jnp.where(rests, jnp.where(leaves, starts, Mode.STICK), going).astype(jnp.int32)
     chosen = _Sign(*(jnp.where(rests, a, b) for a, b in zip(start, old, strict=True)))
-    return _Decision(mode, jnp.where(rests, x.belt, v), chosen, first, second)
+    return _Decision(mode, rests, chosen, first, second)
 
 
 def _sliding(law: _Law, mode):
@@ -159,9 +160,18 @@ def _holding(x: Body, u):
 
 
 def one_dof_pass(
-    prepared: Prepared, state: State, records: Records, ts, target, force, on
+    prepared: Prepared,
+    state: State,
+    records: Records,
+    ts,
+    target,
+    force,
+    on,
+    *,
+    derivatives: bool,
 ) -> tuple[State, Records, Step]:
-    """Like :func:`jfric.solvers.event_driven.passes.one_pass`."""
+    """Like :func:`jfric.solvers.event_driven.passes.one_pass`; ``derivatives``: whether there will
+    be any (in forward mode)."""
     w = prepared.mechanics.W_T[0, 0]
     x = _body(prepared, state.t, force)
     law = _Law(
@@ -173,28 +183,33 @@ def one_dof_pass(
     x, law = once((x, law), on)
     u, q = w * state.q[0], state.q[0]
     sizes = jnp.abs(w) * state.q_scale[0], jnp.abs(w) * state.v_scale[0]
-    decision = once(_decide(x, law, state, u, w * state.v[0], sizes), on)
+    # Decisions have no derivatives.
+    still = jax.lax.stop_gradient((x, law, state, u, w * state.v[0], sizes))
+    decision = once(_decide(*still), on)
     mode = decision.mode
+    v = jnp.where(decision.rests, x.belt, w * state.v[0])
     sticks = mode == Mode.STICK
     direction, friction = _sliding(law, mode)
-    start = once(slide(x, u, decision.v, friction), on)
+    start = once(slide(x, u, v, friction), on)
 
     order, theta = constants(q.dtype).order, constants(q.dtype).theta
     C = jnp.abs(x.C)
     omega = jnp.where(sticks, 0.0, 0.5 * (C + jnp.sqrt(C * C + 4.0 * jnp.abs(x.K))))
     natural = jnp.where(omega > 0, theta / jnp.where(omega > 0, omega, 1.0), jnp.inf)
+    natural = jax.lax.stop_gradient(natural)
     t_end, h = step_length(prepared, state, records, ts, target, natural)
     h = once(jnp.where(on, h, 1.0), on)
 
     hold, rate = _holding(x, u)
     first_at = _falls_to_zero(x.D * law.hold_positive + hold, rate, decision.first)
     second_at = _falls_to_zero(x.D * law.hold_negative - hold, -rate, decision.second)
-    stop = first_stop(x, start, ~sticks, direction, decision.slip.lead, h, order)
+    way = Sliding(direction, decision.slip.lead, ~sticks, order)
+    stop = first_stop(x, start, way, h, derivatives=derivatives)
     inverse = 1.0 / w
     s = jnp.where(sticks, jnp.minimum(jnp.minimum(first_at, second_at), h), stop.s)
     # Stick without drift: not through ``u``.
     q_new = jnp.where(sticks, q + inverse * x.belt * s, inverse * stop.u)
-    v, v_new = inverse * decision.v, inverse * jnp.where(sticks, x.belt, stop.v)
+    v, v_new = inverse * v, inverse * jnp.where(sticks, x.belt, stop.v)
     first = jnp.where(sticks, (first_at <= h) & (first_at <= second_at), stop.found)
     second = sticks & (second_at <= h) & ~first
     arrives = ~first & ~second & (s >= h)
@@ -230,8 +245,8 @@ def one_dof_pass(
             t_new,
             q_new[None],
             v_new[None],
-            (jnp.abs(q) + h * largest_v)[None],
-            largest_v[None],
+            jax.lax.stop_gradient(jnp.abs(q) + h * largest_v)[None],
+            jax.lax.stop_gradient(largest_v)[None],
             shown,
             shown,
             jnp.asarray(True),

@@ -96,14 +96,65 @@ class Stop(NamedTuple):
     found: Bool[Array, ""]
 
 
-def first_stop(
-    x: Body, start: Slide, slips: Bool[Array, ""], direction, lead: Int[Array, ""], h, order: int
-) -> Stop:
+class Sliding(NamedTuple):
+    """What :func:`first_stop` needs beside the motion: sign of the sliding velocity, how many of
+    it and its derivatives are zero at the start, whether the result will be used, and the order of
+    the series."""
+
+    direction: Float[Array, ""]
+    lead: Int[Array, ""]
+    slips: Bool[Array, ""]
+    order: int
+
+
+def first_stop(x: Body, start: Slide, way: Sliding, h, *, derivatives: bool) -> Stop:
     """Slide until the sliding velocity is zero, for the time ``h`` at most.
 
-    ``direction``: sign of the sliding velocity; ``lead``: how many of it and its derivatives are
-    zero at the start; ``slips``: whether the result will be used.
+    ``derivatives``: whether derivatives will be asked for. The search has none; they are those of
+    the motion at its end.
     """
+    direction, _, slips, order = way
+    frozen = jax.lax.stop_gradient((x, start, h))
+    near = _near_stop(*frozen[:2], way, frozen[2])
+    s, step = near.s, near.step
+    if derivatives:
+        s = jnp.where(s >= frozen[2], h, s)
+        step = _propagator(x, s, order)
+    u, v, a = once(start.after(step), slips)
+
+    # On to the zero by the series about this point.
+    y = [v, a]
+    for j in range(2, NEAR_ORDER + 1):
+        y.append(-(x.K * y[j - 2] * (1.0 / (j * (j - 1))) + x.C * y[j - 1] * (1.0 / j)))
+
+    def newton(y, belt, further):
+        value, rate = horner_with_slope(y, further)
+        return further - (value - belt) / jnp.where(direction * rate < 0, rate, -direction)
+
+    still, belt = jax.lax.stop_gradient((y, x.belt))
+    further = jax.lax.fori_loop(0, NEWTON, lambda _, z: newton(still, belt, z), near.further)
+    found = near.found & (near.s + further <= frozen[2])
+    further, found = once((jnp.where(found, further, 0.0), found), slips)
+    if derivatives:
+        # Two steps from the zero give first and second derivatives of its time.
+        for _ in range(2):
+            further = jnp.where(found, newton(y, x.belt, further), 0.0)
+    path = [u] + [y[j] * (1.0 / (j + 1)) for j in range(NEAR_ORDER + 1)]
+    return Stop(s + further, horner(path, further), horner(y, further), found)
+
+
+class _Near(NamedTuple):
+    """A time near the zero, or as far as the search got; an estimate of what is left."""
+
+    s: Float[Array, ""]
+    step: _Propagator
+    found: Bool[Array, ""]
+    further: Float[Array, ""]
+
+
+def _near_stop(x: Body, start: Slide, way: Sliding, h) -> _Near:
+    """From parabola to parabola until a zero is near, for the time ``h`` at most."""
+    direction, lead, slips, order = way
     omega = jnp.sqrt(jnp.abs(x.K))
     # Negative stiffness or damping feeds energy.
     feeding = jnp.where(x.K < 0, omega, 0.0) + jnp.maximum(-x.C, 0.0)
@@ -153,22 +204,6 @@ def first_stop(
     s = jnp.minimum(first, h)
     carry = s, _propagator(x, s, order), jnp.asarray(0)
     s, step, _ = jax.lax.while_loop(any_running, body, carry)
-    u, v, a = once(start.after(step), slips)
-    g, slope = guard(v, a)
-
-    # On to the zero by the series about this point.
-    y = [v, a]
-    for j in range(2, NEAR_ORDER + 1):
-        y.append(-(x.K * y[j - 2] * (1.0 / (j * (j - 1))) + x.C * y[j - 1] * (1.0 / j)))
-    safe = jnp.where(slope < 0, a, -direction)
-
-    def newton(_, further):
-        value, rate = horner_with_slope(y, further)
-        return further - (value - x.belt) / jnp.where(direction * rate < 0, rate, safe)
-
+    g, slope = guard(*start.after(step)[1:])
     further = jnp.maximum(parabola(jnp.maximum(g, 0.0), jnp.minimum(slope, 0.0)), 0.0)
-    further = jax.lax.fori_loop(0, NEWTON, newton, further)
-    found = slips & near(g, slope) & (s + further <= h)
-    further, found = once((jnp.where(found, further, 0.0), found), slips)
-    path = [u] + [y[j] * (1.0 / (j + 1)) for j in range(NEAR_ORDER + 1)]
-    return Stop(s + further, horner(path, further), horner(y, further), found)
+    return _Near(s, step, slips & near(g, slope), further)

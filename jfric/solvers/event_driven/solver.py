@@ -46,8 +46,8 @@ class EventDriven(eqx.Module):
     ``jvp``, ``jacfwd``, ``grad`` and ``jacrev`` at a cost that grows with the parameters (more than
     16 numbers: ``jvp`` and ``jacfwd`` only); ``"reverse"`` allows ``grad`` and ``jacrev``, for many
     parameters; ``"forward"`` allows ``jvp`` and ``jacfwd``; ``"none"`` allows none of them.
-    Without derivatives (``"none"``, or ``"auto"`` where none are asked for) one degree of freedom
-    with one friction element under piecewise constant loads is simulated in closed form.
+    One degree of freedom with one friction element under piecewise constant loads is simulated in
+    closed form unless ``adjoint`` is ``"reverse"``.
     """
 
     flow: FlowName = eqx.field(static=True, default="auto")
@@ -170,10 +170,12 @@ class Pass(NamedTuple):
 
 
 def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
-    """The pass in closed form where it applies and no derivatives are asked for."""
+    """The pass in closed form where it applies; its search for events has no reverse mode."""
     flow = _make_flow(solver, prepared)
-    if solver.adjoint == "none" and isinstance(flow, ExactFlow) and is_one_dof(prepared):
-        return Pass(functools.partial(one_dof_pass, prepared), packed=False)
+    if solver.adjoint != "reverse" and isinstance(flow, ExactFlow) and is_one_dof(prepared):
+        derivatives = solver.adjoint != "none"
+        call = functools.partial(one_dof_pass, prepared, derivatives=derivatives)
+        return Pass(call, packed=False)
     return Pass(functools.partial(one_pass, prepared, flow), packed=True)
 
 
