@@ -14,7 +14,7 @@ lanes of a sweep have about the same number of events.
 - SciPy: ``solve_ivp``, DOP853, rtol 1e-12, events, restarts; a few lanes, extrapolated, one core.
 - MuJoCo and Siconos: see ``competitors.py``.
 
-    python experiments/benchmarks/batch.py [--json] [--lanes 100000] [--chunk 1024] [--devices 2]
+    python experiments/benchmarks/batch.py [--json] [--lanes 100000] [--chunk 4096] [--devices 2]
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ SWEEPS = (
 )
 
 
-def run_sweep(lanes: int, chunk: int, devices: int, flow: str) -> list[dict]:
+def run_sweep(lanes: int, devices: int, flow: str) -> list[dict]:
     """``jfric.sweep`` after a short one that compiles."""
     import jax
 
@@ -131,7 +131,6 @@ def run_sweep(lanes: int, chunk: int, devices: int, flow: str) -> list[dict]:
         arguments: dict = {
             "observe": observed,
             "solver": jfric.EventDriven(flow=flow),
-            "chunk": chunk,
             "devices": devices,
         }
         start = time.perf_counter()
@@ -324,7 +323,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--lanes", type=int, default=100_000)
-    parser.add_argument("--chunk", type=int, default=1024, help="lanes in one vmap")
+    parser.add_argument("--chunk", type=int, default=4096, help="lanes in one vmap")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     parser.add_argument("--devices", type=int, default=cores, help="CPU devices of jax")
     parser.add_argument("--flow", choices=("exact", "runge-kutta"), default="exact")
@@ -336,7 +335,7 @@ def main() -> None:
         np.random.default_rng(0).shuffle(mu)
     rows = [
         run_jfric(mu, arguments.chunk, arguments.devices, arguments.flow, arguments.repeats),
-        *run_sweep(arguments.lanes, arguments.chunk, arguments.devices, arguments.flow),
+        *run_sweep(arguments.lanes, arguments.devices, arguments.flow),
         *run_numba(mu, arguments.repeats),
         run_scipy(mu, 20),
         *run_mujoco(mu, 64, exact),
