@@ -19,7 +19,7 @@ from jfric.ensemble.observables import (
     Final,
     Observable,
     StopTime,
-    _of_motion,
+    is_of_motion,
 )
 from jfric.ensemble.pieces import Piece
 from jfric.ensemble.reductions import Reductions
@@ -66,7 +66,7 @@ def run_with_outputs(problem: Problem, observables: tuple[Observable, ...], solv
 
 def _times(problem: Problem, observables: tuple[Observable, ...]):
     """Times at which the solver is asked for values; None where the last state is enough."""
-    if all(isinstance(o, Final) and _of_motion(o.function) for o in observables):
+    if all(isinstance(o, Final) and is_of_motion(o.function) for o in observables):
         return None
     start, end = jnp.asarray(problem.time.start), jnp.asarray(problem.time.end)
     ts = start + jnp.linspace(0.0, 1.0, OUTPUTS) * (end - start)

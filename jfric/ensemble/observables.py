@@ -84,10 +84,10 @@ class Final(Observable):
     unit: str = ""
 
     def start(self, problem, mechanics, dtype):
-        return () if _of_motion(self.function) else jnp.full((), jnp.nan, dtype)
+        return () if is_of_motion(self.function) else jnp.full((), jnp.nan, dtype)
 
     def update(self, carry, piece):
-        if _of_motion(self.function):
+        if is_of_motion(self.function):
             return carry
         return self.function(piece.at(jnp.ones((), piece.t.dtype)))
 
@@ -319,7 +319,8 @@ def renamed(observable: Observable, name: str) -> Observable:
     return result
 
 
-def _of_motion(function: Function) -> bool:
+def is_of_motion(function: Function) -> bool:
+    """Whether position and velocity alone give the value of ``function``."""
     return isinstance(function, Signal) and function.of_motion
 
 
