@@ -138,3 +138,22 @@ def test_a_clutch_engages_and_lets_go_with_its_normal_force() -> None:
     np.testing.assert_allclose(momentum, impulse, rtol=1e-12)
     # No torque is left to carry at the end: the rotors run freely.
     np.testing.assert_allclose(solution.a[-1], [24.0, -9.0], rtol=1e-12)
+
+
+def test_a_ball_that_came_to_rest_on_a_table_stays() -> None:
+    """After the accumulating impacts its velocity is zero to rounding: no jump of the table's."""
+    problem = Problem(
+        ["z"],
+        {
+            "mass": jfric.Mass("z", 1.120855016897357),
+            "base": jfric.Base(jfric.PiecewiseLinear([0.5, 1.0, 1.5, 3.0], [0.0, 0.5, 0.3, 0.3])),
+            "contact": jfric.Contact({"z": 1.0, "base": -1.0}, e=0.26835821654986275),
+            "load": jfric.Load("z", -20.0),
+        },
+        time=4.0,
+    )
+    solution = jfric.simulate(problem, jfric.EventDriven(max_steps=1000))
+    assert int(solution.status) == jfric.Status.OK
+    assert solution.event_table()[-1]["to"] == "closed"
+    assert int(solution.flags) & jfric.Flag.ZENO
+    np.testing.assert_allclose(solution.final.q, 0.3, rtol=1e-12)

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-#: Lanes of a row: as many as fit a processor's cache, or fill an accelerator. A pass in scalars
-#: needs less of a cache.
-CPU_LANES, CPU_SCALAR_LANES, GPU_LANES = 1024, 4096, 32768
+#: Lanes of a row: as many as fit a processor's cache, or fill an accelerator. A pass in closed
+#: form needs less of a cache.
+CPU_LANES, CPU_SMALL_LANES, GPU_LANES = 1024, 4096, 32768
 #: Rows for the lanes that a row did not wait for.
 CPU_TAIL, GPU_TAIL = (2, 64), (1, 1024)
 #: Vectorised arithmetic may round differently in batches smaller than this.
@@ -103,7 +103,7 @@ def start_layout(
     *,
     devices: int,
     accelerator: bool,
-    scalar: bool,
+    small: bool,
     chunk: int | None,
     block: int | None,
     max_steps: int,
@@ -111,11 +111,11 @@ def start_layout(
 ) -> Layout:
     """A layout of a table of ``shape`` before anything is known of its lanes.
 
-    ``scalar``: whether a pass is one in scalars; ``chunk``: lanes of a row; ``block``: most lanes
-    of a tile; by default from the hardware and the size of the results.
+    ``small``: whether a pass holds few numbers of each lane; ``chunk``: lanes of a row; ``block``:
+    most lanes of a tile; by default from the hardware and the size of the results.
     """
     size = math.prod(shape)
-    on_cpu = CPU_SCALAR_LANES if scalar else CPU_LANES
+    on_cpu = CPU_SMALL_LANES if small else CPU_LANES
     most = chunk if chunk is not None else GPU_LANES if accelerator else on_cpu
     lanes = min(most, math.ceil(size / devices))
     lanes = FEWEST_LANES * math.ceil(lanes / FEWEST_LANES)

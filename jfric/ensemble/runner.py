@@ -42,12 +42,12 @@ class Job:
         return self.solver.max_steps if isinstance(self.solver, EventDriven) else 1
 
     @property
-    def scalar(self) -> bool:
-        """Whether a pass is one in scalars: quick, and small."""
+    def small(self) -> bool:
+        """Whether a pass holds few numbers of each lane."""
         if not isinstance(self.solver, EventDriven):
             return False
         prepared = prepare_mechanics(self.problem)
-        return not choose_pass(self.solver, prepared).packed
+        return choose_pass(self.solver, prepared).small
 
     def shapes(self) -> Observed:
         """Shapes and types of the results of one lane; nothing is computed."""

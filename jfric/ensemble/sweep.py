@@ -223,7 +223,7 @@ def execute(
                 design.shape,
                 devices=devices,
                 accelerator=jax.default_backend() != "cpu",
-                scalar=job.scalar,
+                small=job.small,
                 chunk=chunk,
                 block=block,
                 max_steps=job.most_passes,

@@ -98,8 +98,8 @@ def run(
         return (s.status == int(Status.OK)) & (s.t < target) & (s.steps < budget)
 
     def body(s: State, carry, on):
-        new, _, step = one.call(s, records, ts, target, force, on)
-        piece = _piece(problem, prepared, step, s, new)
+        new, _, whole_step = one.call(s, records, ts, target, force, on)
+        piece = _piece(problem, prepared, whole_step(), s, new)
         useful = on & ((new.t > s.t) | (piece.events > 0))
         return new, keep(useful, reductions.update(carry, piece), carry)
 

@@ -66,7 +66,8 @@ def sample_signals(
     padded = jnp.concatenate([ts, jnp.full((window,), jnp.inf, dtype)])
 
     def one(s: State, on) -> tuple[State, _Piece]:
-        new, _, step = one_pass(prepared, flow, s, records, none, target, force, on)
+        new, _, whole_step = one_pass(prepared, flow, s, records, none, target, force, on)
+        step = whole_step()
         parts = step.polynomials(prepared)
         table = jnp.stack([getattr(parts, f)[:, i] for f, i in columns], axis=1)
         # A pass that only settles modes covers nothing.

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Literal, get_args
 
+import equinox as eqx
 import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
@@ -143,4 +144,6 @@ def once(values, on):
         nothing = jax.tree.map(jnp.zeros_like, values)
         return jax.lax.cond(eqxi.unvmap_any(on), lambda x, _: x, lambda _, y: y, values, nothing)
 
-    return jax.lax.platform_dependent(values, cpu=apart, default=lambda values: values)
+    arrays, rest = eqx.partition(values, eqx.is_array)
+    arrays = jax.lax.platform_dependent(arrays, cpu=apart, default=lambda values: values)
+    return eqx.combine(arrays, rest)

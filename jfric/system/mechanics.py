@@ -70,6 +70,9 @@ class Mechanics(eqx.Module):
     pair_tangent: tuple[tuple[int, int] | None, ...] = eqx.field(static=True)
     #: For each unilateral contact, the one degree of freedom that its normal acts on, or None.
     single_normal: tuple[int | None, ...] = eqx.field(static=True)
+    #: For tangents, then normals, the one degree of freedom that they act on, whatever bases they
+    #: act on, or None.
+    only_dof: tuple[int | None, ...] = eqx.field(static=True)
 
     @property
     def n(self) -> int:
@@ -238,6 +241,9 @@ def assemble(problem: Problem) -> Mechanics:
         single_tangent=tuple(_single(d, axes) for d in tangents),
         pair_tangent=tuple(_pair(d, axes) for d in tangents),
         single_normal=tuple(_single(c.normal, axes) for c in contacts.values()),
+        only_dof=tuple(
+            _only(d, axes) for d in (*tangents, *(c.normal for c in contacts.values()))
+        ),
     )
 
 
@@ -250,6 +256,12 @@ def _single(direction, axes) -> int | None:
     if direction is None or not direction.is_single or direction.names[0] not in axes:
         return None
     return axes.index(direction.names[0])
+
+
+def _only(direction, axes) -> int | None:
+    """Index of the only degree of freedom that ``direction`` has a part along."""
+    dofs = [] if direction is None else [name for name in direction.names if name in axes]
+    return axes.index(dofs[0]) if len(dofs) == 1 else None
 
 
 def _pair(direction, axes) -> tuple[int, int] | None:

@@ -8,6 +8,8 @@ its own. It has derivatives in forward mode.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -169,7 +171,7 @@ def one_dof_pass(
     on,
     *,
     derivatives: bool,
-) -> tuple[State, Records, Step]:
+) -> tuple[State, Records, Callable[[], Step]]:
     """Like :func:`jfric.solvers.event_driven.passes.one_pass`; ``derivatives``: whether there will
     be any (in forward mode)."""
     w = prepared.mechanics.W_T[0, 0]
@@ -229,10 +231,13 @@ def one_dof_pass(
         v[None],
         state.event_count,
     )
-    step = _as_step(x, start, jnp.where(sticks, hold / x.D, friction), rate / x.D, sticks, w, h)
-    records = write_outputs(
-        records, ts, lambda s: step.at(prepared, s), state, h, t_new, shown, state.segment, on
-    )
+    friction = jnp.where(sticks, hold / x.D, friction)
+    whole_step = functools.partial(_as_step, x, start, friction, rate / x.D, sticks, w, h)
+    if ts.shape[0]:
+        step = whole_step()
+        records = write_outputs(
+            records, ts, lambda s: step.at(prepared, s), state, h, t_new, shown, state.segment, on
+        )
     null = decision.first.null | decision.second.null
     # Comparisons hide what is not a number: all parameters are looked at.
     parts = (q_new, v_new, start.a, start.snap, hold, law.hold_positive, law.hold_negative)
@@ -258,7 +263,7 @@ def one_dof_pass(
             jnp.full_like(h, jnp.inf),
         ),
     )
-    return new, records, step
+    return new, records, whole_step
 
 
 def _changing(s: State):

@@ -6,6 +6,7 @@ batch of trajectories never waits for one of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -52,8 +53,8 @@ from jfric.status import Flag, Status
 
 def one_pass(
     prepared: Prepared, flow, state: State, records: Records, ts, target, force, on
-) -> tuple[State, Records, Step]:
-    """The state after one pass, and the step on whose first part it moved (if it did).
+) -> tuple[State, Records, Callable[[], Step]]:
+    """The state after one pass, and what gives the step on whose first part it moved (if it did).
 
     Buffers are written only where ``on``. ``target``: time not to be passed; ``force`` (n,):
     extra constant force.
@@ -198,7 +199,7 @@ def one_pass(
         steps=state.steps + 1,
         event_count=jnp.where(settled, logged.total, state.event_count),
     )
-    return new, records, step
+    return new, records, lambda: step
 
 
 class _Logged(NamedTuple):

@@ -79,13 +79,6 @@ def _columns(pairs):
 
 def _independent(mechanics: Mechanics) -> bool:
     """Each contact acts on a degree of freedom that no other contact touches, or there is one."""
-    dofs = [*mechanics.single_tangent, *mechanics.single_normal]
-    used = [
-        d
-        for d, slides in zip(mechanics.single_tangent, mechanics.frictionless, strict=True)
-        if not slides
-    ]
-    used += list(mechanics.single_normal)
-    if len(dofs) == 1:
-        return True
-    return None not in used and len(set(used)) == len(used)
+    slides = [*mechanics.frictionless, *[False] * mechanics.n_unilateral]
+    used = [d for d, s in zip(mechanics.only_dof, slides, strict=True) if not s]
+    return len(used) == 1 or (None not in used and len(set(used)) == len(used))

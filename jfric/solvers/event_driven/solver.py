@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.errors import ProblemError
 from jfric.solution import Solution, event_log
 from jfric.solvers.event_driven.exact_flow import ExactFlow
+from jfric.solvers.event_driven.one_contact import invariants, is_one_contact, one_contact_pass
 from jfric.solvers.event_driven.one_dof import is_one_dof, one_dof_pass
 from jfric.solvers.event_driven.passes import one_pass
 from jfric.solvers.event_driven.prepared import Prepared, prepare
@@ -163,19 +164,28 @@ def _run(solver: EventDriven, prepared: Prepared, state: State, records, ts, tar
 
 
 class Pass(NamedTuple):
-    """``call(state, records, ts, target, force, on)`` is one pass; ``packed`` as in the loop."""
+    """``call(state, records, ts, target, force, on)`` is one pass; ``packed`` as in the loop.
+
+    ``small``: whether it holds few numbers of each trajectory of a batch.
+    """
 
     call: Callable
     packed: bool
+    small: bool = False
 
 
 def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
-    """The pass in closed form where it applies; its search for events has no reverse mode."""
+    """A pass in scalars where one applies; their search for events has no reverse mode."""
     flow = _make_flow(solver, prepared)
-    if solver.adjoint != "reverse" and isinstance(flow, ExactFlow) and is_one_dof(prepared):
+    if solver.adjoint != "reverse" and isinstance(flow, ExactFlow):
         derivatives = solver.adjoint != "none"
-        call = functools.partial(one_dof_pass, prepared, derivatives=derivatives)
-        return Pass(call, packed=False)
+        if is_one_dof(prepared):
+            call = functools.partial(one_dof_pass, prepared, derivatives=derivatives)
+            return Pass(call, packed=False, small=True)
+        if is_one_contact(prepared):
+            fixed = invariants(prepared)
+            call = functools.partial(one_contact_pass, prepared, fixed, derivatives=derivatives)
+            return Pass(call, packed=False)
     return Pass(functools.partial(one_pass, prepared, flow), packed=True)
 
 

@@ -69,6 +69,11 @@ def guard_signs(step: Step, state: State) -> Signs:
 JUMP = 1e-6
 
 
+def at_breakpoint(prepared: Prepared, state: State) -> Bool[Array, ""]:
+    """Whether a load, belt or base may have jumped at this instant, or the problem been changed."""
+    return jnp.any(prepared.breakpoints == state.t) | (state.steps == 0)
+
+
 def release_after_jump(prepared: Prepared, state: State, prescribed) -> State:
     """Let go where the velocity of a belt or base jumped: a body cannot follow at once.
 
@@ -80,7 +85,7 @@ def release_after_jump(prepared: Prepared, state: State, prescribed) -> State:
         return state
     relative = matvec(prepared.W, state.v) - prescribed
     size = matvec(jnp.abs(prepared.W), state.v_scale) + jnp.abs(prescribed)
-    jumped = jnp.abs(relative) > JUMP * size
+    jumped = (jnp.abs(relative) > JUMP * size) & at_breakpoint(prepared, state)
     sliding = jnp.where(relative[:nt] > 0, Mode.SLIP_POS, Mode.SLIP_NEG)
     mode = jnp.where((state.mode == Mode.STICK) & jumped[:nt], sliding, state.mode)
     known = state.known

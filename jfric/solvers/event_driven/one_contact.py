@@ -1,0 +1,437 @@
+"""A pass in scalars: one contact, few degrees of freedom, equations linear in every mode.
+
+The same decisions, steps and records as :mod:`jfric.solvers.event_driven.passes`, written out
+number by number: a batch of trajectories then consists of long vectors instead of many small
+matrices.
+It has derivatives in forward mode.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jfric.complementarity.pivoting import flip_limit, select_flips, start_pivoting
+from jfric.modes import Mode
+from jfric.solvers.event_driven.advance import held_exactly, step_length
+from jfric.solvers.event_driven.constants import LEADING, SMALLEST_FRACTION, constants
+from jfric.solvers.event_driven.one_contact_modes import (
+    End,
+    Sign,
+    anticipate,
+    guard_sign,
+    impact,
+    known_after,
+    next_mode,
+    relative_velocities,
+    release_after_jump,
+)
+from jfric.solvers.event_driven.polynomials import Step
+from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.recording import Records, write_events, write_outputs
+from jfric.solvers.event_driven.scalar_equations import (
+    Motion,
+    Operators,
+    Reaction,
+    guard_rows,
+    motion,
+    operators,
+    projected,
+    reaction,
+    with_exact_rows,
+)
+from jfric.solvers.event_driven.scalar_given import ScalarGiven, scalar_given
+from jfric.solvers.event_driven.scalar_isolation import Chosen, Guard, isolate, with_derivatives
+from jfric.solvers.event_driven.scalar_rows import magnitudes
+from jfric.solvers.event_driven.scalar_series import (
+    Series,
+    bound,
+    combination,
+    rounding_series,
+    series,
+    sizes,
+    value,
+    value_and_slope,
+)
+from jfric.solvers.event_driven.state import State
+from jfric.solvers.event_driven.transitions import Signs as AllSigns
+from jfric.solvers.loops import once
+from jfric.status import Flag, Status
+
+#: Written-out equations grow with the square of the number of degrees of freedom.
+MOST_DOFS = 3
+
+
+def is_one_contact(prepared: Prepared) -> bool:
+    """Whether this pass applies; decided from the structure of the problem alone."""
+    mechanics = prepared.mechanics
+    return (
+        mechanics.n <= MOST_DOFS
+        and prepared.nt == 1
+        and prepared.independent
+        and mechanics.has_linear_modes
+        and mechanics.piecewise.count == 0
+    )
+
+
+class Invariants(NamedTuple):
+    """What stays the same during a run: operators, and those of the magnitudes."""
+
+    signed: Operators
+    absolute: Operators
+
+
+def invariants(prepared: Prepared) -> Invariants:
+    """Computed once before the loop."""
+    return Invariants(*operators(prepared))
+
+
+def one_contact_pass(
+    prepared: Prepared,
+    fixed: Invariants,
+    state: State,
+    records: Records,
+    ts,
+    target,
+    force,
+    on,
+    *,
+    derivatives: bool,
+) -> tuple[State, Records, Callable[[], Step]]:
+    """Like :func:`jfric.solvers.event_driven.passes.one_pass`; ``derivatives``: whether there will
+    be any (in forward mode)."""
+    frozen = _frozen if derivatives else (lambda tree: tree)
+    c = constants(state.q.dtype)
+    signed, absolute = fixed
+    g = scalar_given(prepared, state.t, force)
+    mode, known = release_after_jump(prepared, signed, g, state)
+    X = reaction(prepared, mode)
+    q_kept, v_kept = list(state.q), list(state.v)
+    q, v = projected(prepared, signed, g, X, mode, q_kept, v_kept)
+    y = motion(prepared, signed, g, X, magnitude=False)
+    y = y._replace(a=with_exact_rows(prepared, mode, y.a, g))
+    rows = guard_rows(prepared, signed, g, y, mode, magnitude=False)
+    natural = jax.lax.stop_gradient(_natural_step(prepared, y.a))
+    t_end, h = step_length(prepared, state, records, ts, target, natural)
+    h = jnp.where(on, h, 1.0)
+    q, v, y, rows, h = once((q, v, y, rows, h), on)
+    x = series(y.a, rows, q, v, g.basis, h, c.order)
+    guards = x.rows
+
+    # Decisions have no derivatives; what they are made from is frozen.
+    zero = _rounding(*frozen((prepared, absolute, g, X, state, mode, h)))
+    leading = frozen([[p[k] for k in range(LEADING)] for p in guards])
+    signs = once(
+        [guard_sign(leading[i], zero[i], mode == Mode.STICK, known[i]) for i in (0, 1)], on
+    )
+    first, second = signs
+    relative = frozen(relative_velocities(signed, g, v, list(state.v_scale)))
+    transition = once(next_mode(prepared, mode, signs, relative), on)
+    settled = ~transition.violated
+
+    ends = _Ends(mode, t_end, natural)
+    ahead = _advance(prepared, state, x, frozen((x, rows)), signs, ends, on, derivatives)
+    ahead = once(ahead, on)
+
+    # What a change of mode gives.
+    flips, _, pivoting = select_flips(transition.violated[None], state.pivoting)
+    following = jnp.where(flips[0], transition.mode, mode)
+    flipped = known_after(mode, following, known, at_rest=False)
+    q_new, v_new = q_kept, v_kept
+    v_before, v_scale = state.v_before, [jnp.abs(u) for u in v_kept]
+    impacted, delay = state.impacted[0], state.delay
+    status, flags = state.status, state.flags
+    if prepared.nu:
+        hits = transition.impact
+        fall = guards[0][2] / (h * h)
+        jump = impact(prepared, signed, g, state, mode, v, fall, transition.touching)
+        v_new = [jnp.where(hits, a, b) for a, b in zip(jump.v, v_new, strict=True)]
+        v_scale = [jnp.where(hits, a, b) for a, b in zip(jump.v_scale, v_scale, strict=True)]
+        q_new = [jnp.where(hits, a, b) for a, b in zip(q, q_new, strict=True)]
+        following = jnp.where(hits, jump.mode, following)
+        opens = (transition.touching & (jump.mode == Mode.OPEN)).astype(jnp.int32)
+        flipped = [jnp.where(hits, k, z) for k, z in zip((opens, 0), flipped, strict=True)]
+        v_before = jnp.where(hits & ~impacted, jnp.stack(v), v_before)
+        impacted = jnp.where(hits, impacted | jump.hitting, impacted)
+        delay = jnp.where(hits, jump.delay, delay)
+        flags = flags | jnp.where(hits & jump.zeno, int(Flag.ZENO), 0)
+        status = jnp.where(hits & ~jump.energy_ok, int(Status.IMPACT_ENERGY), status)
+        status = jnp.where(hits & ~jump.solved, int(Status.INCONSISTENT), status)
+    v_scale = jax.lax.stop_gradient(v_scale)
+
+    # Record what changed since the last settled pass.
+    q_here, v_here = jnp.stack(q), jnp.stack(v)
+    shown = _reported(prepared, mode, first)[None]
+    changed = settled & on & ((state.settled & (shown != state.recorded)) | state.impacted)
+    records, total = write_events(
+        records,
+        changed,
+        state.t + state.delay,
+        state.recorded,
+        shown,
+        state.impacted,
+        q_here,
+        v_here,
+        jnp.where(state.impacted.any(), state.v_before, v_here),
+        state.event_count,
+    )
+    moves = settled & ahead.accepted
+    whole_step = functools.partial(_as_step, prepared, y, x, g)
+    if ts.shape[0]:
+        step = whole_step()
+        held = eqx.tree_at(lambda s: (s.q, s.v, s.mode), state, (q_here, v_here, mode[None]))
+        as_arrays = AllSigns(*(jnp.stack(parts) for parts in zip(*signs, strict=True)))
+        records = write_outputs(
+            records,
+            ts,
+            lambda s: held_exactly(prepared, held, step.at(prepared, s), as_arrays),
+            state,
+            h,
+            ahead.t,
+            shown,
+            state.segment,
+            moves & on,
+        )
+    cycles = ~settled & (pivoting.flips > flip_limit(1))
+    status = jnp.where(cycles, int(Status.INCONSISTENT), status)
+    status = jnp.where(settled & (X.pivot < -1e-8), int(Status.INCONSISTENT), status)
+    edge = (first.null | second.null) & (mode == Mode.STICK)
+    remarks = jnp.where(edge, int(Flag.TIE), 0) | jnp.where(ahead.grazing, int(Flag.GRAZING), 0)
+    flags = flags | jnp.where(settled, remarks, 0)
+    # Comparisons hide what is not a number: all that they look at is added up.
+    looked = sum(ahead.v) + sum(u[-1] for u in x.q) + guards[0][0] + guards[1][0]
+    finite = jnp.isfinite(jax.lax.stop_gradient(looked))
+    status = jnp.where(finite, status, int(Status.NON_FINITE))
+
+    # The fired guard usually tells what comes next.
+    end = End(ahead.q, ahead.v, ahead.w, ahead.fired)
+    guess = anticipate(*frozen((prepared, signed, X, y, g, mode, end)))
+    slid = (mode == Mode.SLIP_POS) | (mode == Mode.SLIP_NEG)
+    kept = [
+        (fired | sign.null).astype(jnp.int32)
+        for fired, sign in zip(ahead.fired, signs, strict=True)
+    ]
+    known_guess = known_after(mode, guess, kept, at_rest=slid & ahead.fired[0])
+
+    def chosen(moved, stayed, changed):
+        return jnp.where(moves, moved, jnp.where(settled, stayed, changed))
+
+    fresh = start_pivoting()
+    new = State(
+        t=jnp.where(moves, ahead.t, state.t),
+        q=jnp.stack([chosen(*z) for z in zip(ahead.q, q, q_new, strict=True)]),
+        v=jnp.stack([chosen(*z) for z in zip(ahead.v, v, v_new, strict=True)]),
+        q_scale=jnp.where(moves, jnp.stack(ahead.q_scale), state.q_scale),
+        v_scale=jnp.where(
+            moves, jnp.stack(ahead.v_scale), jnp.maximum(state.v_scale, jnp.stack(v_scale))
+        ),
+        mode=chosen(guess, mode, following)[None].astype(jnp.int32),
+        segment=state.segment,
+        recorded=jnp.where(settled, shown, state.recorded),
+        settled=state.settled | settled,
+        h_max=jnp.where(settled, ahead.h_max, state.h_max),
+        pivoting=jax.tree.map(lambda a, b: jnp.where(settled, a, b), fresh, pivoting),
+        known=jnp.stack([chosen(*z) for z in zip(known_guess, known, flipped, strict=True)]),
+        landing=state.landing,
+        landings=state.landings,
+        impacted=jnp.where(settled, False, impacted)[None],
+        v_before=jnp.where(settled, state.v_before, v_before),
+        delay=jnp.where(settled, 0.0, delay),
+        last_impact=state.last_impact,
+        fastest=state.fastest,
+        start=state.start,
+        status=status.astype(jnp.int32),
+        flags=flags.astype(jnp.int32),
+        steps=state.steps + 1,
+        event_count=jnp.where(settled, total, state.event_count),
+    )
+    return new, records, whole_step
+
+
+def _natural_step(prepared: Prepared, a):
+    """See :func:`jfric.solvers.event_driven.exact_flow.natural_step`."""
+    n, d = prepared.mechanics.n, prepared.inertia_scale
+
+    def norm(first):
+        rows = [
+            sum(jnp.abs(a[i][first + j]) * (d[i] / d[j] if i != j else 1.0) for j in range(n))
+            for i in range(n)
+        ]
+        return functools.reduce(jnp.maximum, rows)
+
+    a0, a1 = norm(0), norm(n)
+    omega = 0.5 * (a1 + jnp.sqrt(a1 * a1 + 4.0 * a0))
+    omega = jnp.maximum(omega, prepared.frequency)
+    theta = constants(d.dtype).theta
+    return jnp.where(omega > 0, theta / jnp.where(omega > 0, omega, 1.0), jnp.inf)
+
+
+def _rounding(prepared: Prepared, absolute: Operators, g: ScalarGiven, X: Reaction, state, mode, h):
+    """For each guard, magnitudes below which its leading coefficients count as zero."""
+    static = jnp.maximum(prepared.static_positive[0], prepared.static_negative[0])
+    sized = g._replace(
+        basis=g.basis._replace(w=magnitudes(g.basis.w)),
+        normal=magnitudes(g.normal),
+        velocity=[magnitudes(row) for row in g.velocity],
+        acceleration=[magnitudes(row) for row in g.acceleration],
+        gap=magnitudes(g.gap),
+    )
+    tt, tn, nt, nn = magnitudes(list(X[:4]))
+    slide = static if prepared.nf else 0.0
+    X = Reaction(tt, tn, nt, nn, slide=slide, ratio=0.0, pivot=1.0)
+    y = motion(prepared, absolute, sized, X, magnitude=True)
+    rows = guard_rows(prepared, absolute, sized, y, mode, magnitude=True)
+    scale = list(state.q_scale), list(state.v_scale)
+    zero = constants(h.dtype).zero
+    found = rounding_series(y.a, rows, *scale, sized.basis, h, LEADING - 1)
+    return [[zero * size for size in row] for row in found]
+
+
+class _Ahead(NamedTuple):
+    """Where a step ends; see :class:`jfric.solvers.event_driven.advance.Advance`."""
+
+    t: Float[Array, ""]
+    s: Float[Array, ""]
+    q: list
+    v: list
+    #: Basis functions at the end.
+    w: list
+    q_scale: list
+    v_scale: list
+    accepted: Bool[Array, ""]
+    h_max: Float[Array, ""]
+    fired: list
+    grazing: Bool[Array, ""]
+
+
+def _frozen(tree):
+    """Without derivatives."""
+    arrays, rest = eqx.partition(tree, eqx.is_array)
+    return eqx.combine(jax.lax.stop_gradient(arrays), rest)
+
+
+class _Ends(NamedTuple):
+    """The mode of a step, the time at its end and the longest sensible step."""
+
+    mode: Int[Array, ""]
+    t_end: Float[Array, ""]
+    natural: Float[Array, ""]
+
+
+def _advance(prepared, state: State, x: Series, still, signs, ends, on, derivatives) -> _Ahead:
+    """Isolate the earliest event on the step and move there, or to its end.
+
+    ``still``: series and guard rows without derivatives.
+    """
+    frozen, rows = still
+    mode, t_end, natural = ends
+    h, limits = x.h, constants(x.h.dtype)
+    count = limits.order + 1
+    whole, last = once(sizes(frozen, limits.order), on)
+    watched = [
+        Guard(
+            p[:count],
+            jnp.where(sign.null, 0, sign.lead),
+            sign.null,
+            bound(row, last),
+            bound(row, whole),
+        )
+        for p, row, sign in zip(frozen.rows, rows, signs, strict=True)
+    ]
+    found = isolate(watched, limits, on)
+    reference = jnp.minimum(natural, prepared.end - state.start)
+    smallest = h <= SMALLEST_FRACTION * reference
+    # Too short to resolve further: a guard in doubt that is negative at the end fires there.
+    crossed = [
+        d & (value(g.coefficients, jnp.ones_like(h)) < 0)
+        for d, g in zip(found.doubtful, watched, strict=True)
+    ]
+    crossed = [crossed[0], crossed[1] & ~crossed[0]]
+    gives_up = ~found.decided & smallest
+    event = jnp.where(gives_up, crossed[0] | crossed[1], found.root <= 1.0)
+    fired = [jnp.where(gives_up, a, b) & event for a, b in zip(crossed, found.guard, strict=True)]
+    earliest = jnp.where(gives_up, 1.0, found.root)
+    place = earliest
+    if derivatives:
+        lead = jnp.where(fired[0], watched[0].lead, watched[1].lead)
+        chosen = Chosen(fired[0], x.rows[0][:count], x.rows[1][:count], lead)
+        place = with_derivatives(chosen, earliest)
+    s = once(jnp.where(event, place, 1.0), on)
+    # Zeros far inside the step are located again on a shorter one, for full precision.
+    coarse = event & (earliest < 1.0 / 64) & ~smallest
+    accepted = (found.decided | smallest) & ~coarse
+    retry = jnp.where(coarse & found.decided, 4.0 * earliest, found.retry) * h
+    t = jnp.where(event, state.t + s * h, t_end)
+    grown = jnp.maximum(16.0 * s * h, jnp.where(event, 0.0, 16.0 * h))
+    moved = [value_and_slope(u, s) for u in x.q]
+    q, v = [e[0] for e in moved], [e[1] / h for e in moved]
+    w = [s**j * p for j, p in enumerate(x.powers)] + [value(u[:count], s) for u in x.w]
+    q, v = _held_exactly(prepared, state, mode, q, v)
+    return _Ahead(
+        t=t,
+        s=s,
+        q=q,
+        v=v,
+        w=w,
+        q_scale=whole.q,
+        v_scale=whole.v,
+        accepted=accepted,
+        h_max=jax.lax.stop_gradient(jnp.where(accepted, grown, retry)),
+        fired=fired,
+        grazing=gives_up,
+    )
+
+
+def _held_exactly(prepared: Prepared, state: State, mode, q: list, v: list):
+    """Two bodies that stick to each other move as one, without rounding error."""
+    (pair,) = prepared.mechanics.pair_tangent
+    if pair is None or prepared.mechanics.belts[0] is not None:
+        return q, v
+    leader, follower = pair
+    joined = mode == Mode.STICK
+    moved = state.q[follower] + (q[leader] - state.q[leader])
+    q, v = list(q), list(v)
+    q[follower] = jnp.where(joined, moved, q[follower])
+    v[follower] = jnp.where(joined, v[leader], v[follower])
+    return q, v
+
+
+def _reported(prepared: Prepared, mode, first: Sign) -> Int[Array, ""]:
+    """See :func:`jfric.solvers.event_driven.recording.reported_modes`."""
+    slips = (mode == Mode.SLIP_POS) | (mode == Mode.SLIP_NEG)
+    if prepared.mechanics.frictionless[0]:
+        return jnp.where(slips, Mode.CLOSED, mode).astype(jnp.int32)
+    return jnp.where(slips & first.null, Mode.STICK, mode).astype(jnp.int32)
+
+
+def _as_step(prepared: Prepared, y: Motion, x: Series, g: ScalarGiven) -> Step:
+    """The motion as polynomials, for outputs and observables."""
+    h, n = x.h, prepared.mechanics.n
+    count = x.q[0].shape[0] - 1
+    k = jnp.arange(1, count + 1, dtype=h.dtype)
+    rates = [u[1:] * k / h for u in x.q]
+    # The acceleration's last coefficient is below rounding.
+    rise = [jnp.concatenate([u[1:] * k[:-1] / h, jnp.zeros((1,), h.dtype)]) for u in rates]
+    empty = [0.0] * (2 * n)
+    others = [y.friction, y.pressing, [*empty, *g.acceleration[0]]]
+    others = [combination(row, x, rates) for row in others]
+    columns = [*(u[:count] for u in x.q), *rates, *rise, *others]
+    nothing = jnp.zeros((count, 0), h.dtype)
+    return Step(
+        h=h,
+        table=jnp.stack(columns, axis=1),
+        rows=None,
+        guard_table=nothing,
+        guard_rows=None,
+        zero=nothing,
+        leading=nothing,
+        remainder=jnp.zeros((0,), h.dtype),
+        accepted=jnp.asarray(True),
+        h_next=jnp.asarray(jnp.inf, h.dtype),
+    )

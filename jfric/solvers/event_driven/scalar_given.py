@@ -1,0 +1,121 @@
+"""What is given from outside, in scalars: the same rows as :mod:`...event_driven.given`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.scalar_rows import Row, combine, magnitudes, times, total
+
+
+class Basis(NamedTuple):
+    """Powers of the time since the start of the step, then a sine and cosine for each ``omega``."""
+
+    powers: int
+    omegas: list
+    #: Values at the start of the step.
+    w: Row
+
+    def rate(self, row: Row) -> Row:
+        """The time derivative of ``row @ w``."""
+        p = self.powers
+        result = [row[j] * float(j) if not isinstance(row[j], float) else 0.0 for j in range(1, p)]
+        result.append(0.0)
+        for k, omega in enumerate(self.omegas):
+            sine, cosine = row[p + 2 * k : p + 2 * k + 2]
+            result += [times(-omega, cosine), times(omega, sine)]
+        return result
+
+    @property
+    def size(self) -> int:
+        """Number of functions."""
+        return self.powers + 2 * len(self.omegas)
+
+
+class ScalarGiven(NamedTuple):
+    """Rows over the basis; one velocity and acceleration for the tangent and one for the normal."""
+
+    basis: Basis
+    force: list[Row]
+    force_magnitude: list[Row]
+    #: Given normal force of a friction element.
+    normal: Row
+    velocity: list[Row]
+    acceleration: list[Row]
+    gap: Row
+
+
+def scalar_given(prepared: Prepared, t, force) -> ScalarGiven:
+    """Everything that is given on the smooth piece that begins at or holds ``t``."""
+    mechanics = prepared.mechanics
+    n, nb = mechanics.n, len(mechanics.base_functions)
+    belts = [b for b in mechanics.belts if b is not None]
+    groups = [mechanics.base_functions, mechanics.load_functions, belts, mechanics.normal_forces]
+    parts = [[f.components(t) for f in group] for group in groups]
+    basis, rows = _basis([p for group in parts for p in group], jnp.asarray(t))
+    split, start = [], 0
+    for group in groups:
+        split.append(rows[start : start + len(group)])
+        start += len(group)
+    base, load, belt, normal = split
+    rate = [basis.rate(row) for row in base]
+    nothing: Row = [0.0] * basis.size
+
+    def constant(x) -> Row:
+        return [x, *nothing[1:]]
+
+    forces, sizes = [], []
+    for i in range(n):
+        weights = [mechanics.load_directions[j, i] for j in range(len(load))]
+        weights += [mechanics.K_base[i, j] for j in range(nb)]
+        weights += [mechanics.C_base[i, j] for j in range(nb)]
+        given = [*load, *base, *rate]
+        extra = (constant(mechanics.f0[i]), constant(force[i]))
+        forces.append(combine([*weights, 1.0, 1.0], [*given, *extra]))
+        size = combine(
+            [*magnitudes(weights), 1.0, 1.0], [magnitudes(row) for row in (*given, *extra)]
+        )
+        sizes.append(size)
+    velocity = []
+    for r in range(prepared.W.shape[0]):
+        weights = [-prepared.W_base[r, j] for j in range(nb)]
+        moving = belt if r == 0 else []
+        velocity.append(combine([*weights, *[1.0] * len(moving), 1.0], [*rate, *moving, nothing]))
+    gap = nothing
+    if prepared.nu:
+        weights = [mechanics.W_N_base[0, j] for j in range(nb)]
+        gap = combine([*weights, 1.0], [*base, constant(mechanics.gap0[0])])
+    return ScalarGiven(
+        basis=basis,
+        force=forces,
+        force_magnitude=sizes,
+        normal=normal[0] if normal else nothing,
+        velocity=velocity,
+        acceleration=[basis.rate(row) for row in velocity],
+        gap=gap,
+    )
+
+
+def _basis(parts: list, t) -> tuple[Basis, list[Row]]:
+    powers = max([1, *(len(p.polynomial) for p in parts)])
+    harmonics = [(i, h) for i, p in enumerate(parts) for h in p.harmonics]
+    zero = jnp.zeros_like(t)
+    rows: list[Row] = [
+        [zero + p.polynomial[j] if j < len(p.polynomial) else 0.0 for j in range(powers)]
+        + [0.0] * (2 * len(harmonics))
+        for p in parts
+    ]
+    w: Row = [zero + 1.0, *[0.0] * (powers - 1)]
+    omegas = []
+    for k, (i, (amplitude, angle, omega)) in enumerate(harmonics):
+        w += [jnp.sin(angle) + zero, jnp.cos(angle) + zero]
+        omegas.append(omega + zero)
+        rows[i][powers + 2 * k] = amplitude + zero
+    return Basis(powers, omegas, w), rows
+
+
+def value(row: Row, w: Row):
+    """``row @ w``."""
+    return total(times(a, b) for a, b in zip(row, w, strict=True))

@@ -1,0 +1,175 @@
+"""Earliest zero of the two guards of one contact, in scalars.
+
+The same certificate as :mod:`jfric.solvers.event_driven.isolation`. What is used several times is
+one number: the compiler then computes it once.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from jfric.solvers.event_driven.constants import LEADING, Constants
+from jfric.solvers.event_driven.scalar_series import fold, value
+from jfric.solvers.loops import once
+
+#: What is known of a guard on the step, if not the place of its only zero.
+NO_ZERO, IN_DOUBT = 2.0, 3.0
+
+
+class Guard(NamedTuple):
+    """A guard on a step, and what is known of it."""
+
+    coefficients: Float[Array, " p"]
+    #: Number of leading coefficients that are zero; whether it vanishes identically.
+    lead: Array
+    null: Bool[Array, ""]
+    #: Bound on what the coefficients leave out; sum of the magnitudes of all contributions.
+    remainder: Float[Array, ""]
+    magnitude: Float[Array, ""]
+
+
+class Isolated(NamedTuple):
+    """Like :class:`jfric.solvers.event_driven.isolation.Isolation`, guard by guard."""
+
+    root: Float[Array, ""]
+    guard: list
+    decided: Bool[Array, ""]
+    doubtful: list
+    retry: Float[Array, ""]
+
+
+def isolate(guards: list[Guard], c: Constants, on) -> Isolated:
+    """Certify both guards on ``[0, 1]`` and locate the earliest zero."""
+    known = once([_certificate(g, c) for g in guards], on)
+    guesses = [jnp.where(k <= 1.0, k, NO_ZERO) for k in known]
+    one_zero = [k <= 1.0 for k in known]
+    doubtful = [k == IN_DOUBT for k in known]
+    first = [guesses[0] <= guesses[1], guesses[0] > guesses[1]]
+    any_zero, in_doubt = one_zero[0] | one_zero[1], doubtful[0] | doubtful[1]
+    lead = jnp.where(first[0], guards[0].lead, guards[1].lead)
+    chosen = Chosen(first[0], guards[0].coefficients, guards[1].coefficients, lead)
+    root = once(_newton(chosen, jnp.minimum(jnp.minimum(*guesses), 1.0), c.newton), on)
+    eps = jnp.finfo(root.dtype).eps
+    # To the rounding error of the guard itself, far below that of what it is made of.
+    at, own = _value_and_size(chosen, root)
+    converged = jnp.abs(at) <= 64 * eps * own
+    passed = [
+        z & ~f & (value(g.coefficients, root) < -1e3 * eps * g.magnitude)
+        for z, f, g in zip(one_zero, first, guards, strict=True)
+    ]
+    converged, missed = once((converged, passed[0] | passed[1]), on)
+    decided = ~in_doubt & (~any_zero | (converged & ~missed))
+    # Another guard that is negative at the zero found has an earlier one.
+    earlier = any_zero & converged & ~in_doubt
+    return Isolated(
+        root=jnp.where(any_zero, root, NO_ZERO),
+        guard=[f & any_zero for f in first],
+        decided=decided,
+        doubtful=[d | (z & ~decided) for d, z in zip(doubtful, one_zero, strict=True)],
+        retry=jnp.where(earlier, 0.75 * root, 0.5),
+    )
+
+
+class Chosen(NamedTuple):
+    """One of two guards; ``lead`` of its coefficients are zero by construction."""
+
+    first: Bool[Array, ""]
+    one: Float[Array, " p"]
+    other: Float[Array, " p"]
+    lead: Array
+
+    def over_order(self, step, start):
+        """``start`` after ``carry = step(carry, coefficient)``, highest order first."""
+
+        def chosen(carry, pair):
+            return step(carry, jnp.where(self.first, pair[0], pair[1]))
+
+        carry = fold(chosen, start, (self.one[LEADING:], self.other[LEADING:]), reverse=True)
+        for k in reversed(range(LEADING)):
+            y = jnp.where(self.first, self.one[k], self.other[k])
+            carry = step(carry, jnp.where(k < self.lead, 0.0, y))
+        return carry
+
+    def value_and_slope(self, s):
+        """Value and first derivative at ``s``."""
+        zero = jnp.zeros_like(s)
+        return self.over_order(lambda c, y: (c[0] * s + y, c[1] * s + c[0]), (zero, zero))
+
+
+@jax.jit
+def _value_and_size(chosen: Chosen, s):
+    """Value at ``s``, and the sum of the magnitudes of the coefficients."""
+    zero = jnp.zeros_like(s)
+    return chosen.over_order(lambda c, y: (c[0] * s + y, c[1] + jnp.abs(y)), (zero, zero))
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _certificate(g: Guard, c: Constants):
+    """Place of the only zero on the step (roughly), or ``NO_ZERO``, or ``IN_DOUBT``."""
+    p = g.coefficients
+    degree = min(p.shape[0] - 1, c.certificate_order)
+    tail = fold(lambda carry, x: carry + jnp.abs(x), jnp.zeros_like(g.magnitude), p[degree + 1 :])
+    # Power to Bernstein coefficients: sums of neighbours, row by row of Pascal's triangle.
+    head = [jax.lax.index_in_dim(p, k, keepdims=False) for k in range(degree + 1)]
+    dropped = sum(jnp.where(k < g.lead, jnp.abs(head[k]), 0.0) for k in range(LEADING))
+    bound = tail + dropped + g.remainder + c.rounding * g.magnitude
+    row = [x * (1.0 / math.comb(degree, k)) for k, x in enumerate(head)]
+    b = []
+    while row:
+        b.append(row[0])
+        row = [x + y for x, y in itertools.pairwise(row)]
+    # All positive: no zero. Positive, then at most one in doubt, then negative: one zero. Signs
+    # are 2, 1 and 0, and must not rise.
+    known = [k < g.lead for k in range(LEADING)]
+    lower, zero = -bound, jnp.zeros_like(bound)
+    one, two = zero + 1.0, zero + 2.0
+    rises, count, total, last = jnp.asarray(False), zero, zero, two
+    before = after = zero
+    for i, x in enumerate(b):
+        positive = x > bound if i >= LEADING else (x > bound) | known[i]
+        sign = jnp.where(positive, two, jnp.where(x < lower, zero, one))
+        rises = rises | (sign > last)
+        total, last = total + sign, sign
+        count = count + jnp.where(positive, one, zero)
+        before = jnp.where(positive, x, before)
+    for i, x in reversed(list(enumerate(b))):
+        positive = x > bound if i >= LEADING else (x > bound) | known[i]
+        after = jnp.where(positive, after, x)
+    no_zero = (count == degree + 1.0) | g.null
+    one_zero = ~rises & (last == 0.0) & (total - 2.0 * count <= 1.0)
+    fraction = before / jnp.maximum(before - after, jnp.finfo(bound.dtype).tiny)
+    guess = (count - 1.0 + jnp.clip(fraction, 0.05, 0.95)) / degree
+    return jnp.where(no_zero, NO_ZERO, jnp.where(one_zero, guess, IN_DOUBT))
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _newton(chosen: Chosen, guess, steps: int):
+    """Newton's method on the guard divided by ``s^lead``, kept inside the step."""
+    power = chosen.lead.astype(guess.dtype)
+
+    def step(s, _):
+        at, slope = chosen.value_and_slope(s)
+        reduced = slope - power * at / s
+        safe = jnp.where(reduced == 0, 1.0, reduced)
+        following = jnp.where(reduced == 0, s, s - at / safe)
+        # Never to the known zero at the start.
+        return jnp.clip(following, 0.125 * s, 1.0), None
+
+    return jax.lax.scan(step, guess, length=steps, unroll=True)[0]
+
+
+def with_derivatives(chosen: Chosen, s):
+    """The zero ``s``, with first and second derivatives: those of two Newton steps from it."""
+    s = jax.lax.stop_gradient(s)
+    level = jax.lax.stop_gradient(chosen.value_and_slope(s)[0])
+    for _ in range(2):
+        at, slope = chosen.value_and_slope(s)
+        s = s - (at - level) / jnp.where(slope == 0, 1.0, slope)
+    return s

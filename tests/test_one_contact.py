@@ -1,0 +1,194 @@
+"""The pass in scalars for one contact, beside the general one."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+
+import jfric
+from jfric.solvers.event_driven.one_contact import is_one_contact
+from jfric.solvers.event_driven.prepared import prepare
+
+GENERAL = jfric.EventDriven(adjoint="reverse", max_events=128)
+SCALAR = jfric.EventDriven(adjoint="none", max_events=128)
+TIMES = np.linspace(0.0, 8.0, 25)
+LANES = 200
+
+
+def _two(x, y) -> dict:
+    return {d: jfric.InitialState(q=q, v=v) for d, (q, v) in {"x": x, "y": y}.items()}
+
+
+@functools.cache
+def _carriage() -> jfric.Problem:
+    """Two masses on a moving base; the first rubs on a belt, under a normal force that varies."""
+    clutch = jfric.PiecewiseLinear([1.0, 5.0], [1.0, 2.0])
+    belt = jfric.Steps([3.0], [0.1, 0.3])
+    return jfric.Problem(
+        ("x", "y"),
+        {
+            "mass": {"a": jfric.Mass("x", 1.0), "b": jfric.Mass("y", 2.0)},
+            "spring": {
+                "between": jfric.Spring(("x", "y"), k=5.0),
+                "base": jfric.Spring(("y", "floor"), k=3.0),
+            },
+            "damper": jfric.Damper(("y", "floor"), c=0.2),
+            "friction": jfric.Friction("x", jfric.StaticDynamic(0.5, 0.3), N=clutch, belt=belt),
+            "load": {
+                "steps": jfric.Load("x", jfric.Steps([2.0], [1.0, -1.0])),
+                "wave": jfric.Load("y", jfric.Harmonic(1.0, 2.0)),
+            },
+            "base": {"floor": jfric.Base(jfric.Harmonic(0.2, 1.3))},
+        },
+        initial=_two((0.1, 0.0), (0.0, 0.3)),
+        time=8.0,
+    )
+
+
+@functools.cache
+def _hopper() -> jfric.Problem:
+    """A body that lifts off, lands, sticks and slides on a table that moves up and down."""
+    return jfric.Problem(
+        ("x", "y"),
+        {
+            "mass": {"a": jfric.Mass("x", 1.0), "b": jfric.Mass("y", 1.0)},
+            "spring": {
+                "x": jfric.Spring("x", k=1.2),
+                "y": jfric.Spring("y", k=1.2),
+                "cross": jfric.Spring({"x": 1.0, "y": 1.0}, k=0.3),
+            },
+            "damper": jfric.Damper("y", c=0.1),
+            "contact": jfric.Contact(
+                {"y": 1.0, "table": -1.0}, "x", jfric.StaticDynamic(0.4, 0.3), e=0.3, gap=0.05
+            ),
+            "load": {
+                "x": jfric.Load("x", jfric.Harmonic(0.8, 0.9)),
+                "y": jfric.Load("y", jfric.Sum([-0.5, jfric.Harmonic(0.3, 1.7)])),
+            },
+            "base": {"table": jfric.Base(jfric.PiecewiseLinear([1.0, 3.0, 5.0], [0.0, 0.3, 0.1]))},
+        },
+        initial=_two((0.0, 0.1), (0.2, 0.0)),
+        time=8.0,
+    )
+
+
+@functools.cache
+def _pair() -> jfric.Problem:
+    """Friction between two bodies, the second of which carries a third."""
+    return jfric.Problem(
+        ("x", "y", "z"),
+        {
+            "mass": {d: jfric.Mass(d, m) for d, m in {"x": 1.0, "y": 2.0, "z": 0.5}.items()},
+            "spring": {
+                "x": jfric.Spring("x", k=4.0),
+                "z": jfric.Spring(("y", "z"), k=6.0),
+                "y": jfric.Spring("y", k=1.0),
+            },
+            "friction": jfric.Friction({"x": 1.0, "y": -1.0}, jfric.Coulomb(0.3), N=2.0),
+            "load": jfric.Load("x", jfric.Harmonic(1.5, 1.4)),
+        },
+        initial={"z": jfric.InitialState(q=0.2)},
+        time=8.0,
+    )
+
+
+@functools.cache
+def _forced() -> jfric.Problem:
+    """One degree of freedom under a harmonic load."""
+    return jfric.Problem(
+        ("x",),
+        {
+            "mass": jfric.Mass("x", 1.0),
+            "spring": jfric.Spring("x", k=2.0),
+            "friction": jfric.Friction("x", jfric.StaticDynamic(0.5, 0.4), N=1.0),
+            "load": jfric.Load("x", jfric.Harmonic(1.0, 1.1)),
+        },
+        time=8.0,
+    )
+
+
+@functools.cache
+def _ball() -> jfric.Problem:
+    """A ball on a table without friction, which rises, falls away, and comes back."""
+    table = jfric.PiecewiseLinear([0.5, 1.0, 1.5, 5.0], [0.0, 0.5, 0.3, 0.3])
+    return jfric.Problem(
+        ("z",),
+        {
+            "mass": jfric.Mass("z", 2.0),
+            "base": jfric.Base(table),
+            "contact": jfric.Contact({"z": 1.0, "base": -1.0}, e=0.4),
+            "load": jfric.Load("z", -20.0),
+        },
+        time=8.0,
+    )
+
+
+@functools.cache
+def _simulated(solver: jfric.EventDriven, system):
+    """A compiled batch of runs of ``system()`` for a dictionary of parameters."""
+    problem = system()
+
+    @jax.jit
+    @jax.vmap
+    def run(values):
+        return jfric.simulate(jfric.set_parameters(problem, values), solver, ts=TIMES)
+
+    return run
+
+
+def _uniform(seed: int, **bounds) -> dict:
+    """Parameters between bounds, for each lane; dots of the paths are double underscores."""
+    rng = np.random.default_rng(seed)
+    return {k.replace("__", "."): rng.uniform(*b, size=LANES) for k, b in bounds.items()}
+
+
+VALUES = {
+    _carriage: _uniform(
+        1,
+        friction__mu_d=(0.1, 0.4),
+        friction__mu_s=(0.4, 0.6),
+        spring__between__k=(1.0, 30.0),
+        damper__c=(0.0, 1.0),
+        load__wave__F__omega=(0.5, 4.0),
+        base__floor__displacement__amplitude=(0.0, 0.6),
+        mass__a__m=(0.3, 3.0),
+    ),
+    _hopper: _uniform(
+        2,
+        contact__mu_d=(0.0, 0.4),
+        contact__mu_s=(0.4, 0.6),
+        contact__e=(0.0, 0.8),
+        load__y__F__1__amplitude=(0.0, 0.8),
+        spring__cross__k=(-0.5, 0.8),
+        initial__y__q=(0.1, 0.5),
+    ),
+    _pair: _uniform(3, friction__mu=(0.02, 0.5), load__F__omega=(0.5, 3.0), mass__y__m=(0.5, 4.0)),
+    _forced: _uniform(
+        4, friction__mu_d=(0.0, 0.5), spring__k=(0.0, 9.0), load__F__omega=(0.3, 3.0)
+    ),
+    _ball: _uniform(5, contact__e=(0.0, 0.7), mass__m=(1.0, 3.0)),
+}
+
+
+@pytest.mark.parametrize("system", VALUES, ids=lambda s: s.__name__.strip("_"))
+def test_random_systems_move_as_in_the_general_pass(system):
+    values = VALUES[system]
+    one, other = (_simulated(solver, system)(values) for solver in (SCALAR, GENERAL))
+    assert is_one_contact(prepare(system()))
+    assert np.all(one.status == jfric.Status.OK)
+    assert np.all(other.status == jfric.Status.OK)
+    assert np.array_equal(one.events.count, other.events.count)
+    assert np.array_equal(one.events.to_mode, other.events.to_mode)
+    assert np.array_equal(one.events.impact, other.events.impact)
+    assert np.array_equal(one.mode, other.mode)
+    assert np.array_equal(one.flags, other.flags)
+    assert np.array_equal(one.steps, other.steps)
+    np.testing.assert_allclose(one.events.time, other.events.time, rtol=1e-9, atol=1e-9)
+    for name in ("q", "v", "a", "lambda_t", "lambda_n"):
+        found, expected = getattr(one, name), getattr(other, name)
+        scale = 1.0 + np.nanmax(np.abs(expected), initial=0.0)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * scale, err_msg=name)
+    assert np.mean(one.events.count) > 3
