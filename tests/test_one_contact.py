@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -111,22 +112,6 @@ def _forced() -> jfric.Problem:
 
 
 @functools.cache
-def _ball() -> jfric.Problem:
-    """A ball on a table without friction, which rises, falls away, and comes back."""
-    table = jfric.PiecewiseLinear([0.5, 1.0, 1.5, 5.0], [0.0, 0.5, 0.3, 0.3])
-    return jfric.Problem(
-        ("z",),
-        {
-            "mass": jfric.Mass("z", 2.0),
-            "base": jfric.Base(table),
-            "contact": jfric.Contact({"z": 1.0, "base": -1.0}, e=0.4),
-            "load": jfric.Load("z", -20.0),
-        },
-        time=8.0,
-    )
-
-
-@functools.cache
 def _simulated(solver: jfric.EventDriven, system):
     """A compiled batch of runs of ``system()`` for a dictionary of parameters."""
     problem = system()
@@ -166,10 +151,6 @@ VALUES = {
         initial__y__q=(0.1, 0.5),
     ),
     _pair: _uniform(3, friction__mu=(0.02, 0.5), load__F__omega=(0.5, 3.0), mass__y__m=(0.5, 4.0)),
-    _forced: _uniform(
-        4, friction__mu_d=(0.0, 0.5), spring__k=(0.0, 9.0), load__F__omega=(0.3, 3.0)
-    ),
-    _ball: _uniform(5, contact__e=(0.0, 0.7), mass__m=(1.0, 3.0)),
 }
 
 
@@ -192,3 +173,53 @@ def test_random_systems_move_as_in_the_general_pass(system):
         scale = 1.0 + np.nanmax(np.abs(expected), initial=0.0)
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * scale, err_msg=name)
     assert np.mean(one.events.count) > 3
+
+
+def test_the_pass_is_chosen_by_the_structure_of_the_problem():
+    elements = dict(_forced().elements)
+    assert is_one_contact(prepare(_forced()))
+    law = jfric.Coulomb(0.4)
+    for change in (
+        {"stop": jfric.Stop("x", k=10.0, gap=0.1)},
+        {"drag": jfric.Drag("x", 0.1)},
+        {"friction": {c: jfric.Friction("x", law, N=2.0) for c in "ab"}},
+    ):
+        problem = jfric.Problem(("x",), {**elements, **change}, time=6.0)
+        assert not is_one_contact(prepare(problem)), change
+    chain = {"mass": {d: jfric.Mass(d, 1.0) for d in "abcd"}}
+    problem = jfric.Problem(tuple("abcd"), {**chain, "friction": jfric.Friction("a", law, N=1.0)})
+    assert not is_one_contact(prepare(problem))
+
+
+def test_derivatives_are_quotients_of_differences():
+    """First and second ones of the end and of an event, in one program."""
+    names = ("friction.mu_d", "spring.k", "load.F.omega")
+    problem = _forced()
+
+    def end(values):
+        changed = jfric.set_parameters(problem, dict(zip(names, values, strict=True)))
+        solution = jfric.simulate(changed, jfric.EventDriven(adjoint="forward", max_events=8))
+        found = jnp.stack([solution.final.q[0], solution.events.time[2]])
+        return found, found
+
+    def slopes(values):
+        slope, found = jax.jacfwd(end, has_aux=True)(values)
+        return slope, (slope, found)
+
+    step = 1e-5 * jnp.eye(3)
+    at = jnp.array([0.3, 2.0, 1.1]) + jnp.concatenate([jnp.zeros((1, 3)), step, -step])
+    second, (first, found) = jax.jit(jax.vmap(jax.jacfwd(slopes, has_aux=True)))(at)
+    for derivative, y in ((first[0], found), (second[0], first)):
+        quotient = jnp.moveaxis((y[1:4] - y[4:]) / 2e-5, 0, -1)
+        np.testing.assert_allclose(derivative, quotient, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.filterwarnings("ignore:the exact flow runs in float32")
+def test_single_precision():
+    expected = jfric.simulate(_forced(), SCALAR, ts=TIMES)
+    with jax.enable_x64(False):
+        problem = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), _forced())
+        found = jfric.simulate(problem, SCALAR, ts=np.asarray(TIMES, np.float32))
+    assert found.q.dtype == jnp.float32
+    assert int(found.status) == jfric.Status.OK
+    np.testing.assert_allclose(found.q, expected.q, atol=2e-5)

@@ -241,9 +241,7 @@ def assemble(problem: Problem) -> Mechanics:
         single_tangent=tuple(_single(d, axes) for d in tangents),
         pair_tangent=tuple(_pair(d, axes) for d in tangents),
         single_normal=tuple(_single(c.normal, axes) for c in contacts.values()),
-        only_dof=tuple(
-            _only(d, axes) for d in (*tangents, *(c.normal for c in contacts.values()))
-        ),
+        only_dof=tuple(_only(d, axes) for d in (*tangents, *(c.normal for c in contacts.values()))),
     )
 
 

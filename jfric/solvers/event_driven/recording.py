@@ -30,7 +30,8 @@ class Outputs(NamedTuple):
 class Records(NamedTuple):
     """Output buffers of a run, and how many outputs are written.
 
-    Rows hold all values of one output or one event: a pass then writes few buffers.
+    Rows hold all values of one output or one event: a pass then writes few buffers. There are more
+    rows than outputs and events: a pass writes a block of rows, whether or not it fills them.
     """
 
     #: q, v, a, lambda_t, lambda_n.
@@ -49,28 +50,23 @@ def empty_records(prepared: Prepared, count: int, capacity: int) -> Records:
     n, nt, nu = prepared.mechanics.n, prepared.nt, prepared.nu
     ns = prepared.mechanics.piecewise.count
     dtype = prepared.D.dtype
+    rows = count + slots_per_pass(count) if count else 0
+    spare = int(capacity > 0)
     return Records(
-        output_values=jnp.full((count, 3 * n + nt + nu), jnp.nan, dtype),
-        output_modes=jnp.full((count, nt + ns), -1, jnp.int32),
-        event_values=jnp.full((capacity, 1 + 3 * n), jnp.nan, dtype),
-        event_modes=jnp.full((capacity, 4), -1, jnp.int32),
+        output_values=jnp.full((rows, 3 * n + nt + nu), jnp.nan, dtype),
+        output_modes=jnp.full((rows, nt + ns), -1, jnp.int32),
+        event_values=jnp.full((capacity + spare, 1 + 3 * n), jnp.nan, dtype),
+        event_modes=jnp.full((capacity + spare, 4), -1, jnp.int32),
         written=jnp.asarray(0, jnp.int32),
     )
 
 
-def outputs(prepared: Prepared, records: Records) -> Outputs:
-    """The outputs by name."""
+def outputs(prepared: Prepared, records: Records, count: int) -> Outputs:
+    """The ``count`` outputs by name."""
     n, nt = prepared.mechanics.n, prepared.nt
-    q, v, a, rest = jnp.split(records.output_values, (n, 2 * n, 3 * n), axis=1)
-    return Outputs(
-        q,
-        v,
-        a,
-        rest[:, :nt],
-        rest[:, nt:],
-        records.output_modes[:, :nt],
-        records.output_modes[:, nt:],
-    )
+    q, v, a, rest = jnp.split(records.output_values[:count], (n, 2 * n, 3 * n), axis=1)
+    modes = records.output_modes[:count]
+    return Outputs(q, v, a, rest[:, :nt], rest[:, nt:], modes[:, :nt], modes[:, nt:])
 
 
 def slots_per_pass(count: int) -> int:
@@ -117,15 +113,15 @@ def write_outputs(
     times = ts[jnp.minimum(index, count - 1)]
     inside = on & (index < count) & (times <= t_new)
     s = jnp.where(inside, (times - state.t) / h, 0.0)
-    where = jnp.where(inside, index, count)
 
+    # Rows after the last one inside are still empty, and stay so.
     values = jnp.concatenate(jax.vmap(evaluate)(s)[:5], axis=1)
-    modes = jnp.concatenate([mode, segment])
+    values = jnp.where(inside[:, None], values, jnp.nan)
+    modes = jnp.where(inside[:, None], jnp.concatenate([mode, segment]), -1)
+    start = (records.written, jnp.zeros_like(records.written))
     return records._replace(
-        output_values=records.output_values.at[where].set(values, mode="drop"),
-        output_modes=records.output_modes.at[where].set(
-            jnp.broadcast_to(modes, (slots, *modes.shape)), mode="drop"
-        ),
+        output_values=jax.lax.dynamic_update_slice(records.output_values, values, start),
+        output_modes=jax.lax.dynamic_update_slice(records.output_modes, modes, start),
         written=records.written + jnp.sum(inside, dtype=jnp.int32),
     )
 
@@ -134,21 +130,25 @@ def write_events(
     records: Records, changed, time, old, new, impacted, q, v, v_before, count
 ) -> tuple[Records, Int[Array, ""]]:
     """One record for each contact or element in ``changed``, from index ``count`` on."""
-    capacity = records.event_values.shape[0]
+    capacity = records.event_values.shape[0] - 1
     total = count + jnp.sum(changed, dtype=jnp.int32)
-    if capacity == 0 or changed.shape[0] == 0:
+    if capacity < 0 or changed.shape[0] == 0:
         return records, total
     position = count + jnp.cumsum(changed, dtype=jnp.int32) - 1
-    where = jnp.where(changed, position, capacity)
+    # What is not logged goes to the last row, which nobody reads.
+    where = jnp.where(changed, jnp.minimum(position, capacity), capacity)
     rows = changed.shape[0]
     values = jnp.concatenate([time[None], q, v, v_before])
     modes = jnp.stack(
         [jnp.arange(rows, dtype=jnp.int32), old, new, impacted.astype(jnp.int32)], axis=1
     )
-    records = records._replace(
-        event_values=records.event_values.at[where].set(
-            jnp.broadcast_to(values, (rows, *values.shape)), mode="drop"
-        ),
-        event_modes=records.event_modes.at[where].set(modes, mode="drop"),
-    )
-    return records, total
+    if rows == 1:
+        # Written in place: the compiler makes machine code of a whole loop without a scatter.
+        start = (where[0], jnp.zeros_like(where[0]))
+        event_values = jax.lax.dynamic_update_slice(records.event_values, values[None], start)
+        event_modes = jax.lax.dynamic_update_slice(records.event_modes, modes, start)
+    else:
+        values = jnp.broadcast_to(values, (rows, *values.shape))
+        event_values = records.event_values.at[where].set(values, mode="drop")
+        event_modes = records.event_modes.at[where].set(modes, mode="drop")
+    return records._replace(event_values=event_values, event_modes=event_modes), total

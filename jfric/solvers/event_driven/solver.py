@@ -117,9 +117,12 @@ class EventDriven(eqx.Module):
         full = (status == int(Status.OK)) & (state.event_count > self.max_events)
         full = full & (self.max_events > 0)
         status = jnp.where(full, int(Status.MAX_EVENTS), status)
-        mechanics, out = prepared.mechanics, outputs(prepared, records)
+        mechanics, out = prepared.mechanics, outputs(prepared, records, ts.shape[0])
         log = event_log(
-            prepared.mechanics.n, records.event_values, records.event_modes, state.event_count
+            prepared.mechanics.n,
+            records.event_values[: self.max_events],
+            records.event_modes[: self.max_events],
+            state.event_count,
         )
         return Solution(
             ts=ts,
