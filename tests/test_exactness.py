@@ -226,3 +226,26 @@ def test_random_oscillators_keep_the_balance_of_energy_and_the_laws(seed):
         exchanged += m[i, 0] * np.abs(velocity).max() ** 2
         assert abs(work - lost - stored) <= 1e-12 * exchanged
         assert lost >= 0.0
+
+
+def test_an_impact_just_after_the_start_has_its_own_time():
+    """The gap closes after 1e-13 of the motion's time scale: far below the shortest step that is
+    tried where nothing is known of the zeros on it."""
+    problem = jfric.Problem(
+        ("z", "x"),
+        {
+            "mass": {"x": jfric.Mass("x", 1.0), "z": jfric.Mass("z", 1.0)},
+            "spring": jfric.Spring("x", 40.0),
+            "contact": jfric.Contact("z", "x", jfric.Coulomb(0.3), e=0.4),
+            "load": jfric.Load("z", -9.81),
+        },
+        initial={"z": jfric.InitialState(q=5e-17, v=-3e-5)},
+        time=0.01,
+    )
+    solution = jfric.simulate(problem)
+    assert int(solution.status) == jfric.Status.OK
+    assert float(solution.events.time[0]) == pytest.approx(5e-17 / 3e-5, rel=1e-6)
+    start = float(solution.events.time[0])
+    second = start + 2 * 0.4 * (3e-5 + 9.81 * start) / 9.81
+    assert float(solution.events.time[1]) == pytest.approx(second, rel=1e-11)
+    assert int(solution.steps) < 100

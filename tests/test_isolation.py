@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jfric.solvers.event_driven import scalar_isolation
 from jfric.solvers.event_driven.constants import SMALLEST_FRACTION, constants
 from jfric.solvers.event_driven.isolation import isolate
 
@@ -147,3 +148,45 @@ def test_the_earliest_zero_is_found_every_time():
     # A simple zero is exact; one of a pair is as good as its slope.
     clear = hardest > 1e-2
     assert np.abs(found - first)[clear].max() < 1e-11
+
+
+def test_the_search_in_scalars_decides_the_same():
+    """Two guards on one step: zeros, doubts and shorter steps of both searches."""
+    rng = np.random.default_rng(11)
+    count = 20_000
+    p, lead, _, _ = _guards(rng, 2 * count)
+    p, lead = p.reshape(count, 2, ORDER + 1), lead.reshape(count, 2).astype(np.int32)
+    # Zeros just after the start, too near for Newton's method.
+    p[:100, 0, 0] = 10.0 ** rng.uniform(-25.0, -5.0, 100) * np.abs(p[:100, 0, 1])
+    p[:100, 0, 1] = -np.abs(p[:100, 0, 1])
+    lead[:100, 0] = 0
+
+    def both(p, lead):
+        one = isolate(
+            p.T, lead, jnp.zeros(2), certificate_order=CONSTANTS.certificate_order,
+            rounding=CONSTANTS.rounding, newton=CONSTANTS.newton,
+        )  # fmt: skip
+        guards = [
+            scalar_isolation.Guard(
+                p[i], lead[i], jnp.asarray(False), jnp.zeros(()), jnp.sum(jnp.abs(p[i]))
+            )
+            for i in (0, 1)
+        ]
+        other = scalar_isolation.isolate(guards, CONSTANTS, jnp.asarray(True))
+        return one, other
+
+    one, other = jax.jit(jax.vmap(both))(p, lead)
+    same = np.asarray(one.decided) == np.asarray(other.decided)
+    # Coefficients at the edge of rounding may be told apart in one order of sums alone.
+    assert np.mean(same) > 0.999
+    sure = np.asarray(one.decided & other.decided)
+    assert 0.1 < np.mean(sure) < 0.9
+    np.testing.assert_allclose(other.root[sure], np.asarray(one.root)[sure], rtol=1e-11)
+    for i in (0, 1):
+        assert np.array_equal(np.asarray(other.guard[i])[sure], np.asarray(one.guard)[sure, i])
+        assert np.array_equal(
+            np.asarray(other.doubtful[i])[same], np.asarray(one.doubtful)[same, i]
+        )
+    assert np.mean(np.asarray(one.near) == np.asarray(other.near)) > 0.999
+    assert np.any(one.near)
+    assert np.all(np.asarray(other.retry) > 0.0)

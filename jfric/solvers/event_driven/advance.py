@@ -93,6 +93,11 @@ def step_length(prepared: Prepared, state: State, records: Records, ts, target, 
     return jnp.where(reaches, t_end, state.t + h), h
 
 
+def resolvable(t, h) -> Bool[Array, ""]:
+    """Whether a step of length ``h`` is far beyond the rounding of time."""
+    return h > 64 * jnp.finfo(h.dtype).eps * jnp.abs(t)
+
+
 def advance(prepared: Prepared, state: State, step: Step, signs: Signs, t_end, natural) -> Advance:
     """Isolate the earliest event on a step and move there, or to the end of the step.
 
@@ -120,7 +125,7 @@ def advance(prepared: Prepared, state: State, step: Step, signs: Signs, t_end, n
         smallest = step.h <= SMALLEST_FRACTION * reference
         # Too short to resolve further: a guard in doubt that is negative at the end fires there.
         crossed = found.doubtful & (at_end < 0)
-        gives_up = ~found.decided & smallest
+        gives_up = ~found.decided & smallest & ~(found.near & resolvable(state.t, step.h))
         event = jnp.where(gives_up, jnp.any(crossed), found.root <= 1.0)
         first = jnp.arange(crossed.shape[0]) == jnp.argmax(crossed)
         fired = jnp.where(gives_up, crossed & first, found.guard) & event
@@ -131,7 +136,7 @@ def advance(prepared: Prepared, state: State, step: Step, signs: Signs, t_end, n
         s = jnp.where(event, with_root_derivative(guard, earliest), 1.0)
         # Zeros far inside the step are located again on a shorter one, for full precision.
         coarse = event & (earliest < 1.0 / 64) & ~smallest
-        accepted = step.accepted & (found.decided | smallest) & ~coarse
+        accepted = step.accepted & (found.decided | gives_up) & ~coarse
         grazing = gives_up
         retry = jnp.where(coarse & found.decided, 4.0 * earliest, found.retry) * step.h
     else:

@@ -34,7 +34,8 @@ class Isolation(NamedTuple):
 
     ``root``: the earliest zero of any guard, 2 where none has one; ``guard``: whose it is.
     ``decided`` is False where the step must be shortened, to the fraction ``retry``;
-    ``doubtful`` names the guards that the certificate could not decide.
+    ``doubtful`` names the guards that the certificate could not decide. ``near``: there is exactly
+    one zero, so near the start that a shorter step is needed to find its place.
     """
 
     root: Float[Array, ""]
@@ -42,6 +43,7 @@ class Isolation(NamedTuple):
     decided: Bool[Array, ""]
     doubtful: Bool[Array, " g"]
     retry: Float[Array, ""]
+    near: Bool[Array, ""]
 
 
 @functools.cache
@@ -106,12 +108,16 @@ def isolate(
     decided = ~jnp.any(doubtful) & (~any_zero | (converged & ~jnp.any(passed)))
     # Another guard that is negative at the zero found has an earlier one.
     earlier = any_zero & converged & ~jnp.any(doubtful)
+    # Newton's method has not got down to a zero very near the start.
+    near = any_zero & ~converged & ~jnp.any(doubtful)
+    shorter = jnp.where(near, jnp.minimum(4.0 * root, 0.5), 0.5)
     return Isolation(
         root=jnp.where(any_zero, root, 2.0),
         guard=first & any_zero,
         decided=decided,
         doubtful=doubtful | (one_zero & ~decided),
-        retry=jnp.where(earlier, 0.75 * root, 0.5),
+        retry=jnp.where(earlier, 0.75 * root, shorter),
+        near=near,
     )
 
 
@@ -143,7 +149,7 @@ def _classify(b, bound, lead, degree: int):
     before = jnp.sum(jnp.where(index == positives - 1, b, 0.0), axis=0)
     after = jnp.sum(jnp.where(index == positives, b, 0.0), axis=0)
     fraction = before / jnp.maximum(before - after, jnp.finfo(b.dtype).tiny)
-    guess = (positives - 1 + jnp.clip(fraction, 0.05, 0.95)) / degree
+    guess = (jnp.maximum(positives - 1, 0) + jnp.clip(fraction, 0.05, 0.95)) / degree
     return no_zero, one_zero, guess
 
 

@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.complementarity.pivoting import flip_limit, select_flips, start_pivoting
 from jfric.modes import Mode
-from jfric.solvers.event_driven.advance import held_exactly, step_length
+from jfric.solvers.event_driven.advance import held_exactly, resolvable, step_length
 from jfric.solvers.event_driven.constants import LEADING, SMALLEST_FRACTION, constants
 from jfric.solvers.event_driven.one_contact_modes import (
     End,
@@ -353,7 +353,7 @@ def _advance(prepared, state: State, x: Series, still, signs, ends, on, derivati
         for d, g in zip(found.doubtful, watched, strict=True)
     ]
     crossed = [crossed[0], crossed[1] & ~crossed[0]]
-    gives_up = ~found.decided & smallest
+    gives_up = ~found.decided & smallest & ~(found.near & resolvable(state.t, h))
     event = jnp.where(gives_up, crossed[0] | crossed[1], found.root <= 1.0)
     fired = [jnp.where(gives_up, a, b) & event for a, b in zip(crossed, found.guard, strict=True)]
     earliest = jnp.where(gives_up, 1.0, found.root)
@@ -365,7 +365,7 @@ def _advance(prepared, state: State, x: Series, still, signs, ends, on, derivati
     s = once(jnp.where(event, place, 1.0), on)
     # Zeros far inside the step are located again on a shorter one, for full precision.
     coarse = event & (earliest < 1.0 / 64) & ~smallest
-    accepted = (found.decided | smallest) & ~coarse
+    accepted = (found.decided | gives_up) & ~coarse
     retry = jnp.where(coarse & found.decided, 4.0 * earliest, found.retry) * h
     t = jnp.where(event, state.t + s * h, t_end)
     grown = jnp.maximum(16.0 * s * h, jnp.where(event, 0.0, 16.0 * h))

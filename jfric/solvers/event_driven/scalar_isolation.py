@@ -43,6 +43,7 @@ class Isolated(NamedTuple):
     decided: Bool[Array, ""]
     doubtful: list
     retry: Float[Array, ""]
+    near: Bool[Array, ""]
 
 
 def isolate(guards: list[Guard], c: Constants, on) -> Isolated:
@@ -68,12 +69,16 @@ def isolate(guards: list[Guard], c: Constants, on) -> Isolated:
     decided = ~in_doubt & (~any_zero | (converged & ~missed))
     # Another guard that is negative at the zero found has an earlier one.
     earlier = any_zero & converged & ~in_doubt
+    # Newton's method has not got down to a zero very near the start.
+    near = any_zero & ~converged & ~in_doubt
+    shorter = jnp.where(near, jnp.minimum(4.0 * root, 0.5), 0.5)
     return Isolated(
         root=jnp.where(any_zero, root, NO_ZERO),
         guard=[f & any_zero for f in first],
         decided=decided,
         doubtful=[d | (z & ~decided) for d, z in zip(doubtful, one_zero, strict=True)],
-        retry=jnp.where(earlier, 0.75 * root, 0.5),
+        retry=jnp.where(earlier, 0.75 * root, shorter),
+        near=near,
     )
 
 
@@ -145,7 +150,7 @@ def _certificate(g: Guard, c: Constants):
     no_zero = (count == degree + 1.0) | g.null
     one_zero = ~rises & (last == 0.0) & (total - 2.0 * count <= 1.0)
     fraction = before / jnp.maximum(before - after, jnp.finfo(bound.dtype).tiny)
-    guess = (count - 1.0 + jnp.clip(fraction, 0.05, 0.95)) / degree
+    guess = (jnp.maximum(count - 1.0, 0.0) + jnp.clip(fraction, 0.05, 0.95)) / degree
     return jnp.where(no_zero, NO_ZERO, jnp.where(one_zero, guess, IN_DOUBT))
 
 
