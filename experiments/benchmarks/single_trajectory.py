@@ -101,7 +101,9 @@ def run_jfric(case: str, configs: Path, repeats: int) -> list[dict]:
     import jax.numpy as jnp
 
     import jfric
+    from jfric.compilation import compile_quickly
 
+    compile_quickly()
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_enable_compilation_cache", False)
     problem = jfric.load(configs / f"{case}.toml")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -169,4 +169,7 @@ def _rows(problem, values, budgets, *, names, observables, solver, devices) -> O
 @functools.partial(jax.jit, static_argnums=(3, 4, 5))
 def _lane(problem, x, budget, names, observables, solver) -> Observed:
     values: Mapping[str, Any] = {name: x[i] for i, name in enumerate(names)}
+    if isinstance(solver, EventDriven) and solver.adjoint != "reverse":
+        # Nobody takes derivatives of a table.
+        solver = replace(solver, adjoint="none")
     return run(set_parameters(problem, values), observables, solver, budget)

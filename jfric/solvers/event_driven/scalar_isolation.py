@@ -48,7 +48,17 @@ class Isolated(NamedTuple):
 
 def isolate(guards: list[Guard], c: Constants, on) -> Isolated:
     """Certify both guards on ``[0, 1]`` and locate the earliest zero."""
-    known = once([_certificate(g, c) for g in guards], on)
+    listed = [
+        [jax.lax.index_in_dim(g.coefficients, k, keepdims=False) for k in range(c.order + 1)]
+        for g in guards
+    ]
+    known = once(
+        [
+            _certificate(p, g.lead, g.null, g.remainder, g.magnitude, c)
+            for p, g in zip(listed, guards, strict=True)
+        ],
+        on,
+    )
     guesses = [jnp.where(k <= 1.0, k, NO_ZERO) for k in known]
     one_zero = [k <= 1.0 for k in known]
     doubtful = [k == IN_DOUBT for k in known]
@@ -108,31 +118,32 @@ class Chosen(NamedTuple):
         return self.over_order(lambda c, y: (c[0] * s + y, c[1] * s + c[0]), (zero, zero))
 
 
-@jax.jit
 def _value_and_size(chosen: Chosen, s):
     """Value at ``s``, and the sum of the magnitudes of the coefficients."""
     zero = jnp.zeros_like(s)
     return chosen.over_order(lambda c, y: (c[0] * s + y, c[1] + jnp.abs(y)), (zero, zero))
 
 
-@functools.partial(jax.jit, static_argnums=1)
-def _certificate(g: Guard, c: Constants):
-    """Place of the only zero on the step (roughly), or ``NO_ZERO``, or ``IN_DOUBT``."""
-    p = g.coefficients
-    degree = min(p.shape[0] - 1, c.certificate_order)
-    tail = fold(lambda carry, x: carry + jnp.abs(x), jnp.zeros_like(g.magnitude), p[degree + 1 :])
+@functools.partial(jax.jit, static_argnums=5)
+def _certificate(p: list, lead, null, remainder, magnitude, c: Constants):
+    """Place of the only zero on the step (roughly), or ``NO_ZERO``, or ``IN_DOUBT``.
+
+    Traced once for both guards. ``p``: one number for each order, as a compiled function would turn
+    an array of a batch around.
+    """
+    degree = min(len(p) - 1, c.certificate_order)
+    tail = sum(jnp.abs(x) for x in p[degree + 1 :])
     # Power to Bernstein coefficients: sums of neighbours, row by row of Pascal's triangle.
-    head = [jax.lax.index_in_dim(p, k, keepdims=False) for k in range(degree + 1)]
-    dropped = sum(jnp.where(k < g.lead, jnp.abs(head[k]), 0.0) for k in range(LEADING))
-    bound = tail + dropped + g.remainder + c.rounding * g.magnitude
-    row = [x * (1.0 / math.comb(degree, k)) for k, x in enumerate(head)]
+    dropped = sum(jnp.where(k < lead, jnp.abs(p[k]), 0.0) for k in range(LEADING))
+    bound = tail + dropped + remainder + c.rounding * magnitude
+    row = [x * (1.0 / math.comb(degree, k)) for k, x in enumerate(p[: degree + 1])]
     b = []
     while row:
         b.append(row[0])
         row = [x + y for x, y in itertools.pairwise(row)]
     # All positive: no zero. Positive, then at most one in doubt, then negative: one zero. Signs
     # are 2, 1 and 0, and must not rise.
-    known = [k < g.lead for k in range(LEADING)]
+    known = [k < lead for k in range(LEADING)]
     lower, zero = -bound, jnp.zeros_like(bound)
     one, two = zero + 1.0, zero + 2.0
     rises, count, total, last = jnp.asarray(False), zero, zero, two
@@ -147,14 +158,13 @@ def _certificate(g: Guard, c: Constants):
     for i, x in reversed(list(enumerate(b))):
         positive = x > bound if i >= LEADING else (x > bound) | known[i]
         after = jnp.where(positive, after, x)
-    no_zero = (count == degree + 1.0) | g.null
+    no_zero = (count == degree + 1.0) | null
     one_zero = ~rises & (last == 0.0) & (total - 2.0 * count <= 1.0)
     fraction = before / jnp.maximum(before - after, jnp.finfo(bound.dtype).tiny)
     guess = (jnp.maximum(count - 1.0, 0.0) + jnp.clip(fraction, 0.05, 0.95)) / degree
     return jnp.where(no_zero, NO_ZERO, jnp.where(one_zero, guess, IN_DOUBT))
 
 
-@functools.partial(jax.jit, static_argnums=2)
 def _newton(chosen: Chosen, guess, steps: int):
     """Newton's method on the guard divided by ``s^lead``, kept inside the step."""
     power = chosen.lead.astype(guess.dtype)

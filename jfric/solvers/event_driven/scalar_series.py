@@ -17,8 +17,9 @@ from jaxtyping import Array, Float
 from jfric.solvers.event_driven.scalar_given import Basis
 from jfric.solvers.event_driven.scalar_rows import Row, is_zero, times, total
 
-#: Orders in one round of the loop.
-UNROLL = 2
+#: Orders in one round of the loop. With more, one of XLA's code generators for CPUs computes each
+#: number many times.
+UNROLL = 1
 
 
 class Series(NamedTuple):
