@@ -47,8 +47,9 @@ class EventDriven(eqx.Module):
     ``jvp``, ``jacfwd``, ``grad`` and ``jacrev`` at a cost that grows with the parameters (more than
     16 numbers: ``jvp`` and ``jacfwd`` only); ``"reverse"`` allows ``grad`` and ``jacrev``, for many
     parameters; ``"forward"`` allows ``jvp`` and ``jacfwd``; ``"none"`` allows none of them.
-    One degree of freedom with one friction element under piecewise constant loads is simulated in
-    closed form unless ``adjoint`` is ``"reverse"``.
+    Unless ``adjoint`` is ``"reverse"``, one contact with up to three degrees of freedom and linear
+    modes is simulated in scalars, and one degree of freedom with one friction element under
+    piecewise constant loads in closed form.
     """
 
     flow: FlowName = eqx.field(static=True, default="auto")
