@@ -168,7 +168,8 @@ def held_dofs(prepared: Prepared, mode):
 
 
 def projected(prepared: Prepared, x: Operators, g: ScalarGiven, X: Reaction, mode, q, v):
-    """The state on the constraints of its mode; see :func:`...mode_equations.project`."""
+    """The state on the constraints of its mode, as
+    :func:`jfric.solvers.event_driven.mode_equations.project` puts it there."""
     n, m = prepared.mechanics.n, prepared.W.shape[0]
     w = g.basis.w
     active = [mode == Mode.STICK, mode != Mode.OPEN][:m]

@@ -1,4 +1,4 @@
-"""What is given from outside, in scalars: the same rows as :mod:`...event_driven.given`."""
+"""What is given from outside, in scalars: the rows of :mod:`jfric.solvers.event_driven.given`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.scalar_rows import Row, combine, magnitudes, times, total
+from jfric.solvers.event_driven.scalar_rows import Row, combine, magnitudes, times
 
 
 class Basis(NamedTuple):
@@ -21,7 +21,7 @@ class Basis(NamedTuple):
     def rate(self, row: Row) -> Row:
         """The time derivative of ``row @ w``."""
         p = self.powers
-        result = [row[j] * float(j) if not isinstance(row[j], float) else 0.0 for j in range(1, p)]
+        result = [times(row[j], float(j)) for j in range(1, p)]
         result.append(0.0)
         for k, omega in enumerate(self.omegas):
             sine, cosine = row[p + 2 * k : p + 2 * k + 2]
@@ -114,8 +114,3 @@ def _basis(parts: list, t) -> tuple[Basis, list[Row]]:
         omegas.append(omega + zero)
         rows[i][powers + 2 * k] = amplitude + zero
     return Basis(powers, omegas, w), rows
-
-
-def value(row: Row, w: Row):
-    """``row @ w``."""
-    return total(times(a, b) for a, b in zip(row, w, strict=True))
