@@ -73,9 +73,14 @@ def natural_step(prepared: Prepared, equations: ModeEquations) -> Float[Array, "
     d = prepared.inertia_scale
     a0 = _norm(d, equations.P, equations.K)
     a1 = _norm(d, equations.P, equations.C)
+    return longest_step(prepared, a0, a1)
+
+
+def longest_step(prepared: Prepared, a0, a1) -> Float[Array, ""]:
+    """The same from the norms ``a0`` and ``a1``."""
     omega = 0.5 * (a1 + jnp.sqrt(a1 * a1 + 4.0 * a0))
     omega = jnp.maximum(omega, prepared.frequency)
-    theta = constants(d.dtype).theta
+    theta = constants(prepared.D.dtype).theta
     return jnp.where(omega > 0, theta / jnp.where(omega > 0, omega, 1.0), jnp.inf)
 
 

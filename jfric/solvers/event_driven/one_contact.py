@@ -15,12 +15,14 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Int
 
 from jfric.complementarity.pivoting import flip_limit, select_flips, start_pivoting
 from jfric.modes import Mode
-from jfric.solvers.event_driven.advance import held_exactly, resolvable, step_length
-from jfric.solvers.event_driven.constants import LEADING, SMALLEST_FRACTION, constants
+from jfric.solvers.event_driven.advance import held_exactly, step_length
+from jfric.solvers.event_driven.constants import LEADING, constants
+from jfric.solvers.event_driven.exact_flow import longest_step
+from jfric.solvers.event_driven.one_contact_advance import Ends, advance
 from jfric.solvers.event_driven.one_contact_modes import (
     End,
     Sign,
@@ -32,7 +34,7 @@ from jfric.solvers.event_driven.one_contact_modes import (
     relative_velocities,
     release_after_jump,
 )
-from jfric.solvers.event_driven.polynomials import Step
+from jfric.solvers.event_driven.polynomials import Step, step_without_guards
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.recording import Records, write_events, write_outputs
 from jfric.solvers.event_driven.scalar_equations import (
@@ -47,17 +49,12 @@ from jfric.solvers.event_driven.scalar_equations import (
     with_exact_rows,
 )
 from jfric.solvers.event_driven.scalar_given import ScalarGiven, scalar_given
-from jfric.solvers.event_driven.scalar_isolation import Chosen, Guard, isolate, with_derivatives
 from jfric.solvers.event_driven.scalar_rows import magnitudes
 from jfric.solvers.event_driven.scalar_series import (
     Series,
-    bound,
     combination,
     rounding_series,
     series,
-    sizes,
-    value,
-    value_and_slope,
 )
 from jfric.solvers.event_driven.state import State
 from jfric.solvers.event_driven.transitions import Signs as AllSigns
@@ -135,8 +132,8 @@ def one_contact_pass(
     transition = once(next_mode(prepared, mode, signs, relative), on)
     settled = ~transition.violated
 
-    ends = _Ends(mode, t_end, natural)
-    ahead = _advance(prepared, state, x, frozen((x, rows)), signs, ends, on, derivatives)
+    ends = Ends(mode, t_end, natural)
+    ahead = advance(prepared, state, x, frozen((x, rows)), signs, ends, on, derivatives)
     ahead = once(ahead, on)
 
     # What a change of mode gives.
@@ -265,11 +262,7 @@ def _natural_step(prepared: Prepared, a):
         ]
         return functools.reduce(jnp.maximum, rows)
 
-    a0, a1 = norm(0), norm(n)
-    omega = 0.5 * (a1 + jnp.sqrt(a1 * a1 + 4.0 * a0))
-    omega = jnp.maximum(omega, prepared.frequency)
-    theta = constants(d.dtype).theta
-    return jnp.where(omega > 0, theta / jnp.where(omega > 0, omega, 1.0), jnp.inf)
+    return longest_step(prepared, norm(0), norm(n))
 
 
 def _rounding(prepared: Prepared, absolute: Operators, g: ScalarGiven, X: Reaction, state, mode, h):
@@ -293,113 +286,10 @@ def _rounding(prepared: Prepared, absolute: Operators, g: ScalarGiven, X: Reacti
     return [[zero * size for size in row] for row in found]
 
 
-class _Ahead(NamedTuple):
-    """Where a step ends; see :class:`jfric.solvers.event_driven.advance.Advance`."""
-
-    t: Float[Array, ""]
-    s: Float[Array, ""]
-    q: list
-    v: list
-    #: Basis functions at the end.
-    w: list
-    q_scale: list
-    v_scale: list
-    accepted: Bool[Array, ""]
-    h_max: Float[Array, ""]
-    fired: list
-    grazing: Bool[Array, ""]
-
-
 def _frozen(tree):
     """Without derivatives."""
     arrays, rest = eqx.partition(tree, eqx.is_array)
     return eqx.combine(jax.lax.stop_gradient(arrays), rest)
-
-
-class _Ends(NamedTuple):
-    """The mode of a step, the time at its end and the longest sensible step."""
-
-    mode: Int[Array, ""]
-    t_end: Float[Array, ""]
-    natural: Float[Array, ""]
-
-
-def _advance(prepared, state: State, x: Series, still, signs, ends, on, derivatives) -> _Ahead:
-    """Isolate the earliest event on the step and move there, or to its end.
-
-    ``still``: series and guard rows without derivatives.
-    """
-    frozen, rows = still
-    mode, t_end, natural = ends
-    h, limits = x.h, constants(x.h.dtype)
-    count = limits.order + 1
-    whole, last = once(sizes(frozen, limits.order), on)
-    watched = [
-        Guard(
-            p[:count],
-            jnp.where(sign.null, 0, sign.lead),
-            sign.null,
-            bound(row, last),
-            bound(row, whole),
-        )
-        for p, row, sign in zip(frozen.rows, rows, signs, strict=True)
-    ]
-    found = isolate(watched, limits, on)
-    reference = jnp.minimum(natural, prepared.end - state.start)
-    smallest = h <= SMALLEST_FRACTION * reference
-    # Too short to resolve further: a guard in doubt that is negative at the end fires there.
-    crossed = [
-        d & (value(g.coefficients, jnp.ones_like(h)) < 0)
-        for d, g in zip(found.doubtful, watched, strict=True)
-    ]
-    crossed = [crossed[0], crossed[1] & ~crossed[0]]
-    gives_up = ~found.decided & smallest & ~(found.near & resolvable(state.t, h))
-    event = jnp.where(gives_up, crossed[0] | crossed[1], found.root <= 1.0)
-    fired = [jnp.where(gives_up, a, b) & event for a, b in zip(crossed, found.guard, strict=True)]
-    earliest = jnp.where(gives_up, 1.0, found.root)
-    place = earliest
-    if derivatives:
-        lead = jnp.where(fired[0], watched[0].lead, watched[1].lead)
-        chosen = Chosen(fired[0], x.rows[0][:count], x.rows[1][:count], lead)
-        place = with_derivatives(chosen, earliest)
-    s = once(jnp.where(event, place, 1.0), on)
-    # Zeros far inside the step are located again on a shorter one, for full precision.
-    coarse = event & (earliest < 1.0 / 64) & ~smallest
-    accepted = (found.decided | gives_up) & ~coarse
-    retry = jnp.where(coarse & found.decided, 4.0 * earliest, found.retry) * h
-    t = jnp.where(event, state.t + s * h, t_end)
-    grown = jnp.maximum(16.0 * s * h, jnp.where(event, 0.0, 16.0 * h))
-    moved = [value_and_slope(u, s) for u in x.q]
-    q, v = [e[0] for e in moved], [e[1] / h for e in moved]
-    w = [s**j * p for j, p in enumerate(x.powers)] + [value(u[:count], s) for u in x.w]
-    q, v = _held_exactly(prepared, state, mode, q, v)
-    return _Ahead(
-        t=t,
-        s=s,
-        q=q,
-        v=v,
-        w=w,
-        q_scale=whole.q,
-        v_scale=whole.v,
-        accepted=accepted,
-        h_max=jax.lax.stop_gradient(jnp.where(accepted, grown, retry)),
-        fired=fired,
-        grazing=gives_up,
-    )
-
-
-def _held_exactly(prepared: Prepared, state: State, mode, q: list, v: list):
-    """Two bodies that stick to each other move as one, without rounding error."""
-    (pair,) = prepared.mechanics.pair_tangent
-    if pair is None or prepared.mechanics.belts[0] is not None:
-        return q, v
-    leader, follower = pair
-    joined = mode == Mode.STICK
-    moved = state.q[follower] + (q[leader] - state.q[leader])
-    q, v = list(q), list(v)
-    q[follower] = jnp.where(joined, moved, q[follower])
-    v[follower] = jnp.where(joined, v[leader], v[follower])
-    return q, v
 
 
 def _reported(prepared: Prepared, mode, first: Sign) -> Int[Array, ""]:
@@ -422,16 +312,4 @@ def _as_step(prepared: Prepared, y: Motion, x: Series, g: ScalarGiven) -> Step:
     others = [y.friction, y.pressing, [*empty, *g.acceleration[0]]]
     others = [combination(row, x, rates) for row in others]
     columns = [*(u[:count] for u in x.q), *rates, *rise, *others]
-    nothing = jnp.zeros((count, 0), h.dtype)
-    return Step(
-        h=h,
-        table=jnp.stack(columns, axis=1),
-        rows=None,
-        guard_table=nothing,
-        guard_rows=None,
-        zero=nothing,
-        leading=nothing,
-        remainder=jnp.zeros((0,), h.dtype),
-        accepted=jnp.asarray(True),
-        h_next=jnp.asarray(jnp.inf, h.dtype),
-    )
+    return step_without_guards(h, jnp.stack(columns, axis=1))

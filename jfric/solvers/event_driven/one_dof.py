@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool, Float
 from jfric.modes import Mode
 from jfric.solvers.event_driven.advance import step_length
 from jfric.solvers.event_driven.constants import constants
-from jfric.solvers.event_driven.polynomials import Step
+from jfric.solvers.event_driven.polynomials import Step, step_without_guards
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.recording import Records, write_events, write_outputs
 from jfric.solvers.event_driven.sliding import Body, Slide, Sliding, first_stop, slide
@@ -301,16 +301,4 @@ def _as_step(x: Body, start: Slide, friction, rate, sticks, w, h) -> Step:
         [x.N, *zeros[1:]],
         zeros,
     )
-    nothing = jnp.zeros((order + 1, 0), h.dtype)
-    return Step(
-        h=h,
-        table=jnp.stack([jnp.stack(y) for y in columns], axis=1),
-        rows=None,
-        guard_table=nothing,
-        guard_rows=None,
-        zero=nothing,
-        leading=nothing,
-        remainder=jnp.zeros((0,), h.dtype),
-        accepted=jnp.asarray(True),
-        h_next=jnp.asarray(jnp.inf, h.dtype),
-    )
+    return step_without_guards(h, jnp.stack([jnp.stack(y) for y in columns], axis=1))

@@ -134,6 +134,23 @@ class Step(NamedTuple):
         return Values(table[:, :n], table[:, n : 2 * n], *parts)
 
 
+def step_without_guards(h, table: Float[Array, "p k"]) -> Step:
+    """A step whose events are known: motion and reactions alone, one column each."""
+    nothing = jnp.zeros((table.shape[0], 0), table.dtype)
+    return Step(
+        h=h,
+        table=table,
+        rows=None,
+        guard_table=nothing,
+        guard_rows=None,
+        zero=nothing,
+        leading=nothing,
+        remainder=jnp.zeros((0,), table.dtype),
+        accepted=jnp.asarray(True),
+        h_next=jnp.asarray(jnp.inf, table.dtype),
+    )
+
+
 def _parts(prepared: Prepared, rest) -> list[Array]:
     sizes = (prepared.mechanics.n, prepared.nt, prepared.nu, prepared.nf, prepared.nt)
     ends = np.cumsum(sizes)
