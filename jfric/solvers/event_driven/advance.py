@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float
 
 from jfric.linear_algebra import matvec
 from jfric.modes import Mode
-from jfric.solvers.event_driven.constants import LANDINGS, SMALLEST_FRACTION, constants
+from jfric.solvers.event_driven.constants import CLOSE, LANDINGS, SMALLEST_FRACTION, constants
 from jfric.solvers.event_driven.isolation import isolate, with_root_derivative
 from jfric.solvers.event_driven.polynomials import Step, Values, horner_with_slope, pick
 from jfric.solvers.event_driven.prepared import Prepared
@@ -170,7 +170,7 @@ def advance(prepared: Prepared, state: State, step: Step, signs: Signs, t_end, n
 def land(prepared: Prepared, state: State, step: Step, signs: Signs, advance: Advance) -> Advance:
     """Reach an event by real steps: first shorten the step to it, then correct by Newton steps.
 
-    What the last correction leaves is of third order in a length below 1e-8 of the step; it
+    What the last correction leaves is of third order in a length below ``CLOSE`` of the step; it
     carries the derivatives of the event time by the implicit function theorem.
     """
     landing = state.landing.any()
@@ -178,7 +178,7 @@ def land(prepared: Prepared, state: State, step: Step, signs: Signs, advance: Ad
     value, slope = horner_with_slope(guard, jnp.ones((), guard.dtype))
     safe = jax.lax.stop_gradient(jnp.where(slope == 0, 1.0, slope))
     missing = jax.lax.stop_gradient(-value / safe * step.h)
-    close = jnp.abs(missing) <= 1e-8 * step.h
+    close = jnp.abs(missing) <= CLOSE * step.h
     close = close | (state.landings >= LANDINGS) | (slope >= 0)
     missing = jnp.where(jnp.abs(missing) <= 0.5 * step.h, missing, 0.0)
     frozen = jax.lax.stop_gradient(1.0 + missing / step.h)
@@ -199,7 +199,9 @@ def land(prepared: Prepared, state: State, step: Step, signs: Signs, advance: Ad
         t=jnp.where(arrives, state.t + step.h + missing, advance.t),
         s=jnp.where(arrives, 1.0, advance.s),
         values=jax.tree.map(lambda a, b: jnp.where(arrives, a, b), end, advance.values),
-        q=jnp.where(arrives, q + missing * (v + 0.5 * missing * a), advance.q),
+        q=jnp.where(
+            arrives, q + missing * (v + 0.5 * missing * (a + missing * jerk / 3.0)), advance.q
+        ),
         v=jnp.where(arrives, v + missing * (a + 0.5 * missing * jerk), advance.v),
         q_scale=advance.q_scale,
         v_scale=advance.v_scale,

@@ -41,6 +41,9 @@ LEADING = 5
 SMALLEST_FRACTION = 1e-7
 #: Newton steps, each a real step of the flow, to land on an event.
 LANDINGS = 6
+#: Remaining time to an event, relative to the step, below which it is reached without another step:
+#: what is neglected is of third order in it.
+CLOSE = 1e-6
 #: Remaining time of a sequence of impacts, relative to the time since the start, below which the
 #: contact closes. What is neglected is of second order in it.
 ZENO_FRACTION = 1e-6

@@ -28,6 +28,7 @@ class Given(NamedTuple):
     """
 
     w: Float[Array, " b"]
+    #: Generator: ``dw/ds = A w``.
     A: Float[Array, "b b"]
     force: Float[Array, "n b"]
     force_magnitude: Float[Array, "n b"]
@@ -95,6 +96,21 @@ def given(prepared: Prepared, equations: ModeEquations, t) -> Given:
         elongation=elongation,
         elongation_rate=elongation_rate,
     )
+
+
+def basis_after(prepared: Prepared, g: Given, s) -> Float[Array, " b"]:
+    """The basis of ``g`` a time ``s`` later, on the same smooth piece: also where that has just
+    ended."""
+    functions = prepared.mechanics.functions()
+    powers = max([1, *(len(f.components(0.0).polynomial) for f in functions)])
+    w: list = [g.w[0]]
+    for _ in range(1, powers):
+        w.append(w[-1] * s)
+    for k in range(powers, g.w.shape[0], 2):
+        omega = g.A[k, k + 1]
+        sin, cos = jnp.sin(omega * s), jnp.cos(omega * s)
+        w += [g.w[k] * cos + g.w[k + 1] * sin, g.w[k + 1] * cos - g.w[k] * sin]
+    return jnp.stack(w)
 
 
 def _basis(parts: list[Components], dtype):

@@ -1,4 +1,4 @@
-"""A pass in scalars: one contact, few degrees of freedom, equations linear in every mode.
+"""A pass in scalars: one contact, few degrees of freedom.
 
 The same decisions, steps and records as :mod:`jfric.solvers.event_driven.passes`, written out
 number by number: a batch of trajectories then consists of long vectors instead of many small
@@ -20,9 +20,8 @@ from jaxtyping import Array, Int
 from jfric.complementarity.pivoting import flip_limit, select_flips, start_pivoting
 from jfric.modes import Mode
 from jfric.solvers.event_driven.advance import held_exactly, step_length
-from jfric.solvers.event_driven.constants import LEADING, constants
 from jfric.solvers.event_driven.exact_flow import longest_step
-from jfric.solvers.event_driven.one_contact_advance import Ends, advance
+from jfric.solvers.event_driven.one_contact_advance import Ends, advance, land
 from jfric.solvers.event_driven.one_contact_modes import (
     End,
     Sign,
@@ -34,13 +33,11 @@ from jfric.solvers.event_driven.one_contact_modes import (
     relative_velocities,
     release_after_jump,
 )
-from jfric.solvers.event_driven.polynomials import Step, step_without_guards
+from jfric.solvers.event_driven.polynomials import Step
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.recording import Records, write_events, write_outputs
 from jfric.solvers.event_driven.scalar_equations import (
-    Motion,
     Operators,
-    Reaction,
     guard_rows,
     motion,
     operators,
@@ -48,14 +45,9 @@ from jfric.solvers.event_driven.scalar_equations import (
     reaction,
     with_exact_rows,
 )
-from jfric.solvers.event_driven.scalar_given import ScalarGiven, scalar_given
-from jfric.solvers.event_driven.scalar_rows import magnitudes
-from jfric.solvers.event_driven.scalar_series import (
-    Series,
-    combination,
-    rounding_series,
-    series,
-)
+from jfric.solvers.event_driven.scalar_given import scalar_given
+from jfric.solvers.event_driven.scalar_step import ScalarStep, Start
+from jfric.solvers.event_driven.scalar_taylor import taylor_step
 from jfric.solvers.event_driven.state import State
 from jfric.solvers.event_driven.transitions import Signs as AllSigns
 from jfric.solvers.loops import once
@@ -66,13 +58,17 @@ MOST_DOFS = 3
 
 
 def is_one_contact(prepared: Prepared) -> bool:
-    """Whether this pass applies; decided from the structure of the problem alone."""
+    """Whether this pass applies; decided from the structure of the problem alone.
+
+    Reactions must be linear in forces: not those of a unilateral contact whose coefficients depend
+    on the sliding velocity.
+    """
     mechanics = prepared.mechanics
     return (
         mechanics.n <= MOST_DOFS
         and prepared.nt == 1
         and prepared.independent
-        and mechanics.has_linear_modes
+        and (prepared.nf == 1 or mechanics.laws[0].velocity_independent)
         and mechanics.piecewise.count == 0
     )
 
@@ -89,6 +85,20 @@ def invariants(prepared: Prepared) -> Invariants:
     return Invariants(*operators(prepared))
 
 
+class Flow(NamedTuple):
+    """How the motion in one mode is found."""
+
+    #: ``step(prepared, start, state, h, on, frozen)``.
+    step: Callable[..., ScalarStep]
+    #: Longest step over the longest that a Taylor series allows.
+    share: float = 1.0
+    #: Forces that depend on the motion, see :class:`jfric.solvers.event_driven.scalar_given.Basis`.
+    others: int = 0
+
+
+TAYLOR = Flow(taylor_step)
+
+
 def one_contact_pass(
     prepared: Prepared,
     fixed: Invariants,
@@ -99,14 +109,14 @@ def one_contact_pass(
     force,
     on,
     *,
+    flow: Flow,
     derivatives: bool,
 ) -> tuple[State, Records, Callable[[], Step]]:
     """Like :func:`jfric.solvers.event_driven.passes.one_pass`; ``derivatives``: whether there will
     be any (in forward mode)."""
     frozen = _frozen if derivatives else (lambda tree: tree)
-    c = constants(state.q.dtype)
     signed, absolute = fixed
-    g = scalar_given(prepared, state.t, force)
+    g = scalar_given(prepared, state.t, force, flow.others)
     mode, known = release_after_jump(prepared, signed, g, state)
     X = reaction(prepared, mode)
     q_kept, v_kept = list(state.q), list(state.v)
@@ -114,18 +124,16 @@ def one_contact_pass(
     y = motion(prepared, signed, g, X, magnitude=False)
     y = y._replace(a=with_exact_rows(prepared, mode, y.a, g))
     rows = guard_rows(prepared, signed, g, y, mode, magnitude=False)
-    natural = jax.lax.stop_gradient(_natural_step(prepared, y.a))
+    natural = flow.share * jax.lax.stop_gradient(_natural_step(prepared, y.a))
     t_end, h = step_length(prepared, state, records, ts, target, natural)
     h = jnp.where(on, h, 1.0)
     q, v, y, rows, h = once((q, v, y, rows, h), on)
-    x = series(y.a, rows, q, v, g.basis, h, c.order)
-    guards = x.rows
+    x = flow.step(prepared, Start(mode, g, X, y, rows, absolute, q, v), state, h, on, frozen)
 
     # Decisions have no derivatives; what they are made from is frozen.
-    zero = _rounding(*frozen((prepared, absolute, g, X, state, mode, h)))
-    leading = frozen([[p[k] for k in range(LEADING)] for p in guards])
+    leading = frozen(x.leading)
     signs = once(
-        [guard_sign(leading[i], zero[i], mode == Mode.STICK, known[i]) for i in (0, 1)], on
+        [guard_sign(leading[i], x.zero[i], mode == Mode.STICK, known[i]) for i in (0, 1)], on
     )
     first, second = signs
     relative = frozen(relative_velocities(signed, g, v, list(state.v_scale)))
@@ -133,8 +141,8 @@ def one_contact_pass(
     settled = ~transition.violated
 
     ends = Ends(mode, t_end, natural)
-    ahead = advance(prepared, state, x, frozen((x, rows)), signs, ends, on, derivatives)
-    ahead = once(ahead, on)
+    ahead = advance(prepared, state, x, signs, ends, on, derivatives)
+    ahead = once(land(prepared, state, x, y, mode, ahead), on)
 
     # What a change of mode gives.
     flips, _, pivoting = select_flips(transition.violated[None], state.pivoting)
@@ -146,7 +154,7 @@ def one_contact_pass(
     status, flags = state.status, state.flags
     if prepared.nu:
         hits = transition.impact
-        fall = guards[0][2] / (h * h)
+        fall = x.leading[0][2] / (h * h)
         jump = impact(prepared, signed, g, state, mode, v, fall, transition.touching)
         v_new = [jnp.where(hits, a, b) for a, b in zip(jump.v, v_new, strict=True)]
         v_scale = [jnp.where(hits, a, b) for a, b in zip(jump.v_scale, v_scale, strict=True)]
@@ -179,9 +187,8 @@ def one_contact_pass(
         state.event_count,
     )
     moves = settled & ahead.accepted
-    whole_step = functools.partial(_as_step, prepared, y, x, g)
     if ts.shape[0]:
-        step = whole_step()
+        step = x.whole()
         held = eqx.tree_at(lambda s: (s.q, s.v, s.mode), state, (q_here, v_here, mode[None]))
         as_arrays = AllSigns(*(jnp.stack(parts) for parts in zip(*signs, strict=True)))
         records = write_outputs(
@@ -202,8 +209,7 @@ def one_contact_pass(
     remarks = jnp.where(edge, int(Flag.TIE), 0) | jnp.where(ahead.grazing, int(Flag.GRAZING), 0)
     flags = flags | jnp.where(settled, remarks, 0)
     # Comparisons hide what is not a number: all that they look at is added up.
-    looked = sum(ahead.v) + sum(u[-1] for u in x.q) + guards[0][0] + guards[1][0]
-    finite = jnp.isfinite(jax.lax.stop_gradient(looked))
+    finite = jnp.isfinite(jax.lax.stop_gradient(sum(ahead.v) + x.looked))
     status = jnp.where(finite, status, int(Status.NON_FINITE))
 
     # The fired guard usually tells what comes next.
@@ -235,8 +241,8 @@ def one_contact_pass(
         h_max=jnp.where(settled, ahead.h_max, state.h_max),
         pivoting=jax.tree.map(lambda a, b: jnp.where(settled, a, b), fresh, pivoting),
         known=jnp.stack([chosen(*z) for z in zip(known_guess, known, flipped, strict=True)]),
-        landing=state.landing,
-        landings=state.landings,
+        landing=jnp.where(settled, jnp.stack(ahead.landing), False),
+        landings=jnp.where(settled & jnp.stack(ahead.landing).any(), state.landings + 1, 0),
         impacted=jnp.where(settled, False, impacted)[None],
         v_before=jnp.where(settled, state.v_before, v_before),
         delay=jnp.where(settled, 0.0, delay),
@@ -248,7 +254,7 @@ def one_contact_pass(
         steps=state.steps + 1,
         event_count=jnp.where(settled, total, state.event_count),
     )
-    return new, records, whole_step
+    return new, records, x.whole
 
 
 def _natural_step(prepared: Prepared, a):
@@ -265,27 +271,6 @@ def _natural_step(prepared: Prepared, a):
     return longest_step(prepared, norm(0), norm(n))
 
 
-def _rounding(prepared: Prepared, absolute: Operators, g: ScalarGiven, X: Reaction, state, mode, h):
-    """For each guard, magnitudes below which its leading coefficients count as zero."""
-    static = jnp.maximum(prepared.static_positive[0], prepared.static_negative[0])
-    sized = g._replace(
-        basis=g.basis._replace(w=magnitudes(g.basis.w)),
-        normal=magnitudes(g.normal),
-        velocity=[magnitudes(row) for row in g.velocity],
-        acceleration=[magnitudes(row) for row in g.acceleration],
-        gap=magnitudes(g.gap),
-    )
-    tt, tn, nt, nn = magnitudes(list(X[:4]))
-    slide = static if prepared.nf else 0.0
-    X = Reaction(tt, tn, nt, nn, slide=slide, ratio=0.0, pivot=1.0)
-    y = motion(prepared, absolute, sized, X, magnitude=True)
-    rows = guard_rows(prepared, absolute, sized, y, mode, magnitude=True)
-    scale = list(state.q_scale), list(state.v_scale)
-    zero = constants(h.dtype).zero
-    found = rounding_series(y.a, rows, *scale, sized.basis, h, LEADING - 1)
-    return [[zero * size for size in row] for row in found]
-
-
 def _frozen(tree):
     """Without derivatives."""
     arrays, rest = eqx.partition(tree, eqx.is_array)
@@ -298,18 +283,3 @@ def _reported(prepared: Prepared, mode, first: Sign) -> Int[Array, ""]:
     if prepared.mechanics.frictionless[0]:
         return jnp.where(slips, Mode.CLOSED, mode).astype(jnp.int32)
     return jnp.where(slips & first.null, Mode.STICK, mode).astype(jnp.int32)
-
-
-def _as_step(prepared: Prepared, y: Motion, x: Series, g: ScalarGiven) -> Step:
-    """The motion as polynomials, for outputs and observables."""
-    h, n = x.h, prepared.mechanics.n
-    count = x.q[0].shape[0] - 1
-    k = jnp.arange(1, count + 1, dtype=h.dtype)
-    rates = [u[1:] * k / h for u in x.q]
-    # The acceleration's last coefficient is below rounding.
-    rise = [jnp.concatenate([u[1:] * k[:-1] / h, jnp.zeros((1,), h.dtype)]) for u in rates]
-    empty = [0.0] * (2 * n)
-    others = [y.friction, y.pressing, [*empty, *g.acceleration[0]]]
-    others = [combination(row, x, rates) for row in others]
-    columns = [*(u[:count] for u in x.q), *rates, *rise, *others]
-    return step_without_guards(h, jnp.stack(columns, axis=1))

@@ -10,10 +10,13 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.modes import Mode
 from jfric.solvers.event_driven.advance import resolvable
-from jfric.solvers.event_driven.constants import SMALLEST_FRACTION, constants
+from jfric.solvers.event_driven.constants import CLOSE, LANDINGS, SMALLEST_FRACTION, constants
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.scalar_isolation import Chosen, Guard, isolate, with_derivatives
-from jfric.solvers.event_driven.scalar_series import Series, bound, sizes, value, value_and_slope
+from jfric.solvers.event_driven.scalar_equations import Motion
+from jfric.solvers.event_driven.scalar_isolation import Chosen, isolate, with_derivatives
+from jfric.solvers.event_driven.scalar_rows import dot
+from jfric.solvers.event_driven.scalar_series import value
+from jfric.solvers.event_driven.scalar_step import ScalarStep
 from jfric.solvers.event_driven.state import State
 from jfric.solvers.loops import once
 
@@ -33,6 +36,7 @@ class Ahead(NamedTuple):
     h_max: Float[Array, ""]
     fired: list
     grazing: Bool[Array, ""]
+    landing: list
 
 
 class Ends(NamedTuple):
@@ -43,27 +47,12 @@ class Ends(NamedTuple):
     natural: Float[Array, ""]
 
 
-def advance(prepared, state: State, x: Series, still, signs, ends, on, derivatives) -> Ahead:
-    """Isolate the earliest event on the step and move there, or to its end.
-
-    ``still``: series and guard rows without derivatives.
-    """
-    frozen, rows = still
+def advance(prepared, state: State, x: ScalarStep, signs, ends: Ends, on, derivatives) -> Ahead:
+    """Isolate the earliest event on the step and move there, or to its end."""
     mode, t_end, natural = ends
-    h, limits = x.h, constants(x.h.dtype)
-    count = limits.order + 1
-    whole, last = once(sizes(frozen, limits.order), on)
-    watched = [
-        Guard(
-            p[:count],
-            jnp.where(sign.null, 0, sign.lead),
-            sign.null,
-            bound(row, last),
-            bound(row, whole),
-        )
-        for p, row, sign in zip(frozen.rows, rows, signs, strict=True)
-    ]
-    found = isolate(watched, limits, on)
+    h = x.h
+    watched = x.watched(signs)
+    found = isolate(watched, constants(h.dtype), on)
     reference = jnp.minimum(natural, prepared.end - state.start)
     smallest = h <= SMALLEST_FRACTION * reference
     # Too short to resolve further: a guard in doubt that is negative at the end fires there.
@@ -79,32 +68,89 @@ def advance(prepared, state: State, x: Series, still, signs, ends, on, derivativ
     place = earliest
     if derivatives:
         lead = jnp.where(fired[0], watched[0].lead, watched[1].lead)
-        chosen = Chosen(fired[0], x.rows[0][:count], x.rows[1][:count], lead)
-        place = with_derivatives(chosen, earliest)
+        place = with_derivatives(Chosen(fired[0], *x.guards, lead), earliest)
     s = once(jnp.where(event, place, 1.0), on)
     # Zeros far inside the step are located again on a shorter one, for full precision.
     coarse = event & (earliest < 1.0 / 64) & ~smallest
-    accepted = (found.decided | gives_up) & ~coarse
+    accepted = x.accepted & (found.decided | gives_up) & ~coarse
     retry = jnp.where(coarse & found.decided, 4.0 * earliest, found.retry) * h
+    retry = jnp.where(x.accepted, retry, x.h_next)
     t = jnp.where(event, state.t + s * h, t_end)
     grown = jnp.maximum(16.0 * s * h, jnp.where(event, 0.0, 16.0 * h))
-    moved = [value_and_slope(u, s) for u in x.q]
-    q, v = [e[0] for e in moved], [e[1] / h for e in moved]
-    w = [s**j * p for j, p in enumerate(x.powers)] + [value(u[:count], s) for u in x.w]
+    q, v, w = x.at(s)
     q, v = _held_exactly(prepared, state, mode, q, v)
+    grown = jnp.minimum(grown, x.h_next)
     return Ahead(
         t=t,
         s=s,
         q=q,
         v=v,
         w=w,
-        q_scale=whole.q,
-        v_scale=whole.v,
+        q_scale=x.q_scale,
+        v_scale=x.v_scale,
         accepted=accepted,
         h_max=jax.lax.stop_gradient(jnp.where(accepted, grown, retry)),
         fired=fired,
         grazing=gives_up,
+        landing=[jnp.zeros_like(f) for f in fired],
     )
+
+
+def land(prepared: Prepared, state: State, x: ScalarStep, y: Motion, mode, ahead: Ahead) -> Ahead:
+    """Reach an event by real steps; see :func:`jfric.solvers.event_driven.advance.land`."""
+    if x.jerk is None:
+        return ahead
+    h = x.h
+    landing = state.landing[0] | state.landing[1]
+    guard = Chosen(state.landing[0], *x.guards, jnp.zeros((), jnp.int32))
+    at_end, slope = jax.lax.stop_gradient(guard.value_and_slope(jnp.ones_like(h)))
+    missing = -at_end / jnp.where(slope == 0, 1.0, slope) * h
+    close = (jnp.abs(missing) <= CLOSE * h) | (state.landings >= LANDINGS) | (slope >= 0)
+    missing = jnp.where(jnp.abs(missing) <= 0.5 * h, missing, 0.0)
+    missing = (with_derivatives(guard, 1.0 + missing / h) - 1.0) * h
+    arrives = landing & x.accepted & close
+    q, v, w = x.at(jnp.ones_like(h))
+    q, v = _held_exactly(prepared, state, mode, q, v)
+    z = [*q, *v, *w]
+    a = [dot(row, z) for row in y.a]
+    q, v = _after(q, v, a, x.jerk(), missing)
+    found = ~landing & ahead.accepted & (ahead.fired[0] | ahead.fired[1])
+    approach = jnp.where(landing, h + missing, ahead.t - state.t)
+    approach = jnp.where(landing & ~x.accepted, x.h_next, approach)
+    again = landing & x.accepted & ~close
+
+    def chosen(arrived: list, otherwise: list) -> list:
+        return [jnp.where(arrives, a, b) for a, b in zip(arrived, otherwise, strict=True)]
+
+    return ahead._replace(
+        t=jnp.where(arrives, state.t + h + missing, ahead.t),
+        s=jnp.where(arrives, 1.0, ahead.s),
+        q=chosen(q, ahead.q),
+        v=chosen(v, ahead.v),
+        w=chosen(w, ahead.w),
+        accepted=jnp.where(landing, arrives, ahead.accepted & ~found),
+        h_max=jax.lax.stop_gradient(
+            jnp.where(arrives, x.h_next, jnp.where(found | landing, approach, ahead.h_max))
+        ),
+        fired=[
+            jnp.where(landing, aim & arrives, fired & ~found)
+            for aim, fired in zip(list(state.landing), ahead.fired, strict=True)
+        ],
+        grazing=ahead.grazing & ~landing,
+        landing=[
+            jnp.where(again, aim, fired & found)
+            for aim, fired in zip(list(state.landing), ahead.fired, strict=True)
+        ],
+    )
+
+
+def _after(q: list, v: list, a: list, jerk: list, missing):
+    """Motion a short time ``missing`` later."""
+    m = missing
+    moved = [
+        x + m * (u + 0.5 * m * (b + m * j / 3.0)) for x, u, b, j in zip(q, v, a, jerk, strict=True)
+    ]
+    return moved, [u + m * (b + 0.5 * m * j) for u, b, j in zip(v, a, jerk, strict=True)]
 
 
 def _held_exactly(prepared: Prepared, state: State, mode, q: list, v: list):

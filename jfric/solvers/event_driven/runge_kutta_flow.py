@@ -24,7 +24,7 @@ from jfric.linear_algebra import matvec
 from jfric.modes import Mode
 from jfric.solvers.event_driven.constants import LEADING, constants
 from jfric.solvers.event_driven.exact_flow import natural_step
-from jfric.solvers.event_driven.given import Given, given
+from jfric.solvers.event_driven.given import Given, basis_after
 from jfric.solvers.event_driven.guards import Quantities, guard_magnitudes, guards
 from jfric.solvers.event_driven.mode_equations import ModeEquations, mode_equations
 from jfric.solvers.event_driven.polynomials import Step
@@ -62,18 +62,38 @@ class Local(NamedTuple):
     elongation_acceleration: Float[Array, " ns"]
 
 
-def local(prepared: Prepared, equations: ModeEquations, t, q, v, force) -> Local:
-    """Forces, accelerations and reactions at ``(t, q, v)`` in the mode of ``equations``."""
+class Piece(NamedTuple):
+    """The equations of a mode and what is given, on the smooth piece that a step begins in."""
+
+    prepared: Prepared
+    equations: ModeEquations
+    g: Given
+    state: State
+    force: Float[Array, " n"]
+
+    def at(self, t, q, v) -> Local:
+        """Forces, accelerations and reactions; where the piece ends, those just before."""
+        w = basis_after(self.prepared, self.g, t - self.state.t)
+        nt = self.prepared.nt
+        gamma = self.prepared.W[:nt] @ v - self.g.velocity[:nt] @ w
+        now = sliding_equations(self.prepared, self.equations, self.state, gamma)
+        return _local(self, now, w, t, q, v)
+
+
+def _local(piece: Piece, equations: ModeEquations, w, t, q, v) -> Local:
+    """``equations``: with the friction at the present sliding velocity."""
+    prepared, g = piece.prepared, piece.g
     mechanics, nt, nf = prepared.mechanics, prepared.nt, prepared.nf
-    g: Given = given(prepared, equations, t)
-    w = g.w
-    f = equations.f + force + g.force @ w
+    normal = g.normal @ w
+    f = equations.f + piece.force + g.force @ w
+    if equations is not piece.equations:
+        changed = (equations.sliding - piece.equations.sliding) * normal
+        f = f + matvec(mechanics.W_T[:nf].T, changed)
     f = f - matvec(equations.K, q) - matvec(equations.C, v)
     for element in mechanics.nonlinear:
         f = f + element.force(mechanics.axes, t, q, v)
     acceleration = g.acceleration @ w
     reaction = matvec(equations.L, f) + matvec(equations.Q, acceleration)
-    normal = g.normal @ w
     a = matvec(equations.P, f) + matvec(equations.PQ, acceleration)
     relative = prepared.W @ v - g.velocity @ w
     relative_rate = prepared.W @ a - acceleration
@@ -97,16 +117,15 @@ def local(prepared: Prepared, equations: ModeEquations, t, q, v, force) -> Local
 
 
 def sliding_equations(
-    prepared: Prepared, equations: ModeEquations, state: State, t, v
+    prepared: Prepared, equations: ModeEquations, state: State, gamma
 ) -> ModeEquations:
     """``equations`` with the friction of laws that depend on the sliding velocity as it is at
-    ``(t, v)``, in the modes of ``state``; unchanged for all other laws."""
+    ``gamma`` (nt,), in the modes of ``state``; themselves for all other laws."""
     mechanics, nf = prepared.mechanics, prepared.nf
     if all(law.velocity_independent for law in mechanics.laws):
         return equations
-    gamma = mechanics.sliding_velocities(t, v)
     speed = jnp.where(state.mode == Mode.SLIP_NEG, -gamma, gamma)
-    pairs = [_continued(law, s) for law, s in zip(mechanics.laws, speed, strict=True)]
+    pairs = [continued(law, s) for law, s in zip(mechanics.laws, speed, strict=True)]
     positive, negative = jnp.stack([p[0] for p in pairs]), jnp.stack([p[1] for p in pairs])
     if all(law.velocity_independent for law in mechanics.laws[nf:]):
         mode = state.mode[:nf]
@@ -120,7 +139,7 @@ def sliding_equations(
     return mode_equations(at_speed, state.mode, state.segment)
 
 
-def _continued(law: AbstractLaw, speed):
+def continued(law: AbstractLaw, speed):
     """Coefficients of sliding, with the tangent at zero for negative speeds: a step may overshoot
     the end of sliding, and derivatives there must be those of the law."""
     zero = jnp.zeros_like(speed)
@@ -151,9 +170,7 @@ class RungeKuttaFlow(eqx.Module):
         solver = METHODS[self.method](scan_kind=self.stages)
         t = state.t
 
-        def at(t, q, v):
-            now = sliding_equations(prepared, equations, state, t, v)
-            return local(prepared, now, t, q, v, force)
+        at = Piece(prepared, equations, g, state, force).at
 
         def field(t, y, args):
             q, v = y
@@ -164,7 +181,7 @@ class RungeKuttaFlow(eqx.Module):
         memory = solver.init(terms, t, t + h, y0, None)
         y1, error, dense, _, _ = solver.step(terms, t, t + h, y0, None, memory, made_jump=True)
         path = solver.interpolation_cls(t0=t, t1=t + h, **dense)
-        nodes, fit = _nodes_and_fit(state.q.dtype.name)
+        nodes, fit = nodes_and_fit(state.q.dtype.name)
         inside = [path.evaluate(t + h * s) for s in nodes[1:-1]]
         points = [y0, *inside, y1]
         q = jnp.stack([p[0] for p in points])
@@ -181,16 +198,11 @@ class RungeKuttaFlow(eqx.Module):
         values = guards(prepared, state.mode, state.segment, quantities)
         rest = [poly.a, poly.lambda_t, poly.lambda_n, poly.normal, poly.prescribed_rate]
         leading, scales, unbalanced = _start(prepared, equations, g, state, force, h)
-        # No tolerance below what the precision can resolve.
-        rtol = max(self.rtol, 64 * float(jnp.finfo(state.q.dtype).eps))
+        rtol = smallest_tolerance(self, state.q.dtype)
         ratio, bound = _error(prepared, rtol, state, y1, error, sampled.a, unbalanced, h)
-        order = solver.order(terms) or 1
-        factor = 0.9 * jnp.maximum(ratio, 1e-12) ** (-1.0 / order)
-        accepted = ratio <= 1.0
-        factor = jnp.where(accepted, jnp.clip(factor, 0.3, 6.0), jnp.clip(factor, 0.1, 0.8))
+        factor, accepted = factor_of_step(ratio, solver.order(terms) or 1)
         tail = jnp.abs(values[-1]) + jnp.abs(values[-2]) / 16
-        # What the integration error hides counts as zero, or ties would be decided by it.
-        zero = max(ZERO, constants(q.dtype).zero, 30 * rtol)
+        zero = threshold(rtol, q.dtype)
         remainder = tail + bound * jnp.sum(scales[:2], axis=0)
         return Step(
             h=h,
@@ -201,13 +213,34 @@ class RungeKuttaFlow(eqx.Module):
             zero=zero * scales,
             leading=leading,
             remainder=jax.lax.stop_gradient(remainder),
-            accepted=jax.lax.stop_gradient(accepted),
+            accepted=accepted,
             h_next=jax.lax.stop_gradient(h * factor),
         )
 
 
+def smallest_tolerance(flow: RungeKuttaFlow, dtype) -> float:
+    """No tolerance below what the precision can resolve."""
+    return max(flow.rtol, 64 * float(jnp.finfo(dtype).eps))
+
+
+def threshold(rtol: float, dtype) -> float:
+    """Leading coefficients of guards count as zero below this part of what they are made of.
+
+    What the integration error hides does, or ties would be decided by it.
+    """
+    return max(ZERO, constants(dtype).zero, 30 * rtol)
+
+
+def factor_of_step(ratio, order: int):
+    """The next step over this one, and whether this one is accepted; ``ratio``: its error over the
+    tolerance."""
+    factor = 0.9 * jnp.maximum(ratio, 1e-12) ** (-1.0 / order)
+    accepted = jax.lax.stop_gradient(ratio <= 1.0)
+    return jnp.where(accepted, jnp.clip(factor, 0.3, 6.0), jnp.clip(factor, 0.1, 0.8)), accepted
+
+
 @functools.cache
-def _nodes_and_fit(dtype: str) -> tuple[np.ndarray, np.ndarray]:
+def nodes_and_fit(dtype: str) -> tuple[np.ndarray, np.ndarray]:
     """Chebyshev-Lobatto nodes on [0, 1] and the matrix from values there to coefficients."""
     degree = DEGREE[dtype]
     nodes = 0.5 * (1.0 - np.cos(np.pi * np.arange(degree + 1) / degree))
@@ -241,9 +274,7 @@ def _start(prepared, equations, g: Given, state: State, force, h):
     to the third, forces to the second; what is beyond counts as zero.
     """
 
-    def here(t, q, v):
-        now = sliding_equations(prepared, equations, state, t, v)
-        return local(prepared, now, t, q, v, force)
+    here = Piece(prepared, equations, g, state, force).at
 
     def along(function):
         def derivative(t, q, v):

@@ -16,7 +16,15 @@ from jfric.linear_algebra import matmul
 from jfric.modes import Mode
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.scalar_given import ScalarGiven
-from jfric.solvers.event_driven.scalar_rows import Row, combine, dot, select, times, total
+from jfric.solvers.event_driven.scalar_rows import (
+    Row,
+    combine,
+    dot,
+    magnitudes,
+    select,
+    times,
+    total,
+)
 
 
 class Operators(NamedTuple):
@@ -134,8 +142,13 @@ def motion(
         )
     reactions = X.apply(residuals)
     given = [*[0.0] * (2 * n), *g.normal]
-    if prepared.nf:
+    if prepared.nf and (magnitude or prepared.mechanics.laws[0].velocity_independent):
         reactions[0] = combine([1.0, X.slide], [reactions[0], given])
+    if g.basis.others > n:
+        # Friction of a law that depends on the sliding velocity comes last.
+        last = [0.0] * len(given)
+        last[-1] = 1.0
+        reactions[0] = combine([1.0, 1.0], [reactions[0], last])
     a = []
     for i in range(n):
         free = [
@@ -226,3 +239,30 @@ def guard_rows(
         first = select(is_open, gap, first)
         second = select(is_open, one, select(limited, second, y.pressing))
     return [first, second]
+
+
+class Magnitudes(NamedTuple):
+    """What is given, the motion and the guards, all from magnitudes."""
+
+    g: ScalarGiven
+    y: Motion
+    guards: list[Row]
+
+
+def magnitude_rows(
+    prepared: Prepared, absolute: Operators, g: ScalarGiven, X: Reaction, mode
+) -> Magnitudes:
+    """Rows that bound the contributions to those of a mode."""
+    static = jnp.maximum(prepared.static_positive[0], prepared.static_negative[0])
+    sized = g._replace(
+        basis=g.basis._replace(w=magnitudes(g.basis.w)),
+        normal=magnitudes(g.normal),
+        velocity=[magnitudes(row) for row in g.velocity],
+        acceleration=[magnitudes(row) for row in g.acceleration],
+        gap=magnitudes(g.gap),
+    )
+    tt, tn, nt, nn = magnitudes(list(X[:4]))
+    slide = static if prepared.nf else 0.0
+    X = Reaction(tt, tn, nt, nn, slide=slide, ratio=0.0, pivot=1.0)
+    y = motion(prepared, absolute, sized, X, magnitude=True)
+    return Magnitudes(sized, y, guard_rows(prepared, absolute, sized, y, mode, magnitude=True))

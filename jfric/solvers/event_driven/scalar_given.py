@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -11,12 +12,14 @@ from jfric.solvers.event_driven.scalar_rows import Row, combine, magnitudes, tim
 
 
 class Basis(NamedTuple):
-    """Powers of the time since the start of the step, then a sine and cosine for each ``omega``."""
+    """Powers of the time since the start of the step, then a sine and cosine for each ``omega``,
+    then ``others``: forces that depend on the motion, which the basis only has places for."""
 
     powers: int
     omegas: list
     #: Values at the start of the step.
     w: Row
+    others: int = 0
 
     def rate(self, row: Row) -> Row:
         """The time derivative of ``row @ w``."""
@@ -26,12 +29,38 @@ class Basis(NamedTuple):
         for k, omega in enumerate(self.omegas):
             sine, cosine = row[p + 2 * k : p + 2 * k + 2]
             result += [times(-omega, cosine), times(omega, sine)]
+        return [*result, *[0.0] * self.others]
+
+    def at(self, s) -> Row:
+        """Values at the time ``s`` after the start, without those of the others."""
+        result: Row = [1.0 + 0.0 * s]
+        for _ in range(1, self.powers):
+            result.append(result[-1] * s)
+        for k, omega in enumerate(self.omegas):
+            sine, cosine = self.w[self.powers + 2 * k : self.powers + 2 * k + 2]
+            sin, cos = jnp.sin(omega * s), jnp.cos(omega * s)
+            result += [sine * cos + cosine * sin, cosine * cos - sine * sin]
+        return result
+
+    def derivatives(self, order: int) -> list[Row]:
+        """All derivatives at the start up to an order, without those of the others."""
+        p = self.powers
+        waves = self.w[p : p + 2 * len(self.omegas)]
+        result = []
+        for k in range(order + 1):
+            powers: Row = [self.w[0] * math.factorial(k) if j == k else 0.0 for j in range(p)]
+            result.append([*powers, *waves])
+            waves = [
+                x
+                for omega, sine, cosine in zip(self.omegas, waves[::2], waves[1::2], strict=True)
+                for x in (omega * cosine, -omega * sine)
+            ]
         return result
 
     @property
     def size(self) -> int:
         """Number of functions."""
-        return self.powers + 2 * len(self.omegas)
+        return self.powers + 2 * len(self.omegas) + self.others
 
 
 class ScalarGiven(NamedTuple):
@@ -47,14 +76,17 @@ class ScalarGiven(NamedTuple):
     gap: Row
 
 
-def scalar_given(prepared: Prepared, t, force) -> ScalarGiven:
-    """Everything that is given on the smooth piece that begins at or holds ``t``."""
+def scalar_given(prepared: Prepared, t, force, others: int = 0) -> ScalarGiven:
+    """Everything that is given on the smooth piece that begins at or holds ``t``.
+
+    ``others``: forces that depend on the motion. The first act on the degrees of freedom.
+    """
     mechanics = prepared.mechanics
     n, nb = mechanics.n, len(mechanics.base_functions)
     belts = [b for b in mechanics.belts if b is not None]
     groups = [mechanics.base_functions, mechanics.load_functions, belts, mechanics.normal_forces]
     parts = [[f.components(t) for f in group] for group in groups]
-    basis, rows = _basis([p for group in parts for p in group], jnp.asarray(t))
+    basis, rows = _basis([p for group in parts for p in group], jnp.asarray(t), others)
     split, start = [], 0
     for group in groups:
         split.append(rows[start : start + len(group)])
@@ -72,10 +104,12 @@ def scalar_given(prepared: Prepared, t, force) -> ScalarGiven:
         weights += [mechanics.K_base[i, j] for j in range(nb)]
         weights += [mechanics.C_base[i, j] for j in range(nb)]
         given = [*load, *base, *rate]
-        extra = (constant(mechanics.f0[i]), constant(force[i]))
-        forces.append(combine([*weights, 1.0, 1.0], [*given, *extra]))
+        extra = [constant(mechanics.f0[i]), constant(force[i])]
+        extra += [_unit(basis, i)] if others else []
+        forces.append(combine([*weights, *[1.0] * len(extra)], [*given, *extra]))
         size = combine(
-            [*magnitudes(weights), 1.0, 1.0], [magnitudes(row) for row in (*given, *extra)]
+            [*magnitudes(weights), *[1.0] * len(extra)],
+            [magnitudes(row) for row in (*given, *extra)],
         )
         sizes.append(size)
     velocity = []
@@ -98,13 +132,19 @@ def scalar_given(prepared: Prepared, t, force) -> ScalarGiven:
     )
 
 
-def _basis(parts: list, t) -> tuple[Basis, list[Row]]:
+def _unit(basis: Basis, place: int) -> Row:
+    """The row of one of the others."""
+    start = basis.size - basis.others
+    return [float(j == start + place) for j in range(basis.size)]
+
+
+def _basis(parts: list, t, others: int) -> tuple[Basis, list[Row]]:
     powers = max([1, *(len(p.polynomial) for p in parts)])
     harmonics = [(i, h) for i, p in enumerate(parts) for h in p.harmonics]
     zero = jnp.zeros_like(t)
     rows: list[Row] = [
         [zero + p.polynomial[j] if j < len(p.polynomial) else 0.0 for j in range(powers)]
-        + [0.0] * (2 * len(harmonics))
+        + [0.0] * (2 * len(harmonics) + others)
         for p in parts
     ]
     w: Row = [zero + 1.0, *[0.0] * (powers - 1)]
@@ -113,4 +153,4 @@ def _basis(parts: list, t) -> tuple[Basis, list[Row]]:
         w += [jnp.sin(angle) + zero, jnp.cos(angle) + zero]
         omegas.append(omega + zero)
         rows[i][powers + 2 * k] = amplitude + zero
-    return Basis(powers, omegas, w), rows
+    return Basis(powers, omegas, [*w, *[0.0] * others], others), rows

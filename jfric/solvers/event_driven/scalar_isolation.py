@@ -26,7 +26,7 @@ NO_ZERO, IN_DOUBT = 2.0, 3.0
 class Guard(NamedTuple):
     """A guard on a step, and what is known of it."""
 
-    coefficients: Float[Array, " p"]
+    coefficients: Float[Array, " p"] | list
     #: Number of leading coefficients that are zero; whether it vanishes identically.
     lead: Array
     null: Bool[Array, ""]
@@ -48,10 +48,7 @@ class Isolated(NamedTuple):
 
 def isolate(guards: list[Guard], c: Constants, on) -> Isolated:
     """Certify both guards on ``[0, 1]`` and locate the earliest zero."""
-    listed = [
-        [jax.lax.index_in_dim(g.coefficients, k, keepdims=False) for k in range(c.order + 1)]
-        for g in guards
-    ]
+    listed = [_listed(g.coefficients) for g in guards]
     known = once(
         [
             _certificate(p, g.lead, g.null, g.remainder, g.magnitude, c)
@@ -92,12 +89,19 @@ def isolate(guards: list[Guard], c: Constants, on) -> Isolated:
     )
 
 
+def _listed(coefficients) -> list:
+    if isinstance(coefficients, list):
+        return coefficients
+    count = coefficients.shape[0]
+    return [jax.lax.index_in_dim(coefficients, k, keepdims=False) for k in range(count)]
+
+
 class Chosen(NamedTuple):
     """One of two guards; ``lead`` of its coefficients are zero by construction."""
 
     first: Bool[Array, ""]
-    one: Float[Array, " p"]
-    other: Float[Array, " p"]
+    one: Float[Array, " p"] | list
+    other: Float[Array, " p"] | list
     lead: Array
 
     def over_order(self, step, start):

@@ -140,7 +140,15 @@ def rounding_series(
 
 
 def fold(step, start, arrays, *, reverse: bool = False):
-    """``carry = step(carry, items)`` over the order, written out by the compiler."""
+    """``carry = step(carry, items)`` over the order, written out by the compiler.
+
+    ``arrays``: over the order, or lists of scalars.
+    """
+    if isinstance(arrays, list) or isinstance(arrays[0], list):
+        items = arrays if isinstance(arrays, list) else list(zip(*arrays, strict=True))
+        for x in reversed(items) if reverse else items:
+            start = step(start, x)
+        return start
     return jax.lax.scan(
         lambda c, x: (step(c, x), None), start, arrays, reverse=reverse, unroll=True
     )[0]

@@ -14,7 +14,13 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.errors import ProblemError
 from jfric.solution import Solution, event_log
 from jfric.solvers.event_driven.exact_flow import ExactFlow
-from jfric.solvers.event_driven.one_contact import invariants, is_one_contact, one_contact_pass
+from jfric.solvers.event_driven.one_contact import (
+    TAYLOR,
+    Flow,
+    invariants,
+    is_one_contact,
+    one_contact_pass,
+)
 from jfric.solvers.event_driven.one_dof import is_one_dof, one_dof_pass
 from jfric.solvers.event_driven.passes import one_pass
 from jfric.solvers.event_driven.prepared import Prepared, prepare
@@ -181,16 +187,29 @@ class Pass(NamedTuple):
 def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
     """A pass in scalars where one applies; their search for events has no reverse mode."""
     flow = _make_flow(solver, prepared)
-    if solver.adjoint != "reverse" and isinstance(flow, ExactFlow):
+    if solver.adjoint != "reverse":
         derivatives = solver.adjoint != "none"
-        if is_one_dof(prepared):
+        if is_one_dof(prepared) and isinstance(flow, ExactFlow):
             call = functools.partial(one_dof_pass, prepared, derivatives=derivatives)
             return Pass(call, packed=False, small=True)
         if is_one_contact(prepared):
-            fixed = invariants(prepared)
-            call = functools.partial(one_contact_pass, prepared, fixed, derivatives=derivatives)
+            call = functools.partial(
+                one_contact_pass,
+                prepared,
+                invariants(prepared),
+                flow=_in_scalars(flow, prepared),
+                derivatives=derivatives,
+            )
             return Pass(call, packed=False)
     return Pass(functools.partial(one_pass, prepared, flow), packed=True)
+
+
+def _in_scalars(flow, prepared: Prepared) -> Flow:
+    if isinstance(flow, ExactFlow):
+        return TAYLOR
+    from jfric.solvers.event_driven.scalar_runge_kutta import other_forces, runge_kutta_step
+
+    return Flow(functools.partial(runge_kutta_step, flow), 0.5, other_forces(prepared))
 
 
 def _make_flow(solver: EventDriven, prepared: Prepared):

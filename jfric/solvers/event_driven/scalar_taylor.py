@@ -1,0 +1,93 @@
+"""The exact flow in scalars: see :mod:`jfric.solvers.event_driven.exact_flow`."""
+
+from __future__ import annotations
+
+import functools
+
+import jax.numpy as jnp
+
+from jfric.solvers.event_driven.constants import LEADING, constants
+from jfric.solvers.event_driven.polynomials import Step, step_without_guards
+from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.scalar_equations import magnitude_rows
+from jfric.solvers.event_driven.scalar_isolation import Guard
+from jfric.solvers.event_driven.scalar_series import (
+    Series,
+    bound,
+    combination,
+    rounding_series,
+    series,
+    sizes,
+    value,
+    value_and_slope,
+)
+from jfric.solvers.event_driven.scalar_step import ScalarStep, Start
+from jfric.solvers.event_driven.state import State
+from jfric.solvers.loops import once
+
+
+def taylor_step(prepared: Prepared, start: Start, state: State, h, on, frozen) -> ScalarStep:
+    """Taylor series of the motion. ``frozen`` takes the derivatives away."""
+    c = constants(h.dtype)
+    g, y, rows = start.g, start.y, start.guards
+    x = series(y.a, rows, start.q, start.v, g.basis, h, c.order)
+    zero = _rounding(*frozen((prepared, start, state, h)))
+    still, still_rows = frozen((x, rows))
+    whole, last = once(sizes(still, c.order), on)
+    count = c.order + 1
+
+    def watched(signs) -> list[Guard]:
+        return [
+            Guard(
+                p[:count],
+                jnp.where(sign.null, 0, sign.lead),
+                sign.null,
+                bound(row, last),
+                bound(row, whole),
+            )
+            for p, row, sign in zip(still.rows, still_rows, signs, strict=True)
+        ]
+
+    def at(s):
+        moved = [value_and_slope(u, s) for u in x.q]
+        w = [s**j * p for j, p in enumerate(x.powers)] + [value(u[:count], s) for u in x.w]
+        return [e[0] for e in moved], [e[1] / h for e in moved], w
+
+    return ScalarStep(
+        h=h,
+        guards=[p[:count] for p in x.rows],
+        leading=[[p[k] for k in range(LEADING)] for p in x.rows],
+        zero=zero,
+        watched=watched,
+        at=at,
+        q_scale=whole.q,
+        v_scale=whole.v,
+        accepted=jnp.asarray(True),
+        h_next=jnp.asarray(jnp.inf, h.dtype),
+        looked=sum(u[-1] for u in x.q) + x.rows[0][0] + x.rows[1][0],
+        whole=functools.partial(_as_step, prepared, start, x),
+    )
+
+
+def _rounding(prepared: Prepared, start: Start, state: State, h):
+    """For each guard, magnitudes below which its leading coefficients count as zero."""
+    sizes = magnitude_rows(prepared, start.absolute, start.g, start.X, start.mode)
+    scale = list(state.q_scale), list(state.v_scale)
+    zero = constants(h.dtype).zero
+    found = rounding_series(sizes.y.a, sizes.guards, *scale, sizes.g.basis, h, LEADING - 1)
+    return [[zero * size for size in row] for row in found]
+
+
+def _as_step(prepared: Prepared, start: Start, x: Series) -> Step:
+    """The motion as polynomials, for outputs and observables."""
+    h, n, y = x.h, prepared.mechanics.n, start.y
+    count = x.q[0].shape[0] - 1
+    k = jnp.arange(1, count + 1, dtype=h.dtype)
+    rates = [u[1:] * k / h for u in x.q]
+    # The acceleration's last coefficient is below rounding.
+    rise = [jnp.concatenate([u[1:] * k[:-1] / h, jnp.zeros((1,), h.dtype)]) for u in rates]
+    empty = [0.0] * (2 * n)
+    others = [y.friction, y.pressing, [*empty, *start.g.acceleration[0]]]
+    others = [combination(row, x, rates) for row in others]
+    columns = [*(u[:count] for u in x.q), *rates, *rise, *others]
+    return step_without_guards(h, jnp.stack(columns, axis=1))
