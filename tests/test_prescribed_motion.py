@@ -157,3 +157,34 @@ def test_a_ball_that_came_to_rest_on_a_table_stays() -> None:
     assert solution.event_table()[-1]["to"] == "closed"
     assert int(solution.flags) & jfric.Flag.ZENO
     np.testing.assert_allclose(solution.final.q, 0.3, rtol=1e-12)
+
+
+@pytest.mark.parametrize("adjoint", ["none", "reverse"])
+def test_a_step_that_ends_at_a_jump_does_not_see_it(adjoint) -> None:
+    """Load, belt and normal force jump; Runge-Kutta stages at the jump belong to the time before.
+
+    ``adjoint`` chooses between the pass in scalars and the general one.
+    """
+    load = jfric.Sum([jfric.Harmonic(1.5, 1.1), jfric.Steps([1.0, 2.0], [0.5, -2.0, 1.0])])
+    belt = jfric.Steps([3.0], [0.1, 0.3])
+    problem = Problem(
+        ["x"],
+        {
+            "mass": jfric.Mass("x", 1.0),
+            "spring": jfric.Spring("x", k=2.0),
+            "friction": jfric.Friction(
+                "x", jfric.Coulomb(0.3), N=jfric.Steps([1.5], [1.0, 1.2]), belt=belt
+            ),
+            "load": jfric.Load("x", load),
+        },
+        time=4.0,
+    )
+    expected = jfric.simulate(problem, jfric.EventDriven(adjoint="none"))
+    found = jfric.simulate(problem, jfric.EventDriven(flow="runge-kutta", adjoint=adjoint))
+    count = int(expected.events.count)
+    assert int(found.events.count) == count >= 4
+    np.testing.assert_allclose(found.events.time[:count], expected.events.time[:count], rtol=1e-8)
+    np.testing.assert_allclose(found.final.q, expected.final.q, rtol=1e-8)
+    assert found.flags == expected.flags
+    # Steps that straddle a jump would be refused down to rounding error.
+    assert found.steps < 60

@@ -112,6 +112,7 @@ def run(
         max_steps=solver.max_steps,
         adjoint=solver.adjoint,
         packed=one.packed,
+        given=prepared,
     )
     late = (state.status == int(Status.OK)) & (state.t < target)
     status = jnp.where(late, int(Status.MAX_STEPS), state.status)

@@ -42,10 +42,12 @@ def run_passes(
     max_steps: int,
     adjoint: Adjoint,
     packed: bool = True,
+    given=None,
 ):
     """Repeat ``state, buffers = body(state, buffers, on)`` while ``active(state)``.
 
-    ``packed``: keep the state as one vector for each type, not leaf by leaf.
+    ``packed``: keep the state as one vector for each type, not leaf by leaf. ``given``: what the
+    body computes with; the state will be batched and differentiated as it is.
 
     ``body`` receives whether this trajectory is still running and must leave the buffers
     unchanged where it is not: a batch then shares one loop without copying its output buffers in
@@ -64,7 +66,7 @@ def run_passes(
     def running(carry):
         return eqxi.unvmap_any(active(unpack(carry[0])))
 
-    carry = _tied(pack(state), buffers)
+    carry = _tied(pack(state), buffers, given)
     if adjoint != "reverse":
         carry = jax.lax.while_loop(running, step, carry)
     else:
@@ -80,13 +82,14 @@ def run_passes(
     return unpack(carry[0]), carry[1]
 
 
-def _tied(packed, buffers):
-    """The same values, all batched and differentiated as the first of them is.
+def _tied(packed, buffers, given):
+    """The same values, all batched and differentiated as any of them or of ``given`` is.
 
     ``jax`` traces the body of a loop again and again until it knows which parts of its carry are
     batched or have derivatives; this tells it at once.
     """
-    first = next(x for x in packed if jnp.issubdtype(x.dtype, jnp.inexact)).ravel()[0]
+    parts = jax.tree.leaves(eqx.filter((packed, given), eqx.is_inexact_array))
+    first = sum(x.ravel()[0] for x in parts if x.size)
     always = (first == first) | True
     zero = jnp.where(always, 0.0, first)
 

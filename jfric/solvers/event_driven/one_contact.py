@@ -141,8 +141,9 @@ def one_contact_pass(
     settled = ~transition.violated
 
     ends = Ends(mode, t_end, natural)
-    ahead = advance(prepared, state, x, signs, ends, on, derivatives)
-    ahead = once(land(prepared, state, x, y, mode, ahead), on)
+    ahead = once(advance(prepared, state, x, signs, ends, on, derivatives), on)
+    if x.end is not None:
+        ahead = once(land(prepared, state, x, y, mode, ahead), on)
 
     # What a change of mode gives.
     flips, _, pivoting = select_flips(transition.violated[None], state.pivoting)

@@ -52,7 +52,7 @@ def advance(prepared, state: State, x: ScalarStep, signs, ends: Ends, on, deriva
     mode, t_end, natural = ends
     h = x.h
     watched = x.watched(signs)
-    found = isolate(watched, constants(h.dtype), on)
+    found = once(isolate(watched, constants(h.dtype), on), on)
     reference = jnp.minimum(natural, prepared.end - state.start)
     smallest = h <= SMALLEST_FRACTION * reference
     # Too short to resolve further: a guard in doubt that is negative at the end fires there.
@@ -98,8 +98,6 @@ def advance(prepared, state: State, x: ScalarStep, signs, ends: Ends, on, deriva
 
 def land(prepared: Prepared, state: State, x: ScalarStep, y: Motion, mode, ahead: Ahead) -> Ahead:
     """Reach an event by real steps; see :func:`jfric.solvers.event_driven.advance.land`."""
-    if x.jerk is None:
-        return ahead
     h = x.h
     landing = state.landing[0] | state.landing[1]
     guard = Chosen(state.landing[0], *x.guards, jnp.zeros((), jnp.int32))
@@ -109,11 +107,11 @@ def land(prepared: Prepared, state: State, x: ScalarStep, y: Motion, mode, ahead
     missing = jnp.where(jnp.abs(missing) <= 0.5 * h, missing, 0.0)
     missing = (with_derivatives(guard, 1.0 + missing / h) - 1.0) * h
     arrives = landing & x.accepted & close
-    q, v, w = x.at(jnp.ones_like(h))
+    q, v, w, jerk = x.end
     q, v = _held_exactly(prepared, state, mode, q, v)
     z = [*q, *v, *w]
     a = [dot(row, z) for row in y.a]
-    q, v = _after(q, v, a, x.jerk(), missing)
+    q, v = _after(q, v, a, jerk, missing)
     found = ~landing & ahead.accepted & (ahead.fired[0] | ahead.fired[1])
     approach = jnp.where(landing, h + missing, ahead.t - state.t)
     approach = jnp.where(landing & ~x.accepted, x.h_next, approach)

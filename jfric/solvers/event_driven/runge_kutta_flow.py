@@ -234,7 +234,7 @@ def threshold(rtol: float, dtype) -> float:
 def factor_of_step(ratio, order: int):
     """The next step over this one, and whether this one is accepted; ``ratio``: its error over the
     tolerance."""
-    factor = 0.9 * jnp.maximum(ratio, 1e-12) ** (-1.0 / order)
+    factor = 0.9 * jnp.exp(jnp.log(jnp.maximum(ratio, 1e-12)) / -order)
     accepted = jax.lax.stop_gradient(ratio <= 1.0)
     return jnp.where(accepted, jnp.clip(factor, 0.3, 6.0), jnp.clip(factor, 0.1, 0.8)), accepted
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +28,7 @@ from jfric.solvers.event_driven.runge_kutta_flow import (
 )
 from jfric.solvers.event_driven.scalar_equations import magnitude_rows
 from jfric.solvers.event_driven.scalar_isolation import Guard
-from jfric.solvers.event_driven.scalar_rows import Row, dot, magnitudes, total
+from jfric.solvers.event_driven.scalar_rows import Row, dot, is_zero, magnitudes, times, total
 from jfric.solvers.event_driven.scalar_stages import Stages, stages, tables
 from jfric.solvers.event_driven.scalar_step import ScalarStep, Start
 from jfric.solvers.event_driven.state import State
@@ -77,10 +77,6 @@ class _Flow(NamedTuple):
         w = self.start.g.basis.at(s)
         return [*q, *v, *w, *self.others(s, q, v, w)]
 
-    def acceleration(self, s, q: list, v: list) -> list:
-        """Accelerations."""
-        return self.rates(self.all(s, q, v))
-
     def rates(self, z: Row) -> list:
         """Accelerations from ``(q, v, w)``."""
         return [dot(row, z) for row in self.start.y.a]
@@ -91,26 +87,22 @@ def runge_kutta_step(
 ) -> ScalarStep:
     """One step of the flow's method. ``frozen`` takes the derivatives away."""
     ode = _Flow(prepared, start, state.t)
+    acceleration = jax.jit(lambda s, q, v: ode.rates(ode.all(s, q, v)))
     n, dtype = prepared.mechanics.n, h.dtype
     method = tables(flow.method)
-    x = once(stages(method, ode.acceleration, start.q, start.v, h, on), on)
-    nodes, fit = nodes_and_fit(dtype.name)
-    q = [[p[0] if s == 0 else horner(p, s) for p in x.q_dense] for s in nodes[:-1].tolist()]
-    v = [[p[0] if s == 0 else horner(p, s) for p in x.v_dense] for s in nodes[:-1].tolist()]
-    points = [*zip(nodes.tolist(), [*q, x.q], [*v, x.v], strict=True)]
-    sampled = [ode.all(s * h, *at) for s, *at in points]
-    values = [[dot(row, z) + 0.0 * h for z in sampled] for row in start.guards]
-    a = [ode.rates(z) for z in sampled]
-    values, a = once((values, a), on)
-    guards = once([_fitted(fit, y) for y in values], on)
+    x = once(stages(method, acceleration, start.q, start.v, h, on), on)
+    path = once(_Path(x.q_dense, x.v_dense, *_fitted_basis(ode, x, h)), on)
+    guards, missed = zip(*(path.combination(row) for row in start.guards), strict=True)
+    guards = once(list(guards), on)
 
-    leading, sizes, unbalanced = _start(ode, state, h, frozen)
+    leading, sizes, unbalanced = once(_start(ode, state, h, frozen), on)
     rtol = smallest_tolerance(flow, dtype)
-    fastest = [functools.reduce(jnp.maximum, (jnp.abs(y[i]) for y in a)) for i in range(n)]
-    ratio, bound = _error(rtol, state, *frozen((x, fastest, unbalanced, h)))
-    factor, accepted = factor_of_step(ratio, method.order)
+    ratio, bound = _error(rtol, state, *frozen((x, unbalanced, h)))
+    factor, accepted = once(factor_of_step(ratio, method.order), on)
     zero = threshold(rtol, dtype)
-    limit = [bound * (row[0] + row[1]) for row in sizes]
+    limit = [
+        rest + bound * (row[0] + row[1]) for rest, row in zip(frozen(missed), sizes, strict=True)
+    ]
     still = frozen(guards)
 
     def watched(signs) -> list[Guard]:
@@ -119,7 +111,7 @@ def runge_kutta_step(
                 p,
                 jnp.where(sign.null, 0, sign.lead),
                 sign.null,
-                jnp.abs(p[-1]) + jnp.abs(p[-2]) / 16 + rest,
+                rest,
                 total(jnp.abs(c) for c in p),
             )
             for p, rest, sign in zip(still, limit, signs, strict=True)
@@ -132,6 +124,9 @@ def runge_kutta_step(
     def largest(dense):
         return [jax.lax.stop_gradient(total(jnp.abs(c) for c in p)) for p in dense]
 
+    jerk = [total(k * (k - 1.0) * c for k, c in enumerate(p)) / (h * h) for p in x.v_dense]
+    end = once((x.q, x.v, ode.all(h, x.q, x.v)[2 * n :], jerk), on)
+    q_scale, v_scale = once((largest(x.q_dense), largest(x.v_dense)), on)
     return ScalarStep(
         h=h,
         guards=guards,
@@ -139,16 +134,64 @@ def runge_kutta_step(
         zero=[[zero * size for size in row] for row in sizes],
         watched=watched,
         at=at,
-        q_scale=largest(x.q_dense),
-        v_scale=largest(x.v_dense),
+        q_scale=q_scale,
+        v_scale=v_scale,
         accepted=accepted,
         h_next=jax.lax.stop_gradient(h * factor),
-        jerk=lambda: [
-            total(k * (k - 1.0) * c for k, c in enumerate(p)) / (h * h) for p in x.v_dense
-        ],
-        looked=total([*x.q, *x.v, values[0][-1], values[1][-1]]),
-        whole=functools.partial(_as_step, ode, x, sampled, h, fit),
+        looked=total([*x.q, *x.v, guards[0][0], guards[1][0]]),
+        whole=functools.partial(_as_step, ode, path, h),
+        end=end,
     )
+
+
+class _Path(NamedTuple):
+    """The motion and the basis on a step as polynomials in ``s``, constant term first."""
+
+    q: list[list]
+    v: list[list]
+    #: Coefficients of the powers of time: one number each.
+    powers: list
+    #: All other functions of the basis, and bounds on what their polynomials leave out.
+    others: list[list]
+    missed: list
+
+    def combination(self, row: Row) -> tuple[list, Any]:
+        """The coefficients of a row over ``(q, v, w)``, and a bound on what they leave out."""
+        n, p = len(self.q), len(self.powers)
+        sized = [*zip(row[:n], self.q, strict=True), *zip(row[n : 2 * n], self.v, strict=True)]
+        fitted = row[2 * n + p :]
+        sized += zip(fitted, self.others, strict=True)
+        count = max(LEADING, p, *(len(y) for _, y in sized))
+        zero = 0.0 * self.q[0][0]
+        result = []
+        for k in range(count):
+            terms = [times(c, y[k]) for c, y in sized if k < len(y)]
+            terms += [times(row[2 * n + k], self.powers[k])] if k < p else []
+            result.append(total(terms) + zero)
+        sizes = [c if is_zero(c) else jnp.abs(c) for c in fitted]
+        return result, dot(sizes, self.missed) + zero
+
+
+def _fitted_basis(ode: _Flow, x: Stages, h):
+    """The basis on the step: powers of time, polynomials through all else, their last terms."""
+    g, n = ode.start.g, ode.prepared.mechanics.n
+    p = g.basis.powers
+    powers: list = [jnp.ones_like(h)]
+    for _ in range(1, p):
+        powers.append(powers[-1] * h)
+    if g.basis.size == p:
+        return powers, [], []
+    nodes, fit = nodes_and_fit(h.dtype.name)
+
+    # A loop: written out, these functions would be most of the program.
+    def sample(_, s):
+        q, v = ([horner(y, s) for y in dense] for dense in (x.q_dense, x.v_dense))
+        return None, ode.all(s * h, q, v)[2 * n + p :]
+
+    sampled = jax.lax.scan(sample, None, jnp.asarray(nodes))[1]
+    columns = [_fitted(fit, [values[k] for k in range(len(nodes))]) for values in sampled]
+    missed = [jnp.abs(y[-1]) + jnp.abs(y[-2]) / 16 for y in columns]
+    return powers, columns, missed
 
 
 def _fitted(fit: np.ndarray, values: list) -> list:
@@ -222,7 +265,7 @@ def _derivatives_of_others(ode: _Flow, h) -> list[list]:
 
     def along(function):
         def derivative(s, q, v):
-            tangent = (jnp.ones_like(s), v, ode.acceleration(s, q, v))
+            tangent = (jnp.ones_like(s), v, ode.rates(ode.all(s, q, v)))
             return jax.jvp(function, (s, q, v), tangent)[1]
 
         return derivative
@@ -231,13 +274,13 @@ def _derivatives_of_others(ode: _Flow, h) -> list[list]:
     return [value(*at), along(value)(*at), along(along(value))(*at)]
 
 
-def _error(rtol: float, state: State, x: Stages, fastest, unbalanced, h):
+def _error(rtol: float, state: State, x: Stages, unbalanced, h):
     """See :func:`jfric.solvers.event_driven.runge_kutta_flow._error`."""
     tiny = jnp.finfo(h.dtype).tiny
     relative = []
     for i in range(len(x.q)):
         speed = jnp.maximum(jnp.abs(x.v[i]), state.v_scale[i])
-        speed = jnp.maximum(speed, h * fastest[i])
+        speed = jnp.maximum(speed, h * x.fastest[i])
         speed = jnp.maximum(speed, 1e-3 * h * unbalanced[i])
         reach = jnp.maximum(jnp.maximum(jnp.abs(x.q[i]), state.q_scale[i]), h * speed)
         relative.append(jnp.abs(x.q_error[i]) / jnp.maximum(reach, tiny))
@@ -247,13 +290,11 @@ def _error(rtol: float, state: State, x: Stages, fastest, unbalanced, h):
     return largest / rtol, jnp.minimum(largest, rtol) * 10
 
 
-def _as_step(ode: _Flow, x: Stages, sampled: list[Row], h, fit) -> Step:
+def _as_step(ode: _Flow, path: _Path, h) -> Step:
     """The motion as polynomials, for outputs and observables."""
     y, g, n = ode.start.y, ode.start.g, ode.prepared.mechanics.n
-    count = max(len(fit), len(x.q_dense[0]))
     rows = [*y.a, y.friction, y.pressing, [*[0.0] * (2 * n), *g.acceleration[0]]]
-    columns = [*x.q_dense, *x.v_dense]
-    columns += [_fitted(fit, [dot(row, z) + 0.0 * h for z in sampled]) for row in rows]
-    zeros = [jnp.zeros_like(h)] * count
+    columns = [*path.q, *path.v, *(path.combination(row)[0] for row in rows)]
+    zeros = [jnp.zeros_like(h)] * max(len(p) for p in columns)
     filled = [jnp.stack([*p, *zeros[len(p) :]]) for p in columns]
     return step_without_guards(h, jnp.stack(filled, axis=1))

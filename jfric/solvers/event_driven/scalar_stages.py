@@ -42,13 +42,12 @@ def tables(name: str) -> Tables:
     tableau = method.tableau
     count = tableau.num_stages
     points = 0.5 * (1.0 - np.cos(np.pi * np.arange(count + 1) / count))
-    values = np.zeros((count + 1, count))
     with jax.ensure_compile_time_eval(), jax.enable_x64(True):
-        for i, k in enumerate(np.eye(count)):
-            given = (0.0, 1.0, 0.0, tableau.b_sol[i], k)
-            t0, t1, y0, y1, k = (jnp.asarray(x) for x in given)
-            path = method.interpolation_cls(t0=t0, t1=t1, y0=y0, y1=y1, k=k)
-            values[:, i] = [path.evaluate(jnp.asarray(s)) for s in points]
+        # One component for each stage, whose slope is one there.
+        ends, slopes = jnp.asarray(tableau.b_sol), jnp.eye(count)
+        zero, one = jnp.asarray(0.0), jnp.asarray(1.0)
+        path = method.interpolation_cls(t0=zero, t1=one, y0=jnp.zeros(count), y1=ends, k=slopes)
+        values = np.asarray(jax.vmap(path.evaluate)(jnp.asarray(points)))
     return Tables(
         nodes=[0.0, *tableau.c.tolist()],
         stages=[[], *(row.tolist() for row in tableau.a_lower)],
@@ -80,6 +79,8 @@ class Stages(NamedTuple):
     v_error: list
     q_dense: list[list]
     v_dense: list[list]
+    #: Largest accelerations of the stages.
+    fastest: list
 
 
 def stages(method: Tables, acceleration: Callable, q: list, v: list, h, on) -> Stages:
@@ -109,7 +110,16 @@ def stages(method: Tables, acceleration: Callable, q: list, v: list, h, on) -> S
 
     q_end, v_end = ended(q, rates), ended(v, slopes)
     q_error, v_error = wrong(rates), wrong(slopes)
-    return Stages(q_end, v_end, q_error, v_error, dense(q, rates, q_end), dense(v, slopes, v_end))
+    fastest = [functools.reduce(jnp.maximum, (jnp.abs(a) for a in slopes[i])) for i in n]
+    return Stages(
+        q_end,
+        v_end,
+        q_error,
+        v_error,
+        dense(q, rates, q_end),
+        dense(v, slopes, v_end),
+        fastest,
+    )
 
 
 def _weighted(weights: list[float], values: list):

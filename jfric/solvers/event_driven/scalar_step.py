@@ -54,5 +54,6 @@ class ScalarStep(NamedTuple):
     looked: Float[Array, ""]
     #: The step for outputs and observables.
     whole: Callable[[], Step]
-    #: Rate of the accelerations at the end; None: events need not be landed on.
-    jerk: Callable[[], list] | None = None
+    #: As ``at``, and the rates of the accelerations, at the end; None: events need not be landed
+    #: on.
+    end: tuple[list, list, list, list] | None = None

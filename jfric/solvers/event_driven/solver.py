@@ -170,6 +170,7 @@ def _run(solver: EventDriven, prepared: Prepared, state: State, records, ts, tar
         max_steps=solver.max_steps,
         adjoint=solver.adjoint,
         packed=one.packed,
+        given=prepared,
     )
 
 
