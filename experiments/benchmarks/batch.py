@@ -15,6 +15,7 @@ lanes of a sweep have about the same number of events.
 - MuJoCo and Siconos: see ``competitors.py``.
 
     python experiments/benchmarks/batch.py [--json] [--lanes 100000] [--chunk 4096] [--devices 2]
+        [--flow runge-kutta --rtol 1e-9]
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ def rate(run: Callable[[], object], lanes: int, repeats: int) -> float:
     return lanes / statistics.median(times)
 
 
-def run_jfric(mu: np.ndarray, chunk: int, devices: int, flow: str, repeats: int) -> dict:
+def run_jfric(
+    mu: np.ndarray, chunk: int, devices: int, flow: str, rtol: float, repeats: int
+) -> dict:
     import jax
     import jax.numpy as jnp
     from jax.sharding import AxisType, PartitionSpec
@@ -72,7 +75,7 @@ def run_jfric(mu: np.ndarray, chunk: int, devices: int, flow: str, repeats: int)
 
     problem = jfric.load(ROOT / "configs" / "ve0116.toml")
     # No event log: only the final state is asked for.
-    solver = jfric.EventDriven(flow=flow, max_events=0)
+    solver = jfric.EventDriven(flow=flow, rtol=rtol, max_events=0)
 
     def one(mu):
         lane = jfric.set_parameters(problem, {"friction.mu": mu})
@@ -115,7 +118,7 @@ SWEEPS = (
 )
 
 
-def run_sweep(lanes: int, devices: int, flow: str) -> list[dict]:
+def run_sweep(lanes: int, devices: int, flow: str, rtol: float) -> list[dict]:
     """``jfric.sweep`` after a short one that compiles."""
     import jax
 
@@ -130,7 +133,7 @@ def run_sweep(lanes: int, devices: int, flow: str) -> list[dict]:
         observed = f"final.{problem.axes[-1]}"
         arguments: dict = {
             "observe": observed,
-            "solver": jfric.EventDriven(flow=flow),
+            "solver": jfric.EventDriven(flow=flow, rtol=rtol),
             "devices": devices,
         }
         start = time.perf_counter()
@@ -327,15 +330,20 @@ def main() -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     parser.add_argument("--devices", type=int, default=cores, help="CPU devices of jax")
     parser.add_argument("--flow", choices=("exact", "runge-kutta"), default="exact")
+    parser.add_argument(
+        "--rtol", type=float, default=1e-9, help="relative tolerance of the Runge-Kutta flow"
+    )
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--shuffle", action="store_true", help="lanes in random order")
     arguments = parser.parse_args()
     mu = np.linspace(0.03, 0.4, arguments.lanes)
     if arguments.shuffle:
         np.random.default_rng(0).shuffle(mu)
+    chunk, devices = arguments.chunk, arguments.devices
+    flow, rtol = arguments.flow, arguments.rtol
     rows = [
-        run_jfric(mu, arguments.chunk, arguments.devices, arguments.flow, arguments.repeats),
-        *run_sweep(arguments.lanes, arguments.devices, arguments.flow),
+        run_jfric(mu, chunk, devices, flow, rtol, arguments.repeats),
+        *run_sweep(arguments.lanes, devices, flow, rtol),
         *run_numba(mu, arguments.repeats),
         run_scipy(mu, 20),
         *run_mujoco(mu, 64, exact),

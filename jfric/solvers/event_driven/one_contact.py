@@ -128,7 +128,8 @@ def one_contact_pass(
     t_end, h = step_length(prepared, state, records, ts, target, natural)
     h = jnp.where(on, h, 1.0)
     q, v, y, rows, h = once((q, v, y, rows, h), on)
-    x = flow.step(prepared, Start(mode, g, X, y, rows, absolute, q, v), state, h, on, frozen)
+    start = Start(mode, g, X, y, rows, absolute, q, v)
+    x = flow.step(prepared, start, state, h, on, frozen)
 
     # Decisions have no derivatives; what they are made from is frozen.
     leading = frozen(x.leading)
@@ -143,7 +144,7 @@ def one_contact_pass(
     ends = Ends(mode, t_end, natural)
     ahead = once(advance(prepared, state, x, signs, ends, on, derivatives), on)
     if x.end is not None:
-        ahead = once(land(prepared, state, x, y, mode, ahead), on)
+        ahead = once(land(prepared, state, x, x.end, start, ahead), on)
 
     # What a change of mode gives.
     flips, _, pivoting = select_flips(transition.violated[None], state.pivoting)

@@ -12,11 +12,10 @@ from jfric.modes import Mode
 from jfric.solvers.event_driven.advance import resolvable
 from jfric.solvers.event_driven.constants import CLOSE, LANDINGS, SMALLEST_FRACTION, constants
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.scalar_equations import Motion
 from jfric.solvers.event_driven.scalar_isolation import Chosen, isolate, with_derivatives
 from jfric.solvers.event_driven.scalar_rows import dot
 from jfric.solvers.event_driven.scalar_series import value
-from jfric.solvers.event_driven.scalar_step import ScalarStep
+from jfric.solvers.event_driven.scalar_step import End, ScalarStep, Start
 from jfric.solvers.event_driven.state import State
 from jfric.solvers.loops import once
 
@@ -68,7 +67,7 @@ def advance(prepared, state: State, x: ScalarStep, signs, ends: Ends, on, deriva
     place = earliest
     if derivatives:
         lead = jnp.where(fired[0], watched[0].lead, watched[1].lead)
-        place = with_derivatives(Chosen(fired[0], *x.guards, lead), earliest)
+        place = with_derivatives(Chosen(fired[0], x.guards[0], x.guards[1], lead), earliest)
     s = once(jnp.where(event, place, 1.0), on)
     # Zeros far inside the step are located again on a shorter one, for full precision.
     coarse = event & (earliest < 1.0 / 64) & ~smallest
@@ -96,22 +95,23 @@ def advance(prepared, state: State, x: ScalarStep, signs, ends: Ends, on, deriva
     )
 
 
-def land(prepared: Prepared, state: State, x: ScalarStep, y: Motion, mode, ahead: Ahead) -> Ahead:
+def land(
+    prepared: Prepared, state: State, x: ScalarStep, end: End, start: Start, ahead: Ahead
+) -> Ahead:
     """Reach an event by real steps; see :func:`jfric.solvers.event_driven.advance.land`."""
     h = x.h
     landing = state.landing[0] | state.landing[1]
-    guard = Chosen(state.landing[0], *x.guards, jnp.zeros((), jnp.int32))
+    guard = Chosen(state.landing[0], x.guards[0], x.guards[1], jnp.zeros((), jnp.int32))
     at_end, slope = jax.lax.stop_gradient(guard.value_and_slope(jnp.ones_like(h)))
     missing = -at_end / jnp.where(slope == 0, 1.0, slope) * h
     close = (jnp.abs(missing) <= CLOSE * h) | (state.landings >= LANDINGS) | (slope >= 0)
     missing = jnp.where(jnp.abs(missing) <= 0.5 * h, missing, 0.0)
     missing = (with_derivatives(guard, 1.0 + missing / h) - 1.0) * h
     arrives = landing & x.accepted & close
-    q, v, w, jerk = x.end
-    q, v = _held_exactly(prepared, state, mode, q, v)
-    z = [*q, *v, *w]
-    a = [dot(row, z) for row in y.a]
-    q, v = _after(q, v, a, jerk, missing)
+    q, v = _held_exactly(prepared, state, start.mode, end.q, end.v)
+    z = [*q, *v, *end.w]
+    a = [dot(row, z) for row in start.y.a]
+    q, v = _after(q, v, a, end.jerk, missing)
     found = ~landing & ahead.accepted & (ahead.fired[0] | ahead.fired[1])
     approach = jnp.where(landing, h + missing, ahead.t - state.t)
     approach = jnp.where(landing & ~x.accepted, x.h_next, approach)
@@ -125,7 +125,7 @@ def land(prepared: Prepared, state: State, x: ScalarStep, y: Motion, mode, ahead
         s=jnp.where(arrives, 1.0, ahead.s),
         q=chosen(q, ahead.q),
         v=chosen(v, ahead.v),
-        w=chosen(w, ahead.w),
+        w=chosen(end.w, ahead.w),
         accepted=jnp.where(landing, arrives, ahead.accepted & ~found),
         h_max=jax.lax.stop_gradient(
             jnp.where(arrives, x.h_next, jnp.where(found | landing, approach, ahead.h_max))

@@ -30,7 +30,7 @@ from jfric.solvers.event_driven.scalar_equations import magnitude_rows
 from jfric.solvers.event_driven.scalar_isolation import Guard
 from jfric.solvers.event_driven.scalar_rows import Row, dot, is_zero, magnitudes, times, total
 from jfric.solvers.event_driven.scalar_stages import Stages, stages, tables
-from jfric.solvers.event_driven.scalar_step import ScalarStep, Start
+from jfric.solvers.event_driven.scalar_step import End, ScalarStep, Start
 from jfric.solvers.event_driven.state import State
 from jfric.solvers.loops import once
 
@@ -125,7 +125,7 @@ def runge_kutta_step(
         return [jax.lax.stop_gradient(total(jnp.abs(c) for c in p)) for p in dense]
 
     jerk = [total(k * (k - 1.0) * c for k, c in enumerate(p)) / (h * h) for p in x.v_dense]
-    end = once((x.q, x.v, ode.all(h, x.q, x.v)[2 * n :], jerk), on)
+    end = once(End(x.q, x.v, ode.all(h, x.q, x.v)[2 * n :], jerk), on)
     q_scale, v_scale = once((largest(x.q_dense), largest(x.v_dense)), on)
     return ScalarStep(
         h=h,

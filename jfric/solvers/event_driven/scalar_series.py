@@ -154,7 +154,7 @@ def fold(step, start, arrays, *, reverse: bool = False):
     )[0]
 
 
-def value(y: Float[Array, " p"], s):
+def value(y: Float[Array, " p"] | list, s):
     """Value at ``s``."""
     return fold(lambda c, x: c * s + x, jnp.zeros_like(s), y, reverse=True)
 

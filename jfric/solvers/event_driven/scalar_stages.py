@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -39,7 +39,7 @@ class Tables(NamedTuple):
 def tables(name: str) -> Tables:
     """Of diffrax's solver of this name."""
     method = METHODS[name]()
-    tableau = method.tableau
+    tableau: Any = method.tableau
     count = tableau.num_stages
     points = 0.5 * (1.0 - np.cos(np.pi * np.arange(count + 1) / count))
     with jax.ensure_compile_time_eval(), jax.enable_x64(True):

@@ -32,6 +32,15 @@ class Start(NamedTuple):
     v: list
 
 
+class End(NamedTuple):
+    """Motion, basis functions and rates of the accelerations at the end of a step."""
+
+    q: list
+    v: list
+    w: Row
+    jerk: list
+
+
 class ScalarStep(NamedTuple):
     """Motion and guards on a step of length ``h``."""
 
@@ -54,6 +63,5 @@ class ScalarStep(NamedTuple):
     looked: Float[Array, ""]
     #: The step for outputs and observables.
     whole: Callable[[], Step]
-    #: As ``at``, and the rates of the accelerations, at the end; None: events need not be landed
-    #: on.
-    end: tuple[list, list, list, list] | None = None
+    #: None: events need not be landed on.
+    end: End | None = None

@@ -53,8 +53,8 @@ class EventDriven(eqx.Module):
     ``jvp``, ``jacfwd``, ``grad`` and ``jacrev`` at a cost that grows with the parameters (more than
     16 numbers: ``jvp`` and ``jacfwd`` only); ``"reverse"`` allows ``grad`` and ``jacrev``, for many
     parameters; ``"forward"`` allows ``jvp`` and ``jacfwd``; ``"none"`` allows none of them.
-    Unless ``adjoint`` is ``"reverse"``, one contact with up to three degrees of freedom and linear
-    modes is simulated in scalars, and one degree of freedom with one friction element under
+    Unless ``adjoint`` is ``"reverse"``, one contact with up to three degrees of freedom is
+    simulated in scalars, and one degree of freedom with one friction element under
     piecewise constant loads in closed form.
     """
 
