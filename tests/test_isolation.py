@@ -6,6 +6,7 @@ just above zero, zeros at the start of known multiplicity, sines, and three guar
 
 from __future__ import annotations
 
+import functools
 import math
 
 import jax
@@ -91,7 +92,8 @@ _POWERS = np.arange(ORDER + 1)
 _BINOMIAL = np.array([[math.comb(k, j) for k in _POWERS] for j in _POWERS], float)
 
 
-@jax.jit
+# These run for longer than they compile.
+@functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 3})
 @jax.vmap
 def _earliest(coefficients: jax.Array, lead: jax.Array):
     """First zero of any guard, coefficients (g, p): steps are shortened until the certificate

@@ -133,11 +133,16 @@ def _records(solution) -> list[tuple[float, str, str, str]]:
     ]
 
 
-CASES = [(chain, "fast"), (chain, "slow"), (chain, "long"), (block, "flat"), (block, "tall")]
-IDS = [f"{m.__name__.split('.')[-1]}-{c}" for m, c in CASES]
+#: Two hundred events, and a reference of half a minute.
+LONG = pytest.param(chain, "long", marks=pytest.mark.slow, id="chain-long")
+CASES = [
+    *(pytest.param(chain, case, id=f"chain-{case}") for case in ("fast", "slow")),
+    LONG,
+    *(pytest.param(block, case, id=f"block-{case}") for case in ("flat", "tall")),
+]
 
 
-@pytest.mark.parametrize(("module", "case"), CASES, ids=IDS)
+@pytest.mark.parametrize(("module", "case"), CASES)
 def test_states_agree_with_the_reference(module, case):
     solution = _solution(module, case)
     expected = module.reference(_times(module, case), case)
@@ -146,7 +151,7 @@ def test_states_agree_with_the_reference(module, case):
     np.testing.assert_allclose(solution.v, expected["v"], rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize(("module", "case"), CASES, ids=IDS)
+@pytest.mark.parametrize(("module", "case"), CASES)
 def test_events_agree_with_the_reference(module, case):
     found = _groups(_records(_solution(module, case)))
     expected = _groups([r[:4] for r in module.solution(case).records])
@@ -194,7 +199,7 @@ def _block_powers(data, solution, ts):
     return friction + data.c * v[:, 0] ** 2, work
 
 
-@pytest.mark.parametrize(("module", "case"), CASES, ids=IDS)
+@pytest.mark.parametrize(("module", "case"), CASES)
 def test_energy_balance(module, case):
     """Energy stored + dissipated = work done; the integrals by a quadrature that is exact to
     rounding for the smooth motion between events."""
@@ -217,7 +222,7 @@ def test_energy_balance(module, case):
     assert abs(stored[1] - stored[0] + lost - work) < 1e-10 * exchanged
 
 
-@pytest.mark.parametrize("case", ["fast", "slow", "long"])
+@pytest.mark.parametrize("case", ["fast", "slow", pytest.param("long", marks=pytest.mark.slow)])
 def test_friction_law_holds_on_the_chain(case):
     """Forces within their limits, opposed to sliding, and balanced with the accelerations."""
     data, solution = chain.CASES[case], _solution(chain, case)
@@ -270,7 +275,7 @@ def test_contact_laws_hold_on_the_block(case):
         assert np.abs(residual).max() < 1e-10 * scale
 
 
-@pytest.mark.parametrize("case", ["fast", "slow", "long"])
+@pytest.mark.parametrize("case", ["fast", "slow", pytest.param("long", marks=pytest.mark.slow)])
 def test_stick_to_the_ground_is_exact(case):
     """The position of a body stuck to the ground is the same number at every output."""
     whole, _, _ = _run(chain, case)
