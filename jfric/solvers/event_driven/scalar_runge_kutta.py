@@ -36,7 +36,7 @@ from jfric.solvers.loops import once
 
 
 def other_forces(prepared: Prepared) -> int:
-    """Number of forces that the rows leave to :func:`_others`."""
+    """Number of forces that the rows leave to :meth:`_Flow.others`."""
     mechanics = prepared.mechanics
     if mechanics.has_linear_modes:
         return 0
