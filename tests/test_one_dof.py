@@ -191,6 +191,7 @@ def test_derivatives_are_quotients_of_differences_or_refused():
         jax.jvp(lambda values: end(values, "none"), (at,), (at,))
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_the_other_pass():
     values = {"friction.mu_s": 0.3, "friction.mu_d": 0.2, "spring.k": 9.0}
     problem = jfric.set_parameters(_oscillator(), values)
