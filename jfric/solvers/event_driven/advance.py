@@ -190,6 +190,7 @@ def land(prepared: Prepared, state: State, step: Step, signs: Signs, advance: Ad
     k = jnp.arange(step.table.shape[0], dtype=step.table.dtype)
     n = prepared.mechanics.n
     jerk = matvec(step.table[:, n : 2 * n].T, k * (k - 1.0)) / (step.h * step.h)
+    q, v = shortly_after(q, v, a, jerk, missing)
     # The first look at an event only shortens the step.
     found = ~landing & advance.accepted & advance.fired.any()
     approach = jnp.where(landing, step.h + missing, advance.t - state.t)
@@ -199,10 +200,8 @@ def land(prepared: Prepared, state: State, step: Step, signs: Signs, advance: Ad
         t=jnp.where(arrives, state.t + step.h + missing, advance.t),
         s=jnp.where(arrives, 1.0, advance.s),
         values=jax.tree.map(lambda a, b: jnp.where(arrives, a, b), end, advance.values),
-        q=jnp.where(
-            arrives, q + missing * (v + 0.5 * missing * (a + missing * jerk / 3.0)), advance.q
-        ),
-        v=jnp.where(arrives, v + missing * (a + 0.5 * missing * jerk), advance.v),
+        q=jnp.where(arrives, q, advance.q),
+        v=jnp.where(arrives, v, advance.v),
         q_scale=advance.q_scale,
         v_scale=advance.v_scale,
         accepted=jnp.where(landing, arrives, advance.accepted & ~found),
@@ -213,3 +212,8 @@ def land(prepared: Prepared, state: State, step: Step, signs: Signs, advance: Ad
         grazing=advance.grazing & ~landing,
         landing=jnp.where(again, state.landing, advance.fired & found),
     )
+
+
+def shortly_after(q, v, a, jerk, s):
+    """Position and velocity a short time ``s`` later, to third and second order."""
+    return q + s * (v + 0.5 * s * (a + s * jerk / 3.0)), v + s * (a + 0.5 * s * jerk)

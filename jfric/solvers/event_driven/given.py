@@ -103,14 +103,21 @@ def basis_after(prepared: Prepared, g: Given, s) -> Float[Array, " b"]:
     ended."""
     functions = prepared.mechanics.functions()
     powers = max([1, *(len(f.components(0.0).polynomial) for f in functions)])
-    w: list = [g.w[0]]
+    index = range(powers, g.w.shape[0], 2)
+    omegas = [g.A[k, k + 1] for k in index]
+    waves = [g.w[j] for k in index for j in (k, k + 1)]
+    return jnp.stack(functions_after(powers, omegas, waves, s))
+
+
+def functions_after(powers: int, omegas: list, waves: list, s) -> list:
+    """Powers of ``s``, and each sine and cosine of ``waves`` a time ``s`` later."""
+    result = [jnp.ones_like(s)]
     for _ in range(1, powers):
-        w.append(w[-1] * s)
-    for k in range(powers, g.w.shape[0], 2):
-        omega = g.A[k, k + 1]
+        result.append(result[-1] * s)
+    for omega, sine, cosine in zip(omegas, waves[::2], waves[1::2], strict=True):
         sin, cos = jnp.sin(omega * s), jnp.cos(omega * s)
-        w += [g.w[k] * cos + g.w[k + 1] * sin, g.w[k + 1] * cos - g.w[k] * sin]
-    return jnp.stack(w)
+        result += [sine * cos + cosine * sin, cosine * cos - sine * sin]
+    return result
 
 
 def _basis(parts: list[Components], dtype):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.modes import Mode
-from jfric.solvers.event_driven.advance import resolvable
+from jfric.solvers.event_driven.advance import resolvable, shortly_after
 from jfric.solvers.event_driven.constants import CLOSE, LANDINGS, SMALLEST_FRACTION, constants
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.scalar_isolation import Chosen, isolate, with_derivatives
@@ -111,13 +112,14 @@ def land(
     q, v = _held_exactly(prepared, state, start.mode, end.q, end.v)
     z = [*q, *v, *end.w]
     a = [dot(row, z) for row in start.y.a]
-    q, v = _after(q, v, a, end.jerk, missing)
+    moved = zip(q, v, a, end.jerk, strict=True)
+    q, v = zip(*(shortly_after(*x, missing) for x in moved), strict=True)
     found = ~landing & ahead.accepted & (ahead.fired[0] | ahead.fired[1])
     approach = jnp.where(landing, h + missing, ahead.t - state.t)
     approach = jnp.where(landing & ~x.accepted, x.h_next, approach)
     again = landing & x.accepted & ~close
 
-    def chosen(arrived: list, otherwise: list) -> list:
+    def chosen(arrived: Sequence, otherwise: list) -> list:
         return [jnp.where(arrives, a, b) for a, b in zip(arrived, otherwise, strict=True)]
 
     return ahead._replace(
@@ -140,15 +142,6 @@ def land(
             for aim, fired in zip(list(state.landing), ahead.fired, strict=True)
         ],
     )
-
-
-def _after(q: list, v: list, a: list, jerk: list, missing):
-    """Motion a short time ``missing`` later."""
-    m = missing
-    moved = [
-        x + m * (u + 0.5 * m * (b + m * j / 3.0)) for x, u, b, j in zip(q, v, a, jerk, strict=True)
-    ]
-    return moved, [u + m * (b + 0.5 * m * j) for u, b, j in zip(v, a, jerk, strict=True)]
 
 
 def _held_exactly(prepared: Prepared, state: State, mode, q: list, v: list):

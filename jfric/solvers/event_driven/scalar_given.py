@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
+from jfric.solvers.event_driven.given import functions_after
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.scalar_rows import Row, combine, magnitudes, times
 
@@ -33,19 +34,15 @@ class Basis(NamedTuple):
 
     def at(self, s) -> Row:
         """Values at the time ``s`` after the start, without those of the others."""
-        result: Row = [1.0 + 0.0 * s]
-        for _ in range(1, self.powers):
-            result.append(result[-1] * s)
-        for k, omega in enumerate(self.omegas):
-            sine, cosine = self.w[self.powers + 2 * k : self.powers + 2 * k + 2]
-            sin, cos = jnp.sin(omega * s), jnp.cos(omega * s)
-            result += [sine * cos + cosine * sin, cosine * cos - sine * sin]
-        return result
+        return functions_after(self.powers, self.omegas, self._waves, s)
+
+    @property
+    def _waves(self) -> Row:
+        return self.w[self.powers : self.powers + 2 * len(self.omegas)]
 
     def derivatives(self, order: int) -> list[Row]:
         """All derivatives at the start up to an order, without those of the others."""
-        p = self.powers
-        waves = self.w[p : p + 2 * len(self.omegas)]
+        p, waves = self.powers, self._waves
         result = []
         for k in range(order + 1):
             powers: Row = [self.w[0] * math.factorial(k) if j == k else 0.0 for j in range(p)]
