@@ -23,7 +23,14 @@ from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.polynomials import Step, step_without_guards
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.recording import Records, write_events, write_outputs
-from jfric.solvers.event_driven.sliding import Body, Slide, Sliding, first_stop, slide
+from jfric.solvers.event_driven.sliding import (
+    Body,
+    Slide,
+    Sliding,
+    first_stop,
+    propagator,
+    slide,
+)
 from jfric.solvers.event_driven.state import State
 from jfric.solvers.loops import once
 from jfric.status import Flag, Status
@@ -234,10 +241,12 @@ def one_dof_pass(
     friction = jnp.where(sticks, hold / x.D, friction)
     whole_step = functools.partial(_as_step, x, start, friction, rate / x.D, sticks, w, h)
     if ts.shape[0]:
-        step = whole_step()
-        records = write_outputs(
-            records, ts, lambda s: step.at(prepared, s), state, h, t_new, shown, state.segment, on
-        )
+        held = _Held(q, x.belt, friction, rate / x.D)
+
+        def at(s):
+            return _values(x, start, held, sticks, w, s * h)
+
+        records = write_outputs(records, ts, at, state, h, t_new, shown, state.segment, on)
     null = decision.first.null | decision.second.null
     # Comparisons hide what is not a number: all parameters are looked at.
     parts = (q_new, v_new, start.a, start.snap, hold, law.hold_positive, law.hold_negative)
@@ -280,8 +289,28 @@ def _falls_to_zero(value, rate, sign: _Sign):
     return jnp.where(falls, jnp.maximum(value, 0.0) / jnp.where(falls, -rate, 1.0), jnp.inf)
 
 
+class _Held(NamedTuple):
+    """A sticking contact: its position and velocity, the friction and its rate."""
+
+    q: Float[Array, ""]
+    belt: Float[Array, ""]
+    friction: Float[Array, ""]
+    rate: Float[Array, ""]
+
+
+def _values(x: Body, start: Slide, held: _Held, sticks, w, s) -> tuple[Array, ...]:
+    """Position, velocity, acceleration, friction and normal force a time ``s`` after the start."""
+    u, v, a = start.after(propagator(x, s, constants(s.dtype).order))
+    inverse = 1.0 / w
+    q = jnp.where(sticks, held.q + inverse * held.belt * s, inverse * u)
+    v = inverse * jnp.where(sticks, held.belt, v)
+    a = jnp.where(sticks, 0.0, inverse * a)
+    friction = held.friction + jnp.where(sticks, held.rate * s, 0.0)
+    return q[None], v[None], a[None], friction[None], jnp.zeros((0,), s.dtype)
+
+
 def _as_step(x: Body, start: Slide, friction, rate, sticks, w, h) -> Step:
-    """The motion as polynomials, for outputs and observables."""
+    """The motion as polynomials, for observables."""
     order = constants(h.dtype).order
     zero = jnp.zeros_like(h)
     u = [start.u, start.v * h]

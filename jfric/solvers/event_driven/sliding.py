@@ -53,7 +53,7 @@ class _Propagator(NamedTuple):
     r: Float[Array, ""]
 
 
-def _propagator(x: Body, s, order: int) -> _Propagator:
+def propagator(x: Body, s, order: int) -> _Propagator:
     """``s (1 + B s/2 (1 + B s/3 (1 + ...)))`` with ``B^2 = -K - C B``."""
     stiff, damp = x.K * s * s, x.C * s
     p, r = jnp.ones_like(s), jnp.zeros_like(s)
@@ -119,7 +119,7 @@ def first_stop(x: Body, start: Slide, way: Sliding, h, *, derivatives: bool) -> 
     s, step = near.s, near.step
     if derivatives:
         s = jnp.where(s >= frozen[2], h, s)
-        step = _propagator(x, s, order)
+        step = propagator(x, s, order)
     u, v, a = once(start.after(step), slips)
 
     # On to the zero by the series about this point.
@@ -195,14 +195,14 @@ def _near_stop(x: Body, start: Slide, way: Sliding, h) -> _Near:
         g, slope = guard(v, a)
         further = jnp.minimum(s + parabola(jnp.maximum(g, close), slope), h)
         s = jnp.where(running(s, step), further, s)
-        return s, _propagator(x, s, order), count + 1
+        return s, propagator(x, s, order), count + 1
 
     def any_running(carry):
         s, step, count = carry
         return eqxi.unvmap_any(running(s, step)) & (count < MOST_PARABOLAS)
 
     s = jnp.minimum(first, h)
-    carry = s, _propagator(x, s, order), jnp.asarray(0)
+    carry = s, propagator(x, s, order), jnp.asarray(0)
     s, step, _ = jax.lax.while_loop(any_running, body, carry)
     g, slope = guard(*start.after(step)[1:])
     further = jnp.maximum(parabola(jnp.maximum(g, 0.0), jnp.minimum(slope, 0.0)), 0.0)
