@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.linear_algebra import matmul
+from jfric.modes import Mode
 from jfric.solvers.time_stepping import one_contact, several_contacts
 from jfric.solvers.time_stepping.inputs import (
     StepInputs,
@@ -25,19 +27,25 @@ from jfric.status import Status
 
 
 class Motions(NamedTuple):
-    """Motion at the ends of the steps of a block and before them, and impulses (m,)."""
+    """Motion after and before some steps of a block."""
 
-    q: Float[Array, "L n"]
-    v: Float[Array, "L n"]
-    q_before: Float[Array, "L n"]
-    v_before: Float[Array, "L n"]
-    impulse: Float[Array, "L m"]
+    q: Float[Array, "k n"]
+    v: Float[Array, "k n"]
+    q_before: Float[Array, "k n"]
+    v_before: Float[Array, "k n"]
+
+
+class Outcomes(NamedTuple):
+    """Impulses of some steps of a block, modes and segments after them."""
+
+    impulse: Float[Array, "k m"]
+    mode: Int[Array, "k nt"]
+    segment: Int[Array, "k ns"]
 
 
 class Steps(NamedTuple):
-    """What the steps of a block did."""
+    """What all steps of a block did."""
 
-    motions: Motions
     mode: Int[Array, "L nt"]
     mode_before: Int[Array, "L nt"]
     segment: Int[Array, "L ns"]
@@ -49,16 +57,16 @@ class Steps(NamedTuple):
 class Block(NamedTuple):
     """The steps of a block; most blocks hold no event and no output.
 
-    Taking their columns apart would cost as much as the steps: ``steps()`` and ``motions()`` are
-    called only where ``quiet`` is False (something happened: a change of mode, an impact, trouble)
-    and where outputs lie. ``at(row)``: position, velocity, mode and segment after a step.
+    ``steps()`` is called only where ``quiet`` is False: something happened, a change of mode, an
+    impact or trouble. ``motions(index)`` and ``outcomes(index)``: of the steps with the numbers
+    ``index`` (k,).
     """
 
     times: Float[Array, " L"]
     quiet: Bool[Array, ""]
     steps: Callable[[], Steps]
-    motions: Callable[[], Motions]
-    at: Callable[[Int[Array, ""]], Motion]
+    motions: Callable[[Int[Array, " k"]], Motions]
+    outcomes: Callable[[Int[Array, " k"]], Outcomes]
     #: Residuals (zero where they are judged on demand), and iterations; None: one in each step.
     residual: Float[Array, " L"] | None
     iterations: Int[Array, " L"] | None
@@ -77,14 +85,17 @@ def run_block(
         return _in_scalars(prepared, motion, times, inputs, pushes)
     _, rows = jax.lax.scan(lambda m, x: several_contacts.step(prepared, m, x), motion, inputs)
 
-    def motions():
-        before = _before(motion.q, rows.q), _before(motion.v, rows.v)
-        return Motions(rows.q, rows.v, *before, rows.impulse)
+    q_before, v_before = _before(motion.q, rows.q), _before(motion.v, rows.v)
+
+    def motions(index):
+        return Motions(*(column[index] for column in (rows.q, rows.v, q_before, v_before)))
+
+    def outcomes(index):
+        return Outcomes(*(column[index] for column in (rows.impulse, rows.mode, rows.segment)))
 
     def steps():
         finite = jnp.all(jnp.isfinite(rows.q) & jnp.isfinite(rows.v), axis=1)
         return Steps(
-            motions=motions(),
             mode=rows.mode,
             mode_before=_before(motion.mode, rows.mode),
             segment=rows.segment,
@@ -102,7 +113,7 @@ def run_block(
         quiet=~changed & ~happened & finite,
         steps=steps,
         motions=motions,
-        at=lambda row: Motion(rows.q[row], rows.v[row], rows.mode[row], rows.segment[row]),
+        outcomes=outcomes,
         residual=jax.lax.stop_gradient(rows.residual),
         iterations=rows.iterations,
     )
@@ -113,64 +124,76 @@ def _before(first, rows):
 
 
 def _in_scalars(prepared: Prepared, motion: Motion, times, inputs: StepInputs, pushes) -> Block:
+    n, count = prepared.mechanics.n, times.shape[0]
     start = one_contact.pack(prepared, motion.q, motion.v, motion.mode)
-    ends = one_contact.run_steps(prepared, start, inputs, pushes)
-    count, n = times.shape[0], prepared.mechanics.n
-    frozen = jax.lax.stop_gradient(ends)
+    given = one_contact.given(prepared, inputs, pushes)
+    starts, last = one_contact.run_steps(prepared, start, given)
+    # Modes have no derivatives.
+    arrays, rest = eqx.partition((prepared, starts, given), eqx.is_array)
+    frozen = eqx.combine(jax.lax.stop_gradient(arrays), rest)
+    finite = jnp.all(jnp.isfinite(jax.lax.stop_gradient(last)))
 
-    def motions():
-        now = one_contact.unpack(prepared, ends)
-        earlier = one_contact.unpack(prepared, _before(start, ends))
-        return Motions(now.q, now.v, earlier.q, earlier.v, now.impulse)
+    @jax.jit
+    def look(starts, given):
+        return one_contact.look(frozen[0], starts, given)
+
+    def motions(index):
+        before, following = starts[index], starts[jnp.minimum(index + 1, count - 1)]
+        after = jnp.where((index == count - 1)[:, None], last, following)
+        return Motions(after[:, :n], after[:, n : 2 * n], before[:, :n], before[:, n : 2 * n])
+
+    def outcomes(index):
+        take = jax.tree.map(lambda column: column[index], (starts, given))
+        here = one_contact.look(prepared, *take)
+        segment = jnp.broadcast_to(motion.segment, (index.shape[0], *motion.segment.shape))
+        return Outcomes(here.impulse, here.mode[:, None], segment)
 
     def steps():
-        columns = one_contact.unpack(prepared, frozen)
-        mode = columns.mode.astype(jnp.int32)[:, None]
-        failed = columns.happened >= one_contact.FAILED
-        status = jnp.where(failed, int(Status.INCONSISTENT), int(Status.OK))
-        impact, none = jnp.zeros((count, 0), bool), jnp.zeros((count,), bool)
+        # Again, as all that a branch uses is computed in front of it.
+        looked, none = look(*frozen[1:]), jnp.zeros((count,), bool)
+        before = jnp.concatenate([motion.mode, looked.mode[:-1]])
+        status = jnp.where(looked.failed, int(Status.INCONSISTENT), int(Status.OK))
+        impact = jnp.zeros((count, 0), bool)
         if prepared.nu:
-            hit = columns.happened - jnp.where(failed, one_contact.FAILED, 0.0) >= one_contact.HIT
+            hit = looked.bounces & (before == Mode.OPEN)
             impact = hit[:, None]
 
             def gains():
-                x = jax.lax.stop_gradient(motions())
+                x = jax.lax.stop_gradient(motions(jnp.arange(count)))
                 before = matmul(x.v_before, prepared.W.T) - inputs.before
                 after = matmul(x.v, prepared.W.T) - inputs.after
-                return hit & jax.vmap(gains_energy)(x.impulse, before, after)
+                return hit & jax.vmap(gains_energy)(looked.impulse, before, after)
 
             gained = jax.lax.cond(hit.any(), gains, lambda: none)
             status = jnp.where(gained, int(Status.IMPACT_ENERGY), status)
-        broken = jax.lax.cond(
-            jnp.all(jnp.isfinite(frozen[-1])),
-            lambda: none,
-            lambda: ~jnp.all(jnp.isfinite(frozen), axis=1),
+
+        def broken():
+            still = jnp.all(jnp.isfinite(frozen[1]), axis=1)
+            return ~jnp.append(still[1:], finite)
+
+        status = jnp.where(
+            jax.lax.cond(finite, lambda: none, broken), int(Status.NON_FINITE), status
         )
-        status = jnp.where(broken, int(Status.NON_FINITE), status)
         return Steps(
-            motions=motions(),
-            mode=mode,
-            mode_before=_before(motion.mode, mode),
+            mode=looked.mode[:, None],
+            mode_before=before[:, None],
             segment=jnp.zeros((count, 0), jnp.int32),
             segment_before=jnp.zeros((count, 0), jnp.int32),
             impact=impact,
             status=status.astype(jnp.int32),
         )
 
-    def at(row):
-        z = ends[row]
-        mode = jax.lax.stop_gradient(z[-1:]).astype(jnp.int32)
-        return Motion(z[:n], z[n : 2 * n], mode, motion.segment)
-
-    same = jnp.all(frozen[1:, -1] == frozen[:-1, -1]) & (frozen[0, -1] == start[-1])
-    nothing = jnp.all(frozen[:, -2] == 0.0) if prepared.nu else True
+    looked = look(*frozen[1:])
+    same = (looked.mode == motion.mode) & ~looked.failed
+    if prepared.nu:
+        same = same & ~(looked.bounces & (motion.mode == Mode.OPEN))
     return Block(
         times=times,
         # What is not finite stays so: the last row tells.
-        quiet=same & nothing & jnp.all(jnp.isfinite(frozen[-1])),
+        quiet=jnp.all(same) & finite,
         steps=steps,
         motions=motions,
-        at=at,
+        outcomes=outcomes,
         residual=None,
         iterations=None,
     )

@@ -10,7 +10,7 @@ from jfric.complementarity.contact_lcp import ContactProblem
 from jfric.complementarity.residual import impulse_residual
 from jfric.linear_algebra import matvec
 from jfric.modes import Mode
-from jfric.solvers.time_stepping.blocks import Steps
+from jfric.solvers.time_stepping.blocks import Block, Steps
 from jfric.solvers.time_stepping.friction import coefficients
 from jfric.solvers.time_stepping.inputs import step_inputs
 from jfric.solvers.time_stepping.prepared import Prepared
@@ -18,13 +18,14 @@ from jfric.solvers.time_stepping.tolerance import touches
 
 
 def residuals(
-    prepared: Prepared, times, s: Steps, rows: Int[Array, " k"], force
+    prepared: Prepared, b: Block, s: Steps, index: Int[Array, " k"], force
 ) -> Float[Array, " k"]:
-    """Violation of the discrete laws by the impulses of the steps ``rows`` of ``s``."""
-    x = s.motions
-    take = (times, x.q_before, x.v_before, s.mode_before, s.mode, x.impulse)
+    """Violation of the discrete laws by the impulses of the steps ``index`` of ``b``."""
+    x, impulse = b.motions(index), b.outcomes(index).impulse
+    modes = s.mode_before[index], s.mode[index]
     each = jax.vmap(lambda *x: _residual(prepared, force, *x))
-    return each(*jax.lax.stop_gradient([column[rows] for column in take]))
+    take = (b.times[index], x.q_before, x.v_before, *modes, impulse)
+    return each(*jax.lax.stop_gradient(take))
 
 
 def _residual(prepared: Prepared, force, t, q, v, mode_before, mode, impulse):

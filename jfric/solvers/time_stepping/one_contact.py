@@ -1,8 +1,9 @@
 """One step of a small linear system with one contact, in scalars.
 
 The same step as in :mod:`several_contacts`, written out number by number. What goes from step to
-step is one vector: compiled, a step is then one kernel, the compiler makes the whole loop a piece
-of machine code, and a step costs some 50 ns.
+step is one short vector: compiled, a step is then one kernel, and the compiler makes the whole loop
+a piece of machine code. Each number of the vector is computed by itself, so all that the next step
+does not need (impulses, what happened) is found afterwards, for many steps at once.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from jfric.complementarity.closed_form import (
     Coefficients,
@@ -25,9 +26,6 @@ from jfric.modes import Mode
 from jfric.solvers.time_stepping.inputs import StepInputs
 from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.tolerance import rests_on_contact, touches
-
-#: What happened on a step, added up in one number.
-HIT, FAILED = 1.0, 2.0
 
 
 class Numbers(NamedTuple):
@@ -53,32 +51,82 @@ class Numbers(NamedTuple):
     gap: Any
 
 
-def run_steps(
-    prepared: Prepared, start: Float[Array, " z"], inputs: StepInputs, pushes: Float[Array, "L n"]
-):
-    """Ends (L, z) of the steps with ``inputs`` (L, ...) from the packed motion ``start``.
+class Given(NamedTuple):
+    """What is given on steps (L, ...), as far as the problem has it.
 
-    ``pushes``: velocities that the loads cause.
+    ``push``: velocities that the loads cause.
     """
+
+    push: Any
+    normal: Any = ()
+    before: Any = ()
+    after: Any = ()
+    gap: Any = ()
+
+
+def given(prepared: Prepared, inputs: StepInputs, pushes: Float[Array, "L n"]) -> Given:
+    """What the steps with ``inputs`` (L, ...) need."""
+    x = Given(pushes)
+    if prepared.nf:
+        x = x._replace(normal=inputs.normal[:, 0])
+    if prepared.partners_move:
+        x = x._replace(before=inputs.before, after=inputs.after, gap=inputs.gap)
+    return x
+
+
+def run_steps(prepared: Prepared, start: Float[Array, " z"], x: Given):
+    """Packed motions from ``start`` on: before each step (L, z), and after the last one (z,)."""
     assert prepared.packed is not None
     numbers, unravel = prepared.packed, _unpacking(prepared)
-    given = {"push": pushes}
-    if prepared.nf:
-        given["normal"] = inputs.normal[:, 0]
-    if prepared.partners_move:
-        given |= {"before": inputs.before, "after": inputs.after, "gap": inputs.gap}
+    remembers = _remembers(prepared)
 
     def step(z, x):
-        z = jnp.stack(_step(prepared, unravel(numbers), z, x))
-        return z, z
+        now = _step(prepared, unravel(numbers), z, x)
+        mode = [now.mode.astype(z.dtype)] if remembers else []
+        return jnp.stack([*now.q, *now.v, *mode]), z
 
-    return jax.lax.scan(step, start, given)[1]
+    last, starts = jax.lax.scan(step, start, x)
+    return starts, last
 
 
 def pack(prepared: Prepared, q, v, mode) -> Float[Array, " z"]:
-    """Motion as one vector: position, velocity, impulse, what happened, mode."""
-    rest = jnp.zeros((prepared.W.shape[0] + 1,), q.dtype)
-    return jnp.concatenate([q, v, rest, mode.astype(q.dtype)])
+    """What goes from step to step, as one vector: position, velocity, mode if it matters."""
+    remembered = [mode.astype(q.dtype)] if _remembers(prepared) else []
+    return jnp.concatenate([q, v, *remembered])
+
+
+def _remembers(prepared: Prepared) -> bool:
+    """Whether a step depends on the mode before it."""
+    return prepared.breakaway or any(prepared.mechanics.smooth_impact)
+
+
+class Columns(NamedTuple):
+    """What steps did. ``bounces``: the contact was approached and pushed; ``failed``: no impulse
+    obeys the laws."""
+
+    q: Float[Array, "L n"]
+    v: Float[Array, "L n"]
+    impulse: Float[Array, "L m"]
+    mode: Int[Array, " L"]
+    bounces: Bool[Array, " L"]
+    failed: Bool[Array, " L"]
+
+
+def look(prepared: Prepared, starts: Float[Array, "L z"], x: Given) -> Columns:
+    """The steps from ``starts`` once more, all at once."""
+    assert prepared.packed is not None
+    numbers = _unpacking(prepared)(prepared.packed)
+
+    # Column by column: the compiler then computes several steps with one instruction.
+    now = _step(prepared, numbers, _columns(starts), Given(*(_columns(part) for part in x)))
+    q, v, impulse = (jnp.stack(part, axis=1) for part in now[:3])
+    return Columns(q, v, impulse, *now[3:])
+
+
+def _columns(x):
+    if isinstance(x, tuple) or x.ndim == 1:
+        return x
+    return [x[:, i] for i in range(x.shape[1])]
 
 
 def packed_numbers(prepared: Prepared) -> Float[Array, " k"]:
@@ -92,22 +140,15 @@ def _unpacking(prepared: Prepared):
     return ravel_pytree(jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes))[1]
 
 
-class Unpacked(NamedTuple):
-    """Columns of packed ends (L, z)."""
+class _Now(NamedTuple):
+    """One step, number by number; see :class:`Columns`."""
 
-    q: Float[Array, "L n"]
-    v: Float[Array, "L n"]
-    impulse: Float[Array, "L m"]
-    happened: Float[Array, " L"]
-    mode: Float[Array, " L"]
-
-
-def unpack(prepared: Prepared, ends: Float[Array, "L z"]) -> Unpacked:
-    """The columns of ``ends``."""
-    n, m = prepared.mechanics.n, prepared.W.shape[0]
-    return Unpacked(
-        ends[:, :n], ends[:, n : 2 * n], ends[:, 2 * n : 2 * n + m], ends[:, -2], ends[:, -1]
-    )
+    q: list
+    v: list
+    impulse: list
+    mode: Array
+    bounces: Array
+    failed: Array
 
 
 def _numbers(prepared: Prepared) -> Numbers:
@@ -163,23 +204,23 @@ def _stop(prepared: Prepared):
     return (MW[:, 0] + ratio * MW[:, 1]) / (D[0, 0] + ratio * D[0, 1])
 
 
-def _step(prepared: Prepared, c: Numbers, z, x: dict) -> list:
-    """The packed motion after the step, number by number."""
+def _step(prepared: Prepared, c: Numbers, z, x: Given) -> _Now:
+    """The step from the packed motion ``z``."""
     mechanics, scheme = prepared.mechanics, prepared.scheme
     n, m = mechanics.n, prepared.W.shape[0]
-    q, v, mode_before = [z[i] for i in range(n)], [z[n + i] for i in range(n)], z[-1]
+    q, v = [z[i] for i in range(n)], [z[n + i] for i in range(n)]
     dofs, law = _dofs(prepared), mechanics.laws[0]
 
     def relative(velocity, row):
         dof = dofs[row]
         return _dot(c.W[row], velocity) if dof is None else c.W[row][dof] * velocity[dof]
 
-    free = [x["push"][i] + (_dot(c.Bq[i], q) + _dot(c.Bv[i], v)) for i in range(n)]
+    free = [x.push[i] + (_dot(c.Bq[i], q) + _dot(c.Bv[i], v)) for i in range(n)]
     before = [relative(v, r) for r in range(m)]
     after = [relative(free, r) for r in range(m)]
     if prepared.partners_move:
-        before = [before[r] - x["before"][r] for r in range(m)]
-        after = [after[r] - x["after"][r] for r in range(m)]
+        before = [before[r] - x.before[r] for r in range(m)]
+        after = [after[r] - x.after[r] for r in range(m)]
     gamma = [after[r] + c.old[r] * before[r] for r in range(m)]
 
     mu = c.mu
@@ -187,18 +228,17 @@ def _step(prepared: Prepared, c: Numbers, z, x: dict) -> list:
         mu = Coefficients(*law.static(), *law.kinetic(jnp.abs(before[0])))
     direction = None
     if prepared.breakaway:
-        direction = jnp.where(mode_before == Mode.STICK, 0.0, before[0])
-    happened = jnp.zeros_like(z[0])
+        direction = jnp.where(z[2 * n] == Mode.STICK, 0.0, before[0])
+    bounces = failed = jnp.asarray(False)
     if m == 1:
-        limit = Coefficients(*(k * x["normal"] for k in mu))
+        limit = Coefficients(*(k * x.normal for k in mu))
         tangential, mode = element_impulse(c.d, c.d_inverse, gamma[0], limit, direction)
         impulse, shown = [tangential], mode
     else:
-        gap = x["gap"][0] if prepared.partners_move else c.gap
+        gap = x.gap[0] if prepared.partners_move else c.gap
         along = relative(q, 1)
         closing = gap + along + c.start_weight * before[1]
         touching = touches(closing, jnp.abs(gap) + jnp.abs(along))
-        was_open = mode_before == Mode.OPEN
         if mechanics.frictionless[0]:
             normal, mode = frictionless_impulse(c.d_inverse, gamma[1])
             tangential, solved = jnp.zeros_like(normal), jnp.asarray(True)
@@ -207,6 +247,7 @@ def _step(prepared: Prepared, c: Numbers, z, x: dict) -> list:
             if not law.velocity_independent:
                 numbers = contact_numbers(prepared.constant.D, mu)  # type: ignore[union-attr]
             if mechanics.smooth_impact[0]:
+                was_open = z[2 * n] == Mode.OPEN
                 numbers = jax.tree.map(lambda a, b: jnp.where(was_open, a, b), c.smooth, numbers)
             tangential, normal, mode, solved = contact_impulse(
                 numbers, gamma[0], gamma[1], direction
@@ -216,8 +257,8 @@ def _step(prepared: Prepared, c: Numbers, z, x: dict) -> list:
         # A rebound that the forces take back within the step is none.
         rests = -c.old[1] * before[1] <= rests_on_contact(before[1], after[1])
         shown = jnp.where(rests, mode, Mode.OPEN)
-        hit = was_open & (before[1] < 0.0) & (impulse[1] > 0.0)
-        happened = jnp.where(hit, HIT, 0.0) + jnp.where(touching & ~solved, FAILED, 0.0)
+        bounces = (before[1] < 0.0) & (impulse[1] > 0.0)
+        failed = touching & ~solved
 
     new = [free[i] + sum(c.X[i][r] * impulse[r] for r in range(m)) for i in range(n)]
     sticks = mode == Mode.STICK
@@ -226,17 +267,17 @@ def _step(prepared: Prepared, c: Numbers, z, x: dict) -> list:
         if dof is not None:
             exact = 0.0 - c.old[r] * before[r]
             if prepared.partners_move:
-                exact = exact + x["after"][r]
+                exact = exact + x.after[r]
             new[dof] = jnp.where(active[r], exact * c.inverse[r], new[dof])
     q_new = [q[i] + (c.end_weight * new[i] + c.start_weight * v[i]) for i in range(n)]
     if scheme.stops and not mechanics.frictionless[0]:
-        prescribed = x["after"][0] if prepared.partners_move else 0.0
+        prescribed = x.after[0] if prepared.partners_move else 0.0
         defect = prescribed - relative(new, 0)
         stopped = [new[i] + c.stop[i] * defect for i in range(n)]
         if dofs[0] is not None:
             stopped[dofs[0]] = jnp.zeros_like(new[0]) + prescribed * c.inverse[0]
         new = [jnp.where(sticks, a, b) for a, b in zip(stopped, new, strict=True)]
-    return [*q_new, *new, *impulse, happened, shown.astype(z.dtype)]
+    return _Now(q_new, new, impulse, shown.astype(jnp.int32), bounces, failed)
 
 
 def _dot(row, x):

@@ -86,19 +86,15 @@ def write_outputs(
             step = jax.lax.dynamic_slice(want.step, (at,), (size,))
             s = jax.lax.dynamic_slice(want.fraction, (at,), (size,))[:, None]
             row = jnp.clip(step - first, 0, b.times.shape[0] - 1)
-            x = b.motions()
+            x, y = b.motions(row), b.outcomes(row)
             shown = prepared.mechanics.piecewise.shown
-            after = jax.vmap(b.at)(row)
-            modes = [after.mode, jax.vmap(shown)(after.segment)]
+            modes = [y.mode, jax.vmap(shown)(y.segment)]
             values = jnp.concatenate(
                 [
-                    jnp.where(s == 1.0, new[row], old[row] + s * (new[row] - old[row]))
+                    jnp.where(s == 1.0, new, old + s * (new - old))
                     for old, new in ((x.q_before, x.q), (x.v_before, x.v))
                 ]
-                + [
-                    (x.v[row] - x.v_before[row]) / prepared.h,
-                    x.impulse[row] / prepared.h,
-                ],
+                + [(x.v - x.v_before) / prepared.h, y.impulse / prepared.h],
                 axis=1,
             )
             return records._replace(
@@ -131,9 +127,9 @@ class Logged(NamedTuple):
 
 
 def write_events(
-    prepared: Prepared, records: Records, times, x: Steps, valid, state: State
+    prepared: Prepared, records: Records, b: Block, x: Steps, valid, state: State
 ) -> tuple[Records, Logged]:
-    """Changes of mode and impacts in the ``valid`` first steps of ``x``."""
+    """Changes of mode and impacts in the ``valid`` first steps ``x`` of ``b``."""
     shown = jax.vmap(prepared.mechanics.piecewise.shown)
     modes = jnp.concatenate([x.mode, shown(x.segment)], axis=1)
     modes_before = jnp.concatenate([x.mode_before, shown(x.segment_before)], axis=1)
@@ -154,35 +150,37 @@ def write_events(
     capacity = records.event_values.shape[0]
     if capacity == 0:
         return records, logged
+    flat = changed.ravel()
 
-    def write(records: Records) -> Records:
-        flat = changed.ravel()
-        size = min(capacity, flat.shape[0])
-        # Sorting is faster here than the running sum of ``nonzero``.
-        where = jnp.sort(jnp.where(flat, jnp.arange(flat.shape[0]), flat.shape[0]))[:size]
-        found = where < flat.shape[0]
-        step, contact = jnp.divmod(jnp.where(found, where, 0), contacts)
-        slot = jnp.where(found, state.event_count + jnp.arange(size), capacity)
-        values = jnp.concatenate(
-            [
-                (times[step] + prepared.h)[:, None],
-                x.motions.q[step],
-                x.motions.v[step],
-                x.motions.v_before[step],
-            ],
-            axis=1,
-        )
-        codes = [
+    # One after the other: most blocks hold none or one.
+    def more(carry):
+        _, left, slot = carry
+        return left.any() & (slot < capacity)
+
+    def write(carry):
+        records, left, slot = carry
+        first = jnp.argmax(left)
+        step, contact = jnp.divmod(first, contacts)
+        here = b.motions(step[None])
+        time = (b.times[step] + prepared.h)[None]
+        values = jnp.concatenate([time, here.q[0], here.v[0], here.v_before[0]])
+        codes = (
             contact,
             modes_before[step, contact],
             modes[step, contact],
             impact[step, contact],
-        ]
-        codes = jnp.stack([c.astype(jnp.int32) for c in codes], axis=1)
-        return records._replace(
-            event_values=records.event_values.at[slot].set(values, mode="drop"),
-            event_modes=records.event_modes.at[slot].set(codes, mode="drop"),
         )
+        codes = jnp.stack([c.astype(jnp.int32) for c in codes])
+        records = records._replace(
+            event_values=_written(records.event_values, slot, values, more(carry)),
+            event_modes=_written(records.event_modes, slot, codes, more(carry)),
+        )
+        return records, left & (jnp.arange(left.shape[0]) != first), slot + 1
 
-    fits = changed.any() & (state.event_count < capacity)
-    return jax.lax.cond(fits, write, lambda r: r, records), logged
+    carry = (records, flat, state.event_count)
+    return jax.lax.while_loop(more, write, carry)[0], logged
+
+
+def _written(buffer, slot, row, on):
+    at = jnp.minimum(slot, buffer.shape[0] - 1)
+    return buffer.at[at].set(jnp.where(on, row, buffer[at]))

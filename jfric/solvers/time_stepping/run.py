@@ -25,7 +25,7 @@ from jfric.solvers.time_stepping.state import Motion, State
 from jfric.status import Flag, Status
 
 #: Steps in one block: of scalars a whole block stays in the cache, and hides its overhead.
-BLOCK, BLOCK_OF_ARRAYS = 512, 128
+BLOCK, BLOCK_OF_ARRAYS = 1024, 128
 #: Events up to which the steps of a closed form are judged.
 JUDGED = 4
 #: A rest of a step below this fraction is rounding error.
@@ -136,7 +136,9 @@ def _advance(prepared, tables, state: State, records, want: Wanted, first, count
     )
     records = write_outputs(prepared, records, want, b, first, o.valid)
     moved = o.valid > 0
-    new = _keep(moved, b.at(jnp.maximum(o.valid - 1, 0)), motion)
+    end = b.motions(jnp.maximum(o.valid - 1, 0)[None])
+    new = Motion(end.q[0], end.v[0], o.mode, o.segment)
+    new = _keep(moved, new, motion)
     iterations = o.valid
     if b.iterations is not None:
         kept = jnp.arange(size) < o.valid
@@ -166,13 +168,17 @@ class Outcome(NamedTuple):
     event_count: Int[Array, ""]
     flags: Int[Array, ""]
     residual: Float[Array, ""]
+    #: Modes and segments after them.
+    mode: Int[Array, " nt"]
+    segment: Int[Array, " ns"]
 
 
 def _nothing(b: Block, state: State, count) -> Outcome:
     """Outcome of a whole block in which nothing happened."""
     zero = jnp.asarray(0, jnp.int32)
     residual = jnp.zeros((), state.q.dtype) if b.residual is None else jnp.max(b.residual)
-    return Outcome(count.astype(jnp.int32), zero, state.event_count, zero, residual)
+    count = count.astype(jnp.int32)
+    return Outcome(count, zero, state.event_count, zero, residual, state.mode, state.segment)
 
 
 def _outcome(prepared, b: Block, state: State, records: Records, count, force):
@@ -181,7 +187,7 @@ def _outcome(prepared, b: Block, state: State, records: Records, count, force):
     fails = (steps.status != int(Status.OK)) & (index < count)
     valid = jnp.where(fails.any(), jnp.argmax(fails), count).astype(jnp.int32)
     code = jnp.where(fails.any(), steps.status[jnp.argmax(fails)], int(Status.OK))
-    records, logged = write_events(prepared, records, b.times, steps, valid, state)
+    records, logged = write_events(prepared, records, b, steps, valid, state)
     flags = jnp.where(logged.count > state.event_count, int(Flag.STEP_RESOLUTION), 0)
     flags = flags | jnp.where(logged.several, int(Flag.SIMULTANEOUS), 0)
     if b.residual is None:
@@ -190,11 +196,18 @@ def _outcome(prepared, b: Block, state: State, records: Records, count, force):
         picked = jnp.stack([logged.row, jnp.maximum(valid - 1, 0)])
         residual = jax.lax.cond(
             ((state.event_count < JUDGED) | (valid < index.shape[0])) & (valid > 0),
-            lambda: jnp.max(residuals(prepared, b.times, steps, picked, force)),
+            lambda: jnp.max(residuals(prepared, b, steps, picked, force)),
             lambda: jnp.zeros((), state.q.dtype),
         )
     else:
         residual = jnp.max(jnp.where(index < valid, b.residual, 0.0))
+    last = jnp.maximum(valid - 1, 0)
     return records, Outcome(
-        valid, code.astype(jnp.int32), logged.count, flags.astype(jnp.int32), residual
+        valid,
+        code.astype(jnp.int32),
+        logged.count,
+        flags.astype(jnp.int32),
+        residual,
+        steps.mode[last],
+        steps.segment[last] if steps.segment.shape[1] else state.segment,
     )

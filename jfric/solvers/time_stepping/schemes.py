@@ -27,7 +27,7 @@ class MoreauJean(AbstractTimeStepping):
     ``method``: how the contact problem of a step is solved, see
     :func:`jfric.complementarity.contact_methods.solve_impulses`. ``max_steps``: bound on the
     number of steps. ``max_events``: capacity of the event log. ``adjoint``: as in
-    :class:`jfric.EventDriven`; ``"reverse"`` keeps one state for 512 steps, so give a realistic
+    :class:`jfric.EventDriven`; ``"reverse"`` keeps one state for 1,024 steps, so give a realistic
     ``max_steps``.
 
     Do not trust derivatives through changes of mode: they lack the term of the switching time,
