@@ -17,7 +17,11 @@ compile_quickly()
 # tests the code that users run.
 flags = os.environ.get("XLA_FLAGS", "")
 if "backend_optimization_level" not in flags:
-    os.environ["XLA_FLAGS"] = f"{flags} --xla_backend_optimization_level=0"
+    flags = f"{flags} --xla_backend_optimization_level=0"
+    if "xla_cpu_use_fusion_emitters" in flags:  # a jaxlib whose flags are known
+        # Tests run side by side: no program is shared out to the processors.
+        flags = f"{flags} --xla_cpu_parallel_codegen_split_count=1"
+    os.environ["XLA_FLAGS"] = flags
 use_compilation_cache()
 # Tracing leaves next to no cycles, but a seventh of its time would go into looking for them.
 gc.disable()

@@ -243,7 +243,7 @@ def _compared(system, values, tolerance: float):
 
 @pytest.mark.parametrize(
     "system",
-    [_carriage, _hopper, pytest.param(_pair, marks=pytest.mark.slow)],
+    [_hopper, *(pytest.param(f, marks=pytest.mark.slow) for f in (_carriage, _pair))],
     ids=lambda s: s.__name__.strip("_"),
 )
 def test_random_systems_move_as_in_the_general_pass(system):

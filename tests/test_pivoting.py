@@ -105,7 +105,8 @@ def _solved(name: str):
 
 
 def _group(name: str):
-    return pytest.mark.xdist_group(f"pivoting-{name}")
+    group = pytest.mark.xdist_group(f"pivoting-{name}")
+    return [group, pytest.mark.slow] if name == "ten-bodies" else [group]
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=_group(n)) for n in SIZES])
