@@ -105,11 +105,14 @@ def _solved(name: str):
 
 
 def _group(name: str):
-    group = pytest.mark.xdist_group(f"pivoting-{name}")
-    return [group, pytest.mark.slow] if name == "ten-bodies" else [group]
+    return pytest.mark.xdist_group(f"pivoting-{name}")
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=_group(n)) for n in SIZES])
+def _marks(name: str):
+    return [_group(name), pytest.mark.slow] if name == "ten-bodies" else [_group(name)]
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=_marks(n)) for n in SIZES])
 def test_accelerations_from_rest_obey_the_law(name):
     systems, (a, friction, status, flags) = _solved(name)
     assert np.all(status == jfric.Status.OK)
@@ -121,7 +124,7 @@ def test_accelerations_from_rest_obey_the_law(name):
         assert 0.02 < redundant.mean() < 0.98
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=_group(n)) for n in SIZES])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=_marks(n)) for n in SIZES])
 def test_accelerations_do_not_depend_on_the_order_of_contacts(name):
     (M, W, limit, force), (a, friction, _, _) = _solved(name)
     contacts, single = SIZES[name][2:]
