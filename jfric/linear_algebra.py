@@ -18,6 +18,10 @@ UNROLLED_ENTRIES = 36
 UNROLLED_TERMS = 10
 #: Matrices up to this size are inverted by elimination written out.
 UNROLLED_INVERSE = 5
+#: Matrices up to this size are decomposed by rotations, larger ones by a library.
+ROTATED = 32
+#: Sweeps over all pairs of columns; convergence is quadratic, and 6 to 10 are usual.
+MAX_SWEEPS = 30
 
 
 def matvec(a: Float[Array, "m n"], x: Float[Array, " n"]) -> Float[Array, " m"]:
@@ -96,3 +100,68 @@ def eliminate(a: Float[Array, "m m"], threshold: float) -> Elimination:
     reduced, inverse, dependent, pivot, _ = carry
     outside = dependent[:, None] | dependent[None, :]
     return Elimination(jnp.where(outside, 0.0, inverse), reduced, dependent, pivot)
+
+
+class SingularValues(NamedTuple):
+    """``a = u @ diag(values) @ vt``; the values are in no particular order.
+
+    Columns of ``u`` that belong to a value of zero may be zero.
+    """
+
+    u: Float[Array, "m m"]
+    values: Float[Array, " m"]
+    vt: Float[Array, "m m"]
+
+
+def singular_values(a: Float[Array, "m m"]) -> SingularValues:
+    """Singular value decomposition; of small matrices by one-sided Jacobi rotations.
+
+    They are plain array operations instead of a call to LAPACK for each matrix: they run over whole
+    batches at once, and on machines with one processor, where jaxlib 0.10.1 loses the interface
+    version of such calls in longer programs. Use it without derivatives.
+
+    In round ``r`` of a sweep column ``i`` is rotated with column ``r - i`` (modulo m): in m rounds
+    every pair meets.
+
+    Source: J. Demmel, K. Veselic, Jacobi's method is more accurate than QR (1992), algorithm 4.1.
+    """
+    m = a.shape[0]
+    if m > ROTATED:
+        return SingularValues(*jnp.linalg.svd(a))
+    index = jnp.arange(m)
+    epsilon = jnp.finfo(a.dtype).eps
+
+    def rotate(r, carry):
+        w, v, largest = carry
+        partner = (r - index) % m
+        other = w[:, partner]
+        size = jnp.sum(w * w, axis=0)
+        product = jnp.sum(w * other, axis=0)
+        both = jnp.sqrt(size) * jnp.sqrt(size[partner])
+        # Columns of rounding errors alone have no direction to be rotated out of.
+        skip = (partner == index) | (jnp.abs(product) <= epsilon * both)
+        skip = skip | (both <= (m * epsilon) ** 2 * jnp.max(size))
+        zeta = (size[partner] - size) / (2.0 * jnp.where(skip, 1.0, product))
+        sign = jnp.where(zeta == 0, jnp.where(index < partner, 1.0, -1.0), jnp.sign(zeta))
+        t = jnp.where(skip, 0.0, sign / (jnp.abs(zeta) + jnp.hypot(1.0, zeta)))
+        c = 1.0 / jnp.hypot(1.0, t)
+        s = c * t
+        cosine = jnp.where(skip, 0.0, jnp.abs(product) / jnp.where(skip, 1.0, both))
+        w = c * w - s * other
+        v = c * v - s * v[:, partner]
+        return w, v, jnp.maximum(largest, jnp.max(cosine))
+
+    def sweep(carry):
+        w, v, _, count = carry
+        zero = jnp.zeros((), a.dtype)
+        return *jax.lax.fori_loop(0, m, rotate, (w, v, zero)), count + 1
+
+    def unfinished(carry):
+        *_, largest, count = carry
+        return (largest > m * epsilon) & (count < MAX_SWEEPS)
+
+    start = (a, jnp.eye(m, dtype=a.dtype), jnp.asarray(jnp.inf, a.dtype), 0)
+    w, v, _, _ = jax.lax.while_loop(unfinished, sweep, start)
+    values = jnp.sqrt(jnp.sum(w * w, axis=0))
+    u = w / jnp.where(values > 0, values, 1.0)
+    return SingularValues(u, values, v.T)

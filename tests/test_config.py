@@ -404,3 +404,19 @@ def test_json_schema_names_all_keys():
     )
     assert friction["N"]["description"] == "[N or N*m]"
     assert "null" not in str(schema)
+
+
+VE0116 = Path(__file__).parent.parent / "configs" / "ve0116.toml"
+
+
+def test_a_file_is_read_inside_a_function_that_jax_traces():
+    @jax.jit
+    def heavier(m):
+        problem = jfric.load(VE0116)
+        return jfric.parameters(jfric.set_parameters(problem, {"mass.m": m}))
+
+    found = heavier(2.0)
+    plain = jfric.parameters(jfric.load(VE0116))
+    assert set(found) == set(plain)
+    assert found["mass.m"] == 2.0
+    assert found["spring.k"] == plain["spring.k"]

@@ -231,7 +231,10 @@ def _compared(system, values, tolerance: float):
     assert np.array_equal(one.events.to_mode, other.events.to_mode)
     assert np.array_equal(one.events.impact, other.events.impact)
     assert np.array_equal(one.mode, other.mode)
-    assert np.array_equal(one.flags, other.flags)
+    # A remark with an edge: rounding errors decide whether two roots are 1e-7 of a step apart.
+    different = one.flags ^ other.flags
+    assert np.all((different == 0) | (different == jfric.Flag.GRAZING))
+    assert np.mean(different != 0) <= 0.01
     np.testing.assert_allclose(one.events.time, other.events.time, rtol=tolerance, atol=tolerance)
     for name in ("q", "v", "a", "lambda_t", "lambda_n"):
         found, expected = getattr(one, name), getattr(other, name)

@@ -2,6 +2,7 @@ import dataclasses
 import json
 
 import equinox as eqx
+import jax
 import numpy as np
 import pytest
 from trajectories import HALF_PERIOD, machine, oscillator
@@ -10,6 +11,7 @@ import jfric
 from jfric.config.checks import resolve
 from jfric.config.load import load_config
 from jfric.config.quantity import Quantity, parse_quantity
+from jfric.verification import jobs
 from jfric.verification.cases import cases
 from jfric.verification.configs import config_directory, files_in, shipped
 from jfric.verification.evaluate import evaluate, scale
@@ -89,6 +91,35 @@ def test_judge_reports_an_incomplete_trajectory_and_a_wrong_sequence():
     assert wrong[0].value == 1.0
 
 
+def test_a_case_that_cannot_run_fails_and_the_others_go_on(monkeypatch):
+    possible = jobs._simulation
+
+    def simulation(solver):
+        if solver.flow != "exact":
+            return possible(solver)
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of memory\nmore")
+
+    monkeypatch.setattr(jobs, "_simulation", simulation)
+    results = jfric.verify(case="c8_incline")
+    exact = [r for r in results if r.solver == "event-driven (exact)"]
+    assert exact[-1].quantity == "did not run: RESOURCE_EXHAUSTED: out of memory"
+    assert len(exact) > 1
+    assert not any(r.passed for r in exact)
+    others = [r for r in results if r.solver != "event-driven (exact)"]
+    assert len(others) == len(exact) - 1
+    assert all(r.passed for r in others)
+
+
+def test_equilibria_that_cannot_be_found_fail(monkeypatch):
+    def fail(self, quantity):
+        raise jax.errors.JaxRuntimeError("INTERNAL: none")
+
+    monkeypatch.setattr("jfric.verification.static_checks._Values.of", fail)
+    results = jfric.verify(case="janovsky_static_e1")
+    assert results[-1].quantity == "did not run: INTERNAL: none"
+    assert not any(r.passed for r in results)
+
+
 def test_list_is_sound():
     entries = cases()
     names = [entry.name for entry in entries]
@@ -104,9 +135,9 @@ def test_list_is_sound():
 
 
 def test_variants_share_a_batch():
-    jobs = listed_jobs("ve0116*", "exact")
-    assert [len(group) for group in batches(jobs)] == [len(jobs)]
-    assert len(jobs) == 18
+    listed = listed_jobs("ve0116*", "exact")
+    assert [len(group) for group in batches(listed)] == [len(listed)]
+    assert len(listed) == 18
     assert len(batches(listed_jobs("c7*", "exact"))) == 1
 
 

@@ -9,6 +9,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from jfric.config.checks import check
 from jfric.config.config import Config, time_span
 from jfric.config.functions import number, numbers
@@ -44,7 +46,9 @@ def loads(text: str, path: str | os.PathLike[str] = "<text>") -> Config:
     """Like :func:`load_config` for TOML text; ``path`` is named in errors, and the paths of files
     in the text are relative to its folder."""
     try:
-        return _config(text, path)
+        # Numbers, not tracers, also inside a function that JAX traces.
+        with jax.ensure_compile_time_eval():
+            return _config(text, path)
     except ProblemError as error:
         raise ProblemError(f"{os.fspath(path)}: {error}") from None
 

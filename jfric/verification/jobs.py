@@ -71,14 +71,20 @@ def run_batch(jobs: list[Job]) -> list[Solution]:
     return [jax.tree.map(lambda x, i=i: x[i], arrays) for i in range(len(jobs))]
 
 
-def run_batches(groups: list[list[Job]]) -> Iterator[tuple[int, list[Solution]]]:
-    """Solutions of each group with its index, as they are ready. Groups compile in parallel."""
+def run_batches(
+    groups: list[list[Job]],
+) -> Iterator[tuple[int, list[Solution] | Exception]]:
+    """Solutions of each group with its index, as they are ready; instead of them the error, where
+    a program cannot be compiled or run on this machine. Groups compile in parallel."""
     double = jnp.result_type(float) == jnp.float64
 
-    def run(index: int) -> tuple[int, list[Solution]]:
+    def run(index: int) -> tuple[int, list[Solution] | Exception]:
         # A `with jax.enable_x64(True)` of the caller does not reach other threads by itself.
         with jax.enable_x64(double):
-            return index, run_batch(groups[index])
+            try:
+                return index, run_batch(groups[index])
+            except jax.errors.JaxRuntimeError as error:
+                return index, error
 
     workers = max(1, min(os.cpu_count() or 1, len(groups), MOST_WORKERS))
     with ThreadPoolExecutor(workers) as pool:

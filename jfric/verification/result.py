@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 from jfric.verification.evaluate import evaluate, scale
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jfric.config.config import Check
     from jfric.config.quantity import Quantity
     from jfric.solution import Solution
 
@@ -69,6 +72,22 @@ def judged(
     # Not `error > allowed`: NaN must fail.
     passed = bool(error <= allowed)
     return Result(case, quantity, solver, expected, value, error, allowed, passed, source)
+
+
+def whole(case: str, solver: str, quantity: str, value: float) -> Result:
+    """A finding about a whole trajectory, which should be zero."""
+    return Result(case, quantity, solver, 0.0, value, value, 0.0, value == 0.0, "")
+
+
+def not_run(case: str, solver: str, checks: Iterable[Check], error: Exception) -> list[Result]:
+    """All ``checks`` as failed, and in one more row the first line of what went wrong."""
+    nan = float("nan")
+    failed = [
+        judged(case, label(c.quantity), solver, c.expected, nan, c.allowed, c.source)
+        for c in checks
+    ]
+    reason = str(error).strip().partition("\n")[0]
+    return [*failed, whole(case, solver, f"did not run: {reason}", nan)]
 
 
 def label(quantity: Quantity) -> str:

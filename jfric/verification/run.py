@@ -24,7 +24,7 @@ from jfric.verification.case import EXACT, RUNGE_KUTTA, Case
 from jfric.verification.configs import files_in, shipped
 from jfric.verification.evaluate import COUNTS, needed_times, needs_outputs
 from jfric.verification.jobs import Job, batches, run_batches
-from jfric.verification.result import Result, compare
+from jfric.verification.result import Result, compare, not_run, whole
 from jfric.verification.static_checks import StaticJob, is_static, static_job, static_results
 
 #: Error of the Runge-Kutta flow at rtol = RTOL, relative to the scale of a quantity.
@@ -45,7 +45,8 @@ def verify(
 
     ``case`` keeps the cases of this name only (``janovsky*`` keeps all that match). ``flow``
     keeps ``"exact"`` or ``"runge-kutta"``. Trajectories of equal structure run as one batch.
-    ``progress(done, total, case)`` is called at the start and after each batch.
+    ``progress(done, total, case)`` is called at the start and after each batch. Where a program
+    cannot be compiled or run on this machine, its checks fail, and the others go on.
 
     Raises :class:`jfric.ProblemError` for bad files and unknown cases. Needs float64.
     """
@@ -60,9 +61,15 @@ def verify(
     if progress:
         progress(0, len(groups), every[0].case)
     found += [(order[id(j)], static_results(j)) for j in every if isinstance(j, StaticJob)]
-    for done, (index, solutions) in enumerate(run_batches(groups), start=1):
-        for job, solution in zip(groups[index], solutions, strict=True):
-            found.append((order[id(job)], judge(job, solution)))
+    for done, (index, outcome) in enumerate(run_batches(groups), start=1):
+        for i, job in enumerate(groups[index]):
+            lost = isinstance(outcome, Exception)
+            results = (
+                not_run(job.case, job.label, job.checks, outcome)
+                if lost
+                else judge(job, outcome[i])
+            )
+            found.append((order[id(job)], results))
         if progress:
             progress(done, len(groups), groups[index][0].case)
     return [result for _, results in sorted(found, key=lambda x: x[0]) for result in results]
@@ -212,15 +219,11 @@ def judge(job: Job, solution: Solution) -> list[Result]:
     ]
     if job.sequence:
         wrong = float(_mismatches(job.sequence, solution))
-        results.append(_whole("changes of mode out of order", wrong, **about))
+        results.append(whole(quantity="changes of mode out of order", value=wrong, **about))
     if int(solution.status) != Status.OK:
         name = f"status: {Status(int(solution.status)).message}"
-        results.append(_whole(name, float(solution.status), **about))
+        results.append(whole(quantity=name, value=float(solution.status), **about))
     return results
-
-
-def _whole(quantity: str, value: float, case: str, solver: str) -> Result:
-    return Result(case, quantity, solver, 0.0, value, value, 0.0, value == 0.0, "")
 
 
 def _mismatches(sequence: tuple[str, ...], solution: Solution) -> int:

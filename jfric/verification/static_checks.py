@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 
 from jfric.config.quantity import STATIC_KINDS, Quantity
 from jfric.errors import ProblemError
-from jfric.verification.result import Result, judged
+from jfric.verification.result import Result, judged, not_run
 
 if TYPE_CHECKING:
     from jfric.config.config import Check, Config
@@ -40,18 +41,21 @@ def static_job(case: str, config: Config, checks: Sequence[Check]) -> list[Stati
 def static_results(job: StaticJob) -> list[Result]:
     """The checks of ``job``, computed and compared."""
     values = _Values(job.config)
-    return [
-        judged(
-            job.case,
-            str(check.quantity),
-            "statics",
-            check.expected,
-            values.of(check.quantity),
-            check.allowed,
-            check.source,
-        )
-        for check in job.checks
-    ]
+    try:
+        return [
+            judged(
+                job.case,
+                str(check.quantity),
+                "statics",
+                check.expected,
+                values.of(check.quantity),
+                check.allowed,
+                check.source,
+            )
+            for check in job.checks
+        ]
+    except jax.errors.JaxRuntimeError as error:
+        return not_run(job.case, "statics", job.checks, error)
 
 
 class _Values:

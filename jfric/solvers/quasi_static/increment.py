@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from jfric.linear_algebra import singular_values
 from jfric.modes import Mode
 from jfric.solvers.quasi_static.loading import Target
 from jfric.solvers.quasi_static.state import State
@@ -181,8 +182,8 @@ def _solve(A, b, n: int):
     fixes = jnp.concatenate([jnp.zeros((n,), bool), jnp.diagonal(frozen)[n:] != 0])
     row = jnp.where(fixes, 1.0 / e, e)
     scaled = frozen * row[:, None] * e
-    u, s, vt = jnp.linalg.svd(scaled)
-    zero = s <= SINGULAR * s[0]
+    u, s, vt = singular_values(scaled)
+    zero = s <= SINGULAR * jnp.max(s)
     inverse = (vt.T * jnp.where(zero, 0.0, 1.0 / jnp.where(zero, 1.0, s))) @ u.T
     inverse = e[:, None] * inverse * row
     x = jax.lax.stop_gradient(inverse @ b)
