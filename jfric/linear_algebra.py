@@ -165,3 +165,26 @@ def singular_values(a: Float[Array, "m m"]) -> SingularValues:
     values = jnp.sqrt(jnp.sum(w * w, axis=0))
     u = w / jnp.where(values > 0, values, 1.0)
     return SingularValues(u, values, v.T)
+
+
+def determinant_sign(a: Float[Array, "m m"]) -> Float[Array, ""]:
+    """Sign of the determinant: 1, -1, or 0; by elimination with the largest pivot of each column.
+
+    Without LAPACK up to the size of :func:`singular_values`, for the same reason.
+    """
+    m = a.shape[0]
+    if m > ROTATED:
+        return jnp.linalg.slogdet(a)[0]
+    index = jnp.arange(m)
+
+    def body(k, carry):
+        a, sign = carry
+        chosen = jnp.argmax(jnp.where(index >= k, jnp.abs(a[:, k]), -1.0))
+        row = a[chosen]
+        a = a.at[chosen].set(a[k]).at[k].set(row)
+        pivot = row[k]
+        factor = jnp.where(index > k, a[:, k] / jnp.where(pivot == 0, 1.0, pivot), 0.0)
+        swapped = jnp.where(chosen == k, 1.0, -1.0)
+        return a - factor[:, None] * row, sign * swapped * jnp.sign(pivot)
+
+    return jax.lax.fori_loop(0, m, body, (a, jnp.ones((), a.dtype)))[1]

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jfric.linear_algebra import singular_values
+from jfric.linear_algebra import determinant_sign, singular_values
 from jfric.modes import Mode
 from jfric.solvers.quasi_static.loading import Target
 from jfric.solvers.quasi_static.state import State
@@ -189,8 +189,7 @@ def _solve(A, b, n: int):
     x = jax.lax.stop_gradient(inverse @ b)
     x = x + inverse @ (b - A @ x)
     null = jnp.where(zero[:, None], vt, 0.0).T
-    sign, _ = jnp.linalg.slogdet(scaled)
-    return x, null, jnp.where(zero.any(), 0.0, sign)
+    return x, null, jnp.where(zero.any(), 0.0, determinant_sign(scaled))
 
 
 def _held_exactly(mechanics: Mechanics, mode, dq, constraint):
