@@ -133,10 +133,8 @@ def one_contact_pass(
 
     # Decisions have no derivatives; what they are made from is frozen.
     leading = frozen(x.leading)
-    signs = once(
-        [guard_sign(leading[i], x.zero[i], mode == Mode.STICK, known[i]) for i in (0, 1)], on
-    )
-    first, second = signs
+    found = [guard_sign(leading[i], x.zero[i], mode == Mode.STICK, known[i]) for i in (0, 1)]
+    first, second = signs = [Sign.from_code(code) for code in once([x.code() for x in found], on)]
     relative = frozen(relative_velocities(signed, g, v, list(state.v_scale)))
     transition = once(next_mode(prepared, mode, signs, relative), on)
     settled = ~transition.violated

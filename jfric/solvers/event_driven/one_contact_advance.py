@@ -13,9 +13,9 @@ from jfric.modes import Mode
 from jfric.solvers.event_driven.advance import resolvable, shortly_after
 from jfric.solvers.event_driven.constants import CLOSE, LANDINGS, SMALLEST_FRACTION, constants
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.scalar_isolation import Chosen, isolate, with_derivatives
+from jfric.solvers.event_driven.scalar_isolation import choose, isolate, with_derivatives
 from jfric.solvers.event_driven.scalar_rows import dot
-from jfric.solvers.event_driven.scalar_series import value
+from jfric.solvers.event_driven.scalar_series import value, value_and_slope
 from jfric.solvers.event_driven.scalar_step import End, ScalarStep, Start
 from jfric.solvers.event_driven.state import State
 from jfric.solvers.loops import once
@@ -68,7 +68,7 @@ def advance(prepared, state: State, x: ScalarStep, signs, ends: Ends, on, deriva
     place = earliest
     if derivatives:
         lead = jnp.where(fired[0], watched[0].lead, watched[1].lead)
-        place = with_derivatives(Chosen(fired[0], x.guards[0], x.guards[1], lead), earliest)
+        place = with_derivatives(choose(fired[0], x.guards[0], x.guards[1], lead), earliest)
     s = once(jnp.where(event, place, 1.0), on)
     # Zeros far inside the step are located again on a shorter one, for full precision.
     coarse = event & (earliest < 1.0 / 64) & ~smallest
@@ -102,8 +102,8 @@ def land(
     """Reach an event by real steps; see :func:`jfric.solvers.event_driven.advance.land`."""
     h = x.h
     landing = state.landing[0] | state.landing[1]
-    guard = Chosen(state.landing[0], x.guards[0], x.guards[1], jnp.zeros((), jnp.int32))
-    at_end, slope = jax.lax.stop_gradient(guard.value_and_slope(jnp.ones_like(h)))
+    guard = choose(state.landing[0], x.guards[0], x.guards[1], jnp.zeros((), jnp.int32))
+    at_end, slope = jax.lax.stop_gradient(value_and_slope(guard, jnp.ones_like(h)))
     missing = -at_end / jnp.where(slope == 0, 1.0, slope) * h
     close = (jnp.abs(missing) <= CLOSE * h) | (state.landings >= LANDINGS) | (slope >= 0)
     missing = jnp.where(jnp.abs(missing) <= 0.5 * h, missing, 0.0)

@@ -28,6 +28,15 @@ class Sign(NamedTuple):
     null: Bool[Array, ""]
     violated: Bool[Array, ""]
 
+    def code(self) -> Int[Array, ""]:
+        """All in one number: the compiler repeats for each number what leads to it."""
+        return 4 * self.lead + 2 * self.null.astype(jnp.int32) + self.violated.astype(jnp.int32)
+
+    @classmethod
+    def from_code(cls, code: Int[Array, ""]) -> Sign:
+        """The inverse of :meth:`code`."""
+        return cls(code >> 2, (code & 2) != 0, (code & 1) != 0)
+
 
 def guard_sign(leading: list, zero: list, sticks, known) -> Sign:
     """``zero``: magnitudes that count as zero. ``known`` leading coefficients are zero by

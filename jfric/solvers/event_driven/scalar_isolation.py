@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jfric.solvers.event_driven.constants import LEADING, Constants
-from jfric.solvers.event_driven.scalar_series import fold, value
+from jfric.solvers.event_driven.scalar_series import value, value_and_size, value_and_slope
 from jfric.solvers.loops import once
 
 #: What is known of a guard on the step, if not the place of its only zero.
@@ -26,7 +26,7 @@ NO_ZERO, IN_DOUBT = 2.0, 3.0
 class Guard(NamedTuple):
     """A guard on a step, and what is known of it."""
 
-    coefficients: Float[Array, " p"] | list
+    coefficients: list
     #: Number of leading coefficients that are zero; whether it vanishes identically.
     lead: Array
     null: Bool[Array, ""]
@@ -48,12 +48,8 @@ class Isolated(NamedTuple):
 
 def isolate(guards: list[Guard], c: Constants, on) -> Isolated:
     """Certify both guards on ``[0, 1]`` and locate the earliest zero."""
-    listed = [_listed(g.coefficients) for g in guards]
     known = once(
-        [
-            _certificate(p, g.lead, g.null, g.remainder, g.magnitude, c)
-            for p, g in zip(listed, guards, strict=True)
-        ],
+        [_certificate(g.coefficients, g.lead, g.null, g.remainder, g.magnitude, c) for g in guards],
         on,
     )
     guesses = [jnp.where(k <= 1.0, k, NO_ZERO) for k in known]
@@ -62,11 +58,11 @@ def isolate(guards: list[Guard], c: Constants, on) -> Isolated:
     first = [guesses[0] <= guesses[1], guesses[0] > guesses[1]]
     any_zero, in_doubt = one_zero[0] | one_zero[1], doubtful[0] | doubtful[1]
     lead = jnp.where(first[0], guards[0].lead, guards[1].lead)
-    chosen = Chosen(first[0], guards[0].coefficients, guards[1].coefficients, lead)
-    root = once(_newton(chosen, jnp.minimum(jnp.minimum(*guesses), 1.0), c.newton), on)
+    chosen = choose(first[0], guards[0].coefficients, guards[1].coefficients, lead)
+    root = once(_newton(chosen, lead, jnp.minimum(jnp.minimum(*guesses), 1.0), c.newton), on)
     eps = jnp.finfo(root.dtype).eps
     # To the rounding error of the guard itself, far below that of what it is made of.
-    at, own = _value_and_size(chosen, root)
+    at, own = value_and_size(chosen, root)
     converged = jnp.abs(at) <= 64 * eps * own
     passed = [
         z & ~f & (value(g.coefficients, root) < -1e3 * eps * g.magnitude)
@@ -89,43 +85,13 @@ def isolate(guards: list[Guard], c: Constants, on) -> Isolated:
     )
 
 
-def _listed(coefficients) -> list:
-    if isinstance(coefficients, list):
-        return coefficients
-    count = coefficients.shape[0]
-    return [jax.lax.index_in_dim(coefficients, k, keepdims=False) for k in range(count)]
-
-
-class Chosen(NamedTuple):
-    """One of two guards; ``lead`` of its coefficients are zero by construction."""
-
-    first: Bool[Array, ""]
-    one: Float[Array, " p"] | list
-    other: Float[Array, " p"] | list
-    lead: Array
-
-    def over_order(self, step, start):
-        """``start`` after ``carry = step(carry, coefficient)``, highest order first."""
-
-        def chosen(carry, pair):
-            return step(carry, jnp.where(self.first, pair[0], pair[1]))
-
-        carry = fold(chosen, start, (self.one[LEADING:], self.other[LEADING:]), reverse=True)
-        for k in reversed(range(LEADING)):
-            y = jnp.where(self.first, self.one[k], self.other[k])
-            carry = step(carry, jnp.where(k < self.lead, 0.0, y))
-        return carry
-
-    def value_and_slope(self, s):
-        """Value and first derivative at ``s``."""
-        zero = jnp.zeros_like(s)
-        return self.over_order(lambda c, y: (c[0] * s + y, c[1] * s + c[0]), (zero, zero))
-
-
-def _value_and_size(chosen: Chosen, s):
-    """Value at ``s``, and the sum of the magnitudes of the coefficients."""
-    zero = jnp.zeros_like(s)
-    return chosen.over_order(lambda c, y: (c[0] * s + y, c[1] + jnp.abs(y)), (zero, zero))
+def choose(first: Bool[Array, ""], one: list, other: list, lead) -> list:
+    """The coefficients of ``one`` guard or the ``other``; ``lead`` of them are zero by
+    construction."""
+    chosen = [jax.lax.select(first, a, b) for a, b in zip(one, other, strict=True)]
+    for k in range(LEADING):
+        chosen[k] = jnp.where(k < lead, 0.0, chosen[k])
+    return chosen
 
 
 @functools.partial(jax.jit, static_argnums=5)
@@ -169,26 +135,25 @@ def _certificate(p: list, lead, null, remainder, magnitude, c: Constants):
     return jnp.where(no_zero, NO_ZERO, jnp.where(one_zero, guess, IN_DOUBT))
 
 
-def _newton(chosen: Chosen, guess, steps: int):
-    """Newton's method on the guard divided by ``s^lead``, kept inside the step."""
-    power = chosen.lead.astype(guess.dtype)
-
-    def step(s, _):
-        at, slope = chosen.value_and_slope(s)
+def _newton(y: list, lead, guess, steps: int):
+    """Newton's method on the guard ``y`` divided by ``s^lead``, kept inside the step."""
+    power = lead.astype(guess.dtype)
+    s = guess
+    for _ in range(steps):
+        at, slope = value_and_slope(y, s)
         reduced = slope - power * at / s
         safe = jnp.where(reduced == 0, 1.0, reduced)
         following = jnp.where(reduced == 0, s, s - at / safe)
         # Never to the known zero at the start.
-        return jnp.clip(following, 0.125 * s, 1.0), None
+        s = jnp.clip(following, 0.125 * s, 1.0)
+    return s
 
-    return jax.lax.scan(step, guess, length=steps, unroll=True)[0]
 
-
-def with_derivatives(chosen: Chosen, s):
-    """The zero ``s``, with first and second derivatives: those of two Newton steps from it."""
+def with_derivatives(y: list, s):
+    """The zero ``s`` of ``y``, with first and second derivatives: those of two Newton steps."""
     s = jax.lax.stop_gradient(s)
-    level = jax.lax.stop_gradient(chosen.value_and_slope(s)[0])
+    level = jax.lax.stop_gradient(value(y, s))
     for _ in range(2):
-        at, slope = chosen.value_and_slope(s)
+        at, slope = value_and_slope(y, s)
         s = s - (at - level) / jnp.where(slope == 0, 1.0, slope)
     return s

@@ -2,7 +2,7 @@
 
 ``q'' = A q + B q' + F w`` with the basis ``w`` of what is given. A loop over the order leaves one
 array for each degree of freedom; in a batch its trajectories are innermost. Sums over the order
-are loops that the compiler writes out.
+are written out.
 """
 
 from __future__ import annotations
@@ -139,30 +139,51 @@ def rounding_series(
     return [list(row) for row in zip(*result, strict=True)]
 
 
-def fold(step, start, arrays, *, reverse: bool = False):
-    """``carry = step(carry, items)`` over the order, written out by the compiler.
-
-    ``arrays``: over the order, or lists of scalars.
-    """
-    if isinstance(arrays, list) or isinstance(arrays[0], list):
-        items = arrays if isinstance(arrays, list) else list(zip(*arrays, strict=True))
-        for x in reversed(items) if reverse else items:
-            start = step(start, x)
-        return start
-    return jax.lax.scan(
-        lambda c, x: (step(c, x), None), start, arrays, reverse=reverse, unroll=True
-    )[0]
+def listed(y: Float[Array, " p"] | list) -> list:
+    """One number for each order: what is summed over the order in several places is taken apart
+    once."""
+    if isinstance(y, list):
+        return y
+    return [jax.lax.index_in_dim(y, k, keepdims=False) for k in range(y.shape[0])]
 
 
-def value(y: Float[Array, " p"] | list, s):
-    """Value at ``s``."""
-    return fold(lambda c, x: c * s + x, jnp.zeros_like(s), y, reverse=True)
+# Compiled functions are traced once for all the polynomials of a step.
 
 
-def value_and_slope(y: Float[Array, " p"], s):
+@jax.jit
+def value(y: list, s):
+    """Value at ``s``; ``y``: see :func:`listed`."""
+    result = y[-1]
+    for x in reversed(y[:-1]):
+        result = result * s + x
+    return result
+
+
+@jax.jit
+def value_and_slope(y: list, s):
     """Value and first derivative at ``s``."""
-    zero = jnp.zeros_like(s)
-    return fold(lambda c, x: (c[0] * s + x, c[1] * s + c[0]), (zero, zero), y, reverse=True)
+    result, slope = y[-2] + y[-1] * s, y[-1]
+    for x in reversed(y[:-2]):
+        result, slope = result * s + x, slope * s + result
+    return result, slope
+
+
+@jax.jit
+def value_and_size(y: list, s):
+    """Value at ``s``, and the sum of the magnitudes of the coefficients."""
+    return value(y, s), size(y)
+
+
+@jax.jit
+def size(y: list):
+    """Sum of the magnitudes of the coefficients."""
+    return total([jnp.abs(x) for x in y])
+
+
+@jax.jit
+def slope_size(y: list):
+    """The same for the derivative."""
+    return total([jnp.abs(x) if k == 0 else (k + 1.0) * jnp.abs(x) for k, x in enumerate(y[1:])])
 
 
 class Sizes(NamedTuple):
@@ -173,27 +194,25 @@ class Sizes(NamedTuple):
     w: list
 
 
-def sizes(x: Series, order: int) -> tuple[Sizes, Sizes]:
-    """Of all coefficients, and of the last two alone."""
-    zero, count = jnp.zeros_like(x.h), order + 1
+def sizes(q: list[list], w: list[list], powers: list, h) -> tuple[Sizes, Sizes]:
+    """Of all coefficients, and of the last two alone.
 
-    def summed(y):
-        return fold(lambda c, u: c + jnp.abs(u), zero, y)
+    ``q``: to one order more than ``w``, which only velocities have a use for.
+    """
 
-    def rates(y, first=1):
-        k = jnp.arange(first, count + 1, dtype=x.h.dtype)
-        return fold(lambda c, u: c + u[0] * jnp.abs(u[1]), zero, (k, y[first:])) / x.h
+    def last_rates(y):
+        k = len(y) - 1
+        return (k - 1.0) * jnp.abs(y[-2]) + float(k) * jnp.abs(y[-1])
 
-    waves = [y[:count] for y in x.w]
     whole = Sizes(
-        [summed(y[:count]) for y in x.q],
-        [rates(y) for y in x.q],
-        [*x.powers, *(summed(y) for y in waves)],
+        [size(y[:-1]) for y in q],
+        [slope_size(y) / h for y in q],
+        [*powers, *(size(y) for y in w)],
     )
     last = Sizes(
-        [summed(y[count - 2 : count]) for y in x.q],
-        [rates(y, count - 1) for y in x.q],
-        [*[0.0] * len(x.powers), *(summed(y[-2:]) for y in waves)],
+        [size(y[-3:-1]) for y in q],
+        [last_rates(y) / h for y in q],
+        [*[0.0] * len(powers), *(size(y[-2:]) for y in w)],
     )
     return whole, last
 

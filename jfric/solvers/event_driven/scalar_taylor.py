@@ -15,6 +15,7 @@ from jfric.solvers.event_driven.scalar_series import (
     Series,
     bound,
     combination,
+    listed,
     rounding_series,
     series,
     sizes,
@@ -32,31 +33,33 @@ def taylor_step(prepared: Prepared, start: Start, state: State, h, on, frozen) -
     g, y, rows = start.g, start.y, start.guards
     x = series(y.a, rows, start.q, start.v, g.basis, h, c.order)
     zero = _rounding(*frozen((prepared, start, state, h)))
-    still, still_rows = frozen((x, rows))
-    whole, last = once(sizes(still, c.order), on)
     count = c.order + 1
+    positions, waves = [listed(u) for u in x.q], [listed(u)[:count] for u in x.w]
+    guards = [listed(p)[:count] for p in x.rows]
+    still_rows = frozen(rows)
+    whole, last = once(sizes(*frozen((positions, waves, x.powers, x.h))), on)
 
     def watched(signs) -> list[Guard]:
         return [
             Guard(
-                p[:count],
+                p,
                 jnp.where(sign.null, 0, sign.lead),
                 sign.null,
                 bound(row, last),
                 bound(row, whole),
             )
-            for p, row, sign in zip(still.rows, still_rows, signs, strict=True)
+            for p, row, sign in zip(frozen(guards), still_rows, signs, strict=True)
         ]
 
     def at(s):
-        moved = [value_and_slope(u, s) for u in x.q]
-        w = [s**j * p for j, p in enumerate(x.powers)] + [value(u[:count], s) for u in x.w]
+        moved = [value_and_slope(u, s) for u in positions]
+        w = [s**j * p for j, p in enumerate(x.powers)] + [value(u, s) for u in waves]
         return [e[0] for e in moved], [e[1] / h for e in moved], w
 
     return ScalarStep(
         h=h,
-        guards=[p[:count] for p in x.rows],
-        leading=[[p[k] for k in range(LEADING)] for p in x.rows],
+        guards=guards,
+        leading=[p[:LEADING] for p in guards],
         zero=zero,
         watched=watched,
         at=at,
