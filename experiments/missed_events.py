@@ -161,8 +161,8 @@ def jfric_earliest(coefficients: np.ndarray, lead: np.ndarray) -> np.ndarray:
     ``coefficients`` (cases, guards, k): powers of t on the step [0, 1]; ``lead`` (cases, guards):
     multiplicity of the known zero at the start. Returns (cases,), inf where there is none.
 
-    As in the solver's loop, an undecided step is halved and tried again, and the next one may be
-    twice as long; a step is not halved below 1e-7.
+    As in the solver's loop, an undecided step is shortened as the certificate says and tried again,
+    and the next one may be twice as long; a step is not shortened below 1e-7.
     """
     import jax
     import jax.numpy as jnp
@@ -190,13 +190,17 @@ def jfric_earliest(coefficients: np.ndarray, lead: np.ndarray) -> np.ndarray:
         shift = shift * (length[:, None] ** power)[:, :, None]
         local = np.einsum("ckj,cgj->cgk", shift, coefficients)
         known = np.where(start[:, None] == 0.0, lead, 0)
-        root, decided = map(np.asarray, certify(jnp.asarray(local), jnp.asarray(known)))
-        root = np.where(decided, root, np.where(local.sum(-1) < 0.0, 1.0, 2.0)).min(1)
-        accepted = decided.all(1) | (length <= SMALLEST_FRACTION)
+        step = certify(jnp.asarray(local), jnp.asarray(known))
+        decided = np.asarray(step.decided)
+        # Too short to be divided further: a guard in doubt that is negative at the end fires there.
+        crossed = np.any(np.asarray(step.doubtful) & (local.sum(-1) < 0.0), axis=1)
+        root = np.where(decided, step.root, np.where(crossed, 1.0, 2.0))
+        accepted = decided | (length <= SMALLEST_FRACTION)
         hit = active & accepted & (root <= 1.0)
         found = np.where(hit, start + length * root, found)
         start = np.where(active & accepted & ~hit, start + length, start)
-        length = np.where(accepted, np.minimum(2.0 * length, 1.0 - start), 0.5 * length)
+        shorter = np.asarray(step.retry) * length
+        length = np.where(accepted, np.minimum(2.0 * length, 1.0 - start), shorter)
         active &= ~hit & (start < 1.0)
     return found
 

@@ -170,7 +170,7 @@ def test_the_search_in_scalars_decides_the_same():
         )  # fmt: skip
         guards = [
             scalar_isolation.Guard(
-                p[i], lead[i], jnp.asarray(False), jnp.zeros(()), jnp.sum(jnp.abs(p[i]))
+                list(p[i]), lead[i], jnp.asarray(False), jnp.zeros(()), jnp.sum(jnp.abs(p[i]))
             )
             for i in (0, 1)
         ]
