@@ -78,7 +78,7 @@ def draw_forces(solution: jfric.Solution, path) -> None:
             label=f"contact-{label}",
         )  # fmt: skip
     right.set(xlabel="$t$ (zoom)", ylabel="$\\lambda_\\tau$", xlim=(0, 90))
-    right.legend(frameon=False, fontsize=8, loc="lower right")
+    right.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
     save(made, path, "Example 4.1, $f_\\nu = 1.3$ (Figure 7)")
 
 
