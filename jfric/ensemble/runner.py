@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -46,8 +47,14 @@ class Job:
         """Whether a pass holds few numbers of each lane."""
         if not isinstance(self.solver, EventDriven):
             return False
-        prepared = prepare_mechanics(self.problem)
-        return choose_pass(self.solver, prepared).small
+        found = []
+
+        def choose(problem: Problem) -> None:
+            found.append(choose_pass(self.solver, prepare_mechanics(problem)).small)
+
+        # The structure decides: nothing is computed, or each operation would be compiled alone.
+        eqx.filter_eval_shape(choose, self.problem)
+        return found[0]
 
     def shapes(self) -> Observed:
         """Shapes and types of the results of one lane; nothing is computed."""

@@ -231,8 +231,8 @@ def assemble(problem: Problem) -> Mechanics:
         nonlinear=nonlinear,
         axes=axes,
         contact_names=tuple(
-            [_label("friction", k, friction) for k in friction]
-            + [_label("contact", k, contacts) for k in contacts]
+            [contact_label("friction", k, friction) for k in friction]
+            + [contact_label("contact", k, contacts) for k in contacts]
         ),
         frictionless=tuple(
             [False] * len(friction) + [c.tangent is None for c in contacts.values()]
@@ -245,7 +245,8 @@ def assemble(problem: Problem) -> Mechanics:
     )
 
 
-def _label(section: str, name: str, group: dict) -> str:
+def contact_label(section: str, name: str, group: dict) -> str:
+    """Name of a contact in results and messages: the section's where it is alone."""
     return section if len(group) == 1 else f"{section}.{name}"
 
 

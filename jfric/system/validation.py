@@ -20,7 +20,7 @@ from jfric.system.elements import SECTIONS, AbstractForce, Contact, Friction, Lo
 from jfric.system.expression import Expression, is_expression
 from jfric.system.functions import AbstractFunction, PiecewiseLinear, Steps, Sum
 from jfric.system.laws import StaticDynamic, Stribeck, VelocityWeakening, sides
-from jfric.system.mechanics import assemble, mass_matrix
+from jfric.system.mechanics import contact_label, mass_matrix
 from jfric.system.naming import parameters
 
 _NOT_NEGATIVE = {
@@ -305,6 +305,8 @@ def _shapes(problem) -> None:
 
 
 def _inertia(problem) -> None:
+    if problem.matrices.M is None:
+        return  # masses of elements are not negative: neither is their sum
     m = np.asarray(mass_matrix(problem))
     if not np.allclose(m, m.T, rtol=1e-12, atol=0.0):
         raise ProblemError("matrices.M: must be symmetric")
@@ -348,14 +350,18 @@ def require_inertia(problem) -> None:
 
 
 def _initial(problem) -> None:
-    mechanics = assemble(problem)
-    t0 = problem.time.start
-    q = np.asarray([float(problem.initial[d].q) for d in problem.dofs])
-    gaps = np.asarray(mechanics.gaps(t0, q))
-    scale = np.max(np.abs(q), initial=0.0) + np.max(np.abs(np.asarray(mechanics.gap0)), initial=0.0)
-    for name, gap in zip(mechanics.contact_names[mechanics.n_friction :], gaps, strict=True):
-        if gap < -1e-12 * max(scale, 1e-300):
+    contacts = problem.section("contact")
+    if not contacts:
+        return
+    q = [float(problem.initial[dof].q) for dof in problem.dofs]
+    z = [float(base.displacement(problem.time.start)) for base in problem.section("base").values()]
+    size = max(map(abs, q)) + max(abs(float(c.gap)) for c in contacts.values())
+    for name, contact in contacts.items():
+        direction = np.asarray(contact.normal.vector(problem.axes + problem.bases))
+        gap = float(contact.gap) + float(direction @ np.asarray(q + z))
+        if gap < -1e-12 * max(size, 1e-300):
+            known = contact_label("contact", name, contacts)
             raise ProblemError(
-                f"initial: the contact {name!r} starts with a gap of {gap:g}, "
+                f"initial: the contact {known!r} starts with a gap of {gap:g}, "
                 "must not be negative; move the initial position or the gap"
             )
