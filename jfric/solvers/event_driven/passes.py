@@ -25,6 +25,7 @@ from jfric.solvers.event_driven.advance import (
     step_length,
 )
 from jfric.solvers.event_driven.given import given
+from jfric.solvers.event_driven.impacts import impact, no_impact
 from jfric.solvers.event_driven.mode_equations import mode_equations, project
 from jfric.solvers.event_driven.polynomials import Step
 from jfric.solvers.event_driven.prepared import Prepared
@@ -40,11 +41,9 @@ from jfric.solvers.event_driven.transitions import (
     Signs,
     anticipate,
     guard_signs,
-    impact,
     known_after,
     modes_from_rest,
     next_modes,
-    no_impact,
     release_after_jump,
 )
 from jfric.solvers.loops import once
