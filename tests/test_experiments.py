@@ -1,0 +1,43 @@
+"""Experiments run, and write the figures they name."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+#: Scripts that take less than a minute, with arguments that keep them short.
+SCRIPTS = {
+    "ve0061": (),
+    "ve0116": (),
+    "ve0119": (),
+    "sdnd106": (),
+    "janovsky_4_1": (),
+    "janovsky_4_2": (),
+    "janovsky_5_3": (),
+    "gradients": (),
+    "static_lumped": (),
+    "identify_ve0116": (),
+    "missed_events": ("--cases", "40"),
+    "complementarity": ("--problems", "100"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_an_experiment_runs(script, tmp_path):
+    path = ROOT / "experiments" / f"{script}.py"
+    draws = any(word in path.read_text() for word in ("folder(", '"--out"'))
+    arguments = [*SCRIPTS[script], *(["--out", str(tmp_path)] if draws else [])]
+    done = subprocess.run(
+        [sys.executable, str(path), *arguments],
+        capture_output=True, text=True, cwd=tmp_path, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert re.search(r"\d", done.stdout)
+    figures = [Path(name) for name in re.findall(r"^wrote (\S+\.png)$", done.stdout, re.MULTILINE)]
+    assert all(figure.stat().st_size > 10_000 for figure in figures)
+    assert bool(figures) == draws
