@@ -25,10 +25,11 @@ QUICK = {
     "xla_disable_hlo_passes": "reshape-mover,while-loop-invariant-code-motion",
 }
 
-#: Loops that touch fewer bytes in a round become one piece of machine code (by default 1,024): the
-#: passes of one trajectory then run without a call for each of their kernels, several times as
-#: fast. Batches touch more. XLA takes this from the environment alone.
-WHOLE_LOOPS = "xla_cpu_small_while_loop_byte_threshold=100000"
+#: Loops that touch fewer bytes in a round become one piece of machine code (by default 1,024): those
+#: of one trajectory and of a small batch then run without a call for each of their kernels, several
+#: times as fast, and without handing them from processor to processor. Loops of large batches touch
+#: more. XLA takes this from the environment alone.
+WHOLE_LOOPS = "xla_cpu_small_while_loop_byte_threshold=2000000"
 
 
 @functools.cache

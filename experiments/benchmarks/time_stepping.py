@@ -7,7 +7,8 @@
    displacements, time of one trajectory, and of a batch over the coefficient of friction. Siconos
    runs its batch one after the other; a part of it is timed and scaled up.
 
-Run times are medians of warm runs; compiled ahead of time, without a compilation cache.
+Run times are medians of warm runs; compiled ahead of time, without a compilation cache, with the
+settings of the command line (``jfric.compilation.compile_quickly``).
 
     python experiments/benchmarks/time_stepping.py [--json] [--repeats 20] [--batch 10000]
 """
@@ -229,6 +230,9 @@ def main() -> None:
     import jax
     from single_trajectory import machine
 
+    from jfric.compilation import compile_quickly
+
+    compile_quickly()
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_enable_compilation_cache", False)
     rows = run_janovsky(arguments.configs, arguments.repeats)
