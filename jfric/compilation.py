@@ -25,10 +25,10 @@ QUICK = {
     "xla_disable_hlo_passes": "reshape-mover,while-loop-invariant-code-motion",
 }
 
-#: Loops that touch fewer bytes in a round become one piece of machine code (by default 1,024): those
-#: of one trajectory and of a small batch then run without a call for each of their kernels, several
-#: times as fast, and without handing them from processor to processor. Loops of large batches touch
-#: more. XLA takes this from the environment alone.
+#: Loops that touch fewer bytes in a round become one piece of machine code (by default 1,024).
+#: Those of one trajectory and of a small batch then run without a call for each of their kernels,
+#: and without going from processor to processor: several times as fast. Loops of large batches
+#: touch more. XLA takes this from the environment alone.
 WHOLE_LOOPS = "xla_cpu_small_while_loop_byte_threshold=2000000"
 
 
@@ -58,6 +58,12 @@ def compile_quickly() -> None:
     if "xla_backend_extra_options" not in flags:
         flags = f"{flags} --xla_backend_extra_options={WHOLE_LOOPS}"
     os.environ["XLA_FLAGS"] = flags
+
+
+def whole_loops() -> bool:
+    """Whether loops of small batches become one piece of machine code in this process: whether
+    :func:`compile_quickly` has been called, or the environment asks for the same."""
+    return jax.default_backend() == "cpu" and WHOLE_LOOPS in os.environ.get("XLA_FLAGS", "")
 
 
 def collect_seldom() -> None:

@@ -5,7 +5,8 @@ compared with the closed form. mu runs over 0.03 .. 0.4, in order unless ``--shu
 lanes of a sweep have about the same number of events.
 
 - jfric: the public API under ``jit(vmap(...))``, in chunks that fit the cache, one device for each
-  core. Exact flow with its certificate that no event is missed, or ``--flow runge-kutta``.
+  core, with the settings of the command line (``jfric.compilation.compile_quickly``). Exact flow
+  with its certificate that no event is missed, or ``--flow runge-kutta``.
 - numba, Taylor: the same algorithm written by hand for this one system: Taylor flow of order 16,
   Bernstein certificate, Newton on the guard; compiled, all cores.
 - numba, closed form: half cosines; what is possible for somebody who solves the system by hand.
@@ -14,7 +15,7 @@ lanes of a sweep have about the same number of events.
 - SciPy: ``solve_ivp``, DOP853, rtol 1e-12, events, restarts; a few lanes, extrapolated, one core.
 - MuJoCo and Siconos: see ``competitors.py``.
 
-    python experiments/benchmarks/batch.py [--json] [--lanes 100000] [--chunk 4096] [--devices 2]
+    python experiments/benchmarks/batch.py [--json] [--lanes 100000] [--chunk 128] [--devices 2]
         [--flow runge-kutta --rtol 1e-9]
 """
 
@@ -326,7 +327,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--lanes", type=int, default=100_000)
-    parser.add_argument("--chunk", type=int, default=4096, help="lanes in one vmap")
+    parser.add_argument("--chunk", type=int, default=128, help="lanes in one vmap")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     parser.add_argument("--devices", type=int, default=cores, help="CPU devices of jax")
     parser.add_argument("--flow", choices=("exact", "runge-kutta"), default="exact")
@@ -341,6 +342,9 @@ def main() -> None:
         np.random.default_rng(0).shuffle(mu)
     chunk, devices = arguments.chunk, arguments.devices
     flow, rtol = arguments.flow, arguments.rtol
+    from jfric.compilation import compile_quickly
+
+    compile_quickly()
     rows = [
         run_jfric(mu, chunk, devices, flow, rtol, arguments.repeats),
         *run_sweep(arguments.lanes, devices, flow, rtol),

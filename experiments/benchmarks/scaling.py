@@ -39,6 +39,10 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 def start_jax(devices: int):
     import jax
 
+    from jfric.compilation import compile_quickly
+
+    # As the command line does.
+    compile_quickly()
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_num_cpu_devices", devices)
     import jfric
@@ -178,7 +182,7 @@ def measure_derivatives(lanes: int, mode: str) -> dict:
         "reverse": gradient,
         "checkpoints": gradient,
     }[mode]
-    chunk = min(lanes, 1000)
+    chunk = min(lanes, 100)
     mu = jnp.linspace(0.03, 0.4, lanes // chunk * chunk).reshape(-1, chunk)
     run = jax.jit(lambda mu: jax.lax.map(jax.vmap(lambda m: one(5000.0, m)), mu))
     first = seconds(lambda: jax.block_until_ready(run(mu)))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 
+from jfric.compilation import whole_loops
 from jfric.config.paths import path_dimension
 from jfric.ensemble.design import Design, Zip, make_design
 from jfric.ensemble.from_outputs import OF_EVENTS
@@ -224,12 +225,14 @@ def execute(
                 devices=devices,
                 accelerator=jax.default_backend() != "cpu",
                 small=job.small,
+                whole=whole_loops(),
                 chunk=chunk,
                 block=block,
                 max_steps=job.most_passes,
                 lane_bytes=schema.lane_bytes,
             )
-            if job.most_passes > 1 and design.size > 4 * layout.lanes * devices:
+            pays = max(4 * layout.lanes * devices, 16 * PILOT_LANES)
+            if job.most_passes > 1 and design.size > pays:
                 runner = Runner(job, layout)
                 layout = _refined(runner, design, block)
                 runner.layout = layout
@@ -299,13 +302,14 @@ def _locally(
 
 def _refined(runner: Runner, design: Design, block: int | None) -> Layout:
     """The layout after a look at lanes spread over the whole sweep."""
-    count = min(PILOT_LANES, runner.layout.lanes)
+    layout = runner.layout
+    count = min(PILOT_LANES, layout.devices * layout.rows * layout.lanes)
     lanes = ((np.arange(count) + 0.5) / count * design.size).astype(np.int64)
     values = np.concatenate([design.values(i, i + 1) for i in lanes.tolist()])
     most = runner.job.solver.max_steps
     found = runner.trial(values, min(most, PILOT_PASSES))
     return refined(
-        runner.layout, design.shape, found["steps"], state_size(runner.job.problem), most, block
+        layout, design.shape, found["steps"], state_size(runner.job.problem), most, block
     )
 
 
