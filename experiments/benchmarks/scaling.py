@@ -182,7 +182,7 @@ def measure_derivatives(lanes: int, mode: str) -> dict:
         "reverse": gradient,
         "checkpoints": gradient,
     }[mode]
-    chunk = min(lanes, 100)
+    chunk = min(lanes, 1000)
     mu = jnp.linspace(0.03, 0.4, lanes // chunk * chunk).reshape(-1, chunk)
     run = jax.jit(lambda mu: jax.lax.map(jax.vmap(lambda m: one(5000.0, m)), mu))
     first = seconds(lambda: jax.block_until_ready(run(mu)))
