@@ -261,8 +261,11 @@ def test_random_systems_move_as_in_the_general_pass(system):
 )
 def test_random_nonlinear_systems_move_as_in_the_general_pass(system):
     one, other = _compared(system, NONLINEAR[system], 1e-7)
-    # The largest acceleration of a step is sampled elsewhere.
-    np.testing.assert_allclose(np.mean(one.steps), np.mean(other.steps), rtol=0.02)
+    # The largest acceleration of a step is sampled elsewhere. Where two roots could not be told
+    # apart, one of the passes has shortened its steps to the limit.
+    clear = ((one.flags | other.flags) & jfric.Flag.GRAZING) == 0
+    assert np.mean(clear) >= 0.99
+    np.testing.assert_allclose(np.mean(one.steps[clear]), np.mean(other.steps[clear]), rtol=0.02)
 
 
 @pytest.mark.parametrize("name", METHODS)
