@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import jfric
 from jfric.ensemble.command import parse_vary
 from jfric.ensemble.design import make_design
-from jfric.ensemble.layout import choose_budget, tile_shape, tiles
+from jfric.ensemble.layout import choose_budget, start_layout, tile_shape, tiles
 from jfric.ensemble.store import ZarrTable, read_layout
 from jfric.ensemble.sweep import execute, prepare
 from jfric.main import app
@@ -216,6 +216,21 @@ def test_derivatives_of_observables():
 def test_derivatives_of_observables_by_stored_states():
     solver = jfric.EventDriven(adjoint="reverse", max_steps=32)
     check_derivative(derivative(jax.jacrev, solver))
+
+
+@pytest.mark.parametrize(("whole", "small", "lanes"), [(1, 0, 64), (0, 0, 1024), (0, 1, 4096)])
+def test_rows_are_as_long_as_pays(whole, small, lanes):
+    known = {"accelerator": False, "block": None, "max_steps": 9, "lane_bytes": 8}
+    size = 2 * 64 * 4096
+    made = start_layout(
+        (size,), devices=2, small=bool(small), whole=bool(whole), chunk=None, **known
+    )
+    assert made.lanes == lanes
+    # Every lane of a tile has its place in one call of the program.
+    assert made.devices * made.rows * made.lanes >= made.tile[0]
+    assert made.tile[0] % (made.devices * made.lanes) == 0
+    few = start_layout((3,), devices=2, small=True, whole=True, chunk=None, **known)
+    assert (few.lanes, few.rows, few.tile) == (8, 1, (3,))
 
 
 def test_hard_lanes_do_not_hold_the_others_and_a_failing_one_is_a_status():
