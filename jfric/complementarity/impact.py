@@ -21,6 +21,8 @@ from jfric.complementarity.reactions import active_rows, coupling, reaction_oper
 from jfric.linear_algebra import matvec
 from jfric.modes import Mode
 
+#: Velocities below this part of the largest come from rounding in redundant rows.
+LEFT_OUT = 1e-9
 #: Sliding this much faster than the fastest approach does not end in an impact.
 FAST = 1e4
 
@@ -101,9 +103,15 @@ def _decide(D, velocity, touching, e, kinetic_positive, kinetic_negative, tolera
     after_t = after[nf:nt]
     contact = mode[nf:]
     rebound = after[nt:] + e * velocity[nt:]
-    holds = jnp.where(contact == Mode.OPEN, ~touching | (rebound >= -small_n), force_n >= -slack)
+    # Rows that were left out as redundant are checked with the others.
+    largest = jnp.max(jnp.abs(velocity), initial=0.0)
+    near = LEFT_OUT * largest
+    met = jnp.abs(rebound) <= jnp.maximum(small_n, near)
+    closed = (force_n >= -slack) & met
+    holds = jnp.where(contact == Mode.OPEN, ~touching | (rebound >= -small_n), closed)
     within = (mu_p * force_n + force_t >= -slack) & (mu_n * force_n - force_t >= -slack)
     slides = jnp.where(contact == Mode.SLIP_POS, after_t, -after_t) >= -small_t
+    within = within & (jnp.abs(after_t) <= jnp.maximum(small_t, near))
     friction = jnp.where(contact == Mode.STICK, within, slides | frictionless)
     holds = holds & ((contact == Mode.OPEN) | friction)
     # A contact without impulse obeys them in whatever mode it was left.

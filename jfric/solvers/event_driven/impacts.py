@@ -73,7 +73,7 @@ def impact(prepared: Prepared, state: State, step: Step, touching) -> Impact:
         jnp.where(smooth, 0.0, prepared.kinetic_positive),
         jnp.where(smooth, 0.0, prepared.kinetic_negative),
         small + 1e-300,
-        independent=prepared.independent,
+        independent=prepared.regular,
     )
     v = state.v + matvec(prepared.MW, result.impulse)
     after = relative_velocities(prepared, state.t, v)
@@ -149,7 +149,7 @@ def _onto_constraints(prepared: Prepared, v, prescribed, mode, needed):
     active = active_rows(mode, prepared.nf)
     # Without friction: a projection in the metric of the masses, which adds no energy.
     identity = jnp.eye(prepared.D.shape[0], dtype=prepared.D.dtype)
-    R = reaction_operator(prepared.D, active, identity, independent=prepared.independent)
+    R = reaction_operator(prepared.D, active, identity, independent=prepared.regular)
     defect = jnp.where(active & needed, prescribed - matvec(prepared.W, v), 0.0)
     return v + matvec(prepared.MW, matvec(R.motion, defect))
 

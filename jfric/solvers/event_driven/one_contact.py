@@ -133,7 +133,8 @@ def one_contact_pass(
 
     # Decisions have no derivatives; what they are made from is frozen.
     leading = frozen(x.leading)
-    found = [guard_sign(leading[i], x.zero[i], mode == Mode.STICK, known[i]) for i in (0, 1)]
+    of_force = [mode == Mode.STICK, mode != Mode.OPEN]
+    found = [guard_sign(leading[i], x.zero[i], of_force[i], known[i]) for i in (0, 1)]
     first, second = signs = [Sign.from_code(code) for code in once([x.code() for x in found], on)]
     relative = frozen(relative_velocities(signed, g, v, list(state.v_scale)))
     transition = once(next_mode(prepared, mode, signs, relative), on)
@@ -186,11 +187,14 @@ def one_contact_pass(
         jnp.where(state.impacted.any(), state.v_before, v_here),
         state.event_count,
     )
-    moves = settled & ahead.accepted
+    # Where no motion or more than one follows, none is reported.
+    unique = (X.pivot >= -1e-8) & ~jnp.asarray(X.blocked)
+    moves = settled & ahead.accepted & unique
     if ts.shape[0]:
         step = x.whole()
         held = eqx.tree_at(lambda s: (s.q, s.v, s.mode), state, (q_here, v_here, mode[None]))
-        as_arrays = AllSigns(*(jnp.stack(parts) for parts in zip(*signs, strict=True)))
+        nothing = jnp.zeros((prepared.W.shape[0],), jnp.int32)
+        as_arrays = AllSigns(*(jnp.stack(parts) for parts in zip(*signs, strict=True)), nothing)
         records = write_outputs(
             records,
             ts,
@@ -204,7 +208,7 @@ def one_contact_pass(
         )
     cycles = ~settled & (pivoting.flips > flip_limit(1))
     status = jnp.where(cycles, int(Status.INCONSISTENT), status)
-    status = jnp.where(settled & (X.pivot < -1e-8), int(Status.INCONSISTENT), status)
+    status = jnp.where(settled & ~unique, int(Status.INCONSISTENT), status)
     edge = (first.null | second.null) & (mode == Mode.STICK)
     remarks = jnp.where(edge, int(Flag.TIE), 0) | jnp.where(ahead.grazing, int(Flag.GRAZING), 0)
     flags = flags | jnp.where(settled, remarks, 0)

@@ -15,7 +15,7 @@ from jfric.solvers.event_driven.constants import ZENO_FRACTION, constants
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.scalar_equations import Motion, Operators, Reaction
 from jfric.solvers.event_driven.scalar_given import ScalarGiven
-from jfric.solvers.event_driven.scalar_rows import dot, magnitudes, total
+from jfric.solvers.event_driven.scalar_rows import dot, total
 from jfric.solvers.event_driven.state import State
 from jfric.solvers.event_driven.transitions import JUMP, at_breakpoint
 
@@ -38,7 +38,7 @@ class Sign(NamedTuple):
         return cls(code >> 2, (code & 2) != 0, (code & 1) != 0)
 
 
-def guard_sign(leading: list, zero: list, sticks, known) -> Sign:
+def guard_sign(leading: list, zero: list, of_force, known) -> Sign:
     """``zero``: magnitudes that count as zero. ``known`` leading coefficients are zero by
     construction; of forces, which may jump, only if they are not far beyond rounding."""
     beyond = constants(leading[0].dtype).known
@@ -46,7 +46,7 @@ def guard_sign(leading: list, zero: list, sticks, known) -> Sign:
     still, negative = jnp.asarray(True), jnp.asarray(False)
     for k, (value, size) in enumerate(zip(leading, zero, strict=True)):
         magnitude = jnp.abs(value)
-        forgotten = sticks & (magnitude > beyond * size)
+        forgotten = of_force & (magnitude > beyond * size)
         vanishes = (magnitude <= size) | ((k < known) & ~forgotten)
         negative = jnp.where(still & ~vanishes, value < 0, negative)
         still = still & vanishes
@@ -71,14 +71,15 @@ class Relative(NamedTuple):
 def relative_velocities(x: Operators, g: ScalarGiven, v, v_scale) -> Relative:
     """Of a body with the velocities ``v``."""
     n, w = len(g.force), g.basis.w
-    w_size = magnitudes(w)
+    w_size = g.basis.sizes()
     zero = constants(v_scale[0].dtype).zero
     velocity, small = [], []
-    for r, row in enumerate(g.velocity):
+    assert g.bound is not None
+    for r, (row, largest) in enumerate(zip(g.velocity, g.bound.velocity, strict=True)):
         own = [x.W[r, i] for i in range(n)]
         velocity.append(total(a * b for a, b in zip(own, v, strict=True)) - dot(row, w))
         size = total(jnp.abs(a) * b for a, b in zip(own, v_scale, strict=True))
-        small.append(zero * (size + dot(magnitudes(row), w_size)))
+        small.append(zero * (size + dot(largest[: len(w_size)], w_size)))
     return Relative(velocity, small)
 
 
@@ -117,13 +118,16 @@ def next_mode(prepared: Prepared, mode, signs: list[Sign], relative: Relative) -
     """See :func:`jfric.solvers.event_driven.transitions.next_modes`."""
     first, second, lead = signs[0].violated, signs[1].violated, signs[0].lead
     stick, is_open = mode == Mode.STICK, mode == Mode.OPEN
+    unlimited = prepared.unlimited[0]
+    pulls = jnp.where(stick & ~unlimited, first & second, second)
+    second = jnp.where(stick & unlimited, ~first & ~signs[0].null, second)
     opposite = jnp.where(mode == Mode.SLIP_POS, Mode.SLIP_NEG, Mode.SLIP_POS)
     slip = jnp.where(first, jnp.where(lead == 0, opposite, Mode.STICK), mode)
     from_stick = jnp.where(first, Mode.SLIP_POS, jnp.where(second, Mode.SLIP_NEG, mode))
     following = jnp.where(stick, from_stick, slip)
     hits, touching = jnp.asarray(False), jnp.asarray(False)
     if prepared.nu:
-        opens = ~is_open & jnp.where(stick, first & second, second)
+        opens = ~is_open & pulls
         following = jnp.where(opens, Mode.OPEN, following)
         closes = is_open & first
         closed = _closed_mode(prepared, relative.velocity[0], relative.small[0])

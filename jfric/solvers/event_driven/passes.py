@@ -25,6 +25,7 @@ from jfric.solvers.event_driven.advance import (
     step_length,
 )
 from jfric.solvers.event_driven.given import given
+from jfric.solvers.event_driven.held import held_by_others
 from jfric.solvers.event_driven.impacts import impact, no_impact
 from jfric.solvers.event_driven.mode_equations import mode_equations, project
 from jfric.solvers.event_driven.polynomials import Step
@@ -38,6 +39,7 @@ from jfric.solvers.event_driven.recording import (
 )
 from jfric.solvers.event_driven.state import State, prescribed_velocities
 from jfric.solvers.event_driven.transitions import (
+    RESTARTS,
     Signs,
     anticipate,
     guard_signs,
@@ -59,7 +61,8 @@ def one_pass(
     extra constant force.
     """
     state = release_after_jump(prepared, state, prescribed_velocities(prepared, state.t))
-    equations = mode_equations(prepared, state.mode, state.segment)
+    held = held_by_others(prepared, state.mode, state.t)
+    equations = mode_equations(prepared, state.mode, state.segment, held)
     g = given(prepared, equations, state.t)
     unprojected = state
     q, v = project(prepared, equations, state, matvec(g.velocity, g.w), matvec(g.gap, g.w))
@@ -73,7 +76,7 @@ def one_pass(
     # values into reverse mode.
     h = jnp.where(on, h, 1.0)
     step = flow.step(prepared, equations, g, state, h, force)
-    signs = once(guard_signs(step, state), on)
+    signs = once(guard_signs(step, state, equations.dependent), on)
     transition = once(next_modes(still[0], still[2], signs), on)
     settled = ~transition.violated.any()
 
@@ -83,10 +86,10 @@ def one_pass(
         ahead = land(prepared, state, step, signs, ahead)
     ahead = once(ahead, on)
     nt = prepared.nt
-    # Friction alone is a problem with positive principal minors: pivoting always ends.
-    coupled = prepared.nu > 0 and nt > 1
+    # Independent friction alone is a problem with positive principal minors: pivoting always ends.
+    coupled = nt > 1 and not (prepared.nu == 0 and prepared.independent)
     flips, restart, pivoting = select_flips(
-        transition.violated, state.pivoting, restarts=int(coupled)
+        transition.violated, state.pivoting, restarts=RESTARTS * coupled
     )
     mode = jnp.where(flips[:nt], transition.mode, state.mode)
     segment = jnp.where(flips[nt:], transition.segment, state.segment)
@@ -129,7 +132,9 @@ def one_pass(
         status = jnp.where(hits & ~jump.solved, int(Status.INCONSISTENT), status)
 
     records, logged = _record(prepared, state, records, signs, settled & on)
-    moves = settled & ahead.accepted
+    # Where no motion or more than one follows, none is reported.
+    unique = equations.unique & (equations.pivot >= -1e-8)
+    moves = settled & ahead.accepted & unique
     records = write_outputs(
         records,
         ts,
@@ -146,7 +151,7 @@ def one_pass(
         int(Status.INCONSISTENT),
         status,
     )
-    status = jnp.where(settled & (equations.pivot < -1e-8), int(Status.INCONSISTENT), status)
+    status = jnp.where(settled & ~unique, int(Status.INCONSISTENT), status)
     flags = flags | jnp.where(settled, _remarks(prepared, state, signs, equations, ahead), 0)
     finite = jnp.isfinite(jax.lax.stop_gradient(jnp.sum(step.table[-1]) + jnp.sum(ahead.v)))
     status = jnp.where(finite, status, int(Status.NON_FINITE))
