@@ -67,8 +67,8 @@ def eliminate(
     Meant for matrices with unit diagonal scale whose principal minors are positive in every
     regular case. With a ``threshold`` the largest pivot comes first, so that independent rows are
     well conditioned; a pivot below it marks a row as dependent on earlier ones: the row and its
-    column are left out. Rows in ``first`` come before all others that are left, as long as they have
-    a pivot. A negative pivot is a finding about the contacts, and is reported, not avoided.
+    column are left out. Rows in ``first`` come before all others, as long as they have a pivot. A
+    negative pivot is a finding about the contacts, and is reported, not avoided.
     """
     m = a.shape[0]
     inverse = jnp.eye(m, dtype=a.dtype)

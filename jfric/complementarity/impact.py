@@ -55,7 +55,7 @@ def solve_impact(
     # The modes are discrete: they are found without derivatives, the impulses with them.
     frozen = jax.lax.stop_gradient((D, velocity, e, kinetic_positive, kinetic_negative, tolerance))
     mode, solved = _decide(*frozen[:2], touching, *frozen[2:], independent)
-    impulse, after, _ = _impulses(
+    impulse, after, _, _ = _impulses(
         D, velocity, e, kinetic_positive, kinetic_negative, mode, independent
     )
     return ImpactResult(impulse, after, mode, solved)
@@ -68,7 +68,7 @@ def _impulses(D, velocity, e, kinetic_positive, kinetic_negative, mode, independ
     S = coupling(mode, kinetic_positive, kinetic_negative, nt - nu)
     R = reaction_operator(D, active_rows(mode, nt - nu), S, independent=independent)
     impulse = matvec(R.force, target)
-    return impulse, velocity + matvec(D, matvec(R.motion, target)), R.pivot
+    return impulse, velocity + matvec(D, matvec(R.motion, target)), R.pivot, R.unique
 
 
 def _decide(D, velocity, touching, e, kinetic_positive, kinetic_negative, tolerance, independent):
@@ -93,7 +93,7 @@ def _decide(D, velocity, touching, e, kinetic_positive, kinetic_negative, tolera
     # The laws judge these modes below, whether or not the method claims to have ended well.
     mode = solve_contacts(problem).mode
     # Friction elements take no part: an active row would transmit an impulse.
-    impulse, after, pivot = _impulses(
+    impulse, after, pivot, unique = _impulses(
         D, velocity, e, kinetic_positive, kinetic_negative, mode, independent
     )
     # Impulses are compared as the velocity changes that they alone would cause.
@@ -117,5 +117,5 @@ def _decide(D, velocity, touching, e, kinetic_positive, kinetic_negative, tolera
     # A contact without impulse obeys them in whatever mode it was left.
     idle = (jnp.abs(force_n) <= slack) & (jnp.abs(force_t) <= slack) & (rebound >= -small_n)
     holds = holds | idle
-    # A redundant set (pivot zero) has unique velocities; a negative pivot has not.
-    return mode, holds.all() & (pivot > -1e-8)
+    # A redundant set (pivot zero) mostly has unique velocities; a negative pivot has not.
+    return mode, holds.all() & unique & (pivot > -1e-8)

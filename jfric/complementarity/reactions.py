@@ -105,7 +105,10 @@ def reaction_operator(
     N = jnp.where(dependent[:, None] & dependent[None, :], jnp.eye(m, dtype=D.dtype), N)
     N = matmul(S, N)
     moved, size = matmul(D, N), matmul(jnp.abs(D), jnp.abs(N))
-    unique = jnp.all(jnp.abs(moved) <= UNMOVED * size)
+    # As velocities that a unit impulse causes: translations and rotations become comparable.
+    scale = jax.lax.rsqrt(jnp.where(jnp.diagonal(D) > 0, jnp.diagonal(D), 1.0))[:, None]
+    largest = jnp.max(size * scale, axis=0)
+    unique = jnp.all(jnp.abs(moved) * scale <= UNMOVED * largest)
     gram = N.T @ N + jnp.diag(jnp.where(dependent, 0.0, 1.0))
     inner = eliminate(gram, 0.0).inverse
     force = motion - N @ (inner @ (N.T @ motion))

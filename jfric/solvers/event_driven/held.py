@@ -1,8 +1,8 @@
 """Contacts that carry their limit of friction, but do not slide because others stick.
 
 Two supports under one rigid body share a load that no law divides. One that has reached its limit
-goes on carrying it while the other takes the rest: stick lasts as long as any admissible forces hold
-the body. As it does not slide its limit is the static one.
+goes on carrying it while the other takes the rest: stick lasts as long as any admissible forces
+hold the body. As it does not slide its limit is the static one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def held_by_others(prepared: Prepared, mode: Int[Array, " nt"], t) -> Bool[Array
 
 def _prescribed(prepared: Prepared, t) -> tuple[Float[Array, "l m"], Float[Array, "l m"]]:
     """Derivatives at ``t`` of the velocities that belts and bases prescribe, and their sizes."""
-    mechanics, nt = prepared.mechanics, prepared.nt
+    mechanics = prepared.mechanics
     values, sizes = [], []
     for k in range(LEADING):
         base = [_derivative(f, t, k + 1) for f in mechanics.base_functions]

@@ -11,13 +11,13 @@ from jaxtyping import Array, Bool, Int
 from jfric.complementarity.closed_form import Coefficients, contact_impulse, contact_numbers
 from jfric.complementarity.impact import FAST
 from jfric.modes import Mode
-from jfric.solvers.event_driven.constants import ZENO_FRACTION, constants
+from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.scalar_equations import Motion, Operators, Reaction
 from jfric.solvers.event_driven.scalar_given import ScalarGiven
 from jfric.solvers.event_driven.scalar_rows import dot, total
 from jfric.solvers.event_driven.state import State
-from jfric.solvers.event_driven.transitions import JUMP, at_breakpoint
+from jfric.solvers.event_driven.transitions import JUMP, at_breakpoint, touches
 
 
 class Sign(NamedTuple):
@@ -48,6 +48,9 @@ def guard_sign(leading: list, zero: list, of_force, known) -> Sign:
         magnitude = jnp.abs(value)
         forgotten = of_force & (magnitude > beyond * size)
         vanishes = (magnitude <= size) | ((k < known) & ~forgotten)
+        if 1 <= k < len(leading) - 1:
+            touched = touches(value, leading[k + 1], k, zero[0])
+            vanishes = vanishes | (of_force & still & touched)
         negative = jnp.where(still & ~vanishes, value < 0, negative)
         still = still & vanishes
         lead = lead + still.astype(jnp.int32)
@@ -96,7 +99,10 @@ def release_after_jump(prepared: Prepared, x: Operators, g: ScalarGiven, state: 
         for u, s in zip(relative.velocity, relative.small, strict=True)
     ]
     sliding = jnp.where(relative.velocity[0] > 0, Mode.SLIP_POS, Mode.SLIP_NEG)
-    mode = jnp.where((mode == Mode.STICK) & jumped[0], sliding, mode)
+    if not prepared.mechanics.frictionless[0]:
+        slides = (mode != Mode.OPEN) & jumped[0]
+        mode = jnp.where(slides, sliding, mode)
+        known[0] = jnp.where(slides, 0, known[0])
     if prepared.nu:
         opens = jumped[1] & (mode != Mode.OPEN)
         mode = jnp.where(opens, Mode.OPEN, mode)
@@ -198,26 +204,43 @@ def anticipate(
     return jnp.where(slides & second, Mode.OPEN, following).astype(jnp.int32)
 
 
+class Now(NamedTuple):
+    """Mode and motion before an impact; ``fall``: half the second derivative of the gap."""
+
+    mode: Int[Array, ""]
+    q: list
+    v: list
+    fall: Any
+
+
 class Impact(NamedTuple):
     """State right after an impact; as in :class:`jfric.solvers.event_driven.transitions.Impact`."""
 
+    q: list
     v: list
     v_scale: list
     mode: Int[Array, ""]
     hitting: Bool[Array, ""]
-    delay: Any
+    due: Any
     zeno: Bool[Array, ""]
     solved: Bool[Array, ""]
     energy_ok: Bool[Array, ""]
 
 
 def impact(
-    prepared: Prepared, x: Operators, g: ScalarGiven, state: State, mode, v: list, fall, touching
+    prepared: Prepared,
+    x: Operators,
+    g: ScalarGiven,
+    state: State,
+    now: Now,
+    touching,
+    accumulation: float,
 ) -> Impact:
     """Velocity jump of the contact, and its mode by the velocities after it.
 
-    ``fall``: half the second derivative of the gap.
+    ``accumulation``: see :func:`jfric.solvers.event_driven.impacts.impact`.
     """
+    mode, q, v, fall = now
     mechanics, n = prepared.mechanics, prepared.mechanics.n
     D = prepared.D
     before = relative_velocities(x, g, v, list(state.v_scale))
@@ -231,7 +254,7 @@ def impact(
     rest = 2.0 * e * approach / jnp.where(repeats, pull, 1.0) / jnp.where(repeats, 1.0 - e, 1.0)
     rest = jnp.where(repeats, rest, jnp.inf)
     hitting = touching & (approach > small_n)
-    accumulates = hitting & (e > 0) & (rest <= ZENO_FRACTION * (state.t - state.start))
+    accumulates = hitting & (e > 0) & (rest <= accumulation * (state.t - state.start))
     is_open = mode == Mode.OPEN
     e = jnp.where(accumulates | ~is_open, 0.0, e)
     positive, negative = prepared.kinetic_positive[0], prepared.kinetic_negative[0]
@@ -261,15 +284,28 @@ def impact(
     partner = -push_t * dot(g.velocity[0], g.basis.w) - push_n * dot(g.velocity[1], g.basis.w)
     energy = 0.5 * total(v[i] * mechanics.M[i, j] * v[j] for i in range(n) for j in range(n))
     return Impact(
+        q=_onto_gap(prepared, x, g, q),
         v=following,
         v_scale=scale,
         mode=mode,
         hitting=hitting,
-        delay=jnp.where(accumulates, rest, 0.0),
+        due=jnp.where(accumulates, state.t + jnp.where(accumulates, rest, 0.0), -jnp.inf),
         zeno=accumulates,
         solved=solved,
         energy_ok=jax.lax.stop_gradient(gained <= 1e-9 * (energy + jnp.abs(partner))),
     )
+
+
+def _onto_gap(prepared: Prepared, x: Operators, g: ScalarGiven, q: list) -> list:
+    """Positions at which the gap is zero, not only to rounding."""
+    n = prepared.mechanics.n
+    given = dot(g.gap, g.basis.w)
+    missing = -(given + total(x.W[1, i] * q[i] for i in range(n)))
+    moved = [q[i] + x.WM[1, i] * (missing / prepared.D[1, 1]) for i in range(n)]
+    (dof,) = prepared.mechanics.single_normal
+    if dof is not None:
+        moved[dof] = -given / prepared.W[1, dof]
+    return moved
 
 
 def _rough_impulse(D, gamma_t, target, positive, negative, gamma_n):

@@ -113,8 +113,9 @@ def runge_kutta_step(
                 sign.null,
                 rest,
                 total(jnp.abs(c) for c in p),
+                zero * row[0],
             )
-            for p, rest, sign in zip(still, limit, signs, strict=True)
+            for p, rest, sign, row in zip(still, limit, signs, sizes, strict=True)
         ]
 
     def at(s):

@@ -37,10 +37,11 @@ class State(eqx.Module):
     #: Guard whose zero the next step lands on, and landings tried.
     landing: Bool[Array, " g"]
     landings: Int[Array, ""]
-    #: Impacts since the last record, velocity before them, and delay of the record (Zeno).
+    #: Impacts since the last record, velocity before them, and the time before which a contact that
+    #: ended an accumulating sequence is not recorded.
     impacted: Bool[Array, " nt"]
     v_before: Float[Array, " n"]
-    delay: Float[Array, ""]
+    due: Float[Array, " nt"]
     #: Time of the last impact and largest velocity so far, where contacts can push each other off.
     last_impact: Float[Array, " i"]
     fastest: Float[Array, "i n"]
@@ -80,7 +81,7 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
         landings=jnp.asarray(0, jnp.int32),
         impacted=jnp.zeros((prepared.nt,), bool),
         v_before=v,
-        delay=jnp.zeros((), dtype),
+        due=jnp.full((prepared.nt,), -jnp.inf, dtype),
         last_impact=jnp.full((pairs,), -jnp.inf, dtype),
         fastest=jnp.zeros((pairs, len(v)), dtype),
         start=t,

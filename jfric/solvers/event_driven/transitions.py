@@ -53,12 +53,30 @@ def guard_signs(step: Step, state: State, dependent: Bool[Array, " m"]) -> Signs
     forgotten = of_forces & (jnp.abs(leading) > constants(leading.dtype).known * step.zero)
     vanishes = (jnp.abs(leading) <= step.zero) | ((index < state.known) & ~forgotten)
     lead, null, value = _first_coefficient(leading, vanishes)
+    for k in range(1, count - 1):
+        touched = of_forces & (lead == k) & touches(leading[k], leading[k + 1], k, step.zero[0])
+        value = jnp.where(touched, leading[k + 1], value)
+        lead = jnp.where(touched, k + 1, lead)
     drift = jnp.zeros(dependent.shape, jnp.int32)
     if step.relative_leading.shape[1]:
         leading = jax.lax.stop_gradient(step.relative_leading)
         _, still, sign = _first_coefficient(leading, jnp.abs(leading) <= step.relative_zero)
         drift = jnp.where(dependent & ~still, jnp.sign(sign), 0.0).astype(jnp.int32)
     return Signs(lead, null, value < 0, drift)
+
+
+def touches(value, following, k: int, resolution):
+    """Whether a limit ``value s^k + following s^(k+1)`` of a force falls, but turns before it is
+    further below zero than can be resolved. It is touched, and holds right after that."""
+    turn = jnp.abs(value) / jnp.where(following > 0, following, 1.0) * (k / (k + 1.0))
+    depth = jnp.abs(value) * turn**k / (k + 1.0)
+    return (value < 0) & (following > 0) & (depth <= resolution)
+
+
+def arrives_unseen(violated, lead, known):
+    """Whether a sliding velocity is found to be zero that no event has made zero: it touches zero,
+    or a load sets the body in motion from rest."""
+    return violated & (lead >= 1) & (known == 0)
 
 
 def _first_coefficient(leading, vanishes):
@@ -98,8 +116,10 @@ def release_after_jump(prepared: Prepared, state: State, prescribed) -> State:
     limit = JUMP / constants(small.dtype).zero
     jumped = (jnp.abs(relative) > limit * small) & at_breakpoint(prepared, state)
     sliding = jnp.where(relative[:nt] > 0, Mode.SLIP_POS, Mode.SLIP_NEG)
-    mode = jnp.where((state.mode == Mode.STICK) & jumped[:nt], sliding, state.mode)
-    known = state.known
+    # Also what carried its limit without sliding.
+    slides = (state.mode != Mode.OPEN) & jumped[:nt] & ~prepared.slippery
+    mode = jnp.where(slides, sliding, state.mode)
+    known = state.known.at[:nt].set(jnp.where(slides, 0, state.known[:nt]))
     if prepared.nu:
         opens = jnp.concatenate([jnp.zeros((nf,), bool), jumped[nt:]]) & (mode != Mode.OPEN)
         mode = jnp.where(opens, Mode.OPEN, mode)
