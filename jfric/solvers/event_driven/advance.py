@@ -163,12 +163,20 @@ def advance(prepared: Prepared, state: State, step: Step, signs: Signs, t_end, n
         v=values.v,
         accepted=accepted,
         q_scale=largest[:n],
-        v_scale=largest[n:],
+        v_scale=jnp.maximum(largest[n:], cancelled(prepared, state, step.unbalanced, natural)),
         h_max=jax.lax.stop_gradient(jnp.where(accepted, jnp.minimum(grown, step.h_next), retry)),
         fired=fired,
         grazing=grazing,
         landing=jnp.zeros_like(fired),
     )
+
+
+def cancelled(prepared: Prepared, state: State, unbalanced, natural):
+    """Velocities (n,) whose rounding errors, counted as zero, are those of forces that cancel: a
+    body that others hold has a velocity of rounding errors alone."""
+    c = constants(unbalanced.dtype)
+    share = jnp.finfo(unbalanced.dtype).eps / c.zero
+    return share * jnp.minimum(natural, prepared.end - state.start) * unbalanced
 
 
 def grazes(guard, s, resolution) -> Bool[Array, ""]:

@@ -59,6 +59,7 @@ class ExactFlow(eqx.Module):
             guard_rows=system.guards,
             zero=c.zero * matmul(sizes, bounds.guards.T),
             leading=matmul(z[:LEADING], system.guards.T),
+            unbalanced=matvec(bounds.A[n : 2 * n], bounds.z),
             relative_zero=c.zero * matmul(sizes, bounds.relative[:watched].T),
             relative_leading=matmul(z[:LEADING], system.relative[:watched].T),
             remainder=matvec(jnp.abs(jax.lax.stop_gradient(system.guards)), last),

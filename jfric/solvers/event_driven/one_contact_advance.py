@@ -10,7 +10,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.modes import Mode
-from jfric.solvers.event_driven.advance import grazes, resolvable, shortly_after
+from jfric.solvers.event_driven.advance import (
+    cancelled,
+    grazes,
+    resolvable,
+    shortly_after,
+)
 from jfric.solvers.event_driven.constants import CLOSE, LANDINGS, SMALLEST_FRACTION, constants
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.scalar_isolation import choose, isolate, with_derivatives
@@ -89,7 +94,10 @@ def advance(prepared, state: State, x: ScalarStep, signs, ends: Ends, on, deriva
         v=v,
         w=w,
         q_scale=x.q_scale,
-        v_scale=x.v_scale,
+        v_scale=[
+            jnp.maximum(a, cancelled(prepared, state, b, natural))
+            for a, b in zip(x.v_scale, x.unbalanced, strict=True)
+        ],
         accepted=accepted,
         h_max=jax.lax.stop_gradient(jnp.where(accepted, grown, retry)),
         fired=fired,

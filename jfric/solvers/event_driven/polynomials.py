@@ -114,6 +114,8 @@ class Step(NamedTuple):
     #: always unique).
     relative_zero: Float[Array, "l m"]
     relative_leading: Float[Array, "l m"]
+    #: Accelerations that forces and reactions would cause if they did not cancel.
+    unbalanced: Float[Array, " n"]
     #: Bound on what the guards' polynomials leave out.
     remainder: Float[Array, " g"]
     #: Whether the step's error is acceptable; otherwise ``h_next`` is tried again.
@@ -151,6 +153,7 @@ def step_without_guards(h, table: Float[Array, "p k"]) -> Step:
         leading=nothing,
         relative_zero=nothing,
         relative_leading=nothing,
+        unbalanced=nothing[0],
         remainder=jnp.zeros((0,), table.dtype),
         accepted=jnp.asarray(True),
         h_next=jnp.asarray(jnp.inf, table.dtype),

@@ -212,6 +212,7 @@ class RungeKuttaFlow(eqx.Module):
             guard_rows=None,
             zero=zero * scales,
             leading=leading,
+            unbalanced=unbalanced,
             relative_zero=zero * relative[1],
             relative_leading=relative[0],
             remainder=jax.lax.stop_gradient(remainder),

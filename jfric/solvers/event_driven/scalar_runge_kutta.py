@@ -137,6 +137,7 @@ def runge_kutta_step(
         at=at,
         q_scale=q_scale,
         v_scale=v_scale,
+        unbalanced=unbalanced,
         accepted=accepted,
         h_next=jax.lax.stop_gradient(h * factor),
         looked=total([*x.q, *x.v, guards[0][0], guards[1][0]]),
