@@ -128,7 +128,7 @@ def one_contact_pass(
     y = y._replace(a=with_exact_rows(prepared, mode, y.a, g))
     rows = guard_rows(prepared, signed, g, y, mode, magnitude=False)
     natural = flow.share * jax.lax.stop_gradient(_natural_step(prepared, y.a))
-    t_end, h = step_length(prepared, state, records, ts, target, natural)
+    reach, h = step_length(prepared, state, records, ts, target, natural)
     h = jnp.where(on, h, 1.0)
     q, v, y, rows, h = once((q, v, y, rows, h), on)
     start = Start(mode, g, X, y, rows, absolute, q, v)
@@ -143,7 +143,7 @@ def one_contact_pass(
     transition = once(next_mode(prepared, mode, signs, relative), on)
     settled = ~transition.violated
 
-    ends = Ends(mode, t_end, natural)
+    ends = Ends(mode, reach, natural)
     ahead = once(advance(prepared, state, x, signs, ends, on, derivatives), on)
     if x.end is not None:
         ahead = once(land(prepared, state, x, x.end, start, ahead), on)
@@ -242,6 +242,7 @@ def one_contact_pass(
     fresh = start_pivoting()
     new = State(
         t=jnp.where(moves, ahead.t, state.t),
+        t_rest=jnp.where(moves, ahead.t_rest, state.t_rest),
         q=jnp.stack([chosen(*z) for z in zip(ahead.q, q, q_new, strict=True)]),
         v=jnp.stack([chosen(*z) for z in zip(ahead.v, v, v_new, strict=True)]),
         q_scale=jnp.where(moves, jnp.stack(ahead.q_scale), state.q_scale),

@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Float
 
 from jfric.modes import Mode
 from jfric.solvers.event_driven.advance import step_length
+from jfric.solvers.event_driven.clock import later
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.polynomials import Step, step_without_guards
 from jfric.solvers.event_driven.prepared import Prepared
@@ -207,7 +208,7 @@ def one_dof_pass(
     omega = jnp.where(sticks, 0.0, 0.5 * (C + jnp.sqrt(C * C + 4.0 * jnp.abs(x.K))))
     natural = jnp.where(omega > 0, theta / jnp.where(omega > 0, omega, 1.0), jnp.inf)
     natural = jax.lax.stop_gradient(natural)
-    t_end, h = step_length(prepared, state, records, ts, target, natural)
+    reach, h = step_length(prepared, state, records, ts, target, natural)
     h = once(jnp.where(on, h, 1.0), on)
 
     hold, rate = _holding(x, u)
@@ -225,7 +226,10 @@ def one_dof_pass(
     first = jnp.where(sticks, (first_at <= h) & (first_at <= second_at), stop.found)
     second = sticks & (second_at <= h) & ~first
     arrives = ~first & ~second & (s >= h)
-    t_new = jnp.where(arrives, t_end, state.t + s)
+    t_new, rest = (
+        jnp.where(arrives, a, b)
+        for a, b in zip(reach, later(state.t, state.t_rest, s), strict=True)
+    )
 
     shown = mode[None]
     changed = on & state.settled & (shown != state.recorded)
@@ -262,6 +266,7 @@ def one_dof_pass(
         state,
         (
             t_new,
+            rest,
             q_new[None],
             v_new[None],
             jax.lax.stop_gradient(jnp.abs(q) + h * largest_v)[None],
@@ -283,7 +288,7 @@ def one_dof_pass(
 def _changing(s: State):
     """What a pass changes."""
     return (
-        *(s.t, s.q, s.v, s.q_scale, s.v_scale, s.mode, s.recorded, s.settled, s.known),
+        *(s.t, s.t_rest, s.q, s.v, s.q_scale, s.v_scale, s.mode, s.recorded, s.settled, s.known),
         *(s.status, s.flags, s.steps, s.event_count, s.h_max),
     )
 

@@ -82,7 +82,7 @@ def one_pass(
     # carry the tangents along.
     still = jax.lax.stop_gradient((prepared, equations, state))
     natural = flow.natural_step(*still)
-    t_end, h = step_length(prepared, state, records, ts, target, natural)
+    reach, h = step_length(prepared, state, records, ts, target, natural)
     # A trajectory that has ended idles with a harmless step: a zero one would send undefined
     # values into reverse mode.
     h = jnp.where(on, h, 1.0)
@@ -92,7 +92,7 @@ def one_pass(
     settled = ~transition.violated.any()
 
     # What each of the three outcomes would give; the masks below choose.
-    ahead = advance(prepared, state, step, signs, t_end, natural)
+    ahead = advance(prepared, state, step, signs, reach, natural)
     if flow.lands and prepared.n_guards:
         ahead = land(prepared, state, step, signs, ahead)
     ahead = once(ahead, on)
@@ -191,6 +191,7 @@ def one_pass(
     fresh = start_pivoting()
     new = State(
         t=jnp.where(moves, ahead.t, state.t),
+        t_rest=jnp.where(moves, ahead.t_rest, state.t_rest),
         q=jnp.where(moves, ahead.q, jnp.where(settled, state.q, q_new)),
         v=jnp.where(moves, ahead.v, jnp.where(settled, state.v, v_new)),
         q_scale=jnp.where(moves, ahead.q_scale, state.q_scale),

@@ -18,7 +18,9 @@ from jfric.system.problem import Problem
 class State(eqx.Module):
     """Motion, modes and bookkeeping of one trajectory."""
 
+    #: Time, and what rounding left out of it.
     t: Float[Array, ""]
+    t_rest: Float[Array, ""]
     q: Float[Array, " n"]
     v: Float[Array, " n"]
     #: Largest magnitudes of ``q`` and ``v`` on the last step: what rounding error is relative to.
@@ -66,6 +68,7 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
     pairs = int(prepared.nu > 1)
     return State(
         t=t,
+        t_rest=jnp.zeros((), dtype),
         q=q,
         v=v,
         q_scale=jnp.abs(q),
