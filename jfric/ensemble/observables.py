@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import abc
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from jfric.ensemble.pieces import Function, Piece, Point
 from jfric.ensemble.signals import Signal
@@ -119,11 +121,15 @@ class OfIntegral(Observable):
     def quantity(self, x: Point) -> Any:
         """What is integrated."""
 
+    def at_jump(self, piece: Piece) -> Any:
+        """What a load that jumps adds in no time; ``piece.slip`` is given."""
+        return jnp.zeros((), piece.q.dtype)
+
     def start(self, problem, mechanics, dtype):
         return jnp.zeros((), dtype)
 
     def update(self, carry, piece):
-        return carry + piece.integrals(lambda x: self.quantity(x)[None])[0]
+        return carry + integrals([self], piece)[0]
 
 
 @dataclass(frozen=True)
@@ -308,8 +314,22 @@ class Dissipated(OfIntegral):
     unit: str = "J"
 
     def quantity(self, x):
-        power = -x.lambda_t * x.sliding_velocity
-        return jnp.sum(power) if self.contact is None else power[self.contact]
+        return self._of(-x.lambda_t * x.sliding_velocity)
+
+    def at_jump(self, piece):
+        # Forces are straight lines over the way: their mean is that of both ends.
+        return self._of(-(piece.lambda_t[0] + 0.5 * piece.lambda_t[1]) * piece.slip)
+
+    def _of(self, contacts):
+        return jnp.sum(contacts) if self.contact is None else contacts[self.contact]
+
+
+def integrals(observables: Sequence[OfIntegral], piece: Piece) -> Float[Array, " k"]:
+    """What a piece adds to each of several integrals."""
+    found = piece.integrals(lambda x: jnp.stack([o.quantity(x) for o in observables]))
+    if piece.slip is None:
+        return found
+    return found + jnp.where(piece.h > 0, 0.0, jnp.stack([o.at_jump(piece) for o in observables]))
 
 
 def renamed(observable: Observable, name: str) -> Observable:

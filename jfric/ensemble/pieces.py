@@ -43,10 +43,14 @@ class Point(NamedTuple):
     #: The system with the parameters of this trajectory, and its assembled matrices.
     problem: Problem
     mechanics: Mechanics
+    #: Sliding velocity of each contact where the solver knows it better than from ``v``.
+    slides: Float[Array, " nt"] | None = None
 
     @property
     def sliding_velocity(self) -> Float[Array, " nt"]:
         """Sliding velocity of each contact."""
+        if self.slides is not None:
+            return self.slides
         return self.mechanics.sliding_velocities(self.t, self.v)
 
 
@@ -76,6 +80,9 @@ class Piece(NamedTuple):
     event_time: Float[Array, ""]
     problem: Problem
     mechanics: Mechanics
+    #: Sliding displacement of each contact over a piece without inertia, in proportion to the way:
+    #: a load that jumps slides a contact in no time.
+    slip: Float[Array, " nt"] | None = None
 
     def at(self, s: Float[Array, ""]) -> Point:
         """The trajectory at the fraction ``s`` of the piece."""
@@ -109,6 +116,10 @@ class Piece(NamedTuple):
         return self.q, self.v, self.a, self.lambda_t, self.lambda_n
 
     def _point(self, s, q, v, a, lambda_t, lambda_n) -> Point:
+        slides = None
+        if self.slip is not None:
+            passes = self.h > 0
+            slides = jnp.where(passes, self.slip / jnp.where(passes, self.h, 1.0), 0.0)
         return Point(
             self.t + s * self.h,
             q,
@@ -120,6 +131,7 @@ class Piece(NamedTuple):
             self.segment,
             self.problem,
             self.mechanics,
+            slides,
         )
 
 
