@@ -1,13 +1,17 @@
 """What is taken from a trajectory: one meaning in checks, runs, sweeps and ``observe``."""
 
 import functools
+import json
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
+from typer.testing import CliRunner
 
 import jfric
 from jfric.config.load import load_config
+from jfric.main import app
 from jfric.verification.configs import shipped
 
 EXACT = 1e-12
@@ -97,3 +101,164 @@ def test_integrals_of_load_histories_have_derivatives():
     for derivative in (jax.grad, jax.jacfwd):
         np.testing.assert_allclose(derivative(heat)(0.2), jax.grad(exact)(0.2), rtol=1e-10)
     np.testing.assert_allclose(jax.vmap(heat)(jnp.array([0.2, 0.4])), exact(np.array([0.2, 0.4])))
+
+
+#: A mass on a spring, started with 1 m/s: u = sin t. Two outputs, none near an extremum.
+SWING = """
+[dofs]
+u = "translation"
+
+[mass]
+dof = "u"
+m = 1.0
+
+[spring]
+dof = "u"
+k = 1.0
+
+[initial.u]
+v = 1.0
+
+[time]
+end = 3.0
+outputs = 2
+"""
+SWING_VALUES = {
+    "max.u": 1.0,
+    "min.v.u": np.cos(3.0),
+    "mean.u": (1.0 - np.cos(3.0)) / 3.0,
+    "integral.u": 1.0 - np.cos(3.0),
+    "rms.v.u": np.sqrt((3.0 + np.sin(3.0) * np.cos(3.0)) / 6.0),
+    "min.force.spring": -1.0,
+    "impulse.spring": np.cos(3.0) - 1.0,
+    "final.u": np.sin(3.0),
+    "u(1)": np.sin(1.0),
+}
+
+
+@pytest.fixture
+def swing_file(tmp_path):
+    checks = [
+        f'[[check]]\nquantity = "{name}"\nexpected = {value!r}\ntolerance = 1e-12\n'
+        for name, value in ((k, float(v)) for k, v in SWING_VALUES.items())
+    ]
+    path = tmp_path / "swing.toml"
+    path.write_text(SWING + "\n".join(checks), "utf-8")
+    return path
+
+
+def test_one_quantity_has_one_value(swing_file, tmp_path):
+    """A check, a run, a sweep and ``observe`` agree on the exact value."""
+    verified = {r.quantity: r.value for r in jfric.verify([swing_file])}
+    out = tmp_path / "out"
+    result = CliRunner().invoke(app, ["run", str(swing_file), "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    written = json.loads((out / "run-001.json").read_text("utf-8"))["checks"]
+    ran = {check["quantity"]: check["value"] for check in written}
+    problem = jfric.load(swing_file)
+    observed = jfric.observe(problem, list(SWING_VALUES)).values
+    swept = jfric.sweep(problem, {"mass.m": [1.0, 2.0]}, list(SWING_VALUES)).isel({"mass.m": 0})
+    for name, exact in SWING_VALUES.items():
+        for found in (verified[name], ran[name], observed[name], swept[name]):
+            np.testing.assert_allclose(float(found), exact, rtol=EXACT, err_msg=name)
+
+
+def test_other_solvers_take_extrema_from_outputs_and_events(swing_file):
+    solver = jfric.MoreauJean(1e-3)
+    problem = jfric.load(swing_file)
+    found = jfric.observe(problem, "max.u, min.v.u, last_event_time, stop_time", solver).values
+    assert float(found["max.u"]) == pytest.approx(1.0, abs=1e-5)
+    assert float(found["min.v.u"]) == pytest.approx(np.cos(3.0), abs=1e-3)
+    assert np.isnan(found["last_event_time"])
+    assert np.isnan(found["stop_time"])
+
+
+def oscillator(mu, end=4.0):
+    """VE0116: half waves of 0.444 s; with 0.11 it stops after the seventh."""
+    problem = load_config(shipped("ve0116")).problem
+    return jfric.set_parameters(problem, {"friction.mu": mu, "time.end": end})
+
+
+SOLVERS = [jfric.EventDriven(), jfric.EventDriven(flow="runge-kutta"), jfric.MoreauJean(1e-3)]
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=["exact", "runge-kutta", "moreau-jean"])
+def test_stop_time_is_that_of_a_motion_that_stops(solver):
+    half = np.pi / np.sqrt(50.0)
+    names = "stop_time, last_event_time"
+    found = jfric.observe(oscillator(0.11), names, solver).values
+    np.testing.assert_allclose(found["stop_time"], 7 * half, rtol=1e-3)
+    np.testing.assert_allclose(found["last_event_time"], 7 * half, rtol=1e-3)
+    # Cut off while it moves: there are events, but no stop.
+    found = jfric.observe(oscillator(0.11), names, solver, end=2.5).values
+    assert np.isnan(found["stop_time"])
+    np.testing.assert_allclose(found["last_event_time"], 5 * half, rtol=1e-3)
+
+
+def test_events_of_a_body_at_rest_do_not_move_its_stop():
+    """A block stops at 1 s; at 2 s its load rests it on the other edge of a gap, unmoved; a second
+    mass that never moves takes no part."""
+    elements = {
+        "mass": {"a": jfric.Mass("x", 1.0), "b": jfric.Mass("y", 1.0)},
+        "friction": {
+            "a": jfric.Friction("x", limit=2.0),
+            "b": jfric.Friction("y", limit=2.0, belt=jfric.Steps([2.0], [0.0, 0.0])),
+        },
+        "load": jfric.Load("y", jfric.Steps([1.5], [0.5, -0.5])),
+    }
+    initial = {"x": jfric.InitialState(v=2.0)}
+    problem = jfric.Problem(("x", "y"), elements, time=3.0, initial=initial)
+    found = jfric.observe(problem, "stop_time, last_event_time, before_event.v.x(1)").values
+    np.testing.assert_allclose(found["stop_time"], 1.0, rtol=EXACT)
+    np.testing.assert_allclose(found["before_event.v.x(1)"], 0.0, atol=EXACT)
+    resting = jfric.set_parameters(problem, {"initial.x.v": 0.0})
+    assert np.isnan(jfric.observe(resting, "stop_time").values["stop_time"])
+
+
+def test_a_bounce_before_and_after():
+    """From 1 m/s, e = 0.5: the velocity at the wall is -1, then 0.5; nothing stops."""
+    elements = {"mass": jfric.Mass("x", 1.0), "contact": jfric.Contact("x", gap=1.0, e=0.5)}
+    initial = {"x": jfric.InitialState(v=-1.0)}
+    problem = jfric.Problem(("x",), elements, time=2.0, initial=initial)
+    names = "before_event.v(1), event.v(1), event.x(1), min.v, max.v, stop_time"
+    for solver in (jfric.EventDriven(), jfric.MoreauJean(1e-3)):
+        found = jfric.observe(problem, names, solver).values
+        expected = [-1.0, 0.5, -1.0, -1.0, 0.5, np.nan]
+        for name, value in zip(names.split(", "), expected, strict=True):
+            np.testing.assert_allclose(found[name], value, atol=2e-3, err_msg=name)
+
+
+def test_a_check_of_a_motion_without_stop_says_so(tmp_path):
+    text = SWING + '\n[[check]]\nquantity = "stop_time"\nexpected = 1.0\ntolerance = 1.0\n'
+    (tmp_path / "swing.toml").write_text(text, "utf-8")
+    (result,) = jfric.verify([tmp_path / "swing.toml"])
+    assert result.quantity == "stop_time (nothing comes to rest)"
+    assert not result.passed
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [jfric.EventDriven(), jfric.QuasiStatic(), jfric.MoreauJean(1e-2), jfric.Smoothed()],
+    ids=lambda s: type(s).__name__,
+)
+def test_observe_ends_where_it_is_told(solver):
+    """VE0061 to 1.5 s and beyond its own end: u(t) as simulated, means over the span."""
+    problem = oscillator(0.11) if not isinstance(solver, jfric.QuasiStatic) else load_cycle()
+    for end in (1.5, 5.0):
+        found = jfric.observe(problem, "final.u, u(1.2), u(6), mean.u", solver, end=end).values
+        solution = jfric.simulate(problem, solver, ts=[1.2, end], end=end)
+        np.testing.assert_allclose(found["final.u"], solution.q[-1, 0], rtol=1e-12)
+        np.testing.assert_allclose(found["u(1.2)"], solution.q[0, 0], rtol=1e-9)
+        assert np.isnan(found["u(6)"])
+    with pytest.raises(jfric.ProblemError, match="end: found -1 s, must be later than the start"):
+        jfric.observe(problem, "final.u", solver, end=-1.0)
+
+
+def test_the_end_has_a_derivative():
+    """The position of a swing at its end: d sin(T) / dT, also in reverse."""
+    elements = {"mass": jfric.Mass("u", 1.0), "spring": jfric.Spring("u", 1.0)}
+    initial = {"u": jfric.InitialState(v=1.0)}
+    problem = jfric.Problem(("u",), elements, time=3.0, initial=initial)
+    final = lambda end: jfric.observe(problem, "final.u", end=end).values["final.u"]  # noqa: E731
+    for derivative in (jax.jacfwd, jax.grad):
+        np.testing.assert_allclose(derivative(final)(2.0), np.cos(2.0), rtol=1e-12)

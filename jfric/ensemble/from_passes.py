@@ -26,7 +26,7 @@ from jfric.system.mechanics import Mechanics, assemble
 from jfric.system.problem import Problem
 
 if TYPE_CHECKING:
-    from jfric.ensemble.observables import Observable
+    from jfric.ensemble.reduction import Observable
 
 
 class Observed(NamedTuple):
@@ -41,14 +41,19 @@ class Observed(NamedTuple):
 
 
 def run_event_driven(
-    problem: Problem, observables: tuple[Observable, ...], solver: EventDriven, budget=None
+    problem: Problem,
+    observables: tuple[Observable, ...],
+    solver: EventDriven,
+    budget=None,
+    end=None,
 ) -> Observed:
-    """One trajectory for at most ``budget`` passes (an array; by default the solver's)."""
+    """One trajectory up to ``end`` [s] (by default the problem's), for
+    at most ``budget`` passes (an array; by default the solver's)."""
     prepared = prepare(problem)
     mechanics = prepared.mechanics
     state = initial_state(problem, prepared)
     budget = jnp.asarray(solver.max_steps if budget is None else budget, jnp.int32)
-    target = jnp.asarray(prepared.end, state.t.dtype)
+    target = jnp.asarray(prepared.end if end is None else end, state.t.dtype)
     force = jnp.zeros((mechanics.n,), state.t.dtype)
     ts = jnp.zeros((0,), state.t.dtype)
     records = empty_records(prepared, 0, 0)
@@ -79,13 +84,15 @@ def run_event_driven(
 
 
 def run_quasi_static(
-    problem: Problem, observables: tuple[Observable, ...], solver: QuasiStatic
+    problem: Problem, observables: tuple[Observable, ...], solver: QuasiStatic, end=None
 ) -> Observed:
-    """One load history. Over an increment everything is a straight line: integrals are exact."""
+    """One load history up to ``end`` [s] (by default the problem's).
+
+    Over an increment everything is a straight line: integrals are exact."""
     mechanics = assemble(problem)
     state = initial_state_at_rest(problem, mechanics)
     dtype = state.t.dtype
-    target = jnp.asarray(problem.resolved().time.end, dtype)
+    target = jnp.asarray(problem.resolved().time.end if end is None else end, dtype)
     history = knots(mechanics, state.start, target, solver.increments)
     force, none = jnp.zeros((mechanics.n,), dtype), jnp.zeros((0,), dtype)
     records = empty_buffers(mechanics, 0, 0)
@@ -143,6 +150,7 @@ def _increment(
         event_time=old.t,
         problem=problem,
         mechanics=mechanics,
+        v_before=old.v,
         slip=slip,
     )
 
@@ -175,4 +183,5 @@ def _piece(problem: Problem, prepared: Prepared, step, old: State, new: State) -
         event_time=old.t + old.delay,
         problem=problem,
         mechanics=prepared.mechanics,
+        v_before=jnp.where(old.impacted.any(), old.v_before, old.v),
     )

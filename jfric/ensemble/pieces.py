@@ -54,6 +54,9 @@ class Point(NamedTuple):
         return self.mechanics.sliding_velocities(self.t, self.v)
 
 
+#: What an impact changes beside velocities.
+_FORCES = ("a", "lambda_t", "lambda_n")
+
 Function = Callable[[Point], Float[Array, "..."]]
 
 
@@ -80,6 +83,8 @@ class Piece(NamedTuple):
     event_time: Float[Array, ""]
     problem: Problem
     mechanics: Mechanics
+    #: Velocity before the events at its start.
+    v_before: Float[Array, " n"]
     #: Sliding displacement of each contact over a piece without inertia, in proportion to the way:
     #: a load that jumps slides a contact in no time.
     slip: Float[Array, " nt"] | None = None
@@ -87,6 +92,12 @@ class Piece(NamedTuple):
     def at(self, s: Float[Array, ""]) -> Point:
         """The trajectory at the fraction ``s`` of the piece."""
         return self._point(s, *(horner(p, s) for p in self._polynomials()))
+
+    def before(self) -> Point:
+        """Position and velocity just before the events at the start; forces are not known."""
+        after = self.at(jnp.zeros((), self.t.dtype))
+        unknown = {name: jnp.full_like(getattr(after, name), jnp.nan) for name in _FORCES}
+        return after._replace(v=self.v_before, **unknown)
 
     def sample(self, function: Function, nodes: tuple[float, ...]) -> Float[Array, "m ..."]:
         """``function`` at fixed fractions of the piece."""

@@ -8,9 +8,9 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from jfric.ensemble.observables import Observable, OfIntegral, OfMaximum
-from jfric.ensemble.observables import integrals as added
 from jfric.ensemble.pieces import Piece
+from jfric.ensemble.reduction import Observable, OfIntegral, OfMaximum
+from jfric.ensemble.reduction import integrals as added
 
 
 class Reductions:

@@ -15,7 +15,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from jfric.ensemble.from_passes import Observed
 from jfric.ensemble.layout import Layout
-from jfric.ensemble.observables import Observable
+from jfric.ensemble.reduction import Observable
 from jfric.ensemble.trajectory import run
 from jfric.solvers.event_driven.prepared import prepare as prepare_mechanics
 from jfric.solvers.event_driven.solver import EventDriven, choose_pass

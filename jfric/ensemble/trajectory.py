@@ -6,15 +6,18 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import jax.numpy as jnp
+
 from jfric.ensemble.from_outputs import run_with_outputs
 from jfric.ensemble.from_passes import Observed, run_event_driven, run_quasi_static
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.quasi_static.solver import QuasiStatic
 from jfric.solvers.sensitivities import with_sensitivities, without_derivatives
+from jfric.solvers.simulate import require_span
 from jfric.system.problem import Problem
 
 if TYPE_CHECKING:
-    from jfric.ensemble.observables import Observable
+    from jfric.ensemble.reduction import Observable
 
 
 def observe(
@@ -23,15 +26,17 @@ def observe(
     solver: Any = None,
     *,
     times=None,
+    end=None,
 ) -> Observed:
     """Simulate one trajectory and return its observables; nothing else is kept.
 
     ``observables``: names such as ``"final.u"`` (see :data:`jfric.ensemble.grammar.GRAMMAR`) or
     :class:`jfric.observables.Observable` objects. ``times`` (m,) [s]: those of ``"u(t)"``. Works
     under ``jit``, ``vmap``, ``jvp`` and ``grad`` (for many parameters: ``adjoint="reverse"``).
-    ``solver``: any. Extrema and integrals are exact over the trajectory with the event-driven and
-    the quasi-static solver; with others they come from 1,001 outputs and the events. Raises
-    :class:`jfric.ProblemError` for an unknown observable.
+    ``end`` [s]: where the run ends, in place of the problem's own end time. ``solver``: any.
+    Extrema and integrals are exact over the trajectory with the event-driven and the quasi-static
+    solver; with others they come from 1,001 outputs and the events. Raises
+    :class:`jfric.ProblemError` for an unknown observable and for an end before the start.
     """
     from jfric.ensemble.grammar import as_observables
 
@@ -39,28 +44,31 @@ def observe(
     solver = solver if solver is not None else EventDriven()
     solver.require(problem)
 
+    require_span(problem, None, None, end)
+    end = jnp.asarray(problem.resolved().time.end if end is None else end, jnp.result_type(float))
+
     def reduced(solver):
-        return lambda problem: run(problem, chosen, solver)
+        return lambda problem, end: run(problem, chosen, solver, end=end)
 
     match getattr(solver, "adjoint", None):
         case "auto":
             plain = dataclasses.replace(solver, adjoint="none")
-            return with_sensitivities(reduced(solver), problem, plain=reduced(plain))
+            return with_sensitivities(reduced(solver), problem, end, plain=reduced(plain))
         case "none":
-            return without_derivatives(reduced(solver), problem)
-    return run(problem, chosen, solver)
+            return without_derivatives(reduced(solver), problem, end)
+    return run(problem, chosen, solver, end=end)
 
 
 def run(
-    problem: Problem, observables: tuple[Observable, ...], solver: Any, budget=None
+    problem: Problem, observables: tuple[Observable, ...], solver: Any, budget=None, end=None
 ) -> Observed:
     """Like :func:`observe`, for at most ``budget`` passes (an array; by default the solver's).
 
     Only the event-driven solver has a budget: others are run to their end.
     """
     if isinstance(solver, EventDriven):
-        return run_event_driven(problem, observables, solver, budget)
+        return run_event_driven(problem, observables, solver, budget, end)
     if isinstance(solver, QuasiStatic):
-        return run_quasi_static(problem, observables, solver)
-    values, solution = run_with_outputs(problem, observables, solver)
-    return Observed(values, solution.status, solution.flags, solution.steps)
+        return run_quasi_static(problem, observables, solver, end)
+    values, status, solution = run_with_outputs(problem, observables, solver, end)
+    return Observed(values, status, solution.flags, solution.steps)

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from jfric.ensemble.signals import Signal
+from jfric.signals import Signal
 from jfric.solvers.event_driven.passes import one_pass
 from jfric.solvers.event_driven.polynomials import horner, horner_with_slope
 from jfric.solvers.event_driven.prepared import prepare

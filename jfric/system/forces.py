@@ -1,11 +1,21 @@
-"""Generalised forces at a state, contacts left out."""
+"""Generalised forces at a state, contacts left out, and the forces of single elements."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jfric.system.mechanics import Mechanics
+from jfric.system.elements import AbstractForce, Damper, Spring
+from jfric.system.mechanics import Mechanics, contact_label
+from jfric.system.piecewise import FORMS
+
+if TYPE_CHECKING:
+    from jfric.system.problem import Problem
+
+#: Sections of elements with one force along one direction.
+FORCE_SECTIONS = ("spring", "damper", *FORMS, "pendulum", "polynomial_spring", "drag")
 
 
 def applied_force(mechanics: Mechanics, t, q, v, segment=None) -> Float[Array, " n"]:
@@ -43,3 +53,29 @@ def sliding_friction(mechanics: Mechanics, gamma, normal) -> Float[Array, " nt"]
         positive, negative = law.kinetic(jnp.abs(g))
         forces.append(jnp.where(g > 0, -positive * n, jnp.where(g < 0, negative * n, 0.0)))
     return jnp.stack(forces) if forces else jnp.zeros((0,))
+
+
+def element_force(problem: Problem, mechanics: Mechanics, key, t, q, v, segment):
+    """Force of the element ``key`` (section, name) along its direction [N, N m], as it acts on the
+    system: a compressed stop pushes back, so its force is negative.
+
+    ``segment`` (ns,): segments of the piecewise-linear elements, -1 where they are not known.
+    """
+    section, name = key
+    problem = problem.resolved()
+    element: Any = problem.section(section)[name]
+    w = element.direction.vector(problem.axes + problem.bases)
+    if isinstance(element, AbstractForce):
+        w = w[: mechanics.n]
+        return w @ element.force(mechanics.axes, t, q, v) / (w @ w)
+    z, z_dot = mechanics.base_motion(t)
+    x, rate = w @ jnp.concatenate([q, z]), w @ jnp.concatenate([v, z_dot])
+    if isinstance(element, Spring):
+        return -element.k * (x - element.x0)
+    if isinstance(element, Damper):
+        return -element.c * rate
+    piecewise = mechanics.piecewise
+    index = piecewise.names.index(contact_label(section, name, problem.section(section)))
+    s = segment[index]
+    k, c, offset = (table[index, s] for table in (piecewise.k, piecewise.c, piecewise.f))
+    return jnp.where(s < 0, jnp.nan, -(k * x + c * rate + offset))
