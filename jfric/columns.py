@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import jax
 import numpy as np
+
+from jfric.system.forces import FORCE_SECTIONS, element_forces
+from jfric.system.mechanics import assemble, contact_label
 
 if TYPE_CHECKING:
     from jfric.solution import Solution
     from jfric.system.problem import Problem
 
 
-def columns(solution: Solution, rows: np.ndarray | slice = slice(None)) -> dict[str, np.ndarray]:
+def columns(
+    problem: Problem, solution: Solution, rows: np.ndarray | slice = slice(None)
+) -> dict[str, np.ndarray]:
     """The trajectory as named columns; modes and segments by their names.
 
     ``rows`` selects some of the requested times.
@@ -27,6 +33,7 @@ def columns(solution: Solution, rows: np.ndarray | slice = slice(None)) -> dict[
     table |= {f"lambda_n.{name}": normal[:, i] for i, name in enumerate(contacts[first:])}
     tangential = np.asarray(solution.lambda_t)[rows]
     table |= {f"lambda_t.{name}": tangential[:, i] for i, name in enumerate(contacts)}
+    table |= {f"force.{k}": x for k, x in spring_forces(problem, solution, rows).items()}
     mode = np.asarray(solution.mode)[rows]
     segment = np.asarray(solution.segment)[rows]
     for i, name in enumerate(contacts):
@@ -34,6 +41,30 @@ def columns(solution: Solution, rows: np.ndarray | slice = slice(None)) -> dict[
     for i, name in enumerate(segments):
         table[f"segment.{name}"] = _labels(solution, n_contacts + i, segment[:, i])
     return table
+
+
+def spring_forces(
+    problem: Problem, solution: Solution, rows: np.ndarray | slice = slice(None)
+) -> dict[str, np.ndarray]:
+    """Forces of springs, dampers and stops along their directions [N, N m] at the outputs, by the
+    names of the elements; positive where the element pushes the system along its direction."""
+    keys = _force_keys(problem)
+    if not keys:
+        return {}
+    mechanics = assemble(problem)
+
+    def at(t, q, v, segment):
+        return element_forces(problem, mechanics, list(keys.values()), t, q, v, segment)
+
+    s = solution
+    given = (np.asarray(x)[rows] for x in (s.ts, s.q, s.v, s.segment))
+    forces = np.asarray(jax.vmap(at)(*given))
+    return {label: forces[:, i] for i, label in enumerate(keys)}
+
+
+def _force_keys(problem: Problem) -> dict[str, tuple[str, str]]:
+    groups = [(section, problem.section(section)) for section in FORCE_SECTIONS]
+    return {contact_label(s, name, group): (s, name) for s, group in groups for name in group}
 
 
 def _labels(solution: Solution, contact: int, codes: np.ndarray) -> np.ndarray:
@@ -75,6 +106,8 @@ def column_units(problem: Problem, solution: Solution) -> dict[str, str]:
         units[f"lambda_n.{name}"] = force_unit(problem, name, "normal")
     for name in contacts:
         units[f"lambda_t.{name}"] = force_unit(problem, name)
+    for name in _force_keys(problem):
+        units[f"force.{name}"] = force_unit(problem, name)
     for name in contacts:
         units[f"mode.{name}"] = ""
     for name in solution.names[n_contacts:]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from jfric.columns import force_unit
 from jfric.errors import ProblemError, nearest
-from jfric.system.forces import FORCE_SECTIONS, element_force
+from jfric.system.forces import FORCE_SECTIONS, element_forces
 from jfric.system.mechanics import contact_label
 from jfric.system.problem import Problem
 
@@ -63,15 +63,8 @@ class ElementForce:
         return False
 
     def __call__(self, point: Point):
-        return element_force(
-            point.problem,
-            point.mechanics,
-            (self.section, self.name),
-            point.t,
-            point.q,
-            point.v,
-            point.segment,
-        )
+        p, key = point, (self.section, self.name)
+        return element_forces(p.problem, p.mechanics, [key], p.t, p.q, p.v, p.segment)[0]
 
 
 def look_up(problem: Problem, text: str) -> tuple[str, Signal | ElementForce]:

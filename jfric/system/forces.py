@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
@@ -55,27 +56,45 @@ def sliding_friction(mechanics: Mechanics, gamma, normal) -> Float[Array, " nt"]
     return jnp.stack(forces) if forces else jnp.zeros((0,))
 
 
-def element_force(problem: Problem, mechanics: Mechanics, key, t, q, v, segment):
-    """Force of the element ``key`` (section, name) along its direction [N, N m], as it acts on the
-    system: a compressed stop pushes back, so its force is negative.
+def element_forces(
+    problem: Problem, mechanics: Mechanics, keys: Sequence[tuple[str, str]], t, q, v, segment
+) -> Float[Array, " k"]:
+    """Forces of the elements ``keys`` (section, name) along their directions [N, N m], as they act
+    on the system: a compressed stop pushes back, so its force is negative.
 
     ``segment`` (ns,): segments of the piecewise-linear elements, -1 where they are not known.
     """
-    section, name = key
     problem = problem.resolved()
-    element: Any = problem.section(section)[name]
-    w = element.direction.vector(problem.axes + problem.bases)
-    if isinstance(element, AbstractForce):
-        w = w[: mechanics.n]
-        return w @ element.force(mechanics.axes, t, q, v) / (w @ w)
     z, z_dot = mechanics.base_motion(t)
+    both = problem.axes + problem.bases
+    w = jnp.stack([problem.section(s)[name].direction.vector(both) for s, name in keys])
     x, rate = w @ jnp.concatenate([q, z]), w @ jnp.concatenate([v, z_dot])
+    lines, others = [], []
+    for i, (section, name) in enumerate(keys):
+        element = problem.section(section)[name]
+        curved = isinstance(element, AbstractForce)
+        row = (0.0, 0.0, 0.0) if curved else _line(problem, mechanics, section, name, segment)
+        lines.append(jnp.stack([jnp.asarray(y, q.dtype) for y in row]))
+        if curved:
+            own = w[i, : mechanics.n]
+            others.append((i, own @ element.force(mechanics.axes, t, q, v) / (own @ own)))
+    k, c, offset = jnp.stack(lines, axis=1)
+    forces = -(k * x + c * rate + offset)
+    for i, force in others:
+        forces = forces.at[i].set(force)
+    return forces
+
+
+def _line(problem: Problem, mechanics: Mechanics, section: str, name: str, segment):
+    """``k``, ``c`` and ``f`` of the force ``-(k x + c x' + f)`` of an element."""
+    group = problem.section(section)
+    element: Any = group[name]
     if isinstance(element, Spring):
-        return -element.k * (x - element.x0)
+        return element.k, 0.0, -element.k * element.x0
     if isinstance(element, Damper):
-        return -element.c * rate
+        return 0.0, element.c, 0.0
     piecewise = mechanics.piecewise
-    index = piecewise.names.index(contact_label(section, name, problem.section(section)))
+    index = piecewise.names.index(contact_label(section, name, group))
     s = segment[index]
-    k, c, offset = (table[index, s] for table in (piecewise.k, piecewise.c, piecewise.f))
-    return jnp.where(s < 0, jnp.nan, -(k * x + c * rate + offset))
+    tables = (piecewise.k, piecewise.c, piecewise.f)
+    return tuple(jnp.where(s < 0, jnp.nan, table[index, s]) for table in tables)
