@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
-from jfric.system.forces import FORCE_SECTIONS, element_forces
-from jfric.system.mechanics import assemble, contact_label
+from jfric.system.forces import element_forces, force_keys
+from jfric.system.mechanics import assemble
 
 if TYPE_CHECKING:
     from jfric.solution import Solution
@@ -48,23 +50,22 @@ def spring_forces(
 ) -> dict[str, np.ndarray]:
     """Forces of springs, dampers and stops along their directions [N, N m] at the outputs, by the
     names of the elements; positive where the element pushes the system along its direction."""
-    keys = _force_keys(problem)
+    names = list(force_keys(problem))
+    forces = np.asarray(forces_at_outputs(problem, solution))[rows]
+    return {name: forces[:, i] for i, name in enumerate(names)}
+
+
+def forces_at_outputs(problem: Problem, solution: Solution) -> Float[Array, "m k"]:
+    """The same as an array, in the order of :func:`jfric.system.forces.force_keys`."""
+    keys = list(force_keys(problem).values())
     if not keys:
-        return {}
+        return jnp.zeros((solution.ts.shape[0], 0))
     mechanics = assemble(problem)
 
     def at(t, q, v, segment):
-        return element_forces(problem, mechanics, list(keys.values()), t, q, v, segment)
+        return element_forces(problem, mechanics, keys, t, q, v, segment)
 
-    s = solution
-    given = (np.asarray(x)[rows] for x in (s.ts, s.q, s.v, s.segment))
-    forces = np.asarray(jax.vmap(at)(*given))
-    return {label: forces[:, i] for i, label in enumerate(keys)}
-
-
-def _force_keys(problem: Problem) -> dict[str, tuple[str, str]]:
-    groups = [(section, problem.section(section)) for section in FORCE_SECTIONS]
-    return {contact_label(s, name, group): (s, name) for s, group in groups for name in group}
+    return jax.vmap(at)(solution.ts, solution.q, solution.v, solution.segment)
 
 
 def _labels(solution: Solution, contact: int, codes: np.ndarray) -> np.ndarray:
@@ -106,7 +107,7 @@ def column_units(problem: Problem, solution: Solution) -> dict[str, str]:
         units[f"lambda_n.{name}"] = force_unit(problem, name, "normal")
     for name in contacts:
         units[f"lambda_t.{name}"] = force_unit(problem, name)
-    for name in _force_keys(problem):
+    for name in force_keys(problem):
         units[f"force.{name}"] = force_unit(problem, name)
     for name in contacts:
         units[f"mode.{name}"] = ""

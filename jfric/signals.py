@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from jfric.columns import force_unit
 from jfric.errors import ProblemError, nearest
-from jfric.system.forces import FORCE_SECTIONS, element_forces
+from jfric.system.forces import FORCE_SECTIONS, element_forces, force_keys
 from jfric.system.mechanics import contact_label
 from jfric.system.problem import Problem
 
@@ -64,6 +64,8 @@ class ElementForce:
 
     def __call__(self, point: Point):
         p, key = point, (self.section, self.name)
+        if p.forces is not None:
+            return p.forces[list(force_keys(p.problem).values()).index(key)]
         return element_forces(p.problem, p.mechanics, [key], p.t, p.q, p.v, p.segment)[0]
 
 

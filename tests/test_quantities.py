@@ -355,3 +355,43 @@ def test_forces_are_columns_of_a_run(swing_file, tmp_path):
     units = json.loads((out / "run-001.json").read_text("utf-8"))["units"]
     assert units["force.spring"] == "N"
     assert list(units) == list(rows[0])
+
+
+def test_what_jumps_counts_up_to_the_jump():
+    """Pushed with 1 N against 0.1 N; the belt starts at 1 s, the load is turned off at 1.5 s."""
+    elements = {
+        "mass": jfric.Mass("x", 1.0),
+        "friction": jfric.Friction("x", limit=0.1, belt=jfric.Steps([1.0], [0.0, 5.0])),
+        "load": jfric.Load("x", jfric.PiecewiseLinear([0.0, 1.0, 1.5], [1.0, 1.0, 2.0])),
+    }
+    problem = jfric.Problem(("x",), elements, time=2.0)
+    found = jfric.observe(problem, "max.slip, min.slip, final.slip").values
+    np.testing.assert_allclose(found["max.slip"], 0.9, rtol=EXACT)
+    np.testing.assert_allclose(found["min.slip"], -4.1, rtol=EXACT)
+
+
+@pytest.mark.parametrize("solver", [jfric.MoreauJean(1e-3), jfric.Midpoint(1e-3)])
+def test_a_stop_never_pulls_between_outputs(solver):
+    """It is touched between two of the outputs that the path is made of."""
+    problem = jfric.set_parameters(stopped_mass(), {"stop.gap": 0.5013})
+    found = jfric.observe(problem, "max.force.stop, min.force.stop", solver).values
+    assert abs(float(found["max.force.stop"])) < EXACT
+    np.testing.assert_allclose(found["min.force.stop"], -10.0, rtol=1e-3)
+
+
+def test_forces_of_load_histories():
+    """A support moves at 1 s by 2 m in no time: two springs in series share it, one with a gap."""
+    elements = {
+        "base": {"floor": jfric.Base(jfric.Steps([1.0], [0.0, 2.0]))},
+        "spring": jfric.Spring(("floor", "x"), 3.0),
+        "gap_spring": jfric.GapSpring("x", 1.0, 1.0, 0.5, 0.5),
+        "friction": jfric.Friction("x", limit=0.5),
+    }
+    problem = jfric.Problem(("x",), elements, time=2.0)
+    names = "max.force.spring, min.force.spring, min.force.gap_spring, impulse.spring, final.x"
+    found = jfric.observe(problem, names, jfric.QuasiStatic()).values
+    # 3 (2 - x) = 0.5 + (x - 0.5); it slides from 3 (2 - z) = 0.5 on.
+    x = 1.5
+    expected = [3.0 * (2.0 - x), 0.0, 0.5 - x, 3.0 * (2.0 - x), x]
+    for name, value in zip(names.split(", "), expected, strict=True):
+        np.testing.assert_allclose(found[name], value, rtol=EXACT, atol=EXACT, err_msg=name)

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
+from jfric.columns import forces_at_outputs
 from jfric.ensemble.observables import (
     AtEvent,
     AtTimes,
@@ -29,6 +30,7 @@ from jfric.ensemble.reduction import Observable, OfMaximum, is_of_motion
 from jfric.ensemble.reductions import Reductions
 from jfric.solution import Solution
 from jfric.status import Status
+from jfric.system.forces import force_keys
 from jfric.system.mechanics import Mechanics, assemble
 from jfric.system.problem import Problem
 
@@ -37,7 +39,7 @@ OUTPUTS = 1001
 #: Observables of changes of mode, which come from the log.
 OF_EVENTS = (AtEvent, BeforeEvent, EventCount, EventTime, LastEventTime, StopTime)
 #: Fields of a piece that are polynomials.
-_CURVES = ("q", "v", "a", "lambda_t", "lambda_n")
+_CURVES = ("q", "v", "a", "lambda_t", "lambda_n", "forces")
 
 
 class _Pieces(NamedTuple):
@@ -60,8 +62,8 @@ def run_with_outputs(
     along = [o for o in observables if not isinstance(o, (*OF_EVENTS, OfMaximum))]
     ts = _times(problem, [*extrema, *along], end)
     solution = solver.solve(problem, ts, None, end)
-    path, log = _path(solution), _log(solution, mechanics, before=False)
-    before = _log(solution, mechanics, before=True)
+    path = _path(solution, forces_at_outputs(problem, solution))
+    log, before = (_log(solution, problem, mechanics, before=b) for b in (False, True))
     found = {}
     for group, pieces in (
         (along, path),
@@ -109,7 +111,7 @@ def _times(problem: Problem, observables: Sequence[Observable], end):
     return jnp.sort(jnp.concatenate([ts, extra]))
 
 
-def _path(solution: Solution) -> _Pieces:
+def _path(solution: Solution, forces) -> _Pieces:
     """Pieces between outputs: cubics through positions and velocities, and straight lines."""
     t, q, v = solution.ts, solution.q, solution.v
     h = jnp.diff(t)
@@ -138,12 +140,13 @@ def _path(solution: Solution) -> _Pieces:
         "impacts": none,
         "event_time": t[1:],
         "v_before": v[:-1],
+        "forces": line(forces),
     }
     reached = jnp.isfinite(q[1:].sum(axis=1)) & (h > 0)
     return _Pieces(fields, reached, jnp.ones_like(reached))
 
 
-def _log(solution: Solution, mechanics: Mechanics, *, before: bool) -> _Pieces:
+def _log(solution: Solution, problem: Problem, mechanics: Mechanics, *, before: bool) -> _Pieces:
     """A piece of no length for each change of mode: the state after it, or ``before`` it."""
     e = solution.events
     size = e.time.shape[0]
@@ -172,6 +175,7 @@ def _log(solution: Solution, mechanics: Mechanics, *, before: bool) -> _Pieces:
         "impacts": e.impact.astype(jnp.int32),
         "event_time": e.time,
         "v_before": e.v_before,
+        "forces": unknown(len(force_keys(problem))),
     }
     reached = number < e.count
     return _Pieces(fields, reached, jnp.zeros_like(reached))

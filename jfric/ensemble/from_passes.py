@@ -22,6 +22,7 @@ from jfric.solvers.quasi_static.solver import QuasiStatic, is_active
 from jfric.solvers.quasi_static.state import State as StateAtRest
 from jfric.solvers.quasi_static.state import initial_state as initial_state_at_rest
 from jfric.status import Status
+from jfric.system.forces import element_forces, force_keys
 from jfric.system.mechanics import Mechanics, assemble
 from jfric.system.problem import Problem
 
@@ -128,15 +129,23 @@ def _increment(
 ) -> Piece:
     """The straight way between two states."""
     nt = mechanics.n_contacts
+    h = new.t - old.t
     events = new.event_count - old.event_count
+    keys = list(force_keys(problem).values())
+    rate = jnp.where(h > 0, (new.z - old.z) / jnp.where(h > 0, h, 1.0), 0.0)
 
     def line(a, b):
         return jnp.stack([a, b - a])
 
+    def forces(s):
+        # A support that jumps moves in proportion to the way, like the system.
+        base = (s.z, rate)
+        return element_forces(problem, mechanics, keys, s.t, s.q, new.v, new.segment, base)
+
     return Piece(
         t=old.t,
         end=new.t,
-        h=new.t - old.t,
+        h=h,
         q=line(old.q, new.q),
         v=new.v[None],
         a=jnp.zeros_like(new.v)[None],
@@ -152,6 +161,7 @@ def _increment(
         mechanics=mechanics,
         v_before=old.v,
         slip=slip,
+        forces=line(forces(old), forces(new)) if keys else None,
     )
 
 

@@ -56,16 +56,30 @@ def sliding_friction(mechanics: Mechanics, gamma, normal) -> Float[Array, " nt"]
     return jnp.stack(forces) if forces else jnp.zeros((0,))
 
 
+def force_keys(problem: Problem) -> dict[str, tuple[str, str]]:
+    """All elements with a force along a direction: name in results to section and own name."""
+    groups = [(section, problem.section(section)) for section in FORCE_SECTIONS]
+    return {contact_label(s, name, group): (s, name) for s, group in groups for name in group}
+
+
 def element_forces(
-    problem: Problem, mechanics: Mechanics, keys: Sequence[tuple[str, str]], t, q, v, segment
+    problem: Problem,
+    mechanics: Mechanics,
+    keys: Sequence[tuple[str, str]],
+    t,
+    q,
+    v,
+    segment,
+    base=None,
 ) -> Float[Array, " k"]:
     """Forces of the elements ``keys`` (section, name) along their directions [N, N m], as they act
     on the system: a compressed stop pushes back, so its force is negative.
 
     ``segment`` (ns,): segments of the piecewise-linear elements, -1 where they are not known.
+    ``base``: displacements and velocities of the supports, each (nb,), if not those of ``t``.
     """
     problem = problem.resolved()
-    z, z_dot = mechanics.base_motion(t)
+    z, z_dot = mechanics.base_motion(t) if base is None else base
     both = problem.axes + problem.bases
     w = jnp.stack([problem.section(s)[name].direction.vector(both) for s, name in keys])
     x, rate = w @ jnp.concatenate([q, z]), w @ jnp.concatenate([v, z_dot])
