@@ -176,6 +176,7 @@ def _piece(problem: Problem, prepared: Prepared, step, old: State, new: State) -
     p = step.polynomials(prepared)
 
     events = new.event_count - old.event_count
+    recorded = old.impacted & (old.due <= old.t)
     return Piece(
         t=old.t,
         end=new.t,
@@ -189,8 +190,8 @@ def _piece(problem: Problem, prepared: Prepared, step, old: State, new: State) -
         segment=new.recorded[nt:],
         events_before=old.event_count,
         events=events,
-        impacts=jnp.where(events > 0, jnp.sum(old.impacted, dtype=jnp.int32), 0),
-        event_time=old.t + old.delay,
+        impacts=jnp.where(events > 0, jnp.sum(recorded, dtype=jnp.int32), 0),
+        event_time=old.t,
         problem=problem,
         mechanics=prepared.mechanics,
         v_before=jnp.where(old.impacted.any(), old.v_before, old.v),

@@ -81,6 +81,8 @@ def step_length(prepared: Prepared, state: State, records: Records, ts, target, 
     t_end = target
     if breaks.shape[0]:
         t_end = jnp.minimum(t_end, jnp.min(jnp.where(breaks > state.t, breaks, jnp.inf)))
+    if prepared.nu:
+        t_end = jnp.minimum(t_end, jnp.min(jnp.where(state.due > state.t, state.due, jnp.inf)))
     count = ts.shape[0]
     if count:
         last = records.written + slots_per_pass(count) - 1
@@ -112,6 +114,7 @@ def advance(prepared: Prepared, state: State, step: Step, signs: Signs, t_end, n
             still.guard_table,
             lead,
             still.remainder,
+            still.zero[0],
             rows=still.guard_rows,
             null=signs.null,
             certificate_order=c.certificate_order,
@@ -123,8 +126,9 @@ def advance(prepared: Prepared, state: State, step: Step, signs: Signs, t_end, n
         at_end = at_end if rows is None else matvec(rows, at_end)
         reference = jnp.minimum(natural, prepared.end - state.start)
         smallest = step.h <= SMALLEST_FRACTION * reference
-        # Too short to resolve further: a guard in doubt that is negative at the end fires there.
-        crossed = found.doubtful & (at_end < 0)
+        # Too short to resolve further: a guard that comes so near to zero counts as reaching it;
+        # one that starts there only if it is negative at the end.
+        crossed = found.doubtful & ((at_end < 0) | (lead == 0))
         gives_up = ~found.decided & smallest & ~(found.near & resolvable(state.t, step.h))
         event = jnp.where(gives_up, jnp.any(crossed), found.root <= 1.0)
         first = jnp.arange(crossed.shape[0]) == jnp.argmax(crossed)
@@ -137,7 +141,7 @@ def advance(prepared: Prepared, state: State, step: Step, signs: Signs, t_end, n
         # Zeros far inside the step are located again on a shorter one, for full precision.
         coarse = event & (earliest < 1.0 / 64) & ~smallest
         accepted = step.accepted & (found.decided | gives_up) & ~coarse
-        grazing = gives_up
+        grazing = gives_up | (event & grazes(guard, earliest, found.resolution))
         retry = jnp.where(coarse & found.decided, 4.0 * earliest, found.retry) * step.h
     else:
         s = jnp.ones((), step.table.dtype)
@@ -165,6 +169,13 @@ def advance(prepared: Prepared, state: State, step: Step, signs: Signs, t_end, n
         grazing=grazing,
         landing=jnp.zeros_like(fired),
     )
+
+
+def grazes(guard, s, resolution) -> Bool[Array, ""]:
+    """Whether a guard that is zero at ``s`` turns there, as far as can be resolved."""
+    rates = [k * guard[k] for k in range(1, len(guard))]
+    slope, curvature = jax.lax.stop_gradient(horner_with_slope(rates, s))
+    return slope * slope <= 2.0 * jnp.abs(curvature) * resolution
 
 
 def land(prepared: Prepared, state: State, step: Step, signs: Signs, advance: Advance) -> Advance:

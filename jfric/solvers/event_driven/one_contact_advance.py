@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.modes import Mode
-from jfric.solvers.event_driven.advance import resolvable, shortly_after
+from jfric.solvers.event_driven.advance import grazes, resolvable, shortly_after
 from jfric.solvers.event_driven.constants import CLOSE, LANDINGS, SMALLEST_FRACTION, constants
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.scalar_isolation import choose, isolate, with_derivatives
@@ -55,9 +55,9 @@ def advance(prepared, state: State, x: ScalarStep, signs, ends: Ends, on, deriva
     found = once(isolate(watched, constants(h.dtype), on), on)
     reference = jnp.minimum(natural, prepared.end - state.start)
     smallest = h <= SMALLEST_FRACTION * reference
-    # Too short to resolve further: a guard in doubt that is negative at the end fires there.
+    # Too short to resolve further: see the other pass.
     crossed = [
-        d & (value(g.coefficients, jnp.ones_like(h)) < 0)
+        d & ((value(g.coefficients, jnp.ones_like(h)) < 0) | (g.lead == 0))
         for d, g in zip(found.doubtful, watched, strict=True)
     ]
     crossed = [crossed[0], crossed[1] & ~crossed[0]]
@@ -66,8 +66,10 @@ def advance(prepared, state: State, x: ScalarStep, signs, ends: Ends, on, deriva
     fired = [jnp.where(gives_up, a, b) & event for a, b in zip(crossed, found.guard, strict=True)]
     earliest = jnp.where(gives_up, 1.0, found.root)
     place = earliest
+    lead = jnp.where(fired[0], watched[0].lead, watched[1].lead)
+    guard = choose(fired[0], watched[0].coefficients, watched[1].coefficients, lead)
+    touch = event & once(grazes(guard, earliest, found.resolution), on)
     if derivatives:
-        lead = jnp.where(fired[0], watched[0].lead, watched[1].lead)
         place = with_derivatives(choose(fired[0], x.guards[0], x.guards[1], lead), earliest)
     s = once(jnp.where(event, place, 1.0), on)
     # Zeros far inside the step are located again on a shorter one, for full precision.
@@ -91,7 +93,7 @@ def advance(prepared, state: State, x: ScalarStep, signs, ends: Ends, on, deriva
         accepted=accepted,
         h_max=jax.lax.stop_gradient(jnp.where(accepted, grown, retry)),
         fired=fired,
-        grazing=gives_up,
+        grazing=gives_up | touch,
         landing=[jnp.zeros_like(f) for f in fired],
     )
 

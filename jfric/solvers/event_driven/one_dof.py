@@ -139,7 +139,8 @@ def _decide(x: Body, law: _Law, state: State, u, v, sizes) -> _Decision:
 
     slips = mode != Mode.STICK
     old = slip(mode, v, known[0])
-    rests = ~slips | old.null | (old.violated & (old.lead > 0))
+    # What has just reached zero velocity sticks if it can.
+    rests = ~slips | old.null | (old.violated & (old.lead > 0)) | known[0]
     # What sticks, or comes to rest: the force that would hold it decides.
     hold, rate = _holding(x, u)
     zero = [a_size, jnp.abs(rate)]
@@ -212,7 +213,9 @@ def one_dof_pass(
     hold, rate = _holding(x, u)
     first_at = _falls_to_zero(x.D * law.hold_positive + hold, rate, decision.first)
     second_at = _falls_to_zero(x.D * law.hold_negative - hold, -rate, decision.second)
-    way = Sliding(direction, decision.slip.lead, ~sticks, order)
+    # Where the sliding velocity is zero, body and belt are as fast.
+    zero = jax.lax.stop_gradient(constants(q.dtype).zero * 2.0 * jnp.abs(x.belt))
+    way = Sliding(direction, decision.slip.lead, ~sticks, order, zero)
     stop = first_stop(x, start, way, h, derivatives=derivatives)
     inverse = 1.0 / w
     s = jnp.where(sticks, jnp.minimum(jnp.minimum(first_at, second_at), h), stop.s)
@@ -251,6 +254,8 @@ def one_dof_pass(
     # Comparisons hide what is not a number: all parameters are looked at.
     parts = (q_new, v_new, start.a, start.snap, hold, law.hold_positive, law.hold_negative)
     finite = jnp.isfinite(sum(parts))
+    flags = state.flags | jnp.where(sticks & null, int(Flag.TIE), 0)
+    flags = flags | jnp.where(~sticks & stop.grazes, int(Flag.GRAZING), 0)
     largest_v = jnp.abs(v) + jnp.where(sticks, 0.0, h * jnp.abs(inverse * start.a))
     new = eqx.tree_at(
         _changing,
@@ -266,7 +271,7 @@ def one_dof_pass(
             jnp.asarray(True),
             jnp.stack([first, second]).astype(jnp.int32),
             jnp.where(finite, state.status, int(Status.NON_FINITE)).astype(jnp.int32),
-            (state.flags | jnp.where(sticks & null, int(Flag.TIE), 0)).astype(jnp.int32),
+            flags.astype(jnp.int32),
             state.steps + 1,
             total,
             jnp.full_like(h, jnp.inf),

@@ -47,8 +47,9 @@ def taylor_step(prepared: Prepared, start: Start, state: State, h, on, frozen) -
                 sign.null,
                 bound(row, last),
                 bound(row, whole),
+                size[0],
             )
-            for p, row, sign in zip(frozen(guards), still_rows, signs, strict=True)
+            for p, row, sign, size in zip(frozen(guards), still_rows, signs, zero, strict=True)
         ]
 
     def at(s):
