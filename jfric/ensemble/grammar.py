@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from jax.core import Tracer
 
 from jfric.config.quantity import STATIC_KINDS, Quantity, parse_quantity, resolve
 from jfric.ensemble.observables import (
@@ -55,8 +56,10 @@ def as_observables(
     problem: Problem,
     observe: str | Sequence[str | Observable] | Mapping[str, Observable | Callable[..., Any] | str],
     times=None,
+    end=None,
 ) -> list[Observable]:
-    """Observables from names and objects; ``times`` [s] are those of ``S(t)``.
+    """Observables from names and objects; ``times`` [s] are those of ``S(t)``, ``end`` [s] where
+    the run ends (by default where the problem says).
 
     Raises :class:`ProblemError` for an unknown name, a name used twice, or none at all.
     """
@@ -65,7 +68,7 @@ def as_observables(
     else:
         items = split(observe) if isinstance(observe, str) else list(observe)
         named = [(None, item) for item in items]
-    found = [_one(problem, name, item, times) for name, item in named]
+    found = [_one(problem, name, item, times, end) for name, item in named]
     if not found:
         raise ProblemError("observe: found nothing, name at least one observable: final.u, max.v")
     for i, observable in enumerate(found):
@@ -88,10 +91,10 @@ def split(text: str) -> list[str]:
     return [part.strip() for part in re.split(r",(?![^(]*\))", text) if part.strip()]
 
 
-def _one(problem: Problem, name: str | None, item: Any, times) -> Observable:
+def _one(problem: Problem, name: str | None, item: Any, times, end) -> Observable:
     if isinstance(item, str):
         try:
-            found = parse_observable(problem, item, times)
+            found = parse_observable(problem, item, times, end)
         except ProblemError as error:
             raise ProblemError(f"observe: {error}") from None
     elif isinstance(item, Observable):
@@ -104,15 +107,15 @@ def _one(problem: Problem, name: str | None, item: Any, times) -> Observable:
     return renamed(found, name) if name is not None else found
 
 
-def parse_observable(problem: Problem, text: str, times=None) -> Observable:
+def parse_observable(problem: Problem, text: str, times=None, end=None) -> Observable:
     """The observable that ``text`` names."""
     found = resolve(parse_quantity(text, _names(problem)), problem)
     if found.kind in STATIC_KINDS:
         raise ProblemError(f"found {text.strip()!r}, which is no quantity of a trajectory")
-    return renamed(observable(problem, found, times), text.strip())
+    return renamed(observable(problem, found, times, end), text.strip())
 
 
-def observable(problem: Problem, quantity: Quantity, times=None) -> Observable:
+def observable(problem: Problem, quantity: Quantity, times=None, end=None) -> Observable:
     """What ``quantity``, its name in full, means on a trajectory."""
     kind, name, argument = quantity.kind, quantity.name, quantity.argument
     label = str(quantity)
@@ -136,19 +139,28 @@ def observable(problem: Problem, quantity: Quantity, times=None) -> Observable:
     if argument == "t":
         if times is None:
             raise ProblemError(f"found {label!r}, but no times are given (times=..., --times)")
-        return AtTimes(signal, _times(problem, times), name=label, unit=signal.unit)
-    at_one = _times(problem, [argument], label)
+        return AtTimes(signal, _times(problem, times, "times", end), name=label, unit=signal.unit)
+    at_one = _times(problem, [argument], label, end)
     return AtTimes(signal, at_one, name=label, unit=signal.unit, axis=None)
 
 
-def _times(problem: Problem, times, label: str = "times") -> tuple[float, ...]:
+def _times(problem: Problem, times, label: str, end) -> tuple[float, ...]:
     found = np.asarray(times, float)
     span: Any = problem.resolved().time
-    if found.ndim != 1 or not found.size or np.any(np.diff(found) <= 0):
+    if found.ndim != 1 or not found.size or not np.all(np.isfinite(found)):
+        raise ProblemError(f"{label}: times must be a list of finite numbers")
+    if np.any(np.diff(found) <= 0):
         raise ProblemError(f"{label}: times must be a list that increases strictly")
-    start = float(span.start)
-    if found[0] < start:
-        raise ProblemError(f"{label}: found {found[0]:g} s, before the start at {start:g} s")
+    end = span.end if end is None else end
+    for limit, where, outside in (
+        (span.start, "before the start", lambda t: found[found < t]),
+        (end, "after the end", lambda t: found[found > t]),
+    ):
+        # A traced limit is known when the program runs: what lies outside is not a number then.
+        if not isinstance(limit, Tracer) and outside(float(limit)).size:
+            raise ProblemError(
+                f"{label}: found {outside(float(limit))[0]:g} s, {where} at {float(limit):g} s"
+            )
     return tuple(found.tolist())
 
 

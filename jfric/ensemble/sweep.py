@@ -157,7 +157,9 @@ def prepare(
     """
     import_xarray()
     design = make_design(_by_path(problem, vary), method, samples, seed)
-    observables = tuple(as_observables(problem, observe, times))
+    # Where the end is varied, times that a lane does not reach are not numbers.
+    varied = "time.end" in design.names or isinstance(problem.time.end, Expression)
+    observables = tuple(as_observables(problem, observe, times, np.inf if varied else None))
     for observable in observables:
         if observable.name in design.names:
             raise ProblemError(f"observe: {observable.name!r} is the name of a varied parameter")
@@ -267,10 +269,9 @@ def _without_derivatives(solver: Any, observables: tuple) -> Any:
     of_events = [o.name for o in observables if isinstance(o, OF_EVENTS)]
     changes: dict[str, Any] = {}
     if "max_events" in (names := {f.name for f in dataclasses.fields(solver)}):
-        # Others than these take extrema from the log as well.
         exact = isinstance(solver, (EventDriven, QuasiStatic))
-        extrema = any(isinstance(o, OfMaximum) for o in observables)
-        changes["max_events"] = 0 if exact or not (of_events or extrema) else solver.max_events
+        logged = of_events or any(isinstance(o, OfMaximum) for o in observables)
+        changes["max_events"] = 0 if exact or not logged else solver.max_events
         if "adjoint" in names:
             changes["adjoint"] = "none"
     elif of_events:

@@ -40,7 +40,7 @@ def observe(
     """
     from jfric.ensemble.grammar import as_observables
 
-    chosen = tuple(as_observables(problem, observables, times))
+    chosen = tuple(as_observables(problem, observables, times, end))
     solver = solver if solver is not None else EventDriven()
     solver.require(problem)
 
