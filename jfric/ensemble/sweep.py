@@ -82,9 +82,8 @@ def sweep(
     ``observe``: names such as ``"final.u"``, ``"max.v"``, ``"event_time(3)"``, ``"dissipated"``, or
     objects of :mod:`jfric.observables`. ``times`` [s]: those of ``"u(t)"``.
 
-    ``solver``: :class:`jfric.EventDriven` (the default) or any other. Extrema and integrals are
-    exact with this one and :class:`jfric.QuasiStatic`; with others they come from 1,001 outputs
-    and the events.
+    ``solver``: :class:`jfric.EventDriven` (the default) or any other. With time stepping and
+    smoothed laws, extrema and integrals come from 1,001 outputs and the events.
 
     ``store``: folder of a Zarr store. Finished tiles are kept there; the same call goes on after
     an interruption, with the same bits. Without it the table is in memory.
