@@ -7,6 +7,7 @@ this one are written.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -65,8 +66,10 @@ def sample_signals(
     window = min(WINDOW, ts.shape[0])
     padded = jnp.concatenate([ts, jnp.full((window,), jnp.inf, dtype)])
 
+    step_on = functools.partial(one_pass, prepared, flow, accumulation=solver.accumulation)
+
     def one(s: State, on) -> tuple[State, _Piece]:
-        new, _, whole_step = one_pass(prepared, flow, s, records, none, target, force, on)
+        new, _, whole_step = step_on(s, records, none, target, force, on)
         step = whole_step()
         parts = step.polynomials(prepared)
         table = jnp.stack([getattr(parts, f)[:, i] for f, i in columns], axis=1)
