@@ -46,7 +46,7 @@ def simulate(
     if not hasattr(solver, "require"):
         raise ProblemError(f"solver: found {solver!r}, must be a solver such as EventDriven()")
     _check_start(solver, start)
-    _check_times(problem, ts, start, end)
+    require_span(problem, ts, start, end)
     solver.require(problem)
     # Numbers as arrays: another value is no reason to compile anew.
     end = float(end) if isinstance(end, int) else end
@@ -71,8 +71,8 @@ def _check_start(solver: Any, start: Any) -> None:
     )
 
 
-def _check_times(problem: Problem, ts, start: Any, end) -> None:
-    """Refuse output times that cannot be met, where they are concrete numbers."""
+def require_span(problem: Problem, ts, start: Any, end) -> None:
+    """Refuse an end or output times that cannot be met, where they are concrete numbers."""
     first = problem.time.start if start is None else start.t
     last = problem.time.end if end is None else end
     values = (first, last) if ts is None else (ts, first, last)

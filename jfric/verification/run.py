@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from jfric.config.checks import resolve
 from jfric.config.config import Check, Config
 from jfric.config.load import load_config
-from jfric.config.quantity import Quantity, parse_quantity
+from jfric.config.quantity import Quantity, parse_quantity, resolve
 from jfric.errors import ProblemError, nearest
 from jfric.solution import Solution
 from jfric.solver_choice import SOLVERS, choose_solver, solver_label, uses_exact_flow
@@ -22,7 +21,7 @@ from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
 from jfric.verification.case import EXACT, RUNGE_KUTTA, Case
 from jfric.verification.configs import files_in, shipped
-from jfric.verification.evaluate import COUNTS, needed_times, needs_outputs
+from jfric.verification.evaluate import COUNTS, Trajectory, needed_times
 from jfric.verification.jobs import Job, batches, run_batches
 from jfric.verification.result import Result, compare, not_run, whole
 from jfric.verification.static_checks import StaticJob, is_static, static_job, static_results
@@ -181,12 +180,9 @@ def _job(
 
 
 def output_times(config: Config, quantities: Sequence[Quantity]) -> np.ndarray:
-    """The end points, the times that ``quantities`` need, and all outputs where some is taken
-    over them."""
+    """The end points, and the times that ``quantities`` need."""
     start, end = time_span(config.problem)
     times = {start, end} | needed_times(quantities)
-    if needs_outputs(quantities):
-        times |= set(config.times().tolist())
     for time in times:
         if not start <= time <= end:
             raise ProblemError(
@@ -202,14 +198,15 @@ def time_span(problem: Problem) -> tuple[float, float]:
     return np.asarray(span.start).item(), np.asarray(span.end).item()
 
 
-def judge(job: Job, solution: Solution) -> list[Result]:
-    """All checks of a job on its solution; an incomplete trajectory is a failed check itself."""
+def judge(job: Job, trajectory: Trajectory) -> list[Result]:
+    """All checks of a job on its trajectory; an incomplete one is a failed check itself."""
+    solution = trajectory.solution
     about = {"case": job.case, "solver": job.label}
     results = [
         compare(
             check.quantity,
             check.expected,
-            solution,
+            trajectory,
             tolerance=check.allowed,
             relative=0.0 if check.quantity.kind in COUNTS else job.relative,
             source=check.source,
