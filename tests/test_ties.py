@@ -1,0 +1,463 @@
+"""Decisions at instants where guards vanish, contacts share a load, or several things happen.
+
+Closed forms, by every pass that can run the case.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jfric
+from jfric import Flag, Mode, Status
+
+STILL = jfric.InitialState(q=0.0, v=0.0)
+#: The pass that is chosen, the general one, and the Runge-Kutta flow.
+SOLVERS = {
+    "auto": jfric.EventDriven(adjoint="none", max_steps=2000),
+    "general": jfric.EventDriven(adjoint="reverse", max_steps=2000),
+    "runge-kutta": jfric.EventDriven(flow="runge-kutta", adjoint="none", max_steps=2000),
+}
+EXACT = {"auto": 1e-12, "general": 1e-12, "runge-kutta": 1e-8}
+_RUNGE_KUTTA = pytest.param("runge-kutta", marks=pytest.mark.slow)
+each_solver = pytest.mark.parametrize("solver", ["auto", "general", _RUNGE_KUTTA])
+#: Cases with several contacts have no pass of their own.
+each_flow = pytest.mark.parametrize("solver", ["general", _RUNGE_KUTTA])
+
+
+def _problem(axes: str, elements: dict, time: float, **initial) -> jfric.Problem:
+    mass = {"mass": {f"m{a}": jfric.Mass(a, 1.0) for a in axes}}
+    start = {a: initial.get(a, STILL) for a in axes}
+    return jfric.Problem(tuple(axes), mass | elements, initial=start, time=time)
+
+
+def _runs(problems, solver: str, ts):
+    """Problems of one structure as one batch."""
+    batch = jax.tree.map(lambda *x: jnp.stack([jnp.asarray(y) for y in x]), *problems)
+    run = jax.jit(jax.vmap(lambda p: jfric.simulate(p, SOLVERS[solver], ts=ts)))
+    return run(batch)
+
+
+# A contact that carries nothing
+
+
+@each_solver
+def test_a_contact_without_a_force_opens(solver):
+    levels = [(0.0, 0.0, 1.0), (-1.0, 0.0, 1.0), (0.0, -1.0, 1.0)]
+    ts = np.linspace(0.0, 4.0, 9)
+    problems = [
+        _problem(
+            "x",
+            {
+                "contact": jfric.Contact("x"),
+                "load": jfric.Load("x", jfric.Steps([1.0, 2.0], list(f))),
+            },
+            4.0,
+        )
+        for f in levels
+    ]
+    runs = _runs(problems, solver, ts)
+    np.testing.assert_array_equal(runs.status, Status.OK)
+    np.testing.assert_array_equal(runs.events.count, 1)
+    expected = np.where(ts > 2.0, 0.5 * (ts - 2.0) ** 2, 0.0)
+    np.testing.assert_allclose(runs.q[..., 0], np.tile(expected, (3, 1)), atol=EXACT[solver])
+
+
+@each_solver
+def test_no_friction_to_one_side(solver):
+    """Coefficients (+), (-), push: the body moves where the coefficient is zero."""
+    cases = [(0.0, 0.0, 1.0), (0.0, 0.0, -1.0), (1.0, 0.0, -0.5), (0.0, 1.0, 0.5)]
+    ts = np.linspace(0.0, 2.0, 5)
+    problems = [
+        _problem(
+            "xz",
+            {
+                "contact": jfric.Contact("z", "x", jfric.Coulomb(jfric.Directional(p, n))),
+                "load": {"z": jfric.Load("z", -1.0), "x": jfric.Load("x", push)},
+            },
+            2.0,
+        )
+        for p, n, push in cases
+    ]
+    runs = _runs(problems, solver, ts)
+    np.testing.assert_array_equal(runs.status, Status.OK)
+    expected = 0.5 * np.array([c[2] for c in cases])[:, None] * ts**2
+    np.testing.assert_allclose(runs.q[..., 0], expected, atol=EXACT[solver])
+    np.testing.assert_allclose(runs.lambda_n[..., 0], 1.0, atol=1e-12)
+
+
+@each_solver
+def test_belt_that_carries_to_one_side_only(solver):
+    """Without friction where the belt moves forward, the body follows it back from pi to 3 pi/2."""
+    law = jfric.Coulomb(jfric.Directional(1.0, 0.0))
+    belt = jfric.Harmonic(0.3, 1.0)
+    contact = jfric.Contact("z", "x", law, belt=belt)
+    problem = _problem("xz", {"contact": contact, "load": jfric.Load("z", -1.0)}, 6.0)
+    run = jfric.simulate(problem, SOLVERS[solver], ts=np.array([3.0, 4.0, 6.0]))
+    assert run.status == Status.OK
+    at_four = 0.3 * (-math.cos(4.0) - 1.0)
+    expected = [0.0, at_four, -0.3 - 0.3 * (6.0 - 1.5 * math.pi)]
+    np.testing.assert_allclose(run.q[:, 0], expected, atol=EXACT[solver])
+
+
+# Loads that vanish with rounding errors of their own
+
+
+@each_solver
+def test_mass_with_a_spring_on_a_floor(solver):
+    """It lifts, lands, and its contact force passes zero at multiples of pi/2."""
+    cases = [(k, phase) for k in (0.0, 0.5, 1.0, 2.0) for phase in (math.pi / 2, 0.3)]
+    ts = np.linspace(0.0, 6.0, 25)
+    problems = [
+        _problem(
+            "x",
+            {
+                "spring": jfric.Spring("x", k),
+                "contact": jfric.Contact("x"),
+                "load": jfric.Load("x", jfric.Harmonic(1.0, 1.0, phase)),
+            },
+            6.0,
+        )
+        for k, phase in cases
+    ]
+    runs = _runs(problems, solver, ts)
+    np.testing.assert_array_equal(runs.status, Status.OK)
+    for (k, phase), q in zip(cases, np.asarray(runs.q[..., 0]), strict=True):
+        expected = _above_floor(k, phase, ts)
+        np.testing.assert_allclose(q, expected, atol=2e-4, err_msg=f"k={k}, phase={phase}")
+
+
+def _above_floor(k: float, phase: float, ts, h: float = 1e-4):
+    """A projected midpoint rule: v+ >= 0 where the gap is closed."""
+    q = v = 0.0
+    result, every = [q], round(float(ts[1] - ts[0]) / h)
+    for step in range(every * (len(ts) - 1)):
+        half = q + 0.5 * h * v
+        v = v + h * (math.sin((step + 0.5) * h + phase) - k * half)
+        if half <= 0.0:
+            v = max(v, 0.0)
+        q = half + 0.5 * h * v
+        if (step + 1) % every == 0:
+            result.append(q)
+    return np.array(result)
+
+
+@each_solver
+@pytest.mark.parametrize("crosses", [1.0, -1.0])
+def test_ramp_through_zero(solver, crosses):
+    """The contact force of a load that crosses zero is a rounding error there, of either sign."""
+    load = jfric.PiecewiseLinear([0.1, 3.1], [-crosses * 0.3, crosses * 0.6])
+    problem = _problem("x", {"contact": jfric.Contact("x"), "load": jfric.Load("x", load)}, 3.0)
+    ts = np.array([1.0, 2.0, 3.0])
+    run = jfric.simulate(problem, SOLVERS[solver], ts=ts)
+    assert run.status == Status.OK
+    if crosses > 0:
+        expected = 0.05 * np.maximum(ts - 1.1, 0.0) ** 3
+        np.testing.assert_allclose(run.q[:, 0], expected, atol=EXACT[solver])
+    else:
+        # 0.3 up to 0.1 s, then 0.3 - 0.3 (t - 0.1): above the floor all the time.
+        assert np.all(np.asarray(run.q[:, 0]) > 0.1)
+
+
+# Two contacts on one body that cannot both stick
+
+
+@each_flow
+def test_two_frictions_on_one_body_one_of_them_on_a_belt(solver):
+    """The stronger one carries the body along, the other slides back and forth."""
+    belt = jfric.Harmonic(0.3, 1.0)
+    ts = np.linspace(0.0, 10.0, 21)
+    problems = [
+        _problem(
+            "x",
+            {
+                "friction": {
+                    "a": jfric.Friction("x", limit=5.0, belt=belt),
+                    "b": jfric.Friction("x", limit=1.0, belt=speed),
+                }
+            },
+            10.0,
+        )
+        for speed in (0.0, 0.1, -0.25)
+    ]
+    runs = _runs(problems, solver, ts)
+    np.testing.assert_array_equal(runs.status, Status.OK)
+    expected = np.tile(0.3 * (1.0 - np.cos(ts)), (3, 1))
+    np.testing.assert_allclose(runs.q[..., 0], expected, atol=EXACT[solver])
+    motion = jax.vmap(jfric.motion_residual)(_stacked(problems), runs)
+    assert float(motion.max()) < 1e-9
+
+
+def _stacked(problems):
+    return jax.tree.map(lambda *x: jnp.stack([jnp.asarray(y) for y in x]), *problems)
+
+
+@each_flow
+def test_belt_that_pulls_a_body_off_a_wall(solver):
+    ts = np.linspace(0.0, 6.0, 13)
+    problems = [
+        _problem(
+            "x",
+            {
+                "friction": jfric.Friction("x", limit=5.0, belt=jfric.Harmonic(0.3, 1.0)),
+                "contact": jfric.Contact("x"),
+                "load": jfric.Load("x", -pressed),
+            },
+            6.0,
+        )
+        for pressed in (0.0, 1.0)
+    ]
+    runs = _runs(problems, solver, ts)
+    np.testing.assert_array_equal(runs.status, Status.OK)
+    expected = np.tile(0.3 * (1.0 - np.cos(ts)), (2, 1))
+    np.testing.assert_allclose(runs.q[..., 0], expected, atol=EXACT[solver])
+
+
+# Contacts that share a load
+
+
+@each_flow
+@pytest.mark.parametrize(
+    ("second", "kinetic"),
+    [(jfric.StaticDynamic(0.5, 0.25), 1.25), (jfric.StaticDynamic(0.5, 0.5), 1.5)],
+)
+def test_two_static_limits_add_up(solver, second, kinetic):
+    """Limits 2 and 0.5: the load t pulls the body off at 2.5 s, whatever each of them carries."""
+    elements = {
+        "friction": {
+            "a": jfric.Friction("x", law=jfric.StaticDynamic(2.0, 1.0), N=1.0),
+            "b": jfric.Friction("x", law=second, N=1.0),
+        },
+        "load": jfric.Load("x", jfric.PiecewiseLinear([0.0, 10.0], [0.0, 10.0])),
+    }
+    run = jfric.simulate(_problem("x", elements, 3.0), SOLVERS[solver], ts=np.array([3.0]))
+    assert run.status == Status.OK
+    np.testing.assert_allclose(run.events.time[:2], 2.5, atol=1e-9)
+    # From 2.5 s on: x'' = t - kinetic.
+    expected = 0.5 * (2.5 - kinetic) * 0.25 + 0.125 / 6.0
+    np.testing.assert_allclose(run.q[-1, 0], expected, atol=1e-9)
+
+
+@functools.cache
+def _block(share: float, mu_left: float, mu_right: float, ratio: float) -> jfric.Problem:
+    """A block of weight 10 on two feet, pushed at their height by the force t."""
+    feet = {
+        name: jfric.Contact({"y": 1.0, "a": arm}, {"x": 1.0}, jfric.StaticDynamic(mu, ratio * mu))
+        for name, arm, mu in (("left", -1.0 + share, mu_left), ("right", share, mu_right))
+    }
+    elements = {
+        "contact": feet,
+        "load": {
+            "weight": jfric.Load("y", -10.0),
+            "push": jfric.Load("x", jfric.PiecewiseLinear([0.0, 20.0], [0.0, 20.0])),
+        },
+    }
+    return _problem("xya", elements, 12.0)
+
+
+@each_flow
+def test_block_on_two_feet_holds_up_to_its_static_limit(solver):
+    """Left and right foot carry ``share`` and the rest; the limits of friction add up."""
+    rng = np.random.default_rng(5)
+    cases = [(0.6, 0.5, 0.5, 0.5), (0.8, 0.5, 0.5, 0.5), (0.95, 0.5, 0.5, 0.5)]
+    cases += [
+        (rng.uniform(0.05, 0.95), *rng.uniform(0.1, 1.0, 2), rng.uniform(0.2, 1.0))
+        for _ in range(17)
+    ]
+    runs = _runs([_block(*c) for c in cases], solver, np.array([12.0]))
+    np.testing.assert_array_equal(runs.status, Status.OK)
+    limits = [10.0 * (share * left + (1.0 - share) * right) for share, left, right, _ in cases]
+    np.testing.assert_allclose(runs.events.time[:, 0], limits, rtol=1e-9)
+
+
+def test_limit_load_says_the_same():
+    """The rest states of statics are lost where the block lets go."""
+    problem = _block(0.6, 0.5, 0.25, 0.5)
+    elements = dict(problem.elements)
+    elements["load"] = elements["load"] | {"push": jfric.Load("x", 0.0)}
+    constant = jfric.Problem(problem.dofs, elements, initial=problem.initial, time=1.0)
+    limit = jfric.limit_load(constant, "load.push.F", 0.0, 12.0)
+    run = jfric.simulate(problem, SOLVERS["general"])
+    np.testing.assert_allclose(run.events.time[0], limit.value, rtol=1e-9)
+
+
+# A touch
+
+
+def _touching(other_mass: bool) -> jfric.Problem:
+    law = jfric.StaticDynamic(0.5, 0.3)
+    elements = {
+        "spring": jfric.Spring("x", k=1.0),
+        "friction": jfric.Friction("x", law=law, N=2.0, belt=0.5),
+    }
+    return _problem("xy" if other_mass else "x", elements, 3.0)
+
+
+DISTANCES = (1e-3, 1e-6, 1e-9, 1e-12, 1e-13, 1e-14, 1e-15)
+
+
+@pytest.mark.parametrize("other_mass", [False, True])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_touch_is_decided_one_way_and_flagged(solver, other_mass):
+    """The sliding velocity comes as near to zero as ``0.5 eps``; the motion jumps at eps = 0."""
+    problem = _touching(other_mass)
+    eps = np.array([*(-x for x in DISTANCES), 0.0, *reversed(DISTANCES)])
+
+    @jax.jit
+    @jax.vmap
+    def run(q):
+        changed = jfric.set_parameters(problem, {"initial.x.q": q})
+        return jfric.simulate(changed, SOLVERS[solver], ts=np.array([3.0]))
+
+    runs = run(0.6 - 0.5 * (1.0 + eps))
+    np.testing.assert_array_equal(runs.status, Status.OK)
+    # What the flow resolves: rounding, or the tolerance of the integration.
+    near = np.abs(eps) <= (2e-9 if solver == "runge-kutta" else 1.5e-12)
+    sticks = near | (eps > 0)
+    np.testing.assert_array_equal(runs.events.count, np.where(sticks, 2, 0))
+    np.testing.assert_array_equal((runs.flags & Flag.GRAZING) != 0, near)
+    np.testing.assert_array_equal(runs.differentiable, ~near)
+    expected = np.where(sticks, 1.217649, 1.094996)
+    np.testing.assert_allclose(runs.q[:, -1, 0], expected, atol=6e-4)
+
+
+# Motion that does not exist, or is not unique
+
+
+@each_solver
+@pytest.mark.parametrize("coupled", [False, True])
+def test_self_locking_limit(solver, coupled):
+    """Friction takes back what the normal force does: at mu = 1 no motion exists."""
+    ts = np.array([0.0, 1.0])
+
+    def problem(mu):
+        load = {"load": jfric.Load("y", -10.0)}
+        moving = {"x": jfric.InitialState(q=0.0, v=1.0), "y": STILL}
+        if not coupled:
+            contact = jfric.Contact("y", {"x": 1.0, "y": 1.0}, jfric.Coulomb(mu))
+            return _problem("xy", {"contact": contact} | load, 1.0, **moving)
+        contact = jfric.Contact("y", "x", jfric.Coulomb(mu))
+        mass = jfric.Matrices(M=((1.0, -1.0), (-1.0, 2.0)))
+        elements = {"contact": contact} | load
+        return jfric.Problem(("x", "y"), elements, matrices=mass, initial=moving, time=1.0)
+
+    runs = _runs([problem(mu) for mu in (1.0 - 1e-7, 1.0, 1.0 + 1e-7)], solver, ts)
+    expected = [Status.OK, Status.INCONSISTENT, Status.INCONSISTENT]
+    np.testing.assert_array_equal(runs.status, expected)
+    # Nothing is reported where there is no motion, or more than one.
+    assert np.isnan(np.asarray(runs.q[1:])).all()
+    # It stops at once: the normal force is 1e8 times the load.
+    np.testing.assert_allclose(runs.q[0, -1, 0], 5e-9, rtol=1e-6)
+
+
+@each_flow
+def test_friction_of_a_normal_force_that_nobody_knows(solver):
+    """A wall and a clamp share the push along x; how the wall's friction along y acts is open."""
+    elements = {
+        "friction": jfric.Friction("x", limit=1.0),
+        "contact": jfric.Contact("x", "y", jfric.Coulomb(0.5)),
+        "load": jfric.Load("x", -0.5),
+    }
+    moving = jfric.InitialState(q=0.0, v=1.0)
+    run = jfric.simulate(_problem("xy", elements, 1.0, y=moving), SOLVERS[solver])
+    assert run.status == Status.INCONSISTENT
+
+
+# Impacts that accumulate, or happen at once
+
+
+def _bouncing(heights: dict) -> jfric.Problem:
+    elements = {
+        "contact": {a: jfric.Contact(a, e=0.5) for a in heights},
+        "load": {a: jfric.Load(a, -10.0) for a in heights},
+    }
+    start = {a: jfric.InitialState(q=h, v=0.0) for a, h in heights.items()}
+    return _problem("".join(heights), elements, 6.0, **start)
+
+
+@each_solver
+def test_rest_after_accumulating_impacts_is_recorded_where_it_begins(solver):
+    """A ball from 5 m with e = 1/2 rests after 3 s."""
+    run = jfric.simulate(_bouncing({"x": 5.0}), SOLVERS[solver])
+    n = int(run.events.count)
+    assert run.status == Status.OK
+    assert int(run.flags) & Flag.ZENO
+    times = np.asarray(run.events.time[:n])
+    assert np.all(np.diff(times) > 0)
+    assert times[-1] == pytest.approx(3.0, abs=1e-11)
+    # The state of the record is that of its time.
+    assert abs(float(run.events.q[n - 1, 0])) < 1e-15
+    assert float(run.events.v[n - 1, 0]) == 0.0
+    assert run.events.to_mode[n - 1] == Mode.CLOSED
+
+
+@each_flow
+def test_sequences_that_accumulate_together(solver):
+    """Each has its own time: 3 s and, from 5.0000001 m, 3e-8 s later."""
+    for height, later in ((5.0, 0.0), (5.0000001, 3e-8)):
+        run = jfric.simulate(_bouncing({"x": 5.0, "y": height}), SOLVERS[solver])
+        n = int(run.events.count)
+        times = np.asarray(run.events.time[:n])
+        assert np.all(np.diff(times) >= 0)
+        np.testing.assert_allclose(times[-2:], [3.0, 3.0 + later], atol=2e-11)
+
+
+def test_the_limit_of_accumulation_is_an_option():
+    """Impacts before the time that remains is 1e-6 and 1e-12 of what has passed."""
+    counts = []
+    for limit in (1e-6, 1e-12):
+        solver = jfric.EventDriven(accumulation=limit, adjoint="none")
+        counts.append(int(jfric.simulate(_bouncing({"x": 5.0}), solver).events.count))
+    # The remaining time is 2 s after the first impact, and halves with each.
+    assert counts == [21, 41]
+    with pytest.raises(jfric.ProblemError, match="accumulation: found 0"):
+        jfric.simulate(_bouncing({"x": 5.0}), jfric.EventDriven(accumulation=0.0))
+
+
+def test_impacts_that_cannot_be_told_apart_are_one():
+    """A block of small inertia falls flat on two corners: it stays flat until it rests."""
+    e, fall = 0.9, math.sqrt(0.2)
+    corners = {
+        name: jfric.Contact({"y": 1.0, "a": arm}, e=e)
+        for name, arm in (("left", -1.0), ("right", 1.0))
+    }
+    problem = jfric.Problem(
+        ("y", "a"),
+        {
+            "mass": {"y": jfric.Mass("y", 1.0), "a": jfric.Mass("a", 0.01)},
+            "contact": corners,
+            "load": jfric.Load("y", -10.0),
+        },
+        initial={"y": jfric.InitialState(q=1.0, v=0.0), "a": STILL},
+        time=12.0,
+    )
+    run = jfric.simulate(problem, jfric.EventDriven(adjoint="none", max_events=400))
+    n = int(run.events.count)
+    assert run.status == Status.OK
+    rests = fall * (1.0 + e) / (1.0 - e)
+    np.testing.assert_allclose(run.events.time[n - 2 : n], rests, atol=1e-10)
+    assert np.abs(np.asarray(run.events.q[:n, 1])).max() < 1e-12
+
+
+@pytest.mark.parametrize("solver", ["auto", "general"])
+def test_a_hundred_thousand_impacts_without_drift(solver):
+    """An elastic oscillator against a stop, in its 100,001st flight, beside its closed form."""
+    omega, offset = 1000.0, 1e-3
+    spring = jfric.Spring("x", k=omega**2, x0=-offset)
+    elements = {"spring": spring, "contact": jfric.Contact("x", e=1.0)}
+    problem = _problem("x", elements, 1.0, x=jfric.InitialState(q=0.0, v=1.0))
+    flights = 100_000.25
+    end = flights * (0.5 * math.pi / omega)
+    adjoint = "reverse" if solver == "general" else "none"
+    settings = jfric.EventDriven(adjoint=adjoint, max_steps=250_000, max_events=0)
+    run = jfric.simulate(problem, settings, ts=np.array([end]), end=end)
+    assert run.status == Status.OK
+    # x = -offset + offset cos + sin / omega, and again from each impact on: a quarter turn each.
+    phase = 0.25 * 0.5 * math.pi
+    expected = -offset + offset * math.cos(phase) + math.sin(phase) / omega
+    assert float(run.q[0, 0]) == pytest.approx(expected, abs=1e-12)
