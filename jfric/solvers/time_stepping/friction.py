@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from jfric.complementarity.closed_form import Coefficients
+from jfric.complementarity.contact_lcp import ContactProblem
+from jfric.complementarity.contact_methods import Impulses, solve_impulses
+from jfric.linear_algebra import matvec
 from jfric.modes import Mode
 from jfric.solvers.time_stepping.prepared import Prepared
-
-#: Solutions of a step's contact problem until static and kinetic coefficients are settled.
-PASSES = 3
+from jfric.solvers.time_stepping.tolerance import moves
 
 
 def coefficients(prepared: Prepared, speed: Float[Array, " nt"]) -> Coefficients:
@@ -28,16 +33,78 @@ def coefficients(prepared: Prepared, speed: Float[Array, " nt"]) -> Coefficients
     )
 
 
-def next_limits(mode, direction, holds, released):
-    """Contacts (nt,) that take static coefficients in the next pass, and those that may not.
+class Limits(NamedTuple):
+    """Which limits hold, while they are being settled.
 
-    ``direction``: sign of sliding so far, 0 for a contact that stuck. One that was held and slides
-    after all takes the kinetic coefficient for good; one whose sliding would reverse within the
-    step is held first.
+    ``holds`` (nt,): contacts with static coefficients; ``released``: those that slid in spite of
+    them and never get them again. ``changed``: whether the contact problem must be solved again.
     """
-    slides = (mode == Mode.SLIP_POS) | (mode == Mode.SLIP_NEG)
-    released = released | (holds & slides)
-    against = ((direction > 0) & (mode == Mode.SLIP_NEG)) | (
-        (direction < 0) & (mode == Mode.SLIP_POS)
+
+    holds: Bool[Array, " nt"]
+    released: Bool[Array, " nt"]
+    mode: Int[Array, " nt"]
+    iterations: Int[Array, ""]
+    changed: Bool[Array, ""]
+
+
+def settled(
+    prepared: Prepared,
+    problem: Callable[[Bool[Array, " nt"]], ContactProblem],
+    mode: Int[Array, " nt"],
+    before: Float[Array, " nt"],
+    parts: Float[Array, " m"],
+) -> tuple[Impulses, Float[Array, " m"]]:
+    """Impulses with the limits that belong to them, and signs of the relative velocities then.
+
+    Contacts at rest hold up to the static limit; those that move in spite of it get the kinetic
+    one, and everything is solved again. What counts is motion, not the mode that a method reports:
+    where contacts are redundant, one that carries its limit need not move, and stick holds as long
+    as any admissible impulses hold the body. ``mode``, ``before``: modes and sliding velocities at
+    the start of the step; ``parts``: see :func:`moves`.
+    """
+    nt = before.shape[0]
+
+    def solution(p: ContactProblem, start):
+        return solve_impulses(p, prepared.method, start)  # type: ignore[arg-type]
+
+    def direction(p: ContactProblem, impulses: Impulses):
+        size = jnp.abs(p.gamma) + matvec(jnp.abs(p.D), jnp.abs(impulses.impulse))
+        return jax.lax.stop_gradient(moves(impulses.gamma, size, parts))
+
+    holds = jnp.zeros((nt,), bool)
+    if prepared.breakaway:
+        stuck = mode == Mode.STICK
+        earlier = jnp.where(stuck, 0.0, jnp.sign(jax.lax.stop_gradient(before)))
+
+        def once(limits: Limits) -> Limits:
+            # Decisions have no derivatives.
+            p = jax.lax.stop_gradient(problem(limits.holds))
+            tried = solution(p, limits.mode)
+            return next_limits(limits, tried, direction(p, tried)[:nt], earlier)
+
+        none, zero = jnp.zeros((nt,), bool), jnp.asarray(0, jnp.int32)
+        first = Limits(stuck, none, mode, zero, jnp.asarray(True))
+        limits = jax.lax.while_loop(lambda limits: limits.changed, once, first)
+        holds, mode = limits.holds, limits.mode
+    p = problem(holds)
+    solved = solution(p, mode)
+    if prepared.breakaway:
+        solved = solved._replace(iterations=solved.iterations + limits.iterations)
+    return solved, direction(p, solved)
+
+
+def next_limits(limits: Limits, tried: Impulses, now, earlier) -> Limits:
+    """Limits after impulses ``tried``: of contacts that move (sign ``now``), and moved ``earlier``.
+
+    One that was held and moves takes the kinetic coefficient for good; one whose sliding would
+    reverse within the step is held first. Each contact changes at most twice, so that this ends.
+    """
+    released = limits.released | (limits.holds & (now != 0))
+    holds = (limits.holds | (now * earlier < 0)) & ~released
+    return Limits(
+        holds,
+        released,
+        tried.mode,
+        limits.iterations + tried.iterations,
+        (holds != limits.holds).any(),
     )
-    return (holds | against) & ~released, released
