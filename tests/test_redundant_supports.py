@@ -105,7 +105,7 @@ def test_what_carries_its_limit_without_moving_is_shown_as_stick():
 def test_random_feet_hold_up_to_the_limit_load(solver, feet):
     """Random places, coefficients and heights of the push: slip or tilting."""
     random = np.random.default_rng(feet)
-    count = 24
+    count = 24 if feet < 4 else 6
     places = np.sort(random.uniform(-1.0, 1.0, (count, feet)), axis=1)
     places[:, 0], places[:, -1] = -abs(places[:, 0]) - 0.1, abs(places[:, -1]) + 0.1
     static = random.uniform(0.1, 0.9, (count, feet))
@@ -122,7 +122,7 @@ def test_random_feet_hold_up_to_the_limit_load(solver, feet):
     @eqx.filter_jit
     @jax.vmap
     def speeds(places, static, kinetic, height, push):
-        return _speed(_block(places, static, kinetic, push=push, height=height, end=0.05), solver)
+        return _speed(_block(places, static, kinetic, push=push, height=height, end=0.02), solver)
 
     given = places, static, kinetic, height
     limit, status = limits(*given)
@@ -132,4 +132,4 @@ def test_random_feet_hold_up_to_the_limit_load(solver, feet):
     np.testing.assert_array_less(held, 1e-9)
     moved, status = speeds(*given, 1.001 * limit)
     assert not np.any(np.asarray(status))
-    np.testing.assert_array_less(1e-6, moved)
+    np.testing.assert_array_less(1e-7, moved)

@@ -11,7 +11,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.complementarity.closed_form import Coefficients
 from jfric.complementarity.contact_lcp import ContactProblem
-from jfric.complementarity.contact_methods import Impulses, solve_impulses
+from jfric.complementarity.contact_methods import Impulses, solve_impulses, solved_below
+from jfric.complementarity.residual import impulse_residual
+from jfric.complementarity.resting import Basis, rest_basis, rest_impulses
 from jfric.linear_algebra import matvec
 from jfric.modes import Mode
 from jfric.solvers.time_stepping.prepared import Prepared
@@ -37,7 +39,8 @@ class Limits(NamedTuple):
     """Which limits hold, while they are being settled.
 
     ``holds`` (nt,): contacts with static coefficients; ``released``: those that slid in spite of
-    them and never get them again. ``changed``: whether the contact problem must be solved again.
+    them and never get them again. ``rests``: contacts held by impulses with the ``basis`` of
+    :mod:`resting`, which hold all of them. ``changed``: whether to solve once more.
     """
 
     holds: Bool[Array, " nt"]
@@ -45,6 +48,8 @@ class Limits(NamedTuple):
     mode: Int[Array, " nt"]
     iterations: Int[Array, ""]
     changed: Bool[Array, ""]
+    rests: Bool[Array, ""]
+    basis: Basis
 
 
 def settled(
@@ -62,49 +67,82 @@ def settled(
     as any admissible impulses hold the body. ``mode``, ``before``: modes and sliding velocities at
     the start of the step; ``parts``: see :func:`moves`.
     """
-    nt = before.shape[0]
+    nt, nu = before.shape[0], prepared.nu
+    several = nu > 0 and nt > 1
 
-    def solution(p: ContactProblem, start):
+    def solution(p: ContactProblem, start) -> Impulses:
         return solve_impulses(p, prepared.method, start)  # type: ignore[arg-type]
 
-    def direction(p: ContactProblem, impulses: Impulses):
-        size = jnp.abs(p.gamma) + matvec(jnp.abs(p.D), jnp.abs(impulses.impulse))
-        return jax.lax.stop_gradient(moves(impulses.gamma, size, parts))
+    def direction(p: ContactProblem, impulse, gamma):
+        size = jnp.abs(p.gamma) + matvec(jnp.abs(p.D), jnp.abs(impulse))
+        return jax.lax.stop_gradient(moves(gamma, size, parts))
 
-    holds = jnp.zeros((nt,), bool)
-    if prepared.breakaway:
-        stuck = mode == Mode.STICK
-        earlier = jnp.where(stuck, 0.0, jnp.sign(jax.lax.stop_gradient(before)))
+    def resting(p: ContactProblem, limits: Limits, tried: Impulses, moved) -> Limits:
+        """Where held contacts move: whether other impulses hold them."""
+        basis, found = rest_basis(p, limits.holds, tried.mode, needed=moved.any())
+        impulse = rest_impulses(p, limits.holds, tried.mode, basis)
+        now = direction(p, impulse, p.gamma + matvec(p.D, impulse))
+        moves_still = limits.holds & (now[:nt] != 0)
+        moves_still = moves_still.at[nt - nu :].set(
+            moves_still[nt - nu :] | (limits.holds[nt - nu :] & p.touching & (now[nt:] != 0))
+        )
+        lawful = impulse_residual(p, impulse) <= solved_below(p.D.dtype)
+        rests = moved.any() & found & lawful & ~moves_still.any()
+        # Those that no impulses hold are released first: the others may rest without them.
+        first = moved & moves_still
+        released = jnp.where(first.any(), first, moved)
+        return limits._replace(rests=rests, basis=basis, released=limits.released | released)
 
-        def once(limits: Limits) -> Limits:
-            # Decisions have no derivatives.
-            p = jax.lax.stop_gradient(problem(limits.holds))
-            tried = solution(p, limits.mode)
-            return next_limits(limits, tried, direction(p, tried)[:nt], earlier)
+    none, zero = jnp.zeros((nt,), bool), jnp.asarray(0, jnp.int32)
+    if not (prepared.breakaway or several):
+        p = problem(none)
+        solved = solution(p, mode)
+        return solved, direction(p, solved.impulse, solved.gamma)
+    stuck = mode == Mode.STICK
+    earlier = jnp.where(stuck, 0.0, jnp.sign(jax.lax.stop_gradient(before)))
 
-        none, zero = jnp.zeros((nt,), bool), jnp.asarray(0, jnp.int32)
-        first = Limits(stuck, none, mode, zero, jnp.asarray(True))
-        limits = jax.lax.while_loop(lambda limits: limits.changed, once, first)
-        holds, mode = limits.holds, limits.mode
-    p = problem(holds)
-    solved = solution(p, mode)
-    if prepared.breakaway:
-        solved = solved._replace(iterations=solved.iterations + limits.iterations)
-    return solved, direction(p, solved)
+    def once(limits: Limits) -> Limits:
+        # Decisions have no derivatives.
+        p = jax.lax.stop_gradient(problem(limits.holds))
+        tried = solution(p, limits.mode)
+        now = direction(p, tried.impulse, tried.gamma)[:nt]
+        moved = limits.holds & (now != 0)
+        if several:
+            limits = resting(p, limits, tried, moved)
+        else:
+            limits = limits._replace(released=limits.released | moved)
+        # What would reverse within the step is held first.
+        holds = (limits.holds | (now * earlier < 0)) & ~limits.released
+        changed = (holds != limits.holds).any() & ~limits.rests
+        return limits._replace(
+            holds=jnp.where(limits.rests, limits.holds, holds),
+            mode=tried.mode,
+            iterations=limits.iterations + tried.iterations,
+            changed=changed,
+        )
+
+    basis = Basis(*(jnp.zeros((k,), bool) for k in (nu, nu, nt - nu, nt - nu)))
+    limits = Limits(stuck, none, mode, zero, jnp.asarray(True), jnp.asarray(False), basis)
+    limits = jax.lax.while_loop(lambda limits: limits.changed, once, limits)
+    p = problem(limits.holds)
+    solved = solution(p, limits.mode)
+    solved = solved._replace(iterations=solved.iterations + limits.iterations)
+    if several:
+        solved = _at_rest(p, limits, solved)
+    return solved, direction(p, solved.impulse, solved.gamma)
 
 
-def next_limits(limits: Limits, tried: Impulses, now, earlier) -> Limits:
-    """Limits after impulses ``tried``: of contacts that move (sign ``now``), and moved ``earlier``.
-
-    One that was held and moves takes the kinetic coefficient for good; one whose sliding would
-    reverse within the step is held first. Each contact changes at most twice, so that this ends.
-    """
-    released = limits.released | (limits.holds & (now != 0))
-    holds = (limits.holds | (now * earlier < 0)) & ~released
-    return Limits(
-        holds,
-        released,
-        tried.mode,
-        limits.iterations + tried.iterations,
-        (holds != limits.holds).any(),
+def _at_rest(p: ContactProblem, limits: Limits, solved: Impulses) -> Impulses:
+    """``solved``, or the impulses that keep the held contacts at rest where there are such."""
+    nu = p.touching.shape[0]
+    impulse = rest_impulses(p, limits.holds, limits.mode, limits.basis)
+    frozen = jax.lax.stop_gradient((p, impulse))
+    carries = jnp.concatenate([jnp.ones((limits.holds.shape[0] - nu,), bool), p.touching])
+    rest = solved._replace(
+        impulse=impulse,
+        gamma=p.gamma + matvec(p.D, impulse),
+        mode=jnp.where(limits.holds & carries, Mode.STICK, limits.mode).astype(jnp.int32),
+        residual=impulse_residual(*frozen),
+        status=jnp.zeros_like(solved.status),
     )
+    return jax.tree.map(lambda a, b: jnp.where(limits.rests, a, b), rest, solved)
