@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -32,7 +31,7 @@ def test_an_impact_at_the_start_is_logged(solver, feet):
     solution = jfric.simulate(_ball(feet), solver)
     assert int(solution.status) == 0
     impacts = np.asarray(solution.events.impact)[: int(solution.events.count)]
-    times = np.asarray(solution.events.t)[: int(solution.events.count)]
+    times = np.asarray(solution.events.time)[: int(solution.events.count)]
     assert impacts.any()
     assert times[impacts][0] <= 1e-4
     # It leaves with 0.5, under the weight of a unit mass.
@@ -69,7 +68,7 @@ def test_rest_on_a_floor_that_sinks_is_no_impact():
         {
             "mass": jfric.Mass("y", 1.0),
             "load": jfric.Load("y", -1.0),
-            "base": {"floor": jfric.Base(jfric.Harmonic(0.1, 1.0, jnp.pi))},
+            "base": {"floor": jfric.Base(jfric.PiecewiseLinear([0.0, 1.0], [0.0, -0.1]))},
             "contact": jfric.Contact(("floor", "y")),
         },
         initial={"y": jfric.InitialState(0.0, -0.1)},

@@ -15,6 +15,7 @@ import numpy as np
 from jax.core import Tracer
 
 from jfric.errors import ProblemError, nearest
+from jfric.system.bounds import find_negative
 from jfric.system.direction import Direction
 from jfric.system.elements import SECTIONS, AbstractForce, Contact, Friction, Load, Mass
 from jfric.system.expression import Expression, is_expression
@@ -198,7 +199,7 @@ def _numbers(problem) -> None:
             raise ProblemError(f"{path}: found {float(np.min(array)):g}, must not be negative")
     for section, group in problem.elements.items():
         for name, element in group.items():
-            _values(_where(problem, section, name), section, element)
+            _values(_where(problem, section, name), section, element, problem.time)
     _shapes(problem)
     if not float(problem.time.end) > float(problem.time.start):
         raise ProblemError(
@@ -209,7 +210,7 @@ def _numbers(problem) -> None:
     _initial(problem)
 
 
-def _values(where: str, section: str, element) -> None:
+def _values(where: str, section: str, element, time) -> None:
     for field in ("direction", "normal", "tangent"):
         coefficients = getattr(getattr(element, field, None), "coefficients", None)
         if coefficients and all(float(c) == 0.0 for c in coefficients.values()):
@@ -233,7 +234,7 @@ def _values(where: str, section: str, element) -> None:
         for term in _terms(function):
             _function(f"{where}.{field}", term)
         if field in ("N", "limit") and function is not None and section == "friction":
-            _not_negative(f"{where}.{field}", function)
+            _not_negative(f"{where}.{field}", function, time)
 
 
 def _law(where: str, law: StaticDynamic | Stribeck | VelocityWeakening) -> None:
@@ -272,21 +273,13 @@ def _function(where: str, function) -> None:
         )
 
 
-def _not_negative(where: str, function) -> None:
-    """Refuse a normal force that is negative at a breakpoint or between."""
-    breaks = np.unique(np.asarray(function.breakpoints()))
-    ends = np.concatenate([[-1.0 + (breaks[0] if breaks.size else 1.0)], breaks])
-    omega = float(function.frequency())
-    period = 2 * np.pi / omega if omega else 1.0
-    times = np.concatenate(
-        [t + period * np.linspace(0.0, 1.0, 33) for t in ends] if omega else [ends, ends + 0.5]
-    )
-    values = np.asarray([float(function(t)) for t in times[:512]])
-    scale = np.max(np.abs(values), initial=0.0)
-    if np.any(values < -1e-12 * scale):
+def _not_negative(where: str, function, time) -> None:
+    """Refuse a normal force that is negative anywhere in the simulated time."""
+    start, end = float(time.start), float(time.end)
+    found = find_negative(function, start, end) if end > start else None
+    if found is not None:
         raise ProblemError(
-            f"{where}: found {values.min():g} at t = "
-            f"{times[int(values.argmin())]:g} s, must not be negative"
+            f"{where}: found {found.value:g} at t = {found.t:g} s, must not be negative"
         )
 
 

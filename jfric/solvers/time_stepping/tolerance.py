@@ -41,6 +41,11 @@ def rests_on_contact(before, after):
     return jnp.maximum(before - after, 0.0)
 
 
+def is_negative(force, magnitude):
+    """Whether a given normal force is negative beyond the rounding of its parts."""
+    return force < -OF_A_STEP * magnitude
+
+
 def gains_energy(impulse, before, after):
     """Whether impulses (m,) feed energy into relative velocities ``before`` and ``after``."""
     work = impulse * (before + after)
