@@ -103,8 +103,8 @@ MISTAKES = [
     ),
     (
         'N = "1 kN"',
-        "N = {harmonic = {amplitude = 1, omega = 1}}",
-        "friction.N: found -1 at t = 4.71239 s, must not be negative",
+        "N = {harmonic = {amplitude = 1, omega = 2}}",
+        "friction.N: found -1 at t = 2.35619 s, must not be negative",
     ),
     (
         'N = "1 kN"',

@@ -19,6 +19,8 @@ from jfric.system.functions import AbstractFunction
 
 #: Evaluations after which the search ends.
 MOST = 1 << 20
+#: The lowest value is known to this part of the magnitudes.
+PRECISE = 1e-9
 #: Values above this part of the magnitudes they are made of are not negative.
 ROUNDING = 1e-12
 
@@ -64,34 +66,50 @@ def pieces(function: AbstractFunction, start: float, end: float) -> Pieces:
 
 
 def find_negative(function: AbstractFunction, start: float, end: float) -> Negative | None:
-    """A time between ``start`` and ``end`` [s] at which ``function`` is negative, or None.
+    """The smallest value of ``function`` between ``start`` and ``end`` [s] if it is negative.
 
     Below zero by rounding does not count. Where the bound has not decided after a million
     evaluations, none of which was negative, the answer is None: the function then comes closer
     to zero than its own oscillations tell.
     """
     p = pieces(function, start, end)
-    size = np.abs(p.polynomial[:, 0]) if p.polynomial.shape[1] else np.zeros(p.start.shape)
     powers = p.length[:, None] ** np.arange(p.polynomial.shape[1])
-    size = np.maximum(size, np.sum(np.abs(p.polynomial) * powers, axis=1))
-    slack = ROUNDING * (size + np.sum(np.abs(p.amplitude), axis=1))
-    which, radius = np.arange(p.start.shape[0]), 0.5 * p.length
-    middle = radius
-    ends = np.concatenate([_values(p, which, 0.0 * middle)[0], _values(p, which, p.length)[0]])
+    size = np.sum(np.abs(p.polynomial) * powers, axis=1) + np.sum(np.abs(p.amplitude), axis=1)
+    slack = ROUNDING * size
+    which, none = np.arange(p.start.shape[0]), np.zeros(p.start.shape)
+    ends = np.concatenate([_values(p, which, none)[0], _values(p, which, p.length)[0]])
+    ends = np.where(ends < -np.tile(slack, 2), ends, 0.0)
     times = np.concatenate([p.start, p.start + p.length])
-    if np.any(ends < -np.tile(slack, 2)):
-        return Negative(float(times[ends.argmin()]), float(ends.min()))
-    done = 0
-    while middle.size and done < MOST:
+    best = Negative(float(times[ends.argmin()]), float(ends.min()))
+    middle, radius, done = 0.5 * p.length, 0.5 * p.length, 0
+    while middle.size and done < (MOST if best.value == 0.0 else MOST >> 4):
         done += middle.size
         value, low = _bounds(p, which, middle, radius)
-        if np.any(value < -slack[which]):
-            i = int(value.argmin())
-            return Negative(float(p.start[which[i]] + middle[i]), float(value[i]))
-        keep = low < -slack[which]
+        negative = np.where(value < -slack[which], value, 0.0)
+        i = int(negative.argmin())
+        if negative[i] < best.value:
+            best = _lowest_near(p, which[i : i + 1], middle[i : i + 1], radius[i])
+        # What cannot be negative is out, then what cannot be lower than the lowest found.
+        keep = low < np.minimum(-slack, best.value - PRECISE * size)[which]
         which, radius = np.repeat(which[keep], 2), np.repeat(0.5 * radius[keep], 2)
         middle = np.repeat(middle[keep], 2) + radius * np.tile([-1.0, 1.0], int(keep.sum()))
-    return None
+    return best if best.value < 0.0 else None
+
+
+def _lowest_near(p: Pieces, which, s, radius: float) -> Negative:
+    """The lowest of a few Newton steps for a zero of the slope, from ``s`` (1,) on."""
+    low, high = s - radius, s + radius
+    best = (float(_values(p, which, s)[0][0]), float(s[0]))
+    for _ in range(6):
+        _, slope, _, rate = _values(p, which, s)
+        angle = p.omega[which] * s[:, None] + p.angle[which]
+        bend = -np.sum(p.amplitude[which] * p.omega[which] ** 2 * np.sin(angle), axis=1)
+        for j in range(2, p.polynomial.shape[1]):
+            bend = bend + j * (j - 1) * p.polynomial[which, j] * s ** (j - 2)
+        step = (slope + rate.sum(axis=1)) / np.where(bend > 0.0, bend, np.inf)
+        s = np.clip(s - step, low, high)
+        best = min(best, (float(_values(p, which, s)[0][0]), float(s[0])))
+    return Negative(float(p.start[which[0]]) + best[1], best[0])
 
 
 def _values(p: Pieces, which, s):

@@ -127,8 +127,8 @@ def _watched(block: Block, prepared: Prepared, inputs: StepInputs) -> Block:
 
     def steps() -> Steps:
         made = block.steps()
-        fails = inputs.negative & (made.status == int(Status.OK))
-        status = jnp.where(fails, int(Status.NEGATIVE_FORCE), made.status)
+        # It is the cause of whatever else the step reports.
+        status = jnp.where(inputs.negative, int(Status.NEGATIVE_FORCE), made.status)
         return made._replace(status=status.astype(jnp.int32))
 
     return block._replace(quiet=block.quiet & ~inputs.negative.any(), steps=steps)
