@@ -221,6 +221,8 @@ def _law(law: AbstractLaw, where: str) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for field in dataclasses.fields(law):
         value = getattr(law, field.name)
+        if value is None:
+            continue
         if isinstance(value, Directional):
             value = _inline({k: _value(getattr(value, k), where) for k in ("positive", "negative")})
         else:

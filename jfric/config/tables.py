@@ -223,6 +223,7 @@ class SolverTable(Table):
     increments: Annotated[int, Field(gt=0)] | None = None
     dt: Number | None = None
     theta: Annotated[float, Field(ge=0, le=1)] | None = None
+    sliding_weight: Annotated[float, Field(gt=0, le=1)] | None = None
     law: Literal[CURVES] | None = None  # type: ignore[valid-type]
     width: Annotated[float, Field(gt=0)] | None = None
     contact_stiffness: Annotated[float, Field(gt=0)] | None = None

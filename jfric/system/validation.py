@@ -26,7 +26,7 @@ from jfric.system.naming import parameters
 
 _NOT_NEGATIVE = {
     *("m", "k", "c", "k_positive", "k_negative", "gap_positive", "gap_negative", "L"),
-    *("mu", "mu_s", "mu_d", "mu_v", "positive", "negative"),
+    *("mu", "mu_s", "mu_d", "mu_v", "peak", "positive", "negative"),
 }
 #: Sections whose numbers may be lists, and the lists within functions of time.
 _WITH_LISTS = ("diagram_spring", "polynomial_spring", "force_field", "matrices")
@@ -243,6 +243,11 @@ def _law(where: str, law: StaticDynamic | Stribeck | VelocityWeakening) -> None:
             raise ProblemError(
                 f"{where}.mu_d: found {float(d):g}, must not exceed mu_s "
                 f"({float(s):g}, {label} direction)"
+            )
+    for value in sides(getattr(law, "peak", None)):
+        if value is not None and not float(value) >= 1.0:
+            raise ProblemError(
+                f"{where}.peak: found {float(value):g}, must be at least 1 (a factor on mu_s)"
             )
     for field in ("v_s", "exponent"):
         for value in sides(getattr(law, field, 1.0)):
