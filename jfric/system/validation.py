@@ -23,6 +23,7 @@ from jfric.system.functions import AbstractFunction, PiecewiseLinear, Steps, Sum
 from jfric.system.laws import StaticDynamic, Stribeck, VelocityWeakening, sides
 from jfric.system.mechanics import contact_label, mass_matrix
 from jfric.system.naming import parameters
+from jfric.system.wrapped import Clipped, Until
 
 _NOT_NEGATIVE = {
     *("m", "k", "c", "k_positive", "k_negative", "gap_positive", "gap_negative", "L"),
@@ -256,10 +257,12 @@ def _law(where: str, law: StaticDynamic | Stribeck | VelocityWeakening) -> None:
 
 
 def _terms(function: AbstractFunction | None):
-    """The terms of a function of time, sums within sums taken apart."""
+    """The terms of a function of time, sums and functions made from others taken apart."""
     if isinstance(function, Sum):
         for term in function.terms:
             yield from _terms(term)
+    elif isinstance(function, (Until, Clipped)):
+        yield from _terms(function.function)
     else:
         yield function
 
