@@ -83,8 +83,10 @@ def function(
         return Sum(
             [function(v, f"{where}[{i + 1}]", measures, folder) for i, v in enumerate(table)]
         )
-    if form in ("until", "clipped"):
-        return _wrapped(table, where, measures, folder)
+    if form == "until":
+        return _until(table, where, measures, folder)
+    if form == "clipped":
+        return _clipped(table, where, measures, folder)
     if form == "harmonic":
         return _harmonic(table, where, measures)
     if form == "table":
@@ -106,16 +108,17 @@ def function(
     return _of_samples(Steps if extra else PiecewiseLinear, times, values)
 
 
-def _wrapped(
-    table: tables.UntilTable | tables.ClippedTable,
-    where: str,
-    measures: Dimension | None,
-    folder: Path,
-) -> AbstractFunction:
+def _until(table: tables.UntilTable, where: str, measures: Dimension | None, folder: Path) -> Until:
+    inner = function(table.function, f"{where}.function", measures, folder)
+    end = number(table.end, f"{where}.end", _TIME)
+    return Until(inner, end, number(table.after, f"{where}.after", measures))
+
+
+def _clipped(
+    table: tables.ClippedTable, where: str, measures: Dimension | None, folder: Path
+) -> Clipped:
     inner = function(table.function, f"{where}.function", measures, folder)
     end = None if table.end is None else number(table.end, f"{where}.end", _TIME)
-    if hasattr(table, "after"):
-        return Until(inner, end, number(table.after, f"{where}.after", measures))
     if isinstance(end, Expression):
         raise ProblemError(f"{where}.end: found the expression {table.end!r}, needed is a number")
     try:

@@ -20,6 +20,7 @@ from jfric.system.direction import Direction
 from jfric.system.elements import SECTIONS, AbstractForce, Contact, Friction, Load, Mass
 from jfric.system.expression import Expression, is_expression
 from jfric.system.functions import AbstractFunction, PiecewiseLinear, Steps, Sum
+from jfric.system.initial_gaps import PROJECTED, initial_gaps, penetrates
 from jfric.system.laws import StaticDynamic, Stribeck, VelocityWeakening, sides
 from jfric.system.mechanics import contact_label, mass_matrix
 from jfric.system.naming import parameters
@@ -38,8 +39,11 @@ _NAME = re.compile(r"[\w-]+")
 _PARAMETER = re.compile(r"[A-Za-z_]\w*")
 
 
-def validate(problem) -> None:
-    """Raise :class:`ProblemError` for the first contradiction found in ``problem``."""
+def validate(problem) -> bool:
+    """Raise :class:`ProblemError` for the first contradiction found in ``problem``.
+
+    Returns whether its numbers were looked at: those under tracing are not known.
+    """
     if not problem.dofs:
         raise ProblemError("dofs: found none, at least one degree of freedom is needed")
     for dof, kind in problem.dofs.items():
@@ -63,8 +67,10 @@ def validate(problem) -> None:
                 f"declared are {', '.join(problem.dofs)}"
             )
     _expressions(problem)
-    if _concrete(problem):
+    known = _concrete(problem)
+    if known:
         _numbers(problem.resolved())
+    return known
 
 
 def _names(problem) -> None:
@@ -351,18 +357,7 @@ def require_inertia(problem) -> None:
 
 
 def _initial(problem) -> None:
-    contacts = problem.section("contact")
-    if not contacts:
-        return
-    q = [float(problem.initial[dof].q) for dof in problem.dofs]
-    z = [float(base.displacement(problem.time.start)) for base in problem.section("base").values()]
-    size = max(map(abs, q)) + max(abs(float(c.gap)) for c in contacts.values())
-    for name, contact in contacts.items():
-        direction = np.asarray(contact.normal.vector(problem.axes + problem.bases))
-        gap = float(contact.gap) + float(direction @ np.asarray(q + z))
-        if gap < -1e-12 * max(size, 1e-300):
-            known = contact_label("contact", name, contacts)
-            raise ProblemError(
-                f"initial: the contact {known!r} starts with a gap of {gap:g}, "
-                "must not be negative; move the initial position or the gap"
-            )
+    gaps, size = initial_gaps(problem)
+    for (name, gap), scale in zip(gaps.items(), size, strict=True):
+        if gap < -PROJECTED * max(scale, 1e-300):
+            raise penetrates(contact_label("contact", name, gaps), gap)

@@ -27,6 +27,9 @@ class MoreauJean(AbstractTimeStepping):
     the first power of ``dt`` through switches and impacts, and a gap closes only to
     ``dt`` times its velocity.
 
+    Where friction leaves no solution with finite forces (self-locking, Painleve), impulses still
+    have one: sliding stops within a step (D. E. Stewart, SIAM Review 42 (2000), section 5).
+
     ``method``: how the contact problem of a step is solved, see
     :func:`jfric.complementarity.contact_methods.solve_impulses`. ``max_steps``: bound on the
     number of steps. ``max_events``: capacity of the event log. ``adjoint``: as in
