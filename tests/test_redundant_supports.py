@@ -133,3 +133,82 @@ def test_random_feet_hold_up_to_the_limit_load(solver, feet):
     moved, status = speeds(*given, 1.001 * limit)
     assert not np.any(np.asarray(status))
     np.testing.assert_array_less(1e-7, moved)
+
+
+def test_what_slides_beside_it_does_not_loosen_a_body():
+    """Three feet near their limit load, and a second body of two frictions that slides."""
+    random = np.random.default_rng(7)
+    places = np.asarray([-0.7, 0.1, 0.6])
+
+    def problem(static, push, beside):
+        block = _block(places, static, 0.5 * static, push=push, height=0.3, end=0.02)
+        law = jfric.StaticDynamic(0.5, 0.3)
+        friction = {f"u{i}": jfric.Friction("u", law, N=1.0) for i in range(2)}
+        elements = {
+            **{k: dict(v) for k, v in block.elements.items()},
+            "friction": friction,
+        }
+        elements["mass"]["u"] = jfric.Mass("u", 1.0)
+        elements["load"]["beside"] = jfric.Load("u", beside)
+        return jfric.Problem({**DOFS, "u": "translation"}, elements, time=0.02)
+
+    @eqx.filter_jit
+    @jax.vmap
+    def limits(static):
+        block = _block(places, static, 0.5 * static, push=0.0, height=0.3)
+        return jfric.limit_load(block, "load.push.F", 0.0, 20.0).parameter
+
+    @eqx.filter_jit
+    @jax.vmap
+    def speeds(static, push, beside):
+        solution = jfric.simulate(problem(static, push, beside), jfric.MoreauJean(1e-3))
+        return solution.final.v, solution.status
+
+    static = jnp.asarray(random.uniform(0.1, 0.9, (12, 3)))
+    limit = limits(static)
+    beside = jnp.where(jnp.arange(12) % 2 == 0, 0.99, 1.5)
+    v, status = speeds(static, 0.999 * limit, beside)
+    assert not np.any(np.asarray(status))
+    np.testing.assert_allclose(v[:, :3], 0.0, atol=1e-9)
+    # 1.5 - 0.6 for 0.02 s, from the first step on; 0.99 does not reach the limit of 1.
+    np.testing.assert_allclose(v[:, 3], jnp.where(beside > 1.0, 0.018, 0.0), atol=1e-9)
+    moved, status = speeds(static, 1.001 * limit, beside)
+    assert not np.any(np.asarray(status))
+    assert np.all(np.max(np.abs(np.asarray(moved[:, :3])), axis=1) > 1e-7)
+    np.testing.assert_allclose(moved[:, 3], v[:, 3], atol=1e-9)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_random_frictions_on_one_body_hold_the_sum_of_their_static_limits(count):
+    random = np.random.default_rng(count)
+    static = jnp.asarray(random.uniform(0.1, 3.0, (64, count)))
+    kinetic = static * random.uniform(0.0, 1.0, (64, count))
+
+    @eqx.filter_jit
+    @jax.vmap
+    def speeds(static, kinetic, part):
+        laws = [jfric.StaticDynamic(static[i], kinetic[i]) for i in range(count)]
+        problem = _rubbed(laws, push=part * jnp.sum(static), end=0.02)
+        return _speed(problem, jfric.MoreauJean(1e-3))
+
+    held, status = speeds(static, kinetic, jnp.full((64,), 1.0 - 1e-6))
+    assert not np.any(np.asarray(status))
+    np.testing.assert_array_less(held, 1e-12)
+    moved, status = speeds(static, kinetic, jnp.full((64,), 1.0 + 1e-6))
+    assert not np.any(np.asarray(status))
+    expected = 0.02 * ((1.0 + 1e-6) * jnp.sum(static, 1) - jnp.sum(kinetic, 1))
+    np.testing.assert_allclose(moved, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("solver", SCHEMES, ids=lambda s: type(s).__name__)
+def test_a_body_that_came_to_rest_holds_as_well(solver):
+    """It slides, stops on two feet, and is pushed by 0.999 of its static limit."""
+    push = jfric.Steps([0.3], [0.0, 4.995])
+    block = _block([-0.4, 0.6], [0.5, 0.5], [0.25, 0.25], push=push, end=0.6)
+    sliding = {"x": jfric.InitialState(0.0, 0.5)}
+    problem = jfric.Problem(DOFS, dict(block.elements), initial=sliding, time=0.6)
+    solution = jfric.simulate(problem, solver, ts=jnp.asarray([0.25, 0.6]))
+    assert int(solution.status) == 0
+    # v^2 / (2 mu_d g)
+    np.testing.assert_allclose(solution.q[:, 0], 0.25 / 5.0, atol=1e-3)
+    assert float(solution.q[0, 0]) == pytest.approx(float(solution.q[1, 0]), abs=1e-12)
