@@ -149,6 +149,23 @@ def test_what_has_no_closed_zeros_is_refused(function):
         jfric.Clipped(jfric.Harmonic(1.0, 1.0))
 
 
+def test_zeros_of_the_whole_run_must_be_known():
+    short = jfric.Clipped(jfric.Harmonic(1.0, 20.0), end=1.0)
+    with pytest.raises(jfric.ProblemError, match=r"load.F: the zeros of the clipped harmonic are"):
+        _pushed(short)
+
+    problem = _pushed(jfric.Clipped(jfric.Harmonic(1.0, 1.0), end=4.0))
+
+    # Under tracing the run says so.
+    @jax.jit
+    def status(omega):
+        changed = jfric.set_parameters(problem, {"load.F.function.omega": omega})
+        return jfric.simulate(changed, jfric.MoreauJean(1e-2)).status
+
+    assert int(status(1.0)) == 0
+    assert int(status(20.0)) == int(jfric.Status.NON_FINITE)
+
+
 def test_in_files():
     text = """
     dofs = ["x"]

@@ -240,6 +240,8 @@ def _values(where: str, section: str, element, time) -> None:
             raise ProblemError(f"{where}.{field}: found a sum without terms")
         for term in _terms(function):
             _function(f"{where}.{field}", term)
+        if function is not None:
+            _known_zeros(f"{where}.{field}", function, time)
         if field in ("N", "limit") and function is not None and section == "friction":
             _not_negative(f"{where}.{field}", function, time)
 
@@ -285,6 +287,23 @@ def _function(where: str, function) -> None:
             f"{where}.times: found {times.size} times and {values.size} values; "
             f"times must increase strictly and have {values.size - extra} entries"
         )
+
+
+def _known_zeros(where: str, function, time) -> None:
+    """Refuse a harmonic cut off at zero whose zeros are not known over the whole run."""
+    if isinstance(function, Sum):
+        for term in function.terms:
+            _known_zeros(where, term, time)
+    if isinstance(function, (Until, Clipped)):
+        _known_zeros(where, function.function, time)
+    if isinstance(function, Clipped) and function.periods:
+        with jax.ensure_compile_time_eval():
+            known = np.asarray(function.breakpoints())
+        if known[0] > float(time.start) or known[-1] < float(time.end):
+            raise ProblemError(
+                f"{where}: the zeros of the clipped harmonic are known from {known[0]:g} s to "
+                f"{known[-1]:g} s, which is not the whole run; give a later end or more periods"
+            )
 
 
 def _not_negative(where: str, function, time) -> None:
