@@ -171,7 +171,7 @@ def test_weight_of_the_sliding_velocity():
     np.testing.assert_array_equal(default.q, one.q)
 
 
-@pytest.mark.parametrize(("theta", "weight"), itertools.product([0.5, 0.7], [0.7, 1.0]))
+@pytest.mark.parametrize(("theta", "weight"), list(itertools.product([0.5, 0.7], [0.7, 1.0])))
 def test_any_weight_tends_to_the_exact_motion(theta, weight):
     problem = jfric.Problem(
         ["x"],
