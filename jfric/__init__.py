@@ -93,4 +93,6 @@ from jfric.system.problem import InitialState as InitialState
 from jfric.system.problem import Matrices as Matrices
 from jfric.system.problem import Problem as Problem
 from jfric.system.problem import TimeSpan as TimeSpan
+from jfric.system.wrapped import Clipped as Clipped
+from jfric.system.wrapped import Until as Until
 from jfric.verification.run import verify as verify

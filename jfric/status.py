@@ -25,6 +25,8 @@ class Status(IntEnum):
     UNSOLVED = 7
     #: The integrator could not go on: steps too small, or implicit equations not solved.
     STALLED = 8
+    #: A given normal force or friction limit became negative; the trajectory ends there.
+    NEGATIVE_FORCE = 9
 
     @property
     def message(self) -> str:
@@ -41,6 +43,8 @@ class Status(IntEnum):
             Status.UNSOLVED: "the contact problem of a step was not solved; stopped there",
             Status.STALLED: "the integrator could not go on (steps too small, or implicit "
             "equations not solved)",
+            Status.NEGATIVE_FORCE: "a given normal force or friction limit became negative; "
+            "stopped there",
         }[self]
 
 

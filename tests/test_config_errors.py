@@ -30,7 +30,7 @@ MISTAKES = [
         "mv = 0.1",
         (
             "friction.mv: unknown field, allowed are dof, between, direction, mu, mu_s, "
-            "mu_d, v_s, exponent, mu_v, law, N, limit, belt; did you mean 'mu_v'?"
+            "mu_d, v_s, exponent, mu_v, peak, law, N, limit, belt; did you mean 'mu_v'?"
         ),
     ),
     (
@@ -72,13 +72,16 @@ MISTAKES = [
         "N = {step = 3}",
         (
             "friction.N.step: unknown field, allowed are steps, linear, table, harmonic, "
-            "sum; did you mean 'steps'?"
+            "sum, until, clipped; did you mean 'steps'?"
         ),
     ),
     (
         'N = "1 kN"',
         "N = {}",
-        ("friction.N: found none, exactly one of steps, linear, table, harmonic, sum is needed"),
+        (
+            "friction.N: found none, exactly one of steps, linear, table, harmonic, sum, until, "
+            "clipped is needed"
+        ),
     ),
     (
         'N = "1 kN"',
@@ -103,8 +106,8 @@ MISTAKES = [
     ),
     (
         'N = "1 kN"',
-        "N = {harmonic = {amplitude = 1, omega = 1}}",
-        "friction.N: found -1 at t = 4.71239 s, must not be negative",
+        "N = {harmonic = {amplitude = 1, omega = 2}}",
+        "friction.N: found -1 at t = 2.35619 s, must not be negative",
     ),
     (
         'N = "1 kN"',
@@ -271,7 +274,7 @@ MISTAKES = [
         "[contact]\nnormal = {u = 1}\ntangnt = {u = 1}\n",
         (
             "contact.tangnt: unknown field, allowed are normal, tangent, mu, mu_s, mu_d, "
-            "v_s, exponent, mu_v, law, gap, e, belt, impact; did you mean 'tangent'?"
+            "v_s, exponent, mu_v, peak, law, gap, e, belt, impact; did you mean 'tangent'?"
         ),
     ),
     (None, "[contact]\ngap = 1\n", "contact.normal: missing; give a degree of freedom such as 'u'"),
@@ -355,8 +358,8 @@ MISTAKES = [
         None,
         '[stop]\ndof="u"\nk=1\nrelease="sticky"\n',
         (
-            "stop.release: found 'sticky', allowed are 'physical', 'adhesive'; did you "
-            "mean 'physical'?"
+            "stop.release: found 'sticky', allowed are 'physical', 'adhesive', "
+            "'limited'; did you mean 'physical'?"
         ),
     ),
     (
@@ -588,7 +591,7 @@ def mass_on_spring(**elements):
         (
             {"stop": jfric.Stop("u", 1.0, release="phisical")},
             "stop.release: found 'phisical' (did you mean 'physical'?), allowed are 'physical', "
-            "'adhesive'",
+            "'adhesive', 'limited'",
         ),
         (
             {"spring": jfric.Spring("u", [1.0, 2.0])},

@@ -105,6 +105,26 @@ def test_a_block_without_springs():
     assert int(jfric.equilibria(block(3.5), meaning="rest").count) == 0
 
 
+@pytest.mark.parametrize("stop", [5.0, 20.0])
+def test_limit_load_of_a_body_that_tips(stop):
+    """There it may stand on one foot, in one state alone: that is not how it came there."""
+    feet = {
+        "left": jfric.Contact({"y": 1.0, "phi": -0.99}, "x", jfric.Coulomb(0.9)),
+        "right": jfric.Contact({"y": 1.0, "phi": 0.72}, "x", jfric.Coulomb(0.9)),
+    }
+    load = {
+        "weight": jfric.Load("y", -10.0),
+        "push": jfric.Load({"x": 1.0, "phi": -1.5}, 0.0),
+    }
+    problem = jfric.Problem(
+        {"x": "translation", "y": "translation", "phi": "rotation"},
+        {"mass": {d: jfric.Mass(d, 1.0) for d in ("x", "y", "phi")}, "contact": feet, "load": load},
+    )
+    limit = jfric.limit_load(problem, "load.push.F", 0.0, stop)
+    assert int(limit.status) == 0
+    assert float(limit.parameter) == pytest.approx(10.0 * 0.72 / 1.5, rel=1e-10)
+
+
 def test_limit_load_with_derivative():
     def limit(mu):
         changed = jfric.set_parameters(block(0.0), {"contact.mu": mu})

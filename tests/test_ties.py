@@ -283,7 +283,7 @@ def test_limit_load_says_the_same():
     constant = jfric.Problem(problem.dofs, elements, initial=problem.initial, time=1.0)
     limit = jfric.limit_load(constant, "load.push.F", 0.0, 12.0)
     run = jfric.simulate(problem, SOLVERS["general"])
-    np.testing.assert_allclose(run.events.time[0], limit.value, rtol=1e-9)
+    np.testing.assert_allclose(run.events.time[0], limit.parameter, rtol=1e-9)
 
 
 # A touch

@@ -30,15 +30,18 @@ def semismooth_newton(
     """Modes, whether they obey the laws to ``tolerance``, and steps made, from modes to start."""
 
     def running(carry):
-        _, done, steps = carry
-        return ~done & (steps < STEPS)
+        _, done, steps, lost = carry
+        return ~done & ~lost & (steps < STEPS)
 
     def body(carry):
-        mode, _, steps = carry
+        mode, _, steps, _ = carry
         impulse = impulses_in_mode(problem, mode)
         done = impulse_residual(problem, impulse) <= tolerance
         following = modes_of(problem, impulse, problem.gamma + matvec(problem.D, impulse))
-        return jnp.where(done, mode, following), done, steps + 1
+        # Modes that leave the impulses undetermined tell nothing about the next ones.
+        lost = ~jnp.all(jnp.isfinite(impulse))
+        return jnp.where(done, mode, following), done, steps + 1, lost
 
-    carry = (start.astype(jnp.int32), jnp.asarray(False), jnp.asarray(0, jnp.int32))
-    return jax.lax.while_loop(running, body, carry)
+    no = jnp.asarray(False)
+    carry = (start.astype(jnp.int32), no, jnp.asarray(0, jnp.int32), no)
+    return jax.lax.while_loop(running, body, carry)[:3]

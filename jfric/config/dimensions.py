@@ -49,6 +49,7 @@ LAW_FIELDS = {
     "mu_v": ("inverse velocity", "inverse angular velocity"),
     "v_s": ("velocity", "angular velocity"),
     "exponent": ("pure number", "pure number"),
+    "peak": ("pure number", "pure number"),
 }
 
 #: Fields that hold a list of numbers.

@@ -25,6 +25,7 @@ from jfric.system.functions import (
 )
 from jfric.system.laws import AbstractLaw, Directional
 from jfric.system.problem import Problem
+from jfric.system.wrapped import Clipped, Until
 
 
 def to_toml(problem: Problem) -> str:
@@ -221,6 +222,8 @@ def _law(law: AbstractLaw, where: str) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for field in dataclasses.fields(law):
         value = getattr(law, field.name)
+        if value is None:
+            continue
         if isinstance(value, Directional):
             value = _inline({k: _value(getattr(value, k), where) for k in ("positive", "negative")})
         else:
@@ -240,6 +243,13 @@ def _function(function: AbstractFunction, where: str) -> Any:
             fields = ("times", "values")
         case Harmonic():
             form, fields = "harmonic", ("amplitude", "omega", "phase")
+        case Until():
+            fields = {f: _value(getattr(function, f), where) for f in ("end", "after")}
+            return _inline({"until": {"function": _function(function.function, where), **fields}})
+        case Clipped():
+            periods = {"periods": function.periods} if function.periods else {}
+            inner = {"function": _function(function.function, where)}
+            return _inline({"clipped": inner | periods})
         case Sum():
             return _inline({"sum": [_function(term, where) for term in function.terms]})
         case _:

@@ -19,6 +19,7 @@ from jfric.system.functions import (
     Steps,
     Sum,
 )
+from jfric.system.wrapped import Clipped, Until
 
 if TYPE_CHECKING:
     from jfric.config import tables
@@ -82,6 +83,10 @@ def function(
         return Sum(
             [function(v, f"{where}[{i + 1}]", measures, folder) for i, v in enumerate(table)]
         )
+    if form == "until":
+        return _until(table, where, measures, folder)
+    if form == "clipped":
+        return _clipped(table, where, measures, folder)
     if form == "harmonic":
         return _harmonic(table, where, measures)
     if form == "table":
@@ -101,6 +106,25 @@ def function(
     if any(b <= a for a, b in itertools.pairwise(times)):
         raise ProblemError(f"{where}.times: found {times}, times must increase strictly")
     return _of_samples(Steps if extra else PiecewiseLinear, times, values)
+
+
+def _until(table: tables.UntilTable, where: str, measures: Dimension | None, folder: Path) -> Until:
+    inner = function(table.function, f"{where}.function", measures, folder)
+    end = number(table.end, f"{where}.end", _TIME)
+    return Until(inner, end, number(table.after, f"{where}.after", measures))
+
+
+def _clipped(
+    table: tables.ClippedTable, where: str, measures: Dimension | None, folder: Path
+) -> Clipped:
+    inner = function(table.function, f"{where}.function", measures, folder)
+    end = None if table.end is None else number(table.end, f"{where}.end", _TIME)
+    if isinstance(end, Expression):
+        raise ProblemError(f"{where}.end: found the expression {table.end!r}, needed is a number")
+    try:
+        return Clipped(inner, end=end, periods=table.periods)
+    except ProblemError as error:
+        raise ProblemError(f"{where}: {error}") from None
 
 
 def _of_samples(cls: type, times: list[float], values: list[float]) -> AbstractFunction:

@@ -7,7 +7,7 @@ from jfric.config.units import DIMENSIONS, Dimension
 from jfric.system.problem import Problem
 
 #: What the numbers of a function of time measure, where it is not what the function measures.
-_OF_FUNCTIONS = {"omega": "angular velocity", "phase": "angle", "times": "time"}
+_OF_FUNCTIONS = {"omega": "angular velocity", "phase": "angle", "times": "time", "end": "time"}
 
 
 def path_dimension(problem: Problem, name: str) -> Dimension | None:

@@ -96,6 +96,22 @@ class Harmonic(Table):
         return self
 
 
+class UntilTable(Table):
+    """A function up to the time end, a value after it."""
+
+    function: Function
+    end: Number
+    after: Number = 0.0
+
+
+class ClippedTable(Table):
+    """max(0, function); a harmonic needs end [s] or a number of periods."""
+
+    function: Function
+    end: Number | None = None
+    periods: Annotated[int, Field(gt=0)] | None = None
+
+
 class FunctionTable(Table):
     """A function of time: exactly one of the keys."""
 
@@ -104,6 +120,8 @@ class FunctionTable(Table):
     table: Samples | None = None
     harmonic: Harmonic | None = None
     sum: list[Function] | None = None
+    until: UntilTable | None = None
+    clipped: ClippedTable | None = None
 
     @model_validator(mode="after")
     def _one(self):
@@ -223,6 +241,7 @@ class SolverTable(Table):
     increments: Annotated[int, Field(gt=0)] | None = None
     dt: Number | None = None
     theta: Annotated[float, Field(ge=0, le=1)] | None = None
+    sliding_weight: Annotated[float, Field(gt=0, le=1)] | None = None
     law: Literal[CURVES] | None = None  # type: ignore[valid-type]
     width: Annotated[float, Field(gt=0)] | None = None
     contact_stiffness: Annotated[float, Field(gt=0)] | None = None

@@ -25,6 +25,8 @@ from jfric.system.problem import Problem
 #: Values of the parameter looked at before the first loss of equilibrium is narrowed down.
 SCAN = 64
 _HALVINGS = 60
+#: Part of the way back from the limit at which it is looked which contacts carry.
+_BEFORE = 1e-7
 
 
 class LimitLoad(eqx.Module):
@@ -61,11 +63,15 @@ def limit_load(problem: Problem, path: str, start, stop, *, t=None) -> LimitLoad
 
 @eqx.filter_jit
 def _solve(problem: Problem, path: str, start, stop, t) -> LimitLoad:
-    def at(p):
+    def margins(p):
         static = static_problem(set_parameters(problem, {path: p}), t)
         closed = jnp.asarray(patterns(static))
         s, x = jax.vmap(lambda c: _margin(polyhedron(static, c)))(closed)
-        best = jnp.argmax(jnp.where(jnp.isnan(s), -jnp.inf, s))
+        return static, jnp.where(jnp.isnan(s), -jnp.inf, s), x
+
+    def at(p, chosen=None):
+        static, s, x = margins(p)
+        best = jnp.argmax(s) if chosen is None else chosen
         return s[best], split(static, x[best])
 
     search = _search(jax.lax.stop_gradient(start), jax.lax.stop_gradient(stop))
@@ -74,7 +80,11 @@ def _solve(problem: Problem, path: str, start, stop, t) -> LimitLoad:
     )
     never = ~search.lost
     p = jax.lax.stop_gradient(jnp.where(never, stop, search.held))
-    (s, state), (slope, rate) = jax.jvp(at, (p,), (jnp.ones_like(p),))
+    # Contacts that are closed on the way, not at the limit alone: a body about to tip may stand
+    # there on one foot.
+    _, before, _ = margins(p - _BEFORE * (p - search.start))
+    chosen = jax.lax.stop_gradient(jnp.argmax(before))
+    (s, state), (slope, rate) = jax.jvp(lambda p: at(p, chosen), (p,), (jnp.ones_like(p),))
     # Implicit function theorem: the zero of s moves with all other numbers of the problem.
     slope, rate = jax.lax.stop_gradient((slope, rate))
     moves = search.lost & jnp.isfinite(s) & (slope != 0.0)

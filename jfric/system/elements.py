@@ -59,7 +59,7 @@ class GapSpring(eqx.Module):
     gap_negative: Scalar = eqx.field(converter=scalar)
 
 
-Release = Literal["physical", "adhesive"]
+Release = Literal["physical", "adhesive", "limited"]
 
 
 class Stop(eqx.Module):
@@ -67,7 +67,14 @@ class Stop(eqx.Module):
 
     In touch the force along ``w`` is ``-(k (x - gap) + c dx/dt)``. ``release="physical"``: the
     stop never pulls, it lets go when the force is zero. ``release="adhesive"``: it holds until
-    the penetration is zero.
+    the penetration is zero. ``release="limited"``: the damper never does more than the spring,
+    neither way::
+
+        force = -(k p + min(max(c dp/dt, -k p), k p)),    p = x - gap >= 0
+
+    so that the stop neither pulls at release nor hits with ``c dx/dt`` at touch: the force is
+    continuous and lies between 0 and ``2 k p``. Source of the limited law:
+    ``Modelica.Mechanics.Translational.Components.ElastoGap``.
     """
 
     direction: Direction = eqx.field(converter=as_direction)

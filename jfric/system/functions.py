@@ -62,6 +62,12 @@ class AbstractFunction(eqx.Module):
         value = polynomial[0] if polynomial else 0.0
         return value + sum(a * jnp.sin(angle) for a, angle, _ in harmonics)
 
+    def magnitude(self, t):
+        """Size of the parts that the value at ``t`` is made of: rounding is relative to it."""
+        polynomial, harmonics = self.components(t)
+        value = jnp.abs(polynomial[0]) if polynomial else 0.0
+        return value + sum(jnp.abs(a) for a, _, _ in harmonics)
+
     def derivative(self, t):
         """First derivative at time ``t`` (from the right at a kink)."""
         polynomial, harmonics = self.components(t)

@@ -30,7 +30,8 @@ class Directional(eqx.Module):
 
 
 def coefficient(value):
-    """A coefficient of friction: one number, or :class:`Directional`."""
+    """A coefficient of friction: one number, :class:`Directional`, or None where it may be left
+    out."""
     return value if isinstance(value, Directional) else scalar(value)
 
 
@@ -45,8 +46,11 @@ class AbstractLaw(eqx.Module):
     #: Whether the sliding force does not depend on the sliding velocity, so that the equations of
     #: a mode stay linear.
     velocity_independent: ClassVar[bool]
-    #: Whether the limit in stick exceeds the sliding force at vanishing velocity.
-    drops_at_onset: ClassVar[bool] = False
+
+    @property
+    def drops_at_onset(self) -> bool:
+        """Whether the limit in stick exceeds the sliding force at vanishing velocity."""
+        return False
 
     @abc.abstractmethod
     def static(self) -> tuple[Scalar, Scalar]:
@@ -78,9 +82,12 @@ class StaticDynamic(AbstractLaw):
     """
 
     velocity_independent: ClassVar[bool] = True
-    drops_at_onset: ClassVar[bool] = True
     mu_s: Scalar | Directional = eqx.field(converter=coefficient)
     mu_d: Scalar | Directional = eqx.field(converter=coefficient)
+
+    @property
+    def drops_at_onset(self) -> bool:
+        return True
 
     def static(self):
         return sides(self.mu_s)
@@ -97,9 +104,15 @@ class Stribeck(AbstractLaw):
     ``v_s`` [m/s or rad/s]: Stribeck velocity. ``exponent``: 2 (Gaussian) unless given, 1 is
     Tustin's form. ``mu_v`` [s/m or s/rad]: viscous part; it carries the normal force like the rest
     (a damper has none). Stick holds up to ``mu_s N``; there is no jump at the onset of sliding.
-    Impacts take the coefficient ``mu_s``. Source: B. Armstrong-Helouvry, P. Dupont, C. Canudas de
-    Wit, "A survey of models, analysis tools and compensation methods for the control of machines
-    with friction", Automatica 30 (1994), section 2.
+
+    ``peak >= 1``: break-away at a multiple of that, ``|lambda_T| <= peak mu_s N`` in stick; once
+    sliding, friction begins at ``mu(0) = mu_s`` and falls smoothly. Not given, it is 1; given,
+    also as 1, the law counts as one that drops at the onset. Impacts take ``mu_s``.
+
+    Source: B. Armstrong-Helouvry, P. Dupont, C. Canudas de Wit, "A survey of models, analysis
+    tools and compensation methods for the control of machines with friction", Automatica 30
+    (1994), section 2; ``peak`` as in ``Modelica.Mechanics.Rotational.Components.BearingFriction``,
+    "peak*tau_pos[1, 2] = maximum friction torque for w == 0".
     """
 
     velocity_independent: ClassVar[bool] = False
@@ -108,9 +121,16 @@ class Stribeck(AbstractLaw):
     v_s: Scalar | Directional = eqx.field(converter=coefficient)
     exponent: Scalar | Directional = eqx.field(converter=coefficient, default=2.0)
     mu_v: Scalar | Directional = eqx.field(converter=coefficient, default=0.0)
+    peak: Scalar | Directional | None = eqx.field(converter=coefficient, default=None)
+
+    @property
+    def drops_at_onset(self) -> bool:
+        return self.peak is not None
 
     def static(self):
-        return sides(self.mu_s)
+        if self.peak is None:
+            return sides(self.mu_s)
+        return _of_each_side(lambda mu_s, peak: mu_s * peak, (self.mu_s, self.peak))
 
     def kinetic(self, gamma):
         return _of_each_side(

@@ -123,6 +123,8 @@ def _lines(slopes, offsets, breaks, labels) -> _Segments:
 def _stop(stop) -> _Segments:
     k, c, gap = stop.k, stop.c, stop.gap
     leave = (1.0, 0.0, -gap)
+    if stop.release == "limited":
+        return _limited(k, c, gap, leave)
     pull = (k, c, -k * gap)
     push = (-k, -c, k * gap)
     touch = _NEVER if stop.release == "adhesive" else pull
@@ -134,6 +136,21 @@ def _stop(stop) -> _Segments:
         guards=[((-1.0, 0.0, gap), _NEVER), (leave, touch), (leave, push)],
         next=[(1, 0), (0, 2), (0, 1)],
         labels=["free", "touch", "free"],
+    )
+
+
+def _limited(k, c, gap, leave) -> _Segments:
+    """Free; damper as it is; at its upper limit (approach); at the lower one (no force)."""
+    above, below = (k, -c, -k * gap), (k, c, -k * gap)
+    approach, recedes = (-k, c, k * gap), (-k, -c, k * gap)
+    return _Segments(
+        k=[0.0, k, 2.0 * k, 0.0],
+        c=[0.0, c, 0.0, 0.0],
+        f=[0.0, -k * gap, -2.0 * k * gap, 0.0],
+        guards=[((-1.0, 0.0, gap), _NEVER), (above, below), (leave, approach), (leave, recedes)],
+        # Touch begins at the upper limit: with a velocity, and a spring that does not push yet.
+        next=[(2, 0), (2, 3), (0, 1), (0, 1)],
+        labels=["free", "touch", "touch", "free"],
     )
 
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from jfric.system.expression import Expression, is_expression
 from jfric.system.fields import Scalar, scalar
+from jfric.system.initial_gaps import without_penetration
 from jfric.system.validation import validate
 
 
@@ -80,7 +81,9 @@ class Problem(eqx.Module):
         self.time = time if isinstance(time, TimeSpan) else TimeSpan(time)
         self.parameters = OrderedDict((k, scalar(v)) for k, v in (parameters or {}).items())
         self.matrices = matrices if matrices is not None else Matrices()
-        validate(self)
+        if validate(self):
+            for dof, q in without_penetration(self).items():
+                self.initial[dof] = InitialState(q, self.initial[dof].v)
 
     @property
     def axes(self) -> tuple[str, ...]:

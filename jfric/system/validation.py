@@ -15,17 +15,20 @@ import numpy as np
 from jax.core import Tracer
 
 from jfric.errors import ProblemError, nearest
+from jfric.system.smallest_value import find_negative
 from jfric.system.direction import Direction
 from jfric.system.elements import SECTIONS, AbstractForce, Contact, Friction, Load, Mass
 from jfric.system.expression import Expression, is_expression
 from jfric.system.functions import AbstractFunction, PiecewiseLinear, Steps, Sum
+from jfric.system.initial_gaps import PROJECTED, initial_gaps, penetrates
 from jfric.system.laws import StaticDynamic, Stribeck, VelocityWeakening, sides
 from jfric.system.mechanics import contact_label, mass_matrix
 from jfric.system.naming import parameters
+from jfric.system.wrapped import Clipped, Until
 
 _NOT_NEGATIVE = {
     *("m", "k", "c", "k_positive", "k_negative", "gap_positive", "gap_negative", "L"),
-    *("mu", "mu_s", "mu_d", "mu_v", "positive", "negative"),
+    *("mu", "mu_s", "mu_d", "mu_v", "peak", "positive", "negative"),
 }
 #: Sections whose numbers may be lists, and the lists within functions of time.
 _WITH_LISTS = ("diagram_spring", "polynomial_spring", "force_field", "matrices")
@@ -36,8 +39,11 @@ _NAME = re.compile(r"[\w-]+")
 _PARAMETER = re.compile(r"[A-Za-z_]\w*")
 
 
-def validate(problem) -> None:
-    """Raise :class:`ProblemError` for the first contradiction found in ``problem``."""
+def validate(problem) -> bool:
+    """Raise :class:`ProblemError` for the first contradiction found in ``problem``.
+
+    Returns whether its numbers were looked at: those under tracing are not known.
+    """
     if not problem.dofs:
         raise ProblemError("dofs: found none, at least one degree of freedom is needed")
     for dof, kind in problem.dofs.items():
@@ -61,8 +67,10 @@ def validate(problem) -> None:
                 f"declared are {', '.join(problem.dofs)}"
             )
     _expressions(problem)
-    if _concrete(problem):
+    known = _concrete(problem)
+    if known:
         _numbers(problem.resolved())
+    return known
 
 
 def _names(problem) -> None:
@@ -198,7 +206,7 @@ def _numbers(problem) -> None:
             raise ProblemError(f"{path}: found {float(np.min(array)):g}, must not be negative")
     for section, group in problem.elements.items():
         for name, element in group.items():
-            _values(_where(problem, section, name), section, element)
+            _values(_where(problem, section, name), section, element, problem.time)
     _shapes(problem)
     if not float(problem.time.end) > float(problem.time.start):
         raise ProblemError(
@@ -209,7 +217,7 @@ def _numbers(problem) -> None:
     _initial(problem)
 
 
-def _values(where: str, section: str, element) -> None:
+def _values(where: str, section: str, element, time) -> None:
     for field in ("direction", "normal", "tangent"):
         coefficients = getattr(getattr(element, field, None), "coefficients", None)
         if coefficients and all(float(c) == 0.0 for c in coefficients.values()):
@@ -232,8 +240,10 @@ def _values(where: str, section: str, element) -> None:
             raise ProblemError(f"{where}.{field}: found a sum without terms")
         for term in _terms(function):
             _function(f"{where}.{field}", term)
+        if function is not None:
+            _known_zeros(f"{where}.{field}", function, time)
         if field in ("N", "limit") and function is not None and section == "friction":
-            _not_negative(f"{where}.{field}", function)
+            _not_negative(f"{where}.{field}", function, time)
 
 
 def _law(where: str, law: StaticDynamic | Stribeck | VelocityWeakening) -> None:
@@ -243,6 +253,11 @@ def _law(where: str, law: StaticDynamic | Stribeck | VelocityWeakening) -> None:
                 f"{where}.mu_d: found {float(d):g}, must not exceed mu_s "
                 f"({float(s):g}, {label} direction)"
             )
+    for value in sides(getattr(law, "peak", None)):
+        if value is not None and not float(value) >= 1.0:
+            raise ProblemError(
+                f"{where}.peak: found {float(value):g}, must be at least 1 (a factor on mu_s)"
+            )
     for field in ("v_s", "exponent"):
         for value in sides(getattr(law, field, 1.0)):
             if not float(value) > 0.0:
@@ -250,10 +265,12 @@ def _law(where: str, law: StaticDynamic | Stribeck | VelocityWeakening) -> None:
 
 
 def _terms(function: AbstractFunction | None):
-    """The terms of a function of time, sums within sums taken apart."""
+    """The terms of a function of time, sums and functions made from others taken apart."""
     if isinstance(function, Sum):
         for term in function.terms:
             yield from _terms(term)
+    elif isinstance(function, (Until, Clipped)):
+        yield from _terms(function.function)
     else:
         yield function
 
@@ -272,21 +289,30 @@ def _function(where: str, function) -> None:
         )
 
 
-def _not_negative(where: str, function) -> None:
-    """Refuse a normal force that is negative at a breakpoint or between."""
-    breaks = np.unique(np.asarray(function.breakpoints()))
-    ends = np.concatenate([[-1.0 + (breaks[0] if breaks.size else 1.0)], breaks])
-    omega = float(function.frequency())
-    period = 2 * np.pi / omega if omega else 1.0
-    times = np.concatenate(
-        [t + period * np.linspace(0.0, 1.0, 33) for t in ends] if omega else [ends, ends + 0.5]
-    )
-    values = np.asarray([float(function(t)) for t in times[:512]])
-    scale = np.max(np.abs(values), initial=0.0)
-    if np.any(values < -1e-12 * scale):
+def _known_zeros(where: str, function, time) -> None:
+    """Refuse a harmonic cut off at zero whose zeros are not known over the whole run."""
+    if isinstance(function, Sum):
+        for term in function.terms:
+            _known_zeros(where, term, time)
+    if isinstance(function, (Until, Clipped)):
+        _known_zeros(where, function.function, time)
+    if isinstance(function, Clipped) and function.periods:
+        with jax.ensure_compile_time_eval():
+            known = np.asarray(function.breakpoints())
+        if known[0] > float(time.start) or known[-1] < float(time.end):
+            raise ProblemError(
+                f"{where}: the zeros of the clipped harmonic are known from {known[0]:g} s to "
+                f"{known[-1]:g} s, which is not the whole run; give a later end or more periods"
+            )
+
+
+def _not_negative(where: str, function, time) -> None:
+    """Refuse a normal force that is negative anywhere in the simulated time."""
+    start, end = float(time.start), float(time.end)
+    found = find_negative(function, start, end) if end > start else None
+    if found is not None:
         raise ProblemError(
-            f"{where}: found {values.min():g} at t = "
-            f"{times[int(values.argmin())]:g} s, must not be negative"
+            f"{where}: found {found.value:g} at t = {found.t:g} s, must not be negative"
         )
 
 
@@ -350,18 +376,7 @@ def require_inertia(problem) -> None:
 
 
 def _initial(problem) -> None:
-    contacts = problem.section("contact")
-    if not contacts:
-        return
-    q = [float(problem.initial[dof].q) for dof in problem.dofs]
-    z = [float(base.displacement(problem.time.start)) for base in problem.section("base").values()]
-    size = max(map(abs, q)) + max(abs(float(c.gap)) for c in contacts.values())
-    for name, contact in contacts.items():
-        direction = np.asarray(contact.normal.vector(problem.axes + problem.bases))
-        gap = float(contact.gap) + float(direction @ np.asarray(q + z))
-        if gap < -1e-12 * max(size, 1e-300):
-            known = contact_label("contact", name, contacts)
-            raise ProblemError(
-                f"initial: the contact {known!r} starts with a gap of {gap:g}, "
-                "must not be negative; move the initial position or the gap"
-            )
+    gaps, size = initial_gaps(problem)
+    for (name, gap), scale in zip(gaps.items(), size, strict=True):
+        if gap < -PROJECTED * max(scale, 1e-300):
+            raise penetrates(contact_label("contact", name, gaps), gap)

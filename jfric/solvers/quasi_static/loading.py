@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.system.functions import AbstractFunction, Harmonic, Sum
 from jfric.system.mechanics import Mechanics
+from jfric.system.wrapped import Clipped, Until
 
 
 class Given(NamedTuple):
@@ -47,6 +48,8 @@ def is_piecewise_linear(function: AbstractFunction) -> bool:
     """Whether straight lines between the breakpoints are the function itself."""
     if isinstance(function, Sum):
         return all(is_piecewise_linear(term) for term in function.terms)
+    if isinstance(function, (Until, Clipped)):
+        return is_piecewise_linear(function.function)
     return not isinstance(function, Harmonic)
 
 

@@ -82,7 +82,7 @@ def run_block(
     if prepared.in_scalars:
         assert prepared.constant is not None
         pushes = block_pushes(mechanics, inputs, means, h, force, prepared.constant.push)
-        return _in_scalars(prepared, motion, times, inputs, pushes)
+        return _watched(_in_scalars(prepared, motion, times, inputs, pushes), prepared, inputs)
     _, rows = jax.lax.scan(lambda m, x: several_contacts.step(prepared, m, x), motion, inputs)
 
     q_before, v_before = _before(motion.q, rows.q), _before(motion.v, rows.v)
@@ -108,7 +108,7 @@ def run_block(
     changed = changed | (rows.segment != _before(motion.segment, rows.segment)).any()
     happened = rows.impact.any() | (rows.status != int(Status.OK)).any()
     finite = jnp.all(jnp.isfinite(rows.q[-1]) & jnp.isfinite(rows.v[-1]))
-    return Block(
+    block = Block(
         times=times,
         quiet=~changed & ~happened & finite,
         steps=steps,
@@ -117,6 +117,21 @@ def run_block(
         residual=jax.lax.stop_gradient(rows.residual),
         iterations=rows.iterations,
     )
+    return _watched(block, prepared, inputs)
+
+
+def _watched(block: Block, prepared: Prepared, inputs: StepInputs) -> Block:
+    """``block`` with a status where a given normal force is negative."""
+    if prepared.nf == 0:
+        return block
+
+    def steps() -> Steps:
+        made = block.steps()
+        # It is the cause of whatever else the step reports.
+        status = jnp.where(inputs.negative, int(Status.NEGATIVE_FORCE), made.status)
+        return made._replace(status=status.astype(jnp.int32))
+
+    return block._replace(quiet=block.quiet & ~inputs.negative.any(), steps=steps)
 
 
 def _before(first, rows):

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from jfric.complementarity.closed_form import Coefficients
+from jfric.complementarity.contact_lcp import ContactProblem
+from jfric.complementarity.contact_methods import Impulses, solve_impulses, solved_below
+from jfric.complementarity.residual import impulse_residual
+from jfric.complementarity.resting import Basis, rest_basis, rest_impulses
+from jfric.linear_algebra import matvec
 from jfric.modes import Mode
 from jfric.solvers.time_stepping.prepared import Prepared
-
-#: Solutions of a step's contact problem until static and kinetic coefficients are settled.
-PASSES = 3
+from jfric.solvers.time_stepping.tolerance import moves
 
 
 def coefficients(prepared: Prepared, speed: Float[Array, " nt"]) -> Coefficients:
@@ -28,16 +35,114 @@ def coefficients(prepared: Prepared, speed: Float[Array, " nt"]) -> Coefficients
     )
 
 
-def next_limits(mode, direction, holds, released):
-    """Contacts (nt,) that take static coefficients in the next pass, and those that may not.
+class Limits(NamedTuple):
+    """Which limits hold, while they are being settled.
 
-    ``direction``: sign of sliding so far, 0 for a contact that stuck. One that was held and slides
-    after all takes the kinetic coefficient for good; one whose sliding would reverse within the
-    step is held first.
+    ``holds`` (nt,): contacts with static coefficients; ``released``: those that slid in spite of
+    them and never get them again. ``rests``: contacts held by impulses with the ``basis`` of
+    :mod:`resting`, which hold all of them. ``changed``: whether to solve once more.
     """
-    slides = (mode == Mode.SLIP_POS) | (mode == Mode.SLIP_NEG)
-    released = released | (holds & slides)
-    against = ((direction > 0) & (mode == Mode.SLIP_NEG)) | (
-        (direction < 0) & (mode == Mode.SLIP_POS)
+
+    holds: Bool[Array, " nt"]
+    released: Bool[Array, " nt"]
+    mode: Int[Array, " nt"]
+    iterations: Int[Array, ""]
+    changed: Bool[Array, ""]
+    rests: Bool[Array, ""]
+    basis: Basis
+
+
+def settled(
+    prepared: Prepared,
+    problem: Callable[[Bool[Array, " nt"]], ContactProblem],
+    mode: Int[Array, " nt"],
+    before: Float[Array, " nt"],
+    parts: Float[Array, " m"],
+) -> tuple[Impulses, Float[Array, " m"]]:
+    """Impulses with the limits that belong to them, and signs of the relative velocities then.
+
+    Contacts at rest hold up to the static limit; those that move in spite of it get the kinetic
+    one, and everything is solved again. What counts is motion, not the mode that a method reports:
+    where contacts are redundant, one that carries its limit need not move, and stick holds as long
+    as any admissible impulses hold the body. ``mode``, ``before``: modes and sliding velocities at
+    the start of the step; ``parts``: see :func:`moves`.
+    """
+    nt, nu = before.shape[0], prepared.nu
+    several = nu > 0 and nt > 1
+
+    def solution(p: ContactProblem, start) -> Impulses:
+        return solve_impulses(p, prepared.method, start)  # type: ignore[arg-type]
+
+    def direction(p: ContactProblem, impulse, gamma):
+        size = jnp.abs(p.gamma) + matvec(jnp.abs(p.D), jnp.abs(impulse))
+        return jax.lax.stop_gradient(moves(gamma, size, parts))
+
+    def resting(p: ContactProblem, limits: Limits, tried: Impulses, moved) -> Limits:
+        """Where held contacts move: whether other impulses hold them."""
+        basis, found = rest_basis(p, limits.holds, tried.mode, needed=moved.any())
+        impulse = rest_impulses(p, limits.holds, tried.mode, basis)
+        now = direction(p, impulse, p.gamma + matvec(p.D, impulse))
+        moves_still = limits.holds & (now[:nt] != 0)
+        moves_still = moves_still.at[nt - nu :].set(
+            moves_still[nt - nu :] | (limits.holds[nt - nu :] & p.touching & (now[nt:] != 0))
+        )
+        lawful = impulse_residual(p, impulse) <= solved_below(p.D.dtype)
+        rests = moved.any() & found & lawful & ~moves_still.any()
+        # Those that no impulses hold are released first: the others may rest without them.
+        first = moved & moves_still
+        released = jnp.where(first.any(), first, moved)
+        return limits._replace(rests=rests, basis=basis, released=limits.released | released)
+
+    none, zero = jnp.zeros((nt,), bool), jnp.asarray(0, jnp.int32)
+    if not (prepared.breakaway or several):
+        p = problem(none)
+        solved = solution(p, mode)
+        return solved, direction(p, solved.impulse, solved.gamma)
+    stuck = mode == Mode.STICK
+    earlier = jnp.where(stuck, 0.0, jnp.sign(jax.lax.stop_gradient(before)))
+
+    def once(limits: Limits) -> Limits:
+        # Decisions have no derivatives.
+        p = jax.lax.stop_gradient(problem(limits.holds))
+        tried = solution(p, limits.mode)
+        now = direction(p, tried.impulse, tried.gamma)[:nt]
+        moved = limits.holds & (now != 0)
+        if several:
+            limits = resting(p, limits, tried, moved)
+        else:
+            limits = limits._replace(released=limits.released | moved)
+        # What would reverse within the step is held first.
+        holds = (limits.holds | (now * earlier < 0)) & ~limits.released
+        changed = (holds != limits.holds).any() & ~limits.rests
+        return limits._replace(
+            holds=jnp.where(limits.rests, limits.holds, holds),
+            mode=tried.mode,
+            iterations=limits.iterations + tried.iterations,
+            changed=changed,
+        )
+
+    basis = Basis(*(jnp.zeros((k,), bool) for k in (nu, nu, nt - nu, nt - nu)))
+    limits = Limits(stuck, none, mode, zero, jnp.asarray(True), jnp.asarray(False), basis)
+    limits = jax.lax.while_loop(lambda limits: limits.changed, once, limits)
+    p = problem(limits.holds)
+    solved = solution(p, limits.mode)
+    solved = solved._replace(iterations=solved.iterations + limits.iterations)
+    if several:
+        solved = _at_rest(p, limits, solved)
+    return solved, direction(p, solved.impulse, solved.gamma)
+
+
+def _at_rest(p: ContactProblem, limits: Limits, solved: Impulses) -> Impulses:
+    """``solved``, or the impulses that keep the held contacts at rest where there are such."""
+    nu = p.touching.shape[0]
+    impulse = rest_impulses(p, limits.holds, limits.mode, limits.basis)
+    frozen = jax.lax.stop_gradient((p, impulse))
+    carries = jnp.concatenate([jnp.ones((limits.holds.shape[0] - nu,), bool), p.touching])
+    rest = solved._replace(
+        impulse=impulse,
+        gamma=p.gamma + matvec(p.D, impulse),
+        mode=jnp.where(limits.holds & carries, Mode.STICK, limits.mode).astype(jnp.int32),
+        residual=impulse_residual(*frozen),
+        status=jnp.zeros_like(solved.status),
     )
-    return (holds | against) & ~released, released
+    return jax.tree.map(lambda a, b: jnp.where(limits.rests, a, b), rest, solved)

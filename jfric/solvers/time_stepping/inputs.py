@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from jfric.linear_algebra import matmul, matvec
 from jfric.solvers.time_stepping.scheme import Scheme
+from jfric.solvers.time_stepping.tolerance import is_negative
 from jfric.system.mechanics import Mechanics
 
 
@@ -28,6 +29,8 @@ class StepInputs(NamedTuple):
     after: Float[Array, " m"]
     #: Impulse of the given normal forces.
     normal: Float[Array, " nf"]
+    #: Whether one of them is negative at an end of the step: the laws of friction then say nothing.
+    negative: Bool[Array, ""]
     #: Gaps for ``q = 0`` at the start.
     gap: Float[Array, " nu"]
     #: Parts of the supports in the elongation of piecewise-linear elements, and in its rate.
@@ -158,10 +161,19 @@ def step_inputs(
         before=_prescribed(mechanics, first),
         after=_prescribed(mechanics, last),
         normal=h * normal,
+        negative=_negative(mechanics, first) | _negative(mechanics, last),
         gap=mechanics.gap0 + matvec(mechanics.W_N_base, start),
         stretch=matvec(piecewise.base_directions, z),
         stretch_rate=matvec(piecewise.base_directions, z_dot),
     )
+
+
+def _negative(mechanics: Mechanics, t):
+    """Validation refuses concrete numbers; in sweeps and under derivatives this is what remains."""
+    result = jnp.asarray(False)
+    for force in mechanics.normal_forces:
+        result = result | is_negative(force(t), force.magnitude(t))
+    return jax.lax.stop_gradient(result)
 
 
 def _prescribed(mechanics: Mechanics, t):

@@ -36,10 +36,12 @@ def _residual(prepared: Prepared, force, t, q, v, mode_before, mode, impulse):
     free = matvec(a.Bq, q) + matvec(a.Bv, v) + matvec(a.push, x.impulse)
     before = matvec(prepared.W, v) - x.before
     old = jnp.concatenate([jnp.full((nt,), scheme.kappa, v.dtype), mechanics.e])
-    gamma = matvec(prepared.W, free) - x.after + old * before
+    after = matvec(prepared.W, free) - x.after
+    gamma = after + old * before
     gap = x.gap + matvec(mechanics.W_N, q)
     size = jnp.abs(x.gap) + matvec(jnp.abs(mechanics.W_N), jnp.abs(q))
-    touching = touches(gap + (1.0 - scheme.theta) * h * before[nt:], size)
+    way = h * (jnp.abs(before[nt:]) + jnp.abs(after[nt:]))
+    touching = touches(gap + (1.0 - scheme.theta) * h * before[nt:], size, way)
     friction = coefficients(prepared, jnp.abs(before[:nt]))
     # What holds may use the static coefficients; what slides has the kinetic ones.
     holds = mode == Mode.STICK

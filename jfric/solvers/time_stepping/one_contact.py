@@ -238,7 +238,8 @@ def _step(prepared: Prepared, c: Numbers, z, x: Given) -> _Now:
         gap = x.gap[0] if prepared.partners_move else c.gap
         along = relative(q, 1)
         closing = gap + along + c.start_weight * before[1]
-        touching = touches(closing, jnp.abs(gap) + jnp.abs(along))
+        way = (c.start_weight + c.end_weight) * (jnp.abs(before[1]) + jnp.abs(after[1]))
+        touching = touches(closing, jnp.abs(gap) + jnp.abs(along), way)
         if mechanics.frictionless[0]:
             normal, mode = frictionless_impulse(c.d_inverse, gamma[1])
             tangential, solved = jnp.zeros_like(normal), jnp.asarray(True)

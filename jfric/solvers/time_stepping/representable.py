@@ -18,6 +18,8 @@ def require_time_stepping(problem: Problem, solver: Any) -> None:
     """Raise :class:`jfric.ProblemError` for fields of a scheme that make no sense, and for what
     it cannot represent; numbers under tracing are not checked."""
     _number("dt", solver.dt, lambda x: x > 0.0 and np.isfinite(x), "must be positive, in seconds")
+    weight = getattr(solver, "sliding_weight", 1.0)
+    _number("sliding_weight", weight, lambda x: 0.0 < x <= 1.0, "must lie above 0 and up to 1")
     scheme = solver.scheme
     _number("theta", scheme.theta, lambda x: 0.0 <= x <= 1.0, "must lie between 0 and 1")
     for name in ("max_steps", "max_events"):
@@ -34,7 +36,8 @@ def require_time_stepping(problem: Problem, solver: Any) -> None:
         if law is not None and not isinstance(law, Coulomb):
             raise ProblemError(
                 f"{name}: the law {type(law).__name__} needs a contact at rest, which the plain "
-                "midpoint rule does not have; use StabilisedMidpoint or MoreauJean"
+                "midpoint rule does not have, nor Moreau-Jean with a sliding_weight below 1; use "
+                "StabilisedMidpoint or MoreauJean"
             )
 
 

@@ -19,10 +19,11 @@ from jfric.system.fields import Scalar
 class Scheme(NamedTuple):
     """``theta``: weight of the end of the step.
 
-    ``kappa``: weight of the sliding velocity at the start in the friction law: 0 where the law
-    holds at the end, 1 where it holds in the middle (``gamma_T+ + gamma_T`` is twice the velocity
-    there). ``middle``: loads are taken in the middle of the step, not at both ends. ``stops``: a
-    contact that sticks gets its end velocity set to zero.
+    ``kappa``: weight of the sliding velocity at the start in the friction law, relative to that at
+    the end: 0 where the law holds at the end, 1 where it holds in the middle
+    (``gamma_T+ + gamma_T`` is twice the velocity there). ``middle``: loads are taken in the middle
+    of the step, not at both ends. ``stops``: a contact that sticks gets its end velocity set to
+    zero.
     """
 
     theta: Scalar

@@ -19,10 +19,16 @@ class MoreauJean(AbstractTimeStepping):
 
     Loads and linear forces are weighted ``theta`` at the end and ``1 - theta`` at the start of the
     step; ``theta``: 1/2 (second order between switches, no damping of its own) to 1 (damps).
+    ``sliding_weight``: weight ``w`` of the end of the step in the friction law, which then holds
+    for ``w gamma_T+ + (1 - w) gamma_T``; 1 unless given. Less than 1 (``w = theta``, say, so that a
+    contact that sticks keeps its position) needs laws without static limits of their own.
     The normal law holds for contacts whose gap would be closed at the end of the step.
     No events are located: any number of contacts and switches cost the same. The error falls with
     the first power of ``dt`` through switches and impacts, and a gap closes only to
     ``dt`` times its velocity.
+
+    Where friction leaves no solution with finite forces (self-locking, Painleve), impulses still
+    have one: sliding stops within a step (D. E. Stewart, SIAM Review 42 (2000), section 5).
 
     ``method``: how the contact problem of a step is solved, see
     :func:`jfric.complementarity.contact_methods.solve_impulses`. ``max_steps``: bound on the
@@ -40,6 +46,7 @@ class MoreauJean(AbstractTimeStepping):
 
     dt: Scalar = eqx.field(converter=scalar, default=1e-3)
     theta: Scalar = eqx.field(converter=scalar, default=0.5)
+    sliding_weight: float = eqx.field(static=True, default=1.0)
     method: Method = eqx.field(static=True, default="auto")
     max_steps: int = eqx.field(static=True, default=1_000_000)
     max_events: int = eqx.field(static=True, default=256)
@@ -47,7 +54,9 @@ class MoreauJean(AbstractTimeStepping):
 
     @property
     def scheme(self) -> Scheme:
-        return Scheme(self.theta, kappa=0.0, middle=False, stops=False)
+        # gamma_T+ + kappa gamma_T has the sign of the weighted mean.
+        kappa = (1.0 - self.sliding_weight) / self.sliding_weight
+        return Scheme(self.theta, kappa=kappa, middle=False, stops=False)
 
 
 class Midpoint(AbstractTimeStepping):

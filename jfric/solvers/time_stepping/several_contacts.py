@@ -10,17 +10,15 @@ import jax
 import jax.numpy as jnp
 
 from jfric.complementarity.contact_lcp import ContactProblem
-from jfric.complementarity.contact_methods import solve_impulses
-from jfric.complementarity.impulses import solve_linear
-from jfric.linear_algebra import matvec
+from jfric.linear_algebra import eliminate, matvec
 from jfric.modes import Mode
-from jfric.solvers.time_stepping.friction import PASSES, coefficients, next_limits
+from jfric.solvers.time_stepping.friction import coefficients, settled
 from jfric.solvers.time_stepping.inputs import StepInputs
 from jfric.solvers.time_stepping.prepared import Prepared, step_matrices
 from jfric.solvers.time_stepping.rows import Row
 from jfric.solvers.time_stepping.state import Motion
 from jfric.solvers.time_stepping.tolerance import (
-    RELATIVE,
+    DEPENDENT,
     gains_energy,
     rests_on_contact,
     touches,
@@ -50,9 +48,13 @@ def step(prepared: Prepared, motion: Motion, x: StepInputs) -> tuple[Motion, Row
     touching = jnp.zeros((0,), bool)
     if nu:
         gap = x.gap + matvec(mechanics.W_N, q)
-        size = jnp.abs(x.gap) + matvec(jnp.abs(mechanics.W_N), jnp.abs(q))
-        touching = touches(gap + (1.0 - scheme.theta) * h * before[nt:], size)
-    solved = _solve(prepared, matrices.D, gamma, before, touching, motion.mode, x)
+        parts = jnp.abs(x.gap) + matvec(jnp.abs(mechanics.W_N), jnp.abs(q))
+        way = h * (jnp.abs(before[nt:]) + jnp.abs(after[nt:]))
+        touching = touches(gap + (1.0 - scheme.theta) * h * before[nt:], parts, way)
+    # Rounding errors of the sliding velocities come from the velocities that they are made of.
+    size = matvec(jnp.abs(prepared.W), jnp.abs(v)) + jnp.abs(x.before)
+    problem = _contacts(prepared, matrices.D, gamma, before, touching, motion.mode, x)
+    solved, direction = settled(prepared, problem, motion.mode, before[:nt], size)
 
     P, mode = solved.impulse, solved.mode
     closed = mode[nf:] != Mode.OPEN
@@ -71,11 +73,11 @@ def step(prepared: Prepared, motion: Motion, x: StepInputs) -> tuple[Motion, Row
     rebounds = mechanics.e * jnp.maximum(-before[nt:], 0.0)
     rests = closed & (rebounds <= rests_on_contact(before[nt:], after[nt:]))
     # A redundant contact may carry nothing and yet be closed.
-    size = matvec(jnp.abs(prepared.W), jnp.abs(v)) + jnp.abs(x.before)
-    still = jnp.abs(solved.gamma) <= RELATIVE * size
-    rests = rests | (touching & ~closed & still[nt:])
-    side = jnp.where(solved.gamma[:nt] > 0, Mode.SLIP_POS, Mode.SLIP_NEG)
-    shown = jnp.where(mode == Mode.OPEN, jnp.where(still[:nt], Mode.STICK, side), mode)
+    rests = rests | (touching & ~closed & (direction[nt:] == 0))
+    side = jnp.where(direction[:nt] > 0, Mode.SLIP_POS, Mode.SLIP_NEG)
+    shown = jnp.where(mode == Mode.OPEN, side, mode)
+    # A contact that carries its limit and does not move is at rest, whatever the method says.
+    shown = jnp.where(direction[:nt] == 0, Mode.STICK, shown)
     shown = jnp.where(jnp.asarray(mechanics.frictionless), Mode.CLOSED, shown)
     is_open = jnp.concatenate([jnp.zeros((nf,), bool), ~rests])
     shown = jnp.where(is_open, Mode.OPEN, shown).astype(jnp.int32)
@@ -137,8 +139,8 @@ def _linearised(prepared: Prepared, motion: Motion, segment, x: StepInputs):
     return step_matrices(scheme, h, mechanics.M, C, K, prepared.W), impulse
 
 
-def _solve(prepared: Prepared, D, gamma, before, touching, mode, x: StepInputs):
-    """Impulses, with the kinetic coefficients for contacts that slide."""
+def _contacts(prepared: Prepared, D, gamma, before, touching, mode, x: StepInputs):
+    """The contact problem of the step for given limits: static ones where ``holds`` (nt,)."""
     nt, nf = prepared.nt, prepared.nf
     mechanics = prepared.mechanics
     friction = coefficients(prepared, jnp.abs(before[:nt]))
@@ -148,12 +150,12 @@ def _solve(prepared: Prepared, D, gamma, before, touching, mode, x: StepInputs):
     smooth = jnp.asarray((False,) * nf + mechanics.smooth_impact) & (mode == Mode.OPEN)
     pressing = jnp.concatenate([x.normal, jnp.ones((prepared.nu,), gamma.dtype)])
     pressing = jnp.where(smooth, 0.0, pressing)
+    own = jnp.arange(nt) < nf
 
-    def solution(holds, start):
+    def problem(holds) -> ContactProblem:
         upper = jnp.where(holds, friction.static_positive, friction.kinetic_positive) * pressing
         lower = jnp.where(holds, friction.static_negative, friction.kinetic_negative) * pressing
-        own = jnp.arange(nt) < nf
-        problem = ContactProblem(
+        return ContactProblem(
             D=D,
             gamma=gamma,
             decided=rubs & closed,
@@ -164,19 +166,8 @@ def _solve(prepared: Prepared, D, gamma, before, touching, mode, x: StepInputs):
             cap_positive=jnp.where(own, upper, 0.0),
             cap_negative=jnp.where(own, lower, 0.0),
         )
-        return solve_impulses(problem, prepared.method, start)  # type: ignore[arg-type]
 
-    if not prepared.breakaway:
-        return solution(jnp.zeros((nt,), bool), mode)
-    stuck = mode == Mode.STICK
-    direction = jnp.where(stuck, 0.0, jnp.sign(jax.lax.stop_gradient(before[:nt])))
-    holds, released = stuck, jnp.zeros((nt,), bool)
-    result = solution(holds, mode)
-    for _ in range(PASSES - 1):
-        holds, released = next_limits(result.mode, direction, holds, released)
-        again = solution(holds, result.mode)
-        result = again._replace(iterations=result.iterations + again.iterations)
-    return result
+    return problem
 
 
 def _held(prepared: Prepared, v, prescribed, active):
@@ -201,5 +192,11 @@ def _stopped(prepared: Prepared, v, prescribed, sticks, active):
     defect = jnp.where(sticks, prescribed - matvec(prepared.W, v), 0.0)
     mask = active[:, None] & active[None, :]
     system = jnp.where(mask, prepared.D_mass, jnp.eye(active.shape[0], dtype=v.dtype))
-    v = v + matvec(prepared.MW, solve_linear(system, defect))
+    v = v + matvec(prepared.MW, _independent(system, defect))
     return _held(prepared, v, prescribed, sticks)
+
+
+def _independent(a, b):
+    """``x`` with ``a x = b``, ``a`` symmetric; dependent rows, which agree, are left out."""
+    weight = jnp.diagonal(a) ** -0.5
+    return weight * matvec(eliminate(a * weight[:, None] * weight, DEPENDENT).inverse, weight * b)

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.linear_algebra import matvec
 from jfric.modes import Mode
 from jfric.solvers.time_stepping.prepared import Prepared
+from jfric.solvers.time_stepping.tolerance import RELATIVE
 from jfric.status import Status
 from jfric.system.problem import Problem
 
@@ -75,8 +76,8 @@ def start_at(prepared: Prepared, t, q, v) -> State:
     gamma = mechanics.sliding_velocities(t, v)
     mode = jnp.where(gamma > 0, Mode.SLIP_POS, jnp.where(gamma < 0, Mode.SLIP_NEG, Mode.STICK))
     if prepared.nu:
-        gap = mechanics.gaps(t, q)
-        mode = mode.at[nf:].set(jnp.where(gap > 0, Mode.OPEN, mode[nf:]))
+        is_open = (mechanics.gaps(t, q) > 0) | _approaches(prepared, t, v)
+        mode = mode.at[nf:].set(jnp.where(is_open, Mode.OPEN, mode[nf:]))
     piecewise = mechanics.piecewise
     segment = jnp.zeros((piecewise.count,), jnp.int32)
     if piecewise.count:
@@ -99,3 +100,13 @@ def start_at(prepared: Prepared, t, q, v) -> State:
         steps=zero,
         event_count=zero,
     )
+
+
+def _approaches(prepared: Prepared, t, v):
+    """Unilateral contacts (nu,) that close with a velocity: one without a gap is about to hit."""
+    mechanics = prepared.mechanics
+    _, z_dot = mechanics.base_motion(t)
+    along, moved = matvec(mechanics.W_N, v), matvec(mechanics.W_N_base, z_dot)
+    size = matvec(jnp.abs(mechanics.W_N), jnp.abs(v)) + jnp.abs(moved)
+    eps = jnp.finfo(v.dtype).eps
+    return along + moved < -jnp.maximum(RELATIVE, 16 * eps) * size

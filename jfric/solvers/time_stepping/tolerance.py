@@ -6,18 +6,44 @@ import jax.numpy as jnp
 
 #: Rounding of gaps and velocities relative to the sum of their contributions.
 RELATIVE = 1e-12
+#: Gaps below this part of the way of a step are closed; impacts are late by whole steps.
+OF_A_STEP = 1e-9
+#: Sliding velocities, and pivots of a unit diagonal, that a contact problem leaves at zero.
+DEPENDENT = 1e-10
 
 
-def touches(gap, size):
-    """Whether a gap, were the contact to close in this step, is closed at its end."""
+def touches(gap, size, way):
+    """Whether a gap, were the contact to close in this step, is closed at its end.
+
+    ``size``: of the positions that make the gap; ``way``: what the step without contacts would add
+    to it. A contact at rest keeps its gap only to the rounding of that: one with a gap of rounding
+    errors alone would else open, and its neighbours slide for want of its share.
+    """
     # In float32 the gap itself is not known better than its rounding error.
-    relative = jnp.maximum(RELATIVE, 16 * jnp.finfo(jnp.result_type(gap)).eps)
-    return gap <= relative * size
+    eps = jnp.finfo(jnp.result_type(gap)).eps
+    known, moved = jnp.maximum(RELATIVE, 16 * eps), jnp.maximum(OF_A_STEP, 16 * eps)
+    return gap <= known * size + moved * way
+
+
+def moves(gamma, size, parts):
+    """Sign of the relative velocities ``gamma`` after the impulses, zero for those at rest.
+
+    ``size``: magnitude of what the contact problem adds up to ``gamma``; ``parts``: magnitude of
+    the velocities that relative velocities are made of.
+    """
+    eps = jnp.finfo(jnp.result_type(gamma)).eps
+    solved, rounding = jnp.maximum(DEPENDENT, 128 * eps), jnp.maximum(RELATIVE, 16 * eps)
+    return jnp.where(jnp.abs(gamma) <= solved * size + rounding * parts, 0.0, jnp.sign(gamma))
 
 
 def rests_on_contact(before, after):
     """Largest rebound velocity that still counts as rest: what forces take back in the step."""
     return jnp.maximum(before - after, 0.0)
+
+
+def is_negative(force, magnitude):
+    """Whether a given normal force is negative beyond the rounding of its parts."""
+    return force < -OF_A_STEP * magnitude
 
 
 def gains_energy(impulse, before, after):

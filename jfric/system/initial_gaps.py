@@ -1,0 +1,96 @@
+"""Gaps at the start: small penetrations, as from rounded drawings, are taken out."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import jax
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.system.expression import Expression
+from jfric.system.fields import scalar
+from jfric.system.mechanics import contact_label
+
+#: Penetrations below this part of the lengths involved are rounding errors of closed contacts.
+CLOSED = 1e-12
+#: Those below this part are projected onto contact; deeper ones are a mistake.
+PROJECTED = 1e-6
+
+
+def initial_gaps(problem) -> tuple[dict[str, float], np.ndarray]:
+    """Gaps of the unilateral contacts by name, and the lengths that each is made of."""
+    contacts = problem.section("contact")
+    if not contacts:
+        return {}, np.zeros((0,))
+    q = np.asarray([float(problem.initial[dof].q) for dof in problem.dofs])
+    bases = problem.section("base").values()
+    with jax.ensure_compile_time_eval():
+        z = [float(base.displacement(problem.time.start)) for base in bases]
+        normal = np.stack([np.asarray(_normal(problem, c)) for c in contacts.values()])
+    gap0 = np.asarray([float(c.gap) for c in contacts.values()])
+    at = np.concatenate([q, z])
+    # Lengths of the whole system: a body at zero may stand on another one far away.
+    size = np.max(np.abs(q), initial=0.0) + np.max(np.abs(gap0)) + np.abs(normal) @ np.abs(at)
+    return dict(zip(contacts, (gap0 + normal @ at).tolist(), strict=True)), size
+
+
+def penetrates(name: str, gap: float) -> ProblemError:
+    """What is said of a contact that starts with a negative gap."""
+    return ProblemError(
+        f"initial: the contact {name!r} starts with a gap of {gap:g}, "
+        "must not be negative; move the initial position or the gap"
+    )
+
+
+def _normal(problem, contact):
+    return contact.normal.vector(problem.axes + problem.bases)
+
+
+def without_penetration(problem) -> dict[str, Any]:
+    """Initial positions by degree of freedom that differ from the given ones: the nearest without
+    penetration, where contacts penetrate by no more than :data:`PROJECTED`; else empty.
+
+    A remark is given as a warning. Positions that are expressions stay as they are: where no others
+    can be moved, :class:`jfric.ProblemError` is raised.
+    """
+    if not problem.section("contact"):
+        return {}
+    known = problem.resolved()
+    gaps, size = initial_gaps(known)
+    gap = np.asarray(list(gaps.values()))
+    small = gap < -CLOSED * size
+    if not small.any():
+        return {}
+    contacts = known.section("contact")
+    n = len(known.dofs)
+    with jax.ensure_compile_time_eval():
+        normal = np.stack([np.asarray(_normal(known, c))[:n] for c in contacts.values()])
+    movable = [not isinstance(problem.initial[dof].q, Expression) for dof in problem.dofs]
+    shift = _shift(normal * np.asarray(movable), gap)
+    names = [contact_label("contact", k, contacts) for k, s in zip(gaps, small, strict=True) if s]
+    if np.any(gap + normal @ shift < -CLOSED * size):
+        raise penetrates(names[0], float(gap[small][0]))
+    warnings.warn(
+        f"initial: {', '.join(names)} started with a gap of {gap.min():g} and less than a "
+        "millionth of the lengths there; the initial position was moved to zero gap",
+        stacklevel=4,
+    )
+    moved = np.flatnonzero(shift)
+    dofs = list(problem.dofs)
+    return {dofs[i]: scalar(float(known.initial[dofs[i]].q) + shift[i]) for i in moved}
+
+
+def _shift(normal: np.ndarray, gap: np.ndarray) -> np.ndarray:
+    """The shortest shift after which no gap is negative, by Hildreth's sweeps."""
+    force = np.zeros(gap.shape)
+    weight = np.sum(normal**2, axis=1)
+    for _ in range(1000):
+        before = force.copy()
+        for i in np.flatnonzero(weight > 0.0):
+            rest = gap[i] + normal[i] @ (normal.T @ force)
+            force[i] = max(0.0, force[i] - rest / weight[i])
+        if np.max(np.abs(force - before)) <= 1e-15 * np.max(np.abs(force)):
+            break
+    return normal.T @ force

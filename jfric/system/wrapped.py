@@ -1,0 +1,164 @@
+"""Functions of time made from another one: it ends, or it is cut off at zero.
+
+Both know their own breakpoints, so that solvers meet them exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from jfric.errors import ProblemError
+from jfric.system.expression import Expression
+from jfric.system.fields import Scalar, scalar
+from jfric.system.functions import (
+    AbstractFunction,
+    Components,
+    Constant,
+    Harmonic,
+    PiecewiseLinear,
+    Steps,
+    Sum,
+    as_function,
+)
+
+
+class Until(AbstractFunction):
+    """``function`` for ``t < end``, and the value ``after`` from then on; end [s]."""
+
+    function: AbstractFunction = eqx.field(converter=as_function)
+    end: Scalar = eqx.field(converter=scalar)
+    after: Scalar = eqx.field(converter=scalar, default=0.0)
+
+    def components(self, t):
+        polynomial, harmonics = self.function.components(t)
+        on = t < self.end
+        first, *higher = polynomial or [0.0]
+        return Components(
+            [jnp.where(on, first, self.after), *(jnp.where(on, p, 0.0) for p in higher)],
+            [(jnp.where(on, a, 0.0), angle, w) for a, angle, w in harmonics],
+        )
+
+    def breakpoints(self):
+        return jnp.concatenate([self.function.breakpoints(), jnp.stack([self.end])])
+
+    def frequency(self):
+        return self.function.frequency()
+
+
+class Clipped(AbstractFunction):
+    """``max(0, function)``: a normal force that lifts, a load that only pushes.
+
+    Zeros are breakpoints. They are exact for straight lines between breakpoints (constants, steps,
+    straight lines, their sums and ends), and for a constant plus one harmonic; everything else is
+    refused with a :class:`jfric.ProblemError`. A harmonic has zeros for ever: they are placed from
+    time zero over ``periods`` periods, which ``end`` [s] gives where it is known (both count from
+    zero). Outside of them the function is NaN, and a run ends with ``NON_FINITE``.
+    """
+
+    function: AbstractFunction
+    periods: int = eqx.field(static=True)
+
+    def __init__(self, function: Any, *, end: float | None = None, periods: int | None = None):
+        self.function = as_function(function)
+        waves = _waves(self.function)
+        if len(waves) > 1 or (waves and not _only_constants(self.function)):
+            raise ProblemError(
+                "a function that is clipped at zero is made of straight lines, or is a constant "
+                f"plus one harmonic; found {len(waves)} harmonic{'s' * (len(waves) > 1)} "
+                "with others"
+            )
+        self.periods = _periods(waves[0], end, periods) if waves else 0
+
+    def breakpoints(self):
+        return jnp.sort(self._zeros_of_wave() if self.periods else self._zeros_of_lines())
+
+    def components(self, t):
+        polynomial, harmonics = self.function.components(t)
+        on, known = self._is_on(t)
+        return Components(
+            [known * jnp.where(on, p, 0.0) for p in polynomial or [0.0]],
+            [(known * jnp.where(on, a, 0.0), angle, w) for a, angle, w in harmonics],
+        )
+
+    def frequency(self):
+        return self.function.frequency()
+
+    def _is_on(self, t):
+        """Whether the function is positive on the piece of ``t``, by its middle; and 1, or NaN
+        where its zeros are not known."""
+        breaks, t = jax.lax.stop_gradient((self.breakpoints(), jnp.asarray(t)))
+        edges = jnp.concatenate([breaks[:1] - 2.0, breaks, breaks[-1:] + 2.0])
+        index = jnp.searchsorted(breaks, t, side="right")
+        on = self.function(0.5 * (edges[index] + edges[index + 1])) > 0.0
+        outside = (index == 0) | (index == breaks.shape[0])
+        known = jnp.where(outside, jnp.nan, 1.0) if self.periods else 1.0
+        return jax.lax.stop_gradient(on), known
+
+    def _zeros_of_lines(self):
+        """Breakpoints, and the zero of each piece or a breakpoint again where it has none."""
+        given = jnp.sort(self.function.breakpoints())
+        if given.shape[0] == 0:
+            given = jnp.zeros((1,))
+        starts = jnp.concatenate([given[:1] - 1.0, given])
+        # The first line comes from before all breakpoints.
+        lower = jnp.concatenate([jnp.full((1,), -jnp.inf), given])
+        upper = jnp.concatenate([given, jnp.full((1,), jnp.inf)])
+        polynomial, _ = self.function.components(starts)
+        value = jnp.broadcast_to(polynomial[0], starts.shape)
+        slope = jnp.broadcast_to(polynomial[1] if len(polynomial) > 1 else 0.0, starts.shape)
+        zero = starts - value / jnp.where(slope == 0.0, 1.0, slope)
+        inside = (slope != 0.0) & (zero > lower) & (zero < upper)
+        return jnp.concatenate([given, jnp.where(inside, zero, jnp.append(given[:1], given))])
+
+    def _zeros_of_wave(self):
+        polynomial, ((amplitude, _, omega),) = self.function.components(0.0)
+        phase = _waves(self.function)[0].phase
+        level = (polynomial[0] if polynomial else 0.0) / jnp.where(amplitude == 0.0, 1.0, amplitude)
+        crosses = (jnp.abs(level) < 1.0) & (amplitude != 0.0)
+        angle = -jnp.arcsin(jnp.where(crosses, level, 0.0))
+        turns = 2.0 * jnp.pi * (jnp.arange(self.periods + 3) - 1.0)
+        first = 2.0 * jnp.pi * jnp.floor(jax.lax.stop_gradient(phase) / (2.0 * jnp.pi))
+        # Where it does not cross zero these are no more than marks in time.
+        angles = jnp.concatenate([turns + angle, turns + jnp.pi - angle]) + first
+        return (angles - phase) / omega
+
+
+def _waves(function: AbstractFunction) -> list[Harmonic]:
+    """The harmonics in ``function``; raises for classes whose zeros are not known."""
+    match function:
+        case Harmonic():
+            return [function]
+        case Sum():
+            return [wave for term in function.terms for wave in _waves(term)]
+        case Until() | Clipped():
+            return _waves(function.function)
+        case Constant() | Steps() | PiecewiseLinear():
+            return []
+    raise ProblemError(
+        f"a function that is clipped at zero is made of straight lines, or is a constant plus one "
+        f"harmonic; found a {type(function).__name__}"
+    )
+
+
+def _only_constants(function: AbstractFunction) -> bool:
+    if isinstance(function, Sum):
+        return all(_only_constants(term) for term in function.terms)
+    return isinstance(function, (Constant, Harmonic))
+
+
+def _periods(wave: Harmonic, end: float | None, periods: int | None) -> int:
+    if periods is not None:
+        return int(periods)
+    if end is None or isinstance(wave.omega, (Expression, Tracer)):
+        raise ProblemError(
+            "a harmonic that is clipped at zero needs the time up to which its zeros are wanted: "
+            "end with a number omega, or periods"
+        )
+    return max(1, math.ceil(float(end) * float(np.abs(wave.omega)) / (2.0 * math.pi)))

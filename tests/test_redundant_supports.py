@@ -1,0 +1,214 @@
+"""Redundant supports with static and kinetic coefficients: time stepping against limit loads.
+
+A body rests as long as any admissible reactions hold it. :func:`jfric.limit_load` finds that load
+by linear programs over all reactions, without modes, impulses or a history.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jfric
+
+jax.config.update("jax_enable_x64", True)
+
+SCHEMES = [jfric.MoreauJean(1e-3), jfric.StabilisedMidpoint(1e-3)]
+METHODS = ["auto", "lemke", "gauss-seidel"]
+DOFS = {"x": "translation", "y": "translation", "phi": "rotation"}
+
+
+def _block(places, static, kinetic, *, push, height=0.0, weight=10.0, end=0.2) -> jfric.Problem:
+    """A block on feet at ``places`` from its centre of mass, pushed at a height over that."""
+    mass = {"x": jfric.Mass("x", 1.0), "y": jfric.Mass("y", 1.0), "phi": jfric.Mass("phi", 0.3)}
+    feet = {
+        f"f{i}": jfric.Contact(
+            {"y": 1.0, "phi": places[i]}, "x", jfric.StaticDynamic(static[i], kinetic[i])
+        )
+        for i in range(len(static))
+    }
+    load = {
+        "weight": jfric.Load("y", -weight),
+        "push": jfric.Load({"x": 1.0, "phi": -height}, push),
+    }
+    return jfric.Problem(DOFS, {"mass": mass, "contact": feet, "load": load}, time=end)
+
+
+def _rubbed(laws, *, push, end=0.2) -> jfric.Problem:
+    """One body with several frictions of unit normal force."""
+    friction = {f"f{i}": jfric.Friction("x", law, N=1.0) for i, law in enumerate(laws)}
+    load = {"push": jfric.Load("x", push)}
+    return jfric.Problem(
+        ["x"], {"mass": jfric.Mass("x", 1.0), "friction": friction, "load": load}, time=end
+    )
+
+
+def _speed(problem, solver):
+    solution = jfric.simulate(problem, solver)
+    return jnp.max(jnp.abs(solution.final.v)), solution.status
+
+
+@pytest.mark.parametrize("solver", SCHEMES, ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("share", [0.5, 0.6, 0.8, 0.95])
+def test_two_feet_hold_up_to_the_sum_of_their_static_limits(solver, share):
+    """mu_s = 0.5 and a weight of 10: 5, whatever each foot carries."""
+
+    @eqx.filter_jit
+    def speed(push, share):
+        places = [share - 1.0, share]
+        return _speed(_block(places, [0.5, 0.5], [0.25, 0.25], push=push), solver)
+
+    held, status = speed(4.999, share)
+    moved, status_moved = speed(5.001, share)
+    assert int(status) == int(status_moved) == 0
+    assert float(held) < 1e-12
+    # 5.001 - 0.25 * 10 on a unit mass for 0.2 s, less one step in which it lets go.
+    assert float(moved) == pytest.approx(2.501 * 0.2, rel=2e-2)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "laws",
+    [
+        (jfric.StaticDynamic(2.0, 1.0), jfric.StaticDynamic(0.5, 0.25)),
+        (jfric.StaticDynamic(2.0, 1.0), jfric.Coulomb(0.5)),
+    ],
+    ids=["both drop", "one drops"],
+)
+def test_two_frictions_on_one_body_hold_together(laws, method):
+    for scheme in (jfric.MoreauJean, jfric.StabilisedMidpoint):
+        solver = scheme(1e-3, method=method)
+        held, status = _speed(_rubbed(laws, push=2.499), solver)
+        assert int(status) == 0
+        assert float(held) < 1e-12
+        moved, status = _speed(_rubbed(laws, push=2.501), solver)
+        assert int(status) == 0
+        assert float(moved) > 0.2
+
+
+def test_what_carries_its_limit_without_moving_is_shown_as_stick():
+    """The share of each contact is not unique; that the body rests is."""
+    problem = _block([-0.4, 0.6], [0.5, 0.5], [0.25, 0.25], push=4.9)
+    solution = jfric.simulate(problem, jfric.MoreauJean(1e-3), ts=jnp.linspace(0.01, 0.2, 20))
+    assert set(np.asarray(solution.mode).ravel().tolist()) == {int(jfric.Mode.STICK)}
+    assert int(solution.events.count) == 0
+
+
+@pytest.mark.parametrize(
+    ("solver", "feet"),
+    [(SCHEMES[0], 2), (SCHEMES[0], 3), (SCHEMES[1], 3), (SCHEMES[0], 4)],
+    ids=lambda x: x if isinstance(x, int) else type(x).__name__,
+)
+def test_random_feet_hold_up_to_the_limit_load(solver, feet):
+    """Random places, coefficients and heights of the push: slip or tilting."""
+    random = np.random.default_rng(feet)
+    count = 24 if feet < 4 else 6
+    places = np.sort(random.uniform(-1.0, 1.0, (count, feet)), axis=1)
+    places[:, 0], places[:, -1] = -abs(places[:, 0]) - 0.1, abs(places[:, -1]) + 0.1
+    static = random.uniform(0.1, 0.9, (count, feet))
+    kinetic = static * random.uniform(0.0, 1.0, (count, feet))
+    height = random.uniform(-0.5, 2.0, count)
+
+    @eqx.filter_jit
+    @jax.vmap
+    def limits(places, static, kinetic, height):
+        problem = _block(places, static, kinetic, push=0.0, height=height)
+        found = jfric.limit_load(problem, "load.push.F", 0.0, 20.0)
+        return found.parameter, found.status
+
+    @eqx.filter_jit
+    @jax.vmap
+    def speeds(places, static, kinetic, height, push):
+        return _speed(_block(places, static, kinetic, push=push, height=height, end=0.02), solver)
+
+    given = places, static, kinetic, height
+    limit, status = limits(*given)
+    assert not np.any(np.asarray(status))
+    held, status = speeds(*given, 0.999 * limit)
+    assert not np.any(np.asarray(status))
+    np.testing.assert_array_less(held, 1e-9)
+    moved, status = speeds(*given, 1.001 * limit)
+    assert not np.any(np.asarray(status))
+    np.testing.assert_array_less(1e-7, moved)
+
+
+def test_what_slides_beside_it_does_not_loosen_a_body():
+    """Three feet near their limit load, and a second body of two frictions that slides."""
+    random = np.random.default_rng(7)
+    places = np.asarray([-0.7, 0.1, 0.6])
+
+    def problem(static, push, beside):
+        block = _block(places, static, 0.5 * static, push=push, height=0.3, end=0.02)
+        law = jfric.StaticDynamic(0.5, 0.3)
+        friction = {f"u{i}": jfric.Friction("u", law, N=1.0) for i in range(2)}
+        elements = {
+            **{k: dict(v) for k, v in block.elements.items()},
+            "friction": friction,
+        }
+        elements["mass"]["u"] = jfric.Mass("u", 1.0)
+        elements["load"]["beside"] = jfric.Load("u", beside)
+        return jfric.Problem({**DOFS, "u": "translation"}, elements, time=0.02)
+
+    @eqx.filter_jit
+    @jax.vmap
+    def limits(static):
+        block = _block(places, static, 0.5 * static, push=0.0, height=0.3)
+        return jfric.limit_load(block, "load.push.F", 0.0, 20.0).parameter
+
+    @eqx.filter_jit
+    @jax.vmap
+    def speeds(static, push, beside):
+        solution = jfric.simulate(problem(static, push, beside), jfric.MoreauJean(1e-3))
+        return solution.final.v, solution.status
+
+    static = jnp.asarray(random.uniform(0.1, 0.9, (12, 3)))
+    limit = limits(static)
+    beside = jnp.where(jnp.arange(12) % 2 == 0, 0.99, 1.5)
+    v, status = speeds(static, 0.999 * limit, beside)
+    assert not np.any(np.asarray(status))
+    np.testing.assert_allclose(v[:, :3], 0.0, atol=1e-9)
+    # 1.5 - 0.6 for 0.02 s, from the first step on; 0.99 does not reach the limit of 1.
+    np.testing.assert_allclose(v[:, 3], jnp.where(beside > 1.0, 0.018, 0.0), atol=1e-9)
+    moved, status = speeds(static, 1.001 * limit, beside)
+    assert not np.any(np.asarray(status))
+    assert np.all(np.max(np.abs(np.asarray(moved[:, :3])), axis=1) > 1e-7)
+    np.testing.assert_allclose(moved[:, 3], v[:, 3], atol=1e-9)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_random_frictions_on_one_body_hold_the_sum_of_their_static_limits(count):
+    random = np.random.default_rng(count)
+    static = jnp.asarray(random.uniform(0.1, 3.0, (64, count)))
+    kinetic = static * random.uniform(0.0, 1.0, (64, count))
+
+    @eqx.filter_jit
+    @jax.vmap
+    def speeds(static, kinetic, part):
+        laws = [jfric.StaticDynamic(static[i], kinetic[i]) for i in range(count)]
+        problem = _rubbed(laws, push=part * jnp.sum(static), end=0.02)
+        return _speed(problem, jfric.MoreauJean(1e-3))
+
+    held, status = speeds(static, kinetic, jnp.full((64,), 1.0 - 1e-6))
+    assert not np.any(np.asarray(status))
+    np.testing.assert_array_less(held, 1e-12)
+    moved, status = speeds(static, kinetic, jnp.full((64,), 1.0 + 1e-6))
+    assert not np.any(np.asarray(status))
+    expected = 0.02 * ((1.0 + 1e-6) * jnp.sum(static, 1) - jnp.sum(kinetic, 1))
+    np.testing.assert_allclose(moved, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("solver", SCHEMES, ids=lambda s: type(s).__name__)
+def test_a_body_that_came_to_rest_holds_as_well(solver):
+    """It slides, stops on two feet, and is pushed by 0.999 of its static limit."""
+    push = jfric.Steps([0.3], [0.0, 4.995])
+    block = _block([-0.4, 0.6], [0.5, 0.5], [0.25, 0.25], push=push, end=0.6)
+    sliding = {"x": jfric.InitialState(0.0, 0.5)}
+    problem = jfric.Problem(DOFS, dict(block.elements), initial=sliding, time=0.6)
+    solution = jfric.simulate(problem, solver, ts=jnp.asarray([0.25, 0.6]))
+    assert int(solution.status) == 0
+    # v^2 / (2 mu_d g)
+    np.testing.assert_allclose(solution.q[:, 0], 0.25 / 5.0, atol=1e-3)
+    assert float(solution.q[0, 0]) == pytest.approx(float(solution.q[1, 0]), abs=1e-12)
