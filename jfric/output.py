@@ -103,7 +103,8 @@ def versions() -> dict[str, str]:
 
 def sidecar(problem: Problem, solution: Solution, **extra: Any) -> dict[str, Any]:
     """What belongs beside a trajectory: units, outcome, events, versions, and ``extra``."""
-    from jfric.status import Flag, Status
+    from jfric.solution import reached_time
+    from jfric.status import Status, flags_in
 
     status = Status(int(solution.status))
     return {
@@ -111,7 +112,8 @@ def sidecar(problem: Problem, solution: Solution, **extra: Any) -> dict[str, Any
         "status": {
             "code": status.name.lower(),
             "message": status.message,
-            "flags": [str(flag.name).lower() for flag in Flag if int(solution.flags) & flag],
+            "flags": [str(flag.name).lower() for flag in flags_in(int(solution.flags))],
+            "reached": reached_time(solution),
             "steps": int(solution.steps),
         },
         "event_count": int(solution.events.count),

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.solution import reached
 from jfric.verification.result import Result, compare
 from jfric.verification.run import output_times, time_span
 from jfric.verification.static_checks import is_static, static_job, static_results
@@ -30,8 +31,8 @@ FIGURE_POINTS = 2001
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run gave. ``solution`` also holds the times of checks and of a figure; ``rows`` are
-    the requested outputs among them."""
+    """What a run gave, up to where it got. ``solution`` also holds the times of checks and of a
+    figure; ``rows`` are the requested outputs among them."""
 
     solution: Solution
     rows: np.ndarray
@@ -73,9 +74,10 @@ def run_config(
     run_seconds = time.perf_counter() - start
     solution = jax.tree.map(np.asarray, solution)
     static = static_job(Path(config.path).stem, config, config.checks)
+    known = reached(solution)
     return Outcome(
-        solution=solution,
-        rows=np.searchsorted(ts, outputs),
+        solution=known,
+        rows=np.flatnonzero(np.isin(known.ts, outputs)),
         checks=[
             *(
                 compare(c.quantity, c.expected, solution, tolerance=c.allowed, source=c.source)
