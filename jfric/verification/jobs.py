@@ -13,6 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jfric.errors import ProblemError
+
 if TYPE_CHECKING:
     from jfric.config.config import Check
     from jfric.solution import Solution
@@ -42,6 +44,14 @@ class Job:
     relative: float = 0.0
     sequence: tuple[str, ...] = ()
     settings: tuple = field(default=())
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A file of which nothing can be verified, and the sentence that says why."""
+
+    case: str
+    reason: str
 
 
 def batches(jobs: list[Job]) -> list[list[Job]]:
@@ -75,7 +85,8 @@ def run_batches(
     groups: list[list[Job]],
 ) -> Iterator[tuple[int, list[Solution] | Exception]]:
     """Solutions of each group with its index, as they are ready; instead of them the error, where
-    a program cannot be compiled or run on this machine. Groups compile in parallel."""
+    a system is refused, or a program cannot be compiled or run on this machine. Groups compile
+    in parallel."""
     double = jnp.result_type(float) == jnp.float64
 
     def run(index: int) -> tuple[int, list[Solution] | Exception]:
@@ -83,7 +94,7 @@ def run_batches(
         with jax.enable_x64(double):
             try:
                 return index, run_batch(groups[index])
-            except jax.errors.JaxRuntimeError as error:
+            except (jax.errors.JaxRuntimeError, ProblemError) as error:
                 return index, error
 
     workers = max(1, min(os.cpu_count() or 1, len(groups), MOST_WORKERS))
