@@ -114,7 +114,7 @@ def _harmonic(table: tables.Harmonic, where: str, measures: Dimension | None) ->
         assert table.frequency is not None  # the table holds exactly one of both
         omega = number(table.frequency, f"{where}.frequency", DIMENSIONS["frequency"])
         if isinstance(omega, Expression):
-            omega = Expression(f"2*pi*({omega.text})")
+            omega = _times_two_pi(omega, f"{where}.frequency")
         else:
             omega = 2.0 * math.pi * omega
     return Harmonic(
@@ -122,6 +122,13 @@ def _harmonic(table: tables.Harmonic, where: str, measures: Dimension | None) ->
         omega,
         number(table.phase, f"{where}.phase", DIMENSIONS["angle"]),
     )
+
+
+def _times_two_pi(value: Expression, where: str) -> Expression:
+    try:
+        return Expression(f"2*pi*({value.text})")
+    except ValueError as error:  # at the limit of size
+        raise ProblemError(f"{where}: {error}") from None
 
 
 def _samples(

@@ -21,6 +21,9 @@ from jfric.system.elements import SECTIONS
 from jfric.system.expression import Expression
 from jfric.system.problem import Problem, TimeSpan
 
+#: Tables and lists inside each other.
+_DEEPEST = 40
+
 
 def load(path: str | os.PathLike[str]) -> Problem:
     """The problem that the TOML file ``path`` describes.
@@ -61,16 +64,7 @@ def _config(text: str, path: str | os.PathLike[str]) -> Config:
     from jfric.config.measured import controller, measured
     from jfric.config.schema import file_model
 
-    try:
-        raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        # The parser names tables as tuples: ('friction', 'pad').
-        message = re.sub(
-            r"\((?:'[^']*',? ?)+\)",
-            lambda m: "[" + ".".join(re.findall(r"'([^']*)'", m.group())) + "]",
-            str(error),
-        )
-        raise ProblemError(f"not valid TOML: {message[:1].lower()}{message[1:]}") from None
+    raw = _parsed(text)
     try:
         table: Any = file_model().model_validate(raw)
     except ValidationError as error:
@@ -91,6 +85,29 @@ def _config(text: str, path: str | os.PathLike[str]) -> Config:
         data=None if table.data is None else measured(table.data, problem),
         controller=None if table.controller is None else controller(table.controller, problem),
     )
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """The tables of a TOML text, nested no deeper than recursion may follow."""
+    try:
+        raw = tomllib.loads(text)
+    except RecursionError:
+        raise ProblemError(f"tables and lists are nested too deep, {_DEEPEST} at most") from None
+    except ValueError as error:  # of the syntax, or a number with thousands of digits
+        # The parser names tables as tuples: ('friction', 'pad').
+        message = re.sub(
+            r"\((?:'[^']*',? ?)+\)",
+            lambda m: "[" + ".".join(re.findall(r"'([^']*)'", m.group())) + "]",
+            str(error),
+        )
+        raise ProblemError(f"not valid TOML: {message[:1].lower()}{message[1:]}") from None
+    level: list[Any] = [raw]
+    for _ in range(_DEEPEST + 1):
+        tables = [x.values() if isinstance(x, dict) else x for x in level]
+        level = [x for table in tables for x in table if isinstance(x, dict | list)]
+        if not level:
+            return raw
+    raise ProblemError(f"tables and lists are nested too deep, {_DEEPEST} at most")
 
 
 def _solver(given: dict[str, Any]) -> dict[str, Any]:
