@@ -459,7 +459,7 @@ MISTAKES = [
     (
         None,
         '[[check]]\nquantity = "event_time(0)"\nexpected = 1\ntolerance = 1\n',
-        "check[1].quantity: found 'event_time(0)', events are numbered 1, 2, ...",
+        "check[1].quantity: found 'event_time(0)', events are numbered 1, 2, ... up to 10000000",
     ),
     (
         None,

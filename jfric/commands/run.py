@@ -21,6 +21,7 @@ from jfric.commands.app import (
     status,
 )
 from jfric.errors import ProblemError
+from jfric.limits import OUTPUTS, parse_count
 
 
 @app.command(epilog="Example: jfric run configs/ve0116.toml --set friction.mu=0.12 --plot")
@@ -93,9 +94,9 @@ def _times(text: str) -> int | tuple[float, ...]:
     from jfric.config.units import DIMENSIONS, UnitError, to_si
 
     if text.strip().isdecimal():
-        if int(text) < 2:
+        if text.strip().strip("01") == "" and len(text.strip()) == 1:
             raise ProblemError(f"--times: found {text}, at least 2 outputs are needed")
-        return int(text)
+        return parse_count(text, "--times", 2, OUTPUTS)
     try:
         values = [to_si(part.strip(), DIMENSIONS["time"]) for part in text.split(",")]
         return tuple(sorted(float(v) for v in values))  # type: ignore[arg-type]

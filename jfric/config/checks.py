@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import TYPE_CHECKING, Any
 
 from jfric.config.config import Check, time_span
@@ -37,6 +38,8 @@ def check(table: tables.CheckTable, where: str, problem: Problem) -> Check:
                 f"{start:g} s and {end:g} s"
             )
     expected = number(table.expected, f"{where}.expected", _dimension(quantity, problem))
+    if not isinstance(expected, Expression) and not math.isfinite(expected):
+        raise ProblemError(f"{where}.expected: found {expected}, must be finite")
     if isinstance(expected, Expression):
         raise ProblemError(
             f"{where}.expected: found the expression {table.expected!r}, expected a number"

@@ -99,6 +99,8 @@ def _sentence(detail: Any) -> str:
         return f"{prefix}found {describe(value)}, expected {_kind(parts, kind)}"
     if kind in ("too_short", "too_long"):
         return f"{prefix}found {len(value)} entries, needed are {_length(context)}"
+    if kind == "finite_number":
+        return f"{prefix}found {describe(value)}, must be finite"
     limits = {
         "greater_than": ("gt", "greater than"),
         "less_than": ("lt", "less than"),

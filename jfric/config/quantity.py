@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from jfric.config.units import DIMENSIONS, UnitError, to_si
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, quoted
+from jfric.limits import EVENTS, parse_count
 
 Kind = Literal[
     "position",
@@ -149,10 +150,11 @@ def _time(text: str, argument: str) -> float:
 
 
 def _event(text: str, argument: str) -> int:
-    if not argument.strip().isdecimal() or int(argument) < 1:
-        raise _error(text, "events are numbered 1, 2, ...")
-    return int(argument)
+    try:
+        return parse_count(argument, "", 1, EVENTS)
+    except ProblemError:
+        raise _error(text, f"events are numbered 1, 2, ... up to {EVENTS}") from None
 
 
 def _error(text: str, reason: str = "") -> ProblemError:
-    return ProblemError(f"found {text!r}, {reason or f'allowed are {GRAMMAR}'}")
+    return ProblemError(f"found {quoted(text)}, {reason or f'allowed are {GRAMMAR}'}")

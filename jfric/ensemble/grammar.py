@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from jax.core import Tracer
 
 from jfric.config.units import DIMENSIONS, UnitError, to_si
 from jfric.ensemble.observables import (
@@ -33,6 +34,7 @@ from jfric.ensemble.signals import (
     signal_names,
 )
 from jfric.errors import ProblemError, nearest
+from jfric.limits import EVENTS, parse_count
 from jfric.system.problem import Problem
 
 #: Reductions over a trajectory of any signal: ``max.u``, ``max.v.u``, ``max.lambda_t.pad``.
@@ -139,12 +141,16 @@ def parse_observable(problem: Problem, text: str, times=None) -> Observable:
 def _with_argument(problem: Problem, label: str, word: str, argument: str, times) -> Observable:
     first, _, rest = word.partition(".")
     if word == "event_time" or (first == "event" and rest):
-        if not argument.isdecimal() or int(argument) < 1:
-            raise ProblemError(f"found {label!r}, events are numbered 1, 2, ...")
+        try:
+            event = parse_count(argument, "its event", 1, EVENTS)
+        except ProblemError:
+            raise ProblemError(
+                f"found {label!r}, events are numbered 1, 2, ... up to {EVENTS}"
+            ) from None
         if word == "event_time":
-            return EventTime(int(argument), name=label)
+            return EventTime(event, name=label)
         signal = _signal(problem, rest, label)
-        return AtEvent(signal, int(argument), name=label, unit=signal.unit)
+        return AtEvent(signal, event, name=label, unit=signal.unit)
     signal = _signal(problem, word, label)
     if argument == "t":
         if times is None:
@@ -163,11 +169,17 @@ def _with_argument(problem: Problem, label: str, word: str, argument: str, times
 def _times(problem: Problem, times, label: str = "times") -> tuple[float, ...]:
     found = np.asarray(times, float)
     span: Any = problem.resolved().time
-    if found.ndim != 1 or not found.size or np.any(np.diff(found) <= 0):
+    if found.ndim != 1 or not found.size or not np.all(np.isfinite(found)):
+        raise ProblemError(f"{label}: times must be a list of finite numbers")
+    if np.any(np.diff(found) <= 0):
         raise ProblemError(f"{label}: times must be a list that increases strictly")
     start = float(span.start)
     if found[0] < start:
         raise ProblemError(f"{label}: found {found[0]:g} s, before the start at {start:g} s")
+    if not isinstance(span.end, Tracer) and found[-1] > float(span.end):
+        raise ProblemError(
+            f"{label}: found {found[-1]:g} s, after the end at {float(span.end):g} s"
+        )
     return tuple(found.tolist())
 
 

@@ -24,6 +24,7 @@ from jfric.identify.recipe import Recipe
 from jfric.identify.result import FitResult
 from jfric.identify.starts import nearby
 from jfric.identify.starts import starts as choose_starts
+from jfric.limits import STARTS, require_count
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.system.controller import Controller
 from jfric.system.problem import Problem
@@ -99,8 +100,9 @@ def fit(
             "learning_rate": learning_rate, "batch": batch, "seed": seed,
         },
     )  # fmt: skip
-    if starts < 1:
-        raise ProblemError(f"starts: found {starts}, at least 1 is needed")
+    require_count("starts", starts, 1, STARTS)
+    if seed < 0:
+        raise ProblemError(f"seed: found {seed}, must not be negative")
     if optimiser not in OPTIMISERS:
         raise ProblemError(
             f"optimiser: found {optimiser!r}{nearest(optimiser, OPTIMISERS)}, allowed are "

@@ -14,6 +14,7 @@ from jax.core import Tracer
 
 from jfric.compilation import quick_options
 from jfric.errors import ProblemError
+from jfric.limits import require_sizes, require_step
 from jfric.solution import Solution
 from jfric.solvers.event_driven.recording import slots_per_pass
 from jfric.solvers.event_driven.solver import EventDriven
@@ -46,7 +47,8 @@ def simulate(
     if not hasattr(solver, "require"):
         raise ProblemError(f"solver: found {solver!r}, must be a solver such as EventDriven()")
     _check_start(solver, start)
-    _check_times(problem, ts, start, end)
+    _check_times(problem, solver, ts, start, end)
+    require_sizes(solver)
     solver.require(problem)
     # Numbers as arrays: another value is no reason to compile anew.
     end = float(end) if isinstance(end, int) else end
@@ -71,8 +73,8 @@ def _check_start(solver: Any, start: Any) -> None:
     )
 
 
-def _check_times(problem: Problem, ts, start: Any, end) -> None:
-    """Refuse output times that cannot be met, where they are concrete numbers."""
+def _check_times(problem: Problem, solver: Any, ts, start: Any, end) -> None:
+    """Refuse output times and steps that cannot be met, where they are concrete numbers."""
     first = problem.time.start if start is None else start.t
     last = problem.time.end if end is None else end
     values = (first, last) if ts is None else (ts, first, last)
@@ -84,6 +86,9 @@ def _check_times(problem: Problem, ts, start: Any, end) -> None:
         raise ProblemError(
             f"end: found {float(last):g} s, must be later than the start at {float(first):g} s"
         )
+    dt = getattr(solver, "dt", None)
+    if dt is not None and not isinstance(dt, Tracer):
+        require_step(dt, float(last) - float(first))
     if ts is None:
         return
     times = np.asarray(ts, dtype=float)
