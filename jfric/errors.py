@@ -28,6 +28,12 @@ def close_matches(found: object, allowed: Iterable[str], cutoff: float = 0.4) ->
     return difflib.get_close_matches(text, list(allowed), n=1, cutoff=cutoff)
 
 
+def first_line(error: BaseException) -> str:
+    """What an error of another library says, in one line."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0] if len(lines[0]) <= 200 else f"{lines[0][:200]}..."
+
+
 def quoted(text: str) -> str:
     """``text`` in quotation marks, its end left out where it is long."""
     return repr(text) if len(text) <= LONGEST else f"{text[:LONGEST]!r}..."

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.limits import require_step
 from jfric.solution import reached
 from jfric.verification.result import Result, compare
 from jfric.verification.run import output_times, time_span
@@ -56,6 +57,8 @@ def run_config(
             f"time.outputs: found times from {outputs[0]:g} s to {outputs[-1]:g} s, they must lie "
             f"inside the time span from {start_time:g} s to {end_time:g} s"
         )
+    if hasattr(solver, "dt"):
+        require_step(solver.dt, end_time - start_time)
     checks = [check for check in config.checks if not is_static(check)]
     ts = np.union1d(outputs, output_times(config, [c.quantity for c in checks]))
     ts = np.union1d(ts, np.linspace(start_time, end_time, FIGURE_POINTS))

@@ -108,9 +108,10 @@ def _require(key: str, value: Any) -> None:
         raise ProblemError(f"{key}: found {short(value)}, must {words}")
 
 
-def parse_options(options: Iterable[str]) -> dict[str, Any]:
-    """``NAME=VALUE`` settings of the command line; numbers are read as such."""
-    result: dict[str, Any] = {}
+def parse_options(options: Iterable[str], **given: Any) -> dict[str, Any]:
+    """``NAME=VALUE`` settings of the command line, numbers read as such, beside those that are
+    ``given`` by options of their own (None: not given)."""
+    result = {k: v for k, v in given.items() if v is not None}
     for option in options:
         name, equals, text = (part.strip() for part in option.partition("="))
         if not equals or not name or not text:

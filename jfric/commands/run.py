@@ -68,9 +68,8 @@ def run(
     chosen = dataclasses.replace(chosen, problem=apply_overrides(chosen.problem, set_ or []))
     if times is not None:
         chosen = dataclasses.replace(chosen, outputs=_times(times))
-    built, settings = choose_solver(
-        chosen.solver, name=solver, flow=flow, rtol=rtol, **parse_options(option or [])
-    )
+    options = parse_options(option or [], name=solver, flow=flow, rtol=rtol)
+    built, settings = choose_solver(chosen.solver, **options)
     built.require(chosen.problem)
     settings = resolved(settings, chosen.problem)
     with status(config.stem) as announce:

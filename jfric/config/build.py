@@ -12,7 +12,7 @@ import numpy as np
 
 from jfric.config.dimensions import dimension, kind, matrix_dimension, polynomial_dimension
 from jfric.config.functions import function, number, numbers
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, first_line, nearest
 from jfric.system.direction import Direction, along, between, vector
 from jfric.system.elements import SECTIONS
 from jfric.system.laws import LAWS, AbstractLaw, Directional
@@ -229,5 +229,5 @@ def _matrix_file(path: Path, where: str) -> np.ndarray:
 
         matrix = mmread(path)
         return np.asarray(matrix if isinstance(matrix, np.ndarray) else matrix.toarray(), float)
-    except (OSError, ValueError, EOFError) as error:
-        raise ProblemError(f"{where}: cannot read {str(path)!r} ({error})") from None
+    except Exception as error:  # whatever the reader of a format says of a damaged file
+        raise ProblemError(f"{where}: cannot read {str(path)!r} ({first_line(error)})") from None

@@ -98,7 +98,7 @@ def function(
             f"{where}.values: found {len(values)} values for {len(times)} times, "
             f"needed are {len(times) + extra}{before}"
         )
-    if any(b <= a for a, b in itertools.pairwise(times)):
+    if not all(b > a for a, b in itertools.pairwise(times)):
         raise ProblemError(f"{where}.times: found {times}, times must increase strictly")
     return _of_samples(Steps if extra else PiecewiseLinear, times, values)
 
@@ -160,7 +160,7 @@ def _samples(
         rows.append(row)
     times = numbers([r[0] for r in rows], f"{where}.time_unit", _TIME, table.time_unit)
     values = numbers([r[1] for r in rows], f"{where}.unit", measures, table.unit)
-    if len(times) < 2 or any(b <= a for a, b in itertools.pairwise(times)):
+    if len(times) < 2 or not all(b > a for a, b in itertools.pairwise(times)):
         raise ProblemError(
             f"{where}.file: {str(path)!r}: needed are at least two rows with "
             "strictly increasing times"

@@ -176,7 +176,7 @@ def _outputs(value: int | list, problem: Problem) -> int | tuple[float, ...]:
     if isinstance(value, int):
         return value
     times = numbers(value, "time.outputs", DIMENSIONS["time"])
-    if not times or any(b <= a for a, b in itertools.pairwise(times)):
+    if not times or not all(b > a for a, b in itertools.pairwise(times)):
         raise ProblemError(f"time.outputs: found {times}, times must increase strictly")
     start, end = time_span(problem)
     if times[0] < start or times[-1] > end:
