@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jfric.config.dimensions import kind
+
 if TYPE_CHECKING:
     from jfric.solution import Solution
     from jfric.system.problem import Problem
@@ -52,13 +54,12 @@ def has_friction(problem: Problem) -> dict[str, bool]:
 
 
 def force_unit(problem: Problem, contact: str, field: str = "tangent") -> str:
-    """Unit of a contact's force: N m where its direction acts on rotations only, else N."""
+    """Unit of a contact's force: N m where its direction measures an angle, else N."""
     section, _, name = contact.partition(".")
     group = problem.section(section)
     element = group[name] if name else next(iter(group.values()))
     direction = getattr(element, "direction", None) or getattr(element, field, None)
-    kinds = {problem.dofs.get(axis, "translation") for axis in direction.names} if direction else ()
-    return "N m" if kinds and set(kinds) == {"rotation"} else "N"
+    return "N m" if direction and kind(direction, problem.dofs) == "rotation" else "N"
 
 
 def column_units(problem: Problem, solution: Solution) -> dict[str, str]:

@@ -37,7 +37,9 @@ def require_count(where: str, value: Any, least: int, most: int) -> None:
     if whole and least <= value <= most:
         return
     found = quoted(value) if isinstance(value, str) else short(value)
-    raise ProblemError(f"{where}: found {found}, expected a whole number from {least} to {most}")
+    raise ProblemError(
+        f"{where}: found {found}, expected a whole number, at least {least} and at most {most}"
+    )
 
 
 def parse_count(text: str, where: str, least: int, most: int) -> int:

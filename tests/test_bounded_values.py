@@ -31,7 +31,7 @@ def sentence_of(*arguments) -> str:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--times", HUGE], "--times: found 1000000000000, expected a whole number from 2 to"),
+        (["--times", HUGE], "--times: found 1000000000000, expected a whole number, at least 2"),
         (["--times", "9" * 5000], "--times: found '999"),
         (["--option", f"max_events={HUGE}"], "max_events: found 1000000000000, expected a whole"),
         (["--option", f"max_events={2**70}"], "max_events: found a number of 71 bits, expected"),
@@ -58,7 +58,7 @@ def test_run(arguments, sentence, tmp_path):
     ("arguments", "sentence"),
     [
         (["--vary", f"friction.mu=0:1:{HUGE}"], "found 1000000000000, expected a whole number"),
-        (["--vary", f"friction.mu=0:1:{10**30}"], "expected a whole number from 1 to"),
+        (["--vary", f"friction.mu=0:1:{10**30}"], "expected a whole number, at least 1"),
         (
             ["--vary", "friction.mu=0:1:1000000", "--vary", "spring.k=1:2:1000000"],
             "vary: the number of combinations: found 1000000000000",

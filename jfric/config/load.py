@@ -15,7 +15,7 @@ from jfric.config.checks import check
 from jfric.config.config import Config, time_span
 from jfric.config.functions import number, numbers
 from jfric.config.statics import statics
-from jfric.config.units import DIMENSIONS
+from jfric.config.units import DIMENSIONS, has_unit
 from jfric.errors import ProblemError
 from jfric.system.elements import SECTIONS
 from jfric.system.expression import Expression
@@ -143,6 +143,7 @@ def _problem(table: Any, sections: list[str], folder: Path) -> Problem:
     flat = {section for section, group in groups.items() if isinstance(group, Element)}
     groups = {k: {k: group} if k in flat else group for k, group in groups.items()}
     bases = tuple(groups.get("base", ()))
+    lengths = [k for k, v in table.parameters.items() if has_unit(v)]
     elements = {
         section: {
             name: build.element(
@@ -152,6 +153,7 @@ def _problem(table: Any, sections: list[str], folder: Path) -> Problem:
                 dofs,
                 bases,
                 folder,
+                lengths,
             )
             for name, item in group.items()
         }

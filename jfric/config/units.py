@@ -46,6 +46,7 @@ DIMENSIONS = {
         Dimension("time", "s", "4 s"),
         Dimension("length", "m", "10 mm"),
         Dimension("velocity", "m/s", "0.2 m/s"),
+        Dimension("inverse length", "1/m", "2 /m"),
         Dimension("inverse velocity", "s/m", "0.1 s/m"),
         Dimension("inverse angular velocity", "s/rad", "0.1 s/rad"),
         Dimension("acceleration", "m/s^2", "9.81 m/s^2"),
@@ -132,6 +133,31 @@ def unit_factor(unit: str, dimension: Dimension | None) -> Decimal:
     if dimensionality != _dimensionality(dimension.unit):
         raise UnitError(f"found {unit!r}{_name(dimensionality)}, expected {expected(dimension)}")
     return factor
+
+
+def has_unit(value: float | int | str) -> bool:
+    """Whether a valid field's value carries a unit that is not a pure number or an angle."""
+    try:
+        return measured(value, ("pure number",)) not in (None, "pure number")
+    except UnitError:
+        return True
+
+
+def measured(value: float | int | str, allowed: tuple[str, ...]) -> str | None:
+    """Which of the ``allowed`` dimensions a field's value has, by its unit; None without a unit.
+
+    Raises :class:`UnitError` for a unit of another dimension.
+    """
+    match = _QUANTITY.fullmatch(value) if isinstance(value, str) and "$" not in value else None
+    unit = (match.group(2) or "").strip() if match else ""
+    if not unit or _is_arithmetic(str(value)):
+        return None
+    found = _unit(unit)[1]
+    for name in allowed:
+        if found == _dimensionality(DIMENSIONS[name].unit):
+            return name
+    wanted = " or ".join(expected(DIMENSIONS[name]) for name in allowed)
+    raise UnitError(f"found {unit!r}{_name(found)}, expected {wanted}")
 
 
 def to_si(value: float | int | str, dimension: Dimension | None = None) -> float | Expression:
