@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jfric.config.reading import ReadError, read_text
 from jfric.config.units import DIMENSIONS, Dimension, UnitError, to_si, unit_factor
 from jfric.errors import ProblemError
 from jfric.system.expression import Expression
@@ -136,9 +137,9 @@ def _samples(
 ) -> tuple[list[float], list[float]]:
     """Times and values of a file with two columns; a first line that is no numbers is a header."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not a text file"
+        text = read_text(path)
+    except ReadError as error:
+        reason = str(error).removeprefix("cannot read the file (").removesuffix(")")
         raise ProblemError(f"{where}.file: cannot read {str(path)!r} ({reason})") from None
     rows: list[list[float]] = []
     lines = [(i, line.split("#")[0].strip()) for i, line in enumerate(text.splitlines(), 1)]

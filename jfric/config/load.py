@@ -14,6 +14,7 @@ import jax
 from jfric.config.checks import check
 from jfric.config.config import Config, time_span
 from jfric.config.functions import number, numbers
+from jfric.config.reading import ReadError, read_text
 from jfric.config.statics import statics
 from jfric.config.units import DIMENSIONS, has_unit
 from jfric.errors import ProblemError
@@ -37,11 +38,9 @@ def load(path: str | os.PathLike[str]) -> Problem:
 def load_config(path: str | os.PathLike[str]) -> Config:
     """Problem, outputs, solver settings and checks of the TOML file ``path``."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise ProblemError(f"{os.fspath(path)}: not a text file in UTF-8") from None
-    except OSError as error:
-        raise ProblemError(f"{os.fspath(path)}: cannot read the file ({error.strerror})") from None
+        text = read_text(Path(path))
+    except ReadError as error:
+        raise ProblemError(f"{os.fspath(path)}: {error}") from None
     return loads(text, path)
 
 
