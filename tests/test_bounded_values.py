@@ -1,6 +1,7 @@
 """Sizes, values and files on the command line that once ran for ever, gave a traceback or passed
 in silence: each gives its sentence, exit status 2."""
 
+import contextlib
 import json
 import zipfile
 
@@ -266,3 +267,58 @@ def test_a_fit_whose_starts_all_fail_ends_in_words(tmp_path):
          "mass.m=1e-300:1e-299", "--starts", "1", "--out", str(tmp_path / "fit.json")],
     )  # fmt: skip
     assert result.exit_code in (1, 2), (result.output, result.exception)
+
+
+def mat_file(**options) -> bytes:
+    import io
+
+    from scipy.io import savemat
+
+    t = 0.02 * np.arange(40)
+    table = {
+        "t": t,
+        "single": t.astype(np.float32),
+        "counts": np.arange(40, dtype=np.int16),
+        "whole": np.arange(40.0),
+        "table": np.arange(6.0).reshape(2, 3),
+        "text": "abc",
+        "cells": np.array([1, "a"], dtype=object),
+        "one": 2.5,
+    }
+    buffer = io.BytesIO()
+    savemat(buffer, table, **options)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("options", [{}, {"do_compression": True}])
+def test_mat_files_are_read_as_scipy_does(tmp_path, options):
+    from scipy.io import loadmat
+
+    from jfric.identify.mat import read_mat
+
+    path = tmp_path / "x.mat"
+    path.write_bytes(mat_file(**options))
+    found, expected = read_mat(path), loadmat(path)
+    assert set(found) == {k for k in expected if not k.startswith("__")}
+    for name in ("t", "single", "counts", "whole", "table", "one"):
+        np.testing.assert_array_equal(found[name], np.squeeze(expected[name]))
+    assert found["text"].dtype == found["cells"].dtype == object
+
+
+@pytest.mark.parametrize("options", [{}, {"do_compression": True}])
+def test_damaged_mat_files_never_end_the_process(tmp_path, options):
+    from jfric.identify.files import read_columns
+
+    whole, rng = mat_file(**options), np.random.default_rng(1)
+    path = tmp_path / "x.mat"
+    refused = 0
+    for _ in range(400):
+        data = bytearray(whole)
+        for place in rng.integers(128, len(data), 3):
+            data[place] = rng.integers(256)
+        path.write_bytes(data[: rng.integers(100, len(data))] if rng.random() < 0.3 else data)
+        with contextlib.suppress(jfric.ProblemError):
+            read_columns(path)
+            refused -= 1
+        refused += 1
+    assert refused > 50

@@ -15,6 +15,7 @@ from jfric.config.load import load_config
 from jfric.config.measured import Column, Measured
 from jfric.errors import ProblemError, first_line, nearest
 from jfric.identify.experiment import Experiment
+from jfric.identify.mat import read_mat
 
 SUFFIXES = (".csv", ".parquet", ".npz", ".mat")
 
@@ -53,10 +54,7 @@ def read_columns(path: Path) -> dict[str, np.ndarray]:
         if path.suffix == ".npz":
             with np.load(path, allow_pickle=False) as content:
                 return {name: content[name] for name in content.files}
-        from scipy.io import loadmat
-
-        content = loadmat(path)
-        return {k: np.squeeze(v) for k, v in content.items() if not k.startswith("__")}
+        return read_mat(path)
     except ProblemError:
         raise
     except Exception as error:  # whatever the reader of a format says of a damaged file
