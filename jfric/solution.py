@@ -134,5 +134,7 @@ def reached(solution: Solution) -> Solution:
 def reached_time(solution: Solution) -> float:
     """The last time [s] at which the state of one trajectory is known."""
     # The smoothed solver knows nothing of the time behind the last output that it reached.
-    known = np.asarray(reached(solution).ts)
-    return max(float(np.asarray(solution.final.t)), float(known[-1]) if known.size else -np.inf)
+    times = [np.asarray(reached(solution).ts)[-1:]]
+    if solution.final is not None:
+        times.append(np.ravel(solution.final.t))
+    return float(np.max(np.concatenate(times), initial=-np.inf))
