@@ -37,7 +37,7 @@ def test_an_early_end_is_written_and_printed(solver, name, options, tmp_path):
     assert sidecar["status"]["code"] == "max_steps"
     with (tmp_path / "run-001.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert all(float(row["t"]) <= sidecar["status"]["reached"] + 1e-12 for row in rows)
+    assert all(float(row["t"]) <= sidecar["reached"] + 1e-12 for row in rows)
     text = (tmp_path / "run-001.csv").read_text()
     assert "nan" not in text
     assert "unknown" not in text
