@@ -1,5 +1,6 @@
 """jfric: exact, batched and differentiable simulation of dry friction, gaps and impacts."""
 
+from jfric.columns import spring_forces as spring_forces
 from jfric.complementarity.residual import contact_residual as contact_residual
 from jfric.complementarity.residual import motion_residual as motion_residual
 from jfric.config.dump import to_toml as to_toml

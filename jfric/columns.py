@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from jfric.config.dimensions import kind
+from jfric.system.forces import element_forces, force_keys
+from jfric.system.mechanics import assemble
 
 if TYPE_CHECKING:
     from jfric.solution import Solution
     from jfric.system.problem import Problem
 
 
-def columns(solution: Solution, rows: np.ndarray | slice = slice(None)) -> dict[str, np.ndarray]:
+def columns(
+    problem: Problem, solution: Solution, rows: np.ndarray | slice = slice(None)
+) -> dict[str, np.ndarray]:
     """The trajectory as named columns; modes and segments by their names.
 
     ``rows`` selects some of the requested times.
@@ -29,6 +36,7 @@ def columns(solution: Solution, rows: np.ndarray | slice = slice(None)) -> dict[
     table |= {f"lambda_n.{name}": normal[:, i] for i, name in enumerate(contacts[first:])}
     tangential = np.asarray(solution.lambda_t)[rows]
     table |= {f"lambda_t.{name}": tangential[:, i] for i, name in enumerate(contacts)}
+    table |= {f"force.{k}": x for k, x in spring_forces(problem, solution, rows).items()}
     mode = np.asarray(solution.mode)[rows]
     segment = np.asarray(solution.segment)[rows]
     for i, name in enumerate(contacts):
@@ -36,6 +44,29 @@ def columns(solution: Solution, rows: np.ndarray | slice = slice(None)) -> dict[
     for i, name in enumerate(segments):
         table[f"segment.{name}"] = _labels(solution, n_contacts + i, segment[:, i])
     return table
+
+
+def spring_forces(
+    problem: Problem, solution: Solution, rows: np.ndarray | slice = slice(None)
+) -> dict[str, np.ndarray]:
+    """Forces of springs, dampers and stops along their directions [N, N m] at the outputs, by the
+    names of the elements; positive where the element pushes the system along its direction."""
+    names = list(force_keys(problem))
+    forces = np.asarray(forces_at_outputs(problem, solution))[rows]
+    return {name: forces[:, i] for i, name in enumerate(names)}
+
+
+def forces_at_outputs(problem: Problem, solution: Solution) -> Float[Array, "m k"]:
+    """The same as an array, in the order of :func:`jfric.system.forces.force_keys`."""
+    keys = list(force_keys(problem).values())
+    if not keys:
+        return jnp.zeros((solution.ts.shape[0], 0))
+    mechanics = assemble(problem)
+
+    def at(t, q, v, segment):
+        return element_forces(problem, mechanics, keys, t, q, v, segment)
+
+    return jax.vmap(at)(solution.ts, solution.q, solution.v, solution.segment)
 
 
 def _labels(solution: Solution, contact: int, codes: np.ndarray) -> np.ndarray:
@@ -76,6 +107,8 @@ def column_units(problem: Problem, solution: Solution) -> dict[str, str]:
         units[f"lambda_n.{name}"] = force_unit(problem, name, "normal")
     for name in contacts:
         units[f"lambda_t.{name}"] = force_unit(problem, name)
+    for name in force_keys(problem):
+        units[f"force.{name}"] = force_unit(problem, name)
     for name in contacts:
         units[f"mode.{name}"] = ""
     for name in solution.names[n_contacts:]:

@@ -10,9 +10,9 @@ from jfric.errors import ProblemError, quoted
 
 #: Outputs of a run: each takes some hundred bytes.
 OUTPUTS = 10_000_000
-#: Rows of the event log, and the largest number of an event.
+#: Rows of the event log.
 EVENTS = 10_000_000
-#: Passes and steps are counted in 32 bits.
+#: Passes, steps and events are counted in 32 bits.
 STEPS = 2**31 - 1
 #: Straight lines for harmonic functions of time.
 INCREMENTS = 10_000_000

@@ -18,6 +18,8 @@ UNROLLED_ENTRIES = 36
 UNROLLED_TERMS = 10
 #: Matrices up to this size are inverted by elimination written out.
 UNROLLED_INVERSE = 5
+#: Pivot beyond which a row that should come first does.
+FIRST = 1e-3
 #: Matrices up to this size are decomposed by rotations, larger ones by a library.
 ROTATED = 32
 #: Sweeps over all pairs of columns; convergence is quadratic, and 6 to 10 are usual.
@@ -57,14 +59,16 @@ class Elimination(NamedTuple):
     pivot: Float[Array, ""]
 
 
-def eliminate(a: Float[Array, "m m"], threshold: float) -> Elimination:
+def eliminate(
+    a: Float[Array, "m m"], threshold: float, first: Bool[Array, " m"] | None = None
+) -> Elimination:
     """Gauss-Jordan elimination on the diagonal, leaving dependent rows out.
 
     Meant for matrices with unit diagonal scale whose principal minors are positive in every
     regular case. With a ``threshold`` the largest pivot comes first, so that independent rows are
     well conditioned; a pivot below it marks a row as dependent on earlier ones: the row and its
-    column are left out. A negative pivot is a finding about the contacts, and is reported, not
-    avoided.
+    column are left out. Rows in ``first`` come before all others, as long as they have a pivot. A
+    negative pivot is a finding about the contacts, and is reported, not avoided.
     """
     m = a.shape[0]
     inverse = jnp.eye(m, dtype=a.dtype)
@@ -75,7 +79,10 @@ def eliminate(a: Float[Array, "m m"], threshold: float) -> Elimination:
     def body(k, carry):
         a, inverse, dependent, smallest, left = carry
         if threshold:
-            k = jnp.argmax(jnp.where(left, jnp.diagonal(a), -jnp.inf))
+            size = jnp.diagonal(a)
+            if first is not None:
+                size = jnp.where(first & (size > FIRST), size + 1e3, size)
+            k = jnp.argmax(jnp.where(left, size, -jnp.inf))
             left = left & (index != k)
         row, other = a[k], inverse[k]
         value = row[k]

@@ -46,7 +46,7 @@ def write_run(
         checks=[check.as_dict() for check in outcome.checks],
         wall_time={"compile": outcome.compile_seconds, "run": outcome.run_seconds, "total": wall},
     )
-    table = columns(solution, rows)
+    table = columns(config.problem, solution, rows)
     path = output.reserve(folder)
     trajectory = path.with_suffix(f".{format_}")
     output.write_json(path, content | {"trajectory": trajectory.name})

@@ -15,6 +15,7 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.limits import require_step
 from jfric.solution import reached
+from jfric.verification.evaluate import Trajectory, reduced
 from jfric.verification.result import Result, compare
 from jfric.verification.run import output_times, time_span
 from jfric.verification.static_checks import is_static, static_job, static_results
@@ -63,8 +64,10 @@ def run_config(
     ts = np.union1d(outputs, output_times(config, [c.quantity for c in checks]))
     ts = np.union1d(ts, np.linspace(start_time, end_time, FIGURE_POINTS))
 
-    def run(problem: Problem, ts: jax.Array) -> Solution:
-        return simulate(problem, solver=solver, ts=ts)
+    reductions = reduced(config.problem, [c.quantity for c in checks], solver)
+
+    def run(problem: Problem, ts: jax.Array) -> tuple[Solution, dict[str, jax.Array]]:
+        return simulate(problem, solver=solver, ts=ts), reductions(problem)
 
     announce("compiling")
     start = time.perf_counter()
@@ -73,17 +76,17 @@ def run_config(
     compile_seconds = time.perf_counter() - start
     announce("running")
     start = time.perf_counter()
-    solution = jax.block_until_ready(compiled(problem, jnp.asarray(ts)))
+    found = jax.block_until_ready(compiled(problem, jnp.asarray(ts)))
     run_seconds = time.perf_counter() - start
-    solution = jax.tree.map(np.asarray, solution)
+    trajectory = Trajectory(config.problem, *jax.tree.map(np.asarray, found))
     static = static_job(Path(config.path).stem, config, config.checks)
-    known = reached(solution)
+    known = reached(trajectory.solution)
     return Outcome(
         solution=known,
         rows=np.flatnonzero(np.isin(known.ts, outputs)),
         checks=[
             *(
-                compare(c.quantity, c.expected, solution, tolerance=c.allowed, source=c.source)
+                compare(c.quantity, c.expected, trajectory, tolerance=c.allowed, source=c.source)
                 for c in checks
             ),
             *(result for job in static for result in static_results(job)),

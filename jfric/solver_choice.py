@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 #: Solvers by name, the first being the default, and the settings that each takes.
 SETTINGS: dict[str, tuple[str, ...]] = {
-    "event-driven": ("flow", "rtol", "max_steps", "max_events"),
+    "event-driven": ("flow", "rtol", "max_steps", "max_events", "accumulation"),
     "moreau-jean": ("dt", "theta", "method", "max_steps", "max_events"),
     "midpoint": ("dt", "method", "max_steps", "max_events"),
     "stabilised-midpoint": ("dt", "method", "max_steps", "max_events"),

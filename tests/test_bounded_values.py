@@ -72,10 +72,10 @@ def test_run(arguments, sentence, tmp_path):
         (["--vary", "friction.mu=0:1:2", "--workers", 10**6], "workers: found 1000000, expected"),
         (["--vary", "friction.mu=0:1:2", "--times", HUGE], "--times: found 1000000000000"),
         (["--vary", "mass.m=0:1:3"], "vary: at mass.m = 0: mass: the degree of freedom 'u' has no"),
-        (["--vary", "friction.mu=0:1:2", "--observe", "u(99)"], "u(99): found 99 s, after the end"),
+        (["--vary", "friction.mu=0:1:2", "--observe", "u(99)"], "found 99 s, after the end at 4 s"),
         (
             ["--vary", "friction.mu=0:1:2", "--observe", "event_time(99999999999999999999)"],
-            "events are numbered 1, 2, ... up to",
+            "events are numbered up to",
         ),
     ],
 )

@@ -263,7 +263,7 @@ def test_outputs_solver_and_checks():
     assert config.outputs == (1.0, 2.0, 2.5)
     np.testing.assert_array_equal(config.times(), [1.0, 2.0, 2.5])
     assert config.solver == {"max_events": 10}
-    assert config.checks == (Check(Quantity("position", "u", 2.0), 0.005, None, 1e-3, "hand"),)
+    assert config.checks == (Check(Quantity("at", "u", 2.0), 0.005, None, 1e-3, "hand"),)
     assert config.checks[0].allowed == pytest.approx(5e-6)
     again = loads(dump(config), config.path)
     assert dataclasses.replace(again, problem=config.problem) == config
@@ -274,27 +274,39 @@ def test_outputs_solver_and_checks():
 @pytest.mark.parametrize(
     ("text", "quantity"),
     [
-        ("u(1)", Quantity("position", "u", 1.0)),
-        ("u(10 ms)", Quantity("position", "u", 0.01)),
-        ("u(12*pi)", Quantity("position", "u", 12 * math.pi)),
-        ("v(1)", Quantity("position", "v", 1.0)),
-        ("v.u(1)", Quantity("velocity", "u", 1.0)),
-        ("a.u(1e-3)", Quantity("acceleration", "u", 1e-3)),
-        ("lambda_n(1)", Quantity("lambda_n", "", 1.0)),
-        ("lambda_t.pad(1)", Quantity("lambda_t", "pad", 1.0)),
-        ("lambda_t.friction.pad(1)", Quantity("lambda_t", "friction.pad", 1.0)),
+        ("u(1)", Quantity("at", "u", 1.0)),
+        ("u(10 ms)", Quantity("at", "u", 0.01)),
+        ("u(12*pi)", Quantity("at", "u", 12 * math.pi)),
+        ("u(t)", Quantity("at", "u", "t")),
+        ("v(1)", Quantity("at", "v", 1.0)),
+        ("final(1)", Quantity("at", "final", 1.0)),
+        ("v.u(1)", Quantity("at", "v.u", 1.0)),
+        ("a.u(1e-3)", Quantity("at", "a.u", 1e-3)),
+        ("lambda_n(1)", Quantity("at", "lambda_n", 1.0)),
+        ("lambda_t.pad(1)", Quantity("at", "lambda_t.pad", 1.0)),
+        ("lambda_t.friction.pad(1)", Quantity("at", "lambda_t.friction.pad", 1.0)),
+        ("force.stop.left(1)", Quantity("at", "force.stop.left", 1.0)),
         ("event_time(3)", Quantity("event_time", "", 3)),
-        ("event.x3(3)", Quantity("event_position", "x3", 3)),
-        ("event_v.x3(3)", Quantity("event_velocity", "x3", 3)),
-        ("event_v_before.x3(3)", Quantity("event_velocity_before", "x3", 3)),
+        ("event.x3(3)", Quantity("event", "x3", 3)),
+        ("event_v.x3(3)", Quantity("event", "v.x3", 3)),
+        ("event.v.x3(3)", Quantity("event", "v.x3", 3)),
+        ("event_v_before.x3(3)", Quantity("before_event", "v.x3", 3)),
+        ("before_event.v.x3(3)", Quantity("before_event", "v.x3", 3)),
         ("event_count", Quantity("event_count")),
         ("impact_count", Quantity("impact_count")),
-        ("final.u", Quantity("final_position", "u")),
-        ("final_v.u", Quantity("final_velocity", "u")),
-        ("end_time", Quantity("end_time")),
-        ("stop_time", Quantity("end_time")),
+        ("final.u", Quantity("final", "u")),
+        ("final_v.u", Quantity("final", "v.u")),
+        ("last_event_time", Quantity("last_event_time")),
+        ("end_time", Quantity("last_event_time")),
+        ("stop_time", Quantity("stop_time")),
         ("min.u", Quantity("min", "u")),
         ("max.u", Quantity("max", "u")),
+        ("max.v.u", Quantity("max", "v.u")),
+        ("rms.slip", Quantity("rms", "slip")),
+        ("impulse.stop", Quantity("impulse", "stop")),
+        ("impulse", Quantity("impulse")),
+        ("dissipated", Quantity("dissipated")),
+        ("stick_fraction.pad", Quantity("stick_fraction", "pad")),
     ],
 )
 def test_quantities(text, quantity):
@@ -317,7 +329,7 @@ def test_checks_name_contacts_as_solutions_do():
         )
     )
     names = [c.quantity.name for c in config.checks]
-    assert names == ["contact", "contact", "friction.pad", "friction.pad"]
+    assert names == ["lambda_n.contact"] * 2 + ["lambda_t.friction.pad"] * 2
 
 
 numbers = st.floats(1e-6, 1e6)

@@ -8,8 +8,8 @@ from jfric.columns import force_unit
 from jfric.config.dump import dump
 from jfric.config.load import loads
 from jfric.config.paths import path_dimension
-from jfric.ensemble.signals import find_signal
 from jfric.overrides import apply_overrides
+from jfric.signals import find_signal
 
 ARM = """
 dofs = {theta = "rotation"}

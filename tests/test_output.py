@@ -14,7 +14,7 @@ from jfric.columns import column_units, columns
 
 def test_columns_and_their_units():
     problem, solution = machine()
-    table, units = columns(solution), column_units(problem, solution)
+    table, units = columns(problem, solution), column_units(problem, solution)
     assert list(table) == list(units)
     assert units["q.arm"] == "rad"
     assert units["a.lid"] == "m/s^2"
@@ -23,12 +23,14 @@ def test_columns_and_their_units():
     assert table["mode.contact"][0] == "open"
     assert table["mode.contact"][-1] == "slip+"
     assert table["segment.gap_spring"][-1] == "touch_positive"
-    assert len(columns(solution, np.array([0, 2]))["t"]) == 2
+    assert units["force.gap_spring"] == "N"
+    assert table["force.gap_spring"][-1] == pytest.approx(0.1 - np.sin(10.0))
+    assert len(columns(problem, solution, np.array([0, 2]))["t"]) == 2
 
 
 def test_csv_keeps_every_digit(tmp_path):
     problem, solution = oscillator()
-    table = columns(solution)
+    table = columns(problem, solution)
     output.write_trajectory(tmp_path / "a.csv", table, column_units(problem, solution))
     with (tmp_path / "a.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -39,7 +41,7 @@ def test_csv_keeps_every_digit(tmp_path):
 
 def test_parquet_holds_units(tmp_path):
     problem, solution = machine()
-    table = columns(solution)
+    table = columns(problem, solution)
     output.write_trajectory(tmp_path / "a.parquet", table, column_units(problem, solution))
     read = pyarrow.parquet.read_table(tmp_path / "a.parquet")
     assert read.column_names == list(table)
@@ -48,13 +50,13 @@ def test_parquet_holds_units(tmp_path):
 
 
 def test_results_are_never_overwritten(tmp_path):
-    _, solution = oscillator()
+    problem, solution = oscillator()
     with ThreadPoolExecutor(8) as pool:
         paths = list(pool.map(lambda _: output.reserve(tmp_path / "new"), range(8)))
     assert sorted(p.name for p in paths) == [f"run-{i:03d}.json" for i in range(1, 9)]
     (tmp_path / "a.csv").write_text("mine")
     with pytest.raises(FileExistsError):
-        output.write_trajectory(tmp_path / "a.csv", columns(solution), {})
+        output.write_trajectory(tmp_path / "a.csv", columns(problem, solution), {})
 
 
 def test_folder_that_cannot_be_made(tmp_path):

@@ -8,13 +8,12 @@ import pytest
 from trajectories import HALF_PERIOD, machine, oscillator
 
 import jfric
-from jfric.config.checks import resolve
 from jfric.config.load import load_config
-from jfric.config.quantity import Quantity, parse_quantity
+from jfric.config.quantity import parse_quantity, resolve
 from jfric.verification import jobs
 from jfric.verification.cases import cases
 from jfric.verification.configs import config_directory, files_in, shipped
-from jfric.verification.evaluate import evaluate, scale
+from jfric.verification.evaluate import Trajectory, evaluate, scale
 from jfric.verification.jobs import batches
 from jfric.verification.result import compare
 from jfric.verification.run import judge, listed_jobs
@@ -36,57 +35,69 @@ from jfric.verification.run import judge, listed_jobs
         ("impact_count", 0.0),
         ("final.u", 0.32),
         ("final_v.u", 0.0),
+        ("last_event_time", 7 * HALF_PERIOD),
         ("end_time", 7 * HALF_PERIOD),
-        ("min.u", 0.0),
-        ("max.u", 0.56),
+        ("slip.friction(4)", 0.0),
+        ("force.spring(4)", -0.32 * 5000.0),
     ],
 )
 def test_evaluate(text, value):
-    assert evaluate(parse_quantity(text), oscillator()[1]) == pytest.approx(value, abs=1e-15)
+    assert value_of(text, oscillator()) == pytest.approx(value, abs=1e-15)
+
+
+def value_of(text, trajectory):
+    problem, solution = trajectory
+    quantity = resolve(parse_quantity(text), problem)
+    return evaluate(quantity, Trajectory(problem, solution))
 
 
 def test_evaluate_with_contacts_and_impacts():
-    _, solution = machine(outputs=51)
-    assert evaluate(Quantity("lambda_n", "contact", 10.0), solution) == 9.81
-    assert evaluate(Quantity("lambda_t", "friction.hinge", 0.2), solution) == 1.0
-    assert evaluate(Quantity("event_velocity_before", "arm", 1), solution) == -1.0
-    assert evaluate(Quantity("impact_count"), solution) == 1.0
-    with pytest.raises(jfric.ProblemError, match="no single contact 'x'"):
-        evaluate(Quantity("lambda_t", "x", 0.2), solution)
+    trajectory = machine(outputs=51)
+    assert value_of("lambda_n.contact(10)", trajectory) == 9.81
+    assert value_of("lambda_n(10)", trajectory) == 9.81
+    assert value_of("lambda_t.friction.hinge(0.2)", trajectory) == 1.0
+    assert value_of("force.gap_spring(10)", trajectory) == pytest.approx(-(np.sin(10.0) - 0.1))
+    assert value_of("event_v_before.arm(1)", trajectory) == -1.0
+    assert value_of("impact_count", trajectory) == 1.0
+    with pytest.raises(jfric.ProblemError, match=r"no quantity 'lambda_t.x'"):
+        value_of("lambda_t.x(0.2)", trajectory)
     with pytest.raises(jfric.ProblemError, match=r"did you mean 'cart'"):
-        evaluate(Quantity("position", "card", 0.2), solution)
+        value_of("card(0.2)", trajectory)
+    with pytest.raises(jfric.ProblemError, match="positions and velocities only are known before"):
+        value_of("before_event.lambda_n(1)", trajectory)
 
 
 def test_a_missing_event_fails():
-    _, solution = oscillator()
-    result = compare(parse_quantity("event_time(8)"), 3.5, solution, tolerance=1e9)
+    result = compare(parse_quantity("event_time(8)"), 3.5, Trajectory(*oscillator()), tolerance=1e9)
     assert np.isnan(result.value)
     assert not result.passed
     assert result.as_dict()["value"] is None
 
 
 def test_errors_are_relative_to_the_peak_or_the_time():
-    _, solution = oscillator()
-    assert scale(parse_quantity("u(0)"), 0.0, solution) == 0.56
-    assert scale(parse_quantity("event_time(1)"), 2.0, solution) == 2.0
-    assert scale(parse_quantity("event_count"), 7.0, solution) == 0.0
+    trajectory = Trajectory(*oscillator())
+    assert scale(parse_quantity("u(0)"), 0.0, trajectory) == 0.56
+    assert scale(parse_quantity("event_time(1)"), 2.0, trajectory) == 2.0
+    assert scale(parse_quantity("event_count"), 7.0, trajectory) == 0.0
+    assert scale(parse_quantity("dissipated"), 7.0, trajectory) == 7.0
     quantity = parse_quantity("u(4)")
-    assert compare(quantity, 0.32 + 1e-8, solution, relative=1e-7).passed
-    assert not compare(quantity, 0.32 + 1e-7, solution, relative=1e-7).passed
-    assert not compare(quantity, 0.32 + 1e-7, solution, tolerance=1e-8).passed
+    assert compare(quantity, 0.32 + 1e-8, trajectory, relative=1e-7).passed
+    assert not compare(quantity, 0.32 + 1e-7, trajectory, relative=1e-7).passed
+    assert not compare(quantity, 0.32 + 1e-7, trajectory, tolerance=1e-8).passed
 
 
 def test_judge_reports_an_incomplete_trajectory_and_a_wrong_sequence():
     job = next(job for job in listed_jobs("ve0116", "exact"))
-    _, solution = oscillator()
+    problem, solution = oscillator()
+    trajectory = Trajectory(problem, solution)
     job = dataclasses.replace(job, checks=())
-    assert [r.passed for r in judge(job, solution)] == [True]
+    assert [r.passed for r in judge(job, trajectory)] == [True]
     stopped = eqx.tree_at(lambda s: s.status, solution, np.array(2))
-    result = judge(job, stopped)[-1]
+    result = judge(job, Trajectory(problem, stopped))[-1]
     assert result.quantity == "status: stopped before the end time: raise max_steps"
     assert not result.passed
     wrong = judge(
-        dataclasses.replace(job, sequence=(*job.sequence[:-1], "slip+ > slip-")), solution
+        dataclasses.replace(job, sequence=(*job.sequence[:-1], "slip+ > slip-")), trajectory
     )
     assert wrong[0].value == 1.0
 

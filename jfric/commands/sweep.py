@@ -39,7 +39,8 @@ def sweep(
         str,
         typer.Option(
             help="What to keep, separated by commas: final.u, max.v, stop_time, event_time(2), "
-            "dissipated, stick_fraction, u(1 s), u(t) ...",
+            "dissipated, stick_fraction, impulse.stop, u(1 s), u(t) ... (stop_time: from then on "
+            "nothing moves; last_event_time: the last change of mode).",
             metavar="NAMES",
         ),
     ],

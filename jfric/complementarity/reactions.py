@@ -19,6 +19,8 @@ from jfric.modes import Mode
 
 #: Relative pivot below which an active row counts as redundant.
 REDUNDANT_PIVOT = 1e-9
+#: Relative accelerations below this part of their contributions are rounding errors.
+UNMOVED = 1e-7
 
 
 def coupling(
@@ -48,13 +50,19 @@ class Reactions(NamedTuple):
 
     ``motion``: reactions for the motion; redundant rows carry none. ``force``: reactions of
     minimum norm, the same motion. ``pivot``: smallest relative pivot; a negative one means that
-    accelerations need not exist or be unique (Painleve).
+    accelerations need not exist or be unique (Painleve). ``dependent``: active rows that follow
+    from others, or whose pivot vanishes through friction. Nothing makes the motion obey what they
+    demand: whoever uses the operators must look whether it does. ``unique``: whether forces that
+    the equations leave open do not move anything; the friction of a sliding contact whose normal
+    force is open does.
     """
 
     motion: Float[Array, "m m"]
     force: Float[Array, "m m"]
     pivot: Float[Array, ""]
     redundant: Bool[Array, ""]
+    dependent: Bool[Array, " m"]
+    unique: Bool[Array, ""]
 
 
 def reaction_operator(
@@ -63,35 +71,60 @@ def reaction_operator(
     S: Float[Array, "m m"],
     *,
     independent: bool,
+    n_normals: int = 0,
 ) -> Reactions:
     """Operators ``R`` with ``lambda = R r``.
 
-    ``independent``: active rows are known to be linearly independent. Otherwise redundant ones
-    (two supports under one rigid body) are found: accelerations are unique, forces are not.
+    ``independent``: active rows are known to be linearly independent, whatever the friction.
+    Otherwise redundant ones (two supports under one rigid body) are found: accelerations are
+    unique, forces are not. The last ``n_normals`` rows are the last to be called dependent.
     """
     m = D.shape[0]
     if m == 0:
         one = jnp.ones((), D.dtype)
-        return Reactions(D, D, one, jnp.asarray(False))
+        return Reactions(D, D, one, jnp.asarray(False), active, jnp.asarray(True))
     mask = active[:, None] & active[None, :]
     B = jnp.where(mask, matmul(D, S), jnp.eye(m, dtype=D.dtype))
     # Unit diagonal of the frictionless part: translations and rotations become comparable.
     weight = jax.lax.rsqrt(jnp.where(active, jnp.diagonal(D), 1.0))
-    result = eliminate(
-        B * weight[:, None] * weight[None, :], 0.0 if independent else REDUNDANT_PIVOT
-    )
+    scaled = B * weight[:, None] * weight[None, :]
+    if independent:
+        result = eliminate(scaled, 0.0)
+    else:
+        result = eliminate(scaled, REDUNDANT_PIVOT, jnp.arange(m) >= m - n_normals)
     X = jnp.where(mask, result.inverse * weight[:, None] * weight[None, :], 0.0)
     motion = matmul(S, X)
     redundant = result.dependent.any()
     if independent:
-        return Reactions(motion, motion, result.pivot, redundant)
+        unique = jnp.asarray(True)
+        return Reactions(motion, motion, result.pivot, redundant, result.dependent, unique)
     # Forces that do no work on the motion: a dependent row balanced by independent ones.
     balance = result.reduced * weight[:, None] / weight[None, :]
     dependent = result.dependent
     N = jnp.where(dependent[None, :] & active[:, None], -balance, 0.0)
     N = jnp.where(dependent[:, None] & dependent[None, :], jnp.eye(m, dtype=D.dtype), N)
     N = matmul(S, N)
+    moved, size = matmul(D, N), matmul(jnp.abs(D), jnp.abs(N))
+    # As velocities that a unit impulse causes: translations and rotations become comparable.
+    scale = jax.lax.rsqrt(jnp.where(jnp.diagonal(D) > 0, jnp.diagonal(D), 1.0))[:, None]
+    largest = jnp.max(size * scale, axis=0)
+    unique = jnp.all(jnp.abs(moved) * scale <= UNMOVED * largest)
     gram = N.T @ N + jnp.diag(jnp.where(dependent, 0.0, 1.0))
     inner = eliminate(gram, 0.0).inverse
     force = motion - N @ (inner @ (N.T @ motion))
-    return Reactions(motion, jnp.where(redundant, force, motion), result.pivot, redundant)
+    force = jnp.where(redundant, force, motion)
+    return Reactions(motion, force, result.pivot, redundant, dependent, unique)
+
+
+def spanned(
+    D: Float[Array, "m m"], active: Bool[Array, " m"]
+) -> tuple[Bool[Array, " m"], Float[Array, "m m"]]:
+    """Rows that are combinations of the active ones, and the weights of these combinations.
+
+    What active rows demand then decides the relative motion of the others: they are held.
+    """
+    identity = jnp.eye(D.shape[0], dtype=D.dtype)
+    R = reaction_operator(D, active, identity, independent=False)
+    weights = matmul(D, R.motion)
+    rest = jnp.diagonal(D) - jnp.sum(weights * D, axis=1)
+    return ~active & (rest <= REDUNDANT_PIVOT * jnp.diagonal(D)), weights

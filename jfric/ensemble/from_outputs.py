@@ -1,74 +1,109 @@
 """One trajectory of any solver, reduced to observables from its outputs and its log of events.
 
-The event-driven solver hands its polynomials to the observables and needs none of this. Other
-solvers compute values at given times; what lies between two of them is interpolated.
+The event-driven and the quasi-static solver hand their pieces to the observables and need none of
+this. Other solvers compute values at given times; what lies between two of them is interpolated.
+Extrema also see the states before and after each event: friction turns a motion there.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool
 
+from jfric.columns import forces_at_outputs
 from jfric.ensemble.observables import (
     AtEvent,
     AtTimes,
+    BeforeEvent,
     EventCount,
     EventTime,
     Final,
-    Observable,
+    LastEventTime,
     StopTime,
-    is_of_motion,
 )
 from jfric.ensemble.pieces import Piece
+from jfric.ensemble.reduction import Observable, OfMaximum, is_of_motion
 from jfric.ensemble.reductions import Reductions
 from jfric.solution import Solution
 from jfric.status import Status
+from jfric.system.forces import force_keys
 from jfric.system.mechanics import Mechanics, assemble
 from jfric.system.problem import Problem
 
 #: Outputs that a path is made of, beside the times that are asked for.
 OUTPUTS = 1001
 #: Observables of changes of mode, which come from the log.
-OF_EVENTS = (AtEvent, EventCount, EventTime, StopTime)
+OF_EVENTS = (AtEvent, BeforeEvent, EventCount, EventTime, LastEventTime, StopTime)
+#: Fields of a piece that are polynomials.
+_CURVES = ("q", "v", "a", "lambda_t", "lambda_n", "forces")
 
 
-def run_with_outputs(problem: Problem, observables: tuple[Observable, ...], solver: Any):
-    """Values of the observables by name, and the solution they were made from."""
+class _Pieces(NamedTuple):
+    """Fields of many pieces, which of them were reached, and which hold forces."""
+
+    fields: dict[str, Any]
+    reached: Bool[Array, " p"]
+    complete: Bool[Array, " p"]
+
+
+def run_with_outputs(
+    problem: Problem, observables: tuple[Observable, ...], solver: Any, end: Any = None
+):
+    """Values of the observables by name, the status, and the solution they were made from."""
     problem = problem.resolved()
     mechanics = assemble(problem)
-    logged = Reductions([o for o in observables if isinstance(o, OF_EVENTS)])
-    along = Reductions([o for o in observables if not isinstance(o, OF_EVENTS)])
-    ts = _times(problem, along.all)
-    solution = solver.solve(problem, ts, None, None)
-    dtype = solution.final.q.dtype
-    carries = []
-    for reductions, pieces in ((along, _path(solution)), (logged, _log(solution, mechanics))):
-        carry = reductions.start(problem, mechanics, dtype)
-
-        def update(carry, values, reductions=reductions):
-            on, values = values
-            piece = Piece(problem=problem, mechanics=mechanics, **values)
-            new = reductions.update(carry, piece)
-            return jax.tree.map(lambda a, b: jnp.where(on, a, b), new, carry), None
-
-        if reductions.all and pieces[0].shape[0]:
-            carry, _ = jax.lax.scan(update, carry, pieces)
-        carries.append((reductions, carry))
-    duration = problem.time.end - problem.time.start
+    end = problem.time.end if end is None else end
+    logged = [o for o in observables if isinstance(o, OF_EVENTS)]
+    extrema = [o for o in observables if isinstance(o, OfMaximum)]
+    along = [o for o in observables if not isinstance(o, (*OF_EVENTS, OfMaximum))]
+    ts = _times(problem, [*extrema, *along], end)
+    solution = solver.solve(problem, ts, None, end)
+    path = _path(solution, forces_at_outputs(problem, solution))
+    log, before = (_log(solution, problem, mechanics, before=b) for b in (False, True))
     found = {}
-    for reductions, carry in carries:
+    for group, pieces in (
+        (along, path),
+        (extrema, _joined(path, log, before)),
+        (logged, _in_order(_joined(log, path))),
+    ):
+        reductions = Reductions(group)
+        carry = reductions.start(problem, mechanics, solution.final.q.dtype)
+        if group and pieces.reached.shape[0]:
+            carry = _reduced(reductions, carry, pieces, problem, mechanics)
+        duration = end - problem.time.start
         found |= reductions.finish(carry, solution.final.q, solution.final.v, duration)
-    ok = solution.status == int(Status.OK)
-    return {o.name: jnp.where(ok, found[o.name], jnp.nan) for o in observables}, solution
+    # Without observables of events it does not matter whether the log had room for all.
+    full = (solution.status == int(Status.MAX_EVENTS)) & (not logged)
+    status = jnp.where(full, int(Status.OK), solution.status)
+    ok = status == int(Status.OK)
+    return {o.name: jnp.where(ok, found[o.name], jnp.nan) for o in observables}, status, solution
 
 
-def _times(problem: Problem, observables: tuple[Observable, ...]):
+def _reduced(
+    reductions: Reductions, carry, pieces: _Pieces, problem: Problem, mechanics: Mechanics
+):
+    def update(carry, values):
+        fields, on, complete = values
+        new = reductions.update(carry, Piece(problem=problem, mechanics=mechanics, **fields))
+
+        def chosen(a, b):
+            # What needs forces cannot be told at an event.
+            return jnp.where(on & (complete | ~jnp.isnan(a)), a, b)
+
+        return jax.tree.map(chosen, new, carry), None
+
+    return jax.lax.scan(update, carry, pieces)[0]
+
+
+def _times(problem: Problem, observables: Sequence[Observable], end):
     """Times at which the solver is asked for values; None where the last state is enough."""
     if all(isinstance(o, Final) and is_of_motion(o.function) for o in observables):
         return None
-    start, end = jnp.asarray(problem.time.start), jnp.asarray(problem.time.end)
+    start, end = jnp.asarray(problem.time.start), jnp.asarray(end)
     ts = start + jnp.linspace(0.0, 1.0, OUTPUTS) * (end - start)
     asked = [t for o in observables if isinstance(o, AtTimes) for t in o.times]
     # Times outside keep their place, and no value.
@@ -76,7 +111,7 @@ def _times(problem: Problem, observables: tuple[Observable, ...]):
     return jnp.sort(jnp.concatenate([ts, extra]))
 
 
-def _path(solution: Solution) -> tuple[Any, dict[str, Any]]:
+def _path(solution: Solution, forces) -> _Pieces:
     """Pieces between outputs: cubics through positions and velocities, and straight lines."""
     t, q, v = solution.ts, solution.q, solution.v
     h = jnp.diff(t)
@@ -89,8 +124,7 @@ def _path(solution: Solution) -> tuple[Any, dict[str, Any]]:
         return jnp.stack([y[:-1], jnp.diff(y, axis=0)], axis=1)
 
     none = jnp.zeros(h.shape, jnp.int32)
-    reached = jnp.isfinite(q[1:].sum(axis=1)) & (h > 0)
-    return reached, {
+    fields = {
         "t": t[:-1],
         "end": t[1:],
         "h": h,
@@ -105,11 +139,15 @@ def _path(solution: Solution) -> tuple[Any, dict[str, Any]]:
         "events": none,
         "impacts": none,
         "event_time": t[1:],
+        "v_before": v[:-1],
+        "forces": line(forces),
     }
+    reached = jnp.isfinite(q[1:].sum(axis=1)) & (h > 0)
+    return _Pieces(fields, reached, jnp.ones_like(reached))
 
 
-def _log(solution: Solution, mechanics: Mechanics) -> tuple[Any, dict[str, Any]]:
-    """A piece of no length for each change of mode."""
+def _log(solution: Solution, problem: Problem, mechanics: Mechanics, *, before: bool) -> _Pieces:
+    """A piece of no length for each change of mode: the state after it, or ``before`` it."""
     e = solution.events
     size = e.time.shape[0]
     number = jnp.arange(size, dtype=jnp.int32)
@@ -121,12 +159,12 @@ def _log(solution: Solution, mechanics: Mechanics) -> tuple[Any, dict[str, Any]]
     def unknown(width):
         return jnp.full((size, 1, width), jnp.nan, e.q.dtype)
 
-    return number < e.count, {
+    fields = {
         "t": e.time,
         "end": e.time,
         "h": jnp.zeros_like(e.time),
         "q": constant(e.q),
-        "v": constant(e.v),
+        "v": constant(e.v_before if before else e.v),
         "a": unknown(mechanics.n),
         "lambda_t": unknown(nt),
         "lambda_n": unknown(nu),
@@ -136,4 +174,32 @@ def _log(solution: Solution, mechanics: Mechanics) -> tuple[Any, dict[str, Any]]
         "events": jnp.ones_like(number),
         "impacts": e.impact.astype(jnp.int32),
         "event_time": e.time,
+        "v_before": e.v_before,
+        "forces": unknown(len(force_keys(problem))),
     }
+    reached = number < e.count
+    return _Pieces(fields, reached, jnp.zeros_like(reached))
+
+
+def _joined(*parts: _Pieces) -> _Pieces:
+    """All pieces one after the other; curves filled up to the same number of coefficients."""
+
+    def curves(name: str) -> list[Array]:
+        found = [p.fields[name] for p in parts]
+        most = max(x.shape[1] for x in found)
+        return [jnp.pad(x, ((0, 0), (0, most - x.shape[1]), (0, 0))) for x in found]
+
+    fields = {
+        name: jnp.concatenate(curves(name) if name in _CURVES else [p.fields[name] for p in parts])
+        for name in parts[0].fields
+    }
+    reached, complete = (
+        jnp.concatenate([getattr(p, name) for p in parts]) for name in ("reached", "complete")
+    )
+    return _Pieces(fields, reached, complete)
+
+
+def _in_order(pieces: _Pieces) -> _Pieces:
+    """By time; what comes first stays first at equal times."""
+    order = jnp.argsort(jnp.where(pieces.reached, pieces.fields["t"], jnp.inf), stable=True)
+    return jax.tree.map(lambda x: x[order], pieces)

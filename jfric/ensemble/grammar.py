@@ -1,4 +1,7 @@
-"""Observables by name: ``final.u``, ``max.v``, ``event_time(3)``, ``dissipated`` ..."""
+"""Observables by name: what each quantity of a trajectory means.
+
+Names are read in :mod:`jfric.config.quantity`, whose grammar checks of a file share.
+"""
 
 from __future__ import annotations
 
@@ -9,32 +12,27 @@ from typing import Any
 import numpy as np
 from jax.core import Tracer
 
-from jfric.config.units import DIMENSIONS, UnitError, to_si
+from jfric.config.quantity import STATIC_KINDS, Quantity, parse_quantity, resolve
 from jfric.ensemble.observables import (
     AtEvent,
     AtTimes,
+    BeforeEvent,
     Dissipated,
     EventCount,
     EventTime,
     Final,
+    Integral,
+    LastEventTime,
     Maximum,
     Mean,
     Minimum,
-    Observable,
     RootMeanSquare,
     StickFraction,
     StopTime,
-    renamed,
 )
-from jfric.ensemble.signals import (
-    Signal,
-    contact_names,
-    find_contact,
-    find_signal,
-    signal_names,
-)
-from jfric.errors import ProblemError, nearest
-from jfric.limits import EVENTS, parse_count
+from jfric.ensemble.reduction import Observable, renamed
+from jfric.errors import ProblemError
+from jfric.signals import contact_names, look_up, signal_names
 from jfric.system.problem import Problem
 
 #: Reductions over a trajectory of any signal: ``max.u``, ``max.v.u``, ``max.lambda_t.pad``.
@@ -47,29 +45,21 @@ REDUCTIONS: dict[str, Callable[..., Observable]] = {
 }
 #: Names that stand alone.
 ALONE: dict[str, Callable[[], Observable]] = {
+    "last_event_time": LastEventTime,
     "stop_time": StopTime,
-    "end_time": StopTime,
     "event_count": EventCount,
     "impact_count": lambda: EventCount(impacts=True),
 }
-#: Names of a contact, which may be left out.
-OF_CONTACTS = ("dissipated", "stick_fraction")
-#: Names used in checks of a file, which are reductions of a velocity here.
-_SAME = {"final_v": "final.v", "event_v": "event.v"}
-
-GRAMMAR = (
-    "final.S, min.S, max.S, mean.S, rms.S, S(1 s), S(t), event.S(1), event_time(1), stop_time, "
-    "event_count, impact_count, dissipated, stick_fraction with S one of "
-)
-_TEXT = re.compile(r"\s*([^()\s]+)\s*(?:\((.*)\))?\s*")
 
 
 def as_observables(
     problem: Problem,
     observe: str | Sequence[str | Observable] | Mapping[str, Observable | Callable[..., Any] | str],
     times=None,
+    end=None,
 ) -> list[Observable]:
-    """Observables from names and objects; ``times`` [s] are those of ``S(t)``.
+    """Observables from names and objects; ``times`` [s] are those of ``S(t)``, ``end`` [s] where
+    the run ends (by default where the problem says).
 
     Raises :class:`ProblemError` for an unknown name, a name used twice, or none at all.
     """
@@ -78,7 +68,7 @@ def as_observables(
     else:
         items = split(observe) if isinstance(observe, str) else list(observe)
         named = [(None, item) for item in items]
-    found = [_one(problem, name, item, times) for name, item in named]
+    found = [_one(problem, name, item, times, end) for name, item in named]
     if not found:
         raise ProblemError("observe: found nothing, name at least one observable: final.u, max.v")
     for i, observable in enumerate(found):
@@ -101,10 +91,10 @@ def split(text: str) -> list[str]:
     return [part.strip() for part in re.split(r",(?![^(]*\))", text) if part.strip()]
 
 
-def _one(problem: Problem, name: str | None, item: Any, times) -> Observable:
+def _one(problem: Problem, name: str | None, item: Any, times, end) -> Observable:
     if isinstance(item, str):
         try:
-            found = parse_observable(problem, item, times)
+            found = parse_observable(problem, item, times, end)
         except ProblemError as error:
             raise ProblemError(f"observe: {error}") from None
     elif isinstance(item, Observable):
@@ -117,103 +107,65 @@ def _one(problem: Problem, name: str | None, item: Any, times) -> Observable:
     return renamed(found, name) if name is not None else found
 
 
-def parse_observable(problem: Problem, text: str, times=None) -> Observable:
+def parse_observable(problem: Problem, text: str, times=None, end=None) -> Observable:
     """The observable that ``text`` names."""
-    match = _TEXT.fullmatch(text)
-    if match is None:
-        raise _unknown(problem, text)
-    word, argument = match.groups()
-    word = _same(word)
-    label = text.strip()
-    first, _, rest = word.partition(".")
-    if argument is not None:
-        return _with_argument(problem, label, word, argument.strip(), times)
-    if word in ALONE:
-        return renamed(ALONE[word](), label)
-    if first in OF_CONTACTS:
-        return _of_contact(problem, label, first, rest)
-    if first in REDUCTIONS and rest:
-        signal = _signal(problem, rest, text)
-        return REDUCTIONS[first](signal, name=label, unit=signal.unit)
-    raise _unknown(problem, text)
+    found = resolve(parse_quantity(text, _names(problem)), problem)
+    if found.kind in STATIC_KINDS:
+        raise ProblemError(f"found {text.strip()!r}, which is no quantity of a trajectory")
+    return renamed(observable(problem, found, times, end), text.strip())
 
 
-def _with_argument(problem: Problem, label: str, word: str, argument: str, times) -> Observable:
-    first, _, rest = word.partition(".")
-    if word == "event_time" or (first == "event" and rest):
-        try:
-            event = parse_count(argument, "its event", 1, EVENTS)
-        except ProblemError:
-            raise ProblemError(
-                f"found {label!r}, events are numbered 1, 2, ... up to {EVENTS}"
-            ) from None
-        if word == "event_time":
-            return EventTime(event, name=label)
-        signal = _signal(problem, rest, label)
-        return AtEvent(signal, event, name=label, unit=signal.unit)
-    signal = _signal(problem, word, label)
+def observable(problem: Problem, quantity: Quantity, times=None, end=None) -> Observable:
+    """What ``quantity``, its name in full, means on a trajectory."""
+    kind, name, argument = quantity.kind, quantity.name, quantity.argument
+    label = str(quantity)
+    if kind in ALONE:
+        return renamed(ALONE[kind](), label)
+    if kind == "event_time":
+        return EventTime(int(argument or 0), name=label)
+    if kind in ("dissipated", "stick_fraction"):
+        index = contact_names(problem).index(name) if name else None
+        if kind == "dissipated" or index is None:
+            return Dissipated(index, name=label)
+        return StickFraction(index, name=label)
+    signal = look_up(problem, f"force.{name}" if kind == "impulse" else name)[1]
+    if kind in ("impulse", "integral"):
+        return Integral(signal, name=label, unit=f"{signal.unit} s")
+    if kind in REDUCTIONS:
+        return REDUCTIONS[kind](signal, name=label, unit=signal.unit)
+    if kind in ("event", "before_event"):
+        at = AtEvent if kind == "event" else BeforeEvent
+        return at(signal, int(argument or 0), name=label, unit=signal.unit)
     if argument == "t":
         if times is None:
             raise ProblemError(f"found {label!r}, but no times are given (times=..., --times)")
-        return AtTimes(signal, _times(problem, times), name=label, unit=signal.unit)
-    try:
-        time = to_si(argument, DIMENSIONS["time"])
-    except UnitError as error:
-        raise ProblemError(f"{label}: its time: {error}") from None
-    if not isinstance(time, float):
-        raise ProblemError(f"found {label!r}, times hold no parameters")
-    chosen = _times(problem, [time], label)
-    return AtTimes(signal, chosen, name=label, unit=signal.unit, axis=None)
+        return AtTimes(signal, _times(problem, times, "times", end), name=label, unit=signal.unit)
+    at_one = _times(problem, [argument], label, end)
+    return AtTimes(signal, at_one, name=label, unit=signal.unit, axis=None)
 
 
-def _times(problem: Problem, times, label: str = "times") -> tuple[float, ...]:
+def _times(problem: Problem, times, label: str, end) -> tuple[float, ...]:
     found = np.asarray(times, float)
     span: Any = problem.resolved().time
     if found.ndim != 1 or not found.size or not np.all(np.isfinite(found)):
         raise ProblemError(f"{label}: times must be a list of finite numbers")
     if np.any(np.diff(found) <= 0):
         raise ProblemError(f"{label}: times must be a list that increases strictly")
-    start = float(span.start)
-    if found[0] < start:
-        raise ProblemError(f"{label}: found {found[0]:g} s, before the start at {start:g} s")
-    if not isinstance(span.end, Tracer) and found[-1] > float(span.end):
-        raise ProblemError(
-            f"{label}: found {found[-1]:g} s, after the end at {float(span.end):g} s"
-        )
+    end = span.end if end is None else end
+    for limit, where, outside in (
+        (span.start, "before the start", lambda t: found[found < t]),
+        (end, "after the end", lambda t: found[found > t]),
+    ):
+        # A traced limit is known when the program runs: what lies outside is not a number then.
+        if not isinstance(limit, Tracer) and outside(float(limit)).size:
+            raise ProblemError(
+                f"{label}: found {outside(float(limit))[0]:g} s, {where} at {float(limit):g} s"
+            )
     return tuple(found.tolist())
 
 
-def _of_contact(problem: Problem, label: str, form: str, name: str) -> Observable:
-    contacts = contact_names(problem)
-    if not contacts:
-        raise ProblemError(f"found {label!r}, but the system has no contact")
-    if form == "dissipated" and not name:
-        return Dissipated(name=label)
-    index = find_contact(name, contacts)
-    if index is None:
-        raise ProblemError(
-            f"found {label!r}, no single contact {name!r}{nearest(name, contacts)}; there are "
-            + ", ".join(f"{form}.{c}" for c in contacts)
-        )
-    return (Dissipated if form == "dissipated" else StickFraction)(index, name=label)
-
-
-def _same(word: str) -> str:
-    first, dot, rest = word.partition(".")
-    return f"{_SAME[first]}{dot}{rest}" if first in _SAME else word
-
-
-def _signal(problem: Problem, name: str, text: str) -> Signal:
-    try:
-        return find_signal(problem, name)
-    except ProblemError as error:
-        raise ProblemError(f"found {text.strip()!r}, {error}") from None
-
-
-def _unknown(problem: Problem, text: str) -> ProblemError:
+def _names(problem: Problem) -> list[str]:
+    """Names that a misspelt one is compared with."""
     signals = signal_names(problem)
-    names = [*ALONE, *OF_CONTACTS, "event_time(1)"]
-    names += [f"{r}.{s}" for r in REDUCTIONS for s in signals] + [f"{s}(t)" for s in signals]
-    return ProblemError(
-        f"found {text!r}{nearest(text, names)}, allowed are {GRAMMAR}{', '.join(signals)}"
-    )
+    names = [*ALONE, "dissipated", "stick_fraction", "event_time(1)"]
+    return names + [f"{r}.{s}" for r in REDUCTIONS for s in signals] + [f"{s}(t)" for s in signals]

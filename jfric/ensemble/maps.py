@@ -137,7 +137,8 @@ def _curve(axis: Axes, along: Any, values: np.ndarray, failed: np.ndarray) -> No
         axis.legend(frameon=False, fontsize=8, loc="best")
     if _is_geometric(x):
         axis.set_xscale("log")
-    axis.margins(x=0)
+    # All values that were swept, also those where there is no number to draw.
+    axis.set_xlim(x[0], x[-1] if x[-1] > x[0] else None)
     axis.set_xlabel(_axis_label(along), fontsize=9)
 
 

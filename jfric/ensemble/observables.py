@@ -13,27 +13,34 @@ or, for something else, a subclass of :class:`Observable`.
 
 from __future__ import annotations
 
-import abc
-import copy
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from jfric.ensemble.of_events import (
+    AtEvent,
+    BeforeEvent,
+    EventCount,
+    EventTime,
+    LastEventTime,
+    StopTime,
+)
 from jfric.ensemble.pieces import Function, Piece, Point
-from jfric.ensemble.signals import Signal
+from jfric.ensemble.reduction import Observable, OfIntegral, OfMaximum, is_of_motion
 from jfric.modes import Mode
-from jfric.system.mechanics import Mechanics
-from jfric.system.problem import Problem
+from jfric.signals import Signal
 
 __all__ = [
+    "AtEvent",
     "AtTimes",
+    "BeforeEvent",
     "Dissipated",
     "EventCount",
     "EventTime",
     "Final",
     "Integral",
+    "LastEventTime",
     "Maximum",
     "Mean",
     "Minimum",
@@ -44,35 +51,6 @@ __all__ = [
     "StickFraction",
     "StopTime",
 ]
-
-
-class Observable(abc.ABC):
-    """A reduction over the pieces of a trajectory: ``start``, ``update`` for each, ``finish``.
-
-    ``name`` and ``unit`` label the result; ``dims`` are the axes of a result that is an array, each
-    with its name, its coordinates and their unit.
-    """
-
-    name: str
-    unit: str
-
-    @property
-    def dims(self) -> tuple[tuple[str, tuple[float, ...], str], ...]:
-        """Axes of the result beside those of the sweep: name, coordinates, unit."""
-        return ()
-
-    @abc.abstractmethod
-    def start(self, problem: Problem, mechanics: Mechanics, dtype) -> Any:
-        """What is carried along before the first piece."""
-
-    @abc.abstractmethod
-    def update(self, carry: Any, piece: Piece) -> Any:
-        """``carry`` after one more piece."""
-
-    def finish(self, carry: Any, q, v, duration) -> Any:
-        """The result, from ``carry``, the last state and the simulated time [s]."""
-        del q, v, duration
-        return carry
 
 
 @dataclass(frozen=True)
@@ -96,34 +74,6 @@ class Final(Observable):
         if isinstance(function, Signal) and function.of_motion:
             return {"q": q, "v": v}[function.field][function.index]
         return carry
-
-
-class OfMaximum(Observable):
-    """A largest value over the whole trajectory. All of a list are reduced together."""
-
-    @abc.abstractmethod
-    def quantity(self, x: Point) -> Any:
-        """What is maximised."""
-
-    def start(self, problem, mechanics, dtype):
-        return jnp.full((), -jnp.inf, dtype)
-
-    def update(self, carry, piece):
-        return jnp.maximum(carry, piece.maxima(lambda x: self.quantity(x)[None])[0])
-
-
-class OfIntegral(Observable):
-    """An integral over time. All of a list are reduced together."""
-
-    @abc.abstractmethod
-    def quantity(self, x: Point) -> Any:
-        """What is integrated."""
-
-    def start(self, problem, mechanics, dtype):
-        return jnp.zeros((), dtype)
-
-    def update(self, carry, piece):
-        return carry + piece.integrals(lambda x: self.quantity(x)[None])[0]
 
 
 @dataclass(frozen=True)
@@ -220,67 +170,6 @@ class AtTimes(Observable):
 
 
 @dataclass(frozen=True)
-class EventTime(Observable):
-    """Time of the event ``number`` (from 1) [s]; not a number where there are fewer."""
-
-    number: int
-    name: str = "event_time"
-    unit: str = "s"
-
-    def start(self, problem, mechanics, dtype):
-        return jnp.full((), jnp.nan, dtype)
-
-    def update(self, carry, piece):
-        return jnp.where(_is_event(piece, self.number), piece.event_time, carry)
-
-
-@dataclass(frozen=True)
-class AtEvent(Observable):
-    """Value just after the event ``number`` (from 1); not a number where there are fewer."""
-
-    function: Function
-    number: int
-    name: str = "event"
-    unit: str = ""
-
-    def start(self, problem, mechanics, dtype):
-        return jnp.full((), jnp.nan, dtype)
-
-    def update(self, carry, piece):
-        value = self.function(piece.at(jnp.zeros((), carry.dtype)))
-        return jnp.where(_is_event(piece, self.number), value, carry)
-
-
-@dataclass(frozen=True)
-class StopTime(Observable):
-    """Time of the last event [s]; not a number where there is none."""
-
-    name: str = "stop_time"
-    unit: str = "s"
-
-    def start(self, problem, mechanics, dtype):
-        return jnp.full((), jnp.nan, dtype)
-
-    def update(self, carry, piece):
-        return jnp.where(piece.events > 0, piece.event_time, carry)
-
-
-@dataclass(frozen=True)
-class EventCount(Observable):
-    """Number of changes of mode, or of impacts only."""
-
-    impacts: bool = False
-    name: str = "event_count"
-    unit: str = ""
-
-    def start(self, problem, mechanics, dtype):
-        return jnp.zeros((), dtype)
-
-    def update(self, carry, piece):
-        return carry + (piece.impacts if self.impacts else piece.events)
-
-
-@dataclass(frozen=True)
 class StickFraction(Observable):
     """Part of the simulated time in which a contact sticks."""
 
@@ -308,21 +197,11 @@ class Dissipated(OfIntegral):
     unit: str = "J"
 
     def quantity(self, x):
-        power = -x.lambda_t * x.sliding_velocity
-        return jnp.sum(power) if self.contact is None else power[self.contact]
+        return self._of(-x.lambda_t * x.sliding_velocity)
 
+    def at_jump(self, piece, slip):
+        # Forces are straight lines over the way: their mean is that of both ends.
+        return self._of(-(piece.lambda_t[0] + 0.5 * piece.lambda_t[1]) * slip)
 
-def renamed(observable: Observable, name: str) -> Observable:
-    """The same observable under another name."""
-    result = copy.copy(observable)
-    object.__setattr__(result, "name", name)
-    return result
-
-
-def is_of_motion(function: Function) -> bool:
-    """Whether position and velocity alone give the value of ``function``."""
-    return isinstance(function, Signal) and function.of_motion
-
-
-def _is_event(piece: Piece, number: int):
-    return (piece.events_before < number) & (number <= piece.events_before + piece.events)
+    def _of(self, contacts):
+        return jnp.sum(contacts) if self.contact is None else contacts[self.contact]

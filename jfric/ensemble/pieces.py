@@ -43,12 +43,21 @@ class Point(NamedTuple):
     #: The system with the parameters of this trajectory, and its assembled matrices.
     problem: Problem
     mechanics: Mechanics
+    #: Sliding velocity of each contact where the solver knows it better than from ``v``.
+    slides: Float[Array, " nt"] | None = None
+    #: Forces of springs, dampers and stops, likewise.
+    forces: Float[Array, " k"] | None = None
 
     @property
     def sliding_velocity(self) -> Float[Array, " nt"]:
         """Sliding velocity of each contact."""
+        if self.slides is not None:
+            return self.slides
         return self.mechanics.sliding_velocities(self.t, self.v)
 
+
+#: What an impact changes beside velocities.
+_FORCES = ("a", "lambda_t", "lambda_n")
 
 Function = Callable[[Point], Float[Array, "..."]]
 
@@ -76,10 +85,23 @@ class Piece(NamedTuple):
     event_time: Float[Array, ""]
     problem: Problem
     mechanics: Mechanics
+    #: Velocity before the events at its start.
+    v_before: Float[Array, " n"]
+    #: Sliding displacement of each contact over a piece without inertia, in proportion to the way:
+    #: a load that jumps slides a contact in no time.
+    slip: Float[Array, " nt"] | None = None
+    #: Forces of springs, dampers and stops where they do not follow from the motion.
+    forces: Float[Array, "p k"] | None = None
 
     def at(self, s: Float[Array, ""]) -> Point:
         """The trajectory at the fraction ``s`` of the piece."""
         return self._point(s, *(horner(p, s) for p in self._polynomials()))
+
+    def before(self) -> Point:
+        """Position and velocity just before the events at the start; forces are not known."""
+        after = self.at(jnp.zeros((), self.t.dtype))
+        unknown = {name: jnp.full_like(getattr(after, name), jnp.nan) for name in _FORCES}
+        return after._replace(v=self.v_before, **unknown)
 
     def sample(self, function: Function, nodes: tuple[float, ...]) -> Float[Array, "m ..."]:
         """``function`` at fixed fractions of the piece."""
@@ -106,11 +128,16 @@ class Piece(NamedTuple):
         return jnp.maximum(jnp.max(values, axis=0), _interpolated(values, x))
 
     def _polynomials(self):
-        return self.q, self.v, self.a, self.lambda_t, self.lambda_n
+        curves = (self.q, self.v, self.a, self.lambda_t, self.lambda_n)
+        return curves if self.forces is None else (*curves, self.forces)
 
-    def _point(self, s, q, v, a, lambda_t, lambda_n) -> Point:
+    def _point(self, s, q, v, a, lambda_t, lambda_n, forces=None) -> Point:
+        slides = None
+        if self.slip is not None:
+            passes = self.h > 0
+            slides = jnp.where(passes, self.slip / jnp.where(passes, self.h, 1.0), 0.0)
         return Point(
-            self.t + s * self.h,
+            self._time(s),
             q,
             v,
             a,
@@ -120,7 +147,17 @@ class Piece(NamedTuple):
             self.segment,
             self.problem,
             self.mechanics,
+            slides,
+            forces,
         )
+
+    def _time(self, s):
+        """The time at ``s``; at the end just before it, where functions of time may jump."""
+        t = self.t + s * self.h
+        unit = jnp.finfo(t.dtype).eps * jnp.maximum(jnp.abs(self.t), jnp.abs(self.end))
+        ends = (self.h > 0) & (t >= self.end - unit)
+        before = jnp.maximum(self.t, self.end - unit)
+        return jnp.where(ends, t + jax.lax.stop_gradient(before - t), t)
 
 
 @functools.cache

@@ -8,8 +8,9 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from jfric.ensemble.observables import Observable, OfIntegral, OfMaximum
 from jfric.ensemble.pieces import Piece
+from jfric.ensemble.reduction import Observable, OfIntegral, OfMaximum
+from jfric.ensemble.reduction import integrals as added
 
 
 class Reductions:
@@ -42,8 +43,7 @@ class Reductions:
             found = piece.maxima(lambda x: jnp.stack([o.quantity(x) for o in self._maxima]))
             maxima = jnp.maximum(maxima, found)
         if self._integrals:
-            found = piece.integrals(lambda x: jnp.stack([o.quantity(x) for o in self._integrals]))
-            integrals = integrals + found
+            integrals = integrals + added(self._integrals, piece)
         others = zip(self._others, carry["others"], strict=True)
         return {
             "maxima": maxima,

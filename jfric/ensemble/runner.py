@@ -13,9 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from jfric.ensemble.from_passes import Observed
 from jfric.ensemble.layout import Layout
-from jfric.ensemble.observables import Observable
-from jfric.ensemble.trajectory import Observed, run
+from jfric.ensemble.reduction import Observable
+from jfric.ensemble.trajectory import run
 from jfric.solvers.event_driven.prepared import prepare as prepare_mechanics
 from jfric.solvers.event_driven.solver import EventDriven, choose_pass
 from jfric.status import Status

@@ -21,8 +21,8 @@ from jfric.ensemble.design import Design, make_design
 from jfric.ensemble.from_outputs import OF_EVENTS
 from jfric.ensemble.grammar import as_observables
 from jfric.ensemble.layout import PILOT_LANES, PILOT_PASSES, Layout, Tile, refined, start_layout
-from jfric.ensemble.observables import Observable
 from jfric.ensemble.progress import Progress
+from jfric.ensemble.reduction import Observable, OfMaximum
 from jfric.ensemble.runner import Job, Results, Runner
 from jfric.ensemble.store import ZarrTable, read_layout
 from jfric.ensemble.table import (
@@ -34,12 +34,13 @@ from jfric.ensemble.table import (
     make_schema,
     state_size,
 )
-from jfric.ensemble.values import by_path, check_values, longest
+from jfric.ensemble.values import by_path, check_values
 from jfric.errors import ProblemError
 from jfric.limits import DEVICES, LANES, require_count, require_sizes
 from jfric.output import versions
 from jfric.solver_choice import solver_name
 from jfric.solvers.event_driven.solver import EventDriven
+from jfric.solvers.quasi_static.solver import QuasiStatic
 from jfric.status import Status
 from jfric.system.expression import Expression
 from jfric.system.problem import Problem
@@ -78,8 +79,8 @@ def sweep(
     ``observe``: names such as ``"final.u"``, ``"max.v"``, ``"event_time(3)"``, ``"dissipated"``, or
     objects of :mod:`jfric.observables`. ``times`` [s]: those of ``"u(t)"``.
 
-    ``solver``: :class:`jfric.EventDriven` (the default) or any other. Only the event-driven one
-    gives extrema and integrals between its steps; those of the others are taken from 1,001 outputs.
+    ``solver``: :class:`jfric.EventDriven` (the default) or any other. With time stepping and
+    smoothed laws, extrema and integrals come from 1,001 outputs and the events.
 
     ``store``: folder of a Zarr store. Finished tiles are kept there; the same call goes on after
     an interruption, with the same bits. Without it the table is in memory.
@@ -152,7 +153,9 @@ def prepare(
     """
     import_xarray()
     design = make_design(by_path(problem, vary), method, samples, seed)
-    observables = tuple(as_observables(longest(problem, design), observe, times))
+    # Where the end is varied, times that a lane does not reach are not numbers.
+    varied = "time.end" in design.names or isinstance(problem.time.end, Expression)
+    observables = tuple(as_observables(problem, observe, times, np.inf if varied else None))
     for observable in observables:
         if observable.name in design.names:
             raise ProblemError(f"observe: {observable.name!r} is the name of a varied parameter")
@@ -263,8 +266,9 @@ def _without_derivatives(solver: Any, observables: tuple) -> Any:
     of_events = [o.name for o in observables if isinstance(o, OF_EVENTS)]
     changes: dict[str, Any] = {}
     if "max_events" in (names := {f.name for f in dataclasses.fields(solver)}):
-        exact = isinstance(solver, EventDriven)
-        changes["max_events"] = 0 if exact or not of_events else solver.max_events
+        exact = isinstance(solver, (EventDriven, QuasiStatic))
+        logged = of_events or any(isinstance(o, OfMaximum) for o in observables)
+        changes["max_events"] = 0 if exact or not logged else solver.max_events
         if "adjoint" in names:
             changes["adjoint"] = "none"
     elif of_events:

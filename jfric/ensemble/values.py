@@ -45,14 +45,6 @@ def by_path(problem: Problem, vary: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def longest(problem: Problem, design: Design) -> Problem:
-    """The problem with the latest end that the sweep gives it."""
-    if "time.end" not in design.names:
-        return problem
-    _, last = design.extremes()[design.names.index("time.end")]
-    return set_parameters(problem, {"time.end": last})
-
-
 def check_values(problem: Problem, design: Design, solver: Any) -> None:
     """The corners of the box of parameters, or the extreme values one by one for lists side by
     side, are valid systems that the solver can simulate."""

@@ -17,12 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from jfric.ensemble.signals import find_signal
 from jfric.errors import ProblemError, nearest
 from jfric.identify.data import Data
 from jfric.identify.experiment import Experiment
 from jfric.identify.inputs import check_inputs, with_inputs
 from jfric.identify.samples import sample_signals
+from jfric.signals import find_signal
 from jfric.solution import Solution
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.quasi_static.solver import QuasiStatic

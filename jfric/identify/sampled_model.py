@@ -9,7 +9,6 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from jfric.ensemble.signals import find_signal
 from jfric.errors import ProblemError, nearest
 from jfric.identify.data import Data
 from jfric.identify.experiment import Experiment
@@ -23,6 +22,7 @@ from jfric.identify.model import (
     sensor_parameters,
 )
 from jfric.modes import Mode
+from jfric.signals import find_signal
 from jfric.solvers.sampled.equations import require_one_degree
 from jfric.solvers.sampled.run import SampledMotion, run_sampled
 from jfric.system.controller import Controller

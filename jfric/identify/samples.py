@@ -7,6 +7,7 @@ this one are written.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from jfric.ensemble.signals import Signal
+from jfric.signals import Signal
 from jfric.solvers.event_driven.passes import one_pass
 from jfric.solvers.event_driven.polynomials import horner, horner_with_slope
 from jfric.solvers.event_driven.prepared import prepare
@@ -65,8 +66,10 @@ def sample_signals(
     window = min(WINDOW, ts.shape[0])
     padded = jnp.concatenate([ts, jnp.full((window,), jnp.inf, dtype)])
 
+    step_on = functools.partial(one_pass, prepared, flow, accumulation=solver.accumulation)
+
     def one(s: State, on) -> tuple[State, _Piece]:
-        new, _, whole_step = one_pass(prepared, flow, s, records, none, target, force, on)
+        new, _, whole_step = step_on(s, records, none, target, force, on)
         step = whole_step()
         parts = step.polynomials(prepared)
         table = jnp.stack([getattr(parts, f)[:, i] for f, i in columns], axis=1)

@@ -47,8 +47,8 @@ def simulate(
     if not hasattr(solver, "require"):
         raise ProblemError(f"solver: found {solver!r}, must be a solver such as EventDriven()")
     _check_start(solver, start)
-    _check_times(problem, solver, ts, start, end)
-    require_sizes(solver)
+    require_span(problem, ts, start, end)
+    _require_countable(problem, solver, start, end)
     solver.require(problem)
     # Numbers as arrays: another value is no reason to compile anew.
     end = float(end) if isinstance(end, int) else end
@@ -73,8 +73,20 @@ def _check_start(solver: Any, start: Any) -> None:
     )
 
 
-def _check_times(problem: Problem, solver: Any, ts, start: Any, end) -> None:
-    """Refuse output times and steps that cannot be met, where they are concrete numbers."""
+def _require_countable(problem: Problem, solver: Any, start: Any, end) -> None:
+    """Refuse more steps and events than can be counted, where they are concrete numbers."""
+    require_sizes(solver)
+    first = problem.time.start if start is None else start.t
+    last = problem.time.end if end is None else end
+    dt = getattr(solver, "dt", None)
+    if dt is None or any(isinstance(x, (Tracer, Expression)) for x in (dt, first, last)):
+        return
+    if np.size(first) == np.size(last) == 1:
+        require_step(dt, float(last) - float(first))
+
+
+def require_span(problem: Problem, ts, start: Any, end) -> None:
+    """Refuse an end or output times that cannot be met, where they are concrete numbers."""
     first = problem.time.start if start is None else start.t
     last = problem.time.end if end is None else end
     values = (first, last) if ts is None else (ts, first, last)
@@ -86,9 +98,6 @@ def _check_times(problem: Problem, solver: Any, ts, start: Any, end) -> None:
         raise ProblemError(
             f"end: found {float(last):g} s, must be later than the start at {float(first):g} s"
         )
-    dt = getattr(solver, "dt", None)
-    if dt is not None and not isinstance(dt, Tracer):
-        require_step(dt, float(last) - float(first))
     if ts is None:
         return
     times = np.asarray(ts, dtype=float)

@@ -1,11 +1,22 @@
-"""Generalised forces at a state, contacts left out."""
+"""Generalised forces at a state, contacts left out, and the forces of single elements."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jfric.system.mechanics import Mechanics
+from jfric.system.elements import AbstractForce, Damper, Spring
+from jfric.system.mechanics import Mechanics, contact_label
+from jfric.system.piecewise import FORMS
+
+if TYPE_CHECKING:
+    from jfric.system.problem import Problem
+
+#: Sections of elements with one force along one direction.
+FORCE_SECTIONS = ("spring", "damper", *FORMS, "pendulum", "polynomial_spring", "drag")
 
 
 def applied_force(mechanics: Mechanics, t, q, v, segment=None) -> Float[Array, " n"]:
@@ -43,3 +54,61 @@ def sliding_friction(mechanics: Mechanics, gamma, normal) -> Float[Array, " nt"]
         positive, negative = law.kinetic(jnp.abs(g))
         forces.append(jnp.where(g > 0, -positive * n, jnp.where(g < 0, negative * n, 0.0)))
     return jnp.stack(forces) if forces else jnp.zeros((0,))
+
+
+def force_keys(problem: Problem) -> dict[str, tuple[str, str]]:
+    """All elements with a force along a direction: name in results to section and own name."""
+    groups = [(section, problem.section(section)) for section in FORCE_SECTIONS]
+    return {contact_label(s, name, group): (s, name) for s, group in groups for name in group}
+
+
+def element_forces(
+    problem: Problem,
+    mechanics: Mechanics,
+    keys: Sequence[tuple[str, str]],
+    t,
+    q,
+    v,
+    segment,
+    base=None,
+) -> Float[Array, " k"]:
+    """Forces of the elements ``keys`` (section, name) along their directions [N, N m], as they act
+    on the system: a compressed stop pushes back, so its force is negative.
+
+    ``segment`` (ns,): segments of the piecewise-linear elements, -1 where they are not known.
+    ``base``: displacements and velocities of the supports, each (nb,), if not those of ``t``.
+    """
+    problem = problem.resolved()
+    z, z_dot = mechanics.base_motion(t) if base is None else base
+    both = problem.axes + problem.bases
+    w = jnp.stack([problem.section(s)[name].direction.vector(both) for s, name in keys])
+    x, rate = w @ jnp.concatenate([q, z]), w @ jnp.concatenate([v, z_dot])
+    lines, others = [], []
+    for i, (section, name) in enumerate(keys):
+        element = problem.section(section)[name]
+        curved = isinstance(element, AbstractForce)
+        row = (0.0, 0.0, 0.0) if curved else _line(problem, mechanics, section, name, segment)
+        lines.append(jnp.stack([jnp.asarray(y, q.dtype) for y in row]))
+        if curved:
+            own = w[i, : mechanics.n]
+            others.append((i, own @ element.force(mechanics.axes, t, q, v) / (own @ own)))
+    k, c, offset = jnp.stack(lines, axis=1)
+    forces = -(k * x + c * rate + offset)
+    for i, force in others:
+        forces = forces.at[i].set(force)
+    return forces
+
+
+def _line(problem: Problem, mechanics: Mechanics, section: str, name: str, segment):
+    """``k``, ``c`` and ``f`` of the force ``-(k x + c x' + f)`` of an element."""
+    group = problem.section(section)
+    element: Any = group[name]
+    if isinstance(element, Spring):
+        return element.k, 0.0, -element.k * element.x0
+    if isinstance(element, Damper):
+        return 0.0, element.c, 0.0
+    piecewise = mechanics.piecewise
+    index = piecewise.names.index(contact_label(section, name, group))
+    s = segment[index]
+    tables = (piecewise.k, piecewise.c, piecewise.f)
+    return tuple(jnp.where(s < 0, jnp.nan, table[index, s]) for table in tables)

@@ -38,9 +38,23 @@ class AbstractFunction(eqx.Module):
     def breakpoints(self) -> Float[Array, " b"]:
         """Times at which the function is not smooth."""
 
+    def magnitudes(self, t) -> list:
+        """For each coefficient of the polynomial of ``components(t)``, the sum of the magnitudes
+        of what it was computed from: its rounding error is relative to that."""
+        return [jnp.abs(p) for p in self.components(t).polynomial]
+
     def frequency(self):
         """Largest angular frequency [rad/s]; 0 for piecewise polynomials."""
         return 0.0
+
+    def size(self, t):
+        """What the rounding error of the value at ``t`` is relative to."""
+        return _size(self.magnitudes(t)[:1], self.components(t).harmonics)
+
+    def size_of_derivative(self, t):
+        """The same of the first derivative."""
+        harmonics = [(a * w, angle, w) for a, angle, w in self.components(t).harmonics]
+        return _size(self.magnitudes(t)[1:2], harmonics)
 
     def __call__(self, t):
         """Value at time ``t`` [s] (from the right at a jump)."""
@@ -53,6 +67,11 @@ class AbstractFunction(eqx.Module):
         polynomial, harmonics = self.components(t)
         value = polynomial[1] if len(polynomial) > 1 else 0.0
         return value + sum(a * w * jnp.cos(angle) for a, angle, w in harmonics)
+
+
+def _size(polynomial: list, harmonics: list):
+    # A sine near its zero has the rounding error of its argument.
+    return sum((jnp.abs(a) for a, _, _ in harmonics), sum(polynomial, 0.0))
 
 
 class Constant(AbstractFunction):
@@ -91,6 +110,16 @@ class PiecewiseLinear(AbstractFunction):
     values: Scalar = eqx.field(converter=scalar)
 
     def components(self, t):
+        start, value, slope = self._line(t)
+        return Components([value + slope * (t - start), slope], [])
+
+    def magnitudes(self, t):
+        start, value, slope = self._line(t)
+        passed = jnp.abs(t) + jnp.abs(start)
+        return [jnp.abs(value) + jnp.abs(slope) * passed, jnp.abs(slope)]
+
+    def _line(self, t):
+        """Time and value at the start of the line that holds ``t``, and its slope."""
         times, values = self.times, self.values
         last = times.shape[0] - 1
         index = _piece(times, t)
@@ -98,7 +127,7 @@ class PiecewiseLinear(AbstractFunction):
         right = jnp.clip(index, 0, last)
         dt = jnp.where(left == right, 1.0, times[right] - times[left])
         slope = jnp.where(left == right, 0.0, (values[right] - values[left]) / dt)
-        return Components([values[left] + slope * (t - times[left]), slope], [])
+        return times[left], values[left], slope
 
     def breakpoints(self):
         return self.times
@@ -130,11 +159,11 @@ class Sum(AbstractFunction):
 
     def components(self, t):
         parts = [term.components(t) for term in self.terms]
-        length = max((len(p.polynomial) for p in parts), default=0)
-        polynomial = [
-            sum(p.polynomial[j] for p in parts if j < len(p.polynomial)) for j in range(length)
-        ]
+        polynomial = _added([p.polynomial for p in parts])
         return Components(polynomial, [h for p in parts for h in p.harmonics])
+
+    def magnitudes(self, t):
+        return _added([term.magnitudes(t) for term in self.terms])
 
     def breakpoints(self):
         return jnp.concatenate([jnp.zeros((0,)), *(term.breakpoints() for term in self.terms)])
@@ -144,6 +173,12 @@ class Sum(AbstractFunction):
         for term in self.terms:
             result = jnp.maximum(result, term.frequency())
         return result
+
+
+def _added(polynomials: list[list]) -> list:
+    """Sum of polynomials of different length."""
+    length = max((len(p) for p in polynomials), default=0)
+    return [sum(p[j] for p in polynomials if j < len(p)) for j in range(length)]
 
 
 def _piece(times, t):

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.verification.evaluate import Trajectory, reduced
 
 if TYPE_CHECKING:
     from jfric.config.config import Check
@@ -64,8 +65,9 @@ def batches(jobs: list[Job]) -> list[list[Job]]:
     return list(groups.values())
 
 
-def run_batch(jobs: list[Job]) -> list[Solution]:
-    """Simulate jobs of equal structure with one compilation.
+def run_batch(jobs: list[Job]) -> list[Trajectory]:
+    """Simulate jobs of equal structure with one compilation, and once more where a check is about
+    what no solution holds.
 
     Many of them run as one vmapped batch; few run one after the other, which compiles faster.
     """
@@ -73,23 +75,31 @@ def run_batch(jobs: list[Job]) -> list[Solution]:
     ts = [jnp.asarray(_padded(job.ts, size)) for job in jobs]
     problems = [jax.tree.map(jnp.asarray, job.problem) for job in jobs]
     simulate = _simulation(jobs[0].solver)
+    quantities = dict.fromkeys(check.quantity for job in jobs for check in job.checks)
+    reductions = jax.jit(reduced(jobs[0].problem, quantities, jobs[0].solver))
     if len(jobs) < BATCH:
-        solutions = [simulate(problem, t) for problem, t in zip(problems, ts, strict=True)]
-        return [jax.tree.map(np.asarray, solution) for solution in solutions]
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *problems)
-    arrays = jax.tree.map(np.asarray, eqx.filter_vmap(simulate)(stacked, jnp.stack(ts)))
-    return [jax.tree.map(lambda x, i=i: x[i], arrays) for i in range(len(jobs))]
+        found = [
+            (simulate(problem, t), reductions(problem))
+            for problem, t in zip(problems, ts, strict=True)
+        ]
+        found = [jax.tree.map(np.asarray, one) for one in found]
+    else:
+        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *problems)
+        solutions = eqx.filter_vmap(simulate)(stacked, jnp.stack(ts))
+        every = jax.tree.map(np.asarray, (solutions, jax.vmap(reductions)(stacked)))
+        found = [jax.tree.map(lambda x, i=i: x[i], every) for i in range(len(jobs))]
+    return [Trajectory(job.problem, *one) for job, one in zip(jobs, found, strict=True)]
 
 
 def run_batches(
     groups: list[list[Job]],
-) -> Iterator[tuple[int, list[Solution] | Exception]]:
-    """Solutions of each group with its index, as they are ready; instead of them the error, where
-    a system is refused, or a program cannot be compiled or run on this machine. Groups compile
-    in parallel."""
+) -> Iterator[tuple[int, list[Trajectory] | Exception]]:
+    """Trajectories of each group with its index, as they are ready; instead of them the error,
+    where a system is refused, or a program cannot be compiled or run on this machine. Groups
+    compile in parallel."""
     double = jnp.result_type(float) == jnp.float64
 
-    def run(index: int) -> tuple[int, list[Solution] | Exception]:
+    def run(index: int) -> tuple[int, list[Trajectory] | Exception]:
         # A `with jax.enable_x64(True)` of the caller does not reach other threads by itself.
         with jax.enable_x64(double):
             try:

@@ -6,14 +6,14 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from jfric.verification.evaluate import evaluate, scale
+from jfric.status import Status
+from jfric.verification.evaluate import Trajectory, evaluate, scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from jfric.config.config import Check
     from jfric.config.quantity import Quantity
-    from jfric.solution import Solution
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Result:
 def compare(
     quantity: Quantity,
     expected: float,
-    solution: Solution,
+    trajectory: Trajectory,
     *,
     tolerance: float = 0.0,
     relative: float = 0.0,
@@ -51,11 +51,15 @@ def compare(
 ) -> Result:
     """Compare ``quantity`` with ``expected``, within ``tolerance`` or, where that is larger,
     ``relative`` times its scale (the expected time, or the peak of the component)."""
-    value = evaluate(quantity, solution)
+    value = evaluate(quantity, trajectory)
     allowed = tolerance
     if relative:
-        allowed = max(allowed, relative * scale(quantity, expected, solution))
-    return judged(case, label(quantity), solver, expected, value, allowed, source)
+        allowed = max(allowed, relative * scale(quantity, expected, trajectory))
+    name = label(quantity)
+    ended = int(trajectory.solution.status) == Status.OK
+    if quantity.kind == "stop_time" and math.isnan(value) and ended:
+        name = f"{name} (nothing comes to rest)"
+    return judged(case, name, solver, expected, value, allowed, source)
 
 
 def judged(

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from jfric.config.checks import resolve
 from jfric.config.config import Check, Config
 from jfric.config.load import load_config
-from jfric.config.quantity import Quantity, parse_quantity
+from jfric.config.quantity import Quantity, parse_quantity, resolve
 from jfric.errors import ProblemError, nearest
 from jfric.solution import Solution
 from jfric.solver_choice import SETTINGS, SOLVERS, choose_solver, solver_label, uses_exact_flow
@@ -22,7 +21,7 @@ from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
 from jfric.verification.case import EXACT, RUNGE_KUTTA, Case
 from jfric.verification.configs import files_in, shipped
-from jfric.verification.evaluate import COUNTS, needed_times, needs_outputs
+from jfric.verification.evaluate import COUNTS, Trajectory, needed_times
 from jfric.verification.jobs import Job, Refused, batches, run_batches
 from jfric.verification.result import Result, compare, not_run, refused, whole
 from jfric.verification.static_checks import StaticJob, is_static, static_job, static_results
@@ -74,7 +73,7 @@ def verify(
     return [result for _, results in sorted(found, key=lambda x: x[0]) for result in results]
 
 
-def _results(job: Job, outcome: Solution | Exception) -> list[Result]:
+def _results(job: Job, outcome: Trajectory | Exception) -> list[Result]:
     """The checks of a job, all failed where it could not run or be judged."""
     if isinstance(outcome, Exception):
         return not_run(job.case, job.label, job.checks, outcome)
@@ -214,12 +213,9 @@ def _job(
 
 
 def output_times(config: Config, quantities: Sequence[Quantity]) -> np.ndarray:
-    """The end points, the times that ``quantities`` need, and all outputs where some is taken
-    over them."""
+    """The end points, and the times that ``quantities`` need."""
     start, end = time_span(config.problem)
     times = {start, end} | needed_times(quantities)
-    if needs_outputs(quantities):
-        times |= set(config.times().tolist())
     for time in times:
         if not start <= time <= end:
             raise ProblemError(
@@ -235,14 +231,15 @@ def time_span(problem: Problem) -> tuple[float, float]:
     return np.asarray(span.start).item(), np.asarray(span.end).item()
 
 
-def judge(job: Job, solution: Solution) -> list[Result]:
-    """All checks of a job on its solution; an incomplete trajectory is a failed check itself."""
+def judge(job: Job, trajectory: Trajectory) -> list[Result]:
+    """All checks of a job on its trajectory; an incomplete one is a failed check itself."""
+    solution = trajectory.solution
     about = {"case": job.case, "solver": job.label}
     results = [
         compare(
             check.quantity,
             check.expected,
-            solution,
+            trajectory,
             tolerance=check.allowed,
             relative=0.0 if check.quantity.kind in COUNTS else job.relative,
             source=check.source,

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float
 
 from jfric.linear_algebra import matvec
 from jfric.modes import Mode
+from jfric.solvers.event_driven.clock import Instant, later
 from jfric.solvers.event_driven.constants import CLOSE, LANDINGS, SMALLEST_FRACTION, constants
 from jfric.solvers.event_driven.isolation import isolate, with_root_derivative
 from jfric.solvers.event_driven.polynomials import Step, Values, horner_with_slope, pick
@@ -23,6 +24,7 @@ class Advance(NamedTuple):
     """Where a step ends: at its end or at the earliest event."""
 
     t: Float[Array, ""]
+    t_rest: Float[Array, ""]
     #: End of the motion as a fraction of the step.
     s: Float[Array, ""]
     #: Everything there (the reactions of the mode that ends).
@@ -76,21 +78,24 @@ def held_exactly(prepared: Prepared, state: State, values: Values, signs: Signs)
 
 
 def step_length(prepared: Prepared, state: State, records: Records, ts, target, natural):
-    """Time that the step may reach, and its length; only the choice of length is frozen."""
+    """Instant that the step may reach, and its length; only the choice of length is frozen."""
     breaks = prepared.breakpoints
     t_end = target
     if breaks.shape[0]:
         t_end = jnp.minimum(t_end, jnp.min(jnp.where(breaks > state.t, breaks, jnp.inf)))
+    if prepared.nu:
+        t_end = jnp.minimum(t_end, jnp.min(jnp.where(state.due > state.t, state.due, jnp.inf)))
     count = ts.shape[0]
     if count:
         last = records.written + slots_per_pass(count) - 1
         limit = jnp.where(last < count, ts[jnp.minimum(last, count - 1)], jnp.inf)
         t_end = jnp.where(limit > state.t, jnp.minimum(t_end, limit), t_end)
     free = jax.lax.stop_gradient(jnp.minimum(natural, state.h_max))
-    remaining = t_end - state.t
+    remaining = (t_end - state.t) - state.t_rest
     reaches = remaining <= 1.01 * free
     h = jnp.where(reaches, remaining, free)
-    return jnp.where(reaches, t_end, state.t + h), h
+    t, rest = later(state.t, state.t_rest, h)
+    return Instant(jnp.where(reaches, t_end, t), jnp.where(reaches, 0.0, rest)), h
 
 
 def resolvable(t, h) -> Bool[Array, ""]:
@@ -98,10 +103,12 @@ def resolvable(t, h) -> Bool[Array, ""]:
     return h > 64 * jnp.finfo(h.dtype).eps * jnp.abs(t)
 
 
-def advance(prepared: Prepared, state: State, step: Step, signs: Signs, t_end, natural) -> Advance:
+def advance(
+    prepared: Prepared, state: State, step: Step, signs: Signs, end: Instant, natural
+) -> Advance:
     """Isolate the earliest event on a step and move there, or to the end of the step.
 
-    ``t_end``: time at the end of the step. A step that the certificate cannot decide is not
+    ``end``: the end of the step. A step that the certificate cannot decide is not
     accepted; a shorter one follows.
     """
     c = constants(step.table.dtype)
@@ -112,6 +119,7 @@ def advance(prepared: Prepared, state: State, step: Step, signs: Signs, t_end, n
             still.guard_table,
             lead,
             still.remainder,
+            still.zero[0],
             rows=still.guard_rows,
             null=signs.null,
             certificate_order=c.certificate_order,
@@ -123,8 +131,9 @@ def advance(prepared: Prepared, state: State, step: Step, signs: Signs, t_end, n
         at_end = at_end if rows is None else matvec(rows, at_end)
         reference = jnp.minimum(natural, prepared.end - state.start)
         smallest = step.h <= SMALLEST_FRACTION * reference
-        # Too short to resolve further: a guard in doubt that is negative at the end fires there.
-        crossed = found.doubtful & (at_end < 0)
+        # Too short to resolve further: a guard that comes so near to zero counts as reaching it;
+        # one that starts there only if it is negative at the end.
+        crossed = found.doubtful & ((at_end < 0) | (lead == 0))
         gives_up = ~found.decided & smallest & ~(found.near & resolvable(state.t, step.h))
         event = jnp.where(gives_up, jnp.any(crossed), found.root <= 1.0)
         first = jnp.arange(crossed.shape[0]) == jnp.argmax(crossed)
@@ -137,7 +146,7 @@ def advance(prepared: Prepared, state: State, step: Step, signs: Signs, t_end, n
         # Zeros far inside the step are located again on a shorter one, for full precision.
         coarse = event & (earliest < 1.0 / 64) & ~smallest
         accepted = step.accepted & (found.decided | gives_up) & ~coarse
-        grazing = gives_up
+        grazing = gives_up | (event & grazes(guard, earliest, found.resolution))
         retry = jnp.where(coarse & found.decided, 4.0 * earliest, found.retry) * step.h
     else:
         s = jnp.ones((), step.table.dtype)
@@ -145,7 +154,10 @@ def advance(prepared: Prepared, state: State, step: Step, signs: Signs, t_end, n
         fired, grazing = jnp.zeros((0,), bool), jnp.asarray(False)
         retry = step.h_next
     retry = jnp.where(step.accepted, retry, step.h_next)
-    t = jnp.where(event, state.t + s * step.h, t_end)
+    t, rest = (
+        jnp.where(event, a, b)
+        for a, b in zip(later(state.t, state.t_rest, s * step.h), end, strict=True)
+    )
     grown = jnp.minimum(16.0 * s * step.h, step.h_next)
     grown = jnp.maximum(grown, jnp.where(event, 0.0, 16.0 * step.h))
     n = prepared.mechanics.n
@@ -153,18 +165,34 @@ def advance(prepared: Prepared, state: State, step: Step, signs: Signs, t_end, n
     largest = jax.lax.stop_gradient(jnp.sum(jnp.abs(step.table[:, : 2 * n]), axis=0))
     return Advance(
         t=t,
+        t_rest=rest,
         s=s,
         values=values,
         q=values.q,
         v=values.v,
         accepted=accepted,
         q_scale=largest[:n],
-        v_scale=largest[n:],
+        v_scale=jnp.maximum(largest[n:], cancelled(prepared, state, step.unbalanced, natural)),
         h_max=jax.lax.stop_gradient(jnp.where(accepted, jnp.minimum(grown, step.h_next), retry)),
         fired=fired,
         grazing=grazing,
         landing=jnp.zeros_like(fired),
     )
+
+
+def cancelled(prepared: Prepared, state: State, unbalanced, natural):
+    """Velocities (n,) whose rounding errors, counted as zero, are those of forces that cancel: a
+    body that others hold has a velocity of rounding errors alone."""
+    c = constants(unbalanced.dtype)
+    share = jnp.finfo(unbalanced.dtype).eps / c.zero
+    return share * jnp.minimum(natural, prepared.end - state.start) * unbalanced
+
+
+def grazes(guard, s, resolution) -> Bool[Array, ""]:
+    """Whether a guard that is zero at ``s`` turns there, as far as can be resolved."""
+    rates = [k * guard[k] for k in range(1, len(guard))]
+    slope, curvature = jax.lax.stop_gradient(horner_with_slope(rates, s))
+    return slope * slope <= 2.0 * jnp.abs(curvature) * resolution
 
 
 def land(prepared: Prepared, state: State, step: Step, signs: Signs, advance: Advance) -> Advance:
@@ -193,11 +221,14 @@ def land(prepared: Prepared, state: State, step: Step, signs: Signs, advance: Ad
     q, v = shortly_after(q, v, a, jerk, missing)
     # The first look at an event only shortens the step.
     found = ~landing & advance.accepted & advance.fired.any()
-    approach = jnp.where(landing, step.h + missing, advance.t - state.t)
+    passed = (advance.t - state.t) + (advance.t_rest - state.t_rest)
+    approach = jnp.where(landing, step.h + missing, passed)
     approach = jnp.where(landing & ~step.accepted, step.h_next, approach)
     again = landing & step.accepted & ~close
+    t, rest = later(state.t, state.t_rest, step.h + missing)
     return Advance(
-        t=jnp.where(arrives, state.t + step.h + missing, advance.t),
+        t=jnp.where(arrives, t, advance.t),
+        t_rest=jnp.where(arrives, rest, advance.t_rest),
         s=jnp.where(arrives, 1.0, advance.s),
         values=jax.tree.map(lambda a, b: jnp.where(arrives, a, b), end, advance.values),
         q=jnp.where(arrives, q, advance.q),

@@ -44,9 +44,6 @@ LANDINGS = 6
 #: Remaining time to an event, relative to the step, below which it is reached without another step:
 #: what is neglected is of third order in it.
 CLOSE = 1e-6
-#: Remaining time of a sequence of impacts, relative to the time since the start, below which the
-#: contact closes. What is neglected is of second order in it.
-ZENO_FRACTION = 1e-6
 
 
 def constants(dtype) -> Constants:

@@ -50,6 +50,7 @@ class ExactFlow(eqx.Module):
         bounds = magnitude_system(*frozen[:5])
         sizes = taylor_coefficients(bounds.A * frozen[5], bounds.z, LEADING - 1)
         last = jax.lax.stop_gradient(jnp.abs(z[-1]) + jnp.abs(z[-2]))
+        watched = 0 if prepared.regular else system.relative.shape[0]
         return Step(
             h=h,
             table=z,
@@ -58,6 +59,9 @@ class ExactFlow(eqx.Module):
             guard_rows=system.guards,
             zero=c.zero * matmul(sizes, bounds.guards.T),
             leading=matmul(z[:LEADING], system.guards.T),
+            unbalanced=matvec(bounds.A[n : 2 * n], bounds.z),
+            relative_zero=c.zero * matmul(sizes, bounds.relative[:watched].T),
+            relative_leading=matmul(z[:LEADING], system.relative[:watched].T),
             remainder=matvec(jnp.abs(jax.lax.stop_gradient(system.guards)), last),
             accepted=jnp.asarray(True),
             h_next=jnp.asarray(jnp.inf, z.dtype),

@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.linear_algebra import matmul
 from jfric.solvers.event_driven.mode_equations import ModeEquations
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.system.functions import Components
+from jfric.system.functions import AbstractFunction
 
 
 class Given(NamedTuple):
@@ -24,54 +25,62 @@ class Given(NamedTuple):
     ``velocity`` and ``acceleration`` (m,): what bases and belts prescribe for tangents and
     normals; ``W v`` of an active contact must equal the velocity. ``gap``: the part of the gaps
     that does not depend on ``q``; ``elongation``: the same for piecewise-linear elements.
-    ``friction``: magnitude of the friction that elements with a given normal force may carry.
     """
 
     w: Float[Array, " b"]
     #: Generator: ``dw/ds = A w``.
     A: Float[Array, "b b"]
     force: Float[Array, "n b"]
-    force_magnitude: Float[Array, "n b"]
+    #: Normal forces of friction elements.
     normal: Float[Array, "nf b"]
     velocity: Float[Array, "m b"]
     acceleration: Float[Array, "m b"]
     gap: Float[Array, "nu b"]
     elongation: Float[Array, "ns b"]
     elongation_rate: Float[Array, "ns b"]
+    #: The same, all from the magnitudes of contributions; friction of elements as large as in
+    #: stick. Rounding errors are relative to them.
+    bound: Given | None = None
 
 
 def given(prepared: Prepared, equations: ModeEquations, t) -> Given:
     """Everything that is given, on the smooth piece that begins at or holds ``t``."""
-    mechanics, nf = prepared.mechanics, prepared.nf
-    dtype = mechanics.K.dtype
+    mechanics = prepared.mechanics
     belts = [b for b in mechanics.belts if b is not None]
     groups = [mechanics.base_functions, mechanics.load_functions, belts, mechanics.normal_forces]
-    parts = [[f.components(t) for f in group] for group in groups]
-    w, A, rows = _basis([p for group in parts for p in group], dtype)
-    size = w.shape[0]
-    split, start = [], 0
-    for group in groups:
-        split.append(rows[start : start + len(group)])
-        start += len(group)
-    base, load, belt, normal = split
-    rate = matmul(base, A)
-    constant = jnp.arange(size) == 0
+    functions = [f for group in groups for f in group]
+    basis = _basis(functions, t, mechanics.K.dtype)
+    ends = np.cumsum([len(group) for group in groups])[:-1]
+    w_size = basis.w.at[basis.powers :].set(1.0)
+    sizes = _given(
+        prepared, equations, w_size, jnp.abs(basis.A), jnp.split(basis.sizes, ends), True
+    )
+    signed = _given(prepared, equations, basis.w, basis.A, jnp.split(basis.rows, ends), False)
+    return signed._replace(bound=sizes)
 
-    force = matmul(mechanics.load_directions.T, load)
-    magnitude = matmul(jnp.abs(mechanics.load_directions.T), jnp.abs(load))
+
+def _given(prepared: Prepared, equations: ModeEquations, w, A, rows: list, absolute: bool) -> Given:
+    """From the rows of bases, loads, belts and normal forces; of magnitudes if ``absolute``."""
+    mechanics, nf = prepared.mechanics, prepared.nf
+    base, load, belt, normal = rows
+    sized = jnp.abs if absolute else (lambda x: x)
+    minus = 1.0 if absolute else -1.0
+    constant = jnp.arange(w.shape[0]) == 0
+    rate = matmul(base, A)
+    force = matmul(sized(mechanics.load_directions.T), load)
     if nf:
-        W = mechanics.W_T[:nf]
-        force = force + matmul(W.T * equations.sliding, normal)
-        # In stick the reaction may be as large: it belongs to the scale in either case.
-        largest = jnp.maximum(prepared.static_positive, prepared.static_negative)[:nf]
-        magnitude = magnitude + matmul(jnp.abs(W.T) * largest, jnp.abs(normal))
-    gap = jnp.where(constant, mechanics.gap0[:, None], 0.0)
-    velocity = jnp.zeros((prepared.W.shape[0], size), dtype)
-    if belts:
-        index = jnp.asarray([i for i, b in enumerate(mechanics.belts) if b is not None])
-        velocity = velocity.at[index].add(belt)
+        sliding = equations.sliding
+        if absolute:
+            # In stick the reaction may be as large: it belongs to the scale in either case.
+            sliding = jnp.maximum(prepared.static_positive, prepared.static_negative)[:nf]
+        force = force + matmul(sized(mechanics.W_T[:nf].T) * sliding, normal)
+    gap = jnp.where(constant, sized(mechanics.gap0)[:, None], 0.0)
+    velocity = jnp.zeros((prepared.W.shape[0], w.shape[0]), w.dtype)
+    index = [i for i, b in enumerate(mechanics.belts) if b is not None]
+    if index:
+        velocity = velocity.at[jnp.asarray(index)].add(belt)
     piecewise = mechanics.piecewise
-    elongation = jnp.zeros((piecewise.count, size), dtype)
+    elongation = jnp.zeros((piecewise.count, w.shape[0]), w.dtype)
     elongation_rate = elongation
     if mechanics.base_functions:
         K_base, C_base = mechanics.K_base, mechanics.C_base
@@ -79,16 +88,14 @@ def given(prepared: Prepared, equations: ModeEquations, t) -> Given:
             d, db = piecewise.directions, piecewise.base_directions
             K_base = K_base - (d.T * equations.k) @ db
             C_base = C_base - (d.T * equations.c) @ db
-            elongation, elongation_rate = db @ base, db @ rate
-        force = force + K_base @ base + C_base @ rate
-        magnitude = magnitude + jnp.abs(K_base) @ jnp.abs(base) + jnp.abs(C_base) @ jnp.abs(rate)
-        gap = gap + mechanics.W_N_base @ base
-        velocity = velocity - prepared.W_base @ rate
+            elongation, elongation_rate = sized(db) @ base, sized(db) @ rate
+        force = force + sized(K_base) @ base + sized(C_base) @ rate
+        gap = gap + sized(mechanics.W_N_base) @ base
+        velocity = velocity + minus * (sized(prepared.W_base) @ rate)
     return Given(
         w=w,
         A=A,
         force=force,
-        force_magnitude=magnitude,
         normal=normal,
         velocity=velocity,
         acceleration=matmul(velocity, A),
@@ -120,22 +127,32 @@ def functions_after(powers: int, omegas: list, waves: list, s) -> list:
     return result
 
 
-def _basis(parts: list[Components], dtype):
-    """Initial basis values, their generator, and one row of coefficients for each function."""
+class _Basis(NamedTuple):
+    """Basis at the start of a step, its generator, one row for each function, and the magnitudes of
+    these rows. ``powers``: number of powers of time, which come first."""
+
+    w: Float[Array, " b"]
+    A: Float[Array, "b b"]
+    rows: Float[Array, "f b"]
+    sizes: Float[Array, "f b"]
+    powers: int
+
+
+def _basis(functions: list[AbstractFunction], t, dtype) -> _Basis:
+    parts = [f.components(t) for f in functions]
     powers = max([1, *(len(p.polynomial) for p in parts)])
     harmonics = [(i, h) for i, p in enumerate(parts) for h in p.harmonics]
     size = powers + 2 * len(harmonics)
     zero = jnp.zeros((), dtype)
     w = [zero + 1.0] + [zero] * (powers - 1)
     A = [[zero] * size for _ in range(size)]
-    rows = [
-        [
-            jnp.asarray(p.polynomial[j], dtype) if j < len(p.polynomial) else zero
-            for j in range(powers)
-        ]
-        + [zero] * (2 * len(harmonics))
-        for p in parts
-    ]
+
+    def filled(polynomial):
+        short = [jnp.asarray(p, dtype) for p in polynomial]
+        return short + [zero] * (size - len(short))
+
+    rows = [filled(p.polynomial) for p in parts]
+    sizes = [filled(f.magnitudes(t)) for f in functions]
     for j in range(1, powers):
         A[j][j - 1] = zero + float(j)
     for k, (i, (amplitude, angle, omega)) in enumerate(harmonics):
@@ -144,5 +161,9 @@ def _basis(parts: list[Components], dtype):
         A[at][at + 1] = omega + zero
         A[at + 1][at] = -omega + zero
         rows[i][at] = amplitude + zero
-    table = jnp.stack([jnp.stack(r) for r in rows]) if rows else jnp.zeros((0, size), dtype)
-    return jnp.stack(w), jnp.stack([jnp.stack(r) for r in A]), table
+        sizes[i][at] = jnp.abs(rows[i][at])
+
+    def table(rows):
+        return jnp.stack([jnp.stack(r) for r in rows]) if rows else jnp.zeros((0, size), dtype)
+
+    return _Basis(jnp.stack(w), table(A), table(rows), table(sizes), powers)

@@ -7,6 +7,9 @@ coefficients of the two directions::
     slip    s gamma_T,           lambda_N   (unilateral contacts)
     open    g_N
 
+Two limits that hold tell that the contact presses, unless both coefficients are zero. The second
+guard of such a contact is its normal force in stick, too; its friction must vanish identically.
+
 Guards are linear in the quantities they are made of. The leading axis ``p`` of these is anything
 that linear combinations commute with: polynomial coefficients, points, or a basis.
 """
@@ -63,8 +66,7 @@ def _assemble(prepared: Prepared, mode, segment, x: Quantities, *, magnitude: bo
         is_open, is_stick = m == Mode.OPEN, m == Mode.STICK
         one_u = one[:, nf:]
         gap = jnp.where(is_open, x.gap, first[:, nf:])
-        # Without any friction the limits do not tell that the contact pulls.
-        limited = is_stick & (prepared.static_negative[nf:] > 0.0)
+        limited = is_stick & ~prepared.unlimited[nf:]
         pulls = jnp.where(is_open, one_u, jnp.where(limited, second[:, nf:], x.lambda_n))
         first = jnp.concatenate([first[:, :nf], gap], axis=1)
         second = jnp.concatenate([second[:, :nf], pulls], axis=1)

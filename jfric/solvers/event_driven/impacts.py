@@ -12,7 +12,7 @@ from jfric.complementarity.impact import solve_impact
 from jfric.complementarity.reactions import active_rows, reaction_operator
 from jfric.linear_algebra import matvec
 from jfric.modes import Mode
-from jfric.solvers.event_driven.constants import ZENO_FRACTION, constants
+from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.polynomials import Step
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import (
@@ -30,19 +30,27 @@ PIVOTED = 64.0
 class Impact(NamedTuple):
     """State right after an impact."""
 
+    q: Float[Array, " n"]
     v: Float[Array, " n"]
     #: What rounding errors of ``v`` are relative to.
     v_scale: Float[Array, " n"]
     mode: Int[Array, " nt"]
     impacted: Bool[Array, " nt"]
-    delay: Float[Array, ""]
+    #: Time at which the sequence of impacts that ends here accumulates.
+    due: Float[Array, " nt"]
     zeno: Bool[Array, ""]
     solved: Bool[Array, ""]
     energy_ok: Bool[Array, ""]
 
 
-def impact(prepared: Prepared, state: State, step: Step, touching) -> Impact:
-    """Velocity jump over all touching contacts, and modes by the velocities after it."""
+def impact(
+    prepared: Prepared, state: State, step: Step, touching, gap, accumulation: float
+) -> Impact:
+    """Velocity jump over all touching contacts, and modes by the velocities after it.
+
+    ``gap`` (nu,): the part of the gaps that does not depend on ``q``. ``accumulation``: what is
+    negligible of a sequence of impacts, as a part of the time since the start.
+    """
     mechanics, nt, nf = prepared.mechanics, prepared.nt, prepared.nf
     velocity = relative_velocities(prepared, state.t, state.v)
     small = jax.lax.stop_gradient(velocity_tolerance(prepared, state.t, state.v_scale))
@@ -60,10 +68,11 @@ def impact(prepared: Prepared, state: State, step: Step, touching) -> Impact:
         jnp.inf,
     )
     hitting = touching & (approach > small[nt:])
-    accumulates = hitting & (e > 0) & (rest <= ZENO_FRACTION * (state.t - state.start))
+    accumulates = hitting & (e > 0) & (rest <= accumulation * (state.t - state.start))
     is_open = state.mode[nf:] == Mode.OPEN
     e = jnp.where(accumulates | ~is_open, 0.0, e)
-    delay = jnp.sum(jnp.where(accumulates, rest, 0.0))
+    end = jnp.where(accumulates, state.t + jnp.where(accumulates, rest, 0.0), -jnp.inf)
+    due = jnp.concatenate([jnp.full((nf,), -jnp.inf, rest.dtype), end])
     smooth = jnp.asarray((False,) * nf + mechanics.smooth_impact)
     result = solve_impact(
         prepared.D,
@@ -73,7 +82,7 @@ def impact(prepared: Prepared, state: State, step: Step, touching) -> Impact:
         jnp.where(smooth, 0.0, prepared.kinetic_positive),
         jnp.where(smooth, 0.0, prepared.kinetic_negative),
         small + 1e-300,
-        independent=prepared.independent,
+        independent=prepared.regular,
     )
     v = state.v + matvec(prepared.MW, result.impulse)
     after = relative_velocities(prepared, state.t, v)
@@ -101,15 +110,32 @@ def impact(prepared: Prepared, state: State, step: Step, touching) -> Impact:
     unilateral = jnp.concatenate([jnp.zeros((nf,), bool), hitting])
     caused = matvec(jnp.abs(prepared.MW), jnp.abs(result.impulse))
     return Impact(
+        q=_onto_gaps(prepared, state.q, gap, touching),
         v=v,
         v_scale=jax.lax.stop_gradient(jnp.abs(v) + caused),
         mode=mode,
         impacted=unilateral,
-        delay=delay,
+        due=due,
         zeno=jnp.any(accumulates | chatters),
         solved=result.solved,
         energy_ok=jax.lax.stop_gradient(energy_ok),
     )
+
+
+def _onto_gaps(prepared: Prepared, q, gap, touching):
+    """Positions at which the gaps of touching contacts are zero, not only to rounding: errors of
+    many impacts would add up, and contacts that hit at once drift apart."""
+    mechanics, nt = prepared.mechanics, prepared.nt
+    active = jnp.concatenate([jnp.zeros((nt,), bool), touching])
+    identity = jnp.eye(prepared.D.shape[0], dtype=prepared.D.dtype)
+    R = reaction_operator(prepared.D, active, identity, independent=prepared.independent)
+    missing = jnp.where(touching, -(gap + matvec(mechanics.W_N, q)), 0.0)
+    q = q + matvec(prepared.MW, matvec(R.motion[:, nt:], missing))
+    for j, dof in enumerate(mechanics.single_normal):
+        if dof is not None:
+            held = touching[j] & ~R.dependent[nt + j]
+            q = q.at[dof].set(jnp.where(held, -gap[j] / mechanics.W_N[j, dof], q[dof]))
+    return q
 
 
 def _ends_chatter(prepared: Prepared, state: State, after) -> Bool[Array, " m"]:
@@ -149,7 +175,7 @@ def _onto_constraints(prepared: Prepared, v, prescribed, mode, needed):
     active = active_rows(mode, prepared.nf)
     # Without friction: a projection in the metric of the masses, which adds no energy.
     identity = jnp.eye(prepared.D.shape[0], dtype=prepared.D.dtype)
-    R = reaction_operator(prepared.D, active, identity, independent=prepared.independent)
+    R = reaction_operator(prepared.D, active, identity, independent=prepared.regular)
     defect = jnp.where(active & needed, prescribed - matvec(prepared.W, v), 0.0)
     return v + matvec(prepared.MW, matvec(R.motion, defect))
 
@@ -158,11 +184,12 @@ def no_impact(prepared: Prepared, state: State) -> Impact:
     """The same state, in the shape of an impact."""
     false, true = jnp.asarray(False), jnp.asarray(True)
     return Impact(
+        q=state.q,
         v=state.v,
         v_scale=state.v_scale,
         mode=state.mode,
         impacted=jnp.zeros((prepared.nt,), bool),
-        delay=jnp.zeros((), state.v.dtype),
+        due=state.due,
         zeno=false,
         solved=true,
         energy_ok=true,

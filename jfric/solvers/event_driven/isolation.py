@@ -44,6 +44,8 @@ class Isolation(NamedTuple):
     doubtful: Bool[Array, " g"]
     retry: Float[Array, ""]
     near: Bool[Array, ""]
+    #: What cannot be told from zero of the guard that has it.
+    resolution: Float[Array, ""]
 
 
 @functools.cache
@@ -58,6 +60,7 @@ def isolate(
     coefficients: Float[Array, "p k"],
     lead: Int[Array, " g"],
     remainder: Float[Array, " g"],
+    zero: Float[Array, " g"] | float = 0.0,
     *,
     rows: Float[Array, "g k"] | None = None,
     null: Bool[Array, " g"] | None = None,
@@ -70,7 +73,8 @@ def isolate(
     Guards are the combinations ``rows`` of the polynomials in ``coefficients`` (None: these
     themselves). Those of a guard below index ``lead`` count as zero, the one at ``lead`` is
     positive; a guard in ``null`` vanishes identically and holds. ``remainder`` bounds what the
-    polynomials leave out. Zeros are found to rounding error. At least one guard.
+    polynomials leave out. A guard that comes as near to zero as ``zero`` has not been told from one
+    that reaches it. Zeros are found to rounding error. At least one guard.
     """
     order = coefficients.shape[0] - 1
     degree = min(order, certificate_order)
@@ -82,6 +86,7 @@ def isolate(
     vanishing = jnp.arange(leading.shape[0])[:, None] < lead
     dropped = jnp.sum(jnp.where(vanishing, leading, 0.0), axis=0)
     bound = tail + dropped + remainder + rounding * magnitude
+    bound = jnp.where(lead == 0, jnp.maximum(bound, zero), bound)
     head = coefficients[: degree + 1]
     transform = jnp.asarray(_bernstein_matrix(degree, size.dtype.name))
     few = rows is None or rows.shape[0] < rows.shape[1]
@@ -118,6 +123,7 @@ def isolate(
         doubtful=doubtful | (one_zero & ~decided),
         retry=jnp.where(earlier, 0.75 * root, shorter),
         near=near,
+        resolution=jnp.sum(jnp.where(first, jnp.maximum(remainder, zero), 0.0)),
     )
 
 

@@ -27,6 +27,8 @@ class LinearSystem(NamedTuple):
     #: lambda_t, lambda_n, normal forces of friction elements, prescribed rates of tangents.
     reactions: Float[Array, "r z"]
     guards: Float[Array, "g z"]
+    #: Relative velocities of tangents and normals.
+    relative: Float[Array, "m z"]
 
 
 def linear_system(
@@ -45,19 +47,18 @@ def magnitude_system(
     prepared: Prepared, equations: ModeEquations, g: Given, state: State, force
 ) -> LinearSystem:
     """Magnitudes of all contributions to the same system."""
+    bounded = g.bound
+    assert bounded is not None
     constant = jnp.abs(equations.f) + jnp.abs(force)
-    F = jnp.concatenate(
-        [constant[:, None] + g.force_magnitude[:, :1], g.force_magnitude[:, 1:]], axis=1
-    )
+    F = jnp.concatenate([constant[:, None] + bounded.force[:, :1], bounded.force[:, 1:]], axis=1)
     forces = jnp.concatenate([jnp.abs(equations.K), jnp.abs(equations.C), F], axis=1)
-    z = jnp.concatenate([state.q_scale, state.v_scale, jnp.abs(g.w)])
+    z = jnp.concatenate([state.q_scale, state.v_scale, bounded.w])
     # The projector cancels: its contributions, not its entries, carry the rounding error.
     P = jnp.abs(prepared.mechanics.M_inverse) + matmul(
         jnp.abs(equations.PQ), jnp.abs(prepared.MW.T)
     )
     magnitudes = (jnp.abs(x) for x in equations[:9])
     absolute = ModeEquations(*magnitudes, *equations[9:])  # pyright: ignore[reportCallIssue]
-    bounded = Given(*(jnp.abs(x) for x in g))
     return _build(prepared, absolute, bounded, state, z, forces, P, absolute.L, magnitude=True)
 
 
@@ -85,12 +86,12 @@ def _build(prepared, equations, g, state, z, forces, P, L, *, magnitude) -> Line
     if nf:
         given = lambda_t[:nf] + equations.sliding[:, None] * over_given(g.normal)
         lambda_t = jnp.concatenate([given, lambda_t[nf:]])
-    velocity = over_given(g.velocity[:nt])
+    relative = over_state(absolute(prepared.W), n) + minus * over_given(g.velocity)
     piecewise = mechanics.piecewise
     one = (jnp.arange(size) == 2 * n).astype(dtype)[:, None]
     quantities = Quantities(
         one=one,
-        gamma=(over_state(absolute(mechanics.W_T), n) + minus * velocity).T,
+        gamma=relative[:nt].T,
         lambda_t=lambda_t.T,
         lambda_n=lambda_n.T,
         normal=over_given(g.normal).T,
@@ -106,4 +107,5 @@ def _build(prepared, equations, g, state, z, forces, P, L, *, magnitude) -> Line
         A,
         jnp.concatenate([lambda_t, lambda_n, over_given(g.normal), acceleration[:nt]]),
         make(prepared, state.mode, state.segment, quantities).T,
+        relative,
     )

@@ -36,31 +36,49 @@ class ModeEquations(NamedTuple):
     pivot: Float[Array, ""]
     #: Whether the forces of active contacts are not unique.
     redundant: Bool[Array, ""]
+    #: Active rows whose demands the motion need not meet.
+    dependent: Bool[Array, " m"]
+    #: Whether the motion is unique all the same.
+    unique: Bool[Array, ""]
+    #: Contacts that carry their limit, but cannot slide as others stick.
+    held: Bool[Array, " nt"]
     #: Current segment's stiffness, damping and force of each piecewise-linear element.
     k: Float[Array, " ns"]
     c: Float[Array, " ns"]
 
 
 def mode_equations(
-    prepared: Prepared, mode: Int[Array, " nt"], segment: Int[Array, " ns"]
+    prepared: Prepared,
+    mode: Int[Array, " nt"],
+    segment: Int[Array, " ns"],
+    held: Bool[Array, " nt"],
 ) -> ModeEquations:
-    """Matrices for the given modes of contacts and segments of piecewise-linear elements."""
+    """Matrices for the given modes of contacts and segments of piecewise-linear elements.
+
+    Contacts in ``held`` carry their static limits: they do not slide.
+    """
     mechanics, nf = prepared.mechanics, prepared.nf
     active = active_rows(mode, nf)
-    S = coupling(mode, prepared.kinetic_positive, prepared.kinetic_negative, nf)
-    R = reaction_operator(prepared.D, active, S, independent=prepared.independent)
+    positive = jnp.where(held, prepared.static_positive, prepared.kinetic_positive)
+    negative = jnp.where(held, prepared.static_negative, prepared.kinetic_negative)
+    S = coupling(mode, positive, negative, nf)
+    R = reaction_operator(
+        prepared.D, active, S, independent=prepared.regular, n_normals=prepared.nu
+    )
     L = -matmul(R.force, prepared.MW.T)
     PQ = matmul(prepared.MW, R.motion)
     P = mechanics.M_inverse - matmul(PQ, prepared.MW.T)
-    P, PQ = _exact_rows(prepared, mode, P, PQ)
+    P, PQ = _exact_rows(prepared, mode, R.dependent, P, PQ)
     K, C, f, k, c = _segments(prepared, segment)
     element = mode[:nf]
     sliding = jnp.where(
         element == Mode.SLIP_POS,
-        -prepared.kinetic_positive[:nf],
-        jnp.where(element == Mode.SLIP_NEG, prepared.kinetic_negative[:nf], 0.0),
+        -positive[:nf],
+        jnp.where(element == Mode.SLIP_NEG, negative[:nf], 0.0),
     )
-    return ModeEquations(K, C, f, P, PQ, L, R.force, sliding, R.pivot, R.redundant, k, c)
+    return ModeEquations(
+        K, C, f, P, PQ, L, R.force, sliding, R.pivot, R.redundant, R.dependent, R.unique, held, k, c
+    )
 
 
 def _segments(prepared: Prepared, segment):
@@ -80,13 +98,13 @@ def _segments(prepared: Prepared, segment):
     return K, C, mechanics.f0 - (w.T * f).sum(axis=1), k, c
 
 
-def _exact_rows(prepared: Prepared, mode, P, PQ):
+def _exact_rows(prepared: Prepared, mode, dependent, P, PQ):
     """Rows of degrees of freedom held by one contact alone, free of rounding error.
 
     Elimination leaves 1e-17 where the acceleration is zero by construction; stick would creep.
     """
     mechanics = prepared.mechanics
-    for row, dof, held in _held(prepared, mode):
+    for row, dof, held in _held(prepared, mode, dependent):
         is_dof = jnp.arange(mechanics.n) == dof
         unit = (jnp.arange(prepared.W.shape[0]) == row) / prepared.W[row, dof]
         P = jnp.where(held & is_dof[:, None], 0.0, P)
@@ -94,15 +112,16 @@ def _exact_rows(prepared: Prepared, mode, P, PQ):
     return P, PQ
 
 
-def _held(prepared: Prepared, mode):
+def _held(prepared: Prepared, mode, dependent):
     """(row, degree of freedom, whether it holds) for contacts that act on one alone."""
     mechanics = prepared.mechanics
     for i, dof in enumerate(mechanics.single_tangent):
         if dof is not None:
-            yield i, dof, mode[i] == Mode.STICK
+            yield i, dof, (mode[i] == Mode.STICK) & ~dependent[i]
     for j, dof in enumerate(mechanics.single_normal):
         if dof is not None:
-            yield prepared.nt + j, dof, mode[prepared.nf + j] != Mode.OPEN
+            row = prepared.nt + j
+            yield row, dof, (mode[prepared.nf + j] != Mode.OPEN) & ~dependent[row]
 
 
 def project(prepared: Prepared, equations: ModeEquations, state, velocity, gap):
@@ -120,7 +139,7 @@ def project(prepared: Prepared, equations: ModeEquations, state, velocity, gap):
         closed = mode[prepared.nf :] != Mode.OPEN
         missing = jnp.where(closed, -(gap + matvec(prepared.mechanics.W_N, q)), 0.0)
         q = q + matvec(equations.PQ[:, prepared.nt :], missing)
-    for row, dof, held in _held(prepared, mode):
+    for row, dof, held in _held(prepared, mode, equations.dependent):
         is_dof = jnp.arange(prepared.mechanics.n) == dof
         w = prepared.W[row, dof]
         v = jnp.where(held & is_dof, velocity[row] / w, v)

@@ -24,6 +24,7 @@ from jfric.solvers.event_driven.exact_flow import longest_step
 from jfric.solvers.event_driven.one_contact_advance import Ends, advance, land
 from jfric.solvers.event_driven.one_contact_modes import (
     End,
+    Now,
     Sign,
     anticipate,
     guard_sign,
@@ -50,6 +51,7 @@ from jfric.solvers.event_driven.scalar_step import ScalarStep, Start
 from jfric.solvers.event_driven.scalar_taylor import taylor_step
 from jfric.solvers.event_driven.state import State
 from jfric.solvers.event_driven.transitions import Signs as AllSigns
+from jfric.solvers.event_driven.transitions import arrives_unseen, at_breakpoint
 from jfric.solvers.loops import once
 from jfric.status import Flag, Status
 
@@ -111,6 +113,7 @@ def one_contact_pass(
     *,
     flow: Flow,
     derivatives: bool,
+    accumulation: float,
 ) -> tuple[State, Records, Callable[[], Step]]:
     """Like :func:`jfric.solvers.event_driven.passes.one_pass`; ``derivatives``: whether there will
     be any (in forward mode)."""
@@ -125,7 +128,7 @@ def one_contact_pass(
     y = y._replace(a=with_exact_rows(prepared, mode, y.a, g))
     rows = guard_rows(prepared, signed, g, y, mode, magnitude=False)
     natural = flow.share * jax.lax.stop_gradient(_natural_step(prepared, y.a))
-    t_end, h = step_length(prepared, state, records, ts, target, natural)
+    reach, h = step_length(prepared, state, records, ts, target, natural)
     h = jnp.where(on, h, 1.0)
     q, v, y, rows, h = once((q, v, y, rows, h), on)
     start = Start(mode, g, X, y, rows, absolute, q, v)
@@ -133,13 +136,14 @@ def one_contact_pass(
 
     # Decisions have no derivatives; what they are made from is frozen.
     leading = frozen(x.leading)
-    found = [guard_sign(leading[i], x.zero[i], mode == Mode.STICK, known[i]) for i in (0, 1)]
+    of_force = [mode == Mode.STICK, mode != Mode.OPEN]
+    found = [guard_sign(leading[i], x.zero[i], of_force[i], known[i]) for i in (0, 1)]
     first, second = signs = [Sign.from_code(code) for code in once([x.code() for x in found], on)]
     relative = frozen(relative_velocities(signed, g, v, list(state.v_scale)))
     transition = once(next_mode(prepared, mode, signs, relative), on)
     settled = ~transition.violated
 
-    ends = Ends(mode, t_end, natural)
+    ends = Ends(mode, reach, natural)
     ahead = once(advance(prepared, state, x, signs, ends, on, derivatives), on)
     if x.end is not None:
         ahead = once(land(prepared, state, x, x.end, start, ahead), on)
@@ -150,21 +154,24 @@ def one_contact_pass(
     flipped = known_after(mode, following, known, at_rest=False)
     q_new, v_new = q_kept, v_kept
     v_before, v_scale = state.v_before, [jnp.abs(u) for u in v_kept]
-    impacted, delay = state.impacted[0], state.delay
+    impacted, due = state.impacted[0], state.due[0]
+    waits = due > state.t
     status, flags = state.status, state.flags
     if prepared.nu:
         hits = transition.impact
         fall = x.leading[0][2] / (h * h)
-        jump = impact(prepared, signed, g, state, mode, v, fall, transition.touching)
+        now = Now(mode, q, v, fall)
+        jump = impact(prepared, signed, g, state, now, transition.touching, accumulation)
         v_new = [jnp.where(hits, a, b) for a, b in zip(jump.v, v_new, strict=True)]
         v_scale = [jnp.where(hits, a, b) for a, b in zip(jump.v_scale, v_scale, strict=True)]
-        q_new = [jnp.where(hits, a, b) for a, b in zip(q, q_new, strict=True)]
+        q_new = [jnp.where(hits, a, b) for a, b in zip(jump.q, q_new, strict=True)]
         following = jnp.where(hits, jump.mode, following)
         opens = (transition.touching & (jump.mode == Mode.OPEN)).astype(jnp.int32)
         flipped = [jnp.where(hits, k, z) for k, z in zip((opens, 0), flipped, strict=True)]
         v_before = jnp.where(hits & ~impacted, jnp.stack(v), v_before)
         impacted = jnp.where(hits, impacted | jump.hitting, impacted)
-        delay = jnp.where(hits, jump.delay, delay)
+        # What lies behind the end is recorded at once.
+        due = jnp.where(hits, jnp.where(jump.due < target, jump.due, -jnp.inf), due)
         flags = flags | jnp.where(hits & jump.zeno, int(Flag.ZENO), 0)
         status = jnp.where(hits & ~jump.energy_ok, int(Status.IMPACT_ENERGY), status)
         status = jnp.where(hits & ~jump.solved, int(Status.INCONSISTENT), status)
@@ -172,12 +179,14 @@ def one_contact_pass(
 
     # Record what changed since the last settled pass.
     q_here, v_here = jnp.stack(q), jnp.stack(v)
-    shown = _reported(prepared, mode, first)[None]
-    changed = settled & on & ((state.settled & (shown != state.recorded)) | state.impacted)
+    reported = _reported(prepared, mode, first)[None]
+    shown = jnp.where(waits, state.recorded, reported)
+    changed = (state.settled & (shown != state.recorded)) | state.impacted
+    changed = settled & on & ~waits & changed
     records, total = write_events(
         records,
         changed,
-        state.t + state.delay,
+        state.t,
         state.recorded,
         shown,
         state.impacted,
@@ -186,11 +195,15 @@ def one_contact_pass(
         jnp.where(state.impacted.any(), state.v_before, v_here),
         state.event_count,
     )
-    moves = settled & ahead.accepted
+    # Where no motion or more than one follows, none is reported.
+    unique = (X.pivot >= -1e-8) & ~jnp.asarray(X.blocked)
+    moves = settled & ahead.accepted & unique
     if ts.shape[0]:
         step = x.whole()
         held = eqx.tree_at(lambda s: (s.q, s.v, s.mode), state, (q_here, v_here, mode[None]))
-        as_arrays = AllSigns(*(jnp.stack(parts) for parts in zip(*signs, strict=True)))
+        nothing = jnp.zeros((prepared.W.shape[0],), jnp.int32)
+        lead, null, violated = (jnp.stack(parts) for parts in zip(*signs, strict=True))
+        as_arrays = AllSigns(lead, null, violated, nothing)
         records = write_outputs(
             records,
             ts,
@@ -198,16 +211,19 @@ def one_contact_pass(
             state,
             h,
             ahead.t,
-            shown,
+            reported,
             state.segment,
             moves & on,
         )
     cycles = ~settled & (pivoting.flips > flip_limit(1))
     status = jnp.where(cycles, int(Status.INCONSISTENT), status)
-    status = jnp.where(settled & (X.pivot < -1e-8), int(Status.INCONSISTENT), status)
+    status = jnp.where(settled & ~unique, int(Status.INCONSISTENT), status)
     edge = (first.null | second.null) & (mode == Mode.STICK)
     remarks = jnp.where(edge, int(Flag.TIE), 0) | jnp.where(ahead.grazing, int(Flag.GRAZING), 0)
-    flags = flags | jnp.where(settled, remarks, 0)
+    slid = (mode == Mode.SLIP_POS) | (mode == Mode.SLIP_NEG)
+    unseen = slid & arrives_unseen(first.violated, first.lead, known[0])
+    unseen = unseen & ~at_breakpoint(prepared, state)
+    flags = flags | jnp.where(settled, remarks, 0) | jnp.where(unseen, int(Flag.GRAZING), 0)
     # Comparisons hide what is not a number: all that they look at is added up.
     finite = jnp.isfinite(jax.lax.stop_gradient(sum(ahead.v) + x.looked))
     status = jnp.where(finite, status, int(Status.NON_FINITE))
@@ -215,7 +231,6 @@ def one_contact_pass(
     # The fired guard usually tells what comes next.
     end = End(ahead.q, ahead.v, ahead.w, ahead.fired)
     guess = anticipate(*frozen((prepared, signed, X, y, g, mode, end)))
-    slid = (mode == Mode.SLIP_POS) | (mode == Mode.SLIP_NEG)
     kept = [
         (fired | sign.null).astype(jnp.int32)
         for fired, sign in zip(ahead.fired, signs, strict=True)
@@ -228,6 +243,7 @@ def one_contact_pass(
     fresh = start_pivoting()
     new = State(
         t=jnp.where(moves, ahead.t, state.t),
+        t_rest=jnp.where(moves, ahead.t_rest, state.t_rest),
         q=jnp.stack([chosen(*z) for z in zip(ahead.q, q, q_new, strict=True)]),
         v=jnp.stack([chosen(*z) for z in zip(ahead.v, v, v_new, strict=True)]),
         q_scale=jnp.where(moves, jnp.stack(ahead.q_scale), state.q_scale),
@@ -243,9 +259,9 @@ def one_contact_pass(
         known=jnp.stack([chosen(*z) for z in zip(known_guess, known, flipped, strict=True)]),
         landing=jnp.where(settled, jnp.stack(ahead.landing), False),
         landings=jnp.where(settled & jnp.stack(ahead.landing).any(), state.landings + 1, 0),
-        impacted=jnp.where(settled, False, impacted)[None],
+        impacted=jnp.where(settled, impacted & waits, impacted)[None],
         v_before=jnp.where(settled, state.v_before, v_before),
-        delay=jnp.where(settled, 0.0, delay),
+        due=due[None],
         last_impact=state.last_impact,
         fastest=state.fastest,
         start=state.start,

@@ -10,7 +10,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.modes import Mode
-from jfric.solvers.event_driven.advance import resolvable, shortly_after
+from jfric.solvers.event_driven.advance import (
+    cancelled,
+    grazes,
+    resolvable,
+    shortly_after,
+)
+from jfric.solvers.event_driven.clock import Instant, later
 from jfric.solvers.event_driven.constants import CLOSE, LANDINGS, SMALLEST_FRACTION, constants
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.scalar_isolation import choose, isolate, with_derivatives
@@ -25,6 +31,7 @@ class Ahead(NamedTuple):
     """Where a step ends; see :class:`jfric.solvers.event_driven.advance.Advance`."""
 
     t: Float[Array, ""]
+    t_rest: Float[Array, ""]
     s: Float[Array, ""]
     q: list
     v: list
@@ -40,24 +47,24 @@ class Ahead(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """The mode of a step, the time at its end and the longest sensible step."""
+    """The mode of a step, its end and the longest sensible step."""
 
     mode: Int[Array, ""]
-    t_end: Float[Array, ""]
+    end: Instant
     natural: Float[Array, ""]
 
 
 def advance(prepared, state: State, x: ScalarStep, signs, ends: Ends, on, derivatives) -> Ahead:
     """Isolate the earliest event on the step and move there, or to its end."""
-    mode, t_end, natural = ends
+    mode, end, natural = ends
     h = x.h
     watched = x.watched(signs)
     found = once(isolate(watched, constants(h.dtype), on), on)
     reference = jnp.minimum(natural, prepared.end - state.start)
     smallest = h <= SMALLEST_FRACTION * reference
-    # Too short to resolve further: a guard in doubt that is negative at the end fires there.
+    # Too short to resolve further: see the other pass.
     crossed = [
-        d & (value(g.coefficients, jnp.ones_like(h)) < 0)
+        d & ((value(g.coefficients, jnp.ones_like(h)) < 0) | (g.lead == 0))
         for d, g in zip(found.doubtful, watched, strict=True)
     ]
     crossed = [crossed[0], crossed[1] & ~crossed[0]]
@@ -66,8 +73,10 @@ def advance(prepared, state: State, x: ScalarStep, signs, ends: Ends, on, deriva
     fired = [jnp.where(gives_up, a, b) & event for a, b in zip(crossed, found.guard, strict=True)]
     earliest = jnp.where(gives_up, 1.0, found.root)
     place = earliest
+    lead = jnp.where(fired[0], watched[0].lead, watched[1].lead)
+    guard = choose(fired[0], watched[0].coefficients, watched[1].coefficients, lead)
+    touch = event & once(grazes(guard, earliest, found.resolution), on)
     if derivatives:
-        lead = jnp.where(fired[0], watched[0].lead, watched[1].lead)
         place = with_derivatives(choose(fired[0], x.guards[0], x.guards[1], lead), earliest)
     s = once(jnp.where(event, place, 1.0), on)
     # Zeros far inside the step are located again on a shorter one, for full precision.
@@ -75,23 +84,30 @@ def advance(prepared, state: State, x: ScalarStep, signs, ends: Ends, on, deriva
     accepted = x.accepted & (found.decided | gives_up) & ~coarse
     retry = jnp.where(coarse & found.decided, 4.0 * earliest, found.retry) * h
     retry = jnp.where(x.accepted, retry, x.h_next)
-    t = jnp.where(event, state.t + s * h, t_end)
+    t, rest = (
+        jnp.where(event, a, b)
+        for a, b in zip(later(state.t, state.t_rest, s * h), end, strict=True)
+    )
     grown = jnp.maximum(16.0 * s * h, jnp.where(event, 0.0, 16.0 * h))
     q, v, w = x.at(s)
     q, v = _held_exactly(prepared, state, mode, q, v)
     grown = jnp.minimum(grown, x.h_next)
     return Ahead(
         t=t,
+        t_rest=rest,
         s=s,
         q=q,
         v=v,
         w=w,
         q_scale=x.q_scale,
-        v_scale=x.v_scale,
+        v_scale=[
+            jnp.maximum(a, cancelled(prepared, state, b, natural))
+            for a, b in zip(x.v_scale, x.unbalanced, strict=True)
+        ],
         accepted=accepted,
         h_max=jax.lax.stop_gradient(jnp.where(accepted, grown, retry)),
         fired=fired,
-        grazing=gives_up,
+        grazing=gives_up | touch,
         landing=[jnp.zeros_like(f) for f in fired],
     )
 
@@ -115,15 +131,18 @@ def land(
     moved = zip(q, v, a, end.jerk, strict=True)
     q, v = zip(*(shortly_after(*x, missing) for x in moved), strict=True)
     found = ~landing & ahead.accepted & (ahead.fired[0] | ahead.fired[1])
-    approach = jnp.where(landing, h + missing, ahead.t - state.t)
+    passed = (ahead.t - state.t) + (ahead.t_rest - state.t_rest)
+    approach = jnp.where(landing, h + missing, passed)
     approach = jnp.where(landing & ~x.accepted, x.h_next, approach)
     again = landing & x.accepted & ~close
 
     def chosen(arrived: Sequence, otherwise: list) -> list:
         return [jnp.where(arrives, a, b) for a, b in zip(arrived, otherwise, strict=True)]
 
+    t, rest = later(state.t, state.t_rest, h + missing)
     return ahead._replace(
-        t=jnp.where(arrives, state.t + h + missing, ahead.t),
+        t=jnp.where(arrives, t, ahead.t),
+        t_rest=jnp.where(arrives, rest, ahead.t_rest),
         s=jnp.where(arrives, 1.0, ahead.s),
         q=chosen(q, ahead.q),
         v=chosen(v, ahead.v),

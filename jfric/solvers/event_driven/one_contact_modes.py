@@ -11,13 +11,13 @@ from jaxtyping import Array, Bool, Int
 from jfric.complementarity.closed_form import Coefficients, contact_impulse, contact_numbers
 from jfric.complementarity.impact import FAST
 from jfric.modes import Mode
-from jfric.solvers.event_driven.constants import ZENO_FRACTION, constants
+from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.scalar_equations import Motion, Operators, Reaction
 from jfric.solvers.event_driven.scalar_given import ScalarGiven
-from jfric.solvers.event_driven.scalar_rows import dot, magnitudes, total
+from jfric.solvers.event_driven.scalar_rows import dot, total
 from jfric.solvers.event_driven.state import State
-from jfric.solvers.event_driven.transitions import JUMP, at_breakpoint
+from jfric.solvers.event_driven.transitions import JUMP, at_breakpoint, touches
 
 
 class Sign(NamedTuple):
@@ -38,7 +38,7 @@ class Sign(NamedTuple):
         return cls(code >> 2, (code & 2) != 0, (code & 1) != 0)
 
 
-def guard_sign(leading: list, zero: list, sticks, known) -> Sign:
+def guard_sign(leading: list, zero: list, of_force, known) -> Sign:
     """``zero``: magnitudes that count as zero. ``known`` leading coefficients are zero by
     construction; of forces, which may jump, only if they are not far beyond rounding."""
     beyond = constants(leading[0].dtype).known
@@ -46,8 +46,11 @@ def guard_sign(leading: list, zero: list, sticks, known) -> Sign:
     still, negative = jnp.asarray(True), jnp.asarray(False)
     for k, (value, size) in enumerate(zip(leading, zero, strict=True)):
         magnitude = jnp.abs(value)
-        forgotten = sticks & (magnitude > beyond * size)
+        forgotten = of_force & (magnitude > beyond * size)
         vanishes = (magnitude <= size) | ((k < known) & ~forgotten)
+        if 1 <= k < len(leading) - 1:
+            touched = touches(value, leading[k + 1], k, zero[0])
+            vanishes = vanishes | (of_force & still & touched)
         negative = jnp.where(still & ~vanishes, value < 0, negative)
         still = still & vanishes
         lead = lead + still.astype(jnp.int32)
@@ -71,14 +74,15 @@ class Relative(NamedTuple):
 def relative_velocities(x: Operators, g: ScalarGiven, v, v_scale) -> Relative:
     """Of a body with the velocities ``v``."""
     n, w = len(g.force), g.basis.w
-    w_size = magnitudes(w)
+    w_size = g.basis.sizes()
     zero = constants(v_scale[0].dtype).zero
     velocity, small = [], []
-    for r, row in enumerate(g.velocity):
+    assert g.bound is not None
+    for r, (row, largest) in enumerate(zip(g.velocity, g.bound.velocity, strict=True)):
         own = [x.W[r, i] for i in range(n)]
         velocity.append(total(a * b for a, b in zip(own, v, strict=True)) - dot(row, w))
         size = total(jnp.abs(a) * b for a, b in zip(own, v_scale, strict=True))
-        small.append(zero * (size + dot(magnitudes(row), w_size)))
+        small.append(zero * (size + dot(largest[: len(w_size)], w_size)))
     return Relative(velocity, small)
 
 
@@ -95,7 +99,10 @@ def release_after_jump(prepared: Prepared, x: Operators, g: ScalarGiven, state: 
         for u, s in zip(relative.velocity, relative.small, strict=True)
     ]
     sliding = jnp.where(relative.velocity[0] > 0, Mode.SLIP_POS, Mode.SLIP_NEG)
-    mode = jnp.where((mode == Mode.STICK) & jumped[0], sliding, mode)
+    if not prepared.mechanics.frictionless[0]:
+        slides = (mode != Mode.OPEN) & jumped[0]
+        mode = jnp.where(slides, sliding, mode)
+        known[0] = jnp.where(slides, 0, known[0])
     if prepared.nu:
         opens = jumped[1] & (mode != Mode.OPEN)
         mode = jnp.where(opens, Mode.OPEN, mode)
@@ -117,13 +124,16 @@ def next_mode(prepared: Prepared, mode, signs: list[Sign], relative: Relative) -
     """See :func:`jfric.solvers.event_driven.transitions.next_modes`."""
     first, second, lead = signs[0].violated, signs[1].violated, signs[0].lead
     stick, is_open = mode == Mode.STICK, mode == Mode.OPEN
+    unlimited = prepared.unlimited[0]
+    pulls = jnp.where(stick & ~unlimited, first & second, second)
+    second = jnp.where(stick & unlimited, ~first & ~signs[0].null, second)
     opposite = jnp.where(mode == Mode.SLIP_POS, Mode.SLIP_NEG, Mode.SLIP_POS)
     slip = jnp.where(first, jnp.where(lead == 0, opposite, Mode.STICK), mode)
     from_stick = jnp.where(first, Mode.SLIP_POS, jnp.where(second, Mode.SLIP_NEG, mode))
     following = jnp.where(stick, from_stick, slip)
     hits, touching = jnp.asarray(False), jnp.asarray(False)
     if prepared.nu:
-        opens = ~is_open & jnp.where(stick, first & second, second)
+        opens = ~is_open & pulls
         following = jnp.where(opens, Mode.OPEN, following)
         closes = is_open & first
         closed = _closed_mode(prepared, relative.velocity[0], relative.small[0])
@@ -194,26 +204,43 @@ def anticipate(
     return jnp.where(slides & second, Mode.OPEN, following).astype(jnp.int32)
 
 
+class Now(NamedTuple):
+    """Mode and motion before an impact; ``fall``: half the second derivative of the gap."""
+
+    mode: Int[Array, ""]
+    q: list
+    v: list
+    fall: Any
+
+
 class Impact(NamedTuple):
     """State right after an impact; as in :class:`jfric.solvers.event_driven.transitions.Impact`."""
 
+    q: list
     v: list
     v_scale: list
     mode: Int[Array, ""]
     hitting: Bool[Array, ""]
-    delay: Any
+    due: Any
     zeno: Bool[Array, ""]
     solved: Bool[Array, ""]
     energy_ok: Bool[Array, ""]
 
 
 def impact(
-    prepared: Prepared, x: Operators, g: ScalarGiven, state: State, mode, v: list, fall, touching
+    prepared: Prepared,
+    x: Operators,
+    g: ScalarGiven,
+    state: State,
+    now: Now,
+    touching,
+    accumulation: float,
 ) -> Impact:
     """Velocity jump of the contact, and its mode by the velocities after it.
 
-    ``fall``: half the second derivative of the gap.
+    ``accumulation``: see :func:`jfric.solvers.event_driven.impacts.impact`.
     """
+    mode, q, v, fall = now
     mechanics, n = prepared.mechanics, prepared.mechanics.n
     D = prepared.D
     before = relative_velocities(x, g, v, list(state.v_scale))
@@ -227,7 +254,7 @@ def impact(
     rest = 2.0 * e * approach / jnp.where(repeats, pull, 1.0) / jnp.where(repeats, 1.0 - e, 1.0)
     rest = jnp.where(repeats, rest, jnp.inf)
     hitting = touching & (approach > small_n)
-    accumulates = hitting & (e > 0) & (rest <= ZENO_FRACTION * (state.t - state.start))
+    accumulates = hitting & (e > 0) & (rest <= accumulation * (state.t - state.start))
     is_open = mode == Mode.OPEN
     e = jnp.where(accumulates | ~is_open, 0.0, e)
     positive, negative = prepared.kinetic_positive[0], prepared.kinetic_negative[0]
@@ -257,15 +284,28 @@ def impact(
     partner = -push_t * dot(g.velocity[0], g.basis.w) - push_n * dot(g.velocity[1], g.basis.w)
     energy = 0.5 * total(v[i] * mechanics.M[i, j] * v[j] for i in range(n) for j in range(n))
     return Impact(
+        q=_onto_gap(prepared, x, g, q),
         v=following,
         v_scale=scale,
         mode=mode,
         hitting=hitting,
-        delay=jnp.where(accumulates, rest, 0.0),
+        due=jnp.where(accumulates, state.t + jnp.where(accumulates, rest, 0.0), -jnp.inf),
         zeno=accumulates,
         solved=solved,
         energy_ok=jax.lax.stop_gradient(gained <= 1e-9 * (energy + jnp.abs(partner))),
     )
+
+
+def _onto_gap(prepared: Prepared, x: Operators, g: ScalarGiven, q: list) -> list:
+    """Positions at which the gap is zero, not only to rounding."""
+    n = prepared.mechanics.n
+    given = dot(g.gap, g.basis.w)
+    missing = -(given + total(x.W[1, i] * q[i] for i in range(n)))
+    moved = [q[i] + x.WM[1, i] * (missing / prepared.D[1, 1]) for i in range(n)]
+    (dof,) = prepared.mechanics.single_normal
+    if dof is not None:
+        moved[dof] = -given / prepared.W[1, dof]
+    return moved
 
 
 def _rough_impulse(D, gamma_t, target, positive, negative, gamma_n):

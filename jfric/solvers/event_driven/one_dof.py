@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Float
 
 from jfric.modes import Mode
 from jfric.solvers.event_driven.advance import step_length
+from jfric.solvers.event_driven.clock import later
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.polynomials import Step, step_without_guards
 from jfric.solvers.event_driven.prepared import Prepared
@@ -139,7 +140,8 @@ def _decide(x: Body, law: _Law, state: State, u, v, sizes) -> _Decision:
 
     slips = mode != Mode.STICK
     old = slip(mode, v, known[0])
-    rests = ~slips | old.null | (old.violated & (old.lead > 0))
+    # What has just reached zero velocity sticks if it can.
+    rests = ~slips | old.null | (old.violated & (old.lead > 0)) | known[0]
     # What sticks, or comes to rest: the force that would hold it decides.
     hold, rate = _holding(x, u)
     zero = [a_size, jnp.abs(rate)]
@@ -206,13 +208,15 @@ def one_dof_pass(
     omega = jnp.where(sticks, 0.0, 0.5 * (C + jnp.sqrt(C * C + 4.0 * jnp.abs(x.K))))
     natural = jnp.where(omega > 0, theta / jnp.where(omega > 0, omega, 1.0), jnp.inf)
     natural = jax.lax.stop_gradient(natural)
-    t_end, h = step_length(prepared, state, records, ts, target, natural)
+    reach, h = step_length(prepared, state, records, ts, target, natural)
     h = once(jnp.where(on, h, 1.0), on)
 
     hold, rate = _holding(x, u)
     first_at = _falls_to_zero(x.D * law.hold_positive + hold, rate, decision.first)
     second_at = _falls_to_zero(x.D * law.hold_negative - hold, -rate, decision.second)
-    way = Sliding(direction, decision.slip.lead, ~sticks, order)
+    # Where the sliding velocity is zero, body and belt are as fast.
+    zero = jax.lax.stop_gradient(constants(q.dtype).zero * 2.0 * jnp.abs(x.belt))
+    way = Sliding(direction, decision.slip.lead, ~sticks, order, zero)
     stop = first_stop(x, start, way, h, derivatives=derivatives)
     inverse = 1.0 / w
     s = jnp.where(sticks, jnp.minimum(jnp.minimum(first_at, second_at), h), stop.s)
@@ -222,7 +226,10 @@ def one_dof_pass(
     first = jnp.where(sticks, (first_at <= h) & (first_at <= second_at), stop.found)
     second = sticks & (second_at <= h) & ~first
     arrives = ~first & ~second & (s >= h)
-    t_new = jnp.where(arrives, t_end, state.t + s)
+    t_new, rest = (
+        jnp.where(arrives, a, b)
+        for a, b in zip(reach, later(state.t, state.t_rest, s), strict=True)
+    )
 
     shown = mode[None]
     changed = on & state.settled & (shown != state.recorded)
@@ -251,12 +258,15 @@ def one_dof_pass(
     # Comparisons hide what is not a number: all parameters are looked at.
     parts = (q_new, v_new, start.a, start.snap, hold, law.hold_positive, law.hold_negative)
     finite = jnp.isfinite(sum(parts))
+    flags = state.flags | jnp.where(sticks & null, int(Flag.TIE), 0)
+    flags = flags | jnp.where(~sticks & stop.grazes, int(Flag.GRAZING), 0)
     largest_v = jnp.abs(v) + jnp.where(sticks, 0.0, h * jnp.abs(inverse * start.a))
     new = eqx.tree_at(
         _changing,
         state,
         (
             t_new,
+            rest,
             q_new[None],
             v_new[None],
             jax.lax.stop_gradient(jnp.abs(q) + h * largest_v)[None],
@@ -266,7 +276,7 @@ def one_dof_pass(
             jnp.asarray(True),
             jnp.stack([first, second]).astype(jnp.int32),
             jnp.where(finite, state.status, int(Status.NON_FINITE)).astype(jnp.int32),
-            (state.flags | jnp.where(sticks & null, int(Flag.TIE), 0)).astype(jnp.int32),
+            flags.astype(jnp.int32),
             state.steps + 1,
             total,
             jnp.full_like(h, jnp.inf),
@@ -278,7 +288,7 @@ def one_dof_pass(
 def _changing(s: State):
     """What a pass changes."""
     return (
-        *(s.t, s.q, s.v, s.q_scale, s.v_scale, s.mode, s.recorded, s.settled, s.known),
+        *(s.t, s.t_rest, s.q, s.v, s.q_scale, s.v_scale, s.mode, s.recorded, s.settled, s.known),
         *(s.status, s.flags, s.steps, s.event_count, s.h_max),
     )
 

@@ -25,6 +25,7 @@ from jfric.solvers.event_driven.advance import (
     step_length,
 )
 from jfric.solvers.event_driven.given import given
+from jfric.solvers.event_driven.held import held_by_others
 from jfric.solvers.event_driven.impacts import impact, no_impact
 from jfric.solvers.event_driven.mode_equations import mode_equations, project
 from jfric.solvers.event_driven.polynomials import Step
@@ -38,8 +39,11 @@ from jfric.solvers.event_driven.recording import (
 )
 from jfric.solvers.event_driven.state import State, prescribed_velocities
 from jfric.solvers.event_driven.transitions import (
+    RESTARTS,
     Signs,
     anticipate,
+    arrives_unseen,
+    at_breakpoint,
     guard_signs,
     known_after,
     modes_from_rest,
@@ -51,15 +55,25 @@ from jfric.status import Flag, Status
 
 
 def one_pass(
-    prepared: Prepared, flow, state: State, records: Records, ts, target, force, on
+    prepared: Prepared,
+    flow,
+    state: State,
+    records: Records,
+    ts,
+    target,
+    force,
+    on,
+    *,
+    accumulation: float,
 ) -> tuple[State, Records, Callable[[], Step]]:
     """The state after one pass, and what gives the step on whose first part it moved (if it did).
 
     Buffers are written only where ``on``. ``target``: time not to be passed; ``force`` (n,):
-    extra constant force.
+    extra constant force. ``accumulation``: see :class:`jfric.EventDriven`.
     """
     state = release_after_jump(prepared, state, prescribed_velocities(prepared, state.t))
-    equations = mode_equations(prepared, state.mode, state.segment)
+    held = held_by_others(prepared, state.mode, state.t)
+    equations = mode_equations(prepared, state.mode, state.segment, held)
     g = given(prepared, equations, state.t)
     unprojected = state
     q, v = project(prepared, equations, state, matvec(g.velocity, g.w), matvec(g.gap, g.w))
@@ -68,25 +82,25 @@ def one_pass(
     # carry the tangents along.
     still = jax.lax.stop_gradient((prepared, equations, state))
     natural = flow.natural_step(*still)
-    t_end, h = step_length(prepared, state, records, ts, target, natural)
+    reach, h = step_length(prepared, state, records, ts, target, natural)
     # A trajectory that has ended idles with a harmless step: a zero one would send undefined
     # values into reverse mode.
     h = jnp.where(on, h, 1.0)
     step = flow.step(prepared, equations, g, state, h, force)
-    signs = once(guard_signs(step, state), on)
+    signs = once(guard_signs(step, state, equations.dependent), on)
     transition = once(next_modes(still[0], still[2], signs), on)
     settled = ~transition.violated.any()
 
     # What each of the three outcomes would give; the masks below choose.
-    ahead = advance(prepared, state, step, signs, t_end, natural)
+    ahead = advance(prepared, state, step, signs, reach, natural)
     if flow.lands and prepared.n_guards:
         ahead = land(prepared, state, step, signs, ahead)
     ahead = once(ahead, on)
     nt = prepared.nt
-    # Friction alone is a problem with positive principal minors: pivoting always ends.
-    coupled = prepared.nu > 0 and nt > 1
+    # Independent friction alone is a problem with positive principal minors: pivoting always ends.
+    coupled = nt > 1 and not (prepared.nu == 0 and prepared.independent)
     flips, restart, pivoting = select_flips(
-        transition.violated, state.pivoting, restarts=int(coupled)
+        transition.violated, state.pivoting, restarts=RESTARTS * coupled
     )
     mode = jnp.where(flips[:nt], transition.mode, state.mode)
     segment = jnp.where(flips[nt:], transition.segment, state.segment)
@@ -103,33 +117,39 @@ def one_pass(
     q_new, v_new = unprojected.q, unprojected.v
     v_before = state.v_before
     v_scale = jax.lax.stop_gradient(jnp.abs(v_new))
-    impacted, delay = state.impacted, state.delay
+    impacted, due = state.impacted, state.due
+    waits = due > state.t
     status, flags = state.status, state.flags
     if prepared.nu:
         hits = transition.impact
         # Skipped where no trajectory of the batch hits anything.
         jump = jax.lax.cond(
             hits,
-            lambda: impact(prepared, state, step, transition.touching),
+            lambda: impact(
+                prepared, state, step, transition.touching, matvec(g.gap, g.w), accumulation
+            ),
             lambda: no_impact(prepared, state),
         )
         v_new = jnp.where(hits, jump.v, v_new)
         v_scale = jnp.where(hits, jump.v_scale, v_scale)
-        q_new = jnp.where(hits, state.q, q_new)
+        q_new = jnp.where(hits, jump.q, q_new)
         mode = jnp.where(hits, jump.mode, mode)
         touching = jnp.concatenate([jnp.zeros((prepared.nf,), bool), transition.touching])
         after = (touching & (jump.mode == Mode.OPEN)).astype(jnp.int32)
         known = known.at[:nt].set(jnp.where(hits, after, known[:nt]))
-        first = ~state.impacted.any()
+        first = ~(state.impacted & ~waits).any()
         v_before = jnp.where(hits & first, state.v, v_before)
         impacted = jnp.where(hits, state.impacted | jump.impacted, impacted)
-        delay = jnp.where(hits, jump.delay, delay)
+        # What lies behind the end is recorded at once.
+        due = jnp.where(hits & jump.impacted, jnp.where(jump.due < target, jump.due, -jnp.inf), due)
         flags = flags | jnp.where(hits & jump.zeno, int(Flag.ZENO), 0)
         status = jnp.where(hits & ~jump.energy_ok, int(Status.IMPACT_ENERGY), status)
         status = jnp.where(hits & ~jump.solved, int(Status.INCONSISTENT), status)
 
-    records, logged = _record(prepared, state, records, signs, settled & on)
-    moves = settled & ahead.accepted
+    records, logged = _record(prepared, state, records, signs, waits, settled & on)
+    # Where no motion or more than one follows, none is reported.
+    unique = equations.unique & (equations.pivot >= -1e-8)
+    moves = settled & ahead.accepted & unique
     records = write_outputs(
         records,
         ts,
@@ -146,8 +166,12 @@ def one_pass(
         int(Status.INCONSISTENT),
         status,
     )
-    status = jnp.where(settled & (equations.pivot < -1e-8), int(Status.INCONSISTENT), status)
+    status = jnp.where(settled & ~unique, int(Status.INCONSISTENT), status)
     flags = flags | jnp.where(settled, _remarks(prepared, state, signs, equations, ahead), 0)
+    slides = (state.mode == Mode.SLIP_POS) | (state.mode == Mode.SLIP_NEG)
+    unseen = slides & arrives_unseen(signs.violated[:nt], signs.lead[:nt], state.known[:nt])
+    unseen = unseen.any() & ~at_breakpoint(prepared, state)
+    flags = flags | jnp.where(unseen, int(Flag.GRAZING), 0)
     finite = jnp.isfinite(jax.lax.stop_gradient(jnp.sum(step.table[-1]) + jnp.sum(ahead.v)))
     status = jnp.where(finite, status, int(Status.NON_FINITE))
     flags = flags | jnp.where(logged.count > 1, int(Flag.SIMULTANEOUS), 0)
@@ -167,6 +191,7 @@ def one_pass(
     fresh = start_pivoting()
     new = State(
         t=jnp.where(moves, ahead.t, state.t),
+        t_rest=jnp.where(moves, ahead.t_rest, state.t_rest),
         q=jnp.where(moves, ahead.q, jnp.where(settled, state.q, q_new)),
         v=jnp.where(moves, ahead.v, jnp.where(settled, state.v, v_new)),
         q_scale=jnp.where(moves, ahead.q_scale, state.q_scale),
@@ -185,9 +210,9 @@ def one_pass(
         ),
         landing=jnp.where(settled, ahead.landing, False),
         landings=jnp.where(settled & ahead.landing.any(), state.landings + 1, 0),
-        impacted=jnp.where(settled, False, impacted),
+        impacted=jnp.where(settled, impacted & waits, impacted),
         v_before=jnp.where(settled, state.v_before, v_before),
-        delay=jnp.where(settled, 0.0, delay),
+        due=due,
         last_impact=jnp.where(
             ~settled & transition.impact, jax.lax.stop_gradient(state.t), state.last_impact
         ),
@@ -207,19 +232,21 @@ class _Logged(NamedTuple):
     count: Int[Array, ""]
 
 
-def _record(prepared, state: State, records: Records, signs: Signs, on):
-    """Log what changed since the last settled pass."""
+def _record(prepared, state: State, records: Records, signs: Signs, waits, on):
+    """Log what changed since the last settled pass, but for contacts that wait."""
     shown = jnp.concatenate(
         [reported_modes(prepared, state.mode, signs), reported_segments(prepared, state.segment)]
     )
     elements = jnp.zeros(state.segment.shape, bool)
     impacted = jnp.concatenate([state.impacted, elements])
-    changed = on & ((state.settled & (shown != state.recorded)) | impacted)
+    waits = jnp.concatenate([waits, elements])
+    shown = jnp.where(waits, state.recorded, shown)
+    changed = on & ~waits & ((state.settled & (shown != state.recorded)) | impacted)
     v_before = jnp.where(state.impacted.any(), state.v_before, state.v)
     records, total = write_events(
         records,
         changed,
-        state.t + state.delay,
+        state.t,
         state.recorded,
         shown,
         impacted,

@@ -110,6 +110,12 @@ class Step(NamedTuple):
     zero: Float[Array, "l g"]
     #: Leading coefficients of the guards at the start of the step, exact to rounding.
     leading: Float[Array, "l g"]
+    #: The same of the relative velocities of tangents and normals (no columns where reactions are
+    #: always unique).
+    relative_zero: Float[Array, "l m"]
+    relative_leading: Float[Array, "l m"]
+    #: Accelerations that forces and reactions would cause if they did not cancel.
+    unbalanced: Float[Array, " n"]
     #: Bound on what the guards' polynomials leave out.
     remainder: Float[Array, " g"]
     #: Whether the step's error is acceptable; otherwise ``h_next`` is tried again.
@@ -145,6 +151,9 @@ def step_without_guards(h, table: Float[Array, "p k"]) -> Step:
         guard_rows=None,
         zero=nothing,
         leading=nothing,
+        relative_zero=nothing,
+        relative_leading=nothing,
+        unbalanced=nothing[0],
         remainder=jnp.zeros((0,), table.dtype),
         accepted=jnp.asarray(True),
         h_next=jnp.asarray(jnp.inf, table.dtype),

@@ -27,6 +27,8 @@ class Prepared(WithContacts):
     #: Contacts without a tangent. One with a coefficient of zero is not: it keeps its sign of
     #: sliding, or derivatives to the coefficient would be wrong.
     slippery: Bool[Array, " nt"]
+    #: Unilateral contacts whose limits of friction are both zero.
+    unlimited: Bool[Array, " nt"]
     breakpoints: Float[Array, " b"]
     #: Largest angular frequency of the loads.
     frequency: Float[Array, ""]
@@ -35,6 +37,12 @@ class Prepared(WithContacts):
     end: Float[Array, ""]
     #: Whether the directions of all contacts are linearly independent by structure.
     independent: bool = eqx.field(static=True)
+
+    @property
+    def regular(self) -> bool:
+        """Whether reactions are always unique: friction cannot make a pivot vanish either."""
+        rough = [not f for f in self.mechanics.frictionless[self.nf :]]
+        return self.independent and not any(rough)
 
     @property
     def n_guards(self) -> int:
@@ -63,12 +71,17 @@ def prepare(problem: Problem) -> Prepared:
         kinetic_positive=kinetic_positive,
         kinetic_negative=kinetic_negative,
         slippery=jnp.asarray(mechanics.frictionless, bool),
+        unlimited=_unilateral(mechanics) & (static_positive + static_negative == 0.0),
         breakpoints=mechanics.breakpoints(),
         frequency=mechanics.frequency(),
         inertia_scale=jnp.sqrt(jnp.diagonal(mechanics.M)),
         end=jnp.asarray(problem.time.end),
         independent=_independent(mechanics),
     )
+
+
+def _unilateral(mechanics: Mechanics) -> Bool[Array, " nt"]:
+    return jnp.arange(mechanics.n_contacts) >= mechanics.n_friction
 
 
 def _columns(pairs):

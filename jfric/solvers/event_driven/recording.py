@@ -112,7 +112,7 @@ def write_outputs(
     index = records.written + jnp.arange(slots, dtype=jnp.int32)
     times = ts[jnp.minimum(index, count - 1)]
     inside = on & (index < count) & (times <= t_new)
-    s = jnp.where(inside, (times - state.t) / h, 0.0)
+    s = jnp.where(inside, ((times - state.t) - state.t_rest) / h, 0.0)
 
     # Rows after the last one inside are still empty, and stay so.
     values = jnp.concatenate(jax.vmap(evaluate)(s)[:5], axis=1)

@@ -136,7 +136,7 @@ def sliding_equations(
     at_speed = eqx.tree_at(
         lambda p: (p.kinetic_positive, p.kinetic_negative), prepared, (positive, negative)
     )
-    return mode_equations(at_speed, state.mode, state.segment)
+    return mode_equations(at_speed, state.mode, state.segment, equations.held)
 
 
 def continued(law: AbstractLaw, speed):
@@ -197,7 +197,7 @@ class RungeKuttaFlow(eqx.Module):
         quantities = _quantities(one, poly)
         values = guards(prepared, state.mode, state.segment, quantities)
         rest = [poly.a, poly.lambda_t, poly.lambda_n, poly.normal, poly.prescribed_rate]
-        leading, scales, unbalanced = _start(prepared, equations, g, state, force, h)
+        leading, scales, relative, unbalanced = _start(prepared, equations, g, state, force, h)
         rtol = smallest_tolerance(self, state.q.dtype)
         ratio, bound = _error(prepared, rtol, state, y1, error, sampled.a, unbalanced, h)
         factor, accepted = factor_of_step(ratio, solver.order(terms) or 1)
@@ -212,6 +212,9 @@ class RungeKuttaFlow(eqx.Module):
             guard_rows=None,
             zero=zero * scales,
             leading=leading,
+            unbalanced=unbalanced,
+            relative_zero=zero * relative[1],
+            relative_leading=relative[0],
             remainder=jax.lax.stop_gradient(remainder),
             accepted=accepted,
             h_next=jax.lax.stop_gradient(h * factor),
@@ -318,24 +321,25 @@ def _start(prepared, equations, g: Given, state: State, force, h):
     leading = guards(prepared, state.mode, state.segment, quantities)
     K, C, P = jnp.abs(equations.K), jnp.abs(equations.C), jnp.abs(prepared.mechanics.M_inverse)
     MW, L, Q = jnp.abs(prepared.MW), jnp.abs(equations.L), jnp.abs(equations.Q)
-    given_now = g.force_magnitude @ jnp.abs(g.w)
+    bound = g.bound
+    assert bound is not None
+    given_now = bound.force @ bound.w
     forces = [
         jnp.abs(d0.f) + given_now + K @ state.q_scale + C @ state.v_scale,
         jnp.abs(d1.f) + K @ state.v_scale + C @ jnp.abs(d0.a),
         jnp.abs(d2.f) + K @ jnp.abs(d0.a) + C @ jnp.abs(d1.a),
     ]
-    prescribed, w = jnp.abs(g.acceleration), jnp.abs(g.w)
-    drift = [prescribed @ w, jnp.abs(g.acceleration @ g.A) @ w]
-    drift.append(jnp.abs(g.acceleration @ g.A @ g.A) @ w)
+    prescribed, w = bound.acceleration, bound.w
+    drift = [prescribed @ w, prescribed @ bound.A @ w, prescribed @ bound.A @ bound.A @ w]
     reactions = [L @ f + Q @ x for f, x in zip(forces, drift, strict=True)]
     rates = [P @ f + MW @ r for f, r in zip(forces, reactions, strict=True)]
     relative = [jnp.abs(prepared.W) @ r + x for r, x in zip(rates, drift, strict=True)]
     nt = prepared.nt
     d = jnp.abs(prepared.mechanics.piecewise.directions)
-    speed = jnp.abs(prepared.W) @ state.v_scale + jnp.abs(g.velocity) @ w
-    position = jnp.abs(prepared.mechanics.W_N) @ state.q_scale + jnp.abs(g.gap) @ w
-    length = d @ state.q_scale + jnp.abs(g.elongation) @ w
-    stretch = d @ state.v_scale + jnp.abs(g.elongation_rate) @ w
+    speed = jnp.abs(prepared.W) @ state.v_scale + bound.velocity @ w
+    position = jnp.abs(prepared.mechanics.W_N) @ state.q_scale + bound.gap @ w
+    length = d @ state.q_scale + bound.elongation @ w
+    stretch = d @ state.v_scale + bound.elongation_rate @ w
     bounds = Quantities(
         one=one,
         gamma=series(speed[:nt], *(x[:nt] for x in relative)),
@@ -347,7 +351,13 @@ def _start(prepared, equations, g: Given, state: State, force, h):
         elongation_rate=series(stretch, *(d @ x for x in rates)),
     )
     scales = guard_magnitudes(prepared, state.mode, state.segment, bounds)
-    return leading, jax.lax.stop_gradient(scales), jax.lax.stop_gradient(rates[0])
+    watched = 0 if prepared.regular else prepared.W.shape[0]
+    moves = jnp.concatenate(
+        [quantities.gamma, series(d0.gap_rate, d0.gap_acceleration, d1.gap_acceleration)], axis=1
+    )
+    sizes = jnp.concatenate([bounds.gamma, series(speed[nt:], *(x[nt:] for x in relative))], axis=1)
+    moving = moves[:, :watched], jax.lax.stop_gradient(sizes[:, :watched])
+    return leading, jax.lax.stop_gradient(scales), moving, jax.lax.stop_gradient(rates[0])
 
 
 def _error(prepared, rtol: float, state: State, y1, error, accelerations, unbalanced, h):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jfric.complementarity.reactions import REDUNDANT_PIVOT
 from jfric.linear_algebra import matmul
 from jfric.modes import Mode
 from jfric.solvers.event_driven.prepared import Prepared
@@ -65,7 +66,8 @@ class Reaction(NamedTuple):
 
     ``slide``: friction of a sliding element over its given normal force. ``ratio``: friction over
     normal force of a sliding contact. ``pivot``: as in
-    :class:`jfric.complementarity.reactions.Reactions`.
+    :class:`jfric.complementarity.reactions.Reactions`. ``blocked``: whether that vanishes, so that
+    no normal force changes the normal acceleration.
     """
 
     tt: Any
@@ -75,6 +77,7 @@ class Reaction(NamedTuple):
     slide: Any
     ratio: Any
     pivot: Any
+    blocked: Any = False
 
     def apply(self, r: list[Row]) -> list[Row]:
         """Rows of the reactions from rows of right-hand sides (tangent, and normal if any)."""
@@ -102,7 +105,10 @@ def reaction(prepared: Prepared, mode) -> Reaction:
     inverse = jnp.where(holds, 1.0 / jnp.where(holds, determinant, 1.0), 0.0)
     along = nn + ratio * tn
     closed = ~stick & (mode != Mode.OPEN)
-    press = jnp.where(closed, 1.0 / jnp.where(closed, along, 1.0), 0.0)
+    rough = not prepared.mechanics.frictionless[0]
+    blocked = closed & (jnp.abs(along) < REDUNDANT_PIVOT * nn) if rough else False
+    carries = closed & ~blocked if rough else closed
+    press = jnp.where(carries, 1.0 / jnp.where(carries, along, 1.0), 0.0)
     cross = -tn * inverse
     return Reaction(
         tt=nn * inverse,
@@ -112,11 +118,16 @@ def reaction(prepared: Prepared, mode) -> Reaction:
         slide=0.0,
         ratio=ratio,
         pivot=jnp.where(closed, along / nn, one),
+        blocked=blocked,
     )
 
 
 class Motion(NamedTuple):
-    """Rows over ``(q, v, w)``: accelerations, friction, and the normal force that it belongs to."""
+    """Rows over ``(q, v, w)``: accelerations, friction, and the normal force that it belongs to.
+
+    Of a blocked contact the normal force that it would carry without friction: unless that is
+    negative, so that the contact opens, there is no motion, or more than one.
+    """
 
     a: list[Row]
     friction: Row
@@ -129,10 +140,9 @@ def motion(
     """Accelerations and reactions; ``g`` and ``X`` hold magnitudes if ``magnitude``."""
     n, m = prepared.mechanics.n, prepared.W.shape[0]
     sign = 1.0 if magnitude else -1.0
-    force = g.force_magnitude if magnitude else g.force
     residuals = []
     for r in range(m):
-        pushed = combine([x.WM[r, i] for i in range(n)], force)
+        pushed = combine([x.WM[r, i] for i in range(n)], g.force)
         residuals.append(
             [
                 *(x.WK[r, j] for j in range(n)),
@@ -154,10 +164,16 @@ def motion(
         free = [
             *(sign * x.K[i, j] for j in range(n)),
             *(sign * x.C[i, j] for j in range(n)),
-            *combine([x.M_inverse[i, j] for j in range(n)], force),
+            *combine([x.M_inverse[i, j] for j in range(n)], g.force),
         ]
         a.append(combine([1.0, *(x.WM[r, i] for r in range(m))], [free, *reactions]))
-    return Motion(a, reactions[0], reactions[1] if prepared.nu else given)
+    if not prepared.nu:
+        return Motion(a, reactions[0], given)
+    pressing = reactions[1]
+    if X.blocked is not False:
+        needed = combine([1.0 / prepared.D[1, 1]], [residuals[1]])
+        pressing = select(X.blocked, needed, pressing)
+    return Motion(a, reactions[0], pressing)
 
 
 def with_exact_rows(prepared: Prepared, mode, a: list[Row], g: ScalarGiven) -> list[Row]:
@@ -234,8 +250,7 @@ def guard_rows(
     if prepared.nu:
         is_open = mode == Mode.OPEN
         gap = [*(x.W[1, i] for i in range(n)), *empty, *g.gap]
-        # Without any friction the limits do not tell that the contact pulls.
-        limited = (mode == Mode.STICK) & (prepared.static_negative[0] > 0.0)
+        limited = (mode == Mode.STICK) & ~prepared.unlimited[0]
         first = select(is_open, gap, first)
         second = select(is_open, one, select(limited, second, y.pressing))
     return [first, second]
@@ -254,15 +269,12 @@ def magnitude_rows(
 ) -> Magnitudes:
     """Rows that bound the contributions to those of a mode."""
     static = jnp.maximum(prepared.static_positive[0], prepared.static_negative[0])
-    sized = g._replace(
-        basis=g.basis._replace(w=magnitudes(g.basis.w)),
-        normal=magnitudes(g.normal),
-        velocity=[magnitudes(row) for row in g.velocity],
-        acceleration=[magnitudes(row) for row in g.acceleration],
-        gap=magnitudes(g.gap),
-    )
+    assert g.bound is not None
+    waves = [*g.basis.sizes(), *[0.0] * g.basis.others]
+    sized = g.bound._replace(basis=g.basis._replace(w=waves))
+    blocked = X.blocked
     tt, tn, nt, nn = magnitudes(list(X[:4]))
     slide = static if prepared.nf else 0.0
-    X = Reaction(tt, tn, nt, nn, slide=slide, ratio=0.0, pivot=1.0)
+    X = Reaction(tt, tn, nt, nn, slide=slide, ratio=0.0, pivot=1.0, blocked=blocked)
     y = motion(prepared, absolute, sized, X, magnitude=True)
     return Magnitudes(sized, y, guard_rows(prepared, absolute, sized, y, mode, magnitude=True))

@@ -33,6 +33,8 @@ class Guard(NamedTuple):
     #: Bound on what the coefficients leave out; sum of the magnitudes of all contributions.
     remainder: Float[Array, ""]
     magnitude: Float[Array, ""]
+    #: What counts as zero at the start of the step, and comes too near to zero after it.
+    zero: Float[Array, ""] | float = 0.0
 
 
 class Isolated(NamedTuple):
@@ -44,12 +46,13 @@ class Isolated(NamedTuple):
     doubtful: list
     retry: Float[Array, ""]
     near: Bool[Array, ""]
+    resolution: Float[Array, ""]
 
 
 def isolate(guards: list[Guard], c: Constants, on) -> Isolated:
     """Certify both guards on ``[0, 1]`` and locate the earliest zero."""
     known = once(
-        [_certificate(g.coefficients, g.lead, g.null, g.remainder, g.magnitude, c) for g in guards],
+        [_certificate(*g, c) for g in guards],
         on,
     )
     guesses = [jnp.where(k <= 1.0, k, NO_ZERO) for k in known]
@@ -75,7 +78,9 @@ def isolate(guards: list[Guard], c: Constants, on) -> Isolated:
     # Newton's method has not got down to a zero very near the start.
     near = any_zero & ~converged & ~in_doubt
     shorter = jnp.where(near, jnp.minimum(4.0 * root, 0.5), 0.5)
+    bounds = [jnp.maximum(g.remainder, g.zero) for g in guards]
     return Isolated(
+        resolution=jnp.where(first[0], *bounds),
         root=jnp.where(any_zero, root, NO_ZERO),
         guard=[f & any_zero for f in first],
         decided=decided,
@@ -94,8 +99,8 @@ def choose(first: Bool[Array, ""], one: list, other: list, lead) -> list:
     return chosen
 
 
-@functools.partial(jax.jit, static_argnums=5)
-def _certificate(p: list, lead, null, remainder, magnitude, c: Constants):
+@functools.partial(jax.jit, static_argnums=6)
+def _certificate(p: list, lead, null, remainder, magnitude, near, c: Constants):
     """Place of the only zero on the step (roughly), or ``NO_ZERO``, or ``IN_DOUBT``.
 
     Traced once for both guards. ``p``: one number for each order, as a compiled function would turn
@@ -106,6 +111,7 @@ def _certificate(p: list, lead, null, remainder, magnitude, c: Constants):
     # Power to Bernstein coefficients: sums of neighbours, row by row of Pascal's triangle.
     dropped = sum(jnp.where(k < lead, jnp.abs(p[k]), 0.0) for k in range(LEADING))
     bound = tail + dropped + remainder + c.rounding * magnitude
+    bound = jnp.where(lead == 0, jnp.maximum(bound, near), bound)
     row = [x * (1.0 / math.comb(degree, k)) for k, x in enumerate(p[: degree + 1])]
     b = []
     while row:

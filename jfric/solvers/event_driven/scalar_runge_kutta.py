@@ -113,8 +113,9 @@ def runge_kutta_step(
                 sign.null,
                 rest,
                 total(jnp.abs(c) for c in p),
+                zero * row[0],
             )
-            for p, rest, sign in zip(still, limit, signs, strict=True)
+            for p, rest, sign, row in zip(still, limit, signs, sizes, strict=True)
         ]
 
     def at(s):
@@ -136,6 +137,7 @@ def runge_kutta_step(
         at=at,
         q_scale=q_scale,
         v_scale=v_scale,
+        unbalanced=unbalanced,
         accepted=accepted,
         h_next=jax.lax.stop_gradient(h * factor),
         looked=total([*x.q, *x.v, guards[0][0], guards[1][0]]),
@@ -232,7 +234,7 @@ def _start(ode: _Flow, state: State, h, frozen):
     sized = frozen(magnitude_rows(prepared, start.absolute, g, start.X, mode))
     q_scale, v_scale = list(state.q_scale), list(state.v_scale)
     a = [[jnp.abs(u) for u in row] for row in frozen(motion[2:4])]
-    given = frozen([[*magnitudes(w[k]), *magnitudes(others[k])] for k in range(LEADING)])
+    given = frozen([[*g.basis.sizes(k), *magnitudes(others[k])] for k in range(LEADING)])
     # Forces by what causes them; velocities and gaps by what the forces cause.
     caused = [q_scale, v_scale]
     forces, others_sizes = [], []

@@ -56,6 +56,8 @@ class ScalarStep(NamedTuple):
     #: Largest positions and velocities.
     q_scale: list
     v_scale: list
+    #: Accelerations that forces and reactions would cause if they did not cancel.
+    unbalanced: list
     #: Whether the step's error is acceptable; otherwise ``h_next`` is tried again.
     accepted: Bool[Array, ""]
     h_next: Float[Array, ""]

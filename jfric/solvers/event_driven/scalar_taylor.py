@@ -11,6 +11,7 @@ from jfric.solvers.event_driven.polynomials import Step, step_without_guards
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.scalar_equations import magnitude_rows
 from jfric.solvers.event_driven.scalar_isolation import Guard
+from jfric.solvers.event_driven.scalar_rows import dot
 from jfric.solvers.event_driven.scalar_series import (
     Series,
     bound,
@@ -32,7 +33,7 @@ def taylor_step(prepared: Prepared, start: Start, state: State, h, on, frozen) -
     c = constants(h.dtype)
     g, y, rows = start.g, start.y, start.guards
     x = series(y.a, rows, start.q, start.v, g.basis, h, c.order)
-    zero = _rounding(*frozen((prepared, start, state, h)))
+    zero, unbalanced = _rounding(*frozen((prepared, start, state, h)))
     count = c.order + 1
     positions, waves = [listed(u) for u in x.q], [listed(u)[:count] for u in x.w]
     guards = [listed(p)[:count] for p in x.rows]
@@ -47,8 +48,9 @@ def taylor_step(prepared: Prepared, start: Start, state: State, h, on, frozen) -
                 sign.null,
                 bound(row, last),
                 bound(row, whole),
+                size[0],
             )
-            for p, row, sign in zip(frozen(guards), still_rows, signs, strict=True)
+            for p, row, sign, size in zip(frozen(guards), still_rows, signs, zero, strict=True)
         ]
 
     def at(s):
@@ -65,6 +67,7 @@ def taylor_step(prepared: Prepared, start: Start, state: State, h, on, frozen) -
         at=at,
         q_scale=whole.q,
         v_scale=whole.v,
+        unbalanced=unbalanced,
         accepted=jnp.asarray(True),
         h_next=jnp.asarray(jnp.inf, h.dtype),
         looked=sum(u[-1] for u in x.q) + x.rows[0][0] + x.rows[1][0],
@@ -73,12 +76,15 @@ def taylor_step(prepared: Prepared, start: Start, state: State, h, on, frozen) -
 
 
 def _rounding(prepared: Prepared, start: Start, state: State, h):
-    """For each guard, magnitudes below which its leading coefficients count as zero."""
+    """For each guard, magnitudes below which its leading coefficients count as zero; and the
+    accelerations by magnitudes."""
     sizes = magnitude_rows(prepared, start.absolute, start.g, start.X, start.mode)
     scale = list(state.q_scale), list(state.v_scale)
     zero = constants(h.dtype).zero
     found = rounding_series(sizes.y.a, sizes.guards, *scale, sizes.g.basis, h, LEADING - 1)
-    return [[zero * size for size in row] for row in found]
+    z = [*scale[0], *scale[1], *sizes.g.basis.w]
+    unbalanced = [dot(row, z) + jnp.zeros_like(h) for row in sizes.y.a]
+    return [[zero * size for size in row] for row in found], unbalanced
 
 
 def _as_step(prepared: Prepared, start: Start, x: Series) -> Step:

@@ -88,23 +88,26 @@ def slide(x: Body, u, v, friction) -> Slide:
 
 
 class Stop(NamedTuple):
-    """Where sliding gets: the sliding velocity is zero there if ``found``."""
+    """Where sliding gets: the sliding velocity is zero there if ``found``, and, as far as can be
+    resolved, turns there if it ``grazes``."""
 
     s: Float[Array, ""]
     u: Float[Array, ""]
     v: Float[Array, ""]
     found: Bool[Array, ""]
+    grazes: Bool[Array, ""]
 
 
 class Sliding(NamedTuple):
     """What :func:`first_stop` needs beside the motion: sign of the sliding velocity, how many of
-    it and its derivatives are zero at the start, whether the result will be used, and the order of
-    the series."""
+    it and its derivatives are zero at the start, whether the result will be used, the order of
+    the series, and the velocity that cannot be told from zero."""
 
     direction: Float[Array, ""]
     lead: Int[Array, ""]
     slips: Bool[Array, ""]
     order: int
+    zero: Float[Array, ""]
 
 
 def first_stop(x: Body, start: Slide, way: Sliding, h, *, derivatives: bool) -> Stop:
@@ -113,7 +116,7 @@ def first_stop(x: Body, start: Slide, way: Sliding, h, *, derivatives: bool) -> 
     ``derivatives``: whether derivatives will be asked for. The search has none; they are those of
     the motion at its end.
     """
-    direction, _, slips, order = way
+    direction, _, slips, order, zero = way
     frozen = jax.lax.stop_gradient((x, start, h))
     near = _near_stop(*frozen[:2], way, frozen[2])
     s, step = near.s, near.step
@@ -133,14 +136,19 @@ def first_stop(x: Body, start: Slide, way: Sliding, h, *, derivatives: bool) -> 
 
     still, belt = jax.lax.stop_gradient((y, x.belt))
     further = jax.lax.fori_loop(0, NEWTON, lambda _, z: newton(still, belt, z), near.further)
+    # Where velocity turns before it is zero, or so soon after that nobody can tell.
+    g, slope, bend = direction * (still[0] - belt), direction * still[1], 2.0 * direction * still[2]
+    depth = slope * slope - 2.0 * bend * g
+    grazes = (bend > 0) & (depth <= 2.0 * bend * zero)
+    further = jnp.where(grazes, -slope / jnp.where(grazes, bend, 1.0), further)
     found = near.found & (near.s + further <= frozen[2])
-    further, found = once((jnp.where(found, further, 0.0), found), slips)
+    further, found, grazes = once((jnp.where(found, further, 0.0), found, found & grazes), slips)
     if derivatives:
         # Two steps from the zero give first and second derivatives of its time.
         for _ in range(2):
-            further = jnp.where(found, newton(y, x.belt, further), 0.0)
+            further = jnp.where(found & ~grazes, newton(y, x.belt, further), further)
     path = [u] + [y[j] * (1.0 / (j + 1)) for j in range(NEAR_ORDER + 1)]
-    return Stop(s + further, horner(path, further), horner(y, further), found)
+    return Stop(s + further, horner(path, further), horner(y, further), found, grazes)
 
 
 class _Near(NamedTuple):
@@ -154,7 +162,7 @@ class _Near(NamedTuple):
 
 def _near_stop(x: Body, start: Slide, way: Sliding, h) -> _Near:
     """From parabola to parabola until a zero is near, for the time ``h`` at most."""
-    direction, lead, slips, order = way
+    direction, lead, slips, order, zero = way
     omega = jnp.sqrt(jnp.abs(x.K))
     # Negative stiffness or damping feeds energy.
     feeding = jnp.where(x.K < 0, omega, 0.0) + jnp.maximum(-x.C, 0.0)
@@ -165,8 +173,11 @@ def _near_stop(x: Body, start: Slide, way: Sliding, h) -> _Near:
     close = close * (jnp.abs(start.v) + h * energy + jnp.abs(x.belt))
     curvature, close = once((curvature, close), slips)
 
+    # What starts away from zero has reached it when it cannot be told from it.
+    zero = jnp.where(lead == 0, zero, 0.0)
+
     def guard(v, a):
-        return direction * (v - x.belt), direction * a
+        return direction * (v - x.belt) - zero, direction * a
 
     def parabola(g, slope):
         root = jnp.sqrt(slope * slope + 2.0 * curvature * g)

@@ -49,12 +49,14 @@ class EventDriven(eqx.Module):
     and harmonic loads, ``"runge-kutta"`` for any system, ``"auto"`` chooses the exact one where
     it applies. ``rtol``, ``method``: relative tolerance and diffrax solver
     (``dopri8``, ``dopri5``, ``tsit5``) of the Runge-Kutta flow. ``max_steps``: passes of the
-    loop. ``max_events``: capacity of the event log. ``adjoint``: ``"auto"`` allows all of
-    ``jvp``, ``jacfwd``, ``grad`` and ``jacrev`` at a cost that grows with the parameters (more than
-    16 numbers: ``jvp`` and ``jacfwd`` only); ``"reverse"`` allows ``grad`` and ``jacrev``, for many
-    parameters; ``"forward"`` allows ``jvp`` and ``jacfwd``; ``"none"`` allows none of them.
-    Unless ``adjoint`` is ``"reverse"``, one contact with up to three degrees of freedom is
-    simulated in scalars, and one degree of freedom with one friction element under
+    loop. ``max_events``: capacity of the event log. ``accumulation``: a contact closes for good
+    when the time that its accumulating sequence of impacts would still take is below this part of
+    the time since the start; what is neglected is of second order in it. ``adjoint``: ``"auto"``
+    allows all of ``jvp``, ``jacfwd``, ``grad`` and ``jacrev`` at a cost that grows with the
+    parameters (more than 16 numbers: ``jvp`` and ``jacfwd`` only); ``"reverse"`` allows ``grad``
+    and ``jacrev``, for many parameters; ``"forward"`` allows ``jvp`` and ``jacfwd``; ``"none"``
+    allows none of them. Unless ``adjoint`` is ``"reverse"``, one contact with up to three degrees
+    of freedom is simulated in scalars, and one degree of freedom with one friction element under
     piecewise constant loads in closed form.
     """
 
@@ -63,6 +65,7 @@ class EventDriven(eqx.Module):
     method: str = eqx.field(static=True, default="dopri8")
     max_steps: int = eqx.field(static=True, default=100_000)
     max_events: int = eqx.field(static=True, default=256)
+    accumulation: float = eqx.field(static=True, default=1e-6)
     adjoint: Adjoint = eqx.field(static=True, default="auto")
 
     #: What it can be started from, and how it is best compiled: many small kernels.
@@ -73,6 +76,8 @@ class EventDriven(eqx.Module):
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
         require_inertia(problem)
         require_adjoint(self.adjoint)
+        if not 0.0 < self.accumulation < 1.0:
+            raise ProblemError(f"accumulation: found {self.accumulation}, must lie between 0 and 1")
 
     def init(self, problem: Problem) -> State:
         """State at the problem's start time."""
@@ -93,7 +98,15 @@ class EventDriven(eqx.Module):
         on = (state.status == int(Status.OK)) & (state.t < target)
         flow = _make_flow(self, prepared)
         new, _, _ = one_pass(
-            prepared, flow, state, records, jnp.zeros((0,), state.t.dtype), target, force, on
+            prepared,
+            flow,
+            state,
+            records,
+            jnp.zeros((0,), state.t.dtype),
+            target,
+            force,
+            on,
+            accumulation=self.accumulation,
         )
         new = keep(on, new, state)
         return new, StepInfo(new.t - state.t, new.t > state.t, new.event_count)
@@ -200,9 +213,11 @@ def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
                 invariants(prepared),
                 flow=_in_scalars(flow, prepared),
                 derivatives=derivatives,
+                accumulation=solver.accumulation,
             )
             return Pass(call, packed=False)
-    return Pass(functools.partial(one_pass, prepared, flow), packed=True)
+    call = functools.partial(one_pass, prepared, flow, accumulation=solver.accumulation)
+    return Pass(call, packed=True)
 
 
 def _in_scalars(flow, prepared: Prepared) -> Flow:

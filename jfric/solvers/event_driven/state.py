@@ -18,7 +18,9 @@ from jfric.system.problem import Problem
 class State(eqx.Module):
     """Motion, modes and bookkeeping of one trajectory."""
 
+    #: Time, and what rounding left out of it.
     t: Float[Array, ""]
+    t_rest: Float[Array, ""]
     q: Float[Array, " n"]
     v: Float[Array, " n"]
     #: Largest magnitudes of ``q`` and ``v`` on the last step: what rounding error is relative to.
@@ -37,10 +39,11 @@ class State(eqx.Module):
     #: Guard whose zero the next step lands on, and landings tried.
     landing: Bool[Array, " g"]
     landings: Int[Array, ""]
-    #: Impacts since the last record, velocity before them, and delay of the record (Zeno).
+    #: Impacts since the last record, velocity before them, and the time before which a contact that
+    #: ended an accumulating sequence is not recorded.
     impacted: Bool[Array, " nt"]
     v_before: Float[Array, " n"]
-    delay: Float[Array, ""]
+    due: Float[Array, " nt"]
     #: Time of the last impact and largest velocity so far, where contacts can push each other off.
     last_impact: Float[Array, " i"]
     fastest: Float[Array, "i n"]
@@ -65,6 +68,7 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
     pairs = int(prepared.nu > 1)
     return State(
         t=t,
+        t_rest=jnp.zeros((), dtype),
         q=q,
         v=v,
         q_scale=jnp.abs(q),
@@ -80,7 +84,7 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
         landings=jnp.asarray(0, jnp.int32),
         impacted=jnp.zeros((prepared.nt,), bool),
         v_before=v,
-        delay=jnp.zeros((), dtype),
+        due=jnp.full((prepared.nt,), -jnp.inf, dtype),
         last_impact=jnp.full((pairs,), -jnp.inf, dtype),
         fastest=jnp.zeros((pairs, len(v)), dtype),
         start=t,
@@ -101,15 +105,22 @@ def closed_mode(prepared: Prepared, gamma, small):
 def velocity_tolerance(prepared: Prepared, t, v_scale):
     """Relative velocities (m,) that count as zero: rounding of their contributions."""
     mechanics = prepared.mechanics
-    _, z_dot = mechanics.base_motion(t)
     scale = matvec(jnp.abs(prepared.W), v_scale)
-    scale = scale + matvec(jnp.abs(prepared.W_base), jnp.abs(z_dot))
-    belts = [jnp.abs(b(t)) if b is not None else 0.0 for b in mechanics.belts]
+    bases = [f.size_of_derivative(t) for f in mechanics.base_functions]
+    scale = scale + _of_bases(prepared.W_base, bases)
+    belts = [b.size(t) if b is not None else 0.0 for b in mechanics.belts]
     if belts:
         scale = scale.at[: prepared.nt].add(
             jnp.stack([jnp.asarray(b, v_scale.dtype) for b in belts])
         )
     return constants(v_scale.dtype).zero * scale
+
+
+def _of_bases(directions, sizes: list):
+    """Magnitudes along ``directions`` of what the bases contribute."""
+    if not sizes:
+        return jnp.zeros((directions.shape[0],), directions.dtype)
+    return matvec(jnp.abs(directions), jnp.stack([jnp.asarray(x, directions.dtype) for x in sizes]))
 
 
 def relative_velocities(prepared: Prepared, t, v):
@@ -134,11 +145,10 @@ def _initial_modes(prepared: Prepared, t, q, v):
     mode = closed_mode(prepared, velocity[:nt], small[:nt])
     if prepared.nu:
         gap = mechanics.gaps(t, q)
-        z, _ = mechanics.base_motion(t)
         scale = (
             jnp.abs(mechanics.gap0)
             + matvec(jnp.abs(mechanics.W_N), jnp.abs(q))
-            + matvec(jnp.abs(mechanics.W_N_base), jnp.abs(z))
+            + _of_bases(mechanics.W_N_base, [f.size(t) for f in mechanics.base_functions])
         )
         is_open = (gap > constants(q.dtype).zero * scale) | (jnp.abs(velocity[nt:]) > small[nt:])
         mode = mode.at[nf:].set(jnp.where(is_open, Mode.OPEN, mode[nf:]))

@@ -13,7 +13,7 @@ from jfric.complementarity.contact_lcp import ContactProblem, solve_contacts
 from jfric.linear_algebra import matmul, matvec
 from jfric.modes import Mode
 from jfric.solvers.event_driven.constants import constants
-from jfric.solvers.event_driven.given import Given
+from jfric.solvers.event_driven.given import Given, basis_after
 from jfric.solvers.event_driven.polynomials import Step, Values
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import (
@@ -33,32 +33,63 @@ class Signs(NamedTuple):
     lead: Int[Array, " g"]
     null: Bool[Array, " g"]
     violated: Bool[Array, " g"]
+    #: Whether active contacts will not do what is demanded of them (m,): 1 if the relative velocity
+    #: grows, -1 if it falls, 0 if all is well.
+    drift: Int[Array, " m"]
 
 
-def guard_signs(step: Step, state: State) -> Signs:
+def guard_signs(step: Step, state: State, dependent: Bool[Array, " m"]) -> Signs:
     """The first non-vanishing derivative decides; a guard that vanishes identically holds.
 
     ``state.known`` leading coefficients are zero by construction, whatever rounding left there.
-    Forces may jump: what was known of a sticking contact is not zero any more if it is far beyond
-    rounding.
+    Forces may jump: what was known of the limits of a sticking contact, or of the normal force of
+    a closed one, is not zero any more if it is far beyond rounding.
     """
-    known, leading = state.known, jax.lax.stop_gradient(step.leading)
-    sticks = state.mode == Mode.STICK
-    of_forces = jnp.concatenate([sticks, sticks, jnp.zeros((2 * state.segment.shape[0],), bool)])
+    leading = jax.lax.stop_gradient(step.leading)
+    sticks, closed = state.mode == Mode.STICK, state.mode != Mode.OPEN
+    of_forces = jnp.concatenate([sticks, closed, jnp.zeros((2 * state.segment.shape[0],), bool)])
     count = leading.shape[0]
     index = jnp.arange(count, dtype=jnp.int32)[:, None]
-    vanishes = jnp.abs(leading) <= step.zero
     forgotten = of_forces & (jnp.abs(leading) > constants(leading.dtype).known * step.zero)
-    vanishes = vanishes | ((index < known) & ~forgotten)
+    vanishes = (jnp.abs(leading) <= step.zero) | ((index < state.known) & ~forgotten)
+    lead, null, value = _first_coefficient(leading, vanishes)
+    for k in range(1, count - 1):
+        touched = of_forces & (lead == k) & touches(leading[k], leading[k + 1], k, step.zero[0])
+        value = jnp.where(touched, leading[k + 1], value)
+        lead = jnp.where(touched, k + 1, lead)
+    drift = jnp.zeros(dependent.shape, jnp.int32)
+    if step.relative_leading.shape[1]:
+        leading = jax.lax.stop_gradient(step.relative_leading)
+        _, still, sign = _first_coefficient(leading, jnp.abs(leading) <= step.relative_zero)
+        drift = jnp.where(dependent & ~still, jnp.sign(sign), 0.0).astype(jnp.int32)
+    return Signs(lead, null, value < 0, drift)
+
+
+def touches(value, following, k: int, resolution):
+    """Whether a limit ``value s^k + following s^(k+1)`` of a force falls, but turns before it is
+    further below zero than can be resolved. It is touched, and holds right after that."""
+    turn = jnp.abs(value) / jnp.where(following > 0, following, 1.0) * (k / (k + 1.0))
+    depth = jnp.abs(value) * turn**k / (k + 1.0)
+    return (value < 0) & (following > 0) & (depth <= resolution)
+
+
+def arrives_unseen(violated, lead, known):
+    """Whether a sliding velocity is found to be zero that no event has made zero: it touches zero,
+    or a load sets the body in motion from rest."""
+    return violated & (lead >= 1) & (known == 0)
+
+
+def _first_coefficient(leading, vanishes):
+    """Index of the first coefficient that does not vanish, whether all do, and the coefficient."""
     lead = jnp.zeros((leading.shape[1],), jnp.int32)
     still = jnp.ones((leading.shape[1],), bool)
     value = jnp.ones((leading.shape[1],), leading.dtype)
-    for k in range(count):
+    for k in range(leading.shape[0]):
         found = still & ~vanishes[k]
         value = jnp.where(found, leading[k], value)
         still = still & vanishes[k]
         lead = lead + still.astype(jnp.int32)
-    return Signs(lead, still, value < 0)
+    return lead, still, value
 
 
 #: Relative velocities beyond this fraction of their contributions are no rounding errors: the
@@ -81,11 +112,14 @@ def release_after_jump(prepared: Prepared, state: State, prescribed) -> State:
     if nt == 0 or not any((*prepared.mechanics.belts, *prepared.mechanics.base_functions)):
         return state
     relative = matvec(prepared.W, state.v) - prescribed
-    size = matvec(jnp.abs(prepared.W), state.v_scale) + jnp.abs(prescribed)
-    jumped = (jnp.abs(relative) > JUMP * size) & at_breakpoint(prepared, state)
+    small = velocity_tolerance(prepared, state.t, state.v_scale)
+    limit = JUMP / constants(small.dtype).zero
+    jumped = (jnp.abs(relative) > limit * small) & at_breakpoint(prepared, state)
     sliding = jnp.where(relative[:nt] > 0, Mode.SLIP_POS, Mode.SLIP_NEG)
-    mode = jnp.where((state.mode == Mode.STICK) & jumped[:nt], sliding, state.mode)
-    known = state.known
+    # Also what carried its limit without sliding.
+    slides = (state.mode != Mode.OPEN) & jumped[:nt] & ~prepared.slippery
+    mode = jnp.where(slides, sliding, state.mode)
+    known = state.known.at[:nt].set(jnp.where(slides, 0, state.known[:nt]))
     if prepared.nu:
         opens = jnp.concatenate([jnp.zeros((nf,), bool), jumped[nt:]]) & (mode != Mode.OPEN)
         mode = jnp.where(opens, Mode.OPEN, mode)
@@ -110,17 +144,28 @@ def next_modes(prepared: Prepared, state: State, signs: Signs) -> Transition:
     mode = state.mode
     first, second = signs.violated[:nt], signs.violated[nt : 2 * nt]
     stick, is_open = mode == Mode.STICK, mode == Mode.OPEN
+    pulls = jnp.where(stick & ~prepared.unlimited, first & second, second)
+    # Without limits any friction at all is too much, to either side.
+    second = jnp.where(stick & prepared.unlimited, ~first & ~signs.null[:nt], second)
     opposite = jnp.where(mode == Mode.SLIP_POS, Mode.SLIP_NEG, Mode.SLIP_POS)
     # A sliding velocity of the wrong sign reverses; one that reaches zero sticks.
     slip = jnp.where(first, jnp.where(signs.lead[:nt] == 0, opposite, Mode.STICK), mode)
     from_stick = jnp.where(first, Mode.SLIP_POS, jnp.where(second, Mode.SLIP_NEG, mode))
     following = jnp.where(stick, from_stick, slip)
+    # What cannot stick together with others slides as they carry it.
+    carried = jnp.where(signs.drift[:nt] > 0, Mode.SLIP_POS, Mode.SLIP_NEG)
+    following = jnp.where(stick & (signs.drift[:nt] != 0), carried, following)
     impact = jnp.asarray(False)
+    penetrates = jnp.zeros((nt,), bool)
     touching = jnp.zeros((prepared.nu,), bool)
     if prepared.nu:
         unilateral = jnp.arange(nt) >= nf
-        opens = unilateral & ~is_open & jnp.where(stick, first & second, second)
+        opens = unilateral & ~is_open & pulls
         following = jnp.where(opens, Mode.OPEN, following)
+        drift = jnp.concatenate([jnp.zeros((nf,), jnp.int32), signs.drift[nt:]])
+        following = jnp.where(~is_open & (drift > 0), Mode.OPEN, following)
+        # Only other contacts can help.
+        penetrates = ~is_open & (drift < 0)
         velocity = relative_velocities(prepared, state.t, state.v)[:nt]
         small = velocity_tolerance(prepared, state.t, state.v_scale)[:nt]
         closes = is_open & first
@@ -133,10 +178,16 @@ def next_modes(prepared: Prepared, state: State, signs: Signs) -> Transition:
         ns = piecewise.count
         g1, g2 = signs.violated[2 * nt : 2 * nt + ns], signs.violated[2 * nt + ns :]
         segment = _following_segment(piecewise, segment, g1, g2)
-    violated = jnp.concatenate([following != mode, segment != state.segment])
+    violated = jnp.concatenate([(following != mode) | penetrates, segment != state.segment])
     return Transition(
         following.astype(jnp.int32), segment.astype(jnp.int32), violated, impact, touching
     )
+
+
+#: Part of a step after which accelerations decide what they leave open at its start.
+SOON = 1e-3
+#: How often a decision may start once more: from the accelerations, and from those soon after.
+RESTARTS = 2
 
 
 def modes_from_rest(
@@ -144,11 +195,13 @@ def modes_from_rest(
 ) -> Int[Array, " nt"]:
     """Modes by the accelerations alone, as one complementarity problem over all contacts.
 
-    A proposal for decisions on which pivoting makes no progress: higher derivatives and static
-    friction are judged by the signs of the guards afterwards.
+    A proposal for decisions on which pivoting makes no progress: higher derivatives are judged by
+    the signs of the guards afterwards.
     """
     step, g = start
-    values = step.split(prepared, step.table[0])
+    s = jnp.where(state.pivoting.restarts == 0, 0.0, SOON).astype(step.h.dtype)
+    values = step.at(prepared, s)
+    prescribed = matvec(g.acceleration, basis_after(prepared, g, s * step.h))
     nt, nf = prepared.nt, prepared.nf
     mode, lead = state.mode, signs.lead[:nt]
     slips = (mode == Mode.SLIP_POS) | (mode == Mode.SLIP_NEG)
@@ -162,9 +215,11 @@ def modes_from_rest(
     touching = (~is_open | (lead >= 2))[nf:]
     near = jnp.concatenate([jnp.ones((nf,), bool), touching])
     reactions = jnp.concatenate([values.lambda_t, values.lambda_n])
-    free = matvec(prepared.W, values.a) - matvec(g.acceleration, g.w)
+    free = matvec(prepared.W, values.a) - prescribed
     pressing = jnp.concatenate([values.normal, jnp.zeros((prepared.nu,), free.dtype)])
-    positive, negative = prepared.kinetic_positive, prepared.kinetic_negative
+    # What rests is held up to its static limit.
+    positive = jnp.where(rests, prepared.static_positive, prepared.kinetic_positive)
+    negative = jnp.where(rests, prepared.static_negative, prepared.kinetic_negative)
     problem = ContactProblem(
         D=prepared.D,
         gamma=free - matvec(prepared.D, reactions),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from jfric.complementarity.pivoting import flip_limit, select_flips, start_pivoting
 from jfric.modes import Mode
@@ -16,10 +19,18 @@ from jfric.status import Flag, Status
 from jfric.system.mechanics import Mechanics
 
 
+class Passed(NamedTuple):
+    """The state after a pass, the buffers, and how far each contact slid on the way."""
+
+    state: State
+    records: Records
+    slip: Float[Array, " nt"]
+
+
 def one_pass(
     mechanics: Mechanics, times, state: State, records: Records, ts, until, force, on
-) -> tuple[State, Records]:
-    """The state after one pass; buffers are written only where ``on``.
+) -> Passed:
+    """One pass on; buffers are written only where ``on``.
 
     ``times``: knots of the load history; ``until``: time not to be passed; ``force`` (n,): extra
     constant force.
@@ -87,7 +98,8 @@ def one_pass(
         steps=state.steps + 1,
         event_count=state.event_count + jnp.sum(changed, dtype=jnp.int32),
     )
-    return new, write_outputs(records, ts, state, step, fraction, new, modes, on & moves)
+    records = write_outputs(records, ts, state, step, fraction, new, modes, on & moves)
+    return Passed(new, records, jnp.where(moves, fraction * step.slip, 0.0))
 
 
 def _status(state: State, step, settled, pivoting, nt: int):

@@ -85,10 +85,10 @@ class QuasiStatic(eqx.Module):
         mechanics = assemble(problem)
         times, until, force = self._history(problem, mechanics, state, until, force)
         records = empty_records(mechanics, 0, 0)
-        on = _active(state, until)
+        on = is_active(state, until)
         no_outputs = jnp.zeros((0,), state.t.dtype)
-        new, _ = one_pass(mechanics, times, state, records, no_outputs, until, force, on)
-        new = keep(on, new, state)
+        passed = one_pass(mechanics, times, state, records, no_outputs, until, force, on)
+        new = keep(on, passed.state, state)
         return new, StepInfo(new.t - state.t, new.t > state.t, new.event_count)
 
     def advance(self, problem: Problem, state: State, until, *, force=None) -> State:
@@ -149,17 +149,18 @@ class QuasiStatic(eqx.Module):
         first = state.steps
 
         def active(s: State):
-            return _active(s, until) & (s.steps - first < self.max_steps)
+            return is_active(s, until) & (s.steps - first < self.max_steps)
 
         def body(s: State, r, on):
-            return one_pass(mechanics, times, s, r, ts, until, force, on)
+            return one_pass(mechanics, times, s, r, ts, until, force, on)[:2]
 
         return run_passes(
             body, active, state, records, max_steps=self.max_steps, adjoint=self.adjoint
         )
 
 
-def _active(state: State, until):
+def is_active(state: State, until) -> Bool[Array, ""]:
+    """Whether there is load history left before ``until``."""
     # The jump at the start takes place at constant time.
     ahead = (state.t < until) | ~state.stage.on_line
     return (state.status == int(Status.OK)) & ~state.ended & ahead

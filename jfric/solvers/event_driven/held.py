@@ -1,0 +1,75 @@
+"""Contacts that carry their limit of friction, but do not slide because others stick.
+
+Two supports under one rigid body share a load that no law divides. One that has reached its limit
+goes on carrying it while the other takes the rest: stick lasts as long as any admissible forces
+hold the body. As it does not slide its limit is the static one.
+"""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jfric.complementarity.reactions import active_rows, spanned
+from jfric.linear_algebra import matmul, matvec
+from jfric.modes import Mode
+from jfric.solvers.event_driven.constants import LEADING, constants
+from jfric.solvers.event_driven.prepared import Prepared
+
+
+def held_by_others(prepared: Prepared, mode: Int[Array, " nt"], t) -> Bool[Array, " nt"]:
+    """Closed contacts in a sliding mode whose sliding velocity the sticking ones keep at zero."""
+    nt, nf = prepared.nt, prepared.nf
+    nobody = jnp.zeros((nt,), bool)
+    if nt < 2 or prepared.independent:
+        return nobody
+    active = active_rows(mode, nf)
+    inside, weights = jax.lax.stop_gradient(spanned(prepared.D, active))
+    slides = (mode == Mode.SLIP_POS) | (mode == Mode.SLIP_NEG)
+    held = slides & inside[:nt] & ~prepared.slippery
+    if any((*prepared.mechanics.belts, *prepared.mechanics.base_functions)):
+        demanded, size = jax.lax.stop_gradient(_prescribed(prepared, t))
+        caused = matmul(demanded, weights.T) - demanded
+        size = matmul(size, jnp.abs(weights).T) + size
+        still = jnp.abs(caused) <= constants(size.dtype).zero * size
+        held = held & still.all(axis=0)[:nt]
+    return held
+
+
+def _prescribed(prepared: Prepared, t) -> tuple[Float[Array, "l m"], Float[Array, "l m"]]:
+    """Derivatives at ``t`` of the velocities that belts and bases prescribe, and their sizes."""
+    mechanics = prepared.mechanics
+    values, sizes = [], []
+    for k in range(LEADING):
+        base = [_derivative(f, t, k + 1) for f in mechanics.base_functions]
+        belt = [_derivative(f, t, k) if f is not None else (0.0, 0.0) for f in mechanics.belts]
+        value, size = (_row(prepared, [x[i] for x in belt]) for i in (0, 1))
+        if base:
+            rate, largest = (jnp.stack([jnp.asarray(x[i]) for x in base]) for i in (0, 1))
+            value = value - matvec(prepared.W_base, rate)
+            size = size + matvec(jnp.abs(prepared.W_base), largest)
+        values.append(value)
+        sizes.append(size)
+    return jnp.stack(values), jnp.stack(sizes)
+
+
+def _row(prepared: Prepared, of_belts: list) -> Float[Array, " m"]:
+    dtype = prepared.D.dtype
+    entries = [jnp.asarray(x, dtype) for x in of_belts]
+    return jnp.concatenate([jnp.stack(entries), jnp.zeros((prepared.nu,), dtype)])
+
+
+def _derivative(function, t, order: int):
+    """The derivative of a function of time at ``t``, and the magnitude of its contributions."""
+    polynomial, harmonics = function.components(t)
+    sizes = function.magnitudes(t)
+    value = size = 0.0
+    if order < len(polynomial):
+        value, size = math.factorial(order) * polynomial[order], sizes[order]
+    for amplitude, angle, omega in harmonics:
+        value = value + amplitude * omega**order * jnp.sin(angle + order * (math.pi / 2))
+        size = size + jnp.abs(amplitude) * jnp.abs(omega) ** order
+    return value, size

@@ -1,0 +1,302 @@
+"""What is taken from a trajectory: one meaning in checks, runs, sweeps and ``observe``."""
+
+import csv
+import functools
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import jfric
+from jfric.config.load import load_config
+from jfric.main import app
+from jfric.verification.configs import shipped
+
+EXACT = 1e-12
+
+
+@functools.cache
+def load_cycle() -> jfric.Problem:
+    """VE0061: 0, 900 N, 0 on a spring of 6000 N/m with a limit of 300 N."""
+    return load_config(shipped("ve0061")).problem
+
+
+def test_integrals_of_load_histories_are_exact():
+    """Slides from 1/3 s to 0.1 m at 1 s, sticks to 5/3 s, slides back to 0.05 m at 2 s."""
+    names = "dissipated, mean.u, rms.u, stick_fraction, max.u, max.lambda_t, u(1.5)"
+    found = jfric.observe(load_cycle(), names, jfric.QuasiStatic())
+    expected = {
+        "dissipated": 300.0 * 0.15,
+        "mean.u": 0.125 / 2,
+        "rms.u": np.sqrt(0.01 * (2 / 9 + 2 / 3 + 7 / 36) / 2),
+        "stick_fraction": 0.5,
+        "max.u": 0.1,
+        "max.lambda_t": 300.0,
+        "u(1.5)": 0.1,
+    }
+    assert int(found.status) == jfric.Status.OK
+    for name, value in expected.items():
+        np.testing.assert_allclose(found.values[name], value, rtol=EXACT, err_msg=name)
+
+
+def test_jumps_of_a_load_dissipate():
+    """From 10 m back to 8 m at the start, and to 3 m when the load drops, against 30 N."""
+    elements = {
+        "spring": jfric.Spring("u", 10.0),
+        "friction": jfric.Friction("u", jfric.Coulomb(0.3), N=100.0),
+        "load": jfric.Load("u", jfric.Steps([1.0], [50.0, 0.0])),
+    }
+    initial = {"u": jfric.InitialState(q=10.0)}
+    problem = jfric.Problem(("u",), elements, time=2.0, initial=initial)
+    names = "dissipated, dissipated.friction, mean.u, max.u, min.u, final.u, u(1)"
+    found = jfric.observe(problem, names, jfric.QuasiStatic()).values
+    expected = {
+        "dissipated": 30.0 * 7.0,
+        "dissipated.friction": 30.0 * 7.0,
+        "mean.u": 5.5,
+        "max.u": 10.0,
+        "min.u": 3.0,
+        "final.u": 3.0,
+        "u(1)": 3.0,
+    }
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=EXACT, err_msg=name)
+
+
+def test_work_of_many_sliders_balances():
+    """Energy stored and dissipated is the work of the load and of a belt."""
+    times, force = [0.0, 1.0, 3.0, 4.0, 5.0], [0.0, 20.0, -20.0, 10.0, -5.0]
+    problem = jfric.Problem(
+        ("u", "w"),
+        {
+            "spring": {"own": jfric.Spring("u", 5.0), "link": jfric.Spring(("u", "w"), 3.0)},
+            "friction": {
+                "a": jfric.Friction("w", limit=4.0),
+                "b": jfric.Friction("u", limit=2.0, belt=jfric.Constant(0.5)),
+            },
+            "load": jfric.Load("u", jfric.PiecewiseLinear(times, force)),
+        },
+        time=5.0,
+    )
+    power = jfric.observables.Integral(lambda x: x.v[0] * x.problem.section("load")["load"].F(x.t))
+    driven = jfric.observables.Integral(lambda x: x.lambda_t[1] * 0.5)
+    names = {"heat": "dissipated", "work": power, "belt": driven, "u": "final.u", "w": "final.w"}
+    found = jfric.observe(problem, names, jfric.QuasiStatic()).values
+    u, w = found["u"], found["w"]
+    stored = 0.5 * 5.0 * u**2 + 0.5 * 3.0 * (w - u) ** 2
+    # lambda_T acts on the body: against the sliding velocity, and along the belt.
+    np.testing.assert_allclose(found["heat"], found["work"] + found["belt"] - stored, rtol=1e-11)
+
+
+def test_integrals_of_load_histories_have_derivatives():
+    """Heat mu N (u1 + (u1 - u2)) with u1 = (900 - mu N) / k and u2 = mu N / k."""
+
+    def heat(mu):
+        changed = jfric.set_parameters(load_cycle(), {"friction.mu": mu})
+        return jfric.observe(changed, "dissipated", jfric.QuasiStatic()).values["dissipated"]
+
+    exact = lambda mu: mu * 1e3 * (1800.0 - 3e3 * mu) / 6e3  # noqa: E731
+    for derivative in (jax.grad, jax.jacfwd):
+        np.testing.assert_allclose(derivative(heat)(0.2), jax.grad(exact)(0.2), rtol=1e-10)
+    np.testing.assert_allclose(jax.vmap(heat)(jnp.array([0.2, 0.4])), exact(np.array([0.2, 0.4])))
+
+
+#: A mass on a spring, started with 1 m/s: u = sin t. Two outputs, none near an extremum.
+SWING = """
+[dofs]
+u = "translation"
+
+[mass]
+dof = "u"
+m = 1.0
+
+[spring]
+dof = "u"
+k = 1.0
+
+[initial.u]
+v = 1.0
+
+[time]
+end = 3.0
+outputs = 2
+"""
+SWING_VALUES = {
+    "max.u": 1.0,
+    "min.v.u": np.cos(3.0),
+    "mean.u": (1.0 - np.cos(3.0)) / 3.0,
+    "integral.u": 1.0 - np.cos(3.0),
+    "rms.v.u": np.sqrt((3.0 + np.sin(3.0) * np.cos(3.0)) / 6.0),
+    "min.force.spring": -1.0,
+    "impulse.spring": np.cos(3.0) - 1.0,
+    "final.u": np.sin(3.0),
+    "u(1)": np.sin(1.0),
+}
+
+
+@pytest.fixture
+def swing_file(tmp_path):
+    checks = [
+        f'[[check]]\nquantity = "{name}"\nexpected = {value!r}\ntolerance = 1e-12\n'
+        for name, value in ((k, float(v)) for k, v in SWING_VALUES.items())
+    ]
+    path = tmp_path / "swing.toml"
+    path.write_text(SWING + "\n".join(checks), "utf-8")
+    return path
+
+
+def test_one_quantity_has_one_value(swing_file, tmp_path):
+    """A check, a run, a sweep and ``observe`` agree on the exact value."""
+    verified = {r.quantity: r.value for r in jfric.verify([swing_file])}
+    out = tmp_path / "out"
+    result = CliRunner().invoke(app, ["run", str(swing_file), "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    written = json.loads((out / "run-001.json").read_text("utf-8"))["checks"]
+    ran = {check["quantity"]: check["value"] for check in written}
+    problem = jfric.load(swing_file)
+    observed = jfric.observe(problem, list(SWING_VALUES)).values
+    swept = jfric.sweep(problem, {"mass.m": [1.0, 2.0]}, list(SWING_VALUES)).isel({"mass.m": 0})
+    for name, exact in SWING_VALUES.items():
+        for found in (verified[name], ran[name], observed[name], swept[name]):
+            np.testing.assert_allclose(float(found), exact, rtol=EXACT, err_msg=name)
+
+
+def test_other_solvers_take_extrema_from_outputs_and_events(swing_file):
+    solver = jfric.MoreauJean(1e-3)
+    problem = jfric.load(swing_file)
+    found = jfric.observe(problem, "max.u, min.v.u, last_event_time, stop_time", solver).values
+    assert float(found["max.u"]) == pytest.approx(1.0, abs=1e-5)
+    assert float(found["min.v.u"]) == pytest.approx(np.cos(3.0), abs=1e-3)
+    assert np.isnan(found["last_event_time"])
+    assert np.isnan(found["stop_time"])
+
+
+def oscillator(mu, end=4.0):
+    """VE0116: half waves of 0.444 s; with 0.11 it stops after the seventh."""
+    problem = load_config(shipped("ve0116")).problem
+    return jfric.set_parameters(problem, {"friction.mu": mu, "time.end": end})
+
+
+SOLVERS = [jfric.EventDriven(), jfric.EventDriven(flow="runge-kutta"), jfric.MoreauJean(1e-3)]
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=["exact", "runge-kutta", "moreau-jean"])
+def test_stop_time_is_that_of_a_motion_that_stops(solver):
+    half = np.pi / np.sqrt(50.0)
+    names = "stop_time, last_event_time"
+    found = jfric.observe(oscillator(0.11), names, solver).values
+    np.testing.assert_allclose(found["stop_time"], 7 * half, rtol=1e-3)
+    np.testing.assert_allclose(found["last_event_time"], 7 * half, rtol=1e-3)
+    # Cut off while it moves: there are events, but no stop.
+    found = jfric.observe(oscillator(0.11), names, solver, end=2.5).values
+    assert np.isnan(found["stop_time"])
+    np.testing.assert_allclose(found["last_event_time"], 5 * half, rtol=1e-3)
+
+
+def test_events_of_a_body_at_rest_do_not_move_its_stop():
+    """A block stops at 1 s; at 2 s its load rests it on the other edge of a gap, unmoved; a second
+    mass that never moves takes no part."""
+    elements = {
+        "mass": {"a": jfric.Mass("x", 1.0), "b": jfric.Mass("y", 1.0)},
+        "friction": {
+            "a": jfric.Friction("x", limit=2.0),
+            "b": jfric.Friction("y", limit=2.0, belt=jfric.Steps([2.0], [0.0, 0.0])),
+        },
+        "load": jfric.Load("y", jfric.Steps([1.5], [0.5, -0.5])),
+    }
+    initial = {"x": jfric.InitialState(v=2.0)}
+    problem = jfric.Problem(("x", "y"), elements, time=3.0, initial=initial)
+    found = jfric.observe(problem, "stop_time, last_event_time, before_event.v.x(1)").values
+    np.testing.assert_allclose(found["stop_time"], 1.0, rtol=EXACT)
+    np.testing.assert_allclose(found["before_event.v.x(1)"], 0.0, atol=EXACT)
+    resting = jfric.set_parameters(problem, {"initial.x.v": 0.0})
+    assert np.isnan(jfric.observe(resting, "stop_time").values["stop_time"])
+
+
+def test_a_bounce_before_and_after():
+    """From 1 m/s, e = 0.5: the velocity at the wall is -1, then 0.5; nothing stops."""
+    elements = {"mass": jfric.Mass("x", 1.0), "contact": jfric.Contact("x", gap=1.0, e=0.5)}
+    initial = {"x": jfric.InitialState(v=-1.0)}
+    problem = jfric.Problem(("x",), elements, time=2.0, initial=initial)
+    names = "before_event.v(1), event.v(1), event.x(1), min.v, max.v, stop_time"
+    for solver in (jfric.EventDriven(), jfric.MoreauJean(1e-3)):
+        found = jfric.observe(problem, names, solver).values
+        expected = [-1.0, 0.5, -1.0, -1.0, 0.5, np.nan]
+        for name, value in zip(names.split(", "), expected, strict=True):
+            np.testing.assert_allclose(found[name], value, atol=2e-3, err_msg=name)
+
+
+def test_a_check_of_a_motion_without_stop_says_so(tmp_path):
+    text = SWING + '\n[[check]]\nquantity = "stop_time"\nexpected = 1.0\ntolerance = 1.0\n'
+    (tmp_path / "swing.toml").write_text(text, "utf-8")
+    (result,) = jfric.verify([tmp_path / "swing.toml"])
+    assert result.quantity == "stop_time (nothing comes to rest)"
+    assert not result.passed
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [jfric.EventDriven(), jfric.QuasiStatic(), jfric.MoreauJean(1e-2), jfric.Smoothed()],
+    ids=lambda s: type(s).__name__,
+)
+def test_observe_ends_where_it_is_told(solver):
+    """VE0061 to 1.5 s and beyond its own end: u(t) as simulated, means over the span."""
+    problem = oscillator(0.11) if not isinstance(solver, jfric.QuasiStatic) else load_cycle()
+    for end in (1.5, 5.0):
+        found = jfric.observe(problem, "final.u, u(1.2), mean.u", solver, end=end).values
+        solution = jfric.simulate(problem, solver, ts=[1.2, end], end=end)
+        np.testing.assert_allclose(found["final.u"], solution.q[-1, 0], rtol=1e-12)
+        np.testing.assert_allclose(found["u(1.2)"], solution.q[0, 0], rtol=1e-9)
+    with pytest.raises(jfric.ProblemError, match=r"found 1\.2 s, after the end at 1 s"):
+        jfric.observe(problem, "u(1.2)", solver, end=1.0)
+    with pytest.raises(jfric.ProblemError, match="end: found -1 s, must be later than the start"):
+        jfric.observe(problem, "final.u", solver, end=-1.0)
+
+
+def test_the_end_has_a_derivative():
+    """The position of a swing at its end: d sin(T) / dT, also in reverse."""
+    elements = {"mass": jfric.Mass("u", 1.0), "spring": jfric.Spring("u", 1.0)}
+    initial = {"u": jfric.InitialState(v=1.0)}
+    problem = jfric.Problem(("u",), elements, time=3.0, initial=initial)
+    final = lambda end: jfric.observe(problem, "final.u", end=end).values["final.u"]  # noqa: E731
+    for derivative in (jax.jacfwd, jax.grad):
+        np.testing.assert_allclose(derivative(final)(2.0), np.cos(2.0), rtol=1e-12)
+
+
+def test_forces_are_columns_of_a_run(swing_file, tmp_path):
+    out = tmp_path / "out"
+    result = CliRunner().invoke(app, ["run", str(swing_file), "--out", str(out), "--times", "4"])
+    assert result.exit_code == 0, result.output
+    with (out / "run-001.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        assert float(row["force.spring"]) == -float(row["q.u"])
+    units = json.loads((out / "run-001.json").read_text("utf-8"))["units"]
+    assert units["force.spring"] == "N"
+    assert list(units) == list(rows[0])
+
+
+def test_what_jumps_counts_up_to_the_jump():
+    """Pushed with 1 N against 0.1 N; the belt starts at 1 s, the load is turned off at 1.5 s."""
+    elements = {
+        "mass": jfric.Mass("x", 1.0),
+        "friction": jfric.Friction("x", limit=0.1, belt=jfric.Steps([1.0], [0.0, 5.0])),
+        "load": jfric.Load("x", jfric.PiecewiseLinear([0.0, 1.0, 1.5], [1.0, 1.0, 2.0])),
+    }
+    problem = jfric.Problem(("x",), elements, time=2.0)
+    found = jfric.observe(problem, "max.slip, min.slip, final.slip").values
+    np.testing.assert_allclose(found["max.slip"], 0.9, rtol=EXACT)
+    np.testing.assert_allclose(found["min.slip"], -4.1, rtol=EXACT)
+
+
+def test_times_of_a_sweep_over_the_end():
+    """Lanes that do not reach a time have no number there; an end that is the same is checked."""
+    problem = oscillator(0.11, end=1.0)
+    table = jfric.sweep(problem, {"time.end": [1.0, 2.0]}, "u(1.5), stop_time")
+    assert np.isnan(float(table["u(1.5)"][0]))
+    assert np.isfinite(float(table["u(1.5)"][1]))
+    with pytest.raises(jfric.ProblemError, match=r"found 1\.5 s, after the end at 1 s"):
+        jfric.sweep(problem, {"friction.mu": [0.1, 0.2]}, "u(1.5)")
