@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jfric.config.dimensions import kind
 from jfric.system.forces import element_forces, force_keys
 from jfric.system.mechanics import assemble
 
@@ -84,13 +85,12 @@ def has_friction(problem: Problem) -> dict[str, bool]:
 
 
 def force_unit(problem: Problem, contact: str, field: str = "tangent") -> str:
-    """Unit of a contact's force: N m where its direction acts on rotations only, else N."""
+    """Unit of a contact's force: N m where its direction measures an angle, else N."""
     section, _, name = contact.partition(".")
     group = problem.section(section)
     element = group[name] if name else next(iter(group.values()))
     direction = getattr(element, "direction", None) or getattr(element, field, None)
-    kinds = {problem.dofs.get(axis, "translation") for axis in direction.names} if direction else ()
-    return "N m" if kinds and set(kinds) == {"rotation"} else "N"
+    return "N m" if direction and kind(direction, problem.dofs) == "rotation" else "N"
 
 
 def column_units(problem: Problem, solution: Solution) -> dict[str, str]:

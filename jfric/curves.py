@@ -67,7 +67,7 @@ def force_points(solution: Solution, line: ForceCurve) -> tuple[np.ndarray, np.n
     log = solution.events
     count = min(int(log.count), log.time.shape[0])
     own = np.asarray(log.time)[:count][np.asarray(log.contact)[:count] == line.contact]
-    own = own[(own > ts[0]) & (own <= ts[-1])] if ts.size else own
+    own = own[(own > ts[0]) & (own <= ts[-1])] if ts.size else own[:0]
     after = np.searchsorted(ts, own)
     times = np.insert(ts, np.repeat(after, 2), np.repeat(own, 2))
     pairs = np.stack([values[after - 1], values[after]], axis=1).ravel()

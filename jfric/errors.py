@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+#: Longest text that a message repeats, and for which a similar name is looked for.
+LONGEST = 60
+
 
 class ProblemError(ValueError):
     """A description that cannot be simulated. One sentence: the field, what was found, what is
@@ -13,5 +16,24 @@ class ProblemError(ValueError):
 
 def nearest(found: str, allowed: Iterable[str]) -> str:
     """`` (did you mean 'x'?)`` for the closest of ``allowed``, or nothing."""
-    close = difflib.get_close_matches(str(found), list(allowed), n=1, cutoff=0.4)
+    close = close_matches(found, allowed)
     return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def close_matches(found: object, allowed: Iterable[str], cutoff: float = 0.4) -> list[str]:
+    """The closest of ``allowed``, if any; none for a text that is no name by its length."""
+    text = str(found)
+    if len(text) > LONGEST:
+        return []  # comparing takes time with the square of the length
+    return difflib.get_close_matches(text, list(allowed), n=1, cutoff=cutoff)
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of another library says, in one line."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0] if len(lines[0]) <= 200 else f"{lines[0][:200]}..."
+
+
+def quoted(text: str) -> str:
+    """``text`` in quotation marks, its end left out where it is long."""
+    return repr(text) if len(text) <= LONGEST else f"{text[:LONGEST]!r}..."

@@ -103,7 +103,8 @@ def versions() -> dict[str, str]:
 
 def sidecar(problem: Problem, solution: Solution, **extra: Any) -> dict[str, Any]:
     """What belongs beside a trajectory: units, outcome, events, versions, and ``extra``."""
-    from jfric.status import Flag, Status
+    from jfric.solution import reached_time
+    from jfric.status import Status, flags_in
 
     status = Status(int(solution.status))
     return {
@@ -111,9 +112,10 @@ def sidecar(problem: Problem, solution: Solution, **extra: Any) -> dict[str, Any
         "status": {
             "code": status.name.lower(),
             "message": status.message,
-            "flags": [str(flag.name).lower() for flag in Flag if int(solution.flags) & flag],
+            "flags": [str(flag.name).lower() for flag in flags_in(int(solution.flags))],
             "steps": int(solution.steps),
         },
+        "reached": reached_time(solution),
         "event_count": int(solution.events.count),
         "events": solution.event_table(),
         "versions": versions(),

@@ -31,6 +31,8 @@ def apply_overrides(problem: Problem, assignments: Iterable[str]) -> Problem:
             name = find_path(problem, path.strip())
         except KeyError as error:
             raise ProblemError(f"--set: {error.args[0]}") from None
+        if name in values:
+            raise ProblemError(f"--set: found {name!r} twice")
         values[name] = _value(problem, name, text.strip())
     if not values:
         return problem

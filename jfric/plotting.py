@@ -9,6 +9,7 @@ import numpy as np
 from jfric.columns import column_units
 from jfric.curves import ForceCurve, force_curves, force_points, motion_curve
 from jfric.phases import Phase, phases
+from jfric.solution import reached
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,6 +43,7 @@ def plot(solution: Solution, problem: Problem, title: str = "") -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+    solution = reached(solution)
     units = column_units(problem, solution)
     lanes = {name: phases(solution, i) for i, name in enumerate(solution.names)}
     many = len(lanes) > 1

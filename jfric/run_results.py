@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from jfric import output, report
 from jfric.columns import columns
+from jfric.config.config import time_span
 from jfric.config.dump import dump
+from jfric.solution import reached_time
+from jfric.status import Status, flags_in
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from jfric.config.config import Config
     from jfric.single_run import Outcome
+    from jfric.solution import Solution
 
 
 def write_run(
@@ -65,8 +69,9 @@ def print_run(
     console.print(config.title or Path(config.path).stem, style="bold", markup=False)
     if outcome.checks:
         console.print(report.checks_table(outcome.checks))
-    console.print(report.state_table(config.problem, solution))
-    if solution.names:
+    if solution.ts.size:
+        console.print(report.state_table(config.problem, solution))
+    if solution.ts.size and solution.names:
         console.print(report.contacts_table(config.problem, solution))
     impacts = int(solution.events.impact[: int(solution.events.count)].sum())
     solver = ", ".join(str(v) for k, v in settings.items() if k in ("name", "flow"))
@@ -75,9 +80,19 @@ def print_run(
         f"solver {solver}",
         markup=False,
     )
-    console.print(f"status: {solution.outcome()}", markup=False)
+    console.print(f"status: {_status(config, solution)}", markup=False)
+    for flag in flags_in(int(solution.flags)):
+        console.print(f"flag {str(flag.name).lower()}: {flag.message}", markup=False)
     console.print(
         f"time: compile {outcome.compile_seconds:.2f} s, run {1e3 * outcome.run_seconds:.3g} ms",
         markup=False,
     )
     console.print("wrote " + ", ".join(str(f) for f in files), markup=False, soft_wrap=True)
+
+
+def _status(config: Config, solution: Solution) -> str:
+    """The status in words, and where a trajectory that ended early got."""
+    if int(solution.status) in (Status.OK, Status.MAX_EVENTS):
+        return solution.outcome()
+    reached, end = reached_time(solution), time_span(config.problem)[1]
+    return f"{solution.outcome()} (reached t = {reached:.6g} s of {end:.6g} s)"

@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.limits import require_step
+from jfric.solution import reached
 from jfric.verification.evaluate import Trajectory, reduced
 from jfric.verification.result import Result, compare
 from jfric.verification.run import output_times, time_span
@@ -31,8 +33,8 @@ FIGURE_POINTS = 2001
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run gave. ``solution`` also holds the times of checks and of a figure; ``rows`` are
-    the requested outputs among them."""
+    """What a run gave, up to where it got. ``solution`` also holds the times of checks and of a
+    figure; ``rows`` are the requested outputs among them."""
 
     solution: Solution
     rows: np.ndarray
@@ -56,6 +58,8 @@ def run_config(
             f"time.outputs: found times from {outputs[0]:g} s to {outputs[-1]:g} s, they must lie "
             f"inside the time span from {start_time:g} s to {end_time:g} s"
         )
+    if hasattr(solver, "dt"):
+        require_step(solver.dt, end_time - start_time)
     checks = [check for check in config.checks if not is_static(check)]
     ts = np.union1d(outputs, output_times(config, [c.quantity for c in checks]))
     ts = np.union1d(ts, np.linspace(start_time, end_time, FIGURE_POINTS))
@@ -76,9 +80,10 @@ def run_config(
     run_seconds = time.perf_counter() - start
     trajectory = Trajectory(config.problem, *jax.tree.map(np.asarray, found))
     static = static_job(Path(config.path).stem, config, config.checks)
+    known = reached(trajectory.solution)
     return Outcome(
-        solution=trajectory.solution,
-        rows=np.searchsorted(ts, outputs),
+        solution=known,
+        rows=np.flatnonzero(np.isin(known.ts, outputs)),
         checks=[
             *(
                 compare(c.quantity, c.expected, trajectory, tolerance=c.allowed, source=c.source)

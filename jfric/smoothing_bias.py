@@ -62,8 +62,10 @@ def smoothing_bias(
     that are not positive, and where the exact simulation ends early.
     """
     widths = [float(w) for w in widths]
-    if not widths or min(widths) <= 0.0:
-        raise ProblemError(f"widths: found {widths}, at least one is needed and all positive")
+    if not widths or not all(0.0 < w < np.inf for w in widths):
+        raise ProblemError(
+            f"widths: found {widths}, at least one is needed and all positive and finite"
+        )
     span = problem.resolved().time
     ts = np.linspace(float(span.start), float(span.end), points)
     exact = simulate(problem, EventDriven(), ts=ts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -89,7 +90,9 @@ class Solution(eqx.Module):
         return (self.flags & int(NOT_DIFFERENTIABLE)) == 0
 
     def mode_label(self, contact: int, code: int) -> str:
-        """Name of a mode of ``names[contact]``."""
+        """Name of a mode of ``names[contact]``; ``"unknown"`` at times that were not reached."""
+        if int(code) < 0:
+            return "unknown"
         n_contacts = len(self.names) - len(self.segment_labels)
         if contact < n_contacts:
             return Mode(int(code)).label
@@ -117,3 +120,21 @@ class Solution(eqx.Module):
     def outcome(self) -> str:
         """The status of one trajectory in words."""
         return Status(int(self.status)).message
+
+
+def reached(solution: Solution) -> Solution:
+    """One trajectory up to where it got: without the outputs that an early end left unknown."""
+    rows = np.all(np.isfinite(np.asarray(solution.q)), axis=1)
+    if rows.all():
+        return solution
+    outputs = ("ts", "q", "v", "a", "lambda_n", "lambda_t", "mode", "segment")
+    return dataclasses.replace(solution, **{k: getattr(solution, k)[rows] for k in outputs})
+
+
+def reached_time(solution: Solution) -> float:
+    """The last time [s] at which the state of one trajectory is known."""
+    # The smoothed solver knows nothing of the time behind the last output that it reached.
+    times = [np.asarray(reached(solution).ts)[-1:]]
+    if solution.final is not None:
+        times.append(np.ravel(solution.final.t))
+    return float(np.max(np.concatenate(times), initial=-np.inf))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, nearest, quoted
+from jfric.limits import COUNTS, require_count, short
 
 if TYPE_CHECKING:
     from jfric.system.problem import Problem
@@ -18,6 +20,15 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "stabilised-midpoint": ("dt", "method", "max_steps", "max_events"),
     "quasi-static": ("increments", "max_steps", "max_events"),
     "smoothed": ("law", "width", "contact_stiffness", "method", "rtol", "atol", "max_steps"),
+}
+#: Settings that measure something, and what they must be; :data:`COUNTS` has those that count.
+NUMBERS: dict[str, tuple[Callable[[float], bool], str]] = {
+    "rtol": (lambda x: 0.0 < x < 1.0, "lie between 0 and 1"),
+    "atol": (lambda x: 0.0 < x < math.inf, "be positive and finite"),
+    "dt": (lambda x: 0.0 < x < math.inf, "be positive and finite, in seconds"),
+    "theta": (lambda x: 0.0 <= x <= 1.0, "lie between 0 and 1"),
+    "width": (lambda x: 0.0 < x < math.inf, "be positive and finite"),
+    "contact_stiffness": (lambda x: 0.0 < x < math.inf, "be positive and finite"),
 }
 #: Settings that are words, not numbers.
 WORDS = ("flow", "law", "method")
@@ -72,28 +83,45 @@ def choose_solver(settings: Mapping[str, Any] | None = None, **overrides: Any) -
                 f"it takes {', '.join(allowed)}"
             )
     for key in allowed:
-        if key not in WORDS and isinstance(given.get(key), str):
-            raise ProblemError(f"{key}: found {given[key]!r}, expected a number")
+        if key in given:
+            _require(key, given[key])
     if "flow" in allowed:
         given["flow"] = str(given.get("flow", FLOWS[0])).replace("_", "-")
         require_flow(given["flow"])
-    rtol = given.get("rtol")
-    if rtol is not None and not 0.0 < float(rtol) < 1.0:
-        raise ProblemError(f"rtol: found {rtol}, must lie between 0 and 1")
     chosen = {k: given[k] for k in allowed if k in given}
     return _classes()[name](**chosen), {"name": name, **chosen}
 
 
-def parse_options(options: Iterable[str]) -> dict[str, Any]:
-    """``NAME=VALUE`` settings of the command line; numbers are read as such."""
-    result: dict[str, Any] = {}
+def _require(key: str, value: Any) -> None:
+    """Raise :class:`ProblemError` for a value that the setting ``key`` cannot have."""
+    if key in WORDS:
+        if not isinstance(value, str):
+            raise ProblemError(f"{key}: found {short(value)}, expected a name")
+        return
+    if isinstance(value, str):
+        raise ProblemError(f"{key}: found {quoted(value)}, expected a number")
+    if key in COUNTS:
+        require_count(key, value, *COUNTS[key])
+    valid, words = NUMBERS.get(key, (lambda x: True, ""))
+    # Whole numbers may be too large for a float.
+    if abs(value) >= 10**300 or not valid(float(value)):
+        raise ProblemError(f"{key}: found {short(value)}, must {words}")
+
+
+def parse_options(options: Iterable[str], **given: Any) -> dict[str, Any]:
+    """``NAME=VALUE`` settings of the command line, numbers read as such, beside those that are
+    ``given`` by options of their own (None: not given)."""
+    result = {k: v for k, v in given.items() if v is not None}
     for option in options:
         name, equals, text = (part.strip() for part in option.partition("="))
         if not equals or not name or not text:
             raise ProblemError(
                 f"--option: found {option!r}, expected name=value such as width=1e-3"
             )
-        result[name.replace("-", "_")] = _number(text)
+        name = name.replace("-", "_")
+        if name in result:
+            raise ProblemError(f"--option: found {name!r} twice")
+        result[name] = _number(text)
     return result
 
 

@@ -64,6 +64,25 @@ class Flag(IntFlag):
     #: A change of mode was taken at the end of a step: derivatives lack how its time moves.
     STEP_RESOLUTION = 32
 
+    @property
+    def message(self) -> str:
+        """One line for a person on a single flag."""
+        return {
+            Flag.GRAZING: "a contact was touched without crossing, or two events nearly coincide: "
+            "a small change of the system may change what happens there",
+            Flag.TIE: "a decision lay exactly on the edge and was resolved to stick",
+            Flag.REDUNDANT: "contact forces are not unique; those of smallest norm are given",
+            Flag.ZENO: "an accumulating sequence of impacts was closed at its end",
+            Flag.SIMULTANEOUS: "several contacts changed their mode at the same instant",
+            Flag.STEP_RESOLUTION: "changes of mode are known to a step of the solver only; "
+            "derivatives lack how their times move",
+        }[self]
+
+
+def flags_in(code: int) -> list[Flag]:
+    """The single flags that are set in ``code``."""
+    return [flag for flag in Flag if int(code) & flag]
+
 
 #: Flags under which derivatives with respect to parameters need not exist.
 NOT_DIFFERENTIABLE = Flag.GRAZING | Flag.TIE | Flag.SIMULTANEOUS | Flag.STEP_RESOLUTION

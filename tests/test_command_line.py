@@ -182,6 +182,30 @@ def test_verify_files_of_a_user(tmp_path):
     assert "1 of 1 checks passed" in result.output
 
 
+def test_every_file_of_a_verification_gets_its_line(tmp_path):
+    (tmp_path / "good.toml").write_text(SMALL.format(expected=0.5))
+    (tmp_path / "typo.toml").write_text(SMALL.format(expected=0.5).replace("mu =", "nu ="))
+    (tmp_path / "none.toml").write_text(SMALL.split("[[check]]")[0])
+    unmet = SMALL.format(expected=1) + '[[check]]\nquantity="limit.x"\nexpected=1\ntolerance=1\n'
+    (tmp_path / "unmet.toml").write_text(unmet)
+    (tmp_path / "broken.toml").write_text("dofs = [")
+    quiet = '[solver]\nname = "quasi-static"\n'
+    (tmp_path / "quasi.toml").write_text(SMALL.format(expected=0.5) + quiet)
+    result = call("verify", tmp_path, "--flow", "exact", "--json")
+    assert result.exit_code == 1, result.exception
+    rows = {row["case"]: row for row in json.loads(result.stdout)}
+    assert set(rows) == {"good", "typo", "unmet", "broken"}
+    assert rows["good"]["passed"]
+    assert "friction.nu: unknown field" in rows["typo"]["quantity"]
+    assert rows["broken"]["quantity"].startswith("refused: ")
+    assert any("needs a table [statics]" in r["quantity"] for r in json.loads(result.stdout))
+    assert "none.toml: found no [[check]]" in result.stderr
+    assert "quasi.toml: left out, the solver quasi-static has no flow 'exact'" in result.stderr
+    # A single file that is refused is bad input.
+    result = call("verify", tmp_path / "typo.toml")
+    assert (result.exit_code, len(result.stderr.strip().splitlines())) == (2, 1)
+
+
 def test_verify_without_checks(tmp_path):
     (tmp_path / "none.toml").write_text(SMALL.split("[[check]]")[0])
     result = call("verify", tmp_path)

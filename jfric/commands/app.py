@@ -6,12 +6,12 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from jfric.compilation import collect_seldom, compile_quickly, use_compilation_cache
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, first_line, quoted
 from jfric.solver_choice import SOLVERS
 
 app = typer.Typer(
@@ -55,8 +55,23 @@ Options = Annotated[
 ]
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"jfric {version('jfric')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _setup() -> None:
+def _setup(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
     import jax
 
     jax.config.update("jax_enable_x64", True)
@@ -66,17 +81,38 @@ def _setup() -> None:
 
 
 def one_sentence(command: Callable[..., None]) -> Callable[..., None]:
-    """Report bad input as one sentence on standard error, with exit status 2."""
+    """Report bad input as one sentence on standard error, with exit status 2; and with 1 what
+    this machine cannot compute."""
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> None:
         try:
             command(*args, **kwargs)
         except ProblemError as error:
-            typer.echo(f"jfric: {error}", err=True)
-            raise typer.Exit(2) from None
+            _end(2, str(error))
+        except BrokenPipeError:
+            raise  # nobody reads on: typer ends quietly
+        except OSError as error:
+            _end(2, f"cannot use {quoted(str(error.filename))} ({error.strerror})")
+        except MemoryError:
+            _end(1, "not enough memory; ask for fewer outputs, events or trajectories")
+        except RuntimeError as error:
+            if not _is_of_the_compiler(error):
+                raise
+            _end(1, f"the program cannot be compiled or run on this machine: {first_line(error)}")
 
     return wrapped
+
+
+def _end(code: int, sentence: str) -> NoReturn:
+    typer.echo(f"jfric: {sentence}", err=True)
+    raise typer.Exit(code) from None
+
+
+def _is_of_the_compiler(error: RuntimeError) -> bool:
+    import jax
+
+    return isinstance(error, jax.errors.JaxRuntimeError)
 
 
 @contextlib.contextmanager

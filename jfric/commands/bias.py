@@ -54,7 +54,7 @@ def bias(
         raise ProblemError(
             f"--widths: found {widths!r}, expected numbers such as 0.1,1e-3"
         ) from None
-    solver, _ = choose_solver(chosen.solver, name="smoothed", **parse_options(option or []))
+    solver, _ = choose_solver(chosen.solver, **parse_options(option or [], name="smoothed"))
     with status(config.stem) as announce:
         announce("simulating")
         found = smoothing_bias(problem, values, solver)

@@ -21,6 +21,7 @@ from jfric.commands.app import (
     status,
 )
 from jfric.errors import ProblemError
+from jfric.limits import OUTPUTS, parse_count
 
 
 @app.command(epilog="Example: jfric run configs/ve0116.toml --set friction.mu=0.12 --plot")
@@ -67,9 +68,8 @@ def run(
     chosen = dataclasses.replace(chosen, problem=apply_overrides(chosen.problem, set_ or []))
     if times is not None:
         chosen = dataclasses.replace(chosen, outputs=_times(times))
-    built, settings = choose_solver(
-        chosen.solver, name=solver, flow=flow, rtol=rtol, **parse_options(option or [])
-    )
+    options = parse_options(option or [], name=solver, flow=flow, rtol=rtol)
+    built, settings = choose_solver(chosen.solver, **options)
     built.require(chosen.problem)
     settings = resolved(settings, chosen.problem)
     with status(config.stem) as announce:
@@ -93,9 +93,9 @@ def _times(text: str) -> int | tuple[float, ...]:
     from jfric.config.units import DIMENSIONS, UnitError, to_si
 
     if text.strip().isdecimal():
-        if int(text) < 2:
+        if text.strip().strip("01") == "" and len(text.strip()) == 1:
             raise ProblemError(f"--times: found {text}, at least 2 outputs are needed")
-        return int(text)
+        return parse_count(text, "--times", 2, OUTPUTS)
     try:
         values = [to_si(part.strip(), DIMENSIONS["time"]) for part in text.split(",")]
         return tuple(sorted(float(v) for v in values))  # type: ignore[arg-type]

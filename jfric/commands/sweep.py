@@ -108,7 +108,7 @@ def sweep(
         samples=samples,
         seed=seed,
         times=times,
-        solver={"name": solver, "flow": flow, "rtol": rtol, **parse_options(option or [])},
+        solver=parse_options(option or [], name=solver, flow=flow, rtol=rtol),
         out=out,
         plot=plot,
         chunk=chunk,

@@ -48,7 +48,7 @@ def verify(
     """Compare with published values: the shipped cases, or every [bold]\\[\\[check]][/] in your
     files.
 
-    Exit status: 0, 1 where a check fails, 2 for bad input.
+    Exit status: 0, 1 where a check fails or one of several files is refused, 2 for bad input.
     """
     from jfric import report
     from jfric.solver_choice import require_flow
@@ -57,8 +57,11 @@ def verify(
     if flow is not None:
         require_flow(flow)
     started = time.perf_counter()
+    remarks: list[str] = []
     with progress_bar() as advance:
-        results = run_checks(paths or None, case=case, flow=flow, progress=advance)
+        results = run_checks(
+            paths or None, case=case, flow=flow, progress=advance, remark=remarks.append
+        )
     seconds = time.perf_counter() - started
     if junit is not None:
         from jfric.junit import write_junit
@@ -67,6 +70,8 @@ def verify(
             write_junit(junit, results, seconds)
         except OSError as error:
             raise ProblemError(f"--junit: cannot write {junit} ({error.strerror})") from error
+    for sentence in remarks:
+        typer.echo(sentence, err=True)
     failed = sum(not r.passed for r in results)
     if json_:
         typer.echo(json.dumps([r.as_dict() for r in results], indent=2))

@@ -11,9 +11,9 @@ import equinox as eqx
 import numpy as np
 
 from jfric.config.dimensions import dimension, kind, matrix_dimension, polynomial_dimension
+from jfric.config.directions import direction
 from jfric.config.functions import function, number, numbers
-from jfric.errors import ProblemError, nearest
-from jfric.system.direction import Direction, along, between, vector
+from jfric.errors import ProblemError, first_line
 from jfric.system.elements import SECTIONS
 from jfric.system.laws import LAWS, AbstractLaw, Directional
 from jfric.system.problem import InitialState, Matrices
@@ -29,14 +29,18 @@ def element(
     dofs: Mapping[str, str],
     bases: Collection[str],
     folder: Path,
+    lengths: Collection[str] = (),
 ) -> eqx.Module:
-    """The element that ``table`` describes; raises :class:`jfric.ProblemError`."""
+    """The element that ``table`` describes; raises :class:`jfric.ProblemError`.
+
+    ``lengths``: shared parameters that were given with a unit.
+    """
     from jfric.config.schema import roles
 
     given = table.given()
     held = roles(section)
     directions = {
-        field: _direction(field, given, where, (*dofs, *bases))
+        field: direction(field, given, where, dofs, (*dofs, *bases), lengths)
         for field, role in held.items()
         if role == "direction"
     }
@@ -50,8 +54,7 @@ def element(
             continue
         # A belt moves along the tangent, a gap along the normal.
         side = "tangent" if field == "belt" and "tangent" in directions else "normal"
-        direction = directions.get("direction", directions.get(side))
-        of_kind = kind(direction, dofs)
+        of_kind = kind(directions.get("direction", directions.get(side)), dofs)
         measures = dimension(section, field, of_kind)
         at, value = f"{where}.{field}", given[field]
         if role == "choice":
@@ -68,45 +71,6 @@ def element(
         else:
             values[field] = number(value, at, measures)
     return SECTIONS[section](**values)
-
-
-def _direction(
-    field: str, given: Mapping[str, Any], where: str, known: Collection[str]
-) -> Direction | None:
-    if field == "direction" and ("dof" in given or "between" in given):
-        field = "dof" if "dof" in given else "between"
-    value = given.get(field)
-    at = f"{where}.{field}"
-    if value is None:
-        return None
-    if not isinstance(value, (str, list, dict)):  # {dof = "y"} or {between = ["a", "b"]}
-        ((_, value),) = value.given().items()
-    if isinstance(value, str):
-        if value == "ground":
-            raise ProblemError(
-                f"{at}: found 'ground', which stands still; give a degree of freedom"
-            )
-        _require(value, at, known)
-        return along(value)
-    if isinstance(value, list):
-        for name in value:
-            _require(name, at, (*known, "ground"))
-        if value[0] == value[1]:
-            raise ProblemError(f"{at}: found {value[0]!r} twice, the two ends must differ")
-        return between(*value)
-    if not value:
-        raise ProblemError(f"{at}: found no coefficients; declared are {', '.join(known)}")
-    for name in value:
-        _require(name, at, known)
-    return vector({name: number(v, f"{at}.{name}", None) for name, v in value.items()})
-
-
-def _require(name: str, where: str, known: Collection[str]) -> None:
-    if name not in known:
-        raise ProblemError(
-            f"{where}: no degree of freedom {name!r}{nearest(name, known)}; "
-            f"declared are {', '.join(known)}"
-        )
 
 
 def law(given: Mapping[str, Any], where: str, of_kind: str | None) -> AbstractLaw | None:
@@ -229,5 +193,5 @@ def _matrix_file(path: Path, where: str) -> np.ndarray:
 
         matrix = mmread(path)
         return np.asarray(matrix if isinstance(matrix, np.ndarray) else matrix.toarray(), float)
-    except (OSError, ValueError, EOFError) as error:
-        raise ProblemError(f"{where}: cannot read {str(path)!r} ({error})") from None
+    except Exception as error:  # whatever the reader of a format says of a damaged file
+        raise ProblemError(f"{where}: cannot read {str(path)!r} ({first_line(error)})") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from jfric.config.config import Check, time_span
@@ -33,6 +34,8 @@ def check(table: tables.CheckTable, where: str, problem: Problem) -> Check:
                 f"{start:g} s and {end:g} s"
             )
     expected = number(table.expected, f"{where}.expected", _dimension(quantity, problem))
+    if not isinstance(expected, Expression) and not math.isfinite(expected):
+        raise ProblemError(f"{where}.expected: found {expected}, must be finite")
     if isinstance(expected, Expression):
         raise ProblemError(
             f"{where}.expected: found the expression {table.expected!r}, expected a number"

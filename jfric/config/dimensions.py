@@ -64,10 +64,13 @@ MATRICES = {
 
 
 def kind(direction: Direction | None, dofs: Mapping[str, str]) -> str | None:
-    """``"translation"`` or ``"rotation"``, or None where a direction mixes them.
+    """``"translation"`` or ``"rotation"``, or None where a direction mixes them without a word.
 
-    Bases count as the degrees of freedom they are joined to.
+    It is what the elongation along the direction measures: a lever arm with its unit on an angle
+    is a translation. Bases count as the degrees of freedom they are joined to.
     """
+    if direction is not None and direction.measures is not None:
+        return None if direction.measures == "unknown" else direction.measures
     kinds = {dofs[name] for name in (direction.names if direction else dofs) if name in dofs}
     return kinds.pop() if len(kinds) == 1 else None
 

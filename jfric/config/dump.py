@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
@@ -164,9 +165,9 @@ def _element(section: str, name: str, element: eqx.Module, problem: Problem):
         if value is None:
             continue
         if role == "direction" and field == "direction":
-            result |= _attachment(value, where)
+            result |= _attachment(value, where, problem.dofs)
         elif role == "direction":
-            result[field] = _direction(value, where)
+            result[field] = _direction(value, where, problem.dofs)
         elif role == "law":
             result |= _law(value, where)
         elif role == "function":
@@ -188,18 +189,19 @@ def _side(element: eqx.Module, field: str) -> Direction | None:
     return tangent if field == "belt" and tangent is not None else getattr(element, "normal", None)
 
 
-def _attachment(direction: Direction, where: str) -> dict[str, Any]:
-    form = _direction(direction, where)
+def _attachment(direction: Direction, where: str, dofs: Mapping[str, str]) -> dict[str, Any]:
+    form = _direction(direction, where, dofs)
     if isinstance(form, str):
         return {"dof": form}
     return form if "between" in form else {"direction": form}
 
 
-def _direction(direction: Direction, where: str) -> str | dict[str, Any]:
+def _direction(direction: Direction, where: str, dofs: Mapping[str, str]) -> str | dict[str, Any]:
     names, signs = direction.names, direction.signs
     if signs is None:
         coefficients = direction.coefficients or {}
-        return _inline({n: _value(coefficients[n], where) for n in names})
+        units = _units_of(direction, dofs)
+        return _inline({n: _with_unit(_value(coefficients[n], where), units.get(n)) for n in names})
     if signs == (1,):
         return names[0]
     if signs == (-1,):
@@ -207,6 +209,18 @@ def _direction(direction: Direction, where: str) -> str | dict[str, Any]:
     if signs in ((-1, 1), (1, -1)):
         return _inline({"between": list(names if signs[0] < 0 else names[::-1])})
     return _inline({n: float(s) for n, s in zip(names, signs, strict=True)})
+
+
+def _units_of(direction: Direction, dofs: Mapping[str, str]) -> dict[str, str]:
+    """Units that tell a reader what the elongation measures, by degree of freedom."""
+    unit = {"translation": "m", "rotation": "1/m"}.get(direction.measures or "", "")
+    return {n: unit for n in direction.names if unit and dofs.get(n, "") != direction.measures}
+
+
+def _with_unit(value: Any, unit: str | None) -> Any:
+    if unit is None or not isinstance(value, float):
+        return value
+    return f"{value!r} {unit}" if unit == "m" else f"{value!r} /m"
 
 
 def _law(law: AbstractLaw, where: str) -> dict[str, Any]:

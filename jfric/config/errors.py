@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from jfric.config.dimensions import dimension
 from jfric.config.schema import PYTHON_ONLY, element_model, file_model
 from jfric.config.units import DIMENSIONS, expected
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, close_matches, quoted
 from jfric.system.elements import SECTIONS
 
 _DIRECTIONS = ("dof", "between", "direction", "normal", "tangent")
@@ -33,7 +32,7 @@ _KINDS = {
 def did_you_mean(found: str, allowed: Iterable[str]) -> str:
     """``; did you mean 'mu'?`` for the nearest of ``allowed``, or nothing."""
     names = list(allowed)
-    close = difflib.get_close_matches(found, names, n=1, cutoff=0.4)
+    close = close_matches(found, names)
     # Short names have no ratio to speak of: take one that starts alike.
     close = close or [n for n in names if found and n.lower().startswith(found.lower())][:1]
     return f"; did you mean {close[0]!r}?" if close else ""
@@ -58,8 +57,11 @@ def describe(value: Any) -> str:
         return "a table"
     if isinstance(value, list):
         return "a list" if value else "an empty list"
-    text = repr(value) if isinstance(value, str) else str(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"a number of {value.bit_length()} bits"  # too long for Python to write
+    return str(value)
 
 
 def shape_error(error: ValidationError) -> ProblemError:
@@ -97,6 +99,8 @@ def _sentence(detail: Any) -> str:
         return f"{prefix}found {describe(value)}, expected {_kind(parts, kind)}"
     if kind in ("too_short", "too_long"):
         return f"{prefix}found {len(value)} entries, needed are {_length(context)}"
+    if kind == "finite_number":
+        return f"{prefix}found {describe(value)}, must be finite"
     limits = {
         "greater_than": ("gt", "greater than"),
         "less_than": ("lt", "less than"),

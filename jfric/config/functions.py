@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jfric.config.reading import ReadError, read_text
 from jfric.config.units import DIMENSIONS, Dimension, UnitError, to_si, unit_factor
 from jfric.errors import ProblemError
 from jfric.system.expression import Expression
@@ -103,7 +104,7 @@ def function(
             f"{where}.values: found {len(values)} values for {len(times)} times, "
             f"needed are {len(times) + extra}{before}"
         )
-    if any(b <= a for a, b in itertools.pairwise(times)):
+    if not all(b > a for a, b in itertools.pairwise(times)):
         raise ProblemError(f"{where}.times: found {times}, times must increase strictly")
     return _of_samples(Steps if extra else PiecewiseLinear, times, values)
 
@@ -138,7 +139,7 @@ def _harmonic(table: tables.Harmonic, where: str, measures: Dimension | None) ->
         assert table.frequency is not None  # the table holds exactly one of both
         omega = number(table.frequency, f"{where}.frequency", DIMENSIONS["frequency"])
         if isinstance(omega, Expression):
-            omega = Expression(f"2*pi*({omega.text})")
+            omega = _times_two_pi(omega, f"{where}.frequency")
         else:
             omega = 2.0 * math.pi * omega
     return Harmonic(
@@ -148,14 +149,21 @@ def _harmonic(table: tables.Harmonic, where: str, measures: Dimension | None) ->
     )
 
 
+def _times_two_pi(value: Expression, where: str) -> Expression:
+    try:
+        return Expression(f"2*pi*({value.text})")
+    except ValueError as error:  # at the limit of size
+        raise ProblemError(f"{where}: {error}") from None
+
+
 def _samples(
     path: Path, where: str, measures: Dimension | None, table: tables.Samples
 ) -> tuple[list[float], list[float]]:
     """Times and values of a file with two columns; a first line that is no numbers is a header."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not a text file"
+        text = read_text(path)
+    except ReadError as error:
+        reason = str(error).removeprefix("cannot read the file (").removesuffix(")")
         raise ProblemError(f"{where}.file: cannot read {str(path)!r} ({reason})") from None
     rows: list[list[float]] = []
     lines = [(i, line.split("#")[0].strip()) for i, line in enumerate(text.splitlines(), 1)]
@@ -177,7 +185,7 @@ def _samples(
         rows.append(row)
     times = numbers([r[0] for r in rows], f"{where}.time_unit", _TIME, table.time_unit)
     values = numbers([r[1] for r in rows], f"{where}.unit", measures, table.unit)
-    if len(times) < 2 or any(b <= a for a, b in itertools.pairwise(times)):
+    if len(times) < 2 or not all(b > a for a, b in itertools.pairwise(times)):
         raise ProblemError(
             f"{where}.file: {str(path)!r}: needed are at least two rows with "
             "strictly increasing times"

@@ -14,12 +14,16 @@ import jax
 from jfric.config.checks import check
 from jfric.config.config import Config, time_span
 from jfric.config.functions import number, numbers
+from jfric.config.reading import ReadError, read_text
 from jfric.config.statics import statics
-from jfric.config.units import DIMENSIONS
+from jfric.config.units import DIMENSIONS, has_unit
 from jfric.errors import ProblemError
 from jfric.system.elements import SECTIONS
 from jfric.system.expression import Expression
 from jfric.system.problem import Problem, TimeSpan
+
+#: Tables and lists inside each other.
+_DEEPEST = 40
 
 
 def load(path: str | os.PathLike[str]) -> Problem:
@@ -34,11 +38,9 @@ def load(path: str | os.PathLike[str]) -> Problem:
 def load_config(path: str | os.PathLike[str]) -> Config:
     """Problem, outputs, solver settings and checks of the TOML file ``path``."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise ProblemError(f"{os.fspath(path)}: not a text file in UTF-8") from None
-    except OSError as error:
-        raise ProblemError(f"{os.fspath(path)}: cannot read the file ({error.strerror})") from None
+        text = read_text(Path(path))
+    except ReadError as error:
+        raise ProblemError(f"{os.fspath(path)}: {error}") from None
     return loads(text, path)
 
 
@@ -61,16 +63,7 @@ def _config(text: str, path: str | os.PathLike[str]) -> Config:
     from jfric.config.measured import controller, measured
     from jfric.config.schema import file_model
 
-    try:
-        raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        # The parser names tables as tuples: ('friction', 'pad').
-        message = re.sub(
-            r"\((?:'[^']*',? ?)+\)",
-            lambda m: "[" + ".".join(re.findall(r"'([^']*)'", m.group())) + "]",
-            str(error),
-        )
-        raise ProblemError(f"not valid TOML: {message[:1].lower()}{message[1:]}") from None
+    raw = _parsed(text)
     try:
         table: Any = file_model().model_validate(raw)
     except ValidationError as error:
@@ -91,6 +84,29 @@ def _config(text: str, path: str | os.PathLike[str]) -> Config:
         data=None if table.data is None else measured(table.data, problem),
         controller=None if table.controller is None else controller(table.controller, problem),
     )
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """The tables of a TOML text, nested no deeper than recursion may follow."""
+    try:
+        raw = tomllib.loads(text)
+    except RecursionError:
+        raise ProblemError(f"tables and lists are nested too deep, {_DEEPEST} at most") from None
+    except ValueError as error:  # of the syntax, or a number with thousands of digits
+        # The parser names tables as tuples: ('friction', 'pad').
+        message = re.sub(
+            r"\((?:'[^']*',? ?)+\)",
+            lambda m: "[" + ".".join(re.findall(r"'([^']*)'", m.group())) + "]",
+            str(error),
+        )
+        raise ProblemError(f"not valid TOML: {message[:1].lower()}{message[1:]}") from None
+    level: list[Any] = [raw]
+    for _ in range(_DEEPEST + 1):
+        tables = [x.values() if isinstance(x, dict) else x for x in level]
+        level = [x for table in tables for x in table if isinstance(x, dict | list)]
+        if not level:
+            return raw
+    raise ProblemError(f"tables and lists are nested too deep, {_DEEPEST} at most")
 
 
 def _solver(given: dict[str, Any]) -> dict[str, Any]:
@@ -126,6 +142,7 @@ def _problem(table: Any, sections: list[str], folder: Path) -> Problem:
     flat = {section for section, group in groups.items() if isinstance(group, Element)}
     groups = {k: {k: group} if k in flat else group for k, group in groups.items()}
     bases = tuple(groups.get("base", ()))
+    lengths = [k for k, v in table.parameters.items() if has_unit(v)]
     elements = {
         section: {
             name: build.element(
@@ -135,6 +152,7 @@ def _problem(table: Any, sections: list[str], folder: Path) -> Problem:
                 dofs,
                 bases,
                 folder,
+                lengths,
             )
             for name, item in group.items()
         }
@@ -159,7 +177,7 @@ def _outputs(value: int | list, problem: Problem) -> int | tuple[float, ...]:
     if isinstance(value, int):
         return value
     times = numbers(value, "time.outputs", DIMENSIONS["time"])
-    if not times or any(b <= a for a, b in itertools.pairwise(times)):
+    if not times or not all(b > a for a, b in itertools.pairwise(times)):
         raise ProblemError(f"time.outputs: found {times}, times must increase strictly")
     start, end = time_span(problem)
     if times[0] < start or times[-1] > end:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from jfric.config.functions import number
 from jfric.config.paths import path_dimension
 from jfric.config.units import DIMENSIONS, Dimension
 from jfric.errors import ProblemError, nearest
+from jfric.limits import SAMPLES
 from jfric.system.controller import Controller
 from jfric.system.expression import Expression
 
@@ -80,7 +82,14 @@ def controller(table: tables.ControllerTable, problem: Problem) -> Controller:
         k: v if k in words else _plain(v, f"controller.{k}", None, problem)
         for k, v in table.given().items()
     }
-    return Controller(**values, longest=max(3, int(values.get("delay", 0.0)) + 1))
+    delay = float(values.get("delay", 0.0))
+    if not 0.0 <= delay <= SAMPLES:
+        raise ProblemError(
+            f"controller.delay: found {delay:g}, must lie between 0 and {SAMPLES} samples"
+        )
+    if not values.get("limit", math.inf) > 0.0:
+        raise ProblemError(f"controller.limit: found {values['limit']:g}, must be positive")
+    return Controller(**values, longest=max(3, int(delay) + 1))
 
 
 def _column(
@@ -101,12 +110,14 @@ def _plain(value: Any, where: str, measures: Dimension | None, problem: Problem)
     found = number(value, where, measures)
     if isinstance(found, Expression):
         try:
-            return float(found.value(problem.parameters))
+            found = float(found.value(problem.parameters))
         except KeyError as error:
             name = str(error.args[0])
             raise ProblemError(
                 f"{where}: no parameter {name!r}{nearest(name, problem.parameters)}"
             ) from None
+    if not math.isfinite(found) and where != "controller.limit":
+        raise ProblemError(f"{where}: found {found}, must be finite")
     return found
 
 

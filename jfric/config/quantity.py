@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from jfric.config.units import DIMENSIONS, UnitError, to_si
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, nearest, quoted
+from jfric.limits import STEPS
 from jfric.signals import CONTACTS, FORMS, contact_names, find_name, look_up
 from jfric.system.problem import Problem
 
@@ -50,8 +51,6 @@ STATIC_KINDS = (
     *("equilibrium_count", "continuum_count", "equilibrium", "equilibrium_to", "limit"),
     *("branch_count", "fold_count", "special"),
 )
-#: A number of an event that no log reaches.
-MOST_EVENTS = 2**31 - 1
 
 
 class _Form(NamedTuple):
@@ -222,11 +221,11 @@ def _number(text: str, argument: str) -> int:
     if not digits.isdecimal():
         raise _error(text, "events are numbered 1, 2, ...")
     # Not made a number before its length is known: one of a million digits takes for ever.
-    if len(digits) > len(str(MOST_EVENTS)) or int(digits) > MOST_EVENTS:
-        raise _error(text, f"events are numbered up to {MOST_EVENTS}")
+    if len(digits) > len(str(STEPS)) or int(digits) > STEPS:
+        raise _error(text, f"events are numbered up to {STEPS}")
     return int(digits)
 
 
 def _error(text: str, reason: str = "", known: Iterable[str] = ()) -> ProblemError:
     reason = reason or f"allowed are {GRAMMAR}"
-    return ProblemError(f"found {text!r}{nearest(text, known)}, {reason}")
+    return ProblemError(f"found {quoted(text)}{nearest(text, known)}, {reason}")

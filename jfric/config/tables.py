@@ -16,6 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from jfric import limits
 from jfric.config.config import DEFAULT_OUTPUTS
 from jfric.solver_choice import SOLVERS
 from jfric.solvers.smoothed.friction import CURVES
@@ -203,7 +204,7 @@ class Time(Table):
     end: Number
     start: Number = 0.0
     outputs: Annotated[
-        Annotated[int, Field(ge=2, strict=True), Tag("@count")]
+        Annotated[int, Field(ge=2, le=limits.OUTPUTS, strict=True), Tag("@count")]
         | Annotated[list[Number], Tag("@times")],
         Discriminator(lambda v: "@times" if isinstance(v, list) else "@count"),
     ] = DEFAULT_OUTPUTS
@@ -230,23 +231,27 @@ class MatricesTable(Table):
     K: Matrix | None = None
 
 
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
 class SolverTable(Table):
     """Settings of the solver; what is left out takes the solver's defaults."""
 
     name: Literal[SOLVERS] = "event-driven"  # type: ignore[valid-type]
     flow: Literal["auto", "exact", "runge-kutta"] = "auto"
-    rtol: Annotated[float, Field(gt=0)] | None = None
-    max_steps: Annotated[int, Field(gt=0)] | None = None
-    max_events: Annotated[int, Field(gt=0)] | None = None
-    increments: Annotated[int, Field(gt=0)] | None = None
+    rtol: Annotated[float, Field(gt=0, lt=1)] | None = None
+    max_steps: Annotated[int, Field(gt=0, le=limits.STEPS)] | None = None
+    max_events: Annotated[int, Field(gt=0, le=limits.EVENTS)] | None = None
+    increments: Annotated[int, Field(gt=0, le=limits.INCREMENTS)] | None = None
     dt: Number | None = None
     theta: Annotated[float, Field(ge=0, le=1)] | None = None
     sliding_weight: Annotated[float, Field(gt=0, le=1)] | None = None
     law: Literal[CURVES] | None = None  # type: ignore[valid-type]
-    width: Annotated[float, Field(gt=0)] | None = None
-    contact_stiffness: Annotated[float, Field(gt=0)] | None = None
+    width: Positive | None = None
+    contact_stiffness: Positive | None = None
     method: str | None = None
-    atol: Annotated[float, Field(gt=0)] | None = None
+    atol: Positive | None = None
 
 
 class StaticsTable(Table):
@@ -255,7 +260,7 @@ class StaticsTable(Table):
     vary: str
     start: Number
     stop: Number
-    seeds: Annotated[int, Field(gt=0)] | list[Number] | None = None
+    seeds: Annotated[int, Field(gt=0, le=limits.SEEDS)] | list[Number] | None = None
 
 
 class ColumnTable(Table):
@@ -295,7 +300,7 @@ class ControllerTable(Table):
     gain: Number = 1.0
     delay: Number = 0.0
     on: Literal["measurement", "error"] = "measurement"
-    mean: Annotated[int, Field(ge=1)] = 1
+    mean: Annotated[int, Field(ge=1, le=limits.SAMPLES)] = 1
 
 
 class CheckTable(Table):
@@ -303,8 +308,8 @@ class CheckTable(Table):
 
     quantity: str
     expected: Number
-    tolerance: Annotated[float, Field(ge=0)] | None = None
-    relative: Annotated[float, Field(ge=0)] | None = None
+    tolerance: Tolerance | None = None
+    relative: Tolerance | None = None
     source: str = ""
 
     @model_validator(mode="after")

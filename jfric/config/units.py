@@ -5,13 +5,26 @@ from __future__ import annotations
 import functools
 import math
 import re
-from decimal import Decimal
+from decimal import Decimal, DecimalException
 from typing import Any, NamedTuple
 
-from jfric.system.expression import Expression
+from jfric.errors import quoted
+from jfric.system.expression import LONGEST, WORDS, Expression
 
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _QUANTITY = re.compile(rf"\s*({_NUMBER})\s*([A-Za-zµμΩ°%].*|/\s*[A-Za-z].*)?\s*")
+#: Numbers and words of a text, for telling arithmetic from a quantity with a unit.
+_TOKEN = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|([^\W\d]\w*)|[-+*/(). ]+|(.)")
+#: What a unit may be made of: names, and after a power a number of at most two digits. Longer
+#: exponents, and powers of powers, may be computed for ever.
+_LONGEST_UNIT = 100
+_EXPONENT = r"[-+]?\d{1,2}(?:\.\d{1,4})?"
+_SUPERSCRIPT = "⁰¹²³⁴-⁹"
+_UNIT = re.compile(
+    rf"(?:1?\s*/)?(?:(?!\d)(?:(?![{_SUPERSCRIPT}])\w)+'?|[°%µμΩ]|\s|[*/()]"
+    rf"|(?:\^|\*\*)\s*(?:{_EXPONENT}|\(\s*{_EXPONENT}\s*(?:/\s*\d{{1,2}}\s*)?\))(?!\s*(?:\^|\*\*|\d))"
+    rf"|[⁺⁻]?[{_SUPERSCRIPT}]{{1,2}}(?![{_SUPERSCRIPT}]))+"
+)
 
 
 class Dimension(NamedTuple):
@@ -33,6 +46,7 @@ DIMENSIONS = {
         Dimension("time", "s", "4 s"),
         Dimension("length", "m", "10 mm"),
         Dimension("velocity", "m/s", "0.2 m/s"),
+        Dimension("inverse length", "1/m", "2 /m"),
         Dimension("inverse velocity", "s/m", "0.1 s/m"),
         Dimension("inverse angular velocity", "s/rad", "0.1 s/rad"),
         Dimension("acceleration", "m/s^2", "9.81 m/s^2"),
@@ -66,13 +80,17 @@ def _registry():
 @functools.cache
 def _unit(text: str) -> tuple[Decimal, Any]:
     """Factor to SI base units and dimensionality of a unit; raises :class:`UnitError`."""
+    if text and (len(text) > _LONGEST_UNIT or not _UNIT.fullmatch(text)):
+        raise UnitError(f"found the unknown unit {quoted(text)}")
     registry = _registry()
     try:
         unit = registry.parse_units(f"1{text}" if text.startswith("/") else text)
         factor = registry.Quantity(1.0, unit).to_base_units().magnitude
         offset = registry.Quantity(0.0, unit).to_base_units().magnitude
     except Exception as error:  # pint lets exceptions of its tokenizer through as well
-        raise UnitError(f"found the unknown unit {text!r}") from error
+        raise UnitError(f"found the unknown unit {quoted(text)}") from error
+    if not (math.isfinite(factor) and factor > 0.0):
+        raise UnitError(f"found the unit {quoted(text)}, which has no finite value in SI units")
     if offset != 0.0:
         raise UnitError(f"found {text!r}, a unit with an offset, which is not supported")
     return Decimal(repr(float(factor))), unit.dimensionality
@@ -117,6 +135,31 @@ def unit_factor(unit: str, dimension: Dimension | None) -> Decimal:
     return factor
 
 
+def has_unit(value: float | int | str) -> bool:
+    """Whether a valid field's value carries a unit that is not a pure number or an angle."""
+    try:
+        return measured(value, ("pure number",)) not in (None, "pure number")
+    except UnitError:
+        return True
+
+
+def measured(value: float | int | str, allowed: tuple[str, ...]) -> str | None:
+    """Which of the ``allowed`` dimensions a field's value has, by its unit; None without a unit.
+
+    Raises :class:`UnitError` for a unit of another dimension.
+    """
+    match = _QUANTITY.fullmatch(value) if isinstance(value, str) and "$" not in value else None
+    unit = (match.group(2) or "").strip() if match else ""
+    if not unit or _is_arithmetic(str(value)):
+        return None
+    found = _unit(unit)[1]
+    for name in allowed:
+        if found == _dimensionality(DIMENSIONS[name].unit):
+            return name
+    wanted = " or ".join(expected(DIMENSIONS[name]) for name in allowed)
+    raise UnitError(f"found {unit!r}{_name(found)}, expected {wanted}")
+
+
 def to_si(value: float | int | str, dimension: Dimension | None = None) -> float | Expression:
     """A field's value in SI base units: a number as it is, ``"5 kN/m"`` as 5000.0.
 
@@ -133,25 +176,32 @@ def to_si(value: float | int | str, dimension: Dimension | None = None) -> float
         except ValueError as error:
             raise UnitError(f"{error}") from None
     match = _QUANTITY.fullmatch(value)
+    if _is_arithmetic(value):
+        try:
+            return float(Expression(value).value({}))
+        except ValueError:
+            match = match if "pi" in value else None  # "5 pi" is a quantity
     if match is None:
-        return _arithmetic(value, dimension)
+        raise UnitError(
+            f"found {quoted(value)}, which is no quantity; expected {expected(dimension)}"
+        )
     number, unit = match.group(1), (match.group(2) or "").strip()
-    if not unit:
-        return float(number)
-    # Decimal arithmetic: "1.1 mm" becomes the float nearest to 0.0011.
-    return float(Decimal(number) * unit_factor(unit, dimension))
-
-
-def _arithmetic(text: str, dimension: Dimension | None) -> float:
-    message = f"found {text!r}, which is no quantity; expected {expected(dimension)}"
-    # No powers: those of integers may never end.
-    if "**" in text or not re.search(r"\d|pi", text):
-        raise UnitError(message)
+    factor = unit_factor(unit, dimension) if unit else Decimal(1)
     try:
-        value: Any = Expression(text).value({})
-        result = float(value)
-    except (ValueError, ZeroDivisionError, OverflowError, TypeError):
-        raise UnitError(message) from None
+        # Decimal arithmetic: "1.1 mm" becomes the float nearest to 0.0011.
+        result = float(Decimal(number) * factor)
+    except DecimalException:
+        result = math.inf
     if not math.isfinite(result):
-        raise UnitError(message)
+        raise UnitError(f"found {quoted(value)}, which is no finite number")
     return result
+
+
+def _is_arithmetic(text: str) -> bool:
+    """Whether ``text`` holds nothing but numbers, operations and the words of expressions, and
+    more than one number: ``1/sqrt(2)``, but not ``5 m``."""
+    if len(text) > LONGEST or re.fullmatch(rf"\s*{_NUMBER}\s*", text):
+        return False
+    found = list(_TOKEN.finditer(text))
+    names = [m.group(1) for m in found if m.group(1)]
+    return not any(m.group(2) for m in found) and WORDS.issuperset(names)

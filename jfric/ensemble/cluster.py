@@ -16,7 +16,7 @@ import numpy as np
 from jfric.ensemble.design import Design
 from jfric.ensemble.layout import Layout, Tile
 from jfric.ensemble.runner import Job, Results, Runner
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, first_line
 
 #: How long a scheduler may take to answer.
 PATIENCE = "10s"
@@ -117,9 +117,9 @@ def _connected(distributed: Any, workers: int | None, scheduler: str | None) -> 
         )
         try:
             client = distributed.Client(**where, timeout=PATIENCE)
-        except (OSError, TimeoutError, ValueError) as error:
+        except Exception as error:  # whatever Dask says of an address or a damaged file
             raise ProblemError(
-                f"scheduler: no Dask scheduler answers at {scheduler!r} ({error})"
+                f"scheduler: no Dask scheduler answers at {scheduler!r} ({first_line(error)})"
             ) from None
         with client:
             yield client

@@ -17,6 +17,7 @@ from jfric.ensemble.design import SAMPLED
 from jfric.ensemble.grammar import split
 from jfric.ensemble.ranges import SCALES, Range
 from jfric.errors import ProblemError
+from jfric.limits import DEVICES, LANES, OUTPUTS, parse_count, require_count
 from jfric.overrides import apply_overrides
 from jfric.status import Status
 from jfric.system.naming import find_path
@@ -170,12 +171,7 @@ def _number(name: str, text: str, dimension: Dimension | None) -> float:
 
 
 def _count(name: str, text: str) -> int:
-    digits = text.replace("_", "")
-    if not digits.isdecimal() or int(digits) < 1:
-        raise ProblemError(
-            f"--vary {name}: found {text!r} values, expected a whole number of at least 1"
-        )
-    return int(digits)
+    return parse_count(text, f"--vary {name}: its number of values", 1, LANES)
 
 
 def parse_times(config: Config, text: str | None) -> np.ndarray | None:
@@ -185,9 +181,8 @@ def parse_times(config: Config, text: str | None) -> np.ndarray | None:
     if text is None:
         return None
     if text.strip().isdecimal():
-        if int(text) < 2:
-            raise ProblemError(f"--times: found {text}, at least 2 are needed")
-        return np.linspace(*time_span(config.problem), int(text))
+        count = parse_count(text, "--times", 2, OUTPUTS)
+        return np.linspace(*time_span(config.problem), count)
     try:
         values = [to_si(part.strip(), DIMENSIONS["time"]) for part in text.split(",")]
         return np.unique(np.array(values, float))
@@ -199,6 +194,8 @@ def use_devices(count: int | None) -> None:
     """As many CPU devices of JAX as there are cores, or ``count``; before the first array."""
     import jax
 
+    if count is not None:
+        require_count("--devices", count, 1, DEVICES)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     with contextlib.suppress(RuntimeError):  # the process has begun to use its devices
         jax.config.update("jax_num_cpu_devices", max(count or cores or 1, 1))

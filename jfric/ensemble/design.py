@@ -15,13 +15,12 @@ import numpy as np
 
 from jfric.ensemble.ranges import Listed, Range, as_values
 from jfric.errors import ProblemError, nearest
+from jfric.limits import LANES, require_count, short
 
 METHODS = ("grid", "zip", "random", "sobol", "latin-hypercube")
 SAMPLED = METHODS[2:]
 #: Latin hypercubes are drawn as a whole.
 LARGEST_HYPERCUBE = 20_000_000
-#: Sobol sequences have 30 bits.
-LARGEST_SOBOL = 2**30
 #: Axis of lanes that lie on no grid.
 LANE = "lane"
 
@@ -178,12 +177,17 @@ def make_design(
                 values = column.values(np.arange(column.count))
                 if np.unique(values).size < values.size:
                     raise ProblemError(f"{name}: found a value twice, those of a grid must differ")
+        require_count("vary: the number of combinations", _product(columns), 1, LANES)
         return Grid(columns)
     counts = {name: column.count for name, column in columns.items()}
     if len(set(counts.values())) > 1:
         found = ", ".join(f"{count} of {name}" for name, count in counts.items())
         raise ProblemError(f"vary: found {found} values, method 'zip' needs as many of each")
     return Zip(columns)
+
+
+def _product(columns: Mapping[str, Range | Listed]) -> int:
+    return math.prod(int(column.count or 0) for column in columns.values())
 
 
 def _samples(vary: Mapping[str, Any], method: str, samples: int | None, seed: int) -> Samples:
@@ -207,9 +211,9 @@ def _samples(vary: Mapping[str, Any], method: str, samples: int | None, seed: in
         raise ProblemError(f"samples: found {found}, method {method!r} needs at least 1")
     if seed < 0:
         raise ProblemError(f"seed: found {seed}, must not be negative")
-    largest = {"latin-hypercube": LARGEST_HYPERCUBE, "sobol": LARGEST_SOBOL}.get(method)
-    if largest is not None and samples > largest:
+    largest = {"latin-hypercube": LARGEST_HYPERCUBE}.get(method, LANES)
+    if samples > largest:
         raise ProblemError(
-            f"samples: found {samples}, at most {largest} with {method!r}; 'random' has no limit"
+            f"samples: found {short(samples)}, at most {largest} are possible with {method!r}"
         )
     return Samples(ranges, method, int(samples), int(seed))

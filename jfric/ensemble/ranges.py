@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.limits import LANES, require_count
 
 SCALES = ("linear", "log")
 
@@ -33,8 +34,8 @@ class Range:
             raise ProblemError(
                 f"range: found {low:g} to {high:g}, a log scale needs two positive ends"
             )
-        if self.count is not None and self.count < 1:
-            raise ProblemError(f"range: found {self.count} values, at least 1 is needed")
+        if self.count is not None:
+            require_count("range: its number of values", self.count, 1, LANES)
 
     def at(self, fraction: np.ndarray) -> np.ndarray:
         """Values at fractions of the range."""

@@ -17,7 +17,7 @@ import numpy as np
 from jfric.ensemble.layout import Layout, Tile, tiles
 from jfric.ensemble.runner import Results
 from jfric.ensemble.table import MISSING, Schema, Variable, import_xarray, tile_values
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, first_line
 
 if TYPE_CHECKING:
     import xarray
@@ -51,13 +51,18 @@ def read_layout(path: Path, identity: dict[str, Any]) -> Layout | None:
             shutil.rmtree(path)
             return None
         raise ProblemError(f"store: {path} exists and holds no sweep, choose another name")
-    different = [k for k in identity if _plain(identity[k]) != attributes[SWEEP].get(k)]
+    stored = attributes.get(SWEEP)
+    stored = stored if isinstance(stored, dict) else {}
+    different = [k for k in identity if _plain(identity[k]) != stored.get(k)]
     if different:
         raise ProblemError(
             f"store: {path} holds another sweep ({' and '.join(different)} "
             f"{'differs' if len(different) == 1 else 'differ'}), choose another name"
         )
-    return Layout.from_dict(attributes[LAYOUT])
+    try:
+        return Layout.from_dict(attributes[LAYOUT])
+    except (TypeError, KeyError, ValueError):
+        raise ProblemError(f"store: {path} is damaged, choose another name") from None
 
 
 def _only_a_start(path: Path) -> bool:
@@ -133,7 +138,7 @@ def open_sweep(path: str | os.PathLike[str]) -> xarray.Dataset:
     try:
         data = xarray.open_zarr(str(path), chunks=None, consolidated=False)
     except Exception as error:
-        raise ProblemError(f"{path}: not a Zarr store ({_first_line(error)})") from None
+        raise ProblemError(f"{path}: not a Zarr store ({first_line(error)})") from None
     if "status" not in data:
         raise ProblemError(f"{path}: not the results of a sweep, they have a variable 'status'")
     return data
@@ -190,15 +195,11 @@ class _explained:
 
     def __exit__(self, kind, error, trace):
         if isinstance(error, OSError):
-            reason = error.strerror or _first_line(error)
+            reason = error.strerror or first_line(error)
             raise StoreError(
                 f"store: cannot write to {self._path} ({reason}); tiles that are finished are "
                 "kept, the same call goes on from there"
             ) from error
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _import_zarr():

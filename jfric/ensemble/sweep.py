@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import itertools
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +17,7 @@ import numpy as np
 
 from jfric.compilation import whole_loops
 from jfric.config.paths import path_dimension
-from jfric.ensemble.design import Design, Zip, make_design
+from jfric.ensemble.design import Design, make_design
 from jfric.ensemble.from_outputs import OF_EVENTS
 from jfric.ensemble.grammar import as_observables
 from jfric.ensemble.layout import PILOT_LANES, PILOT_PASSES, Layout, Tile, refined, start_layout
@@ -35,24 +34,22 @@ from jfric.ensemble.table import (
     make_schema,
     state_size,
 )
+from jfric.ensemble.values import by_path, check_values
 from jfric.errors import ProblemError
+from jfric.limits import DEVICES, LANES, require_count, require_sizes
 from jfric.output import versions
 from jfric.solver_choice import solver_name
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.quasi_static.solver import QuasiStatic
 from jfric.status import Status
 from jfric.system.expression import Expression
-from jfric.system.naming import find_path, parameters, set_parameters
 from jfric.system.problem import Problem
-from jfric.system.validation import validate
 
 if TYPE_CHECKING:
     import xarray
 
 #: Bytes that all results together may take in memory.
 LARGEST_IN_MEMORY = 8e9
-#: Corners of a box of parameters that are checked before anything is computed.
-MOST_CORNERS = 64
 
 
 def sweep(
@@ -155,16 +152,17 @@ def prepare(
     ``config``: the system as TOML text (by default written from ``problem``).
     """
     import_xarray()
-    design = make_design(_by_path(problem, vary), method, samples, seed)
+    design = make_design(by_path(problem, vary), method, samples, seed)
     # Where the end is varied, times that a lane does not reach are not numbers.
     varied = "time.end" in design.names or isinstance(problem.time.end, Expression)
     observables = tuple(as_observables(problem, observe, times, np.inf if varied else None))
     for observable in observables:
         if observable.name in design.names:
             raise ProblemError(f"observe: {observable.name!r} is the name of a varied parameter")
-    _check_values(problem, design)
     solver = _without_derivatives(solver if solver is not None else EventDriven(), observables)
+    require_sizes(solver)
     solver.require(problem)
+    check_values(problem, design, solver)
     job = Job(problem, design.names, observables, solver)
     settings = {"name": solver_name(solver), **_plain_settings(solver)}
     text = config if config is not None else _as_text(problem)
@@ -204,8 +202,8 @@ def execute(
     """Compute the tiles that are missing; see :func:`sweep`."""
     job, design, schema, identity = prepared
     for name, value in (("chunk", chunk), ("block", block), ("workers", workers)):
-        if value is not None and value < 1:
-            raise ProblemError(f"{name}: found {value}, at least 1 is needed")
+        if value is not None:
+            require_count(name, value, 1, DEVICES if name == "workers" else LANES)
     if workers is not None and scheduler is not None:
         raise ProblemError("workers: a cluster at 'scheduler' has its own; give one of the two")
     path = None if store is None else Path(store)
@@ -328,52 +326,6 @@ def _devices(wanted: int | None) -> int:
             f"jax.config.update('jax_num_cpu_devices', {max(wanted, 1)}) first)"
         )
     return wanted
-
-
-def _by_path(problem: Problem, vary: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by the canonical paths of single numbers."""
-    known = parameters(problem)
-    result = {}
-    for path, values in dict(vary).items():
-        try:
-            name = find_path(problem, str(path))
-        except KeyError as error:
-            raise ProblemError(f"vary: {error.args[0]}") from None
-        if name in result:
-            raise ProblemError(f"vary: found {name!r} twice")
-        leaf = known[name]
-        if isinstance(leaf, Expression):
-            shared = ", ".join(f"parameters.{r}" for r in leaf.references)
-            raise ProblemError(f"vary: {name} is computed as {leaf.text!r}; vary {shared} instead")
-        if np.ndim(leaf):
-            raise ProblemError(
-                f"vary: {name} is a list of {np.size(leaf)} numbers, only single numbers can be "
-                "varied; let its entries refer to shared parameters"
-            )
-        result[name] = values
-    return result
-
-
-def _check_values(problem: Problem, design: Design) -> None:
-    """The corners of the box of parameters, or the extreme values one by one for lists side by
-    side, are valid systems."""
-    corners: Iterable[Sequence[float]]
-    if isinstance(design, Zip):
-        rows: list[Sequence[float]] = []
-        for column in design.columns:
-            values = column.values(np.arange(column.count or 0))
-            ends = {int(np.argmin(values)), int(np.argmax(values))}
-            rows += [design.values(row, row + 1)[0].tolist() for row in ends]
-        corners = rows
-    else:
-        corners = itertools.islice(itertools.product(*design.extremes()), MOST_CORNERS)
-    for corner in corners:
-        values = dict(zip(design.names, corner, strict=True))
-        try:
-            validate(set_parameters(problem, values))
-        except ProblemError as error:
-            point = ", ".join(f"{k} = {v:g}" for k, v in values.items())
-            raise ProblemError(f"vary: at {point}: {error}") from None
 
 
 def _unit(problem: Problem, name: str) -> str:

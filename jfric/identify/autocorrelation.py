@@ -34,7 +34,7 @@ def bandwidth(series: Float[np.ndarray, "m p"]) -> int:
         variance = float(np.mean((after - rho * before) ** 2))
         top += 4.0 * rho**2 * variance**2 / ((1 - rho) ** 6 * (1 + rho) ** 2)
         bottom += variance**2 / (1 - rho) ** 4
-    if bottom == 0.0:
+    if not (bottom > 0.0 and np.isfinite(top + bottom)):
         return 0
     return int(min(np.floor(1.1447 * (top / bottom * count) ** (1 / 3)), count // 4))
 

@@ -33,6 +33,8 @@ def parse_free(config: Config, texts: Sequence[str]) -> dict[str, Free]:
                 ":linear or :log for the scale and :each for a value in each record"
             )
         path = path.strip()
+        if path in found:
+            raise ProblemError(f"--free: found {path!r} twice")
         low, high = (_bound(config, path, b) for b in bounds)
         scale = next((w for w in words if w != "each"), "log" if low > 0 else "linear")
         try:

@@ -13,8 +13,9 @@ import numpy as np
 from jfric.config.config import Config
 from jfric.config.load import load_config
 from jfric.config.measured import Column, Measured
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, first_line, nearest
 from jfric.identify.experiment import Experiment
+from jfric.identify.mat import read_mat
 
 SUFFIXES = (".csv", ".parquet", ".npz", ".mat")
 
@@ -53,14 +54,11 @@ def read_columns(path: Path) -> dict[str, np.ndarray]:
         if path.suffix == ".npz":
             with np.load(path, allow_pickle=False) as content:
                 return {name: content[name] for name in content.files}
-        from scipy.io import loadmat
-
-        content = loadmat(path)
-        return {k: np.squeeze(v) for k, v in content.items() if not k.startswith("__")}
+        return read_mat(path)
     except ProblemError:
         raise
-    except (OSError, ValueError, EOFError, NotImplementedError) as error:
-        raise ProblemError(f"{path}: cannot read it ({error})") from None
+    except Exception as error:  # whatever the reader of a format says of a damaged file
+        raise ProblemError(f"{path}: cannot read it ({first_line(error)})") from None
 
 
 def _csv(path: Path) -> dict[str, np.ndarray]:
@@ -161,4 +159,11 @@ def _values(columns, column: Column, field: str, where: str) -> np.ndarray:
         raise ProblemError(
             f"{where}: {field}: column {column.name!r} holds {kind}, needs one number per sample"
         )
-    return column.factor * values.astype(float) + column.offset
+    found = column.factor * values.astype(float) + column.offset
+    if np.any(np.isinf(found)):
+        i = int(np.argmax(np.isinf(found)))
+        raise ProblemError(
+            f"{where}: {field}: column {column.name!r} holds {found[i]} at sample {i}, samples "
+            "must be finite; leave those that are missing empty"
+        )
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
@@ -14,7 +15,7 @@ from jfric.identify.data import Data, labels, signals_of, stack
 from jfric.identify.descent import descend
 from jfric.identify.direct_search import direct_search
 from jfric.identify.experiment import Experiment
-from jfric.identify.free import Free
+from jfric.identify.free import Free, check_free
 from jfric.identify.layout import Layout, lay_out
 from jfric.identify.levenberg_marquardt import Lanes, Outcome, levenberg_marquardt
 from jfric.identify.losses import LOSSES
@@ -24,6 +25,7 @@ from jfric.identify.recipe import Recipe
 from jfric.identify.result import FitResult
 from jfric.identify.starts import nearby
 from jfric.identify.starts import starts as choose_starts
+from jfric.limits import SAMPLES, STARTS, require_count
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.system.controller import Controller
 from jfric.system.problem import Problem
@@ -99,8 +101,9 @@ def fit(
             "learning_rate": learning_rate, "batch": batch, "seed": seed,
         },
     )  # fmt: skip
-    if starts < 1:
-        raise ProblemError(f"starts: found {starts}, at least 1 is needed")
+    require_count("starts", starts, 1, STARTS)
+    if seed < 0:
+        raise ProblemError(f"seed: found {seed}, must not be negative")
     if optimiser not in OPTIMISERS:
         raise ProblemError(
             f"optimiser: found {optimiser!r}{nearest(optimiser, OPTIMISERS)}, allowed are "
@@ -295,6 +298,7 @@ def prepare(
         raise ProblemError(
             f"loss: found {loss!r}{nearest(loss, LOSSES)}, allowed are {', '.join(LOSSES)}"
         )
+    controller = _remembering(controller, free)
     if residual == "input" and isinstance(problem, Problem):
         problem, chosen, force = closed(problem, chosen, controller)
         residual, observe = "output", force if observe is None else observe
@@ -304,12 +308,23 @@ def prepare(
     signals = signals_of(chosen, observe)
     model, function = _model(problem, residual, solver, hold)
     model.check(chosen, signals)
+    check_free(getattr(model, "problem", None), free)
     layout = _layout(model, chosen, free)
     first = [model.initial(e) for e in chosen]
     data, used, sigma = stack(chosen, signals, [s for s, _ in first], [x for _, x in first])
     weight = _weights(data, used, sigma)
     objective = Objective(model, data, layout, weight, function, loss, loss_scale)
     return Task(chosen, objective, used, sigma)
+
+
+def _remembering(controller: Controller | None, free: Mapping[str, Free]) -> Controller | None:
+    """The controller with room for the longest delay that the fit may try."""
+    item = free.get("controller.delay")
+    if controller is None or not isinstance(item, Free):
+        return controller
+    require_count("free.controller.delay: its upper bound", math.ceil(item.upper), 0, SAMPLES)
+    longest = max(controller.longest, math.ceil(item.upper))
+    return dataclasses.replace(controller, longest=longest)
 
 
 def _model(problem, residual, solver, hold) -> tuple[AbstractModel, Callable]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from jfric.errors import ProblemError, nearest
+from jfric.system.bounds import bounds_of
+from jfric.system.expression import Expression
+from jfric.system.naming import find_path, parameters, set_parameters
+from jfric.system.problem import Problem
+from jfric.system.validation import has_inertia
 
 Scale = Literal["log", "linear"]
 
@@ -53,3 +59,54 @@ class Free:
                 f"prior: found {self.prior}, needs (mean, standard deviation) with a positive "
                 "standard deviation"
             )
+
+
+def check_free(problem: object, free: Mapping[str, Free]) -> None:
+    """Raise :class:`ProblemError` for parameters named twice, and for bounds between which there
+    are values that no system has.
+
+    Each bound is looked at by itself: how parameters limit each other is not.
+    """
+    names: set[str] = set()
+    for path, item in free.items():
+        name = _canonical(problem, path)
+        if name in names:
+            raise ProblemError(f"free: found {name!r} twice")
+        names.add(name)
+        if not isinstance(item, Free):
+            continue  # has its sentence where the vector is laid out
+        wrong = bounds_of(name).message(item.lower, item.upper)
+        if wrong:
+            raise ProblemError(
+                f"free.{path}: found the bounds {item.lower:g} and {item.upper:g}, {wrong}"
+            )
+        if isinstance(problem, Problem):
+            for value in (item.lower, item.upper):
+                _check_value(problem, path, name, value)
+
+
+def _canonical(problem: object, path: str) -> str:
+    try:
+        return find_path(problem, path) if isinstance(problem, Problem) else path
+    except KeyError:
+        return path  # of a sensor or the controller
+
+
+def _check_value(problem: Problem, path: str, name: str, value: float) -> None:
+    """What a bound makes of fields that are computed from it, and of the masses."""
+    leaf = parameters(problem).get(name)
+    if leaf is None or isinstance(leaf, Expression) or np.ndim(leaf):
+        return
+    changed = set_parameters(problem, {name: value}).resolved()
+    for other, number in parameters(changed).items():
+        array = np.asarray(number)
+        wrong = array.size and bounds_of(other).message(float(array.min()), float(array.max()))
+        if wrong or not np.all(np.isfinite(array)):
+            found = float(array.min()) if array.size else array
+            raise ProblemError(
+                f"free.{path}: with {value:g}, {other} is {found:g}, {wrong or 'must be finite'}"
+            )
+    if has_inertia(problem) and not has_inertia(changed):
+        raise ProblemError(
+            f"free.{path}: with {value:g}, a degree of freedom has no mass; choose other bounds"
+        )

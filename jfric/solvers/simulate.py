@@ -14,6 +14,7 @@ from jax.core import Tracer
 
 from jfric.compilation import quick_options
 from jfric.errors import ProblemError
+from jfric.limits import require_sizes, require_step
 from jfric.solution import Solution
 from jfric.solvers.event_driven.recording import slots_per_pass
 from jfric.solvers.event_driven.solver import EventDriven
@@ -47,6 +48,7 @@ def simulate(
         raise ProblemError(f"solver: found {solver!r}, must be a solver such as EventDriven()")
     _check_start(solver, start)
     require_span(problem, ts, start, end)
+    _require_countable(problem, solver, start, end)
     solver.require(problem)
     # Numbers as arrays: another value is no reason to compile anew.
     end = float(end) if isinstance(end, int) else end
@@ -69,6 +71,18 @@ def _check_start(solver: Any, start: Any) -> None:
         f"start: found a {type(start).__name__} ({found}), must be solution.final of an earlier "
         f"run with {type(solver).__name__}"
     )
+
+
+def _require_countable(problem: Problem, solver: Any, start: Any, end) -> None:
+    """Refuse more steps and events than can be counted, where they are concrete numbers."""
+    require_sizes(solver)
+    first = problem.time.start if start is None else start.t
+    last = problem.time.end if end is None else end
+    dt = getattr(solver, "dt", None)
+    if dt is None or any(isinstance(x, (Tracer, Expression)) for x in (dt, first, last)):
+        return
+    if np.size(first) == np.size(last) == 1:
+        require_step(dt, float(last) - float(first))
 
 
 def require_span(problem: Problem, ts, start: Any, end) -> None:

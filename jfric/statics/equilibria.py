@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.errors import ProblemError, nearest
+from jfric.limits import STARTS, require_count
 from jfric.modes import Mode
 from jfric.statics.candidate import candidate, distinct
 from jfric.statics.many_contacts import from_many_starts
@@ -113,8 +114,7 @@ def equilibria(
     if meaning == "rest":
         return rest_states(problem, t=t)
     require_no_belt(problem)
-    if starts < 1:
-        raise ProblemError(f"starts: found {starts}, at least one start is needed")
+    require_count("starts", starts, 1, STARTS)
     return _solve(problem, t, jax.random.key(seed), starts)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.statics.linear_program import maximise
@@ -21,6 +22,7 @@ from jfric.status import Status
 from jfric.system.mechanics import assemble
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
+from jfric.system.validation import validate
 
 #: Values of the parameter looked at before the first loss of equilibrium is narrowed down.
 SCAN = 64
@@ -55,10 +57,14 @@ def limit_load(problem: Problem, path: str, start, stop, *, t=None) -> LimitLoad
     :class:`jfric.ProblemError` for unknown parameters and nonlinear elements.
     """
     require_static(problem)
+    name = checked_path(problem, path)
+    for value in (start, stop):
+        if not isinstance(value, Tracer):
+            validate(set_parameters(problem, {name: value}))
     # Arrays: another number is no reason to compile anew.
     start, stop = (jnp.asarray(x, jnp.result_type(float)) for x in (start, stop))
     t = None if t is None else jnp.asarray(t, jnp.result_type(float))
-    return _solve(problem, checked_path(problem, path), start, stop, t)
+    return _solve(problem, name, start, stop, t)
 
 
 @eqx.filter_jit

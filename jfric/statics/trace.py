@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.limits import SEEDS, STARTS, require_count
 from jfric.statics.branch import Branch, EquilibriumPath, SpecialPoint
 from jfric.statics.branch_point import BranchPoint, branch_point, linearised
 from jfric.statics.corner import scales_at
@@ -20,6 +21,7 @@ from jfric.statics.paths import checked_path
 from jfric.statics.static_problem import require_no_belt, require_static, static_problem
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
+from jfric.system.validation import validate
 
 #: Branches after which the search for further ones stops.
 MOST_BRANCHES = 64
@@ -57,8 +59,13 @@ def trace(
     start, stop = float(start), float(stop)
     if not np.isfinite([start, stop]).all() or start == stop:
         raise ProblemError(f"stop: found {stop:g}, must differ from start ({start:g})")
+    for value in (start, stop):
+        validate(set_parameters(problem, {name: value}))
+    require_count("starts", starts, 1, STARTS)
+    if isinstance(seeds, int):
+        require_count("seeds", seeds, 1, SEEDS)
     values = np.linspace(start, stop, seeds) if isinstance(seeds, int) else np.asarray(seeds, float)
-    if values.size == 0 or np.any((values - start) * (values - stop) > 0):
+    if values.size == 0 or not np.all((values - start) * (values - stop) <= 0):
         raise ProblemError(f"seeds: found {values.tolist()}, need values from start to stop")
     kernel = _kernel(problem, name, t)
     found: list[Branch] = []

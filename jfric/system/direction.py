@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,17 +11,24 @@ from jax.core import Tracer
 
 from jfric.system.fields import scalar
 
+Measure = Literal["translation", "rotation", "unknown"]
+
 
 class Direction(eqx.Module):
     """A direction ``w``: the element's elongation is ``x = w^T q`` (bases count as coordinates).
 
     Either static signs (one degree of freedom, or the difference of two), or coefficients that
     are parameters (array leaves, one for each named degree of freedom or base).
+
+    ``measures``: what ``x`` is where the units of the coefficients say it: ``"translation"`` with
+    a lever arm [m] on an angle, ``"rotation"`` with an inverse radius [1/m] on a displacement,
+    ``"unknown"``; None: what the degrees of freedom are.
     """
 
     names: tuple[str, ...] = eqx.field(static=True)
     signs: tuple[int, ...] | None = eqx.field(static=True, default=None)
     coefficients: dict | None = None
+    measures: Measure | None = eqx.field(static=True, default=None)
 
     @property
     def is_single(self) -> bool:
@@ -61,9 +68,10 @@ def between(first: str, second: str) -> Direction:
     return Direction(tuple(n for n, _ in kept), tuple(s for _, s in kept))
 
 
-def vector(coefficients: dict) -> Direction:
-    """Any direction: ``x = sum(coefficients[name] * q[name])``."""
-    return Direction(tuple(coefficients), None, {k: scalar(v) for k, v in coefficients.items()})
+def vector(coefficients: dict, measures: Measure | None = None) -> Direction:
+    """Any direction: ``x = sum(coefficients[name] * q[name])``; ``measures``: what ``x`` is."""
+    values = {k: scalar(v) for k, v in coefficients.items()}
+    return Direction(tuple(coefficients), None, values, measures)
 
 
 def as_direction(value) -> Any:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ast
+import functools
+import math
 import operator
 import re
-from typing import Any
+import unicodedata
+import warnings
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
+
+from jfric.errors import quoted
 
 _BINARY = {
     ast.Add: operator.add,
@@ -18,34 +24,51 @@ _BINARY = {
     ast.Pow: operator.pow,
 }
 _UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos}
-_FUNCTIONS = {"sin": jnp.sin, "cos": jnp.cos, "tan": jnp.tan, "sqrt": jnp.sqrt}
-_CONSTANTS = {"pi": 3.141592653589793}
+#: Of plain numbers in double precision, whatever JAX computes with; and of arrays.
+_FUNCTIONS = {
+    "sin": (math.sin, jnp.sin),
+    "cos": (math.cos, jnp.cos),
+    "tan": (math.tan, jnp.tan),
+    "sqrt": (math.sqrt, jnp.sqrt),
+}
+_CONSTANTS = {"pi": math.pi}
+#: Words that a text without ``$`` may hold and still be arithmetic, not a quantity with a unit.
+WORDS = frozenset((*_FUNCTIONS, *_CONSTANTS))
 _REFERENCE = re.compile(r"\$([A-Za-z_]\w*)")
+#: Stands for a reference while Python reads the text, followed by its number.
+_PLACE = "_p_"
+#: Texts are read and computed by recursion: their size is bounded before.
+LONGEST, DEEPEST = 1000, 100
+#: Whole exponents up to this stay whole: powers of negative numbers have derivatives then.
+_WHOLE = 64
 
 
 class Expression(eqx.Module):
     """A value computed from shared parameters.
 
     ``text`` holds numbers, ``$name`` references, ``+ - * / **``, parentheses and the functions
-    ``sin cos tan sqrt``. It is parsed, never executed. Sweeps, fits and derivatives act on the
-    shared parameters it refers to.
+    ``sin cos tan sqrt``; at most 1,000 characters and 100 operations inside each other. It is
+    parsed, never executed. Sweeps, fits and derivatives act on the shared parameters it refers to.
 
-    Raises ``ValueError`` if the text holds anything else.
+    Raises ``ValueError`` if the text holds anything else, or a part without parameters that has
+    no finite value.
     """
 
     text: str = eqx.field(static=True)
 
     def __check_init__(self) -> None:
-        _check(_parse(self.text), self.text)
+        read = _read(self.text)
+        _check(read.body, read, 1)
 
     @property
     def references(self) -> tuple[str, ...]:
         """Names of the shared parameters used, in order of appearance."""
-        return tuple(dict.fromkeys(_REFERENCE.findall(self.text)))
+        return _references(self.text)
 
     def value(self, parameters):
         """Value for ``parameters`` (a mapping from name to number or array)."""
-        return _evaluate(_parse(self.text), parameters)
+        read = _read(self.text)
+        return _evaluate(read.body, [parameters[name] for name in read.names])
 
 
 def is_expression(x) -> bool:
@@ -53,45 +76,124 @@ def is_expression(x) -> bool:
     return isinstance(x, Expression)
 
 
-def _parse(text: str) -> ast.expr:
+class _Read(NamedTuple):
+    """A text as Python reads it, and the parameters that its placeholders stand for."""
+
+    text: str
+    body: ast.expr
+    names: tuple[str, ...]
+
+
+def _references(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_REFERENCE.findall(text)))
+
+
+@functools.lru_cache(maxsize=512)
+def _read(text: str) -> _Read:
+    if len(text) > LONGEST:
+        raise ValueError(
+            f"the expression {quoted(text)} has {len(text)} characters, at most {LONGEST} are "
+            "allowed"
+        )
+    names = _references(text)
+    # Python takes letters of other alphabets for the same name.
+    others = unicodedata.normalize("NFKC", _REFERENCE.sub(" ", text))
+    if _PLACE in others:
+        found = next(word for word in re.findall(r"\w+", others) if _PLACE in word)
+        raise _not_allowed(text, found)
+    plain = _REFERENCE.sub(lambda m: f"{_PLACE}{names.index(m[1])}", text).strip()
     try:
-        return ast.parse(_REFERENCE.sub(r"_p_\1", text).strip(), mode="eval").body
-    except SyntaxError as error:
-        raise ValueError(f"cannot read the expression {text!r}") from error
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # SyntaxWarnings for what is refused below
+            return _Read(text, ast.parse(plain, mode="eval").body, names)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ValueError(f"cannot read the expression {quoted(text)}") from None
 
 
-def _check(node: ast.expr, text: str) -> None:
-    match node:
-        case ast.Constant(value=int() | float()):
-            return
-        case ast.Name(id=name) if name.startswith("_p_") or name in _CONSTANTS:
-            return
-        case ast.BinOp(op=op) if type(op) in _BINARY:
-            _check(node.left, text)
-            _check(node.right, text)
-            return
-        case ast.UnaryOp(op=op) if type(op) in _UNARY:
-            _check(node.operand, text)
-            return
-        case ast.Call(func=ast.Name(id=name), args=[argument], keywords=[]) if name in _FUNCTIONS:
-            _check(argument, text)
-            return
-    raise ValueError(
-        f"the expression {text!r} may hold numbers, $parameters, + - * / **, parentheses, pi and "
-        f"{', '.join(_FUNCTIONS)}, but it holds {ast.unparse(node)!r}"
+def _not_allowed(text: str, found: str) -> ValueError:
+    return ValueError(
+        f"the expression {quoted(text)} may hold numbers, $parameters, + - * / **, parentheses, "
+        f"pi and {', '.join(_FUNCTIONS)}, but it holds {quoted(found)}"
     )
 
 
-def _evaluate(node: ast.expr, parameters) -> Any:
+def _check(node: ast.expr, read: _Read, depth: int) -> float | None:
+    """The value of a part without references, None of one that has some; refuses all others."""
+    if depth > DEEPEST:
+        raise ValueError(
+            f"the expression {quoted(read.text)} has more than {DEEPEST} operations inside each "
+            "other or in a row"
+        )
+    parts: list[ast.expr] = []
     match node:
-        case ast.Constant(value=value):
-            return value
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            pass
+        case ast.Name(id=name) if name in _CONSTANTS:
+            pass
+        case ast.Name(id=name) if name.startswith(_PLACE) and name[len(_PLACE) :].isdecimal():
+            return None
+        case ast.BinOp(op=op) if type(op) in _BINARY:
+            parts = [node.left, node.right]
+        case ast.UnaryOp(op=op) if type(op) in _UNARY:
+            parts = [node.operand]
+        case ast.Call(func=ast.Name(id=name), args=[argument], keywords=[]) if name in _FUNCTIONS:
+            parts = [argument]
+        case _:
+            raise _not_allowed(read.text, _as_written(node, read))
+    values = [_check(part, read, depth + 1) for part in parts]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and values[1] == 0.0:
+        raise _no_value(node, read)
+    return None if None in values else _finite(node, read)
+
+
+def _finite(node: ast.expr, read: _Read) -> float:
+    try:
+        value = _evaluate(node, ())
+    except (ArithmeticError, ValueError):  # division by zero, overflow, root of a negative number
+        value = math.nan
+    if isinstance(value, complex) or not math.isfinite(value):
+        raise _no_value(node, read)
+    return value
+
+
+def _no_value(node: ast.expr, read: _Read) -> ValueError:
+    part = quoted(_as_written(node, read))
+    return ValueError(f"the expression {quoted(read.text)} has no finite value: {part}")
+
+
+def _as_written(node: ast.expr, read: _Read) -> str:
+    try:
+        text = ast.unparse(node)
+    except RecursionError:
+        return "a part that is nested too deep"
+    return re.sub(
+        rf"{_PLACE}(\d+)",
+        lambda m: f"${read.names[int(m[1])]}" if int(m[1]) < len(read.names) else m[0],
+        text,
+    )
+
+
+def _evaluate(node: ast.expr, values) -> Any:
+    match node:
+        case ast.Constant(value=int() | float() as value):
+            # Powers and products of whole numbers may have any number of digits.
+            return float(value)
         case ast.Name(id=name):
-            return _CONSTANTS[name] if name in _CONSTANTS else parameters[name[3:]]
+            return _CONSTANTS[name] if name in _CONSTANTS else values[int(name[len(_PLACE) :])]
+        case ast.BinOp(left=left, op=ast.Pow(), right=right):
+            return _evaluate(left, values) ** _exponent(right, values)
         case ast.BinOp(left=left, op=op, right=right):
-            return _BINARY[type(op)](_evaluate(left, parameters), _evaluate(right, parameters))
+            return _BINARY[type(op)](_evaluate(left, values), _evaluate(right, values))
         case ast.UnaryOp(op=op, operand=operand):
-            return _UNARY[type(op)](_evaluate(operand, parameters))
+            return _UNARY[type(op)](_evaluate(operand, values))
         case ast.Call(func=ast.Name(id=name), args=[argument]):
-            return _FUNCTIONS[name](_evaluate(argument, parameters))
+            x = _evaluate(argument, values)
+            of_numbers, of_arrays = _FUNCTIONS[name]
+            return of_numbers(x) if isinstance(x, float) else of_arrays(x)
     raise AssertionError(node)
+
+
+def _exponent(node: ast.expr, values) -> Any:
+    power = _evaluate(node, values)
+    whole = isinstance(power, float) and abs(power) <= _WHOLE and power == int(power)
+    return int(power) if whole else power

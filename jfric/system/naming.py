@@ -6,7 +6,6 @@ Sweeps, fits, continuation and the command line's ``--set`` all use these names.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from jfric.errors import close_matches, quoted
 from jfric.system.expression import Expression, is_expression
 from jfric.system.functions import Constant
 
@@ -63,9 +63,9 @@ def find_path(problem: Problem, path: str) -> str:
         names[_name(problem, key_path, full=True)] = _name(problem, key_path)
     if path in names:
         return names[path]
-    close = difflib.get_close_matches(path, names, n=1, cutoff=0.3)
+    close = close_matches(path, names, cutoff=0.3)
     hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise KeyError(f"no parameter {path!r}{hint} (jfric.parameters lists all)")
+    raise KeyError(f"no parameter {quoted(path)}{hint} (jfric.parameters lists all)")
 
 
 def _leaves(problem: Problem):

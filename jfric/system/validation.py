@@ -15,7 +15,7 @@ import numpy as np
 from jax.core import Tracer
 
 from jfric.errors import ProblemError, nearest
-from jfric.system.smallest_value import find_negative
+from jfric.system.bounds import Bounds, bounds_of
 from jfric.system.direction import Direction
 from jfric.system.elements import SECTIONS, AbstractForce, Contact, Friction, Load, Mass
 from jfric.system.expression import Expression, is_expression
@@ -24,12 +24,9 @@ from jfric.system.initial_gaps import PROJECTED, initial_gaps, penetrates
 from jfric.system.laws import StaticDynamic, Stribeck, VelocityWeakening, sides
 from jfric.system.mechanics import contact_label, mass_matrix
 from jfric.system.naming import parameters
+from jfric.system.smallest_value import find_negative
 from jfric.system.wrapped import Clipped, Until
 
-_NOT_NEGATIVE = {
-    *("m", "k", "c", "k_positive", "k_negative", "gap_positive", "gap_negative", "L"),
-    *("mu", "mu_s", "mu_d", "mu_v", "peak", "positive", "negative"),
-}
 #: Sections whose numbers may be lists, and the lists within functions of time.
 _WITH_LISTS = ("diagram_spring", "polynomial_spring", "force_field", "matrices")
 _LISTS = ("times", "values")
@@ -197,12 +194,8 @@ def _numbers(problem) -> None:
         section = path.split(".", 1)[0]
         if array.ndim and section not in _WITH_LISTS and field not in _LISTS:
             raise ProblemError(f"{path}: found {array.tolist()}, expected one number")
-        if (
-            section in SECTIONS
-            and section not in ("polynomial_spring", "force_field")
-            and field in _NOT_NEGATIVE
-            and np.any(array < 0)
-        ):
+        # The others have sentences of their own below.
+        if bounds_of(path) == Bounds(0.0) and field not in ("N", "limit") and np.any(array < 0):
             raise ProblemError(f"{path}: found {float(np.min(array)):g}, must not be negative")
     for section, group in problem.elements.items():
         for name, element in group.items():
@@ -373,6 +366,15 @@ def require_inertia(problem) -> None:
             f"mass: the degree of freedom {dof!r} has no mass; add a [mass] element for it, or "
             "use the solver quasi-static, which needs none"
         )
+
+
+def has_inertia(problem) -> bool:
+    """Whether every degree of freedom has a mass."""
+    try:
+        require_inertia(problem)
+    except ProblemError:
+        return False
+    return True
 
 
 def _initial(problem) -> None:

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jfric.errors import ProblemError
 from jfric.verification.evaluate import Trajectory, reduced
 
 if TYPE_CHECKING:
@@ -44,6 +45,14 @@ class Job:
     relative: float = 0.0
     sequence: tuple[str, ...] = ()
     settings: tuple = field(default=())
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A file of which nothing can be verified, and the sentence that says why."""
+
+    case: str
+    reason: str
 
 
 def batches(jobs: list[Job]) -> list[list[Job]]:
@@ -86,7 +95,8 @@ def run_batches(
     groups: list[list[Job]],
 ) -> Iterator[tuple[int, list[Trajectory] | Exception]]:
     """Trajectories of each group with its index, as they are ready; instead of them the error,
-    where a program cannot be compiled or run on this machine. Groups compile in parallel."""
+    where a system is refused, or a program cannot be compiled or run on this machine. Groups
+    compile in parallel."""
     double = jnp.result_type(float) == jnp.float64
 
     def run(index: int) -> tuple[int, list[Trajectory] | Exception]:
@@ -94,7 +104,7 @@ def run_batches(
         with jax.enable_x64(double):
             try:
                 return index, run_batch(groups[index])
-            except jax.errors.JaxRuntimeError as error:
+            except (jax.errors.JaxRuntimeError, ProblemError) as error:
                 return index, error
 
     workers = max(1, min(os.cpu_count() or 1, len(groups), MOST_WORKERS))

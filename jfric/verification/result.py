@@ -94,6 +94,11 @@ def not_run(case: str, solver: str, checks: Iterable[Check], error: Exception) -
     return [*failed, whole(case, solver, f"did not run: {reason}", nan)]
 
 
+def refused(case: str, reason: str) -> Result:
+    """The line of a file that cannot be verified."""
+    return whole(case, "", f"refused: {reason}", float("nan"))
+
+
 def label(quantity: Quantity) -> str:
     """``u(1)``: the quantity with its time in at most ten digits."""
     text, time = str(quantity), quantity.argument

@@ -15,15 +15,15 @@ from jfric.config.load import load_config
 from jfric.config.quantity import Quantity, parse_quantity, resolve
 from jfric.errors import ProblemError, nearest
 from jfric.solution import Solution
-from jfric.solver_choice import SOLVERS, choose_solver, solver_label, uses_exact_flow
+from jfric.solver_choice import SETTINGS, SOLVERS, choose_solver, solver_label, uses_exact_flow
 from jfric.status import Status
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
 from jfric.verification.case import EXACT, RUNGE_KUTTA, Case
 from jfric.verification.configs import files_in, shipped
 from jfric.verification.evaluate import COUNTS, Trajectory, needed_times
-from jfric.verification.jobs import Job, batches, run_batches
-from jfric.verification.result import Result, compare, not_run, whole
+from jfric.verification.jobs import Job, Refused, batches, run_batches
+from jfric.verification.result import Result, compare, not_run, refused, whole
 from jfric.verification.static_checks import StaticJob, is_static, static_job, static_results
 
 #: Error of the Runge-Kutta flow at rtol = RTOL, relative to the scale of a quantity.
@@ -31,6 +31,7 @@ RUNGE_KUTTA_ERROR = 1e-7
 RTOL = 1e-10
 
 Progress = Callable[[int, int, str], None]
+Jobs = list[Job | StaticJob | Refused]
 
 
 def verify(
@@ -39,17 +40,19 @@ def verify(
     case: str | None = None,
     flow: str | None = None,
     progress: Progress | None = None,
+    remark: Callable[[str], None] | None = None,
 ) -> list[Result]:
     """Run the shipped verification list, or every ``[[check]]`` in the given files and folders.
 
     ``case`` keeps the cases of this name only (``janovsky*`` keeps all that match). ``flow``
     keeps ``"exact"`` or ``"runge-kutta"``. Trajectories of equal structure run as one batch.
-    ``progress(done, total, case)`` is called at the start and after each batch. Where a program
-    cannot be compiled or run on this machine, its checks fail, and the others go on.
+    ``progress(done, total, case)`` is called at the start and after each batch. A file that is
+    refused, and a program that cannot be compiled or run on this machine, is a failed result, and
+    the others go on. ``remark(sentence)`` is told which files hold nothing to verify.
 
-    Raises :class:`jfric.ProblemError` for bad files and unknown cases. Needs float64.
+    Raises :class:`jfric.ProblemError` for a single bad file and unknown cases. Needs float64.
     """
-    every = file_jobs(paths, flow) if paths else listed_jobs(case, flow)
+    every = file_jobs(paths, flow, remark) if paths else listed_jobs(case, flow)
     if paths:
         every = _selected(every, case, lambda job: job.case)
     if flow is not None and not every:
@@ -60,26 +63,32 @@ def verify(
     if progress:
         progress(0, len(groups), every[0].case)
     found += [(order[id(j)], static_results(j)) for j in every if isinstance(j, StaticJob)]
+    found += [(order[id(j)], [refused(j.case, j.reason)]) for j in every if isinstance(j, Refused)]
     for done, (index, outcome) in enumerate(run_batches(groups), start=1):
         for i, job in enumerate(groups[index]):
-            lost = isinstance(outcome, Exception)
-            results = (
-                not_run(job.case, job.label, job.checks, outcome)
-                if lost
-                else judge(job, outcome[i])
-            )
+            results = _results(job, outcome if isinstance(outcome, Exception) else outcome[i])
             found.append((order[id(job)], results))
         if progress:
             progress(done, len(groups), groups[index][0].case)
     return [result for _, results in sorted(found, key=lambda x: x[0]) for result in results]
 
 
-def listed_jobs(case: str | None = None, flow: str | None = None) -> list[Job | StaticJob]:
+def _results(job: Job, outcome: Trajectory | Exception) -> list[Result]:
+    """The checks of a job, all failed where it could not run or be judged."""
+    if isinstance(outcome, Exception):
+        return not_run(job.case, job.label, job.checks, outcome)
+    try:
+        return judge(job, outcome)
+    except ProblemError as error:
+        return not_run(job.case, job.label, job.checks, error)
+
+
+def listed_jobs(case: str | None = None, flow: str | None = None) -> Jobs:
     """Jobs of the shipped list."""
     from jfric.verification.cases import cases
 
     configs: dict[str, Config] = {}
-    jobs: list[Job | StaticJob] = []
+    jobs: Jobs = []
     for entry in _selected(cases(), case, lambda entry: entry.name):
         if entry.config not in configs:
             configs[entry.config] = load_config(shipped(entry.config))
@@ -134,26 +143,50 @@ def _case_jobs(entry: Case, config: Config, flow: str | None) -> list[Job | Stat
 
 
 def file_jobs(
-    paths: Iterable[str | os.PathLike[str]], flow: str | None = None
-) -> list[Job | StaticJob]:
-    """Jobs of the files and folders of a user, for each file that holds checks."""
+    paths: Iterable[str | os.PathLike[str]],
+    flow: str | None = None,
+    remark: Callable[[str], None] | None = None,
+) -> Jobs:
+    """Jobs of the files and folders of a user, for each file that holds checks. A file that is
+    refused is a job as well, unless it is the only one; ``remark`` is told of the others."""
     files = files_in([Path(p) for p in paths])
     stems = [path.stem for path in files]
-    jobs: list[Job | StaticJob] = []
+    jobs: Jobs = []
     for path in files:
-        config = load_config(path)
-        if not config.checks:
-            continue
         name = path.stem if stems.count(path.stem) == 1 else str(path)
-        jobs += static_job(name, config, config.checks)
-        checks = tuple(check for check in config.checks if not is_static(check))
-        if checks:
-            jobs.append(_job(name, config, checks, 0.0, (), flow=flow))
-    if not jobs:
+        try:
+            found, why = _jobs_in(path, name, flow)
+        except ProblemError as error:
+            if len(files) == 1:
+                raise
+            found, why = [Refused(name, str(error))], ""
+        jobs += found
+        if why and remark is not None:
+            remark(f"{path}: {why}")
+    if not jobs and flow is None:
         raise ProblemError(
             f"found no [[check]] in {', '.join(str(p) for p in files)}; nothing to verify"
         )
     return jobs
+
+
+def _jobs_in(path: Path, name: str, flow: str | None) -> tuple[Jobs, str]:
+    """Jobs of one file, or why it has none."""
+    config = load_config(path)
+    if not config.checks:
+        return [], "found no [[check]], nothing to verify"
+    jobs: Jobs = [*static_job(name, config, config.checks)]
+    checks = tuple(check for check in config.checks if not is_static(check))
+    if not checks:
+        return jobs, ""
+    solver = str(config.solver.get("name", SOLVERS[0]))
+    # Like the shipped cases: --flow keeps what runs with it, and "auto" is right for every solver.
+    if flow in (EXACT, RUNGE_KUTTA) and "flow" not in SETTINGS.get(solver, ()):
+        return jobs, f"left out, the solver {solver} has no flow {flow!r}"
+    if flow == EXACT and not uses_exact_flow(config.problem):
+        return jobs, "left out, its modes are not linear with constant coefficients (flow 'exact')"
+    chosen = flow if "flow" in SETTINGS.get(solver, ()) else None
+    return [*jobs, _job(name, config, checks, 0.0, (), flow=chosen)], ""
 
 
 def _job(

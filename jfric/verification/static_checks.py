@@ -54,7 +54,7 @@ def static_results(job: StaticJob) -> list[Result]:
             )
             for check in job.checks
         ]
-    except jax.errors.JaxRuntimeError as error:
+    except (jax.errors.JaxRuntimeError, ProblemError) as error:
         return not_run(job.case, "statics", job.checks, error)
 
 

@@ -1,0 +1,75 @@
+"""How large counts may be, and the sentence for one that is not: memory and time are finite."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jfric.errors import ProblemError, quoted
+
+#: Outputs of a run: each takes some hundred bytes.
+OUTPUTS = 10_000_000
+#: Rows of the event log.
+EVENTS = 10_000_000
+#: Passes, steps and events are counted in 32 bits.
+STEPS = 2**31 - 1
+#: Straight lines for harmonic functions of time.
+INCREMENTS = 10_000_000
+#: Trajectories of a sweep.
+LANES = 10**10
+#: Starts of an optimiser, or of Newton's method.
+STARTS = 100_000
+#: Values of a parameter at which branches are looked for.
+SEEDS = 10_000
+#: Devices that the processors are divided into, and processes.
+DEVICES = 256
+#: Samples that a controller remembers.
+SAMPLES = 1_000_000
+
+#: Settings of solvers that count something: least and most.
+COUNTS = {"max_steps": (1, STEPS), "max_events": (0, EVENTS), "increments": (1, INCREMENTS)}
+
+
+def require_count(where: str, value: Any, least: int, most: int) -> None:
+    """Raise :class:`ProblemError` unless ``value`` is a whole number from ``least`` to ``most``."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if whole and least <= value <= most:
+        return
+    found = quoted(value) if isinstance(value, str) else short(value)
+    raise ProblemError(
+        f"{where}: found {found}, expected a whole number, at least {least} and at most {most}"
+    )
+
+
+def parse_count(text: str, where: str, least: int, most: int) -> int:
+    """The whole number that ``text`` is; raises :class:`ProblemError` as :func:`require_count`."""
+    digits = text.strip().replace("_", "")
+    # Nobody counts in twenty digits, and Python refuses to read thousands of them.
+    value: Any = int(digits) if digits.isdecimal() and len(digits) <= 20 else text.strip()
+    require_count(where, value, least, most)
+    return value
+
+
+def short(value: Any) -> str:
+    """A number in words, however large it is."""
+    if isinstance(value, int) and abs(value) >= 10**20:
+        return f"a number of {value.bit_length()} bits"
+    return str(value)
+
+
+def require_sizes(solver: Any) -> None:
+    """Raise :class:`ProblemError` where a solver's steps or events cannot be counted or stored."""
+    for name, (least, most) in COUNTS.items():
+        value = getattr(solver, name, None)
+        if value is not None:
+            require_count(name, value, least, most)
+
+
+def require_step(dt: Any, span: float) -> None:
+    """Raise :class:`ProblemError` where the steps ``dt`` [s] in ``span`` [s] cannot be counted."""
+    if np.ndim(dt) == 0 and float(dt) > 0.0 and not span / float(dt) < STEPS:
+        raise ProblemError(
+            f"dt: found {float(dt):g} s, the {span:g} s to be simulated are more than {STEPS} "
+            f"steps of it; must be at least {span / STEPS:.2g} s"
+        )

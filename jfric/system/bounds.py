@@ -1,0 +1,52 @@
+"""Between which numbers a parameter may lie, as far as that follows from its path alone."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from jfric.system.elements import SECTIONS
+
+#: Fields of elements that must not be negative, friction laws included.
+_NOT_NEGATIVE = {
+    *("m", "k", "c", "k_positive", "k_negative", "gap_positive", "gap_negative", "L"),
+    *("mu", "mu_s", "mu_d", "mu_v", "peak", "positive", "negative"),
+}
+#: Fields of friction laws that must be positive.
+_POSITIVE = ("v_s", "exponent")
+#: Sections whose fields are coefficients of any sign.
+_ANY_SIGN = ("polynomial_spring", "force_field")
+#: Numbers beside those of the system: of the controller and of the sensors of a fit.
+_OTHERS = ("delay", "controller.delay", "controller.limit")
+
+
+class Bounds(NamedTuple):
+    """``low`` and ``high``, and whether ``low`` itself is allowed."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    closed: bool = True
+
+    def message(self, low: float, high: float) -> str | None:
+        """What is wrong with the values from ``low`` to ``high``, if anything is."""
+        if low < self.low or (low == self.low and not self.closed):
+            return "must not be negative" if self.closed else "must be positive"
+        return f"must not be larger than {self.high:g}" if high > self.high else None
+
+
+def bounds_of(path: str) -> Bounds:
+    """The bounds of the parameter at the canonical ``path`` (``friction.mu``)."""
+    section, _, rest = path.partition(".")
+    field = rest.rpartition(".")[2]
+    if path in _OTHERS:
+        return Bounds(0.0)
+    if section not in SECTIONS or section in _ANY_SIGN:
+        return Bounds()
+    if section == "contact" and field == "e":
+        return Bounds(0.0, 1.0)
+    # A function of time is bounded by its values, not by each of its numbers.
+    if section == "friction" and field in ("N", "limit"):
+        return Bounds(0.0)
+    if field in _POSITIVE:
+        return Bounds(0.0, closed=False)
+    return Bounds(0.0) if field in _NOT_NEGATIVE else Bounds()

@@ -1,0 +1,72 @@
+"""A run that ends early leaves its trajectory up to there, its status and its flags."""
+
+import csv
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import jfric
+from jfric.main import app
+from jfric.status import Flag, Status, flags_in
+from jfric.verification.configs import shipped
+
+#: Solver, a file that it can simulate, and settings that end the run before its time.
+EARLY = [
+    ("event-driven", "ve0116", ["max_steps=3"]),
+    ("event-driven", "ve0116", ["max_steps=1"]),
+    ("moreau-jean", "ve0116", ["max_steps=3"]),
+    ("stabilised-midpoint", "ve0116", ["max_steps=3"]),
+    ("quasi-static", "ssnd116", ["max_steps=3"]),
+    ("smoothed", "ve0116", ["max_steps=20"]),
+]
+
+
+def call(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+@pytest.mark.parametrize(("solver", "name", "options"), EARLY)
+def test_an_early_end_is_written_and_printed(solver, name, options, tmp_path):
+    given = [x for option in options for x in ("--option", option)]
+    result = call("run", shipped(name), "--solver", solver, *given, "--out", tmp_path, "--plot")
+    assert result.exit_code == 1, (result.output, result.exception)
+    assert Status.MAX_STEPS.message in result.output
+    assert "reached t = " in result.output
+    sidecar = json.loads((tmp_path / "run-001.json").read_text())
+    assert sidecar["status"]["code"] == "max_steps"
+    with (tmp_path / "run-001.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert all(float(row["t"]) <= sidecar["reached"] + 1e-12 for row in rows)
+    text = (tmp_path / "run-001.csv").read_text()
+    assert "nan" not in text
+    assert "unknown" not in text
+    assert (tmp_path / "run-001.png").exists()
+
+
+def test_flags_are_printed_with_their_meaning(tmp_path):
+    result = call("run", shipped("c7_bouncing_ball"), "--out", tmp_path)
+    assert result.exit_code == 0
+    assert f"flag zeno: {Flag.ZENO.message}" in result.output
+
+
+def test_every_status_and_flag_has_its_sentence():
+    assert all(status.message for status in Status)
+    assert all(flag.message for flag in Flag)
+    assert flags_in(Flag.TIE | Flag.ZENO) == [Flag.TIE, Flag.ZENO]
+
+
+def test_a_figure_of_an_early_end(tmp_path):
+    import numpy as np
+
+    problem = jfric.load(shipped("ve0116"))
+    solution = jfric.simulate(problem, jfric.EventDriven(max_steps=3), ts=np.linspace(0, 1, 51))
+    assert solution.mode_label(0, -1) == "unknown"
+    jfric.plot(solution, problem).savefig(tmp_path / "early.png")
+
+
+def test_version():
+    from importlib.metadata import version
+
+    result = call("--version")
+    assert (result.exit_code, result.output.strip()) == (0, f"jfric {version('jfric')}")
