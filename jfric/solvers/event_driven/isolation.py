@@ -85,13 +85,17 @@ def isolate(
     leading = jnp.abs(combine(coefficients[:LEADING], rows))
     vanishing = jnp.arange(leading.shape[0])[:, None] < lead
     dropped = jnp.sum(jnp.where(vanishing, leading, 0.0), axis=0)
-    bound = tail + dropped + remainder + rounding * magnitude
-    bound = jnp.where(lead == 0, jnp.maximum(bound, zero), bound)
+    rounded = tail + dropped + remainder + rounding * magnitude
+    bound = jnp.where(lead == 0, jnp.maximum(rounded, zero), rounded)
     head = coefficients[: degree + 1]
     transform = jnp.asarray(_bernstein_matrix(degree, size.dtype.name))
     few = rows is None or rows.shape[0] < rows.shape[1]
     b = transform @ combine(head, rows) if few else combine(transform @ head, rows)
     no_zero, one_zero, guess = _classify(b, bound, lead, degree)
+    # Positive up to a zero at the end: an event at an output or where a load changes.
+    all_but_last = jnp.all((b[:-1] > bound) | (jnp.arange(degree)[:, None] < lead), axis=0)
+    ends = all_but_last & (jnp.abs(b[-1]) <= rounded)
+    one_zero, guess = one_zero | ends, jnp.where(ends, 1.0, guess)
     if null is not None:
         no_zero, one_zero = no_zero | null, one_zero & ~null
     # Newton's method on the guard that seems to be first; the others are checked there.
@@ -108,6 +112,7 @@ def isolate(
     # To the rounding error of the guard itself, far below that of what it is made of.
     own = jnp.sum(jnp.abs(chosen))
     converged = jnp.abs(horner(chosen, root)) <= 64 * eps * own
+    converged = converged | (jnp.any(first & ends) & (root >= 1.0))
     passed = one_zero & ~first & (there < -1e3 * eps * magnitude)
     doubtful = ~(no_zero | one_zero)
     decided = ~jnp.any(doubtful) & (~any_zero | (converged & ~jnp.any(passed)))

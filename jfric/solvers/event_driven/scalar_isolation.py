@@ -21,6 +21,8 @@ from jfric.solvers.loops import once
 
 #: What is known of a guard on the step, if not the place of its only zero.
 NO_ZERO, IN_DOUBT = 2.0, 3.0
+#: Where the only zero is at the end of the step.
+AT_END = 1.0
 
 
 class Guard(NamedTuple):
@@ -67,6 +69,8 @@ def isolate(guards: list[Guard], c: Constants, on) -> Isolated:
     # To the rounding error of the guard itself, far below that of what it is made of.
     at, own = value_and_size(chosen, root)
     converged = jnp.abs(at) <= 64 * eps * own
+    ends = (first[0] & (known[0] == AT_END)) | (first[1] & (known[1] == AT_END))
+    converged = converged | (ends & (root >= 1.0))
     passed = [
         z & ~f & (value(g.coefficients, root) < -1e3 * eps * g.magnitude)
         for z, f, g in zip(one_zero, first, guards, strict=True)
@@ -110,8 +114,8 @@ def _certificate(p: list, lead, null, remainder, magnitude, near, c: Constants):
     tail = sum(jnp.abs(x) for x in p[degree + 1 :])
     # Power to Bernstein coefficients: sums of neighbours, row by row of Pascal's triangle.
     dropped = sum(jnp.where(k < lead, jnp.abs(p[k]), 0.0) for k in range(LEADING))
-    bound = tail + dropped + remainder + c.rounding * magnitude
-    bound = jnp.where(lead == 0, jnp.maximum(bound, near), bound)
+    rounded = tail + dropped + remainder + c.rounding * magnitude
+    bound = jnp.where(lead == 0, jnp.maximum(rounded, near), rounded)
     row = [x * (1.0 / math.comb(degree, k)) for k, x in enumerate(p[: degree + 1])]
     b = []
     while row:
@@ -138,7 +142,9 @@ def _certificate(p: list, lead, null, remainder, magnitude, near, c: Constants):
     one_zero = ~rises & (last == 0.0) & (total - 2.0 * count <= 1.0)
     fraction = before / jnp.maximum(before - after, jnp.finfo(bound.dtype).tiny)
     guess = (jnp.maximum(count - 1.0, 0.0) + jnp.clip(fraction, 0.05, 0.95)) / degree
-    return jnp.where(no_zero, NO_ZERO, jnp.where(one_zero, guess, IN_DOUBT))
+    ends = (count == float(degree)) & ~rises & (jnp.abs(b[-1]) <= rounded)
+    found = jnp.where(ends, AT_END, jnp.where(one_zero, guess, IN_DOUBT))
+    return jnp.where(no_zero, NO_ZERO, found)
 
 
 def _newton(y: list, lead, guess, steps: int):
