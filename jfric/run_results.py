@@ -10,7 +10,7 @@ from jfric.columns import columns
 from jfric.config.config import time_span
 from jfric.config.dump import dump
 from jfric.solution import reached_time
-from jfric.status import Status, flags_in
+from jfric.status import Flag, Status, flags_in
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,6 +83,9 @@ def print_run(
     console.print(f"status: {_status(config, solution)}", markup=False)
     for flag in flags_in(int(solution.flags)):
         console.print(f"flag {str(flag.name).lower()}: {flag.message}", markup=False)
+        if flag == Flag.ENERGY_GAIN and solution.final is not None:
+            gained = float(solution.final.energy_gained)
+            console.print(f"energy gained in impacts: {gained:.6g} J", markup=False)
     console.print(
         f"time: compile {outcome.compile_seconds:.2f} s, run {1e3 * outcome.run_seconds:.3g} ms",
         markup=False,

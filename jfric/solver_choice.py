@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 #: Solvers by name, the first being the default, and the settings that each takes.
 SETTINGS: dict[str, tuple[str, ...]] = {
-    "event-driven": ("flow", "rtol", "max_steps", "max_events", "accumulation"),
+    "event-driven": ("flow", "rtol", "max_steps", "max_events", "accumulation", "energy_gain"),
     "moreau-jean": ("dt", "theta", "sliding_weight", "method", "max_steps", "max_events"),
     "midpoint": ("dt", "method", "max_steps", "max_events"),
     "stabilised-midpoint": ("dt", "method", "max_steps", "max_events"),
@@ -26,12 +26,13 @@ NUMBERS: dict[str, tuple[Callable[[float], bool], str]] = {
     "rtol": (lambda x: 0.0 < x < 1.0, "lie between 0 and 1"),
     "atol": (lambda x: 0.0 < x < math.inf, "be positive and finite"),
     "dt": (lambda x: 0.0 < x < math.inf, "be positive and finite, in seconds"),
+    "accumulation": (lambda x: 0.0 < x < 1.0, "lie between 0 and 1"),
     "theta": (lambda x: 0.0 <= x <= 1.0, "lie between 0 and 1"),
     "width": (lambda x: 0.0 < x < math.inf, "be positive and finite"),
     "contact_stiffness": (lambda x: 0.0 < x < math.inf, "be positive and finite"),
 }
 #: Settings that are words, not numbers.
-WORDS = ("flow", "law", "method")
+WORDS = ("flow", "law", "method", "energy_gain")
 SOLVERS = tuple(SETTINGS)
 FLOWS = ("auto", "exact", "runge-kutta")
 

@@ -63,6 +63,8 @@ class Flag(IntFlag):
     SIMULTANEOUS = 16
     #: A change of mode was taken at the end of a step: derivatives lack how its time moves.
     STEP_RESOLUTION = 32
+    #: An impact increased the energy, as the chosen law demands and the solver was told to allow.
+    ENERGY_GAIN = 64
 
     @property
     def message(self) -> str:
@@ -76,6 +78,7 @@ class Flag(IntFlag):
             Flag.SIMULTANEOUS: "several contacts changed their mode at the same instant",
             Flag.STEP_RESOLUTION: "changes of mode are known to a step of the solver only; "
             "derivatives lack how their times move",
+            Flag.ENERGY_GAIN: "an impact increased the energy, as its law demands",
         }[self]
 
 

@@ -461,3 +461,56 @@ def test_a_hundred_thousand_impacts_without_drift(solver):
     phase = 0.25 * 0.5 * math.pi
     expected = -offset + offset * math.cos(phase) + math.sin(phase) / omega
     assert float(run.q[0, 0]) == pytest.approx(expected, abs=1e-12)
+
+
+# Normal forces and energies that are known inside a run only
+
+
+@pytest.mark.parametrize("solver", ["auto", "general"])
+def test_a_normal_force_that_becomes_negative_ends_the_run(solver):
+    """Swept values cannot be refused before: amplitude 0.5 is a clutch, amplitude 2 is none."""
+    normal = jfric.Sum([jfric.Constant(1.0), jfric.Harmonic(0.5, 3.0)])
+    elements = {"friction": jfric.Friction("x", jfric.Coulomb(0.5), N=normal)}
+    moving = jfric.InitialState(q=0.0, v=2.0)
+    problem = _problem("x", elements, 3.0, x=moving)
+    path = next(p for p in jfric.parameters(problem) if p.endswith("amplitude"))
+
+    @jax.jit
+    @jax.vmap
+    def run(amplitude):
+        changed = jfric.set_parameters(problem, {path: amplitude})
+        return jfric.simulate(changed, SOLVERS[solver], ts=np.array([1.0, 2.0]))
+
+    runs = run(np.array([0.5, 0.99, 2.0]))
+    np.testing.assert_array_equal(runs.status, [Status.OK, Status.OK, Status.NEGATIVE_FORCE])
+    # It is negative from t = (pi + asin(1/2)) / 3 = 1.22 on.
+    assert float(runs.final.t[2]) < 2.0
+
+
+def test_impacts_that_gain_energy_are_an_option():
+    """Newton's restitution with friction: a rod's tip leaves faster than it came (Kane)."""
+    normal, tangent = {"y": 1.0, "a": -0.5}, {"x": 1.0, "a": 1.0}
+    masses = {"x": 1.0, "y": 1.0, "a": 0.3}
+    problem = jfric.Problem(
+        tuple(masses),
+        {
+            "mass": {k: jfric.Mass(k, m) for k, m in masses.items()},
+            "contact": jfric.Contact(normal, tangent, jfric.Coulomb(0.5), e=0.9),
+        },
+        initial={
+            "x": jfric.InitialState(q=0.0, v=0.5),
+            "y": jfric.InitialState(q=0.0, v=-1.0),
+            "a": STILL,
+        },
+        time=0.01,
+    )
+    stopped = jfric.simulate(problem, jfric.EventDriven(adjoint="none"))
+    assert stopped.status == Status.IMPACT_ENERGY
+    run = jfric.simulate(problem, jfric.EventDriven(adjoint="none", energy_gain="allow"))
+    assert run.status == Status.OK
+    assert int(run.flags) & Flag.ENERGY_GAIN
+    gain = 0.5 * (np.array(list(masses.values())) @ np.asarray(run.final.v) ** 2 - 0.25 - 1.0)
+    assert gain > 0
+    assert float(run.final.energy_gained) == pytest.approx(gain, rel=1e-9)
+    with pytest.raises(jfric.ProblemError, match="energy_gain: found 'alow'"):
+        jfric.simulate(problem, jfric.EventDriven(energy_gain="alow"))

@@ -66,7 +66,7 @@ def sample_signals(
     window = min(WINDOW, ts.shape[0])
     padded = jnp.concatenate([ts, jnp.full((window,), jnp.inf, dtype)])
 
-    step_on = functools.partial(one_pass, prepared, flow, accumulation=solver.accumulation)
+    step_on = functools.partial(one_pass, prepared, flow, limits=solver.impact_limits)
 
     def one(s: State, on) -> tuple[State, _Piece]:
         new, _, whole_step = step_on(s, records, none, target, force, on)

@@ -25,6 +25,16 @@ from jfric.solvers.event_driven.state import (
 
 #: Rounding errors of velocities after an impact of several contacts, in units of ``zero``.
 PIVOTED = 64.0
+#: Part of the energy below which a gain is a rounding error.
+GAIN = 1e-9
+
+
+class ImpactLimits(NamedTuple):
+    """Settings of the solver: part of the time since the start that an accumulating sequence may
+    neglect, and whether impacts may gain energy."""
+
+    accumulation: float
+    gain: bool
 
 
 class Impact(NamedTuple):
@@ -40,7 +50,8 @@ class Impact(NamedTuple):
     due: Float[Array, " nt"]
     zeno: Bool[Array, ""]
     solved: Bool[Array, ""]
-    energy_ok: Bool[Array, ""]
+    #: Energy that the impulses add, if any [J].
+    gained: Float[Array, ""]
 
 
 def impact(
@@ -106,7 +117,7 @@ def impact(
     partner = velocity - matvec(prepared.W, state.v)
     work = jnp.sum(result.impulse * partner)
     gained = now - before + work
-    energy_ok = gained <= 1e-9 * (before + jnp.abs(work))
+    gained = jnp.where(gained <= GAIN * (before + jnp.abs(work)), 0.0, gained)
     unilateral = jnp.concatenate([jnp.zeros((nf,), bool), hitting])
     caused = matvec(jnp.abs(prepared.MW), jnp.abs(result.impulse))
     return Impact(
@@ -118,7 +129,7 @@ def impact(
         due=due,
         zeno=jnp.any(accumulates | chatters),
         solved=result.solved,
-        energy_ok=jax.lax.stop_gradient(energy_ok),
+        gained=jax.lax.stop_gradient(gained),
     )
 
 
@@ -183,6 +194,7 @@ def _onto_constraints(prepared: Prepared, v, prescribed, mode, needed):
 def no_impact(prepared: Prepared, state: State) -> Impact:
     """The same state, in the shape of an impact."""
     false, true = jnp.asarray(False), jnp.asarray(True)
+    nothing = jnp.zeros((), state.v.dtype)
     return Impact(
         q=state.q,
         v=state.v,
@@ -192,5 +204,5 @@ def no_impact(prepared: Prepared, state: State) -> Impact:
         due=state.due,
         zeno=false,
         solved=true,
-        energy_ok=true,
+        gained=nothing,
     )

@@ -21,6 +21,8 @@ from jfric.complementarity.pivoting import flip_limit, select_flips, start_pivot
 from jfric.modes import Mode
 from jfric.solvers.event_driven.advance import held_exactly, step_length
 from jfric.solvers.event_driven.exact_flow import longest_step
+from jfric.solvers.event_driven.impacts import ImpactLimits
+from jfric.solvers.event_driven.normal_force import becomes_negative
 from jfric.solvers.event_driven.one_contact_advance import Ends, advance, land
 from jfric.solvers.event_driven.one_contact_modes import (
     End,
@@ -113,7 +115,7 @@ def one_contact_pass(
     *,
     flow: Flow,
     derivatives: bool,
-    accumulation: float,
+    limits: ImpactLimits,
 ) -> tuple[State, Records, Callable[[], Step]]:
     """Like :func:`jfric.solvers.event_driven.passes.one_pass`; ``derivatives``: whether there will
     be any (in forward mode)."""
@@ -156,12 +158,12 @@ def one_contact_pass(
     v_before, v_scale = state.v_before, [jnp.abs(u) for u in v_kept]
     impacted, due = state.impacted[0], state.due[0]
     waits = due > state.t
-    status, flags = state.status, state.flags
+    status, flags, energy_gained = state.status, state.flags, state.energy_gained
     if prepared.nu:
         hits = transition.impact
         fall = x.leading[0][2] / (h * h)
         now = Now(mode, q, v, fall)
-        jump = impact(prepared, signed, g, state, now, transition.touching, accumulation)
+        jump = impact(prepared, signed, g, state, now, transition.touching, limits.accumulation)
         v_new = [jnp.where(hits, a, b) for a, b in zip(jump.v, v_new, strict=True)]
         v_scale = [jnp.where(hits, a, b) for a, b in zip(jump.v_scale, v_scale, strict=True)]
         q_new = [jnp.where(hits, a, b) for a, b in zip(jump.q, q_new, strict=True)]
@@ -173,7 +175,12 @@ def one_contact_pass(
         # What lies behind the end is recorded at once.
         due = jnp.where(hits, jnp.where(jump.due < target, jump.due, -jnp.inf), due)
         flags = flags | jnp.where(hits & jump.zeno, int(Flag.ZENO), 0)
-        status = jnp.where(hits & ~jump.energy_ok, int(Status.IMPACT_ENERGY), status)
+        gains = hits & (jump.gained > 0)
+        if limits.gain:
+            flags = flags | jnp.where(gains, int(Flag.ENERGY_GAIN), 0)
+        else:
+            status = jnp.where(gains, int(Status.IMPACT_ENERGY), status)
+        energy_gained = energy_gained + jnp.where(gains, jump.gained, 0.0)
         status = jnp.where(hits & ~jump.solved, int(Status.INCONSISTENT), status)
     v_scale = jax.lax.stop_gradient(v_scale)
 
@@ -198,6 +205,8 @@ def one_contact_pass(
     # Where no motion or more than one follows, none is reported.
     unique = (X.pivot >= -1e-8) & ~jnp.asarray(X.blocked)
     moves = settled & ahead.accepted & unique
+    negative = moves & becomes_negative(prepared, state.t, ahead.t - state.t)
+    moves = moves & ~negative
     if ts.shape[0]:
         step = x.whole()
         held = eqx.tree_at(lambda s: (s.q, s.v, s.mode), state, (q_here, v_here, mode[None]))
@@ -218,6 +227,7 @@ def one_contact_pass(
     cycles = ~settled & (pivoting.flips > flip_limit(1))
     status = jnp.where(cycles, int(Status.INCONSISTENT), status)
     status = jnp.where(settled & ~unique, int(Status.INCONSISTENT), status)
+    status = jnp.where(negative, int(Status.NEGATIVE_FORCE), status)
     edge = (first.null | second.null) & (mode == Mode.STICK)
     remarks = jnp.where(edge, int(Flag.TIE), 0) | jnp.where(ahead.grazing, int(Flag.GRAZING), 0)
     slid = (mode == Mode.SLIP_POS) | (mode == Mode.SLIP_NEG)
@@ -261,6 +271,7 @@ def one_contact_pass(
         landings=jnp.where(settled & jnp.stack(ahead.landing).any(), state.landings + 1, 0),
         impacted=jnp.where(settled, impacted & waits, impacted)[None],
         v_before=jnp.where(settled, state.v_before, v_before),
+        energy_gained=energy_gained,
         due=due[None],
         last_impact=state.last_impact,
         fastest=state.fastest,

@@ -12,6 +12,7 @@ from jfric.complementarity.closed_form import Coefficients, contact_impulse, con
 from jfric.complementarity.impact import FAST
 from jfric.modes import Mode
 from jfric.solvers.event_driven.constants import constants
+from jfric.solvers.event_driven.impacts import GAIN
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.scalar_equations import Motion, Operators, Reaction
 from jfric.solvers.event_driven.scalar_given import ScalarGiven
@@ -224,7 +225,7 @@ class Impact(NamedTuple):
     due: Any
     zeno: Bool[Array, ""]
     solved: Bool[Array, ""]
-    energy_ok: Bool[Array, ""]
+    gained: Any
 
 
 def impact(
@@ -292,7 +293,9 @@ def impact(
         due=jnp.where(accumulates, state.t + jnp.where(accumulates, rest, 0.0), -jnp.inf),
         zeno=accumulates,
         solved=solved,
-        energy_ok=jax.lax.stop_gradient(gained <= 1e-9 * (energy + jnp.abs(partner))),
+        gained=jax.lax.stop_gradient(
+            jnp.where(gained <= GAIN * (energy + jnp.abs(partner)), 0.0, gained)
+        ),
     )
 
 

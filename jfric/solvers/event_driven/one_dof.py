@@ -192,6 +192,8 @@ def one_dof_pass(
         prepared.kinetic_negative[0] * x.N,
     )
     x, law = once((x, law), on)
+    # Without a meaning: nothing is recorded.
+    on = on & (x.N >= 0)
     u, q = w * state.q[0], state.q[0]
     sizes = jnp.abs(w) * state.q_scale[0], jnp.abs(w) * state.v_scale[0]
     # Decisions have no derivatives.
@@ -258,6 +260,8 @@ def one_dof_pass(
     # Comparisons hide what is not a number: all parameters are looked at.
     parts = (q_new, v_new, start.a, start.snap, hold, law.hold_positive, law.hold_negative)
     finite = jnp.isfinite(sum(parts))
+    status = jnp.where(x.N < 0, int(Status.NEGATIVE_FORCE), state.status)
+    status = jnp.where(finite, status, int(Status.NON_FINITE))
     flags = state.flags | jnp.where(sticks & null, int(Flag.TIE), 0)
     flags = flags | jnp.where(~sticks & stop.grazes, int(Flag.GRAZING), 0)
     largest_v = jnp.abs(v) + jnp.where(sticks, 0.0, h * jnp.abs(inverse * start.a))
@@ -275,7 +279,7 @@ def one_dof_pass(
             shown,
             jnp.asarray(True),
             jnp.stack([first, second]).astype(jnp.int32),
-            jnp.where(finite, state.status, int(Status.NON_FINITE)).astype(jnp.int32),
+            status.astype(jnp.int32),
             flags.astype(jnp.int32),
             state.steps + 1,
             total,

@@ -26,8 +26,9 @@ from jfric.solvers.event_driven.advance import (
 )
 from jfric.solvers.event_driven.given import given
 from jfric.solvers.event_driven.held import held_by_others
-from jfric.solvers.event_driven.impacts import impact, no_impact
+from jfric.solvers.event_driven.impacts import ImpactLimits, impact, no_impact
 from jfric.solvers.event_driven.mode_equations import mode_equations, project
+from jfric.solvers.event_driven.normal_force import becomes_negative
 from jfric.solvers.event_driven.polynomials import Step
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.recording import (
@@ -64,12 +65,12 @@ def one_pass(
     force,
     on,
     *,
-    accumulation: float,
+    limits: ImpactLimits,
 ) -> tuple[State, Records, Callable[[], Step]]:
     """The state after one pass, and what gives the step on whose first part it moved (if it did).
 
     Buffers are written only where ``on``. ``target``: time not to be passed; ``force`` (n,):
-    extra constant force. ``accumulation``: see :class:`jfric.EventDriven`.
+    extra constant force. ``limits``: settings of the solver.
     """
     state = release_after_jump(prepared, state, prescribed_velocities(prepared, state.t))
     held = held_by_others(prepared, state.mode, state.t)
@@ -119,14 +120,14 @@ def one_pass(
     v_scale = jax.lax.stop_gradient(jnp.abs(v_new))
     impacted, due = state.impacted, state.due
     waits = due > state.t
-    status, flags = state.status, state.flags
+    status, flags, energy_gained = state.status, state.flags, state.energy_gained
     if prepared.nu:
         hits = transition.impact
         # Skipped where no trajectory of the batch hits anything.
         jump = jax.lax.cond(
             hits,
             lambda: impact(
-                prepared, state, step, transition.touching, matvec(g.gap, g.w), accumulation
+                prepared, state, step, transition.touching, matvec(g.gap, g.w), limits.accumulation
             ),
             lambda: no_impact(prepared, state),
         )
@@ -143,13 +144,20 @@ def one_pass(
         # What lies behind the end is recorded at once.
         due = jnp.where(hits & jump.impacted, jnp.where(jump.due < target, jump.due, -jnp.inf), due)
         flags = flags | jnp.where(hits & jump.zeno, int(Flag.ZENO), 0)
-        status = jnp.where(hits & ~jump.energy_ok, int(Status.IMPACT_ENERGY), status)
+        gains = hits & (jump.gained > 0)
+        if limits.gain:
+            flags = flags | jnp.where(gains, int(Flag.ENERGY_GAIN), 0)
+        else:
+            status = jnp.where(gains, int(Status.IMPACT_ENERGY), status)
+        energy_gained = energy_gained + jnp.where(gains, jump.gained, 0.0)
         status = jnp.where(hits & ~jump.solved, int(Status.INCONSISTENT), status)
 
     records, logged = _record(prepared, state, records, signs, waits, settled & on)
     # Where no motion or more than one follows, none is reported.
     unique = equations.unique & (equations.pivot >= -1e-8)
     moves = settled & ahead.accepted & unique
+    negative = moves & becomes_negative(prepared, state.t, ahead.t - state.t)
+    moves = moves & ~negative
     records = write_outputs(
         records,
         ts,
@@ -167,6 +175,7 @@ def one_pass(
         status,
     )
     status = jnp.where(settled & ~unique, int(Status.INCONSISTENT), status)
+    status = jnp.where(negative, int(Status.NEGATIVE_FORCE), status)
     flags = flags | jnp.where(settled, _remarks(prepared, state, signs, equations, ahead), 0)
     slides = (state.mode == Mode.SLIP_POS) | (state.mode == Mode.SLIP_NEG)
     unseen = slides & arrives_unseen(signs.violated[:nt], signs.lead[:nt], state.known[:nt])
@@ -212,6 +221,7 @@ def one_pass(
         landings=jnp.where(settled & ahead.landing.any(), state.landings + 1, 0),
         impacted=jnp.where(settled, impacted & waits, impacted),
         v_before=jnp.where(settled, state.v_before, v_before),
+        energy_gained=energy_gained,
         due=due,
         last_impact=jnp.where(
             ~settled & transition.impact, jax.lax.stop_gradient(state.t), state.last_impact

@@ -5,15 +5,16 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple, get_args
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, nearest
 from jfric.solution import Solution, event_log
 from jfric.solvers.event_driven.exact_flow import ExactFlow
+from jfric.solvers.event_driven.impacts import ImpactLimits
 from jfric.solvers.event_driven.one_contact import (
     TAYLOR,
     Flow,
@@ -32,6 +33,8 @@ from jfric.system.problem import Problem
 from jfric.system.validation import require_inertia
 
 FlowName = Literal["auto", "exact", "runge-kutta"]
+EnergyGain = Literal["stop", "allow"]
+ENERGY_GAIN = get_args(EnergyGain)
 
 
 class StepInfo(NamedTuple):
@@ -51,7 +54,10 @@ class EventDriven(eqx.Module):
     (``dopri8``, ``dopri5``, ``tsit5``) of the Runge-Kutta flow. ``max_steps``: passes of the
     loop. ``max_events``: capacity of the event log. ``accumulation``: a contact closes for good
     when the time that its accumulating sequence of impacts would still take is below this part of
-    the time since the start; what is neglected is of second order in it. ``adjoint``: ``"auto"``
+    the time since the start; what is neglected is of second order in it. ``energy_gain``: what
+    becomes of an impact that would increase the energy, as Newton's restitution with friction may:
+    ``"stop"`` ends the run with a status, ``"allow"`` sets a flag and adds the gain up
+    (``solution.final.energy_gained``). ``adjoint``: ``"auto"``
     allows all of ``jvp``, ``jacfwd``, ``grad`` and ``jacrev`` at a cost that grows with the
     parameters (more than 16 numbers: ``jvp`` and ``jacfwd`` only); ``"reverse"`` allows ``grad``
     and ``jacrev``, for many parameters; ``"forward"`` allows ``jvp`` and ``jacfwd``; ``"none"``
@@ -66,11 +72,17 @@ class EventDriven(eqx.Module):
     max_steps: int = eqx.field(static=True, default=100_000)
     max_events: int = eqx.field(static=True, default=256)
     accumulation: float = eqx.field(static=True, default=1e-6)
+    energy_gain: EnergyGain = eqx.field(static=True, default="stop")
     adjoint: Adjoint = eqx.field(static=True, default="auto")
 
     #: What it can be started from, and how it is best compiled: many small kernels.
     state_type: ClassVar[type] = State
     compile_quickly: ClassVar[bool] = True
+
+    @property
+    def impact_limits(self) -> ImpactLimits:
+        """What impacts have to know of these settings."""
+        return ImpactLimits(self.accumulation, self.energy_gain == "allow")
 
     def require(self, problem: Problem) -> None:
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
@@ -78,6 +90,9 @@ class EventDriven(eqx.Module):
         require_adjoint(self.adjoint)
         if not 0.0 < self.accumulation < 1.0:
             raise ProblemError(f"accumulation: found {self.accumulation}, must lie between 0 and 1")
+        if self.energy_gain not in ENERGY_GAIN:
+            found = f"found {self.energy_gain!r}{nearest(str(self.energy_gain), ENERGY_GAIN)}"
+            raise ProblemError(f"energy_gain: {found}, allowed are {' and '.join(ENERGY_GAIN)}")
 
     def init(self, problem: Problem) -> State:
         """State at the problem's start time."""
@@ -106,7 +121,7 @@ class EventDriven(eqx.Module):
             target,
             force,
             on,
-            accumulation=self.accumulation,
+            limits=self.impact_limits,
         )
         new = keep(on, new, state)
         return new, StepInfo(new.t - state.t, new.t > state.t, new.event_count)
@@ -213,10 +228,10 @@ def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
                 invariants(prepared),
                 flow=_in_scalars(flow, prepared),
                 derivatives=derivatives,
-                accumulation=solver.accumulation,
+                limits=solver.impact_limits,
             )
             return Pass(call, packed=False)
-    call = functools.partial(one_pass, prepared, flow, accumulation=solver.accumulation)
+    call = functools.partial(one_pass, prepared, flow, limits=solver.impact_limits)
     return Pass(call, packed=True)
 
 

@@ -44,6 +44,8 @@ class State(eqx.Module):
     impacted: Bool[Array, " nt"]
     v_before: Float[Array, " n"]
     due: Float[Array, " nt"]
+    #: Energy that impacts have added, where that is allowed [J].
+    energy_gained: Float[Array, ""]
     #: Time of the last impact and largest velocity so far, where contacts can push each other off.
     last_impact: Float[Array, " i"]
     fastest: Float[Array, "i n"]
@@ -85,6 +87,7 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
         impacted=jnp.zeros((prepared.nt,), bool),
         v_before=v,
         due=jnp.full((prepared.nt,), -jnp.inf, dtype),
+        energy_gained=jnp.zeros((), dtype),
         last_impact=jnp.full((pairs,), -jnp.inf, dtype),
         fastest=jnp.zeros((pairs, len(v)), dtype),
         start=t,
