@@ -25,7 +25,7 @@ from jfric.solvers.event_driven.advance import (
     step_length,
 )
 from jfric.solvers.event_driven.given import given
-from jfric.solvers.event_driven.held import held_by_others
+from jfric.solvers.event_driven.held_by_others import held_by_others
 from jfric.solvers.event_driven.impacts import ImpactLimits, impact, no_impact
 from jfric.solvers.event_driven.mode_equations import mode_equations, project
 from jfric.solvers.event_driven.normal_force import becomes_negative
