@@ -419,31 +419,6 @@ def test_the_limit_of_accumulation_is_an_option():
         jfric.simulate(_bouncing({"x": 5.0}), jfric.EventDriven(accumulation=0.0))
 
 
-def test_impacts_that_cannot_be_told_apart_are_one():
-    """A block of small inertia falls flat on two corners: it stays flat until it rests."""
-    e, fall = 0.9, math.sqrt(0.2)
-    corners = {
-        name: jfric.Contact({"y": 1.0, "a": arm}, e=e)
-        for name, arm in (("left", -1.0), ("right", 1.0))
-    }
-    problem = jfric.Problem(
-        ("y", "a"),
-        {
-            "mass": {"y": jfric.Mass("y", 1.0), "a": jfric.Mass("a", 0.01)},
-            "contact": corners,
-            "load": jfric.Load("y", -10.0),
-        },
-        initial={"y": jfric.InitialState(q=1.0, v=0.0), "a": STILL},
-        time=12.0,
-    )
-    run = jfric.simulate(problem, jfric.EventDriven(adjoint="none", max_events=400))
-    n = int(run.events.count)
-    assert run.status == Status.OK
-    rests = fall * (1.0 + e) / (1.0 - e)
-    np.testing.assert_allclose(run.events.time[n - 2 : n], rests, atol=1e-10)
-    assert np.abs(np.asarray(run.events.q[:n, 1])).max() < 1e-12
-
-
 @pytest.mark.parametrize("solver", ["auto", "general"])
 def test_a_hundred_thousand_impacts_without_drift(solver):
     """An elastic oscillator against a stop, in its 100,001st flight, beside its closed form."""

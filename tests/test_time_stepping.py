@@ -461,7 +461,10 @@ def test_single_precision():
             lambda: jfric.Midpoint(1e-3, method="newto"),
             r"method: found 'newto' \(did you mean 'newton'",
         ),
-        (lambda: jfric.Midpoint(1e-3, max_steps=0), "max_steps: found 0, must be at least 1"),
+        (
+            lambda: jfric.Midpoint(1e-3, max_steps=0),
+            "max_steps: found 0, expected a whole number, at least 1",
+        ),
         (lambda: jfric.Midpoint(1e-3, adjoint="both"), "adjoint: found 'both', allowed are"),
     ],
 )
