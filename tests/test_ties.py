@@ -489,3 +489,20 @@ def test_impacts_that_gain_energy_are_an_option():
     assert float(run.final.energy_gained) == pytest.approx(gain, rel=1e-9)
     with pytest.raises(jfric.ProblemError, match="energy_gain: found 'alow'"):
         jfric.simulate(problem, jfric.EventDriven(energy_gain="alow"))
+
+
+@pytest.mark.parametrize(("mu", "status"), [(0.5, Status.INCONSISTENT), (0.0, Status.OK)])
+def test_an_impulse_that_two_contacts_share(mu, status):
+    """Two stops at one place, one of them rough: how far it slows the sliding down is open."""
+    elements = {
+        "contact": {
+            "rough": jfric.Contact("x", "y", jfric.Coulomb(mu)),
+            "smooth": jfric.Contact("x"),
+        }
+    }
+    start = {
+        "x": jfric.InitialState(q=0.5, v=-1.0),
+        "y": jfric.InitialState(q=0.0, v=1.0),
+    }
+    run = jfric.simulate(_problem("xy", elements, 1.0, **start), SOLVERS["general"])
+    assert run.status == status

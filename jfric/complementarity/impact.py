@@ -117,5 +117,14 @@ def _decide(D, velocity, touching, e, kinetic_positive, kinetic_negative, tolera
     # A contact without impulse obeys them in whatever mode it was left.
     idle = (jnp.abs(force_n) <= slack) & (jnp.abs(force_t) <= slack) & (rebound >= -small_n)
     holds = holds | idle
+    if nu > 1 and not independent:
+        # Contacts left without impulse that would do as well with one: how they share it is open.
+        shares = touching & (contact == Mode.OPEN) & met & (velocity[nt:] < -small_n)
+        rests = ~frictionless & (jnp.abs(after_t) <= jnp.maximum(small_t, near))
+        side = jnp.where(after_t > 0, Mode.SLIP_POS, Mode.SLIP_NEG)
+        wider = jnp.where(shares, jnp.where(rests, Mode.STICK, side), contact)
+        wider = mode.at[nf:].set(wider.astype(mode.dtype))
+        numbers = (D, velocity, e, kinetic_positive, kinetic_negative)
+        unique = unique & (_impulses(*numbers, wider, independent)[3] | ~shares.any())
     # A redundant set (pivot zero) mostly has unique velocities; a negative pivot has not.
     return mode, holds.all() & unique & (pivot > -1e-8)
