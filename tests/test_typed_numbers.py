@@ -42,7 +42,9 @@ def _run(s, systems, solver):
         r = jfric.simulate(problem, solver, ts=ts)
         motion = jfric.motion_residual(problem, r).max(axis=1)
         contact = jfric.contact_residual(problem, r).max(axis=1)
-        return r.q, r.status, r.flags, motion, contact
+        # It is relative to the largest force, which may be a rounding error itself.
+        force = jnp.max(jnp.abs(jnp.concatenate([r.lambda_t, r.lambda_n], axis=1)))
+        return r.q, r.status, r.flags, motion, jnp.where(force > 1e-9, contact, 0.0)
 
     q, status, flags, motion, contact = map(np.asarray, jax.jit(jax.vmap(one))(batch))
     # Loads and belts jump at whole seconds, and outputs are values before the jump.
@@ -54,13 +56,17 @@ def _check(seed: int, count: int, name: str, exact: float) -> int:
     s, systems = _systems(seed, count)
     q, status, flags, motion, contact = _run(s, systems, SOLVERS[name])
     expected = stepping.simulate(s, systems, OUTPUTS)
+    touched = (flags & Flag.GRAZING) != 0
     for i in range(count):
         where = f"seed {seed}, system {i}: status {status[i]}, flags {Flag(int(flags[i]))!r}"
         if status[i] != Status.OK:
             # Friction of a normal force that two contacts share is not unique, and says so.
             not_unique = status[i] == Status.INCONSISTENT and s.shares_normals
             # Newton's restitution with friction may gain energy, and says so.
-            assert not_unique or status[i] == Status.IMPACT_ENERGY, where
+            gains = status[i] == Status.IMPACT_ENERGY
+            # A limit that is touched within the tolerance of an integration may end a run.
+            stands = name == "runge-kutta" and status[i] == Status.MAX_STEPS and touched[i]
+            assert not_unique or gains or stands, where
             continue
         assert motion[i] < exact, where
         assert contact[i] < exact, where
@@ -90,4 +96,6 @@ def test_many_systems(seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(0, 44, 4))
 def test_many_systems_by_runge_kutta(seed):
-    _check(seed, LANES, "runge-kutta", 1e-6)
+    solved = _check(seed, LANES, "runge-kutta", 1e-6)
+    s, _ = _systems(seed, 0)
+    assert solved >= (0.6 if s.shares_normals else 0.95) * LANES
