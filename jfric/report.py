@@ -196,7 +196,7 @@ def elements_table(problem: Problem) -> Table:
         for name, element in group.items():
             directions = {
                 field: getattr(element, field)
-                for field in ("direction", "normal", "tangent")
+                for field in ("direction", "normal", "tangent", "reaction")
                 if isinstance(getattr(element, field, None), Direction)
             }
             acts = ", ".join(

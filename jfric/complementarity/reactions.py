@@ -3,7 +3,8 @@
 Rows are ordered tangents (nt), then normals (nu). With ``W`` the stacked directions and
 ``D = W M^-1 W^T``, the active rows ``a`` satisfy ``W_a dv = r_a`` where ``dv = M^-1 W^T lambda``
 and ``lambda = S y``: ``S`` expresses the friction of a sliding contact by its normal force.
-The same equations hold for accelerations and forces, and for velocity jumps and impulses.
+The same equations hold for accelerations and forces, and for velocity jumps and impulses. Where
+friction acts along other directions ``R`` than those of sliding, ``D = W M^-1 R^T``.
 """
 
 from __future__ import annotations
@@ -72,12 +73,15 @@ def reaction_operator(
     *,
     independent: bool,
     n_normals: int = 0,
+    causes: Float[Array, "n m"] | None = None,
 ) -> Reactions:
     """Operators ``R`` with ``lambda = R r``.
 
     ``independent``: active rows are known to be linearly independent, whatever the friction.
     Otherwise redundant ones (two supports under one rigid body) are found: accelerations are
     unique, forces are not. The last ``n_normals`` rows are the last to be called dependent.
+    ``causes``: accelerations by unit reactions, times square roots of inertias; needed where ``D``
+    is not symmetric: what forces leave still in contact space they may move elsewhere.
     """
     m = D.shape[0]
     if m == 0:
@@ -109,6 +113,9 @@ def reaction_operator(
     scale = jax.lax.rsqrt(jnp.where(jnp.diagonal(D) > 0, jnp.diagonal(D), 1.0))[:, None]
     largest = jnp.max(size * scale, axis=0)
     unique = jnp.all(jnp.abs(moved) * scale <= UNMOVED * largest)
+    if causes is not None:
+        moved, size = matmul(causes, N), matmul(jnp.abs(causes), jnp.abs(N))
+        unique = unique & jnp.all(jnp.abs(moved) <= UNMOVED * jnp.max(size, axis=0))
     gram = N.T @ N + jnp.diag(jnp.where(dependent, 0.0, 1.0))
     inner = eliminate(gram, 0.0).inverse
     force = motion - N @ (inner @ (N.T @ motion))

@@ -66,16 +66,16 @@ def impulse_residual(problem: ContactProblem, impulse: Float[Array, " m"]) -> Fl
 
 
 def motion_residual(problem: Problem, solution: Solution) -> Float[Array, "m n"]:
-    """Defect of ``M dv/dt = f + W_N lambda_N + W_T lambda_T`` at each output, relative to the
+    """Defect of ``M dv/dt = f + W_N^T lambda_N + R_T^T lambda_T`` at each output, relative to the
     largest inertia force or reaction of the motion. Piecewise-linear elements in the segments that
     the solution reports."""
     mechanics = assemble(problem)
 
     def terms(t, q, v, a, lambda_t, lambda_n, segment):
         f = applied_force(mechanics, t, q, v, segment)
-        reaction = mechanics.W_T.T @ lambda_t + mechanics.W_N.T @ lambda_n
+        reaction = mechanics.R_T.T @ lambda_t + mechanics.W_N.T @ lambda_n
         # Reactions that balance each other leave rounding errors of their own size.
-        carried = jnp.abs(mechanics.W_T.T) @ jnp.abs(lambda_t)
+        carried = jnp.abs(mechanics.R_T.T) @ jnp.abs(lambda_t)
         carried = carried + jnp.abs(mechanics.W_N.T) @ jnp.abs(lambda_n)
         inertia = mechanics.M @ a
         return inertia - f - reaction, jnp.abs(inertia) + jnp.abs(f) + carried

@@ -190,7 +190,8 @@ class StickFraction(Observable):
 @dataclass(frozen=True)
 class Dissipated(OfIntegral):
     """Energy that friction turns into heat while contacts slide [J]: the integral of
-    ``-lambda_T gamma_T``, of one contact or of all. Dampers and impacts are not counted."""
+    ``-lambda_T gamma_T``, of one contact or of all. Dampers and impacts are not counted. It is
+    not the energy that an element with a ``reaction`` of its own takes."""
 
     contact: int | None = None
     name: str = "dissipated"

@@ -3,7 +3,7 @@
 Where positions and forces are measured, no simulation is needed. With filtered positions,
 velocities and accelerations every sample is one linear equation for the parameters ``theta``::
 
-    M dv/dt - f(t, q, v) - W_T lambda_T  =  0,      A(q, v, dv/dt) theta = b(q, v, dv/dt, u)
+    M dv/dt - f(t, q, v) - R_T^T lambda_T  =  0,      A(q, v, dv/dt) theta = b(q, v, dv/dt, u)
 
 The columns of ``A`` are derivatives of the left side by the parameters, found by automatic
 differentiation; so any parameter of a problem that enters linearly can be asked for. Positions pass
@@ -229,7 +229,7 @@ def _linear(problem, paths, t, q, v, acceleration, u: Mapping):
         mechanics = assemble(with_inputs(changed, t[None], held))
         gamma = mechanics.sliding_velocities(t, v)
         normal = [n(t) for n in mechanics.normal_forces]
-        friction = mechanics.W_T.T @ sliding_friction(mechanics, gamma, normal)
+        friction = mechanics.R_T.T @ sliding_friction(mechanics, gamma, normal)
         left = mechanics.M @ a - applied_force(mechanics, t, q, v) - friction
         return left, jnp.min(jnp.abs(gamma), initial=jnp.inf)
 

@@ -23,6 +23,7 @@ from jfric.system.elements import AbstractForce
 from jfric.system.mechanics import assemble
 from jfric.system.piecewise import FORMS
 from jfric.system.problem import Problem
+from jfric.system.reaction import refuse_reactions
 
 
 class StaticProblem(eqx.Module):
@@ -121,6 +122,7 @@ def _limits(pairs: list, dtype) -> Float[Array, "2 nt"]:
 
 def require_static(problem: Problem) -> None:
     """Raise :class:`ProblemError` for elements whose force is not linear in the position."""
+    refuse_reactions(problem, "a static problem")
     for section, group in problem.elements.items():
         for name, element in group.items():
             if not isinstance(element, AbstractForce) and section not in FORMS:

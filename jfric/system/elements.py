@@ -90,6 +90,10 @@ class Friction(eqx.Module):
     ``gamma_T = w^T v - belt``. Exactly one of ``N`` (normal force [N], a function of time, never
     negative) and ``limit`` (the friction limit itself [N or N m]; the law's coefficients are then
     factors on it, 1 by default) is given.
+
+    ``reaction``: the direction ``r`` in which ``lambda_T`` acts on the degrees of freedom, with the
+    force ``r lambda_T``; by default ``w``. Relays are such elements: ``x' = A x + B lambda``,
+    ``y = C x`` has ``C`` for ``w`` and ``B`` for ``r``. ``w^T M^-1 r`` must be positive.
     """
 
     direction: Direction = eqx.field(converter=as_direction)
@@ -97,6 +101,13 @@ class Friction(eqx.Module):
     N: AbstractFunction | None = eqx.field(converter=as_function, default=None)
     limit: AbstractFunction | None = eqx.field(converter=as_function, default=None)
     belt: AbstractFunction | None = eqx.field(converter=as_function, default=None)
+    reaction: Direction | None = eqx.field(converter=as_direction, default=None)
+
+    @property
+    def redirected(self) -> bool:
+        """Whether the reaction has a direction of its own, by structure."""
+        r, w = self.reaction, self.direction
+        return r is not None and (r.signs is None or (r.names, r.signs) != (w.names, w.signs))
 
     @property
     def coefficients(self) -> AbstractLaw:

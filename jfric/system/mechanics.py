@@ -2,12 +2,13 @@
 
 Between events::
 
-    M dv/dt = f(t, q, v) + W_N lambda_N + W_T lambda_T
+    M dv/dt = f(t, q, v) + W_N^T lambda_N + R_T^T lambda_T
 
 ``f`` holds springs, dampers, piecewise-linear elements in their segment, loads and nonlinear
 forces. Contacts are ordered: friction elements with a given normal force first, then unilateral
 contacts; ``W_T`` has a row for each, ``W_N`` one for each unilateral contact. Bases are
-coordinates with prescribed motion: every direction has a part on them.
+coordinates with prescribed motion: every direction has a part on them. ``R_T`` is ``W_T`` but for
+friction elements with a ``reaction`` of their own.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ class Mechanics(eqx.Module):
     load_functions: tuple[AbstractFunction, ...]
     W_T: Float[Array, "nt n"]
     W_T_base: Float[Array, "nt nb"]
+    #: ``R_T`` where it differs from ``W_T``, else None.
+    reactions: Float[Array, "nt n"] | None
     belts: tuple[AbstractFunction | None, ...]
     laws: tuple[AbstractLaw, ...]
     #: Normal forces of the friction elements (nf of them).
@@ -64,7 +67,9 @@ class Mechanics(eqx.Module):
     frictionless: tuple[bool, ...] = eqx.field(static=True)
     #: Unilateral contacts whose impacts carry no tangential impulse.
     smooth_impact: tuple[bool, ...] = eqx.field(static=True)
-    #: For each contact, the one degree of freedom that its tangent acts on, or None.
+    #: For each contact, whether its friction acts along another direction than that of sliding.
+    redirected: tuple[bool, ...] = eqx.field(static=True)
+    #: For each contact, the one degree of freedom whose velocity is the sliding velocity, or None.
     single_tangent: tuple[int | None, ...] = eqx.field(static=True)
     #: For each contact between two degrees of freedom, these two, or None.
     pair_tangent: tuple[tuple[int, int] | None, ...] = eqx.field(static=True)
@@ -73,6 +78,11 @@ class Mechanics(eqx.Module):
     #: For tangents, then normals, the one degree of freedom that they act on, whatever bases they
     #: act on, or None.
     only_dof: tuple[int | None, ...] = eqx.field(static=True)
+
+    @property
+    def R_T(self) -> Float[Array, "nt n"]:
+        """Directions in which friction acts on the degrees of freedom."""
+        return self.W_T if self.reactions is None else self.reactions
 
     @property
     def n(self) -> int:
@@ -217,6 +227,7 @@ def assemble(problem: Problem) -> Mechanics:
         load_functions=tuple(load.F for load in loads),
         W_T=W_T[:, :n],
         W_T_base=W_T[:, n:],
+        reactions=_reactions(friction.values(), W_T[:, :n], axes),
         belts=tuple(e.belt for e in (*friction.values(), *contacts.values())),
         laws=tuple(
             [f.coefficients for f in friction.values()]
@@ -237,6 +248,7 @@ def assemble(problem: Problem) -> Mechanics:
         frictionless=tuple(
             [False] * len(friction) + [c.tangent is None for c in contacts.values()]
         ),
+        redirected=tuple([f.redirected for f in friction.values()] + [False] * len(contacts)),
         smooth_impact=tuple(c.impact == "none" for c in contacts.values()),
         single_tangent=tuple(_single(d, axes) for d in tangents),
         pair_tangent=tuple(_pair(d, axes) for d in tangents),
@@ -248,6 +260,16 @@ def assemble(problem: Problem) -> Mechanics:
 def contact_label(section: str, name: str, group: dict) -> str:
     """Name of a contact in results and messages: the section's where it is alone."""
     return section if len(group) == 1 else f"{section}.{name}"
+
+
+def _reactions(friction, W_T, axes):
+    """Rows of ``R_T``, or None where all are those of ``W_T``."""
+    if not any(f.redirected for f in friction):
+        return None
+    own = [
+        f.reaction.vector(axes) if f.redirected else w for f, w in zip(friction, W_T, strict=False)
+    ]
+    return jnp.concatenate([jnp.stack(own), W_T[len(own) :]])
 
 
 def _single(direction, axes) -> int | None:

@@ -24,6 +24,7 @@ from jfric.system.initial_gaps import PROJECTED, initial_gaps, penetrates
 from jfric.system.laws import StaticDynamic, Stribeck, VelocityWeakening, sides
 from jfric.system.mechanics import contact_label, mass_matrix
 from jfric.system.naming import parameters
+from jfric.system.reaction import require_opposing
 from jfric.system.smallest_value import find_negative
 from jfric.system.wrapped import Clipped, Until
 
@@ -107,19 +108,20 @@ def _element(problem, section: str, name: str, element) -> None:
         )
     # Inertia, loads and nonlinear forces are not carried over to bases.
     on_bases = not isinstance(element, (Mass, Load, AbstractForce))
-    known = [*problem.dofs, *(problem.bases if on_bases else ())]
-    for field in ("direction", "normal", "tangent"):
+    for field in ("direction", "normal", "tangent", "reaction"):
         direction = getattr(element, field, None)
         if not isinstance(direction, Direction):
             continue
+        known = [*problem.dofs, *(problem.bases if on_bases and field != "reaction" else ())]
         if not direction.names:
             raise ProblemError(
                 f"{where}.{field}: names no degree of freedom; declared are {', '.join(known)}"
             )
         for axis in direction.names:
             if axis not in known and axis in problem.bases:
+                what = "reaction" if field == "reaction" else section
                 raise ProblemError(
-                    f"{where}.{field}: found the base {axis!r}, a {section} acts on degrees of "
+                    f"{where}.{field}: found the base {axis!r}, a {what} acts on degrees of "
                     f"freedom only; declared are {', '.join(known)}"
                 )
             if axis not in known:
@@ -207,11 +209,12 @@ def _numbers(problem) -> None:
             f"({float(problem.time.start):g} s)"
         )
     _inertia(problem)
+    require_opposing(problem)
     _initial(problem)
 
 
 def _values(where: str, section: str, element, time) -> None:
-    for field in ("direction", "normal", "tangent"):
+    for field in ("direction", "normal", "tangent", "reaction"):
         coefficients = getattr(getattr(element, field, None), "coefficients", None)
         if coefficients and all(float(c) == 0.0 for c in coefficients.values()):
             raise ProblemError(f"{where}.{field}: all coefficients are zero")

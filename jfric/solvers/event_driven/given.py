@@ -73,7 +73,7 @@ def _given(prepared: Prepared, equations: ModeEquations, w, A, rows: list, absol
         if absolute:
             # In stick the reaction may be as large: it belongs to the scale in either case.
             sliding = jnp.maximum(prepared.static_positive, prepared.static_negative)[:nf]
-        force = force + matmul(sized(mechanics.W_T[:nf].T) * sliding, normal)
+        force = force + matmul(sized(mechanics.R_T[:nf].T) * sliding, normal)
     gap = jnp.where(constant, sized(mechanics.gap0)[:, None], 0.0)
     velocity = jnp.zeros((prepared.W.shape[0], w.shape[0]), w.dtype)
     index = [i for i, b in enumerate(mechanics.belts) if b is not None]

@@ -27,7 +27,11 @@ def held_by_others(prepared: Prepared, mode: Int[Array, " nt"], t) -> Bool[Array
     if nt < 2 or prepared.independent:
         return nobody
     active = active_rows(mode, nf)
-    inside, weights = jax.lax.stop_gradient(spanned(prepared.D, active))
+    D = prepared.D
+    if prepared.own_WM is not None:
+        # Whether others decide a sliding velocity is a matter of directions, not of reactions.
+        D = matmul(prepared.own_WM, prepared.W.T)
+    inside, weights = jax.lax.stop_gradient(spanned(D, active))
     slides = (mode == Mode.SLIP_POS) | (mode == Mode.SLIP_NEG)
     held = slides & inside[:nt] & ~prepared.slippery
     if any((*prepared.mechanics.belts, *prepared.mechanics.base_functions)):

@@ -54,9 +54,7 @@ def magnitude_system(
     forces = jnp.concatenate([jnp.abs(equations.K), jnp.abs(equations.C), F], axis=1)
     z = jnp.concatenate([state.q_scale, state.v_scale, bounded.w])
     # The projector cancels: its contributions, not its entries, carry the rounding error.
-    P = jnp.abs(prepared.mechanics.M_inverse) + matmul(
-        jnp.abs(equations.PQ), jnp.abs(prepared.MW.T)
-    )
+    P = jnp.abs(prepared.mechanics.M_inverse) + matmul(jnp.abs(equations.PQ), jnp.abs(prepared.WM))
     magnitudes = (jnp.abs(x) for x in equations[:9])
     absolute = ModeEquations(*magnitudes, *equations[9:])  # pyright: ignore[reportCallIssue]
     return _build(prepared, absolute, bounded, state, z, forces, P, absolute.L, magnitude=True)

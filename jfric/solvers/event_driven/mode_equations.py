@@ -3,7 +3,7 @@
 With ``f`` all forces but the unknown reactions, ``c`` the prescribed relative accelerations of
 active contacts::
 
-    lambda = L f + Q c,    dv/dt = P f + MW Q c,    P = M^-1 + MW L
+    lambda = L f + Q c,    dv/dt = P f + MW Q c,    P = M^-1 + MW L,    L = -Q W M^-1
 """
 
 from __future__ import annotations
@@ -62,12 +62,20 @@ def mode_equations(
     positive = jnp.where(held, prepared.static_positive, prepared.kinetic_positive)
     negative = jnp.where(held, prepared.static_negative, prepared.kinetic_negative)
     S = coupling(mode, positive, negative, nf)
+    causes = None
+    if mechanics.reactions is not None:
+        causes = prepared.inertia_scale[:, None] * prepared.MW
     R = reaction_operator(
-        prepared.D, active, S, independent=prepared.regular, n_normals=prepared.nu
+        prepared.D,
+        active,
+        S,
+        independent=prepared.regular,
+        n_normals=prepared.nu,
+        causes=causes,
     )
-    L = -matmul(R.force, prepared.MW.T)
+    L = -matmul(R.force, prepared.WM)
     PQ = matmul(prepared.MW, R.motion)
-    P = mechanics.M_inverse - matmul(PQ, prepared.MW.T)
+    P = mechanics.M_inverse - matmul(PQ, prepared.WM)
     P, PQ = _exact_rows(prepared, mode, R.dependent, P, PQ)
     K, C, f, k, c = _segments(prepared, segment)
     element = mode[:nf]

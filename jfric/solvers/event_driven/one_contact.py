@@ -72,6 +72,7 @@ def is_one_contact(prepared: Prepared) -> bool:
         mechanics.n <= MOST_DOFS
         and prepared.nt == 1
         and prepared.independent
+        and not any(mechanics.redirected)
         and (prepared.nf == 1 or mechanics.laws[0].velocity_independent)
         and mechanics.piecewise.count == 0
     )

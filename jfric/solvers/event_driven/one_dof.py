@@ -45,6 +45,7 @@ def is_one_dof(prepared: Prepared) -> bool:
     return (
         mechanics.n == 1
         and prepared.nt == prepared.nf == 1
+        and not any(mechanics.redirected)
         and mechanics.has_linear_modes
         and mechanics.piecewise.count == 0
         and not mechanics.base_functions

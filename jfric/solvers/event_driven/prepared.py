@@ -17,9 +17,12 @@ class Prepared(WithContacts):
     mechanics: Mechanics
     W: Float[Array, "m n"]
     W_base: Float[Array, "m nb"]
-    #: ``M^-1 W^T`` and ``W M^-1 W^T``.
+    #: ``M^-1 R^T`` and ``W M^-1 R^T``. ``R`` is ``W`` but for friction elements with a reaction of
+    #: their own, which make ``D`` unsymmetric.
     MW: Float[Array, "n m"]
     D: Float[Array, "m m"]
+    #: ``W M^-1`` where it is not the transpose of ``MW``, else None.
+    own_WM: Float[Array, "m n"] | None
     static_positive: Float[Array, " nt"]
     static_negative: Float[Array, " nt"]
     kinetic_positive: Float[Array, " nt"]
@@ -39,6 +42,11 @@ class Prepared(WithContacts):
     independent: bool = eqx.field(static=True)
 
     @property
+    def WM(self) -> Float[Array, "m n"]:
+        """``W M^-1``: relative accelerations that forces cause."""
+        return self.MW.T if self.own_WM is None else self.own_WM
+
+    @property
     def regular(self) -> bool:
         """Whether reactions are always unique: friction cannot make a pivot vanish either."""
         rough = [not f for f in self.mechanics.frictionless[self.nf :]]
@@ -55,7 +63,8 @@ def prepare(problem: Problem) -> Prepared:
     problem = problem.resolved()
     mechanics = assemble(problem)
     W = jnp.concatenate([mechanics.W_T, mechanics.W_N])
-    MW = matmul(mechanics.M_inverse, W.T)
+    R = W if mechanics.reactions is None else jnp.concatenate([mechanics.R_T, mechanics.W_N])
+    MW = matmul(mechanics.M_inverse, R.T)
     static = [law.static() for law in mechanics.laws]
     kinetic = [law.kinetic(0.0) for law in mechanics.laws]
     static_positive, static_negative = _columns(static)
@@ -66,6 +75,7 @@ def prepare(problem: Problem) -> Prepared:
         W_base=jnp.concatenate([mechanics.W_T_base, mechanics.W_N_base]),
         MW=MW,
         D=matmul(W, MW),
+        own_WM=None if mechanics.reactions is None else matmul(W, mechanics.M_inverse),
         static_positive=static_positive,
         static_negative=static_negative,
         kinetic_positive=kinetic_positive,
@@ -91,7 +101,12 @@ def _columns(pairs):
 
 
 def _independent(mechanics: Mechanics) -> bool:
-    """Each contact acts on a degree of freedom that no other contact touches, or there is one."""
+    """Each contact acts on a degree of freedom that no other contact touches, or there is one.
+
+    Friction that acts elsewhere tells nothing about others: any two may make ``D`` singular.
+    """
     slides = [*mechanics.frictionless, *[False] * mechanics.n_unilateral]
     used = [d for d, s in zip(mechanics.only_dof, slides, strict=True) if not s]
-    return len(used) == 1 or (None not in used and len(set(used)) == len(used))
+    if len(used) == 1:
+        return True
+    return None not in used and len(set(used)) == len(used) and not any(mechanics.redirected)

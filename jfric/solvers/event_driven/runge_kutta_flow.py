@@ -88,7 +88,7 @@ def _local(piece: Piece, equations: ModeEquations, w, t, q, v) -> Local:
     f = equations.f + piece.force + g.force @ w
     if equations is not piece.equations:
         changed = (equations.sliding - piece.equations.sliding) * normal
-        f = f + matvec(mechanics.W_T[:nf].T, changed)
+        f = f + matvec(mechanics.R_T[:nf].T, changed)
     f = f - matvec(equations.K, q) - matvec(equations.C, v)
     for element in mechanics.nonlinear:
         f = f + element.force(mechanics.axes, t, q, v)

@@ -249,7 +249,7 @@ def anticipate(
     force, rate = values.lambda_t, values.a
     pressing = jnp.concatenate([values.normal, values.lambda_n])
     W = prepared.mechanics.W_T
-    compliance = jnp.sum(matmul(W, P) * W, axis=1)
+    compliance = jnp.sum(matmul(W, P) * prepared.mechanics.R_T, axis=1)
     acceleration = matvec(W, rate) - values.prescribed_rate
     holding = force - acceleration / jnp.where(compliance > 0, compliance, 1.0)
     beyond = 1.0 + 1e-6

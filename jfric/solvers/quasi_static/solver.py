@@ -18,6 +18,7 @@ from jfric.solvers.quasi_static.state import State, initial_state, restart
 from jfric.status import Status
 from jfric.system.mechanics import Mechanics, assemble
 from jfric.system.problem import Problem
+from jfric.system.reaction import refuse_reactions
 
 
 class StepInfo(NamedTuple):
@@ -66,6 +67,7 @@ class QuasiStatic(eqx.Module):
 
     def require(self, problem: Problem) -> None:
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
+        refuse_reactions(problem, "the solver quasi-static")
         require_quasi_static(problem)
         require_adjoint(self.adjoint)
 

@@ -47,7 +47,7 @@ def local(mechanics: Mechanics, settings: Settings, curve: str, t, q, v) -> Loca
     pressing = jnp.concatenate([jnp.stack(given), lambda_n]) if given else lambda_n
     gamma = mechanics.sliding_velocities(t, v)
     lambda_t = friction_forces(mechanics, gamma, pressing, settings.width, curve)
-    f = f + mechanics.W_T.T @ lambda_t + mechanics.W_N.T @ lambda_n
+    f = f + mechanics.R_T.T @ lambda_t + mechanics.W_N.T @ lambda_n
     return Local(
         a=mechanics.M_inverse @ f,
         lambda_t=lambda_t,

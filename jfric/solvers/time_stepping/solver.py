@@ -19,6 +19,7 @@ from jfric.solvers.time_stepping.scheme import Scheme
 from jfric.solvers.time_stepping.state import Start, State, initial_state, start_at
 from jfric.status import Status
 from jfric.system.problem import Problem
+from jfric.system.reaction import refuse_reactions
 from jfric.system.validation import require_inertia
 
 
@@ -53,6 +54,7 @@ class AbstractTimeStepping(eqx.Module):
     def require(self, problem: Problem) -> None:
         """Raise :class:`jfric.ProblemError` for what this scheme cannot represent."""
         require_inertia(problem)
+        refuse_reactions(problem, f"the scheme {type(self).__name__}")
         require_time_stepping(problem, self)
 
     def init(self, problem: Problem) -> State:
