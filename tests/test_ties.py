@@ -506,3 +506,23 @@ def test_an_impulse_that_two_contacts_share(mu, status):
     }
     run = jfric.simulate(_problem("xy", elements, 1.0, **start), SOLVERS["general"])
     assert run.status == status
+
+
+@each_solver
+def test_a_limit_that_vanishes_with_its_first_derivatives_is_watched(solver):
+    """Friction without a normal force, and a chain of springs that passes a ramp on: the force that
+    would hold the body begins with the third power of time, or a higher one."""
+    elements = {
+        "friction": jfric.Friction("x", jfric.Coulomb(1.0), N=0.0),
+        "spring": {
+            "a": jfric.Spring(("x", "y"), k=1.0),
+            "b": jfric.Spring(("y", "z"), k=1.0),
+        },
+        "load": jfric.Load("z", jfric.PiecewiseLinear([0.0, 1.0], [0.0, 1.0])),
+    }
+    ts = np.linspace(0.0, 1.0, 5)
+    run = jfric.simulate(_problem("xyz", elements, 1.0), SOLVERS[solver], ts=ts)
+    assert run.status == Status.OK
+    del elements["friction"]
+    free = jfric.simulate(_problem("xyz", elements, 1.0), SOLVERS["general"], ts=ts)
+    np.testing.assert_allclose(run.q, free.q, atol=1e-9)

@@ -133,7 +133,7 @@ def advance(
         smallest = step.h <= SMALLEST_FRACTION * reference
         # Too short to resolve further: a guard that comes so near to zero counts as reaching it;
         # one that starts there only if it is negative at the end.
-        crossed = found.doubtful & ((at_end < 0) | (lead == 0))
+        crossed = found.doubtful & ~signs.null & ((at_end < 0) | (lead == 0))
         gives_up = ~found.decided & smallest & ~(found.near & resolvable(state.t, step.h))
         event = jnp.where(gives_up, jnp.any(crossed), found.root <= 1.0)
         first = jnp.arange(crossed.shape[0]) == jnp.argmax(crossed)

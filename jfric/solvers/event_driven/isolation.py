@@ -97,7 +97,9 @@ def isolate(
     ends = all_but_last & (jnp.abs(b[-1]) <= rounded)
     one_zero, guess = one_zero | ends, jnp.where(ends, 1.0, guess)
     if null is not None:
-        no_zero, one_zero = no_zero | null, one_zero & ~null
+        # What vanishes with its first derivatives must go on doing so.
+        quiet = jnp.all(jnp.abs(b) <= rounded + zero, axis=0)
+        no_zero, one_zero = no_zero | (null & quiet), one_zero & ~null
     # Newton's method on the guard that seems to be first; the others are checked there.
     guess = jnp.where(one_zero, guess, 2.0)
     first = jnp.arange(guess.shape[0]) == jnp.argmin(guess)

@@ -64,7 +64,7 @@ def advance(prepared, state: State, x: ScalarStep, signs, ends: Ends, on, deriva
     smallest = h <= SMALLEST_FRACTION * reference
     # Too short to resolve further: see the other pass.
     crossed = [
-        d & ((value(g.coefficients, jnp.ones_like(h)) < 0) | (g.lead == 0))
+        d & ~g.null & ((value(g.coefficients, jnp.ones_like(h)) < 0) | (g.lead == 0))
         for d, g in zip(found.doubtful, watched, strict=True)
     ]
     crossed = [crossed[0], crossed[1] & ~crossed[0]]

@@ -127,24 +127,28 @@ def _certificate(p: list, lead, null, remainder, magnitude, near, c: Constants):
     lower, zero = -bound, jnp.zeros_like(bound)
     one, two = zero + 1.0, zero + 2.0
     rises, count, total, last = jnp.asarray(False), zero, zero, two
+    largest = zero
     before = after = zero
     for i, x in enumerate(b):
         positive = x > bound if i >= LEADING else (x > bound) | known[i]
         sign = jnp.where(positive, two, jnp.where(x < lower, zero, one))
         rises = rises | (sign > last)
+        largest = jnp.maximum(largest, jnp.abs(x))
         total, last = total + sign, sign
         count = count + jnp.where(positive, one, zero)
         before = jnp.where(positive, x, before)
     for i, x in reversed(list(enumerate(b))):
         positive = x > bound if i >= LEADING else (x > bound) | known[i]
         after = jnp.where(positive, after, x)
-    no_zero = (count == degree + 1.0) | null
+    # What vanishes with its first derivatives must go on doing so.
+    quiet = largest <= rounded + near
+    no_zero = (count == degree + 1.0) & ~null | (null & quiet)
     one_zero = ~rises & (last == 0.0) & (total - 2.0 * count <= 1.0)
     fraction = before / jnp.maximum(before - after, jnp.finfo(bound.dtype).tiny)
     guess = (jnp.maximum(count - 1.0, 0.0) + jnp.clip(fraction, 0.05, 0.95)) / degree
     ends = (count == float(degree)) & ~rises & (jnp.abs(b[-1]) <= rounded)
     found = jnp.where(ends, AT_END, jnp.where(one_zero, guess, IN_DOUBT))
-    return jnp.where(no_zero, NO_ZERO, found)
+    return jnp.where(no_zero, NO_ZERO, jnp.where(null, IN_DOUBT, found))
 
 
 def _newton(y: list, lead, guess, steps: int):
