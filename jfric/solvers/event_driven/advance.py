@@ -146,7 +146,10 @@ def advance(
         # Zeros far inside the step are located again on a shorter one, for full precision.
         coarse = event & (earliest < 1.0 / 64) & ~smallest
         accepted = step.accepted & (found.decided | gives_up) & ~coarse
-        grazing = gives_up | (event & grazes(guard, earliest, found.resolution))
+        # Impacts get slower and slower where they accumulate; a gap that turns is one that closes.
+        nt = prepared.nt
+        impact = jnp.any(fired[:nt] & (state.mode == Mode.OPEN))
+        grazing = gives_up | (event & ~impact & grazes(guard, earliest, found.resolution))
         retry = jnp.where(coarse & found.decided, 4.0 * earliest, found.retry) * step.h
     else:
         s = jnp.ones((), step.table.dtype)

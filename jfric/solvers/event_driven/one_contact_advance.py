@@ -75,7 +75,8 @@ def advance(prepared, state: State, x: ScalarStep, signs, ends: Ends, on, deriva
     place = earliest
     lead = jnp.where(fired[0], watched[0].lead, watched[1].lead)
     guard = choose(fired[0], watched[0].coefficients, watched[1].coefficients, lead)
-    touch = event & once(grazes(guard, earliest, found.resolution), on)
+    impact = fired[0] & (mode == Mode.OPEN)
+    touch = event & ~impact & once(grazes(guard, earliest, found.resolution), on)
     if derivatives:
         place = with_derivatives(choose(fired[0], x.guards[0], x.guards[1], lead), earliest)
     s = once(jnp.where(event, place, 1.0), on)
