@@ -29,8 +29,8 @@ MISTAKES = [
         "mu = 0.1",
         "mv = 0.1",
         (
-            "friction.mv: unknown field, allowed are dof, between, direction, mu, mu_s, "
-            "mu_d, v_s, exponent, mu_v, peak, law, N, limit, belt; did you mean 'mu_v'?"
+            "friction.mv: unknown field, allowed are dof, between, direction, mu, mu_s, mu_d, "
+            "v_s, exponent, mu_v, peak, law, N, limit, belt, reaction; did you mean 'mu_v'?"
         ),
     ),
     (

@@ -114,8 +114,8 @@ def test_friction_on_one_body_drives_another(flow):
     np.testing.assert_allclose(solution.events.time[0], stop, rtol=off)
     np.testing.assert_allclose(solution.lambda_t[t > stop, 0], -load, rtol=off)
     assert np.all(np.asarray(solution.v)[t > stop, 1] == 0.0)
-    assert float(jnp.max(motion_residual(problem, solution))) < 1e-13
-    assert float(jnp.max(contact_residual(problem, solution))) < 1e-13
+    assert float(jnp.max(motion_residual(problem, solution))) < off
+    assert float(jnp.max(contact_residual(problem, solution))) < off
 
 
 @pytest.mark.parametrize("flow", FLOWS)
@@ -206,9 +206,6 @@ def test_smoothed_law_tends_to_the_exact_one():
     assert off[1] < 0.2 * off[0] < 0.02
 
 
-# Together with others.
-
-
 def test_an_equal_reaction_changes_nothing():
     def problem(reaction):
         return jfric.Problem(
@@ -288,9 +285,6 @@ def test_two_reactions_to_one_sliding_velocity_are_not_unique():
     )
     solution = jfric.simulate(problem, ts=jnp.asarray([0.0, 1.0]))
     assert int(solution.status) == jfric.Status.INCONSISTENT
-
-
-# Derivatives.
 
 
 def test_forward_derivative_against_central_differences():
