@@ -28,6 +28,9 @@ from jfric.solvers.event_driven.polynomials import (
     pick,
 )
 
+#: A zero this part of a step away from its end is one at the end.
+AT_END = 1e-9
+
 
 class Isolation(NamedTuple):
     """What the certificate says of a step.
@@ -94,7 +97,8 @@ def isolate(
     no_zero, one_zero, guess = _classify(b, bound, lead, degree)
     # Positive up to a zero at the end: an event at an output or where a load changes.
     all_but_last = jnp.all((b[:-1] > bound) | (jnp.arange(degree)[:, None] < lead), axis=0)
-    ends = all_but_last & (jnp.abs(b[-1]) <= rounded)
+    steep = jnp.abs(b[-1]) <= AT_END * degree * (b[-2] - b[-1])
+    ends = all_but_last & steep & (jnp.abs(b[-1]) <= rounded)
     one_zero, guess = one_zero | ends, jnp.where(ends, 1.0, guess)
     if null is not None:
         # What vanishes with its first derivatives must go on doing so.

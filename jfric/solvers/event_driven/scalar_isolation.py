@@ -16,13 +16,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jfric.solvers.event_driven.constants import LEADING, Constants
+from jfric.solvers.event_driven.isolation import AT_END
 from jfric.solvers.event_driven.scalar_series import value, value_and_size, value_and_slope
 from jfric.solvers.loops import once
 
 #: What is known of a guard on the step, if not the place of its only zero.
 NO_ZERO, IN_DOUBT = 2.0, 3.0
 #: Where the only zero is at the end of the step.
-AT_END = 1.0
+LAST = 1.0
 
 
 class Guard(NamedTuple):
@@ -69,7 +70,7 @@ def isolate(guards: list[Guard], c: Constants, on) -> Isolated:
     # To the rounding error of the guard itself, far below that of what it is made of.
     at, own = value_and_size(chosen, root)
     converged = jnp.abs(at) <= 64 * eps * own
-    ends = (first[0] & (known[0] == AT_END)) | (first[1] & (known[1] == AT_END))
+    ends = (first[0] & (known[0] == LAST)) | (first[1] & (known[1] == LAST))
     converged = converged | (ends & (root >= 1.0))
     passed = [
         z & ~f & (value(g.coefficients, root) < -1e3 * eps * g.magnitude)
@@ -146,8 +147,9 @@ def _certificate(p: list, lead, null, remainder, magnitude, near, c: Constants):
     one_zero = ~rises & (last == 0.0) & (total - 2.0 * count <= 1.0)
     fraction = before / jnp.maximum(before - after, jnp.finfo(bound.dtype).tiny)
     guess = (jnp.maximum(count - 1.0, 0.0) + jnp.clip(fraction, 0.05, 0.95)) / degree
-    ends = (count == float(degree)) & ~rises & (jnp.abs(b[-1]) <= rounded)
-    found = jnp.where(ends, AT_END, jnp.where(one_zero, guess, IN_DOUBT))
+    steep = jnp.abs(b[-1]) <= AT_END * degree * (b[-2] - b[-1])
+    ends = (count == float(degree)) & ~rises & steep & (jnp.abs(b[-1]) <= rounded)
+    found = jnp.where(ends, LAST, jnp.where(one_zero, guess, IN_DOUBT))
     return jnp.where(no_zero, NO_ZERO, jnp.where(null, IN_DOUBT, found))
 
 
