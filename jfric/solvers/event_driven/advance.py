@@ -12,7 +12,11 @@ from jfric.linear_algebra import matvec
 from jfric.modes import Mode
 from jfric.solvers.event_driven.clock import Instant, later
 from jfric.solvers.event_driven.constants import CLOSE, LANDINGS, SMALLEST_FRACTION, constants
-from jfric.solvers.event_driven.isolation import isolate, with_root_derivative
+from jfric.solvers.event_driven.isolation import (
+    isolate,
+    watched_zero,
+    with_root_derivative,
+)
 from jfric.solvers.event_driven.polynomials import Step, Values, horner_with_slope, pick
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.recording import Records, slots_per_pass
@@ -119,7 +123,7 @@ def advance(
             still.guard_table,
             lead,
             still.remainder,
-            still.zero[0],
+            watched_zero(still.leading, still.zero, signs.null),
             rows=still.guard_rows,
             null=signs.null,
             certificate_order=c.certificate_order,

@@ -138,6 +138,13 @@ def isolate(
     )
 
 
+def watched_zero(leading, zero, null):
+    """What cannot be told from zero on a step, for each guard (lists or arrays of orders): what
+    counts as zero at its start; all that vanished there where a guard is taken for zero itself."""
+    vanished = sum(jnp.maximum(jnp.abs(a), b) for a, b in zip(leading, zero, strict=True))
+    return jnp.where(null, vanished, zero[0])
+
+
 def _classify(b, bound, lead, degree: int):
     """No zero, exactly one zero, and where the control polygon crosses.
 

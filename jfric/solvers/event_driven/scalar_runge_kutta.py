@@ -16,6 +16,7 @@ import numpy as np
 
 from jfric.modes import Mode
 from jfric.solvers.event_driven.constants import LEADING
+from jfric.solvers.event_driven.isolation import watched_zero
 from jfric.solvers.event_driven.polynomials import Step, horner, step_without_guards
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.runge_kutta_flow import (
@@ -113,9 +114,11 @@ def runge_kutta_step(
                 sign.null,
                 rest,
                 total(jnp.abs(c) for c in p),
-                zero * row[0],
+                watched_zero(first, [zero * x for x in row], sign.null),
             )
-            for p, rest, sign, row in zip(still, limit, signs, sizes, strict=True)
+            for p, first, rest, sign, row in zip(
+                still, frozen(leading), limit, signs, sizes, strict=True
+            )
         ]
 
     def at(s):

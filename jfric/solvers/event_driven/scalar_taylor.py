@@ -7,6 +7,7 @@ import functools
 import jax.numpy as jnp
 
 from jfric.solvers.event_driven.constants import LEADING, constants
+from jfric.solvers.event_driven.isolation import watched_zero
 from jfric.solvers.event_driven.polynomials import Step, step_without_guards
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.scalar_equations import magnitude_rows
@@ -48,7 +49,7 @@ def taylor_step(prepared: Prepared, start: Start, state: State, h, on, frozen) -
                 sign.null,
                 bound(row, last),
                 bound(row, whole),
-                size[0],
+                watched_zero(p[: len(size)], size, sign.null),
             )
             for p, row, sign, size in zip(frozen(guards), still_rows, signs, zero, strict=True)
         ]
