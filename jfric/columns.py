@@ -77,9 +77,7 @@ def has_friction(problem: Problem) -> dict[str, bool]:
     """Whether each contact (by the name used in :class:`Solution`) carries a friction force."""
     result = {}
     for section in ("friction", "contact"):
-        group = problem.section(section)
-        for name, element in group.items():
-            label = section if len(group) == 1 else f"{section}.{name}"
+        for label, element in problem.labelled(section).items():
             result[label] = getattr(element, "law", None) is not None or section == "friction"
     return result
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from jfric.columns import force_unit
 from jfric.errors import ProblemError, nearest
+from jfric.system.description import element_label
 from jfric.system.forces import FORCE_SECTIONS, element_forces, force_keys
-from jfric.system.mechanics import contact_label
 from jfric.system.problem import Problem
 
 if TYPE_CHECKING:
@@ -125,14 +125,14 @@ def contact_names(problem: Problem) -> list[str]:
 def element_names(problem: Problem, sections: Sequence[str]) -> list[str]:
     """Names of all elements of ``sections`` as results use them."""
     groups = [(section, problem.section(section)) for section in sections]
-    return [contact_label(section, name, group) for section, group in groups for name in group]
+    return [element_label(section, name, group) for section, group in groups for name in group]
 
 
 def find_name(problem: Problem, name: str, sections: Sequence[str]) -> str | None:
     """The name that results use for an element given by its full or own name; an empty one is
     that of the only element."""
     known = [
-        (contact_label(section, own, group), section, own)
+        (element_label(section, own, group), section, own)
         for section in sections
         for group in [problem.section(section)]
         for own in group

@@ -15,6 +15,7 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.limits import require_step
 from jfric.solution import reached
+from jfric.solvers.simulate import simulate
 from jfric.verification.evaluate import Trajectory, reduced
 from jfric.verification.result import Result, compare
 from jfric.verification.run import output_times, time_span
@@ -49,8 +50,6 @@ def run_config(
     announce: Callable[[str], None] = lambda stage: None,
 ) -> Outcome:
     """Simulate ``config`` and evaluate its checks; ``announce`` is told each stage."""
-    from jfric import simulate
-
     outputs = np.unique(config.times())
     start_time, end_time = time_span(config.problem)
     if outputs.size and not start_time <= outputs[0] <= outputs[-1] <= end_time:

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from jfric.errors import ProblemError, nearest
+from jfric.system.description import element_label
 from jfric.system.functions import AbstractFunction, PiecewiseLinear, Steps
 from jfric.system.problem import Problem
 
@@ -67,6 +68,6 @@ def function_paths(problem: Problem) -> dict[str, tuple[str, str, str]]:
         for name, element in group.items():
             for field, value in vars(element).items():
                 if isinstance(value, AbstractFunction):
-                    short = f"{section}.{field}" if len(group) == 1 else f"{section}.{name}.{field}"
-                    found[short] = (section, name, field)
+                    label = element_label(section, name, group)
+                    found[f"{label}.{field}"] = (section, name, field)
     return found

@@ -123,11 +123,10 @@ def _limits(pairs: list, dtype) -> Float[Array, "2 nt"]:
 def require_static(problem: Problem) -> None:
     """Raise :class:`ProblemError` for elements whose force is not linear in the position."""
     refuse_reactions(problem, "a static problem")
-    for section, group in problem.elements.items():
-        for name, element in group.items():
+    for section in problem.elements:
+        for where, element in problem.labelled(section).items():
             if not isinstance(element, AbstractForce) and section not in FORMS:
                 continue
-            where = section if len(group) == 1 else f"{section}.{name}"
             raise ProblemError(
                 f"{where}: equilibria are computed for linear springs, contacts and friction, "
                 f"found a {type(element).__name__}; use springs and contacts, or follow the load "
@@ -137,12 +136,9 @@ def require_static(problem: Problem) -> None:
 
 def require_no_belt(problem: Problem) -> None:
     """Raise :class:`ProblemError` for belts: Coulomb's law is applied to displacements."""
-    for section in ("friction", "contact"):
-        group = problem.section(section)
-        for name, element in group.items():
-            if element.belt is not None:
-                where = section if len(group) == 1 else f"{section}.{name}"
-                raise ProblemError(
-                    f"{where}.belt: the static problem from a reference state has no velocities, "
-                    'found a belt; ask for the rest states (meaning="rest")'
-                )
+    for where, element in problem.labelled("friction", "contact").items():
+        if element.belt is not None:
+            raise ProblemError(
+                f"{where}.belt: the static problem from a reference state has no velocities, "
+                'found a belt; ask for the rest states (meaning="rest")'
+            )

@@ -101,15 +101,12 @@ def trace(
 
 
 def _require_continuous(problem: Problem) -> None:
-    for section in ("friction", "contact"):
-        group = problem.section(section)
-        for name, element in group.items():
-            if element.law is not None and element.law.drops_at_onset:
-                where = section if len(group) == 1 else f"{section}.{name}"
-                raise ProblemError(
-                    f"{where}: with {type(element.law).__name__} friction drops when sliding "
-                    "begins, and branches have gaps; a path takes laws without such a drop, as mu"
-                )
+    for where, element in problem.labelled("friction", "contact").items():
+        if element.law is not None and element.law.drops_at_onset:
+            raise ProblemError(
+                f"{where}: with {type(element.law).__name__} friction drops when sliding "
+                "begins, and branches have gaps; a path takes laws without such a drop, as mu"
+            )
 
 
 def _kernel(problem: Problem, name: str, t) -> Kernel:

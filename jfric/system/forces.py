@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import AbstractForce, Damper, Spring
-from jfric.system.mechanics import Mechanics, contact_label
+from jfric.system.mechanics import Mechanics
 from jfric.system.piecewise import FORMS
-
-if TYPE_CHECKING:
-    from jfric.system.problem import Problem
 
 #: Sections of elements with one force along one direction.
 FORCE_SECTIONS = ("spring", "damper", *FORMS, "pendulum", "polynomial_spring", "drag")
@@ -56,14 +54,14 @@ def sliding_friction(mechanics: Mechanics, gamma, normal) -> Float[Array, " nt"]
     return jnp.stack(forces) if forces else jnp.zeros((0,))
 
 
-def force_keys(problem: Problem) -> dict[str, tuple[str, str]]:
+def force_keys(problem: AbstractProblem) -> dict[str, tuple[str, str]]:
     """All elements with a force along a direction: name in results to section and own name."""
     groups = [(section, problem.section(section)) for section in FORCE_SECTIONS]
-    return {contact_label(s, name, group): (s, name) for s, group in groups for name in group}
+    return {element_label(s, name, group): (s, name) for s, group in groups for name in group}
 
 
 def element_forces(
-    problem: Problem,
+    problem: AbstractProblem,
     mechanics: Mechanics,
     keys: Sequence[tuple[str, str]],
     t,
@@ -99,7 +97,7 @@ def element_forces(
     return forces
 
 
-def _line(problem: Problem, mechanics: Mechanics, section: str, name: str, segment):
+def _line(problem: AbstractProblem, mechanics: Mechanics, section: str, name: str, segment):
     """``k``, ``c`` and ``f`` of the force ``-(k x + c x' + f)`` of an element."""
     group = problem.section(section)
     element: Any = group[name]
@@ -108,7 +106,7 @@ def _line(problem: Problem, mechanics: Mechanics, section: str, name: str, segme
     if isinstance(element, Damper):
         return 0.0, element.c, 0.0
     piecewise = mechanics.piecewise
-    index = piecewise.names.index(contact_label(section, name, group))
+    index = piecewise.names.index(element_label(section, name, group))
     s = segment[index]
     tables = (piecewise.k, piecewise.c, piecewise.f)
     return tuple(jnp.where(s < 0, jnp.nan, table[index, s]) for table in tables)

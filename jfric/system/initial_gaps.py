@@ -9,9 +9,9 @@ import jax
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.system.description import AbstractProblem, element_label
 from jfric.system.expression import Expression
 from jfric.system.fields import scalar
-from jfric.system.mechanics import contact_label
 
 #: Penetrations below this part of the lengths involved are rounding errors of closed contacts.
 CLOSED = 1e-12
@@ -19,7 +19,7 @@ CLOSED = 1e-12
 PROJECTED = 1e-6
 
 
-def initial_gaps(problem) -> tuple[dict[str, float], np.ndarray]:
+def initial_gaps(problem: AbstractProblem) -> tuple[dict[str, float], np.ndarray]:
     """Gaps of the unilateral contacts by name, and the lengths that each is made of."""
     contacts = problem.section("contact")
     if not contacts:
@@ -44,11 +44,11 @@ def penetrates(name: str, gap: float) -> ProblemError:
     )
 
 
-def _normal(problem, contact):
+def _normal(problem: AbstractProblem, contact):
     return contact.normal.vector(problem.axes + problem.bases)
 
 
-def without_penetration(problem) -> dict[str, Any]:
+def without_penetration(problem: AbstractProblem) -> dict[str, Any]:
     """Initial positions by degree of freedom that differ from the given ones: the nearest without
     penetration, where contacts penetrate by no more than :data:`PROJECTED`; else empty.
 
@@ -69,7 +69,7 @@ def without_penetration(problem) -> dict[str, Any]:
         normal = np.stack([np.asarray(_normal(known, c))[:n] for c in contacts.values()])
     movable = [not isinstance(problem.initial[dof].q, Expression) for dof in problem.dofs]
     shift = _shift(normal * np.asarray(movable), gap)
-    names = [contact_label("contact", k, contacts) for k, s in zip(gaps, small, strict=True) if s]
+    names = [element_label("contact", k, contacts) for k, s in zip(gaps, small, strict=True) if s]
     if np.any(gap + normal @ shift < -CLOSED * size):
         raise penetrates(names[0], float(gap[small][0]))
     warnings.warn(

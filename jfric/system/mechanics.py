@@ -13,20 +13,16 @@ friction elements with a ``reaction`` of their own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jfric.linear_algebra import UNROLLED_INVERSE, eliminate, matvec
+from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import AbstractForce
 from jfric.system.functions import AbstractFunction
 from jfric.system.laws import AbstractLaw, Coulomb
 from jfric.system.piecewise import PiecewiseElements, assemble_piecewise
-
-if TYPE_CHECKING:
-    from jfric.system.problem import Problem
 
 
 class Mechanics(eqx.Module):
@@ -153,7 +149,7 @@ class Mechanics(eqx.Module):
         return matvec(self.W_T, v) - self.belt_velocities(t)
 
 
-def mass_matrix(problem: Problem) -> Float[Array, "n n"]:
+def mass_matrix(problem: AbstractProblem) -> Float[Array, "n n"]:
     """Mass matrix of a resolved problem."""
     axes = problem.axes
     result = _matrix(problem.matrices.M, len(axes))
@@ -184,7 +180,7 @@ class WithContacts(eqx.Module):
         return self.mechanics.n_unilateral
 
 
-def assemble(problem: Problem) -> Mechanics:
+def assemble(problem: AbstractProblem) -> Mechanics:
     """Assemble ``problem`` (expressions are resolved first)."""
     problem = problem.resolved()
     axes, bases = problem.axes, problem.bases
@@ -242,8 +238,8 @@ def assemble(problem: Problem) -> Mechanics:
         nonlinear=nonlinear,
         axes=axes,
         contact_names=tuple(
-            [contact_label("friction", k, friction) for k in friction]
-            + [contact_label("contact", k, contacts) for k in contacts]
+            [element_label("friction", k, friction) for k in friction]
+            + [element_label("contact", k, contacts) for k in contacts]
         ),
         frictionless=tuple(
             [False] * len(friction) + [c.tangent is None for c in contacts.values()]
@@ -255,11 +251,6 @@ def assemble(problem: Problem) -> Mechanics:
         single_normal=tuple(_single(c.normal, axes) for c in contacts.values()),
         only_dof=tuple(_only(d, axes) for d in (*tangents, *(c.normal for c in contacts.values()))),
     )
-
-
-def contact_label(section: str, name: str, group: dict) -> str:
-    """Name of a contact in results and messages: the section's where it is alone."""
-    return section if len(group) == 1 else f"{section}.{name}"
 
 
 def _reactions(friction, W_T, axes):

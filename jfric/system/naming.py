@@ -7,21 +7,21 @@ Sweeps, fits, continuation and the command line's ``--set`` all use these names.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from jfric.errors import close_matches, quoted
+from jfric.system.description import AbstractProblem
 from jfric.system.expression import Expression, is_expression
 from jfric.system.functions import Constant
 
-if TYPE_CHECKING:
-    from jfric.system.problem import Problem
+P = TypeVar("P", bound=AbstractProblem)
 
 
-def parameters(problem: Problem) -> dict[str, jax.Array | Expression]:
+def parameters(problem: AbstractProblem) -> dict[str, jax.Array | Expression]:
     """Every number of ``problem`` by its path, in the order of the description.
 
     Fields that refer to shared parameters are :class:`Expression` values; the numbers behind
@@ -30,12 +30,12 @@ def parameters(problem: Problem) -> dict[str, jax.Array | Expression]:
     return {_name(problem, path): leaf for path, leaf in _leaves(problem)}
 
 
-def get_parameter(problem: Problem, path: str) -> jax.Array | Expression:
+def get_parameter(problem: AbstractProblem, path: str) -> jax.Array | Expression:
     """The number at ``path``; raises ``KeyError`` with the nearest valid path."""
     return parameters(problem)[find_path(problem, path)]
 
 
-def set_parameters(problem: Problem, values: Mapping[str, object]) -> Problem:
+def set_parameters(problem: P, values: Mapping[str, object]) -> P:
     """A copy of ``problem`` with the numbers at the given paths replaced.
 
     Works under ``jit``, ``vmap`` and ``grad``. Raises ``KeyError`` for an unknown path and
@@ -55,7 +55,7 @@ def set_parameters(problem: Problem, values: Mapping[str, object]) -> Problem:
     return jax.tree_util.tree_map_with_path(replace, problem, is_leaf=is_expression)
 
 
-def find_path(problem: Problem, path: str) -> str:
+def find_path(problem: AbstractProblem, path: str) -> str:
     """The canonical form of ``path``; raises ``KeyError`` naming the nearest valid one."""
     names: dict[str, str] = {}
     for key_path, _ in _leaves(problem):
@@ -68,12 +68,12 @@ def find_path(problem: Problem, path: str) -> str:
     raise KeyError(f"no parameter {quoted(path)}{hint} (jfric.parameters lists all)")
 
 
-def _leaves(problem: Problem):
+def _leaves(problem: AbstractProblem):
     leaves = jax.tree_util.tree_leaves_with_path(problem, is_leaf=is_expression)
     return [(path, leaf) for path, leaf in leaves if eqx.is_array_like(leaf) or is_expression(leaf)]
 
 
-def _name(problem: Problem, path, *, full: bool = False) -> str:
+def _name(problem: AbstractProblem, path, *, full: bool = False) -> str:
     keys = [_key(k) for k in path]
     if keys[0] == "elements":
         section, name, *field = keys[1:]

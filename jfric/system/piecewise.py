@@ -10,14 +10,11 @@ Diagram springs, gap springs and elastic stops all take this form; solvers know 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-if TYPE_CHECKING:
-    from jfric.system.problem import Problem
+from jfric.system.description import AbstractProblem
 
 
 class PiecewiseElements(eqx.Module):
@@ -157,15 +154,14 @@ def _limited(k, c, gap, leave) -> _Segments:
 FORMS = {"diagram_spring": _diagram, "gap_spring": _gap, "stop": _stop}
 
 
-def assemble_piecewise(problem: Problem) -> PiecewiseElements:
+def assemble_piecewise(problem: AbstractProblem) -> PiecewiseElements:
     """Collect the piecewise-linear elements of a resolved problem."""
     axes, bases = problem.axes, problem.bases
     n, nb = len(axes), len(bases)
     names, rows, forms = [], [], []
     for section, form in FORMS.items():
-        group = problem.section(section)
-        for name, element in group.items():
-            names.append(section if len(group) == 1 else f"{section}.{name}")
+        for label, element in problem.labelled(section).items():
+            names.append(label)
             rows.append(element.direction.vector(axes + bases))
             forms.append(form(element))
     size = max((len(s.k) for s in forms), default=1)

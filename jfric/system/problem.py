@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 
-from jfric.system.expression import Expression, is_expression
+from jfric.system.description import AbstractProblem
 from jfric.system.fields import Scalar, scalar
 from jfric.system.initial_gaps import without_penetration
 from jfric.system.validation import validate
@@ -41,7 +38,7 @@ class Matrices(eqx.Module):
     K: object = None
 
 
-class Problem(eqx.Module):
+class Problem(AbstractProblem):
     """A system of masses, springs, friction and contacts, its initial state and time span.
 
     ``dofs`` maps each degree of freedom to ``"translation"`` or ``"rotation"``. ``elements`` maps
@@ -84,27 +81,3 @@ class Problem(eqx.Module):
         if validate(self):
             for dof, q in without_penetration(self).items():
                 self.initial[dof] = InitialState(q, self.initial[dof].v)
-
-    @property
-    def axes(self) -> tuple[str, ...]:
-        """Names of the degrees of freedom, in order."""
-        return tuple(self.dofs)
-
-    @property
-    def bases(self) -> tuple[str, ...]:
-        """Names of the supports with prescribed motion, in order."""
-        return tuple(self.elements.get("base", {}))
-
-    def section(self, name: str) -> dict[str, Any]:
-        """Elements of a section by name; empty if there are none."""
-        return self.elements.get(name, {})
-
-    def resolved(self) -> Problem:
-        """The same problem with every expression replaced by its value."""
-
-        def value(leaf):
-            if not isinstance(leaf, Expression):
-                return leaf
-            return jnp.asarray(leaf.value(self.parameters), jnp.result_type(float))
-
-        return jax.tree.map(value, self, is_leaf=is_expression)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.system.mechanics import contact_label, mass_matrix
-
-if TYPE_CHECKING:
-    from jfric.system.problem import Problem
+from jfric.system.description import AbstractProblem, element_label
+from jfric.system.mechanics import mass_matrix
 
 #: Cosine of the angle between the two directions, in the metric of the inertias, that counts as
 #: zero.
 ACROSS = 1e-12
 
 
-def require_opposing(problem: Problem) -> None:
+def require_opposing(problem: AbstractProblem) -> None:
     """Raise :class:`ProblemError` for friction that does not slow down its own sliding.
 
     All numbers are known. Systems without inertia are left to the solvers that need it.
@@ -42,20 +38,20 @@ def require_opposing(problem: Problem) -> None:
         mobility = float(w @ by_force)
         if not mobility > ACROSS * np.sqrt((w @ own) * (r @ by_force)):
             raise ProblemError(
-                f"{contact_label('friction', name, friction)}.reaction: found a sliding "
+                f"{element_label('friction', name, friction)}.reaction: found a sliding "
                 f"acceleration of {mobility:g} for a unit reaction, must be positive: friction has "
                 "to act against its own sliding"
             )
 
 
-def refuse_reactions(problem: Problem, who: str) -> None:
+def refuse_reactions(problem: AbstractProblem, who: str) -> None:
     """Raise :class:`ProblemError` if friction reacts along another direction than that of sliding,
     which ``who`` cannot represent."""
     friction = problem.section("friction")
     for name, element in friction.items():
         if element.redirected:
             raise ProblemError(
-                f"{contact_label('friction', name, friction)}.reaction: found another direction "
+                f"{element_label('friction', name, friction)}.reaction: found another direction "
                 f"than that of sliding, which {who} cannot represent; use the solver event-driven "
                 "or smoothed"
             )

@@ -16,13 +16,14 @@ from jax.core import Tracer
 
 from jfric.errors import ProblemError, nearest
 from jfric.system.bounds import Bounds, bounds_of
+from jfric.system.description import AbstractProblem, element_label
 from jfric.system.direction import Direction
 from jfric.system.elements import SECTIONS, AbstractForce, Contact, Friction, Load, Mass
 from jfric.system.expression import Expression, is_expression
 from jfric.system.functions import AbstractFunction, PiecewiseLinear, Steps, Sum
 from jfric.system.initial_gaps import PROJECTED, initial_gaps, penetrates
 from jfric.system.laws import StaticDynamic, Stribeck, VelocityWeakening, sides
-from jfric.system.mechanics import contact_label, mass_matrix
+from jfric.system.mechanics import mass_matrix
 from jfric.system.naming import parameters
 from jfric.system.reaction import require_opposing
 from jfric.system.smallest_value import find_negative
@@ -37,7 +38,7 @@ _NAME = re.compile(r"[\w-]+")
 _PARAMETER = re.compile(r"[A-Za-z_]\w*")
 
 
-def validate(problem) -> bool:
+def validate(problem: AbstractProblem) -> bool:
     """Raise :class:`ProblemError` for the first contradiction found in ``problem``.
 
     Returns whether its numbers were looked at: those under tracing are not known.
@@ -71,7 +72,7 @@ def validate(problem) -> bool:
     return known
 
 
-def _names(problem) -> None:
+def _names(problem: AbstractProblem) -> None:
     """Names that paths, expressions and files can hold, each used once."""
     groups = {"dofs": problem.dofs, **problem.elements}
     for section, group in groups.items():
@@ -96,12 +97,8 @@ def _names(problem) -> None:
                 )
 
 
-def _where(problem, section: str, name: str) -> str:
-    return section if len(problem.elements[section]) == 1 else f"{section}.{name}"
-
-
-def _element(problem, section: str, name: str, element) -> None:
-    where = _where(problem, section, name)
+def _element(problem: AbstractProblem, section: str, name: str, element) -> None:
+    where = element_label(section, name, problem.elements[section])
     if not isinstance(element, SECTIONS[section]):
         raise ProblemError(
             f"{where}: found {type(element).__name__}, expected {SECTIONS[section].__name__}"
@@ -161,7 +158,7 @@ def _choices(where: str, element, cls: type) -> None:
             )
 
 
-def _expressions(problem) -> None:
+def _expressions(problem: AbstractProblem) -> None:
     for path, leaf in parameters(problem).items():
         if not isinstance(leaf, Expression):
             continue
@@ -179,7 +176,7 @@ def _expressions(problem) -> None:
                 )
 
 
-def _concrete(problem) -> bool:
+def _concrete(problem: AbstractProblem) -> bool:
     leaves = jax.tree.leaves(problem, is_leaf=is_expression)
     return all(
         isinstance(x, Expression) or (eqx.is_array_like(x) and not isinstance(x, Tracer))
@@ -187,7 +184,7 @@ def _concrete(problem) -> bool:
     )
 
 
-def _numbers(problem) -> None:
+def _numbers(problem: AbstractProblem) -> None:
     for path, value in parameters(problem).items():
         array = np.asarray(value)
         if not np.all(np.isfinite(array)):
@@ -199,9 +196,9 @@ def _numbers(problem) -> None:
         # The others have sentences of their own below.
         if bounds_of(path) == Bounds(0.0) and field not in ("N", "limit") and np.any(array < 0):
             raise ProblemError(f"{path}: found {float(np.min(array)):g}, must not be negative")
-    for section, group in problem.elements.items():
-        for name, element in group.items():
-            _values(_where(problem, section, name), section, element, problem.time)
+    for section in problem.elements:
+        for where, element in problem.labelled(section).items():
+            _values(where, section, element, problem.time)
     _shapes(problem)
     if not float(problem.time.end) > float(problem.time.start):
         raise ProblemError(
@@ -312,7 +309,7 @@ def _not_negative(where: str, function, time) -> None:
         )
 
 
-def _shapes(problem) -> None:
+def _shapes(problem: AbstractProblem) -> None:
     n = len(problem.dofs)
     for name in ("M", "C", "K"):
         entries = getattr(problem.matrices, name)
@@ -326,7 +323,7 @@ def _shapes(problem) -> None:
             raise ProblemError(f"matrices.{name}: found shape {shape}, needed is ({n}, {n})")
 
 
-def _inertia(problem) -> None:
+def _inertia(problem: AbstractProblem) -> None:
     if problem.matrices.M is None:
         return  # masses of elements are not negative: neither is their sum
     m = np.asarray(mass_matrix(problem))
@@ -340,7 +337,7 @@ def _inertia(problem) -> None:
         )
 
 
-def _all_weighted(problem) -> bool:
+def _all_weighted(problem: AbstractProblem) -> bool:
     """Whether every degree of freedom has a mass of its own: cheap, and true as a rule."""
     if problem.matrices.M is not None:
         return False
@@ -354,7 +351,7 @@ def _all_weighted(problem) -> bool:
     return weighted.issuperset(problem.dofs)
 
 
-def require_inertia(problem) -> None:
+def require_inertia(problem: AbstractProblem) -> None:
     """Raise :class:`ProblemError` where a degree of freedom has no mass: only load histories
     without inertia can be computed then. Under tracing nothing is checked."""
     if _all_weighted(problem) or not _concrete(problem):
@@ -371,7 +368,7 @@ def require_inertia(problem) -> None:
         )
 
 
-def has_inertia(problem) -> bool:
+def has_inertia(problem: AbstractProblem) -> bool:
     """Whether every degree of freedom has a mass."""
     try:
         require_inertia(problem)
@@ -380,8 +377,8 @@ def has_inertia(problem) -> bool:
     return True
 
 
-def _initial(problem) -> None:
+def _initial(problem: AbstractProblem) -> None:
     gaps, size = initial_gaps(problem)
     for (name, gap), scale in zip(gaps.items(), size, strict=True):
         if gap < -PROJECTED * max(scale, 1e-300):
-            raise penetrates(contact_label("contact", name, gaps), gap)
+            raise penetrates(element_label("contact", name, gaps), gap)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.solvers.simulate import simulate
 from jfric.verification.evaluate import Trajectory, reduced
 
 if TYPE_CHECKING:
@@ -121,8 +122,6 @@ def run_batches(
 
 
 def _simulation(solver: Any) -> Callable[[Problem, jax.Array], Solution]:
-    from jfric import simulate
-
     return lambda problem, ts: simulate(problem, solver=solver, ts=ts)
 
 

@@ -1,0 +1,60 @@
+"""What assembly, naming and checks know of a problem: its parts, not how they are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from jfric.system.expression import Expression, is_expression
+
+
+def element_label(section: str, name: str, group: Mapping) -> str:
+    """Name of an element in results and messages: the section's where it is alone in it."""
+    return section if len(group) == 1 else f"{section}.{name}"
+
+
+class AbstractProblem(eqx.Module):
+    """The parts of a :class:`jfric.Problem`, for modules that its own checks use."""
+
+    dofs: eqx.AbstractVar[dict[str, str]]
+    elements: eqx.AbstractVar[dict[str, dict[str, Any]]]
+    initial: eqx.AbstractVar[dict[str, Any]]
+    time: eqx.AbstractVar[Any]
+    parameters: eqx.AbstractVar[dict[str, Any]]
+    matrices: eqx.AbstractVar[Any]
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of the degrees of freedom, in order."""
+        return tuple(self.dofs)
+
+    @property
+    def bases(self) -> tuple[str, ...]:
+        """Names of the supports with prescribed motion, in order."""
+        return tuple(self.elements.get("base", {}))
+
+    def section(self, name: str) -> dict[str, Any]:
+        """Elements of a section by name; empty if there are none."""
+        return self.elements.get(name, {})
+
+    def labelled(self, *sections: str) -> dict[str, Any]:
+        """Elements of sections (of all by default) by their label, see :func:`element_label`."""
+        return {
+            element_label(section, name, self.section(section)): element
+            for section in sections or self.elements
+            for name, element in self.section(section).items()
+        }
+
+    def resolved(self) -> Self:
+        """The same problem with every expression replaced by its value."""
+
+        def value(leaf):
+            if not isinstance(leaf, Expression):
+                return leaf
+            return jnp.asarray(leaf.value(self.parameters), jnp.result_type(float))
+
+        return jax.tree.map(value, self, is_leaf=is_expression)
