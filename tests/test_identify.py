@@ -7,8 +7,8 @@ import pytest
 
 import jfric
 from jfric.identify import descent
-from jfric.identify.fit import prepare
 from jfric.identify.levenberg_marquardt import Outcome
+from jfric.identify.task import prepare
 
 T = np.linspace(0.0, 4.0, 400)
 TRUTH = {"friction.mu": 0.11, "spring.main.k": 5000.0}

@@ -12,7 +12,6 @@ from jfric.config.quantity import Quantity
 from jfric.system.problem import Problem
 
 if TYPE_CHECKING:
-    from jfric.config.measured import Measured
     from jfric.system.controller import Controller
 
 #: Number of evenly spaced outputs where a file does not say.
@@ -45,6 +44,30 @@ class Check:
         if self.tolerance is not None:
             return self.tolerance
         return (self.relative or 0.0) * abs(self.expected)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a file: ``SI value = factor * number + offset``."""
+
+    name: str
+    factor: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Which columns hold what. ``records``: pattern of the names of several records in one file,
+    whose columns are ``NAME/column``. Samples before ``start`` and after ``end`` [s] are left out.
+    ``table``: the table as the file gives it."""
+
+    time: Column
+    y: Mapping[str, Column]
+    u: Mapping[str, Column] = field(default_factory=dict)
+    records: str | None = None
+    start: float | None = None
+    end: float | None = None
+    table: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

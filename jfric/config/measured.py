@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from jfric.config.config import Column, Measured
 from jfric.config.functions import number
 from jfric.config.paths import path_dimension
 from jfric.config.units import DIMENSIONS, Dimension
@@ -18,30 +17,6 @@ from jfric.system.expression import Expression
 if TYPE_CHECKING:
     from jfric.config import tables
     from jfric.system.problem import Problem
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a file: ``SI value = factor * number + offset``."""
-
-    name: str
-    factor: float = 1.0
-    offset: float = 0.0
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Which columns hold what. ``records``: pattern of the names of several records in one file,
-    whose columns are ``NAME/column``. Samples before ``start`` and after ``end`` [s] are left out.
-    ``table``: the table as the file gives it."""
-
-    time: Column
-    y: Mapping[str, Column]
-    u: Mapping[str, Column] = field(default_factory=dict)
-    records: str | None = None
-    start: float | None = None
-    end: float | None = None
-    table: Mapping[str, Any] = field(default_factory=dict)
 
 
 def measured(table: tables.DataTable, problem: Problem) -> Measured:
@@ -62,12 +37,8 @@ def measured(table: tables.DataTable, problem: Problem) -> Measured:
 
     return Measured(
         time=_column(table.time, "data.time", time, problem),
-        y={
-            k: _column(c, f"data.y.{k}", _measures(problem, k), problem) for k, c in table.y.items()
-        },
-        u={
-            k: _column(c, f"data.u.{k}", _measures(problem, k), problem) for k, c in table.u.items()
-        },
+        y=columns("y"),
+        u=columns("u"),
         records=table.records,
         start=instant("start"),
         end=instant("end"),

@@ -11,11 +11,11 @@ from jaxtyping import Float
 
 from jfric.errors import ProblemError
 from jfric.identify.experiment import Experiment
-from jfric.identify.fit import prepare
 from jfric.identify.free import Free
 from jfric.identify.levenberg_marquardt import Outcome, levenberg_marquardt
 from jfric.identify.objective import Objective, chunk_of, weighted
 from jfric.identify.starts import global_sample
+from jfric.identify.task import prepare
 from jfric.system.problem import Problem
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from jfric.errors import ProblemError, nearest
 from jfric.identify.autocorrelation import bandwidth
+from jfric.identify.estimate import Estimate
 from jfric.identify.levenberg_marquardt import Outcome, levenberg_marquardt
-
-if TYPE_CHECKING:
-    from jfric.identify.result import FitResult
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ class Bootstrap:
 
 
 def bootstrap(
-    fit: FitResult,
+    fit: Estimate,
     count: int = 200,
     *,
     resample: Literal["blocks", "experiments"] = "blocks",
@@ -82,7 +80,7 @@ def bootstrap(
     return Bootstrap(fit.names, found.x[good], int(np.sum(~good)), block)
 
 
-def _resampled(fit: FitResult, count: int, block: int | None, rng):
+def _resampled(fit: Estimate, count: int, block: int | None, rng):
     """Measured values (n, E, m, k) of resampled residuals, and the length of blocks."""
     objective = fit.objective
     predicted = fit.linearised().predicted

@@ -14,11 +14,11 @@ import numpy as np
 from jfric.identify.covariance import UNIDENTIFIED
 from jfric.identify.data import labels
 from jfric.identify.experiment import Experiment
-from jfric.identify.fit import Task, prepare
 from jfric.identify.free import Free
 from jfric.identify.model import AbstractModel
 from jfric.identify.objective import FEW_LANES
 from jfric.identify.starts import global_sample
+from jfric.identify.task import Task, prepare
 from jfric.modes import Mode
 from jfric.system.problem import Problem
 

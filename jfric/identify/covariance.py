@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from jfric.errors import ProblemError, nearest
 from jfric.identify.autocorrelation import bandwidth, long_run_covariance
-
-if TYPE_CHECKING:
-    from jfric.identify.result import FitResult
+from jfric.identify.estimate import Estimate
 
 Method = Literal["hac", "gauss-newton"]
 METHODS = ("hac", "gauss-newton")
@@ -87,7 +85,7 @@ class Covariance:
         return said
 
 
-def covariance(fit: FitResult, method: Method = "hac", lags: int | None = None) -> Covariance:
+def covariance(fit: Estimate, method: Method = "hac", lags: int | None = None) -> Covariance:
     """Covariance of the estimates of ``fit``.
 
     ``"gauss-newton"``: ``(J^T J)^-1`` of the weighted residuals, right if they are independent.

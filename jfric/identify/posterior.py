@@ -10,7 +10,6 @@ import functools
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax
@@ -20,11 +19,10 @@ from jaxtyping import Array, Float
 
 from jfric.compilation import quick_options
 from jfric.errors import ProblemError
+from jfric.identify.covariance import covariance
+from jfric.identify.estimate import Estimate
 from jfric.identify.layout import Layout
 from jfric.identify.objective import Objective, lane_cost
-
-if TYPE_CHECKING:
-    from jfric.identify.result import FitResult
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class Posterior:
 
 
 def log_density(
-    fit: FitResult,
+    fit: Estimate,
 ) -> tuple[Callable[[Array], Array], Float[np.ndarray, " P"], Callable[[Array], Array]]:
     """The posterior for a sampler of one's own: log density of an unbounded position (P,), the
     position of the fit, and the parameters (P,) at a position.
@@ -84,7 +82,7 @@ def log_density(
 
 
 def sample(
-    fit: FitResult, count: int = 1000, *, warmup: int = 300, chains: int = 16, seed: int = 0
+    fit: Estimate, count: int = 1000, *, warmup: int = 300, chains: int = 16, seed: int = 0
 ) -> Posterior:
     """``count`` samples of each of ``chains`` chains, after ``warmup``, as one batch.
 
@@ -92,7 +90,7 @@ def sample(
     not mind kinks of the density. For other samplers see :func:`log_density`.
     """
     center = np.tile(fit.vector, (chains, 1))
-    matrix = fit.covariance("gauss-newton").matrix
+    matrix = covariance(fit, "gauss-newton").matrix
     if not np.all(np.isfinite(matrix)):
         raise ProblemError(
             "sample: found a parameter at its bound or without influence, a random walk needs a "

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jfric.errors import ProblemError, nearest
+from jfric.identify.covariance import covariance
+from jfric.identify.estimate import Estimate
 from jfric.identify.levenberg_marquardt import levenberg_marquardt
-
-if TYPE_CHECKING:
-    from jfric.identify.result import FitResult
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class Profile:
 
 
 def profile(
-    fit: FitResult,
+    fit: Estimate,
     names: Sequence[str] | None = None,
     *,
     points: int = 13,
@@ -71,7 +69,7 @@ def profile(
     objective, layout = fit.objective, fit.objective.layout
     lower, upper = layout.bounds
     sd = (
-        np.array([fit.covariance("gauss-newton").standard_errors[n] for n in fit.names])
+        np.array([covariance(fit, "gauss-newton").standard_errors[n] for n in fit.names])
         if spread is None
         else np.asarray(spread, float)
     )

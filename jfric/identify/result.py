@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from jfric.errors import ProblemError
 from jfric.identify.bootstrap import Bootstrap, bootstrap
 from jfric.identify.covariance import Covariance, Method, covariance
 from jfric.identify.experiment import Experiment
 from jfric.identify.levenberg_marquardt import Outcome
 from jfric.identify.losses import LOSSES
+from jfric.identify.minimise import solve
 from jfric.identify.objective import Linearisation, Objective
 from jfric.identify.posterior import Posterior, sample
 from jfric.identify.profile import Profile, profile
-from jfric.identify.recipe import Recipe, from_json, refit, to_json
+from jfric.identify.recipe import Recipe
+from jfric.identify.serialise import from_json, to_json
 
 
 @dataclass
@@ -44,6 +47,25 @@ class FitResult:
     remarks: tuple[str, ...] = ()
     #: The arguments of the fit, with which it can be repeated.
     recipe: Recipe | None = field(default=None, repr=False)
+
+    @staticmethod
+    def of(recipe: Recipe) -> FitResult:
+        """The fit with these arguments, computed."""
+        task, best = solve(recipe)
+        return FitResult(
+            names=task.objective.layout.names,
+            vector=best.vector,
+            cost=best.cost,
+            outcome=best.outcome,
+            at_bound=task.objective.layout.at_bound(best.vector),
+            remarks=best.remarks,
+            waterfall=best.waterfall,
+            sigma=task.noise(),
+            experiments=task.experiments,
+            objective=task.objective,
+            seed=recipe.options["seed"],
+            recipe=recipe,
+        )
 
     @property
     def values(self) -> dict[str, float]:
@@ -101,11 +123,13 @@ class FitResult:
     @staticmethod
     def from_json(text: str) -> FitResult:
         """The fit that :meth:`to_json` wrote."""
-        return from_json(text)
+        return FitResult(**from_json(text))
 
     def refit(self) -> FitResult:
         """The same fit again, from the same starts."""
-        return refit(self)
+        if self.recipe is None:
+            raise ProblemError("refit: found a result without its arguments")
+        return FitResult.of(self.recipe)
 
     def __str__(self) -> str:
         found = self.covariance()

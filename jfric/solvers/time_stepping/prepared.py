@@ -1,4 +1,4 @@
-"""Everything that stays the same during a run, computed once before the loop."""
+"""What stays the same during a run: the assembled system and the matrices of a step."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from jaxtyping import Array, Float
 
 from jfric.linear_algebra import UNROLLED_INVERSE, eliminate, matmul
 from jfric.solvers.time_stepping.scheme import Scheme
-from jfric.system.laws import Coulomb
-from jfric.system.mechanics import Mechanics, WithContacts, assemble
-from jfric.system.problem import Problem
+from jfric.system.mechanics import Mechanics, WithContacts
 
 #: Systems with one contact and up to this many degrees of freedom run in scalars.
 SCALARS = 4
@@ -82,60 +80,3 @@ class Prepared(WithContacts):
         """Whether the step is written out in scalars: one contact, few degrees of freedom."""
         small = self.nt == 1 and self.mechanics.n <= SCALARS
         return small and self.constant is not None and self.method in ("auto", "closed-form")
-
-
-def prepare(problem: Problem, scheme: Scheme, h, method: str) -> Prepared:
-    """Assemble ``problem`` for steps of length ``h``."""
-    problem = problem.resolved()
-    mechanics = assemble(problem)
-    W = jnp.concatenate([mechanics.W_T, mechanics.W_N])
-    MW = matmul(mechanics.M_inverse, W.T)
-    dtype = mechanics.M.dtype
-    h = jnp.asarray(h, dtype)
-    fixed = not mechanics.nonlinear and mechanics.piecewise.count == 0
-    scheme = scheme._replace(theta=jnp.asarray(scheme.theta, dtype))
-    matrices = step_matrices(scheme, h, mechanics.M, mechanics.C, mechanics.K, W)
-    prepared = Prepared(
-        mechanics=mechanics,
-        scheme=scheme,
-        h=h,
-        W=W,
-        MW=MW,
-        D_mass=matmul(W, MW),
-        end=jnp.asarray(problem.time.end, dtype),
-        constant=matrices if fixed else None,
-        packed=None,
-        breakaway=not all(isinstance(law, Coulomb) for law in mechanics.laws),
-        method=method,
-    )
-    return _with_numbers(prepared)
-
-
-def with_step(prepared: Prepared, h) -> Prepared:
-    """The same for steps of another length."""
-    mechanics = prepared.mechanics
-    h = jnp.asarray(h, prepared.h.dtype)
-    matrices = prepared.constant
-    if matrices is not None:
-        matrices = step_matrices(
-            prepared.scheme, h, mechanics.M, mechanics.C, mechanics.K, prepared.W
-        )
-    changed = eqx.tree_at(
-        lambda p: (p.h, p.constant), prepared, (h, matrices), is_leaf=lambda x: x is None
-    )
-    return _with_numbers(changed)
-
-
-def changing(prepared: Prepared):
-    """The parts that depend on the length of the step."""
-    return prepared.h, prepared.constant, prepared.packed
-
-
-def _with_numbers(prepared: Prepared) -> Prepared:
-    if not prepared.in_scalars:
-        return prepared
-    # The numbers are made of a prepared problem.
-    from jfric.solvers.time_stepping.one_contact import packed_numbers
-
-    packed = packed_numbers(prepared)
-    return eqx.tree_at(lambda p: p.packed, prepared, packed, is_leaf=lambda x: x is None)

@@ -13,7 +13,8 @@ from jfric.solvers.loops import Adjoint
 from jfric.solvers.time_stepping.blocks import Block, run_block
 from jfric.solvers.time_stepping.inputs import load_tables
 from jfric.solvers.time_stepping.judge import residuals
-from jfric.solvers.time_stepping.prepared import Prepared, changing, with_step
+from jfric.solvers.time_stepping.prepare import changing, with_step
+from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.recording import (
     Records,
     Wanted,

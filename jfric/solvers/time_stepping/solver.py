@@ -11,7 +11,8 @@ from jaxtyping import Array, Float, Int
 
 from jfric.solution import Solution, event_log
 from jfric.solvers.loops import Adjoint
-from jfric.solvers.time_stepping.prepared import Prepared, prepare, with_step
+from jfric.solvers.time_stepping.prepare import prepare, with_step
+from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.recording import empty_records
 from jfric.solvers.time_stepping.representable import require_time_stepping
 from jfric.solvers.time_stepping.run import REST, run
