@@ -12,13 +12,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jfric.config.config import time_span
 from jfric.errors import ProblemError
 from jfric.limits import require_step
 from jfric.solution import reached
 from jfric.solvers.simulate import simulate
 from jfric.verification.evaluate import Trajectory, reduced
 from jfric.verification.result import Result, compare
-from jfric.verification.run import output_times, time_span
+from jfric.verification.run import output_times
 from jfric.verification.static_checks import is_static, static_job, static_results
 
 if TYPE_CHECKING:

@@ -131,18 +131,3 @@ def console() -> Any:
     terminal = Console(highlight=False)
     # Files and pipes have no width: do not fold tables to 80 columns there.
     return terminal if terminal.is_terminal else Console(highlight=False, width=160)
-
-
-@contextlib.contextmanager
-def progress_bar() -> Iterator[Callable[[int, int, str], None]]:
-    """A bar on standard error; call it with the number done, the number of all, and a name."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeElapsedColumn as Elapsed
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Elapsed())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading", total=None)
-        yield lambda done, total, case: bar.update(
-            task, completed=done, total=total, description=case or "done"
-        )

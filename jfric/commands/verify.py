@@ -14,7 +14,6 @@ from jfric.commands.app import (
     app,
     console,
     one_sentence,
-    progress_bar,
 )
 from jfric.errors import ProblemError
 
@@ -51,6 +50,7 @@ def verify(
     Exit status: 0, 1 where a check fails or one of several files is refused, 2 for bad input.
     """
     from jfric import report
+    from jfric.ensemble.progress import Progress
     from jfric.solver_choice import require_flow
     from jfric.verification.run import verify as run_checks
 
@@ -58,9 +58,9 @@ def verify(
         require_flow(flow)
     started = time.perf_counter()
     remarks: list[str] = []
-    with progress_bar() as advance:
+    with Progress(0, stage="reading") as bar:
         results = run_checks(
-            paths or None, case=case, flow=flow, progress=advance, remark=remarks.append
+            paths or None, case=case, flow=flow, progress=bar.show, remark=remarks.append
         )
     seconds = time.perf_counter() - started
     if junit is not None:

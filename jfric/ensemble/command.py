@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jfric.config.paths import path_dimension
-from jfric.config.units import DIMENSIONS, Dimension, UnitError, to_si
+from jfric.commands.vary import split_vary, vary_number
+from jfric.config.units import DIMENSIONS, UnitError, to_si
 from jfric.ensemble.design import SAMPLED
 from jfric.ensemble.grammar import split
 from jfric.ensemble.ranges import SCALES, Range
@@ -132,42 +132,29 @@ def parse_vary(problem: Problem, given: list[str], *, sampled: bool) -> dict[str
     """
     result: dict[str, Any] = {}
     for text in given:
-        path, equals, values = (part.strip() for part in text.partition("="))
         form = "PATH=LOW:HIGH[:log]" if sampled else VARY_FORM
-        if not equals or not path or not values:
-            raise ProblemError(f"--vary: found {text!r}, expected {form}")
+        path, values = split_vary(text, form)
         try:
             name = find_path(problem, path)
         except KeyError as error:
             raise ProblemError(f"--vary: {error.args[0]}") from None
         if name in result:
             raise ProblemError(f"--vary: found {name!r} twice")
-        dimension = path_dimension(problem, name)
         if values.startswith("["):
             parts = values.strip("[]").split(",")
-            result[name] = np.array([_number(name, part, dimension) for part in parts])
+            result[name] = np.array([vary_number(problem, name, part) for part in parts])
             continue
         parts = [part.strip() for part in values.split(":")]
         scale = parts.pop() if parts[-1] in SCALES else "linear"
         if len(parts) != (2 if sampled else 3):
             raise ProblemError(f"--vary {name}: found {values!r}, expected {form}")
-        low, high = (_number(name, part, dimension) for part in parts[:2])
+        low, high = (vary_number(problem, name, part) for part in parts[:2])
         count = None if sampled else _count(name, parts[2])
         try:
             result[name] = Range(low, high, count, scale)
         except ProblemError as error:
             raise ProblemError(f"--vary {name}: {error}") from None
     return result
-
-
-def _number(name: str, text: str, dimension: Dimension | None) -> float:
-    try:
-        value = to_si(text.strip(), dimension)
-    except UnitError as error:
-        raise ProblemError(f"--vary {name}: {error}") from None
-    if not isinstance(value, float):
-        raise ProblemError(f"--vary {name}: found {text!r}, expected a number, not an expression")
-    return value
 
 
 def _count(name: str, text: str) -> int:

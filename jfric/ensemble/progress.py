@@ -8,13 +8,13 @@ from types import TracebackType
 
 
 class Progress:
-    """Lanes done, lanes per second and time left, on standard error; silent where not shown.
+    """What is done of all, how much per second, and time left, on standard error.
 
-    ``shown=None``: shown on a terminal.
+    ``shown=None``: shown on a terminal, silent elsewhere. ``stage``: named before any is done.
     """
 
-    def __init__(self, total: int, shown: bool | None = None):
-        self._total, self._done = total, 0
+    def __init__(self, total: int, shown: bool | None = None, stage: str = "compiling"):
+        self._total, self._done, self._stage = total, 0, stage
         self._first: tuple[float, int] | None = None
         self._shown = sys.stderr.isatty() if shown is None else shown
         self._bar = None
@@ -38,7 +38,7 @@ class Progress:
                 transient=True,
             )
             self._bar.start()
-            self._task = self._bar.add_task("compiling", total=self._total, rate="")
+            self._task = self._bar.add_task(self._stage, total=self._total, rate="")
         return self
 
     def __exit__(
@@ -64,6 +64,11 @@ class Progress:
         self._done += lanes
         rate = (self._done - self._first[1]) / max(now - self._first[0], 1e-9)
         self._update("sweep", f"{rate:,.0f}/s" if rate else "")
+
+    def show(self, done: int, total: int, stage: str) -> None:
+        """Set what is done of all, in a stage with this name."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, total=total, description=stage, rate="")
 
     def _update(self, stage: str, rate: str = "") -> None:
         if self._bar is not None:

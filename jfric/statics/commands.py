@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jfric import output, report
+from jfric.commands.vary import split_vary, vary_number
 from jfric.config.load import load_config
-from jfric.config.paths import path_dimension
 from jfric.errors import ProblemError
 from jfric.overrides import apply_overrides
 from jfric.statics.branch import EquilibriumPath
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 #: Columns of a table beyond which only the first are printed.
 MOST_COLUMNS = 6
+INTERVAL_FORM = "path=start:stop such as contact.mu=0:1.5"
 
 
 def print_equilibria(
@@ -58,7 +59,7 @@ def print_path(
 ) -> None:
     """Trace the equilibria of a file over a parameter, print special points, write the rows."""
     chosen = _read(config, settings)
-    given = dict(chosen.statics) if vary is None else parse_vary(chosen.problem, vary)
+    given = dict(chosen.statics) if vary is None else parse_interval(chosen.problem, vary)
     if not given:
         raise ProblemError(
             "--vary: not given, and the file has no table [statics]; give --vary PATH=START:STOP"
@@ -113,27 +114,18 @@ def print_path(
     console.print("wrote " + ", ".join(str(f) for f in files), markup=False, soft_wrap=True)
 
 
-def parse_vary(problem: Problem, text: str) -> dict[str, Any]:
+def parse_interval(problem: Problem, text: str) -> dict[str, Any]:
     """``PATH=START:STOP``, where the values may carry units."""
-    from jfric.config.units import UnitError, to_si
-
-    path, equals, interval = text.partition("=")
+    path, interval = split_vary(text, INTERVAL_FORM)
     ends = interval.split(":")
-    if not equals or not path.strip() or len(ends) != 2:
-        raise ProblemError(
-            f"--vary: found {text!r}, expected path=start:stop such as contact.mu=0:1.5"
-        )
+    if len(ends) != 2:
+        raise ProblemError(f"--vary: found {text!r}, expected {INTERVAL_FORM}")
     try:
-        name = checked_path(problem, path.strip())
+        name = checked_path(problem, path)
     except ProblemError as error:
         raise ProblemError(f"--vary: {error}") from None
-    values = []
-    for end in ends:
-        try:
-            values.append(float(to_si(end.strip(), path_dimension(problem, name))))  # type: ignore
-        except (UnitError, TypeError) as error:
-            raise ProblemError(f"--vary {name}: {error}") from None
-    return {"vary": name, "start": values[0], "stop": values[1]}
+    start, stop = (vary_number(problem, name, end) for end in ends)
+    return {"vary": name, "start": start, "stop": stop}
 
 
 def path_columns(path: EquilibriumPath) -> tuple[dict[str, np.ndarray], dict[str, str]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jfric.config.config import Check, Config
+from jfric.config.config import Check, Config, time_span
 from jfric.config.load import load_config
 from jfric.config.quantity import Quantity, parse_quantity, resolve
 from jfric.errors import ProblemError, nearest
@@ -18,7 +18,6 @@ from jfric.solution import Solution
 from jfric.solver_choice import SETTINGS, SOLVERS, choose_solver, solver_label, uses_exact_flow
 from jfric.status import Status
 from jfric.system.naming import set_parameters
-from jfric.system.problem import Problem
 from jfric.verification.case import EXACT, RUNGE_KUTTA, Case
 from jfric.verification.configs import files_in, shipped
 from jfric.verification.evaluate import COUNTS, Trajectory, needed_times
@@ -223,12 +222,6 @@ def output_times(config: Config, quantities: Sequence[Quantity]) -> np.ndarray:
                 f"from {start:g} s to {end:g} s"
             )
     return np.array(sorted(times))
-
-
-def time_span(problem: Problem) -> tuple[float, float]:
-    """Start and end [s]."""
-    span = problem.resolved().time
-    return np.asarray(span.start).item(), np.asarray(span.end).item()
 
 
 def judge(job: Job, trajectory: Trajectory) -> list[Result]:
