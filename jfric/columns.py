@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jfric.config.dimensions import kind
+from jfric.system.direction import kind
 from jfric.system.forces import element_forces, force_keys
 from jfric.system.mechanics import assemble
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import equinox as eqx
 import numpy as np
 
-from jfric.config.dimensions import dimension, kind, matrix_dimension, polynomial_dimension
+from jfric.config.dimensions import dimension, matrix_dimension, polynomial_dimension
 from jfric.config.directions import direction
 from jfric.config.functions import function, number, numbers
 from jfric.errors import ProblemError, first_line
+from jfric.system.direction import kind
 from jfric.system.elements import SECTIONS
 from jfric.system.laws import LAWS, AbstractLaw, Directional
 from jfric.system.problem import InitialState, Matrices

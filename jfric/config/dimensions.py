@@ -5,10 +5,7 @@ A new element is one line for each of its fields; a field without a line takes a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from jfric.config.units import DIMENSIONS, Dimension
-from jfric.system.direction import Direction
 
 #: Field to the names of its dimension along a translation and along a rotation.
 FIELDS: dict[tuple[str, str], tuple[str, str]] = {
@@ -61,18 +58,6 @@ MATRICES = {
     "C": ("damping", "impulse", "rotational damping"),
     "K": ("stiffness", "force", "rotational stiffness"),
 }
-
-
-def kind(direction: Direction | None, dofs: Mapping[str, str]) -> str | None:
-    """``"translation"`` or ``"rotation"``, or None where a direction mixes them without a word.
-
-    It is what the elongation along the direction measures: a lever arm with its unit on an angle
-    is a translation. Bases count as the degrees of freedom they are joined to.
-    """
-    if direction is not None and direction.measures is not None:
-        return None if direction.measures == "unknown" else direction.measures
-    kinds = {dofs[name] for name in (direction.names if direction else dofs) if name in dofs}
-    return kinds.pop() if len(kinds) == 1 else None
 
 
 def dimension(section: str, field: str, of_kind: str | None) -> Dimension | None:

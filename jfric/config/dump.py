@@ -11,10 +11,10 @@ import numpy as np
 from jax.core import Tracer
 
 from jfric.config.config import Config
-from jfric.config.dimensions import dimension, kind
+from jfric.config.dimensions import dimension
 from jfric.errors import ProblemError
 from jfric.system.controller import Controller
-from jfric.system.direction import Direction
+from jfric.system.direction import Direction, kind
 from jfric.system.expression import Expression
 from jfric.system.functions import (
     AbstractFunction,

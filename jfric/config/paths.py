@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from jfric.config.dimensions import LAW_FIELDS, dimension, kind, matrix_dimension
+from jfric.config.dimensions import LAW_FIELDS, dimension, matrix_dimension
 from jfric.config.units import DIMENSIONS, Dimension
+from jfric.system.direction import kind
 from jfric.system.problem import Problem
 
 #: What the numbers of a function of time measure, where it is not what the function measures.

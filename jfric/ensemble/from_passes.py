@@ -9,7 +9,7 @@ from jaxtyping import Array, Int
 
 from jfric.ensemble.pieces import Piece
 from jfric.ensemble.reductions import Reductions
-from jfric.solvers.event_driven.polynomials import powers
+from jfric.polynomials import powers
 from jfric.solvers.event_driven.prepared import Prepared, prepare
 from jfric.solvers.event_driven.recording import empty_records
 from jfric.solvers.event_driven.solver import EventDriven, choose_pass

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from jfric.solvers.event_driven.polynomials import horner, horner_with_slope
+from jfric.polynomials import horner, horner_with_slope
 from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
 

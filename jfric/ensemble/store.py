@@ -16,8 +16,9 @@ import numpy as np
 
 from jfric.ensemble.layout import Layout, Tile, tiles
 from jfric.ensemble.runner import Results
-from jfric.ensemble.table import MISSING, Schema, Variable, import_xarray, tile_values
+from jfric.ensemble.table import MISSING, Schema, Variable, tile_values
 from jfric.errors import ProblemError, first_line
+from jfric.optional import import_xarray
 
 if TYPE_CHECKING:
     import xarray

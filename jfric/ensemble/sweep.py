@@ -30,13 +30,13 @@ from jfric.ensemble.table import (
     Schema,
     Sink,
     float_type,
-    import_xarray,
     make_schema,
     state_size,
 )
 from jfric.ensemble.values import by_path, check_values
 from jfric.errors import ProblemError
 from jfric.limits import DEVICES, LANES, require_count, require_sizes
+from jfric.optional import import_xarray
 from jfric.output import versions
 from jfric.solver_choice import solver_name
 from jfric.solvers.event_driven.solver import EventDriven

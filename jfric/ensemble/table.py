@@ -12,6 +12,7 @@ from jfric.ensemble.design import Design, Grid
 from jfric.ensemble.layout import Layout, Tile, tiles
 from jfric.ensemble.runner import Job, Results
 from jfric.errors import ProblemError
+from jfric.optional import import_xarray
 from jfric.status import Flag, Status
 
 if TYPE_CHECKING:
@@ -191,17 +192,6 @@ def tile_values(schema: Schema, tile: Tile, results: Results):
     for variable in schema.results:
         values = results[variable.name].astype(variable.dtype, copy=False)
         yield variable, values.reshape(shape + variable.extra)
-
-
-def import_xarray():
-    """xarray, or a sentence on how to install it."""
-    try:
-        import xarray
-    except ImportError:
-        raise ProblemError(
-            "a sweep needs xarray, which is not installed (pip install jfric[sweep])"
-        ) from None
-    return xarray
 
 
 def state_size(problem) -> int:

@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from jfric.polynomials import horner, horner_with_slope
 from jfric.signals import Signal
 from jfric.solvers.event_driven.passes import one_pass
-from jfric.solvers.event_driven.polynomials import horner, horner_with_slope
 from jfric.solvers.event_driven.prepared import prepare
 from jfric.solvers.event_driven.recording import empty_records
 from jfric.solvers.event_driven.solver import EventDriven, _make_flow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import equinox as eqx
@@ -83,3 +84,15 @@ def as_direction(value) -> Any:
     if isinstance(value, (tuple, list)) and len(value) == 2:
         return between(*value)
     return value
+
+
+def kind(direction: Direction | None, dofs: Mapping[str, str]) -> str | None:
+    """``"translation"`` or ``"rotation"``, or None where a direction mixes them without a word.
+
+    It is what the elongation along the direction measures: a lever arm with its unit on an angle
+    is a translation. Bases count as the degrees of freedom they are joined to.
+    """
+    if direction is not None and direction.measures is not None:
+        return None if direction.measures == "unknown" else direction.measures
+    kinds = {dofs[name] for name in (direction.names if direction else dofs) if name in dofs}
+    return kinds.pop() if len(kinds) == 1 else None

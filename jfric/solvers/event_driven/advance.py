@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float
 
 from jfric.linear_algebra import matvec
 from jfric.modes import Mode
+from jfric.polynomials import horner_with_slope, pick
 from jfric.solvers.event_driven.clock import Instant, later
 from jfric.solvers.event_driven.constants import CLOSE, LANDINGS, SMALLEST_FRACTION, constants
 from jfric.solvers.event_driven.isolation import (
@@ -17,7 +18,7 @@ from jfric.solvers.event_driven.isolation import (
     watched_zero,
     with_root_derivative,
 )
-from jfric.solvers.event_driven.polynomials import Step, Values, horner_with_slope, pick
+from jfric.solvers.event_driven.polynomials import Step, Values
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.recording import Records, slots_per_pass
 from jfric.solvers.event_driven.state import State

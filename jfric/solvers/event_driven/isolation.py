@@ -19,14 +19,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.linear_algebra import matvec
+from jfric.polynomials import combine, evaluate, horner, horner_with_slope, pick
 from jfric.solvers.event_driven.constants import LEADING
-from jfric.solvers.event_driven.polynomials import (
-    combine,
-    evaluate,
-    horner,
-    horner_with_slope,
-    pick,
-)
 
 #: A zero this part of a step away from its end is one at the end.
 AT_END = 1e-9

@@ -15,9 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.modes import Mode
+from jfric.polynomials import horner
 from jfric.solvers.event_driven.constants import LEADING
 from jfric.solvers.event_driven.isolation import watched_zero
-from jfric.solvers.event_driven.polynomials import Step, horner, step_without_guards
+from jfric.solvers.event_driven.polynomials import Step, step_without_guards
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.runge_kutta_flow import (
     RungeKuttaFlow,

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.solvers.event_driven.polynomials import horner, horner_with_slope
+from jfric.polynomials import horner, horner_with_slope
 from jfric.solvers.loops import once
 
 #: Parabolas in one pass; where that is not enough, the next pass goes on.

@@ -1,0 +1,16 @@
+"""Packages that are not always installed, and what is said where one is missing."""
+
+from __future__ import annotations
+
+from jfric.errors import ProblemError
+
+
+def import_xarray():
+    """xarray, or a sentence on how to install it."""
+    try:
+        import xarray
+    except ImportError:
+        raise ProblemError(
+            "a sweep needs xarray, which is not installed (pip install jfric[sweep])"
+        ) from None
+    return xarray
