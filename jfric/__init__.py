@@ -1,5 +1,15 @@
-"""jfric: exact, batched and differentiable simulation of dry friction, gaps and impacts."""
+"""jfric: exact, batched and differentiable simulation of dry friction, gaps and impacts.
 
+``jfric.__all__`` lists what most work needs, in groups; the submodules named last in it hold
+everything else by subject. All public names are found here as well.
+"""
+
+from jfric import functions as functions
+from jfric import laws as laws
+from jfric import solvers as solvers
+from jfric import statics as statics
+from jfric import structures as structures
+from jfric import verification as verification
 from jfric.columns import spring_forces as spring_forces
 from jfric.complementarity.residual import contact_residual as contact_residual
 from jfric.complementarity.residual import motion_residual as motion_residual
@@ -96,3 +106,28 @@ from jfric.system.problem import TimeSpan as TimeSpan
 from jfric.system.wrapped import Clipped as Clipped
 from jfric.system.wrapped import Until as Until
 from jfric.verification.run import verify as verify
+
+__all__ = [  # noqa: RUF022
+    # A system: described in Python, or in a file.
+    "Problem", "InitialState", "TimeSpan", "Matrices", "load", "to_toml", "ProblemError",
+    "parameters", "get_parameter", "set_parameters",
+    # Its elements.
+    "Mass", "Spring", "Damper", "PolynomialSpring", "DiagramSpring", "GapSpring", "Stop", "Drag",
+    "ForceField", "Pendulum", "Friction", "Contact", "Load", "Base", "Controller",
+    "Direction", "along", "between",
+    # Friction laws and functions of time; all of them: jfric.laws, jfric.functions.
+    "Coulomb", "StaticDynamic", "Stribeck", "Harmonic", "PiecewiseLinear", "Steps", "Expression",
+    # Its motion.
+    "simulate", "EventDriven", "MoreauJean", "QuasiStatic", "Smoothed",
+    "Solution", "Status", "Flag", "Mode", "observe", "plot",
+    # Its equilibria.
+    "equilibria", "limit_load", "trace",
+    # Many motions at once.
+    "sweep", "Range", "open_sweep", "plot_sweep",
+    # Parameters from measurements.
+    "fit", "Free", "Experiment", "FitResult", "read_experiments",
+    # Published cases.
+    "verify",
+    # By subject.
+    "functions", "laws", "solvers", "statics", "structures", "verification",
+]  # fmt: skip

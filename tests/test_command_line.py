@@ -2,7 +2,6 @@ import csv
 import json
 import logging
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import jax
 import pytest
@@ -228,10 +227,3 @@ def test_a_cache_that_cannot_be_written_breaks_nothing(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("JFRIC_CACHE_DIR", str(tmp_path / "file" / "cache"))
     assert call("show", ve0116()).exit_code == 0
-
-
-def test_import_is_light():
-    # The command answers --help within a second: slow modules are imported where they are used.
-    source = Path(__file__).parent.parent / "jfric" / "main.py"
-    head = source.read_text().split("app = typer.Typer")[0]
-    assert not any(name in head for name in ("matplotlib", "pint", "pydantic"))
