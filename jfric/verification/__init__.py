@@ -1,0 +1,1 @@
+"""Comparison with exact and published values: cases, jobs, results."""
