@@ -5,8 +5,8 @@ compared with the closed form. mu runs over 0.03 .. 0.4, in order unless ``--shu
 lanes of a sweep have about the same number of events.
 
 - jfric: the public API under ``jit(vmap(...))``, in chunks that fit the cache, one device for each
-  core, with the settings of the command line (``jfric.compilation.compile_quickly``). Exact flow
-  with its certificate that no event is missed, or ``--flow runge-kutta``.
+  core, with the settings of the command line (``jfric.compilation.compile_quickly``).
+  Exact flow with its certificate that no event is missed, or ``--flow runge-kutta``.
 - numba, Taylor: the same algorithm written by hand for this one system: Taylor flow of order 16,
   Bernstein certificate, Newton on the guard; compiled, all cores.
 - numba, closed form: half cosines; what is possible for somebody who solves the system by hand.

@@ -105,7 +105,8 @@ class FitResult:
         return self.covariance(method).intervals(level)
 
     def bootstrap(self, count: int = 200, **options) -> Bootstrap:
-        """The fit repeated for resampled data; see :func:`jfric.identify.bootstrap.bootstrap`."""
+        """The fit repeated for resampled data;
+        see :func:`jfric.identify.bootstrap.bootstrap`."""
         return bootstrap(self, count, **options)
 
     def profile(self, names: Sequence[str] | None = None, **options) -> dict[str, Profile]:
