@@ -11,6 +11,7 @@ from jfric import statics as statics
 from jfric import structures as structures
 from jfric import verification as verification
 from jfric.columns import spring_forces as spring_forces
+from jfric.compilation import compile_quickly as compile_quickly
 from jfric.complementarity.residual import contact_residual as contact_residual
 from jfric.complementarity.residual import motion_residual as motion_residual
 from jfric.config.dump import to_toml as to_toml
@@ -123,7 +124,7 @@ __all__ = [  # noqa: RUF022
     # Its equilibria.
     "equilibria", "limit_load", "trace",
     # Many motions at once.
-    "sweep", "Range", "open_sweep", "plot_sweep",
+    "sweep", "Range", "open_sweep", "plot_sweep", "compile_quickly",
     # Parameters from measurements.
     "fit", "Free", "Experiment", "FitResult", "read_experiments",
     # Published cases.
