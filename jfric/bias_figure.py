@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jfric.figure_style import LINES, style_axes
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -16,8 +18,6 @@ def bias_figure(bias: SmoothingBias, title: str = "") -> Figure:
     """Largest distance of each degree of freedom and creep of each contact over the smoothing
     width, with the slope of first order, and the steps of the integrator."""
     from matplotlib.figure import Figure
-
-    from jfric.plotting import LINES
 
     figure = Figure(figsize=(10.0, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -38,8 +38,7 @@ def bias_figure(bias: SmoothingBias, title: str = "") -> Figure:
     right.set_ylabel("steps")
     right.legend(frameon=False, fontsize=8)
     for axis in (left, right):
-        axis.grid(visible=True, which="major", color="#000000", alpha=0.12, lw=0.6)
-        axis.spines[["top", "right"]].set_visible(False)
+        style_axes(axis)
     if title:
         figure.suptitle(title, fontsize=12, fontweight="bold", x=0.012, ha="left")
     return figure

@@ -8,6 +8,7 @@ import numpy as np
 
 from jfric.columns import column_units
 from jfric.curves import ForceCurve, force_curves, force_points, motion_curve
+from jfric.figure_style import LINES, style_axes
 from jfric.phases import Phase, phases
 from jfric.solution import reached
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from jfric.solution import Solution
     from jfric.system.problem import Problem
 
-#: Colours that stay apart for colour-blind readers.
-LINES = ("#1f4e79", "#c0504d", "#3a7d44", "#7b4ea3", "#b8860b", "#2a9d9d", "#8c564b", "#555555")
 MODES = {
     "stick": "#f2c14e",
     "slip+": "#9ecae1",
@@ -184,19 +183,12 @@ def _label(axis: Axes, what: str, unit: str) -> None:
 
 def _finish(axes: list[Axes], rows: int) -> None:
     for axis in axes:
-        _style(axis)
+        style_axes(axis)
         axis.margins(x=0)
     for axis in axes[:-1]:
         axis.tick_params(labelbottom=False)
     axes[-1].set_xlabel("time [s]", fontsize=9)
     axes[0].figure.align_ylabels(axes[:rows])
-
-
-def _style(axis: Axes) -> None:
-    axis.grid(visible=True, color="#000000", alpha=0.12, lw=0.6)
-    axis.set_axisbelow(True)
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.tick_params(labelsize=8)
 
 
 def _portraits(figure: Figure, grid, solution: Solution, kinds, units) -> None:
@@ -217,7 +209,7 @@ def _portraits(figure: Figure, grid, solution: Solution, kinds, units) -> None:
             f"{'angle' if rotation else 'displacement'} [{units[f'q.{name}']}]", fontsize=9
         )
         _label(axis, "angular velocity" if rotation else "velocity", units[f"v.{name}"])
-        _style(axis)
+        style_axes(axis)
         axis.margins(0.06)
         if len(members) > 1:
             axis.legend(frameon=False, fontsize=8, loc="best")

@@ -11,7 +11,7 @@ import numpy as np
 from jfric.ensemble.design import LANE
 from jfric.ensemble.table import OUTCOME
 from jfric.errors import ProblemError, nearest
-from jfric.plotting import LINES, _style
+from jfric.figure_style import LINES, style_axes
 from jfric.status import Status
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _panel(
     else:
         shown = failed if failed.ndim == 2 else np.broadcast_to(failed[:, None], values.shape)
         _map(figure, axis, (data[dims[0]], data[dims[1]]), values, shown, name)
-    _style(axis)
+    style_axes(axis)
     axis.tick_params(which="minor", labelsize=8)
     if len(dims) == 2:
         axis.grid(visible=False)
@@ -243,7 +243,7 @@ def _scatter_matrix(data: xarray.Dataset, names: list[str]) -> Figure:
                     axis.scatter(
                         x[failed], y[failed], s=2 * size, color=FAILED, lw=0, rasterized=True
                     )
-            _style(axis)
+            style_axes(axis)
             axis.tick_params(labelsize=6, labelbottom=i == count - 1, labelleft=j == 0 and i > 0)
             if i == count - 1:
                 axis.set_xlabel(_axis_label(data[column]), fontsize=8)

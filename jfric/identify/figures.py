@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
+from jfric.figure_style import style_axes
 from jfric.identify.autocorrelation import autocorrelation
 
 if TYPE_CHECKING:
@@ -143,7 +144,5 @@ def _grid(width: float, height: float, rows: int, columns: int):
     made = Figure(figsize=(width, height), layout="constrained")
     axes = made.subplots(rows, columns, squeeze=False)
     for axis in axes.flat:
-        axis.grid(visible=True, color="#000000", alpha=0.12, lw=0.6)
-        axis.set_axisbelow(True)
-        axis.spines[["top", "right"]].set_visible(False)
+        style_axes(axis)
     return made, axes

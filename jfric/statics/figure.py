@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jfric.errors import ProblemError, nearest
+from jfric.figure_style import style_axes
 from jfric.modes import Mode
 from jfric.statics.branch import Branch, EquilibriumPath
 
@@ -64,9 +65,7 @@ def plot_path(
             used |= _draw(axis, branch, column, row, path)
         axis.set_xlabel(path.name, fontsize=9)
         axis.set_ylabel(f"{name} [m]", fontsize=9)
-        axis.grid(visible=True, color="#000000", alpha=0.12, lw=0.6)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.tick_params(labelsize=8)
+        style_axes(axis)
         if row is not None and len(path.names) > 1:
             axis.set_title(path.names[row], fontsize=9, loc="left")
     for axis in axes[len(names) :]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.figure_style import style_axes
 from jfric.structures.structure import Structure
 
 if TYPE_CHECKING:
@@ -45,8 +46,7 @@ def plot_structure(
         axis.autoscale()
         axis.set_aspect("equal")
         axis.set_xlabel("x [m]", fontsize=9)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.tick_params(labelsize=8)
+        style_axes(axis, grid=False)
     axes[0].set_ylabel("y [m]", fontsize=9)
     axes[0].set_title("undeformed", fontsize=9, loc="left")
     axes[1].set_title(f"deformed, displacements times {magnify:.3g}", fontsize=9, loc="left")

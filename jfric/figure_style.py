@@ -1,0 +1,20 @@
+"""One style for all figures: colours of lines, and axes without a frame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Colours that stay apart for colour-blind readers.
+LINES = ("#1f4e79", "#c0504d", "#3a7d44", "#7b4ea3", "#b8860b", "#2a9d9d", "#8c564b", "#555555")
+
+
+def style_axes(axis: Axes, *, grid: bool = True) -> None:
+    """Light grid, no frame at the top and right, small labels."""
+    if grid:
+        axis.grid(visible=True, which="major", color="#000000", alpha=0.12, lw=0.6)
+    axis.set_axisbelow(True)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.tick_params(labelsize=8)
