@@ -30,7 +30,7 @@ def observe(
 ) -> Observed:
     """Simulate one trajectory and return its observables; nothing else is kept.
 
-    ``observables``: names such as ``"final.u"`` (see :data:`jfric.ensemble.grammar.GRAMMAR`) or
+    ``observables``: names such as ``"final.u"`` (see :data:`jfric.config.quantity.GRAMMAR`) or
     :class:`jfric.observables.Observable` objects. ``times`` (m,) [s]: those of ``"u(t)"``. Works
     under ``jit``, ``vmap``, ``jvp`` and ``grad`` (for many parameters: ``adjoint="reverse"``).
     ``end`` [s]: where the run ends, in place of the problem's own end time. ``solver``: any.
