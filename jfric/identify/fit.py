@@ -26,6 +26,7 @@ from jfric.identify.result import FitResult
 from jfric.identify.starts import nearby
 from jfric.identify.starts import starts as choose_starts
 from jfric.limits import SAMPLES, STARTS, require_count
+from jfric.solvers.base import require_solver
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.system.controller import Controller
 from jfric.system.problem import Problem
@@ -345,7 +346,8 @@ def _model(problem, residual, solver, hold) -> tuple[AbstractModel, Callable]:
         )
     # A log of events is of no use here.
     solver = EventDriven(max_events=0) if solver is None else solver
-    if getattr(solver, "adjoint", None) == "auto":
+    require_solver(solver)
+    if solver.adjoint == "auto":
         # Jacobians are taken in forward mode, gradients of many parameters in reverse mode.
         solver = dataclasses.replace(solver, adjoint="forward")
     return MODELS[name](problem, solver, hold), function
