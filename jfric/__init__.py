@@ -34,10 +34,10 @@ from jfric.smoothing_bias import SmoothingBias as SmoothingBias
 from jfric.smoothing_bias import smoothing_bias as smoothing_bias
 from jfric.solution import Events as Events
 from jfric.solution import Solution as Solution
-from jfric.solvers.base import AbstractFixedStep as AbstractFixedStep
 from jfric.solvers.base import AbstractSolver as AbstractSolver
 from jfric.solvers.base import Local as Local
 from jfric.solvers.event_driven.solver import EventDriven as EventDriven
+from jfric.solvers.fixed_step import AbstractFixedStep as AbstractFixedStep
 from jfric.solvers.quasi_static.solver import QuasiStatic as QuasiStatic
 from jfric.solvers.simulate import simulate as simulate
 from jfric.solvers.smoothed.solver import Smoothed as Smoothed

@@ -148,3 +148,8 @@ def test_what_is_no_solver_is_refused():
             call()
     with pytest.raises(jfric.ProblemError, match=r"adjoint: found 'forwards' \(did you mean"):
         jfric.simulate(_problem(), SemiImplicitEuler(STEP, adjoint="forwards"))
+    with pytest.raises(jfric.ProblemError, match="dt: found -1, must be positive, in seconds"):
+        jfric.simulate(_problem(), SemiImplicitEuler(-1.0))
+    # Steps of unknown length would be those of another system.
+    with pytest.raises(TypeError, match="dt"):
+        jfric.MoreauJean()  # pyright: ignore

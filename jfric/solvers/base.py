@@ -13,15 +13,13 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.dense import Dense, coefficients, dense_from_outputs, empty_dense, store
 from jfric.errors import ProblemError
-from jfric.limits import require_step
 from jfric.solution import Solution
 from jfric.solvers.loops import keep, require_adjoint, run_passes
 from jfric.solvers.records import (
     Records,
     empty_records,
-    last_writable,
+    slots_per_pass,
     solution_of,
-    write_rows,
 )
 from jfric.solvers.sensitivities import with_sensitivities, without_derivatives
 from jfric.status import Status
@@ -35,8 +33,6 @@ if TYPE_CHECKING:
 
 #: A rest of a step below this fraction is rounding error.
 REST = 1e-9
-#: What is wrong with derivatives of solvers that do not locate when contacts change.
-MISSES_SWITCHES = "derivatives miss how switching times move, at any step; use jfric.EventDriven"
 
 
 class AbstractState(eqx.Module):
@@ -111,8 +107,8 @@ class AbstractSolver(eqx.Module):
 
     A subclass has the fields ``max_steps`` (bound on the passes of its loop) and ``adjoint``, and
     defines :meth:`one_pass`; where it has an event log also ``max_events``. :meth:`init`,
-    :meth:`step`, :meth:`advance` and :meth:`solve` follow. :class:`AbstractFixedStep` is a shorter
-    way to a solver of one's own. :func:`jfric.simulate`, :func:`jfric.observe`,
+    :meth:`step`, :meth:`advance` and :meth:`solve` follow. A shorter way to a solver of one's own
+    is :class:`jfric.AbstractFixedStep`. :func:`jfric.simulate`, :func:`jfric.observe`,
     :func:`jfric.sweep` and :func:`jfric.fit` take any.
 
     ``adjoint``: which derivatives its runs have. ``"auto"``: ``jvp``, ``jacfwd``, ``grad`` and
@@ -148,6 +144,16 @@ class AbstractSolver(eqx.Module):
 
     def require_duration(self, duration: float) -> None:
         """Raise :class:`jfric.ProblemError` where ``duration`` [s] takes too many steps."""
+
+    def require_start(self, start: Any) -> None:
+        """Raise :class:`jfric.ProblemError` for a state that another kind of solver left."""
+        if isinstance(start, self.state_type):
+            return
+        kind = f" ({start.origin})" if isinstance(start, AbstractState) else ""
+        raise ProblemError(
+            f"start: found a {type(start).__name__}{kind}, must be solution.final of an earlier "
+            f"run with {type(self).__name__}"
+        )
 
     @property
     def label(self) -> str:
@@ -187,6 +193,10 @@ class AbstractSolver(eqx.Module):
     def one_pass(self, problem: Problem, prepared: Any, state: Any, ts, until, force) -> OnePass:
         """One pass of a run from ``state`` up to ``until`` [s], with outputs at ``ts`` (m,) [s],
         under an extra constant ``force`` (n,) [N, N m]."""
+
+    def slots(self, count: int) -> int:
+        """Outputs of ``count`` that one pass may write."""
+        return slots_per_pass(count)
 
     def unfinished(self, prepared: Any, state: Any, until) -> Bool[Array, ""]:
         """Whether ``state`` is short of ``until`` [s]."""
@@ -285,7 +295,8 @@ class AbstractSolver(eqx.Module):
         slack = 4 * jnp.finfo(ts.dtype).eps * jnp.abs(until)
         ts = jnp.where((ts > until) & (ts <= until + slack), until, ts)
         mechanics, capacity = prepared.mechanics, self.event_capacity
-        records = empty_records(mechanics, ts.shape[0], capacity)
+        count = ts.shape[0]
+        records = empty_records(mechanics, count, capacity, self.slots(count))
         if dense and self.has_polynomials:
             one = self.one_pass(problem, prepared, state, ts, until, force)
             records = records._replace(dense=_room(one, mechanics, state, records, dense))
@@ -300,75 +311,6 @@ class AbstractSolver(eqx.Module):
         return found
 
 
-class AbstractFixedStep(AbstractSolver):
-    """A solver of one's own with the fixed step ``dt`` [s]: physics of one step, nothing else.
-
-    Time, outputs, the end of a run, batches and derivatives are taken care of. Outputs inside a
-    step lie on the cubic through positions and velocities at both of its ends, velocities on a
-    straight line; a step that covers more than 64 outputs is cut short.
-    """
-
-    dt: eqx.AbstractVar[Any]
-
-    @abc.abstractmethod
-    def motion(self, prepared: Prepared, t, q, v, h, force) -> tuple[Array, Array]:
-        """Position and velocity (n,) a time ``h`` [s] after ``(t, q, v)``, under the extra
-        constant ``force`` (n,) [N, N m]."""
-
-    @abc.abstractmethod
-    def local(self, prepared: Prepared, t, q, v) -> Local:
-        """Accelerations, reactions and modes at ``(t, q, v)``, for outputs."""
-
-    def require_duration(self, duration: float) -> None:
-        """Raise :class:`jfric.ProblemError` where ``duration`` [s] takes too many steps."""
-        require_step(self.dt, duration)
-
-    def refined(self, problem: Problem) -> Self:
-        """The same solver with half the step."""
-        return half_step(self)
-
-    def one_pass(
-        self, problem: Problem, prepared: Prepared, state: Any, ts, until, force
-    ) -> OnePass:
-        """One step of length ``dt``, or less to end at ``until``."""
-        del problem
-        dt = jnp.asarray(self.dt, state.t.dtype)
-
-        def call(s: MotionState, records: Records, on):
-            goal = jnp.minimum(until, jnp.where(on, last_writable(records, ts), until))
-            goal = jnp.where(goal > s.t, goal, until)
-            left = goal - s.t
-            arrives = left < (1.0 + REST) * dt
-            h = jnp.where(on, jnp.where(arrives, left, dt), dt)
-            q, v = self.motion(prepared, s.t, s.q, s.v, h, force)
-            t = jnp.where(arrives, goal, s.t + h)
-            finite = jnp.isfinite(jnp.sum(q) + jnp.sum(v))
-            status = jnp.where(finite, s.status, int(Status.NON_FINITE)).astype(jnp.int32)
-            new = MotionState(t, q, v, status, s.flags, s.steps + 1, s.event_count)
-            return new, _write(self, prepared, records, ts, s, new, h, on & finite), None
-
-        return OnePass(call)
-
-
-def _write(solver: AbstractFixedStep, prepared, records: Records, ts, old, new, h, on) -> Records:
-    """Outputs between two states."""
-    if ts.shape[0] == 0:
-        return records
-    rise = new.q - old.q
-
-    def at(time, inside):
-        s = jnp.where(inside, (time - old.t) / h, 0.0)
-        bend = 3.0 * rise - h * (2.0 * old.v + new.v)
-        twist = h * (old.v + new.v) - 2.0 * rise
-        q = old.q + s * (h * old.v + s * (bend + s * twist))
-        v = old.v + s * (new.v - old.v)
-        x = solver.local(prepared, jnp.where(inside, time, old.t), q, v)
-        values = jnp.concatenate([q, v, x.a, x.lambda_t, x.lambda_n])
-        return values, jnp.concatenate([x.mode, x.segment]).astype(jnp.int32)
-
-    return write_rows(records, ts, jax.vmap(at), new.t, on)
-
-
 def begin_anew(state: Any) -> Any:
     """The end of a run as the start of the next: counters begin anew."""
     zero = jnp.asarray(0, jnp.int32)
@@ -378,11 +320,6 @@ def begin_anew(state: Any) -> Any:
         state,
         (zero, zero, zero, status.astype(jnp.int32)),
     )
-
-
-def half_step(solver: Any) -> Any:
-    """``solver`` with half its step ``dt``."""
-    return eqx.tree_at(lambda s: s.dt, solver, 0.5 * solver.dt)
 
 
 def require_solver(found: Any) -> None:

@@ -35,12 +35,14 @@ class Records(NamedTuple):
     dense: Dense | None = None
 
 
-def empty_records(mechanics: Mechanics, count: int = 0, capacity: int = 0) -> Records:
-    """Buffers for ``count`` outputs and ``capacity`` events."""
+def empty_records(
+    mechanics: Mechanics, count: int = 0, capacity: int = 0, slots: int = 0
+) -> Records:
+    """Buffers for ``count`` outputs, ``slots`` of them in one pass, and ``capacity`` events."""
     n, nt, nu = mechanics.n, mechanics.n_contacts, mechanics.n_unilateral
     ns = mechanics.piecewise.count
     dtype = mechanics.K.dtype
-    rows = count + slots_per_pass(count) if count else 0
+    rows = count + slots
     spare = int(capacity > 0)
     return Records(
         output_values=jnp.full((rows, 3 * n + nt + nu), jnp.nan, dtype),
@@ -56,22 +58,21 @@ def slots_per_pass(count: int) -> int:
     return min(count, max(2, min(64, count // 12)))
 
 
-def last_writable(records: Records, ts) -> Float[Array, ""]:
-    """Time up to which the next pass has room for outputs; infinite if it has for all."""
+def last_writable(records: Records, ts, slots: int) -> Float[Array, ""]:
+    """Time up to which a pass with ``slots`` can write outputs; infinite if it can write all."""
     count = ts.shape[0]
     if count == 0:
         return jnp.asarray(jnp.inf, ts.dtype)
-    last = records.written + slots_per_pass(count) - 1
+    last = records.written + slots - 1
     return jnp.where(last < count, ts[jnp.minimum(last, count - 1)], jnp.inf)
 
 
-def write_rows(records: Records, ts, rows: Callable, t_new, on) -> Records:
-    """Write the outputs up to ``t_new`` that are not written yet.
+def write_rows(records: Records, ts, rows: Callable, t_new, on, slots: int) -> Records:
+    """Write the outputs up to ``t_new`` that are not written yet, ``slots`` at most.
 
     ``rows(times, inside)``: values and modes of one block of outputs, those ``inside`` used.
     """
     count = ts.shape[0]
-    slots = slots_per_pass(count)
     index = records.written + jnp.arange(slots, dtype=jnp.int32)
     times = ts[jnp.minimum(index, count - 1)]
     inside = on & (index < count) & (times <= t_new)
@@ -101,7 +102,7 @@ def write_outputs(
         s = jnp.where(inside, ((times - state.t) - state.t_rest) / h, 0.0)
         return jnp.concatenate(jax.vmap(evaluate)(s)[:5], axis=1), jnp.concatenate([mode, segment])
 
-    return write_rows(records, ts, rows, t_new, on)
+    return write_rows(records, ts, rows, t_new, on, slots_per_pass(ts.shape[0]))
 
 
 def write_events(

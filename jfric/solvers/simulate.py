@@ -49,7 +49,8 @@ def simulate(
     """
     solver = solver if solver is not None else EventDriven()
     require_solver(solver)
-    _check_start(solver, start)
+    if start is not None:
+        solver.require_start(start)
     require_span(problem, ts, start, end)
     _require_countable(problem, solver, start, end)
     pieces = _pieces(solver, ts, dense)
@@ -64,17 +65,6 @@ def simulate(
     traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((arguments, jnp.zeros(()) + 0.0)))
     quick = quick and not traced
     return _quick_simulate()(*arguments) if quick else _simulate(*arguments)
-
-
-def _check_start(solver: AbstractSolver, start: Any) -> None:
-    """Refuse a state that another kind of solver left."""
-    if start is None or isinstance(start, solver.state_type):
-        return
-    kind = f" ({start.origin})" if isinstance(start, AbstractState) else ""
-    raise ProblemError(
-        f"start: found a {type(start).__name__}{kind}, must be solution.final of an earlier "
-        f"run with {type(solver).__name__}"
-    )
 
 
 def _pieces(solver: AbstractSolver, ts, dense: bool | int) -> int:

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from jfric.solvers.base import MISSES_SWITCHES, AbstractSolver, AbstractState, OnePass, Prepared
+from jfric.solvers.base import AbstractSolver, AbstractState, OnePass, Prepared
 from jfric.solvers.loops import Adjoint, require_adjoint
 from jfric.solvers.quasi_static.loading import knots
 from jfric.solvers.quasi_static.passes import one_pass
@@ -57,7 +57,6 @@ class QuasiStatic(AbstractSolver):
     has_polynomials: ClassVar[bool] = True
     positions_jump: ClassVar[bool] = True
     logs_events: ClassVar[bool] = True
-    remark: ClassVar[str] = MISSES_SWITCHES
 
     def require(self, problem: Problem) -> None:
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""

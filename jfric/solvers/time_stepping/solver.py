@@ -9,14 +9,13 @@ import jax.numpy as jnp
 
 from jfric.limits import require_step
 from jfric.solvers.base import (
-    MISSES_SWITCHES,
     REST,
     AbstractSolver,
     AbstractState,
     OnePass,
     begin_anew,
-    half_step,
 )
+from jfric.solvers.fixed_step import half_step
 from jfric.solvers.loops import Adjoint
 from jfric.solvers.records import Records, empty_records
 from jfric.solvers.time_stepping.prepared import Prepared, prepare, with_step
@@ -40,7 +39,9 @@ class AbstractTimeStepping(AbstractSolver):
 
     state_type: ClassVar[type[AbstractState]] = AbstractState
     logs_events: ClassVar[bool] = True
-    remark: ClassVar[str] = MISSES_SWITCHES
+    remark: ClassVar[str] = (
+        "derivatives miss how switching times move, at any step; use jfric.EventDriven"
+    )
 
     @property
     @abc.abstractmethod
