@@ -86,9 +86,10 @@ class Solution(eqx.Module):
 
         Values come from the solver's own polynomials, those of :class:`jfric.EventDriven` and
         :class:`jfric.QuasiStatic`; with other solvers from cubics through position and velocity at
-        the outputs and logged events, and straight lines for reactions. At the time of an event
-        ``side`` chooses what holds ``"before"`` or ``"after"`` it. Not a number (modes: -1)
-        outside the run, and behind the pieces that there was room for (flag ``DENSE_FULL``).
+        the outputs and logged events, and straight lines for reactions. At the time of an event,
+        or of a load that jumps, ``side`` chooses what holds ``"before"`` or ``"after"`` it. Not a
+        number (modes: -1) outside the run (or the outputs that stand for it), and behind the
+        pieces that there was room for (flag ``DENSE_FULL``).
 
         Under ``jit``, ``vmap`` and derivatives: those with respect to parameters are taken at
         fixed ``t``. For a batch of solutions, the axes of the batch stand in front of those of

@@ -49,8 +49,9 @@ def run_with_pieces(
     one = solver.one_pass(problem, prepared, state, none, target, force)
     reductions = Reductions(observables)
 
-    def goes_on(s):
-        return (s.status == int(Status.OK)) & solver.unfinished(prepared, s, target)
+    def active(s):
+        goes_on = (s.status == int(Status.OK)) & solver.unfinished(prepared, s, target)
+        return goes_on & (s.steps < budget)
 
     def body(s, carry, on):
         new, _, piece = one.call(s, records, on)
@@ -60,7 +61,7 @@ def run_with_pieces(
 
     state, carry = run_passes(
         body,
-        lambda s: goes_on(s) & (s.steps < budget),
+        active,
         state,
         reductions.start(problem, mechanics, dtype),
         max_steps=solver.max_steps,
@@ -68,7 +69,7 @@ def run_with_pieces(
         packed=one.packed,
         given=prepared,
     )
-    status = jnp.where(goes_on(state), int(Status.MAX_STEPS), state.status)
+    status = solver.outcome(prepared, state, target)
     found = reductions.finish(carry, state.q, state.v, target - first)
     values = {n: jnp.where(status == int(Status.OK), x, jnp.nan) for n, x in found.items()}
     return Observed(values, status, state.flags, state.steps)

@@ -103,8 +103,7 @@ def sample_signals(
         body, active, carry, y, max_steps=solver.max_steps, adjoint=solver.adjoint
     )
     state = carry.state
-    late = (state.status == int(Status.OK)) & solver.unfinished(prepared, state, target)
-    status = jnp.where(late, int(Status.MAX_STEPS), state.status)
+    status = solver.outcome(prepared, state, target)
     return _assembled(mechanics, signals, columns, ts, y[: ts.shape[0]]), status
 
 

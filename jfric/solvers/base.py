@@ -203,6 +203,11 @@ class AbstractSolver(eqx.Module):
         del prepared
         return state.t < until
 
+    def outcome(self, prepared: Any, state: Any, until) -> Int[Array, ""]:
+        """Status of a run that ended in ``state`` and was to reach ``until`` [s]."""
+        late = _is_ok(state) & self.unfinished(prepared, state, until)
+        return jnp.where(late, int(Status.MAX_STEPS), state.status)
+
     def run(
         self, problem: Problem, prepared: Any, state: Any, records: Records, ts, until, force
     ) -> tuple[Any, Records]:
@@ -301,8 +306,7 @@ class AbstractSolver(eqx.Module):
             one = self.one_pass(problem, prepared, state, ts, until, force)
             records = records._replace(dense=_room(one, mechanics, state, records, dense))
         state, records = self.run(problem, prepared, state, records, ts, until, force)
-        late = _is_ok(state) & self.unfinished(prepared, state, until)
-        status = jnp.where(late, int(Status.MAX_STEPS), state.status)
+        status = self.outcome(prepared, state, until)
         full = (status == int(Status.OK)) & (state.event_count > capacity) & (capacity > 0)
         status = jnp.where(full, int(Status.MAX_EVENTS), status)
         found = solution_of(mechanics, records, ts, capacity, state, status)

@@ -28,6 +28,20 @@ class AbstractFixedStep(AbstractSolver):
     Time, outputs, the end of a run, batches and derivatives are taken care of. Outputs inside a
     step lie on the cubic through positions and velocities at both of its ends, velocities on a
     straight line; a step that covers more than :data:`SLOTS` outputs is cut short.
+    Symplectic Euler, with the forces left to ``local``::
+
+        class Euler(jfric.AbstractFixedStep):
+            dt: Any
+            max_steps: int = eqx.field(static=True, default=100_000)
+            adjoint: str = eqx.field(static=True, default="auto")
+
+            def motion(self, prepared, t, q, v, h, force):
+                a = self.local(prepared, t, q, v).a + prepared.mechanics.M_inverse @ force
+                return q + h * (v + h * a), v + h * a
+
+            def local(self, prepared, t, q, v) -> jfric.Local: ...
+
+    ``tests/test_own_solver.py`` has all of it.
     """
 
     dt: eqx.AbstractVar[Any]
