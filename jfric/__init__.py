@@ -16,6 +16,7 @@ from jfric.complementarity.residual import contact_residual as contact_residual
 from jfric.complementarity.residual import motion_residual as motion_residual
 from jfric.config.dump import to_toml as to_toml
 from jfric.config.load import load as load
+from jfric.dense import Moment as Moment
 from jfric.ensemble import observables as observables
 from jfric.ensemble.maps import plot_sweep as plot_sweep
 from jfric.ensemble.ranges import Range as Range
@@ -23,6 +24,7 @@ from jfric.ensemble.store import open_sweep as open_sweep
 from jfric.ensemble.sweep import sweep as sweep
 from jfric.ensemble.trajectory import observe as observe
 from jfric.errors import ProblemError as ProblemError
+from jfric.errors import SimulationError as SimulationError
 from jfric.identify.batch import fit_batch as fit_batch
 from jfric.identify.check import check as check
 from jfric.identify.experiment import Experiment as Experiment
@@ -43,7 +45,10 @@ from jfric.smoothing_bias import SmoothingBias as SmoothingBias
 from jfric.smoothing_bias import smoothing_bias as smoothing_bias
 from jfric.solution import Events as Events
 from jfric.solution import Solution as Solution
+from jfric.solvers.base import AbstractSolver as AbstractSolver
+from jfric.solvers.base import Local as Local
 from jfric.solvers.event_driven.solver import EventDriven as EventDriven
+from jfric.solvers.fixed_step import AbstractFixedStep as AbstractFixedStep
 from jfric.solvers.quasi_static.solver import QuasiStatic as QuasiStatic
 from jfric.solvers.simulate import simulate as simulate
 from jfric.solvers.smoothed.solver import Smoothed as Smoothed

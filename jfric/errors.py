@@ -14,6 +14,10 @@ class ProblemError(ValueError):
     allowed and, where there is one, the nearest valid choice."""
 
 
+class SimulationError(RuntimeError):
+    """A simulation that did not reach its end; one sentence with what its status means."""
+
+
 def nearest(found: str, allowed: Iterable[str]) -> str:
     """`` (did you mean 'x'?)`` for the closest of ``allowed``, or nothing."""
     close = close_matches(found, allowed)

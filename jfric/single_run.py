@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,6 @@ import numpy as np
 
 from jfric.config.config import time_span
 from jfric.errors import ProblemError
-from jfric.limits import require_step
 from jfric.solution import reached
 from jfric.solvers.simulate import simulate
 from jfric.verification.evaluate import Trajectory, reduced
@@ -25,6 +24,7 @@ from jfric.verification.static_checks import is_static, static_job, static_resul
 if TYPE_CHECKING:
     from jfric.config.config import Config
     from jfric.solution import Solution
+    from jfric.solvers.base import AbstractSolver
     from jfric.system.problem import Problem
 
 
@@ -47,7 +47,7 @@ class Outcome:
 
 def run_config(
     config: Config,
-    solver: Any,
+    solver: AbstractSolver,
     announce: Callable[[str], None] = lambda stage: None,
 ) -> Outcome:
     """Simulate ``config`` and evaluate its checks; ``announce`` is told each stage."""
@@ -58,8 +58,7 @@ def run_config(
             f"time.outputs: found times from {outputs[0]:g} s to {outputs[-1]:g} s, they must lie "
             f"inside the time span from {start_time:g} s to {end_time:g} s"
         )
-    if hasattr(solver, "dt"):
-        require_step(solver.dt, end_time - start_time)
+    solver.require_duration(end_time - start_time)
     checks = [check for check in config.checks if not is_static(check)]
     ts = np.union1d(outputs, output_times(config, [c.quantity for c in checks]))
     ts = np.union1d(ts, np.linspace(start_time, end_time, FIGURE_POINTS))

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.dense import Dense, Moment, Side
+from jfric.errors import ProblemError, SimulationError
 from jfric.modes import Mode
 from jfric.status import NOT_DIFFERENTIABLE, Status
+
+if TYPE_CHECKING:
+    import xarray
+
+    from jfric.system.problem import Problem
 
 
 class Events(eqx.Module):
@@ -33,22 +43,6 @@ class Events(eqx.Module):
     v_before: Float[Array, "E n"]
     #: Number of changes of mode; larger than the capacity if the log overflowed.
     count: Int[Array, ""]
-
-
-def event_log(n: int, values, modes, count) -> Events:
-    """The log from buffers with a row for each event: time, ``q``, ``v`` and ``v`` before it for
-    ``n`` degrees of freedom; contact, mode before, mode after, whether an impact."""
-    return Events(
-        time=values[:, 0],
-        contact=modes[:, 0],
-        from_mode=modes[:, 1],
-        to_mode=modes[:, 2],
-        impact=modes[:, 3] == 1,
-        q=values[:, 1 : 1 + n],
-        v=values[:, 1 + n : 1 + 2 * n],
-        v_before=values[:, 1 + 2 * n :],
-        count=count,
-    )
 
 
 class Solution(eqx.Module):
@@ -83,6 +77,68 @@ class Solution(eqx.Module):
     names: tuple[str, ...] = eqx.field(static=True)
     #: Names of the segments of each piecewise-linear element.
     segment_labels: tuple[tuple[str, ...], ...] = eqx.field(static=True)
+    #: Polynomials for :meth:`evaluate`, where they were asked for.
+    dense: Dense | None = None
+
+    def evaluate(self, t, *, side: Side = "before") -> Moment:
+        """The trajectory at any times ``t`` [s] of the run, a number or an array; needs
+        ``simulate(..., dense=True)``.
+
+        Values come from the solver's own polynomials, those of :class:`jfric.EventDriven` and
+        :class:`jfric.QuasiStatic`; with other solvers from cubics through position and velocity at
+        the outputs and logged events, and straight lines for reactions. At the time of an event,
+        or of a load that jumps, ``side`` chooses what holds ``"before"`` or ``"after"`` it. Not a
+        number (modes: -1) outside the run (or the outputs that stand for it), and behind the
+        pieces that there was room for (flag ``DENSE_FULL``).
+
+        Under ``jit``, ``vmap`` and derivatives: those with respect to parameters are taken at
+        fixed ``t``. For a batch of solutions, the axes of the batch stand in front of those of
+        ``t``. Raises :class:`jfric.ProblemError` where there is no dense output.
+        """
+        if self.dense is None:
+            raise ProblemError(
+                "evaluate: the solution has no dense output; simulate with dense=True"
+            )
+
+        def call(dense: Dense, t) -> Moment:
+            return dense.evaluate(t, side=side)
+
+        for _ in range(self.dense.count.ndim):
+            call = jax.vmap(call, in_axes=(0, None))
+        return call(self.dense, jnp.asarray(t))
+
+    def check(self) -> Self:
+        """The solution itself; raises :class:`jfric.SimulationError` unless its status is ``OK``.
+
+        Of a batch the first trajectory that failed is named.
+        """
+        if isinstance(self.status, Tracer):
+            raise ProblemError(
+                "check: the status is not known while JAX traces; call it outside jit and vmap"
+            )
+        codes = np.asarray(self.status)
+        failed = np.argwhere(codes != int(Status.OK))
+        if not len(failed):
+            return self
+        first = tuple(failed[0].tolist())
+        code = Status(int(codes[first]))
+        words = f"status {code.name.lower()}: {code.message}"
+        if first:
+            index = first[0] if len(first) == 1 else first
+            words = (
+                f"{len(failed)} of {codes.size} trajectories failed, first number {index}, {words}"
+            )
+        raise SimulationError(words)
+
+    def to_xarray(self, problem: Problem | None = None) -> xarray.Dataset:
+        """The solution as a labelled table, axes of a batch first (``batch`` or ``batch_0``, ...).
+
+        With the ``problem`` that was simulated variables have their units, as an attribute.
+        Needs xarray (``pip install jfric[sweep]``).
+        """
+        from jfric.labelled import labelled
+
+        return labelled(self, problem)
 
     @property
     def differentiable(self):

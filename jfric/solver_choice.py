@@ -21,6 +21,11 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "quasi-static": ("increments", "max_steps", "max_events"),
     "smoothed": ("law", "width", "contact_stiffness", "method", "rtol", "atol", "max_steps"),
 }
+#: Settings without which a solver cannot be made, and what to give.
+REQUIRED = {
+    "dt": "the length of its steps [s] (dt = 1e-4 in the table [solver], --option dt=1e-4), a "
+    "small part of the shortest period of the system",
+}
 #: Settings that measure something, and what they must be; :data:`COUNTS` has those that count.
 NUMBERS: dict[str, tuple[Callable[[float], bool], str]] = {
     "rtol": (lambda x: 0.0 < x < 1.0, "lie between 0 and 1"),
@@ -53,12 +58,6 @@ def _classes() -> dict[str, type]:
     }
 
 
-def solver_name(solver: Any) -> str:
-    """Name of a solver in configurations and on the command line."""
-    names = {kind: name for name, kind in _classes().items()}
-    return names.get(type(solver), type(solver).__name__)
-
-
 def choose_solver(settings: Mapping[str, Any] | None = None, **overrides: Any) -> tuple[Any, dict]:
     """The solver and its settings by name, from a config's ``[solver]`` and overriding values.
 
@@ -89,6 +88,9 @@ def choose_solver(settings: Mapping[str, Any] | None = None, **overrides: Any) -
     if "flow" in allowed:
         given["flow"] = str(given.get("flow", FLOWS[0])).replace("_", "-")
         require_flow(given["flow"])
+    for key, what in REQUIRED.items():
+        if key in allowed and key not in given:
+            raise ProblemError(f"{key}: missing; the solver {name} needs {what}")
     chosen = {k: given[k] for k in allowed if k in given}
     return _classes()[name](**chosen), {"name": name, **chosen}
 

@@ -65,6 +65,8 @@ class Flag(IntFlag):
     STEP_RESOLUTION = 32
     #: An impact increased the energy, as the chosen law demands and the solver was told to allow.
     ENERGY_GAIN = 64
+    #: The trajectory has more pieces than ``dense`` had room for.
+    DENSE_FULL = 128
 
     @property
     def message(self) -> str:
@@ -79,6 +81,7 @@ class Flag(IntFlag):
             Flag.STEP_RESOLUTION: "changes of mode are known to a step of the solver only; "
             "derivatives lack how their times move",
             Flag.ENERGY_GAIN: "an impact increased the energy, as its law demands",
+            Flag.DENSE_FULL: "no room for all pieces of dense output: raise dense",
         }[self]
 
 

@@ -41,6 +41,10 @@ def sentence_of(*arguments) -> str:
         (["--option", "max_steps=nan"], "max_steps: found nan, expected a whole number"),
         (["--option", "max_steps=3", "--option", "max-steps=4"], "found 'max_steps' twice"),
         (["--option", "flow=3"], "flow: found 3, expected a name"),
+        (
+            ["--solver", "moreau-jean"],
+            "dt: missing; the solver moreau-jean needs the length of its",
+        ),
         (["--solver", "moreau-jean", "--option", "dt=-1"], "dt: found -1, must be positive"),
         (["--solver", "moreau-jean", "--option", "dt=nan"], "dt: found nan, must be positive"),
         (["--solver", "moreau-jean", "--option", "dt=1e-300"], "dt: found 1e-300 s, the 4 s to be"),

@@ -15,8 +15,8 @@ from jfric.verification.configs import shipped
 EARLY = [
     ("event-driven", "ve0116", ["max_steps=3"]),
     ("event-driven", "ve0116", ["max_steps=1"]),
-    ("moreau-jean", "ve0116", ["max_steps=3"]),
-    ("stabilised-midpoint", "ve0116", ["max_steps=3"]),
+    ("moreau-jean", "ve0116", ["dt=1e-3", "max_steps=3"]),
+    ("stabilised-midpoint", "ve0116", ["dt=1e-3", "max_steps=3"]),
     ("quasi-static", "ssnd116", ["max_steps=3"]),
     ("smoothed", "ve0116", ["max_steps=20"]),
 ]

@@ -119,9 +119,9 @@ def test_protocol(case, monkeypatch):
     traces = []
     solve = jfric.EventDriven.solve
 
-    def counted(self, *arguments):
+    def counted(self, *arguments, **options):
         traces.append(self)
-        return solve(self, *arguments)
+        return solve(self, *arguments, **options)
 
     monkeypatch.setattr(jfric.EventDriven, "solve", counted)
 
@@ -160,9 +160,9 @@ def test_another_end_is_no_reason_to_compile(monkeypatch):
     ends = []
     solve = jfric.EventDriven.solve
 
-    def counted(self, problem, ts, start, end):
+    def counted(self, problem, ts, start, end, **options):
         ends.append(end)
-        return solve(self, problem, ts, start, end)
+        return solve(self, problem, ts, start, end, **options)
 
     monkeypatch.setattr(jfric.EventDriven, "solve", counted)
     problem = _oscillators(("coulomb",))

@@ -183,7 +183,7 @@ def test_wrong_starts_are_refused():
     with pytest.raises(jfric.ProblemError, match="'u' has no mass"):
         jfric.EventDriven().init(massless)
     problem = jfric.Problem(("u",), {"mass": jfric.Mass("u", 1.0)}, time=1.0)
-    start = jfric.MoreauJean().init(problem)
+    start = jfric.MoreauJean(1e-3).init(problem)
     expected = (
         r"start: found a State \(time-stepping\), must be solution.final of an earlier run with "
         "EventDriven"

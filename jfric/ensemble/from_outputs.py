@@ -29,6 +29,7 @@ from jfric.ensemble.pieces import Piece
 from jfric.ensemble.reduction import Observable, OfMaximum, is_of_motion
 from jfric.ensemble.reductions import Reductions
 from jfric.solution import Solution
+from jfric.solvers.base import AbstractSolver
 from jfric.status import Status
 from jfric.system.forces import force_keys
 from jfric.system.mechanics import Mechanics, assemble
@@ -51,7 +52,7 @@ class _Pieces(NamedTuple):
 
 
 def run_with_outputs(
-    problem: Problem, observables: tuple[Observable, ...], solver: Any, end: Any = None
+    problem: Problem, observables: tuple[Observable, ...], solver: AbstractSolver, end: Any = None
 ):
     """Values of the observables by name, the status, and the solution they were made from."""
     problem = problem.resolved()

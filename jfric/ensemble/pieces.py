@@ -13,7 +13,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from jfric.polynomials import horner, horner_with_slope
 from jfric.system.mechanics import Mechanics
@@ -90,8 +90,16 @@ class Piece(NamedTuple):
     #: Sliding displacement of each contact over a piece without inertia, in proportion to the way:
     #: a load that jumps slides a contact in no time.
     slip: Float[Array, " nt"] | None = None
+    #: Whether a load jumps there: the system moves in no time.
+    jumps: Bool[Array, ""] | None = None
     #: Forces of springs, dampers and stops where they do not follow from the motion.
     forces: Float[Array, "p k"] | None = None
+
+    @property
+    def useful(self) -> Bool[Array, ""]:
+        """Whether anything happens on it."""
+        moves = (self.end > self.t) | (self.events > 0)
+        return moves if self.jumps is None else moves | self.jumps
 
     def at(self, s: Float[Array, ""]) -> Point:
         """The trajectory at the fraction ``s`` of the piece."""

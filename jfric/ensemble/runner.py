@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,8 +16,7 @@ from jfric.ensemble.from_passes import Observed
 from jfric.ensemble.layout import Layout
 from jfric.ensemble.reduction import Observable
 from jfric.ensemble.trajectory import run
-from jfric.solvers.event_driven.prepared import prepare as prepare_mechanics
-from jfric.solvers.event_driven.solver import EventDriven, choose_pass
+from jfric.solvers.base import AbstractSolver
 from jfric.status import Status
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
@@ -36,26 +34,17 @@ class Job:
     problem: Problem
     names: tuple[str, ...]
     observables: tuple[Observable, ...]
-    solver: Any
+    solver: AbstractSolver
 
     @property
     def most_passes(self) -> int:
-        """Budget of passes of a lane; other solvers than the event-driven one have no budget."""
-        return self.solver.max_steps if isinstance(self.solver, EventDriven) else 1
+        """Budget of passes of a lane; solvers without polynomials have none."""
+        return self.solver.max_steps if self.solver.has_polynomials else 1
 
     @property
     def small(self) -> bool:
         """Whether a pass holds few numbers of each lane."""
-        if not isinstance(self.solver, EventDriven):
-            return False
-        found = []
-
-        def choose(problem: Problem) -> None:
-            found.append(choose_pass(self.solver, prepare_mechanics(problem)).small)
-
-        # The structure decides: nothing is computed, or each operation would be compiled alone.
-        eqx.filter_eval_shape(choose, self.problem)
-        return found[0]
+        return self.solver.has_small_passes(self.problem)
 
     def shapes(self) -> Observed:
         """Shapes and types of the results of one lane; nothing is computed."""
@@ -177,7 +166,4 @@ def _rows(problem, values, budgets, *, names, observables, solver, devices) -> O
 @functools.partial(jax.jit, static_argnums=(3, 4, 5))
 def _lane(problem, x, budget, names, observables, solver) -> Observed:
     values: Mapping[str, Any] = {name: x[i] for i, name in enumerate(names)}
-    if isinstance(solver, EventDriven) and solver.adjoint != "reverse":
-        # Nobody takes derivatives of a table.
-        solver = replace(solver, adjoint="none")
     return run(set_parameters(problem, values), observables, solver, budget)

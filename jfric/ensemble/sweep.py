@@ -38,9 +38,8 @@ from jfric.errors import ProblemError
 from jfric.limits import DEVICES, LANES, require_count, require_sizes
 from jfric.optional import import_xarray
 from jfric.output import versions
-from jfric.solver_choice import solver_name
+from jfric.solvers.base import AbstractSolver, require_solver
 from jfric.solvers.event_driven.solver import EventDriven
-from jfric.solvers.quasi_static.solver import QuasiStatic
 from jfric.status import Status
 from jfric.system.expression import Expression
 from jfric.system.problem import Problem
@@ -61,7 +60,7 @@ def sweep(
     samples: int | None = None,
     seed: int = 0,
     times: Any = None,
-    solver: Any = None,
+    solver: AbstractSolver | None = None,
     store: str | os.PathLike[str] | None = None,
     chunk: int | None = None,
     block: int | None = None,
@@ -143,7 +142,7 @@ def prepare(
     samples: int | None = None,
     seed: int = 0,
     times: Any = None,
-    solver: Any = None,
+    solver: AbstractSolver | None = None,
     config: str | None = None,
     title: str = "",
 ) -> Prepared:
@@ -164,7 +163,7 @@ def prepare(
     solver.require(problem)
     check_values(problem, design, solver)
     job = Job(problem, design.names, observables, solver)
-    settings = {"name": solver_name(solver), **_plain_settings(solver)}
+    settings = {"name": solver.label, **_plain_settings(solver)}
     text = config if config is not None else _as_text(problem)
     units = {name: _unit(problem, name) for name in design.names}
     attributes = {
@@ -259,24 +258,16 @@ def execute(
         return sink, Summary(computed, statuses, bar.seconds)
 
 
-def _without_derivatives(solver: Any, observables: tuple) -> Any:
+def _without_derivatives(solver: AbstractSolver, observables: tuple) -> AbstractSolver:
     """The solver, keeping no more than the observables need."""
-    if not hasattr(solver, "require"):
-        raise ProblemError(f"solver: found {solver!r}, must be a solver such as EventDriven()")
+    require_solver(solver)
     of_events = [o.name for o in observables if isinstance(o, OF_EVENTS)]
-    changes: dict[str, Any] = {}
-    if "max_events" in (names := {f.name for f in dataclasses.fields(solver)}):
-        exact = isinstance(solver, (EventDriven, QuasiStatic))
-        logged = of_events or any(isinstance(o, OfMaximum) for o in observables)
-        changes["max_events"] = 0 if exact or not logged else solver.max_events
-        if "adjoint" in names:
-            changes["adjoint"] = "none"
-    elif of_events:
+    if of_events and not solver.logs_events:
         raise ProblemError(
-            f"observe: found {of_events[0]!r}, but the solver {solver_name(solver)} has no changes "
-            "of mode"
+            f"observe: found {of_events[0]!r}, but the solver {solver.label} has no changes of mode"
         )
-    solver = dataclasses.replace(solver, **changes)
+    logged = of_events or any(isinstance(o, OfMaximum) for o in observables)
+    solver = solver.lean(events=bool(logged) and not solver.has_polynomials)
     # Plain numbers: a program is compiled for one solver.
     return jax.tree.map(lambda x: x.item() if hasattr(x, "item") else x, solver)
 

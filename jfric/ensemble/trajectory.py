@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 
 from jfric.ensemble.from_outputs import run_with_outputs
-from jfric.ensemble.from_passes import Observed, run_event_driven, run_quasi_static
+from jfric.ensemble.from_passes import Observed, run_with_pieces
+from jfric.solvers.base import AbstractSolver, differentiable, require_solver
 from jfric.solvers.event_driven.solver import EventDriven
-from jfric.solvers.quasi_static.solver import QuasiStatic
-from jfric.solvers.sensitivities import with_sensitivities, without_derivatives
 from jfric.solvers.simulate import require_span
 from jfric.system.problem import Problem
 
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 def observe(
     problem: Problem,
     observables: str | Sequence[str | Observable] | Mapping[str, Observable | str],
-    solver: Any = None,
+    solver: AbstractSolver | None = None,
     *,
     times=None,
     end=None,
@@ -34,41 +32,37 @@ def observe(
     :class:`jfric.observables.Observable` objects. ``times`` (m,) [s]: those of ``"u(t)"``. Works
     under ``jit``, ``vmap``, ``jvp`` and ``grad`` (for many parameters: ``adjoint="reverse"``).
     ``end`` [s]: where the run ends, in place of the problem's own end time. ``solver``: any.
-    Extrema and integrals are exact over the trajectory with the event-driven and the quasi-static
-    solver; with others they come from 1,001 outputs and the events. Raises
-    :class:`jfric.ProblemError` for an unknown observable and for an end before the start.
+    Extrema and integrals are exact over the trajectory with solvers that have polynomials (the
+    event-driven and the quasi-static one); with others they come from 1,001 outputs and the events.
+    Raises :class:`jfric.ProblemError` for an unknown observable and for an end before the start.
     """
     from jfric.ensemble.grammar import as_observables
 
     chosen = tuple(as_observables(problem, observables, times, end))
     solver = solver if solver is not None else EventDriven()
+    require_solver(solver)
     solver.require(problem)
-
     require_span(problem, None, None, end)
     end = jnp.asarray(problem.resolved().time.end if end is None else end, jnp.result_type(float))
 
-    def reduced(solver):
-        return lambda problem, end: run(problem, chosen, solver, end=end)
+    def reduced(solver, problem, end):
+        return run(problem, chosen, solver, end=end)
 
-    match getattr(solver, "adjoint", None):
-        case "auto":
-            plain = dataclasses.replace(solver, adjoint="none")
-            return with_sensitivities(reduced(solver), problem, end, plain=reduced(plain))
-        case "none":
-            return without_derivatives(reduced(solver), problem, end)
-    return run(problem, chosen, solver, end=end)
+    return differentiable(reduced, solver, problem, end)
 
 
 def run(
-    problem: Problem, observables: tuple[Observable, ...], solver: Any, budget=None, end=None
+    problem: Problem,
+    observables: tuple[Observable, ...],
+    solver: AbstractSolver,
+    budget=None,
+    end=None,
 ) -> Observed:
     """Like :func:`observe`, for at most ``budget`` passes (an array; by default the solver's).
 
-    Only the event-driven solver has a budget: others are run to their end.
+    Solvers without polynomials have no budget: they are run to their end.
     """
-    if isinstance(solver, EventDriven):
-        return run_event_driven(problem, observables, solver, budget, end)
-    if isinstance(solver, QuasiStatic):
-        return run_quasi_static(problem, observables, solver, end)
+    if solver.has_polynomials:
+        return run_with_pieces(problem, observables, solver, budget, end)
     values, status, solution = run_with_outputs(problem, observables, solver, end)
     return Observed(values, status, solution.flags, solution.steps)

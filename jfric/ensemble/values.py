@@ -11,7 +11,7 @@ import numpy as np
 from jfric.config.config import time_span
 from jfric.ensemble.design import Design, Zip
 from jfric.errors import ProblemError
-from jfric.limits import require_step
+from jfric.solvers.base import AbstractSolver
 from jfric.system.expression import Expression
 from jfric.system.naming import find_path, parameters, set_parameters
 from jfric.system.problem import Problem
@@ -45,7 +45,7 @@ def by_path(problem: Problem, vary: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def check_values(problem: Problem, design: Design, solver: Any) -> None:
+def check_values(problem: Problem, design: Design, solver: AbstractSolver) -> None:
     """The corners of the box of parameters, or the extreme values one by one for lists side by
     side, are valid systems that the solver can simulate."""
     corners: Iterable[Sequence[float]]
@@ -64,9 +64,8 @@ def check_values(problem: Problem, design: Design, solver: Any) -> None:
             changed = set_parameters(problem, values)
             validate(changed)
             solver.require(changed)
-            if hasattr(solver, "dt"):
-                start, end = time_span(changed)
-                require_step(solver.dt, end - start)
+            start, end = time_span(changed)
+            solver.require_duration(end - start)
         except ProblemError as error:
             point = ", ".join(f"{k} = {v:g}" for k, v in values.items())
             raise ProblemError(f"vary: at {point}: {error}") from None

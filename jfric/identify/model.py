@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -24,11 +24,8 @@ from jfric.identify.inputs import check_inputs, with_inputs
 from jfric.identify.samples import sample_signals
 from jfric.signals import find_signal
 from jfric.solution import Solution
-from jfric.solvers.event_driven.solver import EventDriven
-from jfric.solvers.quasi_static.solver import QuasiStatic
+from jfric.solvers.base import AbstractSolver
 from jfric.solvers.simulate import simulate
-from jfric.solvers.smoothed.solver import Smoothed
-from jfric.solvers.time_stepping.solver import AbstractTimeStepping
 from jfric.system.expression import Expression
 from jfric.system.mechanics import assemble
 from jfric.system.naming import find_path, parameters, set_parameters
@@ -115,7 +112,7 @@ class OutputModel(AbstractModel):
     """
 
     problem: Problem
-    solver: Any
+    solver: AbstractSolver
     #: How measured inputs go on between samples: ``"zero"`` (held) or ``"linear"``.
     hold: str = eqx.field(static=True, default="zero")
 
@@ -180,7 +177,7 @@ class OutputModel(AbstractModel):
         sensor = {**sensor_parameters(data.signals), **values}
         changed, ts = self._changed(values, data)
         signals = [find_signal(self.problem, name) for name in data.signals]
-        if isinstance(self.solver, EventDriven):
+        if self.solver.has_polynomials and not self.solver.positions_jump:
             y, status = sample_signals(changed, self.solver, signals, ts)
         else:
             solution = simulate(changed, self.solver, ts=ts)
@@ -199,7 +196,7 @@ class OutputModel(AbstractModel):
         return Motion(solution.mode, _sliding(changed, solution))
 
     def refined(self) -> AbstractModel | None:
-        finer = refined(self.problem, self.solver)
+        finer = self.solver.refined(self.problem)
         return None if finer is None else dataclasses.replace(self, solver=finer)
 
     def reverse(self) -> AbstractModel:
@@ -207,15 +204,8 @@ class OutputModel(AbstractModel):
         return dataclasses.replace(self, solver=solver)
 
     def remarks(self) -> list[str]:
-        if isinstance(self.solver, AbstractTimeStepping | QuasiStatic):
-            name = type(self.solver).__name__
-            return [
-                f"{name}: derivatives miss how switching times move, at any step; use "
-                "jfric.EventDriven"
-            ]
-        if isinstance(self.solver, Smoothed):
-            return ["Smoothed: values and derivatives are those of a law without corners, biased"]
-        return []
+        remark = self.solver.remark
+        return [f"{type(self.solver).__name__}: {remark}"] if remark else []
 
     def _changed(self, values: Mapping[str, Array], data: Data) -> tuple[Problem, Array]:
         """The problem of one experiment, and when its sensors look."""
@@ -232,18 +222,6 @@ class OutputModel(AbstractModel):
 
 def _sliding(problem: Problem, solution: Solution):
     return jax.vmap(assemble(problem).sliding_velocities)(solution.ts, solution.v)
-
-
-def refined(problem: Problem, solver: Any) -> Any:
-    """``solver`` with a tolerance 100 times as small, or half the step; None if it is exact."""
-    if isinstance(solver, EventDriven):
-        exact = solver.flow != "runge-kutta" and assemble(problem).has_linear_modes
-        return None if exact else dataclasses.replace(solver, rtol=0.01 * solver.rtol)
-    if isinstance(solver, Smoothed) and solver.controller is None:
-        return dataclasses.replace(solver, rtol=0.01 * solver.rtol, atol=0.01 * solver.atol)
-    if isinstance(solver, AbstractTimeStepping):
-        return eqx.tree_at(lambda s: s.dt, solver, 0.5 * solver.dt)  # pyright: ignore
-    return None
 
 
 def sensor_parameters(signals: Sequence[str]) -> dict[str, float]:

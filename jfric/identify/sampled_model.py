@@ -23,6 +23,7 @@ from jfric.identify.model import (
 )
 from jfric.modes import Mode
 from jfric.signals import find_signal
+from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.sampled.equations import require_one_degree
 from jfric.solvers.sampled.run import SampledMotion, run_sampled
 from jfric.system.controller import Controller
@@ -183,7 +184,7 @@ class SampledModel(AbstractModel):
 
     @property
     def _plain(self) -> OutputModel:
-        return OutputModel(self.problem, None, self.hold)
+        return OutputModel(self.problem, EventDriven(), self.hold)
 
     def _sets(self, path: str) -> bool:
         return self.controller is not None and path == self.controller.drives

@@ -7,9 +7,8 @@ this one are written.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,12 +16,9 @@ from jaxtyping import Array, Float, Int
 
 from jfric.polynomials import horner, horner_with_slope
 from jfric.signals import Signal
-from jfric.solvers.event_driven.passes import one_pass
-from jfric.solvers.event_driven.prepared import prepare
-from jfric.solvers.event_driven.recording import empty_records
-from jfric.solvers.event_driven.solver import EventDriven, _make_flow
-from jfric.solvers.event_driven.state import State, initial_state
+from jfric.solvers.base import AbstractSolver
 from jfric.solvers.loops import keep, run_passes
+from jfric.solvers.records import empty_records
 from jfric.status import Status
 from jfric.system.problem import Problem
 
@@ -40,25 +36,25 @@ class _Piece(NamedTuple):
 
 
 class _Carry(NamedTuple):
-    state: State
+    state: Any
     piece: _Piece
     #: Samples written so far.
     written: Int[Array, ""]
 
 
 def sample_signals(
-    problem: Problem, solver: EventDriven, signals: Sequence[Signal], ts: Float[Array, " m"]
+    problem: Problem, solver: AbstractSolver, signals: Sequence[Signal], ts: Float[Array, " m"]
 ) -> tuple[Float[Array, "m k"], Int[Array, ""]]:
     """Values of ``signals`` at the times ``ts``, which do not decrease, and the status of the
     trajectory. Not a number at times that it does not reach."""
-    prepared = prepare(problem)
+    prepared = solver.prepare(problem)
     mechanics = prepared.mechanics
-    flow = _make_flow(solver, prepared)
-    state = initial_state(problem, prepared)
+    state = solver.start(problem, prepared)
     dtype = state.t.dtype
     target = jnp.asarray(prepared.end, dtype)
     force, none = jnp.zeros((mechanics.n,), dtype), jnp.zeros((0,), dtype)
-    records = empty_records(prepared, 0, 0)
+    records = empty_records(mechanics)
+    one_pass = solver.one_pass(problem, prepared, state, none, target, force)
     columns = _columns(signals, mechanics.n)
     # A last sample that rounding put behind the end belongs to the end.
     slack = 4 * jnp.finfo(dtype).eps * jnp.abs(target)
@@ -66,22 +62,22 @@ def sample_signals(
     window = min(WINDOW, ts.shape[0])
     padded = jnp.concatenate([ts, jnp.full((window,), jnp.inf, dtype)])
 
-    step_on = functools.partial(one_pass, prepared, flow, limits=solver.impact_limits)
-
-    def one(s: State, on) -> tuple[State, _Piece]:
-        new, _, whole_step = step_on(s, records, none, target, force, on)
-        step = whole_step()
-        parts = step.polynomials(prepared)
-        table = jnp.stack([getattr(parts, f)[:, i] for f, i in columns], axis=1)
+    def one(s, on) -> tuple[Any, _Piece]:
+        new, _, piece = one_pass.call(s, records, on)
+        assert piece is not None
+        piece = piece()
+        table = jnp.stack([getattr(piece, f)[:, i] for f, i in columns], axis=1)
         # A pass that only settles modes covers nothing.
-        end = jnp.where(new.t > s.t, new.t, -jnp.inf)
-        return new, _Piece(s.t, step.h, end, table)
+        moves = new.t > s.t
+        end = jnp.where(moves, new.t, -jnp.inf)
+        return new, _Piece(s.t, jnp.where(moves, piece.h, 1.0), end, table)
 
     def exhausted(c: _Carry):
         return padded[c.written] > c.piece.end
 
     def active(c: _Carry):
-        ends = (c.state.t >= target) | (c.state.steps >= solver.max_steps)
+        goes_on = solver.unfinished(prepared, c.state, target)
+        ends = ~goes_on | (c.state.steps >= solver.max_steps)
         return (c.state.status == int(Status.OK)) & ~(ends & exhausted(c))
 
     def body(c: _Carry, y, on):
@@ -107,8 +103,7 @@ def sample_signals(
         body, active, carry, y, max_steps=solver.max_steps, adjoint=solver.adjoint
     )
     state = carry.state
-    late = (state.status == int(Status.OK)) & (state.t < target)
-    status = jnp.where(late, int(Status.MAX_STEPS), state.status)
+    status = solver.outcome(prepared, state, target)
     return _assembled(mechanics, signals, columns, ts, y[: ts.shape[0]]), status
 
 

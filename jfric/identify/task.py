@@ -19,6 +19,7 @@ from jfric.identify.losses import LOSSES
 from jfric.identify.model import AbstractModel, OutputModel
 from jfric.identify.objective import Objective, weighted
 from jfric.limits import SAMPLES, require_count
+from jfric.solvers.base import require_solver
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.system.controller import Controller
 from jfric.system.problem import Problem
@@ -144,7 +145,8 @@ def _model(problem, residual, solver, hold) -> tuple[AbstractModel, Callable]:
         )
     # A log of events is of no use here.
     solver = EventDriven(max_events=0) if solver is None else solver
-    if getattr(solver, "adjoint", None) == "auto":
+    require_solver(solver)
+    if solver.adjoint == "auto":
         # Jacobians are taken in forward mode, gradients of many parameters in reverse mode.
         solver = dataclasses.replace(solver, adjoint="forward")
     return MODELS[name](problem, solver, hold), function

@@ -15,7 +15,7 @@ import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
 
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, nearest
 
 #: ``"auto"``: as :mod:`jfric.solvers.sensitivities`, which runs the loop in forward mode.
 Adjoint = Literal["auto", "forward", "reverse", "none"]
@@ -25,7 +25,8 @@ def require_adjoint(found: str) -> None:
     """Raise :class:`jfric.ProblemError` unless ``found`` is one of :data:`Adjoint`."""
     if found not in get_args(Adjoint):
         raise ProblemError(
-            f"adjoint: found {found!r}, allowed are 'auto', 'forward', 'reverse' and 'none'"
+            f"adjoint: found {found!r}{nearest(found, get_args(Adjoint))}, allowed are 'auto', "
+            "'forward', 'reverse' and 'none'"
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import Any
 
@@ -13,76 +12,85 @@ import numpy as np
 from jax.core import Tracer
 
 from jfric.compilation import quick_options
+from jfric.dense import DEFAULT_PIECES
 from jfric.errors import ProblemError
-from jfric.limits import require_sizes, require_step
+from jfric.limits import EVENTS, require_count, require_sizes
 from jfric.solution import Solution
-from jfric.solvers.event_driven.recording import slots_per_pass
+from jfric.solvers.base import AbstractSolver, AbstractState, differentiable, require_solver
 from jfric.solvers.event_driven.solver import EventDriven
-from jfric.solvers.sensitivities import with_sensitivities, without_derivatives
+from jfric.solvers.records import slots_per_pass
 from jfric.system.expression import Expression
 from jfric.system.problem import Problem
 
 
 def simulate(
     problem: Problem,
-    solver: Any = None,
+    solver: AbstractSolver | None = None,
     *,
     ts=None,
-    start: Any = None,
+    start: AbstractState | None = None,
     end=None,
+    dense: bool | int = False,
 ) -> Solution:
     """Simulate ``problem`` from its start (or from ``start``) to its end time (or ``end`` [s]).
 
     ``ts`` (m,) [s]: increasing output times inside the span; without them the solution holds
     events and the final state only. ``solver``: :class:`jfric.EventDriven` (the default),
     :class:`jfric.MoreauJean`, :class:`jfric.Midpoint`, :class:`jfric.StabilisedMidpoint`,
-    :class:`jfric.QuasiStatic`, :class:`jfric.Smoothed`. ``start``: ``solution.final`` of an
-    earlier run of the same solver. Compiled once for each structure of the problem; works under
-    ``jit``, ``vmap``, ``jvp`` and ``grad`` (for many parameters: ``adjoint="reverse"``). Numerical
-    trouble is ``solution.status``, never an exception. Derivatives through changes of mode are
-    exact with :class:`jfric.EventDriven` only: time stepping misses how switching times move, at
-    any step, and says so in ``solution.differentiable``.
+    :class:`jfric.QuasiStatic`, :class:`jfric.Smoothed` or any other
+    :class:`jfric.AbstractSolver`. ``start``: ``solution.final`` of an earlier run of the same
+    solver. ``dense``: whether to keep what :meth:`jfric.Solution.evaluate` needs, or for how many
+    pieces (smooth parts of steps; by default 1,024) there is room; with solvers that have no
+    polynomials it goes by the outputs. Compiled once for each structure of the problem; works
+    under ``jit``, ``vmap``, ``jvp`` and ``grad`` (for many parameters: ``adjoint="reverse"``).
+    Numerical trouble is ``solution.status``, never an exception. Derivatives through changes of
+    mode are exact with :class:`jfric.EventDriven` only: time stepping misses how switching times
+    move, at any step, and says so in ``solution.differentiable``.
     """
     solver = solver if solver is not None else EventDriven()
-    if not hasattr(solver, "require"):
-        raise ProblemError(f"solver: found {solver!r}, must be a solver such as EventDriven()")
-    _check_start(solver, start)
+    require_solver(solver)
+    if start is not None:
+        solver.require_start(start)
     require_span(problem, ts, start, end)
     _require_countable(problem, solver, start, end)
+    pieces = _pieces(solver, ts, dense)
     solver.require(problem)
     # Numbers as arrays: another value is no reason to compile anew.
-    end = float(end) if isinstance(end, int) else end
+    end, quick = float(end) if isinstance(end, int) else end, solver.compile_quickly
     solver, end = jax.tree.map(
         lambda x: jnp.asarray(x) if isinstance(x, float) else x, (solver, end)
     )
-    arguments = (problem, solver, ts, start, end)
+    arguments = (problem, solver, ts, start, end, pieces)
     # A traced call is a part of somebody else's program, who chooses how it is compiled.
     traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((arguments, jnp.zeros(()) + 0.0)))
-    quick = solver.compile_quickly and not traced
+    quick = quick and not traced
     return _quick_simulate()(*arguments) if quick else _simulate(*arguments)
 
 
-def _check_start(solver: Any, start: Any) -> None:
-    """Refuse a state that another kind of solver left."""
-    if start is None or isinstance(start, solver.state_type):
-        return
-    found = type(start).__module__.removeprefix("jfric.solvers.").split(".")[0].replace("_", "-")
-    raise ProblemError(
-        f"start: found a {type(start).__name__} ({found}), must be solution.final of an earlier "
-        f"run with {type(solver).__name__}"
-    )
+def _pieces(solver: AbstractSolver, ts, dense: bool | int) -> int:
+    """Pieces of dense output that there is room for."""
+    if dense is False:
+        return 0
+    pieces = DEFAULT_PIECES if dense is True else dense
+    require_count("dense", pieces, 1, EVENTS)
+    if not solver.has_polynomials and (ts is None or np.shape(ts)[0] < 2):
+        raise ProblemError(
+            f"dense: the solver {solver.label} has no polynomials between its steps; give ts, two "
+            "outputs or more, between which to interpolate"
+        )
+    return pieces
 
 
-def _require_countable(problem: Problem, solver: Any, start: Any, end) -> None:
+def _require_countable(problem: Problem, solver: AbstractSolver, start: Any, end) -> None:
     """Refuse more steps and events than can be counted, where they are concrete numbers."""
     require_sizes(solver)
     first = problem.time.start if start is None else start.t
     last = problem.time.end if end is None else end
-    dt = getattr(solver, "dt", None)
-    if dt is None or any(isinstance(x, (Tracer, Expression)) for x in (dt, first, last)):
+    numbers = (*jax.tree.leaves(solver), first, last)
+    if any(isinstance(x, (Tracer, Expression)) for x in numbers):
         return
     if np.size(first) == np.size(last) == 1:
-        require_step(dt, float(last) - float(first))
+        solver.require_duration(float(last) - float(first))
 
 
 def require_span(problem: Problem, ts, start: Any, end) -> None:
@@ -120,22 +128,11 @@ def require_span(problem: Problem, ts, start: Any, end) -> None:
         )
 
 
-def _solve(problem, solver, ts, start, end):
-    arguments = (problem, solver, ts, start, end)
-    match getattr(solver, "adjoint", None):
-        case "auto":
-            return with_sensitivities(_run, *arguments, plain=_run_plain)
-        case "none":
-            return without_derivatives(_run, *arguments)
-    return _run(*arguments)
+def _solve(problem, solver, ts, start, end, pieces):
+    def run(solver, problem, ts, start, end):
+        return solver.solve(problem, ts, start, end, dense=pieces)
 
-
-def _run(problem, solver, ts, start, end):
-    return solver.solve(problem, ts, start, end)
-
-
-def _run_plain(problem, solver, *rest):
-    return _run(problem, dataclasses.replace(solver, adjoint="none"), *rest)
+    return differentiable(run, solver, problem, ts, start, end)
 
 
 _simulate = eqx.filter_jit(_solve)

@@ -20,9 +20,9 @@ from jfric.solvers.event_driven.isolation import (
 )
 from jfric.solvers.event_driven.polynomials import Step, Values
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.recording import Records, slots_per_pass
 from jfric.solvers.event_driven.state import State
 from jfric.solvers.event_driven.transitions import Signs
+from jfric.solvers.records import Records, slots_per_pass
 
 
 class Advance(NamedTuple):

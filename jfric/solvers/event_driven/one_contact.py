@@ -38,7 +38,6 @@ from jfric.solvers.event_driven.one_contact_modes import (
 )
 from jfric.solvers.event_driven.polynomials import Step
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.recording import Records, write_events, write_outputs
 from jfric.solvers.event_driven.scalar_equations import (
     Operators,
     guard_rows,
@@ -55,6 +54,7 @@ from jfric.solvers.event_driven.state import State
 from jfric.solvers.event_driven.transitions import Signs as AllSigns
 from jfric.solvers.event_driven.transitions import arrives_unseen, at_breakpoint
 from jfric.solvers.loops import once
+from jfric.solvers.records import Records, write_events, write_outputs
 from jfric.status import Flag, Status
 
 #: Written-out equations grow with the square of the number of degrees of freedom.
@@ -306,7 +306,7 @@ def _frozen(tree):
 
 
 def _reported(prepared: Prepared, mode, first: Sign) -> Int[Array, ""]:
-    """See :func:`jfric.solvers.event_driven.recording.reported_modes`."""
+    """See :func:`jfric.solvers.event_driven.reported.reported_modes`."""
     slips = (mode == Mode.SLIP_POS) | (mode == Mode.SLIP_NEG)
     if prepared.mechanics.frictionless[0]:
         return jnp.where(slips, Mode.CLOSED, mode).astype(jnp.int32)

@@ -23,7 +23,6 @@ from jfric.solvers.event_driven.clock import later
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.polynomials import Step, step_without_guards
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.recording import Records, write_events, write_outputs
 from jfric.solvers.event_driven.sliding import (
     Body,
     Slide,
@@ -34,6 +33,7 @@ from jfric.solvers.event_driven.sliding import (
 )
 from jfric.solvers.event_driven.state import State
 from jfric.solvers.loops import once
+from jfric.solvers.records import Records, write_events, write_outputs
 from jfric.status import Flag, Status
 
 

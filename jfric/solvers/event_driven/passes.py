@@ -31,13 +31,7 @@ from jfric.solvers.event_driven.mode_equations import mode_equations, project
 from jfric.solvers.event_driven.normal_force import becomes_negative
 from jfric.solvers.event_driven.polynomials import Step
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.recording import (
-    Records,
-    reported_modes,
-    reported_segments,
-    write_events,
-    write_outputs,
-)
+from jfric.solvers.event_driven.reported import reported_modes
 from jfric.solvers.event_driven.state import State, prescribed_velocities
 from jfric.solvers.event_driven.transitions import (
     RESTARTS,
@@ -52,6 +46,7 @@ from jfric.solvers.event_driven.transitions import (
     release_after_jump,
 )
 from jfric.solvers.loops import once
+from jfric.solvers.records import Records, write_events, write_outputs
 from jfric.status import Flag, Status
 
 
@@ -166,7 +161,7 @@ def one_pass(
         h,
         ahead.t,
         reported_modes(prepared, state.mode, signs),
-        reported_segments(prepared, state.segment),
+        prepared.mechanics.piecewise.shown(state.segment),
         moves & on,
     )
     status = jnp.where(
@@ -245,7 +240,10 @@ class _Logged(NamedTuple):
 def _record(prepared, state: State, records: Records, signs: Signs, waits, on):
     """Log what changed since the last settled pass, but for contacts that wait."""
     shown = jnp.concatenate(
-        [reported_modes(prepared, state.mode, signs), reported_segments(prepared, state.segment)]
+        [
+            reported_modes(prepared, state.mode, signs),
+            prepared.mechanics.piecewise.shown(state.segment),
+        ]
     )
     elements = jnp.zeros(state.segment.shape, bool)
     impacted = jnp.concatenate([state.impacted, elements])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import warnings
 from collections.abc import Callable
@@ -9,10 +10,9 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
 
 from jfric.errors import ProblemError, nearest
-from jfric.solution import Solution, event_log
+from jfric.solvers.base import AbstractSolver, AbstractState, OnePass
 from jfric.solvers.event_driven.exact_flow import ExactFlow
 from jfric.solvers.event_driven.impacts import ImpactLimits
 from jfric.solvers.event_driven.one_contact import (
@@ -24,11 +24,11 @@ from jfric.solvers.event_driven.one_contact import (
 )
 from jfric.solvers.event_driven.one_dof import is_one_dof, one_dof_pass
 from jfric.solvers.event_driven.passes import one_pass
+from jfric.solvers.event_driven.piece_of_pass import piece_of_pass
 from jfric.solvers.event_driven.prepared import Prepared, prepare
-from jfric.solvers.event_driven.recording import empty_records, outputs
 from jfric.solvers.event_driven.state import State, initial_state
-from jfric.solvers.loops import Adjoint, keep, require_adjoint, run_passes
-from jfric.status import Status
+from jfric.solvers.loops import Adjoint, require_adjoint
+from jfric.system.mechanics import assemble
 from jfric.system.problem import Problem
 from jfric.system.validation import require_inertia
 
@@ -37,15 +37,7 @@ EnergyGain = Literal["stop", "allow"]
 ENERGY_GAIN = get_args(EnergyGain)
 
 
-class StepInfo(NamedTuple):
-    """Diagnostics of one pass: length [s], whether time advanced, events so far."""
-
-    h: Float[Array, ""]
-    advanced: Bool[Array, ""]
-    event_count: Int[Array, ""]
-
-
-class EventDriven(eqx.Module):
+class EventDriven(AbstractSolver):
     """Exact nonsmooth simulation: true stick, exact switching times.
 
     ``flow``: ``"exact"`` for modes with linear constant-coefficient equations under polynomial
@@ -57,13 +49,9 @@ class EventDriven(eqx.Module):
     the time since the start; what is neglected is of second order in it. ``energy_gain``: what
     becomes of an impact that would increase the energy, as Newton's restitution with friction may:
     ``"stop"`` ends the run with a status, ``"allow"`` sets a flag and adds the gain up
-    (``solution.final.energy_gained``). ``adjoint``: ``"auto"``
-    allows all of ``jvp``, ``jacfwd``, ``grad`` and ``jacrev`` at a cost that grows with the
-    parameters (more than 16 numbers: ``jvp`` and ``jacfwd`` only); ``"reverse"`` allows ``grad``
-    and ``jacrev``, for many parameters; ``"forward"`` allows ``jvp`` and ``jacfwd``; ``"none"``
-    allows none of them. Unless ``adjoint`` is ``"reverse"``, one contact with up to three degrees
-    of freedom is simulated in scalars, and one degree of freedom with one friction element under
-    piecewise constant loads in closed form.
+    (``solution.final.energy_gained``). ``adjoint``: see :class:`AbstractSolver`; unless it is
+    ``"reverse"``, one contact with up to three degrees of freedom is simulated in scalars, and one
+    degree of freedom with one friction element under piecewise constant loads in closed form.
     """
 
     flow: FlowName = eqx.field(static=True, default="auto")
@@ -75,9 +63,11 @@ class EventDriven(eqx.Module):
     energy_gain: EnergyGain = eqx.field(static=True, default="stop")
     adjoint: Adjoint = eqx.field(static=True, default="auto")
 
-    #: What it can be started from, and how it is best compiled: many small kernels.
-    state_type: ClassVar[type] = State
+    name: ClassVar[str] = "event-driven"
+    state_type: ClassVar[type[AbstractState]] = State
     compile_quickly: ClassVar[bool] = True
+    has_polynomials: ClassVar[bool] = True
+    logs_events: ClassVar[bool] = True
 
     @property
     def impact_limits(self) -> ImpactLimits:
@@ -94,112 +84,44 @@ class EventDriven(eqx.Module):
             found = f"found {self.energy_gain!r}{nearest(str(self.energy_gain), ENERGY_GAIN)}"
             raise ProblemError(f"energy_gain: {found}, allowed are {' and '.join(ENERGY_GAIN)}")
 
-    def init(self, problem: Problem) -> State:
-        """State at the problem's start time."""
-        self.require(problem)
-        return initial_state(problem, prepare(problem))
+    def prepare(self, problem: Problem, end=None) -> Prepared:
+        """The assembled problem with its contact-space matrices."""
+        del end
+        return prepare(problem)
 
-    def step(
-        self, problem: Problem, state: State, *, until=None, force=None
-    ) -> tuple[State, StepInfo]:
-        """One pass: settle the modes at this instant, or advance towards ``until``.
+    def start(self, problem: Problem, prepared: Prepared) -> State:
+        """State at the problem's start time; the first passes settle the modes."""
+        return initial_state(problem, prepared)
 
-        ``until`` [s]: time not to be passed (default: the problem's end). ``force`` (n,) [N, N m]:
-        an additional generalised force, constant over the pass; for control loops.
-        """
-        prepared = prepare(problem)
-        records = empty_records(prepared, 0, 0)
-        target, force = _defaults(prepared, until, force)
-        on = (state.status == int(Status.OK)) & (state.t < target)
-        flow = _make_flow(self, prepared)
-        new, _, _ = one_pass(
-            prepared,
-            flow,
-            state,
-            records,
-            jnp.zeros((0,), state.t.dtype),
-            target,
-            force,
-            on,
-            limits=self.impact_limits,
-        )
-        new = keep(on, new, state)
-        return new, StepInfo(new.t - state.t, new.t > state.t, new.event_count)
+    def one_pass(
+        self, problem: Problem, prepared: Prepared, state: State, ts, until, force
+    ) -> OnePass:
+        """Settle the modes, or move to the next event or the end of the step."""
+        del state
+        chosen = choose_pass(self, prepared)
 
-    def advance(self, problem: Problem, state: State, until, *, force=None) -> State:
-        """Pass after pass up to the time ``until`` [s] under a constant extra ``force`` (n,)."""
-        prepared = prepare(problem)
-        target, force = _defaults(prepared, until, force)
-        ts = jnp.zeros((0,), state.t.dtype)
-        state, _ = _run(self, prepared, state, empty_records(prepared, 0, 0), ts, target, force)
-        return state
+        def call(s: State, records, on):
+            new, records, whole_step = chosen.call(s, records, ts, until, force, on)
+            return new, records, lambda: piece_of_pass(problem, prepared, whole_step(), s, new)
 
-    def solve(self, problem: Problem, ts, start: State | None, end) -> Solution:
-        """Simulate to the end; see :func:`jfric.simulate`."""
-        prepared = prepare(problem)
-        state = initial_state(problem, prepared) if start is None else _restart(start)
-        target, force = _defaults(prepared, end, None)
-        ts = jnp.zeros((0,)) if ts is None else jnp.asarray(ts)
-        ts = ts.astype(state.t.dtype)
-        # A last output that rounding put behind the end belongs to the end.
-        slack = 4 * jnp.finfo(ts.dtype).eps * jnp.abs(target)
-        ts = jnp.where((ts > target) & (ts <= target + slack), target, ts)
-        records = empty_records(prepared, ts.shape[0], self.max_events)
-        state, records = _run(self, prepared, state, records, ts, target, force)
-        status = state.status
-        late = (status == int(Status.OK)) & (state.t < target)
-        status = jnp.where(late, int(Status.MAX_STEPS), status)
-        full = (status == int(Status.OK)) & (state.event_count > self.max_events)
-        full = full & (self.max_events > 0)
-        status = jnp.where(full, int(Status.MAX_EVENTS), status)
-        mechanics, out = prepared.mechanics, outputs(prepared, records, ts.shape[0])
-        log = event_log(
-            prepared.mechanics.n,
-            records.event_values[: self.max_events],
-            records.event_modes[: self.max_events],
-            state.event_count,
-        )
-        return Solution(
-            ts=ts,
-            q=out.q,
-            v=out.v,
-            a=out.a,
-            lambda_n=out.lambda_n,
-            lambda_t=out.lambda_t,
-            mode=out.mode,
-            segment=out.segment,
-            events=log,
-            status=status,
-            flags=state.flags,
-            final=state,
-            steps=state.steps,
-            axes=mechanics.axes,
-            names=mechanics.contact_names + mechanics.piecewise.names,
-            segment_labels=mechanics.piecewise.labels,
-        )
+        return OnePass(call, chosen.packed)
 
+    def refined(self, problem: Problem) -> EventDriven | None:
+        """The same with a tolerance 100 times as small; None where the flow is exact."""
+        if self.flow != "runge-kutta" and assemble(problem).has_linear_modes:
+            return None
+        return dataclasses.replace(self, rtol=0.01 * self.rtol)
 
-def _run(solver: EventDriven, prepared: Prepared, state: State, records, ts, target, force):
-    one = choose_pass(solver, prepared)
-    first = state.steps
+    def has_small_passes(self, problem: Problem) -> bool:
+        """Whether the motion is computed in closed form."""
+        found = []
 
-    def active(s: State):
-        within = s.steps - first < solver.max_steps
-        return (s.status == int(Status.OK)) & (s.t < target) & within
+        def choose(problem: Problem) -> None:
+            found.append(choose_pass(self, prepare(problem)).small)
 
-    def body(s: State, r, on):
-        return one.call(s, r, ts, target, force, on)[:2]
-
-    return run_passes(
-        body,
-        active,
-        state,
-        records,
-        max_steps=solver.max_steps,
-        adjoint=solver.adjoint,
-        packed=one.packed,
-        given=prepared,
-    )
+        # The structure decides: nothing is computed, or each operation would be compiled alone.
+        eqx.filter_eval_shape(choose, problem)
+        return found[0]
 
 
 class Pass(NamedTuple):
@@ -279,22 +201,4 @@ def warn_single_precision(flow: str) -> None:
         f"the {flow} flow runs in float32: results are accurate to about {accuracy}; "
         "for more, call jax.config.update('jax_enable_x64', True) first",
         stacklevel=2,
-    )
-
-
-def _defaults(prepared: Prepared, until, force):
-    dtype = prepared.D.dtype
-    target = prepared.end if until is None else until
-    if force is None:
-        force = jnp.zeros((prepared.mechanics.n,))
-    return jnp.asarray(target, dtype), jnp.asarray(force, dtype)
-
-
-def _restart(state: State) -> State:
-    """The end of a run as the start of the next: counters begin anew."""
-    zero = jnp.asarray(0, jnp.int32)
-    return eqx.tree_at(
-        lambda s: (s.event_count, s.flags, s.steps, s.status),
-        state,
-        (zero, zero, zero, jnp.where(state.status == int(Status.MAX_EVENTS), 0, state.status)),
     )

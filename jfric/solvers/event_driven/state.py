@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import equinox as eqx
+from typing import ClassVar
+
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.complementarity.pivoting import Pivoting, start_pivoting
 from jfric.linear_algebra import matvec
 from jfric.modes import Mode
+from jfric.solvers.base import AbstractState
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.status import Status
 from jfric.system.problem import Problem
 
 
-class State(eqx.Module):
+class State(AbstractState):
     """Motion, modes and bookkeeping of one trajectory."""
+
+    origin: ClassVar[str] = "event-driven"
 
     #: Time, and what rounding left out of it.
     t: Float[Array, ""]

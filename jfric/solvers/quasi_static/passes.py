@@ -13,8 +13,9 @@ from jfric.modes import Mode
 from jfric.solvers.quasi_static.guards import following, guards
 from jfric.solvers.quasi_static.increment import increment
 from jfric.solvers.quasi_static.loading import target
-from jfric.solvers.quasi_static.recording import Records, shown, write_events, write_outputs
+from jfric.solvers.quasi_static.recording import shown, write_outputs
 from jfric.solvers.quasi_static.state import State
+from jfric.solvers.records import Records, write_events
 from jfric.status import Flag, Status
 from jfric.system.mechanics import Mechanics
 
@@ -63,11 +64,15 @@ def one_pass(
 
     modes = shown(mechanics, state)
     changed = on & settled & state.settled & (modes != state.recorded)
-    records = write_events(
+    records, total = write_events(
         records,
         changed,
-        State(**{**vars(state), "v": v}),
+        state.t,
+        state.recorded,
         modes,
+        jnp.zeros_like(changed),
+        state.q,
+        v,
         state.v,
         state.event_count,
     )
@@ -96,7 +101,7 @@ def one_pass(
         status=status,
         flags=state.flags | jnp.where(settled, _remarks(state, step, found, changed), 0),
         steps=state.steps + 1,
-        event_count=state.event_count + jnp.sum(changed, dtype=jnp.int32),
+        event_count=total,
     )
     records = write_outputs(records, ts, state, step, fraction, new, modes, on & moves)
     return Passed(new, records, jnp.where(moves, fraction * step.slip, 0.0))

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.complementarity.pivoting import Pivoting, start_pivoting
 from jfric.modes import Mode
+from jfric.solvers.base import AbstractState, begin_anew
 from jfric.solvers.quasi_static.loading import Stage, given_at
 from jfric.status import Status
 from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
 
 
-class State(eqx.Module):
+class State(AbstractState):
     """Position, forces, modes and place in the load history of one trajectory."""
+
+    origin: ClassVar[str] = "quasi-static"
 
     t: Float[Array, ""]
     q: Float[Array, " n"]
@@ -85,12 +90,10 @@ def first_stage() -> Stage:
 
 def restart(state: State) -> State:
     """The end of a run as the start of the next: counters and load history begin anew."""
-    zero = jnp.asarray(0, jnp.int32)
-    status = jnp.where(state.status == int(Status.MAX_EVENTS), 0, state.status)
     return eqx.tree_at(
-        lambda s: (s.event_count, s.flags, s.steps, s.status, s.start, s.stage, s.ended),
-        state,
-        (zero, zero, zero, status, state.t, first_stage(), jnp.asarray(False)),
+        lambda s: (s.start, s.stage, s.ended),
+        begin_anew(state),
+        (state.t, first_stage(), jnp.asarray(False)),
     )
 
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from jfric.modes import Mode
+from jfric.solvers.base import Local
 from jfric.solvers.smoothed.contact import normal_forces
 from jfric.solvers.smoothed.friction import BREAKAWAY, friction_forces
 from jfric.system.forces import applied_force
@@ -22,16 +23,6 @@ class Settings(NamedTuple):
     damping: Float[Array, " nu"]
     #: Extra constant force.
     force: Float[Array, " n"]
-
-
-class Local(NamedTuple):
-    """Accelerations and reactions at one state."""
-
-    a: Float[Array, " n"]
-    lambda_t: Float[Array, " nt"]
-    lambda_n: Float[Array, " nu"]
-    mode: Int[Array, " nt"]
-    segment: Int[Array, " ns"]
 
 
 def local(mechanics: Mechanics, settings: Settings, curve: str, t, q, v) -> Local:

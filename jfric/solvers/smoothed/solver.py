@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+import dataclasses
+from typing import Any, ClassVar, NamedTuple, Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError, nearest
-from jfric.solution import Events, Solution
+from jfric.solvers.base import AbstractSolver, MotionState, OnePass
+from jfric.solvers.loops import Adjoint, require_adjoint
+from jfric.solvers.records import Records
 from jfric.solvers.smoothed.contact import damper
 from jfric.solvers.smoothed.friction import CURVES, Curve
 from jfric.solvers.smoothed.motion import Settings, local
 from jfric.status import Status
 from jfric.system.fields import Scalar
-from jfric.system.mechanics import Mechanics, assemble
+from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
 from jfric.system.validation import require_inertia
 
-#: Names for diffrax's solvers and adjoints, for files and the command line.
+#: Names for diffrax's solvers, for files and the command line.
 METHODS = {
     "tsit5": "Tsit5",
     "dopri5": "Dopri5",
@@ -30,53 +33,31 @@ METHODS = {
     "kvaerno3": "Kvaerno3",
     "kvaerno5": "Kvaerno5",
 }
-ADJOINTS = {
-    "forward": "ForwardMode",
-    "reverse": "RecursiveCheckpointAdjoint",
-    "direct": "DirectAdjoint",
-}
-
-
-def _named(value: Any, what: str, classes: dict[str, str]) -> Any:
-    """A diffrax object by its name; objects pass through."""
-    if not isinstance(value, str):
-        return value
-    if value not in classes:
-        raise ProblemError(
-            f"{what}: found {value!r}{nearest(value, classes)}, allowed are {', '.join(classes)} "
-            f"and, in Python, any diffrax {what}"
-        )
-    import diffrax  # slow to import
-
-    return getattr(diffrax, classes[value])()
 
 
 def _method(value: Any) -> Any:
-    return _named(value, "method", METHODS)
+    """A diffrax solver by its name; objects pass through."""
+    if not isinstance(value, str):
+        return value
+    if value not in METHODS:
+        raise ProblemError(
+            f"method: found {value!r}{nearest(value, METHODS)}, allowed are {', '.join(METHODS)} "
+            "and, in Python, any diffrax method"
+        )
+    import diffrax  # slow to import
+
+    return getattr(diffrax, METHODS[value])()
 
 
-def _adjoint(value: Any) -> Any:
-    return _named(value, "adjoint", ADJOINTS)
+class Prepared(NamedTuple):
+    """The assembled system, what smoothing adds to it, and the end of the run [s]."""
+
+    mechanics: Mechanics
+    settings: Settings
+    end: Float[Array, ""]
 
 
-class State(eqx.Module):
-    """Position and velocity at a time, and what became of the integration so far."""
-
-    t: Float[Array, ""]
-    q: Float[Array, " n"]
-    v: Float[Array, " n"]
-    status: Int[Array, ""]
-    steps: Int[Array, ""]
-
-
-class StepInfo(NamedTuple):
-    """Diagnostics of one call of the integrator: time passed [s], steps taken."""
-
-    h: Float[Array, ""]
-    steps: Int[Array, ""]
-
-
-class Smoothed(eqx.Module):
+class Smoothed(AbstractSolver):
     """The same laws without corners, solved by ``diffrax.diffeqsolve``.
 
     Friction rises from zero over a velocity of the order ``width`` [m/s or rad/s] along the curve
@@ -94,8 +75,9 @@ class Smoothed(eqx.Module):
     ``kvaerno5`` (implicit: for steep laws and stiff contacts). ``controller``: any diffrax step
     size controller; a ``PIDController`` with ``rtol`` and ``atol`` [m, m/s] unless given. Steps
     end at the breakpoints of all functions of time. ``dt0`` [s]: first step, needed with
-    ``diffrax.ConstantStepSize``. ``adjoint``: ``"forward"`` (``jvp``, ``jacfwd``), ``"reverse"``
-    (``grad``), ``"direct"`` (both) or any diffrax adjoint.
+    ``diffrax.ConstantStepSize``. ``adjoint``: see :class:`AbstractSolver`;
+    ``diffrax_adjoint``: any diffrax adjoint in place of the one that ``"reverse"`` or ``"forward"``
+    stands for.
     """
 
     law: Curve = eqx.field(static=True, default="tanh")
@@ -106,7 +88,8 @@ class Smoothed(eqx.Module):
     atol: float = eqx.field(static=True, default=1e-10)
     controller: Any = None
     dt0: Scalar = None
-    adjoint: Any = eqx.field(converter=_adjoint, default="forward")
+    adjoint: Adjoint = eqx.field(static=True, default="auto")
+    diffrax_adjoint: Any = None
     max_steps: int = eqx.field(static=True, default=1_000_000)
 
     def __check_init__(self):
@@ -115,79 +98,29 @@ class Smoothed(eqx.Module):
                 f"law: found {self.law!r}{nearest(self.law, CURVES)}, allowed are "
                 f"{', '.join(CURVES)}"
             )
+        require_adjoint(self.adjoint)
+        if self.diffrax_adjoint is not None and self.adjoint == "auto":
+            raise ProblemError(
+                "adjoint: found 'auto', must be 'reverse' or 'forward' beside a diffrax_adjoint"
+            )
         for name in ("width", "contact_stiffness", "dt0"):
             value = getattr(self, name)
             known = isinstance(value, (int, float, jax.Array)) and not isinstance(value, Tracer)
             if known and np.ndim(value) == 0 and not float(value) > 0.0:
                 raise ProblemError(f"{name}: found {float(value):g}, must be positive")
 
-    #: What it can be started from, and how it is best compiled: few kernels, run often.
-    state_type: ClassVar[type] = State
-    compile_quickly: ClassVar[bool] = False
+    name: ClassVar[str] = "smoothed"
+    remark: ClassVar[str] = "values and derivatives are those of a law without corners, biased"
 
     def require(self, problem: Problem) -> None:
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
         require_inertia(problem)
         require_smoothed(problem, self)
 
-    def init(self, problem: Problem) -> State:
-        """State at the problem's start time."""
-        self.require(problem)
-        problem = problem.resolved()
-        initial = [problem.initial[d] for d in problem.dofs]
-        q, v = jnp.stack([i.q for i in initial]), jnp.stack([i.v for i in initial])
-        zero = jnp.asarray(0, jnp.int32)
-        return State(jnp.asarray(problem.time.start, q.dtype), q, v, zero, zero)
-
-    def step(
-        self, problem: Problem, state: State, *, until=None, force=None
-    ) -> tuple[State, StepInfo]:
-        """One call of the integrator, up to the time ``until`` [s] (default: the problem's end)
-        under a constant extra ``force`` (n,) [N, N m]."""
-        mechanics, settings, until = self._prepare(problem, until, force)
-        new, _ = self._integrate(mechanics, settings, state, until[None])
-        return new, StepInfo(new.t - state.t, new.steps - state.steps)
-
-    def advance(self, problem: Problem, state: State, until, *, force=None) -> State:
-        """Like :meth:`step`, without diagnostics."""
-        return self.step(problem, state, until=until, force=force)[0]
-
-    def solve(self, problem: Problem, ts, start: State | None, end) -> Solution:
-        """Integrate to the end; see :func:`jfric.simulate`."""
-        mechanics, settings, end = self._prepare(problem, end, None)
-        state = self.init(problem) if start is None else _restart(start)
-        ts = jnp.zeros((0,)) if ts is None else jnp.asarray(ts)
-        ts = jnp.clip(ts.astype(state.t.dtype), state.t, end)
-        final, (q, v) = self._integrate(
-            mechanics, settings, state, jnp.concatenate([ts, end[None]])
-        )
-        at = jax.vmap(lambda t, q, v: local(mechanics, settings, self.law, t, q, v))
-        found = at(ts, q, v)
-        known = jnp.isfinite(q[:, :1])
-        return Solution(
-            ts=ts,
-            q=q,
-            v=v,
-            a=found.a,
-            lambda_n=found.lambda_n,
-            lambda_t=found.lambda_t,
-            mode=jnp.where(known, found.mode, -1),
-            segment=jnp.where(known, found.segment, -1),
-            events=_no_events(mechanics),
-            status=final.status,
-            flags=jnp.asarray(0, jnp.int32),
-            final=final,
-            steps=final.steps,
-            axes=mechanics.axes,
-            names=mechanics.contact_names + mechanics.piecewise.names,
-            segment_labels=mechanics.piecewise.labels,
-        )
-
-    def _prepare(self, problem: Problem, until, force):
-        mechanics = assemble(problem)
+    def prepare(self, problem: Problem, end=None) -> Prepared:
+        """The assembled problem with the springs and dampers of its contacts."""
+        mechanics, end = super().prepare(problem, end)
         dtype = mechanics.K.dtype
-        until = problem.resolved().time.end if until is None else until
-        force = jnp.zeros((mechanics.n,)) if force is None else jnp.asarray(force)
         stiffness = jnp.asarray(
             1.0 if self.contact_stiffness is None else self.contact_stiffness, dtype
         )
@@ -195,11 +128,57 @@ class Smoothed(eqx.Module):
             width=jnp.asarray(self.width, dtype),
             stiffness=stiffness,
             damping=damper(mechanics, stiffness),
-            force=force.astype(dtype),
+            force=jnp.zeros((mechanics.n,), dtype),
         )
-        return mechanics, settings, jnp.asarray(until, dtype)
+        return Prepared(mechanics, settings, end)
 
-    def _integrate(self, mechanics: Mechanics, settings: Settings, state: State, ts):
+    def one_pass(
+        self, problem: Problem, prepared: Prepared, state: MotionState, ts, until, force
+    ) -> OnePass:
+        """One call of the integrator, up to ``until``; outputs are not written."""
+
+        def call(s: MotionState, records: Records, on):
+            # Where nothing is left to do the integrator has nothing to do either.
+            goal = jnp.where(on, until, s.t)
+            nothing = jnp.zeros((0,), s.t.dtype)
+            return *self.run(problem, prepared, s, records, nothing, goal, force), None
+
+        return OnePass(call)
+
+    def run(
+        self,
+        problem: Problem,
+        prepared: Prepared,
+        state: MotionState,
+        records: Records,
+        ts,
+        until,
+        force,
+    ) -> tuple[MotionState, Records]:
+        """The integrator's way to ``until`` [s]."""
+        del problem
+        mechanics, settings, _ = prepared
+        settings = settings._replace(force=force)
+        ts = jnp.clip(ts, state.t, until)
+        final, (q, v) = self._integrate(
+            mechanics, settings, state, jnp.concatenate([ts, until[None]])
+        )
+        if not ts.shape[0]:
+            return final, records
+        x = jax.vmap(lambda t, q, v: local(mechanics, settings, self.law, t, q, v))(ts, q, v)
+        modes = jnp.concatenate([x.mode, x.segment], axis=1)
+        return final, records._replace(
+            output_values=jnp.concatenate([q, v, x.a, x.lambda_t, x.lambda_n], axis=1),
+            output_modes=jnp.where(jnp.isfinite(q[:, :1]), modes, -1),
+        )
+
+    def refined(self, problem: Problem) -> Self | None:
+        """The same with tolerances 100 times as small."""
+        if self.controller is not None:
+            return None
+        return dataclasses.replace(self, rtol=0.01 * self.rtol, atol=0.01 * self.atol)
+
+    def _integrate(self, mechanics: Mechanics, settings: Settings, state: MotionState, ts):
         """The state at the last of ``ts``, and positions and velocities at the others."""
         import diffrax
 
@@ -222,7 +201,7 @@ class Smoothed(eqx.Module):
             args=arrays,
             saveat=diffrax.SaveAt(ts=ts),
             stepsize_controller=self._controller(mechanics),
-            adjoint=self.adjoint,
+            adjoint=self._diffrax_adjoint(),
             max_steps=self.max_steps,
             throw=False,
         )
@@ -235,8 +214,17 @@ class Smoothed(eqx.Module):
         status = jnp.where(lost, int(Status.NON_FINITE), status).astype(jnp.int32)
         steps = state.steps + solution.stats["num_steps"].astype(jnp.int32)
         ok = status == int(Status.OK)
-        final = State(jnp.where(ok, ts[-1], state.t), q[-1], v[-1], status, steps)
+        t = jnp.where(ok, ts[-1], state.t)
+        final = MotionState(t, q[-1], v[-1], status, state.flags, steps, state.event_count)
         return final, (q[:-1], v[:-1])
+
+    def _diffrax_adjoint(self):
+        import diffrax
+
+        if self.diffrax_adjoint is not None:
+            return self.diffrax_adjoint
+        reverse = self.adjoint == "reverse"
+        return diffrax.RecursiveCheckpointAdjoint() if reverse else diffrax.ForwardMode()
 
     def _controller(self, mechanics: Mechanics):
         import diffrax
@@ -277,15 +265,3 @@ def _status(result):
         result == diffrax.RESULTS.max_steps_reached, int(Status.MAX_STEPS), int(Status.STALLED)
     )
     return jnp.where(result == diffrax.RESULTS.successful, int(Status.OK), stalled)
-
-
-def _restart(state: State) -> State:
-    return eqx.tree_at(lambda s: s.steps, state, jnp.asarray(0, jnp.int32))
-
-
-def _no_events(mechanics: Mechanics) -> Events:
-    """An empty log: a smoothed law has no changes of mode."""
-    none, index = jnp.zeros((0,), mechanics.K.dtype), jnp.zeros((0,), jnp.int32)
-    states = jnp.zeros((0, mechanics.n), mechanics.K.dtype)
-    count = jnp.asarray(0, jnp.int32)
-    return Events(none, index, index, index, index == 1, states, states, states, count)

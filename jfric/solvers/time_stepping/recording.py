@@ -1,4 +1,4 @@
-"""Outputs and events of a run, written block by block into buffers of fixed size."""
+"""Outputs and events of a run, written block by block."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.solvers.records import Records
 from jfric.solvers.time_stepping.blocks import Block, Steps
 from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.state import State
@@ -37,32 +38,6 @@ def wanted(ts, start, h, whole, rest) -> Wanted:
     fraction = jnp.where(step >= whole, (ts - start - whole * h) / rest, place - step)
     step = jnp.minimum(step, whole)
     return Wanted(step.astype(jnp.int32), jnp.clip(fraction, 0.0, 1.0))
-
-
-class Records(NamedTuple):
-    """Buffers of a run: rows hold all values of one output, or of one event."""
-
-    #: q, v, a, lambda_t, lambda_n.
-    output_values: Float[Array, "m f"]
-    #: Modes, segments.
-    output_modes: Int[Array, "m i"]
-    #: Time, q, v, v before.
-    event_values: Float[Array, "E e"]
-    #: Contact, mode before, mode after, whether an impact.
-    event_modes: Int[Array, "E 4"]
-
-
-def empty_records(prepared: Prepared, count: int, capacity: int) -> Records:
-    """Buffers for ``count`` outputs and ``capacity`` events."""
-    n, rows = prepared.mechanics.n, prepared.W.shape[0]
-    modes = prepared.nt + prepared.mechanics.piecewise.count
-    dtype = prepared.h.dtype
-    return Records(
-        output_values=jnp.full((count, 3 * n + rows), jnp.nan, dtype),
-        output_modes=jnp.full((count, modes), -1, jnp.int32),
-        event_values=jnp.full((capacity, 1 + 3 * n), jnp.nan, dtype),
-        event_modes=jnp.full((capacity, 4), -1, jnp.int32),
-    )
 
 
 def write_outputs(
@@ -147,8 +122,8 @@ def write_events(
     each = jnp.sum(changed, axis=1, dtype=jnp.int32)
     total = state.event_count + jnp.sum(each, dtype=jnp.int32)
     logged = Logged(total, jnp.any(each > 1), jnp.argmax(each > 0).astype(jnp.int32))
-    capacity = records.event_values.shape[0]
-    if capacity == 0:
+    capacity = records.event_values.shape[0] - 1
+    if capacity < 0:
         return records, logged
 
     def write(records: Records) -> Records:

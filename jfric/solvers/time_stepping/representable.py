@@ -9,6 +9,7 @@ from jax.core import Tracer
 
 from jfric.complementarity.contact_methods import require_method
 from jfric.errors import ProblemError
+from jfric.solvers.fixed_step import require_positive_step
 from jfric.solvers.loops import require_adjoint
 from jfric.system.laws import Coulomb
 from jfric.system.problem import Problem
@@ -17,7 +18,7 @@ from jfric.system.problem import Problem
 def require_time_stepping(problem: Problem, solver: Any) -> None:
     """Raise :class:`jfric.ProblemError` for fields of a scheme that make no sense, and for what
     it cannot represent; numbers under tracing are not checked."""
-    _number("dt", solver.dt, lambda x: x > 0.0 and np.isfinite(x), "must be positive, in seconds")
+    require_positive_step(solver.dt)
     weight = getattr(solver, "sliding_weight", 1.0)
     _number("sliding_weight", weight, lambda x: 0.0 < x <= 1.0, "must lie above 0 and up to 1")
     scheme = solver.scheme

@@ -9,19 +9,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from jfric.solvers.base import REST
 from jfric.solvers.loops import Adjoint
+from jfric.solvers.records import Records
 from jfric.solvers.time_stepping.blocks import Block, run_block
 from jfric.solvers.time_stepping.inputs import load_tables
 from jfric.solvers.time_stepping.judge import residuals
 from jfric.solvers.time_stepping.prepare import changing, with_step
 from jfric.solvers.time_stepping.prepared import Prepared
-from jfric.solvers.time_stepping.recording import (
-    Records,
-    Wanted,
-    wanted,
-    write_events,
-    write_outputs,
-)
+from jfric.solvers.time_stepping.recording import Wanted, wanted, write_events, write_outputs
 from jfric.solvers.time_stepping.state import Motion, State
 from jfric.status import Flag, Status
 
@@ -29,8 +25,6 @@ from jfric.status import Flag, Status
 BLOCK, BLOCK_OF_ARRAYS = 1024, 128
 #: Events up to which the steps of a closed form are judged.
 JUDGED = 4
-#: A rest of a step below this fraction is rounding error.
-REST = 1e-9
 
 
 class Span(NamedTuple):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import equinox as eqx
 
 from jfric.complementarity.contact_methods import Method
@@ -32,9 +34,9 @@ class MoreauJean(AbstractTimeStepping):
 
     ``method``: how the contact problem of a step is solved, see
     :func:`jfric.complementarity.contact_methods.solve_impulses`. ``max_steps``: bound on the
-    number of steps. ``max_events``: capacity of the event log. ``adjoint``: as in
-    :class:`jfric.EventDriven`; ``"reverse"`` keeps one state for 1,024 steps, so give a realistic
-    ``max_steps``.
+    number of steps. ``max_events``: capacity of the event log. ``adjoint``: see
+    :class:`jfric.AbstractSolver`; ``"reverse"`` keeps one state for 1,024 steps, so give a
+    realistic ``max_steps``.
 
     Do not trust derivatives through changes of mode: they lack the term of the switching time,
     at any step, and may be wrong by a third or in sign. :class:`jfric.EventDriven` gives exact
@@ -44,7 +46,9 @@ class MoreauJean(AbstractTimeStepping):
     M. Jean, The non-smooth contact dynamics method (1999).
     """
 
-    dt: Scalar = eqx.field(converter=scalar, default=1e-3)
+    name: ClassVar[str] = "moreau-jean"
+
+    dt: Scalar = eqx.field(converter=scalar)
     theta: Scalar = eqx.field(converter=scalar, default=0.5)
     sliding_weight: float = eqx.field(static=True, default=1.0)
     method: Method = eqx.field(static=True, default="auto")
@@ -75,7 +79,9 @@ class Midpoint(AbstractTimeStepping):
     Math. 64 (2011), as used in V. Janovsky (2015), section 5.
     """
 
-    dt: Scalar = eqx.field(converter=scalar, default=1e-3)
+    name: ClassVar[str] = "midpoint"
+
+    dt: Scalar = eqx.field(converter=scalar)
     method: Method = eqx.field(static=True, default="auto")
     max_steps: int = eqx.field(static=True, default=1_000_000)
     max_events: int = eqx.field(static=True, default=256)
@@ -95,7 +101,9 @@ class StabilisedMidpoint(AbstractTimeStepping):
     model, Applications of Mathematics 2015, section 5.
     """
 
-    dt: Scalar = eqx.field(converter=scalar, default=1e-3)
+    name: ClassVar[str] = "stabilised-midpoint"
+
+    dt: Scalar = eqx.field(converter=scalar)
     method: Method = eqx.field(static=True, default="auto")
     max_steps: int = eqx.field(static=True, default=1_000_000)
     max_events: int = eqx.field(static=True, default=256)

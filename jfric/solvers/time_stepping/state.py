@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import ClassVar, NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.linear_algebra import matvec
 from jfric.modes import Mode
+from jfric.solvers.base import AbstractState
 from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.tolerance import RELATIVE
 from jfric.status import Status
 from jfric.system.problem import Problem
 
 
-@runtime_checkable
-class Start(Protocol):
-    """What a run can begin with: the state of any solver that knows time, position and velocity."""
-
-    @property
-    def t(self) -> Any: ...
-
-    @property
-    def q(self) -> Any: ...
-
-    @property
-    def v(self) -> Any: ...
-
-
-class State(eqx.Module):
+class State(AbstractState):
     """Motion, modes and bookkeeping of one trajectory."""
+
+    origin: ClassVar[str] = "time-stepping"
 
     t: Float[Array, ""]
     q: Float[Array, " n"]

@@ -1,0 +1,371 @@
+"""What every solver is: ``require``, ``init``, ``step``, ``advance``, ``solve``, and facts."""
+
+# No annotations as text here: equinox must see which of them are abstract.
+import abc
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jfric.dense import Dense, coefficients, dense_from_outputs, empty_dense, store
+from jfric.errors import ProblemError
+from jfric.solution import Solution
+from jfric.solvers.loops import keep, require_adjoint, run_passes
+from jfric.solvers.records import (
+    Records,
+    empty_records,
+    slots_per_pass,
+    solution_of,
+)
+from jfric.solvers.sensitivities import with_sensitivities, without_derivatives
+from jfric.status import Status
+from jfric.system.mechanics import Mechanics, assemble
+from jfric.system.problem import Problem
+from jfric.system.reaction import refuse_reactions
+from jfric.system.validation import require_inertia
+
+if TYPE_CHECKING:
+    from jfric.ensemble.pieces import Piece
+
+#: A rest of a step below this fraction is rounding error.
+REST = 1e-9
+
+
+class AbstractState(eqx.Module):
+    """What a solver carries from step to step; a run restarts from it."""
+
+    #: Name of the kind of solver that makes it, for messages.
+    origin: ClassVar[str] = "your own"
+
+    t: eqx.AbstractVar[Float[Array, ""]]
+    q: eqx.AbstractVar[Float[Array, " n"]]
+    v: eqx.AbstractVar[Float[Array, " n"]]
+    #: :class:`jfric.Status` code and :class:`jfric.Flag` bits.
+    status: eqx.AbstractVar[Int[Array, ""]]
+    flags: eqx.AbstractVar[Int[Array, ""]]
+    steps: eqx.AbstractVar[Int[Array, ""]]
+    event_count: eqx.AbstractVar[Int[Array, ""]]
+
+
+class MotionState(AbstractState):
+    """Time, position and velocity: the state of a solver without memory of its own."""
+
+    origin: ClassVar[str] = "smoothed or your own"
+
+    t: Float[Array, ""]
+    q: Float[Array, " n"]
+    v: Float[Array, " n"]
+    status: Int[Array, ""]
+    flags: Int[Array, ""]
+    steps: Int[Array, ""]
+    event_count: Int[Array, ""]
+
+
+class StepInfo(NamedTuple):
+    """Diagnostics of one step: its length [s], whether time advanced, steps and events so far."""
+
+    h: Float[Array, ""]
+    advanced: Bool[Array, ""]
+    steps: Int[Array, ""]
+    event_count: Int[Array, ""]
+
+
+class Local(NamedTuple):
+    """Accelerations, reactions and modes at one state."""
+
+    a: Float[Array, " n"]
+    lambda_t: Float[Array, " nt"]
+    lambda_n: Float[Array, " nu"]
+    mode: Int[Array, " nt"]
+    #: Segments as users see them.
+    segment: Int[Array, " ns"]
+
+
+class Prepared(NamedTuple):
+    """What all steps share: the assembled system, and the end of the run [s]."""
+
+    mechanics: Mechanics
+    end: Float[Array, ""]
+
+
+class OnePass(NamedTuple):
+    """One pass of a solver's loop, to be repeated."""
+
+    #: ``call(state, records, on)``: the state after it, the buffers (written only where ``on``),
+    #: and what gives the :class:`jfric.ensemble.pieces.Piece` on which it moved, or None.
+    call: Callable[[Any, Records, Any], tuple[Any, Records, Callable[[], "Piece"] | None]]
+    #: Whether the loop keeps the state as one vector, see :func:`jfric.solvers.loops.run_passes`.
+    packed: bool = True
+
+
+class AbstractSolver(eqx.Module):
+    """A solver: its fields are its settings, its class attributes facts about it.
+
+    A subclass has the fields ``max_steps`` (bound on the passes of its loop) and ``adjoint``, and
+    defines :meth:`one_pass`; where it has an event log also ``max_events``. :meth:`init`,
+    :meth:`step`, :meth:`advance` and :meth:`solve` follow. A shorter way to a solver of one's own
+    is :class:`jfric.AbstractFixedStep`. :func:`jfric.simulate`, :func:`jfric.observe`,
+    :func:`jfric.sweep` and :func:`jfric.fit` take any.
+
+    ``adjoint``: which derivatives its runs have. ``"auto"``: ``jvp``, ``jacfwd``, ``grad`` and
+    ``jacrev``, at a cost that grows with the parameters (more than 16 numbers: ``jvp`` and
+    ``jacfwd`` only); ``"reverse"``: ``grad`` and ``jacrev``, for many parameters; ``"forward"``:
+    ``jvp`` and ``jacfwd``; ``"none"``: none of them.
+    """
+
+    max_steps: eqx.AbstractVar[int]
+    adjoint: eqx.AbstractVar[Any]
+
+    #: What it is called in tables; the name of its class if empty.
+    name: ClassVar[str] = ""
+    #: What it can be started from.
+    state_type: ClassVar[type[AbstractState]] = MotionState
+    #: Whether its programs are many small kernels, which are best compiled otherwise.
+    compile_quickly: ClassVar[bool] = False
+    #: Whether a pass moves along a :class:`jfric.ensemble.pieces.Piece`: dense output, extrema
+    #: and integrals are then its own, and sweeps give each trajectory a budget of passes.
+    has_polynomials: ClassVar[bool] = False
+    #: Whether positions may jump, as those of a system without inertia do under a load that jumps.
+    positions_jump: ClassVar[bool] = False
+    #: Whether it logs changes of mode; it then has the field ``max_events``.
+    logs_events: ClassVar[bool] = False
+    #: What is wrong with its derivatives, in one sentence; empty if nothing is.
+    remark: ClassVar[str] = ""
+
+    def require(self, problem: Problem) -> None:
+        """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
+        require_inertia(problem)
+        refuse_reactions(problem, f"the solver {self.label}")
+        require_adjoint(self.adjoint)
+
+    def require_duration(self, duration: float) -> None:
+        """Raise :class:`jfric.ProblemError` where ``duration`` [s] takes too many steps."""
+
+    def require_start(self, start: Any) -> None:
+        """Raise :class:`jfric.ProblemError` for a state that another kind of solver left."""
+        if isinstance(start, self.state_type):
+            return
+        kind = f" ({start.origin})" if isinstance(start, AbstractState) else ""
+        raise ProblemError(
+            f"start: found a {type(start).__name__}{kind}, must be solution.final of an earlier "
+            f"run with {type(self).__name__}"
+        )
+
+    @property
+    def label(self) -> str:
+        """Name in tables and messages."""
+        return self.name or type(self).__name__
+
+    def prepare(self, problem: Problem, end=None) -> Any:
+        """What all steps share, with the fields ``mechanics`` and ``end`` [s] (by default the
+        problem's end)."""
+        problem = problem.resolved()
+        mechanics = assemble(problem)
+        end = problem.time.end if end is None else end
+        return Prepared(mechanics, jnp.asarray(end, mechanics.K.dtype))
+
+    def start(self, problem: Problem, prepared: Any) -> Any:
+        """State at the problem's start time."""
+        problem = problem.resolved()
+        dtype = prepared.mechanics.K.dtype
+        initial = [problem.initial[d] for d in problem.dofs]
+        zero = jnp.asarray(0, jnp.int32)
+        return MotionState(
+            t=jnp.asarray(problem.time.start, dtype),
+            q=jnp.stack([jnp.asarray(i.q, dtype) for i in initial]),
+            v=jnp.stack([jnp.asarray(i.v, dtype) for i in initial]),
+            status=jnp.asarray(int(Status.OK), jnp.int32),
+            flags=zero,
+            steps=zero,
+            event_count=zero,
+        )
+
+    def restart(self, prepared: Any, start: Any) -> Any:
+        """The end of a run as the start of the next."""
+        del prepared
+        return begin_anew(start)
+
+    @abc.abstractmethod
+    def one_pass(self, problem: Problem, prepared: Any, state: Any, ts, until, force) -> OnePass:
+        """One pass of a run from ``state`` up to ``until`` [s], with outputs at ``ts`` (m,) [s],
+        under an extra constant ``force`` (n,) [N, N m]."""
+
+    def slots(self, count: int) -> int:
+        """Outputs of ``count`` that one pass may write."""
+        return slots_per_pass(count)
+
+    def unfinished(self, prepared: Any, state: Any, until) -> Bool[Array, ""]:
+        """Whether ``state`` is short of ``until`` [s]."""
+        del prepared
+        return state.t < until
+
+    def outcome(self, prepared: Any, state: Any, until) -> Int[Array, ""]:
+        """Status of a run that ended in ``state`` and was to reach ``until`` [s]."""
+        late = _is_ok(state) & self.unfinished(prepared, state, until)
+        return jnp.where(late, int(Status.MAX_STEPS), state.status)
+
+    def run(
+        self, problem: Problem, prepared: Any, state: Any, records: Records, ts, until, force
+    ) -> tuple[Any, Records]:
+        """Pass after pass to ``until`` [s]: the state there, and the filled buffers."""
+        one = self.one_pass(problem, prepared, state, ts, until, force)
+        first = state.steps
+
+        def active(s):
+            within = s.steps - first < self.max_steps
+            return _is_ok(s) & self.unfinished(prepared, s, until) & within
+
+        def body(s, r: Records, on):
+            new, r, piece = one.call(s, r, on)
+            if r.dense is not None and piece is not None:
+                r = r._replace(dense=store(r.dense, piece(), on & (new.t > s.t)))
+            return new, r
+
+        return run_passes(
+            body,
+            active,
+            state,
+            records,
+            max_steps=self.max_steps,
+            adjoint=self.adjoint,
+            packed=one.packed,
+            given=prepared,
+        )
+
+    def refined(self, problem: Problem) -> Self | None:
+        """The same solver with finer steps or tolerances; None where its steps are exact, or
+        nothing is known of them."""
+        del problem
+
+    def has_small_passes(self, problem: Problem) -> bool:
+        """Whether a pass holds few numbers of each trajectory of a batch."""
+        del problem
+        return False
+
+    def lean(self, *, events: bool) -> Self:
+        """The same solver without derivatives, and without a log unless ``events`` are needed."""
+        changes: dict[str, Any] = {"adjoint": "none"}
+        if self.logs_events and not events:
+            changes["max_events"] = 0
+        return dataclasses.replace(self, **changes)
+
+    @property
+    def event_capacity(self) -> int:
+        """Rows of the event log."""
+        return getattr(self, "max_events") if self.logs_events else 0  # noqa: B009
+
+    def init(self, problem: Problem) -> Any:
+        """State at the problem's start time."""
+        self.require(problem)
+        return self.start(problem, self.prepare(problem))
+
+    def step(self, problem: Problem, state: Any, *, until=None, force=None) -> tuple[Any, StepInfo]:
+        """One pass: settle the modes at this instant, or advance towards ``until``.
+
+        ``until`` [s]: time not to be passed (default: the problem's end). ``force`` (n,) [N, N m]:
+        an additional generalised force, constant over the pass; for control loops.
+        """
+        prepared = self.prepare(problem)
+        until, force = _limits(prepared, until, force)
+        ts = jnp.zeros((0,), state.t.dtype)
+        on = _is_ok(state) & self.unfinished(prepared, state, until)
+        one = self.one_pass(problem, prepared, state, ts, until, force)
+        new, _, _ = one.call(state, empty_records(prepared.mechanics), on)
+        new = keep(on, new, state)
+        return new, StepInfo(new.t - state.t, new.t > state.t, new.steps, new.event_count)
+
+    def advance(self, problem: Problem, state: Any, until, *, force=None) -> Any:
+        """Pass after pass up to the time ``until`` [s] under a constant extra ``force`` (n,)."""
+        prepared = self.prepare(problem)
+        until, force = _limits(prepared, until, force)
+        ts = jnp.zeros((0,), state.t.dtype)
+        records = empty_records(prepared.mechanics)
+        return self.run(problem, prepared, state, records, ts, until, force)[0]
+
+    def solve(self, problem: Problem, ts, start: Any, end, *, dense: int = 0) -> Solution:
+        """Simulate to the end; see :func:`jfric.simulate`.
+
+        ``dense``: pieces of dense output that there is room for; none if zero.
+        """
+        prepared = self.prepare(problem, end)
+        state = self.start(problem, prepared) if start is None else self.restart(prepared, start)
+        until, force = _limits(prepared, end, None)
+        ts = jnp.zeros((0,)) if ts is None else jnp.asarray(ts)
+        ts = ts.astype(state.t.dtype)
+        # A last output that rounding put behind the end belongs to the end.
+        slack = 4 * jnp.finfo(ts.dtype).eps * jnp.abs(until)
+        ts = jnp.where((ts > until) & (ts <= until + slack), until, ts)
+        mechanics, capacity = prepared.mechanics, self.event_capacity
+        count = ts.shape[0]
+        records = empty_records(mechanics, count, capacity, self.slots(count))
+        if dense and self.has_polynomials:
+            one = self.one_pass(problem, prepared, state, ts, until, force)
+            records = records._replace(dense=_room(one, mechanics, state, records, dense))
+        state, records = self.run(problem, prepared, state, records, ts, until, force)
+        status = self.outcome(prepared, state, until)
+        full = (status == int(Status.OK)) & (state.event_count > capacity) & (capacity > 0)
+        status = jnp.where(full, int(Status.MAX_EVENTS), status)
+        found = solution_of(mechanics, records, ts, capacity, state, status)
+        if dense and not self.has_polynomials:
+            found = dataclasses.replace(found, dense=dense_from_outputs(found))
+        return found
+
+
+def begin_anew(state: Any) -> Any:
+    """The end of a run as the start of the next: counters begin anew."""
+    zero = jnp.asarray(0, jnp.int32)
+    status = jnp.where(state.status == int(Status.MAX_EVENTS), int(Status.OK), state.status)
+    return eqx.tree_at(
+        lambda s: (s.event_count, s.flags, s.steps, s.status),
+        state,
+        (zero, zero, zero, status.astype(jnp.int32)),
+    )
+
+
+def require_solver(found: Any) -> None:
+    """Raise :class:`jfric.ProblemError` unless ``found`` is a solver."""
+    if not isinstance(found, AbstractSolver):
+        raise ProblemError(f"solver: found {found!r}, must be a solver such as EventDriven()")
+
+
+def differentiable(call: Callable, solver: AbstractSolver, *arguments: Any) -> Any:
+    """``call(solver, *arguments)`` with the derivatives that ``solver.adjoint`` allows."""
+    match solver.adjoint:
+        case "auto":
+
+            def plain(solver, *rest):
+                return call(dataclasses.replace(solver, adjoint="none"), *rest)
+
+            return with_sensitivities(call, solver, *arguments, plain=plain)
+        case "none":
+            return without_derivatives(call, solver, *arguments)
+    return call(solver, *arguments)
+
+
+def _is_ok(state: Any) -> Bool[Array, ""]:
+    return state.status == int(Status.OK)
+
+
+def _limits(prepared: Any, until, force) -> tuple[Array, Array]:
+    """Time not to be passed and extra force; by default the end of the run, and none."""
+    mechanics = prepared.mechanics
+    until = prepared.end if until is None else until
+    force = jnp.zeros((mechanics.n,)) if force is None else force
+    return jnp.asarray(until, mechanics.K.dtype), jnp.asarray(force, mechanics.K.dtype)
+
+
+def _room(one: OnePass, mechanics: Mechanics, state: Any, records: Records, capacity: int) -> Dense:
+    """Empty buffers for the pieces of a run."""
+
+    def shapes(state, records):
+        piece = one.call(state, records, jnp.asarray(True))[2]
+        assert piece is not None
+        return coefficients(piece())
+
+    sizes = (mechanics.n, mechanics.n_contacts, mechanics.n_unilateral)
+    table, modes = jax.eval_shape(shapes, state, records)
+    return empty_dense(table, modes, sizes, capacity)

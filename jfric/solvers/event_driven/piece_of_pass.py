@@ -1,0 +1,47 @@
+"""What a pass covers, as a piece of the trajectory."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from jfric.ensemble.pieces import Piece
+from jfric.polynomials import powers
+from jfric.solvers.event_driven.polynomials import Step
+from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.state import State
+from jfric.system.problem import Problem
+
+
+def piece_of_pass(
+    problem: Problem, prepared: Prepared, step: Step, old: State, new: State
+) -> Piece:
+    """The part of ``step`` between two states, with its coefficients scaled to ``[0, 1]``."""
+    nt = prepared.nt
+    h = new.t - old.t
+    # A step that was not taken may be infinitely long.
+    moved = h > 0
+    fraction = jnp.where(moved, h / jnp.where(moved, step.h, 1.0), 0.0)
+    scale = powers(fraction, step.table.shape[0])[:, None]
+    p = step.polynomials(prepared)
+
+    events = new.event_count - old.event_count
+    recorded = old.impacted & (old.due <= old.t)
+    return Piece(
+        t=old.t,
+        end=new.t,
+        h=h,
+        q=p.q * scale,
+        v=p.v * scale,
+        a=p.a * scale,
+        lambda_t=p.lambda_t * scale,
+        lambda_n=p.lambda_n * scale,
+        mode=new.recorded[:nt],
+        segment=new.recorded[nt:],
+        events_before=old.event_count,
+        events=events,
+        impacts=jnp.where(events > 0, jnp.sum(recorded, dtype=jnp.int32), 0),
+        event_time=old.t,
+        problem=problem,
+        mechanics=prepared.mechanics,
+        v_before=jnp.where(old.impacted.any(), old.v_before, old.v),
+    )
