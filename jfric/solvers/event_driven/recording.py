@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from jfric.modes import Mode
+from jfric.complementarity import rules
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import State
 from jfric.solvers.event_driven.transitions import Signs
@@ -75,17 +75,8 @@ def slots_per_pass(count: int) -> int:
 
 
 def reported_modes(prepared: Prepared, mode, signs: Signs):
-    """Modes as users see them.
-
-    A contact held by others slides with zero velocity at the edge of its cone: it sticks. A
-    frictionless contact is closed.
-    """
-    nt = prepared.nt
-    slips = (mode == Mode.SLIP_POS) | (mode == Mode.SLIP_NEG)
-    held = slips & signs.null[:nt] & ~prepared.slippery
-    shown = jnp.where(held, Mode.STICK, mode)
-    frictionless = slips & prepared.slippery
-    return jnp.where(frictionless, Mode.CLOSED, shown).astype(jnp.int32)
+    """Modes as users see them: see :func:`jfric.complementarity.rules.reported_mode`."""
+    return rules.reported_mode(prepared.kind.frictionless, mode, signs.null[: prepared.nt])
 
 
 def reported_segments(prepared: Prepared, segment):
