@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from jfric.complementarity.rules.kind import Flag, slides
+from jfric.complementarity.rules.kind import Flag, inverse, slides
 from jfric.complementarity.tolerances import tolerances
 from jfric.modes import Mode
 
@@ -53,11 +53,13 @@ def guard_sign(
     still, negative = jnp.ones(order.shape, bool), jnp.zeros(order.shape, bool)
     for k, (value, size) in enumerate(zip(leading, zero, strict=True)):
         magnitude = jnp.abs(value)
+        vanishes = magnitude <= size
         trusted = k < known
-        if of_force is not False:
-            forgotten = of_force & (magnitude > tolerances(value.dtype).known * size)
-            trusted = trusted & ~forgotten
-        vanishes = (magnitude <= size) | trusted
+        if trusted is not False:
+            if of_force is not False:
+                within = magnitude <= tolerances(value.dtype).known * size
+                trusted = trusted & (within | inverse(of_force))
+            vanishes = vanishes | trusted
         if of_force is not False and 1 <= k < len(leading) - 1:
             touched = touches_limit(value, leading[k + 1], k, zero[0])
             vanishes = vanishes | (of_force & touched)

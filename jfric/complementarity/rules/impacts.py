@@ -115,7 +115,7 @@ def mode_after_impact(
     return AfterImpact(mode.astype(jnp.int32), chatters)
 
 
-def element_after_impact(mode, before, after, small, ends=False) -> Int[Array, "*k"]:
+def element_after_impact(mode, before, after, small, ends: Any = False) -> Int[Array, "*k"]:
     """Mode of friction with a given normal force, which takes no part in an impact.
 
     It goes on as it was unless the jump set it in motion.

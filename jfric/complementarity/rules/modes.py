@@ -56,7 +56,7 @@ def next_mode(
     sliding velocity and the normal force in slip, and the gap. ``closed``: the mode that a
     contact closes in, see :func:`closed_mode`.
     """
-    stick, is_open = mode == Mode.STICK, mode == Mode.OPEN
+    stick = mode == Mode.STICK
     over, below = first.violated, second.violated
     pulls = below
     if kind.unlimited is not False:
@@ -76,6 +76,7 @@ def next_mode(
     no = jnp.zeros(jnp.shape(mode), bool)
     hits = touching = pressed = no
     if kind.unilateral is not False:
+        is_open = mode == Mode.OPEN
         closes = kind.unilateral & is_open & over
         opens = kind.unilateral & ~is_open & pulls
         if drift is not None:
@@ -154,7 +155,7 @@ def has_jumped(velocity, small) -> Bool[Array, "*k"]:
     return jnp.abs(velocity) > limits.jump / limits.zero * small
 
 
-def released(kind: Kind, mode, known, gamma, jumped, opened=None) -> tuple[Any, Any]:
+def released(kind: Kind, mode, known, gamma, jumped, opened: Any = False) -> tuple[Any, Any]:
     """Mode after the velocity of a belt or base jumped, and known zeros of its first guard.
 
     A body cannot follow at once. What sticks slides, with the sliding velocity ``gamma``, where its

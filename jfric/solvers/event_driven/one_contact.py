@@ -214,7 +214,8 @@ def one_contact_pass(
         step = x.whole()
         held = eqx.tree_at(lambda s: (s.q, s.v, s.mode), state, (q_here, v_here, mode[None]))
         nothing = jnp.zeros((prepared.W.shape[0],), jnp.int32)
-        as_arrays = AllSigns(*(jnp.stack(parts) for parts in zip(*signs, strict=True)), nothing)
+        orders, null, violations = (jnp.stack(parts) for parts in zip(*signs, strict=True))
+        as_arrays = AllSigns(orders, null, violations, nothing)
         records = write_outputs(
             records,
             ts,

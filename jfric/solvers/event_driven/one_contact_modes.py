@@ -67,7 +67,8 @@ def next_mode(
     kind, closed = prepared.only_kind, mode
     if prepared.nu:
         closed = rules.closed_mode(kind.frictionless, relative.velocity[0], relative.small[0])
-    return rules.next_mode(kind, mode, *signs, closed)
+    first, second = signs
+    return rules.next_mode(kind, mode, first, second, closed)
 
 
 class End(NamedTuple):
@@ -99,7 +100,8 @@ def predict(
         static_positive=prepared.static_positive[0],
         static_negative=prepared.static_negative[0],
     )
-    return rules.predicted_mode(mode, *end.fired, trial)
+    first, second = end.fired
+    return rules.predicted_mode(mode, first, second, trial)
 
 
 class Now(NamedTuple):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.modes import Mode
+from jfric.complementarity import rules
 from jfric.solution import Events
 from jfric.solvers.quasi_static.increment import Increment
 from jfric.solvers.quasi_static.state import State
@@ -59,9 +60,8 @@ def empty_records(mechanics: Mechanics, count: int, capacity: int) -> Records:
 
 def shown(mechanics: Mechanics, state: State) -> Int[Array, " c"]:
     """Modes and segments as users see them."""
-    slippery = jnp.asarray(mechanics.frictionless, bool)
-    mode = jnp.where(slippery & (state.mode != Mode.OPEN), Mode.CLOSED, state.mode)
-    return jnp.concatenate([mode.astype(jnp.int32), mechanics.piecewise.shown(state.segment)])
+    mode = rules.reported_mode(np.asarray(mechanics.frictionless, bool), state.mode)
+    return jnp.concatenate([mode, mechanics.piecewise.shown(state.segment)])
 
 
 def write_outputs(
