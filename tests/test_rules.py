@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from types import SimpleNamespace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -477,7 +478,7 @@ def test_ends_chatter(dtype):
     assert rules.ends_chatter(*(jnp.zeros((), dtype) for _ in range(4)))
 
 
-def impact_rows():
+def impact_rows() -> list[tuple[Any, ...]]:
     """Ways a unilateral contact may leave an impact."""
     found = (OPEN, STICK, POS, CLOSED)
     speeds = (-2.0, -1.0, 0.5, 2.0)

@@ -120,7 +120,7 @@ def _decide(D, velocity, touching, e, kinetic_positive, kinetic_negative, tolera
         # Contacts left without impulse that would do as well with one: how they share it is open.
         shares = touching & (contact == Mode.OPEN) & met & (velocity[nt:] < -small_n)
         rests = ~frictionless & (jnp.abs(after_t) <= jnp.maximum(small_t, near))
-        side = jnp.where(after_t > 0, Mode.SLIP_POS, Mode.SLIP_NEG)
+        side = rules.slip(after_t > 0)
         wider = jnp.where(shares, jnp.where(rests, Mode.STICK, side), contact)
         wider = mode.at[nf:].set(wider.astype(mode.dtype))
         numbers = (D, velocity, e, kinetic_positive, kinetic_negative)
