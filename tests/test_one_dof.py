@@ -215,3 +215,27 @@ def test_single_precision():
     assert found.q.dtype == jnp.float32
     assert int(found.status) == jfric.Status.OK
     np.testing.assert_allclose(found.q, expected.q, atol=2e-5)
+
+
+def test_a_belt_that_is_changed_between_two_runs_takes_nothing_along_at_once():
+    """A body that sticks slides where its belt goes on faster, and is accelerated by friction."""
+
+    def problem(belt):
+        return jfric.Problem(
+            ("x",),
+            {
+                "mass": jfric.Mass("x", 1.0),
+                "friction": jfric.Friction("x", jfric.Coulomb(0.25), N=2.0, belt=belt),
+            },
+            initial={"x": jfric.InitialState(0.0, 0.5)},
+            time=0.5,
+        )
+
+    for solver in (jfric.EventDriven(), GENERAL):
+        first = jfric.simulate(problem(0.5), solver)
+        assert first.final.mode[0] == jfric.Mode.STICK
+        then = jfric.simulate(problem(2.0), solver, start=first.final, end=1.5)
+        # v = 0.5 + mu N t for a unit mass.
+        np.testing.assert_allclose(then.final.v, [1.0], rtol=1e-12)
+        np.testing.assert_allclose(then.final.q, [0.25 + 0.75], rtol=1e-12)
+        assert then.final.mode[0] == jfric.Mode.SLIP_NEG

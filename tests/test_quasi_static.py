@@ -191,6 +191,26 @@ def test_contact_with_friction_against_the_static_closed_form():
         np.testing.assert_allclose(found, [nu, tau, lambda_n, lambda_t], atol=EXACT)
 
 
+def test_a_coefficient_of_zero_holds_nothing_to_either_side():
+    """As a number of a sweep, of which nothing is known while tracing: u = f_tau / k."""
+
+    def ends(force, mu):
+        ramp = jfric.PiecewiseLinear([0.0, 1.0], [0.0, force])
+        problem = jfric.Problem(
+            ("nu", "tau"),
+            {
+                "contact": jfric.Contact({"nu": -1.0}, "tau", jfric.Coulomb(mu)),
+                "load": {"n": jfric.Load("nu", 1.3), "t": jfric.Load("tau", ramp)},
+            },
+            matrices=jfric.Matrices(K=[[1.2, 0.0], [0.0, 1.2]]),
+            time=1.0,
+        )
+        return jfric.simulate(problem, jfric.QuasiStatic(), ts=[1.0]).q[0]
+
+    found = jax.jit(jax.vmap(ends, in_axes=(0, None)))(jnp.asarray([0.6, -0.6]), 0.0)
+    np.testing.assert_allclose(found, [[0.0, 0.5], [0.0, -0.5]], atol=EXACT)
+
+
 def test_gap_springs_and_moving_bases():
     """A gap of 0.1 m, then 100 N/m beside a spring to a base that moves by 0.3 m."""
     elements = {

@@ -86,6 +86,28 @@ def test_inputs_of_a_block_are_those_of_its_steps(load, solver):
     np.testing.assert_allclose(pushes, each.impulse @ push.T, rtol=0, atol=1e-13)
 
 
+def test_elastic_impacts_of_a_body_that_turns_gain_no_energy():
+    """Rounding is left of ``impulse (v + v')``, of either sign, where two velocities cancel."""
+
+    def simulated(mass, v):
+        problem = jfric.Problem(
+            ("y", "phi"),
+            {
+                "mass": {"y": jfric.Mass("y", mass), "phi": jfric.Mass("phi", 0.37)},
+                "contact": jfric.Contact({"y": 1.0, "phi": 0.7}, e=1.0, gap=0.05),
+            },
+            initial={"y": jfric.InitialState(0.0, v)},
+            time=0.2,
+        )
+        final = jfric.simulate(problem, jfric.MoreauJean(1e-2)).final
+        return final.status, 0.5 * (mass * final.v[0] ** 2 + 0.37 * final.v[1] ** 2)
+
+    mass, v = jnp.linspace(1.0, 2.0, 20), jnp.linspace(-1.0, -3.0, 20)
+    status, energy = jax.jit(jax.vmap(simulated))(mass, v)
+    assert not status.any()
+    np.testing.assert_allclose(energy, 0.5 * mass * v**2, rtol=1e-13)
+
+
 # Published and reference numbers.
 
 

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.complementarity import rules
 from jfric.complementarity.contact_lcp import ContactProblem, solve_contacts
 from jfric.complementarity.reactions import active_rows, coupling, reaction_operator
 from jfric.linear_algebra import matvec
@@ -23,8 +24,6 @@ from jfric.modes import Mode
 
 #: Velocities below this part of the largest come from rounding in redundant rows.
 LEFT_OUT = 1e-9
-#: Sliding this much faster than the fastest approach does not end in an impact.
-FAST = 1e4
 
 
 class ImpactResult(NamedTuple):
@@ -64,7 +63,8 @@ def solve_impact(
 def _impulses(D, velocity, e, kinetic_positive, kinetic_negative, mode, independent):
     nu = e.shape[0]
     nt = mode.shape[0]
-    target = jnp.concatenate([-velocity[:nt], -(1.0 + e) * velocity[nt:]])
+    normals = velocity[nt:]
+    target = -jnp.concatenate([velocity[:nt], rules.restitution(normals, normals, e)])
     S = coupling(mode, kinetic_positive, kinetic_negative, nt - nu)
     R = reaction_operator(D, active_rows(mode, nt - nu), S, independent=independent)
     impulse = matvec(R.force, target)
@@ -79,16 +79,15 @@ def _decide(D, velocity, touching, e, kinetic_positive, kinetic_negative, tolera
     mu_p, mu_n = kinetic_positive[nf:], kinetic_negative[nf:]
     frictionless = (mu_p == 0.0) & (mu_n == 0.0)
     elements = jnp.zeros((nf,), bool)
-    # Sliding far faster than any approach, a contact goes on sliding. Its velocity would only
-    # blur those that decide.
     speed = jnp.abs(velocity) / jnp.sqrt(jnp.where(jnp.diagonal(D) > 0, jnp.diagonal(D), 1.0))
     fastest = jnp.max(jnp.where(touching & (velocity[nt:] < 0), speed[nt:], 0.0), initial=0.0)
-    slow = speed[nf:nt] <= FAST * fastest
+    slow = ~rules.slides_through(speed[nf:nt], fastest)
     decided = jnp.concatenate([elements, touching & ~frictionless & slow])
     zero = jnp.zeros((nt,), D.dtype)
     direction = jnp.sign(velocity[:nt])
     direction = direction.at[nf:].set(jnp.where(frictionless, 0.0, direction[nf:]))
-    target = jnp.concatenate([velocity[:nt], (1.0 + e) * velocity[nt:]])
+    normals = velocity[nt:]
+    target = jnp.concatenate([velocity[:nt], rules.restitution(normals, normals, e)])
     problem = ContactProblem(D, target, decided, touching, direction, mu_p, mu_n, zero, zero)
     # The laws judge these modes below, whether or not the method claims to have ended well.
     mode = solve_contacts(problem).mode
@@ -102,7 +101,7 @@ def _decide(D, velocity, touching, e, kinetic_positive, kinetic_negative, tolera
     force_t, force_n = impulse[nf:nt], impulse[nt:]
     after_t = after[nf:nt]
     contact = mode[nf:]
-    rebound = after[nt:] + e * velocity[nt:]
+    rebound = rules.restitution(after[nt:], normals, e)
     # Rows that were left out as redundant are checked with the others.
     largest = jnp.max(jnp.abs(velocity), initial=0.0)
     near = LEFT_OUT * largest
@@ -121,10 +120,9 @@ def _decide(D, velocity, touching, e, kinetic_positive, kinetic_negative, tolera
         # Contacts left without impulse that would do as well with one: how they share it is open.
         shares = touching & (contact == Mode.OPEN) & met & (velocity[nt:] < -small_n)
         rests = ~frictionless & (jnp.abs(after_t) <= jnp.maximum(small_t, near))
-        side = jnp.where(after_t > 0, Mode.SLIP_POS, Mode.SLIP_NEG)
+        side = rules.slip(after_t > 0)
         wider = jnp.where(shares, jnp.where(rests, Mode.STICK, side), contact)
         wider = mode.at[nf:].set(wider.astype(mode.dtype))
         numbers = (D, velocity, e, kinetic_positive, kinetic_negative)
         unique = unique & (_impulses(*numbers, wider, independent)[3] | ~shares.any())
-    # A redundant set (pivot zero) mostly has unique velocities; a negative pivot has not.
-    return mode, holds.all() & unique & (pivot > -1e-8)
+    return mode, holds.all() & unique & rules.is_unique(pivot)

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.complementarity import rules
 from jfric.errors import ProblemError
 from jfric.modes import Mode
 from jfric.statics.elimination import solve_general
@@ -115,7 +116,7 @@ def polyhedron(static: StaticProblem, closed: Bool[Array, " nu"]) -> Polyhedron:
     )
     A = jnp.where(free[:, None], 0.0, equations.A)
     found = solve_general(A, jnp.where(free, 0.0, equations.b))
-    slides = (mode == Mode.SLIP_POS) | (mode == Mode.SLIP_NEG)
+    slides = rules.slides(mode)
     dropped = jnp.concatenate([slides, jnp.zeros((2 * nt,), bool)])
     G = jnp.where(dropped[:, None], 0.0, equations.G)
     h = jnp.where(dropped, jnp.asarray(1.0, dtype), equations.h)

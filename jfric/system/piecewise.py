@@ -50,6 +50,13 @@ class PiecewiseElements(eqx.Module):
         """Row of a table (``"k"``, ``"c"``, ``"f"``, ``"guards"``) for each element's segment."""
         return getattr(self, table)[jnp.arange(self.count), segment]
 
+    def following(self, segment, first, second):
+        """Segments (ns,) after those whose ``first`` or ``second`` guard is violated."""
+        after = jnp.asarray(self.next, jnp.int32)[jnp.arange(self.count), segment]
+        return jnp.where(first, after[:, 0], jnp.where(second, after[:, 1], segment)).astype(
+            jnp.int32
+        )
+
     def segment_at(self, x, rate=None):
         """Segment (ns,) whose guards hold at elongations ``x`` and, where given, their rates."""
         g = self.guards

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from jfric.complementarity import rules
+from jfric.complementarity.tolerances import ROUNDINGS
 from jfric.linear_algebra import matvec
 from jfric.modes import Mode
 from jfric.polynomials import horner_with_slope, pick
@@ -57,8 +59,7 @@ def held_exactly(prepared: Prepared, state: State, values: Values, signs: Signs)
     mechanics = prepared.mechanics
     q, v, a = values.q, values.v, values.a
     column = jnp.arange(mechanics.n)
-    slips = (state.mode == Mode.SLIP_POS) | (state.mode == Mode.SLIP_NEG)
-    null = slips & signs.null[: prepared.nt] & ~prepared.slippery
+    null = rules.slides(state.mode) & signs.null[: prepared.nt] & ~prepared.slippery
     rests = jnp.zeros((mechanics.n,), bool)
     for i, dof in enumerate(mechanics.single_tangent):
         if dof is None or mechanics.belts[i] is not None:
@@ -105,7 +106,7 @@ def step_length(prepared: Prepared, state: State, records: Records, ts, target, 
 
 def resolvable(t, h) -> Bool[Array, ""]:
     """Whether a step of length ``h`` is far beyond the rounding of time."""
-    return h > 64 * jnp.finfo(h.dtype).eps * jnp.abs(t)
+    return h > ROUNDINGS * jnp.finfo(h.dtype).eps * jnp.abs(t)
 
 
 def advance(
@@ -117,7 +118,7 @@ def advance(
     accepted; a shorter one follows.
     """
     c = constants(step.table.dtype)
-    lead = jnp.where(signs.null, 0, signs.lead)
+    lead = jnp.where(signs.null, 0, signs.order)
     if step.leading.shape[1]:
         still = jax.lax.stop_gradient(step)
         found = isolate(
@@ -200,7 +201,7 @@ def grazes(guard, s, resolution) -> Bool[Array, ""]:
     """Whether a guard that is zero at ``s`` turns there, as far as can be resolved."""
     rates = [k * guard[k] for k in range(1, len(guard))]
     slope, curvature = jax.lax.stop_gradient(horner_with_slope(rates, s))
-    return slope * slope <= 2.0 * jnp.abs(curvature) * resolution
+    return rules.turns_at_zero(slope, curvature, resolution)
 
 
 def land(prepared: Prepared, state: State, step: Step, signs: Signs, advance: Advance) -> Advance:

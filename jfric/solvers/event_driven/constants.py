@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
+from jfric.complementarity.tolerances import DOUBLE, SINGLE
+
 
 class Constants(NamedTuple):
     """Orders and thresholds for one floating-point type."""
@@ -16,24 +18,16 @@ class Constants(NamedTuple):
     theta: float
     #: Degree up to which guards enter the certificate; the rest is bounded.
     certificate_order: int
-    #: Values below ``zero`` times the sum of their contributions count as zero.
+    #: As in :class:`jfric.complementarity.tolerances.Tolerances`.
     zero: float
-    #: Rounding errors of what is known to be zero, in units of ``zero``: they come a long way.
-    known: float
     #: Rounding error of a polynomial's coefficients relative to the sum of their magnitudes.
     rounding: float
     #: Newton steps on a bracketed root.
     newton: int
-    #: Impacts of several contacts that follow each other within this fraction of the time since the
-    #: start, with velocities below ``chatter_velocity`` times the largest so far, are the end of an
-    #: accumulating sequence. Gaps of such flights drown in rounding; what is neglected is of
-    #: second order.
-    chatter_time: float
-    chatter_velocity: float
 
 
-_DOUBLE = Constants(28, 3.4, 18, 1e-12, 1e5, 4e-15, 4, 1e-8, 1e-7)
-_SINGLE = Constants(14, 2.2, 12, 2e-5, 100.0, 2e-6, 4, 1e-4, 1e-3)
+_DOUBLE = Constants(28, 3.4, 18, DOUBLE.zero, 4e-15, 4)
+_SINGLE = Constants(14, 2.2, 12, SINGLE.zero, 2e-6, 4)
 
 #: Leading coefficients of a guard that may vanish before it counts as identically zero.
 LEADING = 5

@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.complementarity import rules
 from jfric.complementarity.reactions import active_rows, spanned
 from jfric.linear_algebra import matmul, matvec
-from jfric.modes import Mode
 from jfric.solvers.event_driven.constants import LEADING, constants
 from jfric.solvers.event_driven.prepared import Prepared
 
@@ -32,8 +32,7 @@ def held_by_others(prepared: Prepared, mode: Int[Array, " nt"], t) -> Bool[Array
         # Whether others decide a sliding velocity is a matter of directions, not of reactions.
         D = matmul(prepared.own_WM, prepared.W.T)
     inside, weights = jax.lax.stop_gradient(spanned(D, active))
-    slides = (mode == Mode.SLIP_POS) | (mode == Mode.SLIP_NEG)
-    held = slides & inside[:nt] & ~prepared.slippery
+    held = rules.slides(mode) & inside[:nt] & ~prepared.slippery
     if any((*prepared.mechanics.belts, *prepared.mechanics.base_functions)):
         demanded, size = jax.lax.stop_gradient(_prescribed(prepared, t))
         caused = matmul(demanded, weights.T) - demanded

@@ -6,18 +6,18 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.complementarity import rules
 from jfric.complementarity.impact import solve_impact
 from jfric.complementarity.reactions import active_rows, reaction_operator
 from jfric.linear_algebra import matvec
-from jfric.modes import Mode
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.polynomials import Step
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import (
     State,
-    closed_mode,
     prescribed_velocities,
     relative_velocities,
     velocity_tolerance,
@@ -25,8 +25,6 @@ from jfric.solvers.event_driven.state import (
 
 #: Rounding errors of velocities after an impact of several contacts, in units of ``zero``.
 PIVOTED = 64.0
-#: Part of the energy below which a gain is a rounding error.
-GAIN = 1e-9
 
 
 class ImpactLimits(NamedTuple):
@@ -69,56 +67,51 @@ def impact(
         # What pivoting leaves undecided is relative to the largest velocity of all.
         largest = jnp.max(jax.lax.stop_gradient(jnp.abs(velocity)))
         small = small + PIVOTED * constants(small.dtype).zero * largest
-    approach = -velocity[nt:]
-    e = mechanics.e
-    # Rest of an accumulating sequence of impacts: flights 2 e v/a, then e times that, ...
-    pull = -2.0 * step.leading[2, nf:nt] / (step.h * step.h)
-    rest = jnp.where(
-        (pull > 0) & (approach > 0) & (e < 1),
-        2.0 * e * approach / jnp.where(pull > 0, pull, 1.0) / jnp.where(e < 1, 1.0 - e, 1.0),
-        jnp.inf,
+    hit = rules.hit(
+        state.mode[nf:],
+        touching,
+        -velocity[nt:],
+        small[nt:],
+        pull=-2.0 * step.leading[2, nf:nt] / (step.h * step.h),
+        e=mechanics.e,
+        negligible=accumulation * (state.t - state.start),
     )
-    hitting = touching & (approach > small[nt:])
-    accumulates = hitting & (e > 0) & (rest <= accumulation * (state.t - state.start))
-    is_open = state.mode[nf:] == Mode.OPEN
-    e = jnp.where(accumulates | ~is_open, 0.0, e)
-    end = jnp.where(accumulates, state.t + jnp.where(accumulates, rest, 0.0), -jnp.inf)
-    due = jnp.concatenate([jnp.full((nf,), -jnp.inf, rest.dtype), end])
+    due = jnp.concatenate([jnp.full((nf,), -jnp.inf, hit.rest.dtype), hit.due(state.t)])
     smooth = jnp.asarray((False,) * nf + mechanics.smooth_impact)
     result = solve_impact(
         prepared.D,
         velocity,
         touching,
-        e,
+        hit.e,
         jnp.where(smooth, 0.0, prepared.kinetic_positive),
         jnp.where(smooth, 0.0, prepared.kinetic_negative),
-        small + 1e-300,
+        small + jnp.finfo(small.dtype).tiny,
         independent=prepared.regular,
     )
     v = state.v + matvec(prepared.MW, result.impulse)
     after = relative_velocities(prepared, state.t, v)
-    mode = closed_mode(prepared, after[:nt], small[:nt])
-    stuck = jnp.concatenate([jnp.zeros((nf,), bool), result.mode[nf:] == Mode.STICK])
-    mode = jnp.where(stuck & ~smooth & ~prepared.slippery, Mode.STICK, mode)
-    rests = touching & (jnp.abs(after[nt:]) <= small[nt:])
-    rests = rests | (touching & (result.mode[nf:] != Mode.OPEN) & (e == 0.0))
     ends = _ends_chatter(prepared, state, after)
-    chatters = touching & ~rests & ends[nt:]
-    rests = rests | chatters
-    mode = jnp.where(ends[:nt] & ~prepared.slippery, Mode.STICK, mode)
-    mode = mode.at[nf:].set(jnp.where(rests, mode[nf:], Mode.OPEN)).astype(jnp.int32)
-    v = _onto_constraints(prepared, v, prescribed_velocities(prepared, state.t), mode, ends.any())
-    after = relative_velocities(prepared, state.t, v)
-    # Friction elements keep sticking or sliding unless the jump set them in motion.
-    kept = jnp.abs(after[:nf] - velocity[:nf]) <= small[:nf]
-    mode = mode.at[:nf].set(jnp.where(kept, state.mode[:nf], mode[:nf]))
-    before, now = (0.5 * jnp.sum(x * matvec(mechanics.M, x)) for x in (state.v, v))
+    closed = rules.mode_after_impact(
+        np.asarray(mechanics.frictionless[nf:], bool),
+        result.mode[nf:],
+        touching,
+        (after[nf:nt], after[nt:]),
+        (small[nf:nt], small[nt:]),
+        hit.e,
+        smooth=np.asarray(mechanics.smooth_impact, bool),
+        ends=(ends[nf:nt], ends[nt:]),
+    )
     # Work of the impulses on moving partners: relative velocities minus those of the body.
     partner = velocity - matvec(prepared.W, state.v)
-    work = jnp.sum(result.impulse * partner)
-    gained = now - before + work
-    gained = jnp.where(gained <= GAIN * (before + jnp.abs(work)), 0.0, gained)
-    unilateral = jnp.concatenate([jnp.zeros((nf,), bool), hitting])
+    energy = 0.5 * jnp.sum(state.v * matvec(mechanics.M, state.v))
+    scale = energy + jnp.abs(jnp.sum(result.impulse * partner))
+    gained = jnp.sum(rules.impulse_energy(result.impulse, velocity, after))
+    elements = rules.element_after_impact(
+        state.mode[:nf], velocity[:nf], after[:nf], small[:nf], ends[:nf]
+    )
+    mode = jnp.concatenate([elements, closed.mode])
+    v = _onto_constraints(prepared, v, prescribed_velocities(prepared, state.t), mode, ends.any())
+    unilateral = jnp.concatenate([jnp.zeros((nf,), bool), hit.hits])
     caused = matvec(jnp.abs(prepared.MW), jnp.abs(result.impulse))
     return Impact(
         q=_onto_gaps(prepared, state.q, gap, touching),
@@ -127,9 +120,9 @@ def impact(
         mode=mode,
         impacted=unilateral,
         due=due,
-        zeno=jnp.any(accumulates | chatters),
+        zeno=jnp.any(hit.accumulates | closed.chatters),
         solved=result.solved,
-        gained=jax.lax.stop_gradient(gained),
+        gained=jax.lax.stop_gradient(rules.energy_gain(gained, scale)),
     )
 
 
@@ -150,19 +143,16 @@ def _onto_gaps(prepared: Prepared, q, gap, touching):
 
 
 def _ends_chatter(prepared: Prepared, state: State, after) -> Bool[Array, " m"]:
-    """Relative velocities after an impact that are the end of a sequence that accumulates.
-
-    Contacts that push each other off, such as the corners of a rocking block, bounce in ever
-    shorter flights even without restitution.
-    """
+    """Relative velocities after an impact that are the end of a sequence that accumulates."""
     if not state.last_impact.shape[0]:
         return jnp.zeros(after.shape, bool)
-    limits = constants(after.dtype)
-    passed = state.t - state.start
-    soon = state.t - state.last_impact[0] <= limits.chatter_time * passed
     fastest = matvec(jnp.abs(prepared.W), state.fastest[0])
-    scale = _comparable(prepared, fastest)
-    return soon & (jnp.abs(jax.lax.stop_gradient(after)) <= limits.chatter_velocity * scale)
+    return rules.ends_chatter(
+        jax.lax.stop_gradient(after),
+        _comparable(prepared, fastest),
+        state.t - state.last_impact[0],
+        state.t - state.start,
+    )
 
 
 def _comparable(prepared: Prepared, velocity) -> Float[Array, " m"]:

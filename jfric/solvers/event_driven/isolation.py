@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.complementarity.tolerances import ROUNDINGS
 from jfric.linear_algebra import matvec
 from jfric.polynomials import combine, evaluate, horner, horner_with_slope, pick
 from jfric.solvers.event_driven.constants import LEADING
@@ -111,7 +112,7 @@ def isolate(
     eps = jnp.finfo(b.dtype).eps
     # To the rounding error of the guard itself, far below that of what it is made of.
     own = jnp.sum(jnp.abs(chosen))
-    converged = jnp.abs(horner(chosen, root)) <= 64 * eps * own
+    converged = jnp.abs(horner(chosen, root)) <= ROUNDINGS * eps * own
     converged = converged | (jnp.any(first & ends) & (root >= 1.0))
     passed = one_zero & ~first & (there < -1e3 * eps * magnitude)
     doubtful = ~(no_zero | one_zero)

@@ -9,13 +9,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
+from jfric.complementarity.tolerances import tolerances
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.system.functions import Constant
 
 #: Points of a step that are looked at, the start included. A step is shorter than half a period.
 POINTS = 17
-#: Values above this part of the magnitudes they are made of are not negative.
-ROUNDING = 1e-12
 
 
 def becomes_negative(prepared: Prepared, t, passed) -> Bool[Array, ""]:
@@ -29,5 +28,5 @@ def becomes_negative(prepared: Prepared, t, passed) -> Bool[Array, ""]:
         value = sum((p * points**j for j, p in enumerate(polynomial)), jnp.zeros_like(points))
         value = sum((a * jnp.sin(w * points + angle) for a, angle, w in harmonics), value)
         size = sum((jnp.abs(a) for a, _, _ in harmonics), sum(map(jnp.abs, polynomial), 0.0))
-        found = found | jnp.any(value < -ROUNDING * size)
+        found = found | jnp.any(value < -tolerances(value.dtype).zero * size)
     return found

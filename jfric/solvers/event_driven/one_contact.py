@@ -15,8 +15,8 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int
 
+from jfric.complementarity import rules
 from jfric.complementarity.pivoting import flip_limit, select_flips, start_pivoting
 from jfric.modes import Mode
 from jfric.solvers.event_driven.advance import held_exactly, step_length
@@ -27,12 +27,9 @@ from jfric.solvers.event_driven.one_contact_advance import Ends, advance, land
 from jfric.solvers.event_driven.one_contact_modes import (
     End,
     Now,
-    Sign,
-    anticipate,
-    guard_sign,
     impact,
-    known_after,
     next_mode,
+    predict,
     relative_velocities,
     release_after_jump,
 )
@@ -52,7 +49,7 @@ from jfric.solvers.event_driven.scalar_step import ScalarStep, Start
 from jfric.solvers.event_driven.scalar_taylor import taylor_step
 from jfric.solvers.event_driven.state import State
 from jfric.solvers.event_driven.transitions import Signs as AllSigns
-from jfric.solvers.event_driven.transitions import arrives_unseen, at_breakpoint
+from jfric.solvers.event_driven.transitions import at_breakpoint
 from jfric.solvers.loops import once
 from jfric.solvers.records import Records, write_events, write_outputs
 from jfric.status import Flag, Status
@@ -140,11 +137,16 @@ def one_contact_pass(
     # Decisions have no derivatives; what they are made from is frozen.
     leading = frozen(x.leading)
     of_force = [mode == Mode.STICK, mode != Mode.OPEN]
-    found = [guard_sign(leading[i], x.zero[i], of_force[i], known[i]) for i in (0, 1)]
-    first, second = signs = [Sign.from_code(code) for code in once([x.code() for x in found], on)]
+    found = [
+        rules.guard_sign(leading[i], x.zero[i], known=known[i], of_force=of_force[i])
+        for i in (0, 1)
+    ]
+    codes = once([x.code() for x in found], on)
+    first, second = signs = [rules.GuardSign.from_code(code) for code in codes]
     relative = frozen(relative_velocities(signed, g, v, list(state.v_scale)))
     transition = once(next_mode(prepared, mode, signs, relative), on)
-    settled = ~transition.violated
+    violated = transition.mode != mode
+    settled = ~violated
 
     ends = Ends(mode, reach, natural)
     ahead = once(advance(prepared, state, x, signs, ends, on, derivatives), on)
@@ -152,16 +154,16 @@ def one_contact_pass(
         ahead = once(land(prepared, state, x, x.end, start, ahead), on)
 
     # What a change of mode gives.
-    flips, _, pivoting = select_flips(transition.violated[None], state.pivoting)
+    flips, _, pivoting = select_flips(violated[None], state.pivoting)
     following = jnp.where(flips[0], transition.mode, mode)
-    flipped = known_after(mode, following, known, at_rest=False)
+    flipped = rules.known_zeros(mode, following, known, at_rest=False)
     q_new, v_new = q_kept, v_kept
     v_before, v_scale = state.v_before, [jnp.abs(u) for u in v_kept]
     impacted, due = state.impacted[0], state.due[0]
     waits = due > state.t
     status, flags, energy_gained = state.status, state.flags, state.energy_gained
     if prepared.nu:
-        hits = transition.impact
+        hits = transition.hits
         fall = x.leading[0][2] / (h * h)
         now = Now(mode, q, v, fall)
         jump = impact(prepared, signed, g, state, now, transition.touching, limits.accumulation)
@@ -169,8 +171,8 @@ def one_contact_pass(
         v_scale = [jnp.where(hits, a, b) for a, b in zip(jump.v_scale, v_scale, strict=True)]
         q_new = [jnp.where(hits, a, b) for a, b in zip(jump.q, q_new, strict=True)]
         following = jnp.where(hits, jump.mode, following)
-        opens = (transition.touching & (jump.mode == Mode.OPEN)).astype(jnp.int32)
-        flipped = [jnp.where(hits, k, z) for k, z in zip((opens, 0), flipped, strict=True)]
+        after = rules.known_after_impact(mode, jump.mode, transition.touching, known[1])
+        flipped = [jnp.where(hits, k, z) for k, z in zip(after, flipped, strict=True)]
         v_before = jnp.where(hits & ~impacted, jnp.stack(v), v_before)
         impacted = jnp.where(hits, impacted | jump.hitting, impacted)
         # What lies behind the end is recorded at once.
@@ -187,7 +189,7 @@ def one_contact_pass(
 
     # Record what changed since the last settled pass.
     q_here, v_here = jnp.stack(q), jnp.stack(v)
-    reported = _reported(prepared, mode, first)[None]
+    reported = rules.reported_mode(prepared.only_kind.frictionless, mode, first.null)[None]
     shown = jnp.where(waits, state.recorded, reported)
     changed = (state.settled & (shown != state.recorded)) | state.impacted
     changed = settled & on & ~waits & changed
@@ -204,7 +206,7 @@ def one_contact_pass(
         state.event_count,
     )
     # Where no motion or more than one follows, none is reported.
-    unique = (X.pivot >= -1e-8) & ~jnp.asarray(X.blocked)
+    unique = rules.is_unique(X.pivot) & ~jnp.asarray(X.blocked)
     moves = settled & ahead.accepted & unique
     negative = moves & becomes_negative(prepared, state.t, ahead.t - state.t)
     moves = moves & ~negative
@@ -212,8 +214,8 @@ def one_contact_pass(
         step = x.whole()
         held = eqx.tree_at(lambda s: (s.q, s.v, s.mode), state, (q_here, v_here, mode[None]))
         nothing = jnp.zeros((prepared.W.shape[0],), jnp.int32)
-        lead, null, violated = (jnp.stack(parts) for parts in zip(*signs, strict=True))
-        as_arrays = AllSigns(lead, null, violated, nothing)
+        orders, null, violations = (jnp.stack(parts) for parts in zip(*signs, strict=True))
+        as_arrays = AllSigns(orders, null, violations, nothing)
         records = write_outputs(
             records,
             ts,
@@ -229,11 +231,9 @@ def one_contact_pass(
     status = jnp.where(cycles, int(Status.INCONSISTENT), status)
     status = jnp.where(settled & ~unique, int(Status.INCONSISTENT), status)
     status = jnp.where(negative, int(Status.NEGATIVE_FORCE), status)
-    edge = (first.null | second.null) & (mode == Mode.STICK)
+    edge = rules.is_tie(mode, first.null, second.null)
     remarks = jnp.where(edge, int(Flag.TIE), 0) | jnp.where(ahead.grazing, int(Flag.GRAZING), 0)
-    slid = (mode == Mode.SLIP_POS) | (mode == Mode.SLIP_NEG)
-    unseen = slid & arrives_unseen(first.violated, first.lead, known[0])
-    unseen = unseen & ~at_breakpoint(prepared, state)
+    unseen = rules.arrives_unseen(mode, first, known[0]) & ~at_breakpoint(prepared, state)
     flags = flags | jnp.where(settled, remarks, 0) | jnp.where(unseen, int(Flag.GRAZING), 0)
     # Comparisons hide what is not a number: all that they look at is added up.
     finite = jnp.isfinite(jax.lax.stop_gradient(sum(ahead.v) + x.looked))
@@ -241,12 +241,13 @@ def one_contact_pass(
 
     # The fired guard usually tells what comes next.
     end = End(ahead.q, ahead.v, ahead.w, ahead.fired)
-    guess = anticipate(*frozen((prepared, signed, X, y, g, mode, end)))
+    guess = predict(*frozen((prepared, signed, X, y, g, mode, end)))
     kept = [
         (fired | sign.null).astype(jnp.int32)
         for fired, sign in zip(ahead.fired, signs, strict=True)
     ]
-    known_guess = known_after(mode, guess, kept, at_rest=slid & ahead.fired[0])
+    at_rest = rules.slides(mode) & ahead.fired[0]
+    known_guess = rules.known_zeros(mode, guess, kept, at_rest)
 
     def chosen(moved, stayed, changed):
         return jnp.where(moves, moved, jnp.where(settled, stayed, changed))
@@ -303,11 +304,3 @@ def _frozen(tree):
     """Without derivatives."""
     arrays, rest = eqx.partition(tree, eqx.is_array)
     return eqx.combine(jax.lax.stop_gradient(arrays), rest)
-
-
-def _reported(prepared: Prepared, mode, first: Sign) -> Int[Array, ""]:
-    """See :func:`jfric.solvers.event_driven.reported.reported_modes`."""
-    slips = (mode == Mode.SLIP_POS) | (mode == Mode.SLIP_NEG)
-    if prepared.mechanics.frictionless[0]:
-        return jnp.where(slips, Mode.CLOSED, mode).astype(jnp.int32)
-    return jnp.where(slips & first.null, Mode.STICK, mode).astype(jnp.int32)

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from jfric.complementarity import rules
 from jfric.modes import Mode
 from jfric.solvers.event_driven.advance import step_length
 from jfric.solvers.event_driven.clock import later
@@ -32,6 +33,7 @@ from jfric.solvers.event_driven.sliding import (
     slide,
 )
 from jfric.solvers.event_driven.state import State
+from jfric.solvers.event_driven.transitions import at_breakpoint
 from jfric.solvers.loops import once
 from jfric.solvers.records import Records, write_events, write_outputs
 from jfric.status import Flag, Status
@@ -87,76 +89,71 @@ class _Law(NamedTuple):
     slide_negative: Float[Array, ""]
 
 
-class _Sign(NamedTuple):
-    """First derivative of a guard that does not vanish: its number, its sign; or none."""
-
-    lead: Array
-    violated: Bool[Array, ""]
-    null: Bool[Array, ""]
-
-
-def _sign(leading: list, zero: list, known) -> _Sign:
-    """``known``: whether the guard itself is zero, whatever rounding left."""
-    c = constants(leading[0].dtype)
-    lead = jnp.zeros((), jnp.int32)
-    still, negative = jnp.asarray(True), jnp.asarray(False)
-    for j, (value, size) in enumerate(zip(leading, zero, strict=True)):
-        small = jnp.where(known, c.known * c.zero, c.zero) if j == 0 else c.zero
-        vanishes = jnp.abs(value) <= small * size
-        negative = jnp.where(still & ~vanishes, value < 0, negative)
-        still = still & vanishes
-        lead = lead + still.astype(jnp.int32)
-    return _Sign(lead, negative, still)
+#: Friction with a given normal force.
+_FRICTION = rules.Kind(unilateral=False)
 
 
 class _Decision(NamedTuple):
-    """Mode from now on, whether the sliding velocity is zero, and the guards at this instant."""
+    """Mode from now on, whether the sliding velocity is zero, and the guards at this instant.
+
+    ``unseen``: whether it is zero although no event has made it zero.
+    """
 
     mode: Array
     rests: Bool[Array, ""]
-    slip: _Sign
-    first: _Sign
-    second: _Sign
+    slip: rules.GuardSign
+    first: rules.GuardSign
+    second: rules.GuardSign
+    unseen: Bool[Array, ""]
 
 
-def _decide(x: Body, law: _Law, state: State, u, v, sizes) -> _Decision:
-    """The mode that lasts: signs of the first derivatives of the guards that do not vanish.
+def _decide(prepared: Prepared, x: Body, law: _Law, state: State, u, v, sizes) -> _Decision:
+    """The mode that lasts.
 
-    ``sizes``: what rounding errors of ``u`` and ``v`` are relative to.
+    ``sizes``: what rounding errors of ``u`` and ``v`` are relative to. Under constant loads a
+    guard is zero identically if it and its first derivatives are: the rate of a limit, and the
+    acceleration and jerk of sliding.
     """
-    mode, known = state.mode[0], state.known > 0
     # Magnitudes of all contributions to sliding velocity, acceleration, jerk, ...
     u_size, v_size = sizes
     K, C = jnp.abs(x.K), jnp.abs(x.C)
     carried = x.D * jnp.maximum(law.hold_positive, law.hold_negative)
     a_size = jnp.abs(x.F) + K * u_size + C * v_size + carried
     jerk_size = K * v_size + C * a_size
-    slip_sizes = [v_size + jnp.abs(x.belt), a_size, jerk_size, K * a_size + C * jerk_size]
+    eps = constants(u.dtype).zero
+    slip_zero = [v_size + jnp.abs(x.belt), a_size, jerk_size, K * a_size + C * jerk_size]
+    slip_zero = [eps * y for y in slip_zero]
+    at_break = at_breakpoint(prepared, state)
+    mode, known = state.mode[0], [state.known[0], state.known[1]]
+    if prepared.mechanics.belts[0] is not None:
+        jumped = at_break & rules.has_jumped(v - x.belt, slip_zero[0])
+        mode, known[0] = rules.released(_FRICTION, mode, known[0], v - x.belt, jumped)
 
     def slip(mode, v, known):
         direction, friction = _sliding(law, mode)
         there = slide(x, u, v, friction)
         rates = (v - x.belt, there.a, there.jerk, there.snap)
-        return _sign([direction * y for y in rates], slip_sizes, known)
+        return rules.guard_sign([direction * y for y in rates], slip_zero, known=known)
 
-    slips = mode != Mode.STICK
+    slips = rules.slides(mode)
     old = slip(mode, v, known[0])
-    # What has just reached zero velocity sticks if it can.
-    rests = ~slips | old.null | (old.violated & (old.lead > 0)) | known[0]
     # What sticks, or comes to rest: the force that would hold it decides.
     hold, rate = _holding(x, u)
-    zero = [a_size, jnp.abs(rate)]
-    first = _sign([x.D * law.hold_positive + hold, rate], zero, ~slips & known[0])
-    second = _sign([x.D * law.hold_negative - hold, -rate], zero, ~slips & known[1])
-    starts = jnp.where(first.violated, Mode.SLIP_POS, Mode.SLIP_NEG)
-    start = slip(starts, x.belt, jnp.asarray(True))
-    # Neither stick nor slip at the edge of the cone: stick.
-    leaves = (first.violated | second.violated) & ~start.violated & ~start.null
-    opposite = jnp.where(mode == Mode.SLIP_POS, Mode.SLIP_NEG, Mode.SLIP_POS)
-    going = jnp.where(old.violated, opposite, mode)
-    mode = jnp.where(rests, jnp.where(leaves, starts, Mode.STICK), going).astype(jnp.int32)
-    chosen = _Sign(*(jnp.where(rests, a, b) for a, b in zip(start, old, strict=True)))
-    return _Decision(mode, rests, chosen, first, second)
+    zero = [eps * a_size, eps * jnp.abs(rate)]
+    limits = (x.D * law.hold_positive + hold, rate), (x.D * law.hold_negative - hold, -rate)
+    first, second = (
+        rules.guard_sign(limit, zero, known=jnp.where(slips, 0, k), of_force=True)
+        for limit, k in zip(limits, known, strict=True)
+    )
+    going = rules.next_mode(_FRICTION, mode, old, second, mode).mode
+    rests = ~slips | old.null | (known[0] > 0) | (going == Mode.STICK)
+    stick = jnp.full_like(mode, Mode.STICK)
+    tried = rules.next_mode(_FRICTION, stick, first, second, stick).mode
+    start = slip(tried, x.belt, 1)
+    unseen = rules.arrives_unseen(mode, old, known[0]) & ~at_break
+    mode = jnp.where(rests, rules.mode_from_rest(tried, start), going).astype(jnp.int32)
+    chosen = rules.GuardSign(*(jnp.where(rests, a, b) for a, b in zip(start, old, strict=True)))
+    return _Decision(mode, rests, chosen, first, second, unseen)
 
 
 def _sliding(law: _Law, mode):
@@ -198,7 +195,7 @@ def one_dof_pass(
     u, q = w * state.q[0], state.q[0]
     sizes = jnp.abs(w) * state.q_scale[0], jnp.abs(w) * state.v_scale[0]
     # Decisions have no derivatives.
-    still = jax.lax.stop_gradient((x, law, state, u, w * state.v[0], sizes))
+    still = jax.lax.stop_gradient((prepared, x, law, state, u, w * state.v[0], sizes))
     decision = once(_decide(*still), on)
     mode = decision.mode
     v = jnp.where(decision.rests, x.belt, w * state.v[0])
@@ -219,7 +216,7 @@ def one_dof_pass(
     second_at = _falls_to_zero(x.D * law.hold_negative - hold, -rate, decision.second)
     # Where the sliding velocity is zero, body and belt are as fast.
     zero = jax.lax.stop_gradient(constants(q.dtype).zero * 2.0 * jnp.abs(x.belt))
-    way = Sliding(direction, decision.slip.lead, ~sticks, order, zero)
+    way = Sliding(direction, decision.slip.order, ~sticks, order, zero)
     stop = first_stop(x, start, way, h, derivatives=derivatives)
     inverse = 1.0 / w
     s = jnp.where(sticks, jnp.minimum(jnp.minimum(first_at, second_at), h), stop.s)
@@ -257,14 +254,15 @@ def one_dof_pass(
             return _values(x, start, held, sticks, w, s * h)
 
         records = write_outputs(records, ts, at, state, h, t_new, shown, state.segment, on)
-    null = decision.first.null | decision.second.null
     # Comparisons hide what is not a number: all parameters are looked at.
     parts = (q_new, v_new, start.a, start.snap, hold, law.hold_positive, law.hold_negative)
     finite = jnp.isfinite(sum(parts))
     status = jnp.where(x.N < 0, int(Status.NEGATIVE_FORCE), state.status)
     status = jnp.where(finite, status, int(Status.NON_FINITE))
-    flags = state.flags | jnp.where(sticks & null, int(Flag.TIE), 0)
-    flags = flags | jnp.where(~sticks & stop.grazes, int(Flag.GRAZING), 0)
+    tie = rules.is_tie(mode, decision.first.null, decision.second.null)
+    flags = state.flags | jnp.where(tie, int(Flag.TIE), 0)
+    grazes = decision.unseen | (~sticks & stop.grazes)
+    flags = flags | jnp.where(grazes, int(Flag.GRAZING), 0)
     largest_v = jnp.abs(v) + jnp.where(sticks, 0.0, h * jnp.abs(inverse * start.a))
     new = eqx.tree_at(
         _changing,
@@ -298,7 +296,7 @@ def _changing(s: State):
     )
 
 
-def _falls_to_zero(value, rate, sign: _Sign):
+def _falls_to_zero(value, rate, sign: rules.GuardSign):
     """Time until a guard of a sticking contact is zero."""
     falls = (rate < 0) & ~sign.null
     return jnp.where(falls, jnp.maximum(value, 0.0) / jnp.where(falls, -rate, 1.0), jnp.inf)

@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from jfric.complementarity import rules
 from jfric.complementarity.pivoting import flip_limit, select_flips, start_pivoting
 from jfric.linear_algebra import matvec
-from jfric.modes import Mode
 from jfric.solvers.event_driven.advance import (
     Advance,
     advance,
@@ -36,13 +36,12 @@ from jfric.solvers.event_driven.state import State, prescribed_velocities
 from jfric.solvers.event_driven.transitions import (
     RESTARTS,
     Signs,
-    anticipate,
-    arrives_unseen,
     at_breakpoint,
     guard_signs,
     known_after,
     modes_from_rest,
     next_modes,
+    predict,
     release_after_jump,
 )
 from jfric.solvers.loops import once
@@ -131,8 +130,9 @@ def one_pass(
         q_new = jnp.where(hits, jump.q, q_new)
         mode = jnp.where(hits, jump.mode, mode)
         touching = jnp.concatenate([jnp.zeros((prepared.nf,), bool), transition.touching])
-        after = (touching & (jump.mode == Mode.OPEN)).astype(jnp.int32)
-        known = known.at[:nt].set(jnp.where(hits, after, known[:nt]))
+        after = rules.known_after_impact(state.mode, jump.mode, touching, state.known[nt : 2 * nt])
+        after = jnp.concatenate([*after, state.known[2 * nt :]])
+        known = jnp.where(hits, after, known)
         first = ~(state.impacted & ~waits).any()
         v_before = jnp.where(hits & first, state.v, v_before)
         impacted = jnp.where(hits, state.impacted | jump.impacted, impacted)
@@ -149,7 +149,7 @@ def one_pass(
 
     records, logged = _record(prepared, state, records, signs, waits, settled & on)
     # Where no motion or more than one follows, none is reported.
-    unique = equations.unique & (equations.pivot >= -1e-8)
+    unique = equations.unique & rules.is_unique(equations.pivot)
     moves = settled & ahead.accepted & unique
     negative = moves & becomes_negative(prepared, state.t, ahead.t - state.t)
     moves = moves & ~negative
@@ -172,8 +172,7 @@ def one_pass(
     status = jnp.where(settled & ~unique, int(Status.INCONSISTENT), status)
     status = jnp.where(negative, int(Status.NEGATIVE_FORCE), status)
     flags = flags | jnp.where(settled, _remarks(prepared, state, signs, equations, ahead), 0)
-    slides = (state.mode == Mode.SLIP_POS) | (state.mode == Mode.SLIP_NEG)
-    unseen = slides & arrives_unseen(signs.violated[:nt], signs.lead[:nt], state.known[:nt])
+    unseen = rules.arrives_unseen(state.mode, signs.of(slice(nt)), state.known[:nt])
     unseen = unseen.any() & ~at_breakpoint(prepared, state)
     flags = flags | jnp.where(unseen, int(Flag.GRAZING), 0)
     finite = jnp.isfinite(jax.lax.stop_gradient(jnp.sum(step.table[-1]) + jnp.sum(ahead.v)))
@@ -181,14 +180,14 @@ def one_pass(
     flags = flags | jnp.where(logged.count > 1, int(Flag.SIMULTANEOUS), 0)
 
     # The fired guard usually tells what comes next.
-    guessed, moved_on = anticipate(
+    guessed, moved_on = predict(
         still[0],
         still[1].P,
         state,
         jax.lax.stop_gradient(ahead.values),
         ahead.fired,
     )
-    slid = (state.mode == Mode.SLIP_POS) | (state.mode == Mode.SLIP_NEG)
+    slid = rules.slides(state.mode)
     kept = eqx.tree_at(lambda s: s.known, state, (ahead.fired | signs.null).astype(jnp.int32))
     known_guess = known_after(still[0], kept, guessed, moved_on, slid & ahead.fired[:nt])
 
@@ -269,7 +268,7 @@ def _record(prepared, state: State, records: Records, signs: Signs, waits, on):
 def _remarks(prepared, state: State, signs: Signs, equations, ahead: Advance):
     nt = prepared.nt
     redundant = equations.redundant
-    edge = (signs.null[:nt] | signs.null[nt : 2 * nt]) & (state.mode == Mode.STICK)
+    edge = rules.is_tie(state.mode, signs.null[:nt], signs.null[nt : 2 * nt])
     flags = jnp.where(redundant, int(Flag.REDUNDANT), 0)
     flags = flags | jnp.where(edge.any() & ~redundant, int(Flag.TIE), 0)
     return flags | jnp.where(ahead.grazing, int(Flag.GRAZING), 0)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from jfric.complementarity.rules import Flag, Kind
 from jfric.linear_algebra import matmul
 from jfric.system.mechanics import Mechanics, WithContacts, assemble
 from jfric.system.problem import Problem
@@ -40,6 +42,19 @@ class Prepared(WithContacts):
     end: Float[Array, ""]
     #: Whether the directions of all contacts are linearly independent by structure.
     independent: bool = eqx.field(static=True)
+
+    @property
+    def kind(self) -> Kind:
+        """What the contacts (nt,) are; of no array where all are the same."""
+        unilateral = _flag(np.arange(self.nt) >= self.nf)
+        unlimited = self.unlimited if self.nu else False
+        return Kind(unilateral, _flag(self.mechanics.frictionless), unlimited)
+
+    @property
+    def only_kind(self) -> Kind:
+        """What the only contact is."""
+        kind = self.kind
+        return kind._replace(unlimited=self.unlimited[0] if self.nu else False)
 
     @property
     def WM(self) -> Float[Array, "m n"]:
@@ -88,6 +103,12 @@ def prepare(problem: Problem) -> Prepared:
         end=jnp.asarray(problem.time.end),
         independent=_independent(mechanics),
     )
+
+
+def _flag(values) -> Flag:
+    """One bool for facts that are the same for all contacts."""
+    values = np.asarray(values, bool)
+    return bool(values.any()) if values.all() or not values.any() else values
 
 
 def _unilateral(mechanics: Mechanics) -> Bool[Array, " nt"]:

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from jfric.complementarity.tolerances import ROUNDINGS
 from jfric.solvers.event_driven.constants import LEADING, Constants
 from jfric.solvers.event_driven.isolation import AT_END
 from jfric.solvers.event_driven.scalar_series import value, value_and_size, value_and_slope
@@ -69,7 +70,7 @@ def isolate(guards: list[Guard], c: Constants, on) -> Isolated:
     eps = jnp.finfo(root.dtype).eps
     # To the rounding error of the guard itself, far below that of what it is made of.
     at, own = value_and_size(chosen, root)
-    converged = jnp.abs(at) <= 64 * eps * own
+    converged = jnp.abs(at) <= ROUNDINGS * eps * own
     ends = (first[0] & (known[0] == LAST)) | (first[1] & (known[1] == LAST))
     converged = converged | (ends & (root >= 1.0))
     passed = [

@@ -111,7 +111,7 @@ def runge_kutta_step(
         return [
             Guard(
                 p,
-                jnp.where(sign.null, 0, sign.lead),
+                jnp.where(sign.null, 0, sign.order),
                 sign.null,
                 rest,
                 total(jnp.abs(c) for c in p),

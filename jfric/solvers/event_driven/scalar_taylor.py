@@ -45,7 +45,7 @@ def taylor_step(prepared: Prepared, start: Start, state: State, h, on, frozen) -
         return [
             Guard(
                 p,
-                jnp.where(sign.null, 0, sign.lead),
+                jnp.where(sign.null, 0, sign.order),
                 sign.null,
                 bound(row, last),
                 bound(row, whole),

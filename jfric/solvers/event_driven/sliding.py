@@ -20,6 +20,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.complementarity import rules
+from jfric.complementarity.tolerances import ROUNDINGS
 from jfric.polynomials import horner, horner_with_slope
 from jfric.solvers.loops import once
 
@@ -138,8 +140,7 @@ def first_stop(x: Body, start: Slide, way: Sliding, h, *, derivatives: bool) -> 
     further = jax.lax.fori_loop(0, NEWTON, lambda _, z: newton(still, belt, z), near.further)
     # Where velocity turns before it is zero, or so soon after that nobody can tell.
     g, slope, bend = direction * (still[0] - belt), direction * still[1], 2.0 * direction * still[2]
-    depth = slope * slope - 2.0 * bend * g
-    grazes = (bend > 0) & (depth <= 2.0 * bend * zero)
+    grazes = (bend > 0) & rules.turns_at_zero(slope, bend, zero, g)
     further = jnp.where(grazes, -slope / jnp.where(grazes, bend, 1.0), further)
     found = near.found & (near.s + further <= frozen[2])
     further, found, grazes = once((jnp.where(found, further, 0.0), found, found & grazes), slips)
@@ -169,7 +170,7 @@ def _near_stop(x: Body, start: Slide, way: Sliding, h) -> _Near:
     rate = (omega + jnp.abs(x.C)) * jnp.exp(feeding * h)
     energy = jnp.sqrt(start.a * start.a + jnp.abs(x.K) * start.v * start.v)
     curvature = rate * energy * (1.0 + 1e-9)
-    close = 64 * jnp.finfo(h.dtype).eps
+    close = ROUNDINGS * jnp.finfo(h.dtype).eps
     close = close * (jnp.abs(start.v) + h * energy + jnp.abs(x.belt))
     curvature, close = once((curvature, close), slips)
 

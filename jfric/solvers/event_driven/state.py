@@ -7,6 +7,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.complementarity import rules
 from jfric.complementarity.pivoting import Pivoting, start_pivoting
 from jfric.linear_algebra import matvec
 from jfric.modes import Mode
@@ -102,13 +103,6 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
     )
 
 
-def closed_mode(prepared: Prepared, gamma, small):
-    """Mode of closed contacts from their sliding velocities: stick where these are zero."""
-    sliding = jnp.where(gamma > 0, Mode.SLIP_POS, Mode.SLIP_NEG)
-    mode = jnp.where(jnp.abs(gamma) <= small, Mode.STICK, sliding)
-    return jnp.where(prepared.slippery, Mode.SLIP_POS, mode).astype(jnp.int32)
-
-
 def velocity_tolerance(prepared: Prepared, t, v_scale):
     """Relative velocities (m,) that count as zero: rounding of their contributions."""
     mechanics = prepared.mechanics
@@ -149,7 +143,7 @@ def _initial_modes(prepared: Prepared, t, q, v):
     mechanics, nt, nf = prepared.mechanics, prepared.nt, prepared.nf
     velocity = relative_velocities(prepared, t, v)
     small = velocity_tolerance(prepared, t, jnp.abs(v))
-    mode = closed_mode(prepared, velocity[:nt], small[:nt])
+    mode = rules.closed_mode(prepared.kind.frictionless, velocity[:nt], small[:nt])
     if prepared.nu:
         gap = mechanics.gaps(t, q)
         scale = (
@@ -157,7 +151,8 @@ def _initial_modes(prepared: Prepared, t, q, v):
             + matvec(jnp.abs(mechanics.W_N), jnp.abs(q))
             + _of_bases(mechanics.W_N_base, [f.size(t) for f in mechanics.base_functions])
         )
-        is_open = (gap > constants(q.dtype).zero * scale) | (jnp.abs(velocity[nt:]) > small[nt:])
+        gap_zero = constants(q.dtype).zero * scale
+        is_open = rules.starts_open(gap, gap_zero, velocity[nt:], small[nt:])
         mode = mode.at[nf:].set(jnp.where(is_open, Mode.OPEN, mode[nf:]))
     return mode.astype(jnp.int32)
 

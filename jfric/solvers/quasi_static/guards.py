@@ -15,11 +15,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+import numpy as np
+from jaxtyping import Array, Float, Int
 
+from jfric.complementarity import rules
+from jfric.complementarity.tolerances import tolerances
 from jfric.modes import Mode
 from jfric.solvers.quasi_static.increment import Increment, friction_limits
-from jfric.solvers.quasi_static.state import State, zero_threshold
+from jfric.solvers.quasi_static.state import State
 from jfric.system.mechanics import Mechanics
 
 
@@ -31,9 +34,13 @@ class Guards(NamedTuple):
     zero: Float[Array, " g"]
 
     @property
-    def violated(self) -> Bool[Array, " g"]:
-        """Guards at zero that the increment would make negative."""
-        return (self.value <= self.zero) & (self.change < -self.zero)
+    def signs(self) -> rules.GuardSign:
+        """Signs on the increment: a guard at zero is violated if it would become negative.
+
+        What is below zero is there by rounding, or by a load that is yet to be balanced.
+        """
+        straight = jnp.maximum(self.value, 0.0), self.change
+        return rules.guard_sign(straight, (self.zero, self.zero))
 
     @property
     def fraction(self) -> Float[Array, " g"]:
@@ -47,7 +54,7 @@ class Guards(NamedTuple):
 def guards(mechanics: Mechanics, state: State, step: Increment) -> Guards:
     """All guards of the current modes."""
     nf, mode = mechanics.n_friction, state.mode
-    zero = zero_threshold(state.q.dtype)
+    zero = tolerances(state.q.dtype).zero
     positive, negative = friction_limits(mechanics)
     N = jnp.concatenate([state.normal, state.lambda_n])
     dN = jnp.concatenate([step.normal, step.lambda_n])
@@ -112,26 +119,25 @@ def _force_scale(W, force):
 
 
 def following(
-    mechanics: Mechanics, state: State, violated: Bool[Array, " g"]
+    mechanics: Mechanics, state: State, signs: rules.GuardSign
 ) -> tuple[Int[Array, " nt"], Int[Array, " ns"]]:
     """Modes and segments that violated guards lead to."""
     nt, nf = mechanics.n_contacts, mechanics.n_friction
-    mode = state.mode
-    first, second = violated[:nt], violated[nt : 2 * nt]
-    stick, is_open = mode == Mode.STICK, mode == Mode.OPEN
-    slippery = jnp.asarray(mechanics.frictionless, bool)
-    after = jnp.where(stick & second, Mode.SLIP_NEG, mode)
-    after = jnp.where(stick & first, Mode.SLIP_POS, after)
-    after = jnp.where(~stick & first, jnp.where(slippery, Mode.SLIP_POS, Mode.STICK), after)
-    unilateral = jnp.arange(nt) >= nf
+    first, second = (
+        rules.GuardSign(*(x[part] for x in signs)) for part in (slice(nt), slice(nt, 2 * nt))
+    )
+    unilateral = np.arange(nt) >= nf
+    frictionless = np.asarray(mechanics.frictionless, bool)
     positive, negative = friction_limits(mechanics)
-    lifts = jnp.where(stick & (positive + negative > 0), first & second, ~is_open & second)
-    after = jnp.where(unilateral & lifts, Mode.OPEN, after)
+    kind = rules.Kind(unilateral, frictionless, unilateral & (positive + negative == 0))
+    # Nothing has a velocity: what closes sticks, if it can.
+    still = jnp.zeros((nt,), state.q.dtype)
+    closed = rules.closed_mode(frictionless, still, still)
+    mode = rules.next_mode(kind, state.mode, first, second, closed).mode
     segment = state.segment
     piecewise = mechanics.piecewise
     if piecewise.count:
         ns = piecewise.count
-        g1, g2 = violated[2 * nt : 2 * nt + ns], violated[2 * nt + ns :]
-        leads = jnp.asarray(piecewise.next, jnp.int32)[jnp.arange(ns), segment]
-        segment = jnp.where(g1, leads[:, 0], jnp.where(g2, leads[:, 1], segment))
-    return after.astype(jnp.int32), segment.astype(jnp.int32)
+        g1, g2 = signs.violated[2 * nt : 2 * nt + ns], signs.violated[2 * nt + ns :]
+        segment = piecewise.following(segment, g1, g2)
+    return mode, segment

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jfric.complementarity import rules
 from jfric.complementarity.pivoting import flip_limit, select_flips, start_pivoting
-from jfric.modes import Mode
 from jfric.solvers.quasi_static.guards import following, guards
 from jfric.solvers.quasi_static.increment import increment
 from jfric.solvers.quasi_static.loading import target
@@ -41,8 +41,8 @@ def one_pass(
     step = increment(mechanics, state, goal)
     found = guards(mechanics, state, step)
     # Which mode comes next has no derivative; where the breakpoint lies has.
-    violated = jax.lax.stop_gradient(found.violated)
-    mode, segment = following(mechanics, state, violated)
+    signs = found.signs
+    mode, segment = following(mechanics, state, signs)
     changes = jnp.concatenate([mode != state.mode, segment != state.segment])
     settled = ~changes.any()
 
@@ -99,7 +99,7 @@ def one_pass(
         ended=state.ended | (ends & goal.ends_history),
         pivoting=jax.tree.map(lambda a, b: jnp.where(settled, a, b), start_pivoting(), pivoting),
         status=status,
-        flags=state.flags | jnp.where(settled, _remarks(state, step, found, changed), 0),
+        flags=state.flags | jnp.where(settled, _remarks(state, step, signs, changed), 0),
         steps=state.steps + 1,
         event_count=total,
     )
@@ -115,10 +115,9 @@ def _status(state: State, step, settled, pivoting, nt: int):
     return jnp.where(finite, code, int(Status.NON_FINITE)).astype(jnp.int32)
 
 
-def _remarks(state: State, step, found, changed):
+def _remarks(state: State, step, signs: rules.GuardSign, changed):
     nt = state.mode.shape[0]
-    on_edge = (found.value <= found.zero) & (jnp.abs(found.change) <= found.zero)
-    edge = (on_edge[:nt] | on_edge[nt : 2 * nt]) & (state.mode == Mode.STICK)
+    edge = rules.is_tie(state.mode, signs.null[:nt], signs.null[nt : 2 * nt])
     flags = jnp.where(edge.any() & step.loaded & ~step.redundant, int(Flag.TIE), 0)
     flags = flags | jnp.where(step.redundant, int(Flag.REDUNDANT), 0)
     several = jnp.sum(changed, dtype=jnp.int32) > 1

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Int
 
-from jfric.modes import Mode
+from jfric.complementarity import rules
 from jfric.solvers.quasi_static.increment import Increment
 from jfric.solvers.quasi_static.state import State
 from jfric.solvers.records import Records
@@ -14,9 +15,8 @@ from jfric.system.mechanics import Mechanics
 
 def shown(mechanics: Mechanics, state: State) -> Int[Array, " c"]:
     """Modes and segments as users see them."""
-    slippery = jnp.asarray(mechanics.frictionless, bool)
-    mode = jnp.where(slippery & (state.mode != Mode.OPEN), Mode.CLOSED, state.mode)
-    return jnp.concatenate([mode.astype(jnp.int32), mechanics.piecewise.shown(state.segment)])
+    mode = rules.reported_mode(np.asarray(mechanics.frictionless, bool), state.mode)
+    return jnp.concatenate([mode, mechanics.piecewise.shown(state.segment)])
 
 
 def write_outputs(

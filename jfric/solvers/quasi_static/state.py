@@ -6,9 +6,12 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.complementarity import rules
 from jfric.complementarity.pivoting import Pivoting, start_pivoting
+from jfric.complementarity.tolerances import tolerances
 from jfric.modes import Mode
 from jfric.solvers.base import AbstractState, begin_anew
 from jfric.solvers.quasi_static.loading import Stage, given_at
@@ -104,15 +107,10 @@ def _elongation(mechanics: Mechanics, q, z):
 
 def _initial_modes(mechanics: Mechanics, t, q):
     nf = mechanics.n_friction
-    slippery = jnp.asarray(mechanics.frictionless, bool)
-    mode = jnp.where(slippery, Mode.SLIP_POS, Mode.STICK)
+    still = jnp.zeros((mechanics.n_contacts,), q.dtype)
+    mode = rules.closed_mode(np.asarray(mechanics.frictionless, bool), still, still)
     if mechanics.n_unilateral:
         scale = jnp.abs(mechanics.gap0) + jnp.abs(mechanics.W_N) @ jnp.abs(q)
-        is_open = mechanics.gaps(t, q) > zero_threshold(q.dtype) * scale
+        is_open = rules.starts_open(mechanics.gaps(t, q), tolerances(q.dtype).zero * scale)
         mode = mode.at[nf:].set(jnp.where(is_open, Mode.OPEN, mode[nf:]))
     return mode.astype(jnp.int32)
-
-
-def zero_threshold(dtype) -> float:
-    """What counts as zero relative to the magnitudes of all contributions."""
-    return 1e-12 if jnp.finfo(dtype).bits >= 64 else 1e-5

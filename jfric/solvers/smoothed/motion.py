@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
+from jfric.complementarity import rules
 from jfric.modes import Mode
 from jfric.solvers.base import Local
 from jfric.solvers.smoothed.contact import normal_forces
@@ -53,9 +55,9 @@ def _modes(mechanics: Mechanics, settings: Settings, t, q, gamma) -> Int[Array, 
     widths = jnp.asarray(
         [BREAKAWAY if law.drops_at_onset else 1.0 for law in mechanics.laws], gamma.dtype
     )
-    sliding = jnp.where(gamma > 0, Mode.SLIP_POS, Mode.SLIP_NEG)
-    mode = jnp.where(jnp.abs(gamma) <= widths * settings.width, Mode.STICK, sliding)
-    mode = jnp.where(jnp.asarray(mechanics.frictionless, bool), Mode.CLOSED, mode)
+    frictionless = np.asarray(mechanics.frictionless, bool)
+    mode = rules.closed_mode(frictionless, gamma, widths * settings.width)
+    mode = rules.reported_mode(frictionless, mode)
     if mechanics.n_unilateral:
         nf = mechanics.n_friction
         is_open = mechanics.gaps(t, q) >= 0

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.complementarity import rules
 from jfric.complementarity.closed_form import (
     Coefficients,
     contact_impulse,
@@ -25,7 +26,7 @@ from jfric.complementarity.closed_form import (
 from jfric.modes import Mode
 from jfric.solvers.time_stepping.inputs import StepInputs
 from jfric.solvers.time_stepping.prepared import Prepared
-from jfric.solvers.time_stepping.tolerance import rests_on_contact, touches
+from jfric.solvers.time_stepping.tolerance import touches
 
 
 class Numbers(NamedTuple):
@@ -221,7 +222,7 @@ def _step(prepared: Prepared, c: Numbers, z, x: Given) -> _Now:
     if prepared.partners_move:
         before = [before[r] - x.before[r] for r in range(m)]
         after = [after[r] - x.after[r] for r in range(m)]
-    gamma = [after[r] + c.old[r] * before[r] for r in range(m)]
+    gamma = [rules.restitution(after[r], before[r], c.old[r]) for r in range(m)]
 
     mu = c.mu
     if not law.velocity_independent:
@@ -255,10 +256,9 @@ def _step(prepared: Prepared, c: Numbers, z, x: Given) -> _Now:
             )
         impulse = [jnp.where(touching, p, 0.0) for p in (tangential, normal)]
         mode = jnp.where(touching, mode, Mode.OPEN)
-        # A rebound that the forces take back within the step is none.
-        rests = -c.old[1] * before[1] <= rests_on_contact(before[1], after[1])
+        rests = rules.rests_after_step(before[1], after[1], c.old[1])
         shown = jnp.where(rests, mode, Mode.OPEN)
-        bounces = (before[1] < 0.0) & (impulse[1] > 0.0)
+        bounces = rules.hits_in_step(before[1], impulse[1])
         failed = touching & ~solved
 
     new = [free[i] + sum(c.X[i][r] * impulse[r] for r in range(m)) for i in range(n)]

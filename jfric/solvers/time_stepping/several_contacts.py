@@ -9,6 +9,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from jfric.complementarity import rules
 from jfric.complementarity.contact_lcp import ContactProblem
 from jfric.linear_algebra import eliminate, matvec
 from jfric.modes import Mode
@@ -20,7 +21,6 @@ from jfric.solvers.time_stepping.state import Motion
 from jfric.solvers.time_stepping.tolerance import (
     DEPENDENT,
     gains_energy,
-    rests_on_contact,
     touches,
 )
 from jfric.status import Status
@@ -44,7 +44,7 @@ def step(prepared: Prepared, motion: Motion, x: StepInputs) -> tuple[Motion, Row
     before = matvec(prepared.W, v) - x.before
     after = matvec(prepared.W, free) - x.after
     old = jnp.concatenate([jnp.full((nt,), scheme.kappa, v.dtype), mechanics.e])
-    gamma = after + old * before
+    gamma = rules.restitution(after, before, old)
     touching = jnp.zeros((0,), bool)
     if nu:
         gap = x.gap + matvec(mechanics.W_N, q)
@@ -68,20 +68,17 @@ def step(prepared: Prepared, motion: Motion, x: StepInputs) -> tuple[Motion, Row
     if scheme.stops:
         v_new = _stopped(prepared, v_new, x.after, sticks, active)
 
-    approach = before[nt:] < 0.0
-    # A rebound that the forces take back within the step is none.
-    rebounds = mechanics.e * jnp.maximum(-before[nt:], 0.0)
-    rests = closed & (rebounds <= rests_on_contact(before[nt:], after[nt:]))
+    rests = closed & rules.rests_after_step(before[nt:], after[nt:], mechanics.e)
     # A redundant contact may carry nothing and yet be closed.
     rests = rests | (touching & ~closed & (direction[nt:] == 0))
-    side = jnp.where(direction[:nt] > 0, Mode.SLIP_POS, Mode.SLIP_NEG)
+    side = rules.slip(direction[:nt] > 0)
     shown = jnp.where(mode == Mode.OPEN, side, mode)
     # A contact that carries its limit and does not move is at rest, whatever the method says.
     shown = jnp.where(direction[:nt] == 0, Mode.STICK, shown)
     shown = jnp.where(jnp.asarray(mechanics.frictionless), Mode.CLOSED, shown)
     is_open = jnp.concatenate([jnp.zeros((nf,), bool), ~rests])
     shown = jnp.where(is_open, Mode.OPEN, shown).astype(jnp.int32)
-    impact = (motion.mode[nf:] == Mode.OPEN) & approach & (P[nt:] > 0)
+    impact = (motion.mode[nf:] == Mode.OPEN) & rules.hits_in_step(before[nt:], P[nt:])
     new = Motion(q_new, v_new, shown, segment)
     status = solved.status
     if nu:

@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.complementarity import rules
 from jfric.linear_algebra import matvec
 from jfric.modes import Mode
 from jfric.solvers.base import AbstractState
@@ -62,7 +63,7 @@ def start_at(prepared: Prepared, t, q, v) -> State:
     """State with position ``q`` and velocity ``v`` (n,) at time ``t``."""
     mechanics, nf = prepared.mechanics, prepared.nf
     gamma = mechanics.sliding_velocities(t, v)
-    mode = jnp.where(gamma > 0, Mode.SLIP_POS, jnp.where(gamma < 0, Mode.SLIP_NEG, Mode.STICK))
+    mode = rules.closed_mode(False, gamma, 0.0)
     if prepared.nu:
         is_open = (mechanics.gaps(t, q) > 0) | _approaches(prepared, t, v)
         mode = mode.at[nf:].set(jnp.where(is_open, Mode.OPEN, mode[nf:]))

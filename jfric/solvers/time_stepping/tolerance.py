@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
+from jfric.complementarity import rules
+
 #: Rounding of gaps and velocities relative to the sum of their contributions.
 RELATIVE = 1e-12
 #: Gaps below this part of the way of a step are closed; impacts are late by whole steps.
@@ -36,11 +38,6 @@ def moves(gamma, size, parts):
     return jnp.where(jnp.abs(gamma) <= solved * size + rounding * parts, 0.0, jnp.sign(gamma))
 
 
-def rests_on_contact(before, after):
-    """Largest rebound velocity that still counts as rest: what forces take back in the step."""
-    return jnp.maximum(before - after, 0.0)
-
-
 def is_negative(force, magnitude):
     """Whether a given normal force is negative beyond the rounding of its parts."""
     return force < -OF_A_STEP * magnitude
@@ -48,5 +45,7 @@ def is_negative(force, magnitude):
 
 def gains_energy(impulse, before, after):
     """Whether impulses (m,) feed energy into relative velocities ``before`` and ``after``."""
-    work = impulse * (before + after)
-    return jnp.sum(work) > 1e-9 * jnp.sum(jnp.abs(work))
+    # Of an elastic impact only rounding is left: it is relative to what cancels.
+    parts = rules.impulse_energy(jnp.abs(impulse), jnp.abs(before), jnp.abs(after))
+    energy = jnp.sum(rules.impulse_energy(impulse, before, after))
+    return rules.energy_gain(energy, jnp.sum(parts)) > 0.0

@@ -1,0 +1,45 @@
+"""What counts as zero when a contact is decided, by precision: the one home of these numbers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+
+class Tolerances(NamedTuple):
+    """Thresholds for one floating-point type; all of them are relative."""
+
+    #: Values below ``zero`` times the sum of their contributions count as zero.
+    zero: float
+    #: Rounding errors of what is known to be zero, in units of ``zero``: they come a long way.
+    known: float
+    #: Relative velocities beyond this fraction of their contributions are no rounding errors: the
+    #: partner's velocity has jumped.
+    jump: float
+    #: Pivots of a unit diagonal down to ``-pivot`` come from rounding in redundant rows.
+    pivot: float
+    #: Part of the energy at an impact below which a gain is a rounding error.
+    energy: float
+    #: Excess over a limit of friction by which a predicted force must pass it.
+    excess: float
+    #: Impacts of several contacts that follow each other within this fraction of the time since the
+    #: start, with velocities below ``chatter_velocity`` times the largest so far, are the end of an
+    #: accumulating sequence. Gaps of such flights drown in rounding; what is neglected is of
+    #: second order.
+    chatter_time: float
+    chatter_velocity: float
+
+
+DOUBLE = Tolerances(1e-12, 1e5, 1e-6, 1e-8, 1e-9, 1e-6, 1e-8, 1e-7)
+SINGLE = Tolerances(2e-5, 100.0, 2e-3, 1e-4, 1e-5, 1e-4, 1e-4, 1e-3)
+
+#: Rounding errors of a sum of some dozen terms, in units of the machine epsilon.
+ROUNDINGS = 64
+#: Sliding this much faster than the fastest approach does not end in an impact.
+FAST = 1e4
+
+
+def tolerances(dtype) -> Tolerances:
+    """Tolerances for ``dtype``."""
+    return DOUBLE if jnp.finfo(dtype).bits >= 64 else SINGLE
