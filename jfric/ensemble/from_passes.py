@@ -68,6 +68,8 @@ def run_with_pieces(
         adjoint=solver.adjoint,
         packed=one.packed,
         given=prepared,
+        constants=one.constants,
+        scalar_buffers=True,
     )
     status = solver.outcome(prepared, state, target)
     found = reductions.finish(carry, state.q, state.v, target - first)

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.dense import Dense, coefficients, dense_from_outputs, empty_dense, store
 from jfric.errors import ProblemError
+from jfric.lowering import Constants
 from jfric.solution import Solution
 from jfric.solvers.loops import keep, require_adjoint, run_passes
 from jfric.solvers.records import (
@@ -100,6 +101,8 @@ class OnePass(NamedTuple):
     call: Callable[[Any, Records, Any], tuple[Any, Records, Callable[[], "Piece"] | None]]
     #: Whether the loop keeps the state as one vector, see :func:`jfric.solvers.loops.run_passes`.
     packed: bool = True
+    #: What is known of the arrays it uses, where the loop is to be lowered to scalars.
+    constants: Constants | None = None
 
 
 class AbstractSolver(eqx.Module):
@@ -234,6 +237,7 @@ class AbstractSolver(eqx.Module):
             adjoint=self.adjoint,
             packed=one.packed,
             given=prepared,
+            constants=one.constants,
         )
 
     def refined(self, problem: Problem) -> Self | None:

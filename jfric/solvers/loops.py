@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from jfric.errors import ProblemError, nearest
+from jfric.lowering import Constants, Lowered
 
 #: ``"auto"``: as :mod:`jfric.solvers.sensitivities`, which runs the loop in forward mode.
 Adjoint = Literal["auto", "forward", "reverse", "none"]
@@ -44,16 +45,22 @@ def run_passes(
     adjoint: Adjoint,
     packed: bool = True,
     given=None,
+    constants: Constants | None = None,
+    scalar_buffers: bool = False,
 ):
     """Repeat ``state, buffers = body(state, buffers, on)`` while ``active(state)``.
 
     ``packed``: keep the state as one vector for each type, not leaf by leaf. ``given``: what the
-    body computes with; the state will be batched and differentiated as it is.
+    body computes with; the state will be batched and differentiated as it is. ``constants``: the
+    loop is lowered to kernels of scalars, with what is known of the arrays that the body uses; it
+    has forward derivatives alone. ``scalar_buffers``: then the buffers are taken apart, too.
 
     ``body`` receives whether this trajectory is still running and must leave the buffers
     unchanged where it is not: a batch then shares one loop without copying its output buffers in
     every pass. Packed, a pass costs few operations for its bookkeeping.
     """
+    if constants is not None:
+        return _run_lowered(body, active, state, buffers, given, constants, scalar_buffers)
     pack, unpack = _packing(state) if packed else _leaves(state)
 
     def step(carry):
@@ -81,6 +88,33 @@ def run_passes(
             checkpoints=min(CHECKPOINTS, max_steps),
         )
     return unpack(carry[0]), carry[1]
+
+
+def _run_lowered(body, active, state, buffers, given, constants: Constants, scalar_buffers: bool):
+    """The same loop, each round in scalars."""
+
+    def both(state, buffers):
+        return ((state, buffers), ()) if scalar_buffers else (state, buffers)
+
+    def parts(state, buffers):
+        return state if scalar_buffers else (state, buffers)
+
+    def step(*carry):
+        old, buffers = parts(*carry)
+        on = active(old)
+        new, buffers = body(old, buffers, on)
+        return both(keep(on, new, old), buffers)
+
+    state, buffers = both(state, buffers)
+    low = Lowered.of_closure(step, state, buffers, constants)
+
+    def running(carry):
+        state, _ = parts(low.join(carry[0]), carry[1])
+        return eqxi.unvmap_any(active(state))
+
+    carry = _tied(low.split(state), buffers, given)
+    entries, buffers = jax.lax.while_loop(running, lambda c: low(low.given, *c), carry)
+    return parts(low.join(entries), buffers)
 
 
 def _tied(packed, buffers, given):

@@ -34,6 +34,9 @@ class ExactFlow(eqx.Module):
 
     #: Events are found on the flow itself; nothing is left to land on.
     lands: bool = eqx.field(static=True, default=False)
+    #: Coefficients by a chain of products that keeps the zeros of the system's structure, not by
+    #: repeated squaring.
+    chain: bool = eqx.field(static=True, default=False)
 
     def natural_step(self, prepared, equations, state):
         """Longest sensible step [s]."""
@@ -44,11 +47,12 @@ class ExactFlow(eqx.Module):
         c = constants(state.q.dtype)
         n = prepared.mechanics.n
         system = linear_system(prepared, equations, g, state, force)
-        z = taylor_coefficients(system.A * h, system.z, c.order)
+        squaring = 0 if self.chain else SQUARING_SIZE
+        z = taylor_coefficients(system.A * h, system.z, c.order, squaring)
         # Magnitudes only decide: they are kept out of the derivatives.
         frozen = jax.lax.stop_gradient((prepared, equations, g, state, force, h))
         bounds = magnitude_system(*frozen[:5])
-        sizes = taylor_coefficients(bounds.A * frozen[5], bounds.z, LEADING - 1)
+        sizes = taylor_coefficients(bounds.A * frozen[5], bounds.z, LEADING - 1, squaring)
         last = jax.lax.stop_gradient(jnp.abs(z[-1]) + jnp.abs(z[-2]))
         watched = 0 if prepared.regular else system.relative.shape[0]
         return Step(
@@ -101,10 +105,10 @@ def _inverse_factorials(order: int, dtype: str) -> np.ndarray:
 
 
 def taylor_coefficients(
-    A: Float[Array, "z z"], z: Float[Array, " z"], order: int
+    A: Float[Array, "z z"], z: Float[Array, " z"], order: int, squaring: int = SQUARING_SIZE
 ) -> Float[Array, "p z"]:
     """``A^k z / k!`` for ``k = 0 .. order``."""
-    if z.shape[0] > SQUARING_SIZE:
+    if z.shape[0] > squaring:
         rows = [z]
         for k in range(1, order + 1):
             rows.append(matvec(A, rows[-1]) * (1.0 / k))

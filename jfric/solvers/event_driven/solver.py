@@ -15,6 +15,13 @@ from jfric.errors import ProblemError, nearest
 from jfric.solvers.base import AbstractSolver, AbstractState, OnePass
 from jfric.solvers.event_driven.exact_flow import ExactFlow
 from jfric.solvers.event_driven.impacts import ImpactLimits
+from jfric.solvers.event_driven.kernels import (
+    Kernel,
+    require_fits,
+    require_kernel,
+    require_lowered,
+    structural_constants,
+)
 from jfric.solvers.event_driven.one_contact import (
     TAYLOR,
     Flow,
@@ -49,9 +56,16 @@ class EventDriven(AbstractSolver):
     the time since the start; what is neglected is of second order in it. ``energy_gain``: what
     becomes of an impact that would increase the energy, as Newton's restitution with friction may:
     ``"stop"`` ends the run with a status, ``"allow"`` sets a flag and adds the gain up
-    (``solution.final.energy_gained``). ``adjoint``: see :class:`AbstractSolver`; unless it is
-    ``"reverse"``, one contact with up to three degrees of freedom is simulated in scalars, and one
-    degree of freedom with one friction element under piecewise constant loads in closed form.
+    (``solution.final.energy_gained``). ``adjoint``: see :class:`AbstractSolver`.
+
+    ``kernel``: the form of the computation; all forms give the same result. ``"general"`` takes any
+    system; ``"one-contact"`` is written out for one contact with up to three degrees of freedom,
+    ``"one-dof"`` for one degree of freedom with one friction element under piecewise constant
+    loads, in closed form; ``"auto"`` chooses among these (the general one where ``adjoint`` is
+    ``"reverse"``). ``"lowered"`` is the general one taken apart into scalars by the program itself,
+    in ``simulate``, ``observe`` and ``sweep``: for large batches of systems with up to four contact
+    rows and linear modes. It compiles for ten seconds or more and then runs about ten times as
+    fast; call :func:`jfric.compilation.compile_quickly` first.
     """
 
     flow: FlowName = eqx.field(static=True, default="auto")
@@ -62,6 +76,7 @@ class EventDriven(AbstractSolver):
     accumulation: float = eqx.field(static=True, default=1e-6)
     energy_gain: EnergyGain = eqx.field(static=True, default="stop")
     adjoint: Adjoint = eqx.field(static=True, default="auto")
+    kernel: Kernel = eqx.field(static=True, default="auto")
 
     name: ClassVar[str] = "event-driven"
     state_type: ClassVar[type[AbstractState]] = State
@@ -78,6 +93,7 @@ class EventDriven(AbstractSolver):
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
         require_inertia(problem)
         require_adjoint(self.adjoint)
+        require_kernel(self.kernel)
         if not 0.0 < self.accumulation < 1.0:
             raise ProblemError(f"accumulation: found {self.accumulation}, must lie between 0 and 1")
         if self.energy_gain not in ENERGY_GAIN:
@@ -104,7 +120,8 @@ class EventDriven(AbstractSolver):
             new, records, whole_step = chosen.call(s, records, ts, until, force, on)
             return new, records, lambda: piece_of_pass(problem, prepared, whole_step(), s, new)
 
-        return OnePass(call, chosen.packed)
+        known = structural_constants(problem, prepared) if self.kernel == "lowered" else None
+        return OnePass(call, chosen.packed, known)
 
     def refined(self, problem: Problem) -> EventDriven | None:
         """The same with a tolerance 100 times as small; None where the flow is exact."""
@@ -137,10 +154,16 @@ class Pass(NamedTuple):
 
 def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
     """A pass in scalars where one applies; their search for events has no reverse mode."""
-    flow = _make_flow(solver, prepared)
-    if solver.adjoint != "reverse":
+    flow, kernel = _make_flow(solver, prepared), solver.kernel
+    exact, reverse = isinstance(flow, ExactFlow), solver.adjoint == "reverse"
+    one_dof = is_one_dof(prepared) and exact
+    require_fits(kernel, one_dof=one_dof, one_contact=is_one_contact(prepared), reverse=reverse)
+    if kernel == "lowered":
+        require_lowered(prepared, exact=exact, reverse=reverse)
+        flow = ExactFlow(chain=True)
+    elif not reverse and kernel != "general":
         derivatives = solver.adjoint != "none"
-        if is_one_dof(prepared) and isinstance(flow, ExactFlow):
+        if one_dof and kernel != "one-contact":
             call = functools.partial(one_dof_pass, prepared, derivatives=derivatives)
             return Pass(call, packed=False, small=True)
         if is_one_contact(prepared):

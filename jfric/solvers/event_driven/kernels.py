@@ -1,0 +1,86 @@
+"""Forms of the computation: all give the same result, and differ in how sums are formed."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from jfric.errors import ProblemError, nearest
+from jfric.lowering import Constants, constants_of
+from jfric.solvers.event_driven.prepared import Prepared, prepare
+from jfric.system.problem import Problem
+
+#: ``"general"``: small arrays; any system. ``"lowered"``: the general pass taken apart into
+#: scalars. ``"one-contact"`` and ``"one-dof"``: written out for these.
+Kernel = Literal["auto", "general", "lowered", "one-contact", "one-dof"]
+
+#: Systems beyond these become programs that take minutes to compile.
+MAX_DOFS, MAX_ROWS = 6, 4
+
+
+def require_kernel(found: str) -> None:
+    """Raise :class:`jfric.ProblemError` unless ``found`` is one of :data:`Kernel`."""
+    allowed = get_args(Kernel)
+    if found not in allowed:
+        hint = nearest(str(found), allowed)
+        raise ProblemError(f"kernel: found {found!r}{hint}, allowed are {', '.join(allowed)}")
+
+
+def require_fits(kernel: str, *, one_dof: bool, one_contact: bool, reverse: bool) -> None:
+    """Raise :class:`jfric.ProblemError` where a written-out kernel cannot run the system."""
+    fits = {"one-dof": one_dof, "one-contact": one_contact}
+    if kernel not in fits:
+        return
+    if not fits[kernel]:
+        what = {
+            "one-dof": "one degree of freedom with one friction element under piecewise constant "
+            "loads",
+            "one-contact": "one contact and up to three degrees of freedom",
+        }[kernel]
+        raise ProblemError(f"kernel: {kernel!r} is for {what}; choose 'auto' or 'general'")
+    if reverse:
+        raise ProblemError(
+            f"kernel: {kernel!r} has no reverse mode with stored states, but adjoint is 'reverse'; "
+            "choose 'general'"
+        )
+
+
+def require_lowered(prepared: Prepared, *, exact: bool, reverse: bool) -> None:
+    """Raise :class:`jfric.ProblemError` for what the loop in scalars cannot run."""
+    n, rows = prepared.mechanics.n, prepared.nt + prepared.nu
+    if not exact:
+        raise ProblemError(
+            "kernel: 'lowered' needs equations that are linear in every mode (the exact flow); "
+            "choose 'general'"
+        )
+    if reverse:
+        raise ProblemError(
+            "kernel: 'lowered' has forward derivatives alone, but adjoint is 'reverse'; "
+            "choose 'general'"
+        )
+    if n > MAX_DOFS or rows > MAX_ROWS:
+        raise ProblemError(
+            f"kernel: 'lowered' takes up to {MAX_DOFS} degrees of freedom and {MAX_ROWS} contact "
+            f"rows (a friction element has one, a contact two), found {n} and {rows}; "
+            "choose 'general'"
+        )
+
+
+def structural_constants(problem: Problem, prepared: Prepared) -> Constants:
+    """Entries of the assembled arrays that are the same whatever the parameters are."""
+    numbers, rest = eqx.partition(
+        problem, lambda x: isinstance(x, float) or eqx.is_inexact_array(x)
+    )
+    numbers = jax.tree.map(jnp.asarray, numbers)
+
+    def assembled(numbers):
+        return jax.tree.leaves(eqx.filter(prepare(eqx.combine(numbers, rest)), eqx.is_array))
+
+    known = constants_of(assembled, numbers)
+    arrays = jax.tree.leaves(eqx.filter(prepared, eqx.is_array))
+    if [len(k) for k in known] != [x.size for x in arrays]:
+        return Constants([], [])
+    return Constants(arrays, known)

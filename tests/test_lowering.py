@@ -1,0 +1,208 @@
+"""Programs taken apart into scalars: the same numbers, derivatives and decisions."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jfric
+from jfric.lowering import Constants, Lowered, constants_of
+
+
+def _movements(a, b):
+    c = jnp.concatenate([a, b[:, :1].T, a[::-1]])[1:, None, :].repeat(2, axis=1)
+    c = c.transpose(2, 0, 1).reshape(-1, 2) * jnp.arange(2.0)
+    return c.at[1, :].set(7.0).at[jnp.array([0, 3]), 1].add(b[0, :2]), jnp.pad(a, ((1, 0), (0, 2)))
+
+
+def _sums(a, b):
+    return a @ b, jnp.max(a, axis=0), jnp.argmax(a, axis=1), jnp.sum(b), jnp.any(a > b.T, axis=1)
+
+
+def _choices(a, b):
+    k = jnp.argmin(a[0])
+    row = jax.lax.dynamic_index_in_dim(b, k + 5, keepdims=False)
+    c = jax.lax.cond(a[0, 0] > 0, lambda: jnp.sin(a[0]), lambda: b[:, 0] * 2.0)
+    return b[k], row, c, jnp.where(a > 0.2, a, jnp.sqrt(jnp.abs(a)))
+
+
+def _loops(a, b):
+    halved = jax.lax.while_loop(lambda x: jnp.sum(x * x) > 0.1, lambda x: 0.5 * x, a)
+    power = jax.lax.fori_loop(0, 4, lambda i, x: x @ b, a)
+    return halved, power, jnp.linalg.solve(b + 4.0 * jnp.eye(3), a.T)
+
+
+def _round(function):
+    """A loop's round whose state is what ``function`` gives."""
+
+    def one(given, state, buffers):
+        a, b = given
+        found = function(a, b)
+        total, _ = state
+        first = jnp.sum(jnp.abs(found[0]))
+        buffers = buffers.at[state[1] % 50].set(first)
+        return (total + first, state[1] + 1), buffers
+
+    return one
+
+
+@pytest.mark.parametrize("function", [_movements, _sums, _choices, _loops])
+def test_rounds_and_their_derivatives_are_the_same(function):
+    rng = np.random.default_rng(3)
+    a = jnp.asarray(rng.normal(size=(2, 3)))
+    b = jnp.asarray(rng.normal(size=(3, 3) if function is _loops else (3, 2)))
+    if function is _choices:
+        b = jnp.asarray(rng.normal(size=(3, 3)))
+    one = _round(function)
+    state, buffers = (jnp.asarray(1.0), jnp.asarray(3)), jnp.zeros(50)
+    known = [[None] * a.size, [None] * b.size]
+    low = Lowered(one, (a, b), state, buffers, known)
+
+    def lowered(a, b):
+        entries, rest = low(low.split((a, b)), low.split(state), buffers)
+        return (*low.join(entries), rest)
+
+    def plain(a, b):
+        new, rest = one((a, b), state, buffers)
+        return (*new, rest)
+
+    for x, y in zip(jax.jit(lowered)(a, b), plain(a, b), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-12)
+    batch = jnp.stack([a, 2.0 * a, a - 1.0])
+    for x, y in zip(
+        jax.vmap(lowered, (0, None))(batch, b), jax.vmap(plain, (0, None))(batch, b), strict=True
+    ):
+        np.testing.assert_allclose(x, y, rtol=1e-12)
+    direction = (jnp.ones_like(a), jnp.zeros_like(b))
+
+    def slope(f):
+        return lambda a: jax.jvp(f, (a, b), direction)[1][0]
+
+    np.testing.assert_allclose(slope(lowered)(a), slope(plain)(a), rtol=1e-10)
+    if function is _sums:
+        second = [jax.jvp(slope(f), (a,), (jnp.ones_like(a),))[1] for f in (lowered, plain)]
+        np.testing.assert_allclose(*second, rtol=1e-10, atol=1e-12)
+
+
+def test_what_the_structure_makes_zero_costs_nothing():
+    def assembled(k):
+        return [jnp.diag(k), jnp.outer(k, jnp.array([1.0, 0.0]))]
+
+    known = constants_of(assembled, jnp.ones(2))
+    assert [x is None for x in known[0]] == [True, False, False, True]
+    assert [x is None for x in known[1]] == [True, False, True, False]
+    matrices = [jnp.diag(jnp.array([2.0, 3.0]))]
+    x = jnp.array([1.0, -1.0])
+
+    def operations(known) -> int:
+        def step(given, x, _):
+            return given[0] @ x, ()
+
+        return Lowered(step, matrices, x, (), known).operations
+
+    assert operations([[None] * 4]) == 6  # four products and two sums
+    assert operations([known[0]]) == 2
+
+
+def test_constants_are_found_by_their_arrays():
+    x, y = jnp.zeros(2), jnp.ones(2)
+    traced = []
+
+    def function(x, y):
+        constants = Constants([x], [[None, np.asarray(0.0)]])
+        traced.extend([constants.of(x)[1] is None, constants.of(y)[1] is None])
+        return x + y
+
+    jax.make_jaxpr(function)(x, y)
+    assert traced == [False, True]
+    assert Constants([], []).of(y)[0] == 1.0  # no part of a trace
+
+
+def _chain():
+    return jfric.Problem(
+        ("x", "y"),
+        {
+            "mass": {"x": jfric.Mass("x", 1.0), "y": jfric.Mass("y", 2.0)},
+            "spring": {"a": jfric.Spring("x", 50.0), "b": jfric.Spring(("x", "y"), 30.0)},
+            "friction": {
+                "a": jfric.Friction("x", law=jfric.StaticDynamic(0.4, 0.3), N=10.0),
+                "b": jfric.Friction("y", law=jfric.Coulomb(0.2), N=10.0),
+            },
+            "load": jfric.Load("y", jfric.Harmonic(20.0, 5.0)),
+        },
+        initial={a: jfric.InitialState(q=0.0, v=0.0) for a in ("x", "y")},
+        time=3.0,
+    )
+
+
+def _ball():
+    return jfric.Problem(
+        ("x", "z"),
+        {
+            "mass": {"x": jfric.Mass("x", 1.0), "z": jfric.Mass("z", 1.0)},
+            "contact": jfric.Contact("z", "x", jfric.Coulomb(0.3), e=0.5),
+            "load": {"g": jfric.Load("z", -9.81), "f": jfric.Load("x", jfric.Harmonic(4.0, 3.0))},
+        },
+        initial={"x": jfric.InitialState(q=0.0, v=1.0), "z": jfric.InitialState(q=0.2, v=0.0)},
+        time=2.0,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("problem", "path"), [(_chain(), "friction.a.mu_d"), (_ball(), "contact.mu")]
+)
+def test_the_lowered_pass_decides_as_the_general_one(problem, path):
+    ts = np.linspace(0.0, float(problem.time.end), 21)
+
+    def run(kernel):
+        solver = jfric.EventDriven(kernel=kernel, adjoint="forward", max_events=64)
+
+        def one(mu, ts=ts):
+            return jfric.simulate(jfric.set_parameters(problem, {path: mu}), solver, ts=ts)
+
+        def end(mu):
+            return one(mu).q[-1]
+
+        both = jax.jit(lambda x: (jax.vmap(one)(x), jax.vmap(jax.jacfwd(end))(x)))
+        return both(jnp.linspace(0.1, 0.35, 6))
+
+    (general, slopes), (lowered, own) = run("general"), run("lowered")
+    assert (np.asarray(general.status) == 0).all()
+    for name in ("status", "flags", "steps", "mode"):
+        np.testing.assert_array_equal(getattr(lowered, name), getattr(general, name))
+    np.testing.assert_array_equal(lowered.events.count, general.events.count)
+    np.testing.assert_allclose(lowered.events.time, general.events.time, rtol=1e-9)
+    for name in ("q", "v", "a", "lambda_t", "lambda_n"):
+        np.testing.assert_allclose(getattr(lowered, name), getattr(general, name), atol=1e-9)
+    np.testing.assert_allclose(own, slopes, rtol=1e-6, atol=1e-8)
+
+
+def test_sweeps_take_the_lowered_pass():
+    values = {"friction.a.mu_d": jfric.Range(0.1, 0.35, 8)}
+    problem = jfric.set_parameters(_chain(), {"time.end": 1.5})
+    observed = ["final.x", "max.y", "event_count"]
+    tables = [
+        jfric.sweep(problem, values, observe=observed, solver=jfric.EventDriven(kernel=kernel))
+        for kernel in ("general", "lowered")
+    ]
+    for name in observed:
+        np.testing.assert_allclose(tables[1][name], tables[0][name], rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("solver", "problem", "says"),
+    [
+        (jfric.EventDriven(kernel="lowerd"), _chain(), "did you mean 'lowered'"),
+        (jfric.EventDriven(kernel="one-dof"), _chain(), "is for one degree of freedom"),
+        (jfric.EventDriven(kernel="one-contact"), _chain(), "is for one contact"),
+        (jfric.EventDriven(kernel="lowered", adjoint="reverse"), _chain(), "forward derivatives"),
+        (jfric.EventDriven(kernel="lowered", flow="runge-kutta"), _chain(), "the exact flow"),
+        (jfric.EventDriven(kernel="one-contact", adjoint="reverse"), _ball(), "no reverse mode"),
+    ],
+)  # fmt: skip
+def test_a_kernel_that_does_not_fit_is_refused(solver, problem, says):
+    with pytest.raises(jfric.ProblemError, match=says):
+        jfric.simulate(problem, solver, ts=np.array([1.0]))
