@@ -59,7 +59,8 @@ def interpret(g: Graph, jaxpr: Jaxpr, constants, arguments: Sequence[Value]) -> 
 
     def read(atom: Any) -> Value:
         if isinstance(atom, Literal):
-            return literal(atom.val, atom.aval.shape, atom.aval.dtype)
+            kind: Any = atom.aval
+            return literal(atom.val, kind.shape, kind.dtype)
         return values[atom]
 
     variable: Any
