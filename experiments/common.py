@@ -12,9 +12,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import jfric
-from jfric.config.load import load_config
-from jfric.curves import motion_curve
-from jfric.phases import phases
+from jfric.figures.curves import motion_curve
+from jfric.files.read_toml import load_config
+from jfric.results.phases import phases
 from jfric.verification.configs import shipped
 
 jax.config.update("jax_enable_x64", True)
@@ -99,7 +99,7 @@ def pieces(solution: jfric.Solution, axis: str, contact: int = 0) -> list[Piece]
 
 def shade(axis, solution: jfric.Solution, contact: int = 0) -> None:
     """Phases of a contact as colours behind a curve over time."""
-    from jfric.plotting import MODES
+    from jfric.figures.trajectory_figure import MODES
 
     for start, end, label in phases(solution, contact):
         axis.axvspan(start, end, color=MODES.get(label, "#dddddd"), alpha=0.4, lw=0, zorder=0)
@@ -109,7 +109,7 @@ def phase_legend(axis, labels: Iterable[str], **options) -> None:
     """A legend of the colours of :func:`shade` beside that of the curves."""
     from matplotlib.patches import Patch
 
-    from jfric.plotting import MODES
+    from jfric.figures.trajectory_figure import MODES
 
     handles, _ = axis.get_legend_handles_labels()
     handles += [Patch(color=MODES[x], alpha=0.4, lw=0, label=x) for x in labels]

@@ -18,10 +18,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jfric.complementarity.contact_lcp import ContactProblem
-from jfric.complementarity.contact_methods import solve_impulses
-from jfric.complementarity.residual import impulse_residual
-from jfric.status import Status
+from jfric.contact.contact_lcp import ContactProblem
+from jfric.contact.contact_methods import solve_impulses
+from jfric.contact.residual import impulse_residual
+from jfric.results.status import Status
 
 #: (given limits, unilateral contacts) of a padded problem, and its share of all problems.
 SIZES = {(0, 1): 0.3, (1, 3): 0.3, (5, 15): 0.25, (15, 45): 0.1, (30, 90): 0.03, (50, 150): 0.02}

@@ -20,7 +20,7 @@ import numpy as np
 from two_blocks import structure
 
 import jfric
-from jfric.compilation import compile_quickly
+from jfric.numerics.compilation import compile_quickly
 
 compile_quickly()
 

@@ -43,7 +43,7 @@ def outcome(case: Case, folder: Path) -> Outcome:
     """Run a case in this process, in ``folder``."""
     from typer.testing import CliRunner
 
-    from jfric.main import app
+    from jfric.cli.main import app
 
     for name, content in case.files.items():
         (folder / name).write_bytes(content)
@@ -75,7 +75,7 @@ def _judged(result: Any, seconds: float) -> tuple[str, str]:
 def worker(connection: Any) -> None:
     """Run cases as they come."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    from jfric.ensemble import cluster
+    from jfric.sweeps import cluster
 
     cluster.PATIENCE = "1s"
     # What is compiled once is no part of a case.

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jfric
-from jfric.compilation import compile_quickly, use_compilation_cache
+from jfric.numerics.compilation import compile_quickly, use_compilation_cache
 
 jax.config.update("jax_enable_x64", True)
 compile_quickly()

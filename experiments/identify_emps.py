@@ -21,10 +21,10 @@ from common import BLUE, GOLD, GREEN, GREY, RED, figure, print_table, save
 from measured import arguments, rms
 
 import jfric
-from jfric.config.load import load_config
-from jfric.identify.files import read_experiments
-from jfric.identify.inverse import inverse_regression
-from jfric.identify.ladder import cross_validate, friction_ladder, laps, relative_error
+from jfric.files.read_toml import load_config
+from jfric.fits.data.measured_files import read_experiments
+from jfric.fits.inverse import inverse_regression
+from jfric.fits.ladder import cross_validate, friction_ladder, laps, relative_error
 from jfric.verification.configs import shipped
 
 PUBLISHED = {

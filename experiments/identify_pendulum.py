@@ -17,9 +17,9 @@ from common import BLUE, GREY, RED, figure, print_table, save
 from measured import arguments, rms
 
 import jfric
-from jfric.config.load import load_config
-from jfric.identify.files import read_experiments
-from jfric.identify.ladder import friction_ladder
+from jfric.files.read_toml import load_config
+from jfric.fits.data.measured_files import read_experiments
+from jfric.fits.ladder import friction_ladder
 from jfric.verification.configs import shipped
 
 #: The swing has ended by then [s].

@@ -16,9 +16,9 @@ from common import BLUE, GREY, figure, print_table, save
 from measured import arguments, rms
 
 import jfric
-from jfric.config.load import load_config
-from jfric.identify.files import read_experiments
-from jfric.identify.ladder import friction_ladder
+from jfric.files.read_toml import load_config
+from jfric.fits.data.measured_files import read_experiments
+from jfric.fits.ladder import friction_ladder
 from jfric.verification.configs import shipped
 
 #: Errors that each log had when fitted alone, best and worst log [mrad], from the data's README.

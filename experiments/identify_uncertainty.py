@@ -16,7 +16,7 @@ from identify_common import arguments, cramer_rao
 from identify_ve0116 import study as ve0116
 
 import jfric
-from jfric.identify.posterior import sample_lanes
+from jfric.fits.uncertainty.posterior import sample_lanes
 
 #: Refits of each bootstrap; samples of each chain, and those left out.
 REFITS, SAMPLES, WARMUP = 100, 1500, 300

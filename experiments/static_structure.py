@@ -19,8 +19,8 @@ import numpy as np  # noqa: E402
 from two_blocks import structure  # noqa: E402
 
 import jfric  # noqa: E402
-from jfric.compilation import compile_quickly  # noqa: E402
-from jfric.structures.figure import plot_structure  # noqa: E402
+from jfric.figures.structure_figure import plot_structure  # noqa: E402
+from jfric.numerics.compilation import compile_quickly  # noqa: E402
 from jfric.structures.plane_strain import Block, two_blocks  # noqa: E402
 
 compile_quickly()

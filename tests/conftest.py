@@ -6,7 +6,7 @@ from pathlib import Path
 
 import jax
 
-from jfric.compilation import compile_quickly, use_compilation_cache
+from jfric.numerics.compilation import compile_quickly, use_compilation_cache
 
 jax.config.update("jax_enable_x64", True)
 os.environ.setdefault(

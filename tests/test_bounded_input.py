@@ -11,8 +11,8 @@ import pytest
 from test_config_errors import GOOD
 
 import jfric
-from jfric.config.load import loads
-from jfric.config.units import DIMENSIONS, UnitError, to_si
+from jfric.files.read_toml import loads
+from jfric.system.units import DIMENSIONS, UnitError, to_si
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from test_measured import LOOP
 from typer.testing import CliRunner
 
 import jfric
-from jfric.config.load import loads
-from jfric.main import app
+from jfric.cli.main import app
+from jfric.files.read_toml import loads
 from jfric.verification.configs import shipped
 
 HUGE = 10**12
@@ -201,7 +201,7 @@ def test_fits(free, sentence, tmp_path):
 
 
 def test_bounds_on_a_shared_parameter():
-    from jfric.identify.free import Free, check_free
+    from jfric.fits.free import Free, check_free
 
     text = GOOD.replace('"100 kg"', '"$a - 1"') + "[parameters]\na = 2\n"
     problem = loads(text).problem
@@ -245,7 +245,7 @@ def test_a_damaged_member_of_an_archive(tmp_path):
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", json.dumps({"address": 3}), "\x00"])
 def test_a_damaged_scheduler_file(content, tmp_path, monkeypatch):
-    from jfric.ensemble import cluster
+    from jfric.sweeps import cluster
 
     monkeypatch.setattr(cluster, "PATIENCE", "0.5s")
     (tmp_path / "scheduler.json").write_text(content)
@@ -298,7 +298,7 @@ def mat_file(**options) -> bytes:
 def test_mat_files_are_read_as_scipy_does(tmp_path, options):
     from scipy.io import loadmat
 
-    from jfric.identify.mat import read_mat
+    from jfric.fits.data.mat import read_mat
 
     path = tmp_path / "x.mat"
     path.write_bytes(mat_file(**options))
@@ -311,7 +311,7 @@ def test_mat_files_are_read_as_scipy_does(tmp_path, options):
 
 @pytest.mark.parametrize("options", [{}, {"do_compression": True}])
 def test_damaged_mat_files_never_end_the_process(tmp_path, options):
-    from jfric.identify.files import read_columns
+    from jfric.fits.data.measured_files import read_columns
 
     whole, rng = mat_file(**options), np.random.default_rng(1)
     path = tmp_path / "x.mat"

@@ -8,8 +8,8 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 from typer.testing import CliRunner
 
-from jfric.compilation import cache_directory
-from jfric.main import app
+from jfric.cli.main import app
+from jfric.numerics.compilation import cache_directory
 from jfric.verification.configs import shipped
 
 SMALL = """

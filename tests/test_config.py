@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jfric
-from jfric.config.config import Check
-from jfric.config.dump import dump
-from jfric.config.load import load_config, loads
-from jfric.config.quantity import Quantity, parse_quantity
-from jfric.config.schema import json_schema
-from jfric.config.units import DIMENSIONS, UnitError, to_si
+from jfric.files.config import Check
+from jfric.files.read_toml import load_config, loads
+from jfric.files.schema import json_schema
+from jfric.files.write_toml import dump
+from jfric.results.quantity import Quantity, parse_quantity
 from jfric.system.expression import Expression
+from jfric.system.units import DIMENSIONS, UnitError, to_si
 
 CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.toml"))
 

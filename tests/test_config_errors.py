@@ -3,9 +3,9 @@
 import pytest
 
 import jfric
-from jfric.config.load import load_config, loads
-from jfric.config.tables import SolverTable
-from jfric.solver_choice import SOLVERS
+from jfric.files.read_toml import load_config, loads
+from jfric.files.solver_choice import SOLVERS
+from jfric.files.tables import SolverTable
 
 GOOD = """
 dofs = ["u"]

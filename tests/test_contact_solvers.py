@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.complementarity.contact_lcp import ContactProblem
-from jfric.complementarity.contact_methods import METHODS, require_method, solve_impulses
-from jfric.complementarity.impulses import impulses_in_mode
-from jfric.complementarity.residual import impulse_residual
-from jfric.modes import Mode
-from jfric.status import Status
+from jfric.contact.contact_lcp import ContactProblem
+from jfric.contact.contact_methods import METHODS, require_method, solve_impulses
+from jfric.contact.impulses import impulses_in_mode
+from jfric.contact.residual import impulse_residual
+from jfric.results.modes import Mode
+from jfric.results.status import Status
 
 jax.config.update("jax_enable_x64", True)
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.config.load import load_config
+from jfric.files.read_toml import load_config
 from jfric.verification.configs import shipped
 
 

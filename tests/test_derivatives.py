@@ -18,7 +18,7 @@ import pytest
 import scipy.linalg
 
 import jfric
-from jfric.solvers.sensitivities import MOST, with_sensitivities
+from jfric.numerics.sensitivities import MOST, with_sensitivities
 
 MODES = ("forward", "reverse")
 

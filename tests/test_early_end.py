@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 import jfric
-from jfric.main import app
-from jfric.status import Flag, Status, flags_in
+from jfric.cli.main import app
+from jfric.results.status import Flag, Status, flags_in
 from jfric.verification.configs import shipped
 
 #: Solver, a file that it can simulate, and settings that end the run before its time.

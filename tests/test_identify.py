@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.identify import descent
-from jfric.identify.levenberg_marquardt import Outcome
-from jfric.identify.task import prepare
+from jfric.fits.optimise import descent
+from jfric.fits.optimise.levenberg_marquardt import Outcome
+from jfric.fits.task import prepare
 
 T = np.linspace(0.0, 4.0, 400)
 TRUTH = {"friction.mu": 0.11, "spring.main.k": 5000.0}

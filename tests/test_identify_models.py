@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.identify.autocorrelation import bandwidth, long_run_covariance
-from jfric.identify.levenberg_marquardt import Outcome
-from jfric.identify.model import AbstractModel, Prediction
-from jfric.identify.posterior import log_density
+from jfric.fits.model import AbstractModel, Prediction
+from jfric.fits.optimise.levenberg_marquardt import Outcome
+from jfric.fits.uncertainty.autocorrelation import bandwidth, long_run_covariance
+from jfric.fits.uncertainty.posterior import log_density
 
 T = np.linspace(0.0, 1.0, 200)
 NOISE = 0.1

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.identify.experiment import Experiment
-from jfric.identify.inverse import inverse_regression
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.inverse import inverse_regression
 
 M, C, FC, OFFSET = 3.0, 5.0, 2.0, 0.7
 NAMES = ["mass.m", "damper.c", "friction.limit", "load.offset.F"]

@@ -11,7 +11,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import jfric
-from jfric.config.load import loads
+from jfric.files.read_toml import loads
 
 jax.config.update("jax_enable_x64", True)
 

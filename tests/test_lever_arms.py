@@ -4,12 +4,12 @@ its unit on an angle gives a length."""
 import pytest
 from test_bounded_input import refused
 
-from jfric.columns import force_unit
-from jfric.config.dump import dump
-from jfric.config.load import loads
-from jfric.config.paths import path_dimension
-from jfric.overrides import apply_overrides
-from jfric.signals import find_signal
+from jfric.files.overrides import apply_overrides
+from jfric.files.path_dimensions import path_dimension
+from jfric.files.read_toml import loads
+from jfric.files.write_toml import dump
+from jfric.results.columns import force_unit
+from jfric.results.signals import find_signal
 
 ARM = """
 dofs = {theta = "rotation"}

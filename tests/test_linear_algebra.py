@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from jfric.linear_algebra import ROTATED, determinant_sign, singular_values
+from jfric.numerics.linear_algebra import ROTATED, determinant_sign, singular_values
 
 RNG = np.random.default_rng(7)
 

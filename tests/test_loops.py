@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jfric.solvers.loops import run_passes
+from jfric.numerics.loops import run_passes
 
 
 def test_a_batch_knows_its_state_at_once():

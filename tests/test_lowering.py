@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.lowering import Constants, Lowered, constants_of
+from jfric.numerics.lowering import Constants, Lowered, constants_of
 
 
 def _movements(a, b):

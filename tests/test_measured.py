@@ -11,12 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 import jfric
-from jfric.config.load import load_config, loads
-from jfric.identify.files import read_columns, read_experiments
-from jfric.identify.inputs import function_paths
-from jfric.identify.ladder import friction_ladder, relative_error
-from jfric.identify.record import refit, same_values
-from jfric.main import app
+from jfric.cli.fit_record import refit, same_values
+from jfric.cli.main import app
+from jfric.files.read_toml import load_config, loads
+from jfric.fits.data.measured_files import read_columns, read_experiments
+from jfric.fits.data.measured_inputs import function_paths
+from jfric.fits.ladder import friction_ladder, relative_error
 from jfric.solvers.sampled.run import run_sampled
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -165,7 +165,7 @@ def test_missing_samples_are_masked(tmp_path):
 
 
 def test_tables_survive_a_round_trip():
-    from jfric.config.dump import dump
+    from jfric.files.write_toml import dump
 
     config = loads(LOOP)
     again = loads(dump(config))

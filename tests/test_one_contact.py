@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.polynomials import horner
+from jfric.numerics.polynomials import horner
 from jfric.solvers.event_driven.one_contact import is_one_contact
 from jfric.solvers.event_driven.prepared import prepare
 from jfric.solvers.event_driven.runge_kutta_flow import METHODS

@@ -8,8 +8,8 @@ import pytest
 from trajectories import machine, oscillator
 
 import jfric
-from jfric import output
-from jfric.columns import column_units, columns
+from jfric.files import output
+from jfric.results.columns import column_units, columns
 
 
 def test_columns_and_their_units():

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.identify.check import check
+from jfric.fits.identifiability import check
 from jfric.system.forces import applied_force
 
 

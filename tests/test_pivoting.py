@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.complementarity.impact import solve_impact
+from jfric.contact.impact import solve_impact
 
 RNG = np.random.default_rng
 #: Random problems of one kind.

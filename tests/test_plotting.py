@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from trajectories import HALF_PERIOD, machine, oscillator
 
-from jfric.curves import force_curves, force_points, motion_curve
-from jfric.phases import Phase, phases
-from jfric.plotting import plot
+from jfric.figures.curves import force_curves, force_points, motion_curve
+from jfric.figures.trajectory_figure import plot
+from jfric.results.phases import Phase, phases
 
 
 def test_phases_follow_the_event_log():

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.solution import Events
+from jfric.results.solution import Events
 from jfric.solvers.event_driven.solver import warn_single_precision
 from jfric.system.laws import LAWS, AbstractLaw
 

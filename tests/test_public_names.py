@@ -40,6 +40,6 @@ def test_import_is_light():
     # The command answers --help within a second or two: slow modules are imported where they are
     # used.
     slow = "('diffrax', 'matplotlib', 'optax', 'pint', 'pydantic', 'xarray', 'zarr')"
-    code = f"import sys, jfric.main; print([m for m in {slow} if m in sys.modules])"
+    code = f"import sys, jfric.cli.main; print([m for m in {slow} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 import jfric
-from jfric.config.load import load_config
-from jfric.main import app
+from jfric.cli.main import app
+from jfric.files.read_toml import load_config
 from jfric.verification.configs import shipped
 
 EXACT = 1e-12

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.config.load import load_config
-from jfric.solver_choice import choose_solver
+from jfric.files.read_toml import load_config
+from jfric.files.solver_choice import choose_solver
 from jfric.verification.configs import shipped
 
 EXACT = 1e-12

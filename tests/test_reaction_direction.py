@@ -12,8 +12,8 @@ import pytest
 from scipy.linalg import expm
 
 import jfric
-from jfric.complementarity.residual import contact_residual, motion_residual
-from jfric.config.load import loads
+from jfric.contact.residual import contact_residual, motion_residual
+from jfric.files.read_toml import loads
 from jfric.solvers.event_driven.prepared import prepare
 from jfric.solvers.event_driven.solver import choose_pass
 from jfric.system.mechanics import assemble

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 import jfric
-from jfric.config.load import load_config
-from jfric.main import app
+from jfric.cli.main import app
+from jfric.files.read_toml import load_config
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text("utf-8")

@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jfric.complementarity import rules
-from jfric.complementarity.rules import GuardSign, Kind
-from jfric.complementarity.tolerances import DOUBLE, SINGLE, tolerances
-from jfric.modes import Mode
+from jfric.contact import rules
+from jfric.contact.rules import GuardSign, Kind
+from jfric.numerics.tolerances import DOUBLE, SINGLE, tolerances
+from jfric.results.modes import Mode
 
 OPEN, STICK, POS, NEG, CLOSED = Mode.OPEN, Mode.STICK, Mode.SLIP_POS, Mode.SLIP_NEG, Mode.CLOSED
 MODES = (OPEN, STICK, POS, NEG)

@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 import jfric
-from jfric.config.load import load_config
-from jfric.main import app
-from jfric.solver_choice import choose_solver, parse_options
+from jfric.cli.main import app
+from jfric.files.read_toml import load_config
+from jfric.files.solver_choice import choose_solver, parse_options
 from jfric.solvers.smoothed.contact import damping_ratio
 from jfric.solvers.smoothed.friction import BREAKAWAY, CURVES, curve, friction_force
 from jfric.verification.configs import shipped

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.config.load import loads
+from jfric.files.read_toml import loads
 from jfric.system.laws import LAWS, AbstractLaw
 
 #: Error of the Runge-Kutta flow at its default tolerance, relative.

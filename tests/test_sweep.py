@@ -16,12 +16,12 @@ import xarray
 from typer.testing import CliRunner
 
 import jfric
-from jfric.ensemble.command import parse_vary
-from jfric.ensemble.design import make_design
-from jfric.ensemble.layout import choose_budget, start_layout, tile_shape, tiles
-from jfric.ensemble.store import ZarrTable, read_layout
-from jfric.ensemble.sweep import execute, prepare
-from jfric.main import app
+from jfric.cli.main import app
+from jfric.cli.run_sweep import parse_vary
+from jfric.sweeps.design import make_design
+from jfric.sweeps.store import ZarrTable, read_layout
+from jfric.sweeps.sweeping import execute, prepare
+from jfric.sweeps.tiles import choose_budget, start_layout, tile_shape, tiles
 
 ROOT = Path(__file__).resolve().parents[1]
 M, K, FX, FZ, END = 100.0, 5000.0, 1500.0, 1000.0, 4.0
@@ -386,7 +386,7 @@ def test_bad_input_is_refused_in_one_sentence(arguments, sentence):
 
 
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
-    from jfric.ensemble import cluster
+    from jfric.sweeps import cluster
 
     monkeypatch.setattr(cluster, "PATIENCE", "0.5s")
     with pytest.raises(jfric.ProblemError, match=r"no Dask scheduler answers at 'tcp://127"):

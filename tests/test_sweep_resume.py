@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.ensemble.store import ZarrTable
-from jfric.ensemble.sweep import execute, prepare
+from jfric.sweeps.store import ZarrTable
+from jfric.sweeps.sweeping import execute, prepare
 
 CONFIG = Path(__file__).resolve().parents[1] / "configs" / "ve0116.toml"
 LANES, BLOCK = 192, 8
@@ -25,7 +25,7 @@ OBSERVED = "final.u,stop_time,dissipated"
 #: What a process of its own computes.
 SCRIPT = f"""
 import sys, jax, numpy as np
-from jfric.compilation import use_compilation_cache
+from jfric.numerics.compilation import use_compilation_cache
 import jfric
 jax.config.update("jax_enable_x64", True)
 use_compilation_cache()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.complementarity.contact_methods import solved_below
+from jfric.contact.contact_methods import solved_below
 from jfric.solvers.time_stepping.inputs import (
     block_inputs,
     block_pushes,

@@ -4,7 +4,7 @@ from test_equilibria import LUMPED
 from typer.testing import CliRunner
 
 import jfric
-from jfric.main import app
+from jfric.cli.main import app
 
 
 def lumped(f_tau, mu):

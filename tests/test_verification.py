@@ -8,15 +8,15 @@ import pytest
 from trajectories import HALF_PERIOD, machine, oscillator
 
 import jfric
-from jfric.config.load import load_config
-from jfric.config.quantity import parse_quantity, resolve
+from jfric.files.read_toml import load_config
+from jfric.results.quantity import parse_quantity, resolve
 from jfric.verification import jobs
 from jfric.verification.cases import cases
 from jfric.verification.configs import config_directory, files_in, shipped
 from jfric.verification.evaluate import Trajectory, evaluate, scale
 from jfric.verification.jobs import batches
 from jfric.verification.result import compare
-from jfric.verification.run import judge, listed_jobs
+from jfric.verification.verify_cases import judge, listed_jobs
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.config.load import loads
+from jfric.files.read_toml import loads
 
 jax.config.update("jax_enable_x64", True)
 

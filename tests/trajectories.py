@@ -3,7 +3,7 @@
 import numpy as np
 
 import jfric
-from jfric.modes import Mode
+from jfric.results.modes import Mode
 
 HALF_PERIOD = np.pi / np.sqrt(50.0)
 TURNING = (0.0, 0.56, 0.08, 0.48, 0.16, 0.40, 0.24, 0.32)

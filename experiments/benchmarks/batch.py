@@ -5,7 +5,7 @@ compared with the closed form. mu runs over 0.03 .. 0.4, in order unless ``--shu
 lanes of a sweep have about the same number of events.
 
 - jfric: the public API under ``jit(vmap(...))``, in chunks that fit the cache, one device for each
-  core, with the settings of the command line (``jfric.compilation.compile_quickly``).
+  core, with the settings of the command line (``jfric.numerics.compilation.compile_quickly``).
   Exact flow with its certificate that no event is missed, or ``--flow runge-kutta``.
 - numba, Taylor: the same algorithm written by hand for this one system: Taylor flow of order 16,
   Bernstein certificate, Newton on the guard; compiled, all cores.
@@ -342,7 +342,7 @@ def main() -> None:
         np.random.default_rng(0).shuffle(mu)
     chunk, devices = arguments.chunk, arguments.devices
     flow, rtol = arguments.flow, arguments.rtol
-    from jfric.compilation import compile_quickly
+    from jfric.numerics.compilation import compile_quickly
 
     compile_quickly()
     rows = [

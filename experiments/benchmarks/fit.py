@@ -25,7 +25,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import least_squares
 
 import jfric
-from jfric.compilation import compile_quickly
+from jfric.numerics.compilation import compile_quickly
 from jfric.verification.configs import shipped
 
 jax.config.update("jax_enable_x64", True)

@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("--lanes", type=int, default=1024)
     parser.add_argument("--only", default="chain2,chain3,chain4,block")
     arguments = parser.parse_args()
-    from jfric.compilation import compile_quickly
+    from jfric.numerics.compilation import compile_quickly
 
     compile_quickly()
     import jax

@@ -39,7 +39,7 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 def start_jax(devices: int):
     import jax
 
-    from jfric.compilation import compile_quickly
+    from jfric.numerics.compilation import compile_quickly
 
     # As the command line does.
     compile_quickly()
@@ -146,7 +146,7 @@ def measure_uneven(lanes: int, kind: str) -> dict:
 def measure_memory(lanes: int, _: str) -> dict:
     jfric = start_jax(CORES)
     problem = oscillator(jfric)
-    from jfric.ensemble.sweep import execute, prepare
+    from jfric.sweeps.sweeping import execute, prepare
 
     side = round(lanes**0.5)
     values = {

@@ -103,7 +103,7 @@ def run_jfric(case: str, configs: Path, repeats: int) -> list[dict]:
     import jax.numpy as jnp
 
     import jfric
-    from jfric.compilation import compile_quickly
+    from jfric.numerics.compilation import compile_quickly
 
     compile_quickly()
     jax.config.update("jax_enable_x64", True)

@@ -8,7 +8,7 @@
    runs its batch one after the other; a part of it is timed and scaled up.
 
 Run times are medians of warm runs; compiled ahead of time, without a compilation cache, with the
-settings of the command line (``jfric.compilation.compile_quickly``).
+settings of the command line (``jfric.numerics.compilation.compile_quickly``).
 
     python experiments/benchmarks/time_stepping.py [--json] [--repeats 20] [--batch 10000]
 """
@@ -230,7 +230,7 @@ def main() -> None:
     import jax
     from single_trajectory import machine
 
-    from jfric.compilation import compile_quickly
+    from jfric.numerics.compilation import compile_quickly
 
     compile_quickly()
     jax.config.update("jax_enable_x64", True)

@@ -11,26 +11,21 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.dense import Dense, coefficients, dense_from_outputs, empty_dense, store
 from jfric.errors import ProblemError
-from jfric.lowering import Constants
-from jfric.solution import Solution
-from jfric.solvers.loops import keep, require_adjoint, run_passes
-from jfric.solvers.records import (
-    Records,
-    empty_records,
-    slots_per_pass,
-    solution_of,
-)
-from jfric.solvers.sensitivities import with_sensitivities, without_derivatives
-from jfric.status import Status
+from jfric.numerics.loops import keep, require_adjoint, run_passes
+from jfric.numerics.lowering import Constants
+from jfric.numerics.sensitivities import with_sensitivities, without_derivatives
+from jfric.results.dense import Dense, coefficients, dense_from_outputs, empty_dense, store
+from jfric.results.solution import Solution
+from jfric.results.status import Status
+from jfric.solvers.records import Records, empty_records, slots_per_pass, solution_of
 from jfric.system.mechanics import Mechanics, assemble
 from jfric.system.problem import Problem
 from jfric.system.reaction import refuse_reactions
 from jfric.system.validation import require_inertia
 
 if TYPE_CHECKING:
-    from jfric.ensemble.pieces import Piece
+    from jfric.results.pieces import Piece
 
 #: A rest of a step below this fraction is rounding error.
 REST = 1e-9
@@ -97,9 +92,9 @@ class OnePass(NamedTuple):
     """One pass of a solver's loop, to be repeated."""
 
     #: ``call(state, records, on)``: the state after it, the buffers (written only where ``on``),
-    #: and what gives the :class:`jfric.ensemble.pieces.Piece` on which it moved, or None.
+    #: and what gives the :class:`jfric.results.pieces.Piece` on which it moved, or None.
     call: Callable[[Any, Records, Any], tuple[Any, Records, Callable[[], "Piece"] | None]]
-    #: Whether the loop keeps the state as one vector, see :func:`jfric.solvers.loops.run_passes`.
+    #: Whether the loop keeps the state as one vector, see :func:`jfric.numerics.loops.run_passes`.
     packed: bool = True
     #: What is known of the arrays it uses, where the loop is to be lowered to scalars.
     constants: Constants | None = None
@@ -129,7 +124,7 @@ class AbstractSolver(eqx.Module):
     state_type: ClassVar[type[AbstractState]] = MotionState
     #: Whether its programs are many small kernels, which are best compiled otherwise.
     compile_quickly: ClassVar[bool] = False
-    #: Whether a pass moves along a :class:`jfric.ensemble.pieces.Piece`: dense output, extrema
+    #: Whether a pass moves along a :class:`jfric.results.pieces.Piece`: dense output, extrema
     #: and integrals are then its own, and sweeps give each trajectory a budget of passes.
     has_polynomials: ClassVar[bool] = False
     #: Whether positions may jump, as those of a system without inertia do under a load that jumps.

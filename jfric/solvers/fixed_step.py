@@ -12,10 +12,10 @@ from jax.core import Tracer
 from jaxtyping import Array
 
 from jfric.errors import ProblemError
-from jfric.limits import require_step
+from jfric.numerics.limits import require_step
+from jfric.results.status import Status
 from jfric.solvers.base import REST, AbstractSolver, Local, MotionState, OnePass, Prepared
 from jfric.solvers.records import Records, last_writable, write_rows
-from jfric.status import Status
 from jfric.system.problem import Problem
 
 #: Outputs that one step of a solver of one's own may write.

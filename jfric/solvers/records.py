@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.dense import Dense, finished
-from jfric.solution import Events, Solution
-from jfric.status import Flag
+from jfric.results.dense import Dense, finished
+from jfric.results.solution import Events, Solution
+from jfric.results.status import Flag
 from jfric.system.mechanics import Mechanics
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from jfric.modes import Mode
+from jfric.results.modes import Mode
 
 Kind = Literal["end", "mode change", "fold", "bifurcation", "vertical", "dead end", "asymptote"]
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.statics.mode_equations import mode_equations
+from jfric.statics.static_mode_equations import mode_equations
 from jfric.statics.static_problem import static_problem
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.numerics.elimination import solve_general
 from jfric.statics.certificate import static_residual
-from jfric.statics.elimination import solve_general
-from jfric.statics.mode_equations import mode_equations
+from jfric.statics.static_mode_equations import mode_equations
 from jfric.statics.static_problem import StaticProblem
 
 #: A margin smaller than this fraction of the numbers it is made of is zero.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jfric.statics.mode_equations import split
+from jfric.statics.static_mode_equations import split
 from jfric.statics.static_problem import StaticProblem
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jfric.modes import Mode
+from jfric.results.modes import Mode
 from jfric.statics.branch_point import BranchPoint, Linearised
 from jfric.statics.static_problem import StaticProblem
 

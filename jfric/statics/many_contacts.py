@@ -20,10 +20,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from jfric.modes import Mode
+from jfric.results.modes import Mode
 from jfric.statics.candidate import ON_EDGE, Candidate
 from jfric.statics.certificate import static_residual
-from jfric.statics.mode_equations import mode_equations, split
+from jfric.statics.static_mode_equations import mode_equations, split
 from jfric.statics.static_problem import StaticProblem
 
 #: Linear systems after which a start is given up.

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from jfric.modes import Mode
+from jfric.results.modes import Mode
 from jfric.statics.static_problem import StaticProblem
 
 _WITH_FRICTION = (Mode.STICK, Mode.SLIP_POS, Mode.SLIP_NEG)

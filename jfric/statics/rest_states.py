@@ -21,12 +21,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.complementarity import rules
+from jfric.contact import rules
 from jfric.errors import ProblemError
-from jfric.modes import Mode
-from jfric.statics.elimination import solve_general
-from jfric.statics.linear_program import maximise
-from jfric.statics.mode_equations import mode_equations, split
+from jfric.numerics.elimination import solve_general
+from jfric.numerics.linear_program import maximise
+from jfric.results.modes import Mode
+from jfric.statics.static_mode_equations import mode_equations, split
 from jfric.statics.static_problem import StaticProblem, static_problem
 from jfric.system.problem import Problem
 

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jfric.errors import ProblemError
-from jfric.linear_algebra import matvec
+from jfric.numerics.linear_algebra import matvec
 from jfric.system.elements import AbstractForce
 from jfric.system.mechanics import assemble
 from jfric.system.piecewise import FORMS

@@ -17,7 +17,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jfric.linear_algebra import UNROLLED_INVERSE, eliminate, matvec
+from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate, matvec
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import AbstractForce
 from jfric.system.functions import AbstractFunction

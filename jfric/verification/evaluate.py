@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jfric.config.quantity import Quantity
-from jfric.ensemble.grammar import observable
-from jfric.ensemble.observables import (
+from jfric.errors import ProblemError
+from jfric.results.abstract_observables import Observable, is_of_motion
+from jfric.results.grammar import observable
+from jfric.results.observables import (
     AtEvent,
     AtTimes,
     BeforeEvent,
@@ -23,12 +24,11 @@ from jfric.ensemble.observables import (
     Final,
     LastEventTime,
 )
-from jfric.ensemble.pieces import Point
-from jfric.ensemble.reduction import Observable, is_of_motion
-from jfric.ensemble.trajectory import observe
-from jfric.errors import ProblemError
-from jfric.signals import Signal
-from jfric.solution import Solution
+from jfric.results.pieces import Point
+from jfric.results.quantity import Quantity
+from jfric.results.signals import Signal
+from jfric.results.solution import Solution
+from jfric.sweeps.observing import observe
 from jfric.system.mechanics import assemble
 from jfric.system.problem import Problem
 

@@ -14,12 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.solvers.simulate import simulate
+from jfric.solvers.simulation import simulate
 from jfric.verification.evaluate import Trajectory, reduced
 
 if TYPE_CHECKING:
-    from jfric.config.config import Check
-    from jfric.solution import Solution
+    from jfric.files.config import Check
+    from jfric.results.solution import Solution
     from jfric.system.problem import Problem
 
 

@@ -6,14 +6,14 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from jfric.status import Status
+from jfric.results.status import Status
 from jfric.verification.evaluate import Trajectory, evaluate, scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from jfric.config.config import Check
-    from jfric.config.quantity import Quantity
+    from jfric.files.config import Check
+    from jfric.results.quantity import Quantity
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from jfric.config.quantity import STATIC_KINDS, Quantity
 from jfric.errors import ProblemError
+from jfric.results.quantity import STATIC_KINDS, Quantity
 from jfric.verification.result import Result, judged, not_run
 
 if TYPE_CHECKING:
-    from jfric.config.config import Check, Config
+    from jfric.files.config import Check, Config
     from jfric.statics.branch import EquilibriumPath
 
 
@@ -106,7 +106,7 @@ class _Values:
         return float(values[names[len(names) - values.shape[-1] :].index(contact)])
 
     def _equilibria(self) -> list[dict[str, Any]]:
-        from jfric.statics.equilibria import Equilibria, equilibria
+        from jfric.statics.all_equilibria import Equilibria, equilibria
 
         def compute():
             found = equilibria(self.config.problem)
@@ -116,7 +116,7 @@ class _Values:
         return self._once("equilibria", compute)
 
     def _limit(self):
-        from jfric.statics.limit_load import limit_load
+        from jfric.statics.limit_loads import limit_load
 
         s = self._statics("a limit load")
         return self._once(
@@ -124,7 +124,7 @@ class _Values:
         )
 
     def _path(self) -> EquilibriumPath:
-        from jfric.statics.trace import trace
+        from jfric.statics.path_tracing import trace
 
         s = dict(self._statics("a path"))
         ends = s.pop("vary"), s.pop("start"), s.pop("stop")

@@ -8,19 +8,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jfric.complementarity import rules
-from jfric.complementarity.tolerances import ROUNDINGS
-from jfric.linear_algebra import matvec
-from jfric.modes import Mode
-from jfric.polynomials import horner_with_slope, pick
+from jfric.contact import rules
+from jfric.numerics.linear_algebra import matvec
+from jfric.numerics.polynomials import horner_with_slope, pick
+from jfric.numerics.tolerances import ROUNDINGS
+from jfric.results.modes import Mode
 from jfric.solvers.event_driven.clock import Instant, later
 from jfric.solvers.event_driven.constants import CLOSE, LANDINGS, SMALLEST_FRACTION, constants
-from jfric.solvers.event_driven.isolation import (
-    isolate,
-    watched_zero,
-    with_root_derivative,
-)
-from jfric.solvers.event_driven.polynomials import Step, Values
+from jfric.solvers.event_driven.flow_step import Step, Values
+from jfric.solvers.event_driven.isolation import isolate, watched_zero, with_root_derivative
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import State
 from jfric.solvers.event_driven.transitions import Signs

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from jfric.complementarity.tolerances import DOUBLE, SINGLE
+from jfric.numerics.tolerances import DOUBLE, SINGLE
 
 
 class Constants(NamedTuple):
@@ -18,7 +18,7 @@ class Constants(NamedTuple):
     theta: float
     #: Degree up to which guards enter the certificate; the rest is bounded.
     certificate_order: int
-    #: As in :class:`jfric.complementarity.tolerances.Tolerances`.
+    #: As in :class:`jfric.numerics.tolerances.Tolerances`.
     zero: float
     #: Rounding error of a polynomial's coefficients relative to the sum of their magnitudes.
     rounding: float

@@ -16,12 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jfric.linear_algebra import matmul, matvec
+from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.solvers.event_driven.constants import LEADING, constants
+from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.given import Given
 from jfric.solvers.event_driven.linear_system import linear_system, magnitude_system
 from jfric.solvers.event_driven.mode_equations import ModeEquations
-from jfric.solvers.event_driven.polynomials import Step
 from jfric.solvers.event_driven.prepared import Prepared
 
 #: Systems up to this size get their coefficients by repeated squaring: few large operations

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jfric.linear_algebra import matmul
+from jfric.numerics.linear_algebra import matmul
 from jfric.solvers.event_driven.mode_equations import ModeEquations
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.system.functions import AbstractFunction

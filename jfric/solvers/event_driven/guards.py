@@ -21,7 +21,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jfric.modes import Mode
+from jfric.results.modes import Mode
 from jfric.solvers.event_driven.prepared import Prepared
 
 

@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.complementarity import rules
-from jfric.complementarity.reactions import active_rows, spanned
-from jfric.linear_algebra import matmul, matvec
+from jfric.contact import rules
+from jfric.contact.reactions import active_rows, spanned
+from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.solvers.event_driven.constants import LEADING, constants
 from jfric.solvers.event_driven.prepared import Prepared
 

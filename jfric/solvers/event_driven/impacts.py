@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.complementarity import rules
-from jfric.complementarity.impact import solve_impact
-from jfric.complementarity.reactions import active_rows, reaction_operator
-from jfric.linear_algebra import matvec
+from jfric.contact import rules
+from jfric.contact.impact import solve_impact
+from jfric.contact.reactions import active_rows, reaction_operator
+from jfric.numerics.linear_algebra import matvec
 from jfric.solvers.event_driven.constants import constants
-from jfric.solvers.event_driven.polynomials import Step
+from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import (
     State,

@@ -18,9 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.complementarity.tolerances import ROUNDINGS
-from jfric.linear_algebra import matvec
-from jfric.polynomials import combine, evaluate, horner, horner_with_slope, pick
+from jfric.numerics.linear_algebra import matvec
+from jfric.numerics.polynomials import combine, evaluate, horner, horner_with_slope, pick
+from jfric.numerics.tolerances import ROUNDINGS
 from jfric.solvers.event_driven.constants import LEADING
 
 #: A zero this part of a step away from its end is one at the end.

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from jfric.errors import ProblemError, nearest
-from jfric.lowering import Constants, constants_of
+from jfric.numerics.lowering import Constants, constants_of
 from jfric.solvers.event_driven.prepared import Prepared, prepare
 from jfric.system.problem import Problem
 

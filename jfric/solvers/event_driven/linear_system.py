@@ -11,7 +11,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jfric.linear_algebra import matmul
+from jfric.numerics.linear_algebra import matmul
 from jfric.solvers.event_driven.given import Given
 from jfric.solvers.event_driven.guards import Quantities, guard_magnitudes, guards
 from jfric.solvers.event_driven.mode_equations import ModeEquations

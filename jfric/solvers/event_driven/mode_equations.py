@@ -13,9 +13,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.complementarity.reactions import active_rows, coupling, reaction_operator
-from jfric.linear_algebra import matmul, matvec
-from jfric.modes import Mode
+from jfric.contact.reactions import active_rows, coupling, reaction_operator
+from jfric.numerics.linear_algebra import matmul, matvec
+from jfric.results.modes import Mode
 from jfric.solvers.event_driven.prepared import Prepared
 
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from jfric.complementarity.tolerances import tolerances
+from jfric.numerics.tolerances import tolerances
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.system.functions import Constant
 

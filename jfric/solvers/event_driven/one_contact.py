@@ -16,11 +16,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from jfric.complementarity import rules
-from jfric.complementarity.pivoting import flip_limit, select_flips, start_pivoting
-from jfric.modes import Mode
+from jfric.contact import rules
+from jfric.contact.pivoting import flip_limit, select_flips, start_pivoting
+from jfric.numerics.loops import once
+from jfric.results.modes import Mode
+from jfric.results.status import Flag, Status
 from jfric.solvers.event_driven.advance import held_exactly, step_length
 from jfric.solvers.event_driven.exact_flow import longest_step
+from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.impacts import ImpactLimits
 from jfric.solvers.event_driven.normal_force import becomes_negative
 from jfric.solvers.event_driven.one_contact_advance import Ends, advance, land
@@ -33,7 +36,6 @@ from jfric.solvers.event_driven.one_contact_modes import (
     relative_velocities,
     release_after_jump,
 )
-from jfric.solvers.event_driven.polynomials import Step
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.scalar_equations import (
     Operators,
@@ -50,9 +52,7 @@ from jfric.solvers.event_driven.scalar_taylor import taylor_step
 from jfric.solvers.event_driven.state import State
 from jfric.solvers.event_driven.transitions import Signs as AllSigns
 from jfric.solvers.event_driven.transitions import at_breakpoint
-from jfric.solvers.loops import once
 from jfric.solvers.records import Records, write_events, write_outputs
-from jfric.status import Flag, Status
 
 #: Written-out equations grow with the square of the number of degrees of freedom.
 MOST_DOFS = 3

@@ -9,13 +9,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.modes import Mode
-from jfric.solvers.event_driven.advance import (
-    cancelled,
-    grazes,
-    resolvable,
-    shortly_after,
-)
+from jfric.numerics.loops import once
+from jfric.results.modes import Mode
+from jfric.solvers.event_driven.advance import cancelled, grazes, resolvable, shortly_after
 from jfric.solvers.event_driven.clock import Instant, later
 from jfric.solvers.event_driven.constants import CLOSE, LANDINGS, SMALLEST_FRACTION, constants
 from jfric.solvers.event_driven.prepared import Prepared
@@ -24,7 +20,6 @@ from jfric.solvers.event_driven.scalar_rows import dot
 from jfric.solvers.event_driven.scalar_series import value, value_and_slope
 from jfric.solvers.event_driven.scalar_step import End, ScalarStep, Start
 from jfric.solvers.event_driven.state import State
-from jfric.solvers.loops import once
 
 
 class Ahead(NamedTuple):

@@ -1,4 +1,4 @@
-"""What decides about one contact, in scalars: numbers for :mod:`jfric.complementarity.rules`, and
+"""What decides about one contact, in scalars: numbers for :mod:`jfric.contact.rules`, and
 the impact."""
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from jfric.complementarity import rules
-from jfric.complementarity.closed_form import Coefficients, contact_impulse, contact_numbers
-from jfric.modes import Mode
+from jfric.contact import rules
+from jfric.contact.closed_form import Coefficients, contact_impulse, contact_numbers
+from jfric.results.modes import Mode
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.scalar_equations import Motion, Operators, Reaction

@@ -17,26 +17,19 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jfric.complementarity import rules
-from jfric.modes import Mode
+from jfric.contact import rules
+from jfric.numerics.loops import once
+from jfric.results.modes import Mode
+from jfric.results.status import Flag, Status
 from jfric.solvers.event_driven.advance import step_length
 from jfric.solvers.event_driven.clock import later
 from jfric.solvers.event_driven.constants import constants
-from jfric.solvers.event_driven.polynomials import Step, step_without_guards
+from jfric.solvers.event_driven.flow_step import Step, step_without_guards
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.sliding import (
-    Body,
-    Slide,
-    Sliding,
-    first_stop,
-    propagator,
-    slide,
-)
+from jfric.solvers.event_driven.sliding import Body, Slide, Sliding, first_stop, propagator, slide
 from jfric.solvers.event_driven.state import State
 from jfric.solvers.event_driven.transitions import at_breakpoint
-from jfric.solvers.loops import once
 from jfric.solvers.records import Records, write_events, write_outputs
-from jfric.status import Flag, Status
 
 
 def is_one_dof(prepared: Prepared) -> bool:

@@ -14,22 +14,18 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from jfric.complementarity import rules
-from jfric.complementarity.pivoting import flip_limit, select_flips, start_pivoting
-from jfric.linear_algebra import matvec
-from jfric.solvers.event_driven.advance import (
-    Advance,
-    advance,
-    held_exactly,
-    land,
-    step_length,
-)
+from jfric.contact import rules
+from jfric.contact.pivoting import flip_limit, select_flips, start_pivoting
+from jfric.numerics.linear_algebra import matvec
+from jfric.numerics.loops import once
+from jfric.results.status import Flag, Status
+from jfric.solvers.event_driven.advance import Advance, advance, held_exactly, land, step_length
+from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.given import given
 from jfric.solvers.event_driven.held_by_others import held_by_others
 from jfric.solvers.event_driven.impacts import ImpactLimits, impact, no_impact
 from jfric.solvers.event_driven.mode_equations import mode_equations, project
 from jfric.solvers.event_driven.normal_force import becomes_negative
-from jfric.solvers.event_driven.polynomials import Step
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.reported import reported_modes
 from jfric.solvers.event_driven.state import State, prescribed_velocities
@@ -44,9 +40,7 @@ from jfric.solvers.event_driven.transitions import (
     predict,
     release_after_jump,
 )
-from jfric.solvers.loops import once
 from jfric.solvers.records import Records, write_events, write_outputs
-from jfric.status import Flag, Status
 
 
 def one_pass(

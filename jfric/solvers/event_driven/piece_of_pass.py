@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from jfric.ensemble.pieces import Piece
-from jfric.polynomials import powers
-from jfric.solvers.event_driven.polynomials import Step
+from jfric.numerics.polynomials import powers
+from jfric.results.pieces import Piece
+from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import State
 from jfric.system.problem import Problem

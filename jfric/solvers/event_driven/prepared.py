@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from jfric.complementarity.rules import Flag, Kind
-from jfric.linear_algebra import matmul
+from jfric.contact.rules import Flag, Kind
+from jfric.numerics.linear_algebra import matmul
 from jfric.system.mechanics import Mechanics, WithContacts, assemble
 from jfric.system.problem import Problem
 

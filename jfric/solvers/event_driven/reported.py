@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from jaxtyping import Array, Int
 
-from jfric.complementarity import rules
+from jfric.contact import rules
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.transitions import Signs
 
 
 def reported_modes(prepared: Prepared, mode, signs: Signs) -> Int[Array, " nt"]:
-    """Modes as users see them: see :func:`jfric.complementarity.rules.reported_mode`."""
+    """Modes as users see them: see :func:`jfric.contact.rules.reported_mode`."""
     return rules.reported_mode(prepared.kind.frictionless, mode, signs.null[: prepared.nt])

@@ -20,14 +20,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jfric.linear_algebra import matvec
-from jfric.modes import Mode
+from jfric.numerics.linear_algebra import matvec
+from jfric.results.modes import Mode
 from jfric.solvers.event_driven.constants import LEADING, constants
 from jfric.solvers.event_driven.exact_flow import natural_step
+from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.given import Given, basis_after
 from jfric.solvers.event_driven.guards import Quantities, guard_magnitudes, guards
 from jfric.solvers.event_driven.mode_equations import ModeEquations, mode_equations
-from jfric.solvers.event_driven.polynomials import Step
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import State
 from jfric.system.laws import AbstractLaw

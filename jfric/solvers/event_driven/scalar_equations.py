@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jfric.complementarity.reactions import REDUNDANT_PIVOT
-from jfric.linear_algebra import matmul
-from jfric.modes import Mode
+from jfric.contact.reactions import REDUNDANT_PIVOT
+from jfric.numerics.linear_algebra import matmul
+from jfric.results.modes import Mode
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.scalar_given import ScalarGiven
 from jfric.solvers.event_driven.scalar_rows import (
@@ -66,7 +66,7 @@ class Reaction(NamedTuple):
 
     ``slide``: friction of a sliding element over its given normal force. ``ratio``: friction over
     normal force of a sliding contact. ``pivot``: as in
-    :class:`jfric.complementarity.reactions.Reactions`. ``blocked``: whether that vanishes, so that
+    :class:`jfric.contact.reactions.Reactions`. ``blocked``: whether that vanishes, so that
     no normal force changes the normal acceleration.
     """
 

@@ -15,11 +15,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jfric.complementarity.tolerances import ROUNDINGS
+from jfric.numerics.loops import once
+from jfric.numerics.tolerances import ROUNDINGS
 from jfric.solvers.event_driven.constants import LEADING, Constants
 from jfric.solvers.event_driven.isolation import AT_END
 from jfric.solvers.event_driven.scalar_series import value, value_and_size, value_and_slope
-from jfric.solvers.loops import once
 
 #: What is known of a guard on the step, if not the place of its only zero.
 NO_ZERO, IN_DOUBT = 2.0, 3.0

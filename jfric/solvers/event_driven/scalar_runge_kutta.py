@@ -14,11 +14,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jfric.modes import Mode
-from jfric.polynomials import horner
+from jfric.numerics.loops import once
+from jfric.numerics.polynomials import horner
+from jfric.results.modes import Mode
 from jfric.solvers.event_driven.constants import LEADING
+from jfric.solvers.event_driven.flow_step import Step, step_without_guards
 from jfric.solvers.event_driven.isolation import watched_zero
-from jfric.solvers.event_driven.polynomials import Step, step_without_guards
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.runge_kutta_flow import (
     RungeKuttaFlow,
@@ -34,7 +35,6 @@ from jfric.solvers.event_driven.scalar_rows import Row, dot, is_zero, magnitudes
 from jfric.solvers.event_driven.scalar_stages import Stages, stages, tables
 from jfric.solvers.event_driven.scalar_step import End, ScalarStep, Start
 from jfric.solvers.event_driven.state import State
-from jfric.solvers.loops import once
 
 
 def other_forces(prepared: Prepared) -> int:

@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial, chebyshev
 
+from jfric.numerics.loops import once
 from jfric.solvers.event_driven.runge_kutta_flow import METHODS
 from jfric.solvers.event_driven.scalar_rows import total
-from jfric.solvers.loops import once
 
 #: What is below this in the tables is a rounding error.
 NEGLIGIBLE = 1e-10

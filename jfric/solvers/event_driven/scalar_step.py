@@ -1,4 +1,4 @@
-"""What a flow hands to a pass in scalars: see :class:`jfric.solvers.event_driven.polynomials.Step`.
+"""What a flow hands to a pass in scalars: see :class:`jfric.solvers.event_driven.flow_step.Step`.
 
 Guards are polynomials in ``s = (time - t) / h``, constant term first.
 """
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.solvers.event_driven.polynomials import Step
+from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.scalar_equations import Motion, Operators, Reaction
 from jfric.solvers.event_driven.scalar_given import ScalarGiven
 from jfric.solvers.event_driven.scalar_isolation import Guard

@@ -6,9 +6,10 @@ import functools
 
 import jax.numpy as jnp
 
+from jfric.numerics.loops import once
 from jfric.solvers.event_driven.constants import LEADING, constants
+from jfric.solvers.event_driven.flow_step import Step, step_without_guards
 from jfric.solvers.event_driven.isolation import watched_zero
-from jfric.solvers.event_driven.polynomials import Step, step_without_guards
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.scalar_equations import magnitude_rows
 from jfric.solvers.event_driven.scalar_isolation import Guard
@@ -26,7 +27,6 @@ from jfric.solvers.event_driven.scalar_series import (
 )
 from jfric.solvers.event_driven.scalar_step import ScalarStep, Start
 from jfric.solvers.event_driven.state import State
-from jfric.solvers.loops import once
 
 
 def taylor_step(prepared: Prepared, start: Start, state: State, h, on, frozen) -> ScalarStep:

@@ -20,10 +20,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.complementarity import rules
-from jfric.complementarity.tolerances import ROUNDINGS
-from jfric.polynomials import horner, horner_with_slope
-from jfric.solvers.loops import once
+from jfric.contact import rules
+from jfric.numerics.loops import once
+from jfric.numerics.polynomials import horner, horner_with_slope
+from jfric.numerics.tolerances import ROUNDINGS
 
 #: Parabolas in one pass; where that is not enough, the next pass goes on.
 MOST_PARABOLAS = 60

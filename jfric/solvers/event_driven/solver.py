@@ -12,6 +12,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from jfric.errors import ProblemError, nearest
+from jfric.numerics.loops import Adjoint, require_adjoint
 from jfric.solvers.base import AbstractSolver, AbstractState, OnePass
 from jfric.solvers.event_driven.exact_flow import ExactFlow
 from jfric.solvers.event_driven.impacts import ImpactLimits
@@ -34,7 +35,6 @@ from jfric.solvers.event_driven.passes import one_pass
 from jfric.solvers.event_driven.piece_of_pass import piece_of_pass
 from jfric.solvers.event_driven.prepared import Prepared, prepare
 from jfric.solvers.event_driven.state import State, initial_state
-from jfric.solvers.loops import Adjoint, require_adjoint
 from jfric.system.mechanics import assemble
 from jfric.system.problem import Problem
 from jfric.system.validation import require_inertia
@@ -65,7 +65,7 @@ class EventDriven(AbstractSolver):
     ``"reverse"``). ``"lowered"`` is the general one taken apart into scalars by the program itself,
     in ``simulate``, ``observe`` and ``sweep``: for large batches of systems with up to four contact
     rows and linear modes. It compiles for ten seconds or more and then runs about ten times as
-    fast; call :func:`jfric.compilation.compile_quickly` first.
+    fast; call :func:`jfric.numerics.compilation.compile_quickly` first.
     """
 
     flow: FlowName = eqx.field(static=True, default="auto")

@@ -7,14 +7,14 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.complementarity import rules
-from jfric.complementarity.pivoting import Pivoting, start_pivoting
-from jfric.linear_algebra import matvec
-from jfric.modes import Mode
+from jfric.contact import rules
+from jfric.contact.pivoting import Pivoting, start_pivoting
+from jfric.numerics.linear_algebra import matvec
+from jfric.results.modes import Mode
+from jfric.results.status import Status
 from jfric.solvers.base import AbstractState
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.status import Status
 from jfric.system.problem import Problem
 
 

@@ -9,24 +9,20 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from jfric.complementarity import rules
-from jfric.complementarity.contact_lcp import ContactProblem, solve_contacts
-from jfric.linear_algebra import matmul, matvec
-from jfric.modes import Mode
+from jfric.contact import rules
+from jfric.contact.contact_lcp import ContactProblem, solve_contacts
+from jfric.numerics.linear_algebra import matmul, matvec
+from jfric.results.modes import Mode
+from jfric.solvers.event_driven.flow_step import Step, Values
 from jfric.solvers.event_driven.given import Given, basis_after
-from jfric.solvers.event_driven.polynomials import Step, Values
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.state import (
-    State,
-    relative_velocities,
-    velocity_tolerance,
-)
+from jfric.solvers.event_driven.state import State, relative_velocities, velocity_tolerance
 
 
 class Signs(NamedTuple):
     """Signs of the guards right after the start of a step.
 
-    The first three as in :class:`jfric.complementarity.rules.GuardSign`.
+    The first three as in :class:`jfric.contact.rules.GuardSign`.
     """
 
     order: Int[Array, " g"]
@@ -189,7 +185,7 @@ def predict(
 def known_after(prepared: Prepared, state: State, mode, segment, at_rest) -> Int[Array, " g"]:
     """Zeros that the guards of new modes have by construction.
 
-    Those of contacts by :func:`jfric.complementarity.rules.known_zeros`. A guard of a new segment
+    Those of contacts by :func:`jfric.contact.rules.known_zeros`. A guard of a new segment
     is zero if it is the violated one up to sign; elements that did not change keep what is known.
     ``at_rest`` (nt,): contacts whose sliding velocity just reached zero.
     """

@@ -18,9 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from jfric.complementarity import rules
-from jfric.complementarity.tolerances import tolerances
-from jfric.modes import Mode
+from jfric.contact import rules
+from jfric.numerics.tolerances import tolerances
+from jfric.results.modes import Mode
 from jfric.solvers.quasi_static.increment import Increment, friction_limits
 from jfric.solvers.quasi_static.state import State
 from jfric.system.mechanics import Mechanics

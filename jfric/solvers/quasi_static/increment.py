@@ -19,8 +19,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jfric.linear_algebra import determinant_sign, singular_values
-from jfric.modes import Mode
+from jfric.numerics.linear_algebra import determinant_sign, singular_values
+from jfric.results.modes import Mode
 from jfric.solvers.quasi_static.loading import Target
 from jfric.solvers.quasi_static.state import State
 from jfric.system.mechanics import Mechanics

@@ -8,15 +8,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jfric.complementarity import rules
-from jfric.complementarity.pivoting import flip_limit, select_flips, start_pivoting
+from jfric.contact import rules
+from jfric.contact.pivoting import flip_limit, select_flips, start_pivoting
+from jfric.results.status import Flag, Status
 from jfric.solvers.quasi_static.guards import following, guards
 from jfric.solvers.quasi_static.increment import increment
 from jfric.solvers.quasi_static.loading import target
 from jfric.solvers.quasi_static.recording import shown, write_outputs
 from jfric.solvers.quasi_static.state import State
 from jfric.solvers.records import Records, write_events
-from jfric.status import Flag, Status
 from jfric.system.mechanics import Mechanics
 
 

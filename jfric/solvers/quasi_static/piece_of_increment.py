@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from jfric.ensemble.pieces import Piece
+from jfric.results.pieces import Piece
 from jfric.solvers.quasi_static.state import State
 from jfric.system.forces import element_forces, force_keys
 from jfric.system.mechanics import Mechanics

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from jfric.complementarity import rules
+from jfric.contact import rules
 from jfric.solvers.quasi_static.increment import Increment
 from jfric.solvers.quasi_static.state import State
 from jfric.solvers.records import Records

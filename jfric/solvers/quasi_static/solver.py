@@ -8,8 +8,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
+from jfric.numerics.loops import Adjoint, require_adjoint
 from jfric.solvers.base import AbstractSolver, AbstractState, OnePass, Prepared
-from jfric.solvers.loops import Adjoint, require_adjoint
 from jfric.solvers.quasi_static.loading import knots
 from jfric.solvers.quasi_static.passes import one_pass
 from jfric.solvers.quasi_static.piece_of_increment import increment_as_piece

@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.complementarity import rules
-from jfric.complementarity.pivoting import Pivoting, start_pivoting
-from jfric.complementarity.tolerances import tolerances
-from jfric.modes import Mode
+from jfric.contact import rules
+from jfric.contact.pivoting import Pivoting, start_pivoting
+from jfric.numerics.tolerances import tolerances
+from jfric.results.modes import Mode
+from jfric.results.status import Status
 from jfric.solvers.base import AbstractState, begin_anew
 from jfric.solvers.quasi_static.loading import Stage, given_at
-from jfric.status import Status
 from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
 

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from jfric.results.status import Status
 from jfric.solvers.sampled.equations import Equations, require_one_degree
 from jfric.solvers.sampled.held import Held, hold, with_held
 from jfric.solvers.sampled.update import update
-from jfric.status import Status
 from jfric.system.controller import Controller
 from jfric.system.fields import Scalar
 from jfric.system.mechanics import assemble

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from jfric.complementarity import rules
-from jfric.modes import Mode
+from jfric.contact import rules
+from jfric.results.modes import Mode
 from jfric.solvers.base import Local
 from jfric.solvers.smoothed.contact import normal_forces
 from jfric.solvers.smoothed.friction import BREAKAWAY, friction_forces

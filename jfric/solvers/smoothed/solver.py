@@ -13,13 +13,13 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError, nearest
+from jfric.numerics.loops import Adjoint, require_adjoint
+from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver, MotionState, OnePass
-from jfric.solvers.loops import Adjoint, require_adjoint
 from jfric.solvers.records import Records
 from jfric.solvers.smoothed.contact import damper
 from jfric.solvers.smoothed.friction import CURVES, Curve
 from jfric.solvers.smoothed.motion import Settings, local
-from jfric.status import Status
 from jfric.system.fields import Scalar
 from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem

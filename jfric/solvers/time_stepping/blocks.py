@@ -10,8 +10,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.linear_algebra import matmul
-from jfric.modes import Mode
+from jfric.numerics.linear_algebra import matmul
+from jfric.results.modes import Mode
+from jfric.results.status import Status
 from jfric.solvers.time_stepping import one_contact, several_contacts
 from jfric.solvers.time_stepping.inputs import (
     StepInputs,
@@ -23,7 +24,6 @@ from jfric.solvers.time_stepping.inputs import (
 from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.state import Motion
 from jfric.solvers.time_stepping.tolerance import gains_energy
-from jfric.status import Status
 
 
 class Motions(NamedTuple):

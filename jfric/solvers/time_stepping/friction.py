@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.complementarity.closed_form import Coefficients
-from jfric.complementarity.contact_lcp import ContactProblem
-from jfric.complementarity.contact_methods import Impulses, solve_impulses, solved_below
-from jfric.complementarity.residual import impulse_residual
-from jfric.complementarity.resting import Basis, rest_basis, rest_impulses
-from jfric.linear_algebra import matvec
-from jfric.modes import Mode
+from jfric.contact.closed_form import Coefficients
+from jfric.contact.contact_lcp import ContactProblem
+from jfric.contact.contact_methods import Impulses, solve_impulses, solved_below
+from jfric.contact.residual import impulse_residual
+from jfric.contact.resting import Basis, rest_basis, rest_impulses
+from jfric.numerics.linear_algebra import matvec
+from jfric.results.modes import Mode
 from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.tolerance import moves
 

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jfric.linear_algebra import matmul, matvec
+from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.solvers.time_stepping.scheme import Scheme
 from jfric.solvers.time_stepping.tolerance import is_negative
 from jfric.system.mechanics import Mechanics

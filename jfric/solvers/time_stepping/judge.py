@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from jfric.complementarity.contact_lcp import ContactProblem
-from jfric.complementarity.residual import impulse_residual
-from jfric.linear_algebra import matvec
-from jfric.modes import Mode
+from jfric.contact.contact_lcp import ContactProblem
+from jfric.contact.residual import impulse_residual
+from jfric.numerics.linear_algebra import matvec
+from jfric.results.modes import Mode
 from jfric.solvers.time_stepping.blocks import Block, Steps
 from jfric.solvers.time_stepping.friction import coefficients
 from jfric.solvers.time_stepping.inputs import step_inputs

@@ -15,15 +15,15 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.complementarity import rules
-from jfric.complementarity.closed_form import (
+from jfric.contact import rules
+from jfric.contact.closed_form import (
     Coefficients,
     contact_impulse,
     contact_numbers,
     element_impulse,
     frictionless_impulse,
 )
-from jfric.modes import Mode
+from jfric.results.modes import Mode
 from jfric.solvers.time_stepping.inputs import StepInputs
 from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.tolerance import touches

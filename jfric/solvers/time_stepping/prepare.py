@@ -5,7 +5,7 @@ from __future__ import annotations
 import equinox as eqx
 import jax.numpy as jnp
 
-from jfric.linear_algebra import matmul
+from jfric.numerics.linear_algebra import matmul
 from jfric.solvers.time_stepping.one_contact import packed_numbers
 from jfric.solvers.time_stepping.prepared import Prepared, step_matrices
 from jfric.solvers.time_stepping.scheme import Scheme

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jfric.linear_algebra import UNROLLED_INVERSE, eliminate, matmul
+from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate, matmul
 from jfric.solvers.time_stepping.scheme import Scheme
 from jfric.system.mechanics import Mechanics, WithContacts
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from jax.core import Tracer
 
-from jfric.complementarity.contact_methods import require_method
+from jfric.contact.contact_methods import require_method
 from jfric.errors import ProblemError
+from jfric.numerics.loops import require_adjoint
 from jfric.solvers.fixed_step import require_positive_step
-from jfric.solvers.loops import require_adjoint
 from jfric.system.laws import Coulomb
 from jfric.system.problem import Problem
 

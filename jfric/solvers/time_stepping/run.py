@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from jfric.numerics.loops import Adjoint
+from jfric.results.status import Flag, Status
 from jfric.solvers.base import REST
-from jfric.solvers.loops import Adjoint
 from jfric.solvers.records import Records
 from jfric.solvers.time_stepping.blocks import Block, run_block
 from jfric.solvers.time_stepping.inputs import load_tables
@@ -19,7 +20,6 @@ from jfric.solvers.time_stepping.prepare import changing, with_step
 from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.recording import Wanted, wanted, write_events, write_outputs
 from jfric.solvers.time_stepping.state import Motion, State
-from jfric.status import Flag, Status
 
 #: Steps in one block: of scalars a whole block stays in the cache, and hides its overhead.
 BLOCK, BLOCK_OF_ARRAYS = 1024, 128

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import equinox as eqx
 
-from jfric.complementarity.contact_methods import Method
-from jfric.solvers.loops import Adjoint
+from jfric.contact.contact_methods import Method
+from jfric.numerics.loops import Adjoint
 from jfric.solvers.time_stepping.scheme import Scheme
 from jfric.solvers.time_stepping.solver import AbstractTimeStepping
 from jfric.system.fields import Scalar, scalar
@@ -33,7 +33,7 @@ class MoreauJean(AbstractTimeStepping):
     have one: sliding stops within a step (D. E. Stewart, SIAM Review 42 (2000), section 5).
 
     ``method``: how the contact problem of a step is solved, see
-    :func:`jfric.complementarity.contact_methods.solve_impulses`. ``max_steps``: bound on the
+    :func:`jfric.contact.contact_methods.solve_impulses`. ``max_steps``: bound on the
     number of steps. ``max_events``: capacity of the event log. ``adjoint``: see
     :class:`jfric.AbstractSolver`; ``"reverse"`` keeps one state for 1,024 steps, so give a
     realistic ``max_steps``.

@@ -9,21 +9,17 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from jfric.complementarity import rules
-from jfric.complementarity.contact_lcp import ContactProblem
-from jfric.linear_algebra import eliminate, matvec
-from jfric.modes import Mode
+from jfric.contact import rules
+from jfric.contact.contact_lcp import ContactProblem
+from jfric.numerics.linear_algebra import eliminate, matvec
+from jfric.results.modes import Mode
+from jfric.results.status import Status
 from jfric.solvers.time_stepping.friction import coefficients, settled
 from jfric.solvers.time_stepping.inputs import StepInputs
 from jfric.solvers.time_stepping.prepared import Prepared, step_matrices
 from jfric.solvers.time_stepping.rows import Row
 from jfric.solvers.time_stepping.state import Motion
-from jfric.solvers.time_stepping.tolerance import (
-    DEPENDENT,
-    gains_energy,
-    touches,
-)
-from jfric.status import Status
+from jfric.solvers.time_stepping.tolerance import DEPENDENT, gains_energy, touches
 
 
 def step(prepared: Prepared, motion: Motion, x: StepInputs) -> tuple[Motion, Row]:

@@ -7,16 +7,10 @@ from typing import Any, ClassVar, Self
 import equinox as eqx
 import jax.numpy as jnp
 
-from jfric.limits import require_step
-from jfric.solvers.base import (
-    REST,
-    AbstractSolver,
-    AbstractState,
-    OnePass,
-    begin_anew,
-)
+from jfric.numerics.limits import require_step
+from jfric.numerics.loops import Adjoint
+from jfric.solvers.base import REST, AbstractSolver, AbstractState, OnePass, begin_anew
 from jfric.solvers.fixed_step import half_step
-from jfric.solvers.loops import Adjoint
 from jfric.solvers.records import Records, empty_records
 from jfric.solvers.time_stepping.prepare import prepare, with_step
 from jfric.solvers.time_stepping.prepared import Prepared

@@ -7,13 +7,13 @@ from typing import ClassVar, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.complementarity import rules
-from jfric.linear_algebra import matvec
-from jfric.modes import Mode
+from jfric.contact import rules
+from jfric.numerics.linear_algebra import matvec
+from jfric.results.modes import Mode
+from jfric.results.status import Status
 from jfric.solvers.base import AbstractState
 from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.tolerance import RELATIVE
-from jfric.status import Status
 from jfric.system.problem import Problem
 
 

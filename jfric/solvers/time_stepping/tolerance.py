@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from jfric.complementarity import rules
+from jfric.contact import rules
 
 #: Rounding of gaps and velocities relative to the sum of their contributions.
 RELATIVE = 1e-12

@@ -1,0 +1,133 @@
+"""The application, and what its commands share: options, errors, progress."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from jfric.errors import ProblemError, first_line, quoted
+from jfric.files.solver_choice import SOLVERS
+from jfric.numerics.compilation import collect_seldom, compile_quickly, use_compilation_cache
+
+app = typer.Typer(
+    name="jfric",
+    help="Exact simulation of dry friction, gaps and impacts, from a TOML file.",
+    epilog="Examples: jfric run configs/ve0116.toml --plot | jfric show configs/ve0116.toml | "
+    "jfric verify",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+ConfigPath = Annotated[
+    Path, typer.Argument(metavar="CONFIG", help="TOML file that describes the system.")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        help="Change a parameter; the value may carry its unit (spring.k='5 kN/m'). Repeatable.",
+    ),
+]
+Flow = Annotated[
+    str | None,
+    typer.Option(help="Flow between events: auto, exact or runge-kutta.", metavar="NAME"),
+]
+
+SolverName = Annotated[
+    str | None,
+    typer.Option("--solver", help=f"Solver: {', '.join(SOLVERS)}.", metavar="NAME"),
+]
+Options = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="A setting of the solver, in SI units (width=1e-3, method=kvaerno5). Repeatable.",
+    ),
+]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"jfric {version('jfric')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _setup(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    compile_quickly()
+    collect_seldom()
+    use_compilation_cache()
+
+
+def one_sentence(command: Callable[..., None]) -> Callable[..., None]:
+    """Report bad input as one sentence on standard error, with exit status 2; and with 1 what
+    this machine cannot compute."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except ProblemError as error:
+            _end(2, str(error))
+        except BrokenPipeError:
+            raise  # nobody reads on: typer ends quietly
+        except OSError as error:
+            _end(2, f"cannot use {quoted(str(error.filename))} ({error.strerror})")
+        except MemoryError:
+            _end(1, "not enough memory; ask for fewer outputs, events or trajectories")
+        except RuntimeError as error:
+            if not _is_of_the_compiler(error):
+                raise
+            _end(1, f"the program cannot be compiled or run on this machine: {first_line(error)}")
+
+    return wrapped
+
+
+def _end(code: int, sentence: str) -> NoReturn:
+    typer.echo(f"jfric: {sentence}", err=True)
+    raise typer.Exit(code) from None
+
+
+def _is_of_the_compiler(error: RuntimeError) -> bool:
+    import jax
+
+    return isinstance(error, jax.errors.JaxRuntimeError)
+
+
+@contextlib.contextmanager
+def status(text: str) -> Iterator[Callable[[str], None]]:
+    """A spinner on standard error while something takes its time."""
+    from rich.console import Console
+
+    with Console(stderr=True).status(text) as spinner:
+        yield lambda stage: spinner.update(f"{text}: {stage}")
+
+
+def console() -> Any:
+    """Where results are printed."""
+    from rich.console import Console
+
+    terminal = Console(highlight=False)
+    # Files and pipes have no width: do not fold tables to 80 columns there.
+    return terminal if terminal.is_terminal else Console(highlight=False, width=160)

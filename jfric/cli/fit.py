@@ -1,0 +1,128 @@
+"""``jfric fit``: parameters from measured files."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from jfric.cli.app import ConfigPath, Settings, app, console, one_sentence, status
+from jfric.cli.run_fit import RESIDUALS, parse_free, run_fit
+from jfric.errors import ProblemError
+
+
+@app.command(
+    epilog="Example: jfric fit system.toml --data record.csv --free friction.mu=0.01:1 "
+    "--report report.html",
+)
+@one_sentence
+def fit(
+    config: ConfigPath,
+    data: Annotated[
+        list[Path], typer.Option(help="Measured file: .csv, .parquet, .npz or .mat. Repeatable.")
+    ],
+    free: Annotated[
+        list[str],
+        typer.Option(
+            help="Parameter and its bounds, PATH=LOW:HIGH; :linear or :log chooses the scale, "
+            ":each a value for each record. Repeatable.",
+            metavar="PATH=LOW:HIGH",
+        ),
+    ],
+    set_: Settings = None,
+    residual: Annotated[
+        str,
+        typer.Option(
+            help="output: simulated beside measured; input: force of the controller in closed "
+            "loop; windows: short windows with free initial states.",
+            metavar="NAME",
+        ),
+    ] = "output",
+    window: Annotated[
+        str | None, typer.Option(help="Length of the windows, 1 s unless given.", metavar="TIME")
+    ] = None,
+    observe: Annotated[
+        str | None, typer.Option(help="Signals to compare; all by default.", metavar="NAMES")
+    ] = None,
+    starts: Annotated[int, typer.Option(help="Starts of the optimiser.")] = 8,
+    hold: Annotated[
+        str, typer.Option(help="Inputs between samples: zero or linear.", metavar="NAME")
+    ] = "zero",
+    loss: Annotated[
+        str, typer.Option(help="linear, huber, soft_l1 or cauchy.", metavar="NAME")
+    ] = "linear",
+    seed: Annotated[int, typer.Option(help="Seed of the starts.")] = 0,
+    ladder: Annotated[
+        bool, typer.Option("--ladder", help="Also compare friction models on held-out data.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Result (JSON), instead of results/<name of the file>/fit-NNN.json."),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Also write a page with all plots.", metavar="FILE.html")
+    ] = None,
+) -> None:
+    """Find parameters from measured files, with their uncertainty.
+
+    Exit status: 0, 1 where the fit did not converge, 2 for bad input.
+    """
+    from jfric.cli.fit_record import fit_record, write_record
+    from jfric.errors import nearest
+    from jfric.files.output import reserve
+    from jfric.files.overrides import apply_overrides
+    from jfric.files.read_toml import load_config
+    from jfric.fits.optimise.levenberg_marquardt import Outcome
+    from jfric.system.units import DIMENSIONS, UnitError, to_si
+
+    if residual not in RESIDUALS:
+        raise ProblemError(
+            f"--residual: found {residual!r}{nearest(residual, RESIDUALS)}, allowed are "
+            + ", ".join(RESIDUALS)
+        )
+    chosen = load_config(config)
+    chosen = dataclasses.replace(chosen, problem=apply_overrides(chosen.problem, set_ or []))
+    try:
+        length = None if window is None else float(to_si(window, DIMENSIONS["time"]))  # pyright: ignore
+    except UnitError as error:
+        raise ProblemError(f"--window: {error}") from None
+    found = parse_free(chosen, free)
+    options: dict[str, Any] = {
+        "residual": residual,
+        "window": length,
+        "observe": None if observe is None else [name.strip() for name in observe.split(",")],
+        "starts": starts,
+        "hold": hold,
+        "loss": loss,
+    }
+    with status(config.stem) as announce:
+        announce("fitting")
+        result = run_fit(chosen, data, found, seed=seed, **options)
+        scores = None
+        if ladder:
+            from jfric.fits.ladder import ladder_of
+
+            scores = ladder_of(result, found)
+        extra = {} if scores is None else {"ladder": [dataclasses.asdict(s) for s in scores]}
+        record = fit_record(result, chosen, data, found, options, **extra)
+        path = out if out is not None else reserve(Path("results") / config.stem, "fit")
+        write_record(path, record)
+        if report is not None:
+            from jfric.figures.fit_page import write_page
+
+            write_page(report, chosen, result, record, scores)
+    terminal = console()
+    terminal.print(chosen.title or config.stem, style="bold", markup=False)
+    terminal.print(str(result), markup=False)
+    for score in scores or ():
+        terminal.print(
+            f"{score.rung}: {100 * score.fitted:.2f} % fitted, {100 * score.held_out:.2f} % held "
+            "out",
+            markup=False,
+        )
+    for file in (path, report):
+        if file is not None:
+            terminal.print(f"wrote {file}", markup=False)
+    raise typer.Exit(0 if result.outcome == Outcome.CONVERGED else 1)

@@ -1,0 +1,119 @@
+"""A fit as JSON: what was asked, what was found, and what it takes to repeat it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.files.output import versions, write_json
+from jfric.fits.free import Free
+
+if TYPE_CHECKING:
+    from jfric.files.config import Config
+    from jfric.fits.fit_result import FitResult
+
+
+def fit_record(
+    result: FitResult,
+    config: Config,
+    files: Sequence[Path],
+    free: Mapping[str, Free],
+    options: Mapping[str, Any],
+    **extra: Any,
+) -> dict[str, Any]:
+    """Everything about a fit: configuration as TOML, files with checksums, free parameters,
+    options and seed, versions; values with errors and intervals; starts."""
+    from jfric.files.write_toml import dump
+
+    covariance = result.covariance()
+    intervals = covariance.intervals()
+    errors = covariance.standard_errors
+    return {
+        "config": dump(config),
+        "config_path": config.path,
+        "data": [{"path": str(p), "sha256": checksum(p)} for p in files],
+        "free": {path: dataclasses.asdict(item) for path, item in free.items()},
+        "options": dict(options),
+        "seed": result.seed,
+        "versions": versions(),
+        "outcome": result.outcome.name.lower(),
+        "remarks": [*covariance.remarks(), *result.remarks],
+        "cost": result.cost,
+        "sigma": dict(result.sigma),
+        "method": covariance.method,
+        "parameters": {
+            name: {
+                "value": value,
+                "standard_error": errors[name],
+                "interval": intervals[name],
+                "at_bound": int(result.at_bound[i]),
+            }
+            for i, (name, value) in enumerate(result.values.items())
+        },
+        "waterfall": [{**row, "outcome": row["outcome"].name.lower()} for row in result.waterfall],
+        **extra,
+    }
+
+
+def write_record(path: Path, record: Mapping[str, Any]) -> None:
+    """Write a record; raises :class:`jfric.ProblemError` where it cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, dict(record))
+    except OSError as error:
+        raise ProblemError(f"--out: cannot write {path} ({error.strerror})") from None
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """A record as it was written."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ProblemError(f"{path}: no record of a fit ({error})") from None
+    missing = [k for k in ("config", "data", "free", "options", "seed") if k not in found]
+    if missing:
+        raise ProblemError(f"{path}: no record of a fit, {missing[0]!r} is missing")
+    return found
+
+
+def refit(path: Path) -> tuple[FitResult, dict[str, Any]]:
+    """Repeat the fit of a record: same system, files, options and seed.
+
+    Raises :class:`jfric.ProblemError` if a file has changed since.
+    """
+    from jfric.cli.run_fit import run_fit
+    from jfric.files.read_toml import loads
+
+    record = read_record(path)
+    files = [Path(item["path"]) for item in record["data"]]
+    for file, item in zip(files, record["data"], strict=True):
+        if not file.is_file() or checksum(file) != item["sha256"]:
+            raise ProblemError(f"{file}: missing or changed since the fit in {path}")
+    free = {name: _free(item) for name, item in record["free"].items()}
+    config = loads(record["config"], record["config_path"])
+    return run_fit(config, files, free, seed=record["seed"], **record["options"]), record
+
+
+def _free(item: dict[str, Any]) -> Free:
+    prior = item["prior"]
+    return Free(**{**item, "prior": None if prior is None else tuple(prior)})
+
+
+def checksum(path: Path) -> str:
+    """SHA-256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def same_values(result: FitResult, record: Mapping[str, Any]) -> bool:
+    """Whether a fit has the values of a record, bit for bit."""
+    kept = {k: v["value"] for k, v in record["parameters"].items()}
+    return kept.keys() == result.values.keys() and bool(
+        np.all([kept[k] == v for k, v in result.values.items()])
+    )

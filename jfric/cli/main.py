@@ -1,0 +1,14 @@
+"""The ``jfric`` command: every module of :mod:`jfric.cli` adds its own."""
+
+# They are imported for that; the order is that of ``jfric --help``.
+from jfric.cli import run, sweep, fit, statics, bias, verify, show  # noqa: F401, I001
+from jfric.cli.app import app
+
+
+def main() -> None:
+    """Entry point of the ``jfric`` command."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,258 @@
+"""Tables for people: checks, outcome, elements, parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.table import Table
+from rich.text import Text
+
+from jfric.files.path_dimensions import path_dimension
+from jfric.results.columns import column_units
+from jfric.results.status import Status
+from jfric.system.direction import Direction
+from jfric.system.expression import Expression
+from jfric.system.naming import parameters
+
+if TYPE_CHECKING:
+    from jfric.results.solution import Solution
+    from jfric.solvers.bias_of_smoothing import SmoothingBias
+    from jfric.system.problem import Problem
+    from jfric.verification.result import Result
+
+
+def plain_table(title: str, *columns: str) -> Table:
+    """A table whose columns starting with ``>`` are aligned to the right."""
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        header_style="bold",
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+    )
+    for column in columns:
+        right = column.startswith(">")
+        table.add_column(
+            column.removeprefix(">"),
+            justify="right" if right else "left",
+            overflow="fold",
+            no_wrap=right,
+        )
+    return table
+
+
+def _passed(result: Result) -> Text:
+    return Text("passed", "green") if result.passed else Text("FAILED", "bold red")
+
+
+def checks_table(results: Sequence[Result], title: str = "Checks") -> Table:
+    """Computed values beside the expected ones, for one run."""
+    table = plain_table(
+        title, "quantity", ">computed", ">expected", ">error", ">allowed", "", "source"
+    )
+    for r in results:
+        table.add_row(
+            Text(r.quantity),
+            number(r.value),
+            number(r.expected),
+            f"{r.error:.1e}",
+            f"{r.tolerance:.1e}",
+            _passed(r),
+            Text(r.source),
+        )
+    return table
+
+
+def verification_table(results: Sequence[Result]) -> Table:
+    """One row for each case and solver: checks passed, and the one nearest its tolerance."""
+    table = plain_table(
+        "Verification",
+        "case",
+        "solver",
+        ">passed",
+        "closest to its tolerance",
+        ">error",
+        ">allowed",
+        "",
+    )
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for r in results:
+        groups.setdefault((r.case, r.solver), []).append(r)
+    for (case, solver), group in groups.items():
+        worst = max(group, key=_closeness)
+        good = sum(r.passed for r in group)
+        table.add_row(
+            Text(case),
+            solver,
+            f"{good}/{len(group)}",
+            Text(worst.quantity),
+            f"{worst.error:.1e}",
+            f"{worst.tolerance:.1e}",
+            _passed(worst),
+        )
+    return table
+
+
+def failures_table(results: Sequence[Result]) -> Table:
+    """All failed checks of a verification in full."""
+    table = plain_table(
+        "Failed checks", "case", "solver", "quantity", ">value", ">expected", ">error", ">allowed"
+    )
+    for r in results:
+        if not r.passed:
+            table.add_row(
+                Text(r.case),
+                r.solver,
+                Text(r.quantity),
+                number(r.value),
+                number(r.expected),
+                f"{r.error:.1e}",
+                f"{r.tolerance:.1e}",
+            )
+    return table
+
+
+def _closeness(result: Result) -> tuple[bool, float]:
+    if not result.passed:
+        return True, result.error if np.isfinite(result.error) else np.inf
+    return False, result.error / result.tolerance if result.tolerance else 0.0
+
+
+def bias_table(bias: SmoothingBias) -> Table:
+    """Distance to the exact motion, creep in stick and steps for each smoothing width."""
+    several = len(bias.axes) > 1
+    distances = [f">distance {axis}" if several else ">distance" for axis in bias.axes]
+    creeps = [f">creep {name}" for name in bias.contacts]
+    table = plain_table("Smoothing bias", ">width", *distances, *creeps, ">steps", "status")
+    for i, width in enumerate(bias.widths):
+        table.add_row(
+            f"{width:g}",
+            *(f"{x:.3e}" for x in bias.distance[i]),
+            *(f"{x:.3e}" for x in bias.creep[i]),
+            str(bias.steps[i]),
+            Text(Status(int(bias.status[i])).message),
+        )
+    table.caption = f"exact: {bias.exact_steps} passes of the event-driven solver"
+    table.caption_justify = "left"
+    return table
+
+
+def number(value: float) -> str:
+    """Ten significant digits, enough to see an error of 1e-9."""
+    return f"{float(value):.10g}"
+
+
+def state_table(problem: Problem, solution: Solution) -> Table:
+    """State at the last output, with units, and the mode of each contact."""
+    units = column_units(problem, solution)
+    time = float(np.asarray(solution.ts)[-1])
+    table = plain_table(f"State at t = {time:.6g} s", "", ">position", "", ">velocity", "")
+    for i, axis in enumerate(solution.axes):
+        table.add_row(
+            Text(axis),
+            number(np.asarray(solution.q)[-1, i]),
+            units[f"q.{axis}"],
+            number(np.asarray(solution.v)[-1, i]),
+            units[f"v.{axis}"],
+        )
+    return table
+
+
+def contacts_table(problem: Problem, solution: Solution) -> Table:
+    """Modes and forces at the last output."""
+    units = column_units(problem, solution)
+    mode, lambda_t = np.asarray(solution.mode)[-1], np.asarray(solution.lambda_t)[-1]
+    lambda_n = np.asarray(solution.lambda_n)[-1]
+    first = mode.size - lambda_n.size
+    if not mode.size:
+        table = plain_table("", "element", "segment")
+    else:
+        table = plain_table("", "contact", "mode", ">friction force", "", ">normal force", "")
+    for i, name in enumerate(solution.names):
+        if i < mode.size:
+            normal = number(lambda_n[i - first]) if i >= first else "given"
+            table.add_row(
+                Text(name),
+                solution.mode_label(i, mode[i]),
+                number(lambda_t[i]),
+                units[f"lambda_t.{name}"],
+                normal,
+                units.get(f"lambda_n.{name}", ""),
+            )
+        else:
+            code = np.asarray(solution.segment)[-1, i - mode.size]
+            table.add_row(Text(name), solution.mode_label(i, code).replace("_", " "))
+    return table
+
+
+def elements_table(problem: Problem) -> Table:
+    """All elements and what they act on."""
+    table = plain_table("Elements", "section", "name", "acts on", "settings")
+    for section, group in problem.elements.items():
+        for name, element in group.items():
+            directions = {
+                field: getattr(element, field)
+                for field in ("direction", "normal", "tangent", "reaction")
+                if isinstance(getattr(element, field, None), Direction)
+            }
+            acts = ", ".join(
+                _direction(d) if field == "direction" else f"{field} {_direction(d)}"
+                for field, d in directions.items()
+            )
+            settings = [
+                f"{field}={getattr(element, field)}"
+                for field in ("release", "impact")
+                if hasattr(element, field)
+            ]
+            law = getattr(element, "law", None)
+            if law is not None:
+                settings.insert(0, f"law={type(law).__name__}")
+            table.add_row(section, Text(name), Text(acts), Text(", ".join(settings)))
+    return table
+
+
+def _direction(direction: Direction) -> str:
+    """``x2 - x1``, ``0.6 x + 0.8 y``."""
+    if direction.signs is not None:
+        entries = dict(zip(direction.names, direction.signs, strict=True))
+    else:
+        entries = direction.coefficients or {}
+    terms = [_term(name, value) for name, value in entries.items()]
+    text = " ".join(terms).removeprefix("+ ")
+    return f"-{text[2:]}" if text.startswith("- ") else text
+
+
+def _term(name: str, value: object) -> str:
+    if isinstance(value, Expression):
+        return f"+ ({value.text}) {name}"
+    number = float(np.asarray(value))
+    size = "" if abs(number) == 1.0 else f"{abs(number):.6g} "
+    return f"{'-' if number < 0 else '+'} {size}{name}"
+
+
+def parameters_table(problem: Problem) -> Table:
+    """Every parameter by the path that ``--set`` takes, with its value, its unit and, where it is
+    computed from shared parameters, how."""
+    table = plain_table("Parameters", "path", ">value", "unit", "computed as")
+    resolved = parameters(problem.resolved())
+    for path, value in parameters(problem).items():
+        dimension = path_dimension(problem, path)
+        unit = "" if dimension is None else dimension.unit
+        formula = value.text if isinstance(value, Expression) else ""
+        text = parameter_text(resolved[path])
+        table.add_row(Text(path), Text(text), Text(unit), Text(formula))
+    return table
+
+
+def parameter_text(value: object) -> str:
+    """A parameter's value: a number or a list."""
+    array = np.asarray(value)
+    if array.ndim == 0:
+        return f"{float(array):.12g}"
+    if array.size > 6:
+        return f"{array.size} values, {array.min():.6g} to {array.max():.6g}"
+    return "[" + ", ".join(f"{x:.6g}" for x in array.ravel()) + "]"

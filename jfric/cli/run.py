@@ -1,0 +1,103 @@
+"""``jfric run``: one simulation."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jfric.cli.app import (
+    ConfigPath,
+    Flow,
+    Options,
+    Settings,
+    SolverName,
+    app,
+    console,
+    one_sentence,
+    status,
+)
+from jfric.errors import ProblemError
+from jfric.numerics.limits import OUTPUTS, parse_count
+
+
+@app.command(epilog="Example: jfric run configs/ve0116.toml --set friction.mu=0.12 --plot")
+@one_sentence
+def run(
+    config: ConfigPath,
+    set_: Settings = None,
+    solver: SolverName = None,
+    flow: Flow = None,
+    rtol: Annotated[
+        float | None, typer.Option(help="Relative tolerance of the runge-kutta flow.")
+    ] = None,
+    option: Options = None,
+    times: Annotated[
+        str | None,
+        typer.Option(
+            help="Outputs: a number of them, or the times as '0.5, 1, 20 ms'.", metavar="N|LIST"
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the result files, instead of results/<name of the file>."),
+    ] = None,
+    format_: Annotated[
+        str, typer.Option("--format", help="Trajectory as csv or parquet.", metavar="csv|parquet")
+    ] = "csv",
+    plot: Annotated[bool, typer.Option("--plot", help="Also write a figure (PNG).")] = False,
+) -> None:
+    """Simulate a system, print its checks and write the trajectory.
+
+    Results are numbered; those that exist are never overwritten. Exit status: 0, 1 where a check
+    fails or the trajectory is incomplete, 2 for bad input.
+    """
+    from jfric.cli.run_config import run_config
+    from jfric.cli.run_results import print_run, write_run
+    from jfric.files import output
+    from jfric.files.overrides import apply_overrides
+    from jfric.files.read_toml import load_config
+    from jfric.files.solver_choice import choose_solver, parse_options, resolved
+
+    started = time.perf_counter()
+    output.require_format(format_)
+    chosen = load_config(config)
+    chosen = dataclasses.replace(chosen, problem=apply_overrides(chosen.problem, set_ or []))
+    if times is not None:
+        chosen = dataclasses.replace(chosen, outputs=_times(times))
+    options = parse_options(option or [], name=solver, flow=flow, rtol=rtol)
+    built, settings = choose_solver(chosen.solver, **options)
+    built.require(chosen.problem)
+    settings = resolved(settings, chosen.problem)
+    with status(config.stem) as announce:
+        outcome = run_config(chosen, built, announce)
+    files = write_run(
+        chosen,
+        outcome,
+        settings,
+        out or Path("results") / config.stem,
+        format_,
+        plot,
+        set_ or [],
+        time.perf_counter() - started,
+    )
+    print_run(console(), chosen, outcome, settings, files)
+    passed = all(check.passed for check in outcome.checks)
+    raise typer.Exit(0 if passed and int(outcome.solution.status) == 0 else 1)
+
+
+def _times(text: str) -> int | tuple[float, ...]:
+    from jfric.system.units import DIMENSIONS, UnitError, to_si
+
+    if text.strip().isdecimal():
+        if text.strip().strip("01") == "" and len(text.strip()) == 1:
+            raise ProblemError(f"--times: found {text}, at least 2 outputs are needed")
+        return parse_count(text, "--times", 2, OUTPUTS)
+    try:
+        values = [to_si(part.strip(), DIMENSIONS["time"]) for part in text.split(",")]
+        return tuple(sorted(float(v) for v in values))  # type: ignore[arg-type]
+    except (UnitError, TypeError) as error:
+        raise ProblemError(f"--times: {error}") from None

@@ -1,0 +1,95 @@
+"""One run of a configuration, with compilation and computation timed apart."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.files.config import time_span
+from jfric.results.solution import reached
+from jfric.solvers.simulation import simulate
+from jfric.verification.evaluate import Trajectory, reduced
+from jfric.verification.result import Result, compare
+from jfric.verification.static_checks import is_static, static_job, static_results
+from jfric.verification.verify_cases import output_times
+
+if TYPE_CHECKING:
+    from jfric.files.config import Config
+    from jfric.results.solution import Solution
+    from jfric.solvers.base import AbstractSolver
+    from jfric.system.problem import Problem
+
+
+#: Evenly spaced times of a smooth figure. They are part of every run, so that one with a figure
+#: and one without are the same compiled program.
+FIGURE_POINTS = 2001
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run gave, up to where it got. ``solution`` also holds the times of checks and of a
+    figure; ``rows`` are the requested outputs among them."""
+
+    solution: Solution
+    rows: np.ndarray
+    checks: list[Result]
+    compile_seconds: float
+    run_seconds: float
+
+
+def run_config(
+    config: Config,
+    solver: AbstractSolver,
+    announce: Callable[[str], None] = lambda stage: None,
+) -> Outcome:
+    """Simulate ``config`` and evaluate its checks; ``announce`` is told each stage."""
+    outputs = np.unique(config.times())
+    start_time, end_time = time_span(config.problem)
+    if outputs.size and not start_time <= outputs[0] <= outputs[-1] <= end_time:
+        raise ProblemError(
+            f"time.outputs: found times from {outputs[0]:g} s to {outputs[-1]:g} s, they must lie "
+            f"inside the time span from {start_time:g} s to {end_time:g} s"
+        )
+    solver.require_duration(end_time - start_time)
+    checks = [check for check in config.checks if not is_static(check)]
+    ts = np.union1d(outputs, output_times(config, [c.quantity for c in checks]))
+    ts = np.union1d(ts, np.linspace(start_time, end_time, FIGURE_POINTS))
+
+    reductions = reduced(config.problem, [c.quantity for c in checks], solver)
+
+    def run(problem: Problem, ts: jax.Array) -> tuple[Solution, dict[str, jax.Array]]:
+        return simulate(problem, solver=solver, ts=ts), reductions(problem)
+
+    announce("compiling")
+    start = time.perf_counter()
+    problem = jax.tree.map(jnp.asarray, config.problem)
+    compiled = jax.jit(run).lower(problem, jnp.asarray(ts)).compile()
+    compile_seconds = time.perf_counter() - start
+    announce("running")
+    start = time.perf_counter()
+    found = jax.block_until_ready(compiled(problem, jnp.asarray(ts)))
+    run_seconds = time.perf_counter() - start
+    trajectory = Trajectory(config.problem, *jax.tree.map(np.asarray, found))
+    static = static_job(Path(config.path).stem, config, config.checks)
+    known = reached(trajectory.solution)
+    return Outcome(
+        solution=known,
+        rows=np.flatnonzero(np.isin(known.ts, outputs)),
+        checks=[
+            *(
+                compare(c.quantity, c.expected, trajectory, tolerance=c.allowed, source=c.source)
+                for c in checks
+            ),
+            *(result for job in static for result in static_results(job)),
+        ],
+        compile_seconds=compile_seconds,
+        run_seconds=run_seconds,
+    )

@@ -1,0 +1,98 @@
+"""From the words of a command to a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jfric.errors import ProblemError
+
+if TYPE_CHECKING:
+    from jfric.files.config import Config
+    from jfric.fits.fit_result import FitResult
+    from jfric.fits.free import Free
+
+RESIDUALS = ("output", "input", "windows")
+WORDS = ("log", "linear", "each")
+
+
+def parse_free(config: Config, texts: Sequence[str]) -> dict[str, Free]:
+    """``PATH=LOW:HIGH``, with ``:log`` or ``:linear`` for the scale and ``:each`` for a value in
+    each record; bounds may carry units."""
+    from jfric.fits.free import Free
+
+    found: dict[str, Free] = {}
+    for text in texts:
+        path, equals, rest = text.partition("=")
+        parts = [p.strip() for p in rest.split(":")]
+        bounds, words = [p for p in parts if p not in WORDS], [p for p in parts if p in WORDS]
+        if not equals or not path.strip() or len(bounds) != 2:
+            raise ProblemError(
+                f"--free: found {text!r}, expected PATH=LOW:HIGH such as friction.mu=0.01:1, with "
+                ":linear or :log for the scale and :each for a value in each record"
+            )
+        path = path.strip()
+        if path in found:
+            raise ProblemError(f"--free: found {path!r} twice")
+        low, high = (_bound(config, path, b) for b in bounds)
+        scale = next((w for w in words if w != "each"), "log" if low > 0 else "linear")
+        try:
+            found[path] = Free(low, high, scale=scale, per_experiment="each" in words)  # pyright: ignore
+        except ProblemError as error:
+            raise ProblemError(f"--free {path}: {error}") from None
+    return found
+
+
+def _bound(config: Config, path: str, text: str) -> float:
+    from jfric.files.path_dimensions import path_dimension
+    from jfric.system.naming import find_path
+    from jfric.system.units import UnitError, to_si
+
+    try:
+        dimension = path_dimension(config.problem, find_path(config.problem, path))
+    except KeyError:
+        dimension = None  # of the sensor or the controller; fit checks the name
+    try:
+        value = to_si(text, dimension)
+        return float(value)  # pyright: ignore[reportArgumentType]
+    except (UnitError, TypeError) as error:
+        raise ProblemError(f"--free {path}: {error}") from None
+
+
+def run_fit(
+    config: Config,
+    files: Sequence[Path],
+    free: dict[str, Free],
+    *,
+    residual: str = "output",
+    window: float | None = None,
+    observe: Sequence[str] | None = None,
+    starts: int = 8,
+    hold: str = "zero",
+    loss: str = "linear",
+    seed: int = 0,
+) -> FitResult:
+    """The fit that the command makes."""
+    from jfric.fits.arrange import sampled_or_whole
+    from jfric.fits.data.measured_files import read_experiments
+    from jfric.fits.fitting import fit
+    from jfric.fits.sampled_model import REFERENCE
+
+    experiments = read_experiments(config, files)
+    options: dict[str, Any] = dict(loss=loss, starts=starts, seed=seed, hold=hold)
+    if residual == "input":
+        options |= {"controller": config.controller}
+    model: Any = config.problem
+    if residual == "output":
+        experiments = [_without(e, REFERENCE) for e in experiments]
+        model = sampled_or_whole(config.problem, experiments, None, hold)
+    return fit(
+        model, experiments, free, residual=residual, window=window, observe=observe, **options
+    )
+
+
+def _without(experiment, name: str):
+    from dataclasses import replace
+
+    return replace(experiment, u={k: v for k, v in (experiment.u or {}).items() if k != name})

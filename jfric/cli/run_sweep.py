@@ -1,0 +1,188 @@
+"""What ``jfric sweep`` and ``jfric plot`` do: options to calls, results to sentences."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jfric.cli.vary import split_vary, vary_number
+from jfric.errors import ProblemError
+from jfric.files.overrides import apply_overrides
+from jfric.numerics.limits import DEVICES, LANES, OUTPUTS, parse_count, require_count
+from jfric.results.grammar import split
+from jfric.results.status import Status
+from jfric.sweeps.design import SAMPLED
+from jfric.sweeps.ranges import SCALES, Range
+from jfric.system.naming import find_path
+from jfric.system.units import DIMENSIONS, UnitError, to_si
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from jfric.files.config import Config
+    from jfric.system.problem import Problem
+
+VARY_FORM = "PATH=LOW:HIGH:COUNT[:log], or PATH=[A, B, ...]"
+
+
+def run_sweep(
+    console: Console,
+    config: Path,
+    *,
+    settings: list[str],
+    vary: list[str],
+    observe: str,
+    method: str,
+    samples: int | None,
+    seed: int,
+    times: str | None,
+    solver: dict[str, Any],
+    out: Path | None,
+    plot: bool,
+    **execution: Any,
+) -> bool:
+    """Sweep a configuration into ``out`` and say what came of it; whether all lanes are ok."""
+    from jfric.files.read_toml import load_config
+    from jfric.files.solver_choice import choose_solver
+    from jfric.files.write_toml import dump
+    from jfric.sweeps.sweeping import execute, prepare
+
+    chosen = load_config(config)
+    chosen = dataclasses.replace(chosen, problem=apply_overrides(chosen.problem, settings))
+    built, _ = choose_solver(chosen.solver, **solver)
+    prepared = prepare(
+        chosen.problem,
+        parse_vary(chosen.problem, vary, sampled=method in SAMPLED),
+        split(observe),
+        method=method,
+        samples=samples,
+        seed=seed,
+        times=parse_times(chosen, times),
+        solver=built,
+        config=dump(chosen),
+        title=chosen.title or config.stem,
+    )
+    store = out if out is not None else _free_folder(Path("results") / config.stem)
+    try:
+        _, summary = execute(prepared, store=store, **execution)
+    except ProblemError:
+        with contextlib.suppress(OSError):  # only a folder that was reserved and never used
+            store.rmdir()
+        raise
+    except KeyboardInterrupt:
+        raise ProblemError(
+            f"interrupted; what is finished is kept, the same command with --out {store} goes on"
+        ) from None
+    total = prepared.design.size
+    before = total - summary.computed
+    if before:
+        console.print(f"{before:,} of {total:,} trajectories were there already", markup=False)
+    if summary.computed:
+        console.print(
+            f"{summary.computed:,} trajectories in {summary.seconds:.1f} s, compilation included",
+            markup=False,
+        )
+    failed = {Status(i): n for i, n in enumerate(summary.statuses) if n and i != int(Status.OK)}
+    for status, count in failed.items():
+        console.print(f"{count:,} failed: {status.message}", markup=False, style="bold red")
+    console.print(f"wrote {store}", markup=False, soft_wrap=True)
+    if plot:
+        draw(console, store, None, None)
+    return not failed
+
+
+def _free_folder(directory: Path) -> Path:
+    """The next free name ``sweep-NNN.zarr``, reserved at once."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for number in itertools.count(1):
+            path = directory / f"sweep-{number:03d}.zarr"
+            with contextlib.suppress(FileExistsError):
+                path.mkdir()
+                return path
+    except OSError as error:
+        raise ProblemError(f"--out: cannot write to {directory} ({error.strerror})") from None
+    raise AssertionError  # numbers do not end
+
+
+def draw(console: Console, store: Path, names: list[str] | None, out: Path | None) -> None:
+    """Draw the results of a sweep beside them, or to ``out``."""
+    from jfric.figures.sweep_figure import plot_sweep
+    from jfric.sweeps.store import open_sweep
+
+    figure = plot_sweep(open_sweep(store), names)
+    path = out or store.with_suffix(".png")
+    try:
+        figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:
+        raise ProblemError(f"--out: cannot write {path} ({error})") from None
+    console.print(f"wrote {path}", markup=False, soft_wrap=True)
+
+
+def parse_vary(problem: Problem, given: list[str], *, sampled: bool) -> dict[str, Any]:
+    """Parameters and their values from ``path=low:high:count[:log]`` or ``path=[a, b, ...]``.
+
+    Sampled sweeps take ``path=low:high[:log]``. Quantities may carry their units.
+    """
+    result: dict[str, Any] = {}
+    for text in given:
+        form = "PATH=LOW:HIGH[:log]" if sampled else VARY_FORM
+        path, values = split_vary(text, form)
+        try:
+            name = find_path(problem, path)
+        except KeyError as error:
+            raise ProblemError(f"--vary: {error.args[0]}") from None
+        if name in result:
+            raise ProblemError(f"--vary: found {name!r} twice")
+        if values.startswith("["):
+            parts = values.strip("[]").split(",")
+            result[name] = np.array([vary_number(problem, name, part) for part in parts])
+            continue
+        parts = [part.strip() for part in values.split(":")]
+        scale = parts.pop() if parts[-1] in SCALES else "linear"
+        if len(parts) != (2 if sampled else 3):
+            raise ProblemError(f"--vary {name}: found {values!r}, expected {form}")
+        low, high = (vary_number(problem, name, part) for part in parts[:2])
+        count = None if sampled else _count(name, parts[2])
+        try:
+            result[name] = Range(low, high, count, scale)
+        except ProblemError as error:
+            raise ProblemError(f"--vary {name}: {error}") from None
+    return result
+
+
+def _count(name: str, text: str) -> int:
+    return parse_count(text, f"--vary {name}: its number of values", 1, LANES)
+
+
+def parse_times(config: Config, text: str | None) -> np.ndarray | None:
+    """Times of ``u(t)``: a number of them over the time span, or a list such as '0.5, 20 ms'."""
+    from jfric.files.config import time_span
+
+    if text is None:
+        return None
+    if text.strip().isdecimal():
+        count = parse_count(text, "--times", 2, OUTPUTS)
+        return np.linspace(*time_span(config.problem), count)
+    try:
+        values = [to_si(part.strip(), DIMENSIONS["time"]) for part in text.split(",")]
+        return np.unique(np.array(values, float))
+    except (UnitError, TypeError) as error:
+        raise ProblemError(f"--times: {error}") from None
+
+
+def use_devices(count: int | None) -> None:
+    """As many CPU devices of JAX as there are cores, or ``count``; before the first array."""
+    import jax
+
+    if count is not None:
+        require_count("--devices", count, 1, DEVICES)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    with contextlib.suppress(RuntimeError):  # the process has begun to use its devices
+        jax.config.update("jax_num_cpu_devices", max(count or cores or 1, 1))

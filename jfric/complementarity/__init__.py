@@ -1,1 +1,0 @@
-"""The one place that decides contact: masked reaction equations, pivoting, impacts, residuals."""

@@ -1,0 +1,135 @@
+"""One contact alone: its impulse in closed form, in scalars.
+
+Every candidate (open, stick, sliding to either side) is written down and the first that obeys the
+laws is taken. A contact that slides feels the kinetic coefficients until its sliding velocity is
+zero; one that sticks holds up to the static ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from jfric.contact.contact_lcp import ContactProblem
+from jfric.results.modes import Mode
+
+
+class Coefficients(NamedTuple):
+    """Limits of one contact for the two directions of sliding: coefficients, or impulses."""
+
+    static_positive: Any
+    static_negative: Any
+    kinetic_positive: Any
+    kinetic_negative: Any
+
+
+class ContactNumbers(NamedTuple):
+    """What a unilateral contact with friction needs of ``D`` and ``mu``, computed once.
+
+    Stick: ``lambda_T = tt gamma_T + tn gamma_N``, ``lambda_N = nt gamma_T + nn gamma_N``. Sliding
+    to the side ``s``: ``lambda_N = press_s gamma_N``, ``gamma_T+ = gamma_T + shift_s gamma_N``.
+    """
+
+    tt: Any
+    tn: Any
+    nt: Any
+    nn: Any
+    press_positive: Any
+    press_negative: Any
+    shift_positive: Any
+    shift_negative: Any
+    mu: Coefficients
+
+
+def contact_numbers(D, mu: Coefficients) -> ContactNumbers:
+    """Numbers for ``D = ((tt, tn), (nt, nn))``."""
+    (tt, tn), (nt, nn) = D
+    inverse = 1.0 / (tt * nn - tn * nt)
+    press_p = -1.0 / (nn - mu.kinetic_positive * nt)
+    press_n = -1.0 / (nn + mu.kinetic_negative * nt)
+    return ContactNumbers(
+        tt=-nn * inverse,
+        tn=tn * inverse,
+        nt=nt * inverse,
+        nn=-tt * inverse,
+        press_positive=press_p,
+        press_negative=press_n,
+        shift_positive=(tn - mu.kinetic_positive * tt) * press_p,
+        shift_negative=(tn + mu.kinetic_negative * tt) * press_n,
+        mu=mu,
+    )
+
+
+def element_impulse(d, inverse, gamma, limit: Coefficients, direction=None):
+    """Impulse and mode of friction with given limits: ``gamma + d lambda`` obeys Coulomb's law.
+
+    ``inverse = 1/d``. ``direction``: sign of the sliding velocity so far, 0 in stick; None where
+    static and kinetic coefficients are the same.
+    """
+    holding = -gamma * inverse
+    sticks = (holding >= -limit.static_positive) & (holding <= limit.static_negative)
+    forward = holding < 0.0
+    if direction is not None:
+        ahead = (direction > 0) & (gamma > d * limit.kinetic_positive)
+        back = (direction < 0) & (gamma < -d * limit.kinetic_negative)
+        sticks = sticks & ~ahead & ~back
+        forward = ahead | (forward & ~back)
+    sliding = jnp.where(forward, -limit.kinetic_positive, limit.kinetic_negative)
+    mode = jnp.where(sticks, Mode.STICK, jnp.where(forward, Mode.SLIP_POS, Mode.SLIP_NEG))
+    return jnp.where(sticks, holding, sliding), mode.astype(jnp.int32)
+
+
+def contact_impulse(c: ContactNumbers, gamma_t, gamma_n, direction=None):
+    """Impulses (tangential, normal) and mode of one unilateral contact with friction, and whether
+    they obey the laws (large friction may leave no solution)."""
+    mu = c.mu
+    hold_t = c.tt * gamma_t + c.tn * gamma_n
+    hold_n = c.nt * gamma_t + c.nn * gamma_n
+    sticks = (hold_t >= -mu.static_positive * hold_n) & (hold_t <= mu.static_negative * hold_n)
+    after_p = gamma_t + c.shift_positive * gamma_n
+    after_n = gamma_t + c.shift_negative * gamma_n
+    forward = after_p > 0.0
+    if direction is not None:
+        ahead, back = (direction > 0) & forward, (direction < 0) & (after_n < 0.0)
+        sticks = sticks & ~ahead & ~back
+        forward = forward & ~back
+    is_open = gamma_n >= 0.0
+    press = gamma_n * jnp.where(forward, c.press_positive, c.press_negative)
+    slide = press * jnp.where(forward, -mu.kinetic_positive, mu.kinetic_negative)
+    normal = jnp.where(sticks, hold_n, press)
+    mode = jnp.where(sticks, Mode.STICK, jnp.where(forward, Mode.SLIP_POS, Mode.SLIP_NEG))
+    solved = is_open | ((normal >= 0.0) & (sticks | forward | (after_n <= 0.0)))
+    return (
+        jnp.where(is_open, 0.0, jnp.where(sticks, hold_t, slide)),
+        jnp.where(is_open, 0.0, normal),
+        jnp.where(is_open, Mode.OPEN, mode).astype(jnp.int32),
+        solved,
+    )
+
+
+def frictionless_impulse(inverse, gamma):
+    """Impulse and mode (open, or closed) of a unilateral contact without friction."""
+    is_open = gamma >= 0.0
+    impulse = jnp.where(is_open, 0.0, -gamma * inverse)
+    return impulse, jnp.where(is_open, Mode.OPEN, Mode.CLOSED).astype(jnp.int32)
+
+
+def closed_form(problem: ContactProblem) -> Int[Array, " nt"]:
+    """Mode of the one contact of ``problem``; the residual tells whether it obeys the laws."""
+    p, nu = problem, problem.touching.shape[0]
+    kept = jnp.where(p.sliding < 0, Mode.SLIP_NEG, Mode.SLIP_POS).astype(jnp.int32)
+    if nu == 0:
+        limit = Coefficients(*(p.cap_positive[0], p.cap_negative[0]) * 2)
+        d = jnp.where(p.D[0, 0] > 0, p.D[0, 0], 1.0)
+        _, mode = element_impulse(d, 1.0 / d, p.gamma[0], limit)
+        return jnp.where(p.decided, mode, kept)
+    mu = Coefficients(*(p.mu_positive[0], p.mu_negative[0]) * 2)
+    # Without friction there is no tangent: a unit one, decoupled, takes its place.
+    rubs = p.decided[0] & (p.D[0, 0] > 0)
+    tt, coupling = jnp.where(rubs, p.D[0, 0], 1.0), jnp.where(rubs, p.D[0, 1], 0.0)
+    numbers = contact_numbers(((tt, coupling), (coupling, p.D[1, 1])), mu)
+    _, _, mode, _ = contact_impulse(numbers, p.gamma[0], p.gamma[1])
+    mode = jnp.where(p.decided | (mode == Mode.OPEN), mode, kept)
+    return jnp.where(p.touching, mode, Mode.OPEN).astype(jnp.int32)

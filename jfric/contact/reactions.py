@@ -1,0 +1,137 @@
+"""Reactions of active contacts: a masked linear system in contact space.
+
+Rows are ordered tangents (nt), then normals (nu). With ``W`` the stacked directions and
+``D = W M^-1 W^T``, the active rows ``a`` satisfy ``W_a dv = r_a`` where ``dv = M^-1 W^T lambda``
+and ``lambda = S y``: ``S`` expresses the friction of a sliding contact by its normal force.
+The same equations hold for accelerations and forces, and for velocity jumps and impulses. Where
+friction acts along other directions ``R`` than those of sliding, ``D = W M^-1 R^T``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jfric.numerics.linear_algebra import eliminate, matmul
+from jfric.results.modes import Mode
+
+#: Relative pivot below which an active row counts as redundant.
+REDUNDANT_PIVOT = 1e-9
+#: Relative accelerations below this part of their contributions are rounding errors.
+UNMOVED = 1e-7
+
+
+def coupling(
+    mode: Int[Array, " nt"],
+    kinetic_positive: Float[Array, " nt"],
+    kinetic_negative: Float[Array, " nt"],
+    n_friction: int,
+) -> Float[Array, "m m"]:
+    """The matrix ``S``: identity, and ``lambda_T = -s mu lambda_N`` for sliding contacts."""
+    nt = mode.shape[0]
+    nu = nt - n_friction
+    identity = jnp.eye(nt + nu, dtype=kinetic_positive.dtype)
+    if nu == 0:
+        return identity
+    m, p, n = mode[n_friction:], kinetic_positive[n_friction:], kinetic_negative[n_friction:]
+    ratio = jnp.where(m == Mode.SLIP_POS, -p, jnp.where(m == Mode.SLIP_NEG, n, 0.0))
+    return identity.at[jnp.arange(n_friction, nt), jnp.arange(nt, nt + nu)].set(ratio)
+
+
+def active_rows(mode: Int[Array, " nt"], n_friction: int) -> Bool[Array, " m"]:
+    """Rows that hold an equation: tangents that stick, normals that are closed."""
+    return jnp.concatenate([mode == Mode.STICK, mode[n_friction:] != Mode.OPEN])
+
+
+class Reactions(NamedTuple):
+    """Operators that give reactions from the right-hand side of the active rows.
+
+    ``motion``: reactions for the motion; redundant rows carry none. ``force``: reactions of
+    minimum norm, the same motion. ``pivot``: smallest relative pivot; a negative one means that
+    accelerations need not exist or be unique (Painleve). ``dependent``: active rows that follow
+    from others, or whose pivot vanishes through friction. Nothing makes the motion obey what they
+    demand: whoever uses the operators must look whether it does. ``unique``: whether forces that
+    the equations leave open do not move anything; the friction of a sliding contact whose normal
+    force is open does.
+    """
+
+    motion: Float[Array, "m m"]
+    force: Float[Array, "m m"]
+    pivot: Float[Array, ""]
+    redundant: Bool[Array, ""]
+    dependent: Bool[Array, " m"]
+    unique: Bool[Array, ""]
+
+
+def reaction_operator(
+    D: Float[Array, "m m"],
+    active: Bool[Array, " m"],
+    S: Float[Array, "m m"],
+    *,
+    independent: bool,
+    n_normals: int = 0,
+    causes: Float[Array, "n m"] | None = None,
+) -> Reactions:
+    """Operators ``R`` with ``lambda = R r``.
+
+    ``independent``: active rows are known to be linearly independent, whatever the friction.
+    Otherwise redundant ones (two supports under one rigid body) are found: accelerations are
+    unique, forces are not. The last ``n_normals`` rows are the last to be called dependent.
+    ``causes``: accelerations by unit reactions, times square roots of inertias; needed where ``D``
+    is not symmetric: what forces leave still in contact space they may move elsewhere.
+    """
+    m = D.shape[0]
+    if m == 0:
+        one = jnp.ones((), D.dtype)
+        return Reactions(D, D, one, jnp.asarray(False), active, jnp.asarray(True))
+    mask = active[:, None] & active[None, :]
+    B = jnp.where(mask, matmul(D, S), jnp.eye(m, dtype=D.dtype))
+    # Unit diagonal of the frictionless part: translations and rotations become comparable.
+    weight = jax.lax.rsqrt(jnp.where(active, jnp.diagonal(D), 1.0))
+    scaled = B * weight[:, None] * weight[None, :]
+    if independent:
+        result = eliminate(scaled, 0.0)
+    else:
+        result = eliminate(scaled, REDUNDANT_PIVOT, jnp.arange(m) >= m - n_normals)
+    X = jnp.where(mask, result.inverse * weight[:, None] * weight[None, :], 0.0)
+    motion = matmul(S, X)
+    redundant = result.dependent.any()
+    if independent:
+        unique = jnp.asarray(True)
+        return Reactions(motion, motion, result.pivot, redundant, result.dependent, unique)
+    # Forces that do no work on the motion: a dependent row balanced by independent ones.
+    balance = result.reduced * weight[:, None] / weight[None, :]
+    dependent = result.dependent
+    N = jnp.where(dependent[None, :] & active[:, None], -balance, 0.0)
+    N = jnp.where(dependent[:, None] & dependent[None, :], jnp.eye(m, dtype=D.dtype), N)
+    N = matmul(S, N)
+    moved, size = matmul(D, N), matmul(jnp.abs(D), jnp.abs(N))
+    # As velocities that a unit impulse causes: translations and rotations become comparable.
+    scale = jax.lax.rsqrt(jnp.where(jnp.diagonal(D) > 0, jnp.diagonal(D), 1.0))[:, None]
+    largest = jnp.max(size * scale, axis=0)
+    unique = jnp.all(jnp.abs(moved) * scale <= UNMOVED * largest)
+    if causes is not None:
+        moved, size = matmul(causes, N), matmul(jnp.abs(causes), jnp.abs(N))
+        unique = unique & jnp.all(jnp.abs(moved) <= UNMOVED * jnp.max(size, axis=0))
+    gram = N.T @ N + jnp.diag(jnp.where(dependent, 0.0, 1.0))
+    inner = eliminate(gram, 0.0).inverse
+    force = motion - N @ (inner @ (N.T @ motion))
+    force = jnp.where(redundant, force, motion)
+    return Reactions(motion, force, result.pivot, redundant, dependent, unique)
+
+
+def spanned(
+    D: Float[Array, "m m"], active: Bool[Array, " m"]
+) -> tuple[Bool[Array, " m"], Float[Array, "m m"]]:
+    """Rows that are combinations of the active ones, and the weights of these combinations.
+
+    What active rows demand then decides the relative motion of the others: they are held.
+    """
+    identity = jnp.eye(D.shape[0], dtype=D.dtype)
+    R = reaction_operator(D, active, identity, independent=False)
+    weights = matmul(D, R.motion)
+    rest = jnp.diagonal(D) - jnp.sum(weights * D, axis=1)
+    return ~active & (rest <= REDUNDANT_PIVOT * jnp.diagonal(D)), weights

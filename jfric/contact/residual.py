@@ -1,0 +1,136 @@
+"""How well motions and impulses satisfy the laws of contact and friction: one judge for all.
+
+It uses positions, velocities and forces only, not the modes that a solver reports. For each
+contact the violation of every admissible state is measured and the smallest counts::
+
+    open     lambda_N = lambda_T = 0,  g_N >= 0
+    stick    g_N = 0, lambda_N >= 0,  gamma_T = 0,  -mu_s(+) N <= lambda_T <= mu_s(-) N
+    slip     g_N = 0, lambda_N >= 0,  s gamma_T >= 0,  lambda_T = -s mu_d(s) N
+
+(friction with a given normal force has no open state and no gap). Forces, velocities and lengths
+are divided by the largest of their kind in the motion.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jfric.contact.contact_lcp import ContactProblem
+from jfric.contact.impulses import limits
+from jfric.numerics.linear_algebra import matvec
+from jfric.results.solution import Solution
+from jfric.system.forces import applied_force
+from jfric.system.mechanics import Mechanics, assemble
+from jfric.system.problem import Problem
+
+
+def contact_residual(problem: Problem, solution: Solution) -> Float[Array, "m nt"]:
+    """Violation of the contact laws at each output and contact, relative; zero is exact."""
+    mechanics = assemble(problem)
+    if mechanics.n_contacts == 0:
+        return jnp.zeros((solution.ts.shape[0], 0))
+    scales = _scales(mechanics, solution)
+
+    def one(t, q, v, lambda_t, lambda_n):
+        return _violation(mechanics, scales, t, q, v, lambda_t, lambda_n)
+
+    return jax.vmap(one)(solution.ts, solution.q, solution.v, solution.lambda_t, solution.lambda_n)
+
+
+def impulse_residual(problem: ContactProblem, impulse: Float[Array, " m"]) -> Float[Array, ""]:
+    """Violation of the laws by the impulses of a step, for every method that computes them.
+
+    The largest defect of ``lambda = proj(lambda - gamma / diag(D))`` as a relative velocity,
+    divided by the largest of the velocities without impulses and those that the impulses cause;
+    zero is exact.
+    """
+    p, nt, nu = problem, problem.decided.shape[0], problem.touching.shape[0]
+    diagonal = jnp.diagonal(p.D)
+    diagonal = jnp.where(diagonal > 0, diagonal, 1.0)
+    change = matvec(p.D, impulse)
+    trial = impulse - (p.gamma + change) / diagonal
+    pressing = jnp.where(p.touching, jnp.maximum(trial[nt:], 0.0), 0.0)
+    upper, lower = limits(p, jnp.where(p.touching, jnp.maximum(impulse[nt:], 0.0), 0.0))
+    kept = jnp.where(p.sliding > 0, -upper, jnp.where(p.sliding < 0, lower, 0.0))
+    friction = jnp.where(p.decided, jnp.clip(trial[:nt], -upper, lower), kept)
+    defect = jnp.abs(impulse - jnp.concatenate([friction, pressing])) * diagonal
+    involved = jnp.concatenate([jnp.ones((nt - nu,), bool), p.touching])
+    involved = jnp.concatenate([p.decided & involved, p.touching])
+    speeds = jnp.where(involved, jnp.maximum(jnp.abs(p.gamma), jnp.abs(change)), 0.0)
+    scale = jnp.maximum(jnp.max(speeds, initial=0.0), jnp.finfo(p.D.dtype).tiny)
+    # Maxima let NaN pass; a defect that is none is as large as can be.
+    worst = jnp.max(defect, initial=0.0) / scale
+    return jnp.where(jnp.isnan(worst), jnp.inf, worst)
+
+
+def motion_residual(problem: Problem, solution: Solution) -> Float[Array, "m n"]:
+    """Defect of ``M dv/dt = f + W_N^T lambda_N + R_T^T lambda_T`` at each output, relative to the
+    largest inertia force or reaction of the motion. Piecewise-linear elements in the segments that
+    the solution reports."""
+    mechanics = assemble(problem)
+
+    def terms(t, q, v, a, lambda_t, lambda_n, segment):
+        f = applied_force(mechanics, t, q, v, segment)
+        reaction = mechanics.R_T.T @ lambda_t + mechanics.W_N.T @ lambda_n
+        # Reactions that balance each other leave rounding errors of their own size.
+        carried = jnp.abs(mechanics.R_T.T) @ jnp.abs(lambda_t)
+        carried = carried + jnp.abs(mechanics.W_N.T) @ jnp.abs(lambda_n)
+        inertia = mechanics.M @ a
+        return inertia - f - reaction, jnp.abs(inertia) + jnp.abs(f) + carried
+
+    defect, size = jax.vmap(terms)(
+        solution.ts,
+        solution.q,
+        solution.v,
+        solution.a,
+        solution.lambda_t,
+        solution.lambda_n,
+        solution.segment,
+    )
+    return jnp.abs(defect) / jnp.maximum(jnp.max(size), jnp.finfo(size.dtype).tiny)
+
+
+def _normal_forces(mechanics: Mechanics, t, lambda_n):
+    given = [jnp.asarray(n(t), mechanics.K.dtype) for n in mechanics.normal_forces]
+    return jnp.concatenate([jnp.stack(given), lambda_n]) if given else lambda_n
+
+
+def _scales(mechanics: Mechanics, solution: Solution):
+    tiny = jnp.finfo(solution.q.dtype).tiny
+
+    def largest(x):
+        return jnp.maximum(jnp.max(jnp.abs(x), initial=0.0), tiny)
+
+    normal = jax.vmap(lambda t, n: _normal_forces(mechanics, t, n))(solution.ts, solution.lambda_n)
+    gamma = jax.vmap(mechanics.sliding_velocities)(solution.ts, solution.v)
+    force = jnp.maximum(largest(solution.lambda_t), largest(normal))
+    speed = jnp.maximum(largest(gamma), largest(solution.v))
+    return force, speed, largest(solution.q)
+
+
+def _violation(mechanics: Mechanics, scales, t, q, v, lambda_t, lambda_n):
+    force, speed, length = scales
+    nf = mechanics.n_friction
+    normal = _normal_forces(mechanics, t, lambda_n)
+    gamma = mechanics.sliding_velocities(t, v) / speed
+    static = [law.static() for law in mechanics.laws]
+    kinetic = [
+        law.kinetic(jnp.abs(g * speed)) for law, g in zip(mechanics.laws, gamma, strict=True)
+    ]
+    s_pos, s_neg, d_pos, d_neg = (
+        jnp.stack([pair[i] for pair in pairs]) for pairs in (static, kinetic) for i in (0, 1)
+    )
+    outside = jnp.maximum(-lambda_t - s_pos * normal, lambda_t - s_neg * normal)
+    stick = jnp.maximum(jnp.abs(gamma), jnp.maximum(outside, 0.0) / force)
+    positive = jnp.maximum(jnp.maximum(-gamma, 0.0), jnp.abs(lambda_t + d_pos * normal) / force)
+    negative = jnp.maximum(jnp.maximum(gamma, 0.0), jnp.abs(lambda_t - d_neg * normal) / force)
+    closed = jnp.minimum(stick, jnp.minimum(positive, negative))
+    gap = mechanics.gaps(t, q) / length
+    pulls = jnp.maximum(-lambda_n, 0.0) / force
+    touching = jnp.maximum(closed[nf:], jnp.maximum(jnp.abs(gap), pulls))
+    apart = jnp.maximum(
+        jnp.maximum(-gap, 0.0), jnp.maximum(jnp.abs(lambda_n), jnp.abs(lambda_t[nf:])) / force
+    )
+    return jnp.concatenate([closed[:nf], jnp.minimum(touching, apart)])

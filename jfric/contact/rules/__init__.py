@@ -1,0 +1,47 @@
+"""The rules of one contact: every decision about it, written once for all solvers.
+
+Element-wise: on numbers (one contact) and on arrays (one element for each contact) alike, and free
+of any solver's data. What is known of a contact when a program is made may be given as Python bools
+(:class:`Kind`); it then leaves no trace in the compiled code.
+
+Signs: the sliding velocity ``gamma`` is positive in ``SLIP_POS``, where friction is
+``-mu N``; a gap is positive when open; normal forces are positive when they push.
+"""
+
+from jfric.contact.rules.guards import GuardSign as GuardSign
+from jfric.contact.rules.guards import arrives_unseen as arrives_unseen
+from jfric.contact.rules.guards import guard_sign as guard_sign
+from jfric.contact.rules.guards import is_tie as is_tie
+from jfric.contact.rules.guards import touches_limit as touches_limit
+from jfric.contact.rules.guards import turns_at_zero as turns_at_zero
+from jfric.contact.rules.impacts import AfterImpact as AfterImpact
+from jfric.contact.rules.impacts import Hit as Hit
+from jfric.contact.rules.impacts import element_after_impact as element_after_impact
+from jfric.contact.rules.impacts import ends_chatter as ends_chatter
+from jfric.contact.rules.impacts import energy_gain as energy_gain
+from jfric.contact.rules.impacts import hit as hit
+from jfric.contact.rules.impacts import hits_in_step as hits_in_step
+from jfric.contact.rules.impacts import impulse_energy as impulse_energy
+from jfric.contact.rules.impacts import is_unique as is_unique
+from jfric.contact.rules.impacts import known_after_impact as known_after_impact
+from jfric.contact.rules.impacts import mode_after_impact as mode_after_impact
+from jfric.contact.rules.impacts import restitution as restitution
+from jfric.contact.rules.impacts import rests_after_step as rests_after_step
+from jfric.contact.rules.impacts import slides_through as slides_through
+from jfric.contact.rules.impacts import time_of_bounces as time_of_bounces
+from jfric.contact.rules.kind import Flag as Flag
+from jfric.contact.rules.kind import Kind as Kind
+from jfric.contact.rules.kind import slides as slides
+from jfric.contact.rules.kind import slip as slip
+from jfric.contact.rules.modes import Drift as Drift
+from jfric.contact.rules.modes import NextMode as NextMode
+from jfric.contact.rules.modes import Trial as Trial
+from jfric.contact.rules.modes import closed_mode as closed_mode
+from jfric.contact.rules.modes import has_jumped as has_jumped
+from jfric.contact.rules.modes import known_zeros as known_zeros
+from jfric.contact.rules.modes import mode_from_rest as mode_from_rest
+from jfric.contact.rules.modes import next_mode as next_mode
+from jfric.contact.rules.modes import predicted_mode as predicted_mode
+from jfric.contact.rules.modes import released as released
+from jfric.contact.rules.modes import reported_mode as reported_mode
+from jfric.contact.rules.modes import starts_open as starts_open

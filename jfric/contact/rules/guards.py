@@ -1,0 +1,103 @@
+"""Rules for one guard of a contact: its sign right after an instant, and whether it only touches.
+
+A guard is a function of time that stays positive while a mode lasts. Right after the instant
+``s = 0`` it is the series ``c_0 + c_1 s + c_2 s^2 + ...``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int
+
+from jfric.contact.rules.kind import Flag, inverse, slides
+from jfric.numerics.tolerances import tolerances
+from jfric.results.modes import Mode
+
+
+class GuardSign(NamedTuple):
+    """A guard right after an instant.
+
+    ``order``: number of leading coefficients that vanish. ``null``: all of them do, the guard is
+    zero identically and holds. ``violated``: the first that does not vanish is negative.
+    """
+
+    order: Int[Array, "*k"]
+    null: Bool[Array, "*k"]
+    violated: Bool[Array, "*k"]
+
+    def code(self) -> Int[Array, "*k"]:
+        """All in one number: the compiler repeats for each number what leads to it."""
+        return 4 * self.order + 2 * self.null.astype(jnp.int32) + self.violated.astype(jnp.int32)
+
+    @classmethod
+    def from_code(cls, code: Int[Array, "*k"]) -> GuardSign:
+        """The inverse of :meth:`code`."""
+        return cls(code >> 2, (code & 2) != 0, (code & 1) != 0)
+
+
+def guard_sign(
+    leading: Iterable, zero: Iterable, *, known: Any = 0, of_force: Flag = False
+) -> GuardSign:
+    """The first coefficient that does not vanish decides; a guard without one holds.
+
+    ``leading``: coefficients ``c_0, c_1, ...``; ``zero``: magnitudes up to which each counts as
+    zero. The first ``known`` are zero by construction, whatever rounding left there; of forces
+    (``of_force``), which may jump, only if they are not far beyond rounding. A limit of a force
+    that is only touched goes on by its next coefficient.
+    """
+    leading, zero = list(leading), list(zero)
+    order = jnp.zeros(jnp.shape(leading[0]), jnp.int32)
+    still, negative = jnp.ones(order.shape, bool), jnp.zeros(order.shape, bool)
+    for k, (value, size) in enumerate(zip(leading, zero, strict=True)):
+        magnitude = jnp.abs(value)
+        vanishes = magnitude <= size
+        trusted = k < known
+        if trusted is not False:
+            if of_force is not False:
+                within = magnitude <= tolerances(value.dtype).known * size
+                trusted = trusted & (within | inverse(of_force))
+            vanishes = vanishes | trusted
+        if of_force is not False and 1 <= k < len(leading) - 1:
+            touched = touches_limit(value, leading[k + 1], k, zero[0])
+            vanishes = vanishes | (of_force & touched)
+        negative = jnp.where(still & ~vanishes, value < 0, negative)
+        still = still & vanishes
+        order = order + still.astype(jnp.int32)
+    return GuardSign(order, still, negative)
+
+
+def touches_limit(value, following, k: int, resolution) -> Bool[Array, "*k"]:
+    """Whether a limit ``value s^k + following s^(k+1)`` of a force falls, but turns before it is
+    further below zero than can be resolved. It is touched, and holds right after that.
+
+    The turn is at ``s = -k value / ((k+1) following)``.
+    """
+    turn = jnp.abs(value) / jnp.where(following > 0, following, 1.0) * (k / (k + 1.0))
+    depth = jnp.abs(value) * turn**k / (k + 1.0)
+    return (value < 0) & (following > 0) & (depth <= resolution)
+
+
+def turns_at_zero(slope, curvature, resolution, value=None) -> Bool[Array, "*k"]:
+    """Whether a guard that comes to zero turns there, as far as can be resolved: it grazes.
+
+    Its extreme value ``value - slope^2 / (2 curvature)`` is within ``resolution`` of zero: a double
+    root. ``value``: None at a zero of the guard.
+    """
+    squared = slope * slope
+    if value is not None:
+        squared = squared - 2.0 * curvature * value
+    return squared <= 2.0 * jnp.abs(curvature) * resolution
+
+
+def arrives_unseen(mode, first: GuardSign, known) -> Bool[Array, "*k"]:
+    """Whether a sliding velocity is found to be zero that no event has made zero: it touches zero,
+    or a load sets the body in motion from rest."""
+    return slides(mode) & first.violated & (first.order >= 1) & (known == 0)
+
+
+def is_tie(mode, first_null, second_null) -> Bool[Array, "*k"]:
+    """Whether a sticking contact carries exactly its limit: stick and sliding are both possible."""
+    return (first_null | second_null) & (mode == Mode.STICK)

@@ -1,0 +1,51 @@
+"""What a contact is, and what its modes have in common."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool
+
+from jfric.results.modes import Mode
+
+#: A fact of one contact: known when the program is made (a Python bool, which leaves no trace in
+#: the compiled code), or one for each of several contacts.
+Flag: TypeAlias = bool | np.ndarray | Bool[Array, "*k"]
+
+
+class Kind(NamedTuple):
+    """What a contact is, whatever its motion.
+
+    ``unilateral``: it may open; else friction with a given normal force. ``frictionless``: it has
+    no tangent; one with a coefficient of zero has one. ``unlimited``: unilateral, and both its
+    limits of friction are zero; its guards in stick are its friction, which must vanish, and its
+    normal force.
+    """
+
+    unilateral: Flag
+    frictionless: Flag = False
+    unlimited: Flag = False
+
+
+def chosen(flag: Flag, one, other):
+    """``one`` where ``flag``, else the ``other``."""
+    if isinstance(flag, bool):
+        return one if flag else other
+    return jnp.where(flag, one, other)
+
+
+def inverse(flag: Flag) -> Flag:
+    """``not flag``."""
+    return not flag if isinstance(flag, bool) else ~flag
+
+
+def slides(mode) -> Bool[Array, "*k"]:
+    """Whether a mode is one of the two sliding ones."""
+    return (mode == Mode.SLIP_POS) | (mode == Mode.SLIP_NEG)
+
+
+def slip(forward):
+    """The sliding mode with a positive sliding velocity where ``forward``, else the other."""
+    return jnp.where(forward, Mode.SLIP_POS, Mode.SLIP_NEG)

@@ -1,0 +1,191 @@
+"""Rules for the mode of one contact: what follows, what is then known, what to try first."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int
+
+from jfric.contact.rules.guards import GuardSign
+from jfric.contact.rules.kind import Flag, Kind, chosen, inverse, slides, slip
+from jfric.numerics.tolerances import tolerances
+from jfric.results.modes import Mode
+
+
+def closed_mode(frictionless: Flag, gamma, small) -> Int[Array, "*k"]:
+    """Mode of a closed contact from its sliding velocity ``gamma``: stick where that is zero,
+    which is up to ``small``."""
+    mode = jnp.where(jnp.abs(gamma) <= small, Mode.STICK, slip(gamma > 0))
+    return chosen(frictionless, jnp.full_like(mode, Mode.SLIP_POS), mode).astype(jnp.int32)
+
+
+class NextMode(NamedTuple):
+    """What violated guards lead to.
+
+    ``hits``: the contact closes with an approach velocity. ``touching``: its gap is zero.
+    ``pressed``: it is pushed together and only other contacts can help.
+    """
+
+    mode: Int[Array, "*k"]
+    hits: Bool[Array, "*k"]
+    touching: Bool[Array, "*k"]
+    pressed: Bool[Array, "*k"]
+
+
+class Drift(NamedTuple):
+    """Relative motion that a redundant contact has against its mode, by sign: sliding in stick, and
+    a gap in contact (0: none)."""
+
+    tangent: Int[Array, "*k"]
+    normal: Int[Array, "*k"]
+
+
+def next_mode(
+    kind: Kind,
+    mode,
+    first: GuardSign,
+    second: GuardSign,
+    closed,
+    *,
+    drift: Drift | None = None,
+) -> NextMode:
+    """The mode that the signs of the two guards lead to.
+
+    The guards are the two limits in stick (of unlimited contacts: friction and normal force), the
+    sliding velocity and the normal force in slip, and the gap. ``closed``: the mode that a
+    contact closes in, see :func:`closed_mode`.
+    """
+    stick = mode == Mode.STICK
+    over, below = first.violated, second.violated
+    pulls = below
+    if kind.unlimited is not False:
+        # Without limits any friction at all is too much, to either side.
+        pulls = jnp.where(stick & inverse(kind.unlimited), over & below, below)
+        below = jnp.where(stick & kind.unlimited, ~over & ~first.null, below)
+    elif kind.unilateral is not False:
+        pulls = jnp.where(stick, over & below, below)
+    # A sliding velocity of the wrong sign reverses; one that reaches zero sticks.
+    reverse = jnp.where(first.order == 0, slip(mode != Mode.SLIP_POS), Mode.STICK)
+    from_stick = jnp.where(over, Mode.SLIP_POS, jnp.where(below, Mode.SLIP_NEG, mode))
+    following = jnp.where(stick, from_stick, jnp.where(over, reverse, mode))
+    if drift is not None:
+        # What cannot stick together with others slides as they carry it.
+        carried = slip(drift.tangent > 0)
+        following = jnp.where(stick & (drift.tangent != 0), carried, following)
+    no = jnp.zeros(jnp.shape(mode), bool)
+    hits = touching = pressed = no
+    if kind.unilateral is not False:
+        is_open = mode == Mode.OPEN
+        closes = kind.unilateral & is_open & over
+        opens = kind.unilateral & ~is_open & pulls
+        if drift is not None:
+            opens = opens | (kind.unilateral & ~is_open & (drift.normal > 0))
+            pressed = kind.unilateral & ~is_open & (drift.normal < 0)
+        following = jnp.where(opens, Mode.OPEN, jnp.where(closes, closed, following))
+        touching = ~is_open | (first.order >= 1) | over
+        hits = closes & (first.order <= 1)
+    return NextMode(following.astype(jnp.int32), hits, touching, pressed)
+
+
+def mode_from_rest(tried, start: GuardSign) -> Int[Array, "*k"]:
+    """Mode of friction at rest: the one ``tried``, to which its limits lead, if it lasts.
+
+    ``start``: sliding velocity from rest in the mode ``tried``. At the edge of the cone, where
+    neither stick nor slip lasts, it sticks.
+    """
+    lasts = ~start.violated & ~start.null
+    return jnp.where(lasts, tried, Mode.STICK).astype(jnp.int32)
+
+
+def known_zeros(mode, following, known, at_rest) -> tuple[Int[Array, "*k"], Int[Array, "*k"]]:
+    """How many leading coefficients of the two guards are zero in the mode ``following``.
+
+    The sliding velocity starts from zero after stick, whichever direction is tried; the gap and its
+    rate after contact. Guards of a mode that stays keep what is ``known``. ``at_rest``: whether the
+    sliding velocity just reached zero.
+    """
+    changed = following != mode
+    rested = (mode == Mode.STICK) | at_rest | (slides(mode) & (known[0] >= 1))
+    first = jnp.where(following == Mode.OPEN, 2, jnp.where(slides(following) & rested, 1, 0))
+    return (
+        jnp.where(changed, first, known[0]).astype(jnp.int32),
+        jnp.where(changed, 0, known[1]).astype(jnp.int32),
+    )
+
+
+class Trial(NamedTuple):
+    """Forces of a contact at an event, in the mode that ends.
+
+    ``acceleration``: of sliding; ``compliance``: how much of it a unit of friction causes, other
+    reactions following. ``static_positive``, ``static_negative``: static coefficients.
+    """
+
+    friction: Any
+    normal: Any
+    acceleration: Any
+    compliance: Any
+    static_positive: Any
+    static_negative: Any
+
+
+def predicted_mode(mode, fired_first, fired_second, trial: Trial) -> Int[Array, "*k"]:
+    """The mode to try first after a guard reached zero.
+
+    It saves passes and decides nothing. A contact whose sliding velocity reached zero sticks, or
+    slides back if the friction that would hold it (the others unchanged) is beyond its limit.
+    """
+    gives = trial.compliance > 0
+    needed = trial.acceleration / jnp.where(gives, trial.compliance, 1.0)
+    holding = trial.friction - needed
+    limit = (1.0 + tolerances(jnp.result_type(holding)).excess) * trial.normal
+    stop = jnp.where(holding > limit * trial.static_negative, Mode.SLIP_NEG, Mode.STICK)
+    stop = jnp.where(holding < -limit * trial.static_positive, Mode.SLIP_POS, stop)
+    slid, stick = slides(mode), mode == Mode.STICK
+    following = jnp.where(fired_first & slid, stop, mode)
+    following = jnp.where(stick & fired_first, Mode.SLIP_POS, following)
+    following = jnp.where(stick & fired_second, Mode.SLIP_NEG, following)
+    return jnp.where(slid & fired_second, Mode.OPEN, following).astype(jnp.int32)
+
+
+def has_jumped(velocity, small) -> Bool[Array, "*k"]:
+    """Whether a relative velocity that should be zero is beyond rounding; ``small`` counts as zero
+    elsewhere."""
+    limits = tolerances(jnp.result_type(small))
+    return jnp.abs(velocity) > limits.jump / limits.zero * small
+
+
+def released(kind: Kind, mode, known, gamma, jumped, opened: Any = False) -> tuple[Any, Any]:
+    """Mode after the velocity of a belt or base jumped, and known zeros of its first guard.
+
+    A body cannot follow at once. What sticks slides, with the sliding velocity ``gamma``, where its
+    tangential velocity ``jumped``; so does what carried its limit without sliding. What is closed
+    opens with zero gap where its normal one did (``opened``), and hits or separates by its
+    velocity.
+    """
+    if kind.frictionless is not True:
+        moves = (mode != Mode.OPEN) & jumped & inverse(kind.frictionless)
+        mode = jnp.where(moves, slip(gamma > 0), mode)
+        known = jnp.where(moves, 0, known)
+    if kind.unilateral is not False:
+        opens = kind.unilateral & opened & (mode != Mode.OPEN)
+        mode = jnp.where(opens, Mode.OPEN, mode)
+        known = jnp.where(opens, 1, known)
+    return mode.astype(jnp.int32), known
+
+
+def starts_open(gap, gap_zero, gap_rate: Any = 0.0, small: Any = 0.0) -> Bool[Array, "*k"]:
+    """Whether a contact starts open: it has a gap, or moves across it."""
+    return (gap > gap_zero) | (jnp.abs(gap_rate) > small)
+
+
+def reported_mode(frictionless: Flag, mode, null: Any = False) -> Int[Array, "*k"]:
+    """A mode as users see it.
+
+    A contact that slides with a velocity of zero (``null``), held by others at the edge of its
+    cone, sticks. A frictionless one is closed.
+    """
+    slid = slides(mode)
+    stuck = jnp.where(slid & null, Mode.STICK, mode)
+    closed = jnp.where(slid, Mode.CLOSED, mode)
+    return chosen(frictionless, closed, stuck).astype(jnp.int32)

@@ -1,1 +1,0 @@
-"""Sweeps: many trajectories, reduced to what is observed."""

@@ -1,0 +1,74 @@
+"""Curves of a trajectory, drawn exactly at its events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from jfric.results.columns import column_units, has_friction
+
+if TYPE_CHECKING:
+    from jfric.results.solution import Solution
+    from jfric.system.problem import Problem
+
+
+def motion_curve(solution: Solution, name: str, column: int) -> tuple[np.ndarray, np.ndarray]:
+    """Samples of ``q`` or ``v`` joined by the states at events, before and after each."""
+    log = solution.events
+    count = min(int(log.count), log.time.shape[0])
+    ts = np.asarray(solution.ts)
+    time = np.asarray(log.time)[:count]
+    inside = (time >= ts[0]) & (time <= ts[-1]) if ts.size else np.zeros(count, bool)
+    after = np.asarray(getattr(log, name))[:count, column][inside]
+    before = np.asarray(log.v_before)[:count, column][inside] if name == "v" else after
+    times = np.concatenate([ts, time[inside], time[inside]])
+    values = np.concatenate([np.asarray(getattr(solution, name))[:, column], before, after])
+    # A sample at the very time of an event counts as after it.
+    rank = np.concatenate([np.full(ts.size, 2), np.zeros(inside.sum()), np.ones(inside.sum())])
+    order = np.lexsort((rank, times))
+    return times[order], values[order]
+
+
+class ForceCurve(NamedTuple):
+    """Force of one contact at the requested times, with what to call it."""
+
+    contact: int
+    name: str
+    values: np.ndarray
+    label: str
+    unit: str
+
+
+def force_curves(solution: Solution, problem: Problem) -> list[ForceCurve]:
+    """Friction force of each contact; normal forces where no contact has friction."""
+    units = column_units(problem, solution)
+    rubs = has_friction(problem)
+    lambda_t, lambda_n = np.asarray(solution.lambda_t), np.asarray(solution.lambda_n)
+    lines = []
+    for i, name in enumerate(solution.names[: lambda_t.shape[1]]):
+        if rubs.get(name):
+            unit = units[f"lambda_t.{name}"]
+            label = "friction torque" if unit == "N m" else "friction force"
+            lines.append(ForceCurve(i, name, lambda_t[:, i], label, unit))
+    if lines:
+        return lines
+    first = lambda_t.shape[1] - lambda_n.shape[1]
+    return [
+        ForceCurve(first + i, name, lambda_n[:, i], "normal force", units[f"lambda_n.{name}"])
+        for i, name in enumerate(solution.names[first : lambda_t.shape[1]])
+    ]
+
+
+def force_points(solution: Solution, line: ForceCurve) -> tuple[np.ndarray, np.ndarray]:
+    """Samples of a force, its jumps at the contact's own events drawn upright."""
+    ts, values = np.asarray(solution.ts), np.array(line.values, float)
+    values[~np.isfinite(values)] = np.nan
+    log = solution.events
+    count = min(int(log.count), log.time.shape[0])
+    own = np.asarray(log.time)[:count][np.asarray(log.contact)[:count] == line.contact]
+    own = own[(own > ts[0]) & (own <= ts[-1])] if ts.size else own[:0]
+    after = np.searchsorted(ts, own)
+    times = np.insert(ts, np.repeat(after, 2), np.repeat(own, 2))
+    pairs = np.stack([values[after - 1], values[after]], axis=1).ravel()
+    return times, np.insert(values, np.repeat(after, 2), pairs)

@@ -1,0 +1,148 @@
+"""Figures of a fit: simulated beside measured, residuals, starts, ladder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from jfric.figures.style import style_axes
+from jfric.fits.uncertainty.autocorrelation import autocorrelation
+
+if TYPE_CHECKING:
+    from jfric.fits.fit_result import FitResult
+    from jfric.fits.ladder import Score
+
+MEASURED, SIMULATED, RESIDUAL, OTHER = "#9a9a9a", "#1f4e79", "#c0504d", "#3a7d44"
+#: Records drawn one below the other; the others are in the table only.
+MOST_RECORDS = 6
+
+
+class Series(NamedTuple):
+    """One signal of one record: samples that count, and the measured motion beside them."""
+
+    record: str
+    signal: str
+    t: np.ndarray
+    measured: np.ndarray
+    predicted: np.ndarray
+    position: np.ndarray | None
+    velocity: np.ndarray | None
+
+    @property
+    def residual(self) -> np.ndarray:
+        """Predicted minus measured."""
+        return self.predicted - self.measured
+
+
+def series(result: FitResult) -> list[Series]:
+    """All signals of all records at the fit."""
+    from jfric.fits.data.stacking import labels
+
+    predicted = result.linearised().predicted
+    weight, measured = result.objective.weight, np.asarray(result.objective.measured)
+    found = []
+    for i, (e, label) in enumerate(
+        zip(result.experiments, labels(result.experiments), strict=True)
+    ):
+        dof = next(iter(e.y)) if "." not in next(iter(e.y)) else None
+        dof = dof or next((name for name in e.y if "." not in name), None)
+        q = None if dof is None else e.y[dof]
+        v = None if q is None else np.gradient(q, e.t)
+        for j, signal in enumerate(result.objective.data.signals):
+            used = weight[i, : e.t.size, j] > 0
+            if not np.any(used):
+                continue
+            found.append(
+                Series(
+                    label,
+                    signal,
+                    e.t[used],
+                    measured[i, : e.t.size, j][used],
+                    predicted[i, : e.t.size, j][used],
+                    None if q is None else q[used],
+                    None if v is None else v[used],
+                )
+            )
+    return found
+
+
+def compared(found: Sequence[Series]) -> Figure:
+    """Simulated against measured, and the residual below, for each record."""
+    shown = found[:MOST_RECORDS]
+    made, axes = _grid(11.0, 2.6 * len(shown), len(shown), 2)
+    for row, s in zip(axes, shown, strict=True):
+        row[0].plot(s.t, s.measured, color=MEASURED, lw=1.6, label="measured")
+        row[0].plot(s.t, s.predicted, color=SIMULATED, lw=0.8, label="simulated")
+        row[0].set_ylabel(s.signal)
+        row[0].set_title(s.record, fontsize=9, loc="left")
+        row[1].plot(s.t, s.residual, color=RESIDUAL, lw=0.7)
+        row[1].set_ylabel("residual")
+        for axis in row:
+            axis.set_xlabel("t [s]")
+    axes[0, 0].legend(frameon=False, fontsize=8)
+    return made
+
+
+def residuals(found: Sequence[Series]) -> Figure:
+    """Residuals against velocity and position, their distribution and autocorrelation."""
+    signal = found[0].signal
+    chosen = [s for s in found if s.signal == signal]
+    made, axes = _grid(11.0, 6.0, 2, 2)
+    for s in chosen:
+        if s.velocity is not None and s.position is not None:
+            axes[0, 0].plot(s.velocity, s.residual, ".", ms=1.2, color=RESIDUAL, alpha=0.5)
+            axes[0, 1].plot(s.position, s.residual, ".", ms=1.2, color=RESIDUAL, alpha=0.5)
+    axes[0, 0].set(xlabel="velocity", ylabel=f"residual {signal}")
+    axes[0, 1].set(xlabel="position", ylabel=f"residual {signal}")
+    longest = max(chosen, key=lambda s: s.t.size)
+    lags = min(400, longest.t.size // 3)
+    step = float(np.median(np.diff(longest.t)))
+    axes[1, 0].plot(
+        step * np.arange(lags + 1), autocorrelation(longest.residual, lags), color=SIMULATED
+    )
+    band = 1.96 / np.sqrt(longest.t.size)
+    axes[1, 0].axhspan(-band, band, color=MEASURED, alpha=0.4, lw=0, label="white noise, 95 %")
+    axes[1, 0].legend(frameon=False, fontsize=8)
+    axes[1, 0].set(xlabel="lag [s]", ylabel="autocorrelation")
+    axes[1, 1].hist(np.concatenate([s.residual for s in chosen]), 60, color=SIMULATED)
+    axes[1, 1].set(xlabel=f"residual {signal}", ylabel="samples")
+    return made
+
+
+def starts(result: FitResult) -> Figure:
+    """Costs of all starts, best first."""
+    made, axes = _grid(5.4, 2.8, 1, 1)
+    costs = [row["cost"] for row in result.waterfall]
+    finite = [c for c in costs if np.isfinite(c)]
+    axes[0, 0].plot(np.arange(1, len(finite) + 1), finite, "o-", color=SIMULATED)
+    if finite and min(finite) > 0:
+        axes[0, 0].set_yscale("log")
+    failed = len(costs) - len(finite)
+    axes[0, 0].set(xlabel=f"start ({failed} failed)" if failed else "start", ylabel="cost")
+    return made
+
+
+def ladder(scores: Sequence[Score]) -> Figure:
+    """Relative errors of the models in fitted and in held-out data."""
+    made, axes = _grid(7.0, 3.0, 1, 1)
+    place = np.arange(len(scores))
+    axis = axes[0, 0]
+    axis.bar(place - 0.2, [100 * s.fitted for s in scores], 0.4, color=MEASURED, label="fitted")
+    axis.bar(
+        place + 0.2, [100 * s.held_out for s in scores], 0.4, color=SIMULATED, label="held out"
+    )
+    axis.set_xticks(place, [s.rung for s in scores], fontsize=8, rotation=15)
+    axis.set_ylabel("relative error [%]")
+    axis.legend(frameon=False, fontsize=8)
+    return made
+
+
+def _grid(width: float, height: float, rows: int, columns: int):
+    made = Figure(figsize=(width, height), layout="constrained")
+    axes = made.subplots(rows, columns, squeeze=False)
+    for axis in axes.flat:
+        style_axes(axis)
+    return made, axes

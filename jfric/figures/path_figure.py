@@ -1,0 +1,135 @@
+"""Figures of paths of equilibria: displacements over the parameter, line style by contact mode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jfric.errors import ProblemError, nearest
+from jfric.figures.style import style_axes
+from jfric.results.modes import Mode
+from jfric.statics.branch import Branch, EquilibriumPath
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Line style and colour of each contact mode; those of Janovsky (2015), figures 4 and 5.
+STYLES = {
+    Mode.OPEN: ("-", "#3a7d44", "no contact"),
+    Mode.STICK: ("--", "#1f4e79", "stick"),
+    Mode.SLIP_POS: ("-.", "#c0504d", "slip"),
+    Mode.SLIP_NEG: ("-.", "#b8860b", "slip, other direction"),
+    Mode.CLOSED: ("-", "#7b4ea3", "closed"),
+}
+#: More panels than this would be too small to read.
+MOST_PANELS = 12
+
+
+def plot_path(
+    path: EquilibriumPath,
+    show: Sequence[str] | None = None,
+    *,
+    contact: str | Sequence[str] | None = None,
+    title: str = "",
+) -> Figure:
+    """Displacements ``show`` (names of degrees of freedom; the first ones by default) over the
+    parameter, one panel each. Solid: no contact; dashed: stick; dash-dotted: slip, of the
+    ``contact`` (one for all panels or one for each; by default the first). Dots: folds and changes
+    of mode of that contact."""
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    names = list(path.axes[:MOST_PANELS] if show is None else show)
+    for name in names:
+        if name not in path.axes:
+            raise ProblemError(
+                f"show: no degree of freedom {name!r}{nearest(name, path.axes)}; there are "
+                f"{', '.join(path.axes)}"
+            )
+    contacts = [contact] * len(names) if contact is None or isinstance(contact, str) else contact
+    rows = [_contact_row(path, c) for c in contacts]
+    columns = min(3, len(names))
+    lines = -(-len(names) // columns)
+    figure = Figure(
+        figsize=(4.4 * columns, 0.7 + 3.1 * lines),
+        layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06),
+    )
+    axes = np.atleast_1d(figure.subplots(lines, columns, squeeze=False)).ravel()
+    used: set[Mode] = set()
+    for axis, name, row in zip(axes, names, rows, strict=False):
+        column = path.axes.index(name)
+        for branch in path.branches:
+            used |= _draw(axis, branch, column, row, path)
+        axis.set_xlabel(path.name, fontsize=9)
+        axis.set_ylabel(f"{name} [m]", fontsize=9)
+        style_axes(axis)
+        if row is not None and len(path.names) > 1:
+            axis.set_title(path.names[row], fontsize=9, loc="left")
+    for axis in axes[len(names) :]:
+        axis.set_visible(False)
+    _legend(figure, used)
+    if title:
+        figure.suptitle(title, fontsize=12, fontweight="bold", x=0.012, ha="left")
+    return figure
+
+
+def _contact_row(path: EquilibriumPath, contact: str | None) -> int | None:
+    if not path.names:
+        return None
+    if contact is None:
+        return 0
+    matches = [i for i, n in enumerate(path.names) if contact in (n, n.rpartition(".")[2])]
+    if len(matches) != 1:
+        raise ProblemError(
+            f"contact: no contact {contact!r}{nearest(contact, path.names)}; there are "
+            f"{', '.join(path.names)}"
+        )
+    return matches[0]
+
+
+def _draw(axis: Axes, branch: Branch, column: int, row: int | None, path) -> set[Mode]:
+    used = set()
+    for part, mode in _parts(branch, row):
+        style, colour, _ = STYLES[mode]
+        used.add(mode)
+        axis.plot(
+            branch.parameter[part], branch.q[part, column], style, color=colour, lw=1.6, zorder=3
+        )
+    for point in branch.special:
+        own = row is not None and path.names[row] in point.contacts
+        if point.kind != "end" and (own or point.kind == "fold"):
+            axis.plot(point.parameter, point.q[column], "o", color="#222222", ms=3.5, zorder=4)
+    return used
+
+
+def _parts(branch: Branch, row: int | None):
+    """Stretches of the branch in which one contact keeps its mode: their lines are not broken."""
+    found: list[tuple[slice, Mode]] = []
+    for part in branch.segments():
+        mode = Mode.OPEN if row is None else Mode(int(branch.mode[part.start, row]))
+        if found and found[-1][1] == mode:
+            found[-1] = (slice(found[-1][0].start, part.stop), mode)
+        else:
+            found.append((part, mode))
+    return found
+
+
+def _legend(figure: Figure, used: set[Mode]) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], ls=style, color=colour, lw=1.6, label=label)
+        for mode, (style, colour, label) in STYLES.items()
+        if mode in used
+    ]
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=len(handles),
+        frameon=False,
+        fontsize=9,
+        handlelength=3.0,
+    )

@@ -1,0 +1,267 @@
+"""Figures of a sweep: curves over one parameter, maps over two, scatter matrices of samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jfric.errors import ProblemError, nearest
+from jfric.figures.style import LINES, style_axes
+from jfric.results.status import Status
+from jfric.sweeps.design import LANE
+from jfric.sweeps.table import OUTCOME
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FAILED = "#c00000"
+COLOURS = "viridis"
+#: A curve of more points is drawn by the smallest and largest value in so many bins.
+MOST_POINTS = 20_000
+BINS = 4_000
+#: A map of more points along an axis is drawn at every second, third ... of them.
+MOST_PIXELS = 2_000
+MOST_SCATTERED = 5_000
+MOST_IN_MATRIX = 8
+
+
+def plot_sweep(data: xarray.Dataset, observe: Sequence[str] | None = None) -> Figure:
+    """Figure of the results of a sweep; ``observe``: the observables to draw (all).
+
+    One axis gives curves, two give maps, more give maps over the two longest in the middle of the
+    others, samples give a scatter matrix. Failed trajectories are marked red. The figure belongs
+    to no window; save it with ``figure.savefig(path)``. Raises :class:`ProblemError` for the name
+    of no observable.
+    """
+    names = _chosen(data, observe)
+    axes = [str(d) for d in data["status"].dims]
+    if axes == [LANE]:
+        return _scatter_matrix(data, names)
+    slices = {}
+    if len(axes) > 2:
+        longest = sorted(axes, key=lambda d: -data.sizes[d])[:2]
+        slices = {d: data.sizes[d] // 2 for d in axes if d not in longest}
+    # Middle values of further axes, so that a panel has at most two.
+    panels = [(name, data[name].isel(slices)) for name in names]
+    status = np.asarray(data["status"].isel(slices))
+    figure = _figure(len(panels), wide=len(axes) == 1)
+    columns = 1 if len(axes) == 1 else min(len(panels), 2)
+    grid = figure.add_gridspec(math.ceil(len(panels) / columns), columns)
+    for i, (name, values) in enumerate(panels):
+        axis = figure.add_subplot(grid[i // columns, i % columns])
+        _panel(figure, axis, data, name, values, status)
+    if columns == 1:
+        figure.align_ylabels()
+    _title(figure, data, status, slices)
+    return figure
+
+
+def _chosen(data: xarray.Dataset, observe: Sequence[str] | None) -> list[str]:
+    known = [str(n) for n in data.data_vars if n not in OUTCOME]
+    known = _in_order(known, data.attrs.get("observables"))
+    for name in observe or ():
+        if name not in known:
+            raise ProblemError(
+                f"observe: found {name!r}{nearest(name, known)}, the results hold "
+                + ", ".join(known)
+            )
+    return list(observe or known)
+
+
+def _in_order(names: list[str], wanted: Any) -> list[str]:
+    """In the order in which they were asked for, not of the store."""
+    order = list(wanted if wanted is not None else ())
+    return sorted(names, key=lambda n: order.index(n) if n in order else len(order))
+
+
+def _figure(panels: int, *, wide: bool) -> Figure:
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    rows = panels if wide else math.ceil(panels / 2)
+    width = 9.0 if wide or panels == 1 else 12.0
+    height = 1.0 + (2.6 if wide else 4.2) * rows
+    return Figure(
+        figsize=(width, max(height, 4.0)), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06)
+    )
+
+
+def _panel(
+    figure: Figure, axis: Axes, data: xarray.Dataset, name: str, values: Any, status: np.ndarray
+) -> None:
+    dims = [str(d) for d in values.dims]
+    if len(dims) > 2:
+        # A trajectory at each point of a map: its last value.
+        values = values.isel({dims[-1]: -1})
+        name = f"{name} at {dims[-1]} = {float(values[dims[-1]]):g}"
+        dims = dims[:2]
+    failed = _failed(status)
+    if len(dims) == 1:
+        _curve(axis, data[dims[0]], np.asarray(values), failed)
+        axis.set_ylabel(_with_unit(name, values), fontsize=9)
+    else:
+        shown = failed if failed.ndim == 2 else np.broadcast_to(failed[:, None], values.shape)
+        _map(figure, axis, (data[dims[0]], data[dims[1]]), values, shown, name)
+    style_axes(axis)
+    axis.tick_params(which="minor", labelsize=8)
+    if len(dims) == 2:
+        axis.grid(visible=False)
+
+
+def _failed(status: np.ndarray) -> np.ndarray:
+    """Trajectories that were computed and failed."""
+    return status > int(Status.OK)
+
+
+def _curve(axis: Axes, along: Any, values: np.ndarray, failed: np.ndarray) -> None:
+    x = np.asarray(along)
+    order = np.argsort(x, kind="stable")
+    x, values, failed = x[order], values[order], failed[order]
+    marker = "." if x.size < 60 else ""
+    axis.plot(*_thinned(x, values), color=LINES[0], lw=1.2, marker=marker)
+    if failed.any():
+        axis.plot(
+            x[failed],
+            np.full(int(failed.sum()), 0.015),
+            "|",
+            color=FAILED,
+            ms=9,
+            transform=axis.get_xaxis_transform(),
+            label=f"failed ({int(failed.sum()):,})",
+        )
+        axis.legend(frameon=False, fontsize=8, loc="best")
+    if _is_geometric(x):
+        axis.set_xscale("log")
+    # All values that were swept, also those where there is no number to draw.
+    axis.set_xlim(x[0], x[-1] if x[-1] > x[0] else None)
+    axis.set_xlabel(_axis_label(along), fontsize=9)
+
+
+def _thinned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A long curve by its extremes in bins, each in its place: no spike is lost."""
+    if x.size <= MOST_POINTS:
+        return x, y
+    kept = []
+    for part in np.array_split(np.arange(x.size), BINS):
+        finite = part[np.isfinite(y[part])]
+        if finite.size:
+            ends = {int(finite[np.argmin(y[finite])]), int(finite[np.argmax(y[finite])])}
+            kept.extend(sorted(ends | {int(part[0]), int(part[-1])}))
+        else:
+            kept.append(int(part[0]))
+    return x[kept], y[kept]
+
+
+def _map(
+    figure: Figure, axis: Axes, along: tuple[Any, Any], values: Any, failed: np.ndarray, name: str
+) -> None:
+    """The first axis of the table to the right, the second upwards."""
+    steps = [max(n // MOST_PIXELS, 1) for n in values.shape]
+    x, y = (np.asarray(a)[::s] for a, s in zip(along, steps, strict=True))
+    z = np.asarray(values[:: steps[0], :: steps[1]], float)
+    bad = failed[:: steps[0], :: steps[1]]
+    if np.isfinite(z).any():
+        mesh = axis.pcolormesh(_edges(x), _edges(y), z.T, cmap=COLOURS, rasterized=True)
+        bar = figure.colorbar(mesh, ax=axis)
+        bar.ax.tick_params(labelsize=8)
+        bar.outline.set_visible(False)  # type: ignore[operator]
+    if bad.any():
+        from matplotlib.colors import ListedColormap
+
+        marked = np.where(bad, 1.0, np.nan)
+        axis.pcolormesh(
+            _edges(x), _edges(y), marked.T, cmap=ListedColormap([FAILED]), rasterized=True
+        )
+    for values_, scale in ((x, axis.set_xscale), (y, axis.set_yscale)):
+        if _is_geometric(values_):
+            scale("log")
+    axis.set_xlabel(_axis_label(along[0]), fontsize=9)
+    axis.set_ylabel(_axis_label(along[1]), fontsize=9)
+    axis.set_title(_with_unit(name, values), fontsize=10, loc="left")
+
+
+def _edges(x: np.ndarray) -> np.ndarray:
+    """Borders of the cells about increasing points."""
+    if x.size == 1:
+        half = 0.5 * abs(x[0]) or 0.5
+        return np.array([x[0] - half, x[0] + half])
+    if _is_geometric(x):
+        return np.exp(_edges(np.log(x)))
+    middle = 0.5 * (x[1:] + x[:-1])
+    return np.concatenate([[2 * x[0] - middle[0]], middle, [2 * x[-1] - middle[-1]]])
+
+
+def _is_geometric(x: np.ndarray) -> bool:
+    """Whether points are in geometric progression over more than a factor of 3."""
+    if x.size < 3 or x[0] <= 0 or x[-1] / x[0] < 3.0:
+        return False
+    ratio = np.diff(np.log(x))
+    return bool(np.all(np.abs(ratio - ratio[0]) <= 1e-6 * np.abs(ratio[0])))
+
+
+def _axis_label(along: Any) -> str:
+    return _with_unit(str(along.name), along)
+
+
+def _with_unit(name: str, values: Any) -> str:
+    unit = str(values.attrs.get("units", "")).replace("*", "·").replace("^2", "²")
+    return f"{name} [{unit}]" if unit else name
+
+
+def _scatter_matrix(data: xarray.Dataset, names: list[str]) -> Figure:
+    """Each parameter and observable against each other; histograms on the diagonal."""
+    parameters = _in_order(
+        [str(c) for c in data.coords if data[c].dims == (LANE,)], data.attrs.get("parameters")
+    )
+    scalars = [n for n in names if data[n].ndim == 1]
+    shown = (parameters + scalars)[:MOST_IN_MATRIX]
+    stride = max(math.ceil(data.sizes[LANE] / MOST_SCATTERED), 1)
+    columns = {n: np.asarray(data[n][::stride], float) for n in shown}
+    status = np.asarray(data["status"])
+    failed = _failed(status[::stride])
+    count = len(shown)
+    figure = _figure(1, wide=True)
+    figure.set_size_inches(1.2 + 2.0 * count, 1.2 + 2.0 * count)
+    axes = figure.subplots(count, count, squeeze=False)
+    size = float(np.clip(4000.0 / max(failed.size, 1), 1.0, 12.0))
+    for i, row in enumerate(shown):
+        for j, column in enumerate(shown):
+            axis = axes[i, j]
+            if i == j:
+                finite = columns[row][np.isfinite(columns[row])]
+                axis.hist(finite, bins=30, color=LINES[0], alpha=0.7)
+                axis.set_yticks([])
+            else:
+                x, y = columns[column], columns[row]
+                axis.scatter(x[~failed], y[~failed], s=size, color=LINES[0], lw=0, rasterized=True)
+                if row in parameters and column in parameters:
+                    axis.scatter(
+                        x[failed], y[failed], s=2 * size, color=FAILED, lw=0, rasterized=True
+                    )
+            style_axes(axis)
+            axis.tick_params(labelsize=6, labelbottom=i == count - 1, labelleft=j == 0 and i > 0)
+            if i == count - 1:
+                axis.set_xlabel(_axis_label(data[column]), fontsize=8)
+            if j == 0:
+                axis.set_ylabel(_axis_label(data[row]), fontsize=8)
+    figure.align_ylabels(axes[:, 0])
+    _title(figure, data, status, {})
+    return figure
+
+
+def _title(
+    figure: Figure, data: xarray.Dataset, status: np.ndarray, slices: dict[str, int]
+) -> None:
+    text = [str(data.attrs.get("title", ""))]
+    text += [f"{d} = {float(data[d][i]):g}" for d, i in slices.items()]
+    failed, missing = int(_failed(status).sum()), int((status < 0).sum())
+    text += [f"{failed:,} of {status.size:,} failed (red)"] if failed else []
+    text += [f"{missing:,} not computed"] if missing else []
+    figure.suptitle(
+        ", ".join(t for t in text if t), fontsize=11, fontweight="bold", x=0.012, ha="left"
+    )

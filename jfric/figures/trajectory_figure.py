@@ -1,0 +1,249 @@
+"""Figures of a trajectory: motion and friction over time with its phases, and phase portraits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jfric.figures.curves import ForceCurve, force_curves, force_points, motion_curve
+from jfric.figures.style import LINES, style_axes
+from jfric.results.columns import column_units
+from jfric.results.phases import Phase, phases
+from jfric.results.solution import reached
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from jfric.results.solution import Solution
+    from jfric.system.problem import Problem
+
+MODES = {
+    "stick": "#f2c14e",
+    "slip+": "#9ecae1",
+    "slip-": "#c6b3d9",
+    "open": "#d9d9d9",
+    "closed": "#a8d5a2",
+    "free": "#d9d9d9",
+}
+SEGMENTS = ("#f4a582", "#92c5de", "#b8e186", "#d1b5e0", "#fddbc7")
+#: More ticks than this over time would only blacken the axis.
+MOST_TICKS = 400
+
+
+def plot(solution: Solution, problem: Problem, title: str = "") -> Figure:
+    """Figure of one trajectory: displacement, velocity and friction force over time with the
+    phases shaded and the events marked, and the phase portrait.
+
+    Systems with several contacts (or piecewise-linear elements) get one lane of phases each.
+    The figure belongs to no window; save it with ``figure.savefig(path)``.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    solution = reached(solution)
+    units = column_units(problem, solution)
+    lanes = {name: phases(solution, i) for i, name in enumerate(solution.names)}
+    many = len(lanes) > 1
+    forces = force_curves(solution, problem)
+    force_panels = list(dict.fromkeys((f.label, f.unit) for f in forces))
+    kinds = _kinds(solution, problem)
+    rows = 2 * len(kinds) + len(force_panels)
+    heights = [2.0] * rows + ([0.35 + 0.28 * len(lanes)] if many else [])
+    figure = Figure(
+        figsize=(12.0, 0.9 + 1.0 * sum(heights)),
+        layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.05),
+    )
+    grid = figure.add_gridspec(len(heights), 2, height_ratios=heights, width_ratios=(1.75, 1.0))
+    axes = _time_axes(figure, grid, rows + many)
+    row = 0
+    for name, what in (("q", "displacement"), ("v", "velocity")):
+        for kind, members in kinds.items():
+            _motion(axes[row], solution, name, members)
+            label = {"m": what, "rad": "angle" if name == "q" else "angular velocity"}[kind]
+            _label(axes[row], label, units[f"{name}.{solution.axes[members[0]]}"])
+            row += 1
+    for label, unit in force_panels:
+        _forces(axes[row], solution, [f for f in forces if (f.label, f.unit) == (label, unit)])
+        _label(axes[row], label, unit)
+        row += 1
+    if not many:
+        for axis in axes:
+            _shade(axis, next(iter(lanes.values()), []))
+    for axis in axes[:rows]:
+        _ticks(axis, solution)
+    if many:
+        _lanes(axes[rows], lanes)
+    _finish(axes, rows)
+    _portraits(figure, grid, solution, kinds, units)
+    _legend(figure, lanes, solution)
+    if title:
+        figure.suptitle(title, fontsize=13, fontweight="bold", x=0.012, ha="left")
+    return figure
+
+
+def _kinds(solution: Solution, problem: Problem) -> dict[str, list[int]]:
+    kinds: dict[str, list[int]] = {}
+    for i, axis in enumerate(solution.axes):
+        unit = "rad" if problem.dofs.get(axis) == "rotation" else "m"
+        kinds.setdefault(unit, []).append(i)
+    return kinds
+
+
+def _time_axes(figure: Figure, grid, count: int) -> list[Axes]:
+    first = figure.add_subplot(grid[0, 0])
+    return [first, *(figure.add_subplot(grid[i, 0], sharex=first) for i in range(1, count))]
+
+
+def _motion(axis: Axes, solution: Solution, name: str, members: list[int]) -> None:
+    for i in members:
+        axis.plot(
+            *motion_curve(solution, name, i),
+            color=_colour(i),
+            lw=1.4,
+            label=solution.axes[i],
+            zorder=3,
+        )
+    _line_legend(axis, len(solution.axes) > 1)
+
+
+def _forces(axis: Axes, solution: Solution, drawn: list[ForceCurve]) -> None:
+    for number, line in enumerate(drawn):
+        axis.plot(
+            *force_points(solution, line), color=_colour(number), lw=1.3, label=line.name, zorder=3
+        )
+    _line_legend(axis, len(drawn) > 1)
+
+
+def _line_legend(axis: Axes, wanted: bool) -> None:
+    if wanted:
+        axis.legend(
+            loc="center left",
+            bbox_to_anchor=(1.005, 0.5),
+            frameon=False,
+            fontsize=8,
+            handlelength=1.2,
+            borderaxespad=0.2,
+        )
+
+
+def _colour(i: int) -> str:
+    return LINES[i % len(LINES)]
+
+
+def _mode_colour(label: str, labels: list[str]) -> str:
+    if label in MODES:
+        return MODES[label]
+    return SEGMENTS[labels.index(label) % len(SEGMENTS)]
+
+
+def _shade(axis: Axes, spans: list[Phase]) -> None:
+    labels = _other_labels({"": spans})
+    for start, end, label in spans:
+        axis.axvspan(start, end, color=_mode_colour(label, labels), alpha=0.45, lw=0, zorder=0)
+
+
+def _other_labels(lanes: dict[str, list[Phase]]) -> list[str]:
+    """Names of segments, which have no colour of their own, in a fixed order."""
+    return sorted({p.label for spans in lanes.values() for p in spans if p.label not in MODES})
+
+
+def _lanes(axis: Axes, lanes: dict[str, list[Phase]]) -> None:
+    labels = _other_labels(lanes)
+    for i, spans in enumerate(lanes.values()):
+        for start, end, label in spans:
+            axis.broken_barh(
+                [(start, end - start)], (i - 0.4, 0.8), lw=0, color=_mode_colour(label, labels)
+            )
+    axis.set_yticks(range(len(lanes)), list(lanes), fontsize=8)
+    axis.tick_params(axis="y", length=0)
+    axis.set_ylim(len(lanes) - 0.5, -0.5)
+    axis.grid(visible=False)
+
+
+def _ticks(axis: Axes, solution: Solution) -> None:
+    """Events as ticks along the top edge; impacts longer and red."""
+    log = solution.events
+    count = min(int(log.count), log.time.shape[0])
+    if not 0 < count <= MOST_TICKS:
+        return
+    time, impact = np.asarray(log.time)[:count], np.asarray(log.impact)[:count].astype(bool)
+    low, high = axis.get_ylim()
+    axis.set_ylim(low, high + 0.07 * (high - low))  # room for the ticks
+    transform = axis.get_xaxis_transform()
+    axis.vlines(time[~impact], 0.955, 1.0, color="#333333", lw=0.8, transform=transform, zorder=4)
+    axis.vlines(time[impact], 0.93, 1.0, color="#c00000", lw=1.1, transform=transform, zorder=4)
+
+
+def _label(axis: Axes, what: str, unit: str) -> None:
+    pretty = unit.replace("N m", "N·m").replace("^2", "²")
+    axis.set_ylabel(f"{what} [{pretty}]", fontsize=9)
+
+
+def _finish(axes: list[Axes], rows: int) -> None:
+    for axis in axes:
+        style_axes(axis)
+        axis.margins(x=0)
+    for axis in axes[:-1]:
+        axis.tick_params(labelbottom=False)
+    axes[-1].set_xlabel("time [s]", fontsize=9)
+    axes[0].figure.align_ylabels(axes[:rows])
+
+
+def _portraits(figure: Figure, grid, solution: Solution, kinds, units) -> None:
+    """Velocity over displacement, one panel for translations and one for rotations."""
+    share = grid[:, 1].subgridspec(len(kinds), 1)
+    for row, members in enumerate(kinds.values()):
+        axis = figure.add_subplot(share[row])
+        for i in members:
+            _, q = motion_curve(solution, "q", i)
+            _, v = motion_curve(solution, "v", i)
+            axis.plot(q, v, color=_colour(i), lw=1.2, label=solution.axes[i])
+            axis.plot(q[:1], v[:1], "o", color=_colour(i), ms=5, mfc="white", zorder=4)
+            axis.plot(q[-1:], v[-1:], "o", color=_colour(i), ms=5, zorder=4)
+        name = solution.axes[members[0]]
+        rotation = units[f"q.{name}"] == "rad"
+        axis.set_title("phase portrait (○ start, ● end)", fontsize=9, loc="left")
+        axis.set_xlabel(
+            f"{'angle' if rotation else 'displacement'} [{units[f'q.{name}']}]", fontsize=9
+        )
+        _label(axis, "angular velocity" if rotation else "velocity", units[f"v.{name}"])
+        style_axes(axis)
+        axis.margins(0.06)
+        if len(members) > 1:
+            axis.legend(frameon=False, fontsize=8, loc="best")
+
+
+def _legend(figure: Figure, lanes: dict[str, list[Phase]], solution: Solution) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    others = _other_labels(lanes)
+    found = {p.label for spans in lanes.values() for p in spans}
+    alpha = 1.0 if len(lanes) > 1 else 0.45
+    handles: list = [
+        Patch(color=_mode_colour(x, others), alpha=alpha, label=x.replace("_", " "), lw=0)
+        for x in [*MODES, *others]
+        if x in found
+    ]
+    log = solution.events
+    count = min(int(log.count), log.time.shape[0])
+    impact = np.asarray(log.impact)[:count].astype(bool)
+    marks = (("event", "#333333", not impact.all()), ("impact", "#c00000", impact.any()))
+    if 0 < count <= MOST_TICKS:
+        handles += [
+            Line2D([], [], color=colour, marker="|", ls="", ms=9, label=label)
+            for label, colour, shown in marks
+            if shown
+        ]
+    if handles:
+        figure.legend(
+            handles=handles,
+            loc="outside upper right",
+            ncols=len(handles),
+            frameon=False,
+            fontsize=9,
+            handlelength=1.4,
+            columnspacing=1.4,
+        )

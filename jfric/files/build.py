@@ -1,0 +1,198 @@
+"""Elements, initial state and matrices from validated tables."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import equinox as eqx
+import numpy as np
+
+from jfric.errors import ProblemError, first_line
+from jfric.files.dimensions import dimension, matrix_dimension, polynomial_dimension
+from jfric.files.directions import direction
+from jfric.files.function_tables import function, number, numbers
+from jfric.system.direction import kind
+from jfric.system.elements import SECTIONS
+from jfric.system.laws import LAWS, AbstractLaw, Directional
+from jfric.system.problem import InitialState, Matrices
+
+if TYPE_CHECKING:
+    from jfric.files import tables
+
+
+def element(
+    section: str,
+    where: str,
+    table: tables.Element,
+    dofs: Mapping[str, str],
+    bases: Collection[str],
+    folder: Path,
+    lengths: Collection[str] = (),
+) -> eqx.Module:
+    """The element that ``table`` describes; raises :class:`jfric.ProblemError`.
+
+    ``lengths``: shared parameters that were given with a unit.
+    """
+    from jfric.files.schema import roles
+
+    given = table.given()
+    held = roles(section)
+    directions = {
+        field: direction(field, given, where, dofs, (*dofs, *bases), lengths)
+        for field, role in held.items()
+        if role == "direction"
+    }
+    values: dict[str, Any] = {k: d for k, d in directions.items() if d is not None}
+    for field, role in held.items():
+        if role == "law":
+            # Sliding is along the tangent.
+            along_ = directions.get("direction", directions.get("tangent"))
+            values[field] = law(given, where, kind(along_, dofs))
+        if role in ("law", "direction") or field not in given:
+            continue
+        # A belt moves along the tangent, a gap along the normal.
+        side = "tangent" if field == "belt" and "tangent" in directions else "normal"
+        of_kind = kind(directions.get("direction", directions.get(side)), dofs)
+        measures = dimension(section, field, of_kind)
+        at, value = f"{where}.{field}", given[field]
+        if role == "choice":
+            values[field] = value
+        elif role == "function":
+            values[field] = function(value, at, measures, folder)
+        elif section == "polynomial_spring":
+            values[field] = [
+                numbers([v], at, polynomial_dimension(i, of_kind), first=i)[0]
+                for i, v in enumerate(value, 1)
+            ]
+        elif role == "list":
+            values[field] = numbers(value, at, measures)
+        else:
+            values[field] = number(value, at, measures)
+    return SECTIONS[section](**values)
+
+
+def law(given: Mapping[str, Any], where: str, of_kind: str | None) -> AbstractLaw | None:
+    """The friction law whose fields are given (``law = "..."`` decides between several).
+
+    ``of_kind``: whether sliding is a translation or a rotation, None where it is both.
+    """
+    from jfric.files.schema import law_fields
+
+    keys = {k for k in law_fields() if k in given}
+    name = given.get("law")
+    if not keys and name is None:
+        return None
+    candidates = {name: LAWS[name]} if name is not None else LAWS
+    chosen = pick_law(keys, candidates)
+    if chosen is None:
+        forms = ", or ".join(" and ".join(_required(cls)) for cls in candidates.values())
+        raise ProblemError(
+            f"{where}: found {', '.join(sorted(keys)) or 'no coefficient'}, "
+            f"a friction law needs {forms}"
+        )
+    return chosen(
+        **{k: _coefficient(given[k], f"{where}.{k}", k, of_kind) for k in given if k in keys}
+    )
+
+
+def pick_law(
+    keys: set[str], candidates: Mapping[str, type[AbstractLaw]]
+) -> type[AbstractLaw] | None:
+    """The first law that needs no more than ``keys`` and knows them all."""
+    for cls in candidates.values():
+        if set(_required(cls)) <= keys <= {f.name for f in dataclasses.fields(cls)}:
+            return cls
+    return None
+
+
+def _required(law: type[AbstractLaw]) -> list[str]:
+    return [f.name for f in dataclasses.fields(law) if f.default is dataclasses.MISSING]
+
+
+def _coefficient(value: Any, where: str, field: str, of_kind: str | None):
+    measures = dimension("", field, of_kind)
+    if isinstance(value, (int, float, str)):
+        return number(value, where, measures)
+    return Directional(*(number(v, f"{where}.{k}", measures) for k, v in value.given().items()))
+
+
+def initial(
+    states: Mapping[str, tables.Initial], dofs: Mapping[str, str]
+) -> dict[str, InitialState]:
+    """Initial states; those of unknown degrees of freedom are left to the problem's own check."""
+    return {
+        dof: InitialState(
+            **{
+                field: number(
+                    value, f"initial.{dof}.{field}", dimension("initial", field, dofs.get(dof))
+                )
+                for field, value in table.given().items()
+            }
+        )
+        for dof, table in states.items()
+    }
+
+
+def matrices(table: tables.MatricesTable, dofs: Mapping[str, str], folder: Path) -> Matrices:
+    """Full matrices from rows or files."""
+    result = {}
+    for name, value in table.given().items():
+        where = f"matrices.{name}"
+        if isinstance(value, str):
+            result[name] = _checked(_matrix_file(folder / value, where), where, len(dofs))
+        else:
+            result[name] = _rows(name, value, where, dofs)
+    return Matrices(**result)
+
+
+def _rows(name: str, rows: list, where: str, dofs: Mapping[str, str]):
+    n, kinds = len(dofs), list(dofs.values())
+    widths = sorted({len(row) for row in rows})
+    if len(rows) != n or widths != [n]:
+        found = f"{len(rows)} x {' or '.join(map(str, widths))}" if rows else "no"
+        raise ProblemError(
+            f"{where}: found {found} entries, needed are {n} x {n} "
+            "(a row and a column for each degree of freedom)"
+        )
+    entries = [
+        [
+            number(v, f"{where}[{i + 1}][{j + 1}]", matrix_dimension(name, kinds[i], kinds[j]))
+            for j, v in enumerate(row)
+        ]
+        for i, row in enumerate(rows)
+    ]
+    if all(isinstance(v, float) for row in entries for v in row):
+        return _checked(np.asarray(entries), where, n)
+    return tuple(tuple(_leaf(v) for v in row) for row in entries)
+
+
+def _leaf(value):
+    from jfric.system.fields import scalar
+
+    return scalar(value)
+
+
+def _checked(matrix: np.ndarray, where: str, n: int):
+    if matrix.shape != (n, n):
+        raise ProblemError(f"{where}: found shape {matrix.shape}, needed is ({n}, {n})")
+    return _leaf(matrix)
+
+
+def _matrix_file(path: Path, where: str) -> np.ndarray:
+    """A matrix from a NumPy (.npy) or Matrix Market (.mtx) file."""
+    if path.suffix not in (".npy", ".mtx"):
+        raise ProblemError(f"{where}: found {path.name!r}, allowed are files .npy and .mtx")
+    if not path.is_file():
+        raise ProblemError(f"{where}: no file {str(path)!r}")
+    try:
+        if path.suffix == ".npy":
+            return np.asarray(np.load(path, allow_pickle=False), dtype=float)
+        from scipy.io import mmread
+
+        matrix = mmread(path)
+        return np.asarray(matrix if isinstance(matrix, np.ndarray) else matrix.toarray(), float)
+    except Exception as error:  # whatever the reader of a format says of a damaged file
+        raise ProblemError(f"{where}: cannot read {str(path)!r} ({first_line(error)})") from None

@@ -1,0 +1,98 @@
+"""What a file holds beside the system: outputs, solver settings and checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jfric.results.quantity import Quantity
+from jfric.system.problem import Problem
+
+if TYPE_CHECKING:
+    from jfric.system.controller import Controller
+
+#: Number of evenly spaced outputs where a file does not say.
+DEFAULT_OUTPUTS = 401
+
+
+def time_span(problem: Problem) -> tuple[float, float]:
+    """Start and end of the simulated time [s]."""
+    time: Any = problem.resolved().time
+    return float(time.start), float(time.end)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A number that a correct solution has: ``|value - expected| <= tolerance``.
+
+    Exactly one of ``tolerance`` (absolute, in the SI unit of the quantity) and ``relative`` (a
+    fraction of ``|expected|``) is given. ``source`` says where ``expected`` comes from.
+    """
+
+    quantity: Quantity
+    expected: float
+    tolerance: float | None = None
+    relative: float | None = None
+    source: str = ""
+
+    @property
+    def allowed(self) -> float:
+        """Largest error allowed, in the SI unit of the quantity."""
+        if self.tolerance is not None:
+            return self.tolerance
+        return (self.relative or 0.0) * abs(self.expected)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a file: ``SI value = factor * number + offset``."""
+
+    name: str
+    factor: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Which columns hold what. ``records``: pattern of the names of several records in one file,
+    whose columns are ``NAME/column``. Samples before ``start`` and after ``end`` [s] are left out.
+    ``table``: the table as the file gives it."""
+
+    time: Column
+    y: Mapping[str, Column]
+    u: Mapping[str, Column] = field(default_factory=dict)
+    records: str | None = None
+    start: float | None = None
+    end: float | None = None
+    table: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Config:
+    """A problem as read from a file, with what is to be done with it.
+
+    ``outputs``: number of evenly spaced outputs from start to end, or the output times [s].
+    ``solver``: the settings that the file gives, by name. ``statics``: the parameter that a path
+    or a limit load follows (``vary``, ``start``, ``stop``, ``seeds``). ``path``: where it was read.
+    """
+
+    problem: Problem
+    title: str = ""
+    source: str = ""
+    description: str = ""
+    outputs: int | tuple[float, ...] = DEFAULT_OUTPUTS
+    solver: Mapping[str, object] = field(default_factory=dict)
+    statics: Mapping[str, Any] = field(default_factory=dict)
+    checks: tuple[Check, ...] = ()
+    path: str = ""
+    data: Measured | None = None
+    controller: Controller | None = None
+
+    def times(self) -> np.ndarray:
+        """Output times [s]."""
+        if not isinstance(self.outputs, int):
+            return np.asarray(self.outputs)
+        return np.linspace(*time_span(self.problem), self.outputs)

@@ -1,0 +1,81 @@
+"""What each field measures, on degrees of freedom that translate or rotate.
+
+A new element is one line for each of its fields; a field without a line takes any unit.
+"""
+
+from __future__ import annotations
+
+from jfric.system.units import DIMENSIONS, Dimension
+
+#: Field to the names of its dimension along a translation and along a rotation.
+FIELDS: dict[tuple[str, str], tuple[str, str]] = {
+    ("mass", "m"): ("mass", "moment of inertia"),
+    ("spring", "k"): ("stiffness", "rotational stiffness"),
+    ("spring", "x0"): ("length", "angle"),
+    ("damper", "c"): ("damping", "rotational damping"),
+    ("diagram_spring", "x"): ("length", "angle"),
+    ("diagram_spring", "F"): ("force", "torque"),
+    ("gap_spring", "k_positive"): ("stiffness", "rotational stiffness"),
+    ("gap_spring", "k_negative"): ("stiffness", "rotational stiffness"),
+    ("gap_spring", "gap_positive"): ("length", "angle"),
+    ("gap_spring", "gap_negative"): ("length", "angle"),
+    ("stop", "k"): ("stiffness", "rotational stiffness"),
+    ("stop", "gap"): ("length", "angle"),
+    ("stop", "c"): ("damping", "rotational damping"),
+    ("friction", "N"): ("force", "torque"),
+    ("friction", "limit"): ("force", "torque"),
+    ("friction", "belt"): ("velocity", "angular velocity"),
+    ("contact", "gap"): ("length", "angle"),
+    ("contact", "e"): ("pure number", "pure number"),
+    ("contact", "belt"): ("velocity", "angular velocity"),
+    ("load", "F"): ("force", "torque"),
+    ("base", "displacement"): ("length", "angle"),
+    ("pendulum", "m"): ("mass", "mass"),
+    ("pendulum", "L"): ("length", "length"),
+    ("pendulum", "g"): ("acceleration", "acceleration"),
+    ("drag", "c"): ("drag", "rotational drag"),
+    ("initial", "q"): ("length", "angle"),
+    ("initial", "v"): ("velocity", "angular velocity"),
+}
+
+#: Fields of friction laws, in any element that has a law.
+LAW_FIELDS = {
+    "mu": ("pure number", "pure number"),
+    "mu_s": ("pure number", "pure number"),
+    "mu_d": ("pure number", "pure number"),
+    "mu_v": ("inverse velocity", "inverse angular velocity"),
+    "v_s": ("velocity", "angular velocity"),
+    "exponent": ("pure number", "pure number"),
+    "peak": ("pure number", "pure number"),
+}
+
+#: Fields that hold a list of numbers.
+LISTS = {("diagram_spring", "x"), ("diagram_spring", "F"), ("polynomial_spring", "k")}
+
+#: Entries of full matrices: both coordinates translate, one of them, none.
+MATRICES = {
+    "M": ("mass", "mass times length", "moment of inertia"),
+    "C": ("damping", "impulse", "rotational damping"),
+    "K": ("stiffness", "force", "rotational stiffness"),
+}
+
+
+def dimension(section: str, field: str, of_kind: str | None) -> Dimension | None:
+    """What ``section.field`` measures; None where it is not checked."""
+    names = LAW_FIELDS.get(field) or FIELDS.get((section, field))
+    if names is None or (of_kind is None and names[0] != names[1]):
+        return None
+    return DIMENSIONS[names[of_kind == "rotation"]]
+
+
+def polynomial_dimension(power: int, of_kind: str | None) -> Dimension | None:
+    """What the coefficient of ``x^power`` of a polynomial spring measures."""
+    if of_kind is None or of_kind == "rotation":
+        return DIMENSIONS["torque"] if of_kind else None
+    unit = f"N/m^{power}" if power > 1 else "N/m"
+    return Dimension(f"coefficient of x^{power}", unit, f"5 k{unit}")
+
+
+def matrix_dimension(name: str, first: str, second: str) -> Dimension:
+    """What an entry of the matrix ``name`` measures, by the kinds of its two coordinates."""
+    return DIMENSIONS[MATRICES[name][(first == "rotation") + (second == "rotation")]]

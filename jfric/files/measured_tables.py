@@ -1,0 +1,111 @@
+"""Tables ``[data]`` and ``[controller]``: how columns of measured files map to a system."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from jfric.errors import ProblemError, nearest
+from jfric.files.config import Column, Measured
+from jfric.files.function_tables import number
+from jfric.files.path_dimensions import path_dimension
+from jfric.numerics.limits import SAMPLES
+from jfric.system.controller import Controller
+from jfric.system.expression import Expression
+from jfric.system.units import DIMENSIONS, Dimension
+
+if TYPE_CHECKING:
+    from jfric.files import tables
+    from jfric.system.problem import Problem
+
+
+def measured(table: tables.DataTable, problem: Problem) -> Measured:
+    """The table ``[data]``; raises :class:`jfric.ProblemError`."""
+    time = DIMENSIONS["time"]
+    if not table.y:
+        raise ProblemError('data.y: missing; give a measured quantity such as u = "column"')
+
+    def instant(name: str) -> float | None:
+        value = getattr(table, name)
+        return None if value is None else _plain(value, f"data.{name}", time, problem)
+
+    def columns(letter: str) -> dict[str, Column]:
+        return {
+            k: _column(c, f"data.{letter}.{k}", _measures(problem, k), problem)
+            for k, c in getattr(table, letter).items()
+        }
+
+    return Measured(
+        time=_column(table.time, "data.time", time, problem),
+        y=columns("y"),
+        u=columns("u"),
+        records=table.records,
+        start=instant("start"),
+        end=instant("end"),
+        table=table.model_dump(exclude_unset=True),
+    )
+
+
+def controller(table: tables.ControllerTable, problem: Problem) -> Controller:
+    """The table ``[controller]``; its numbers may use shared parameters."""
+    words = ("reads", "drives", "on", "mean")
+    values: dict[str, Any] = {
+        k: v if k in words else _plain(v, f"controller.{k}", None, problem)
+        for k, v in table.given().items()
+    }
+    delay = float(values.get("delay", 0.0))
+    if not 0.0 <= delay <= SAMPLES:
+        raise ProblemError(
+            f"controller.delay: found {delay:g}, must lie between 0 and {SAMPLES} samples"
+        )
+    if not values.get("limit", math.inf) > 0.0:
+        raise ProblemError(f"controller.limit: found {values['limit']:g}, must be positive")
+    return Controller(**values, longest=max(3, int(delay) + 1))
+
+
+def _column(
+    value: str | tables.ColumnTable, where: str, measures: Dimension | None, problem: Problem
+) -> Column:
+    if isinstance(value, str):
+        return Column(value)
+    unit = value.unit
+    # A unit may carry a factor: "35.15 N" is the force of one volt.
+    text = unit if unit[:1].isdigit() or unit[:1] in "+-." else f"1 {unit}"
+    factor = _plain(text, f"{where}.unit", measures, problem) if unit else 1.0
+    if factor == 0.0:
+        raise ProblemError(f"{where}.unit: found {unit!r}, must not be zero")
+    return Column(value.column, factor, _plain(value.offset, f"{where}.offset", measures, problem))
+
+
+def _plain(value: Any, where: str, measures: Dimension | None, problem: Problem) -> float:
+    found = number(value, where, measures)
+    if isinstance(found, Expression):
+        try:
+            found = float(found.value(problem.parameters))
+        except KeyError as error:
+            name = str(error.args[0])
+            raise ProblemError(
+                f"{where}: no parameter {name!r}{nearest(name, problem.parameters)}"
+            ) from None
+    if not math.isfinite(found) and where != "controller.limit":
+        raise ProblemError(f"{where}: found {found}, must be finite")
+    return found
+
+
+def _measures(problem: Problem, name: str) -> Dimension | None:
+    """What the quantity ``name`` measures: a position or velocity, or a function of time."""
+    prefix, _, dof = name.rpartition(".")
+    rotates = problem.dofs.get(dof) == "rotation"
+    kinds = {
+        "": ("length", "angle"),
+        "v": ("velocity", "angular velocity"),
+        "controller": ("length", "angle"),
+    }
+    if dof in problem.dofs and prefix in ("", "v"):
+        return DIMENSIONS[kinds[prefix][rotates]]
+    if name == "controller.reference":
+        return None
+    try:
+        return path_dimension(problem, name)
+    except (KeyError, IndexError):
+        return None

@@ -1,0 +1,62 @@
+"""Parameters given on the command line: ``path=value``, where the value may carry its unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.files.path_dimensions import path_dimension
+from jfric.system.expression import Expression
+from jfric.system.naming import find_path, parameters, set_parameters
+from jfric.system.problem import Problem
+from jfric.system.units import UnitError, to_si
+from jfric.system.validation import validate
+
+
+def apply_overrides(problem: Problem, assignments: Iterable[str]) -> Problem:
+    """``problem`` with every ``path=value`` applied; the result is validated.
+
+    Raises :class:`ProblemError` naming the nearest valid path, or what is wrong with the value.
+    """
+    values = {}
+    for assignment in assignments:
+        path, equals, text = assignment.partition("=")
+        if not equals or not path.strip() or not text.strip():
+            raise ProblemError(
+                f"--set: found {assignment!r}, expected path=value such as friction.mu=0.2"
+            )
+        try:
+            name = find_path(problem, path.strip())
+        except KeyError as error:
+            raise ProblemError(f"--set: {error.args[0]}") from None
+        if name in values:
+            raise ProblemError(f"--set: found {name!r} twice")
+        values[name] = _value(problem, name, text.strip())
+    if not values:
+        return problem
+    try:
+        changed = set_parameters(problem, values)
+    except ValueError as error:
+        raise ProblemError(f"--set: {error}") from None
+    validate(changed)
+    return changed
+
+
+def _value(problem: Problem, name: str, text: str) -> float | np.ndarray:
+    dimension = path_dimension(problem, name)
+    parts = text.strip("[]").split(",") if text.startswith("[") else [text]
+    try:
+        numbers = [to_si(part.strip(), dimension) for part in parts]
+    except UnitError as error:
+        raise ProblemError(f"--set {name}: {error}") from None
+    if any(isinstance(x, Expression) for x in numbers):
+        raise ProblemError(f"--set {name}: found {text!r}, expected a number, not an expression")
+    leaf = parameters(problem)[name]
+    shape: tuple[int, ...] = () if isinstance(leaf, Expression) else np.shape(leaf)
+    found = np.asarray(numbers, float) if text.startswith("[") else np.asarray(numbers[0], float)
+    if found.shape != shape:
+        wanted = f"a list of {shape[0]} numbers, [a, b, ...]" if shape else "one number"
+        raise ProblemError(f"--set {name}: found {text!r}, expected {wanted}")
+    return found

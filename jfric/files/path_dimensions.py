@@ -1,0 +1,37 @@
+"""What the parameters of a problem measure, by their canonical paths."""
+
+from __future__ import annotations
+
+from jfric.files.dimensions import LAW_FIELDS, dimension, matrix_dimension
+from jfric.system.direction import kind
+from jfric.system.problem import Problem
+from jfric.system.units import DIMENSIONS, Dimension
+
+#: What the numbers of a function of time measure, where it is not what the function measures.
+_OF_FUNCTIONS = {"omega": "angular velocity", "phase": "angle", "times": "time", "end": "time"}
+
+
+def path_dimension(problem: Problem, name: str) -> Dimension | None:
+    """What the parameter at a canonical path measures; None where it is not known."""
+    section, *rest = name.split(".")
+    if section == "time":
+        return DIMENSIONS["time"]
+    if section == "matrices":
+        kinds = list(problem.dofs.values())
+        if len(rest) == 3 and rest[1].isdigit() and rest[2].isdigit():
+            return matrix_dimension(rest[0], kinds[int(rest[1])], kinds[int(rest[2])])
+        return matrix_dimension(rest[0], kinds[0], kinds[0]) if len(set(kinds)) == 1 else None
+    if section == "initial":
+        dof = rest[0] if len(problem.initial) > 1 else next(iter(problem.initial))
+        return dimension("initial", rest[-1], problem.dofs[dof])
+    group = problem.section(section)
+    if not group:
+        return None
+    element = next(iter(group.values())) if len(group) == 1 else group[rest.pop(0)]
+    field = rest[0]
+    if len(rest) > 1 and rest[-1] in _OF_FUNCTIONS:
+        return DIMENSIONS[_OF_FUNCTIONS[rest[-1]]]
+    slides = field == "belt" or field in LAW_FIELDS
+    side = {"contact": "tangent" if slides else "normal"}.get(section, "direction")
+    direction = getattr(element, side, None)
+    return dimension(section, field, kind(direction, problem.dofs))

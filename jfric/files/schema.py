@@ -1,0 +1,181 @@
+"""The shape of a file, derived from the classes of the system's elements.
+
+Only structure is checked here: keys, types, choices. Units are converted in ``build``, the meaning
+is checked in :mod:`jfric.system.validation`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import types
+import typing
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag, create_model
+from pydantic.json_schema import GenerateJsonSchema
+
+from jfric.files.dimensions import LISTS, dimension
+from jfric.files.tables import (
+    CheckTable,
+    Coefficient,
+    ControllerTable,
+    DataTable,
+    DirectionValue,
+    Dofs,
+    Element,
+    Function,
+    Initial,
+    MatricesTable,
+    Number,
+    Pair,
+    SolverTable,
+    StaticsTable,
+    Table,
+    Time,
+)
+from jfric.system.direction import Direction
+from jfric.system.elements import SECTIONS
+from jfric.system.functions import AbstractFunction
+from jfric.system.laws import LAWS, AbstractLaw
+
+#: Sections that only Python can fill.
+PYTHON_ONLY = ("force_field",)
+
+
+def _unwrap(hint: Any) -> tuple[type, ...]:
+    """The classes that a field's annotation admits."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return tuple(a for a in typing.get_args(hint) if isinstance(a, type))
+    return (hint,) if isinstance(hint, type) else ()
+
+
+@functools.cache
+def roles(section: str) -> dict[str, str]:
+    """Fields of a section's element and what each holds: direction, law, function, choice, list
+    or number."""
+    cls = SECTIONS[section]
+    hints = typing.get_type_hints(cls)
+    result = {}
+    for f in dataclasses.fields(cls):
+        classes = _unwrap(hints[f.name])
+        if typing.get_origin(hints[f.name]) is Literal:
+            result[f.name] = "choice"
+        elif Direction in classes:
+            result[f.name] = "direction"
+        elif AbstractLaw in classes:
+            result[f.name] = "law"
+        elif AbstractFunction in classes:
+            result[f.name] = "function"
+        else:
+            result[f.name] = "list" if (section, f.name) in LISTS else "number"
+    return result
+
+
+def law_fields() -> tuple[str, ...]:
+    """Keys of all friction laws."""
+    return tuple(dict.fromkeys(f.name for law in LAWS.values() for f in dataclasses.fields(law)))
+
+
+def _or_none(hint: Any) -> Any:
+    return hint | None
+
+
+def _describe(section: str, field: str) -> str | None:
+    units = {d.unit for k in ("translation", "rotation") if (d := dimension(section, field, k))}
+    return f"[{' or '.join(sorted(u or '1' for u in units))}]" if units else None
+
+
+@functools.cache
+def element_model(section: str) -> type[Element]:
+    """The model of a section's elements."""
+    cls = SECTIONS[section]
+    hints = typing.get_type_hints(cls)
+    fields: dict[str, Any] = {}
+    for f in dataclasses.fields(cls):
+        role = roles(section)[f.name]
+        required = f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+        default = ... if required else None
+        info = Field(default, description=_describe(section, f.name))
+        if role == "direction" and f.name == "direction":
+            fields |= {
+                "dof": (str | None, None),
+                "between": (_or_none(Pair), None),
+                "direction": (_or_none(DirectionValue), None),
+            }
+        elif role == "direction":
+            fields[f.name] = (DirectionValue if required else _or_none(DirectionValue), info)
+        elif role == "law":
+            fields |= {
+                k: (_or_none(Coefficient), Field(None, description=_describe("", k)))
+                for k in law_fields()
+            }
+            fields["law"] = (_or_none(Literal[tuple(LAWS)]), None)
+        else:
+            hint: Any = {
+                "function": Function,
+                "list": list[Number],
+                "choice": hints[f.name],
+                "number": Number,
+            }[role]
+            fields[f.name] = (hint if required else _or_none(hint), info)
+    return create_model(cls.__name__, __base__=Element, __doc__=cls.__doc__, **fields)
+
+
+def is_flat(section: str, value: Any) -> bool:
+    """Whether a section is written as one element, not as a table of named ones."""
+    if not isinstance(value, dict):
+        return True
+    fields = element_model(section).model_fields
+    return any(k in fields or not isinstance(v, dict) for k, v in value.items()) or not value
+
+
+def _section_type(section: str) -> Any:
+    element = element_model(section)
+    return Annotated[
+        Annotated[element, Tag("@flat")] | Annotated[dict[str, element], Tag("@named")],
+        Discriminator(lambda v: "@flat" if is_flat(section, v) else "@named"),
+    ]
+
+
+@functools.cache
+def file_model() -> type[Table]:
+    """The model of a whole file."""
+    sections: dict[str, Any] = {
+        name: (_or_none(_section_type(name)), None) for name in SECTIONS if name not in PYTHON_ONLY
+    }
+    return create_model(
+        "File",
+        __base__=Table,
+        __doc__="A mechanical system with friction, gaps and impacts.",
+        title=(str, ""),
+        source=(str, ""),
+        description=(str, ""),
+        dofs=(Dofs, ...),
+        time=(Time, ...),
+        parameters=(dict[str, Number], Field(default_factory=dict)),
+        **sections,
+        initial=(dict[str, Initial], Field(default_factory=dict)),
+        matrices=(MatricesTable, Field(default_factory=MatricesTable)),
+        solver=(SolverTable, Field(default_factory=SolverTable)),
+        statics=(StaticsTable | None, None),
+        data=(DataTable | None, None),
+        controller=(ControllerTable | None, None),
+        check=(list[CheckTable], Field(default_factory=list)),
+    )
+
+
+class _WithoutNull(GenerateJsonSchema):
+    """TOML has no null: what is not given is left out."""
+
+    def nullable_schema(self, schema):
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema):
+        result = super().default_schema(schema)
+        return {k: v for k, v in result.items() if k != "default" or v is not None}
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of a file, for completion and checks in editors."""
+    return file_model().model_json_schema(schema_generator=_WithoutNull)

@@ -1,0 +1,180 @@
+"""Which solver a configuration and the command line ask for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from jfric.errors import ProblemError, nearest, quoted
+from jfric.numerics.limits import COUNTS, require_count, short
+
+if TYPE_CHECKING:
+    from jfric.system.problem import Problem
+
+#: Solvers by name, the first being the default, and the settings that each takes.
+SETTINGS: dict[str, tuple[str, ...]] = {
+    "event-driven": ("flow", "rtol", "max_steps", "max_events", "accumulation", "energy_gain"),
+    "moreau-jean": ("dt", "theta", "sliding_weight", "method", "max_steps", "max_events"),
+    "midpoint": ("dt", "method", "max_steps", "max_events"),
+    "stabilised-midpoint": ("dt", "method", "max_steps", "max_events"),
+    "quasi-static": ("increments", "max_steps", "max_events"),
+    "smoothed": ("law", "width", "contact_stiffness", "method", "rtol", "atol", "max_steps"),
+}
+#: Settings without which a solver cannot be made, and what to give.
+REQUIRED = {
+    "dt": "the length of its steps [s] (dt = 1e-4 in the table [solver], --option dt=1e-4), a "
+    "small part of the shortest period of the system",
+}
+#: Settings that measure something, and what they must be; :data:`COUNTS` has those that count.
+NUMBERS: dict[str, tuple[Callable[[float], bool], str]] = {
+    "rtol": (lambda x: 0.0 < x < 1.0, "lie between 0 and 1"),
+    "atol": (lambda x: 0.0 < x < math.inf, "be positive and finite"),
+    "dt": (lambda x: 0.0 < x < math.inf, "be positive and finite, in seconds"),
+    "accumulation": (lambda x: 0.0 < x < 1.0, "lie between 0 and 1"),
+    "theta": (lambda x: 0.0 <= x <= 1.0, "lie between 0 and 1"),
+    "width": (lambda x: 0.0 < x < math.inf, "be positive and finite"),
+    "contact_stiffness": (lambda x: 0.0 < x < math.inf, "be positive and finite"),
+}
+#: Settings that are words, not numbers.
+WORDS = ("flow", "law", "method", "energy_gain")
+SOLVERS = tuple(SETTINGS)
+FLOWS = ("auto", "exact", "runge-kutta")
+
+
+def _classes() -> dict[str, type]:
+    from jfric.solvers.event_driven.solver import EventDriven
+    from jfric.solvers.quasi_static.solver import QuasiStatic
+    from jfric.solvers.smoothed.solver import Smoothed
+    from jfric.solvers.time_stepping.schemes import Midpoint, MoreauJean, StabilisedMidpoint
+
+    return {
+        "event-driven": EventDriven,
+        "moreau-jean": MoreauJean,
+        "midpoint": Midpoint,
+        "stabilised-midpoint": StabilisedMidpoint,
+        "quasi-static": QuasiStatic,
+        "smoothed": Smoothed,
+    }
+
+
+def choose_solver(settings: Mapping[str, Any] | None = None, **overrides: Any) -> tuple[Any, dict]:
+    """The solver and its settings by name, from a config's ``[solver]`` and overriding values.
+
+    An override of None leaves the config's value; settings that a config gives for another solver
+    than the one asked for are left out. Raises :class:`ProblemError` for an unknown solver or
+    flow, and for a setting that the solver does not have.
+    """
+    given = {k: v for k, v in dict(settings or {}).items() if v is not None}
+    overrides = {k: v for k, v in overrides.items() if v is not None}
+    own = _name(given)
+    given |= overrides
+    name = _name(given)
+    if name not in SOLVERS:
+        raise ProblemError(
+            f"solver: found {name!r}{nearest(name, SOLVERS)}, allowed are {', '.join(SOLVERS)}"
+        )
+    allowed = SETTINGS[name]
+    asked = given if own == name else overrides
+    for key in asked:
+        if key != "name" and key not in allowed:
+            raise ProblemError(
+                f"{key}: the solver {name} has no such setting{nearest(key, allowed)}; "
+                f"it takes {', '.join(allowed)}"
+            )
+    for key in allowed:
+        if key in given:
+            _require(key, given[key])
+    if "flow" in allowed:
+        given["flow"] = str(given.get("flow", FLOWS[0])).replace("_", "-")
+        require_flow(given["flow"])
+    for key, what in REQUIRED.items():
+        if key in allowed and key not in given:
+            raise ProblemError(f"{key}: missing; the solver {name} needs {what}")
+    chosen = {k: given[k] for k in allowed if k in given}
+    return _classes()[name](**chosen), {"name": name, **chosen}
+
+
+def _require(key: str, value: Any) -> None:
+    """Raise :class:`ProblemError` for a value that the setting ``key`` cannot have."""
+    if key in WORDS:
+        if not isinstance(value, str):
+            raise ProblemError(f"{key}: found {short(value)}, expected a name")
+        return
+    if isinstance(value, str):
+        raise ProblemError(f"{key}: found {quoted(value)}, expected a number")
+    if key in COUNTS:
+        require_count(key, value, *COUNTS[key])
+    valid, words = NUMBERS.get(key, (lambda x: True, ""))
+    # Whole numbers may be too large for a float.
+    if abs(value) >= 10**300 or not valid(float(value)):
+        raise ProblemError(f"{key}: found {short(value)}, must {words}")
+
+
+def parse_options(options: Iterable[str], **given: Any) -> dict[str, Any]:
+    """``NAME=VALUE`` settings of the command line, numbers read as such, beside those that are
+    ``given`` by options of their own (None: not given)."""
+    result = {k: v for k, v in given.items() if v is not None}
+    for option in options:
+        name, equals, text = (part.strip() for part in option.partition("="))
+        if not equals or not name or not text:
+            raise ProblemError(
+                f"--option: found {option!r}, expected name=value such as width=1e-3"
+            )
+        name = name.replace("-", "_")
+        if name in result:
+            raise ProblemError(f"--option: found {name!r} twice")
+        result[name] = _number(text)
+    return result
+
+
+def _number(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _name(settings: Mapping[str, Any]) -> str:
+    return str(settings.get("name", SOLVERS[0])).replace("_", "-")
+
+
+def require_flow(flow: str) -> None:
+    """Raise :class:`ProblemError` for an unknown flow."""
+    if flow not in FLOWS:
+        raise ProblemError(
+            f"flow: found {flow!r}{nearest(flow, FLOWS)}, allowed are {', '.join(FLOWS)}"
+        )
+
+
+def resolved(settings: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
+    """The settings with the flow that ``auto`` stands for, where the solver has flows."""
+    result = dict(settings)
+    if "flow" in result:
+        result["flow"] = resolved_flow(result["flow"], problem)
+    return result
+
+
+def solver_label(settings: Mapping[str, Any], problem: Problem) -> str:
+    """``event-driven (exact)``, ``quasi-static``: what tables show."""
+    flow = resolved(settings, problem).get("flow")
+    return f"{settings['name']} ({flow})" if flow else str(settings["name"])
+
+
+def resolved_flow(flow: str, problem: Problem) -> str:
+    """The flow that ``auto`` stands for: exact where every mode is linear with constant
+    coefficients."""
+    if flow != "auto":
+        return flow
+    return "exact" if uses_exact_flow(problem) else "runge-kutta"
+
+
+def uses_exact_flow(problem: Problem) -> bool:
+    """Whether the equations are linear with constant coefficients in every mode."""
+    import equinox as eqx
+
+    from jfric.system.mechanics import assemble
+
+    return bool(eqx.filter_eval_shape(assemble, problem).has_linear_modes)

@@ -1,0 +1,318 @@
+"""Tables of a file as pydantic models: what is the same for every system."""
+
+from __future__ import annotations
+
+import typing
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from jfric.files.config import DEFAULT_OUTPUTS
+from jfric.files.solver_choice import SOLVERS
+from jfric.numerics import limits
+from jfric.solvers.smoothed.friction import CURVES
+
+ATTACHMENTS = ("dof", "between", "direction")
+
+
+def _check_number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise PydanticCustomError("no_number", "expected a number or a quantity")
+    if isinstance(value, int) and abs(value) > 1e300:
+        raise PydanticCustomError("no_number", "expected a number or a quantity")
+    return value
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, (dict, BaseModel))
+
+
+#: A number in SI units, a quantity ("5 kN/m") or an expression ("$m*$g").
+Number = Annotated[float | str, BeforeValidator(_check_number)]
+
+
+class Table(BaseModel):
+    """A table whose keys are all known."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def given(self) -> dict[str, Any]:
+        """The keys that the file gives."""
+        return {k: getattr(self, k) for k in type(self).model_fields if k in self.model_fields_set}
+
+
+def _exactly_one(table: Table, names: typing.Iterable[str]) -> None:
+    names = tuple(names)
+    found = [n for n in names if n in table.model_fields_set]
+    if len(found) != 1:
+        raise PydanticCustomError(
+            "exactly_one",
+            "found {found}, exactly one of {names} is needed",
+            {"found": " and ".join(found) or "none", "names": ", ".join(names)},
+        )
+
+
+class Steps(Table):
+    """Piecewise constant: the value before the first time comes first."""
+
+    times: list[Number]
+    values: list[Number]
+    unit: str | None = None
+    time_unit: str | None = None
+
+
+class Linear(Steps):
+    """Straight lines through (times, values), constant outside."""
+
+
+class Samples(Table):
+    """A file with two columns, time and value."""
+
+    file: str
+    hold: Literal["linear", "zero-order"] = "linear"
+    unit: str | None = None
+    time_unit: str | None = None
+
+
+class Harmonic(Table):
+    """amplitude * sin(omega t + phase), omega = 2 pi frequency."""
+
+    amplitude: Number
+    omega: Number | None = None
+    frequency: Number | None = None
+    phase: Number = 0.0
+
+    @model_validator(mode="after")
+    def _one(self):
+        _exactly_one(self, ("omega", "frequency"))
+        return self
+
+
+class UntilTable(Table):
+    """A function up to the time end, a value after it."""
+
+    function: Function
+    end: Number
+    after: Number = 0.0
+
+
+class ClippedTable(Table):
+    """max(0, function); a harmonic needs end [s] or a number of periods."""
+
+    function: Function
+    end: Number | None = None
+    periods: Annotated[int, Field(gt=0)] | None = None
+
+
+class FunctionTable(Table):
+    """A function of time: exactly one of the keys."""
+
+    steps: Steps | None = None
+    linear: Linear | None = None
+    table: Samples | None = None
+    harmonic: Harmonic | None = None
+    sum: list[Function] | None = None
+    until: UntilTable | None = None
+    clipped: ClippedTable | None = None
+
+    @model_validator(mode="after")
+    def _one(self):
+        _exactly_one(self, type(self).model_fields)
+        return self
+
+
+Function = Annotated[
+    Annotated[Number, Tag("@number")] | Annotated[FunctionTable, Tag("@table")],
+    Discriminator(lambda v: "@table" if _is_table(v) else "@number"),
+]
+
+
+class DirectionalTable(Table):
+    """A coefficient for each direction of sliding."""
+
+    positive: Number
+    negative: Number
+
+
+Coefficient = Annotated[
+    Annotated[Number, Tag("@number")] | Annotated[DirectionalTable, Tag("@table")],
+    Discriminator(lambda v: "@table" if _is_table(v) else "@number"),
+]
+
+Pair = Annotated[list[str], Field(min_length=2, max_length=2)]
+
+
+class Along(Table):
+    """One degree of freedom or base."""
+
+    dof: str
+
+
+class Between(Table):
+    """From the first to the second; "ground" stands still."""
+
+    between: Pair
+
+
+def _direction_form(value: Any) -> str:
+    if isinstance(value, list):
+        return "@pair"
+    if isinstance(value, dict):
+        return "@along" if "dof" in value else "@between" if "between" in value else "@vector"
+    return "@name"
+
+
+DirectionValue = Annotated[
+    Annotated[str, Tag("@name")]
+    | Annotated[Pair, Tag("@pair")]
+    | Annotated[Along, Tag("@along")]
+    | Annotated[Between, Tag("@between")]
+    | Annotated[dict[str, Number], Tag("@vector")],
+    Discriminator(_direction_form),
+]
+
+
+class Element(Table):
+    """An element of a section."""
+
+    @model_validator(mode="after")
+    def _attached(self):
+        if "dof" in type(self).model_fields:
+            _exactly_one(self, ATTACHMENTS)
+        return self
+
+
+Dofs = Annotated[
+    Annotated[list[str], Tag("@list")]
+    | Annotated[dict[str, Literal["translation", "rotation"]], Tag("@kinds")],
+    Discriminator(lambda v: "@kinds" if isinstance(v, dict) else "@list"),
+]
+
+
+class Time(Table):
+    """Simulated time and outputs."""
+
+    end: Number
+    start: Number = 0.0
+    outputs: Annotated[
+        Annotated[int, Field(ge=2, le=limits.OUTPUTS, strict=True), Tag("@count")]
+        | Annotated[list[Number], Tag("@times")],
+        Discriminator(lambda v: "@times" if isinstance(v, list) else "@count"),
+    ] = DEFAULT_OUTPUTS
+
+
+class Initial(Table):
+    """Initial position and velocity of a degree of freedom."""
+
+    q: Number = 0.0
+    v: Number = 0.0
+
+
+Matrix = Annotated[
+    Annotated[str, Tag("@file")] | Annotated[list[list[Number]], Tag("@rows")],
+    Discriminator(lambda v: "@file" if isinstance(v, str) else "@rows"),
+]
+
+
+class MatricesTable(Table):
+    """Full matrices: rows, or the path of a file (.npy, .mtx)."""
+
+    M: Matrix | None = None
+    C: Matrix | None = None
+    K: Matrix | None = None
+
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class SolverTable(Table):
+    """Settings of the solver; what is left out takes the solver's defaults."""
+
+    name: Literal[SOLVERS] = "event-driven"  # type: ignore[valid-type]
+    flow: Literal["auto", "exact", "runge-kutta"] = "auto"
+    rtol: Annotated[float, Field(gt=0, lt=1)] | None = None
+    max_steps: Annotated[int, Field(gt=0, le=limits.STEPS)] | None = None
+    max_events: Annotated[int, Field(gt=0, le=limits.EVENTS)] | None = None
+    increments: Annotated[int, Field(gt=0, le=limits.INCREMENTS)] | None = None
+    dt: Number | None = None
+    theta: Annotated[float, Field(ge=0, le=1)] | None = None
+    sliding_weight: Annotated[float, Field(gt=0, le=1)] | None = None
+    law: Literal[CURVES] | None = None  # type: ignore[valid-type]
+    width: Positive | None = None
+    contact_stiffness: Positive | None = None
+    method: str | None = None
+    atol: Positive | None = None
+
+
+class StaticsTable(Table):
+    """The parameter that a path of equilibria or a limit load follows, and its interval."""
+
+    vary: str
+    start: Number
+    stop: Number
+    seeds: Annotated[int, Field(gt=0, le=limits.SEEDS)] | list[Number] | None = None
+
+
+class ColumnTable(Table):
+    """A column of a measured file: its unit, which may carry a factor, and what is added in SI."""
+
+    column: str
+    unit: str = ""
+    offset: Number = 0.0
+
+
+ColumnValue = Annotated[
+    Annotated[str, Tag("@name")] | Annotated[ColumnTable, Tag("@table")],
+    Discriminator(lambda v: "@table" if _is_table(v) else "@name"),
+]
+
+
+class DataTable(Table):
+    """Columns of measured files: time, measured quantities (y) and inputs (u)."""
+
+    time: ColumnValue
+    y: dict[str, ColumnValue] = Field(default_factory=dict)
+    u: dict[str, ColumnValue] = Field(default_factory=dict)
+    records: str | None = None
+    start: Number | None = None
+    end: Number | None = None
+
+
+class ControllerTable(Table):
+    """A sampled PID law with saturation and delay."""
+
+    reads: str
+    drives: str
+    kp: Number
+    ki: Number = 0.0
+    kd: Number = 0.0
+    limit: Number = float("inf")
+    gain: Number = 1.0
+    delay: Number = 0.0
+    on: Literal["measurement", "error"] = "measurement"
+    mean: Annotated[int, Field(ge=1, le=limits.SAMPLES)] = 1
+
+
+class CheckTable(Table):
+    """A number that a correct solution has."""
+
+    quantity: str
+    expected: Number
+    tolerance: Tolerance | None = None
+    relative: Tolerance | None = None
+    source: str = ""
+
+    @model_validator(mode="after")
+    def _one(self):
+        _exactly_one(self, ("tolerance", "relative"))
+        return self

@@ -1,0 +1,302 @@
+"""Writing of problems as TOML in SI units, such that reading gives an equal problem."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jax.core import Tracer
+
+from jfric.errors import ProblemError
+from jfric.files.config import Config
+from jfric.files.dimensions import dimension
+from jfric.system.controller import Controller
+from jfric.system.direction import Direction, kind
+from jfric.system.expression import Expression
+from jfric.system.functions import AbstractFunction, Constant, Harmonic, PiecewiseLinear, Steps, Sum
+from jfric.system.laws import AbstractLaw, Directional
+from jfric.system.problem import Problem
+from jfric.system.wrapped import Clipped, Until
+
+
+def to_toml(problem: Problem) -> str:
+    """``problem`` as TOML text in SI units; ``loads`` gives an equal problem.
+
+    Raises :class:`jfric.ProblemError` for what a file cannot hold: a :class:`jfric.ForceField`,
+    a function of time or a law of a class of your own.
+    """
+    return dump(problem)
+
+
+def dump(config: Config | Problem) -> str:
+    """A configuration or a bare problem as TOML text in SI units."""
+    import tomlkit  # slow to import, only needed here
+
+    if isinstance(config, Problem):
+        config = Config(config)
+    problem = config.problem
+    document = tomlkit.document()
+    for key in ("title", "source", "description"):
+        if getattr(config, key):
+            document[key] = getattr(config, key)
+    if all(k == "translation" for k in problem.dofs.values()):
+        document["dofs"] = list(problem.dofs)
+    else:
+        document["dofs"] = dict(problem.dofs)
+    document["time"] = _time(config)
+    if problem.parameters:
+        document["parameters"] = {k: _value(v, k) for k, v in problem.parameters.items()}
+    for section, group in problem.elements.items():
+        tables = {
+            name: _element(section, name, element, problem) for name, element in group.items()
+        }
+        if list(tables) == [section]:
+            document[section] = tables[section]
+        elif tables:
+            document[section] = _named(section, tables)
+    initial = {
+        dof: _table(
+            {"q": _value(state.q, dof), "v": _value(state.v, dof)},
+            {f: dimension("initial", f, problem.dofs[dof]) for f in ("q", "v")},
+        )
+        for dof, state in problem.initial.items()
+        if not (_is_zero(state.q) and _is_zero(state.v))
+    }
+    if initial:
+        document["initial"] = _named("initial", initial)
+    matrices = {
+        name: _matrix(value)
+        for name in ("M", "C", "K")
+        if (value := getattr(problem.matrices, name)) is not None
+    }
+    if matrices:
+        document["matrices"] = matrices
+    if config.solver:
+        document["solver"] = dict(config.solver)
+    if config.statics:
+        document["statics"] = dict(config.statics)
+    if config.data is not None:
+        document["data"] = dict(config.data.table)
+    if config.controller is not None:
+        document["controller"] = _controller(config.controller)
+    if config.checks:
+        document.add(tomlkit.nl())
+        document["check"] = tomlkit.aot()
+        for check in config.checks:
+            document["check"].append(tomlkit.item(_check(check)))
+    return tomlkit.dumps(document)
+
+
+def _controller(controller: Controller) -> dict[str, Any]:
+    """Numbers and choices that differ from the defaults."""
+    result: dict[str, Any] = {}
+    for f in dataclasses.fields(controller):
+        value = getattr(controller, f.name)
+        value = float(value) if eqx.is_array(value) else value
+        if f.name != "longest" and value != f.default:
+            result[f.name] = value
+    return result
+
+
+def _named(section: str, tables: dict[str, Any]):
+    import tomlkit
+
+    from jfric.files.schema import element_model
+
+    if section != "initial":
+        reserved = [name for name in tables if name in element_model(section).model_fields]
+        if reserved:
+            raise ProblemError(
+                f"{section}.{reserved[0]}: an element in a file cannot have the "
+                "name of a field; rename it"
+            )
+    result = tomlkit.table(is_super_table=True)
+    for name, table in tables.items():
+        result[name] = table
+    return result
+
+
+def _table(values: dict[str, Any], units: dict[str, Any]):
+    """A table with the unit of each number as a comment."""
+    import tomlkit
+
+    result = tomlkit.table()
+    for key, value in values.items():
+        result[key] = value
+        if units.get(key) is not None and units[key].unit and isinstance(value, float):
+            item: Any = result.value.item(key)
+            item.comment(units[key].unit)
+    return result
+
+
+def _time(config: Config):
+    span = config.problem.time
+    outputs = config.outputs
+    values = {"end": _value(span.end, "time.end")}
+    if not _is_zero(span.start):
+        values["start"] = _value(span.start, "time.start")
+    values["outputs"] = outputs if isinstance(outputs, int) else list(outputs)
+    return values
+
+
+def _element(section: str, name: str, element: eqx.Module, problem: Problem):
+    from jfric.files.schema import PYTHON_ONLY, roles
+
+    where = f"{section}.{name}"
+    if section in PYTHON_ONLY:
+        raise ProblemError(
+            f"{where}: a {type(element).__name__} holds a Python function and "
+            "cannot be written to a file"
+        )
+    result: dict[str, Any] = {}
+    units = {}
+    for field, role in roles(section).items():
+        value = getattr(element, field)
+        if value is None:
+            continue
+        if role == "direction" and field == "direction":
+            result |= _attachment(value, where, problem.dofs)
+        elif role == "direction":
+            result[field] = _direction(value, where, problem.dofs)
+        elif role == "law":
+            result |= _law(value, where)
+        elif role == "function":
+            result[field] = _function(value, f"{where}.{field}")
+        elif role == "choice":
+            result[field] = value
+        else:
+            result[field] = _value(value, f"{where}.{field}")
+        of_kind = kind(_side(element, field), problem.dofs)
+        units[field] = dimension(section, field, of_kind)
+    return _table(result, units)
+
+
+def _side(element: eqx.Module, field: str) -> Direction | None:
+    direction = getattr(element, "direction", None)
+    if direction is not None:
+        return direction
+    tangent = getattr(element, "tangent", None)
+    return tangent if field == "belt" and tangent is not None else getattr(element, "normal", None)
+
+
+def _attachment(direction: Direction, where: str, dofs: Mapping[str, str]) -> dict[str, Any]:
+    form = _direction(direction, where, dofs)
+    if isinstance(form, str):
+        return {"dof": form}
+    return form if "between" in form else {"direction": form}
+
+
+def _direction(direction: Direction, where: str, dofs: Mapping[str, str]) -> str | dict[str, Any]:
+    names, signs = direction.names, direction.signs
+    if signs is None:
+        coefficients = direction.coefficients or {}
+        units = _units_of(direction, dofs)
+        return _inline({n: _with_unit(_value(coefficients[n], where), units.get(n)) for n in names})
+    if signs == (1,):
+        return names[0]
+    if signs == (-1,):
+        return _inline({"between": [names[0], "ground"]})
+    if signs in ((-1, 1), (1, -1)):
+        return _inline({"between": list(names if signs[0] < 0 else names[::-1])})
+    return _inline({n: float(s) for n, s in zip(names, signs, strict=True)})
+
+
+def _units_of(direction: Direction, dofs: Mapping[str, str]) -> dict[str, str]:
+    """Units that tell a reader what the elongation measures, by degree of freedom."""
+    unit = {"translation": "m", "rotation": "1/m"}.get(direction.measures or "", "")
+    return {n: unit for n in direction.names if unit and dofs.get(n, "") != direction.measures}
+
+
+def _with_unit(value: Any, unit: str | None) -> Any:
+    if unit is None or not isinstance(value, float):
+        return value
+    return f"{value!r} {unit}" if unit == "m" else f"{value!r} /m"
+
+
+def _law(law: AbstractLaw, where: str) -> dict[str, Any]:
+    from jfric.files.build import pick_law
+    from jfric.system.laws import LAWS
+
+    names = {cls: name for name, cls in LAWS.items()}
+    if type(law) not in names:
+        raise ProblemError(
+            f"{where}: the law {type(law).__name__} is not in jfric.system.laws.LAWS "
+            "and cannot be written to a file"
+        )
+    result: dict[str, Any] = {}
+    for field in dataclasses.fields(law):
+        value = getattr(law, field.name)
+        if value is None:
+            continue
+        if isinstance(value, Directional):
+            value = _inline({k: _value(getattr(value, k), where) for k in ("positive", "negative")})
+        else:
+            value = _value(value, where)
+        result[field.name] = value
+    if pick_law(set(result), LAWS) is not type(law):
+        result["law"] = names[type(law)]
+    return result
+
+
+def _function(function: AbstractFunction, where: str) -> Any:
+    match function:
+        case Constant():
+            return _value(function.value, where)
+        case Steps() | PiecewiseLinear():
+            form = "steps" if isinstance(function, Steps) else "linear"
+            fields = ("times", "values")
+        case Harmonic():
+            form, fields = "harmonic", ("amplitude", "omega", "phase")
+        case Until():
+            fields = {f: _value(getattr(function, f), where) for f in ("end", "after")}
+            return _inline({"until": {"function": _function(function.function, where), **fields}})
+        case Clipped():
+            periods = {"periods": function.periods} if function.periods else {}
+            inner = {"function": _function(function.function, where)}
+            return _inline({"clipped": inner | periods})
+        case Sum():
+            return _inline({"sum": [_function(term, where) for term in function.terms]})
+        case _:
+            raise ProblemError(
+                f"{where}: the function of time {type(function).__name__} cannot be "
+                "written to a file"
+            )
+    return _inline({form: {f: _value(getattr(function, f), where) for f in fields}})
+
+
+def _inline(values: dict[str, Any]):
+    import tomlkit
+
+    table = tomlkit.inline_table()
+    for key, value in values.items():
+        table[key] = _inline(value) if type(value) is dict else value
+    return table
+
+
+def _value(value: Any, where: str) -> Any:
+    if isinstance(value, Expression):
+        return value.text
+    if isinstance(value, Tracer):
+        raise ProblemError(f"{where}: a value being traced by jax cannot be written to a file")
+    return np.asarray(value, dtype=float).tolist()
+
+
+def _matrix(value: Any) -> list:
+    if isinstance(value, (tuple, list)):
+        return [[_value(entry, "matrices") for entry in row] for row in value]
+    return _value(value, "matrices")
+
+
+def _is_zero(value: Any) -> bool:
+    return not isinstance(value, Expression) and bool(np.all(np.asarray(value) == 0.0))
+
+
+def _check(check) -> dict[str, Any]:
+    result = {"quantity": str(check.quantity), "expected": check.expected}
+    for key in ("tolerance", "relative", "source"):
+        if getattr(check, key) not in (None, ""):
+            result[key] = getattr(check, key)
+    return result

@@ -1,0 +1,30 @@
+"""Fits: parameters of a problem from measured trajectories, with their uncertainty."""
+
+from jfric.fits.batch import fit_batch
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.measured_files import read_experiments
+from jfric.fits.fit_result import FitResult
+from jfric.fits.fitting import fit
+from jfric.fits.free import Free
+from jfric.fits.identifiability import check
+from jfric.fits.inverse import Regression, inverse_regression
+from jfric.fits.ladder import cross_validate, friction_ladder
+from jfric.fits.model import AbstractModel
+from jfric.fits.sampled_model import SampledModel, closed_loop
+
+__all__ = [
+    "AbstractModel",
+    "Experiment",
+    "FitResult",
+    "Free",
+    "Regression",
+    "SampledModel",
+    "check",
+    "closed_loop",
+    "cross_validate",
+    "fit",
+    "fit_batch",
+    "friction_ladder",
+    "inverse_regression",
+    "read_experiments",
+]

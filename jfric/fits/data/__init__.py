@@ -1,0 +1,1 @@
+"""Experiments: what was measured, as arrays and in files."""

@@ -1,0 +1,104 @@
+"""Experiments as arrays of one shape, so that they are simulated together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jfric.errors import ProblemError, nearest
+from jfric.fits.data.experiment import Experiment
+
+
+class Data(eqx.Module):
+    """One experiment as a model sees it; stacked, all arrays have the axis of experiments in
+    front. Shorter experiments are filled up: times are infinite there."""
+
+    t: Float[Array, " m"]
+    start: Float[Array, ""]
+    end: Float[Array, ""]
+    #: Measured quantities in the order of ``signals``; zero where there is no sample.
+    y: Float[Array, "m k"]
+    #: Measured inputs by name, held constant behind the last sample.
+    u: dict[str, Float[Array, " m"]]
+    #: Initial state of the experiment by path (``initial.q``), where it has its own.
+    x0: dict[str, Float[Array, ""]]
+    signals: tuple[str, ...] = eqx.field(static=True)
+
+
+def labels(experiments: Sequence[Experiment]) -> tuple[str, ...]:
+    """Names of the experiments, all different: their own, or their numbers."""
+    own = [e.name for e in experiments]
+    unique = len(set(own)) == len(own)
+    return tuple(str(n) if unique and n else str(i + 1) for i, n in enumerate(own))
+
+
+def signals_of(
+    experiments: Sequence[Experiment], observe: Sequence[str] | str | None
+) -> tuple[str, ...]:
+    """Which measured quantities are compared: all, or those of ``observe``."""
+    measured = tuple(dict.fromkeys(name for e in experiments for name in e.y))
+    if observe is None:
+        return measured
+    chosen = (observe,) if isinstance(observe, str) else tuple(observe)
+    for name in chosen:
+        if name not in measured:
+            raise ProblemError(
+                f"observe: found {name!r}{nearest(name, measured)}, measured are "
+                + ", ".join(measured)
+            )
+    return chosen
+
+
+def stack(
+    experiments: Sequence[Experiment],
+    signals: tuple[str, ...],
+    starts: Sequence[float],
+    x0: Sequence[dict[str, float]],
+) -> tuple[Data, np.ndarray, np.ndarray]:
+    """Data of all experiments, which samples count (E, m, k), and their noise (E, m, k): standard
+    deviations, not a number where they are unknown."""
+    count, longest = len(experiments), max(e.t.size for e in experiments)
+    t = np.full((count, longest), np.inf)
+    y = np.zeros((count, longest, len(signals)))
+    used = np.zeros((count, longest, len(signals)), bool)
+    sigma = np.full((count, longest, len(signals)), np.nan)
+    names = dict.fromkeys(name for e in experiments for name in e.u or {})
+    u = {name: np.zeros((count, longest)) for name in names}
+    for i, e in enumerate(experiments):
+        m = e.t.size
+        t[i, :m] = e.t
+        for j, name in enumerate(signals):
+            if name not in e.y:
+                continue
+            mask = (e.mask or {}).get(name, np.ones(m, bool))
+            used[i, :m, j] = mask
+            y[i, :m, j] = np.where(mask, e.y[name], 0.0)
+            if e.sigma is not None:
+                sigma[i, :, j] = e.sigma[name]  # pyright: ignore[reportIndexIssue]
+        for name, values in u.items():
+            if name not in (e.u or {}):
+                raise ProblemError(
+                    f"u.{name}: missing in experiment {i + 1}, all experiments of a fit need the "
+                    "same inputs"
+                )
+            own = e.u[name]  # pyright: ignore[reportOptionalSubscript]
+            values[i, :m], values[i, m:] = own, own[-1]
+    if not used.any():
+        raise ProblemError("mask: found no sample that counts")
+    # Times behind the end have to be increasing only: those of inputs are breakpoints.
+    end = np.array([e.t[-1] for e in experiments])
+    paths = dict.fromkeys(path for table in x0 for path in table)
+    data = Data(
+        t=jnp.asarray(t),
+        start=jnp.asarray(np.asarray(starts, float)),
+        end=jnp.asarray(end),
+        y=jnp.asarray(y),
+        u={name: jnp.asarray(values) for name, values in u.items()},
+        x0={path: jnp.asarray([table[path] for table in x0]) for path in paths},
+        signals=signals,
+    )
+    return data, used, sigma

@@ -1,0 +1,35 @@
+"""What measures of uncertainty and files read of a fit, so that they need not know the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from jfric.fits.objective import Linearisation, Objective
+from jfric.fits.optimise.levenberg_marquardt import Outcome
+from jfric.fits.recipe import Recipe
+
+
+class Estimate(Protocol):
+    """The part of a :class:`jfric.FitResult` that its methods are computed from."""
+
+    names: tuple[str, ...]
+    vector: np.ndarray
+    cost: float
+    outcome: Outcome
+    at_bound: np.ndarray
+    waterfall: list[dict[str, Any]]
+    sigma: Mapping[str, float]
+    objective: Objective
+    remarks: tuple[str, ...]
+    recipe: Recipe | None
+
+    def linearised(self) -> Linearisation:
+        """Predictions, residuals and derivatives at the estimate."""
+        ...
+
+    def scores(self) -> list[np.ndarray]:
+        """For each experiment the gradient of the cost, sample by sample."""
+        ...

@@ -1,0 +1,144 @@
+"""What a fit returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.losses import LOSSES
+from jfric.fits.minimise import solve
+from jfric.fits.objective import Linearisation, Objective
+from jfric.fits.optimise.levenberg_marquardt import Outcome
+from jfric.fits.recipe import Recipe
+from jfric.fits.serialise import from_json, to_json
+from jfric.fits.uncertainty.bootstrap import Bootstrap, bootstrap
+from jfric.fits.uncertainty.covariance import Covariance, Method, covariance
+from jfric.fits.uncertainty.posterior import Posterior, sample
+from jfric.fits.uncertainty.profile import Profile, profile
+
+
+@dataclass
+class FitResult:
+    """Values of the free parameters and everything needed to judge them.
+
+    ``names`` (P,): free numbers, ``PATH`` or ``PATH[EXPERIMENT]``. ``vector`` (P,): their values.
+    """
+
+    names: tuple[str, ...]
+    vector: np.ndarray
+    #: Half the sum of squared weighted residuals, priors included.
+    cost: float
+    outcome: Outcome
+    #: -1: at its lower bound, 1: at its upper bound, 0: inside.
+    at_bound: np.ndarray
+    #: Starts, where they ended, costs and outcomes, best first.
+    waterfall: list[dict[str, Any]]
+    #: Standard deviation of the noise for each signal: given, or estimated from the residuals.
+    sigma: Mapping[str, float]
+    experiments: tuple[Experiment, ...]
+    objective: Objective = field(repr=False)
+    seed: int = 0
+    #: How the minimum was reached, where that needs to be said.
+    remarks: tuple[str, ...] = ()
+    #: The arguments of the fit, with which it can be repeated.
+    recipe: Recipe | None = field(default=None, repr=False)
+
+    @staticmethod
+    def of(recipe: Recipe) -> FitResult:
+        """The fit with these arguments, computed."""
+        task, best = solve(recipe)
+        return FitResult(
+            names=task.objective.layout.names,
+            vector=best.vector,
+            cost=best.cost,
+            outcome=best.outcome,
+            at_bound=task.objective.layout.at_bound(best.vector),
+            remarks=best.remarks,
+            waterfall=best.waterfall,
+            sigma=task.noise(),
+            experiments=task.experiments,
+            objective=task.objective,
+            seed=recipe.options["seed"],
+            recipe=recipe,
+        )
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Values by name."""
+        return dict(zip(self.names, self.vector.tolist(), strict=True))
+
+    def linearised(self) -> Linearisation:
+        """Predictions (E, m, k), residuals, derivatives and status at the fit."""
+        found = self.objective.linearise(self.vector[None])
+        return Linearisation(*(a[0] for a in found))
+
+    def scores(self) -> list[np.ndarray]:
+        """For each experiment the gradient of the cost, sample by sample in time (m, P)."""
+        _, r, jacobian, _ = self.linearised()
+        objective, layout = self.objective, self.objective.layout
+        scale = objective.loss_scale
+        slope = np.asarray(LOSSES[objective.loss]((r / scale) ** 2)[1])
+        own = np.einsum("emk,emkl->eml", slope * r, jacobian)
+        used = np.any(objective.weight > 0, axis=2)
+        result = []
+        for e, columns in enumerate(layout.columns):
+            rows = own[e][used[e]] if own.shape[1] == used.shape[1] else own[e]
+            scores = np.zeros((rows.shape[0], layout.size))
+            scores[:, columns] = rows
+            result.append(scores)
+        return result
+
+    def covariance(self, method: Method = "hac", lags: int | None = None) -> Covariance:
+        """Covariance of the estimates; see :func:`jfric.fits.uncertainty.covariance.covariance`."""
+        return covariance(self, method, lags)
+
+    def intervals(
+        self, level: float = 0.95, method: Method = "hac"
+    ) -> dict[str, tuple[float, float] | None]:
+        """Intervals that hold the true values with probability ``level``; None at a bound and
+        where the data do not determine the parameter."""
+        return self.covariance(method).intervals(level)
+
+    def bootstrap(self, count: int = 200, **options) -> Bootstrap:
+        """The fit repeated for resampled data;
+        see :func:`jfric.fits.uncertainty.bootstrap.bootstrap`."""
+        return bootstrap(self, count, **options)
+
+    def profile(self, names: Sequence[str] | None = None, **options) -> dict[str, Profile]:
+        """Profile likelihoods; see :func:`jfric.fits.uncertainty.profile.profile`."""
+        return profile(self, names, **options)
+
+    def sample(self, count: int = 1000, **options) -> Posterior:
+        """Posterior samples; see :func:`jfric.fits.uncertainty.posterior.sample`."""
+        return sample(self, count, **options)
+
+    def to_json(self) -> str:
+        """The fit with its data as JSON text; :meth:`from_json` reads it."""
+        return to_json(self)
+
+    @staticmethod
+    def from_json(text: str) -> FitResult:
+        """The fit that :meth:`to_json` wrote."""
+        return FitResult(**from_json(text))
+
+    def refit(self) -> FitResult:
+        """The same fit again, from the same starts."""
+        if self.recipe is None:
+            raise ProblemError("refit: found a result without its arguments")
+        return FitResult.of(self.recipe)
+
+    def __str__(self) -> str:
+        found = self.covariance()
+        intervals = found.intervals()
+        width = max(len(name) for name in self.names)
+        lines = [f"{self.outcome.message}; 95 % intervals ({found.method})"]
+        for name, value in self.values.items():
+            pair = intervals[name]
+            shown = f"[{pair[0]:.6g}, {pair[1]:.6g}]" if pair else "no interval"
+            lines.append(f"{name:{width}}  {value:.6g}  {shown}")
+        return "\n".join([*lines, *found.remarks(), *self.remarks])

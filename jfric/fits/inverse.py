@@ -1,0 +1,255 @@
+"""Inverse-dynamics regression: parameters that enter the equation of motion linearly.
+
+Where positions and forces are measured, no simulation is needed. With filtered positions,
+velocities and accelerations every sample is one linear equation for the parameters ``theta``::
+
+    M dv/dt - f(t, q, v) - R_T^T lambda_T  =  0,      A(q, v, dv/dt) theta = b(q, v, dv/dt, u)
+
+The columns of ``A`` are derivatives of the left side by the parameters, found by automatic
+differentiation; so any parameter of a problem that enters linearly can be asked for. Positions pass
+a zero-phase low-pass filter and central differences; both sides pass the same zero-phase filter
+before every ``decimate``-th row is kept, which removes noise without favouring a parameter.
+
+Source: M. Gautier, "Dynamic identification of robots with power model", IEEE ICRA 1997;
+A. Janot, P.-O. Vandanjon, M. Gautier, "A generic instrumental variable approach for industrial
+robot identification", IEEE Trans. Control Systems Technology 22 (2014).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.measured_inputs import with_inputs
+from jfric.fits.sampled_model import REFERENCE
+from jfric.fits.uncertainty.autocorrelation import long_run_covariance
+from jfric.system.expression import Expression
+from jfric.system.forces import applied_force, sliding_friction
+from jfric.system.mechanics import assemble
+from jfric.system.naming import find_path, parameters, set_parameters
+from jfric.system.problem import Problem
+
+#: Order of the low-pass filter of the positions (applied forwards and backwards).
+ORDER = 4
+#: Cut-off over sampling rate where none is given.
+CUTOFF = 0.1
+#: Rows that filtering spoils at each end, in periods of the cut-off frequency.
+SPOILT = 5.0
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Estimates of a linear regression, and its equations.
+
+    ``A`` (m, P), ``b`` (m,): rows kept; ``t`` (m,) [s] their times, one after the other for each
+    degree of freedom and experiment (``groups`` (m,) numbers these).
+    """
+
+    names: tuple[str, ...]
+    vector: np.ndarray
+    A: np.ndarray
+    b: np.ndarray
+    t: np.ndarray
+    groups: np.ndarray
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Estimates by name."""
+        return dict(zip(self.names, self.vector.tolist(), strict=True))
+
+    @property
+    def residuals(self) -> np.ndarray:
+        """``b - A theta`` (m,) [N or N m]."""
+        return self.b - self.A @ self.vector
+
+    @property
+    def relative_error(self) -> float:
+        """Norm of the residuals over that of the forces."""
+        return float(np.linalg.norm(self.residuals) / np.linalg.norm(self.b))
+
+    @property
+    def condition(self) -> float:
+        """Condition number of the columns, each scaled to length one."""
+        return float(np.linalg.cond(self.A / np.linalg.norm(self.A, axis=0)))
+
+    def covariance(self) -> np.ndarray:
+        """Covariance (P, P) if the residuals were independent from row to row.
+
+        They are not where the model lacks something: see :meth:`hac`.
+        """
+        r = self.residuals
+        return np.linalg.inv(self.A.T @ self.A) * (r @ r) / (r.size - len(self.names))
+
+    def hac(self, lags: int) -> np.ndarray:
+        """Covariance (P, P) that allows for residuals which are correlated up to ``lags`` rows
+        apart (Newey and West 1987). Groups are independent of each other."""
+        scores = self.A * self.residuals[:, None]
+        parts = [scores[self.groups == group] for group in np.unique(self.groups)]
+        middle = sum(long_run_covariance(s, min(lags, len(s) - 1)) for s in parts)
+        bread = np.linalg.inv(self.A.T @ self.A)
+        return bread @ middle @ bread
+
+
+def inverse_regression(
+    problem: Problem,
+    experiments: Experiment | Sequence[Experiment],
+    names: Sequence[str],
+    *,
+    cutoff: float | None = None,
+    decimate: int = 10,
+    slowest: float = 0.0,
+) -> Regression:
+    """Least-squares estimates of the parameters ``names``, linear in the equation of motion.
+
+    The experiments give the position of every degree of freedom in ``y`` and forces in ``u``, at
+    even steps. ``cutoff`` [Hz]: of the filter of the positions; a tenth of the sampling rate
+    unless given. ``decimate``: every how many-th row is kept. ``slowest`` [m/s or rad/s]: rows in
+    which a contact slides more slowly are left out (it may stick there).
+
+    Other parameters keep the values of ``problem``. Raises :class:`jfric.ProblemError` for a
+    parameter that does not enter linearly, and where columns depend on each other.
+    """
+    chosen = [experiments] if isinstance(experiments, Experiment) else list(experiments)
+    paths = tuple(_path(problem, name) for name in names)
+    if not paths:
+        raise ProblemError("names: found none, give parameters such as 'mass.m'")
+    if problem.section("contact"):
+        raise ProblemError(
+            "contact: normal forces of unilateral contacts are not measured, the regression needs "
+            "friction with a given normal force"
+        )
+    parts = [_equations(problem, e, paths, cutoff, decimate, slowest) for e in chosen]
+    n = len(problem.axes)
+    A = np.concatenate([p[0][:, i] for p in parts for i in range(n)])
+    b = np.concatenate([p[1][:, i] for p in parts for i in range(n)])
+    t = np.concatenate([p[2] for p in parts for _ in range(n)])
+    sizes = [len(p[2]) for p in parts for _ in range(n)]
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    norms = np.linalg.norm(A, axis=0)
+    unused = [path for path, norm in zip(paths, norms, strict=True) if norm == 0.0]
+    if unused:
+        raise ProblemError(f"{unused[0]}: the measured motion does not depend on it")
+    scaled, _, rank, _ = np.linalg.lstsq(A / norms, b, rcond=1e-10)
+    if rank < len(paths):
+        raise ProblemError(
+            f"names: only {rank} of {len(paths)} can be told apart from this motion: "
+            + ", ".join(_dependent(A / norms, paths))
+            + " depend on each other"
+        )
+    return Regression(paths, scaled / norms, A, b, t, groups)
+
+
+def _path(problem: Problem, name: str) -> str:
+    try:
+        path = find_path(problem, name)
+    except KeyError as error:
+        raise ProblemError(f"names: {error.args[0]}") from None
+    value = parameters(problem)[path]
+    if isinstance(value, Expression):
+        shared = ", ".join(f"parameters.{r}" for r in value.references)
+        raise ProblemError(f"names: {path} is computed as {value.text!r}; ask for {shared}")
+    if np.ndim(value) != 0:
+        raise ProblemError(f"names: {path} is a list of numbers, needed are single numbers")
+    return path
+
+
+def _dependent(A: np.ndarray, paths: Sequence[str]) -> list[str]:
+    """The parameters that take part in the direction that changes nothing."""
+    direction = np.abs(np.linalg.svd(A, full_matrices=False)[2][-1])
+    return [p for p, part in zip(paths, direction, strict=True) if part > 0.05]
+
+
+def _equations(problem, experiment, paths, cutoff, decimate, slowest):
+    """Rows (m, n, P), right sides (m, n) and times (m,) of one experiment."""
+    from scipy import signal  # slow to import
+
+    missing = [dof for dof in problem.axes if dof not in experiment.y]
+    if missing:
+        raise ProblemError(f"y.{missing[0]}: the regression needs the measured position")
+    dt = sampling_step(experiment.t)
+    rate = 1.0 / dt
+    cutoff = CUTOFF * rate if cutoff is None else cutoff
+    if not 0.0 < cutoff < 0.5 * rate:
+        raise ProblemError(
+            f"cutoff: found {cutoff:g} Hz, must lie between 0 and half the sampling rate "
+            f"({0.5 * rate:g} Hz)"
+        )
+    sections = signal.butter(ORDER, cutoff / (0.5 * rate), output="sos")
+    measured = np.stack([np.asarray(experiment.y[dof]) for dof in problem.axes], axis=1)
+    spoilt = round(SPOILT / cutoff * rate)
+    if measured.shape[0] < 2 * spoilt + 20 * decimate:
+        raise ProblemError(
+            f"t: found {measured.shape[0]} samples, at least {2 * spoilt + 20 * decimate} are "
+            f"needed for a cut-off of {cutoff:g} Hz and every {decimate}-th row"
+        )
+    q = signal.sosfiltfilt(sections, measured, axis=0)
+    v = np.gradient(q, dt, axis=0)
+    acceleration = np.gradient(v, dt, axis=0)
+    forces = {k: x for k, x in (experiment.u or {}).items() if k != REFERENCE}
+    arrays = (experiment.t, q, v, acceleration, forces)
+    A, right, speed = _linear(problem, paths, *jax.tree.map(jnp.asarray, arrays))
+    inside = slice(spoilt, measured.shape[0] - spoilt)
+    A, right = (_thinned(np.asarray(x)[inside], decimate) for x in (A, right))
+    times = experiment.t[inside][::decimate]
+    fast = np.asarray(speed)[inside][::decimate] >= slowest
+    return A[fast], right[fast], times[fast]
+
+
+def sampling_step(t: np.ndarray) -> float:
+    """The step between samples [s]; raises :class:`jfric.ProblemError` if steps differ."""
+    steps = np.diff(t)
+    dt = float((t[-1] - t[0]) / steps.size)
+    worst = int(np.argmax(np.abs(steps - dt)))
+    if abs(steps[worst] - dt) > 1e-2 * dt:
+        raise ProblemError(
+            f"t: found a step of {steps[worst]:g} s at {t[worst]:g} s among steps of {dt:g} s, "
+            "samples must be evenly spaced"
+        )
+    return dt
+
+
+def _thinned(x: np.ndarray, factor: int) -> np.ndarray:
+    from scipy import signal
+
+    return x if factor == 1 else signal.decimate(x, factor, axis=0, zero_phase=True)
+
+
+def _linear(problem, paths, t, q, v, acceleration, u: Mapping):
+    """``A`` (m, n, P), ``b`` (m, n) and the lowest sliding speed (m,) of all samples."""
+
+    def unbalanced(theta, t, q, v, a, u):
+        changed = set_parameters(problem, dict(zip(paths, theta, strict=True)))
+        held = {name: value[None] for name, value in u.items()}
+        mechanics = assemble(with_inputs(changed, t[None], held))
+        gamma = mechanics.sliding_velocities(t, v)
+        normal = [n(t) for n in mechanics.normal_forces]
+        friction = mechanics.R_T.T @ sliding_friction(mechanics, gamma, normal)
+        left = mechanics.M @ a - applied_force(mechanics, t, q, v) - friction
+        return left, jnp.min(jnp.abs(gamma), initial=jnp.inf)
+
+    known = parameters(problem)
+    theta = jnp.asarray([known[path] for path in paths])
+    # Any other point shows whether the derivative is the same everywhere.
+    other = 1.3 * theta + 0.1
+
+    def at(theta):
+        derivative = jax.jacfwd(unbalanced, has_aux=True)
+        A, speed = jax.vmap(lambda *x: derivative(theta, *x))(t, q, v, acceleration, u)
+        left, _ = jax.vmap(lambda *x: unbalanced(theta, *x))(t, q, v, acceleration, u)
+        return A, left, speed
+
+    (A, left, speed), (A_other, _, _) = jax.jit(at)(theta), jax.jit(at)(other)
+    change = jnp.max(jnp.abs(A - A_other), axis=(0, 1))
+    size = jnp.max(jnp.abs(A), axis=(0, 1))
+    bent = [p for p, c, s in zip(paths, change, size, strict=True) if not c <= 1e-9 * s + 1e-300]
+    if bent:
+        raise ProblemError(
+            f"{bent[0]}: enters the equation of motion nonlinearly; fit it by simulation"
+        )
+    return A, A @ theta - left, speed

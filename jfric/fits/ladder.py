@@ -1,0 +1,230 @@
+"""A ladder of friction models for one problem, compared on data that were not fitted.
+
+Every rung replaces the law of one friction element; what the element's own law gives is the start.
+With ``v = |gamma_T|``, and all coefficients for each direction of sliding from "asymmetric" on::
+
+    viscous            F_v v
+    Coulomb            F_c
+    Coulomb + viscous  F_c + F_v v
+    asymmetric         F_c(+-) + F_v(+-) v
+    Stribeck           F_c(+-) + F_v(+-) v + F_s exp(-(v/v_s)^2)
+    load-dependent     the last, times 1 + a |f|
+
+``F_s`` may be negative: friction then rises with the sliding velocity instead of falling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.fits.arrange import windows
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.stacking import stack
+from jfric.fits.fit_result import FitResult
+from jfric.fits.fitting import fit
+from jfric.fits.free import Free
+from jfric.fits.model import OutputModel
+from jfric.fits.objective import Objective
+from jfric.fits.sampled_model import LOAD_FACTOR, SampledModel
+from jfric.system.elements import Friction
+from jfric.system.functions import Constant
+from jfric.system.laws import Directional, Stribeck
+from jfric.system.problem import Problem
+
+#: Ranges of the coefficients, as parts of the present friction (and of it over the velocity).
+RANGE = (1e-3, 1e2)
+SIDES = ("positive", "negative")
+#: Pieces of a single record for the comparison on held-out data.
+PIECES = 4
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A friction model: its problem, and what is free in it beside everything else."""
+
+    name: str
+    problem: Problem
+    free: Mapping[str, Free]
+
+
+@dataclass(frozen=True)
+class Score:
+    """How well a rung predicts: relative errors in the fitted and in the held-out records."""
+
+    rung: str
+    parameters: int
+    fitted: float
+    held_out: float
+    #: For each fold.
+    folds: tuple[float, ...]
+
+
+def friction_ladder(problem: Problem, speed: float, *, loads: bool = True) -> list[Rung]:
+    """The rungs for the only friction element of ``problem``.
+
+    ``speed`` [m/s or rad/s]: a typical sliding velocity, which sets the ranges of viscous terms.
+    Dampers are taken out, the law holds their part and begins with it. ``loads``: whether load
+    dependence, which only :class:`jfric.SampledModel` knows, is a rung.
+    """
+    group = problem.section("friction")
+    if len(group) != 1:
+        raise ProblemError(f"friction: found {len(group)} elements, the ladder takes one")
+    ((name, element),) = problem.resolved().section("friction").items()
+    size = float(element.coefficients.kinetic(speed)[0])
+    if element.limit is not None:
+        size, element = size * float(element.limit(0.0)), replace(element, limit=Constant(1.0))
+    if not size > 0.0:
+        raise ProblemError(f"friction: found a friction of {size:g}, a positive start is needed")
+    low, high = (part * size for part in RANGE)
+    # Dampers are taken out: what they do now is where the viscous part begins.
+    damping = sum(float(d.c) for d in problem.resolved().section("damper").values())
+    damping = min(max(damping or size / speed, low / speed), high / speed)
+    force, rate = Free(low, high, init=size), Free(low / speed, high / speed, init=damping)
+    sided = {f"F_c_{side}": force for side in SIDES} | {f"F_v_{side}": rate for side in SIDES}
+    fall = {
+        "F_s": Free(-10.0 * size, 10.0 * size, init=-0.1 * size, scale="linear"),
+        "v_s": Free(1e-3 * speed, 10.0 * speed, init=0.1 * speed),
+    }
+    grow = {LOAD_FACTOR: Free(-1.0 / size, 1.0 / size, init=0.0, scale="linear")}
+    rungs = {
+        "viscous": {"F_v": rate},
+        "Coulomb": {"F_c": force},
+        "Coulomb + viscous": {"F_c": force, "F_v": rate},
+        "asymmetric": sided,
+        "Stribeck": sided | fall,
+        "load-dependent": sided | fall | grow,
+    }
+    if not loads:
+        del rungs["load-dependent"]
+    return [
+        Rung(
+            title,
+            _with_law(problem, name, element, free),
+            {path if path == LOAD_FACTOR else f"parameters.{path}": f for path, f in free.items()},
+        )
+        for title, free in rungs.items()
+    ]
+
+
+def _with_law(problem: Problem, name: str, element: Friction, free: Mapping[str, Free]) -> Problem:
+    """``problem`` with the law of a rung, whose coefficients are shared parameters."""
+    both = tuple(f"F_c_{side}" in free for side in SIDES)
+
+    def of_sides(term: str, more: str = "") -> Any:
+        if both[0]:
+            return Directional(*(f"${term}_{side}{more}" for side in SIDES))
+        return f"${term}{more}" if term in free else 0.0
+
+    falls = "F_s" in free
+    law = Stribeck(
+        mu_s=of_sides("F_c", "+$F_s" if falls else ""),
+        mu_d=of_sides("F_c"),
+        v_s="$v_s" if falls else 1.0,
+        mu_v=of_sides("F_v"),
+    )
+    elements = {k: dict(v) for k, v in problem.elements.items() if k != "damper"}
+    elements["friction"] = {name: replace(element, law=law)}
+    # Friction that is lowest at rest is no Stribeck curve: fits may find it, files may not hold it.
+    numbers = {k: 0.0 if k == "F_s" else f.init for k, f in free.items() if k != LOAD_FACTOR}
+    return Problem(
+        problem.dofs,
+        elements,
+        initial=problem.initial,
+        time=problem.time,
+        parameters={**problem.parameters, **numbers},
+        matrices=problem.matrices,
+    )
+
+
+def laps(experiment: Experiment, dofs: Sequence[str], count: int) -> list[Experiment]:
+    """``count`` pieces of equal length, each starting from its measured state."""
+    length = (experiment.t[-1] - experiment.t[0]) / count
+    return windows(experiment, dofs, length)[:count]
+
+
+def cross_validate(
+    fit_rung: Callable[[Rung, Sequence[Experiment]], FitResult],
+    rungs: Sequence[Rung],
+    folds: Sequence[Experiment],
+) -> list[Score]:
+    """Fit every rung to all but one of ``folds`` and predict that one, in turns.
+
+    ``fit_rung(rung, experiments)`` makes the fit; errors are those of the predicted signals,
+    relative to the measured ones (see :func:`relative_error`).
+    """
+    scores = []
+    for rung in rungs:
+        inside, outside, size = [], [], 0
+        for i, held_out in enumerate(folds):
+            found = fit_rung(rung, [f for j, f in enumerate(folds) if j != i])
+            inside.append(relative_error(found))
+            outside.append(relative_error(found, held_out))
+            size = len(rung.free)
+        scores.append(Score(rung.name, size, _rms(inside), _rms(outside), tuple(outside)))
+    return scores
+
+
+def ladder_of(result: FitResult, free: Mapping[str, Free]) -> list[Score]:
+    """The ladder for the system and records of a fit, compared over its records or, where there
+    is one only, over four pieces of it. What the ladder does not replace stays free."""
+    model = result.objective.model
+    if not isinstance(model, OutputModel | SampledModel):
+        raise ProblemError(f"ladder: found the model {type(model).__name__} of your own")
+    problem, signals = model.problem, result.objective.data.signals
+    dof = next((d for d in problem.axes if d in result.experiments[0].y), None)
+    if dof is None:
+        raise ProblemError("ladder: needs a measured position")
+    folds = list(result.experiments)
+    if len(folds) == 1:
+        folds = laps(folds[0], [dof], PIECES)
+    elif len(folds) > 2 * PIECES:
+        folds = folds[:: len(folds) // PIECES]
+    speeds = np.concatenate([np.gradient(e.y[dof], e.t) for e in folds])
+    speed = float(np.sqrt(np.nanmean(speeds**2)))
+    sampled = isinstance(model, SampledModel)
+    rungs = friction_ladder(problem, speed, loads=sampled)
+    # Pieces begin at their measured states.
+    kept = {
+        path: item
+        for path, item in free.items()
+        if path.partition(".")[0] not in ("friction", "damper", "initial")
+    }
+
+    def fitted(rung: Rung, experiments: Sequence[Experiment]) -> FitResult:
+        own = replace(model, problem=rung.problem)
+        return fit(own, experiments, {**kept, **rung.free}, observe=signals, starts=1)
+
+    return cross_validate(fitted, rungs, folds)
+
+
+def relative_error(result: FitResult, experiment: Experiment | None = None) -> float:
+    """``|predicted - measured| / |measured|`` over the fitted records, or over another one, which
+    is predicted with the fitted values and its own initial state."""
+    objective = result.objective
+    if experiment is not None:
+        objective = _on(result, experiment)
+    predicted = objective.linearise(result.vector[None]).predicted[0]
+    measured, used = np.asarray(objective.measured), objective.weight > 0
+    return float(np.linalg.norm((predicted - measured)[used]) / np.linalg.norm(measured[used]))
+
+
+def _on(result: FitResult, experiment: Experiment) -> Objective:
+    """The objective of a fit with the data of another experiment."""
+    fitted = result.objective
+    layout = fitted.layout
+    if np.any(layout.columns != layout.columns[0]):
+        raise ProblemError("free: parameters of single experiments cannot predict another one")
+    start, x0 = fitted.model.initial(experiment)
+    data, used, _ = stack([experiment], fitted.data.signals, [start], [x0])
+    return Objective(
+        fitted.model, data, replace(layout, columns=layout.columns[:1]), used.astype(float)
+    )
+
+
+def _rms(values: Sequence[float]) -> float:
+    return float(np.sqrt(np.mean(np.square(values))))

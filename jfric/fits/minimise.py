@@ -1,0 +1,166 @@
+"""Minimising a fit: from several starts, then around the best, then with the noise known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from jfric.errors import ProblemError, nearest
+from jfric.fits.objective import Objective
+from jfric.fits.optimise.descent import descend
+from jfric.fits.optimise.direct_search import direct_search
+from jfric.fits.optimise.levenberg_marquardt import Lanes, Outcome, levenberg_marquardt
+from jfric.fits.optimise.starts import nearby
+from jfric.fits.optimise.starts import starts as choose_starts
+from jfric.fits.parameter_vector import Layout
+from jfric.fits.recipe import SEARCH, Recipe
+from jfric.fits.task import Task, prepare
+from jfric.numerics.limits import STARTS, require_count
+
+Optimiser = Literal["levenberg-marquardt", "l-bfgs", "adam", "direct"]
+OPTIMISERS = get_args(Optimiser)
+#: Fits after the first where the noise is unknown: weights and parameters settle together.
+NOISE_ROUNDS = 2
+
+
+class Minimum(NamedTuple):
+    """The best point (P,) of all starts, its cost, and how it was reached.
+
+    ``waterfall``: what became of each start, best first.
+    """
+
+    vector: np.ndarray
+    cost: float
+    outcome: Outcome
+    waterfall: list[dict[str, Any]]
+    remarks: tuple[str, ...]
+
+
+def solve(recipe: Recipe) -> tuple[Task, Minimum]:
+    """Compute the fit with these arguments; raises :class:`jfric.ProblemError`."""
+    options = dict(recipe.options)
+    search = {name: options.pop(name) for name in SEARCH}
+    task = prepare(recipe.problem, recipe.experiments, recipe.free, **options)
+    starts, seed = search.pop("starts"), search["seed"]
+    require_count("starts", starts, 1, STARTS)
+    if seed < 0:
+        raise ProblemError(f"seed: found {seed}, must not be negative")
+    if search["optimiser"] not in OPTIMISERS:
+        raise ProblemError(
+            f"optimiser: found {search['optimiser']!r}{nearest(search['optimiser'], OPTIMISERS)}, "
+            "allowed are " + ", ".join(OPTIMISERS)
+        )
+    return task, _least(task, _minimiser(task.objective, **search), starts, seed)
+
+
+def _minimiser(
+    objective: Objective,
+    *,
+    optimiser: Optimiser,
+    max_iterations: int | None,
+    learning_rate: float,
+    batch: int | None,
+    seed: int,
+) -> Callable[[np.ndarray], Lanes]:
+    """A function from starts (B, P) to where they end."""
+
+    def minimise(x0: np.ndarray) -> Lanes:
+        if optimiser == "levenberg-marquardt":
+            return levenberg_marquardt(
+                lambda x, _: objective.normal(x),
+                objective.layout,
+                x0,
+                max_iterations=max_iterations or 60,
+            )
+        if optimiser == "direct":
+            return _direct(objective, x0, max_iterations or 200, seed)
+        return descend(
+            objective,
+            x0,
+            optimiser,
+            max_iterations=max_iterations or 200,
+            learning_rate=learning_rate,
+            batch=batch,
+            seed=seed,
+        )
+
+    return minimise
+
+
+def _least(task: Task, minimise: Callable[[np.ndarray], Lanes], starts: int, seed: int) -> Minimum:
+    """The least cost that ``minimise`` (from starts (B, P) to where they end) gets to."""
+    objective, layout = task.objective, task.objective.layout
+    x0 = choose_starts(lambda x: objective.normal(x).cost, layout, starts, seed)
+    lanes = minimise(x0)
+    waterfall = _waterfall(layout, x0, lanes)
+    best = np.argmin(lanes.cost)
+    if starts > 1 and np.isfinite(lanes.cost[best]):
+        x0 = nearby(lambda x: objective.normal(x).cost, layout, lanes.x[best], starts, seed)
+        again = minimise(x0)
+        waterfall = sorted(waterfall + _waterfall(layout, x0, again), key=lambda w: w["cost"])
+        if np.min(again.cost) < lanes.cost[best]:
+            lanes, best = again, np.argmin(again.cost)
+    if not task.noise_is_known or objective.loss != "linear":
+        for _ in range(NOISE_ROUNDS):
+            if not np.isfinite(lanes.cost[best]):
+                break
+            task.estimate_noise(lanes.x[best])
+            lanes, best = minimise(lanes.x[best][None]), 0
+    vector, cost, remarks = lanes.x[best], float(lanes.cost[best]), ()
+    if lanes.outcome[best] == Outcome.STALLED:
+        vector, cost, remarks = _refine(objective, vector, cost, seed)
+    outcome = Outcome(int(lanes.outcome[best]))
+    return Minimum(vector, cost, outcome, waterfall, remarks)
+
+
+def _refine(objective: Objective, x: np.ndarray, cost: float, seed: int):
+    """What a search without derivatives finds where no step lowers the cost: (P,), cost, remark."""
+    found, least, generations = direct_search(
+        lambda x: objective.normal(x).cost, objective.layout, x, seed=seed
+    )
+    return (
+        found,
+        least,
+        (
+            "the cost jumps or has a kink at its minimum: a search without derivatives "
+            f"({generations} generations) lowered it by {cost - least:.2g}; intervals from "
+            "derivatives do not hold there, take those of the bootstrap",
+        ),
+    )
+
+
+def _direct(objective: Objective, x0: np.ndarray, generations: int, seed: int) -> Lanes:
+    """Every start by a search without derivatives."""
+    layout = objective.layout
+    found = [
+        direct_search(
+            lambda x: objective.normal(x).cost,
+            layout,
+            x,
+            seed=seed + i,
+            generations=generations,
+            width=0.2,
+        )
+        for i, x in enumerate(x0)
+    ]
+    x, cost = np.stack([f[0] for f in found]), np.array([f[1] for f in found])
+    used = np.array([f[2] for f in found])
+    outcome = np.where(used < generations, Outcome.CONVERGED, Outcome.MAX_ITERATIONS)
+    outcome[~np.isfinite(cost)] = Outcome.FAILED
+    return Lanes(layout.coordinates(x), x, cost, outcome, used)
+
+
+def _waterfall(layout: Layout, x0: np.ndarray, lanes: Lanes) -> list[dict[str, Any]]:
+    """What became of each start, best first."""
+    return [
+        {
+            "start": dict(zip(layout.names, x0[i].tolist(), strict=True)),
+            "values": dict(zip(layout.names, lanes.x[i].tolist(), strict=True)),
+            "cost": float(lanes.cost[i]),
+            "outcome": Outcome(int(lanes.outcome[i])),
+            "iterations": int(lanes.iterations[i]),
+        }
+        for i in np.argsort(lanes.cost, kind="stable")
+    ]

@@ -1,0 +1,230 @@
+"""The seam of a fit: from parameters and an experiment to predicted samples.
+
+Everything else in this folder (starts, optimisers, checks, uncertainty) works with any
+:class:`AbstractModel`.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from jfric.errors import ProblemError, nearest
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.measured_inputs import check_inputs, with_inputs
+from jfric.fits.data.stacking import Data
+from jfric.fits.samples import sample_signals
+from jfric.results.signals import find_signal
+from jfric.results.solution import Solution
+from jfric.solvers.base import AbstractSolver
+from jfric.solvers.simulation import simulate
+from jfric.system.expression import Expression
+from jfric.system.mechanics import assemble
+from jfric.system.naming import find_path, parameters, set_parameters
+from jfric.system.problem import Problem
+
+#: Parameters of the measurement, beside those of the problem.
+DELAY = "delay"
+SENSOR_FIELDS = {"offset": 0.0, "gain": 1.0}
+
+
+class Prediction(NamedTuple):
+    """Samples that a model predicts for one experiment, and what became of its simulation."""
+
+    y: Float[Array, "m k"]
+    #: :class:`jfric.Status` code.
+    status: Int[Array, ""]
+
+
+class Motion(NamedTuple):
+    """What contacts do at the times of the samples."""
+
+    #: :class:`jfric.Mode` of each contact.
+    mode: Int[Array, "m nt"]
+    sliding_velocity: Float[Array, "m nt"]
+
+
+class AbstractModel(eqx.Module):
+    """What a fit compares with the samples of an experiment, written for one experiment.
+
+    ``problem``: the system; ``signals`` of the data name the columns of the prediction.
+    """
+
+    def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
+        """Raise :class:`jfric.ProblemError` for experiments that this model cannot predict."""
+
+    @abc.abstractmethod
+    def default(self, path: str, experiment: Experiment) -> float:
+        """Value of the parameter ``path`` if it is not fitted; raises
+        :class:`jfric.ProblemError` for an unknown one."""
+
+    @abc.abstractmethod
+    def initial(self, experiment: Experiment) -> tuple[float, dict[str, float]]:
+        """Where the simulation of ``experiment`` starts [s], and what its initial state sets."""
+
+    @abc.abstractmethod
+    def simulate_outputs(self, values: Mapping[str, Array], data: Data) -> Prediction:
+        """Predicted samples at ``data.t`` for parameter ``values`` by path.
+
+        Traced: runs under ``jit``, ``vmap`` and ``jvp``. Rows at infinite times are not read.
+        """
+
+    @property
+    def is_long(self) -> bool:
+        """Whether one lane is work enough for a call: long records, simulated sample by sample."""
+        return False
+
+    def motion(self, values: Mapping[str, Array], data: Data) -> Motion | None:
+        """How the contacts move, for :func:`jfric.check`; None where the model does not say."""
+        return None
+
+    def refined(self) -> AbstractModel | None:
+        """The same model with finer steps; None where its steps are exact."""
+        return None
+
+    def reverse(self) -> AbstractModel:
+        """The same model, for derivatives in reverse mode."""
+        return self
+
+    def remarks(self) -> list[str]:
+        """What is known to be wrong with the derivatives of the predictions."""
+        return []
+
+    def target(self, data: Data) -> Float[Array, "m k"]:
+        """What the prediction is compared with: the measured samples."""
+        return data.y
+
+
+class OutputModel(AbstractModel):
+    """Simulated signals at the times of the samples.
+
+    ``y(t) = gain * signal(t - delay) + offset``, with ``sensor.SIGNAL.gain``,
+    ``sensor.SIGNAL.offset`` and ``delay`` [s] beside the parameters of the problem. Before the
+    start a signal has its initial value.
+    """
+
+    problem: Problem
+    solver: AbstractSolver
+    #: How measured inputs go on between samples: ``"zero"`` (held) or ``"linear"``.
+    hold: str = eqx.field(static=True, default="zero")
+
+    def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
+        """Raise :class:`jfric.ProblemError` for what cannot be simulated or observed."""
+        self.solver.require(self.problem)
+        for name in signals:
+            try:
+                find_signal(self.problem, name)
+            except ProblemError as error:
+                raise ProblemError(f"y.{name}: {error}") from None
+        for e in experiments:
+            check_inputs(self.problem, tuple(e.u or {}), self.hold)
+
+    def default(self, path: str, experiment: Experiment) -> float:
+        sensors = sensor_parameters(tuple(experiment.y))
+        if path in sensors:
+            return sensors[path]
+        try:
+            name = find_path(self.problem, path)
+        except KeyError:
+            known = [*parameters(self.problem), *sensors]
+            raise ProblemError(
+                f"free: no parameter {path!r}{nearest(path, known)}; jfric.parameters lists those "
+                "of the problem, and there are " + ", ".join(sensors)
+            ) from None
+        own = self.initial(experiment)[1]
+        if name in own:
+            return own[name]
+        value = parameters(self.problem)[name]
+        if isinstance(value, Expression):
+            shared = ", ".join(f"parameters.{r}" for r in value.references)
+            raise ProblemError(f"free: {name} is computed as {value.text!r}; free {shared} instead")
+        if np.ndim(value) != 0:
+            raise ProblemError(f"free: {name} is a list of numbers, a fit takes single numbers")
+        return float(value)
+
+    def initial(self, experiment: Experiment) -> tuple[float, dict[str, float]]:
+        own: dict[str, float] = {}
+        for dof, state in (experiment.x0 or {}).items():
+            if dof not in self.problem.dofs:
+                raise ProblemError(
+                    f"x0.{dof}: no degree of freedom {dof!r}{nearest(dof, self.problem.dofs)}"
+                )
+            pair = np.atleast_1d(np.asarray(state, float))
+            if pair.shape not in ((1,), (2,)):
+                raise ProblemError(f"x0.{dof}: found {state!r}, needs q or (q, v)")
+            for letter, value in zip("qv", pair, strict=False):
+                own[find_path(self.problem, f"initial.{dof}.{letter}")] = float(value)
+        first = float(experiment.t[0])
+        if experiment.start is not None:
+            return experiment.start, own
+        start = first if experiment.x0 is not None else float(self.problem.resolved().time.start)
+        if start > first:
+            raise ProblemError(
+                f"t: found a first sample at {first:g} s, before the start of the problem at "
+                f"{start:g} s; give start and x0 of the experiment"
+            )
+        return start, own
+
+    def simulate_outputs(self, values: Mapping[str, Array], data: Data) -> Prediction:
+        sensor = {**sensor_parameters(data.signals), **values}
+        changed, ts = self._changed(values, data)
+        signals = [find_signal(self.problem, name) for name in data.signals]
+        if self.solver.has_polynomials and not self.solver.positions_jump:
+            y, status = sample_signals(changed, self.solver, signals, ts)
+        else:
+            solution = simulate(changed, self.solver, ts=ts)
+            status, slide = solution.status, _sliding(changed, solution)
+            of = {s.field: getattr(solution, s.field, slide) for s in signals}
+            y = jnp.stack([of[s.field][:, s.index] for s in signals], axis=1)
+        gain, offset = (
+            jnp.stack([jnp.asarray(sensor[f"sensor.{name}.{f}"], y.dtype) for name in data.signals])
+            for f in ("gain", "offset")
+        )
+        return Prediction(gain * y + offset, status)
+
+    def motion(self, values: Mapping[str, Array], data: Data) -> Motion | None:
+        changed, ts = self._changed(values, data)
+        solution = simulate(changed, self.solver, ts=ts)
+        return Motion(solution.mode, _sliding(changed, solution))
+
+    def refined(self) -> AbstractModel | None:
+        finer = self.solver.refined(self.problem)
+        return None if finer is None else dataclasses.replace(self, solver=finer)
+
+    def reverse(self) -> AbstractModel:
+        solver = dataclasses.replace(self.solver, adjoint="reverse")
+        return dataclasses.replace(self, solver=solver)
+
+    def remarks(self) -> list[str]:
+        remark = self.solver.remark
+        return [f"{type(self.solver).__name__}: {remark}"] if remark else []
+
+    def _changed(self, values: Mapping[str, Array], data: Data) -> tuple[Problem, Array]:
+        """The problem of one experiment, and when its sensors look."""
+        own = sensor_parameters(data.signals)
+        system = {path: x for path, x in values.items() if path not in own}
+        changed = set_parameters(self.problem, {**data.x0, **system})
+        changed = with_inputs(changed, data.t, data.u, self.hold)
+        changed = eqx.tree_at(lambda p: (p.time.start, p.time.end), changed, (data.start, data.end))
+        ts = data.t
+        if DELAY in values:
+            ts = jnp.maximum(ts - values[DELAY], data.start)
+        return changed, ts
+
+
+def _sliding(problem: Problem, solution: Solution):
+    return jax.vmap(assemble(problem).sliding_velocities)(solution.ts, solution.v)
+
+
+def sensor_parameters(signals: Sequence[str]) -> dict[str, float]:
+    """Parameters of the measurement and their values if they are not fitted."""
+    table = {f"sensor.{s}.{f}": x for s in signals for f, x in SENSOR_FIELDS.items()}
+    return {**table, DELAY: 0.0}

@@ -1,0 +1,248 @@
+"""The cost of a fit and its derivatives, for many lanes at once.
+
+A lane is one vector of parameters with its data: a start, a noise draw, a bootstrap sample, a
+point of a profile. The simulation with its forward derivatives knows nothing of the measured
+values, so one compiled program serves them all. Lanes run in chunks of fixed size, so that
+nothing is compiled anew, on as many threads as there are cores.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jfric.fits.data.stacking import Data
+from jfric.fits.losses import LOSSES
+from jfric.fits.model import AbstractModel
+from jfric.fits.parameter_vector import Layout
+from jfric.numerics.compilation import quick_options
+from jfric.results.status import Status
+
+#: Lanes of one call: few for a single fit, many for studies of more than ``MANY`` lanes.
+FEW_LANES, MANY_LANES, MANY = 16, 256, 512
+
+#: ``residual(predicted, measured, weight)`` of one experiment, each (m, k); see ``weighted``.
+Residual = Callable[[Any, Any, Any], Any]
+
+
+class Normal(NamedTuple):
+    """Half the sum of squares, its gradient and its Gauss-Newton matrix by the parameters."""
+
+    cost: np.ndarray
+    gradient: np.ndarray
+    hessian: np.ndarray
+
+
+class Linearisation(NamedTuple):
+    """Residuals and their derivatives, with the axes of lanes and experiments in front."""
+
+    predicted: np.ndarray
+    residuals: np.ndarray
+    #: (..., L): by the parameters as each experiment sees them.
+    jacobian: np.ndarray
+    status: np.ndarray
+
+
+def weighted(predicted, measured, weight):
+    """``weight (predicted - measured)``; samples of weight zero do not count."""
+    return jnp.where(weight > 0, weight * (predicted - measured), 0.0)
+
+
+class Objective:
+    """Cost of parameters ``x`` (B, P): of the model's predictions for all experiments."""
+
+    def __init__(
+        self,
+        model: AbstractModel,
+        data: Data,
+        layout: Layout,
+        weight: np.ndarray,
+        residual: Residual = weighted,
+        loss: str = "linear",
+        loss_scale: float = 1.0,
+    ):
+        self.model, self.data, self.layout = model, data, layout
+        self.residual, self.loss, self.loss_scale = residual, loss, loss_scale
+        #: (E, m, k): measured values, and their weights (zero: missing).
+        self.measured = np.asarray(jax.jit(jax.vmap(model.target))(data))
+        self.weight = weight
+        one_hot = layout.columns[..., None] == np.arange(layout.size)
+        self._scatter = jnp.asarray(one_hot, jnp.result_type(float))
+
+    def normal(self, x, measured=None, weight=None, chunk: int | None = None) -> Normal:
+        """Normal equations of lanes ``x`` (B, P).
+
+        ``measured`` and ``weight``: (B, E, m, k) where lanes have their own, None: those of the
+        data. A lane whose simulation failed has an infinite cost.
+        """
+
+        def call(x, own):
+            pred, jac, status = self._predict(x)
+            return _normal(
+                pred,
+                jac,
+                status,
+                *own,
+                self._scatter,
+                jnp.asarray(self.loss_scale),
+                self.residual,
+                self.loss,
+            )
+
+        cost, gradient, hessian = self._in_chunks(call, x, (measured, weight), chunk)
+        more = self.layout.prior_terms(np.atleast_2d(x))
+        return Normal(cost + more[0], gradient + more[1], hessian + np.diag(more[2]))
+
+    def linearise(self, x, measured=None, weight=None) -> Linearisation:
+        """Predictions, residuals and derivatives of lanes ``x`` (B, P)."""
+
+        def call(x, own):
+            pred, jac, status = self._predict(x)
+            r, J = _residuals(pred, jac, *own, self.residual)
+            return pred, r, J, status
+
+        return Linearisation(*self._in_chunks(call, x, (measured, weight), None))
+
+    def predict(self, x, chunk: int | None = None) -> np.ndarray:
+        """Predictions (B, E, m, k) of lanes ``x`` (B, P)."""
+
+        def call(x, own):
+            del own
+            return (self._predict(x)[0],)
+
+        return self._in_chunks(call, x, (None, None), chunk)[0]
+
+    def _predict(self, x):
+        return _compiled_predict(self.model.is_long)(self.model, self.data, x, self.layout.paths)
+
+    def _in_chunks(self, call, x, own, chunk):
+        x = np.atleast_2d(np.asarray(x, float))
+        count = x.shape[0]
+        size = FEW_LANES if count <= MANY else MANY_LANES
+        size = 1 if self.model.is_long else chunk or size
+        shared = (self.measured, self.weight)
+        local = self.layout.local(x)
+
+        def run(first):
+            rows = np.minimum(np.arange(first, first + size), count - 1)
+            part = [
+                jnp.asarray(b[None] if a is None else np.asarray(a)[rows])
+                for a, b in zip(own, shared, strict=True)
+            ]
+            found = call(jnp.asarray(local[rows]), part)
+            return [np.asarray(f)[: count - first] for f in found]
+
+        firsts = range(0, count, size)
+        if len(firsts) == 1:
+            return run(0)
+        parts = list(_pool().map(run, firsts))
+        return [np.concatenate(p) for p in zip(*parts, strict=True)]
+
+
+def chunk_of(count: int) -> int:
+    """Lanes of one call for a study of ``count`` lanes."""
+    return FEW_LANES if count <= MANY else MANY_LANES
+
+
+@functools.cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count())
+
+
+def _predict(model: AbstractModel, data: Data, x: Float[Array, "B E L"], paths: tuple[str, ...]):
+    """Predictions (B, E, m, k), derivatives (B, E, m, k, L) and status (B, E)."""
+
+    def one(x, data):
+        def predict(x):
+            values = {path: x[i] for i, path in enumerate(paths)}
+            found = model.simulate_outputs(values, data)
+            return found.y, (found.y, found.status)
+
+        jac, (y, status) = jax.jacfwd(predict, has_aux=True)(x)
+        return y, jac, status
+
+    return jax.vmap(jax.vmap(one), in_axes=(0, None))(x, data)
+
+
+@functools.cache
+def _compiled_predict(is_long: bool):
+    # Many small kernels: they are compiled quickly, but long loops run twice as fast without.
+    options = None if is_long else quick_options() or None
+    return eqx.filter_jit(_predict, compiler_options=options)  # pyright: ignore
+
+
+def experiment_cost(model, data, x, paths, measured, weight, loss_scale, residual, loss):
+    """Cost of the parameters ``x`` (L,) of one experiment for measured values (m, k); infinite
+    where the simulation fails. Traced; priors are left to the caller."""
+    found = model.simulate_outputs({path: x[i] for i, path in enumerate(paths)}, data)
+    rho, _ = LOSSES[loss]((residual(found.y, measured, weight) / loss_scale) ** 2)
+    cost = 0.5 * loss_scale**2 * jnp.sum(rho)
+    return jnp.where(_failed(found.status) | ~jnp.isfinite(cost), jnp.inf, cost)
+
+
+def lane_cost(model, data, x, paths, measured, weight, loss_scale, residual, loss):
+    """The same for all experiments together: ``x`` (E, L), measured values (E, m, k)."""
+
+    def one(x, data, measured, weight):
+        return experiment_cost(model, data, x, paths, measured, weight, loss_scale, residual, loss)
+
+    return jnp.sum(jax.vmap(one)(x, data, measured, weight))
+
+
+def _failed(status):
+    return (status != int(Status.OK)) & (status != int(Status.MAX_EVENTS))
+
+
+def _one_residual(residual, pred, jac, measured, weight):
+    """Residuals (m, k) and derivatives (m, k, L) of one experiment."""
+
+    def function(p):
+        found = residual(p, measured, weight)
+        return found if found.ndim == 2 else found.reshape(-1, 1)
+
+    def along(direction):
+        return jax.jvp(function, (pred,), (direction,))[1]
+
+    return function(pred), jax.vmap(along, in_axes=-1, out_axes=-1)(jac)
+
+
+def _each(residual):
+    """For all lanes and experiments; data with one lane serve all."""
+    lane = jax.vmap(functools.partial(_one_residual, residual))
+
+    def lanes(pred, jac, measured, weight):
+        axes = tuple(0 if a.shape[0] == pred.shape[0] else None for a in (measured, weight))
+        measured, weight = (
+            a if axis == 0 else a[0] for a, axis in zip((measured, weight), axes, strict=True)
+        )
+        return jax.vmap(lane, in_axes=(0, 0, *axes))(pred, jac, measured, weight)
+
+    return lanes
+
+
+@functools.partial(jax.jit, static_argnums=(4,))
+def _residuals(pred, jac, measured, weight, residual):
+    return _each(residual)(pred, jac, measured, weight)
+
+
+@functools.partial(jax.jit, static_argnums=(7, 8))
+def _normal(pred, jac, status, measured, weight, scatter, loss_scale, residual, loss):
+    r, J = _each(residual)(pred, jac, measured, weight)
+    rho, slope = LOSSES[loss]((r / loss_scale) ** 2)
+    cost = 0.5 * loss_scale**2 * jnp.sum(rho, axis=(1, 2, 3))
+    g = jnp.einsum("bemk,bemkl->bel", slope * r, J)
+    H = jnp.einsum("bemk,bemkl,bemkn->beln", slope, J, J)
+    failed = jnp.any(_failed(status), axis=1)
+    gradient = jnp.einsum("bel,elp->bp", g, scatter)
+    hessian = jnp.einsum("beln,elp,enq->bpq", H, scatter, scatter)
+    finite = jnp.isfinite(cost) & jnp.all(jnp.isfinite(gradient), axis=1) & ~failed
+    return jnp.where(finite, cost, jnp.inf), gradient, hessian

@@ -1,0 +1,1 @@
+"""Optimisers for many starts at once, and where they start."""

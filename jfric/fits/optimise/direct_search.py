@@ -1,0 +1,61 @@
+"""Search without derivatives: for costs that jump, where the number of impacts changes.
+
+The cross-entropy method (Rubinstein 1999) with full covariance: each generation is one batch of
+points drawn around the best of the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from jfric.fits.parameter_vector import Layout
+
+#: Points of a generation, those it is drawn from next, and how far the old distribution counts.
+POINTS, BEST, MEMORY = 64, 12, 0.3
+#: Width of the first generation, as a part of the range of a coordinate, and of the last.
+FIRST, LAST = 0.05, 1e-7
+
+
+def direct_search(
+    cost: Callable[[np.ndarray], np.ndarray],
+    layout: Layout,
+    x: np.ndarray,
+    *,
+    seed: int = 0,
+    generations: int = 60,
+    width: float = FIRST,
+) -> tuple[np.ndarray, float, int]:
+    """The best parameters (P,) found around ``x`` (P,), their cost, and the generations used.
+
+    ``cost``: of parameters (B, P); infinite where a simulation fails. Never worse than ``x``.
+    """
+    rng = np.random.default_rng(seed)
+    center = layout.coordinates(x)
+    best, least = np.asarray(x, float), float(cost(x[None])[0])
+    spread = (np.pi * width) ** 2 * np.eye(layout.size)
+    used = 0
+    while used < generations:
+        used += 1
+        root = np.linalg.cholesky(spread + 1e-18 * np.eye(layout.size))
+        z = center + rng.normal(size=(POINTS, layout.size)) @ root.T
+        z = np.clip(z, -0.5 * np.pi, 0.5 * np.pi)
+        points = layout.values(z)
+        found = cost(points)
+        order = np.argsort(found, kind="stable")[:BEST]
+        order = order[np.isfinite(found[order])]
+        if not order.size:
+            spread *= 0.25
+            continue
+        if found[order[0]] < least:
+            best, least = points[order[0]], float(found[order[0]])
+        chosen = z[order]
+        moved = chosen.mean(axis=0)
+        # About the old center: the cloud stretches along the way it moves.
+        around = (chosen - center).T @ (chosen - center) / order.size
+        center = moved
+        spread = MEMORY * spread + (1.0 - MEMORY) * around
+        if np.sqrt(np.max(np.diagonal(spread))) < np.pi * LAST:
+            break
+    return best, least, used

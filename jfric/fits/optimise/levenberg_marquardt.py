@@ -1,0 +1,142 @@
+"""Levenberg-Marquardt for many lanes at once.
+
+The loop over steps runs outside the compiled program: lanes that have finished leave the batch,
+and one that fails rejects its step without touching the others. Damping follows Nielsen (1999),
+scaling by the diagonal follows Moré (1978).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from jfric.fits.objective import Normal
+from jfric.fits.parameter_vector import Layout
+
+
+class Outcome(IntEnum):
+    """Why a lane ended."""
+
+    RUNNING = 0
+    CONVERGED = 1
+    #: Steps keep failing although the gradient is not zero: a jump, or a kink.
+    STALLED = 2
+    MAX_ITERATIONS = 3
+    #: The simulation failed at the start.
+    FAILED = 4
+    #: The residuals do not depend on the free parameters there (all stick, for example).
+    NO_GRADIENT = 5
+
+    @property
+    def message(self) -> str:
+        """One line for a person."""
+        return {
+            Outcome.RUNNING: "running",
+            Outcome.CONVERGED: "converged",
+            Outcome.STALLED: "stalled: steps keep failing, the cost jumps or has a kink there",
+            Outcome.MAX_ITERATIONS: "stopped after the allowed number of iterations",
+            Outcome.FAILED: "the simulation failed at the start",
+            Outcome.NO_GRADIENT: "the data do not depend on the parameters there",
+        }[self]
+
+
+@dataclass
+class Lanes:
+    """Where lanes are: coordinates (B, P), parameters (B, P), costs, outcomes, iterations."""
+
+    z: np.ndarray
+    x: np.ndarray
+    cost: np.ndarray
+    outcome: np.ndarray
+    iterations: np.ndarray
+
+
+#: Longest step of a coordinate; its range is pi.
+LONGEST = 0.6
+
+
+def levenberg_marquardt(
+    normal: Callable[[np.ndarray, np.ndarray], Normal],
+    layout: Layout,
+    x0: np.ndarray,
+    *,
+    tolerance: float = 1e-10,
+    max_iterations: int = 60,
+    held: np.ndarray | None = None,
+) -> Lanes:
+    """Minimise the cost of every lane from ``x0`` (B, P).
+
+    ``normal(x, lanes)``: normal equations of some lanes, given by number. ``tolerance``: a lane
+    has converged when its next step promises to lower the cost by less than this part. ``held``
+    (B, P): parameters that keep their value.
+    """
+    z = layout.coordinates(np.asarray(x0, float))
+    count, size = z.shape
+    free = np.ones((count, size), bool) if held is None else ~held
+    x = np.where(free, layout.values(z), x0)
+    found = normal(x, np.arange(count))
+    cost, g, H = (np.array(a) for a in _in_coordinates(found, layout, z, free))
+    outcome = np.where(np.isfinite(cost), Outcome.RUNNING, Outcome.FAILED)
+    iterations, rejected = np.zeros(count, int), np.zeros(count, int)
+    scale = np.maximum(np.einsum("bii->bi", H), 0.0)
+    flat = np.isfinite(cost) & (np.max(scale * free, axis=1, initial=0.0) == 0.0)
+    outcome[flat] = Outcome.NO_GRADIENT
+    damping, growth = np.full(count, 1e-4), np.full(count, 2.0)
+    for _ in range(max_iterations):
+        on = np.flatnonzero(outcome == Outcome.RUNNING)
+        if not on.size:
+            break
+        diagonal = np.maximum(scale[on], 1e-12 * scale[on].max(axis=1, keepdims=True))
+        damped = H[on] + damping[on, None, None] * (diagonal[:, :, None] * np.eye(size))
+        step = -np.linalg.solve(damped, g[on][..., None])[..., 0]
+        step *= np.minimum(1.0, LONGEST / np.maximum(np.abs(step).max(axis=1), 1e-300))[:, None]
+        promised = -np.einsum("bi,bi->b", step, g[on]) - 0.5 * np.einsum(
+            "bi,bij,bj->b", step, H[on], step
+        )
+        # What an undamped step would promise decides: damping makes every promise small.
+        small = promised * (1.0 + damping[on]) <= tolerance * cost[on]
+        small |= np.abs(step).max(axis=1) <= 1e-12
+        z_new = z[on] + step
+        x_new = np.where(free[on], layout.values(z_new), x[on])
+        trial = _in_coordinates(normal(x_new, on), layout, z_new, free[on])
+        iterations[on] += 1
+        ratio = (cost[on] - trial.cost) / np.maximum(promised, 1e-300)
+        better = (trial.cost < cost[on]) & np.isfinite(trial.cost)
+        went = on[better]
+        z[went], x[went] = z_new[better], x_new[better]
+        cost[went], g[went], H[went] = (a[better] for a in trial)
+        scale[went] = np.maximum(scale[went], np.einsum("bii->bi", H[went]))
+        shrink = np.maximum(1.0 / 3.0, 1.0 - (2.0 * ratio[better] - 1.0) ** 3)
+        damping[went] = np.maximum(damping[went] * shrink, 1e-12)
+        growth[went] = 2.0
+        stuck = on[~better]
+        rejected[stuck] += 1
+        damping[stuck] *= growth[stuck]
+        growth[stuck] *= 2.0
+        outcome[on[small]] = Outcome.CONVERGED
+        outcome[stuck[(damping[stuck] > 1e12) & ~small[~better]]] = Outcome.STALLED
+    late = outcome == Outcome.RUNNING
+    outcome[late & (rejected > 0.5 * iterations)] = Outcome.STALLED
+    outcome[outcome == Outcome.RUNNING] = Outcome.MAX_ITERATIONS
+    return Lanes(z, x, cost, outcome, iterations)
+
+
+def _in_coordinates(found: Normal, layout: Layout, z, free) -> Normal:
+    """Normal equations by the coordinates ``z``; held parameters get a row of their own.
+
+    The curvature of the map to the bounds is added where it is positive: at a bound the residuals'
+    derivatives vanish and it alone makes the step right.
+    """
+    first, second = layout.slopes(z)
+    gradient = np.where(free, found.gradient * first, 0.0)
+    hessian = found.hessian * first[:, :, None] * first[:, None, :]
+    bend = np.maximum(np.where(free, found.gradient, 0.0) * second, 0.0)
+    both = free[:, :, None] & free[:, None, :]
+    eye = np.eye(layout.size)
+    hessian = np.where(both, hessian, eye * ~free[:, :, None]) + bend[:, :, None] * eye
+    bad = ~np.isfinite(found.cost)
+    gradient[bad], hessian[bad] = 0.0, eye
+    return Normal(found.cost, gradient, hessian)

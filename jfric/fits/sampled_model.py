@@ -1,0 +1,231 @@
+"""Models that go from sample to sample: measured inputs, controllers, long records."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from jfric.errors import ProblemError, nearest
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.measured_inputs import function_paths
+from jfric.fits.data.stacking import Data
+from jfric.fits.model import (
+    DELAY,
+    AbstractModel,
+    Motion,
+    OutputModel,
+    Prediction,
+    sensor_parameters,
+)
+from jfric.results.modes import Mode
+from jfric.results.signals import find_signal
+from jfric.solvers.event_driven.solver import EventDriven
+from jfric.solvers.sampled.equations import require_one_degree
+from jfric.solvers.sampled.run import SampledMotion, run_sampled
+from jfric.system.controller import Controller
+from jfric.system.mechanics import assemble
+from jfric.system.naming import set_parameters
+from jfric.system.problem import Problem
+
+#: Name of the measured reference of a controller among the inputs of an experiment.
+REFERENCE = "controller.reference"
+#: Parameter of friction that grows with the load.
+LOAD_FACTOR = "load_factor"
+
+
+class SampledModel(AbstractModel):
+    """Motion of one degree of freedom from sample to sample, in open or closed loop.
+
+    Signals are the position and velocity (``x``, ``v.x``) and the inputs by their paths
+    (``load.F``): in closed loop the force that acts from each sample to the next. The simulation
+    begins at the first sample. With a ``controller`` its numbers are parameters
+    (``controller.kp``, ``controller.delay``), and the reference is the input
+    ``controller.reference`` (ignored without one); a measured force is not used then. ``hold``:
+    inputs are held (``"zero"``) or connected (``"linear"``). ``substeps``: of the integrator in a
+    sample. ``width``: of a smoothed friction law on request. The parameter ``load_factor``
+    [1/N or 1/(N m)], 0 unless freed, makes friction grow by ``1 + load_factor |f|`` with the sum
+    ``f`` of all other forces.
+    """
+
+    problem: Problem
+    controller: Controller | None = None
+    hold: str = eqx.field(static=True, default="zero")
+    substeps: int = eqx.field(static=True, default=1)
+    width: float | None = eqx.field(static=True, default=None)
+
+    def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
+        """Raise :class:`jfric.ProblemError` for what cannot be simulated or observed."""
+        require_one_degree(eqx.filter_eval_shape(assemble, self.problem))
+        if self.hold not in ("zero", "linear"):
+            raise ProblemError(f"hold: found {self.hold!r}, allowed are 'zero', 'linear'")
+        slots = function_paths(self.problem)
+        controller = self.controller
+        if controller is not None:
+            if controller.drives not in slots:
+                raise ProblemError(
+                    f"controller.drives: no function of time {controller.drives!r}"
+                    f"{nearest(controller.drives, slots)}; there are {', '.join(slots)}"
+                )
+            if controller.reads not in self.problem.dofs:
+                raise ProblemError(
+                    f"controller.reads: no degree of freedom {controller.reads!r}"
+                    f"{nearest(controller.reads, self.problem.dofs)}"
+                )
+        for i, e in enumerate(experiments):
+            given = set(e.u or {})
+            if controller is not None and REFERENCE not in given:
+                raise ProblemError(
+                    f"u.{REFERENCE}: missing in experiment {i + 1}, the controller follows it"
+                )
+            for path in given - {REFERENCE}:
+                if path not in slots:
+                    raise ProblemError(
+                        f"u.{path}: no function of time {path!r}{nearest(path, slots)}; "
+                        f"there are {', '.join(slots)}"
+                    )
+        driven = self._driven(tuple(experiments[0].u or {}))
+        for name in signals:
+            if name not in driven and not _of_motion(self.problem, name):
+                raise ProblemError(
+                    f"y.{name}: a model that goes from sample to sample gives positions, "
+                    f"velocities and {', '.join(driven) or 'inputs'}"
+                )
+
+    @property
+    def is_long(self) -> bool:
+        return True
+
+    def refined(self) -> SampledModel:
+        return dataclasses.replace(self, substeps=2 * self.substeps)
+
+    def remarks(self) -> list[str]:
+        if self.width is None:
+            return []
+        return ["smoothed law: values and derivatives are those of a law without corners, biased"]
+
+    def motion(self, values: Mapping[str, Array], data: Data) -> Motion | None:
+        motion, problem = self._simulate(values, data)
+        mechanics = assemble(problem)
+        if not mechanics.n_friction:
+            return None
+        slide = mechanics.W_T[0, 0] * motion.v
+        mode = jnp.where(slide > 0, Mode.SLIP_POS, jnp.where(slide < 0, Mode.SLIP_NEG, Mode.STICK))
+        return Motion(mode[:, None], slide[:, None])
+
+    def default(self, path: str, experiment: Experiment) -> float:
+        if path == LOAD_FACTOR:
+            return 0.0
+        section, _, field = path.partition(".")
+        if section == "controller" and self.controller is not None:
+            numbers = [k for k, v in vars(self.controller).items() if eqx.is_array(v)]
+            if field not in numbers:
+                raise ProblemError(
+                    f"free: no parameter {path!r}{nearest(field, numbers)}; a controller has "
+                    + ", ".join(numbers)
+                )
+            return float(getattr(self.controller, field))
+        return self._plain.default(path, experiment)
+
+    def initial(self, experiment: Experiment) -> tuple[float, dict[str, float]]:
+        first = float(experiment.t[0])
+        if experiment.start is not None and experiment.start != first:
+            raise ProblemError(
+                f"start: found {experiment.start:g} s, a simulation from sample to sample begins "
+                f"at the first, {first:g} s"
+            )
+        return first, self._plain.initial(_at_first(experiment))[1]
+
+    def simulate_outputs(self, values: Mapping[str, Array], data: Data) -> Prediction:
+        motion, _ = self._simulate(values, data)
+        sensor = {**sensor_parameters(data.signals), **values}
+        columns = []
+        for name in data.signals:
+            if name in motion.inputs:
+                column = motion.inputs[name]
+            else:
+                column = motion.q if find_signal(self.problem, name).field == "q" else motion.v
+            if DELAY in values:
+                column = _earlier(data.t, column, values[DELAY])
+            gain, offset = (sensor[f"sensor.{name}.{f}"] for f in ("gain", "offset"))
+            columns.append(gain * column + offset)
+        return Prediction(jnp.stack(columns, axis=1), motion.status)
+
+    def _simulate(self, values: Mapping[str, Array], data: Data) -> tuple[SampledMotion, Problem]:
+        sensors = sensor_parameters(data.signals)
+        own = {k: x for k, x in values.items() if k.startswith("controller.")}
+        beside = {*sensors, *own, LOAD_FACTOR}
+        system = {k: x for k, x in values.items() if k not in beside}
+        problem = set_parameters(self.problem, {**data.x0, **system})
+        controller = self.controller
+        if controller is not None and own:
+            names = [k.partition(".")[2] for k in own]
+            controller = eqx.tree_at(
+                lambda c: [getattr(c, n) for n in names], controller, list(own.values())
+            )
+        driven = self._driven(tuple(data.u))
+        slots = function_paths(problem)
+        motion = run_sampled(
+            problem,
+            data.t,
+            {k: x for k, x in data.u.items() if k in driven and not self._sets(k)},
+            {k: slots[k] for k in driven},
+            controller=controller,
+            reference=data.u.get(REFERENCE),
+            linear=self.hold == "linear",
+            substeps=self.substeps,
+            load_factor=values.get(LOAD_FACTOR, 0.0),
+            width=self.width,
+        )
+        return motion, problem
+
+    @property
+    def _plain(self) -> OutputModel:
+        return OutputModel(self.problem, EventDriven(), self.hold)
+
+    def _sets(self, path: str) -> bool:
+        return self.controller is not None and path == self.controller.drives
+
+    def _driven(self, inputs: Sequence[str]) -> tuple[str, ...]:
+        """Paths of all inputs, measured or set by the controller."""
+        paths = [path for path in inputs if path != REFERENCE]
+        if self.controller is not None:
+            paths.append(self.controller.drives)
+        return tuple(dict.fromkeys(paths))
+
+
+def closed_loop(experiment: Experiment, controller: Controller) -> Experiment:
+    """``experiment`` with its measured force as a measured quantity instead of an input, to be
+    compared with the force of the simulated controller."""
+    u = dict(experiment.u or {})
+    if controller.drives in u:
+        y = {controller.drives: u.pop(controller.drives), **experiment.y}
+    else:
+        y = experiment.y
+    return Experiment(
+        experiment.t, u, y, experiment.sigma, experiment.x0, experiment.mask, experiment.meta
+    )
+
+
+def _of_motion(problem: Problem, name: str) -> bool:
+    try:
+        return find_signal(problem, name).of_motion
+    except ProblemError as error:
+        raise ProblemError(f"y.{name}: {error}") from None
+
+
+def _at_first(experiment: Experiment) -> Experiment:
+    """The experiment without a start of its own."""
+    e = experiment
+    return Experiment(e.t, e.u, e.y, e.sigma, e.x0, e.mask, e.meta, start=float(e.t[0]))
+
+
+def _earlier(t, column, delay):
+    """The signal ``delay`` seconds before each sample, between samples along straight lines."""
+    finite = jnp.isfinite(t)
+    times = jnp.where(finite, t, jnp.max(jnp.where(finite, t, -jnp.inf)))
+    times = times + jnp.where(finite, 0.0, jnp.arange(1, t.shape[0] + 1))
+    return jnp.interp(times - delay, times, column)

@@ -1,0 +1,140 @@
+"""Signals of a trajectory at given times, for fits: only what is asked for is evaluated.
+
+A pass of the event-driven solver may cover many samples. They are evaluated in windows, contiguous
+pieces of the output, from the polynomials of the pass; the next pass follows when all samples on
+this one are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from jfric.numerics.loops import keep, run_passes
+from jfric.numerics.polynomials import horner, horner_with_slope
+from jfric.results.signals import Signal
+from jfric.results.status import Status
+from jfric.solvers.base import AbstractSolver
+from jfric.solvers.records import empty_records
+from jfric.system.problem import Problem
+
+#: Samples that are evaluated together.
+WINDOW = 48
+
+
+class _Piece(NamedTuple):
+    """What the last pass covered: polynomials in ``(time - t)/h`` up to the time ``end``."""
+
+    t: Float[Array, ""]
+    h: Float[Array, ""]
+    end: Float[Array, ""]
+    table: Float[Array, "p k"]
+
+
+class _Carry(NamedTuple):
+    state: Any
+    piece: _Piece
+    #: Samples written so far.
+    written: Int[Array, ""]
+
+
+def sample_signals(
+    problem: Problem, solver: AbstractSolver, signals: Sequence[Signal], ts: Float[Array, " m"]
+) -> tuple[Float[Array, "m k"], Int[Array, ""]]:
+    """Values of ``signals`` at the times ``ts``, which do not decrease, and the status of the
+    trajectory. Not a number at times that it does not reach."""
+    prepared = solver.prepare(problem)
+    mechanics = prepared.mechanics
+    state = solver.start(problem, prepared)
+    dtype = state.t.dtype
+    target = jnp.asarray(prepared.end, dtype)
+    force, none = jnp.zeros((mechanics.n,), dtype), jnp.zeros((0,), dtype)
+    records = empty_records(mechanics)
+    one_pass = solver.one_pass(problem, prepared, state, none, target, force)
+    columns = _columns(signals, mechanics.n)
+    # A last sample that rounding put behind the end belongs to the end.
+    slack = 4 * jnp.finfo(dtype).eps * jnp.abs(target)
+    ts = jnp.where((ts > target) & (ts <= target + slack), target, ts)
+    window = min(WINDOW, ts.shape[0])
+    padded = jnp.concatenate([ts, jnp.full((window,), jnp.inf, dtype)])
+
+    def one(s, on) -> tuple[Any, _Piece]:
+        new, _, piece = one_pass.call(s, records, on)
+        assert piece is not None
+        piece = piece()
+        table = jnp.stack([getattr(piece, f)[:, i] for f, i in columns], axis=1)
+        # A pass that only settles modes covers nothing.
+        moves = new.t > s.t
+        end = jnp.where(moves, new.t, -jnp.inf)
+        return new, _Piece(s.t, jnp.where(moves, piece.h, 1.0), end, table)
+
+    def exhausted(c: _Carry):
+        return padded[c.written] > c.piece.end
+
+    def active(c: _Carry):
+        goes_on = solver.unfinished(prepared, c.state, target)
+        ends = ~goes_on | (c.state.steps >= solver.max_steps)
+        return (c.state.status == int(Status.OK)) & ~(ends & exhausted(c))
+
+    def body(c: _Carry, y, on):
+        fresh = exhausted(c)
+        state, piece = keep(fresh, one(c.state, on & fresh), (c.state, c.piece))
+        times = jax.lax.dynamic_slice_in_dim(padded, c.written, window)
+        inside = on & (times <= piece.end)
+        # Infinite times would give undefined derivatives in reverse mode.
+        s = (jnp.where(inside, times, piece.t) - piece.t) / piece.h
+        old = jax.lax.dynamic_slice_in_dim(y, c.written, window)
+        new = jnp.where(inside[:, None], _values(piece.table, s), old)
+        y = jax.lax.dynamic_update_slice_in_dim(y, new, c.written, 0)
+        written = c.written + jnp.sum(inside, dtype=jnp.int32)
+        return _Carry(state, piece, written), y
+
+    table = jax.eval_shape(lambda s: one(s, True), state)[1].table
+    nothing = _Piece(
+        state.t, jnp.ones((), dtype), jnp.asarray(-jnp.inf, dtype), jnp.zeros(table.shape, dtype)
+    )
+    carry = _Carry(state, nothing, jnp.asarray(0, jnp.int32))
+    y = jnp.full((padded.shape[0], len(columns)), jnp.nan, dtype)
+    carry, y = run_passes(
+        body, active, carry, y, max_steps=solver.max_steps, adjoint=solver.adjoint
+    )
+    state = carry.state
+    status = solver.outcome(prepared, state, target)
+    return _assembled(mechanics, signals, columns, ts, y[: ts.shape[0]]), status
+
+
+@jax.custom_jvp
+def _values(coefficients: Float[Array, "p k"], s: Float[Array, " w"]) -> Float[Array, "w k"]:
+    """Values of the polynomials at ``s``."""
+    return horner(coefficients[:, None, :], s[:, None])
+
+
+@_values.defjvp
+def _values_jvp(primals, tangents):
+    (coefficients, s), (change, ds) = primals, tangents
+    value, slope = horner_with_slope(coefficients[:, None, :], s[:, None])
+    return value, horner(change[:, None, :], s[:, None]) + slope * ds[:, None]
+
+
+def _columns(signals: Sequence[Signal], n: int) -> list[tuple[str, int]]:
+    """Polynomials that the signals are made of; sliding velocities need all velocities."""
+    wanted = [(s.field, s.index) for s in signals if s.field != "sliding_velocity"]
+    if len(wanted) < len(signals):
+        velocities = [("v", i) for i in range(n)]
+        return velocities + [w for w in wanted if w not in velocities]
+    return list(dict.fromkeys(wanted))
+
+
+def _assembled(mechanics, signals, columns, ts, y) -> Float[Array, "m k"]:
+    found = []
+    for signal in signals:
+        if signal.field == "sliding_velocity":
+            slides = jax.vmap(mechanics.sliding_velocities)(ts, y[:, : mechanics.n])
+            found.append(slides[:, signal.index])
+        else:
+            found.append(y[:, columns.index((signal.field, signal.index))])
+    return jnp.stack(found, axis=1)

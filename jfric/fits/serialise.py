@@ -1,0 +1,164 @@
+"""A fit with its arguments and data as JSON text, and back."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.files.config import Config
+from jfric.files.output import versions
+from jfric.files.read_toml import loads
+from jfric.files.write_toml import dump
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.estimate import Estimate
+from jfric.fits.free import Free
+from jfric.fits.optimise.levenberg_marquardt import Outcome
+from jfric.fits.recipe import SEARCH, Recipe
+from jfric.fits.task import prepare
+from jfric.fits.uncertainty.covariance import covariance
+from jfric.solvers.event_driven.solver import EventDriven
+from jfric.solvers.smoothed.solver import Smoothed
+from jfric.solvers.time_stepping.schemes import Midpoint, MoreauJean, StabilisedMidpoint
+from jfric.system.problem import Problem
+
+#: Solvers that can be written.
+SOLVERS = {c.__name__: c for c in (EventDriven, Smoothed, MoreauJean, Midpoint, StabilisedMidpoint)}
+
+
+def to_json(fit: Estimate) -> str:
+    """``fit`` as JSON text in SI units, with seed and versions; :func:`from_json` reads it.
+
+    Raises :class:`jfric.ProblemError` for what a file cannot hold: a model or a residual of one's
+    own.
+    """
+    recipe = fit.recipe
+    if recipe is None or not isinstance(recipe.problem, Problem):
+        raise ProblemError("to_json: found a model of your own, only a fit of a problem is written")
+    options = dict(recipe.options)
+    if callable(options["residual"]):
+        raise ProblemError("to_json: found a function as residual, which cannot be written")
+    config = Config(recipe.problem, controller=options.pop("controller"))
+    options["solver"] = _solver(options["solver"])
+    uncertainty = covariance(fit)
+    table = {
+        "versions": versions(),
+        "problem": dump(config),
+        "experiments": [_experiment(e) for e in recipe.experiments],
+        "free": {path: dataclasses.asdict(item) for path, item in recipe.free.items()},
+        "options": options,
+        "result": {
+            "names": fit.names,
+            "values": fit.vector.tolist(),
+            "standard_errors": _finite(list(uncertainty.standard_errors.values())),
+            "intervals": uncertainty.intervals(),
+            "method": uncertainty.method,
+            "cost": fit.cost,
+            "outcome": fit.outcome.name.lower(),
+            "at_bound": fit.at_bound.tolist(),
+            "sigma": dict(fit.sigma),
+            "remarks": fit.remarks,
+            "remarks_on_intervals": uncertainty.remarks(),
+            "waterfall": [
+                {**w, "outcome": w["outcome"].name.lower(), "cost": _finite([w["cost"]])[0]}
+                for w in fit.waterfall
+            ],
+        },
+    }
+    return json.dumps(table, indent=1, allow_nan=False)
+
+
+def from_json(text: str) -> dict[str, Any]:
+    """Fields of the :class:`jfric.FitResult` that :func:`to_json` wrote; nothing is fitted again.
+
+    Raises :class:`jfric.ProblemError` for text that is not such a fit.
+    """
+    try:
+        table = json.loads(text)
+        found, options = table["result"], dict(table["options"])
+        config = loads(table["problem"])
+        experiments = tuple(Experiment(**e) for e in map(_read_experiment, table["experiments"]))
+        free = {path: Free(**_read_free(item)) for path, item in table["free"].items()}
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise ProblemError(f"from_json: found no fit in the text ({error})") from None
+    options["controller"] = config.controller
+    options["solver"] = _read_solver(options["solver"])
+    own = {k: v for k, v in options.items() if k not in SEARCH}
+    task = prepare(config.problem, experiments, free, **own)
+    vector = np.array(found["values"])
+    if not task.noise_is_known:
+        task.estimate_noise(vector)
+    return dict(
+        names=tuple(found["names"]),
+        vector=vector,
+        cost=found["cost"],
+        outcome=Outcome[found["outcome"].upper()],
+        at_bound=np.array(found["at_bound"]),
+        waterfall=[
+            {**w, "outcome": Outcome[w["outcome"].upper()], "cost": _infinite(w["cost"])}
+            for w in found["waterfall"]
+        ],
+        sigma=found["sigma"],
+        experiments=task.experiments,
+        objective=task.objective,
+        seed=options["seed"],
+        remarks=tuple(found["remarks"]),
+        recipe=Recipe(config.problem, experiments, free, options),
+    )
+
+
+def _experiment(e: Experiment) -> dict[str, Any]:
+    def listed(table):
+        return None if table is None else {k: _finite(v.tolist()) for k, v in table.items()}
+
+    meta = {k: v for k, v in (e.meta or {}).items() if isinstance(v, (str, int, float, bool))}
+    return {
+        "t": e.t.tolist(),
+        "u": listed(e.u),
+        "y": listed(e.y),
+        "sigma": e.sigma,
+        "x0": None if e.x0 is None else {k: np.ravel(v).tolist() for k, v in e.x0.items()},
+        "mask": None if e.mask is None else {k: v.tolist() for k, v in e.mask.items()},
+        "meta": meta,
+        "start": e.start,
+    }
+
+
+def _read_experiment(table: dict[str, Any]) -> dict[str, Any]:
+    y = {k: [np.nan if x is None else x for x in v] for k, v in table["y"].items()}
+    return {**table, "y": y}
+
+
+def _read_free(table: dict[str, Any]) -> dict[str, Any]:
+    prior = table["prior"]
+    return {**table, "prior": None if prior is None else tuple(prior)}
+
+
+def _solver(solver: Any) -> dict[str, Any] | None:
+    if solver is None:
+        return None
+    fields = {f.name: getattr(solver, f.name) for f in dataclasses.fields(solver)}
+    # Numbers of some solvers are arrays.
+    fields = {k: v.item() if hasattr(v, "item") else v for k, v in fields.items()}
+    plain = all(isinstance(v, (str, int, float, type(None))) for v in fields.values())
+    if type(solver).__name__ not in SOLVERS or not plain:
+        raise ProblemError(f"to_json: found the solver {solver!r}, which cannot be written")
+    return {"class": type(solver).__name__, **fields}
+
+
+def _read_solver(table: dict[str, Any] | None) -> Any:
+    if table is None:
+        return None
+    fields = dict(table)
+    return SOLVERS[fields.pop("class")](**fields)
+
+
+def _finite(values: list) -> list:
+    return [x if np.isfinite(x) else None for x in values]
+
+
+def _infinite(value: float | None) -> float:
+    return float("inf") if value is None else value

@@ -1,0 +1,1 @@
+"""How uncertain estimates are: covariance, bootstrap, profiles, posterior."""

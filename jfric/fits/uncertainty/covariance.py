@@ -1,0 +1,142 @@
+"""Covariance of the estimates from one linearisation at the fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Literal
+
+import numpy as np
+
+from jfric.errors import ProblemError, nearest
+from jfric.fits.estimate import Estimate
+from jfric.fits.uncertainty.autocorrelation import bandwidth, long_run_covariance
+
+Method = Literal["hac", "gauss-newton"]
+METHODS = ("hac", "gauss-newton")
+#: A direction is not identified if the data allow more than this part of the range of bounds.
+UNIDENTIFIED = 1.0
+
+
+@dataclass(frozen=True)
+class Covariance:
+    """Uncertainty of the estimates ``x`` (P,).
+
+    ``matrix`` (P, P): not a number for parameters at a bound, infinite on the diagonal for those
+    that the data do not determine.
+    """
+
+    names: tuple[str, ...]
+    x: np.ndarray
+    matrix: np.ndarray
+    method: str
+    at_bound: np.ndarray
+    log: np.ndarray
+    bounds: tuple[np.ndarray, np.ndarray]
+    #: Combinations of parameters that the data do not determine: parts of their ranges by name.
+    unidentified: tuple[dict[str, float], ...]
+    #: Lags of the autocorrelation that were counted, for each experiment.
+    lags: tuple[int, ...] = ()
+
+    @property
+    def standard_errors(self) -> dict[str, float]:
+        """Standard error of each parameter; not a number at a bound."""
+        return dict(zip(self.names, np.sqrt(np.diagonal(self.matrix)).tolist(), strict=True))
+
+    @property
+    def correlation(self) -> np.ndarray:
+        """Correlation of the estimates (P, P)."""
+        sd = np.sqrt(np.diagonal(self.matrix))
+        with np.errstate(invalid="ignore"):
+            return self.matrix / np.outer(sd, sd)
+
+    def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float] | None]:
+        """Intervals that hold the true values with probability ``level``.
+
+        None where there is none: at a bound, or where the data do not determine the parameter.
+        Symmetric on the scale of the parameter.
+        """
+        if not 0.0 < level < 1.0:
+            raise ProblemError(f"level: found {level:g}, must lie between 0 and 1")
+        z = float(NormalDist().inv_cdf(0.5 + 0.5 * level))
+        sd = np.sqrt(np.diagonal(self.matrix))
+        found: dict[str, tuple[float, float] | None] = {}
+        for i, name in enumerate(self.names):
+            if not np.isfinite(sd[i]):
+                found[name] = None
+            elif self.log[i]:
+                factor = float(np.exp(z * sd[i] / self.x[i]))
+                found[name] = (float(self.x[i] / factor), float(self.x[i] * factor))
+            else:
+                found[name] = (float(self.x[i] - z * sd[i]), float(self.x[i] + z * sd[i]))
+        return found
+
+    def remarks(self) -> list[str]:
+        """What a reader of the intervals has to know."""
+        said = []
+        for i, name in enumerate(self.names):
+            if self.at_bound[i]:
+                side = "lower" if self.at_bound[i] < 0 else "upper"
+                bound = self.bounds[0 if self.at_bound[i] < 0 else 1][i]
+                said.append(f"{name} is at its {side} bound {bound:g}: no interval")
+        for direction in self.unidentified:
+            parts = ", ".join(f"{name} by {part:+.2f}" for name, part in direction.items())
+            said.append(f"the data do not tell this change from none (parts of the range): {parts}")
+        return said
+
+
+def covariance(fit: Estimate, method: Method = "hac", lags: int | None = None) -> Covariance:
+    """Covariance of the estimates of ``fit``.
+
+    ``"gauss-newton"``: ``(J^T J)^-1`` of the weighted residuals, right if they are independent.
+    ``"hac"``: ``H^-1 S H^-1`` with the long-run covariance ``S`` of the scores (Newey and West
+    1987, Bartlett weights), right for autocorrelated residuals too; ``lags`` by Andrews (1991)
+    unless given.
+    """
+    if method not in METHODS:
+        raise ProblemError(
+            f"method: found {method!r}{nearest(method, METHODS)}, allowed are {', '.join(METHODS)}"
+        )
+    layout, objective = fit.objective.layout, fit.objective
+    at_bound = layout.at_bound(fit.vector)
+    inside = np.flatnonzero(at_bound == 0)
+    hessian = objective.normal(fit.vector[None]).hessian[0][np.ix_(inside, inside)]
+    ranges = layout.ranges(fit.vector)[inside]
+    values, vectors = np.linalg.eigh(hessian * np.outer(ranges, ranges))
+    known = values > 1.0 / UNIDENTIFIED**2
+    # Directions by parts of the ranges; those that are not known carry no finite error.
+    basis = vectors[:, known]
+    inverse = (basis / values[known]) @ basis.T * np.outer(ranges, ranges)
+    counted: list[int] = []
+    if method == "gauss-newton" and objective.loss == "linear":
+        matrix = inverse
+    else:
+        middle = np.zeros((inside.size, inside.size))
+        samples = 0
+        for scores in fit.scores():
+            rows = scores[:, inside]
+            chosen = bandwidth(rows * ranges) if lags is None else lags
+            counted.append(0 if method == "gauss-newton" else min(chosen, rows.shape[0] - 1))
+            middle += long_run_covariance(rows, counted[-1])
+            samples += rows.shape[0]
+        middle += np.diag(layout.prior_terms(fit.vector)[2][inside])
+        matrix = inverse @ middle @ inverse * (samples / max(samples - inside.size, 1))
+    lost = np.any(np.abs(vectors[:, ~known]) > 0.05, axis=1)
+    matrix[lost, lost] = np.inf
+    full = np.full((layout.size, layout.size), np.nan)
+    full[np.ix_(inside, inside)] = matrix
+    directions = [
+        {fit.names[inside[j]]: float(v[j]) for j in np.argsort(-np.abs(v)) if abs(v[j]) > 0.05}
+        for v in vectors[:, ~known].T
+    ]
+    return Covariance(
+        fit.names,
+        fit.vector,
+        full,
+        method,
+        at_bound,
+        layout.log,
+        layout.bounds,
+        tuple(directions),
+        tuple(counted),
+    )

@@ -1,0 +1,243 @@
+"""Posterior sampling with blackjax (``pip install jfric[bayes]``).
+
+The likelihood is that of the fit with its noise; the prior is uniform between the bounds on the
+scale of each parameter, times the normal priors of the fit.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jfric.errors import ProblemError
+from jfric.fits.estimate import Estimate
+from jfric.fits.objective import Objective, lane_cost
+from jfric.fits.parameter_vector import Layout
+from jfric.fits.uncertainty.covariance import covariance
+from jfric.numerics.compilation import quick_options
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Samples (chains, n, P) of the parameters.
+
+    ``rhat`` (P,): agreement of the chains, near 1; ``effective`` (P,): effective sample size;
+    ``acceptance``: part of the proposals that were accepted.
+    """
+
+    names: tuple[str, ...]
+    samples: np.ndarray
+    rhat: np.ndarray
+    effective: np.ndarray
+    acceptance: float
+
+    @property
+    def standard_errors(self) -> dict[str, float]:
+        """Standard deviation of the samples."""
+        spread = np.std(self.samples, axis=(0, 1), ddof=1)
+        return dict(zip(self.names, spread.tolist(), strict=True))
+
+    def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
+        """Central intervals."""
+        tail = 0.5 * (1.0 - level)
+        low, high = np.quantile(self.samples, [tail, 1.0 - tail], axis=(0, 1))
+        pairs = zip(low.tolist(), high.tolist(), strict=True)
+        return dict(zip(self.names, pairs, strict=True))
+
+
+def log_density(
+    fit: Estimate,
+) -> tuple[Callable[[Array], Array], Float[np.ndarray, " P"], Callable[[Array], Array]]:
+    """The posterior for a sampler of one's own: log density of an unbounded position (P,), the
+    position of the fit, and the parameters (P,) at a position.
+
+    Its derivative is computed forwards whatever the sampler asks for (``jax.grad`` works).
+    """
+    density = _density(fit.objective)
+    measured, weight = jnp.asarray(fit.objective.measured), jnp.asarray(fit.objective.weight)
+
+    @jax.custom_vjp
+    def function(position):
+        return density(position, measured, weight)
+
+    def value_and_slope(position):
+        def twice(p):
+            value = density(p, measured, weight)
+            return value, value
+
+        slope, value = jax.jacfwd(twice, has_aux=True)(position)
+        return value, slope
+
+    function.defvjp(value_and_slope, lambda slope, change: (change * slope,))
+    layout = fit.objective.layout
+    return function, _position(layout, fit.vector), functools.partial(_parameters, layout)
+
+
+def sample(
+    fit: Estimate, count: int = 1000, *, warmup: int = 300, chains: int = 16, seed: int = 0
+) -> Posterior:
+    """``count`` samples of each of ``chains`` chains, after ``warmup``, as one batch.
+
+    A random walk whose steps follow the covariance of the fit: it needs no derivatives and does
+    not mind kinks of the density. For other samplers see :func:`log_density`.
+    """
+    center = np.tile(fit.vector, (chains, 1))
+    matrix = covariance(fit, "gauss-newton").matrix
+    if not np.all(np.isfinite(matrix)):
+        raise ProblemError(
+            "sample: found a parameter at its bound or without influence, a random walk needs a "
+            "finite covariance; change the bounds or fit fewer parameters"
+        )
+    found, accepted = sample_lanes(
+        fit.objective, center, np.tile(matrix, (chains, 1, 1)), None, count, warmup, seed
+    )
+    diagnostics = _blackjax().diagnostics
+    return Posterior(
+        fit.names,
+        found,
+        np.asarray(diagnostics.potential_scale_reduction(jnp.asarray(found))),
+        np.asarray(diagnostics.effective_sample_size(jnp.asarray(found))),
+        float(np.mean(accepted)),
+    )
+
+
+def sample_lanes(
+    objective: Objective,
+    center: Float[np.ndarray, "B P"],
+    covariance: Float[np.ndarray, "B P P"],
+    measured: np.ndarray | None,
+    count: int,
+    warmup: int,
+    seed: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """One chain for each lane: samples (B, count, P) and acceptance (B,).
+
+    ``measured`` (B, E, m, k): measured values of each lane; None: those of the objective.
+    """
+    layout = objective.layout
+    positions = _position(layout, center)
+    # Covariance at the unbounded positions, and the scale of Roberts and Rosenthal (2001).
+    slope = 1.0 / _slope(layout, positions)
+    factor = np.linalg.cholesky(covariance * slope[:, :, None] * slope[:, None, :])
+    factor *= 2.38 / np.sqrt(layout.size)
+    own = objective.measured[None] if measured is None else measured
+    keys = jax.random.split(jax.random.key(seed), positions.shape[0])
+    run = _chains(objective.residual, objective.loss, layout.paths, count, warmup)
+    found, accepted = run(
+        _Arrays(objective),
+        jnp.asarray(positions),
+        jnp.asarray(factor),
+        jnp.asarray(own),
+        jnp.asarray(objective.weight),
+        keys,
+    )
+    return np.asarray(_parameters(layout, found)), np.asarray(accepted)
+
+
+class _Arrays(eqx.Module):
+    """What the density needs of an objective, as arguments of a compiled program."""
+
+    model: object
+    data: object
+    columns: Array
+    low: Array
+    high: Array
+    log: Array
+    prior: Array
+    loss_scale: Array
+
+    def __init__(self, objective: Objective):
+        layout = objective.layout
+        self.model, self.data = objective.model, objective.data
+        self.columns = jnp.asarray(layout.columns)
+        self.low, self.high = jnp.asarray(layout.low), jnp.asarray(layout.high)
+        self.log, self.prior = jnp.asarray(layout.log), jnp.asarray(layout.prior)
+        self.loss_scale = jnp.asarray(objective.loss_scale)
+
+
+def _log_density(arrays: _Arrays, residual, loss, paths, position, measured, weight):
+    """Log density of a position (P,) for measured values and weights (E, m, k)."""
+    a = arrays
+    x = _parameters(a, position)
+    cost = lane_cost(
+        a.model, a.data, x[a.columns], paths, measured, weight, a.loss_scale, residual, loss
+    )
+    off = jnp.where(jnp.isfinite(a.prior[:, 0]), (x - a.prior[:, 0]) / a.prior[:, 1], 0.0)
+    volume = jax.nn.log_sigmoid(position) + jax.nn.log_sigmoid(-position)
+    return -cost - 0.5 * jnp.sum(off**2) + jnp.sum(volume)
+
+
+def _density(objective: Objective):
+    arrays = _Arrays(objective)
+    paths, residual, loss = objective.layout.paths, objective.residual, objective.loss
+
+    def density(position, measured, weight):
+        return _log_density(arrays, residual, loss, paths, position, measured, weight)
+
+    return density
+
+
+@functools.cache
+def _chains(residual, loss, paths, count, warmup):
+    blackjax = _blackjax()
+
+    def one(arrays, position, factor, measured, weight, key):
+        def density(p):
+            return _log_density(arrays, residual, loss, paths, p, measured, weight)
+
+        def propose(key, p):
+            return factor @ jax.random.normal(key, p.shape, p.dtype)
+
+        kernel = blackjax.additive_step_random_walk(density, propose)
+
+        def step(state, key):
+            state, info = kernel.step(key, state)
+            return state, (state.position, info.is_accepted)
+
+        first, second = jax.random.split(key)
+        state = kernel.init(position)
+        state, _ = jax.lax.scan(step, state, jax.random.split(first, warmup))
+        _, (found, accepted) = jax.lax.scan(step, state, jax.random.split(second, count))
+        return found, jnp.mean(accepted)
+
+    def run(arrays, positions, factors, measured, weight, keys):
+        shared = measured.shape[0] == 1 and positions.shape[0] > 1
+        axes = (None, 0, 0, None if shared else 0, None, 0)
+        measured = measured[0] if shared else measured
+        return jax.vmap(one, in_axes=axes)(arrays, positions, factors, measured, weight, keys)
+
+    return eqx.filter_jit(run, compiler_options=quick_options() or None)  # pyright: ignore
+
+
+def _blackjax():
+    try:
+        return importlib.import_module("blackjax")
+    except ImportError:
+        raise ProblemError("sampling needs blackjax: pip install 'jfric[bayes]'") from None
+
+
+def _parameters(layout, position):
+    """Parameters (..., P) at unbounded positions: the logistic map on the scale of the bounds."""
+    w = layout.low + (layout.high - layout.low) * jax.nn.sigmoid(position)
+    return jnp.where(layout.log, jnp.exp(jnp.where(layout.log, w, 0.0)), w)
+
+
+def _position(layout: Layout, x: np.ndarray) -> np.ndarray:
+    w = np.where(layout.log, np.log(np.where(layout.log, x, 1.0)), x)
+    fraction = np.clip((w - layout.low) / (layout.high - layout.low), 1e-6, 1.0 - 1e-6)
+    return np.log(fraction / (1.0 - fraction))
+
+
+def _slope(layout: Layout, position: np.ndarray) -> np.ndarray:
+    """Derivatives of the parameters by their positions."""
+    fraction = 1.0 / (1.0 + np.exp(-position))
+    slope = (layout.high - layout.low) * fraction * (1.0 - fraction)
+    return np.where(layout.log, np.asarray(_parameters(layout, position)) * slope, slope)

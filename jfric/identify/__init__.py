@@ -1,1 +1,0 @@
-"""Fits: parameters of a problem from measured trajectories, with their uncertainty."""

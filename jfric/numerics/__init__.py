@@ -1,0 +1,1 @@
+"""Numerical tools without mechanics: linear algebra, polynomials, loops, compilation."""

@@ -1,0 +1,187 @@
+"""Loops that work under ``vmap``, forward and reverse differentiation.
+
+The one module that uses equinox's internal loops.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Literal, get_args
+
+import equinox as eqx
+import equinox.internal as eqxi
+import jax
+import jax.numpy as jnp
+
+from jfric.errors import ProblemError, nearest
+from jfric.numerics.lowering import Constants, Lowered
+
+#: ``"auto"``: as :mod:`jfric.numerics.sensitivities`, which runs the loop in forward mode.
+Adjoint = Literal["auto", "forward", "reverse", "none"]
+
+
+def require_adjoint(found: str) -> None:
+    """Raise :class:`jfric.ProblemError` unless ``found`` is one of :data:`Adjoint`."""
+    if found not in get_args(Adjoint):
+        raise ProblemError(
+            f"adjoint: found {found!r}{nearest(found, get_args(Adjoint))}, allowed are 'auto', "
+            "'forward', 'reverse' and 'none'"
+        )
+
+
+#: States stored in reverse mode; trajectories of fewer passes are not computed twice.
+CHECKPOINTS = 128
+
+
+def run_passes(
+    body: Callable,
+    active: Callable,
+    state,
+    buffers,
+    *,
+    max_steps: int,
+    adjoint: Adjoint,
+    packed: bool = True,
+    given=None,
+    constants: Constants | None = None,
+    scalar_buffers: bool = False,
+):
+    """Repeat ``state, buffers = body(state, buffers, on)`` while ``active(state)``.
+
+    ``packed``: keep the state as one vector for each type, not leaf by leaf. ``given``: what the
+    body computes with; the state will be batched and differentiated as it is. ``constants``: the
+    loop is lowered to kernels of scalars, with what is known of the arrays that the body uses; it
+    has forward derivatives alone. ``scalar_buffers``: then the buffers are taken apart, too.
+
+    ``body`` receives whether this trajectory is still running and must leave the buffers
+    unchanged where it is not: a batch then shares one loop without copying its output buffers in
+    every pass. Packed, a pass costs few operations for its bookkeeping.
+    """
+    if constants is not None:
+        return _run_lowered(body, active, state, buffers, given, constants, scalar_buffers)
+    pack, unpack = _packing(state) if packed else _leaves(state)
+
+    def step(carry):
+        packed, buffers = carry
+        old = unpack(packed)
+        on = active(old)
+        new, buffers = body(old, buffers, on)
+        packed = [jnp.where(on, a, b) for a, b in zip(pack(new), packed, strict=True)]
+        return packed, buffers
+
+    def running(carry):
+        return eqxi.unvmap_any(active(unpack(carry[0])))
+
+    carry = _tied(pack(state), buffers, given)
+    if adjoint != "reverse":
+        carry = jax.lax.while_loop(running, step, carry)
+    else:
+        # States are stored at up to CHECKPOINTS passes; those between are computed again.
+        carry = eqxi.while_loop(
+            running,
+            step,
+            carry,
+            kind="checkpointed",
+            max_steps=max_steps,
+            checkpoints=min(CHECKPOINTS, max_steps),
+        )
+    return unpack(carry[0]), carry[1]
+
+
+def _run_lowered(body, active, state, buffers, given, constants: Constants, scalar_buffers: bool):
+    """The same loop, each round in scalars."""
+
+    def both(state, buffers):
+        return ((state, buffers), ()) if scalar_buffers else (state, buffers)
+
+    def parts(state, buffers):
+        return state if scalar_buffers else (state, buffers)
+
+    def step(*carry):
+        old, buffers = parts(*carry)
+        on = active(old)
+        new, buffers = body(old, buffers, on)
+        return both(keep(on, new, old), buffers)
+
+    state, buffers = both(state, buffers)
+    low = Lowered.of_closure(step, state, buffers, constants)
+
+    def running(carry):
+        state, _ = parts(low.join(carry[0]), carry[1])
+        return eqxi.unvmap_any(active(state))
+
+    carry = _tied(low.split(state), buffers, given)
+    entries, buffers = jax.lax.while_loop(running, lambda c: low(low.given, *c), carry)
+    return parts(low.join(entries), buffers)
+
+
+def _tied(packed, buffers, given):
+    """The same values, all batched and differentiated as any of them or of ``given`` is.
+
+    ``jax`` traces the body of a loop again and again until it knows which parts of its carry are
+    batched or have derivatives; this tells it at once.
+    """
+    parts = jax.tree.leaves(eqx.filter((packed, given), eqx.is_inexact_array))
+    first = sum(x.ravel()[0] for x in parts if x.size)
+    always = (first == first) | True
+    zero = jnp.where(always, 0.0, first)
+
+    def tied(x):
+        if jnp.issubdtype(x.dtype, jnp.inexact):
+            return x + zero.astype(x.dtype)
+        return jnp.where(always, x, x)
+
+    return jax.tree.map(tied, (packed, buffers))
+
+
+def _packing(tree):
+    """Functions from a tree of arrays to one vector for each type, and back."""
+    leaves, structure = jax.tree.flatten(tree)
+    shapes = [x.shape for x in leaves]
+    types = list(dict.fromkeys(x.dtype for x in leaves))
+    groups = [[i for i, x in enumerate(leaves) if x.dtype == d] for d in types]
+
+    def pack(tree):
+        leaves = jax.tree.leaves(tree)
+        return [jnp.concatenate([leaves[i].ravel() for i in group]) for group in groups]
+
+    def unpack(vectors):
+        result = [None] * len(shapes)
+        for vector, group in zip(vectors, groups, strict=True):
+            start = 0
+            for i in group:
+                size = math.prod(shapes[i])
+                result[i] = vector[start : start + size].reshape(shapes[i])
+                start += size
+        return jax.tree.unflatten(structure, result)
+
+    return pack, unpack
+
+
+def _leaves(tree):
+    """Functions from a tree of arrays to its leaves, and back."""
+    structure = jax.tree.structure(tree)
+    return jax.tree.leaves, functools.partial(jax.tree.unflatten, structure)
+
+
+def keep(on, new, old):
+    """``new`` where the trajectory is running, else ``old``, leaf by leaf."""
+    return jax.tree.map(lambda a, b: jnp.where(on, a, b), new, old)
+
+
+def once(values, on):
+    """``values``, computed once where any trajectory of the batch is ``on``.
+
+    On a CPU the compiler repeats cheap operations in each place that uses their results, again and
+    again along a chain of them. It does not look into the branches of a conditional.
+    """
+
+    def apart(values):
+        nothing = jax.tree.map(jnp.zeros_like, values)
+        return jax.lax.cond(eqxi.unvmap_any(on), lambda x, _: x, lambda _, y: y, values, nothing)
+
+    arrays, rest = eqx.partition(values, eqx.is_array)
+    arrays = jax.lax.platform_dependent(arrays, cpu=apart, default=lambda values: values)
+    return eqx.combine(arrays, rest)

@@ -1,0 +1,189 @@
+"""Computing a lowered program with JAX: scalar operations of one stage become one kernel.
+
+XLA's fusion on a CPU repeats what several results share, again and again along a chain of them. A
+``reduce_window`` over windows of one element is one loop over the trajectories of a batch, whose
+body computes all results once; its compilation takes a time proportional to the operations. With
+:data:`jfric.numerics.compilation.VECTORS` that loop is vectorised.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jfric.numerics.lowering.graph import Entry, Node
+from jfric.numerics.lowering.interpreter import Branch
+
+#: XLA ends the process where a kernel of this kind has 1,000 results or more; here for each type.
+MAX_RESULTS = 300
+
+
+def emit(branch: Branch, arguments: Sequence) -> list:
+    """The outputs of ``branch`` for these inputs."""
+    needed = _reached(branch.outputs)
+    nodes = [n for n in branch.graph.nodes if n.number in needed and n.op != "input"]
+    found: dict[int, Any] = {n.number: x for n, x in zip(branch.inputs, arguments, strict=True)}
+    stage = _stages(nodes, found)
+    last: dict[int, int] = {}
+    for n in nodes:
+        for a in n.args:
+            if isinstance(a, Node):
+                last[a.number] = max(last.get(a.number, 0), stage[n.number])
+    asked = {e.number for e in branch.outputs if isinstance(e, Node)}
+    members: dict[int, list[Node]] = {}
+    for n in nodes:
+        members.setdefault(stage[n.number], []).append(n)
+    for level in sorted(members):
+        if level % 2:
+            for n in members[level]:
+                found[n.number] = _compute(n, found)
+            continue
+        outputs = [n for n in members[level] if n.number in asked or last.get(n.number, 0) > level]
+        _kernels(members[level], outputs, found)
+    return [_read(e, found) for e in branch.outputs]
+
+
+def _reached(outputs: Sequence[Entry], within: set[int] | None = None) -> set[int]:
+    """Numbers of the nodes (``within`` some of them) that outputs depend on."""
+    reached: set[int] = set()
+    todo = [e for e in outputs if isinstance(e, Node)]
+    while todo:
+        node = todo.pop()
+        if node.number not in reached:
+            reached.add(node.number)
+            todo.extend(
+                a
+                for a in node.args
+                if isinstance(a, Node) and (within is None or a.number in within)
+            )
+    return reached
+
+
+def _stages(nodes: list[Node], inputs) -> dict[int, int]:
+    """Stage of each node: even ones are kernels, odd ones everything between them."""
+    stage = dict.fromkeys(inputs, -1)
+    for node in nodes:
+        odd = isinstance(node.op, str)
+        level = 1 if odd else 0
+        for a in node.args:
+            if isinstance(a, Node):
+                other = stage[a.number]
+                level = max(level, other if other % 2 == odd else other + 1)
+        stage[node.number] = level
+    return stage
+
+
+def _read(e: Entry, found):
+    return found[e.number] if isinstance(e, Node) else e
+
+
+def _kernels(members: list[Node], outputs: list[Node], found: dict) -> None:
+    """All ``outputs``, in as many kernels as their numbers of results make necessary."""
+    own = {n.number for n in members}
+    inputs = list(
+        {
+            a.number: a
+            for n in members
+            for a in n.args
+            if isinstance(a, Node) and a.number not in own
+        }.values()
+    )
+    if max(len(inputs), len(outputs)) <= MAX_RESULTS:
+        results = _kernel(members, inputs, outputs, [found[n.number] for n in inputs])
+        found.update((n.number, x) for n, x in zip(outputs, results, strict=True))
+    elif len(outputs) == 1:
+        for n in members:
+            found[n.number] = _compute(n, found)
+    else:
+        for part in (outputs[: len(outputs) // 2], outputs[len(outputs) // 2 :]):
+            needed = _reached(part, own)
+            _kernels([n for n in members if n.number in needed], part, found)
+
+
+def _kernel(members: list[Node], inputs: list[Node], outputs: list[Node], given: list) -> list:
+    """All ``outputs`` in one loop over the batch.
+
+    A reduction gives as many results as it has operands, of the same types: numbers of inputs and
+    outputs are made equal.
+    """
+    slots = []  # number of an input, number of an output, type
+    for dtype in dict.fromkeys(n.dtype for n in [*inputs, *outputs]):
+        a = [i for i, n in enumerate(inputs) if n.dtype == dtype]
+        b = [i for i, n in enumerate(outputs) if n.dtype == dtype]
+        slots += [(x, y, dtype) for x, y in itertools.zip_longest(a, b)]
+
+    def program(_, values):
+        found = {
+            inputs[x].number: v for (x, _, _), v in zip(slots, values, strict=True) if x is not None
+        }
+        for n in members:
+            found[n.number] = _compute(n, found)
+        return tuple(
+            jnp.zeros((), d) if y is None else found[outputs[y].number] for _, y, d in slots
+        )
+
+    operands = tuple(
+        jnp.zeros((1,), d) if x is None else jnp.reshape(given[x], (1,)) for x, _, d in slots
+    )
+    starts = tuple(jnp.zeros((), d) for _, _, d in slots)
+    results = jax.lax.reduce_window(operands, starts, program, (1,), (1,), "VALID")
+    at = {y: r[0] for (_, y, _), r in zip(slots, results, strict=True) if y is not None}
+    return [at[i] for i in range(len(outputs))]
+
+
+def _compute(node: Node, found):
+    op, p = node.op, node.params
+    if not isinstance(op, str):
+        return op.bind(*(_array(a, found) for a in node.args), **p)
+    if op == "pack":
+        return jnp.stack([_array(a, found) for a in node.args]).reshape(node.shape)
+    if op == "element":
+        array = _array(node.args[0], found)
+        return array[tuple(int(i) for i in np.unravel_index(p["index"], array.shape))]
+    if op == "bind":
+        eqn = p["eqn"]
+        given = [_array(a, found) for a in node.args]
+        return eqn.primitive.bind(*given, **eqn.primitive.get_bind_params(eqn.params))
+    if op == "result":
+        return found[node.args[0].number][p["index"]]
+    if op == "cond":
+        return _cond(node, found)
+    return _loop(node, found)
+
+
+def _array(e: Entry, found):
+    return found[e.number] if isinstance(e, Node) else jnp.asarray(e)
+
+
+def _shaped(values, kinds) -> list:
+    return [
+        jnp.broadcast_to(jnp.asarray(x, dtype), shape)
+        for x, (shape, dtype) in zip(values, kinds, strict=True)
+    ]
+
+
+def _cond(node: Node, found):
+    which, *given = (_array(a, found) for a in node.args)
+    kinds, branches = node.params["kinds"], node.params["branches"]
+    calls = [lambda *x, b=b: _shaped(emit(b, x), kinds) for b in branches]
+    if len(calls) == 2:
+        return jax.lax.cond(which.astype(bool), calls[1], calls[0], *given)
+    return jax.lax.switch(which, calls, *given)
+
+
+def _loop(node: Node, found):
+    p = node.params
+    given = _shaped([_array(a, found) for a in node.args], p["kinds"])
+    nb, nt = p["sizes"]
+    body, tested, carry = given[:nb], given[nb : nb + nt], given[nb + nt :]
+    kinds = p["kinds"][nb + nt :]
+    return jax.lax.while_loop(
+        lambda c: jnp.asarray(emit(p["test"], [*tested, *c])[0]),
+        lambda c: _shaped(emit(p["body"], [*body, *c]), kinds),
+        carry,
+    )

@@ -1,0 +1,302 @@
+"""Taking a jaxpr apart into scalars: element by element, sums, and control flow.
+
+Movements of elements (slices, reshapes, transposes, ...) cost nothing: they are done while the
+program is rewritten. What has no rule stays an operation on whole arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+
+from jfric.numerics.lowering.graph import Entry, Graph, Node, Value, is_constant, literal, value_of
+from jfric.numerics.lowering.movement import MOVEMENTS
+from jfric.numerics.lowering.sums import SUMS
+
+#: Primitives on arrays of one shape, element by element.
+ELEMENTWISE = {
+    "add", "add_any", "sub", "mul", "div", "rem", "max", "min", "and", "or", "xor", "not", "neg",
+    "abs", "sign", "eq", "ne", "lt", "le", "gt", "ge", "sqrt", "rsqrt", "exp", "exp2", "log",
+    "log1p", "expm1", "tanh", "sin", "cos", "tan", "atan2", "asin", "acos", "atan", "sinh", "cosh",
+    "asinh", "acosh", "atanh", "pow", "integer_pow", "select_n", "convert_element_type",
+    "stop_gradient", "copy", "is_finite", "floor", "ceil", "round", "shift_left",
+    "shift_right_arithmetic", "shift_right_logical", "square", "erf", "logistic", "nextafter",
+    "cbrt", "lt_to", "le_to", "eq_to",
+}  # fmt: skip
+
+#: Functions that are called, not computed.
+CALLS = {"jit", "pjit", "closed_call", "core_call", "remat", "checkpoint"}
+CUSTOM = {"custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
+
+#: Loops with a known number of rounds, up to this one, are written out.
+WRITTEN_OUT = 64
+#: Branches of up to this many operations are both computed, and one is chosen.
+BOTH = 400
+
+
+class Branch:
+    """A part of the program with inputs and outputs of its own."""
+
+    def __init__(self, graph: Graph, inputs: list[Node], outputs: list[Entry]):
+        self.graph, self.inputs, self.outputs = graph, inputs, outputs
+
+
+def interpret(g: Graph, jaxpr: Jaxpr, constants, arguments: Sequence[Value]) -> list[Value]:
+    """The outputs of ``jaxpr`` as entries of ``g``."""
+    values: dict[Any, Value] = {}
+
+    def read(atom: Any) -> Value:
+        if isinstance(atom, Literal):
+            kind: Any = atom.aval
+            return literal(atom.val, kind.shape, kind.dtype)
+        return values[atom]
+
+    variable: Any
+    for variable, c in zip(jaxpr.constvars, constants, strict=True):
+        aval: Any = variable.aval
+        values[variable] = c if isinstance(c, Value) else literal(c, aval.shape, aval.dtype)
+    values.update(zip(jaxpr.invars, arguments, strict=True))
+    for eqn in _needed(jaxpr):
+        found = _apply(g, eqn, [read(x) for x in eqn.invars])
+        values.update(zip(eqn.outvars, found, strict=True))
+    return [read(x) for x in jaxpr.outvars]
+
+
+def _needed(jaxpr: Jaxpr) -> list:
+    """Equations that outputs depend on."""
+    used = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
+    kept = []
+    for eqn in reversed(jaxpr.eqns):
+        if eqn.effects or any(v in used for v in eqn.outvars):
+            kept.append(eqn)
+            used.update(v for v in eqn.invars if not isinstance(v, Literal))
+    return kept[::-1]
+
+
+def _apply(g: Graph, eqn, args: list[Value]) -> list[Value]:
+    name, params = eqn.primitive.name, eqn.params
+    if name in CALLS:
+        return _call(g, params.get("jaxpr") or params["call_jaxpr"], args)
+    if name in CUSTOM:
+        return _call(g, params[CUSTOM[name]], args)
+    taken_apart = not any(a.buffer is not None for a in args)
+    if name in ELEMENTWISE and taken_apart:
+        return [_elementwise(g, eqn.primitive, params, args, eqn.outvars[0].aval)]
+    rule = CONTROL.get(name)
+    if rule is None and taken_apart:
+        rule = RULES.get(name)
+    found = None if rule is None else rule(g, eqn, args)
+    return _as_it_is(g, eqn, args) if found is None else found
+
+
+def _call(g: Graph, inner, args):
+    if isinstance(inner, ClosedJaxpr):
+        return interpret(g, inner.jaxpr, inner.consts, args)
+    return interpret(g, inner, [], args)
+
+
+def _elementwise(g: Graph, prim, params, args: list[Value], out) -> Value:
+    # Scalars and axes of length 1 stand for all elements.
+    parts = [np.broadcast_to(a.parts, out.shape).reshape(-1) for a in args]
+    found = [g.scalar(prim, entries, params, out.dtype) for entries in zip(*parts, strict=True)]
+    return value_of(found, out.shape, out.dtype)
+
+
+def _as_it_is(g: Graph, eqn, args: list[Value]) -> list[Value]:
+    """The equation on whole arrays; results as long as a buffer stay in one piece."""
+    outs = [v.aval for v in eqn.outvars]
+    entries = [g.whole(a) for a in args]
+    buffers = {a.shape for a in args if a.buffer is not None}
+    if eqn.primitive.multiple_results:
+        node = g.append("bind", entries, {"eqn": eqn}, (), bool)
+        nodes = [
+            g.append("result", (node,), {"index": i}, o.shape, o.dtype) for i, o in enumerate(outs)
+        ]
+    else:
+        nodes = [g.append("bind", entries, {"eqn": eqn}, outs[0].shape, outs[0].dtype)]
+    return [
+        Value(o.shape, o.dtype, buffer=node)
+        if tuple(o.shape) in buffers
+        else (g.apart(node, o.shape, o.dtype) if o.shape else value_of([node], (), o.dtype))
+        for node, o in zip(nodes, outs, strict=True)
+    ]
+
+
+# -- control flow
+
+
+def _flat(args: list[Value]) -> list[Entry]:
+    return [e for a in args for e in ([a.buffer] if a.parts is None else a.entries)]
+
+
+def _templates(args: list[Value], *, keep_constants: bool):
+    """A new graph with an input for each entry of ``args``."""
+    inner, inputs, values = Graph(), [], []
+    for a in args:
+        if a.parts is None:
+            node = inner.input(a.shape, a.dtype)
+            inputs.append(node)
+            values.append(Value(a.shape, a.dtype, buffer=node))
+            continue
+        entries: list[Entry] = []
+        for e in a.entries:
+            if keep_constants and is_constant(e):
+                entries.append(e)
+            else:
+                node = inner.input((), a.dtype)
+                inputs.append(node)
+                entries.append(node)
+        values.append(value_of(entries, a.shape, a.dtype))
+    return inner, inputs, values
+
+
+def _like(g: Graph, found: list[Value], forms: list[Value]) -> list[Value]:
+    """The same values, in one piece or taken apart as ``forms`` are."""
+    result = []
+    for f, form in zip(found, forms, strict=True):
+        if (f.parts is None) == (form.parts is None):
+            result.append(f)
+        elif form.parts is None:
+            result.append(Value(f.shape, f.dtype, buffer=g.whole(f)))
+        else:
+            result.append(g.apart(f.buffer, f.shape, f.dtype))
+    return result
+
+
+def _results(g: Graph, node: Node, forms: list[Value], known=None) -> list[Value]:
+    """Results of a node as values; ``known``: constants for some of them."""
+    found, k, place = [], 0, 0
+    for f in forms:
+        if f.parts is None:
+            made = g.append("result", (node,), {"index": k}, f.shape, f.dtype)
+            found.append(Value(f.shape, f.dtype, buffer=made))
+            k, place = k + 1, place + 1
+            continue
+        entries: list[Entry] = []
+        for _ in f.entries:
+            if known is not None and known[place] is not None:
+                entries.append(known[place])
+            else:
+                entries.append(g.append("result", (node,), {"index": k}, (), f.dtype))
+                k += 1
+            place += 1
+        found.append(value_of(entries, f.shape, f.dtype))
+    return found
+
+
+def _cond(g: Graph, eqn, args):
+    (index,), *operands = args[0].entries, *args[1:]
+    branches = eqn.params["branches"]
+    if is_constant(index):
+        return _call(g, branches[min(max(int(index), 0), len(branches) - 1)], operands)
+    results = []
+    for branch in branches:
+        inner, inputs, values = _templates(operands, keep_constants=True)
+        found = interpret(inner, branch.jaxpr, branch.consts, values)
+        results.append((inner, inputs, found))
+    plain = all(n.op == "input" or not isinstance(n.op, str) for r in results for n in r[0].nodes)
+    if plain and sum(len(r[0].nodes) for r in results) <= BOTH and len(branches) == 2:
+        return _both(g, eqn, index, operands)
+    forms = results[0][2]
+    # A value in one piece in any branch is so in all.
+    for _, _, found in results[1:]:
+        forms = [b if b.parts is None else a for a, b in zip(forms, found, strict=True)]
+    flat = [_flat(_like(inner, found, forms)) for inner, _, found in results]
+    known = [_common([f[i] for f in flat]) for i in range(len(flat[0]))]
+    kinds = [
+        ((), f.dtype) if f.parts is not None else (f.shape, f.dtype)
+        for f in forms
+        for _ in ([0] if f.parts is None else f.entries)
+    ]
+    kept = [i for i, k in enumerate(known) if k is None]
+    listed = [
+        Branch(inner, inputs, [f[i] for i in kept])
+        for (inner, inputs, _), f in zip(results, flat, strict=True)
+    ]
+    given = [e for e in _flat(operands) if not is_constant(e) or e.shape]
+    params = {"branches": listed, "kinds": [kinds[i] for i in kept]}
+    node = g.append("cond", [index, *given], params, (), bool)
+    return _results(g, node, forms, known)
+
+
+def _common(entries: list[Entry]) -> Entry | None:
+    """The constant that all entries are."""
+    known = [e for e in entries if is_constant(e)]
+    if len(known) < len(entries) or known[0].shape:
+        return None
+    return known[0] if len({(e.dtype.str, e.tobytes()) for e in known}) == 1 else None
+
+
+def _both(g: Graph, eqn, index: Entry, operands: list[Value]):
+    """Both branches, and a choice."""
+    no, yes = (_call(g, b, operands) for b in eqn.params["branches"])
+    params = {"new_dtype": np.dtype(bool), "weak_type": False, "sharding": None}
+    which = g.scalar(jax.lax.convert_element_type_p, [index], params, bool)
+    found = []
+    for a, b in zip(no, yes, strict=True):
+        if a.parts is None or b.parts is None:
+            return None
+        entries = [
+            g.scalar(jax.lax.select_n_p, [which, x, y], {}, a.dtype)
+            for x, y in zip(a.entries, b.entries, strict=True)
+        ]
+        found.append(value_of(entries, a.shape, a.dtype))
+    return found
+
+
+def _while(g: Graph, eqn, args):
+    p = eqn.params
+    nc, nb = p["cond_nconsts"], p["body_nconsts"]
+    return _loop(
+        g, args[:nc], args[nc : nc + nb], args[nc + nb :], p["body_jaxpr"], p["cond_jaxpr"]
+    )
+
+
+def _scan(g: Graph, eqn, args):
+    p = eqn.params
+    nb, carry = p["num_consts"], args[p["num_consts"] :]
+    if len(carry) != p["num_carry"] or len(eqn.outvars) != p["num_carry"]:
+        return None
+    if p["length"] > WRITTEN_OUT:
+        return None
+    for _ in range(p["length"]):
+        carry = interpret(g, p["jaxpr"].jaxpr, p["jaxpr"].consts, [*args[:nb], *carry])
+    return carry
+
+
+def _loop(g: Graph, tested, given, carry, body, condition):
+    inner, inputs, values = _templates([*given, *carry], keep_constants=False)
+    found = _like(inner, interpret(inner, body.jaxpr, body.consts, values), carry)
+    made = Branch(inner, inputs, _flat(found))
+    inner, inputs, values = _templates([*tested, *carry], keep_constants=False)
+    test = Branch(inner, inputs, _flat(interpret(inner, condition.jaxpr, condition.consts, values)))
+    kinds = [
+        ((), f.dtype) if f.parts is not None else (f.shape, f.dtype)
+        for f in (*given, *tested, *carry)
+        for _ in ([0] if f.parts is None else f.entries)
+    ]
+    sizes = len(_flat(given)), len(_flat(tested))
+    params = {"body": made, "test": test, "sizes": sizes, "kinds": kinds}
+    node = g.append("loop", [*_flat(given), *_flat(tested), *_flat(carry)], params, (), bool)
+    return _results(g, node, carry)
+
+
+def _platform(g: Graph, eqn, args):
+    """The general form: kernels need none that is made for one platform."""
+    choices = eqn.params["platforms"]
+    number = next((i for i, c in enumerate(choices) if c is None), len(choices) - 1)
+    return [literal(number, (), eqn.outvars[0].aval.dtype)]
+
+
+CONTROL: dict[str, Callable] = {
+    "cond": _cond,
+    "while": _while,
+    "scan": _scan,
+    "platform_index": _platform,
+}
+
+RULES: dict[str, Callable] = {**MOVEMENTS, **SUMS}

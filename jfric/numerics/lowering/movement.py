@@ -1,0 +1,185 @@
+"""Primitives that move elements: done on numbers of elements while the program is rewritten."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jfric.numerics.lowering.graph import Graph, Value, is_constant, literal, objects, value_of
+
+
+def _numbered(args: list[Value]) -> list[np.ndarray]:
+    """The elements of all arrays, numbered one after the other."""
+    starts = np.cumsum([0] + [math.prod(a.shape) for a in args])
+    return [
+        np.arange(start, start + math.prod(a.shape)).reshape(a.shape)
+        for a, start in zip(args, starts, strict=False)
+    ]
+
+
+def _taken(args: list[Value], where: np.ndarray, out) -> Value:
+    entries = [e for a in args for e in a.entries]
+    return value_of([entries[int(i)] for i in where.reshape(-1)], out.shape, out.dtype)
+
+
+def _mover(function: Callable) -> Callable:
+    """The rule of a primitive: ``function(params, *numbers)`` gives those of the result."""
+
+    def rule(g: Graph, eqn, args):
+        result = function(eqn.params, *_numbered(args))
+        results = result if isinstance(result, list) else [result]
+        return [_taken(args, r, v.aval) for r, v in zip(results, eqn.outvars, strict=True)]
+
+    return rule
+
+
+def _slice(p, x):
+    strides = p["strides"] or (1,) * x.ndim
+    index = zip(p["start_indices"], p["limit_indices"], strides, strict=True)
+    return x[tuple(slice(*s) for s in index)]
+
+
+def _broadcast(p, x):
+    shape = [1] * len(p["shape"])
+    for axis, n in zip(p["broadcast_dimensions"], x.shape, strict=True):
+        shape[axis] = n
+    return np.broadcast_to(x.reshape(shape), p["shape"])
+
+
+def _split(p, x):
+    return np.split(x, np.cumsum(p["sizes"])[:-1], axis=p["axis"])
+
+
+def _iota(g: Graph, eqn, args):
+    shape, axis = eqn.params["shape"], eqn.params["dimension"]
+    along = [n if i == axis else 1 for i, n in enumerate(shape)]
+    x = np.arange(shape[axis]).reshape(along)
+    return [literal(x, shape, eqn.outvars[0].aval.dtype)]
+
+
+def _index(x: Value) -> np.ndarray | None:
+    """An array of indices, if it is known."""
+    known = [int(e) for e in x.entries if is_constant(e)]
+    if len(known) < len(x.entries):
+        return None
+    return np.asarray(known, np.int64).reshape(x.shape)
+
+
+def _gather(g: Graph, eqn, args):
+    index = _index(args[1])
+    if index is None:
+        return None
+    (numbers,) = _numbered(args[:1])
+    with jax.ensure_compile_time_eval():
+        params = {**eqn.params, "fill_value": -1}
+        where = np.asarray(eqn.primitive.bind(jnp.asarray(numbers), jnp.asarray(index), **params))
+    return None if (where < 0).any() else [_taken(args[:1], where, eqn.outvars[0].aval)]
+
+
+def _clipped(starts, shape, sizes) -> list[int]:
+    return [min(max(int(i), 0), n - m) for i, n, m in zip(starts, shape, sizes, strict=True)]
+
+
+def _dynamic_slice(g: Graph, eqn, args):
+    operand, starts = args[0], [a.parts[()] for a in args[1:]]
+    sizes = eqn.params["slice_sizes"]
+    moving = [i for i, s in enumerate(starts) if not is_constant(s) and operand.shape[i] > sizes[i]]
+    if len(moving) > 1:
+        return None
+    fixed = _clipped([s if is_constant(s) else 0 for s in starts], operand.shape, sizes)
+
+    def part(k: int) -> np.ndarray:
+        place = [k if i in moving else f for i, f in enumerate(fixed)]
+        return operand.parts[tuple(slice(i, i + m) for i, m in zip(place, sizes, strict=True))]
+
+    found = list(part(0).reshape(-1))
+    if moving:
+        (axis,) = moving
+        index = starts[axis]
+        # Indices beyond the ends count as the ends.
+        for k in range(1, operand.shape[axis] - sizes[axis] + 1):
+            there = g.scalar(jax.lax.ge_p, [index, np.asarray(k, index.dtype)], {}, bool)
+            found = [
+                g.scalar(jax.lax.select_n_p, [there, old, new], {}, operand.dtype)
+                for old, new in zip(found, part(k).reshape(-1), strict=True)
+            ]
+    return [value_of(found, sizes, operand.dtype)]
+
+
+def _dynamic_update_slice(g: Graph, eqn, args):
+    starts = [_index(a) for a in args[2:]]
+    if any(s is None for s in starts):
+        return None
+    operand, update = _numbered(args[:2])
+    where = operand.copy()
+    place = _clipped(starts, operand.shape, update.shape)
+    where[tuple(slice(i, i + m) for i, m in zip(place, update.shape, strict=True))] = update
+    return [_taken(args[:2], where, eqn.outvars[0].aval)]
+
+
+def scattered(eqn, args) -> np.ndarray | None:
+    """Numbers of what ends up where in a scatter with known indices: elements of the operand,
+    then of the updates."""
+    index = _index(args[1])
+    if index is None:
+        return None
+    operand, update = _numbered([args[0], args[2]])
+    with jax.ensure_compile_time_eval():
+        params = {**eqn.params, "update_jaxpr": None, "update_consts": ()}
+        found = jax.lax.scatter_p.bind(
+            jnp.asarray(operand), jnp.asarray(index), jnp.asarray(update), **params
+        )
+    return np.asarray(found)
+
+
+def _scatter(g: Graph, eqn, args):
+    where = scattered(eqn, args)
+    if where is None:
+        return None
+    return [_taken([args[0], args[2]], where, eqn.outvars[0].aval)]
+
+
+def _pad(g: Graph, eqn, args):
+    x, config, out = args[0], eqn.params["padding_config"], eqn.outvars[0].aval
+    if any(low < 0 or high < 0 for low, high, _ in config):
+        return None
+    where = np.full(out.shape, math.prod(x.shape))
+    inside = tuple(
+        slice(low, low + max(n - 1, 0) * (gap + 1) + min(n, 1), gap + 1)
+        for (low, _, gap), n in zip(config, x.shape, strict=True)
+    )
+    where[inside] = np.arange(math.prod(x.shape)).reshape(x.shape)
+    return [_taken(args, where, out)]
+
+
+def _sort(g: Graph, eqn, args):
+    """Sorting of known numbers alone."""
+    if len(args) != 1 or not all(is_constant(e) for e in args[0].entries):
+        return None
+    x = objects([e[()] for e in args[0].entries], args[0].shape).astype(args[0].dtype)
+    return [literal(np.sort(x, eqn.params["dimension"]), x.shape, x.dtype)]
+
+
+MOVEMENTS: dict[str, Callable] = {
+    "slice": _mover(_slice),
+    "squeeze": _mover(lambda p, x: np.squeeze(x, p["dimensions"])),
+    "expand_dims": _mover(lambda p, x: np.expand_dims(x, p["dimensions"])),
+    "reshape": _mover(lambda p, x: x.reshape(p["new_sizes"])),
+    "transpose": _mover(lambda p, x: x.transpose(p["permutation"])),
+    "rev": _mover(lambda p, x: np.flip(x, p["dimensions"])),
+    "broadcast_in_dim": _mover(_broadcast),
+    "concatenate": _mover(lambda p, *x: np.concatenate(x, p["dimension"])),
+    "stack": _mover(lambda p, *x: np.stack(x, p.get("axis", p.get("dimension", 0)))),
+    "split": _mover(_split),
+    "iota": _iota,
+    "gather": _gather,
+    "dynamic_slice": _dynamic_slice,
+    "dynamic_update_slice": _dynamic_update_slice,
+    "scatter": _scatter,
+    "pad": _pad,
+    "sort": _sort,
+}

@@ -1,0 +1,74 @@
+"""Polynomials by their coefficients, constant term first: values, slopes, combinations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from jfric.numerics.linear_algebra import matmul, matvec
+
+
+def horner(coefficients: Float[Array, "p ..."] | Sequence, s) -> Float[Array, ...]:
+    """Value at ``s`` of the polynomial with the given coefficients, constant term first."""
+    value = coefficients[-1]
+    for k in range(len(coefficients) - 2, -1, -1):
+        value = value * s + coefficients[k]
+    return value
+
+
+def powers(s, count: int) -> Float[Array, " p"]:
+    """``1, s, ..., s^(count - 1)``; at least two."""
+    table = jnp.stack([jnp.ones_like(s), s])
+    while table.shape[0] < count:
+        table = jnp.concatenate([table, table * (table[-1] * s)])
+    return table[:count]
+
+
+@jax.custom_jvp
+def evaluate(coefficients: Float[Array, "p k"], s) -> Float[Array, " k"]:
+    """Values at ``s`` of several polynomials that many others use.
+
+    The loop keeps the compiler from repeating the evaluation in each of its uses; it needs two
+    rounds, as one would be written out.
+    """
+
+    def body(i, _):
+        # Depends on the round, or the evaluation would be moved out of the loop.
+        return horner(coefficients, jnp.where(i < 2, s, 0.0))
+
+    return jax.lax.fori_loop(0, 2, body, jnp.zeros_like(coefficients[0]))
+
+
+@evaluate.defjvp
+def _evaluate_jvp(primals, tangents):
+    (coefficients, s), (change, ds) = primals, tangents
+    value, slope = horner_with_slope(coefficients, s)
+    return value, horner(change, s) + slope * ds
+
+
+def horner_with_slope(coefficients: Float[Array, "p ..."] | Sequence, s):
+    """Value and first derivative at ``s``."""
+    value, slope = coefficients[-1], jnp.zeros_like(coefficients[-1])
+    for k in range(len(coefficients) - 2, -1, -1):
+        slope = slope * s + value
+        value = value * s + coefficients[k]
+    return value, slope
+
+
+def combine(
+    coefficients: Float[Array, "p k"], rows: Float[Array, "g k"] | None
+) -> Float[Array, "p g"]:
+    """Polynomials that are linear combinations of others; None: these themselves."""
+    return coefficients if rows is None else matmul(coefficients, rows.T)
+
+
+def pick(
+    coefficients: Float[Array, "p k"], rows: Float[Array, "g k"] | None, chosen: Bool[Array, " g"]
+) -> Float[Array, " p"]:
+    """The combination named by ``chosen`` (one is True at most)."""
+    if rows is None:
+        return jnp.sum(jnp.where(chosen, coefficients, 0.0), axis=1)
+    return matvec(coefficients, jnp.sum(jnp.where(chosen[:, None], rows, 0.0), axis=0))

@@ -1,0 +1,98 @@
+"""What an observable is: a reduction over the pieces of a trajectory."""
+
+from __future__ import annotations
+
+import abc
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jfric.results.pieces import Function, Piece, Point
+from jfric.results.signals import Signal
+from jfric.system.mechanics import Mechanics
+from jfric.system.problem import Problem
+
+
+class Observable(abc.ABC):
+    """A reduction over the pieces of a trajectory: ``start``, ``update`` for each, ``finish``.
+
+    ``name`` and ``unit`` label the result; ``dims`` are the axes of a result that is an array, each
+    with its name, its coordinates and their unit.
+    """
+
+    name: str
+    unit: str
+
+    @property
+    def dims(self) -> tuple[tuple[str, tuple[float, ...], str], ...]:
+        """Axes of the result beside those of the sweep: name, coordinates, unit."""
+        return ()
+
+    @abc.abstractmethod
+    def start(self, problem: Problem, mechanics: Mechanics, dtype) -> Any:
+        """What is carried along before the first piece."""
+
+    @abc.abstractmethod
+    def update(self, carry: Any, piece: Piece) -> Any:
+        """``carry`` after one more piece."""
+
+    def finish(self, carry: Any, q, v, duration) -> Any:
+        """The result, from ``carry``, the last state and the simulated time [s]."""
+        del q, v, duration
+        return carry
+
+
+class OfMaximum(Observable):
+    """A largest value over the whole trajectory. All of a list are reduced together."""
+
+    @abc.abstractmethod
+    def quantity(self, x: Point) -> Any:
+        """What is maximised."""
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.full((), -jnp.inf, dtype)
+
+    def update(self, carry, piece):
+        return jnp.maximum(carry, piece.maxima(lambda x: self.quantity(x)[None])[0])
+
+
+class OfIntegral(Observable):
+    """An integral over time. All of a list are reduced together."""
+
+    @abc.abstractmethod
+    def quantity(self, x: Point) -> Any:
+        """What is integrated."""
+
+    def at_jump(self, piece: Piece, slip: Float[Array, " nt"]) -> Any:
+        """What a load that jumps adds in no time while contacts slide by ``slip``."""
+        return jnp.zeros((), piece.q.dtype)
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.zeros((), dtype)
+
+    def update(self, carry, piece):
+        return carry + integrals([self], piece)[0]
+
+
+def integrals(observables: Sequence[OfIntegral], piece: Piece) -> Float[Array, " k"]:
+    """What a piece adds to each of several integrals."""
+    found = piece.integrals(lambda x: jnp.stack([o.quantity(x) for o in observables]))
+    if piece.slip is None:
+        return found
+    jumps = jnp.stack([o.at_jump(piece, piece.slip) for o in observables])
+    return found + jnp.where(piece.h > 0, 0.0, jumps)
+
+
+def renamed(observable: Observable, name: str) -> Observable:
+    """The same observable under another name."""
+    result = copy.copy(observable)
+    object.__setattr__(result, "name", name)
+    return result
+
+
+def is_of_motion(function: Function) -> bool:
+    """Whether position and velocity alone give the value of ``function``."""
+    return isinstance(function, Signal) and function.of_motion

@@ -1,0 +1,114 @@
+"""A trajectory as a table: named columns and their units."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jfric.system.direction import kind
+from jfric.system.forces import element_forces, force_keys
+from jfric.system.mechanics import assemble
+
+if TYPE_CHECKING:
+    from jfric.results.solution import Solution
+    from jfric.system.problem import Problem
+
+
+def columns(
+    problem: Problem, solution: Solution, rows: np.ndarray | slice = slice(None)
+) -> dict[str, np.ndarray]:
+    """The trajectory as named columns; modes and segments by their names.
+
+    ``rows`` selects some of the requested times.
+    """
+    n_contacts = np.asarray(solution.mode).shape[-1]
+    contacts, segments = solution.names[:n_contacts], solution.names[n_contacts:]
+    table: dict[str, np.ndarray] = {"t": np.asarray(solution.ts)[rows]}
+    for prefix in ("q", "v", "a"):
+        values = np.asarray(getattr(solution, prefix))[rows]
+        table |= {f"{prefix}.{axis}": values[:, i] for i, axis in enumerate(solution.axes)}
+    normal = np.asarray(solution.lambda_n)[rows]
+    first = n_contacts - normal.shape[1]
+    table |= {f"lambda_n.{name}": normal[:, i] for i, name in enumerate(contacts[first:])}
+    tangential = np.asarray(solution.lambda_t)[rows]
+    table |= {f"lambda_t.{name}": tangential[:, i] for i, name in enumerate(contacts)}
+    table |= {f"force.{k}": x for k, x in spring_forces(problem, solution, rows).items()}
+    mode = np.asarray(solution.mode)[rows]
+    segment = np.asarray(solution.segment)[rows]
+    for i, name in enumerate(contacts):
+        table[f"mode.{name}"] = _labels(solution, i, mode[:, i])
+    for i, name in enumerate(segments):
+        table[f"segment.{name}"] = _labels(solution, n_contacts + i, segment[:, i])
+    return table
+
+
+def spring_forces(
+    problem: Problem, solution: Solution, rows: np.ndarray | slice = slice(None)
+) -> dict[str, np.ndarray]:
+    """Forces of springs, dampers and stops along their directions [N, N m] at the outputs, by the
+    names of the elements; positive where the element pushes the system along its direction."""
+    names = list(force_keys(problem))
+    forces = np.asarray(forces_at_outputs(problem, solution))[rows]
+    return {name: forces[:, i] for i, name in enumerate(names)}
+
+
+def forces_at_outputs(problem: Problem, solution: Solution) -> Float[Array, "m k"]:
+    """The same as an array, in the order of :func:`jfric.system.forces.force_keys`."""
+    keys = list(force_keys(problem).values())
+    if not keys:
+        return jnp.zeros((solution.ts.shape[0], 0))
+    mechanics = assemble(problem)
+
+    def at(t, q, v, segment):
+        return element_forces(problem, mechanics, keys, t, q, v, segment)
+
+    return jax.vmap(at)(solution.ts, solution.q, solution.v, solution.segment)
+
+
+def _labels(solution: Solution, contact: int, codes: np.ndarray) -> np.ndarray:
+    return np.array([solution.mode_label(contact, c) for c in codes], dtype=object)
+
+
+def has_friction(problem: Problem) -> dict[str, bool]:
+    """Whether each contact (by the name used in :class:`Solution`) carries a friction force."""
+    result = {}
+    for section in ("friction", "contact"):
+        for label, element in problem.labelled(section).items():
+            result[label] = getattr(element, "law", None) is not None or section == "friction"
+    return result
+
+
+def force_unit(problem: Problem, contact: str, field: str = "tangent") -> str:
+    """Unit of a contact's force: N m where its direction measures an angle, else N."""
+    section, _, name = contact.partition(".")
+    group = problem.section(section)
+    element = group[name] if name else next(iter(group.values()))
+    direction = getattr(element, "direction", None) or getattr(element, field, None)
+    return "N m" if direction and kind(direction, problem.dofs) == "rotation" else "N"
+
+
+def column_units(problem: Problem, solution: Solution) -> dict[str, str]:
+    """Unit of every column of the trajectory table, in its order."""
+    units = {"t": "s"}
+    for prefix, suffix in (("q", ""), ("v", "/s"), ("a", "/s^2")):
+        for axis in solution.axes:
+            base = "rad" if problem.dofs.get(axis) == "rotation" else "m"
+            units[f"{prefix}.{axis}"] = base + suffix
+    n_contacts = np.asarray(solution.lambda_t).shape[-1]
+    n_normal = np.asarray(solution.lambda_n).shape[-1]
+    contacts = solution.names[:n_contacts]
+    for name in contacts[n_contacts - n_normal :]:
+        units[f"lambda_n.{name}"] = force_unit(problem, name, "normal")
+    for name in contacts:
+        units[f"lambda_t.{name}"] = force_unit(problem, name)
+    for name in force_keys(problem):
+        units[f"force.{name}"] = force_unit(problem, name)
+    for name in contacts:
+        units[f"mode.{name}"] = ""
+    for name in solution.names[n_contacts:]:
+        units[f"segment.{name}"] = ""
+    return units

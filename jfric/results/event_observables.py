@@ -1,0 +1,149 @@
+"""Observables of changes of mode: their times, states at them, their number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jfric.results.abstract_observables import Observable
+from jfric.results.pieces import Function, Piece
+
+#: Speeds that are zero, as a part of the largest of a run: what rounding leaves of a motion that
+#: ended.
+REST, REST_SINGLE = 1e-10, 1e-4
+
+
+@dataclass(frozen=True)
+class EventTime(Observable):
+    """Time of the event ``number`` (from 1) [s]; not a number where there are fewer."""
+
+    number: int
+    name: str = "event_time"
+    unit: str = "s"
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.full((), jnp.nan, dtype)
+
+    def update(self, carry, piece):
+        return jnp.where(_is_event(piece, self.number), piece.event_time, carry)
+
+
+@dataclass(frozen=True)
+class AtEvent(Observable):
+    """Value just after the event ``number`` (from 1); not a number where there are fewer."""
+
+    function: Function
+    number: int
+    name: str = "event"
+    unit: str = ""
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.full((), jnp.nan, dtype)
+
+    def update(self, carry, piece):
+        value = self.function(piece.at(jnp.zeros((), carry.dtype)))
+        return jnp.where(_is_event(piece, self.number), value, carry)
+
+
+@dataclass(frozen=True)
+class BeforeEvent(Observable):
+    """Value just before the event ``number`` (from 1), of positions and velocities; not a number
+    where there are fewer."""
+
+    function: Function
+    number: int
+    name: str = "before_event"
+    unit: str = ""
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.full((), jnp.nan, dtype)
+
+    def update(self, carry, piece):
+        value = self.function(piece.before())
+        return jnp.where(_is_event(piece, self.number), value, carry)
+
+
+@dataclass(frozen=True)
+class LastEventTime(Observable):
+    """Time of the last event [s]; not a number where there is none."""
+
+    name: str = "last_event_time"
+    unit: str = "s"
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.full((), jnp.nan, dtype)
+
+    def update(self, carry, piece):
+        return jnp.where(piece.events > 0, piece.event_time, carry)
+
+
+@dataclass(frozen=True)
+class StopTime(Observable):
+    """Time of the event from which on nothing moves [s]; not a number where the motion goes on to
+    the end, or where nothing ever moved."""
+
+    name: str = "stop_time"
+    unit: str = "s"
+
+    def start(self, problem, mechanics, dtype):
+        zero = jnp.zeros((), dtype)
+        return _Stop(jnp.full((), jnp.nan, dtype), zero, zero)
+
+    def update(self, carry, piece):
+        speed = jax.lax.stop_gradient(_largest_speed(piece))
+        event = piece.events > 0
+        time = jnp.where(event & carry.moves, piece.event_time, carry.time)
+        since = jnp.where(event, 0.0, carry.since)
+        return _Stop(time, jnp.maximum(since, speed), jnp.maximum(carry.fastest, speed))
+
+    def finish(self, carry, q, v, duration):
+        return jnp.where(carry.moves, jnp.nan, carry.time)
+
+
+class _Stop(NamedTuple):
+    """Time of the last event that ended a motion, and largest speeds since the last event and in
+    all."""
+
+    time: Float[Array, ""]
+    since: Float[Array, ""]
+    fastest: Float[Array, ""]
+
+    @property
+    def moves(self):
+        """Whether something moved since the last event."""
+        single = jnp.finfo(self.since.dtype).bits < 64
+        return self.since > (REST_SINGLE if single else REST) * self.fastest
+
+
+def _largest_speed(piece: Piece) -> Float[Array, ""]:
+    """A bound on the speeds of a piece, weighted by mass: translations and rotations compare.
+
+    Without masses (load histories) stiffness takes their place.
+    """
+    mass, stiffness = jnp.diagonal(piece.mechanics.M), jnp.diagonal(piece.mechanics.K)
+    weight = jnp.where(jnp.all(mass > 0), mass, stiffness)
+    weight = jnp.where(weight > 0, weight, jnp.where(jnp.any(weight > 0), jnp.max(weight), 1.0))
+    return jnp.max(jnp.sqrt(weight) * jnp.sum(jnp.abs(piece.v), axis=0))
+
+
+@dataclass(frozen=True)
+class EventCount(Observable):
+    """Number of changes of mode, or of impacts only."""
+
+    impacts: bool = False
+    name: str = "event_count"
+    unit: str = ""
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.zeros((), dtype)
+
+    def update(self, carry, piece):
+        return carry + (piece.impacts if self.impacts else piece.events)
+
+
+def _is_event(piece: Piece, number: int):
+    return (piece.events_before < number) & (number <= piece.events_before + piece.events)

@@ -1,0 +1,208 @@
+"""Observables: what a sweep keeps of a trajectory.
+
+Each is a small reduction over the smooth pieces of a trajectory (:class:`Piece`): memory does not
+grow with its length. Yours is a function of a :class:`Point`, wrapped in one of the classes::
+
+    def stored(x):  # strain energy of the spring [J]
+        return 0.5 * jfric.get_parameter(x.problem, "spring.k") * x.q[0] ** 2
+
+    jfric.sweep(problem, values, observe={"peak energy": Maximum(stored, unit="J")})
+
+or, for something else, a subclass of :class:`Observable`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from jfric.results.abstract_observables import Observable, OfIntegral, OfMaximum, is_of_motion
+from jfric.results.event_observables import (
+    AtEvent,
+    BeforeEvent,
+    EventCount,
+    EventTime,
+    LastEventTime,
+    StopTime,
+)
+from jfric.results.modes import Mode
+from jfric.results.pieces import Function, Piece, Point
+from jfric.results.signals import Signal
+
+__all__ = [
+    "AtEvent",
+    "AtTimes",
+    "BeforeEvent",
+    "Dissipated",
+    "EventCount",
+    "EventTime",
+    "Final",
+    "Integral",
+    "LastEventTime",
+    "Maximum",
+    "Mean",
+    "Minimum",
+    "Observable",
+    "Piece",
+    "Point",
+    "RootMeanSquare",
+    "StickFraction",
+    "StopTime",
+]
+
+
+@dataclass(frozen=True)
+class Final(Observable):
+    """Value at the end of the trajectory."""
+
+    function: Function
+    name: str = "final"
+    unit: str = ""
+
+    def start(self, problem, mechanics, dtype):
+        return () if is_of_motion(self.function) else jnp.full((), jnp.nan, dtype)
+
+    def update(self, carry, piece):
+        if is_of_motion(self.function):
+            return carry
+        return self.function(piece.at(jnp.ones((), piece.t.dtype)))
+
+    def finish(self, carry, q, v, duration):
+        function = self.function
+        if isinstance(function, Signal) and function.of_motion:
+            return {"q": q, "v": v}[function.field][function.index]
+        return carry
+
+
+@dataclass(frozen=True)
+class Maximum(OfMaximum):
+    """Largest value over the whole trajectory, not only at outputs."""
+
+    function: Function
+    name: str = "maximum"
+    unit: str = ""
+
+    def quantity(self, x):
+        return self.function(x)
+
+
+@dataclass(frozen=True)
+class Minimum(Maximum):
+    """Smallest value over the whole trajectory, not only at outputs."""
+
+    name: str = "minimum"
+
+    def quantity(self, x):
+        return -self.function(x)
+
+    def finish(self, carry, q, v, duration):
+        return -carry
+
+
+@dataclass(frozen=True)
+class Integral(OfIntegral):
+    """Integral over time [unit of the function times s]."""
+
+    function: Function
+    name: str = "integral"
+    unit: str = ""
+
+    def quantity(self, x):
+        return self.function(x)
+
+
+@dataclass(frozen=True)
+class Mean(Integral):
+    """Mean over time."""
+
+    name: str = "mean"
+
+    def finish(self, carry, q, v, duration):
+        return carry / duration
+
+
+@dataclass(frozen=True)
+class RootMeanSquare(Integral):
+    """Square root of the mean of the square over time."""
+
+    name: str = "rms"
+
+    def quantity(self, x):
+        return self.function(x) ** 2
+
+    def finish(self, carry, q, v, duration):
+        # The root has no derivative at zero.
+        some = carry > 0
+        return jnp.where(some, jnp.sqrt(jnp.where(some, carry, 1.0) / duration), 0.0)
+
+
+@dataclass(frozen=True)
+class AtTimes(Observable):
+    """Values at given times [s]; not a number outside the simulated time. At an event the value
+    after it."""
+
+    function: Function
+    times: tuple[float, ...]
+    name: str = "values"
+    unit: str = ""
+    #: Axis of several times; None: one time, no axis.
+    axis: str | None = "time"
+
+    @property
+    def dims(self):
+        return () if self.axis is None else ((self.axis, self.times, "s"),)
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.full((len(self.times),), jnp.nan, dtype)
+
+    def update(self, carry, piece):
+        times = jnp.asarray(self.times, carry.dtype)
+        inside = (times >= piece.t) & (times <= piece.end)
+        length = jnp.where(piece.h > 0, piece.h, 1.0)
+        s = jnp.where(inside, (times - piece.t) / length, 0.0)
+        values = jax.vmap(lambda s: self.function(piece.at(s)))(s)
+        return jnp.where(inside, values, carry)
+
+    def finish(self, carry, q, v, duration):
+        return carry if self.axis is not None else carry[0]
+
+
+@dataclass(frozen=True)
+class StickFraction(Observable):
+    """Part of the simulated time in which a contact sticks."""
+
+    contact: int
+    name: str = "stick_fraction"
+    unit: str = ""
+
+    def start(self, problem, mechanics, dtype):
+        return jnp.zeros((), dtype)
+
+    def update(self, carry, piece):
+        return carry + jnp.where(piece.mode[self.contact] == Mode.STICK, piece.h, 0.0)
+
+    def finish(self, carry, q, v, duration):
+        return carry / duration
+
+
+@dataclass(frozen=True)
+class Dissipated(OfIntegral):
+    """Energy that friction turns into heat while contacts slide [J]: the integral of
+    ``-lambda_T gamma_T``, of one contact or of all. Dampers and impacts are not counted. It is
+    not the energy that an element with a ``reaction`` of its own takes."""
+
+    contact: int | None = None
+    name: str = "dissipated"
+    unit: str = "J"
+
+    def quantity(self, x):
+        return self._of(-x.lambda_t * x.sliding_velocity)
+
+    def at_jump(self, piece, slip):
+        # Forces are straight lines over the way: their mean is that of both ends.
+        return self._of(-(piece.lambda_t[0] + 0.5 * piece.lambda_t[1]) * slip)
+
+    def _of(self, contacts):
+        return jnp.sum(contacts) if self.contact is None else contacts[self.contact]

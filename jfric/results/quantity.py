@@ -1,0 +1,231 @@
+"""Quantities by name: ``u(1)``, ``max.v.u``, ``event_time(3)``, ``final.u``, ``impulse.stop`` ...
+
+One grammar for checks, runs, sweeps and :func:`jfric.observe`; what a name means is decided in
+:mod:`jfric.results.grammar`, for equilibria in :mod:`jfric.verification.static_checks`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from jfric.errors import ProblemError, nearest, quoted
+from jfric.numerics.limits import STEPS
+from jfric.results.signals import CONTACTS, FORMS, contact_names, find_name, look_up
+from jfric.system.problem import Problem
+from jfric.system.units import DIMENSIONS, UnitError, to_si
+
+Kind = Literal[
+    "at",
+    "final",
+    "min",
+    "max",
+    "mean",
+    "rms",
+    "integral",
+    "impulse",
+    "event",
+    "before_event",
+    "event_time",
+    "event_count",
+    "impact_count",
+    "last_event_time",
+    "stop_time",
+    "dissipated",
+    "stick_fraction",
+    "equilibrium_count",
+    "continuum_count",
+    "equilibrium",
+    "equilibrium_to",
+    "limit",
+    "branch_count",
+    "fold_count",
+    "special",
+]
+
+#: Kinds taken from equilibria, limit loads and paths of a system, not from a trajectory.
+STATIC_KINDS = (
+    *("equilibrium_count", "continuum_count", "equilibrium", "equilibrium_to", "limit"),
+    *("branch_count", "fold_count", "special"),
+)
+
+
+class _Form(NamedTuple):
+    """What follows a word: a name of ``names`` (None: none), and what is in parentheses."""
+
+    names: Literal["signal", "motion", "contact", "element", "static"] | None = None
+    holds: Literal["time", "number"] | None = None
+    #: Whether the name may be left out.
+    optional: bool = False
+
+
+_KINDS: dict[Kind, _Form] = {
+    **{kind: _Form("signal") for kind in ("final", "min", "max", "mean", "rms", "integral")},
+    "impulse": _Form("element", optional=True),
+    "event": _Form("signal", "number"),
+    "before_event": _Form("motion", "number"),
+    "event_time": _Form(None, "number"),
+    **{kind: _Form() for kind in ("event_count", "impact_count", "last_event_time", "stop_time")},
+    "dissipated": _Form("contact", optional=True),
+    "stick_fraction": _Form("contact", optional=True),
+    "equilibrium_count": _Form(),
+    "continuum_count": _Form(),
+    "equilibrium": _Form("static", "number"),
+    "equilibrium_to": _Form("static", "number"),
+    "limit": _Form("static"),
+    "branch_count": _Form(),
+    "fold_count": _Form(),
+    "special": _Form("static", "number"),
+}
+#: Other words for a kind, and what they put before the name.
+_SAME: dict[str, tuple[Kind, str]] = {
+    "end_time": ("last_event_time", ""),
+    "final_v": ("final", "v."),
+    "event_v": ("event", "v."),
+    "event_v_before": ("before_event", "v."),
+}
+
+GRAMMAR = (
+    "S(1), final.S, min.S, max.S, mean.S, rms.S, integral.S, event.S(1), before_event.S(1), "
+    "event_time(1), last_event_time, stop_time, event_count, impact_count, dissipated, "
+    "stick_fraction, impulse.NAME with S one of u, v.u, a.u, lambda_t.NAME, lambda_n.NAME, "
+    "slip.NAME, force.NAME; equilibrium_count, continuum_count, "
+    "equilibrium.u(1), equilibrium.lambda_n(1), equilibrium_to.u(1), limit.parameter, "
+    "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1)"
+)
+
+_TEXT = re.compile(r"\s*([^()\s]+?)\s*(?:\((.*)\))?\s*")
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number taken from a trajectory or from the equilibria of a system.
+
+    ``kind`` says which; ``name`` is a signal (``u``, ``v.u``, ``force.stop``), a contact or an
+    element, empty where the kind takes none; ``argument`` is the time [s] (a float), ``"t"`` for
+    the times of a sweep, the number of the event or equilibrium (an int from 1), or None. Of
+    equilibria, limits and special points the ``name`` is a degree of freedom,
+    ``lambda_t.CONTACT``, ``lambda_n.CONTACT`` or, but for equilibria, ``parameter``.
+    """
+
+    kind: Kind
+    name: str = ""
+    argument: float | int | str | None = None
+
+    def __str__(self) -> str:
+        word = ".".join(part for part in (self.kind, self.name) if part and part != "at")
+        if self.argument is None:
+            return word
+        return f"{word}({self.argument if self.argument == 't' else repr(self.argument)})"
+
+
+def parse_quantity(text: str, known: Iterable[str] = ()) -> Quantity:
+    """The quantity that ``text`` names; times may carry units (``u(10 ms)``).
+
+    Raises :class:`jfric.ProblemError` for anything outside the grammar, with the nearest of the
+    names ``known``.
+    """
+    match = _TEXT.fullmatch(text)
+    if match is None:
+        raise _error(text, known=known)
+    word, argument = match.groups()
+    first, _, name = word.partition(".")
+    kind, prefix = _SAME.get(first, (first, ""))
+    form = _KINDS.get(kind)  # type: ignore[arg-type]
+    if form is not None and not name and argument is not None and _names_a_dof(form):
+        # A degree of freedom may be called like a kind: final(1) is its position.
+        form = None
+    if form is None:
+        if argument is None or (name and first not in FORMS):
+            raise _error(text, known=known)
+        return Quantity("at", word, "t" if argument.strip() == "t" else _time(text, argument))
+    if bool(name) != bool(form.names) and not form.optional:
+        raise _error(text, f"{first} takes {'a' if form.names else 'no'} name")
+    if (argument is None) != (form.holds is None):
+        needs = {"number": "the number of an event", None: "nothing"}[form.holds]
+        raise _error(text, f"{first} takes {needs} in parentheses")
+    number = None if argument is None else _number(text, argument)
+    return Quantity(kind, prefix + name, number)  # type: ignore[arg-type]
+
+
+def _names_a_dof(form: _Form) -> bool:
+    return form.names is not None and not form.optional
+
+
+def resolve(quantity: Quantity, problem: Problem) -> Quantity:
+    """``quantity`` with a name that exists, in full: the names that solutions use.
+
+    Raises :class:`jfric.ProblemError` for an unknown or ambiguous name.
+    """
+    kind, name = quantity.kind, quantity.name
+    names = "signal" if kind == "at" else _KINDS[kind].names
+    try:
+        if names in ("signal", "motion"):
+            found, function = look_up(problem, name)
+            if names == "motion" and not function.of_motion:
+                raise ProblemError("positions and velocities only are known before an event")
+        elif names == "static":
+            found = _static_name(kind, name, problem)
+        elif names == "element":
+            found = look_up(problem, f"force.{name}")[0].removeprefix("force.")
+        elif names == "contact":
+            found = _contact(kind, name, problem)
+        else:
+            found = name
+    except ProblemError as error:
+        raise ProblemError(f"found {str(quantity)!r}, {error}") from None
+    return dataclasses.replace(quantity, name=found)
+
+
+def _static_name(kind: Kind, name: str, problem: Problem) -> str:
+    if name == "parameter" and kind in ("limit", "special"):
+        return name
+    if name in problem.dofs or name.partition(".")[0] in ("lambda_n", "lambda_t"):
+        return look_up(problem, name)[0]
+    raise ProblemError(
+        f"no degree of freedom {name!r}{nearest(name, problem.dofs)}; declared are "
+        f"{', '.join(problem.dofs)}"
+    )
+
+
+def _contact(kind: Kind, name: str, problem: Problem) -> str:
+    contacts = contact_names(problem)
+    if not contacts:
+        raise ProblemError("but the system has no contact")
+    if kind == "dissipated" and not name:
+        return name
+    found = find_name(problem, name, CONTACTS)
+    if found is None:
+        raise ProblemError(
+            f"no single contact {name!r}{nearest(name, contacts)}; there are "
+            + ", ".join(f"{kind}.{c}" for c in contacts)
+        )
+    return found
+
+
+def _time(text: str, argument: str) -> float:
+    try:
+        value = to_si(argument, DIMENSIONS["time"])
+    except UnitError as error:
+        raise _error(text, f"its time: {error}") from None
+    if not isinstance(value, float):
+        raise _error(text, "times hold no parameters")
+    return value
+
+
+def _number(text: str, argument: str) -> int:
+    digits = argument.strip().lstrip("0")
+    if not digits.isdecimal():
+        raise _error(text, "events are numbered 1, 2, ...")
+    # Not made a number before its length is known: one of a million digits takes for ever.
+    if len(digits) > len(str(STEPS)) or int(digits) > STEPS:
+        raise _error(text, f"events are numbered up to {STEPS}")
+    return int(digits)
+
+
+def _error(text: str, reason: str = "", known: Iterable[str] = ()) -> ProblemError:
+    reason = reason or f"allowed are {GRAMMAR}"
+    return ProblemError(f"found {quoted(text)}{nearest(text, known)}, {reason}")

@@ -1,0 +1,63 @@
+"""All observables of a sweep at once: equal reductions are computed together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from jfric.results.abstract_observables import Observable, OfIntegral, OfMaximum
+from jfric.results.abstract_observables import integrals as added
+from jfric.results.pieces import Piece
+
+
+class Reductions:
+    """Observables, grouped: many integrals or maxima cost little more than one."""
+
+    def __init__(self, observables: Sequence[Observable]):
+        self.all = tuple(observables)
+        self._maxima = [o for o in self.all if isinstance(o, OfMaximum)]
+        self._integrals = [o for o in self.all if isinstance(o, OfIntegral)]
+        grouped = {id(o) for o in (*self._maxima, *self._integrals)}
+        self._others = [o for o in self.all if id(o) not in grouped]
+
+    def start(self, problem, mechanics, dtype) -> dict[str, Any]:
+        """What is carried along."""
+
+        def together(group):
+            values = [o.start(problem, mechanics, dtype) for o in group]
+            return jnp.stack(values) if values else jnp.zeros((0,), dtype)
+
+        return {
+            "maxima": together(self._maxima),
+            "integrals": together(self._integrals),
+            "others": tuple(o.start(problem, mechanics, dtype) for o in self._others),
+        }
+
+    def update(self, carry: dict[str, Any], piece: Piece) -> dict[str, Any]:
+        """``carry`` after one more piece."""
+        maxima, integrals = carry["maxima"], carry["integrals"]
+        if self._maxima:
+            found = piece.maxima(lambda x: jnp.stack([o.quantity(x) for o in self._maxima]))
+            maxima = jnp.maximum(maxima, found)
+        if self._integrals:
+            integrals = integrals + added(self._integrals, piece)
+        others = zip(self._others, carry["others"], strict=True)
+        return {
+            "maxima": maxima,
+            "integrals": integrals,
+            "others": tuple(o.update(c, piece) for o, c in others),
+        }
+
+    def finish(self, carry: dict[str, Any], q, v, duration) -> dict[str, Array]:
+        """Results by name, in the order of the observables."""
+        groups = (self._maxima, self._integrals, self._others)
+        carries = (carry["maxima"], carry["integrals"], carry["others"])
+        found = {
+            o.name: o.finish(group[i], q, v, duration)
+            for observables, group in zip(groups, carries, strict=True)
+            for i, o in enumerate(observables)
+        }
+        return {o.name: found[o.name] for o in self.all}

@@ -1,0 +1,173 @@
+"""Scalar quantities of a trajectory by name: ``u``, ``v.u``, ``lambda_t.NAME``, ``force.NAME`` ...
+
+The one place that knows these names: checks, sweeps, fits and columns of results ask here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jfric.errors import ProblemError, nearest
+from jfric.results.columns import force_unit
+from jfric.system.description import element_label
+from jfric.system.forces import FORCE_SECTIONS, element_forces, force_keys
+from jfric.system.problem import Problem
+
+if TYPE_CHECKING:
+    from jfric.results.pieces import Point
+
+#: Forms with a name: what it is a name of.
+FORMS = {
+    "v": "dof",
+    "a": "dof",
+    "lambda_t": "contact",
+    "lambda_n": "contact",
+    "slip": "contact",
+    "force": "element",
+}
+#: Sections of contacts, in the solver's order.
+CONTACTS = ("friction", "contact")
+
+
+@dataclass(frozen=True)
+class Signal:
+    """One component of the motion or of the contact forces; a function of a point."""
+
+    #: ``q``, ``v``, ``a``, ``lambda_t``, ``lambda_n`` or ``sliding_velocity``.
+    field: str
+    index: int
+    unit: str
+
+    @property
+    def of_motion(self) -> bool:
+        """Whether position and velocity alone give it."""
+        return self.field in ("q", "v")
+
+    def __call__(self, point: Point):
+        return getattr(point, self.field)[self.index]
+
+
+@dataclass(frozen=True)
+class ElementForce:
+    """Force of a spring, damper or stop along its direction, as it acts on the system."""
+
+    section: str
+    name: str
+    unit: str
+
+    @property
+    def of_motion(self) -> bool:
+        """Loads and moving supports, segments and parameters decide as well."""
+        return False
+
+    def __call__(self, point: Point):
+        p, key = point, (self.section, self.name)
+        if p.forces is not None:
+            return p.forces[list(force_keys(p.problem).values()).index(key)]
+        return element_forces(p.problem, p.mechanics, [key], p.t, p.q, p.v, p.segment)[0]
+
+
+def look_up(problem: Problem, text: str) -> tuple[str, Signal | ElementForce]:
+    """The full name of the quantity that ``text`` names, and its value as a function.
+
+    ``u``: position of the degree of freedom u; ``v.u``, ``a.u``: its velocity and acceleration;
+    ``lambda_t.NAME``, ``lambda_n.NAME``, ``slip.NAME``: friction force, normal force and sliding
+    velocity of a contact; ``force.NAME``: force of a spring, damper or stop. The name may be left
+    out where there is only one. Raises :class:`ProblemError` with the nearest valid name.
+    """
+    dofs = list(problem.dofs)
+    if text in dofs:
+        return text, _of_dof(problem, "q", text)
+    form, _, name = text.partition(".")
+    kind = FORMS.get(form)
+    if kind == "dof":
+        name = dofs[0] if not name and len(dofs) == 1 else name
+        if name in dofs:
+            return f"{form}.{name}", _of_dof(problem, form, name)
+    elif kind == "contact":
+        sections = CONTACTS[1:] if form == "lambda_n" else CONTACTS
+        label = find_name(problem, name, sections)
+        if label is not None:
+            return f"{form}.{label}", _of_contact(problem, form, label)
+    elif kind == "element":
+        label = find_name(problem, name, FORCE_SECTIONS)
+        if label is not None:
+            section, _, own = label.partition(".")
+            own = own or next(iter(problem.section(section)))
+            return f"force.{label}", ElementForce(section, own, force_unit(problem, label))
+    raise ProblemError(_missing(problem, text, form, kind))
+
+
+def find_signal(problem: Problem, text: str) -> Signal:
+    """The component of the motion or of the contact forces that ``text`` names."""
+    found = look_up(problem, text)[1]
+    if isinstance(found, Signal):
+        return found
+    raise ProblemError(f"{text!r} is the force of an element, which cannot be compared here")
+
+
+def signal_names(problem: Problem) -> list[str]:
+    """All quantities of a problem."""
+    dofs, contacts = list(problem.dofs), contact_names(problem)
+    forms = [("", dofs), ("v", dofs), ("a", dofs), ("lambda_t", contacts)]
+    forms += [("lambda_n", element_names(problem, CONTACTS[1:])), ("slip", contacts)]
+    forms += [("force", element_names(problem, FORCE_SECTIONS))]
+    return [f"{form}.{name}" if form else name for form, names in forms for name in names]
+
+
+def contact_names(problem: Problem) -> list[str]:
+    """Names of the contacts, in the solver's order: friction elements, then unilateral ones."""
+    return element_names(problem, CONTACTS)
+
+
+def element_names(problem: Problem, sections: Sequence[str]) -> list[str]:
+    """Names of all elements of ``sections`` as results use them."""
+    groups = [(section, problem.section(section)) for section in sections]
+    return [element_label(section, name, group) for section, group in groups for name in group]
+
+
+def find_name(problem: Problem, name: str, sections: Sequence[str]) -> str | None:
+    """The name that results use for an element given by its full or own name; an empty one is
+    that of the only element."""
+    known = [
+        (element_label(section, own, group), section, own)
+        for section in sections
+        for group in [problem.section(section)]
+        for own in group
+    ]
+    if not name:
+        return known[0][0] if len(known) == 1 else None
+    exact = [label for label, section, own in known if name in (label, f"{section}.{own}")]
+    found = exact or [label for label, _, own in known if own == name]
+    return found[0] if len(found) == 1 else None
+
+
+def _missing(problem: Problem, text: str, form: str, kind: str | None) -> str:
+    names = signal_names(problem)
+    listed: dict[str, Callable[[], list[str]]] = {
+        "contact": lambda: [n for n in names if n.startswith(f"{form}.")],
+        "element": lambda: [n for n in names if n.startswith("force.")],
+    }
+    own = listed[kind]() if kind in listed else names
+    if not own:
+        return f"no quantity {text!r}, there is no such {kind}"
+    return f"no quantity {text!r}{nearest(text, names)}; there are {', '.join(own)}"
+
+
+def _of_contact(problem: Problem, form: str, label: str) -> Signal:
+    contacts = contact_names(problem)
+    if form == "slip":
+        unit = "rad/s" if force_unit(problem, label) == "N m" else "m/s"
+        return Signal("sliding_velocity", contacts.index(label), unit)
+    if form == "lambda_t":
+        return Signal(form, contacts.index(label), force_unit(problem, label))
+    normal = element_names(problem, CONTACTS[1:])
+    return Signal(form, normal.index(label), force_unit(problem, label, "normal"))
+
+
+def _of_dof(problem: Problem, field: str, name: str) -> Signal:
+    base = "rad" if problem.dofs[name] == "rotation" else "m"
+    unit = base + {"q": "", "v": "/s", "a": "/s^2"}[field]
+    return Signal(field, list(problem.dofs).index(name), unit)

@@ -1,0 +1,196 @@
+"""What every solver returns."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Bool, Float, Int
+
+from jfric.errors import ProblemError, SimulationError
+from jfric.results.dense import Dense, Moment, Side
+from jfric.results.modes import Mode
+from jfric.results.status import NOT_DIFFERENTIABLE, Status
+
+if TYPE_CHECKING:
+    import xarray
+
+    from jfric.system.problem import Problem
+
+
+class Events(eqx.Module):
+    """Log of changes of mode, padded to its capacity ``E``; rows from ``count`` on are unused.
+
+    One record for each contact (or piecewise-linear element) that changes its mode, in order of
+    time; an impact with its change of mode is one record; the start is not counted.
+    """
+
+    time: Float[Array, " E"]
+    #: Index into ``Solution.names``: contacts first, then piecewise-linear elements.
+    contact: Int[Array, " E"]
+    #: :class:`Mode` of a contact, or segment of a piecewise-linear element.
+    from_mode: Int[Array, " E"]
+    to_mode: Int[Array, " E"]
+    impact: Bool[Array, " E"]
+    #: State after the event, and velocity before it.
+    q: Float[Array, "E n"]
+    v: Float[Array, "E n"]
+    v_before: Float[Array, "E n"]
+    #: Number of changes of mode; larger than the capacity if the log overflowed.
+    count: Int[Array, ""]
+
+
+class Solution(eqx.Module):
+    """A trajectory at the requested times, its events and its outcome.
+
+    Under ``vmap`` every array has the batch axis in front.
+    """
+
+    ts: Float[Array, " m"]
+    q: Float[Array, "m n"]
+    v: Float[Array, "m n"]
+    a: Float[Array, "m n"]
+    #: Normal forces of the unilateral contacts [N].
+    lambda_n: Float[Array, "m nu"]
+    #: Friction forces of all contacts [N].
+    lambda_t: Float[Array, "m nt"]
+    #: :class:`Mode` of each contact.
+    mode: Int[Array, "m nt"]
+    #: Segment of each piecewise-linear element.
+    segment: Int[Array, "m ns"]
+    events: Events
+    #: :class:`Status` code.
+    status: Int[Array, ""]
+    #: :class:`Flag` bits.
+    flags: Int[Array, ""]
+    #: State at the end, from which a run restarts: ``simulate(problem, start=solution.final)``.
+    final: Any
+    #: Number of passes of the solver's loop.
+    steps: Int[Array, ""]
+    axes: tuple[str, ...] = eqx.field(static=True)
+    #: Contacts, then piecewise-linear elements.
+    names: tuple[str, ...] = eqx.field(static=True)
+    #: Names of the segments of each piecewise-linear element.
+    segment_labels: tuple[tuple[str, ...], ...] = eqx.field(static=True)
+    #: Polynomials for :meth:`evaluate`, where they were asked for.
+    dense: Dense | None = None
+
+    def evaluate(self, t, *, side: Side = "before") -> Moment:
+        """The trajectory at any times ``t`` [s] of the run, a number or an array; needs
+        ``simulate(..., dense=True)``.
+
+        Values come from the solver's own polynomials, those of :class:`jfric.EventDriven` and
+        :class:`jfric.QuasiStatic`; with other solvers from cubics through position and velocity at
+        the outputs and logged events, and straight lines for reactions. At the time of an event,
+        or of a load that jumps, ``side`` chooses what holds ``"before"`` or ``"after"`` it. Not a
+        number (modes: -1) outside the run (or the outputs that stand for it), and behind the
+        pieces that there was room for (flag ``DENSE_FULL``).
+
+        Under ``jit``, ``vmap`` and derivatives: those with respect to parameters are taken at
+        fixed ``t``. For a batch of solutions, the axes of the batch stand in front of those of
+        ``t``. Raises :class:`jfric.ProblemError` where there is no dense output.
+        """
+        if self.dense is None:
+            raise ProblemError(
+                "evaluate: the solution has no dense output; simulate with dense=True"
+            )
+
+        def call(dense: Dense, t) -> Moment:
+            return dense.evaluate(t, side=side)
+
+        for _ in range(self.dense.count.ndim):
+            call = jax.vmap(call, in_axes=(0, None))
+        return call(self.dense, jnp.asarray(t))
+
+    def check(self) -> Self:
+        """The solution itself; raises :class:`jfric.SimulationError` unless its status is ``OK``.
+
+        Of a batch the first trajectory that failed is named.
+        """
+        if isinstance(self.status, Tracer):
+            raise ProblemError(
+                "check: the status is not known while JAX traces; call it outside jit and vmap"
+            )
+        codes = np.asarray(self.status)
+        failed = np.argwhere(codes != int(Status.OK))
+        if not len(failed):
+            return self
+        first = tuple(failed[0].tolist())
+        code = Status(int(codes[first]))
+        words = f"status {code.name.lower()}: {code.message}"
+        if first:
+            index = first[0] if len(first) == 1 else first
+            words = (
+                f"{len(failed)} of {codes.size} trajectories failed, first number {index}, {words}"
+            )
+        raise SimulationError(words)
+
+    def to_xarray(self, problem: Problem | None = None) -> xarray.Dataset:
+        """The solution as a labelled table, axes of a batch first (``batch`` or ``batch_0``, ...).
+
+        With the ``problem`` that was simulated variables have their units, as an attribute.
+        Needs xarray (``pip install jfric[sweep]``).
+        """
+        from jfric.results.labelled import labelled
+
+        return labelled(self, problem)
+
+    @property
+    def differentiable(self):
+        """Whether no event was met at which derivatives may not exist (see :class:`Flag`)."""
+        return (self.flags & int(NOT_DIFFERENTIABLE)) == 0
+
+    def mode_label(self, contact: int, code: int) -> str:
+        """Name of a mode of ``names[contact]``; ``"unknown"`` at times that were not reached."""
+        if int(code) < 0:
+            return "unknown"
+        n_contacts = len(self.names) - len(self.segment_labels)
+        if contact < n_contacts:
+            return Mode(int(code)).label
+        labels = self.segment_labels[contact - n_contacts]
+        return labels[min(int(code), len(labels) - 1)]
+
+    def event_table(self) -> list[dict[str, Any]]:
+        """The events of one trajectory as rows: time, contact, from, to, impact, q, v, v_before."""
+        e = self.events
+        count = min(int(e.count), e.time.shape[0])
+        return [
+            {
+                "time": float(e.time[i]),
+                "contact": self.names[int(e.contact[i])],
+                "from": self.mode_label(int(e.contact[i]), int(e.from_mode[i])),
+                "to": self.mode_label(int(e.contact[i]), int(e.to_mode[i])),
+                "impact": bool(e.impact[i]),
+                "q": np.asarray(e.q[i]),
+                "v": np.asarray(e.v[i]),
+                "v_before": np.asarray(e.v_before[i]),
+            }
+            for i in range(count)
+        ]
+
+    def outcome(self) -> str:
+        """The status of one trajectory in words."""
+        return Status(int(self.status)).message
+
+
+def reached(solution: Solution) -> Solution:
+    """One trajectory up to where it got: without the outputs that an early end left unknown."""
+    rows = np.all(np.isfinite(np.asarray(solution.q)), axis=1)
+    if rows.all():
+        return solution
+    outputs = ("ts", "q", "v", "a", "lambda_n", "lambda_t", "mode", "segment")
+    return dataclasses.replace(solution, **{k: getattr(solution, k)[rows] for k in outputs})
+
+
+def reached_time(solution: Solution) -> float:
+    """The last time [s] at which the state of one trajectory is known."""
+    # The smoothed solver knows nothing of the time behind the last output that it reached.
+    times = [np.asarray(reached(solution).ts)[-1:]]
+    if solution.final is not None:
+        times.append(np.ravel(solution.final.t))
+    return float(np.max(np.concatenate(times), initial=-np.inf))

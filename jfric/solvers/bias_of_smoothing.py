@@ -1,0 +1,105 @@
+"""How far smoothed laws are from the exact ones, as a function of the smoothing width."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.results.modes import Mode
+from jfric.results.status import Status
+from jfric.solvers.event_driven.solver import EventDriven
+from jfric.solvers.simulation import simulate
+from jfric.solvers.smoothed.solver import Smoothed
+from jfric.system.mechanics import assemble
+
+if TYPE_CHECKING:
+    from jfric.results.solution import Solution
+    from jfric.system.problem import Problem
+
+#: Evenly spaced times at which the motions are compared.
+POINTS = 2001
+
+
+@dataclasses.dataclass(frozen=True)
+class SmoothingBias:
+    """One row for each width ``W``: the smoothed motion beside the exact one.
+
+    ``distance`` (W, n): largest difference of each degree of freedom [m, rad], and ``relative``
+    the same over the largest value of the exact motion. ``creep`` (W, nt): path [m, rad] that
+    each contact slides while the exact one sticks. ``steps`` (W,): steps of the integrator;
+    ``exact_steps``: passes of the exact solver. ``status`` (W,): :class:`jfric.Status`.
+    """
+
+    widths: np.ndarray
+    distance: np.ndarray
+    relative: np.ndarray
+    creep: np.ndarray
+    steps: np.ndarray
+    status: np.ndarray
+    exact_steps: int
+    axes: tuple[str, ...]
+    contacts: tuple[str, ...]
+
+
+def smoothing_bias(
+    problem: Problem,
+    widths: Sequence[float],
+    solver: Smoothed | None = None,
+    *,
+    points: int = POINTS,
+) -> SmoothingBias:
+    """Simulate ``problem`` with the exact law and with each smoothing width [m/s or rad/s].
+
+    ``solver``: the smoothed solver to judge, its own width apart. ``points``: number of evenly
+    spaced times at which the motions are compared. Raises :class:`jfric.ProblemError` for widths
+    that are not positive, and where the exact simulation ends early.
+    """
+    widths = [float(w) for w in widths]
+    if not widths or not all(0.0 < w < np.inf for w in widths):
+        raise ProblemError(
+            f"widths: found {widths}, at least one is needed and all positive and finite"
+        )
+    span = problem.resolved().time
+    ts = np.linspace(float(span.start), float(span.end), points)
+    exact = simulate(problem, EventDriven(), ts=ts)
+    if int(exact.status) not in (Status.OK, Status.MAX_EVENTS):
+        raise ProblemError(f"the exact motion is not known to the end: {exact.outcome()}")
+    smoothed = solver if solver is not None else Smoothed()
+    runs = [
+        simulate(
+            problem, eqx.tree_at(lambda s: s.width, smoothed, jnp.asarray(w, exact.q.dtype)), ts=ts
+        )
+        for w in widths
+    ]
+    q = np.asarray(exact.q)
+    peak = np.maximum(np.abs(q).max(axis=0), np.finfo(q.dtype).tiny)
+    distance = np.stack([np.abs(np.asarray(run.q) - q).max(axis=0) for run in runs])
+    return SmoothingBias(
+        widths=np.asarray(widths),
+        distance=distance,
+        relative=distance / peak,
+        creep=np.stack([_creep(problem, exact, run) for run in runs]),
+        steps=np.array([int(run.steps) for run in runs]),
+        status=np.array([int(run.status) for run in runs]),
+        exact_steps=int(exact.steps),
+        axes=exact.axes,
+        contacts=exact.names[: np.asarray(exact.mode).shape[1]],
+    )
+
+
+def _creep(problem: Problem, exact: Solution, run: Solution) -> np.ndarray:
+    """Path of each contact over the intervals at both ends of which the exact one sticks."""
+    mechanics = assemble(problem)
+    ts = np.asarray(exact.ts)
+    gamma = np.asarray(jax.vmap(mechanics.sliding_velocities)(ts, run.v))
+    sticks = np.asarray(exact.mode) == Mode.STICK
+    during = sticks[1:] & sticks[:-1]
+    middle = 0.5 * (np.abs(gamma[1:]) + np.abs(gamma[:-1])) * np.diff(ts)[:, None]
+    return np.where(during, middle, 0.0).sum(axis=0)

@@ -1,0 +1,102 @@
+"""What a flow hands to the rest of the solver: polynomials on one step."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from jfric.numerics.linear_algebra import matvec
+from jfric.numerics.polynomials import combine, evaluate
+from jfric.solvers.event_driven.prepared import Prepared
+
+
+class Values(NamedTuple):
+    """Motion and reactions at one instant."""
+
+    q: Float[Array, " n"]
+    v: Float[Array, " n"]
+    a: Float[Array, " n"]
+    lambda_t: Float[Array, " nt"]
+    lambda_n: Float[Array, " nu"]
+    #: Normal forces of friction elements.
+    normal: Float[Array, " nf"]
+    #: Prescribed accelerations along the tangents.
+    prescribed_rate: Float[Array, " nt"]
+
+
+class Step(NamedTuple):
+    """Motion, reactions and guards on a step, as polynomials in ``s = (time - t) / h``.
+
+    Few polynomials are kept; everything else is a linear combination of them. Coefficients come
+    first, constant term first.
+    """
+
+    h: Float[Array, ""]
+    #: q, v, and what the rest is made of.
+    table: Float[Array, "p k"]
+    #: The other fields of ``Values`` over the columns of ``table``; None: its columns after v.
+    rows: Float[Array, "r k"] | None
+    #: Guards over the columns of ``guard_table``; None: its columns.
+    guard_table: Float[Array, "p c"]
+    guard_rows: Float[Array, "g c"] | None
+    #: Magnitude below which a leading coefficient of a guard counts as zero.
+    zero: Float[Array, "l g"]
+    #: Leading coefficients of the guards at the start of the step, exact to rounding.
+    leading: Float[Array, "l g"]
+    #: The same of the relative velocities of tangents and normals (no columns where reactions are
+    #: always unique).
+    relative_zero: Float[Array, "l m"]
+    relative_leading: Float[Array, "l m"]
+    #: Accelerations that forces and reactions would cause if they did not cancel.
+    unbalanced: Float[Array, " n"]
+    #: Bound on what the guards' polynomials leave out.
+    remainder: Float[Array, " g"]
+    #: Whether the step's error is acceptable; otherwise ``h_next`` is tried again.
+    accepted: Bool[Array, ""]
+    h_next: Float[Array, ""]
+
+    def at(self, prepared: Prepared, s) -> Values:
+        """Motion and reactions at ``s``."""
+        return self.split(prepared, evaluate(self.table, s))
+
+    def split(self, prepared: Prepared, z: Float[Array, " k"]) -> Values:
+        """Motion and reactions from the values of the polynomials in ``table``."""
+        n = prepared.mechanics.n
+        rest = z[2 * n :] if self.rows is None else matvec(self.rows, z)
+        return Values(z[:n], z[n : 2 * n], *_parts(prepared, rest))
+
+    def polynomials(self, prepared: Prepared) -> Values:
+        """Motion and reactions as polynomials: arrays (p, ...)."""
+        n, table = prepared.mechanics.n, self.table
+        rest = table[:, 2 * n :] if self.rows is None else combine(table, self.rows)
+        parts = (x.T for x in _parts(prepared, rest.T))
+        return Values(table[:, :n], table[:, n : 2 * n], *parts)
+
+
+def step_without_guards(h, table: Float[Array, "p k"]) -> Step:
+    """A step whose events are known: motion and reactions alone, one column each."""
+    nothing = jnp.zeros((table.shape[0], 0), table.dtype)
+    return Step(
+        h=h,
+        table=table,
+        rows=None,
+        guard_table=nothing,
+        guard_rows=None,
+        zero=nothing,
+        leading=nothing,
+        relative_zero=nothing,
+        relative_leading=nothing,
+        unbalanced=nothing[0],
+        remainder=jnp.zeros((0,), table.dtype),
+        accepted=jnp.asarray(True),
+        h_next=jnp.asarray(jnp.inf, table.dtype),
+    )
+
+
+def _parts(prepared: Prepared, rest) -> list[Array]:
+    sizes = (prepared.mechanics.n, prepared.nt, prepared.nu, prepared.nf, prepared.nt)
+    ends = np.cumsum(sizes)
+    return [rest[end - size : end] for size, end in zip(sizes, ends, strict=True)]

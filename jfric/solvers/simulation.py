@@ -1,0 +1,144 @@
+"""``simulate``: the loop around any solver."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from jfric.errors import ProblemError
+from jfric.numerics.compilation import quick_options
+from jfric.numerics.limits import EVENTS, require_count, require_sizes
+from jfric.results.dense import DEFAULT_PIECES
+from jfric.results.solution import Solution
+from jfric.solvers.base import AbstractSolver, AbstractState, differentiable, require_solver
+from jfric.solvers.event_driven.solver import EventDriven
+from jfric.solvers.records import slots_per_pass
+from jfric.system.expression import Expression
+from jfric.system.problem import Problem
+
+
+def simulate(
+    problem: Problem,
+    solver: AbstractSolver | None = None,
+    *,
+    ts=None,
+    start: AbstractState | None = None,
+    end=None,
+    dense: bool | int = False,
+) -> Solution:
+    """Simulate ``problem`` from its start (or from ``start``) to its end time (or ``end`` [s]).
+
+    ``ts`` (m,) [s]: increasing output times inside the span; without them the solution holds
+    events and the final state only. ``solver``: :class:`jfric.EventDriven` (the default),
+    :class:`jfric.MoreauJean`, :class:`jfric.Midpoint`, :class:`jfric.StabilisedMidpoint`,
+    :class:`jfric.QuasiStatic`, :class:`jfric.Smoothed` or any other
+    :class:`jfric.AbstractSolver`. ``start``: ``solution.final`` of an earlier run of the same
+    solver. ``dense``: whether to keep what :meth:`jfric.Solution.evaluate` needs, or for how many
+    pieces (smooth parts of steps; by default 1,024) there is room; with solvers that have no
+    polynomials it goes by the outputs. Compiled once for each structure of the problem; works
+    under ``jit``, ``vmap``, ``jvp`` and ``grad`` (for many parameters: ``adjoint="reverse"``).
+    Numerical trouble is ``solution.status``, never an exception. Derivatives through changes of
+    mode are exact with :class:`jfric.EventDriven` only: time stepping misses how switching times
+    move, at any step, and says so in ``solution.differentiable``.
+    """
+    solver = solver if solver is not None else EventDriven()
+    require_solver(solver)
+    if start is not None:
+        solver.require_start(start)
+    require_span(problem, ts, start, end)
+    _require_countable(problem, solver, start, end)
+    pieces = _pieces(solver, ts, dense)
+    solver.require(problem)
+    # Numbers as arrays: another value is no reason to compile anew.
+    end, quick = float(end) if isinstance(end, int) else end, solver.compile_quickly
+    solver, end = jax.tree.map(
+        lambda x: jnp.asarray(x) if isinstance(x, float) else x, (solver, end)
+    )
+    arguments = (problem, solver, ts, start, end, pieces)
+    # A traced call is a part of somebody else's program, who chooses how it is compiled.
+    traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((arguments, jnp.zeros(()) + 0.0)))
+    quick = quick and not traced
+    return _quick_simulate()(*arguments) if quick else _simulate(*arguments)
+
+
+def _pieces(solver: AbstractSolver, ts, dense: bool | int) -> int:
+    """Pieces of dense output that there is room for."""
+    if dense is False:
+        return 0
+    pieces = DEFAULT_PIECES if dense is True else dense
+    require_count("dense", pieces, 1, EVENTS)
+    if not solver.has_polynomials and (ts is None or np.shape(ts)[0] < 2):
+        raise ProblemError(
+            f"dense: the solver {solver.label} has no polynomials between its steps; give ts, two "
+            "outputs or more, between which to interpolate"
+        )
+    return pieces
+
+
+def _require_countable(problem: Problem, solver: AbstractSolver, start: Any, end) -> None:
+    """Refuse more steps and events than can be counted, where they are concrete numbers."""
+    require_sizes(solver)
+    first = problem.time.start if start is None else start.t
+    last = problem.time.end if end is None else end
+    numbers = (*jax.tree.leaves(solver), first, last)
+    if any(isinstance(x, (Tracer, Expression)) for x in numbers):
+        return
+    if np.size(first) == np.size(last) == 1:
+        solver.require_duration(float(last) - float(first))
+
+
+def require_span(problem: Problem, ts, start: Any, end) -> None:
+    """Refuse an end or output times that cannot be met, where they are concrete numbers."""
+    first = problem.time.start if start is None else start.t
+    last = problem.time.end if end is None else end
+    values = (first, last) if ts is None else (ts, first, last)
+    if any(isinstance(x, (Tracer, Expression)) for x in values):
+        return
+    if np.size(first) != 1 or np.size(last) != 1:
+        return
+    if not float(last) > float(first):
+        raise ProblemError(
+            f"end: found {float(last):g} s, must be later than the start at {float(first):g} s"
+        )
+    if ts is None:
+        return
+    times = np.asarray(ts, dtype=float)
+    if times.ndim != 1:
+        raise ProblemError(f"ts: found an array of shape {times.shape}, needs one axis of times")
+    if np.any(np.diff(times) < 0):
+        raise ProblemError("ts: found times that decrease, must increase")
+    repeated = int(np.max(np.unique(times, return_counts=True)[1], initial=0))
+    if repeated > (slots := slots_per_pass(times.size)):
+        raise ProblemError(f"ts: found a time {repeated} times, at most {slots} are allowed")
+    slack = (
+        4 * np.finfo(np.asarray(last).dtype if np.asarray(last).dtype.kind == "f" else float).eps
+    )
+    slack *= max(abs(float(first)), abs(float(last)))
+    outside = (times < float(first) - slack) | (times > float(last) + slack)
+    if np.any(outside):
+        raise ProblemError(
+            f"ts: found {times[outside][0]:g} s, must lie between the start at "
+            f"{float(first):g} s and the end at {float(last):g} s"
+        )
+
+
+def _solve(problem, solver, ts, start, end, pieces):
+    def run(solver, problem, ts, start, end):
+        return solver.solve(problem, ts, start, end, dense=pieces)
+
+    return differentiable(run, solver, problem, ts, start, end)
+
+
+_simulate = eqx.filter_jit(_solve)
+
+
+@functools.cache
+def _quick_simulate():
+    options = quick_options()
+    return eqx.filter_jit(_solve, compiler_options=options) if options else _simulate  # pyright: ignore

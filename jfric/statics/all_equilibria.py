@@ -1,0 +1,158 @@
+"""All equilibria of the static problem, by exhausting the modes or from many starts."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from jfric.errors import ProblemError, nearest
+from jfric.numerics.limits import STARTS, require_count
+from jfric.results.modes import Mode
+from jfric.statics.candidate import candidate, distinct
+from jfric.statics.many_contacts import from_many_starts
+from jfric.statics.modes_of_contacts import all_modes, mode_count
+from jfric.statics.rest_states import RestStates, rest_states
+from jfric.statics.static_mode_equations import split
+from jfric.statics.static_problem import (
+    StaticProblem,
+    require_no_belt,
+    require_static,
+    static_problem,
+)
+from jfric.system.problem import Problem
+
+#: Up to this many combinations of modes all are tried.
+MOST_MODES = 256
+
+Meaning = Literal["reference", "rest"]
+MEANINGS: tuple[Meaning, ...] = ("reference", "rest")
+
+
+class Equilibria(eqx.Module):
+    """Solutions of the static problem; the rows with ``exists`` count, ``count`` of them.
+
+    A row is one combination of modes (or one start). Where ``continuum``, the row is a segment of
+    solutions from ``(q, lambda_t, lambda_n)`` to ``(q_to, lambda_t_to, lambda_n_to)``, infinite
+    where it has no end; else both are the same. Under ``vmap`` arrays have the batch axis in
+    front.
+    """
+
+    q: Float[Array, "c n"]
+    lambda_t: Float[Array, "c nt"]
+    lambda_n: Float[Array, "c nu"]
+    q_to: Float[Array, "c n"]
+    lambda_t_to: Float[Array, "c nt"]
+    lambda_n_to: Float[Array, "c nu"]
+    mode: Int[Array, "c nt"]
+    exists: Bool[Array, " c"]
+    continuum: Bool[Array, " c"]
+    #: Some inequality holds with equality: two modes meet here (a fold, or a change of mode).
+    boundary: Bool[Array, " c"]
+    #: Certificate: largest relative violation of equilibrium and of the laws.
+    residual: Float[Array, " c"]
+    count: Int[Array, ""]
+    #: Whether some modes leave more than one parameter open; these are neither counted nor
+    #: excluded.
+    unresolved: Bool[Array, ""]
+    #: Whether all modes were tried, so that there are no other solutions.
+    exhaustive: bool = eqx.field(static=True)
+    axes: tuple[str, ...] = eqx.field(static=True)
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    def table(self) -> list[dict[str, Any]]:
+        """The solutions of one problem as rows, in the order of their modes."""
+        arrays = ("q", "lambda_t", "lambda_n", "q_to", "lambda_t_to", "lambda_n_to")
+        return [
+            {name: np.asarray(getattr(self, name)[i]) for name in arrays}
+            | {
+                "mode": tuple(Mode(int(m)).label for m in np.asarray(self.mode[i])),
+                "continuum": bool(self.continuum[i]),
+                "boundary": bool(self.boundary[i]),
+                "residual": float(self.residual[i]),
+            }
+            for i in np.flatnonzero(np.asarray(self.exists))
+        ]
+
+
+def equilibria(
+    problem: Problem, *, meaning: Meaning = "reference", t=None, starts: int = 64, seed: int = 0
+) -> Equilibria | RestStates:
+    """All equilibria of ``problem`` under its loads at the time ``t`` [s] (default: the start).
+
+    ``meaning="reference"``: the static problem from a reference state, the initial position.
+    Coulomb's law is applied to the displacement from it::
+
+        K q = f + W_T^T lambda_T + W_N^T lambda_N
+        0 <= g_N _|_ lambda_N >= 0,    lambda_T in -mu N Sign(W_T (q - q_0))
+
+    For few contacts (up to 256 combinations of modes) every combination is solved, as one batch,
+    and accepted by its inequalities: these are all solutions. For more contacts, semismooth
+    Newton's method runs from ``starts`` modes drawn at random (``seed``); there may be others.
+
+    ``meaning="rest"``: where the system can stay at rest, whatever its history. These are
+    intervals, not points; see :class:`jfric.RestStates`.
+
+    Works under ``jit`` and ``vmap``; solutions are differentiable. Compiled once for each
+    structure of the problem. Raises :class:`jfric.ProblemError` for nonlinear elements, and for
+    belts in the first meaning. Sources: V. Janovsky, Numerical analysis of a lumped parameter
+    friction model, 2015, section 2; P. Hild, Y. Renard, Local uniqueness and continuation of
+    solutions for the discrete Coulomb friction problem in elastostatics, Quart. Appl. Math. 63
+    (2005).
+    """
+    if meaning not in MEANINGS:
+        raise ProblemError(
+            f"meaning: found {meaning!r}{nearest(meaning, MEANINGS)}, allowed are "
+            f"{' and '.join(MEANINGS)}"
+        )
+    require_static(problem)
+    t = None if t is None else jnp.asarray(t, jnp.result_type(float))
+    if meaning == "rest":
+        return rest_states(problem, t=t)
+    require_no_belt(problem)
+    require_count("starts", starts, 1, STARTS)
+    return _solve(problem, t, jax.random.key(seed), starts)
+
+
+@eqx.filter_jit
+def _solve(problem: Problem, t, key, starts: int) -> Equilibria:
+    static = static_problem(problem, t)
+    if mode_count(static) <= MOST_MODES:
+        return exhaust(static)
+    found = from_many_starts(static, key, starts)
+    return _result(static, *found, exhaustive=False)
+
+
+def exhaust(static: StaticProblem) -> Equilibria:
+    """Equilibria of a problem with few contacts: every combination of modes, as one batch."""
+    mode = jnp.asarray(all_modes(static))
+    found = jax.vmap(lambda m: candidate(static, m))(mode)
+    return _result(static, found, mode, exhaustive=True)
+
+
+def _result(static: StaticProblem, found, mode, *, exhaustive: bool) -> Equilibria:
+    exists = distinct(found, static.K.shape[0])
+    q, lambda_t, lambda_n = jax.vmap(lambda x: split(static, x))(found.x)
+    q_to, lambda_t_to, lambda_n_to = jax.vmap(lambda x: split(static, x))(found.x_to)
+    return Equilibria(
+        q=q,
+        lambda_t=lambda_t,
+        lambda_n=lambda_n,
+        q_to=q_to,
+        lambda_t_to=lambda_t_to,
+        lambda_n_to=lambda_n_to,
+        mode=mode,
+        exists=exists,
+        continuum=found.continuum & exists,
+        boundary=found.boundary & exists,
+        residual=found.residual,
+        count=jnp.sum(exists, dtype=jnp.int32),
+        unresolved=jnp.any(found.unresolved),
+        exhaustive=exhaustive,
+        axes=static.axes,
+        names=static.names,
+    )

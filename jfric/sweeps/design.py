@@ -1,0 +1,219 @@
+"""Which parameter values the lanes of a sweep have: grid, lists side by side, or samples.
+
+Lanes are numbered in the order of the table (last axis fastest) and computed from their number:
+no array of all of them exists.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from jfric.errors import ProblemError, nearest
+from jfric.numerics.limits import LANES, require_count, short
+from jfric.sweeps.ranges import Listed, Range, as_values
+
+METHODS = ("grid", "zip", "random", "sobol", "latin-hypercube")
+SAMPLED = METHODS[2:]
+#: Latin hypercubes are drawn as a whole.
+LARGEST_HYPERCUBE = 20_000_000
+#: Axis of lanes that lie on no grid.
+LANE = "lane"
+
+
+class Design(abc.ABC):
+    """Names of the varied parameters, shape of the table, and the values of its lanes."""
+
+    names: tuple[str, ...]
+    #: Axes of the table and their lengths.
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of lanes."""
+        return math.prod(self.shape)
+
+    @abc.abstractmethod
+    def values(self, first: int, last: int) -> np.ndarray:
+        """Values (last - first, parameters) of the lanes ``first`` to ``last - 1``."""
+
+    @abc.abstractmethod
+    def extremes(self) -> list[tuple[float, float]]:
+        """Smallest and largest value of each parameter."""
+
+    @abc.abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Plain data that identifies the design."""
+
+
+class Grid(Design):
+    """All combinations: one axis for each parameter."""
+
+    def __init__(self, axes: Mapping[str, Range | Listed]):
+        self.names = self.dims = tuple(axes)
+        self.axes = tuple(axes.values())
+        self.shape = tuple(int(axis.count or 0) for axis in self.axes)
+
+    def values(self, first: int, last: int) -> np.ndarray:
+        index = np.unravel_index(np.arange(first, last), self.shape)
+        columns = [axis.values(i) for axis, i in zip(self.axes, index, strict=True)]
+        return np.stack(columns, axis=1).astype(float)
+
+    def extremes(self):
+        return [axis.extremes() for axis in self.axes]
+
+    def describe(self):
+        return {"method": "grid", "vary": dict(zip(self.names, self._axes(), strict=True))}
+
+    def _axes(self):
+        return [axis.describe() for axis in self.axes]
+
+
+class Zip(Design):
+    """Lists of equal length side by side: the first value of each, the second of each ..."""
+
+    def __init__(self, columns: Mapping[str, Range | Listed]):
+        self.names = tuple(columns)
+        self.columns = tuple(columns.values())
+        self.dims = (self.names[0],) if len(self.names) == 1 else (LANE,)
+        self.shape = (int(self.columns[0].count or 0),)
+
+    def values(self, first: int, last: int) -> np.ndarray:
+        index = np.arange(first, last)
+        return np.stack([c.values(index) for c in self.columns], axis=1).astype(float)
+
+    def extremes(self):
+        return [column.extremes() for column in self.columns]
+
+    def describe(self):
+        columns = [c.describe() for c in self.columns]
+        return {"method": "zip", "vary": dict(zip(self.names, columns, strict=True))}
+
+
+class Samples(Design):
+    """Points drawn from a box: at random, by a Sobol sequence, or by a Latin hypercube."""
+
+    def __init__(self, ranges: Mapping[str, Range], method: str, count: int, seed: int):
+        self.names, self.dims = tuple(ranges), (LANE,)
+        self.ranges = tuple(ranges.values())
+        self.method, self.seed = method, seed
+        self.shape = (count,)
+        self._hypercube: np.ndarray | None = None
+
+    def values(self, first: int, last: int) -> np.ndarray:
+        unit = self._unit(first, last)
+        return np.stack([r.at(unit[:, i]) for i, r in enumerate(self.ranges)], axis=1)
+
+    def _unit(self, first: int, last: int) -> np.ndarray:
+        from scipy.stats import qmc
+
+        d = len(self.ranges)
+        if self.method == "random":
+            # One draw of the generator for each number: any part can be drawn alone.
+            generator = np.random.Generator(np.random.PCG64(self.seed).advance(first * d))
+            return generator.random((last - first, d))
+        if self.method == "sobol":
+            sequence = qmc.Sobol(d, rng=self.seed)
+            if first:
+                sequence.fast_forward(first)
+            import warnings
+
+            with warnings.catch_warnings():
+                # The balance properties are those of the whole, not of a part.
+                warnings.simplefilter("ignore", UserWarning)
+                return sequence.random(last - first)
+        if self._hypercube is None:
+            self._hypercube = qmc.LatinHypercube(d, rng=self.seed).random(self.size)
+        return self._hypercube[first:last]
+
+    def extremes(self):
+        return [r.extremes() for r in self.ranges]
+
+    def describe(self):
+        return {
+            "method": self.method,
+            "samples": self.size,
+            "seed": self.seed,
+            "vary": {n: r.describe() for n, r in zip(self.names, self.ranges, strict=True)},
+        }
+
+
+def make_design(
+    vary: Mapping[str, Any], method: str = "grid", samples: int | None = None, seed: int = 0
+) -> Design:
+    """The design that ``vary`` (parameter path to values) and ``method`` describe.
+
+    Raises :class:`ProblemError` for an unknown method, ranges without a number of values, lists
+    of different lengths, and too many points.
+    """
+    if method not in METHODS:
+        raise ProblemError(
+            f"method: found {method!r}{nearest(method, METHODS)}, allowed are {', '.join(METHODS)}"
+        )
+    if not vary:
+        raise ProblemError("vary: found no parameter, name at least one: friction.mu")
+    if method in SAMPLED:
+        return _samples(vary, method, samples, seed)
+    if samples is not None:
+        raise ProblemError(
+            f"samples: found {samples}, but the method is {method!r}; samples belong to "
+            + ", ".join(SAMPLED)
+        )
+    columns = {name: as_values(given, name) for name, given in vary.items()}
+    for name, column in columns.items():
+        if column.count is None:
+            raise ProblemError(
+                f"{name}: found a range without a number of values, which method {method!r} needs"
+                f" ({name}=LOW:HIGH:COUNT, jfric.Range(low, high, count))"
+            )
+    if method == "grid":
+        for name, column in columns.items():
+            if isinstance(column, Listed):
+                values = column.values(np.arange(column.count))
+                if np.unique(values).size < values.size:
+                    raise ProblemError(f"{name}: found a value twice, those of a grid must differ")
+        require_count("vary: the number of combinations", _product(columns), 1, LANES)
+        return Grid(columns)
+    counts = {name: column.count for name, column in columns.items()}
+    if len(set(counts.values())) > 1:
+        found = ", ".join(f"{count} of {name}" for name, count in counts.items())
+        raise ProblemError(f"vary: found {found} values, method 'zip' needs as many of each")
+    return Zip(columns)
+
+
+def _product(columns: Mapping[str, Range | Listed]) -> int:
+    return math.prod(int(column.count or 0) for column in columns.values())
+
+
+def _samples(vary: Mapping[str, Any], method: str, samples: int | None, seed: int) -> Samples:
+    ranges = {}
+    for name, given in vary.items():
+        if isinstance(given, (tuple, list)) and len(given) == 2:
+            given = Range(*given)
+        if not isinstance(given, Range):
+            raise ProblemError(
+                f"{name}: method {method!r} draws from an interval, give two ends "
+                f"({name}=LOW:HIGH, jfric.Range(low, high))"
+            )
+        if given.count is not None:
+            raise ProblemError(
+                f"{name}: found a range with {given.count} values, but method {method!r} draws "
+                "'samples' points from an interval"
+            )
+        ranges[name] = given
+    if samples is None or samples < 1:
+        found = "none" if samples is None else samples
+        raise ProblemError(f"samples: found {found}, method {method!r} needs at least 1")
+    if seed < 0:
+        raise ProblemError(f"seed: found {seed}, must not be negative")
+    largest = {"latin-hypercube": LARGEST_HYPERCUBE}.get(method, LANES)
+    if samples > largest:
+        raise ProblemError(
+            f"samples: found {short(samples)}, at most {largest} are possible with {method!r}"
+        )
+    return Samples(ranges, method, int(samples), int(seed))

@@ -1,0 +1,77 @@
+"""Observables from the passes of a solver: each moves along a curve that is known in full."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from jfric.numerics.loops import keep, run_passes
+from jfric.results.reductions import Reductions
+from jfric.results.status import Status
+from jfric.solvers.base import AbstractSolver
+from jfric.solvers.records import empty_records
+from jfric.system.problem import Problem
+
+if TYPE_CHECKING:
+    from jfric.results.abstract_observables import Observable
+
+
+class Observed(NamedTuple):
+    """Observables of one trajectory by name (not a number where it failed), and its outcome."""
+
+    values: dict[str, Array]
+    #: :class:`jfric.Status` code and :class:`jfric.Flag` bits.
+    status: Int[Array, ""]
+    flags: Int[Array, ""]
+    #: Passes of the solver's loop.
+    steps: Int[Array, ""]
+
+
+def run_with_pieces(
+    problem: Problem,
+    observables: tuple[Observable, ...],
+    solver: AbstractSolver,
+    budget=None,
+    end=None,
+) -> Observed:
+    """One trajectory up to ``end`` [s] (by default the problem's), for at most ``budget`` passes
+    (an array; by default the solver's), with a solver that has polynomials."""
+    prepared = solver.prepare(problem, end)
+    mechanics = prepared.mechanics
+    state = solver.start(problem, prepared)
+    first, dtype = state.t, state.t.dtype
+    budget = jnp.asarray(solver.max_steps if budget is None else budget, jnp.int32)
+    target = jnp.asarray(prepared.end if end is None else end, dtype)
+    force, none = jnp.zeros((mechanics.n,), dtype), jnp.zeros((0,), dtype)
+    records = empty_records(mechanics)
+    one = solver.one_pass(problem, prepared, state, none, target, force)
+    reductions = Reductions(observables)
+
+    def active(s):
+        goes_on = (s.status == int(Status.OK)) & solver.unfinished(prepared, s, target)
+        return goes_on & (s.steps < budget)
+
+    def body(s, carry, on):
+        new, _, piece = one.call(s, records, on)
+        assert piece is not None
+        piece = piece()
+        return new, keep(on & piece.useful, reductions.update(carry, piece), carry)
+
+    state, carry = run_passes(
+        body,
+        active,
+        state,
+        reductions.start(problem, mechanics, dtype),
+        max_steps=solver.max_steps,
+        adjoint=solver.adjoint,
+        packed=one.packed,
+        given=prepared,
+        constants=one.constants,
+        scalar_buffers=True,
+    )
+    status = solver.outcome(prepared, state, target)
+    found = reductions.finish(carry, state.q, state.v, target - first)
+    values = {n: jnp.where(status == int(Status.OK), x, jnp.nan) for n, x in found.items()}
+    return Observed(values, status, state.flags, state.steps)

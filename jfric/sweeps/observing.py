@@ -1,0 +1,68 @@
+"""One trajectory, reduced to observables while it is simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import jax.numpy as jnp
+
+from jfric.solvers.base import AbstractSolver, differentiable, require_solver
+from jfric.solvers.event_driven.solver import EventDriven
+from jfric.solvers.simulation import require_span
+from jfric.sweeps.from_outputs import run_with_outputs
+from jfric.sweeps.from_passes import Observed, run_with_pieces
+from jfric.system.problem import Problem
+
+if TYPE_CHECKING:
+    from jfric.results.abstract_observables import Observable
+
+
+def observe(
+    problem: Problem,
+    observables: str | Sequence[str | Observable] | Mapping[str, Observable | str],
+    solver: AbstractSolver | None = None,
+    *,
+    times=None,
+    end=None,
+) -> Observed:
+    """Simulate one trajectory and return its observables; nothing else is kept.
+
+    ``observables``: names such as ``"final.u"`` (see :data:`jfric.results.quantity.GRAMMAR`) or
+    :class:`jfric.observables.Observable` objects. ``times`` (m,) [s]: those of ``"u(t)"``. Works
+    under ``jit``, ``vmap``, ``jvp`` and ``grad`` (for many parameters: ``adjoint="reverse"``).
+    ``end`` [s]: where the run ends, in place of the problem's own end time. ``solver``: any.
+    Extrema and integrals are exact over the trajectory with solvers that have polynomials (the
+    event-driven and the quasi-static one); with others they come from 1,001 outputs and the events.
+    Raises :class:`jfric.ProblemError` for an unknown observable and for an end before the start.
+    """
+    from jfric.results.grammar import as_observables
+
+    chosen = tuple(as_observables(problem, observables, times, end))
+    solver = solver if solver is not None else EventDriven()
+    require_solver(solver)
+    solver.require(problem)
+    require_span(problem, None, None, end)
+    end = jnp.asarray(problem.resolved().time.end if end is None else end, jnp.result_type(float))
+
+    def reduced(solver, problem, end):
+        return run(problem, chosen, solver, end=end)
+
+    return differentiable(reduced, solver, problem, end)
+
+
+def run(
+    problem: Problem,
+    observables: tuple[Observable, ...],
+    solver: AbstractSolver,
+    budget=None,
+    end=None,
+) -> Observed:
+    """Like :func:`observe`, for at most ``budget`` passes (an array; by default the solver's).
+
+    Solvers without polynomials have no budget: they are run to their end.
+    """
+    if solver.has_polynomials:
+        return run_with_pieces(problem, observables, solver, budget, end)
+    values, status, solution = run_with_outputs(problem, observables, solver, end)
+    return Observed(values, status, solution.flags, solution.steps)

@@ -1,0 +1,169 @@
+"""The compiled program of a sweep, and the compaction of lanes that take long."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from jfric.results.abstract_observables import Observable
+from jfric.results.status import Status
+from jfric.solvers.base import AbstractSolver
+from jfric.sweeps.from_passes import Observed
+from jfric.sweeps.observing import run
+from jfric.sweeps.tiles import Layout
+from jfric.system.naming import set_parameters
+from jfric.system.problem import Problem
+
+#: Each time lanes are computed again they get so many times the passes.
+GROWTH = 8
+
+Results = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is computed for each lane: the problem with the parameters ``names`` set."""
+
+    problem: Problem
+    names: tuple[str, ...]
+    observables: tuple[Observable, ...]
+    solver: AbstractSolver
+
+    @property
+    def most_passes(self) -> int:
+        """Budget of passes of a lane; solvers without polynomials have none."""
+        return self.solver.max_steps if self.solver.has_polynomials else 1
+
+    @property
+    def small(self) -> bool:
+        """Whether a pass holds few numbers of each lane."""
+        return self.solver.has_small_passes(self.problem)
+
+    def shapes(self) -> Observed:
+        """Shapes and types of the results of one lane; nothing is computed."""
+        values = jax.ShapeDtypeStruct((len(self.names),), jnp.result_type(float))
+        budget = jax.ShapeDtypeStruct((), jnp.int32)
+        return _lane.eval_shape(
+            self.problem, values, budget, self.names, self.observables, self.solver
+        )
+
+
+class Runner:
+    """Computes lanes of a job on the devices of this process."""
+
+    def __init__(self, job: Job, layout: Layout):
+        self.job, self.layout = job, layout
+        self.devices = tuple(jax.local_devices()[: layout.devices])
+
+    def launch(self, values: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Start computing lanes with these parameter values; returns at once."""
+        layout = self.layout
+        shape = (layout.devices * layout.rows, layout.lanes)
+        return values, self._call(values, layout.budget, shape)
+
+    def collect(self, launched: tuple[np.ndarray, Any]) -> Results:
+        """Results of launched lanes, those over the budget included."""
+        values, pending = launched
+        results = _on_host(pending, values.shape[0])
+        budget, most = self.layout.budget, self.job.most_passes
+        while budget < most:
+            late = np.flatnonzero(results["status"] == int(Status.MAX_STEPS))
+            if not late.size:
+                break
+            budget = min(GROWTH * budget, most)
+            for part in np.split(late, range(self.tail_size, late.size, self.tail_size)):
+                for name, found in self._tail(values[part], budget).items():
+                    results[name][part] = found
+        return results
+
+    def trial(self, values: np.ndarray, budget: int) -> Results:
+        """Few lanes, for at most ``budget`` passes, by the program of all tiles."""
+        shape = (self.layout.devices * self.layout.rows, self.layout.lanes)
+        return _on_host(self._call(values, budget, shape), values.shape[0])
+
+    def _tail(self, values: np.ndarray, budget: int) -> Results:
+        """Lanes in rows so small that waiting for each other costs little."""
+        shape = (self.layout.devices * self.layout.tail_rows, self.layout.tail_lanes)
+        return _on_host(self._call(values, budget, shape), values.shape[0])
+
+    @property
+    def tail_size(self) -> int:
+        """Most lanes of one call of the program for late lanes."""
+        return self.layout.devices * self.layout.tail_rows * self.layout.tail_lanes
+
+    def _call(self, values: np.ndarray, budget: int, shape: tuple[int, int]) -> Observed:
+        """Filled up to whole rows; the filling has no passes to spend."""
+        count, (rows, lanes) = values.shape[0], shape
+        filled = np.repeat(values[-1:], rows * lanes - count, axis=0)
+        filled = np.concatenate([values, filled]).reshape(rows, lanes, -1)
+        budgets = np.where(np.arange(rows * lanes) < count, budget, 0).reshape(rows, lanes)
+        job = self.job
+        where = NamedSharding(_mesh(self.devices), PartitionSpec("lanes"))
+        return _rows(
+            job.problem,
+            jax.device_put(filled.astype(jnp.result_type(float)), where),
+            jax.device_put(budgets.astype(np.int32), where),
+            names=job.names,
+            observables=job.observables,
+            solver=job.solver,
+            devices=self.devices,
+        )
+
+
+def _on_host(pending: Observed, count: int) -> Results:
+    """Results by name, without the filling."""
+
+    def lanes(x):
+        return np.array(x).reshape(-1, *x.shape[2:])[:count]
+
+    results = {name: lanes(x) for name, x in pending.values.items()}
+    return results | {name: lanes(getattr(pending, name)) for name in ("status", "flags", "steps")}
+
+
+@functools.cache
+def _mesh(devices: tuple) -> Mesh:
+    return Mesh(np.asarray(devices), ("lanes",), axis_types=(AxisType.Auto,))
+
+
+@functools.partial(jax.jit, static_argnames=("names", "observables", "solver", "devices"))
+def _rows(problem, values, budgets, *, names, observables, solver, devices) -> Observed:
+    """All rows (r, l, parameters): shared out to the devices, each working through its own.
+
+    Each device stops its loops alone: nothing in them is shared.
+    """
+
+    def row(problem, part):
+        def lane(x, budget):
+            return _lane(problem, x, budget, names, observables, solver)
+
+        def nothing(values, budgets):
+            shapes = jax.eval_shape(jax.vmap(lane), values, budgets)
+            return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+
+        # Rows of filling are not computed.
+        return jax.lax.cond(jnp.any(part[1] > 0), jax.vmap(lane), nothing, *part)
+
+    def share(problem, values, budgets):
+        return jax.lax.map(functools.partial(row, problem), (values, budgets))
+
+    lanes, same = PartitionSpec("lanes"), PartitionSpec()
+    return jax.shard_map(
+        share,
+        mesh=_mesh(devices),
+        in_specs=(same, lanes, lanes),
+        out_specs=lanes,
+        check_vma=False,
+    )(problem, values, budgets)
+
+
+@functools.partial(jax.jit, static_argnums=(3, 4, 5))
+def _lane(problem, x, budget, names, observables, solver) -> Observed:
+    values: Mapping[str, Any] = {name: x[i] for i, name in enumerate(names)}
+    return run(set_parameters(problem, values), observables, solver, budget)

@@ -1,0 +1,335 @@
+"""``jfric.sweep``: many trajectories, from parameter values to a labelled table."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.files.output import versions
+from jfric.files.path_dimensions import path_dimension
+from jfric.numerics.compilation import whole_loops
+from jfric.numerics.limits import DEVICES, LANES, require_count, require_sizes
+from jfric.optional import import_xarray
+from jfric.results.abstract_observables import Observable, OfMaximum
+from jfric.results.grammar import as_observables
+from jfric.results.status import Status
+from jfric.solvers.base import AbstractSolver, require_solver
+from jfric.solvers.event_driven.solver import EventDriven
+from jfric.sweeps.design import Design, make_design
+from jfric.sweeps.from_outputs import OF_EVENTS
+from jfric.sweeps.progress import Progress
+from jfric.sweeps.runner import Job, Results, Runner
+from jfric.sweeps.store import ZarrTable, read_layout
+from jfric.sweeps.table import MemoryTable, Schema, Sink, float_type, make_schema, state_size
+from jfric.sweeps.tiles import PILOT_LANES, PILOT_PASSES, Layout, Tile, refined, start_layout
+from jfric.sweeps.values import by_path, check_values
+from jfric.system.expression import Expression
+from jfric.system.problem import Problem
+
+if TYPE_CHECKING:
+    import xarray
+
+#: Bytes that all results together may take in memory.
+LARGEST_IN_MEMORY = 8e9
+
+
+def sweep(
+    problem: Problem,
+    vary: Mapping[str, Any],
+    observe: str | Sequence[str | Observable] | Mapping[str, Observable | str],
+    *,
+    method: str = "grid",
+    samples: int | None = None,
+    seed: int = 0,
+    times: Any = None,
+    solver: AbstractSolver | None = None,
+    store: str | os.PathLike[str] | None = None,
+    chunk: int | None = None,
+    block: int | None = None,
+    devices: int | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    progress: bool | None = None,
+) -> xarray.Dataset:
+    """Simulate ``problem`` for many parameter values and keep what is observed, as a table.
+
+    ``vary``: parameter path to values [SI]: an array, or :class:`jfric.Range`. ``method``:
+    ``"grid"`` (all combinations, one axis each), ``"zip"`` (side by side), or ``samples`` points
+    drawn from ranges: ``"random"``, ``"sobol"``, ``"latin-hypercube"``, with ``seed``.
+
+    ``observe``: names such as ``"final.u"``, ``"max.v"``, ``"event_time(3)"``, ``"dissipated"``, or
+    objects of :mod:`jfric.observables`. ``times`` [s]: those of ``"u(t)"``.
+
+    ``solver``: :class:`jfric.EventDriven` (the default) or any other. With time stepping and
+    smoothed laws, extrema and integrals come from 1,001 outputs and the events.
+
+    ``store``: folder of a Zarr store. Finished tiles are kept there; the same call goes on after
+    an interruption, with the same bits. Without it the table is in memory.
+
+    ``chunk``: lanes that step together; ``block``: lanes stored together; ``devices``: local
+    devices to use (all). ``workers``: that many local processes instead, through Dask;
+    ``scheduler``: address of a Dask cluster, or its scheduler file. ``progress``: show a bar (by
+    default on a terminal).
+
+    The table holds the observables with their units (not a number where a trajectory failed), and
+    for each trajectory ``status``, ``flags`` and ``steps``. Raises :class:`ProblemError` for bad
+    input before anything is computed.
+    """
+    prepared = prepare(
+        problem,
+        vary,
+        observe,
+        method=method,
+        samples=samples,
+        seed=seed,
+        times=times,
+        solver=solver,
+    )
+    sink, _ = execute(
+        prepared,
+        store=store,
+        chunk=chunk,
+        block=block,
+        devices=devices,
+        workers=workers,
+        scheduler=scheduler,
+        progress=progress,
+    )
+    return sink.dataset()
+
+
+class Prepared(NamedTuple):
+    """A sweep that was checked: nothing in it can be misspelt any more."""
+
+    job: Job
+    design: Design
+    schema: Schema
+    identity: dict[str, Any]
+
+
+class Summary(NamedTuple):
+    """What an execution did: lanes computed, how many of each status, and the time it took [s]."""
+
+    computed: int
+    statuses: np.ndarray
+    seconds: float
+
+
+def prepare(
+    problem: Problem,
+    vary: Mapping[str, Any],
+    observe: Any,
+    *,
+    method: str = "grid",
+    samples: int | None = None,
+    seed: int = 0,
+    times: Any = None,
+    solver: AbstractSolver | None = None,
+    config: str | None = None,
+    title: str = "",
+) -> Prepared:
+    """Check everything that a sweep is made of; see :func:`sweep`.
+
+    ``config``: the system as TOML text (by default written from ``problem``).
+    """
+    import_xarray()
+    design = make_design(by_path(problem, vary), method, samples, seed)
+    # Where the end is varied, times that a lane does not reach are not numbers.
+    varied = "time.end" in design.names or isinstance(problem.time.end, Expression)
+    observables = tuple(as_observables(problem, observe, times, np.inf if varied else None))
+    for observable in observables:
+        if observable.name in design.names:
+            raise ProblemError(f"observe: {observable.name!r} is the name of a varied parameter")
+    solver = _without_derivatives(solver if solver is not None else EventDriven(), observables)
+    require_sizes(solver)
+    solver.require(problem)
+    check_values(problem, design, solver)
+    job = Job(problem, design.names, observables, solver)
+    settings = {"name": solver.label, **_plain_settings(solver)}
+    text = config if config is not None else _as_text(problem)
+    units = {name: _unit(problem, name) for name in design.names}
+    attributes = {
+        "title": title or "sweep with jfric",
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "method": method,
+        "parameters": list(design.names),
+        "observables": [o.name for o in observables],
+        "lanes": design.size,
+        "solver": json.dumps(settings),
+        "config": text,
+        "versions": " ".join(f"{k} {v}" for k, v in versions().items()),
+    }
+    identity = {
+        "system": hashlib.sha256(_fingerprint(problem, text)).hexdigest(),
+        "values": design.describe(),
+        "observables": [repr(o) for o in observables],
+        "solver": settings,
+        "type": str(float_type()),
+    }
+    return Prepared(job, design, make_schema(job, design, units, attributes), identity)
+
+
+def execute(
+    prepared: Prepared,
+    *,
+    store: str | os.PathLike[str] | None = None,
+    chunk: int | None = None,
+    block: int | None = None,
+    devices: int | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    progress: bool | None = None,
+) -> tuple[Sink, Summary]:
+    """Compute the tiles that are missing; see :func:`sweep`."""
+    job, design, schema, identity = prepared
+    for name, value in (("chunk", chunk), ("block", block), ("workers", workers)):
+        if value is not None:
+            require_count(name, value, 1, DEVICES if name == "workers" else LANES)
+    if workers is not None and scheduler is not None:
+        raise ProblemError("workers: a cluster at 'scheduler' has its own; give one of the two")
+    path = None if store is None else Path(store)
+    layout = None if path is None else read_layout(path, identity)
+    if layout is not None:
+        devices = layout.devices
+    away = workers is not None or scheduler is not None
+    # One device for each process of a cluster, unless told otherwise.
+    devices = _devices(1 if away and devices is None else devices)
+    if path is None and design.size * schema.lane_bytes > LARGEST_IN_MEMORY:
+        raise ProblemError(
+            f"vary: found {design.size} points, their results take "
+            f"{design.size * schema.lane_bytes / 1e9:.0f} GB; give 'store' a folder to write to"
+        )
+    with Progress(design.size, progress) as bar:
+        runner = None
+        if layout is None:
+            layout = start_layout(
+                design.shape,
+                devices=devices,
+                accelerator=jax.default_backend() != "cpu",
+                small=job.small,
+                whole=whole_loops(),
+                chunk=chunk,
+                block=block,
+                max_steps=job.most_passes,
+                lane_bytes=schema.lane_bytes,
+            )
+            pays = max(4 * layout.lanes * devices, 16 * PILOT_LANES)
+            if job.most_passes > 1 and design.size > pays:
+                runner = Runner(job, layout)
+                layout = _refined(runner, design, block)
+                runner.layout = layout
+        if path is None:
+            sink: Sink = MemoryTable(schema, layout)
+        else:
+            sink = ZarrTable(path, schema, layout, identity)
+        waiting = sink.unfinished()
+        bar.skip(design.size - sum(t.last - t.first for t in waiting))
+        if away:
+            from jfric.sweeps.cluster import on_cluster
+
+            results = on_cluster(job, layout, design, waiting, workers, scheduler)
+        else:
+            results = _locally(runner or Runner(job, layout), design, waiting)
+        statuses = np.zeros(len(Status), int)
+        computed = 0
+        for tile, found in results:
+            sink.write(tile, found)
+            statuses += np.bincount(found["status"], minlength=len(Status))
+            computed += tile.last - tile.first
+            bar.advance(tile.last - tile.first)
+        return sink, Summary(computed, statuses, bar.seconds)
+
+
+def _without_derivatives(solver: AbstractSolver, observables: tuple) -> AbstractSolver:
+    """The solver, keeping no more than the observables need."""
+    require_solver(solver)
+    of_events = [o.name for o in observables if isinstance(o, OF_EVENTS)]
+    if of_events and not solver.logs_events:
+        raise ProblemError(
+            f"observe: found {of_events[0]!r}, but the solver {solver.label} has no changes of mode"
+        )
+    logged = of_events or any(isinstance(o, OfMaximum) for o in observables)
+    solver = solver.lean(events=bool(logged) and not solver.has_polynomials)
+    # Plain numbers: a program is compiled for one solver.
+    return jax.tree.map(lambda x: x.item() if hasattr(x, "item") else x, solver)
+
+
+def _plain_settings(solver: Any) -> dict[str, Any]:
+    """Settings as they are stored beside the results."""
+    found = {f.name: getattr(solver, f.name) for f in dataclasses.fields(solver)}
+    plain = (bool, int, float, str, type(None))
+    return {k: x if isinstance(x, plain) else repr(x) for k, x in found.items()}
+
+
+def _locally(
+    runner: Runner, design: Design, waiting: Sequence[Tile]
+) -> Iterator[tuple[Tile, Results]]:
+    """Tiles in order; the next is being computed while one is written."""
+    before = None
+    for tile in waiting:
+        launched = runner.launch(design.values(tile.first, tile.last))
+        if before is not None:
+            yield before[0], runner.collect(before[1])
+        before = tile, launched
+    if before is not None:
+        yield before[0], runner.collect(before[1])
+
+
+def _refined(runner: Runner, design: Design, block: int | None) -> Layout:
+    """The layout after a look at lanes spread over the whole sweep."""
+    layout = runner.layout
+    count = min(PILOT_LANES, layout.devices * layout.rows * layout.lanes)
+    lanes = ((np.arange(count) + 0.5) / count * design.size).astype(np.int64)
+    values = np.concatenate([design.values(i, i + 1) for i in lanes.tolist()])
+    most = runner.job.solver.max_steps
+    found = runner.trial(values, min(most, PILOT_PASSES))
+    return refined(
+        layout, design.shape, found["steps"], state_size(runner.job.problem), most, block
+    )
+
+
+def _devices(wanted: int | None) -> int:
+    available = len(jax.local_devices())
+    if wanted is None:
+        return available
+    if not 1 <= wanted <= available:
+        raise ProblemError(
+            f"devices: found {wanted}, but {available} "
+            f"{'is' if available == 1 else 'are'} available (on a CPU call "
+            f"jax.config.update('jax_num_cpu_devices', {max(wanted, 1)}) first)"
+        )
+    return wanted
+
+
+def _unit(problem: Problem, name: str) -> str:
+    dimension = path_dimension(problem, name)
+    return dimension.unit if dimension is not None else ""
+
+
+def _as_text(problem: Problem) -> str:
+    from jfric.files.write_toml import to_toml
+
+    try:
+        return to_toml(problem)
+    except ProblemError:
+        return ""  # holds Python code, which no file can
+
+
+def _fingerprint(problem: Problem, text: str) -> bytes:
+    """What tells two systems apart, every bit of their numbers included."""
+    leaves, structure = jax.tree.flatten(problem)
+    numbers = [repr(x) if isinstance(x, Expression) else np.asarray(x).tolist() for x in leaves]
+    # Python code is known by its name only.
+    shape = "" if text else re.sub(r" at 0x[0-9a-f]+", "", repr(structure))
+    return repr((text, shape, numbers)).encode()

@@ -1,0 +1,71 @@
+"""What the values of a sweep must be, checked before anything is computed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.files.config import time_span
+from jfric.solvers.base import AbstractSolver
+from jfric.sweeps.design import Design, Zip
+from jfric.system.expression import Expression
+from jfric.system.naming import find_path, parameters, set_parameters
+from jfric.system.problem import Problem
+from jfric.system.validation import validate
+
+#: Corners of a box of parameters that are checked.
+MOST_CORNERS = 64
+
+
+def by_path(problem: Problem, vary: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by the canonical paths of single numbers."""
+    known = parameters(problem)
+    result = {}
+    for path, values in dict(vary).items():
+        try:
+            name = find_path(problem, str(path))
+        except KeyError as error:
+            raise ProblemError(f"vary: {error.args[0]}") from None
+        if name in result:
+            raise ProblemError(f"vary: found {name!r} twice")
+        leaf = known[name]
+        if isinstance(leaf, Expression):
+            shared = ", ".join(f"parameters.{r}" for r in leaf.references)
+            raise ProblemError(f"vary: {name} is computed as {leaf.text!r}; vary {shared} instead")
+        if np.ndim(leaf):
+            raise ProblemError(
+                f"vary: {name} is a list of {np.size(leaf)} numbers, only single numbers can be "
+                "varied; let its entries refer to shared parameters"
+            )
+        result[name] = values
+    return result
+
+
+def check_values(problem: Problem, design: Design, solver: AbstractSolver) -> None:
+    """The corners of the box of parameters, or the extreme values one by one for lists side by
+    side, are valid systems that the solver can simulate."""
+    corners: Iterable[Sequence[float]]
+    if isinstance(design, Zip):
+        rows: list[Sequence[float]] = []
+        for column in design.columns:
+            values = column.values(np.arange(column.count or 0))
+            ends = {int(np.argmin(values)), int(np.argmax(values))}
+            rows += [design.values(row, row + 1)[0].tolist() for row in ends]
+        corners = rows
+    else:
+        corners = itertools.islice(itertools.product(*design.extremes()), MOST_CORNERS)
+    for corner in corners:
+        values = dict(zip(design.names, corner, strict=True))
+        try:
+            changed = set_parameters(problem, values)
+            validate(changed)
+            solver.require(changed)
+            start, end = time_span(changed)
+            solver.require_duration(end - start)
+        except ProblemError as error:
+            point = ", ".join(f"{k} = {v:g}" for k, v in values.items())
+            raise ProblemError(f"vary: at {point}: {error}") from None
