@@ -159,6 +159,17 @@ def test_residual_staircase_as_one_batch():
     assert {r.solver for r in results} == {"event-driven (exact)"}
 
 
+def test_a_kernel_of_choice():
+    """Another form of the computation passes the same checks; cases that it cannot run are left."""
+    general = jfric.verify(case="ve0116 staircase mu=0.2*", flow="exact", kernel="general")
+    assert general
+    assert all(r.passed and "general kernel" in r.solver for r in general)
+    with pytest.raises(jfric.ProblemError, match="no case runs with 'one-dof'"):
+        jfric.verify(case="ve0119", kernel="one-dof")
+    with pytest.raises(jfric.ProblemError, match="did you mean 'general'"):
+        jfric.verify(case="ve0119", kernel="genral")
+
+
 def test_both_flows_and_progress():
     seen = []
     results = jfric.verify(case="c8*", progress=lambda *args: seen.append(args))

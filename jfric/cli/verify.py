@@ -34,6 +34,14 @@ def verify(
         ),
     ] = None,
     flow: Flow = None,
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            help="Only what this form of the event-driven computation can run, with it: general, "
+            "lowered, one-contact or one-dof.",
+            metavar="NAME",
+        ),
+    ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print all checks as JSON.")] = False,
     junit: Annotated[
         Path | None, typer.Option(help="Also write JUnit XML.", metavar="FILE")
@@ -55,7 +63,12 @@ def verify(
     remarks: list[str] = []
     with Progress(0, stage="reading") as bar:
         results = run_checks(
-            paths or None, case=case, flow=flow, progress=bar.show, remark=remarks.append
+            paths or None,
+            case=case,
+            flow=flow,
+            kernel=kernel,
+            progress=bar.show,
+            remark=remarks.append,
         )
     seconds = time.perf_counter() - started
     if junit is not None:

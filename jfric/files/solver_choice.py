@@ -14,7 +14,15 @@ if TYPE_CHECKING:
 
 #: Solvers by name, the first being the default, and the settings that each takes.
 SETTINGS: dict[str, tuple[str, ...]] = {
-    "event-driven": ("flow", "rtol", "max_steps", "max_events", "accumulation", "energy_gain"),
+    "event-driven": (
+        "flow",
+        "rtol",
+        "max_steps",
+        "max_events",
+        "accumulation",
+        "energy_gain",
+        "kernel",
+    ),
     "moreau-jean": ("dt", "theta", "sliding_weight", "method", "max_steps", "max_events"),
     "midpoint": ("dt", "method", "max_steps", "max_events"),
     "stabilised-midpoint": ("dt", "method", "max_steps", "max_events"),
@@ -37,7 +45,7 @@ NUMBERS: dict[str, tuple[Callable[[float], bool], str]] = {
     "contact_stiffness": (lambda x: 0.0 < x < math.inf, "be positive and finite"),
 }
 #: Settings that are words, not numbers.
-WORDS = ("flow", "law", "method", "energy_gain")
+WORDS = ("flow", "law", "method", "energy_gain", "kernel")
 SOLVERS = tuple(SETTINGS)
 FLOWS = ("auto", "exact", "runge-kutta")
 

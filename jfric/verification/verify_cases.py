@@ -23,6 +23,8 @@ from jfric.files.solver_choice import (
 from jfric.results.quantity import Quantity, parse_quantity, resolve
 from jfric.results.solution import Solution
 from jfric.results.status import Status
+from jfric.solvers.event_driven.kernels import require_kernel
+from jfric.solvers.event_driven.solver import EventDriven
 from jfric.system.naming import set_parameters
 from jfric.verification.case import EXACT, RUNGE_KUTTA, Case
 from jfric.verification.configs import files_in, shipped
@@ -44,13 +46,16 @@ def verify(
     *,
     case: str | None = None,
     flow: str | None = None,
+    kernel: str | None = None,
     progress: Progress | None = None,
     remark: Callable[[str], None] | None = None,
 ) -> list[Result]:
     """Run the shipped verification list, or every ``[[check]]`` in the given files and folders.
 
     ``case`` keeps the cases of this name only (``janovsky*`` keeps all that match). ``flow``
-    keeps ``"exact"`` or ``"runge-kutta"``. Trajectories of equal structure run as one batch.
+    keeps ``"exact"`` or ``"runge-kutta"``; ``kernel`` takes another form of the event-driven
+    computation (see :class:`jfric.EventDriven`) and keeps the trajectories that it can run.
+    Trajectories of equal structure run as one batch.
     ``progress(done, total, case)`` is called at the start and after each batch. A file that is
     refused, and a program that cannot be compiled or run on this machine, is a failed result, and
     the others go on. ``remark(sentence)`` is told which files hold nothing to verify.
@@ -62,6 +67,8 @@ def verify(
         every = _selected(every, case, lambda job: job.case)
     if flow is not None and not every:
         raise ProblemError(f"flow: no case runs with {flow!r}")
+    if kernel is not None:
+        every = _with_kernel(every, kernel)
     order = {id(job): i for i, job in enumerate(every)}
     found: list[tuple[int, list[Result]]] = []
     groups = batches([job for job in every if isinstance(job, Job)])
@@ -76,6 +83,24 @@ def verify(
         if progress:
             progress(done, len(groups), groups[index][0].case)
     return [result for _, results in sorted(found, key=lambda x: x[0]) for result in results]
+
+
+def _with_kernel(every: Jobs, kernel: str) -> Jobs:
+    """The trajectories that this kernel can run, with it."""
+    require_kernel(kernel)
+    found: Jobs = []
+    for job in every:
+        if not isinstance(job, Job) or not isinstance(job.solver, EventDriven):
+            continue
+        solver = dataclasses.replace(job.solver, kernel=kernel)
+        try:
+            solver.has_small_passes(job.problem)
+        except ProblemError:
+            continue
+        found.append(dataclasses.replace(job, solver=solver, label=f"{job.label}, {kernel} kernel"))
+    if not found:
+        raise ProblemError(f"kernel: no case runs with {kernel!r}")
+    return found
 
 
 def _results(job: Job, outcome: Trajectory | Exception) -> list[Result]:

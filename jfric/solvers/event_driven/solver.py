@@ -64,8 +64,8 @@ class EventDriven(AbstractSolver):
     loads, in closed form; ``"auto"`` chooses among these (the general one where ``adjoint`` is
     ``"reverse"``). ``"lowered"`` is the general one taken apart into scalars by the program itself,
     in ``simulate``, ``observe`` and ``sweep``: for large batches of systems with up to four contact
-    rows and linear modes. It compiles for ten seconds or more and then runs about ten times as
-    fast; call :func:`jfric.numerics.compilation.compile_quickly` first.
+    rows and linear modes. It compiles for half a minute or more and then runs 9 to 20 times as
+    fast; call :func:`jfric.compile_quickly` first.
     """
 
     flow: FlowName = eqx.field(static=True, default="auto")
