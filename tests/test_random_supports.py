@@ -64,12 +64,11 @@ def _on_belts(rng, count: int):
     ("solver", "count"),
     [
         ("general", 3),
-        ("moreau-jean", 3),
         *(
             pytest.param(solver, count, marks=pytest.mark.slow)
             for solver in SOLVERS
             for count in (2, 3, 4)
-            if (solver, count) not in (("general", 3), ("moreau-jean", 3))
+            if (solver, count) != ("general", 3)
         ),
     ],
 )

@@ -99,7 +99,13 @@ def test_what_carries_its_limit_without_moving_is_shown_as_stick():
 
 @pytest.mark.parametrize(
     ("solver", "feet"),
-    [(SCHEMES[0], 2), (SCHEMES[0], 3), (SCHEMES[1], 3), (SCHEMES[0], 4)],
+    [
+        (SCHEMES[0], 2),
+        *(
+            pytest.param(scheme, feet, marks=pytest.mark.slow)
+            for scheme, feet in ((SCHEMES[0], 3), (SCHEMES[1], 3), (SCHEMES[0], 4))
+        ),
+    ],
     ids=lambda x: x if isinstance(x, int) else type(x).__name__,
 )
 def test_random_feet_hold_up_to_the_limit_load(solver, feet):
