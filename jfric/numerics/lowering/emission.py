@@ -19,7 +19,8 @@ import numpy as np
 from jfric.numerics.lowering.graph import Entry, Node
 from jfric.numerics.lowering.interpreter import Branch
 
-#: XLA ends the process where a kernel of this kind has 1,000 results or more; here for each type.
+#: XLA ends the process where a kernel of this kind has 1,000 results or more, and it has as many as
+#: inputs and outputs together at most; this bounds each of the two.
 MAX_RESULTS = 300
 
 
