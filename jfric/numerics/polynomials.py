@@ -49,6 +49,20 @@ def _evaluate_jvp(primals, tangents):
     return value, horner(change, s) + slope * ds
 
 
+@jax.custom_jvp
+def with_derivatives(coefficients: Float[Array, "p k"], s, value) -> Float[Array, " k"]:
+    """The known ``value`` of the polynomials at ``s``, with the derivatives of :func:`evaluate`."""
+    del coefficients, s
+    return value
+
+
+@with_derivatives.defjvp
+def _with_derivatives_jvp(primals, tangents):
+    coefficients, s, value = primals
+    _, change = _evaluate_jvp((coefficients, s), tangents[:2])
+    return with_derivatives(coefficients, s, value), change
+
+
 def horner_with_slope(coefficients: Float[Array, "p ..."] | Sequence, s):
     """Value and first derivative at ``s``."""
     value, slope = coefficients[-1], jnp.zeros_like(coefficients[-1])

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float
 
 from jfric.contact import rules
 from jfric.numerics.linear_algebra import matvec
-from jfric.numerics.polynomials import horner_with_slope, pick
+from jfric.numerics.polynomials import horner_with_slope, pick, with_derivatives
 from jfric.numerics.tolerances import ROUNDINGS
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.clock import Instant, later
@@ -106,12 +106,19 @@ def resolvable(t, h) -> Bool[Array, ""]:
 
 
 def advance(
-    prepared: Prepared, state: State, step: Step, signs: Signs, end: Instant, natural
+    prepared: Prepared,
+    state: State,
+    step: Step,
+    signs: Signs,
+    end: Instant,
+    natural,
+    *,
+    apart: bool = False,
 ) -> Advance:
     """Isolate the earliest event on a step and move there, or to the end of the step.
 
     ``end``: the end of the step. A step that the certificate cannot decide is not
-    accepted; a shorter one follows.
+    accepted; a shorter one follows. ``apart``: for a program that will be lowered.
     """
     c = constants(step.table.dtype)
     lead = jnp.where(signs.null, 0, signs.order)
@@ -127,10 +134,11 @@ def advance(
             certificate_order=c.certificate_order,
             rounding=c.rounding,
             newton=c.newton,
+            apart=apart,
         )
-        at_end = jnp.sum(still.guard_table, axis=0)
+        last = jnp.sum(still.guard_table, axis=0)
         rows = still.guard_rows
-        at_end = at_end if rows is None else matvec(rows, at_end)
+        at_end = last if rows is None else matvec(rows, last)
         reference = jnp.minimum(natural, prepared.end - state.start)
         smallest = step.h <= SMALLEST_FRACTION * reference
         # Too short to resolve further: a guard that comes so near to zero counts as reaching it;
@@ -151,8 +159,9 @@ def advance(
         # Impacts get slower and slower where they accumulate; a gap that turns is one that closes.
         nt = prepared.nt
         impact = jnp.any(fired[:nt] & (state.mode == Mode.OPEN))
-        grazing = gives_up | (event & ~impact & grazes(guard, earliest, found.resolution))
+        grazing = gives_up | (event & ~impact & grazes(found.chosen, earliest, found.resolution))
         retry = jnp.where(coarse & found.decided, 4.0 * earliest, found.retry) * step.h
+        there = jnp.where(gives_up, last, found.values)
     else:
         s = jnp.ones((), step.table.dtype)
         event, accepted = jnp.asarray(False), step.accepted
@@ -166,7 +175,12 @@ def advance(
     grown = jnp.minimum(16.0 * s * step.h, step.h_next)
     grown = jnp.maximum(grown, jnp.where(event, 0.0, 16.0 * step.h))
     n = prepared.mechanics.n
-    values = held_exactly(prepared, state, step.at(prepared, s), signs)
+    if step.leading.shape[1] and step.guard_table is step.table:
+        # What the search for the zero has evaluated, with its derivatives.
+        values = step.split(prepared, with_derivatives(step.table, s, there))
+    else:
+        values = step.at(prepared, s)
+    values = held_exactly(prepared, state, values, signs)
     largest = jax.lax.stop_gradient(jnp.sum(jnp.abs(step.table[:, : 2 * n]), axis=0))
     return Advance(
         t=t,

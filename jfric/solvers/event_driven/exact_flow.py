@@ -34,9 +34,9 @@ class ExactFlow(eqx.Module):
 
     #: Events are found on the flow itself; nothing is left to land on.
     lands: bool = eqx.field(static=True, default=False)
-    #: Coefficients by a chain of products that keeps the zeros of the system's structure, not by
-    #: repeated squaring.
-    chain: bool = eqx.field(static=True, default=False)
+    #: For a program that will be lowered: coefficients by a chain of products that keeps the zeros
+    #: of the system's structure, not by repeated squaring; guards one by one.
+    lowered: bool = eqx.field(static=True, default=False)
 
     def natural_step(self, prepared, equations, state):
         """Longest sensible step [s]."""
@@ -47,7 +47,7 @@ class ExactFlow(eqx.Module):
         c = constants(state.q.dtype)
         n = prepared.mechanics.n
         system = linear_system(prepared, equations, g, state, force)
-        squaring = 0 if self.chain else SQUARING_SIZE
+        squaring = 0 if self.lowered else SQUARING_SIZE
         z = taylor_coefficients(system.A * h, system.z, c.order, squaring)
         # Magnitudes only decide: they are kept out of the derivatives.
         frozen = jax.lax.stop_gradient((prepared, equations, g, state, force, h))

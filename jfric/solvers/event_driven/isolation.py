@@ -10,6 +10,7 @@ first ``lead`` coefficients are zero and the rule holds for the others.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from typing import NamedTuple
 
@@ -25,6 +26,8 @@ from jfric.solvers.event_driven.constants import LEADING
 
 #: A zero this part of a step away from its end is one at the end.
 AT_END = 1e-9
+#: What the certificate finds of a guard, if not the place of its only zero inside the step.
+LAST, NO_ZERO, IN_DOUBT = 1.0, 2.0, 3.0
 
 
 class Isolation(NamedTuple):
@@ -44,6 +47,10 @@ class Isolation(NamedTuple):
     near: Bool[Array, ""]
     #: What cannot be told from zero of the guard that has it.
     resolution: Float[Array, ""]
+    #: Coefficients of the guard that seems to be first.
+    chosen: Float[Array, " p"]
+    #: Values of the polynomials at the zero, at the end of the step where there is none.
+    values: Float[Array, " k"]
 
 
 @functools.cache
@@ -52,6 +59,16 @@ def _bernstein_matrix(degree: int, dtype: str) -> np.ndarray:
     n = degree
     rows = [[math.comb(i, k) / math.comb(n, k) for k in range(n + 1)] for i in range(n + 1)]
     return np.asarray(rows, dtype)
+
+
+def _pascal(c: Float[Array, " k"]) -> Float[Array, " k"]:
+    """The same by sums of neighbours, row by row of Pascal's triangle: half as many operations."""
+    n = c.shape[0] - 1
+    row, b = [c[k] * (1.0 / math.comb(n, k)) for k in range(n + 1)], []
+    while row:
+        b.append(row[0])
+        row = [x + y for x, y in itertools.pairwise(row)]
+    return jnp.stack(b)
 
 
 def isolate(
@@ -65,6 +82,7 @@ def isolate(
     certificate_order: int,
     rounding: float,
     newton: int,
+    apart: bool = False,
 ) -> Isolation:
     """Certify all guards on ``[0, 1]`` and locate the earliest zero.
 
@@ -72,12 +90,14 @@ def isolate(
     themselves). Those of a guard below index ``lead`` count as zero, the one at ``lead`` is
     positive; a guard in ``null`` vanishes identically and holds. ``remainder`` bounds what the
     polynomials leave out. A guard that comes as near to zero as ``zero`` has not been told from one
-    that reaches it. Zeros are found to rounding error. At least one guard.
+    that reaches it. Zeros are found to rounding error. At least one guard. ``apart``: for a program
+    that will be lowered.
     """
     order = coefficients.shape[0] - 1
     degree = min(order, certificate_order)
     size = jnp.abs(coefficients)
-    total, tail = jnp.sum(size, axis=0), jnp.sum(size[degree + 1 :], axis=0)
+    head_size, tail = jnp.sum(size[: degree + 1], axis=0), jnp.sum(size[degree + 1 :], axis=0)
+    total = head_size + tail
     magnitude = total if rows is None else matvec(jnp.abs(rows), total)
     tail = tail if rows is None else matvec(jnp.abs(rows), tail)
     leading = jnp.abs(combine(coefficients[:LEADING], rows))
@@ -88,34 +108,34 @@ def isolate(
     head = coefficients[: degree + 1]
     transform = jnp.asarray(_bernstein_matrix(degree, size.dtype.name))
     few = rows is None or rows.shape[0] < rows.shape[1]
-    b = transform @ combine(head, rows) if few else combine(transform @ head, rows)
-    no_zero, one_zero, guess = _classify(b, bound, lead, degree)
-    # Positive up to a zero at the end: an event at an output or where a load changes.
-    all_but_last = jnp.all((b[:-1] > bound) | (jnp.arange(degree)[:, None] < lead), axis=0)
-    steep = jnp.abs(b[-1]) <= AT_END * degree * (b[-2] - b[-1])
-    ends = all_but_last & steep & (jnp.abs(b[-1]) <= rounded)
-    one_zero, guess = one_zero | ends, jnp.where(ends, 1.0, guess)
-    if null is not None:
-        # What vanishes with its first derivatives must go on doing so.
-        quiet = jnp.all(jnp.abs(b) <= rounded + zero, axis=0)
-        no_zero, one_zero = no_zero | (null & quiet), one_zero & ~null
+    if apart:
+        b = combine(head, rows)
+    else:
+        b = transform @ combine(head, rows) if few else combine(transform @ head, rows)
+    null = jnp.zeros(lead.shape, bool) if null is None else null
+
+    def certificate(b, *of_guard):
+        return _certificate(_pascal(b) if apart else b, *of_guard)
+
+    found = jax.vmap(certificate)(b.T, bound, rounded, rounded + zero, lead, null)
+    one_zero, doubtful = found <= LAST, found == IN_DOUBT
     # Newton's method on the guard that seems to be first; the others are checked there.
-    guess = jnp.where(one_zero, guess, 2.0)
+    guess = jnp.where(one_zero, found, NO_ZERO)
     first = jnp.arange(guess.shape[0]) == jnp.argmin(guess)
     power = jnp.sum(jnp.where(first, lead, 0))
     chosen = pick(coefficients, rows, first)
     chosen = jnp.where(jnp.arange(order + 1) < power, 0.0, chosen)
     any_zero = jnp.any(one_zero)
     root = _newton(chosen, power, jnp.minimum(jnp.min(guess), 1.0), newton)
-    there = evaluate(coefficients, root)
-    there = there if rows is None else matvec(rows, there)
+    root = jnp.where(any_zero, root, 1.0)
+    values = evaluate(coefficients, root)
+    there = values if rows is None else matvec(rows, values)
     eps = jnp.finfo(b.dtype).eps
     # To the rounding error of the guard itself, far below that of what it is made of.
     own = jnp.sum(jnp.abs(chosen))
     converged = jnp.abs(horner(chosen, root)) <= ROUNDINGS * eps * own
-    converged = converged | (jnp.any(first & ends) & (root >= 1.0))
+    converged = converged | (jnp.any(first & (found == LAST)) & (root >= 1.0))
     passed = one_zero & ~first & (there < -1e3 * eps * magnitude)
-    doubtful = ~(no_zero | one_zero)
     decided = ~jnp.any(doubtful) & (~any_zero | (converged & ~jnp.any(passed)))
     # Another guard that is negative at the zero found has an earlier one.
     earlier = any_zero & converged & ~jnp.any(doubtful)
@@ -123,13 +143,15 @@ def isolate(
     near = any_zero & ~converged & ~jnp.any(doubtful)
     shorter = jnp.where(near, jnp.minimum(4.0 * root, 0.5), 0.5)
     return Isolation(
-        root=jnp.where(any_zero, root, 2.0),
+        root=jnp.where(any_zero, root, NO_ZERO),
         guard=first & any_zero,
         decided=decided,
         doubtful=doubtful | (one_zero & ~decided),
         retry=jnp.where(earlier, 0.75 * root, shorter),
         near=near,
         resolution=jnp.sum(jnp.where(first, jnp.maximum(remainder, zero), 0.0)),
+        chosen=chosen,
+        values=values,
     )
 
 
@@ -140,36 +162,38 @@ def watched_zero(leading, zero, null):
     return jnp.where(null, vanished, zero[0])
 
 
-def _classify(b, bound, lead, degree: int):
-    """No zero, exactly one zero, and where the control polygon crosses.
+def _certificate(b: Float[Array, " k"], bound, rounded, resolution, lead, null):
+    """What the Bernstein coefficients ``b`` of one guard prove: roughly the place of its only zero,
+    ``LAST``, ``NO_ZERO`` or ``IN_DOUBT``.
 
-    Exactly one: positive coefficients, at most one in doubt, negative ones. All counts go into
-    one sum, five bits each.
+    No zero: all positive. Exactly one: positive coefficients, at most one in doubt, negative ones.
+    The first ``lead`` count as positive. One at the end, as of an event at an output or where a
+    load changes: positive but for the last, which ``rounded`` cannot tell from zero. What vanishes
+    with its first derivatives (``null``) must go on doing so, within ``resolution``.
     """
-    count = degree + 1
-    index = jnp.arange(count)[:, None]
-    known = index < lead
-    positive = (b > bound) | known
-    negative = (b < -bound) & ~known
-    first = jnp.zeros_like(positive[:1])
-    back_up = positive & jnp.concatenate([first, ~positive[:-1]])
-    back_down = ~negative & jnp.concatenate([first, negative[:-1]])
-    code = (
-        positive.astype(jnp.int32)
-        + (negative.astype(jnp.int32) << 5)
-        + (back_up.astype(jnp.int32) << 10)
-        + (back_down.astype(jnp.int32) << 15)
+    degree = b.shape[0] - 1
+    known = jnp.concatenate(
+        [jnp.arange(LEADING) < lead, jnp.zeros((max(degree + 1 - LEADING, 0),), bool)]
     )
-    total = jnp.sum(code, axis=0, dtype=jnp.int32)
-    positives, negatives = total & 31, (total >> 5) & 31
-    monotone = (total >> 10) == 0
-    no_zero = positives == count
-    one_zero = monotone & (negatives >= 1) & (positives + negatives >= degree)
-    before = jnp.sum(jnp.where(index == positives - 1, b, 0.0), axis=0)
-    after = jnp.sum(jnp.where(index == positives, b, 0.0), axis=0)
+    positive = (b > bound) | known[: degree + 1]
+    count, negatives = (jnp.sum(x.astype(b.dtype)) for x in (positive, b < -bound))
+    # Where signs change from positive to not positive, once if at all.
+    edge = positive[:-1] != positive[1:]
+    before, after = (jnp.sum(jnp.where(edge, x, 0.0)) for x in (b[:-1], b[1:]))
+    after = jnp.where(count == 0.0, b[0], after)
+    falls = (positive[0] | (count == 0.0)) & (jnp.sum(edge.astype(b.dtype)) <= 1.0)
+    # The one in doubt stands between positive and negative ones.
+    undecided = degree + 1.0 - count - negatives
+    in_place = (undecided == 0.0) | ((undecided == 1.0) & (after >= -bound))
+    one_zero = falls & (negatives >= 1.0) & in_place
     fraction = before / jnp.maximum(before - after, jnp.finfo(b.dtype).tiny)
-    guess = (jnp.maximum(positives - 1, 0) + jnp.clip(fraction, 0.05, 0.95)) / degree
-    return no_zero, one_zero, guess
+    guess = (jnp.maximum(count - 1.0, 0.0) + jnp.clip(fraction, 0.05, 0.95)) / degree
+    steep = jnp.abs(b[-1]) <= AT_END * degree * (b[-2] - b[-1])
+    ends = falls & (count == degree) & steep & (jnp.abs(b[-1]) <= rounded)
+    quiet = jnp.max(jnp.abs(b)) <= resolution
+    no_zero = (count == degree + 1.0) | (null & quiet)
+    found = jnp.where(ends, LAST, jnp.where(one_zero, guess, IN_DOUBT))
+    return jnp.where(no_zero, NO_ZERO, jnp.where(null, IN_DOUBT, found))
 
 
 def _newton(coefficients, lead, guess, steps: int):

@@ -81,7 +81,7 @@ def one_pass(
     settled = ~transition.violated.any()
 
     # What each of the three outcomes would give; the masks below choose.
-    ahead = advance(prepared, state, step, signs, reach, natural)
+    ahead = advance(prepared, state, step, signs, reach, natural, apart=flow.lowered)
     if flow.lands and prepared.n_guards:
         ahead = land(prepared, state, step, signs, ahead)
     ahead = once(ahead, on)

@@ -160,6 +160,8 @@ class RungeKuttaFlow(eqx.Module):
     stages: Literal["lax", "checkpointed"] = eqx.field(static=True, default="lax")
     #: Events are landed on by real steps.
     lands: bool = eqx.field(static=True, default=True)
+    #: Its programs are not lowered.
+    lowered: bool = eqx.field(static=True, default=False)
 
     def natural_step(self, prepared, equations, state):
         """Longest sensible step [s]: a fraction of the linear part's time scale."""

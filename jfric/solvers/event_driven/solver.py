@@ -160,7 +160,7 @@ def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
     require_fits(kernel, one_dof=one_dof, one_contact=is_one_contact(prepared), reverse=reverse)
     if kernel == "lowered":
         require_lowered(prepared, exact=exact, reverse=reverse)
-        flow = ExactFlow(chain=True)
+        flow = ExactFlow(lowered=True)
     elif not reverse and kernel != "general":
         derivatives = solver.adjoint != "none"
         if one_dof and kernel != "one-contact":
