@@ -78,7 +78,6 @@ SOLVERS = {
     "general": (jfric.EventDriven(kernel="general"), 1e-9),
     "one-contact": (jfric.EventDriven(kernel="one-contact"), 1e-9),
     "runge-kutta": (jfric.EventDriven(flow="runge-kutta"), 1e-9),
-    "reverse": (jfric.EventDriven(adjoint="reverse", max_steps=1000), 1e-9),
     "moreau-jean in scalars": (jfric.MoreauJean(1e-3), 2e-3),
     "moreau-jean": (jfric.MoreauJean(1e-3, method="lemke"), 2e-3),
     "smoothed": (jfric.Smoothed(width=1e-2), 1e-9),
@@ -103,7 +102,10 @@ def _swings(amplitude, omega):
     return jfric.set_parameters(problem, numbers)
 
 
-@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow) if n == "runge-kutta" else n for n in SOLVERS],
+)
 def test_what_is_traced_is_watched_during_the_run(name):
     """The runs beside it go on, and nothing after the moment passes for a result."""
     solver, late = SOLVERS[name]

@@ -64,12 +64,12 @@ def _on_belts(rng, count: int):
 @pytest.mark.parametrize(
     ("solver", "count"),
     [
-        ("general", 3),
+        ("general", 2),
         *(
             pytest.param(solver, count, marks=pytest.mark.slow)
             for solver in SOLVERS
             for count in (2, 3, 4)
-            if (solver, count) not in (("general", 3), ("lowered", 3), ("lowered", 4))
+            if (solver, count) not in (("general", 2), ("lowered", 3), ("lowered", 4))
         ),
     ],
 )
