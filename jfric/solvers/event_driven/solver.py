@@ -117,11 +117,11 @@ class EventDriven(AbstractSolver):
         chosen = choose_pass(self, prepared)
         moment = first_negative_force(prepared.mechanics, state.t, until)
 
-        def call(s: State, records, on, until):
+        def moved(s: State, records, on, until):
             new, records, whole_step = chosen.call(s, records, ts, until, force, on)
             return new, records, lambda new: piece_of_pass(problem, prepared, whole_step(), s, new)
 
-        call = ending_at(moment, prepared.mechanics, until, call)
+        call = ending_at(moment, prepared.mechanics, until, moved)
         known = structural_constants(problem, prepared) if self.kernel == "lowered" else None
         return OnePass(call, chosen.packed, known)
 
