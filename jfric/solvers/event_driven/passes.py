@@ -212,7 +212,8 @@ def one_pass(
 
     q_scale, watch = state.q_scale, state.watch
     if decision is not None and watch is not None:
-        assert events is not None and seen is not None
+        assert events is not None
+        assert seen is not None
         watch = watch_after(watch, seen, decision, own, settles, moves)
         flags = flags | jnp.where(decision.stops, int(Flag.STOPPED), 0)
         several = jnp.sum(logged.count + jnp.sum(decision.logged != 0)) > 1
