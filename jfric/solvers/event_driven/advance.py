@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -106,12 +107,18 @@ def resolvable(t, h) -> Bool[Array, ""]:
 
 
 def advance(
-    prepared: Prepared, state: State, step: Step, signs: Signs, end: Instant, natural
+    prepared: Prepared,
+    state: State,
+    step: Step,
+    signs: Signs,
+    end: Instant,
+    natural,
+    refine: Callable | None = None,
 ) -> Advance:
     """Isolate the earliest event on a step and move there, or to the end of the step.
 
     ``end``: the end of the step. A step that the certificate cannot decide is not
-    accepted; a shorter one follows.
+    accepted; a shorter one follows. ``refine(fired, s)``: a better place of the zero found.
     """
     c = constants(step.table.dtype)
     lead = jnp.where(signs.null, 0, signs.order)
@@ -147,7 +154,8 @@ def advance(
         guard = pick(step.guard_table, step.guard_rows, fired)
         known = jnp.arange(guard.shape[0]) < jnp.sum(jnp.where(fired, lead, 0))
         guard = jnp.where(known, 0.0, guard)
-        s = jnp.where(event, with_root_derivative(guard, earliest), 1.0)
+        s = with_root_derivative(guard, earliest)
+        s = jnp.where(event, s if refine is None else refine(fired, s), 1.0)
         # Zeros far inside the step are located again on a shorter one, for full precision.
         coarse = event & (earliest < 1.0 / 64) & ~smallest
         accepted = step.accepted & (found.decided | gives_up) & ~coarse

@@ -16,7 +16,7 @@ import numpy as np
 
 from jfric.contact import rules
 from jfric.numerics.loops import once
-from jfric.numerics.polynomials import horner
+from jfric.numerics.polynomials import horner, nodes_and_fit
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.constants import LEADING
 from jfric.solvers.event_driven.flow_step import Step, step_without_guards
@@ -26,7 +26,6 @@ from jfric.solvers.event_driven.runge_kutta_flow import (
     RungeKuttaFlow,
     continued,
     factor_of_step,
-    nodes_and_fit,
     smallest_tolerance,
     threshold,
 )

@@ -21,6 +21,7 @@ from jfric.solvers.records import Records
 from jfric.solvers.smoothed.contact import damper
 from jfric.solvers.smoothed.friction import CURVES, Curve
 from jfric.solvers.smoothed.motion import Settings, local
+from jfric.system.event import refuse_events
 from jfric.system.fields import Scalar
 from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
@@ -116,6 +117,7 @@ class Smoothed(AbstractSolver):
     def require(self, problem: Problem) -> None:
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
         require_inertia(problem)
+        refuse_events(problem, "the solver smoothed")
         require_smoothed(problem, self)
 
     def prepare(self, problem: Problem, end=None) -> Prepared:
