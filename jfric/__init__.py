@@ -98,6 +98,7 @@ from jfric.system.elements import Pendulum as Pendulum
 from jfric.system.elements import PolynomialSpring as PolynomialSpring
 from jfric.system.elements import Spring as Spring
 from jfric.system.elements import Stop as Stop
+from jfric.system.event import Event as Event
 from jfric.system.expression import Expression as Expression
 from jfric.system.functions import Constant as Constant
 from jfric.system.functions import Harmonic as Harmonic
@@ -126,7 +127,7 @@ __all__ = [  # noqa: RUF022
     "parameters", "get_parameter", "set_parameters",
     # Its elements.
     "Mass", "Spring", "Damper", "PolynomialSpring", "DiagramSpring", "GapSpring", "Stop", "Drag",
-    "ForceField", "Pendulum", "Friction", "Contact", "Load", "Base", "Controller",
+    "ForceField", "Pendulum", "Friction", "Contact", "Load", "Base", "Event", "Controller",
     "Direction", "along", "between",
     # Friction laws and functions of time; all of them: jfric.laws, jfric.functions.
     "Coulomb", "StaticDynamic", "Stribeck", "Harmonic", "PiecewiseLinear", "Steps", "Expression",

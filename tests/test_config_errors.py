@@ -39,7 +39,7 @@ MISTAKES = [
         (
             "sprin: unknown section, allowed are title, source, description, dofs, time, "
             "parameters, mass, spring, damper, diagram_spring, gap_spring, stop, "
-            "friction, contact, load, base, pendulum, polynomial_spring, drag, initial, "
+            "friction, contact, load, base, pendulum, polynomial_spring, drag, event, initial, "
             "matrices, solver, statics, data, controller, check; did you mean 'spring'?"
         ),
     ),
@@ -430,8 +430,8 @@ MISTAKES = [
         (
             "check[1].quantity: found 'u', allowed are S(1), final.S, "
             "min.S, max.S, mean.S, rms.S, integral.S, event.S(1), before_event.S(1), "
-            "event_time(1), last_event_time, stop_time, event_count, impact_count, "
-            "dissipated, stick_fraction, impulse.NAME with S one of u, v.u, a.u, "
+            "event_time(1), event_time.EVENT(1), last_event_time, stop_time, event_count, "
+            "impact_count, dissipated, stick_fraction, impulse.NAME with S one of u, v.u, a.u, "
             "lambda_t.NAME, lambda_n.NAME, slip.NAME, force.NAME; "
             "equilibrium_count, continuum_count, equilibrium.u(1), equilibrium.lambda_n(1), "
             "equilibrium_to.u(1), limit.parameter, "
@@ -475,8 +475,8 @@ MISTAKES = [
         (
             "check[1].quantity: found 'velocity.u(1)', allowed are S(1), final.S, "
             "min.S, max.S, mean.S, rms.S, integral.S, event.S(1), before_event.S(1), "
-            "event_time(1), last_event_time, stop_time, event_count, impact_count, "
-            "dissipated, stick_fraction, impulse.NAME with S one of u, v.u, a.u, "
+            "event_time(1), event_time.EVENT(1), last_event_time, stop_time, event_count, "
+            "impact_count, dissipated, stick_fraction, impulse.NAME with S one of u, v.u, a.u, "
             "lambda_t.NAME, lambda_n.NAME, slip.NAME, force.NAME; "
             "equilibrium_count, continuum_count, equilibrium.u(1), equilibrium.lambda_n(1), "
             "equilibrium_to.u(1), limit.parameter, "

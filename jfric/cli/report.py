@@ -13,6 +13,7 @@ from jfric.files.path_dimensions import path_dimension
 from jfric.results.columns import column_units
 from jfric.results.status import Status
 from jfric.system.direction import Direction
+from jfric.system.event import Event
 from jfric.system.expression import Expression
 from jfric.system.naming import parameters
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from jfric.solvers.bias_of_smoothing import SmoothingBias
     from jfric.system.problem import Problem
     from jfric.verification.result import Result
+
+
+#: Events that are printed.
+MAX_ROWS = 20
 
 
 def plain_table(title: str, *columns: str) -> Table:
@@ -189,6 +194,18 @@ def contacts_table(problem: Problem, solution: Solution) -> Table:
     return table
 
 
+def own_events_table(solution: Solution) -> Table:
+    """Events of the description in order of time, the first of them only where there are many."""
+    rows = [r for r in solution.event_table() if r["contact"] in solution.event_names]
+    table = plain_table("", "event", ">time", "", "from", "to")
+    for row in rows[:MAX_ROWS]:
+        table.add_row(Text(row["contact"]), number(row["time"]), "s", row["from"], row["to"])
+    if len(rows) > MAX_ROWS:
+        table.caption = f"and {len(rows) - MAX_ROWS} more"
+        table.caption_justify = "left"
+    return table
+
+
 def elements_table(problem: Problem) -> Table:
     """All elements and what they act on."""
     table = plain_table("Elements", "section", "name", "acts on", "settings")
@@ -211,6 +228,9 @@ def elements_table(problem: Problem) -> Table:
             law = getattr(element, "law", None)
             if law is not None:
                 settings.insert(0, f"law={type(law).__name__}")
+            if isinstance(element, Event):
+                acts = element.when if isinstance(element.when, str) else "a function"
+                settings = [f"direction={element.direction}", f"action={element.action}"]
             table.add_row(section, Text(name), Text(acts), Text(", ".join(settings)))
     return table
 

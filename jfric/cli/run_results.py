@@ -74,6 +74,8 @@ def print_run(
         console.print(report.state_table(config.problem, solution))
     if solution.ts.size and solution.names:
         console.print(report.contacts_table(config.problem, solution))
+    if solution.event_names:
+        console.print(report.own_events_table(solution))
     impacts = int(solution.events.impact[: int(solution.events.count)].sum())
     solver = ", ".join(str(v) for k, v in settings.items() if k in ("name", "flow"))
     console.print(
@@ -96,7 +98,8 @@ def print_run(
 
 def _status(config: Config, solution: Solution) -> str:
     """The status in words, and where a trajectory that ended early got."""
-    if int(solution.status) in (Status.OK, Status.MAX_EVENTS):
+    stopped = int(solution.flags) & Flag.STOPPED
+    if int(solution.status) in (Status.OK, Status.MAX_EVENTS) and not stopped:
         return solution.outcome()
     reached, end = reached_time(solution), time_span(config.problem)[1]
     return f"{solution.outcome()} (reached t = {reached:.6g} s of {end:.6g} s)"

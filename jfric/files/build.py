@@ -58,7 +58,7 @@ def element(
         of_kind = kind(directions.get("direction", directions.get(side)), dofs)
         measures = dimension(section, field, of_kind)
         at, value = f"{where}.{field}", given[field]
-        if role == "choice":
+        if role in ("choice", "formula", "formulas"):
             values[field] = value
         elif role == "function":
             values[field] = function(value, at, measures, folder)

@@ -52,6 +52,9 @@ LAW_FIELDS = {
 #: Fields that hold a list of numbers.
 LISTS = {("diagram_spring", "x"), ("diagram_spring", "F"), ("polynomial_spring", "k")}
 
+#: Fields that hold a formula, or formulas by the name of what they give.
+FORMULAS = {("event", "when"): "formula", ("event", "change"): "formulas"}
+
 #: Entries of full matrices: both coordinates translate, one of them, none.
 MATRICES = {
     "M": ("mass", "mass times length", "moment of inertia"),

@@ -17,6 +17,7 @@ from jfric.files.config import Config, time_span
 from jfric.files.function_tables import number, numbers
 from jfric.files.reading import ReadError, read_text
 from jfric.files.statics_table import statics
+from jfric.results.formulas import require_formulas
 from jfric.system.elements import SECTIONS
 from jfric.system.expression import Expression
 from jfric.system.problem import Problem, TimeSpan
@@ -163,7 +164,7 @@ def _problem(table: Any, sections: list[str], folder: Path) -> Problem:
         for key, value in table.time.given().items()
         if key != "outputs"
     }
-    return Problem(
+    problem = Problem(
         dofs,
         elements,
         initial=build.initial(table.initial, dofs),
@@ -171,6 +172,8 @@ def _problem(table: Any, sections: list[str], folder: Path) -> Problem:
         parameters=parameters,
         matrices=build.matrices(table.matrices, dofs, folder),
     )
+    require_formulas(problem)
+    return problem
 
 
 def _outputs(value: int | list, problem: Problem) -> int | tuple[float, ...]:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
-from jfric.files.dimensions import LISTS, dimension
+from jfric.files.dimensions import FORMULAS, LISTS, dimension
 from jfric.files.tables import (
     CheckTable,
     Coefficient,
@@ -52,14 +52,16 @@ def _unwrap(hint: Any) -> tuple[type, ...]:
 
 @functools.cache
 def roles(section: str) -> dict[str, str]:
-    """Fields of a section's element and what each holds: direction, law, function, choice, list
-    or number."""
+    """Fields of a section's element and what each holds: direction, law, function, choice,
+    formula, formulas, list or number."""
     cls = SECTIONS[section]
     hints = typing.get_type_hints(cls)
     result = {}
     for f in dataclasses.fields(cls):
         classes = _unwrap(hints[f.name])
-        if typing.get_origin(hints[f.name]) is Literal:
+        if (section, f.name) in FORMULAS:
+            result[f.name] = FORMULAS[section, f.name]
+        elif typing.get_origin(hints[f.name]) is Literal:
             result[f.name] = "choice"
         elif Direction in classes:
             result[f.name] = "direction"
@@ -116,6 +118,8 @@ def element_model(section: str) -> type[Element]:
                 "function": Function,
                 "list": list[Number],
                 "choice": hints[f.name],
+                "formula": str,
+                "formulas": dict[str, Number],
                 "number": Number,
             }[role]
             fields[f.name] = (hint if required else _or_none(hint), info)

@@ -26,7 +26,7 @@ def to_toml(problem: Problem) -> str:
     """``problem`` as TOML text in SI units; ``loads`` gives an equal problem.
 
     Raises :class:`jfric.ProblemError` for what a file cannot hold: a :class:`jfric.ForceField`,
-    a function of time or a law of a class of your own.
+    an event with a Python function, a function of time or a law of a class of your own.
     """
     return dump(problem)
 
@@ -165,8 +165,8 @@ def _element(section: str, name: str, element: eqx.Module, problem: Problem):
             result |= _law(value, where)
         elif role == "function":
             result[field] = _function(value, f"{where}.{field}")
-        elif role == "choice":
-            result[field] = value
+        elif role in ("choice", "formula", "formulas"):
+            result[field] = _formula(value, f"{where}.{field}") if role != "choice" else value
         else:
             result[field] = _value(value, f"{where}.{field}")
         of_kind = kind(_side(element, field), problem.dofs)
@@ -174,9 +174,18 @@ def _element(section: str, name: str, element: eqx.Module, problem: Problem):
     return _table(result, units)
 
 
+def _formula(value: Any, where: str) -> Any:
+    """A text, or texts by name."""
+    if isinstance(value, tuple):
+        return _inline({key: _formula(text, f"{where}.{key}") for key, text in value})
+    if not isinstance(value, str):
+        raise ProblemError(f"{where}: a Python function cannot be written to a file")
+    return value
+
+
 def _side(element: eqx.Module, field: str) -> Direction | None:
     direction = getattr(element, "direction", None)
-    if direction is not None:
+    if isinstance(direction, Direction):
         return direction
     tangent = getattr(element, "tangent", None)
     return tangent if field == "belt" and tangent is not None else getattr(element, "normal", None)

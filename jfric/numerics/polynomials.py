@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jfric.numerics.linear_algebra import matmul, matvec
+
+#: Degree of the polynomials through sampled values; a high one amplifies rounding errors.
+DEGREE = {"float64": 8, "float32": 4}
 
 
 def horner(coefficients: Float[Array, "p ..."] | Sequence, s) -> Float[Array, ...]:
@@ -86,3 +91,18 @@ def pick(
     if rows is None:
         return jnp.sum(jnp.where(chosen, coefficients, 0.0), axis=1)
     return matvec(coefficients, jnp.sum(jnp.where(chosen[:, None], rows, 0.0), axis=0))
+
+
+@functools.cache
+def nodes_and_fit(dtype: str) -> tuple[np.ndarray, np.ndarray]:
+    """Chebyshev-Lobatto nodes on [0, 1] and the matrix from values there to coefficients."""
+    degree = DEGREE[dtype]
+    nodes = 0.5 * (1.0 - np.cos(np.pi * np.arange(degree + 1) / degree))
+    vandermonde = np.vander(nodes, degree + 1, increasing=True)
+    return nodes.astype(dtype), np.linalg.inv(vandermonde).astype(dtype)
+
+
+def through_ends(polynomial, values):
+    """Meet the first and the last value to rounding: the fit itself loses digits."""
+    polynomial = polynomial.at[0].set(values[0])
+    return polynomial.at[-1].add(values[-1] - jnp.sum(polynomial, axis=0))

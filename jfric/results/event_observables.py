@@ -19,17 +19,25 @@ REST, REST_SINGLE = 1e-10, 1e-4
 
 @dataclass(frozen=True)
 class EventTime(Observable):
-    """Time of the event ``number`` (from 1) [s]; not a number where there are fewer."""
+    """Time of the event ``number`` (from 1) [s]; not a number where there are fewer.
+
+    ``own``: index of an event of the user's own, of which it is; None: of all events.
+    """
 
     number: int
     name: str = "event_time"
     unit: str = "s"
+    own: int | None = None
 
     def start(self, problem, mechanics, dtype):
         return jnp.full((), jnp.nan, dtype)
 
     def update(self, carry, piece):
-        return jnp.where(_is_event(piece, self.number), piece.event_time, carry)
+        here = _is_event(piece, self.number)
+        if self.own is not None and piece.own is not None:
+            before, after = (count[self.own] for count in piece.own)
+            here = (before < self.number) & (self.number <= after)
+        return jnp.where(here, piece.event_time, carry)
 
 
 @dataclass(frozen=True)

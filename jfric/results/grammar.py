@@ -122,7 +122,8 @@ def observable(problem: Problem, quantity: Quantity, times=None, end=None) -> Ob
     if kind in ALONE:
         return renamed(ALONE[kind](), label)
     if kind == "event_time":
-        return EventTime(int(argument or 0), name=label)
+        own = [*problem.section("event")].index(name) if name else None
+        return EventTime(int(argument or 0), name=label, own=own)
     if kind in ("dissipated", "stick_fraction"):
         index = contact_names(problem).index(name) if name else None
         if kind == "dissipated" or index is None:
@@ -133,6 +134,11 @@ def observable(problem: Problem, quantity: Quantity, times=None, end=None) -> Ob
         return Integral(signal, name=label, unit=f"{signal.unit} s")
     if kind in REDUCTIONS:
         return REDUCTIONS[kind](signal, name=label, unit=signal.unit)
+    moved = any(event.moves for event in problem.section("event").values())
+    if kind == "before_event" and moved and getattr(signal, "field", "") == "q":
+        raise ProblemError(
+            f"found {label!r}, but positions before an event are not known where events change them"
+        )
     if kind in ("event", "before_event"):
         at = AtEvent if kind == "event" else BeforeEvent
         return at(signal, int(argument or 0), name=label, unit=signal.unit)
@@ -168,4 +174,5 @@ def _names(problem: Problem) -> list[str]:
     """Names that a misspelt one is compared with."""
     signals = signal_names(problem)
     names = [*ALONE, "dissipated", "stick_fraction", "event_time(1)"]
+    names += [f"event_time.{name}(1)" for name in problem.section("event")]
     return names + [f"{r}.{s}" for r in REDUCTIONS for s in signals] + [f"{s}(t)" for s in signals]

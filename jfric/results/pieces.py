@@ -94,6 +94,8 @@ class Piece(NamedTuple):
     jumps: Bool[Array, ""] | None = None
     #: Forces of springs, dampers and stops where they do not follow from the motion.
     forces: Float[Array, "p k"] | None = None
+    #: How often each event of the user's own was logged before this piece, and including its start.
+    own: tuple[Int[Array, " e"], Int[Array, " e"]] | None = None
 
     @property
     def useful(self) -> Bool[Array, ""]:

@@ -56,7 +56,7 @@ STATIC_KINDS = (
 class _Form(NamedTuple):
     """What follows a word: a name of ``names`` (None: none), and what is in parentheses."""
 
-    names: Literal["signal", "motion", "contact", "element", "static"] | None = None
+    names: Literal["signal", "motion", "contact", "element", "static", "event"] | None = None
     holds: Literal["time", "number"] | None = None
     #: Whether the name may be left out.
     optional: bool = False
@@ -67,7 +67,7 @@ _KINDS: dict[Kind, _Form] = {
     "impulse": _Form("element", optional=True),
     "event": _Form("signal", "number"),
     "before_event": _Form("motion", "number"),
-    "event_time": _Form(None, "number"),
+    "event_time": _Form("event", "number", optional=True),
     **{kind: _Form() for kind in ("event_count", "impact_count", "last_event_time", "stop_time")},
     "dissipated": _Form("contact", optional=True),
     "stick_fraction": _Form("contact", optional=True),
@@ -90,9 +90,9 @@ _SAME: dict[str, tuple[Kind, str]] = {
 
 GRAMMAR = (
     "S(1), final.S, min.S, max.S, mean.S, rms.S, integral.S, event.S(1), before_event.S(1), "
-    "event_time(1), last_event_time, stop_time, event_count, impact_count, dissipated, "
-    "stick_fraction, impulse.NAME with S one of u, v.u, a.u, lambda_t.NAME, lambda_n.NAME, "
-    "slip.NAME, force.NAME; equilibrium_count, continuum_count, "
+    "event_time(1), event_time.EVENT(1), last_event_time, stop_time, event_count, impact_count, "
+    "dissipated, stick_fraction, impulse.NAME with S one of u, v.u, a.u, lambda_t.NAME, "
+    "lambda_n.NAME, slip.NAME, force.NAME; equilibrium_count, continuum_count, "
     "equilibrium.u(1), equilibrium.lambda_n(1), equilibrium_to.u(1), limit.parameter, "
     "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1)"
 )
@@ -171,6 +171,8 @@ def resolve(quantity: Quantity, problem: Problem) -> Quantity:
             found = _static_name(kind, name, problem)
         elif names == "element":
             found = look_up(problem, f"force.{name}")[0].removeprefix("force.")
+        elif names == "event" and name:
+            found = _event(name, problem)
         elif names == "contact":
             found = _contact(kind, name, problem)
         else:
@@ -189,6 +191,15 @@ def _static_name(kind: Kind, name: str, problem: Problem) -> str:
         f"no degree of freedom {name!r}{nearest(name, problem.dofs)}; declared are "
         f"{', '.join(problem.dofs)}"
     )
+
+
+def _event(name: str, problem: Problem) -> str:
+    names = problem.section("event")
+    if name not in names:
+        raise ProblemError(
+            f"no event {name!r}{nearest(name, names)}; there are {', '.join(names) or 'none'}"
+        )
+    return name
 
 
 def _contact(kind: Kind, name: str, problem: Problem) -> str:

@@ -31,9 +31,11 @@ class Events(eqx.Module):
     """
 
     time: Float[Array, " E"]
-    #: Index into ``Solution.names``: contacts first, then piecewise-linear elements.
+    #: Index into ``Solution.names``: contacts first, then piecewise-linear elements; behind them
+    #: into ``Solution.event_names``.
     contact: Int[Array, " E"]
-    #: :class:`Mode` of a contact, or segment of a piecewise-linear element.
+    #: :class:`Mode` of a contact, segment of a piecewise-linear element, or, of an event of the
+    #: user's own, whether what it watches was (will be) positive.
     from_mode: Int[Array, " E"]
     to_mode: Int[Array, " E"]
     impact: Bool[Array, " E"]
@@ -79,6 +81,8 @@ class Solution(eqx.Module):
     segment_labels: tuple[tuple[str, ...], ...] = eqx.field(static=True)
     #: Polynomials for :meth:`evaluate`, where they were asked for.
     dense: Dense | None = None
+    #: Events of the user's own.
+    event_names: tuple[str, ...] = eqx.field(static=True, default=())
 
     def evaluate(self, t, *, side: Side = "before") -> Moment:
         """The trajectory at any times ``t`` [s] of the run, a number or an array; needs
@@ -150,6 +154,8 @@ class Solution(eqx.Module):
         if int(code) < 0:
             return "unknown"
         n_contacts = len(self.names) - len(self.segment_labels)
+        if contact >= len(self.names):
+            return ("below", "above")[int(code)]
         if contact < n_contacts:
             return Mode(int(code)).label
         labels = self.segment_labels[contact - n_contacts]
@@ -159,10 +165,11 @@ class Solution(eqx.Module):
         """The events of one trajectory as rows: time, contact, from, to, impact, q, v, v_before."""
         e = self.events
         count = min(int(e.count), e.time.shape[0])
+        names = self.names + self.event_names
         return [
             {
                 "time": float(e.time[i]),
-                "contact": self.names[int(e.contact[i])],
+                "contact": names[int(e.contact[i])],
                 "from": self.mode_label(int(e.contact[i]), int(e.from_mode[i])),
                 "to": self.mode_label(int(e.contact[i]), int(e.to_mode[i])),
                 "impact": bool(e.impact[i]),

@@ -27,6 +27,10 @@ class Status(IntEnum):
     STALLED = 8
     #: A given normal force or friction limit became negative; the trajectory ends there.
     NEGATIVE_FORCE = 9
+    #: A change by an event of the user's own puts bodies inside each other; it ends there.
+    PENETRATION = 10
+    #: Changes by an event of the user's own accumulate; the trajectory ends there.
+    ACCUMULATION = 11
 
     @property
     def message(self) -> str:
@@ -45,6 +49,9 @@ class Status(IntEnum):
             "equations not solved)",
             Status.NEGATIVE_FORCE: "a given normal force or friction limit became negative; "
             "stopped there",
+            Status.PENETRATION: "an event's change puts bodies inside each other; stopped there",
+            Status.ACCUMULATION: "an event changes the state again and again in no time; stopped "
+            "there",
         }[self]
 
 
@@ -67,6 +74,8 @@ class Flag(IntFlag):
     ENERGY_GAIN = 64
     #: The trajectory has more pieces than ``dense`` had room for.
     DENSE_FULL = 128
+    #: An event of the user's own ended the run before its end time.
+    STOPPED = 256
 
     @property
     def message(self) -> str:
@@ -82,6 +91,7 @@ class Flag(IntFlag):
             "derivatives lack how their times move",
             Flag.ENERGY_GAIN: "an impact increased the energy, as its law demands",
             Flag.DENSE_FULL: "no room for all pieces of dense output: raise dense",
+            Flag.STOPPED: "an event of the description ended the run",
         }[self]
 
 

@@ -19,6 +19,7 @@ from jfric.results.dense import Dense, coefficients, dense_from_outputs, empty_d
 from jfric.results.solution import Solution
 from jfric.results.status import Status
 from jfric.solvers.records import Records, empty_records, slots_per_pass, solution_of
+from jfric.system.event import event_labels, refuse_events
 from jfric.system.mechanics import Mechanics, assemble
 from jfric.system.problem import Problem
 from jfric.system.reaction import refuse_reactions
@@ -138,6 +139,7 @@ class AbstractSolver(eqx.Module):
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
         require_inertia(problem)
         refuse_reactions(problem, f"the solver {self.label}")
+        refuse_events(problem, f"the solver {self.label}")
         require_adjoint(self.adjoint)
 
     def require_duration(self, duration: float) -> None:
@@ -308,7 +310,8 @@ class AbstractSolver(eqx.Module):
         status = self.outcome(prepared, state, until)
         full = (status == int(Status.OK)) & (state.event_count > capacity) & (capacity > 0)
         status = jnp.where(full, int(Status.MAX_EVENTS), status)
-        found = solution_of(mechanics, records, ts, capacity, state, status)
+        own = event_labels(problem)
+        found = solution_of(mechanics, records, ts, capacity, state, status, own)
         if dense and not self.has_polynomials:
             found = dataclasses.replace(found, dense=dense_from_outputs(found))
         return found

@@ -143,7 +143,13 @@ def write_events(
 
 
 def solution_of(
-    mechanics: Mechanics, records: Records, ts, capacity: int, state: Any, status
+    mechanics: Mechanics,
+    records: Records,
+    ts,
+    capacity: int,
+    state: Any,
+    status,
+    event_names: tuple[str, ...] = (),
 ) -> Solution:
     """What a run left in its buffers, by name; ``capacity``: events that they hold."""
     n, nt, count = mechanics.n, mechanics.n_contacts, ts.shape[0]
@@ -183,4 +189,5 @@ def solution_of(
         names=mechanics.contact_names + mechanics.piecewise.names,
         segment_labels=mechanics.piecewise.labels,
         dense=dense,
+        event_names=event_names,
     )

@@ -72,6 +72,8 @@ def run_with_pieces(
         scalar_buffers=True,
     )
     status = solver.outcome(prepared, state, target)
-    found = reductions.finish(carry, state.q, state.v, target - first)
+    # An event of the user's own may have ended the run before.
+    last = state.t if problem.section("event") else target
+    found = reductions.finish(carry, state.q, state.v, last - first)
     values = {n: jnp.where(status == int(Status.OK), x, jnp.nan) for n, x in found.items()}
     return Observed(values, status, state.flags, state.steps)

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from jfric.system.direction import Direction, as_direction
+from jfric.system.event import Event
 from jfric.system.fields import Scalar, optional, scalar
 from jfric.system.functions import AbstractFunction, as_function
 from jfric.system.laws import AbstractLaw, Coulomb
@@ -226,4 +227,5 @@ SECTIONS: dict[str, type[eqx.Module]] = {
     "polynomial_spring": PolynomialSpring,
     "drag": Drag,
     "force_field": ForceField,
+    "event": Event,
 }

@@ -65,6 +65,12 @@ class Expression(eqx.Module):
         """Names of the shared parameters used, in order of appearance."""
         return _references(self.text)
 
+    @property
+    def tree(self) -> tuple[ast.expr, tuple[str, ...]]:
+        """The expression as Python reads it, and the parameters that its placeholders number."""
+        read = _read(self.text)
+        return read.body, read.names
+
     def value(self, parameters):
         """Value for ``parameters`` (a mapping from name to number or array)."""
         read = _read(self.text)

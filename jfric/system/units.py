@@ -97,18 +97,19 @@ def _unit(text: str) -> tuple[Decimal, Any]:
 
 
 @functools.cache
-def _dimensionality(unit: str) -> Any:
+def dimensions_of(unit: str) -> Any:
+    """What ``unit`` measures, for comparison; raises :class:`UnitError`."""
     return _unit(unit)[1]
 
 
 @functools.cache
-def _name(dimensionality: Any) -> str:
+def named(what: Any) -> str:
     """`` (a force)`` for a known dimension, else its formula."""
     for dimension in DIMENSIONS.values():
-        if _dimensionality(dimension.unit) == dimensionality:
+        if dimensions_of(dimension.unit) == what:
             article = "an" if dimension.name[0] in "aei" else "a"
             return f" ({article} {dimension.name})"
-    return f" ({dimensionality})"
+    return f" ({what})"
 
 
 def expected(dimension: Dimension | None) -> str:
@@ -130,8 +131,8 @@ def unit_factor(unit: str, dimension: Dimension | None) -> Decimal:
         raise UnitError(f"found {unit!r} (a frequency), expected {expected(dimension)}")
     if dimension.name == "frequency" and re.search(r"rad|deg|rev|rpm|°|turn", unit):
         raise UnitError(f"found {unit!r} (an angular velocity), expected {expected(dimension)}")
-    if dimensionality != _dimensionality(dimension.unit):
-        raise UnitError(f"found {unit!r}{_name(dimensionality)}, expected {expected(dimension)}")
+    if dimensionality != dimensions_of(dimension.unit):
+        raise UnitError(f"found {unit!r}{named(dimensionality)}, expected {expected(dimension)}")
     return factor
 
 
@@ -154,10 +155,10 @@ def measured(value: float | int | str, allowed: tuple[str, ...]) -> str | None:
         return None
     found = _unit(unit)[1]
     for name in allowed:
-        if found == _dimensionality(DIMENSIONS[name].unit):
+        if found == dimensions_of(DIMENSIONS[name].unit):
             return name
     wanted = " or ".join(expected(DIMENSIONS[name]) for name in allowed)
-    raise UnitError(f"found {unit!r}{_name(found)}, expected {wanted}")
+    raise UnitError(f"found {unit!r}{named(found)}, expected {wanted}")
 
 
 def to_si(value: float | int | str, dimension: Dimension | None = None) -> float | Expression:

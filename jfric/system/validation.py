@@ -18,7 +18,8 @@ from jfric.errors import ProblemError, nearest
 from jfric.system.bounds import Bounds, bounds_of
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.direction import Direction
-from jfric.system.elements import SECTIONS, AbstractForce, Contact, Friction, Load, Mass
+from jfric.system.elements import SECTIONS, AbstractForce, Contact, Event, Friction, Load, Mass
+from jfric.system.event import require_event
 from jfric.system.expression import Expression, is_expression
 from jfric.system.functions import AbstractFunction, PiecewiseLinear, Steps, Sum
 from jfric.system.initial_gaps import PROJECTED, initial_gaps, penetrates
@@ -127,6 +128,8 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
                     f"declared are {', '.join(known)}"
                 )
     _choices(where, element, SECTIONS[section])
+    if isinstance(element, Event):
+        require_event(f"{section}.{name}", element)
     if isinstance(element, Friction):
         if (element.N is None) == (element.limit is None):
             found = "neither" if element.N is None else "both"

@@ -56,14 +56,14 @@ def reduced(
     """A function that simulates such a problem for those of ``quantities`` that no solution holds:
     their values by name. It may be compiled."""
     every = {str(q): observable(problem, q) for q in quantities}
-    chosen = [o for o in every.values() if not _is_recorded(o)]
+    chosen = [o for o in every.values() if not _is_recorded(o, problem)]
     return lambda problem: observe(problem, chosen, solver).values if chosen else {}
 
 
 def evaluate(quantity: Quantity, trajectory: Trajectory) -> float:
     """Value of ``quantity``, its name in full; not a number where there is no such event."""
     meaning = observable(trajectory.problem, quantity)
-    if not _is_recorded(meaning):
+    if not _is_recorded(meaning, trajectory.problem):
         return float(trajectory.reduced[str(quantity)])
     solution, log = trajectory.solution, trajectory.solution.events
     count = min(int(log.count), log.time.shape[0])
@@ -72,8 +72,11 @@ def evaluate(quantity: Quantity, trajectory: Trajectory) -> float:
             return float(np.sum(np.asarray(log.impact)[:count]) if impacts else log.count)
         case LastEventTime():
             return float(log.time[count - 1]) if count else float("nan")
-        case EventTime(number=number):
-            return float(log.time[number - 1]) if number <= count else float("nan")
+        case EventTime(number=number, own=own):
+            times = np.asarray(log.time)[:count]
+            if own is not None:
+                times = times[np.asarray(log.contact)[:count] == len(solution.names) + own]
+            return float(times[number - 1]) if number <= len(times) else float("nan")
         case (
             AtEvent(function=function, number=number)
             | BeforeEvent(function=function, number=number)
@@ -107,8 +110,10 @@ def scale(quantity: Quantity, expected: float, trajectory: Trajectory) -> float:
     return max(abs(expected), float(finite.max()) if finite.size else 0.0)
 
 
-def _is_recorded(meaning: Observable) -> bool:
+def _is_recorded(meaning: Observable, problem: Problem) -> bool:
     """Whether outputs or the log of events hold it."""
+    if isinstance(meaning, Final) and any(e.stops for e in problem.section("event").values()):
+        return False
     if isinstance(meaning, (AtEvent, BeforeEvent)):
         return is_of_motion(meaning.function)
     return isinstance(meaning, (AtTimes, Final, EventCount, EventTime, LastEventTime))

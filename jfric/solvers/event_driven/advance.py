@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -113,17 +114,21 @@ def advance(
     end: Instant,
     natural,
     *,
+    refine: Callable | None = None,
     apart: bool = False,
 ) -> Advance:
     """Isolate the earliest event on a step and move there, or to the end of the step.
 
     ``end``: the end of the step. A step that the certificate cannot decide is not
-    accepted; a shorter one follows. ``apart``: for a program that will be lowered.
+    accepted; a shorter one follows. ``refine(fired, s)``: a better place of the zero found.
+    ``apart``: for a program that will be lowered.
     """
     c = constants(step.table.dtype)
     lead = jnp.where(signs.null, 0, signs.order)
     if step.leading.shape[1]:
         still = jax.lax.stop_gradient(step)
+        others = jnp.zeros((lead.shape[0] - prepared.nt,), bool)
+        bounced = jnp.concatenate([state.mode == Mode.OPEN, others]) & (state.known > 0)
         found = isolate(
             still.guard_table,
             lead,
@@ -131,6 +136,7 @@ def advance(
             watched_zero(still.leading, still.zero, signs.null),
             rows=still.guard_rows,
             null=signs.null,
+            stays=rules.may_stay_at_zero(signs.of(slice(None)), bounced),
             certificate_order=c.certificate_order,
             rounding=c.rounding,
             newton=c.newton,
@@ -152,7 +158,8 @@ def advance(
         guard = pick(step.guard_table, step.guard_rows, fired)
         known = jnp.arange(guard.shape[0]) < jnp.sum(jnp.where(fired, lead, 0))
         guard = jnp.where(known, 0.0, guard)
-        s = jnp.where(event, with_root_derivative(guard, earliest), 1.0)
+        s = with_root_derivative(guard, earliest)
+        s = jnp.where(event, s if refine is None else refine(fired, s), 1.0)
         # Zeros far inside the step are located again on a shorter one, for full precision.
         coarse = event & (earliest < 1.0 / 64) & ~smallest
         accepted = step.accepted & (found.decided | gives_up) & ~coarse
@@ -175,7 +182,7 @@ def advance(
     grown = jnp.minimum(16.0 * s * step.h, step.h_next)
     grown = jnp.maximum(grown, jnp.where(event, 0.0, 16.0 * step.h))
     n = prepared.mechanics.n
-    if step.leading.shape[1] and step.guard_table is step.table:
+    if step.leading.shape[1] and step.guard_table is step.table and refine is None:
         # What the search for the zero has evaluated, with its derivatives.
         values = step.split(prepared, with_derivatives(step.table, s, there))
     else:

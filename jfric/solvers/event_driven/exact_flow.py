@@ -38,6 +38,10 @@ class ExactFlow(eqx.Module):
     #: of the system's structure, not by repeated squaring; guards one by one.
     lowered: bool = eqx.field(static=True, default=False)
 
+    def zero(self, dtype) -> float:
+        """Part of what a quantity is made of below which it counts as zero."""
+        return constants(dtype).zero
+
     def natural_step(self, prepared, equations, state):
         """Longest sensible step [s]."""
         return natural_step(prepared, equations)

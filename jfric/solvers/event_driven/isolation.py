@@ -79,6 +79,7 @@ def isolate(
     *,
     rows: Float[Array, "g k"] | None = None,
     null: Bool[Array, " g"] | None = None,
+    stays: Bool[Array, " g"] | None = None,
     certificate_order: int,
     rounding: float,
     newton: int,
@@ -88,10 +89,11 @@ def isolate(
 
     Guards are the combinations ``rows`` of the polynomials in ``coefficients`` (None: these
     themselves). Those of a guard below index ``lead`` count as zero, the one at ``lead`` is
-    positive; a guard in ``null`` vanishes identically and holds. ``remainder`` bounds what the
-    polynomials leave out. A guard that comes as near to zero as ``zero`` has not been told from one
-    that reaches it. Zeros are found to rounding error. At least one guard. ``apart``: for a program
-    that will be lowered.
+    positive; a guard in ``null`` vanishes identically and holds. One in ``stays`` holds where it
+    cannot be told from zero all along (:func:`jfric.contact.rules.may_stay_at_zero`). ``remainder``
+    bounds what the polynomials leave out. A guard that comes as near to zero as ``zero`` has not
+    been told from one that reaches it. Zeros are found to rounding error. At least one guard.
+    ``apart``: for a program that will be lowered.
     """
     order = coefficients.shape[0] - 1
     degree = min(order, certificate_order)
@@ -112,12 +114,12 @@ def isolate(
         b = combine(head, rows)
     else:
         b = transform @ combine(head, rows) if few else combine(transform @ head, rows)
-    null = jnp.zeros(lead.shape, bool) if null is None else null
+    null, stays = (jnp.zeros(lead.shape, bool) if x is None else x for x in (null, stays))
 
     def certificate(b, *of_guard):
         return _certificate(_pascal(b) if apart else b, *of_guard)
 
-    found = jax.vmap(certificate)(b.T, bound, rounded, rounded + zero, lead, null)
+    found = jax.vmap(certificate)(b.T, bound, rounded, rounded + zero, lead, null, stays)
     one_zero, doubtful = found <= LAST, found == IN_DOUBT
     # Newton's method on the guard that seems to be first; the others are checked there.
     guess = jnp.where(one_zero, found, NO_ZERO)
@@ -162,14 +164,15 @@ def watched_zero(leading, zero, null):
     return jnp.where(null, vanished, zero[0])
 
 
-def _certificate(b: Float[Array, " k"], bound, rounded, resolution, lead, null):
+def _certificate(b: Float[Array, " k"], bound, rounded, resolution, lead, null, stays):
     """What the Bernstein coefficients ``b`` of one guard prove: roughly the place of its only zero,
     ``LAST``, ``NO_ZERO`` or ``IN_DOUBT``.
 
     No zero: all positive. Exactly one: positive coefficients, at most one in doubt, negative ones.
     The first ``lead`` count as positive. One at the end, as of an event at an output or where a
     load changes: positive but for the last, which ``rounded`` cannot tell from zero. What vanishes
-    with its first derivatives (``null``) must go on doing so, within ``resolution``.
+    with its first derivatives (``null``) must go on doing so, within ``resolution``; what
+    ``stays`` at zero does, on a step too short to tell it from that: shorter ones would tell less.
     """
     degree = b.shape[0] - 1
     known = jnp.concatenate(
@@ -190,8 +193,8 @@ def _certificate(b: Float[Array, " k"], bound, rounded, resolution, lead, null):
     guess = (jnp.maximum(count - 1.0, 0.0) + jnp.clip(fraction, 0.05, 0.95)) / degree
     steep = jnp.abs(b[-1]) <= AT_END * degree * (b[-2] - b[-1])
     ends = falls & (count == degree) & steep & (jnp.abs(b[-1]) <= rounded)
-    quiet = jnp.max(jnp.abs(b)) <= resolution
-    no_zero = (count == degree + 1.0) | (null & quiet)
+    held = (null | stays) & (jnp.max(jnp.abs(b)) <= resolution)
+    no_zero = (count == degree + 1.0) | held
     found = jnp.where(ends, LAST, jnp.where(one_zero, guess, IN_DOUBT))
     return jnp.where(no_zero, NO_ZERO, jnp.where(null, IN_DOUBT, found))
 

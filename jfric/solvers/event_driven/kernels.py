@@ -29,7 +29,9 @@ def require_kernel(found: str) -> None:
         raise ProblemError(f"kernel: found {found!r}{hint}, allowed are {', '.join(allowed)}")
 
 
-def require_fits(kernel: str, *, one_dof: bool, one_contact: bool, reverse: bool) -> None:
+def require_fits(
+    kernel: str, *, one_dof: bool, one_contact: bool, reverse: bool, events: bool
+) -> None:
     """Raise :class:`jfric.ProblemError` where a written-out kernel cannot run the system."""
     fits = {"one-dof": one_dof, "one-contact": one_contact}
     if kernel not in fits:
@@ -41,6 +43,10 @@ def require_fits(kernel: str, *, one_dof: bool, one_contact: bool, reverse: bool
             "one-contact": "one contact and up to three degrees of freedom",
         }[kernel]
         raise ProblemError(f"kernel: {kernel!r} is for {what}; choose 'auto' or 'general'")
+    if events:
+        raise ProblemError(
+            f"kernel: {kernel!r} does not locate events of your own; choose 'auto' or 'general'"
+        )
     if reverse:
         raise ProblemError(
             f"kernel: {kernel!r} has no reverse mode with stored states, but adjoint is 'reverse'; "

@@ -6,6 +6,7 @@ batch of trajectories never waits for one of them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -25,10 +26,15 @@ from jfric.solvers.event_driven.given import given
 from jfric.solvers.event_driven.held_by_others import held_by_others
 from jfric.solvers.event_driven.impacts import ImpactLimits, impact, no_impact
 from jfric.solvers.event_driven.mode_equations import mode_equations, project
-from jfric.solvers.event_driven.normal_force import becomes_negative
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.reported import reported_modes
-from jfric.solvers.event_driven.state import State, prescribed_velocities
+from jfric.solvers.event_driven.state import (
+    State,
+    modes_at,
+    prescribed_velocities,
+    segments_at,
+    unlogged,
+)
 from jfric.solvers.event_driven.transitions import (
     RESTARTS,
     Signs,
@@ -40,6 +46,7 @@ from jfric.solvers.event_driven.transitions import (
     predict,
     release_after_jump,
 )
+from jfric.solvers.event_driven.watching import decide, penetrates, see, watch_after, with_signs
 from jfric.solvers.records import Records, write_events, write_outputs
 
 
@@ -80,12 +87,22 @@ def one_pass(
     transition = once(next_modes(still[0], still[2], signs), on)
     settled = ~transition.violated.any()
 
+    nt, events = prepared.nt, prepared.events
+    watched, judged, refine, seen = step, signs, None, None
+    if events is not None:
+        seen = see(events, prepared, flow, state, step, signs)
+        watched, judged, refine = seen.step, with_signs(signs, seen), seen.refine
+
     # What each of the three outcomes would give; the masks below choose.
-    ahead = advance(prepared, state, step, signs, reach, natural, apart=flow.lowered)
-    if flow.lands and prepared.n_guards:
-        ahead = land(prepared, state, step, signs, ahead)
+    ahead = advance(
+        prepared, state, watched, judged, reach, natural, refine=refine, apart=flow.lowered
+    )
+    if flow.lands and prepared.n_watched:
+        ahead = land(prepared, state, watched, judged, ahead)
     ahead = once(ahead, on)
-    nt = prepared.nt
+    fired, own = ahead.fired, None
+    if events is not None:
+        fired, own = fired[: prepared.n_guards], fired[prepared.n_guards :]
     # Independent friction alone is a problem with positive principal minors: pivoting always ends.
     coupled = nt > 1 and not (prepared.nu == 0 and prepared.independent)
     flips, restart, pivoting = select_flips(
@@ -128,6 +145,8 @@ def one_pass(
         after = jnp.concatenate([*after, state.known[2 * nt :]])
         known = jnp.where(hits, after, known)
         first = ~(state.impacted & ~waits).any()
+        if state.watch is not None:
+            first = first & jnp.all(state.watch.pending == 0)
         v_before = jnp.where(hits & first, state.v, v_before)
         impacted = jnp.where(hits, state.impacted | jump.impacted, impacted)
         # What lies behind the end is recorded at once.
@@ -141,12 +160,17 @@ def one_pass(
         energy_gained = energy_gained + jnp.where(gains, jump.gained, 0.0)
         status = jnp.where(hits & ~jump.solved, int(Status.INCONSISTENT), status)
 
-    records, logged = _record(prepared, state, records, signs, waits, settled & on)
+    # ``settles``: the modes are settled, and no event of the user's own changes the state.
+    settles, goes_on, decision, own_rows = settled, ahead.accepted, None, None
+    if events is not None and seen is not None:
+        decision = decide(events, state, seen, settled)
+        own_rows = decision.logged
+        settles = settled & ~decision.changes
+        goes_on = goes_on & ~decision.changes & ~decision.stops
+    records, logged = _record(prepared, state, records, signs, waits, settles & on, own_rows)
     # Where no motion or more than one follows, none is reported.
     unique = equations.unique & rules.is_unique(equations.pivot)
-    moves = settled & ahead.accepted & unique
-    negative = moves & becomes_negative(prepared, state.t, ahead.t - state.t)
-    moves = moves & ~negative
+    moves = settled & goes_on & unique
     records = write_outputs(
         records,
         ts,
@@ -164,7 +188,6 @@ def one_pass(
         status,
     )
     status = jnp.where(settled & ~unique, int(Status.INCONSISTENT), status)
-    status = jnp.where(negative, int(Status.NEGATIVE_FORCE), status)
     flags = flags | jnp.where(settled, _remarks(prepared, state, signs, equations, ahead), 0)
     unseen = rules.arrives_unseen(state.mode, signs.of(slice(nt)), state.known[:nt])
     unseen = unseen.any() & ~at_breakpoint(prepared, state)
@@ -179,36 +202,64 @@ def one_pass(
         still[1].P,
         state,
         jax.lax.stop_gradient(ahead.values),
-        ahead.fired,
+        fired,
     )
     slid = rules.slides(state.mode)
-    kept = eqx.tree_at(lambda s: s.known, state, (ahead.fired | signs.null).astype(jnp.int32))
-    known_guess = known_after(still[0], kept, guessed, moved_on, slid & ahead.fired[:nt])
+    kept = eqx.tree_at(lambda s: s.known, state, (fired | signs.null).astype(jnp.int32))
+    known_guess = known_after(still[0], kept, guessed, moved_on, slid & fired[:nt])
+
+    q_scale, watch = state.q_scale, state.watch
+    if decision is not None and watch is not None:
+        assert events is not None
+        assert seen is not None
+        watch = watch_after(watch, seen, decision, own, settles, moves)
+        flags = flags | jnp.where(decision.stops, int(Flag.STOPPED), 0)
+        several = jnp.sum(logged.count + jnp.sum(decision.logged != 0)) > 1
+        several = several & jnp.any((decision.logged != 0) & events.mask(lambda e: e.changes))
+        flags = flags | jnp.where(settles & several, int(Flag.SIMULTANEOUS), 0)
+        changes = decision.changes
+        q, v = jax.lax.cond(
+            changes,
+            functools.partial(events.changed, seen.point, decision.fires),
+            lambda: (state.q, state.v),
+        )
+        inside = changes & penetrates(prepared, state.t, q)
+        status = jnp.where(inside, int(Status.PENETRATION), status)
+        status = jnp.where(decision.accumulates, int(Status.ACCUMULATION), status)
+        # Modes as at the start of a run.
+        v_before = jnp.where(changes & ~unlogged(state), state.v, v_before)
+        q_new, v_new = jnp.where(changes, q, q_new), jnp.where(changes, v, v_new)
+        mode = jnp.where(changes, modes_at(prepared, state.t, q, v), mode)
+        segment = jnp.where(changes, segments_at(prepared, state.t, q), segment)
+        known = jnp.where(changes, 0, known)
+        sizes = jax.lax.stop_gradient((jnp.abs(q), jnp.abs(v)))
+        q_scale = jnp.where(changes, jnp.maximum(q_scale, sizes[0]), q_scale)
+        v_scale = jnp.where(changes, sizes[1], v_scale)
 
     fresh = start_pivoting()
     new = State(
         t=jnp.where(moves, ahead.t, state.t),
         t_rest=jnp.where(moves, ahead.t_rest, state.t_rest),
-        q=jnp.where(moves, ahead.q, jnp.where(settled, state.q, q_new)),
-        v=jnp.where(moves, ahead.v, jnp.where(settled, state.v, v_new)),
-        q_scale=jnp.where(moves, ahead.q_scale, state.q_scale),
+        q=jnp.where(moves, ahead.q, jnp.where(settles, state.q, q_new)),
+        v=jnp.where(moves, ahead.v, jnp.where(settles, state.v, v_new)),
+        q_scale=jnp.where(moves, ahead.q_scale, q_scale),
         v_scale=jnp.where(moves, ahead.v_scale, jnp.maximum(state.v_scale, v_scale)),
-        mode=jnp.where(moves, guessed, jnp.where(settled, state.mode, mode)),
-        segment=jnp.where(moves, moved_on, jnp.where(settled, state.segment, segment)),
-        recorded=jnp.where(settled, logged.modes, state.recorded),
-        settled=state.settled | settled,
-        h_max=jnp.where(settled, ahead.h_max, state.h_max),
+        mode=jnp.where(moves, guessed, jnp.where(settles, state.mode, mode)),
+        segment=jnp.where(moves, moved_on, jnp.where(settles, state.segment, segment)),
+        recorded=jnp.where(settles, logged.modes, state.recorded),
+        settled=state.settled | settles,
+        h_max=jnp.where(settles, ahead.h_max, state.h_max),
         pivoting=jax.tree.map(lambda a, b: jnp.where(settled, a, b), fresh, pivoting),
         known=jnp.where(
             # A guard that vanished identically is still zero; so is the one that fired.
             moves,
             known_guess,
-            jnp.where(settled, state.known, known),
+            jnp.where(settles, state.known, known),
         ),
-        landing=jnp.where(settled, ahead.landing, False),
-        landings=jnp.where(settled & ahead.landing.any(), state.landings + 1, 0),
-        impacted=jnp.where(settled, impacted & waits, impacted),
-        v_before=jnp.where(settled, state.v_before, v_before),
+        landing=jnp.where(settles, ahead.landing, False),
+        landings=jnp.where(settles & ahead.landing.any(), state.landings + 1, 0),
+        impacted=jnp.where(settles, impacted & waits, impacted),
+        v_before=jnp.where(settles, state.v_before, v_before),
         energy_gained=energy_gained,
         due=due,
         last_impact=jnp.where(
@@ -219,7 +270,8 @@ def one_pass(
         status=status.astype(jnp.int32),
         flags=flags.astype(jnp.int32),
         steps=state.steps + 1,
-        event_count=jnp.where(settled, logged.total, state.event_count),
+        event_count=jnp.where(settles, logged.total, state.event_count),
+        watch=watch,
     )
     return new, records, lambda: step
 
@@ -230,8 +282,11 @@ class _Logged(NamedTuple):
     count: Int[Array, ""]
 
 
-def _record(prepared, state: State, records: Records, signs: Signs, waits, on):
-    """Log what changed since the last settled pass, but for contacts that wait."""
+def _record(prepared, state: State, records: Records, signs: Signs, waits, on, own=None):
+    """Log what changed since the last settled pass, but for contacts that wait.
+
+    ``own`` (e,): events of the user's own that fired, by the side that they come from.
+    """
     shown = jnp.concatenate(
         [
             reported_modes(prepared, state.mode, signs),
@@ -243,20 +298,26 @@ def _record(prepared, state: State, records: Records, signs: Signs, waits, on):
     waits = jnp.concatenate([waits, elements])
     shown = jnp.where(waits, state.recorded, shown)
     changed = on & ~waits & ((state.settled & (shown != state.recorded)) | impacted)
-    v_before = jnp.where(state.impacted.any(), state.v_before, state.v)
+    v_before = jnp.where(unlogged(state), state.v_before, state.v)
+    count = jnp.sum(changed, dtype=jnp.int32)
+    old, new = state.recorded, shown
+    if own is not None:
+        changed = jnp.concatenate([changed, on & (own != 0)])
+        old, new = (jnp.concatenate([x, side * own > 0]) for x, side in ((old, 1), (new, -1)))
+        impacted = jnp.concatenate([impacted, own > 1])
     records, total = write_events(
         records,
         changed,
         state.t,
-        state.recorded,
-        shown,
+        old,
+        new,
         impacted,
         state.q,
         state.v,
         v_before,
         state.event_count,
     )
-    return records, _Logged(shown, total, jnp.sum(changed, dtype=jnp.int32))
+    return records, _Logged(shown, total, count)
 
 
 def _remarks(prepared, state: State, signs: Signs, equations, ahead: Advance):

@@ -8,7 +8,7 @@ from jfric.numerics.polynomials import powers
 from jfric.results.pieces import Piece
 from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.state import State
+from jfric.solvers.event_driven.state import State, unlogged
 from jfric.system.problem import Problem
 
 
@@ -26,6 +26,9 @@ def piece_of_pass(
 
     events = new.event_count - old.event_count
     recorded = old.impacted & (old.due <= old.t)
+    own = None
+    if old.watch is not None and new.watch is not None:
+        own = old.watch.count, new.watch.count
     return Piece(
         t=old.t,
         end=new.t,
@@ -43,5 +46,6 @@ def piece_of_pass(
         event_time=old.t,
         problem=problem,
         mechanics=prepared.mechanics,
-        v_before=jnp.where(old.impacted.any(), old.v_before, old.v),
+        v_before=jnp.where(unlogged(old), old.v_before, old.v),
+        own=own,
     )

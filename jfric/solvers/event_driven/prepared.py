@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Float
 
 from jfric.contact.rules import Flag, Kind
 from jfric.numerics.linear_algebra import matmul
+from jfric.solvers.event_driven.user_events import UserEvents, user_events
 from jfric.system.mechanics import Mechanics, WithContacts, assemble
 from jfric.system.problem import Problem
 
@@ -42,6 +43,8 @@ class Prepared(WithContacts):
     end: Float[Array, ""]
     #: Whether the directions of all contacts are linearly independent by structure.
     independent: bool = eqx.field(static=True)
+    #: Events of the user's own, or None.
+    events: UserEvents | None = None
 
     @property
     def kind(self) -> Kind:
@@ -71,6 +74,11 @@ class Prepared(WithContacts):
     def n_guards(self) -> int:
         """Two guards for each contact and each piecewise-linear element."""
         return 2 * (self.nt + self.mechanics.piecewise.count)
+
+    @property
+    def n_watched(self) -> int:
+        """Guards, and events of the user's own."""
+        return self.n_guards + (0 if self.events is None else self.events.count)
 
 
 def prepare(problem: Problem) -> Prepared:
@@ -102,6 +110,7 @@ def prepare(problem: Problem) -> Prepared:
         inertia_scale=jnp.sqrt(jnp.diagonal(mechanics.M)),
         end=jnp.asarray(problem.time.end),
         independent=_independent(mechanics),
+        events=user_events(problem),
     )
 
 

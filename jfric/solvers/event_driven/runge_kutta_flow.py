@@ -9,7 +9,6 @@ interpolant's.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Literal, NamedTuple
 
@@ -17,10 +16,10 @@ import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.numerics.linear_algebra import matvec
+from jfric.numerics.polynomials import nodes_and_fit, through_ends
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.constants import LEADING, constants
 from jfric.solvers.event_driven.exact_flow import natural_step
@@ -37,8 +36,6 @@ METHODS: dict[str, type[diffrax.AbstractERK]] = {
     "dopri5": diffrax.Dopri5,
     "tsit5": diffrax.Tsit5,
 }
-#: Degree of the polynomials through the dense output; a high one amplifies rounding errors.
-DEGREE = {"float64": 8, "float32": 4}
 #: Relative threshold for leading coefficients that count as zero.
 ZERO = 1e-11
 
@@ -163,6 +160,10 @@ class RungeKuttaFlow(eqx.Module):
     #: Its programs are not lowered.
     lowered: bool = eqx.field(static=True, default=False)
 
+    def zero(self, dtype) -> float:
+        """Part of what a quantity is made of below which it counts as zero."""
+        return threshold(smallest_tolerance(self, dtype), dtype)
+
     def natural_step(self, prepared, equations, state):
         """Longest sensible step [s]: a fraction of the linear part's time scale."""
         return 0.5 * natural_step(prepared, equations)
@@ -192,8 +193,8 @@ class RungeKuttaFlow(eqx.Module):
         sampled = jax.vmap(at)(times, q, v)
         poly = jax.tree.map(lambda x: jnp.asarray(fit) @ x, sampled)
         q_poly, v_poly = (
-            _through_ends(jnp.asarray(fit) @ q, q),
-            _through_ends(jnp.asarray(fit) @ v, v),
+            through_ends(jnp.asarray(fit) @ q, q),
+            through_ends(jnp.asarray(fit) @ v, v),
         )
         one = (jnp.arange(len(nodes)) == 0).astype(q.dtype)[:, None]
         quantities = _quantities(one, poly)
@@ -242,21 +243,6 @@ def factor_of_step(ratio, order: int):
     factor = 0.9 * jnp.exp(jnp.log(jnp.maximum(ratio, 1e-12)) / -order)
     accepted = jax.lax.stop_gradient(ratio <= 1.0)
     return jnp.where(accepted, jnp.clip(factor, 0.3, 6.0), jnp.clip(factor, 0.1, 0.8)), accepted
-
-
-@functools.cache
-def nodes_and_fit(dtype: str) -> tuple[np.ndarray, np.ndarray]:
-    """Chebyshev-Lobatto nodes on [0, 1] and the matrix from values there to coefficients."""
-    degree = DEGREE[dtype]
-    nodes = 0.5 * (1.0 - np.cos(np.pi * np.arange(degree + 1) / degree))
-    vandermonde = np.vander(nodes, degree + 1, increasing=True)
-    return nodes.astype(dtype), np.linalg.inv(vandermonde).astype(dtype)
-
-
-def _through_ends(polynomial, values):
-    """Meet the first and the last value to rounding: the fit itself loses digits."""
-    polynomial = polynomial.at[0].set(values[0])
-    return polynomial.at[-1].add(values[-1] - jnp.sum(polynomial, axis=0))
 
 
 def _quantities(one, x: Local) -> Quantities:

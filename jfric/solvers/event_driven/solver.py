@@ -10,10 +10,12 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 
 import equinox as eqx
 import jax.numpy as jnp
+from jaxtyping import Array, Bool
 
 from jfric.errors import ProblemError, nearest
 from jfric.numerics.loops import Adjoint, require_adjoint
-from jfric.solvers.base import AbstractSolver, AbstractState, OnePass
+from jfric.results.formulas import require_formulas
+from jfric.solvers.base import AbstractSolver, AbstractState, OnePass, begin_anew
 from jfric.solvers.event_driven.exact_flow import ExactFlow
 from jfric.solvers.event_driven.impacts import ImpactLimits
 from jfric.solvers.event_driven.kernels import (
@@ -34,7 +36,8 @@ from jfric.solvers.event_driven.one_dof import is_one_dof, one_dof_pass
 from jfric.solvers.event_driven.passes import one_pass
 from jfric.solvers.event_driven.piece_of_pass import piece_of_pass
 from jfric.solvers.event_driven.prepared import Prepared, prepare
-from jfric.solvers.event_driven.state import State, initial_state
+from jfric.solvers.event_driven.state import State, initial_state, start_watching
+from jfric.solvers.given_forces import ending_at, first_negative_force
 from jfric.system.mechanics import assemble
 from jfric.system.problem import Problem
 from jfric.system.validation import require_inertia
@@ -94,6 +97,7 @@ class EventDriven(AbstractSolver):
         require_inertia(problem)
         require_adjoint(self.adjoint)
         require_kernel(self.kernel)
+        require_formulas(problem)
         if not 0.0 < self.accumulation < 1.0:
             raise ProblemError(f"accumulation: found {self.accumulation}, must lie between 0 and 1")
         if self.energy_gain not in ENERGY_GAIN:
@@ -109,17 +113,35 @@ class EventDriven(AbstractSolver):
         """State at the problem's start time; the first passes settle the modes."""
         return initial_state(problem, prepared)
 
+    def restart(self, prepared: Prepared, start: State) -> State:
+        """The end of a run as the start of the next, which goes on behind an event that stopped."""
+        state = begin_anew(start)
+        fresh = start_watching(prepared)
+        watch = state.watch
+        if fresh is not None and watch is not None and watch.side.shape == fresh.side.shape:
+            fresh = watch._replace(count=fresh.count, stopped=fresh.stopped)
+        elif (fresh, watch) == (None, None):
+            return state
+        landing = jnp.zeros((prepared.n_watched,), bool)
+        return dataclasses.replace(state, watch=fresh, landing=landing)
+
+    def unfinished(self, prepared: Prepared, state: State, until) -> Bool[Array, ""]:
+        """Whether ``state`` is short of ``until`` [s], and no event has ended the run."""
+        late = super().unfinished(prepared, state, until)
+        return late if state.watch is None else late & ~state.watch.stopped
+
     def one_pass(
         self, problem: Problem, prepared: Prepared, state: State, ts, until, force
     ) -> OnePass:
         """Settle the modes, or move to the next event or the end of the step."""
-        del state
         chosen = choose_pass(self, prepared)
+        moment = first_negative_force(prepared.mechanics, state.t, until)
 
-        def call(s: State, records, on):
+        def moved(s: State, records, on, until):
             new, records, whole_step = chosen.call(s, records, ts, until, force, on)
-            return new, records, lambda: piece_of_pass(problem, prepared, whole_step(), s, new)
+            return new, records, lambda new: piece_of_pass(problem, prepared, whole_step(), s, new)
 
+        call = ending_at(moment, prepared.mechanics, until, moved)
         known = structural_constants(problem, prepared) if self.kernel == "lowered" else None
         return OnePass(call, chosen.packed, known)
 
@@ -157,16 +179,17 @@ def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
     flow, kernel = _make_flow(solver, prepared), solver.kernel
     exact, reverse = isinstance(flow, ExactFlow), solver.adjoint == "reverse"
     one_dof = is_one_dof(prepared) and exact
-    require_fits(kernel, one_dof=one_dof, one_contact=is_one_contact(prepared), reverse=reverse)
+    one_contact, events = is_one_contact(prepared), prepared.events is not None
+    require_fits(kernel, one_dof=one_dof, one_contact=one_contact, reverse=reverse, events=events)
     if kernel == "lowered":
         require_lowered(prepared, exact=exact, reverse=reverse)
         flow = ExactFlow(lowered=True)
-    elif not reverse and kernel != "general":
+    elif not reverse and kernel != "general" and not events:
         derivatives = solver.adjoint != "none"
         if one_dof and kernel != "one-contact":
             call = functools.partial(one_dof_pass, prepared, derivatives=derivatives)
             return Pass(call, packed=False, small=True)
-        if is_one_contact(prepared):
+        if one_contact:
             call = functools.partial(
                 one_contact_pass,
                 prepared,

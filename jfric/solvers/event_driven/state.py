@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
@@ -16,6 +16,34 @@ from jfric.solvers.base import AbstractState
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.system.problem import Problem
+
+
+class Watch(NamedTuple):
+    """Events of the user's own between passes.
+
+    ``side`` (e,): sign of what each watches just before this instant, 0 where it was zero;
+    ``pending``: those that fired at this instant and are not logged yet, by their side before;
+    ``count``: how often each was logged; ``known``: whether its zero ended the last step;
+    ``largest``: what its rounding errors may be relative to; ``changed``: when it last changed the
+    state [s]; ``stopped``: whether one has ended the run.
+    """
+
+    side: Int[Array, " e"]
+    pending: Int[Array, " e"]
+    count: Int[Array, " e"]
+    known: Bool[Array, " e"]
+    largest: Float[Array, " e"]
+    changed: Float[Array, " e"]
+    stopped: Bool[Array, ""]
+
+
+def start_watching(prepared: Prepared) -> Watch | None:
+    """At the start of a run nothing has been away from zero."""
+    if prepared.events is None:
+        return None
+    zero = jnp.zeros((prepared.events.count,), jnp.int32)
+    largest = zero.astype(prepared.D.dtype)
+    return Watch(zero, zero, zero, zero == 1, largest, largest - jnp.inf, jnp.asarray(False))
 
 
 class State(AbstractState):
@@ -42,7 +70,7 @@ class State(AbstractState):
     #: Number of leading coefficients of each guard that are zero by construction.
     known: Int[Array, " g"]
     #: Guard whose zero the next step lands on, and landings tried.
-    landing: Bool[Array, " g"]
+    landing: Bool[Array, " w"]
     landings: Int[Array, ""]
     #: Impacts since the last record, velocity before them, and the time before which a contact that
     #: ended an accumulating sequence is not recorded.
@@ -59,6 +87,7 @@ class State(AbstractState):
     flags: Int[Array, ""]
     steps: Int[Array, ""]
     event_count: Int[Array, ""]
+    watch: Watch | None = None
 
 
 def initial_state(problem: Problem, prepared: Prepared) -> State:
@@ -70,8 +99,8 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
     t = jnp.asarray(problem.time.start, dtype)
     q = jnp.stack([jnp.asarray(i.q, dtype) for i in initial])
     v = jnp.stack([jnp.asarray(i.v, dtype) for i in initial])
-    mode = _initial_modes(prepared, t, q, v)
-    segment = _initial_segments(prepared, t, q)
+    mode = modes_at(prepared, t, q, v)
+    segment = segments_at(prepared, t, q)
     pairs = int(prepared.nu > 1)
     return State(
         t=t,
@@ -87,7 +116,7 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
         h_max=jnp.asarray(jnp.inf, dtype),
         pivoting=start_pivoting(),
         known=jnp.zeros((prepared.n_guards,), jnp.int32),
-        landing=jnp.zeros((prepared.n_guards,), bool),
+        landing=jnp.zeros((prepared.n_watched,), bool),
         landings=jnp.asarray(0, jnp.int32),
         impacted=jnp.zeros((prepared.nt,), bool),
         v_before=v,
@@ -100,7 +129,14 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
         flags=jnp.asarray(0, jnp.int32),
         steps=jnp.asarray(0, jnp.int32),
         event_count=jnp.asarray(0, jnp.int32),
+        watch=start_watching(prepared),
     )
+
+
+def unlogged(state: State) -> Bool[Array, ""]:
+    """Whether velocities have jumped at this instant: ``v_before`` holds them as they were."""
+    jumped = state.impacted.any()
+    return jumped if state.watch is None else jumped | jnp.any(state.watch.pending != 0)
 
 
 def velocity_tolerance(prepared: Prepared, t, v_scale):
@@ -139,7 +175,8 @@ def prescribed_velocities(prepared: Prepared, t):
     return jnp.concatenate([belts, -matvec(prepared.mechanics.W_N_base, z_dot)])
 
 
-def _initial_modes(prepared: Prepared, t, q, v):
+def modes_at(prepared: Prepared, t, q, v) -> Int[Array, " nt"]:
+    """Modes to start from, by gaps and velocities alone; transitions settle the rest."""
     mechanics, nt, nf = prepared.mechanics, prepared.nt, prepared.nf
     velocity = relative_velocities(prepared, t, v)
     small = velocity_tolerance(prepared, t, jnp.abs(v))
@@ -157,7 +194,7 @@ def _initial_modes(prepared: Prepared, t, q, v):
     return mode.astype(jnp.int32)
 
 
-def _initial_segments(prepared: Prepared, t, q):
+def segments_at(prepared: Prepared, t, q) -> Int[Array, " ns"]:
     """Segments whose guards on the elongation hold; transitions settle the rest."""
     piecewise = prepared.mechanics.piecewise
     if piecewise.count == 0:

@@ -18,6 +18,7 @@ from jfric.solvers.time_stepping.representable import require_time_stepping
 from jfric.solvers.time_stepping.run import run
 from jfric.solvers.time_stepping.scheme import Scheme
 from jfric.solvers.time_stepping.state import State, initial_state, start_at
+from jfric.system.event import refuse_events
 from jfric.system.problem import Problem
 from jfric.system.reaction import refuse_reactions
 from jfric.system.validation import require_inertia
@@ -47,6 +48,7 @@ class AbstractTimeStepping(AbstractSolver):
         """Raise :class:`jfric.ProblemError` for what this scheme cannot represent."""
         require_inertia(problem)
         refuse_reactions(problem, f"the scheme {type(self).__name__}")
+        refuse_events(problem, f"the scheme {type(self).__name__}")
         require_time_stepping(problem, self)
 
     def require_duration(self, duration: float) -> None:

@@ -1,0 +1,86 @@
+"""Events of the user's own, as the solver takes them: functions of a point, and what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.results.formulas import bound, target
+from jfric.results.pieces import Point
+from jfric.system.event import Event, event_labels
+from jfric.system.problem import Problem
+
+
+class UserEvents(eqx.Module):
+    """All events of a resolved problem, in the order of its description."""
+
+    problem: Problem
+    names: tuple[str, ...] = eqx.field(static=True)
+    events: tuple[Event, ...]
+    functions: tuple[Callable, ...] = eqx.field(static=True)
+
+    @property
+    def count(self) -> int:
+        """Number of events."""
+        return len(self.names)
+
+    def values(self, point: Point):
+        """What each event watches (e,)."""
+        found = []
+        for name, function in zip(self.names, self.functions, strict=True):
+            value = jnp.asarray(function(point), point.q.dtype)
+            if value.shape != ():
+                raise ProblemError(
+                    f"{name}.when: found a value of shape {value.shape}, expected one number"
+                )
+            found.append(value)
+        return jnp.stack(found)
+
+    def mask(self, which: Callable[[Event], bool]) -> np.ndarray:
+        """The events that ``which`` picks (e,)."""
+        return np.asarray([which(event) for event in self.events])
+
+    def changed(self, point: Point, fires):
+        """Position and velocity after the changes of those in ``fires`` (e,), one after another."""
+        for i, event in enumerate(self.events):
+            if event.changes:
+                q, v = self._change(i, event, point)
+                point = point._replace(
+                    q=jnp.where(fires[i], q, point.q), v=jnp.where(fires[i], v, point.v)
+                )
+        return point.q, point.v
+
+    def _change(self, i: int, event: Event, point: Point):
+        where, problem = f"{self.names[i]}.change", self.problem
+        if callable(event.change):
+            values: Any = event.change(point)
+            if not isinstance(values, dict):
+                raise ProblemError(
+                    f"{where}: the function returned {type(values).__name__}, expected new "
+                    "positions and velocities by name, such as {'v.x': 0.0}"
+                )
+        else:
+            values = {k: bound(problem, f"{where}.{k}", x)(point) for k, x in event.change}
+        new = {"q": point.q, "v": point.v}
+        for key, value in values.items():
+            at = target(problem, f"{where}.{key}", key)
+            new[at.field] = new[at.field].at[at.index].set(jnp.asarray(value, point.q.dtype))
+        return new["q"], new["v"]
+
+
+def user_events(problem: Problem) -> UserEvents | None:
+    """The events of a resolved ``problem``; None if it has none."""
+    group = problem.section("event")
+    if not group:
+        return None
+    names = event_labels(problem)
+    functions = tuple(
+        bound(problem, f"{name}.when", event.when)
+        for name, event in zip(names, group.values(), strict=True)
+    )
+    return UserEvents(problem, names, tuple(group.values()), functions)

@@ -1,0 +1,266 @@
+"""Events of the user's own within a pass: seen on the step, decided at an instant.
+
+What an event watches becomes a polynomial on the step, as the guards are. A function that is affine
+in time, motion and reactions is that combination of their polynomials; any other is interpolated
+at Chebyshev nodes, and the certificate holds up to a bound estimated from the last coefficients
+and from values between the nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.interpreters.partial_eval import dce_jaxpr
+from jaxtyping import Array, Bool, Float, Int
+
+from jfric.contact import rules
+from jfric.numerics.linear_algebra import matvec
+from jfric.numerics.polynomials import horner, nodes_and_fit, through_ends
+from jfric.numerics.tolerances import ROUNDINGS, tolerances
+from jfric.results.pieces import Point
+from jfric.solvers.event_driven.constants import LEADING, constants
+from jfric.solvers.event_driven.flow_step import Step
+from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.reported import reported_modes
+from jfric.solvers.event_driven.state import State, Watch
+from jfric.solvers.event_driven.transitions import Signs
+from jfric.solvers.event_driven.user_events import UserEvents
+
+#: Rounding errors of an interpolant's coefficients, in units of those of what is interpolated.
+INTERPOLATED = 32.0
+#: Part of a step by which a zero on the interpolant may be off that of the function.
+NEAR = 1e-2
+
+
+class Seen(NamedTuple):
+    """What a step shows of the events: polynomials that are positive at first, and their signs.
+
+    ``orientation`` (e,): 1 where an event's function is positive, or holds zero, -1 where it is
+    negative. ``refine(fired, s)``: a zero of an interpolant as one of the function; None where all
+    are exact.
+    """
+
+    orientation: Int[Array, " e"]
+    signs: rules.GuardSign
+    largest: Float[Array, " e"]
+    point: Point
+    step: Step
+    refine: Callable | None
+
+
+def see(events: UserEvents, prepared: Prepared, flow, state: State, step: Step, signs: Signs):
+    """The events on a step; the step of what is returned has them behind the guards."""
+    curves = _curves(prepared, state, step)
+    mode = reported_modes(prepared, state.mode, signs)
+    segment = prepared.mechanics.piecewise.shown(state.segment)
+
+    def point(x) -> Point:
+        sizes = (1, *(part.shape[1] for part in step.polynomials(prepared)[:5]))
+        t, q, v, a, lambda_t, lambda_n = jnp.split(x, np.cumsum(sizes)[:-1])
+        return Point(
+            t[0], q, v, a, lambda_t, lambda_n, mode, segment, events.problem, prepared.mechanics
+        )
+
+    def values(x):
+        return events.values(point(x))
+
+    affine = np.asarray([_is_affine(values, curves[0], i) for i in range(events.count)])
+    slopes = jax.jacrev(values)(curves[0])
+    columns = jnp.concatenate([values(curves[0])[None], curves[1:] @ slopes.T])
+    still = jax.lax.stop_gradient((prepared, state, step, slopes, curves))
+    sizes = _sizes(*still[:3], still[4])
+    last = jnp.abs(still[4][-1]) + jnp.abs(still[4][-2]) / (16.0 if flow.lands else 1.0)
+    remainder = jnp.abs(still[3]) @ last
+    if not affine.all():
+        end = curves[0, 0] + step.h
+        unit = jnp.finfo(end.dtype).eps * jnp.maximum(jnp.abs(curves[0, 0]), jnp.abs(end))
+        found, error = _interpolated(values, curves, end - unit)
+        columns = jnp.where(affine, columns, found)
+        remainder = jnp.where(affine, remainder, error)
+    columns_now = jax.lax.stop_gradient(columns)
+    scale = jnp.abs(still[3]) @ sizes + jnp.sum(jnp.abs(columns_now), axis=0)
+    scale = jnp.where(affine, 1.0, INTERPOLATED) * scale
+    leading = columns_now[:LEADING]
+    small = flow.zero(scale.dtype) * scale
+    zero = jnp.broadcast_to(small, leading.shape)
+    assert state.watch is not None
+    # What an impact or a change moved is not zero any more.
+    largest = jnp.maximum(state.watch.largest, scale)
+    rounded = ROUNDINGS * jnp.finfo(scale.dtype).eps * largest
+    rounded = jnp.maximum(rounded, tolerances(scale.dtype).known * small)
+    known = state.watch.known & (jnp.abs(leading[0]) <= rounded)
+    sign = rules.guard_sign(leading, zero, known=known.astype(jnp.int32))
+    orientation = jnp.where(sign.violated, -1, 1)
+    remainder = remainder + (small if flow.lands else constants(scale.dtype).rounding * scale)
+    joined = _behind(step, orientation * columns, orientation * leading, zero, remainder)
+
+    def refine(fired, s):
+        return _refined(values, curves, fired[-events.count :] & ~affine, s)
+
+    positive = sign._replace(violated=jnp.zeros_like(sign.violated))
+    exact = affine.all() or flow.lands
+    return Seen(orientation, positive, largest, point(curves[0]), joined, None if exact else refine)
+
+
+def with_signs(signs: Signs, seen: Seen) -> Signs:
+    """The signs of guards, then of events."""
+    order, null, violated = (
+        jnp.concatenate(pair) for pair in zip(signs[:3], seen.signs, strict=True)
+    )
+    return Signs(order, null, violated, signs.drift)
+
+
+class Decision(NamedTuple):
+    """What the events do at an instant at which the modes are settled."""
+
+    #: Whether an event came to zero, from the right side, and from which (0: none).
+    arrived: Bool[Array, " e"]
+    fires: Bool[Array, " e"]
+    logged: Int[Array, " e"]
+    changes: Bool[Array, ""]
+    stops: Bool[Array, ""]
+    #: When each last changed the state, and whether one does so again in no time.
+    changed: Float[Array, " e"]
+    accumulates: Bool[Array, ""]
+
+
+def decide(events: UserEvents, state: State, seen: Seen, settled) -> Decision:
+    """Which events fire: those that were away from zero before this instant, and no longer are."""
+    watch, t = state.watch, jax.lax.stop_gradient(state.t)
+    assert watch is not None
+    now = jnp.where(seen.signs.order >= 1, 0, seen.orientation)
+    arrived = settled & (watch.side != 0) & (now != watch.side)
+    up = events.mask(lambda e: e.direction != "down")
+    down = events.mask(lambda e: e.direction != "up")
+    fires = arrived & jnp.where(watch.side < 0, up, down)
+    changing = fires & events.mask(lambda e: e.changes)
+    changes = jnp.any(changing)
+    soon = tolerances(t.dtype).chatter_time * (t - jax.lax.stop_gradient(state.start))
+    accumulates = jnp.any(changing & (t - watch.changed < soon))
+    logged = jnp.where(fires, watch.side, watch.pending)
+    stops = settled & ~changes & jnp.any((logged != 0) & events.mask(lambda e: e.stops))
+    changed = jnp.where(changing, t, watch.changed)
+    return Decision(arrived, fires, logged, changes, stops, changed, accumulates)
+
+
+def watch_after(watch: Watch, seen: Seen, decision: Decision, fired, settles, moves) -> Watch:
+    """``fired`` (e,): events whose zero ends the motion of this pass; ``settles``: whether what
+    happened at this instant was logged."""
+    side = jnp.where(decision.arrived, 0, watch.side)
+    after = jnp.where(seen.signs.null, 0, seen.orientation)
+    pending = jnp.where(settles, 0, decision.logged)
+    return Watch(
+        side=jnp.where(moves, after, side).astype(jnp.int32),
+        pending=pending.astype(jnp.int32),
+        count=watch.count + (settles & (decision.logged != 0)),
+        known=jnp.where(moves, fired, watch.known),
+        largest=seen.largest,
+        changed=decision.changed,
+        stopped=watch.stopped | decision.stops,
+    )
+
+
+def penetrates(prepared: Prepared, t, q) -> Bool[Array, ""]:
+    """Whether bodies are inside each other by more than rounding."""
+    if not prepared.nu:
+        return jnp.asarray(False)
+    mechanics = prepared.mechanics
+    size = jnp.abs(mechanics.gap0) + matvec(jnp.abs(mechanics.W_N), jnp.abs(q))
+    z, _ = mechanics.base_motion(t)
+    size = size + matvec(jnp.abs(mechanics.W_N_base), jnp.abs(z))
+    limits = tolerances(q.dtype)
+    return jnp.any(mechanics.gaps(t, q) < -limits.known * limits.zero * size)
+
+
+def _curves(prepared: Prepared, state: State, step: Step) -> Float[Array, "p x"]:
+    """Polynomials of time, position, velocity, acceleration, friction and normal forces."""
+    index = jnp.arange(step.table.shape[0])
+    time = jnp.where(index == 0, state.t, jnp.where(index == 1, step.h, 0.0))
+    return jnp.concatenate([time[:, None], *step.polynomials(prepared)[:5]], axis=1)
+
+
+def _sizes(prepared: Prepared, state: State, step: Step, curves) -> Float[Array, " x"]:
+    """What rounding errors of these are relative to."""
+    n = prepared.mechanics.n
+    own = jnp.sum(jnp.abs(curves), axis=0)
+    force = jnp.sum(jnp.diagonal(prepared.mechanics.M) * step.unbalanced)
+    others = jnp.concatenate(
+        [
+            jnp.zeros((1,), own.dtype),
+            state.q_scale,
+            state.v_scale,
+            step.unbalanced,
+            jnp.full((own.shape[0] - 1 - 3 * n,), force),
+        ]
+    )
+    return jnp.maximum(own, others)
+
+
+def _is_affine(values: Callable, x, i: int) -> bool:
+    """Whether the tangent of the value ``i`` does not depend on where it is taken."""
+    like = jax.ShapeDtypeStruct(x.shape, x.dtype)
+    tangent = jax.make_jaxpr(lambda x, dx: jax.jvp(lambda x: values(x)[i], (x,), (dx,))[1])
+    used = dce_jaxpr(tangent(like, like).jaxpr, [True])[1]
+    return not used[0]
+
+
+def _interpolated(values: Callable, curves, end) -> tuple[Float[Array, "p e"], Float[Array, " e"]]:
+    """Polynomials through the values at Chebyshev nodes, and a bound on what they leave out.
+
+    Functions of time are taken just before ``end``, where they may jump.
+    """
+    nodes, fit = nodes_and_fit(curves.dtype.name)
+    between = 0.5 * (nodes[1:] + nodes[:-1])
+
+    def sampled(s):
+        x = jnp.asarray(np.vander(s, curves.shape[0], increasing=True), curves.dtype) @ curves
+        return jax.vmap(values)(x.at[:, 0].min(end))
+
+    at = sampled(nodes)
+    found = through_ends(jnp.asarray(fit) @ at, at)
+    still = jax.lax.stop_gradient(found)
+    missed = jnp.asarray(np.vander(between, len(nodes), increasing=True), found.dtype) @ still
+    missed = jnp.max(jnp.abs(jax.lax.stop_gradient(sampled(between)) - missed), axis=0)
+    # The last two coefficients of Chebyshev's polynomials.
+    d = len(nodes) - 1
+    tail = jnp.abs(still[-1]) / 4.0 + jnp.abs(still[-2] + 0.5 * d * still[-1])
+    missing = jnp.zeros((curves.shape[0] - len(nodes), found.shape[1]), found.dtype)
+    return jnp.concatenate([found, missing]), 4.0 * missed + 16.0 * tail / 2.0 ** (2 * d - 3)
+
+
+def _refined(values: Callable, curves, fired, s):
+    """The zero near ``s`` of the function itself, by Newton's method; the last two steps give the
+    derivatives of its place."""
+    chosen = fired.astype(curves.dtype)
+
+    def along(s):
+        return jnp.sum(chosen * values(horner(curves, s)))
+
+    def newton(s):
+        value, slope = jax.jvp(along, (s,), (jnp.ones_like(s),))
+        step = -value / jnp.where(slope == 0, 1.0, slope)
+        return s + jnp.where(jnp.abs(jax.lax.stop_gradient(step)) <= NEAR, step, 0.0)
+
+    found = jax.lax.stop_gradient(newton(newton(jax.lax.stop_gradient(s))))
+    return jnp.where(jnp.any(fired), newton(newton(found)), s)
+
+
+def _behind(step: Step, columns, leading, zero, remainder) -> Step:
+    """``step`` with further guards, given as polynomials."""
+    rows = step.guard_rows
+    if rows is not None:
+        count = columns.shape[1]
+        old = jnp.pad(rows, ((0, 0), (0, count)))
+        new = jnp.pad(jnp.eye(count, dtype=rows.dtype), ((0, 0), (rows.shape[1], 0)))
+        rows = jnp.concatenate([old, new])
+    return step._replace(
+        guard_table=jnp.concatenate([step.guard_table, columns], axis=1),
+        guard_rows=rows,
+        leading=jnp.concatenate([step.leading, leading], axis=1),
+        zero=jnp.concatenate([step.zero, zero], axis=1),
+        remainder=jnp.concatenate([step.remainder, remainder]),
+    )

@@ -1,0 +1,113 @@
+"""Events of the user's own: what they watch for, and what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import equinox as eqx
+import numpy as np
+
+from jfric.errors import ProblemError
+
+Passage = Literal["up", "down", "both"]
+Action = Literal["record", "stop", "change"]
+
+
+def _as_changes(change: Any) -> Any:
+    """A mapping as pairs, which can be compared; numbers as text."""
+    if not isinstance(change, Mapping):
+        return change
+    return tuple(
+        (k, repr(float(v)) if isinstance(v, (int, float, np.floating)) else v)
+        for k, v in change.items()
+    )
+
+
+class Event(eqx.Module):
+    """An instant at which ``when`` comes to zero; it is logged, and may end or change the motion.
+
+    ``when``: text such as ``"x - 0.2 m"`` or ``"lambda_n.floor - $limit"`` (names of quantities as
+    in observables, ``t``, ``$parameters``, quantities with units), or a JAX function of a
+    :class:`jfric.results.pieces.Point` that is continuous between events. ``direction``: ``"up"``
+    where it comes from negative values, ``"down"`` from positive ones, or ``"both"``.
+
+    ``action``: ``"record"``, ``"stop"`` (the run ends there, with the flag ``STOPPED``), or
+    ``"change"``. ``change``: new positions and velocities by name, ``{"v.x": "-0.5*v.x"}``, each a
+    text, a number, or a function of a point; or one function of a point that returns numbers by
+    name. What is not named stays. With ``action="stop"`` the change is made first.
+
+    ``when`` fires where it reaches zero, whether it then passes, turns or stays, and where a jump
+    (an impact, another event's change) brings it to zero or beyond. What is zero already, at the
+    start or after a firing, does not fire until it has left zero and comes back.
+
+    >>> import jfric
+    >>> ball = jfric.Problem(
+    ...     ("z",),
+    ...     {
+    ...         "mass": jfric.Mass("z", 1.0),
+    ...         "load": jfric.Load("z", -10.0),
+    ...         "event": {"floor": jfric.Event("z", "down", change={"v.z": "-0.5*v.z"})},
+    ...     },
+    ...     initial={"z": jfric.InitialState(5.0)},
+    ...     time=1.5,
+    ... )
+    >>> [(row["contact"], round(row["time"], 3)) for row in jfric.simulate(ball).event_table()]
+    [('event.floor', 1.0)]
+    """
+
+    when: str | Callable = eqx.field(static=True)
+    direction: Passage = eqx.field(static=True, default="both")
+    action: Action = eqx.field(static=True, default="record")
+    change: Any = eqx.field(static=True, default=None, converter=_as_changes)
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changes positions or velocities."""
+        return self.change is not None
+
+    @property
+    def moves(self) -> bool:
+        """Whether it may change positions."""
+        return callable(self.change) or any(k.split(".")[0] != "v" for k, _ in self.change or ())
+
+    @property
+    def stops(self) -> bool:
+        """Whether it ends the run."""
+        return self.action == "stop"
+
+
+def event_labels(problem: Any) -> tuple[str, ...]:
+    """What results call the events of the user's own, in order."""
+    group = problem.section("event")
+    return tuple("event" if [*group] == ["event"] else f"event.{name}" for name in group)
+
+
+def require_event(where: str, event: Event) -> None:
+    """Raise :class:`jfric.ProblemError` for fields of an event that contradict each other."""
+    texts = [*event.change] if isinstance(event.change, tuple) else []
+    for field, value in [("when", event.when), *((f"change.{k}", v) for k, v in texts)]:
+        if not isinstance(value, str) and not callable(value):
+            raise ProblemError(
+                f"{where}.{field}: found {value!r}, expected a text such as 'x - 0.2 m' or a "
+                "function of a point"
+            )
+    if not (event.change is None or callable(event.change) or isinstance(event.change, tuple)):
+        raise ProblemError(
+            f"{where}.change: found {event.change!r}, expected new positions and velocities by "
+            "name, such as {'v.x': '-0.5*v.x'}"
+        )
+    if event.action == "change" and not event.changes:
+        raise ProblemError(
+            f"{where}.change: found none, action 'change' needs new positions or velocities, such "
+            "as {'v.x': '-0.5*v.x'}"
+        )
+
+
+def refuse_events(problem: Any, who: str) -> None:
+    """Raise :class:`jfric.ProblemError` for events of the user's own, which ``who`` does not
+    locate."""
+    for label in event_labels(problem):
+        raise ProblemError(
+            f"{label}: {who} does not locate events of your own; use the solver event-driven"
+        )

@@ -1,0 +1,439 @@
+"""Events of the user's own: found with the certificate, acted on, differentiated, written, read."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jfric
+from jfric import Event, EventDriven, Flag, InitialState, Mass, Problem, ProblemError, Status
+from jfric.files.read_toml import loads
+from jfric.files.schema import json_schema
+
+RUNGE_KUTTA = EventDriven(flow="runge-kutta")
+
+
+def oscillator(events, *, elements=None, end=7.0, **parameters):
+    """``x = cos t``, with what is added."""
+    held = {"mass": Mass("x", 1.0), "spring": jfric.Spring("x", 1.0), **(elements or {})}
+    start = {"x": InitialState(1.0)}
+    return Problem(("x",), held | {"event": events}, initial=start, time=end, parameters=parameters)
+
+
+def ball(events, *, elements=None, end=3.0, height=5.0, v=0.0, **parameters):
+    """A body that falls with 10 m/s^2."""
+    held = {"mass": Mass("z", 1.0), "load": jfric.Load("z", -10.0)} | (elements or {})
+    start = {"z": InitialState(height, v)}
+    return Problem(("z",), held | {"event": events}, initial=start, time=end, parameters=parameters)
+
+
+def times(solution, name=None):
+    rows = solution.event_table()
+    return [r["time"] for r in rows if name is None or r["contact"] == f"event.{name}"]
+
+
+def limit(p):
+    return p.problem.parameters["c"]
+
+
+def squared(p):
+    return p.q[0] ** 2 - 0.25
+
+
+WATCHED = {
+    "up": Event("x - 0.5 m", "up"),
+    "down": Event("x - 0.5 m", "down"),
+    "both": Event(squared, "both"),
+    "t": Event("t - 2 s"),
+    "force": Event("force.spring + v.x*(1 kg/s) - 1 N", "up"),
+}
+
+
+@pytest.mark.parametrize("kernel", ["general", pytest.param("lowered", marks=pytest.mark.slow)])
+def test_times_are_exact_and_directions_kept(kernel):
+    s = jfric.simulate(oscillator(WATCHED), EventDriven(kernel=kernel))
+    third = np.pi / 3
+    assert (int(s.status), int(s.flags)) == (0, 0)
+    assert s.event_names == tuple(f"event.{name}" for name in WATCHED)
+    np.testing.assert_allclose(times(s, "down"), [third], rtol=1e-14)
+    np.testing.assert_allclose(times(s, "up"), [5 * third], rtol=1e-14)
+    both = np.array([1, 2, 4, 5]) * third
+    np.testing.assert_allclose(times(s, "both"), both, rtol=1e-14)
+    assert times(s, "t") == [2.0]
+    # -cos t - sin t - 1
+    np.testing.assert_allclose(times(s, "force"), [np.pi], rtol=1e-14)
+    row = s.event_table()[0]
+    assert (row["from"], row["to"], row["impact"]) == ("above", "below", False)
+    np.testing.assert_allclose([row["q"][0], row["v"][0]], [0.5, -np.sin(third)], rtol=1e-14)
+
+
+def test_runge_kutta_flow_lands_on_them():
+    s = jfric.simulate(oscillator(WATCHED), RUNGE_KUTTA)
+    assert (int(s.status), int(s.flags)) == (0, 0)
+    np.testing.assert_allclose(times(s, "both"), np.array([1, 2, 4, 5]) * np.pi / 3, rtol=1e-9)
+
+
+def test_double_crossings_within_a_step_are_found():
+    """``cos t`` is below -1 + depth for a short while about pi only; a step is 3.4 s long."""
+    cubic = Event(lambda p: p.q[0] ** 3 + (1.0 - limit(p)) ** 3)
+    p = oscillator({"line": Event("x + 1 m - $c"), "cubic": cubic}, end=5.0, c=0.1)
+    for depth in (1e-3, 1e-6, 1e-9):
+        s = jfric.simulate(jfric.set_parameters(p, {"parameters.c": depth}))
+        half = 2 * np.arcsin(np.sqrt(0.5 * depth))
+        assert int(s.status) == 0
+        for name in ("line", "cubic"):
+            found = times(s, name)
+            np.testing.assert_allclose(found, [np.pi - half, np.pi + half], atol=1e-15 / half)
+
+
+def test_a_touch_within_resolution_is_flagged():
+    s = jfric.simulate(oscillator({"e": Event("x + 1 m")}, end=5.0))
+    assert int(s.status) == 0
+    assert Flag.GRAZING in Flag(int(s.flags))
+    assert not bool(s.differentiable)
+
+
+def test_what_is_zero_at_the_start_fires_when_it_comes_back():
+    s = jfric.simulate(oscillator({"v": Event("v.x"), "x": Event("x - 1 m")}, end=6.5))
+    np.testing.assert_allclose(times(s, "v"), [np.pi, 2 * np.pi], rtol=1e-14)
+    # It comes back to 1 by touching it.
+    assert all(abs(t - 2 * np.pi) < 1e-5 for t in times(s, "x"))
+
+
+def test_a_kink_and_a_function_that_is_not_smooth():
+    s = jfric.simulate(oscillator({"e": Event(lambda p: jnp.abs(p.q[0]) - 0.5)}))
+    np.testing.assert_allclose(times(s), np.array([1, 2, 4, 5]) * np.pi / 3, rtol=1e-14)
+
+
+def test_a_stop_ends_the_run_with_status_ok():
+    p = oscillator({"e": Event("x - $c", "down", "stop")}, c=0.25)
+    s = jfric.simulate(p, ts=jnp.linspace(0.0, 7.0, 8), dense=True).check()
+    end = np.arccos(0.25)
+    assert Flag(int(s.flags)) == Flag.STOPPED
+    assert bool(s.differentiable)
+    np.testing.assert_allclose([s.final.t, s.final.q[0]], [end, 0.25], rtol=1e-14)
+    assert np.isfinite(s.q[:2]).all()
+    assert np.isnan(s.q[2:]).all()
+    assert np.isnan(s.evaluate(2.0).q).all()
+    np.testing.assert_allclose(s.evaluate(1.2).q, [np.cos(1.2)], rtol=1e-13)
+    names = ["final.x", "mean.x", "event_time.e(1)"]
+    found = jfric.observe(p, names).values
+    exact = [0.25, np.sin(end) / end, end]
+    np.testing.assert_allclose([found[name] for name in names], exact, rtol=1e-13)
+    # The next run goes on behind it.
+    further = jfric.simulate(p, start=s.final, end=8.0)
+    np.testing.assert_allclose(further.final.t, end + 2 * np.pi, rtol=1e-14)
+
+
+def test_a_sliding_body_stops_the_run_where_it_comes_to_rest():
+    """It then stays at rest: what is watched goes to zero and remains there."""
+    p = Problem(
+        ("x",),
+        {
+            "mass": Mass("x", 1.0),
+            "friction": jfric.Friction("x", jfric.Coulomb(0.2), N=10.0),
+            "event": {"rest": Event("v.x", "down", "stop")},
+        },
+        initial={"x": InitialState(0.0, 3.0)},
+        time=5.0,
+    )
+    s = jfric.simulate(p).check()
+    np.testing.assert_allclose([s.final.t, s.final.q[0]], [1.5, 2.25], rtol=1e-14)
+    assert [r["contact"] for r in s.event_table()] == ["friction", "event.rest"]
+    assert not int(s.flags) & int(Flag.SIMULTANEOUS)
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        EventDriven(),
+        pytest.param(RUNGE_KUTTA, marks=pytest.mark.slow),
+        pytest.param(EventDriven(adjoint="reverse"), marks=pytest.mark.slow),
+        pytest.param(EventDriven(kernel="lowered"), marks=pytest.mark.slow),
+    ],
+)
+def test_a_bouncing_ball_by_change_and_its_derivatives(solver):
+    """Height h, restitution e: impacts at T, T + 2 e T, ... with T = sqrt(2 h / g)."""
+    p = ball({"floor": Event("z", "down", change={"v.z": "-$e*v.z"})}, e=0.5, end=2.7)
+
+    def run(x):
+        q = jfric.set_parameters(p, {"initial.q": x[0], "parameters.e": x[1]})
+        s = jfric.simulate(q, solver)
+        return jnp.concatenate([s.events.time[:3], s.final.q, s.final.v, s.events.v[2]])
+
+    def exact(x):
+        h, e = x
+        T, end = jnp.sqrt(h / 5.0), 2.7
+        third = T + 2 * e * T + 2 * e**2 * T
+        v = 10 * e**3 * T
+        last = end - third
+        return jnp.stack([T, T + 2 * e * T, third, v * last - 5 * last**2, v - 10 * last, v])
+
+    x = jnp.array([5.0, 0.5])
+    tight = solver.flow != "runge-kutta"
+    np.testing.assert_allclose(run(x), exact(x), rtol=1e-13 if tight else 1e-10)
+    D = jax.jacrev if solver.adjoint == "reverse" else jax.jacfwd
+    np.testing.assert_allclose(D(run)(x), jax.jacfwd(exact)(x), rtol=1e-12 if tight else 1e-8)
+    s = jfric.simulate(p)
+    assert int(s.flags) == 0
+    np.testing.assert_allclose(s.events.v_before[:3, 0], [-10.0, -5.0, -2.5], rtol=1e-14)
+
+
+@pytest.mark.slow
+def test_derivatives_through_a_stop_and_functions_that_are_not_linear():
+    p = oscillator({"e": Event(lambda p: p.q[0] ** 3 - limit(p), action="stop")}, c=0.3)
+
+    def run(c):
+        s = jfric.simulate(jfric.set_parameters(p, {"parameters.c": c}))
+        return jnp.stack([s.final.t, s.final.v[0]])
+
+    def exact(c):
+        t = jnp.arccos(c ** (1 / 3))
+        return jnp.stack([t, -jnp.sin(t)])
+
+    np.testing.assert_allclose(run(0.3), exact(0.3), rtol=1e-13)
+    for derivative in (jax.jacfwd, jax.jacrev):
+        np.testing.assert_allclose(derivative(run)(0.3), jax.jacfwd(exact)(0.3), rtol=1e-12)
+    second = jax.jacfwd(jax.jacfwd(run))(0.3)
+    np.testing.assert_allclose(second, jax.jacfwd(jax.jacfwd(exact))(0.3), rtol=1e-10)
+
+
+@pytest.mark.slow
+def test_an_impulse_clock_agrees_with_finite_differences():
+    """Each time the pendulum passes its lowest point it is pushed, as an escapement does."""
+    p = Problem(
+        {"a": "rotation"},
+        {
+            "mass": Mass("a", 1.0),
+            "pendulum": jfric.Pendulum("a", 1.0, 1.0),
+            "damper": jfric.Damper("a", 0.3),
+            "event": {
+                "push": Event("a", change=lambda p: {"v.a": p.v[0] + limit(p) * jnp.sign(p.v[0])})
+            },
+        },
+        initial={"a": InitialState(0.4)},
+        time=4.0,
+        parameters={"c": 0.2},
+    )
+
+    def run(push):
+        s = jfric.simulate(jfric.set_parameters(p, {"parameters.c": push}))
+        return jnp.stack([s.final.q[0], s.final.v[0]]), s
+
+    d, s = jax.jacfwd(run, has_aux=True)(0.2)
+    assert len(times(s)) == 4
+    assert int(s.status) == 0
+    difference = (run(0.2 + 1e-5)[0] - run(0.2 - 1e-5)[0]) / 2e-5
+    np.testing.assert_allclose(d, difference, rtol=1e-6)
+
+
+def test_changes_of_position_and_the_modes_after_them():
+    """A body at rest on a floor is put 5 m above it, and falls; or into the floor."""
+    elements = {"contact": jfric.Contact("z")}
+    move = Event("t - 1 s", "up", change={"z": "z + $up", "v.z": 0.0})
+    p = ball({"move": move}, elements=elements, height=0.0, up=5.0)
+    ts = jnp.array([0.5, 1.0, 1.5, 2.5])
+    s = jfric.simulate(p, ts=ts).check()
+    np.testing.assert_allclose(s.q[:, 0], [0.0, 0.0, 3.75, 0.0], atol=1e-13)
+    rows = [(r["contact"], round(r["time"], 12)) for r in s.event_table()]
+    assert rows == [("contact", 1.0), ("event.move", 1.0), ("contact", 2.0)]
+    refused = jfric.simulate(jfric.set_parameters(p, {"parameters.up": -1.0}), ts=ts)
+    assert int(refused.status) == int(Status.PENETRATION)
+    assert np.isnan(refused.q[2:]).all()
+    with pytest.raises(jfric.SimulationError, match="inside each other"):
+        refused.check()
+
+
+def test_changes_that_accumulate_end_with_a_status():
+    s = jfric.simulate(ball({"floor": Event("z", "down", change={"v.z": "-0.5*v.z"})}, end=4.0))
+    assert int(s.status) == int(Status.ACCUMULATION)
+    np.testing.assert_allclose(float(s.final.t), 3.0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "solver", [EventDriven(), pytest.param(RUNGE_KUTTA, marks=pytest.mark.slow)]
+)
+def test_events_at_the_instant_of_an_impact(solver):
+    """The ball hits a real floor where an event looks, and its velocity jumps through zero."""
+    elements = {"contact": jfric.Contact("z", e=0.5)}
+    events = {
+        "height": Event("z", "down"),
+        "turns": Event("v.z", "up"),
+        "falls": Event("v.z", "down"),
+        "twice": Event(lambda p: p.q[0] * (2.0 + p.q[0]), "down"),
+        "late": Event("z + 1 mm"),
+    }
+    s = jfric.simulate(ball(events, elements=elements, end=1.8), solver)
+    assert int(s.status) == 0
+    assert [r["contact"] for r in s.event_table()] == [
+        "contact",
+        "event.height",
+        "event.turns",
+        "event.twice",
+        "event.falls",
+    ]
+    np.testing.assert_allclose(times(s), [1.0, 1.0, 1.0, 1.0, 1.5], rtol=1e-9)
+    assert s.events.impact.sum() == 1
+    np.testing.assert_allclose(s.events.v_before[:4, 0], -10.0, rtol=1e-9)
+    np.testing.assert_allclose(s.events.v[:4, 0], 5.0, rtol=1e-9)
+
+
+def test_several_changes_at_once_follow_the_order_of_the_description():
+    events = {
+        "a": Event("t - 1 s", "up", change={"v.x": "v.x + 1 m/s"}),
+        "b": Event("t - 1 s", "up", "stop", change={"v.x": "2*v.x"}),
+    }
+    free = Problem(("x",), {"mass": Mass("x", 1.0), "event": events}, time=2.0)
+    s = jfric.simulate(free)
+    np.testing.assert_allclose([s.final.t, s.final.v[0]], [1.0, 2.0])
+    assert [r["contact"] for r in s.event_table()] == ["event.a", "event.b"]
+    assert int(s.flags) & int(Flag.SIMULTANEOUS)
+
+
+def test_reactions_are_watched():
+    """A rising load lifts the body off after the normal force came to 3 N."""
+    load = jfric.PiecewiseLinear([0.0, 10.0], [-10.0, 10.0])
+    elements = {"contact": jfric.Contact("z"), "load": jfric.Load("z", load)}
+    light = Event("lambda_n.contact - 3 N", "down", "stop")
+    s = jfric.simulate(ball({"light": light}, elements=elements, height=0.0, end=9.0)).check()
+    np.testing.assert_allclose(float(s.final.t), 3.5, rtol=1e-14)
+
+
+def test_batches_and_one_trace():
+    traces = []
+
+    def watched(p):
+        traces.append(1)
+        return p.q[0] - p.problem.parameters["c"]
+
+    p = oscillator({"e": Event(watched, "down", "stop")}, c=0.0)
+
+    @jax.jit
+    def run(c):
+        return jfric.simulate(jfric.set_parameters(p, {"parameters.c": c}))
+
+    run(0.1)
+    before = len(traces)
+    assert float(run(0.2).final.t) == pytest.approx(np.arccos(0.2))
+    assert len(traces) == before
+    c = jnp.linspace(-0.9, 0.9, 7)
+    many = jax.vmap(run)(c)
+    np.testing.assert_allclose(many.final.t, jnp.arccos(c), rtol=1e-13)
+    assert many.flags.tolist() == [int(Flag.STOPPED)] * 7
+
+
+def test_a_sweep_observes_them():
+    p = oscillator({"e": Event("x - $c"), "f": Event("x")}, c=0.0)
+    names = ["event_time.e(2)", "event_time.f(1)"]
+    table = jfric.sweep(p, {"parameters.c": [-0.5, 0.5]}, observe=names)
+    exact = 2 * np.pi - np.arccos([-0.5, 0.5])
+    np.testing.assert_allclose(table["event_time.e(2)"], exact, rtol=1e-13)
+    np.testing.assert_allclose(table["event_time.f(1)"], np.pi / 2, rtol=1e-13)
+    with pytest.raises(ProblemError, match=r"no event 'g'.*there are e, f"):
+        jfric.observe(p, "event_time.g(1)")
+
+
+def test_the_program_without_events_is_as_before():
+    p = oscillator({}, end=1.0)
+    prepared = EventDriven().prepare(p)
+    assert prepared.events is None
+    assert EventDriven().start(p, prepared).watch is None
+
+
+FILE = """
+dofs = ["x"]
+parameters = { limit = "200 mm", r = 0.5 }
+mass = { dof = "x", m = 1.0 }
+spring = { dof = "x", k = 1.0 }
+friction = { dof = "x", N = 1.0, mu = 0.05 }
+time = { end = 20.0, outputs = 11 }
+[initial.x]
+q = 1.0
+[event.passes]
+when = "x - $limit + 10 mm"
+direction = "down"
+[event.kick]
+when = "t - 2 s"
+change = { "v.x" = "$r*v.x" }
+[event.slow]
+when = "v.x"
+action = "stop"
+[[check]]
+quantity = "event_time.kick(1)"
+expected = 2.0
+tolerance = 1e-12
+"""
+
+
+def test_a_file_holds_them(tmp_path):
+    config = loads(FILE)
+    s = jfric.simulate(config.problem).check()
+    assert [r["contact"] for r in s.event_table() if "event" in r["contact"]] == [
+        "event.passes",
+        "event.kick",
+        "event.slow",
+    ]
+    t = times(s, "passes")[0]
+    assert 0.95 * np.cos(t) + 0.05 == pytest.approx(0.19, abs=1e-13)
+    again = loads(jfric.to_toml(config.problem)).problem
+    assert jax.tree.structure(again) == jax.tree.structure(config.problem)
+    path = tmp_path / "own.toml"
+    path.write_text(FILE)
+    assert all(result.passed for result in jfric.verify([path]))
+    lambdas = oscillator({"e": Event(squared)})
+    with pytest.raises(ProblemError, match=r"event.e.when: a Python function"):
+        jfric.to_toml(lambdas)
+    assert "event" in json_schema()["properties"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("10 mm", "10 mm/s", r"event.passes.when: .* adds \(a length\) and \(a velocity\)"),
+        ("10 mm", "10 mmm", "event.passes.when: found the unknown unit 'mmm'"),
+        ("x - $limit", "xx - $limit", r"event.passes.when: no quantity 'xx' \(did you mean 'x'"),
+        ("$limit", "$limi", r"refers to the parameter 'limi'.*did you mean 'limit'"),
+        ('"v.x" = "$r', '"w.x" = "$r', r"event.kick.change.w.x: .*did you mean 'v.x'"),
+        ("$r*v.x", "x + 1 mm", r"event.kick.change.v.x: .*\(a length\), expected one in m/s"),
+        ('"down"', '"dwn"', "did you mean 'down'"),
+        ('"stop"', '"change"', "event.slow.change: found none"),
+        ('when = "v.x"', 'wen = "v.x"', "event.slow.wen: unknown field.*did you mean 'when'"),
+        ('when = "v.x"', 'when = "v.x +"', "event.slow.when: the formula 'v.x \\+' cannot be read"),
+        ('when = "v.x"', 'when = "v.x(1)"', "event.slow.when: the formula .* cannot be read"),
+    ],
+)
+def test_mistakes_in_a_file_get_a_sentence(old, new, said):
+    assert old in FILE
+    with pytest.raises(ProblemError, match=said):
+        loads(FILE.replace(old, new))
+
+
+def test_mistakes_in_python_get_a_sentence():
+    with pytest.raises(ProblemError, match=r"event.e.when: found 3, expected a text"):
+        oscillator({"e": Event(3)})
+    with pytest.raises(ProblemError, match=r"event.direction: found 'upp' \(did you mean 'up'"):
+        oscillator({"e": Event("x", "upp")})
+    with pytest.raises(ProblemError, match=r"event.e.when: no quantity 'y'"):
+        jfric.simulate(oscillator({"e": Event("y")}))
+    with pytest.raises(ProblemError, match=r"event.e.when: found a value of shape \(1,\)"):
+        jfric.simulate(oscillator({"e": Event(lambda p: p.q)}))
+    bad = oscillator({"e": Event("x", change=lambda p: p.v)})
+    with pytest.raises(ProblemError, match=r"event.e.change: the function returned .*by name"):
+        jfric.simulate(bad)
+
+
+@pytest.mark.parametrize(
+    "solver", [jfric.MoreauJean(dt=1e-3), jfric.QuasiStatic(), jfric.Smoothed(width=1e-3)]
+)
+def test_other_solvers_refuse_them(solver):
+    p = oscillator({"e": Event("x")})
+    with pytest.raises(ProblemError, match=r"event.e: the .* does not locate events of your own"):
+        jfric.simulate(p, solver)
+
+
+def test_scalar_kernels_refuse_them():
+    friction = jfric.Friction("x", jfric.Coulomb(0.1), N=1.0)
+    p = oscillator({"e": Event("x")}, elements={"friction": friction})
+    assert int(jfric.simulate(p).status) == 0
+    with pytest.raises(ProblemError, match="'one-contact' does not locate events of your own"):
+        jfric.simulate(p, EventDriven(kernel="one-contact"))
