@@ -128,7 +128,8 @@ def advance(
     if step.leading.shape[1]:
         still = jax.lax.stop_gradient(step)
         others = jnp.zeros((lead.shape[0] - prepared.nt,), bool)
-        bounced = jnp.concatenate([state.mode == Mode.OPEN, others]) & (state.known > 0)
+        bounced = (state.mode == Mode.OPEN) & (state.known[: prepared.nt] > 0)
+        bounced = jnp.concatenate([bounced, others])
         found = isolate(
             still.guard_table,
             lead,
