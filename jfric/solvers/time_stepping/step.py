@@ -157,7 +157,7 @@ def _contacts(prepared: Prepared, D, gamma, before, touching, mode, x: StepInput
         return ContactProblem(
             D=D,
             gamma=gamma,
-            decided=rubs & closed,
+            decided=closed & rubs,
             touching=touching,
             sliding=jnp.zeros((nt,), gamma.dtype),
             mu_positive=upper[nf:],
