@@ -220,10 +220,30 @@ def test_the_lowered_pass_decides_as_the_general_one(problem, path):
     np.testing.assert_allclose(own, slopes, rtol=1e-6, atol=1e-8)
 
 
-def test_sweeps_take_the_lowered_pass():
-    values = {"friction.a.mu_d": jfric.Range(0.1, 0.35, 8)}
-    problem = jfric.set_parameters(_chain(), {"time.end": 1.5})
-    observed = ["final.x", "max.y", "event_count"]
+def _rubbed():
+    return jfric.Problem(
+        ("x",),
+        {
+            "mass": jfric.Mass("x", 1.0),
+            "spring": jfric.Spring("x", 50.0),
+            "friction": jfric.Friction("x", law=jfric.StaticDynamic(0.4, 0.3), N=10.0),
+            "load": jfric.Load("x", jfric.Harmonic(20.0, 5.0)),
+        },
+        time=1.5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("problem", "path"),
+    [
+        (_rubbed(), "friction.mu_d"),
+        pytest.param(_chain(), "friction.a.mu_d", marks=pytest.mark.slow),
+    ],
+)
+def test_sweeps_take_the_lowered_pass(problem, path):
+    values = {path: jfric.Range(0.1, 0.35, 8)}
+    problem = jfric.set_parameters(problem, {"time.end": 1.5})
+    observed = ["final.x", f"max.{problem.axes[-1]}", "event_count"]
     tables = [
         jfric.sweep(problem, values, observe=observed, solver=jfric.EventDriven(kernel=kernel))
         for kernel in ("general", "lowered")

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import jfric
+from jfric.solvers.sampled.run import run_sampled
+from jfric.system.first_negative import negative_from
 from jfric.system.smallest_value import find_negative
 
 jax.config.update("jax_enable_x64", True)
@@ -72,19 +74,139 @@ def test_random_sums_of_harmonics_against_dense_samples(seed):
     assert found.value < 0.0
 
 
-@pytest.mark.parametrize("solver", [jfric.MoreauJean(1e-3), jfric.MoreauJean(1e-3, method="lemke")])
-def test_what_is_traced_is_watched_during_the_run(solver):
-    """In scalars, and in the general step."""
-    problem = _rubbed(jfric.Sum([1.0, jfric.Harmonic(0.5, 1.0)]))
+SOLVERS = {
+    "general": (jfric.EventDriven(kernel="general"), 1e-9),
+    "one-contact": (jfric.EventDriven(kernel="one-contact"), 1e-9),
+    "runge-kutta": (jfric.EventDriven(flow="runge-kutta"), 1e-9),
+    "moreau-jean in scalars": (jfric.MoreauJean(1e-3), 2e-3),
+    "moreau-jean": (jfric.MoreauJean(1e-3, method="lemke"), 2e-3),
+    "smoothed": (jfric.Smoothed(width=1e-2), 1e-9),
+    "quasi-static": (jfric.QuasiStatic(increments=100), 1e-9),
+}
+
+
+def _swings(amplitude, omega):
+    """A friction element whose normal force is ``1 + amplitude sin(omega t)`` from 0 to 10 s."""
+    changed = jfric.Sum([1.0, jfric.Harmonic(0.5, 1.0)])
+    problem = jfric.Problem(
+        ["x"],
+        {
+            "mass": jfric.Mass("x", 1.0),
+            "spring": jfric.Spring("x", 1.0),
+            "friction": jfric.Friction("x", jfric.Coulomb(0.3), N=changed),
+            "load": jfric.Load("x", jfric.Harmonic(0.4, 0.7)),
+        },
+        time=10.0,
+    )
+    numbers = {"friction.N.1.amplitude": amplitude, "friction.N.1.omega": omega}
+    return jfric.set_parameters(problem, numbers)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow) if n == "runge-kutta" else n for n in SOLVERS],
+)
+def test_what_is_traced_is_watched_during_the_run(name):
+    """The runs beside it go on, and nothing after the moment passes for a result."""
+    solver, late = SOLVERS[name]
+    ts = jnp.linspace(0.0, 10.0, 41)
+
+    @eqx.filter_jit
+    @jax.vmap
+    def run(amplitude, omega):
+        return jfric.simulate(_swings(amplitude, omega), solver, ts=ts)
+
+    found = run(jnp.asarray([0.5, 1.0, 2.0]), jnp.ones(3))
+    assert found.status.tolist() == [0, 0, int(jfric.Status.NEGATIVE_FORCE)]
+    # 1 + 2 sin t = 0 at 7 pi / 6.
+    moment = 7.0 * np.pi / 6.0
+    assert float(found.final.t[2]) == pytest.approx(moment, abs=late)
+    for values in (found.q, found.v, found.lambda_t):
+        assert bool(jnp.isfinite(values[:2]).all())
+        assert bool(jnp.isfinite(values[2, ts < moment - late]).all())
+        assert bool(jnp.isnan(values[2, ts > moment + late]).all())
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [jfric.EventDriven(), jfric.MoreauJean(1e-2), jfric.Smoothed(width=1e-2), jfric.QuasiStatic()],
+)
+def test_a_force_that_is_negative_from_the_start(solver):
+    @eqx.filter_jit
+    @jax.vmap
+    def run(mean):
+        problem = jfric.Problem(
+            ["x"],
+            {
+                "mass": jfric.Mass("x", 1.0),
+                "spring": jfric.Spring("x", 1.0),
+                "friction": jfric.Friction("x", jfric.Coulomb(0.3), N=1.0),
+            },
+            time=2.0,
+        )
+        problem = jfric.set_parameters(problem, {"friction.N": mean})
+        return jfric.simulate(problem, solver, ts=jnp.asarray([0.0, 1.0]))
+
+    found = run(jnp.asarray([1.0, -1.0]))
+    assert found.status.tolist() == [0, int(jfric.Status.NEGATIVE_FORCE)]
+    assert found.final.t.tolist() == [2.0, 0.0]
+    assert bool(jnp.isfinite(found.q[0]).all())
+    assert bool(jnp.isnan(found.q[1]).all())
+
+
+@pytest.mark.parametrize("held", ["", "linear"])
+def test_samples_are_watched(held):
+    """A normal force of its own, and one that is measured: from the sample that it spoils on."""
+    t = jnp.linspace(0.0, 10.0, 101)
+    slots = {"friction.N": ("friction", "friction", "N")} if held else {}
 
     @eqx.filter_jit
     @jax.vmap
     def run(amplitude):
-        changed = jfric.set_parameters(problem, {"friction.N.1.amplitude": amplitude})
-        final = jfric.simulate(changed, solver)
-        return final.status, final.final.t
+        inputs = {"friction.N": 1.0 + amplitude * jnp.sin(t)} if held else {}
+        return run_sampled(_swings(amplitude, 1.0), t, inputs, slots, linear=bool(held))
 
-    status, t = run(jnp.asarray([0.5, 1.0, 2.0]))
-    assert status.tolist() == [0, 0, int(jfric.Status.NEGATIVE_FORCE)]
-    # 1 + 2 sin t = 0 at 7 pi / 6.
-    assert float(t[2]) == pytest.approx(7.0 * np.pi / 6.0, abs=2e-3)
+    found = run(jnp.asarray([0.5, 1.0, 2.0]))
+    assert found.status.tolist() == [0, 0, int(jfric.Status.NEGATIVE_FORCE)]
+    assert bool(jnp.isfinite(found.q[:2]).all())
+    np.testing.assert_array_equal(jnp.isnan(found.q[2]), t > 7.0 * np.pi / 6.0)
+    np.testing.assert_array_equal(jnp.isnan(found.v[2]), t > 7.0 * np.pi / 6.0)
+
+
+@pytest.mark.parametrize("name", NEGATIVE)
+def test_the_first_negative_value_of_a_traced_function(name):
+    """Against the search that knows the numbers: it finds the lowest value, at or after that."""
+    known = find_negative(NEGATIVE[name], 0.0, 30.0)
+    assert known is not None
+    found = float(eqx.filter_jit(negative_from)([NEGATIVE[name]], 0.0, 30.0))
+    assert 0.0 < found <= known.t
+    t = np.linspace(0.0, found, 200_001)
+    assert np.asarray(jax.vmap(NEGATIVE[name])(t))[:-1].min() > -1e-9
+    after = found + np.linspace(0.0, 1e-6, 101)[1:]
+    assert np.asarray(jax.vmap(NEGATIVE[name])(after)).min() < 0.0
+
+
+@pytest.mark.parametrize("name", POSITIVE)
+def test_a_traced_function_that_stays_positive(name):
+    assert float(eqx.filter_jit(negative_from)([POSITIVE[name]], 0.0, 30.0)) == np.inf
+
+
+def test_the_first_negative_values_of_random_functions():
+    """One in a batch, however shallow, and none where it stops short of zero."""
+    random = np.random.default_rng(0)
+    waves = random.uniform([0.1, 0.1, 0.0], [1.0, 40.0, 6.0], (40, 3, 3))
+    t = np.linspace(0.0, 5.0, 100_001)
+    values = np.sum(waves[..., :1] * np.sin(waves[..., 1:2] * t + waves[..., 2:]), axis=1)
+
+    @jax.jit
+    @jax.vmap
+    def run(mean, waves):
+        return negative_from([jfric.Sum([mean, *(jfric.Harmonic(*w) for w in waves)])], 0.0, 5.0)
+
+    lowest = values.min(axis=1)
+    np.testing.assert_array_equal(run(1e-5 - lowest, waves), np.inf)
+    found = np.asarray(run(-1e-5 - lowest, waves))
+    below = values - lowest[:, None] < 1e-5
+    first = t[below.argmax(axis=1)]
+    np.testing.assert_array_less(found, first + 1e-12)
+    np.testing.assert_array_less(first - 1e-4, found)

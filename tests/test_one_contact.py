@@ -234,7 +234,7 @@ def _compared(system, values, tolerance: float):
 
 @pytest.mark.parametrize(
     "system",
-    [_hopper, *(pytest.param(f, marks=pytest.mark.slow) for f in (_carriage, _pair))],
+    [pytest.param(f, marks=pytest.mark.slow) for f in (_hopper, _carriage, _pair)],
     ids=lambda s: s.__name__.strip("_"),
 )
 def test_random_systems_move_as_in_the_general_pass(system):
@@ -244,7 +244,7 @@ def test_random_systems_move_as_in_the_general_pass(system):
 
 @pytest.mark.parametrize(
     "system",
-    [_swing, pytest.param(_bouncer, marks=pytest.mark.slow)],
+    [pytest.param(f, marks=pytest.mark.slow) for f in (_swing, _bouncer)],
     ids=lambda s: s.__name__.strip("_"),
 )
 def test_random_nonlinear_systems_move_as_in_the_general_pass(system):

@@ -146,6 +146,19 @@ def test_a_limit_that_turns_in_time_is_touched(dtype):
         check(lambda x, y, z, k=k: rules.touches_limit(x, y, k, z), rows, expected, dtype)
 
 
+def test_what_may_stay_at_zero():
+    """All but the gap of a contact that has just bounced."""
+    rows = [(0, False, False), (0, False, True), (1, False, False), (1, False, True)]
+    rows += [(2, False, True), (5, True, False), (5, True, True)]
+
+    def rule(order, null, bounced):
+        sign = rules.GuardSign(order, null, jnp.asarray(False))
+        return rules.may_stay_at_zero(sign, bounced)
+
+    expected = [(False,), (False,), (True,), (False,), (True,), (True,), (True,)]
+    check(rule, rows, expected)
+
+
 def test_a_touch_counts_from_the_first_order_on_and_needs_a_next_one():
     """A value is no touch, nor is the last coefficient, of which nothing more is known."""
     rows = [(-1e-3, 1.0, 1.0), (0.0, -1e-3, 1.0), (0.0, 0.0, -1e-3)]

@@ -7,6 +7,8 @@ time-stepping reference.
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,6 +23,7 @@ GENERAL = jfric.EventDriven(adjoint="reverse", max_steps=3000)
 SOLVERS = {
     "auto": jfric.EventDriven(adjoint="none", max_steps=3000),
     "general": GENERAL,
+    "lowered": jfric.EventDriven(kernel="lowered", adjoint="none", max_steps=3000),
     "runge-kutta": jfric.EventDriven(flow="runge-kutta", adjoint="none", max_steps=3000),
 }
 #: Systems of each structure.
@@ -33,9 +36,12 @@ def _systems(seed: int, count: int):
     return s, [typed.numbers(rng, s) for _ in range(count)]
 
 
-def _run(s, systems, solver):
+def _batch(s, systems):
     problems = [typed.problem(s, x) for x in systems]
-    batch = jax.tree.map(lambda *x: jnp.stack([jnp.asarray(y) for y in x]), *problems)
+    return jax.tree.map(lambda *x: jnp.stack([jnp.asarray(y) for y in x]), *problems)
+
+
+def _run(s, systems, solver):
     ts = np.linspace(0.0, typed.END, OUTPUTS)
 
     def one(problem):
@@ -46,7 +52,7 @@ def _run(s, systems, solver):
         force = jnp.max(jnp.abs(jnp.concatenate([r.lambda_t, r.lambda_n], axis=1)))
         return r.q, r.status, r.flags, motion, jnp.where(force > 1e-9, contact, 0.0)
 
-    q, status, flags, motion, contact = map(np.asarray, jax.jit(jax.vmap(one))(batch))
+    q, status, flags, motion, contact = map(np.asarray, jax.jit(jax.vmap(one))(_batch(s, systems)))
     # Loads and belts jump at whole seconds, and outputs are values before the jump.
     between = ts % 1.0 > 1e-9
     return q, status, flags, motion[:, between].max(axis=1), contact[:, between].max(axis=1)
@@ -56,7 +62,6 @@ def _check(seed: int, count: int, name: str, exact: float) -> int:
     s, systems = _systems(seed, count)
     q, status, flags, motion, contact = _run(s, systems, SOLVERS[name])
     expected = stepping.simulate(s, systems, OUTPUTS)
-    touched = (flags & Flag.GRAZING) != 0
     for i in range(count):
         where = f"seed {seed}, system {i}: status {status[i]}, flags {Flag(int(flags[i]))!r}"
         if status[i] != Status.OK:
@@ -64,9 +69,7 @@ def _check(seed: int, count: int, name: str, exact: float) -> int:
             not_unique = status[i] == Status.INCONSISTENT and s.shares_normals
             # Newton's restitution with friction may gain energy, and says so.
             gains = status[i] == Status.IMPACT_ENERGY
-            # A limit that is touched within the tolerance of an integration may end a run.
-            stands = name == "runge-kutta" and status[i] == Status.MAX_STEPS and touched[i]
-            assert not_unique or gains or stands, where
+            assert not_unique or gains, where
             continue
         assert motion[i] < exact, where
         assert contact[i] < exact, where
@@ -94,8 +97,29 @@ def test_many_systems(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(0, 44, 4))
+@pytest.mark.parametrize("seed", [*range(0, 44, 4), 3, 7, 17, 23, 33, 34])
 def test_many_systems_by_runge_kutta(seed):
     solved = _check(seed, LANES, "runge-kutta", 1e-6)
     s, _ = _systems(seed, 0)
     assert solved >= (0.6 if s.shares_normals else 0.95) * LANES
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [11, 14, 16, 21, 23, 30, 34, 35, 38, 43])
+def test_many_systems_by_the_lowered_kernel(seed):
+    """Frictions with and without belts, unilateral contacts with and without friction: the same
+    decisions as by the general kernel, and the same motion."""
+    s, systems = _systems(seed, LANES)
+    batch, ts = _batch(s, systems), np.linspace(0.0, typed.END, OUTPUTS)
+
+    def run(kernel):
+        solver = dataclasses.replace(SOLVERS["lowered"], kernel=kernel)
+        return jax.jit(jax.vmap(lambda problem: jfric.simulate(problem, solver, ts=ts)))(batch)
+
+    lowered, general = run("lowered"), run("general")
+    for name in ("status", "flags", "mode"):
+        np.testing.assert_array_equal(getattr(lowered, name), getattr(general, name), name)
+    np.testing.assert_array_equal(lowered.events.count, general.events.count)
+    for name in ("q", "v", "lambda_t", "lambda_n"):
+        found, expected = getattr(lowered, name), getattr(general, name)
+        np.testing.assert_allclose(found, expected, atol=1e-9, err_msg=name)

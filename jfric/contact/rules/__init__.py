@@ -12,6 +12,7 @@ from jfric.contact.rules.guards import GuardSign as GuardSign
 from jfric.contact.rules.guards import arrives_unseen as arrives_unseen
 from jfric.contact.rules.guards import guard_sign as guard_sign
 from jfric.contact.rules.guards import is_tie as is_tie
+from jfric.contact.rules.guards import may_stay_at_zero as may_stay_at_zero
 from jfric.contact.rules.guards import touches_limit as touches_limit
 from jfric.contact.rules.guards import turns_at_zero as turns_at_zero
 from jfric.contact.rules.impacts import AfterImpact as AfterImpact

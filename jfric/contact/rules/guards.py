@@ -80,6 +80,13 @@ def touches_limit(value, following, k: int, resolution) -> Bool[Array, "*k"]:
     return (value < 0) & (following > 0) & (depth <= resolution)
 
 
+def may_stay_at_zero(sign: GuardSign, bounced: Flag) -> Bool[Array, "*k"]:
+    """Whether a guard that is zero at an instant may go on without being told from zero: it is
+    touched, or rises and falls by less than can be resolved. Not so the gap of a contact that has
+    just ``bounced``, which its velocity opens: the next impact comes, however soon."""
+    return sign.null | (sign.order >= jnp.where(bounced, 2, 1))
+
+
 def turns_at_zero(slope, curvature, resolution, value=None) -> Bool[Array, "*k"]:
     """Whether a guard that comes to zero turns there, as far as can be resolved: it grazes.
 

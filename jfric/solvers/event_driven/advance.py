@@ -117,6 +117,8 @@ def advance(
     lead = jnp.where(signs.null, 0, signs.order)
     if step.leading.shape[1]:
         still = jax.lax.stop_gradient(step)
+        others = jnp.zeros((lead.shape[0] - prepared.nt,), bool)
+        bounced = jnp.concatenate([state.mode == Mode.OPEN, others]) & (state.known > 0)
         found = isolate(
             still.guard_table,
             lead,
@@ -124,6 +126,7 @@ def advance(
             watched_zero(still.leading, still.zero, signs.null),
             rows=still.guard_rows,
             null=signs.null,
+            stays=rules.may_stay_at_zero(signs.of(slice(None)), bounced),
             certificate_order=c.certificate_order,
             rounding=c.rounding,
             newton=c.newton,

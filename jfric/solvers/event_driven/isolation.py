@@ -62,6 +62,7 @@ def isolate(
     *,
     rows: Float[Array, "g k"] | None = None,
     null: Bool[Array, " g"] | None = None,
+    stays: Bool[Array, " g"] | None = None,
     certificate_order: int,
     rounding: float,
     newton: int,
@@ -70,9 +71,10 @@ def isolate(
 
     Guards are the combinations ``rows`` of the polynomials in ``coefficients`` (None: these
     themselves). Those of a guard below index ``lead`` count as zero, the one at ``lead`` is
-    positive; a guard in ``null`` vanishes identically and holds. ``remainder`` bounds what the
-    polynomials leave out. A guard that comes as near to zero as ``zero`` has not been told from one
-    that reaches it. Zeros are found to rounding error. At least one guard.
+    positive; a guard in ``null`` vanishes identically and holds. One in ``stays`` holds where it
+    cannot be told from zero all along (:func:`jfric.contact.rules.may_stay_at_zero`). ``remainder``
+    bounds what the polynomials leave out. A guard that comes as near to zero as ``zero`` has not
+    been told from one that reaches it. Zeros are found to rounding error. At least one guard.
     """
     order = coefficients.shape[0] - 1
     degree = min(order, certificate_order)
@@ -96,9 +98,11 @@ def isolate(
     ends = all_but_last & steep & (jnp.abs(b[-1]) <= rounded)
     one_zero, guess = one_zero | ends, jnp.where(ends, 1.0, guess)
     if null is not None:
-        # What vanishes with its first derivatives must go on doing so.
+        # What vanishes with its first derivatives must go on doing so. What may stay at zero does,
+        # on a step too short to tell it from that; shorter ones would tell less.
         quiet = jnp.all(jnp.abs(b) <= rounded + zero, axis=0)
-        no_zero, one_zero = no_zero | (null & quiet), one_zero & ~null
+        held = quiet & (null if stays is None else null | stays)
+        no_zero, one_zero = no_zero | held, one_zero & ~null & ~held
     # Newton's method on the guard that seems to be first; the others are checked there.
     guess = jnp.where(one_zero, guess, 2.0)
     first = jnp.arange(guess.shape[0]) == jnp.argmin(guess)

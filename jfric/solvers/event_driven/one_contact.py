@@ -25,7 +25,6 @@ from jfric.solvers.event_driven.advance import held_exactly, step_length
 from jfric.solvers.event_driven.exact_flow import longest_step
 from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.impacts import ImpactLimits
-from jfric.solvers.event_driven.normal_force import becomes_negative
 from jfric.solvers.event_driven.one_contact_advance import Ends, advance, land
 from jfric.solvers.event_driven.one_contact_modes import (
     End,
@@ -208,8 +207,6 @@ def one_contact_pass(
     # Where no motion or more than one follows, none is reported.
     unique = rules.is_unique(X.pivot) & ~jnp.asarray(X.blocked)
     moves = settled & ahead.accepted & unique
-    negative = moves & becomes_negative(prepared, state.t, ahead.t - state.t)
-    moves = moves & ~negative
     if ts.shape[0]:
         step = x.whole()
         held = eqx.tree_at(lambda s: (s.q, s.v, s.mode), state, (q_here, v_here, mode[None]))
@@ -230,7 +227,6 @@ def one_contact_pass(
     cycles = ~settled & (pivoting.flips > flip_limit(1))
     status = jnp.where(cycles, int(Status.INCONSISTENT), status)
     status = jnp.where(settled & ~unique, int(Status.INCONSISTENT), status)
-    status = jnp.where(negative, int(Status.NEGATIVE_FORCE), status)
     edge = rules.is_tie(mode, first.null, second.null)
     remarks = jnp.where(edge, int(Flag.TIE), 0) | jnp.where(ahead.grazing, int(Flag.GRAZING), 0)
     unseen = rules.arrives_unseen(mode, first, known[0]) & ~at_breakpoint(prepared, state)

@@ -250,8 +250,7 @@ def one_dof_pass(
     # Comparisons hide what is not a number: all parameters are looked at.
     parts = (q_new, v_new, start.a, start.snap, hold, law.hold_positive, law.hold_negative)
     finite = jnp.isfinite(sum(parts))
-    status = jnp.where(x.N < 0, int(Status.NEGATIVE_FORCE), state.status)
-    status = jnp.where(finite, status, int(Status.NON_FINITE))
+    status = jnp.where(finite, state.status, int(Status.NON_FINITE))
     tie = rules.is_tie(mode, decision.first.null, decision.second.null)
     flags = state.flags | jnp.where(tie, int(Flag.TIE), 0)
     grazes = decision.unseen | (~sticks & stop.grazes)

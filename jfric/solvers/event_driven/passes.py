@@ -25,7 +25,6 @@ from jfric.solvers.event_driven.given import given
 from jfric.solvers.event_driven.held_by_others import held_by_others
 from jfric.solvers.event_driven.impacts import ImpactLimits, impact, no_impact
 from jfric.solvers.event_driven.mode_equations import mode_equations, project
-from jfric.solvers.event_driven.normal_force import becomes_negative
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.reported import reported_modes
 from jfric.solvers.event_driven.state import State, prescribed_velocities
@@ -145,8 +144,6 @@ def one_pass(
     # Where no motion or more than one follows, none is reported.
     unique = equations.unique & rules.is_unique(equations.pivot)
     moves = settled & ahead.accepted & unique
-    negative = moves & becomes_negative(prepared, state.t, ahead.t - state.t)
-    moves = moves & ~negative
     records = write_outputs(
         records,
         ts,
@@ -164,7 +161,6 @@ def one_pass(
         status,
     )
     status = jnp.where(settled & ~unique, int(Status.INCONSISTENT), status)
-    status = jnp.where(negative, int(Status.NEGATIVE_FORCE), status)
     flags = flags | jnp.where(settled, _remarks(prepared, state, signs, equations, ahead), 0)
     unseen = rules.arrives_unseen(state.mode, signs.of(slice(nt)), state.known[:nt])
     unseen = unseen.any() & ~at_breakpoint(prepared, state)

@@ -39,6 +39,8 @@ class Guard(NamedTuple):
     magnitude: Float[Array, ""]
     #: What counts as zero at the start of the step, and comes too near to zero after it.
     zero: Float[Array, ""] | float = 0.0
+    #: Whether it may stay at zero.
+    stays: Bool[Array, ""] | bool = False
 
 
 class Isolated(NamedTuple):
@@ -105,8 +107,8 @@ def choose(first: Bool[Array, ""], one: list, other: list, lead) -> list:
     return chosen
 
 
-@functools.partial(jax.jit, static_argnums=6)
-def _certificate(p: list, lead, null, remainder, magnitude, near, c: Constants):
+@functools.partial(jax.jit, static_argnums=7)
+def _certificate(p: list, lead, null, remainder, magnitude, near, stays, c: Constants):
     """Place of the only zero on the step (roughly), or ``NO_ZERO``, or ``IN_DOUBT``.
 
     Traced once for both guards. ``p``: one number for each order, as a compiled function would turn
@@ -142,9 +144,9 @@ def _certificate(p: list, lead, null, remainder, magnitude, near, c: Constants):
     for i, x in reversed(list(enumerate(b))):
         positive = x > bound if i >= LEADING else (x > bound) | known[i]
         after = jnp.where(positive, after, x)
-    # What vanishes with its first derivatives must go on doing so.
-    quiet = largest <= rounded + near
-    no_zero = (count == degree + 1.0) & ~null | (null & quiet)
+    # See the other search.
+    held = (largest <= rounded + near) & (null | stays)
+    no_zero = (count == degree + 1.0) & ~null | held
     one_zero = ~rises & (last == 0.0) & (total - 2.0 * count <= 1.0)
     fraction = before / jnp.maximum(before - after, jnp.finfo(bound.dtype).tiny)
     guess = (jnp.maximum(count - 1.0, 0.0) + jnp.clip(fraction, 0.05, 0.95)) / degree

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jfric.contact import rules
 from jfric.numerics.loops import once
 from jfric.numerics.polynomials import horner
 from jfric.results.modes import Mode
@@ -106,6 +107,7 @@ def runge_kutta_step(
         rest + bound * (row[0] + row[1]) for rest, row in zip(frozen(missed), sizes, strict=True)
     ]
     still = frozen(guards)
+    bounced = [(start.mode == Mode.OPEN) & (state.known[0] > 0), False]
 
     def watched(signs) -> list[Guard]:
         return [
@@ -116,9 +118,10 @@ def runge_kutta_step(
                 rest,
                 total(jnp.abs(c) for c in p),
                 watched_zero(first, [zero * x for x in row], sign.null),
+                rules.may_stay_at_zero(sign, is_after_bounce),
             )
-            for p, first, rest, sign, row in zip(
-                still, frozen(leading), limit, signs, sizes, strict=True
+            for p, first, rest, sign, row, is_after_bounce in zip(
+                still, frozen(leading), limit, signs, sizes, bounced, strict=True
             )
         ]
 

@@ -6,7 +6,9 @@ import functools
 
 import jax.numpy as jnp
 
+from jfric.contact import rules
 from jfric.numerics.loops import once
+from jfric.results.modes import Mode
 from jfric.solvers.event_driven.constants import LEADING, constants
 from jfric.solvers.event_driven.flow_step import Step, step_without_guards
 from jfric.solvers.event_driven.isolation import watched_zero
@@ -39,6 +41,7 @@ def taylor_step(prepared: Prepared, start: Start, state: State, h, on, frozen) -
     positions, waves = [listed(u) for u in x.q], [listed(u)[:count] for u in x.w]
     guards = [listed(p)[:count] for p in x.rows]
     still_rows = frozen(rows)
+    bounced = [(start.mode == Mode.OPEN) & (state.known[0] > 0), False]
     whole, last = once(sizes(*frozen((positions, waves, x.powers, x.h))), on)
 
     def watched(signs) -> list[Guard]:
@@ -50,8 +53,11 @@ def taylor_step(prepared: Prepared, start: Start, state: State, h, on, frozen) -
                 bound(row, last),
                 bound(row, whole),
                 watched_zero(p[: len(size)], size, sign.null),
+                rules.may_stay_at_zero(sign, is_after_bounce),
             )
-            for p, row, sign, size in zip(frozen(guards), still_rows, signs, zero, strict=True)
+            for p, row, sign, size, is_after_bounce in zip(
+                frozen(guards), still_rows, signs, zero, bounced, strict=True
+            )
         ]
 
     def at(s):

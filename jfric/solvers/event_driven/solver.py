@@ -35,6 +35,7 @@ from jfric.solvers.event_driven.passes import one_pass
 from jfric.solvers.event_driven.piece_of_pass import piece_of_pass
 from jfric.solvers.event_driven.prepared import Prepared, prepare
 from jfric.solvers.event_driven.state import State, initial_state
+from jfric.solvers.given_forces import ending_at, first_negative_force
 from jfric.system.mechanics import assemble
 from jfric.system.problem import Problem
 from jfric.system.validation import require_inertia
@@ -113,13 +114,14 @@ class EventDriven(AbstractSolver):
         self, problem: Problem, prepared: Prepared, state: State, ts, until, force
     ) -> OnePass:
         """Settle the modes, or move to the next event or the end of the step."""
-        del state
         chosen = choose_pass(self, prepared)
+        moment = first_negative_force(prepared.mechanics, state.t, until)
 
-        def call(s: State, records, on):
+        def moved(s: State, records, on, until):
             new, records, whole_step = chosen.call(s, records, ts, until, force, on)
-            return new, records, lambda: piece_of_pass(problem, prepared, whole_step(), s, new)
+            return new, records, lambda new: piece_of_pass(problem, prepared, whole_step(), s, new)
 
+        call = ending_at(moment, prepared.mechanics, until, moved)
         known = structural_constants(problem, prepared) if self.kernel == "lowered" else None
         return OnePass(call, chosen.packed, known)
 

@@ -53,18 +53,19 @@ def is_piecewise_linear(function: AbstractFunction) -> bool:
     return not isinstance(function, Harmonic)
 
 
-def knots(mechanics: Mechanics, start, end, increments: int) -> Float[Array, " k"]:
+def knots(mechanics: Mechanics, start, end, increments: int, moment) -> Float[Array, " k"]:
     """Times between which the load is a straight line, from ``start`` to ``end``; some repeat.
 
     Functions of time that are curved between their breakpoints are followed by ``increments``
-    straight lines.
+    straight lines. ``moment`` [s]: where a curved normal force becomes negative the line ends.
     """
     dtype = mechanics.K.dtype
     curved = not all(is_piecewise_linear(f) for f in mechanics.functions())
     even = jnp.linspace(0.0, 1.0, increments + 1 if curved else 2, dtype=dtype)
-    times = jnp.concatenate(
-        [start + even * (end - start), jnp.clip(mechanics.breakpoints(), start, end)]
-    )
+    breaks = mechanics.breakpoints()
+    if not all(is_piecewise_linear(f) for f in mechanics.normal_forces):
+        breaks = jnp.append(breaks, moment)
+    times = jnp.concatenate([start + even * (end - start), jnp.clip(breaks, start, end)])
     return jnp.sort(times).astype(dtype)
 
 

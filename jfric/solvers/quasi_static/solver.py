@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool
 
 from jfric.numerics.loops import Adjoint, require_adjoint
 from jfric.solvers.base import AbstractSolver, AbstractState, OnePass, Prepared
+from jfric.solvers.given_forces import ending_at, first_negative_force
 from jfric.solvers.quasi_static.loading import knots
 from jfric.solvers.quasi_static.passes import one_pass
 from jfric.solvers.quasi_static.piece_of_increment import increment_as_piece
@@ -94,11 +95,15 @@ class QuasiStatic(AbstractSolver):
         ``until`` [s] lies in the load history, which ends with the run."""
         mechanics = prepared.mechanics
         until = jnp.minimum(until, prepared.end)
-        times = knots(mechanics, state.start, prepared.end, self.increments)
+        moment = first_negative_force(mechanics, state.start, prepared.end)
+        times = knots(mechanics, state.start, prepared.end, self.increments, moment)
 
-        def call(s: State, records, on):
+        def call(s: State, records, on, until):
             passed = one_pass(mechanics, times, s, records, ts, until, force, on)
-            new, slip = passed.state, passed.slip
-            return new, passed.records, lambda: increment_as_piece(problem, mechanics, s, new, slip)
 
-        return OnePass(call)
+            def piece(new: State):
+                return increment_as_piece(problem, mechanics, s, new, passed.slip)
+
+            return passed.state, passed.records, piece
+
+        return OnePass(ending_at(moment, mechanics, until, call))

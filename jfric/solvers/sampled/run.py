@@ -11,6 +11,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from jfric.results.status import Status
+from jfric.solvers.given_forces import first_negative_force
 from jfric.solvers.sampled.equations import Equations, require_one_degree
 from jfric.solvers.sampled.held import Held, hold, with_held
 from jfric.solvers.sampled.update import update
@@ -48,7 +49,8 @@ def run_sampled(
 
     ``inputs``: samples of functions of time by path, held until the next sample or, if
     ``linear``, connected by straight lines; ``slots``: section, name and field of every path
-    that is driven, the controller's included. Times that are not finite are behind the end: the
+    that is driven, the controller's included. From a sample on in which a given normal force has
+    become negative nothing is known. Times that are not finite are behind the end: the
     motion stands still there. ``substeps``: steps of the integrator in a sample. ``load_factor``,
     ``width``: see :class:`Equations`.
     """
@@ -71,7 +73,7 @@ def run_sampled(
     r = t if reference is None else reference
 
     def one(carry, row):
-        q, v, memory, complete = carry
+        q, v, memory, complete, lawful = carry
         t, h, r, given = row
         pieces = {path: Held(path, value, slope, t) for path, (value, slope) in given.items()}
         if controller is not None:
@@ -79,7 +81,8 @@ def run_sampled(
             # Behind the end the controller stands still, too.
             memory = jax.tree.map(lambda a, b: jnp.where(h > 0, a, b), moved, memory)
             pieces[controller.drives] = Held(controller.drives, force, jnp.zeros_like(force), t)
-        equations = Equations(hold(mechanics, pieces), load_factor, width)
+        held = hold(mechanics, pieces)
+        equations = Equations(held, load_factor, width)
         after = (q, v, complete)
         for i in range(substeps):
             q_new, v_new, done = update(
@@ -87,10 +90,14 @@ def run_sampled(
             )
             after = (q_new, v_new, after[2] & done)
         seen = {path: piece.value for path, piece in pieces.items()}
-        return (after[0], after[1], memory, after[2]), (q, v, seen)
+        row = jnp.where(lawful, q, jnp.nan), jnp.where(lawful, v, jnp.nan), seen
+        lawful = lawful & ~(first_negative_force(held, t, t + h) < t + h)
+        return (after[0], after[1], memory, after[2], lawful), row
 
-    first = (q0, v0, memory, jnp.asarray(True))
-    (_, _, _, complete), (q, v, seen) = lax.scan(one, first, (t, dt, r, given))
+    first = (q0, v0, memory, jnp.asarray(True), jnp.asarray(True))
+    (_, _, _, complete, lawful), (q, v, seen) = lax.scan(one, first, (t, dt, r, given))
     status = jnp.where(complete, int(Status.OK), int(Status.STALLED))
     broken = ~(jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(v)))
-    return SampledMotion(q, v, seen, jnp.where(broken, int(Status.NON_FINITE), status))
+    status = jnp.where(broken, int(Status.NON_FINITE), status)
+    status = jnp.where(lawful, status, int(Status.NEGATIVE_FORCE))
+    return SampledMotion(q, v, seen, status)

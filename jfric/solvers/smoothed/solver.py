@@ -16,6 +16,7 @@ from jfric.errors import ProblemError, nearest
 from jfric.numerics.loops import Adjoint, require_adjoint
 from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver, MotionState, OnePass
+from jfric.solvers.given_forces import first_negative_force
 from jfric.solvers.records import Records
 from jfric.solvers.smoothed.contact import damper
 from jfric.solvers.smoothed.friction import CURVES, Curve
@@ -159,17 +160,25 @@ class Smoothed(AbstractSolver):
         del problem
         mechanics, settings, _ = prepared
         settings = settings._replace(force=force)
-        ts = jnp.clip(ts, state.t, until)
+        moment = first_negative_force(mechanics, state.t, until)
+        end = jnp.minimum(until, moment)
+        missed = ts >= moment
+        ts = jnp.clip(ts, state.t, end)
         final, (q, v) = self._integrate(
-            mechanics, settings, state, jnp.concatenate([ts, until[None]])
+            mechanics, settings, state, jnp.concatenate([ts, end[None]])
         )
+        stops = (final.status == int(Status.OK)) & (moment <= end)
+        status = jnp.where(stops, int(Status.NEGATIVE_FORCE), final.status).astype(jnp.int32)
+        final = eqx.tree_at(lambda s: s.status, final, status)
         if not ts.shape[0]:
             return final, records
         x = jax.vmap(lambda t, q, v: local(mechanics, settings, self.law, t, q, v))(ts, q, v)
         modes = jnp.concatenate([x.mode, x.segment], axis=1)
+        values = jnp.concatenate([q, v, x.a, x.lambda_t, x.lambda_n], axis=1)
+        missed = (missed | ~jnp.isfinite(q[:, 0]))[:, None]
         return final, records._replace(
-            output_values=jnp.concatenate([q, v, x.a, x.lambda_t, x.lambda_n], axis=1),
-            output_modes=jnp.where(jnp.isfinite(q[:, :1]), modes, -1),
+            output_values=jnp.where(missed, jnp.nan, values),
+            output_modes=jnp.where(missed, -1, modes),
         )
 
     def refined(self, problem: Problem) -> Self | None:
