@@ -28,13 +28,16 @@ SIZES = {(0, 1): 0.3, (1, 3): 0.3, (5, 15): 0.25, (15, 45): 0.1, (30, 90): 0.03,
 METHODS = ("auto", "closed-form", "lemke", "newton", "gauss-seidel")
 
 
-def random_problem(rng: np.random.Generator, elements: int, nu: int) -> ContactProblem:
+def random_problem(
+    rng: np.random.Generator, elements: int, nu: int, kind: int | None = None
+) -> ContactProblem:
+    """Some of the contacts on bodies that they share: of both sorts (``kind`` 0), or of one."""
     slots = elements + nu
     bodies = max(2, int(1.3 * (slots + nu)))
     W = rng.standard_normal((slots + nu, bodies)) * (rng.random((slots + nu, bodies)) < 0.3)
     W[np.arange(slots + nu), rng.permutation(bodies)[: slots + nu]] += 1.0
     active = rng.random(slots) < rng.uniform(0.1, 1.0)
-    kind = rng.integers(3)
+    kind = int(rng.integers(3)) if kind is None else kind
     if slots > 1 and kind:
         active &= (np.arange(slots) < elements) == (kind == 1)
     active[rng.integers(slots)] = True

@@ -10,8 +10,10 @@ LONGEST = 60
 
 
 class ProblemError(ValueError):
-    """A description that cannot be simulated. One sentence: the field, what was found, what is
-    allowed and, where there is one, the nearest valid choice."""
+    """A description that cannot be simulated.
+
+    One sentence: the field, what was found, what is allowed and, where there is one, the nearest
+    valid choice."""
 
 
 class SimulationError(RuntimeError):

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from complementarity import random_problem
 
 import jfric
 from jfric.contact.contact_lcp import ContactProblem
@@ -33,33 +34,6 @@ RUNS = [
 ]
 #: Sweeps over 200 contacts take long: experiments/complementarity.py makes them.
 RUNS.remove(("gauss-seidel", (60, 140)))
-
-
-def random_problem(rng: np.random.Generator, elements: int, nu: int, kind: int):
-    """Some of the contacts on bodies that they share: of both sorts, or of one alone."""
-    slots = elements + nu
-    bodies = max(2, int(1.3 * (slots + nu)))
-    W = rng.standard_normal((slots + nu, bodies)) * (rng.random((slots + nu, bodies)) < 0.3)
-    W[np.arange(slots + nu), rng.permutation(bodies)[: slots + nu]] += 1.0
-    active = rng.random(slots) < rng.uniform(0.1, 1.0)
-    if slots > 1 and kind:
-        active &= (np.arange(slots) < elements) == (kind == 1)
-    active[rng.integers(slots)] = True
-    gamma = rng.standard_normal(slots + nu)
-    gamma[slots:] -= 0.5
-    mu = rng.uniform(0.0, 0.6, nu)
-    cap = np.where(np.arange(slots) < elements, rng.exponential(0.5, slots), 0.0) * active
-    return ContactProblem(
-        D=W @ W.T,
-        gamma=gamma,
-        decided=active,
-        touching=active[elements:],
-        sliding=np.zeros(slots),
-        mu_positive=mu,
-        mu_negative=mu * rng.uniform(0.5, 1.5, nu),
-        cap_positive=cap,
-        cap_negative=cap * rng.uniform(0.5, 1.5, slots),
-    )
 
 
 @functools.cache

@@ -8,29 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from systems import bouncing
 
 import jfric
 
 FIELDS = ("q", "v", "a", "lambda_t", "lambda_n")
-
-
-@functools.cache
-def _bouncing() -> jfric.Problem:
-    """Slides both ways, sticks, falls on the ground and bounces: one contact, in scalars."""
-    return jfric.Problem(
-        ("x", "z"),
-        {
-            "mass": {"x": jfric.Mass("x", 1.0), "z": jfric.Mass("z", 1.0)},
-            "spring": jfric.Spring("x", 40.0),
-            "contact": jfric.Contact("z", "x", jfric.StaticDynamic(0.4, 0.3), e=0.4),
-            "load": {
-                "weight": jfric.Load("z", -9.81),
-                "shake": jfric.Load("x", jfric.Harmonic(8.0, 3.0)),
-            },
-        },
-        initial={"x": jfric.InitialState(v=1.0), "z": jfric.InitialState(q=0.2)},
-        time=2.0,
-    )
 
 
 @functools.cache
@@ -83,7 +65,7 @@ def _history() -> jfric.Problem:
 
 
 CASES = {
-    "scalars": (_bouncing, jfric.EventDriven()),
+    "scalars": (lambda: bouncing(2.0), jfric.EventDriven()),
     "general": (_two_masses, jfric.EventDriven()),
     "closed form": (_oscillator, jfric.EventDriven()),
     "runge-kutta": (functools.partial(_oscillator, jfric.Stribeck), jfric.EventDriven()),
@@ -116,7 +98,7 @@ def test_values_are_those_of_outputs_at_the_same_times(case):
 
 
 def test_events_have_two_sides():
-    solution = jfric.simulate(_bouncing(), dense=True)
+    solution = jfric.simulate(bouncing(2.0), dense=True)
     log, count = solution.events, int(solution.events.count)
     impacts = np.flatnonzero(np.asarray(log.impact)[:count])
     times = np.asarray(log.time)[impacts]
@@ -175,7 +157,7 @@ def test_what_is_not_known_is_not_a_number():
     outside = _slowed(0.1, end=1.0).evaluate(jnp.array([-0.1, 0.5, 1.0, 1.1]))
     np.testing.assert_array_equal(np.isnan(outside.q[:, 0]), [True, False, False, True])
     np.testing.assert_array_equal(outside.mode[:, 0] < 0, [True, False, False, True])
-    few = jfric.simulate(_bouncing(), dense=3)
+    few = jfric.simulate(bouncing(2.0), dense=3)
     assert int(few.status) == jfric.Status.OK
     assert int(few.flags) & jfric.Flag.DENSE_FULL
     assert "raise dense" in jfric.Flag.DENSE_FULL.message
@@ -188,8 +170,8 @@ def test_what_is_not_known_is_not_a_number():
 
 def test_solvers_without_polynomials_go_by_their_outputs_and_events():
     ts = np.linspace(0.0, 2.0, 201)
-    exact = jfric.simulate(_bouncing(), ts=TIMES)
-    solution = jfric.simulate(_bouncing(), jfric.MoreauJean(1e-4), ts=ts, dense=True)
+    exact = jfric.simulate(bouncing(2.0), ts=TIMES)
+    solution = jfric.simulate(bouncing(2.0), jfric.MoreauJean(1e-4), ts=ts, dense=True)
     at_outputs = solution.evaluate(ts, side="after")
     np.testing.assert_allclose(at_outputs.q, solution.q, atol=1e-14)
     np.testing.assert_allclose(at_outputs.v, solution.v, atol=1e-12)
@@ -203,4 +185,4 @@ def test_solvers_without_polynomials_go_by_their_outputs_and_events():
     assert int(before.mode[0]) == jfric.Mode.OPEN
     assert np.isnan(solution.evaluate(2.1).q).all()
     with pytest.raises(jfric.ProblemError, match="dense: the solver moreau-jean has no poly"):
-        jfric.simulate(_bouncing(), jfric.MoreauJean(1e-3), dense=True)
+        jfric.simulate(bouncing(2.0), jfric.MoreauJean(1e-3), dense=True)

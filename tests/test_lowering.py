@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jfric
-from jfric.numerics.lowering import Constants, Lowered, constants_of
+from jfric.numerics.lowering import Constants, Lowered, Scalars, constants_of
 
 
 def _movements(a, b):
@@ -84,6 +84,46 @@ def test_rounds_and_their_derivatives_are_the_same(function):
     if function is _sums:
         second = [jax.jvp(slope(f), (a,), (jnp.ones_like(a),))[1] for f in (lowered, plain)]
         np.testing.assert_allclose(*second, rtol=1e-10, atol=1e-12)
+
+
+def test_scalars_keep_derivatives_of_both_kinds_and_batches():
+    rng = np.random.default_rng(5)
+    given = {"D": jnp.asarray(rng.normal(size=(2, 2))) + 3.0 * jnp.eye(2), "n": jnp.asarray(2)}
+
+    def function(given, x, mode):
+        inverse = jnp.linalg.inv(given["D"])
+        y = inverse @ x + jax.lax.stop_gradient(x) * given["n"]
+        rounds = jax.lax.while_loop(lambda k: jnp.sum(k) < 5.0, lambda k: 2.0 * k, jnp.abs(y))
+        held = jnp.where(mode == 1, jax.lax.cond(x[0] > 0, jnp.sin, jnp.cos, y), y)
+        return {"y": y, "held": held, "mode": mode + 1, "rounds": rounds, "none": jnp.zeros((0,))}
+
+    xs, modes = jnp.asarray(rng.normal(size=(6, 2))), jnp.asarray([0, 1, 0, 1, 2, 1])
+    made = Scalars(function, given, xs[0], modes[0])
+    everything = made.part(lambda r: r)
+    found = jax.vmap(lambda x, m: everything(made.prepare(given), x, m))(xs, modes)
+    expected = jax.vmap(lambda x, m: function(given, x, m))(xs, modes)
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-13, err_msg=name)
+        assert found[name].dtype == values.dtype
+
+    held = made.part(lambda r: (r["held"], r["y"]))
+    y = made.part(lambda r: r["y"])
+    assert [part.uses(i) for part in (held, y) for i in (1, 2)] == [True, True, True, False]
+
+    def lowered(given, x):
+        return held(made.prepare(given), x, modes[1])
+
+    def plain(given, x):
+        r = function(given, x, modes[1])
+        return r["held"], r["y"]
+
+    D = given["D"]
+    for derivative in (jax.jacfwd, jax.jacrev):
+        a, b = (
+            derivative(lambda D, x, f=f: f({**given, "D": D}, x), (0, 1)) for f in (lowered, plain)
+        )
+        for found, expected in zip(*map(jax.tree.leaves, (a(D, xs[1]), b(D, xs[1]))), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
 
 
 def test_what_the_structure_makes_zero_costs_nothing():

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import jfric
-from jfric.cli.fit_record import refit, same_values
+from jfric.cli.fit_record import refit
 from jfric.cli.main import app
 from jfric.files.read_toml import load_config, loads
 from jfric.fits.data.measured_files import read_columns, read_experiments
@@ -243,7 +243,7 @@ def test_the_command_writes_a_record_and_a_page_and_repeats(tmp_path):
     assert text.count("data:image/png;base64,") == 3
     assert "http" not in text
     again, kept = refit(out)
-    assert same_values(again, kept)
+    assert again.values == {k: v["value"] for k, v in kept["parameters"].items()}
 
 
 @pytest.mark.parametrize(

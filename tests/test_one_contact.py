@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from systems import simulated
 
 import jfric
 from jfric.numerics.polynomials import horner
@@ -159,19 +160,6 @@ def _forced() -> jfric.Problem:
     )
 
 
-@functools.cache
-def _simulated(solver: jfric.EventDriven, system):
-    """A compiled batch of runs of ``system()`` for a dictionary of parameters."""
-    problem = system()
-
-    @jax.jit
-    @jax.vmap
-    def run(values):
-        return jfric.simulate(jfric.set_parameters(problem, values), solver, ts=TIMES)
-
-    return run
-
-
 def _uniform(seed: int, **bounds) -> dict:
     """Parameters between bounds, for each lane; dots of the paths are double underscores."""
     rng = np.random.default_rng(seed)
@@ -223,7 +211,7 @@ NONLINEAR = {
 
 
 def _compared(system, values, tolerance: float):
-    one, other = (_simulated(solver, system)(values) for solver in (SCALAR, GENERAL))
+    one, other = (simulated(solver, system, TIMES[-1])(values) for solver in (SCALAR, GENERAL))
     assert is_one_contact(prepare(system()))
     assert np.all(one.status == jfric.Status.OK)
     assert np.all(other.status == jfric.Status.OK)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from systems import simulated
 
 import jfric
 from jfric.solvers.event_driven.one_dof import is_one_dof
@@ -38,19 +39,6 @@ def _oscillator() -> jfric.Problem:
 
 
 @functools.cache
-def _simulated(solver: jfric.EventDriven, system):
-    """A compiled batch of runs of ``system()`` for a dictionary of parameters."""
-    problem = system()
-
-    @jax.jit
-    @jax.vmap
-    def run(values):
-        return jfric.simulate(jfric.set_parameters(problem, values), solver, ts=TIMES)
-
-    return run
-
-
-@functools.cache
 def _block() -> jfric.Problem:
     """No spring and no damper: the time scale of the motion is infinite."""
     return jfric.Problem(
@@ -66,7 +54,7 @@ def _block() -> jfric.Problem:
 
 def _compare(system, values: dict, scale) -> jfric.Solution:
     """Runs of both passes, which agree to 1e-9 of ``scale`` (one for each run)."""
-    one, other = (_simulated(solver, system)(values) for solver in (CLOSED, GENERAL))
+    one, other = (simulated(solver, system, TIMES[-1])(values) for solver in (CLOSED, GENERAL))
     assert np.all(one.status == jfric.Status.OK)
     assert np.all(other.status == jfric.Status.OK)
     assert np.array_equal(one.events.count, other.events.count)

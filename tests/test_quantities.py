@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from systems import unloaded_spring
 from typer.testing import CliRunner
 
 import jfric
@@ -44,13 +45,7 @@ def test_integrals_of_load_histories_are_exact():
 
 def test_jumps_of_a_load_dissipate():
     """From 10 m back to 8 m at the start, and to 3 m when the load drops, against 30 N."""
-    elements = {
-        "spring": jfric.Spring("u", 10.0),
-        "friction": jfric.Friction("u", jfric.Coulomb(0.3), N=100.0),
-        "load": jfric.Load("u", jfric.Steps([1.0], [50.0, 0.0])),
-    }
-    initial = {"u": jfric.InitialState(q=10.0)}
-    problem = jfric.Problem(("u",), elements, time=2.0, initial=initial)
+    problem = unloaded_spring()
     names = "dissipated, dissipated.friction, mean.u, max.u, min.u, final.u, u(1)"
     found = jfric.observe(problem, names, jfric.QuasiStatic()).values
     expected = {

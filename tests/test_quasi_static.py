@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from systems import unloaded_spring
 
 import jfric
 from jfric.files.read_toml import load_config
@@ -134,13 +135,7 @@ def test_curved_loads_converge():
 
 def test_start_jump_and_restart():
     """What the start leaves unbalanced is taken up at once, a jump likewise; history is kept."""
-    elements = {
-        "spring": jfric.Spring("u", 10.0),
-        "friction": jfric.Friction("u", jfric.Coulomb(0.3), N=100.0),
-        "load": jfric.Load("u", jfric.Steps([1.0], [50.0, 0.0])),
-    }
-    initial = {"u": jfric.InitialState(q=10.0)}
-    problem = jfric.Problem(("u",), elements, time=2.0, initial=initial)
+    problem = unloaded_spring()
     solver = jfric.QuasiStatic()
     whole = jfric.simulate(problem, solver, ts=[0.0, 0.5, 1.0, 2.0])
     # From 10 m it slides back until k u = 50 N + 30 N, then until k u = 30 N.

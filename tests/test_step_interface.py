@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from systems import bouncing
 
 import jfric
 
@@ -122,27 +123,8 @@ def test_steps_in_an_own_loop_do_not_pass_the_given_time():
 
 
 @functools.cache
-def _excited() -> jfric.Problem:
-    """Slides both ways, sticks, falls on the ground and bounces."""
-    return jfric.Problem(
-        ("x", "z"),
-        {
-            "mass": {"x": jfric.Mass("x", 1.0), "z": jfric.Mass("z", 1.0)},
-            "spring": jfric.Spring("x", 40.0),
-            "contact": jfric.Contact("z", "x", jfric.StaticDynamic(0.4, 0.3), e=0.4),
-            "load": {
-                "weight": jfric.Load("z", -9.81),
-                "shake": jfric.Load("x", jfric.Harmonic(8.0, 3.0)),
-            },
-        },
-        initial={"x": jfric.InitialState(v=1.0), "z": jfric.InitialState(q=0.2)},
-        time=5.0,
-    )
-
-
-@functools.cache
 def _whole() -> jfric.Solution:
-    return jfric.simulate(_excited(), end=5.0)
+    return jfric.simulate(bouncing(5.0), end=5.0)
 
 
 def _modes_at(time: float) -> int:
@@ -162,8 +144,8 @@ def test_restart_equals_an_uninterrupted_run(instant):
     times = np.asarray(whole.events.time)[: int(whole.events.count)]
     if instant == "event":
         instant = float(times[len(times) // 2])
-    first = jfric.simulate(_excited(), end=instant)
-    second = jfric.simulate(_excited(), start=first.final, end=5.0)
+    first = jfric.simulate(bouncing(5.0), end=instant)
+    second = jfric.simulate(bouncing(5.0), start=first.final, end=5.0)
     assert first.status == second.status == jfric.Status.OK
     assert float(first.final.t) == instant
     np.testing.assert_allclose(second.final.q, whole.final.q, rtol=0, atol=1e-12)

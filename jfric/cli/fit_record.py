@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from jfric.errors import ProblemError
 from jfric.files.output import versions, write_json
 from jfric.fits.free import Free
@@ -109,11 +107,3 @@ def _free(item: dict[str, Any]) -> Free:
 def checksum(path: Path) -> str:
     """SHA-256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def same_values(result: FitResult, record: Mapping[str, Any]) -> bool:
-    """Whether a fit has the values of a record, bit for bit."""
-    kept = {k: v["value"] for k, v in record["parameters"].items()}
-    return kept.keys() == result.values.keys() and bool(
-        np.all([kept[k] == v for k, v in result.values.items()])
-    )

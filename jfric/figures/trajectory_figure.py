@@ -33,10 +33,11 @@ MOST_TICKS = 400
 
 
 def plot(solution: Solution, problem: Problem, title: str = "") -> Figure:
-    """Figure of one trajectory: displacement, velocity and friction force over time with the
-    phases shaded and the events marked, and the phase portrait.
+    """Figure of one trajectory.
 
-    Systems with several contacts (or piecewise-linear elements) get one lane of phases each.
+    Displacement, velocity and friction force over time with the phases shaded and the events
+    marked, and the phase portrait. Systems with several contacts (or piecewise-linear elements) get
+    one lane of phases each.
     The figure belongs to no window; save it with ``figure.savefig(path)``.
     """
     from matplotlib.figure import Figure

@@ -50,8 +50,10 @@ def quick_options() -> dict[str, bool | str]:
 
 
 def compile_quickly() -> None:
-    """The same options for everything this process compiles, and whole loops as machine code; call
-    it before JAX is used."""
+    """Compile everything in this process as the solvers are, and whole loops as machine code.
+
+    Call it before JAX is used.
+    """
     # XLA ends the process if it does not know a flag.
     if tuple(int(x) for x in version("jaxlib").split(".")[:2]) > (0, 10):
         return

@@ -45,7 +45,15 @@ def simulate(
     under ``jit``, ``vmap``, ``jvp`` and ``grad`` (for many parameters: ``adjoint="reverse"``).
     Numerical trouble is ``solution.status``, never an exception. Derivatives through changes of
     mode are exact with :class:`jfric.EventDriven` only: time stepping misses how switching times
-    move, at any step, and says so in ``solution.differentiable``.
+    move, at any step, and says so in ``solution.differentiable``. Raises
+    :class:`jfric.ProblemError` for what the solver cannot represent, and for times outside the
+    span. The problem of :class:`jfric.Problem` slides seven times and then sticks at 0.32 m::
+
+        >>> solution = jfric.simulate(problem, ts=jnp.linspace(0.0, 4.0, 5)).check()
+        >>> solution.q.shape, int(solution.events.count), round(float(solution.q[-1, 0]), 12)
+        ((5, 1), 7, 0.32)
+        >>> jfric.Mode(int(solution.mode[-1, 0])).name
+        'STICK'
     """
     solver = solver if solver is not None else EventDriven()
     require_solver(solver)

@@ -49,12 +49,12 @@ class LimitLoad(eqx.Module):
 
 
 def limit_load(problem: Problem, path: str, start, stop, *, t=None) -> LimitLoad:
-    """The value of the parameter ``path`` between ``start`` and ``stop`` at which the last rest
-    state of ``problem`` is lost.
+    """The value of a parameter at which the last rest state of ``problem`` is lost.
 
-    ``t`` [s]: time at which loads are taken (default: the start). A loss and return within a
-    64th of the way is not seen. Works under ``jit``, ``vmap`` and ``jvp``. Raises
-    :class:`jfric.ProblemError` for unknown parameters and nonlinear elements.
+    It is looked for between ``start`` and ``stop`` of the parameter ``path``. ``t`` [s]: time at
+    which loads are taken (default: the start). A loss and return within a 64th of the way is not
+    seen. Works under ``jit``, ``vmap`` and ``jvp``. Raises :class:`jfric.ProblemError` for unknown
+    parameters and nonlinear elements.
     """
     require_static(problem)
     name = checked_path(problem, path)

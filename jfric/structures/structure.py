@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -61,11 +61,6 @@ class Structure:
         """Degrees of freedom that take part in a contact."""
         rows: Any = sp.vstack([sp.csr_matrix(self.W_N), sp.csr_matrix(self.W_T)]).tocsr()
         return np.unique(rows.indices)
-
-    def with_contacts(self, chosen) -> Structure:
-        """The structure with the contacts ``chosen`` (indices or a mask) only."""
-        W_N, W_T = self.W_N[chosen], self.W_T[chosen]
-        return replace(self, W_N=W_N, W_T=W_T, gap=self.gap[chosen])
 
 
 def load_structure(

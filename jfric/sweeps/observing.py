@@ -35,6 +35,11 @@ def observe(
     Extrema and integrals are exact over the trajectory with solvers that have polynomials (the
     event-driven and the quasi-static one); with others they come from 1,001 outputs and the events.
     Raises :class:`jfric.ProblemError` for an unknown observable and for an end before the start.
+    With the problem of :class:`jfric.Problem`::
+
+        >>> found = jfric.observe(problem, "max.u, dissipated, stop_time")
+        >>> {name: round(float(x), 9) for name, x in sorted(found.values.items())}
+        {'dissipated': 224.0, 'max.u': 0.56, 'stop_time': 3.110018057}
     """
     from jfric.results.grammar import as_observables
 

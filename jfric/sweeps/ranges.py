@@ -16,8 +16,10 @@ SCALES = ("linear", "log")
 
 @dataclass(frozen=True)
 class Range:
-    """``count`` values from ``low`` to ``high``, both included [SI units]; evenly spaced, or in
-    geometric progression with ``scale="log"``. Without ``count``: an interval to draw from."""
+    """``count`` values from ``low`` to ``high``, both included [SI units].
+
+    Evenly spaced, or in geometric progression with ``scale="log"``. Without ``count``: an interval
+    to draw from."""
 
     low: float
     high: float

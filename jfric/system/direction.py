@@ -58,7 +58,10 @@ class Direction(eqx.Module):
 
 
 def along(name: str) -> Direction:
-    """Along one degree of freedom, against the ground: ``x = q[name]``."""
+    """Along one degree of freedom, against the ground: ``x = q[name]``.
+
+    Elements take the name itself, too: ``Spring("u", 5.0)`` is ``Spring(along("u"), 5.0)``.
+    """
     return Direction((name,), (1,))
 
 

@@ -50,8 +50,11 @@ class DiagramSpring(eqx.Module):
 
 
 class GapSpring(eqx.Module):
-    """Spring with clearance: force ``-k_positive (x - gap_positive)`` for ``x > gap_positive``,
-    ``-k_negative (x + gap_negative)`` for ``x < -gap_negative``, zero between."""
+    """Spring with clearance, without force between ``-gap_negative`` and ``gap_positive``.
+
+    Its force is ``-k_positive (x - gap_positive)`` for ``x > gap_positive`` and
+    ``-k_negative (x + gap_negative)`` for ``x < -gap_negative``; stiffnesses [N/m or N m/rad].
+    """
 
     direction: Direction = eqx.field(converter=as_direction)
     k_positive: Scalar = eqx.field(converter=scalar)
@@ -95,6 +98,10 @@ class Friction(eqx.Module):
     ``reaction``: the direction ``r`` in which ``lambda_T`` acts on the degrees of freedom, with the
     force ``r lambda_T``; by default ``w``. Relays are such elements: ``x' = A x + B lambda``,
     ``y = C x`` has ``C`` for ``w`` and ``B`` for ``r``. ``w^T M^-1 r`` must be positive.
+
+    ``direction``: the name of a degree of freedom, a pair of names (relative motion), a mapping
+    from names to coefficients, or a :class:`jfric.Direction`. ``belt``: velocity of the partner's
+    surface [m/s], a number or a function of time.
     """
 
     direction: Direction = eqx.field(converter=as_direction)
@@ -129,7 +136,25 @@ class Contact(eqx.Module):
 
     ``e``: Newton's coefficient of restitution, ``0 <= e <= 1``. ``impact``: ``"coulomb"`` (the
     tangential impulse obeys Coulomb's law) or ``"none"`` (no tangential impulse). Without
-    ``tangent`` and ``law`` the contact is frictionless.
+    ``tangent`` and ``law`` the contact is frictionless. ``normal``, ``tangent``: directions as in
+    :class:`jfric.Friction`; ``gap``: of the position zero [m]; ``belt``: velocity of the partner's
+    surface along the tangent [m/s].
+
+    A ball that falls on the ground from 1 m and loses half of its speed::
+
+        >>> ball = jfric.Problem(
+        ...     ["z"],
+        ...     {
+        ...         "mass": jfric.Mass("z", 2.0),
+        ...         "contact": jfric.Contact("z", e=0.5),
+        ...         "load": jfric.Load("z", -20.0),
+        ...     },
+        ...     initial={"z": jfric.InitialState(q=1.0)},
+        ...     time=0.6,
+        ... )
+        >>> solution = jfric.simulate(ball)
+        >>> jfric.Flag.ZENO in jfric.Flag(int(solution.flags)), int(solution.events.impact.sum())
+        (False, 1)
     """
 
     normal: Direction = eqx.field(converter=as_direction)

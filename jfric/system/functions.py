@@ -95,7 +95,11 @@ class Constant(AbstractFunction):
 class Steps(AbstractFunction):
     """Piecewise constant: ``values[i]`` for ``times[i-1] <= t < times[i]``.
 
-    ``values`` has one entry more than ``times`` [s]; times increase strictly.
+    ``values`` has one entry more than ``times`` [s]; times increase strictly::
+
+        >>> load = jfric.Steps([1.0], [50.0, 0.0])
+        >>> float(load(0.5)), float(load(1.0))
+        (50.0, 0.0)
     """
 
     times: Scalar = eqx.field(converter=scalar)
@@ -109,8 +113,14 @@ class Steps(AbstractFunction):
 
 
 class PiecewiseLinear(AbstractFunction):
-    """Straight lines through ``(times[i], values[i])``, constant before the first and after the
-    last point. Times [s] increase strictly."""
+    """Straight lines through ``(times[i], values[i])``, constant before and after them.
+
+    Times [s] increase strictly::
+
+        >>> ramp = jfric.PiecewiseLinear([0.0, 2.0], [0.0, 10.0])
+        >>> float(ramp(0.5)), float(ramp(3.0)), float(ramp.derivative(0.5))
+        (2.5, 10.0, 5.0)
+    """
 
     times: Scalar = eqx.field(converter=scalar)
     values: Scalar = eqx.field(converter=scalar)
@@ -140,7 +150,14 @@ class PiecewiseLinear(AbstractFunction):
 
 
 class Harmonic(AbstractFunction):
-    """``f(t) = amplitude * sin(omega t + phase)``; omega [rad/s], phase [rad]."""
+    """``f(t) = amplitude * sin(omega t + phase)``; omega [rad/s], phase [rad].
+
+    ::
+
+        >>> wave = jfric.Harmonic(2.0, 3.0)
+        >>> float(wave(0.0)), float(wave.derivative(0.0))
+        (0.0, 6.0)
+    """
 
     amplitude: Scalar = eqx.field(converter=scalar)
     omega: Scalar = eqx.field(converter=scalar)

@@ -78,7 +78,12 @@ class StaticDynamic(AbstractLaw):
     """Coulomb's law with a static coefficient ``mu_s`` and a kinetic one ``mu_d <= mu_s``.
 
     A contact that sticks stays stuck while ``|lambda_T| <= mu_s N``; one that slides feels
-    ``mu_d N`` until its sliding velocity is zero.
+    ``mu_d N`` until its sliding velocity is zero. Coefficients may differ for
+    the two directions of sliding; ``static`` and ``kinetic`` give them for both::
+
+        >>> law = jfric.StaticDynamic(0.5, jfric.laws.Directional(0.3, 0.4))
+        >>> [float(x) for x in (*law.static(), *law.kinetic(jnp.asarray(0.1)))]
+        [0.5, 0.5, 0.3, 0.4]
     """
 
     velocity_independent: ClassVar[bool] = True

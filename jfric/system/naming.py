@@ -25,13 +25,22 @@ def parameters(problem: AbstractProblem) -> dict[str, jax.Array | Expression]:
     """Every number of ``problem`` by its path, in the order of the description.
 
     Fields that refer to shared parameters are :class:`Expression` values; the numbers behind
-    them are under ``parameters.<name>``.
+    them are under ``parameters.<name>``. With the problem of :class:`jfric.Problem`::
+
+        >>> list(jfric.parameters(problem))[:3]
+        ['mass.m', 'spring.k', 'spring.x0']
     """
     return {_name(problem, path): leaf for path, leaf in _leaves(problem)}
 
 
 def get_parameter(problem: AbstractProblem, path: str) -> jax.Array | Expression:
-    """The number at ``path``; raises ``KeyError`` with the nearest valid path."""
+    """The number at ``path``; raises ``KeyError`` with the nearest valid path.
+
+    With the problem of :class:`jfric.Problem`::
+
+        >>> float(jfric.get_parameter(problem, "friction.mu"))
+        0.1
+    """
     return parameters(problem)[find_path(problem, path)]
 
 
@@ -39,7 +48,12 @@ def set_parameters(problem: P, values: Mapping[str, object]) -> P:
     """A copy of ``problem`` with the numbers at the given paths replaced.
 
     Works under ``jit``, ``vmap`` and ``grad``. Raises ``KeyError`` for an unknown path and
-    ``ValueError`` for a field that is an expression in shared parameters.
+    ``ValueError`` for a field that is an expression in shared parameters. With the problem of
+    :class:`jfric.Problem`::
+
+        >>> stiffer = jfric.set_parameters(problem, {"spring.k": 6000.0, "friction.mu": 0.2})
+        >>> float(stiffer.elements["spring"]["spring"].k)
+        6000.0
     """
     wanted = {find_path(problem, path): value for path, value in values.items()}
 

@@ -46,7 +46,21 @@ class Problem(AbstractProblem):
     array leaf, or an :class:`Expression` in the shared ``parameters``.
 
     Raises :class:`jfric.ProblemError` where the description contradicts itself (only checked for
-    concrete numbers, not under ``jit``).
+    concrete numbers, not under ``jit``). A mass on a spring that slides and sticks under a load::
+
+        >>> problem = jfric.Problem(
+        ...     ["u"],
+        ...     {
+        ...         "mass": jfric.Mass("u", 100.0),
+        ...         "spring": jfric.Spring("u", 5000.0),
+        ...         "friction": jfric.Friction("u", jfric.Coulomb(0.1), N=1000.0),
+        ...         "load": jfric.Load("u", 1500.0),
+        ...     },
+        ...     initial={"u": jfric.InitialState(q=0.0, v=0.0)},
+        ...     time=4.0,
+        ... )
+        >>> problem.dofs
+        {'u': 'translation'}
     """
 
     dofs: dict[str, str] = eqx.field(static=True)

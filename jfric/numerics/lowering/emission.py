@@ -9,14 +9,14 @@ body computes all results once; its compilation takes a time proportional to the
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jfric.numerics.lowering.graph import Entry, Node
+from jfric.numerics.lowering.graph import Entry, Graph, Node
 from jfric.numerics.lowering.interpreter import Branch
 
 #: XLA ends the process where a kernel of this kind has 1,000 results or more, and it has as many as
@@ -24,11 +24,14 @@ from jfric.numerics.lowering.interpreter import Branch
 MAX_RESULTS = 300
 
 
-def emit(branch: Branch, arguments: Sequence) -> list:
-    """The outputs of ``branch`` for these inputs."""
-    needed = _reached(branch.outputs)
-    nodes = [n for n in branch.graph.nodes if n.number in needed and n.op != "input"]
+def emit(branch: Branch, arguments: Sequence, *, kernels: bool = True) -> list:
+    """The outputs of ``branch`` for these inputs; without ``kernels`` operation by operation."""
     found: dict[int, Any] = {n.number: x for n, x in zip(branch.inputs, arguments, strict=True)}
+    if not kernels:
+        compute(branch.graph, branch.outputs, found)
+        return [read(e, found) for e in branch.outputs]
+    needed = reached(branch.outputs)
+    nodes = [n for n in branch.graph.nodes if n.number in needed and n.op != "input"]
     stage = _stages(nodes, found)
     last: dict[int, int] = {}
     for n in nodes:
@@ -46,23 +49,36 @@ def emit(branch: Branch, arguments: Sequence) -> list:
             continue
         outputs = [n for n in members[level] if n.number in asked or last.get(n.number, 0) > level]
         _kernels(members[level], outputs, found)
-    return [_read(e, found) for e in branch.outputs]
+    return [read(e, found) for e in branch.outputs]
 
 
-def _reached(outputs: Sequence[Entry], within: set[int] | None = None) -> set[int]:
-    """Numbers of the nodes (``within`` some of them) that outputs depend on."""
-    reached: set[int] = set()
+def compute(graph: Graph, outputs: Sequence[Entry], found: dict[int, Any]) -> None:
+    """Add to ``found`` what ``outputs`` depend on, operation by operation."""
+    needed = reached(outputs, until=found)
+    for n in graph.nodes:
+        if n.number in needed and n.number not in found:
+            found[n.number] = _compute(n, found, kernels=False)
+
+
+def reached(
+    outputs: Sequence[Entry], within: Collection[int] | None = None, until: Collection[int] = ()
+) -> set[int]:
+    """Numbers of the nodes (``within`` some of them) that outputs depend on, not looking beyond
+    those in ``until``."""
+    found: set[int] = set()
     todo = [e for e in outputs if isinstance(e, Node)]
     while todo:
         node = todo.pop()
-        if node.number not in reached:
-            reached.add(node.number)
+        if node.number in found:
+            continue
+        found.add(node.number)
+        if node.number not in until:
             todo.extend(
                 a
                 for a in node.args
                 if isinstance(a, Node) and (within is None or a.number in within)
             )
-    return reached
+    return found
 
 
 def _stages(nodes: list[Node], inputs) -> dict[int, int]:
@@ -79,7 +95,8 @@ def _stages(nodes: list[Node], inputs) -> dict[int, int]:
     return stage
 
 
-def _read(e: Entry, found):
+def read(e: Entry, found):
+    """A computed node, or a constant."""
     return found[e.number] if isinstance(e, Node) else e
 
 
@@ -102,7 +119,7 @@ def _kernels(members: list[Node], outputs: list[Node], found: dict) -> None:
             found[n.number] = _compute(n, found)
     else:
         for part in (outputs[: len(outputs) // 2], outputs[len(outputs) // 2 :]):
-            needed = _reached(part, own)
+            needed = reached(part, own)
             _kernels([n for n in members if n.number in needed], part, found)
 
 
@@ -137,7 +154,7 @@ def _kernel(members: list[Node], inputs: list[Node], outputs: list[Node], given:
     return [at[i] for i in range(len(outputs))]
 
 
-def _compute(node: Node, found):
+def _compute(node: Node, found, *, kernels: bool = True):
     op, p = node.op, node.params
     if not isinstance(op, str):
         return op.bind(*(_array(a, found) for a in node.args), **p)
@@ -153,8 +170,8 @@ def _compute(node: Node, found):
     if op == "result":
         return found[node.args[0].number][p["index"]]
     if op == "cond":
-        return _cond(node, found)
-    return _loop(node, found)
+        return _cond(node, found, kernels)
+    return _loop(node, found, kernels)
 
 
 def _array(e: Entry, found):
@@ -168,23 +185,23 @@ def _shaped(values, kinds) -> list:
     ]
 
 
-def _cond(node: Node, found):
+def _cond(node: Node, found, kernels: bool):
     which, *given = (_array(a, found) for a in node.args)
     kinds, branches = node.params["kinds"], node.params["branches"]
-    calls = [lambda *x, b=b: _shaped(emit(b, x), kinds) for b in branches]
+    calls = [lambda *x, b=b: _shaped(emit(b, x, kernels=kernels), kinds) for b in branches]
     if len(calls) == 2:
         return jax.lax.cond(which.astype(bool), calls[1], calls[0], *given)
     return jax.lax.switch(which, calls, *given)
 
 
-def _loop(node: Node, found):
+def _loop(node: Node, found, kernels: bool):
     p = node.params
     given = _shaped([_array(a, found) for a in node.args], p["kinds"])
     nb, nt = p["sizes"]
     body, tested, carry = given[:nb], given[nb : nb + nt], given[nb + nt :]
     kinds = p["kinds"][nb + nt :]
     return jax.lax.while_loop(
-        lambda c: jnp.asarray(emit(p["test"], [*tested, *c])[0]),
-        lambda c: _shaped(emit(p["body"], [*body, *c]), kinds),
+        lambda c: jnp.asarray(emit(p["test"], [*tested, *c], kernels=kernels)[0]),
+        lambda c: _shaped(emit(p["body"], [*body, *c], kernels=kernels), kinds),
         carry,
     )

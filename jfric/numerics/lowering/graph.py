@@ -83,8 +83,10 @@ def literal(x, shape, dtype) -> Value:
 class Graph:
     """Nodes in the order of their computation."""
 
-    def __init__(self):
+    def __init__(self, *, differentiable: bool = False):
         self.nodes: list[Node] = []
+        #: Whether derivatives are taken of the operations, so that some of them have to stay.
+        self.differentiable = differentiable
         self._made: dict = {}
 
     def append(self, op, args, params, shape, dtype) -> Node:
@@ -274,6 +276,10 @@ def _same(g: Graph, args, params):
     return args[0] if len(args) == 1 or args[0] is args[1] else None
 
 
+def _stopped(g: Graph, args, params):
+    return None if g.differentiable else args[0]
+
+
 #: What primitives become where some of their arguments are known. A product with a known zero is
 #: zero, whatever the other factor is.
 SIMPLER: dict[str, Callable] = {
@@ -290,6 +296,6 @@ SIMPLER: dict[str, Callable] = {
     "max": _same,
     "min": _same,
     "convert_element_type": _convert,
-    "stop_gradient": _same,
+    "stop_gradient": _stopped,
     "copy": _same,
 }

@@ -133,9 +133,9 @@ def _flat(args: list[Value]) -> list[Entry]:
     return [e for a in args for e in ([a.buffer] if a.parts is None else a.entries)]
 
 
-def _templates(args: list[Value], *, keep_constants: bool):
+def _templates(g: Graph, args: list[Value], *, keep_constants: bool):
     """A new graph with an input for each entry of ``args``."""
-    inner, inputs, values = Graph(), [], []
+    inner, inputs, values = Graph(differentiable=g.differentiable), [], []
     for a in args:
         if a.parts is None:
             node = inner.input(a.shape, a.dtype)
@@ -195,7 +195,7 @@ def _cond(g: Graph, eqn, args):
         return _call(g, branches[min(max(int(index), 0), len(branches) - 1)], operands)
     results = []
     for branch in branches:
-        inner, inputs, values = _templates(operands, keep_constants=True)
+        inner, inputs, values = _templates(g, operands, keep_constants=True)
         found = interpret(inner, branch.jaxpr, branch.consts, values)
         results.append((inner, inputs, found))
     plain = all(n.op == "input" or not isinstance(n.op, str) for r in results for n in r[0].nodes)
@@ -269,10 +269,10 @@ def _scan(g: Graph, eqn, args):
 
 
 def _loop(g: Graph, tested, given, carry, body, condition):
-    inner, inputs, values = _templates([*given, *carry], keep_constants=False)
+    inner, inputs, values = _templates(g, [*given, *carry], keep_constants=False)
     found = _like(inner, interpret(inner, body.jaxpr, body.consts, values), carry)
     made = Branch(inner, inputs, _flat(found))
-    inner, inputs, values = _templates([*tested, *carry], keep_constants=False)
+    inner, inputs, values = _templates(g, [*tested, *carry], keep_constants=False)
     test = Branch(inner, inputs, _flat(interpret(inner, condition.jaxpr, condition.consts, values)))
     kinds = [
         ((), f.dtype) if f.parts is not None else (f.shape, f.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -22,6 +23,13 @@ PAIRS = {
 }
 
 
+@functools.cache
+def parameters(function: Callable) -> dict:
+    """Parameters of the primitive behind a function of two numbers, as JAX itself binds it."""
+    (eqn,) = jax.make_jaxpr(function)(1.0, 1.0).eqns
+    return eqn.params
+
+
 def _reduce(g: Graph, eqn, args):
     (x,), out = args, eqn.outvars[0].aval
     pair, neutral = PAIRS[eqn.primitive.name]
@@ -34,7 +42,8 @@ def _reduce(g: Graph, eqn, args):
     for column in rows.T:
         total = column[0]
         for e in column[1:]:
-            total = g.scalar(pair, [total, e], {}, out.dtype)
+            params = parameters(jax.lax.mul) if pair is jax.lax.mul_p else {}
+            total = g.scalar(pair, [total, e], params, out.dtype)
         found.append(total)
     return [value_of(found, out.shape, out.dtype)]
 
@@ -88,7 +97,7 @@ def _dot(g: Graph, eqn, args):
     for r, c in itertools.product(rows, columns):
         total: Entry = np.asarray(0, out.dtype)
         for x, y in zip(r, c, strict=True):
-            product = g.scalar(jax.lax.mul_p, [x, y], {}, out.dtype)
+            product = g.scalar(jax.lax.mul_p, [x, y], parameters(jax.lax.mul), out.dtype)
             total = g.scalar(jax.lax.add_p, [total, product], {}, out.dtype)
         found.append(total)
     return [value_of(found, out.shape, out.dtype)]

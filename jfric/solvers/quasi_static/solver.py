@@ -46,6 +46,12 @@ class QuasiStatic(AbstractSolver):
 
     Status ``SINGULAR``: some motion meets no resistance. ``INCONSISTENT``: the equilibrium is
     lost or not unique on the way (a fold, large friction); a dynamic solver is needed there.
+
+    The problem of :class:`jfric.Problem`, its load applied slowly: (1500 - 100) N / 5000 N/m::
+
+        >>> solution = jfric.simulate(problem, jfric.QuasiStatic())
+        >>> round(float(solution.final.q[0]), 12)
+        0.28
     """
 
     increments: int = eqx.field(static=True, default=1000)

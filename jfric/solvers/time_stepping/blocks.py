@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.numerics.linear_algebra import matmul
-from jfric.results.modes import Mode
 from jfric.results.status import Status
-from jfric.solvers.time_stepping import one_contact, several_contacts
 from jfric.solvers.time_stepping.inputs import (
     StepInputs,
     Table,
@@ -22,8 +20,10 @@ from jfric.solvers.time_stepping.inputs import (
     load_means,
 )
 from jfric.solvers.time_stepping.prepared import Prepared
+from jfric.solvers.time_stepping.rows import Row
+from jfric.solvers.time_stepping.scalars import StepsInScalars
 from jfric.solvers.time_stepping.state import Motion
-from jfric.solvers.time_stepping.tolerance import gains_energy
+from jfric.solvers.time_stepping.step import step
 
 
 class Motions(NamedTuple):
@@ -33,14 +33,6 @@ class Motions(NamedTuple):
     v: Float[Array, "k n"]
     q_before: Float[Array, "k n"]
     v_before: Float[Array, "k n"]
-
-
-class Outcomes(NamedTuple):
-    """Impulses of some steps of a block, modes and segments after them."""
-
-    impulse: Float[Array, "k m"]
-    mode: Int[Array, "k nt"]
-    segment: Int[Array, "k ns"]
 
 
 class Steps(NamedTuple):
@@ -58,7 +50,7 @@ class Block(NamedTuple):
     """The steps of a block; most blocks hold no event and no output.
 
     ``steps()`` is called only where ``quiet`` is False: something happened, a change of mode, an
-    impact or trouble. ``motions(index)`` and ``outcomes(index)``: of the steps with the numbers
+    impact or trouble. ``motions(index)`` and ``rows(index)``: of the steps with the numbers
     ``index`` (k,).
     """
 
@@ -66,8 +58,8 @@ class Block(NamedTuple):
     quiet: Bool[Array, ""]
     steps: Callable[[], Steps]
     motions: Callable[[Int[Array, " k"]], Motions]
-    outcomes: Callable[[Int[Array, " k"]], Outcomes]
-    #: Residuals (zero where they are judged on demand), and iterations; None: one in each step.
+    rows: Callable[[Int[Array, " k"]], Row]
+    #: Residuals (None: only those of ``rows(index)``), and iterations (None: one in each step).
     residual: Float[Array, " L"] | None
     iterations: Int[Array, " L"] | None
 
@@ -79,32 +71,36 @@ def run_block(
     mechanics, h = prepared.mechanics, prepared.h
     means = load_means(mechanics, tables, times)
     inputs = block_inputs(mechanics, prepared.scheme, means, times, h, force)
+    pushed = None
+    if prepared.constant is not None:
+        pushed = block_pushes(mechanics, inputs, means, h, force, prepared.constant.push)
     if prepared.in_scalars:
-        assert prepared.constant is not None
-        pushes = block_pushes(mechanics, inputs, means, h, force, prepared.constant.push)
-        return _watched(_in_scalars(prepared, motion, times, inputs, pushes), prepared, inputs)
-    _, rows = jax.lax.scan(lambda m, x: several_contacts.step(prepared, m, x), motion, inputs)
+        assert pushed is not None
+        return _watched(_in_scalars(prepared, motion, times, inputs, pushed), prepared, inputs)
 
+    def following(motion: Motion, given):
+        row = step(prepared, motion, *given)
+        return Motion(row.q, row.v, row.mode, row.segment), row
+
+    _, rows = jax.lax.scan(following, motion, (inputs, pushed))
     q_before, v_before = _before(motion.q, rows.q), _before(motion.v, rows.v)
+    mode_before = _before(motion.mode, rows.mode)
 
     def motions(index):
         return Motions(*(column[index] for column in (rows.q, rows.v, q_before, v_before)))
-
-    def outcomes(index):
-        return Outcomes(*(column[index] for column in (rows.impulse, rows.mode, rows.segment)))
 
     def steps():
         finite = jnp.all(jnp.isfinite(rows.q) & jnp.isfinite(rows.v), axis=1)
         return Steps(
             mode=rows.mode,
-            mode_before=_before(motion.mode, rows.mode),
+            mode_before=mode_before,
             segment=rows.segment,
             segment_before=_before(motion.segment, rows.segment),
             impact=rows.impact,
-            status=jnp.where(finite, rows.status, int(Status.NON_FINITE)).astype(jnp.int32),
+            status=_status(rows.status, rows.gains, finite),
         )
 
-    changed = (rows.mode != _before(motion.mode, rows.mode)).any()
+    changed = (rows.mode != mode_before).any()
     changed = changed | (rows.segment != _before(motion.segment, rows.segment)).any()
     happened = rows.impact.any() | (rows.status != int(Status.OK)).any()
     finite = jnp.all(jnp.isfinite(rows.q[-1]) & jnp.isfinite(rows.v[-1]))
@@ -113,7 +109,7 @@ def run_block(
         quiet=~changed & ~happened & finite,
         steps=steps,
         motions=motions,
-        outcomes=outcomes,
+        rows=lambda index: jax.tree.map(lambda column: column[index], rows),
         residual=jax.lax.stop_gradient(rows.residual),
         iterations=rows.iterations,
     )
@@ -138,77 +134,60 @@ def _before(first, rows):
     return jnp.concatenate([first[None], rows[:-1]])
 
 
-def _in_scalars(prepared: Prepared, motion: Motion, times, inputs: StepInputs, pushes) -> Block:
-    n, count = prepared.mechanics.n, times.shape[0]
-    start = one_contact.pack(prepared, motion.q, motion.v, motion.mode)
-    given = one_contact.given(prepared, inputs, pushes)
-    starts, last = one_contact.run_steps(prepared, start, given)
+def _status(status, gains, finite):
+    status = jnp.where(gains, int(Status.IMPACT_ENERGY), status)
+    return jnp.where(finite, status, int(Status.NON_FINITE)).astype(jnp.int32)
+
+
+def _in_scalars(prepared: Prepared, motion: Motion, times, inputs: StepInputs, pushed) -> Block:
+    n, every = prepared.mechanics.n, jnp.arange(times.shape[0])
+    made = StepsInScalars(prepared, inputs, pushed)
+    starts, last = made.run(motion)
     # Modes have no derivatives.
-    arrays, rest = eqx.partition((prepared, starts, given), eqx.is_array)
-    frozen = eqx.combine(jax.lax.stop_gradient(arrays), rest)
+    frozen = made.frozen()
     finite = jnp.all(jnp.isfinite(jax.lax.stop_gradient(last)))
 
-    @jax.jit
-    def look(starts, given):
-        return one_contact.look(frozen[0], starts, given)
+    @functools.partial(jax.jit, static_argnums=0)
+    def look(names, starts, mode):
+        return frozen.look(starts, every, mode, operator.attrgetter(*names))
 
     def motions(index):
-        before, following = starts[index], starts[jnp.minimum(index + 1, count - 1)]
-        after = jnp.where((index == count - 1)[:, None], last, following)
+        before, following = starts[index], starts[jnp.minimum(index + 1, every[-1])]
+        after = jnp.where((index == every[-1])[:, None], last, following)
         return Motions(after[:, :n], after[:, n : 2 * n], before[:, :n], before[:, n : 2 * n])
-
-    def outcomes(index):
-        take = jax.tree.map(lambda column: column[index], (starts, given))
-        here = one_contact.look(prepared, *take)
-        segment = jnp.broadcast_to(motion.segment, (index.shape[0], *motion.segment.shape))
-        return Outcomes(here.impulse, here.mode[:, None], segment)
 
     def steps():
         # Again, as all that a branch uses is computed in front of it.
-        looked, none = look(*frozen[1:]), jnp.zeros((count,), bool)
-        before = jnp.concatenate([motion.mode, looked.mode[:-1]])
-        status = jnp.where(looked.failed, int(Status.INCONSISTENT), int(Status.OK))
-        impact = jnp.zeros((count, 0), bool)
-        if prepared.nu:
-            hit = looked.bounces & (before == Mode.OPEN)
-            impact = hit[:, None]
-
-            def gains():
-                x = jax.lax.stop_gradient(motions(jnp.arange(count)))
-                before = matmul(x.v_before, prepared.W.T) - inputs.before
-                after = matmul(x.v, prepared.W.T) - inputs.after
-                return hit & jax.vmap(gains_energy)(looked.impulse, before, after)
-
-            gained = jax.lax.cond(hit.any(), gains, lambda: none)
-            status = jnp.where(gained, int(Status.IMPACT_ENERGY), status)
+        mode = _before(motion.mode, look(("mode",), still, motion.mode))
+        following, impact, gains, status = look(("mode", "impact", "gains", "status"), still, mode)
 
         def broken():
-            still = jnp.all(jnp.isfinite(frozen[1]), axis=1)
-            return ~jnp.append(still[1:], finite)
+            holds = jnp.all(jnp.isfinite(still), axis=1)
+            return ~jnp.append(holds[1:], finite)
 
-        status = jnp.where(
-            jax.lax.cond(finite, lambda: none, broken), int(Status.NON_FINITE), status
-        )
+        none = jnp.zeros(times.shape, bool)
+        broke = jax.lax.cond(finite, lambda: none, broken)
+        segment = jnp.zeros((times.shape[0], 0), jnp.int32)
         return Steps(
-            mode=looked.mode[:, None],
-            mode_before=before[:, None],
-            segment=jnp.zeros((count, 0), jnp.int32),
-            segment_before=jnp.zeros((count, 0), jnp.int32),
+            mode=following,
+            mode_before=mode,
+            segment=segment,
+            segment_before=segment,
             impact=impact,
-            status=status.astype(jnp.int32),
+            status=_status(status, gains, ~broke),
         )
 
-    looked = look(*frozen[1:])
-    same = (looked.mode == motion.mode) & ~looked.failed
-    if prepared.nu:
-        same = same & ~(looked.bounces & (motion.mode == Mode.OPEN))
+    # As long as nothing has happened, the mode before each step is the first one.
+    still = jax.lax.stop_gradient(starts)
+    mode, impact, status = look(("mode", "impact", "status"), still, motion.mode)
+    same = (mode == motion.mode).all(axis=1) & ~impact.any(axis=1) & (status == int(Status.OK))
     return Block(
         times=times,
         # What is not finite stays so: the last row tells.
-        quiet=jnp.all(same) & finite,
+        quiet=same.all() & finite,
         steps=steps,
         motions=motions,
-        outcomes=outcomes,
+        rows=lambda index: made.look(starts[index], index, motion.mode, lambda row: row),
         residual=None,
         iterations=None,
     )

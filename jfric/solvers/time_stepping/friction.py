@@ -7,15 +7,23 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.contact.closed_form import Coefficients
+from jfric.contact.closed_form import (
+    Coefficients,
+    contact_impulse,
+    contact_numbers,
+    element_impulse,
+    frictionless_impulse,
+)
 from jfric.contact.contact_lcp import ContactProblem
 from jfric.contact.contact_methods import Impulses, solve_impulses, solved_below
 from jfric.contact.residual import impulse_residual
 from jfric.contact.resting import Basis, rest_basis, rest_impulses
 from jfric.numerics.linear_algebra import matvec
 from jfric.results.modes import Mode
+from jfric.results.status import Status
 from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.tolerance import moves
 
@@ -28,10 +36,64 @@ def coefficients(prepared: Prepared, speed: Float[Array, " nt"]) -> Coefficients
     dtype = prepared.h.dtype
 
     def column(pairs, side):
-        return jnp.stack([jnp.asarray(p[side], dtype) for p in pairs])
+        found = [jnp.asarray(p[side], dtype) for p in pairs]
+        return jnp.stack(found) if found else jnp.zeros((0,), dtype)
 
     return Coefficients(
         column(static, 0), column(static, 1), column(kinetic, 0), column(kinetic, 1)
+    )
+
+
+def in_closed_form(
+    prepared: Prepared,
+    problem: Callable[..., ContactProblem],
+    mode: Int[Array, " nt"],
+    before: Float[Array, ""],
+) -> Impulses:
+    """The same as :func:`settled` for one contact alone, without a search.
+
+    ``mode``, ``before``: mode and sliding velocity at the start of the step. The status says
+    whether any mode obeys the laws; the residual of the impulses is left to be looked at.
+    """
+    mechanics, nu = prepared.mechanics, prepared.nu
+    yes, no = np.ones((1,), bool), np.zeros((1,), bool)
+    p, static = problem(no, smooth=no), problem(yes, smooth=no)
+    names = ("mu_positive", "mu_negative") if nu else ("cap_positive", "cap_negative")
+    limit = Coefficients(*(getattr(side, name)[0] for side in (static, p) for name in names))
+    direction = None
+    if prepared.breakaway:
+        direction = jnp.where(mode[0] == Mode.STICK, 0.0, before)
+    solved = jnp.asarray(True)
+    if nu == 0:
+        d = p.D[0, 0]
+        tangential, found = element_impulse(d, 1.0 / d, p.gamma[0], limit, direction)
+        impulse = tangential[None]
+    else:
+        if mechanics.frictionless[0]:
+            normal, found = frictionless_impulse(1.0 / p.D[1, 1], p.gamma[1])
+            tangential = jnp.zeros_like(normal)
+        else:
+            numbers = contact_numbers(p.D, limit)
+            if mechanics.smooth_impact[0]:
+                # Which of the two changes from step to step, the numbers seldom do.
+                bare = contact_numbers(p.D, Coefficients(*(jnp.zeros_like(x) for x in limit)))
+                was_open = mode[0] == Mode.OPEN
+                numbers = jax.tree.map(lambda a, b: jnp.where(was_open, a, b), bare, numbers)
+            tangential, normal, found, solved = contact_impulse(
+                numbers, p.gamma[0], p.gamma[1], direction
+            )
+        touching = p.touching[0]
+        impulse = jnp.where(touching, jnp.stack([tangential, normal]), 0.0)
+        found = jnp.where(touching, found, Mode.OPEN).astype(jnp.int32)
+        solved = solved | ~touching
+    judged = jax.lax.stop_gradient((problem((found == Mode.STICK)[None]), impulse))
+    return Impulses(
+        impulse=impulse,
+        gamma=p.gamma + matvec(p.D, impulse),
+        mode=found[None],
+        iterations=jnp.asarray(1, jnp.int32),
+        residual=impulse_residual(*judged),
+        status=jnp.where(solved, int(Status.OK), int(Status.INCONSISTENT)).astype(jnp.int32),
     )
 
 

@@ -6,7 +6,6 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from jfric.numerics.linear_algebra import matmul
-from jfric.solvers.time_stepping.one_contact import packed_numbers
 from jfric.solvers.time_stepping.prepared import Prepared, step_matrices
 from jfric.solvers.time_stepping.scheme import Scheme
 from jfric.system.laws import Coulomb
@@ -25,7 +24,7 @@ def prepare(problem: Problem, scheme: Scheme, h, method: str) -> Prepared:
     fixed = not mechanics.nonlinear and mechanics.piecewise.count == 0
     scheme = scheme._replace(theta=jnp.asarray(scheme.theta, dtype))
     matrices = step_matrices(scheme, h, mechanics.M, mechanics.C, mechanics.K, W)
-    prepared = Prepared(
+    return Prepared(
         mechanics=mechanics,
         scheme=scheme,
         h=h,
@@ -34,11 +33,9 @@ def prepare(problem: Problem, scheme: Scheme, h, method: str) -> Prepared:
         D_mass=matmul(W, MW),
         end=jnp.asarray(problem.time.end, dtype),
         constant=matrices if fixed else None,
-        packed=None,
         breakaway=not all(isinstance(law, Coulomb) for law in mechanics.laws),
         method=method,
     )
-    return _with_numbers(prepared)
 
 
 def with_step(prepared: Prepared, h) -> Prepared:
@@ -50,19 +47,9 @@ def with_step(prepared: Prepared, h) -> Prepared:
         matrices = step_matrices(
             prepared.scheme, h, mechanics.M, mechanics.C, mechanics.K, prepared.W
         )
-    changed = eqx.tree_at(
-        lambda p: (p.h, p.constant), prepared, (h, matrices), is_leaf=lambda x: x is None
-    )
-    return _with_numbers(changed)
+    return eqx.tree_at(changing, prepared, (h, matrices), is_leaf=lambda x: x is None)
 
 
 def changing(prepared: Prepared):
     """The parts of ``prepared`` that depend on the length of the step."""
-    return prepared.h, prepared.constant, prepared.packed
-
-
-def _with_numbers(prepared: Prepared) -> Prepared:
-    if not prepared.in_scalars:
-        return prepared
-    packed = packed_numbers(prepared)
-    return eqx.tree_at(lambda p: p.packed, prepared, packed, is_leaf=lambda x: x is None)
+    return prepared.h, prepared.constant

@@ -62,8 +62,6 @@ class Prepared(WithContacts):
     end: Float[Array, ""]
     #: The step's matrices where they never change, else None.
     constant: StepMatrices | None
-    #: The numbers of a step in scalars, packed, or None.
-    packed: Float[Array, " k"] | None
     #: Whether static and kinetic coefficients differ for some contact.
     breakaway: bool = eqx.field(static=True)
     method: str = eqx.field(static=True)
@@ -77,6 +75,6 @@ class Prepared(WithContacts):
 
     @property
     def in_scalars(self) -> bool:
-        """Whether the step is written out in scalars: one contact, few degrees of freedom."""
+        """Whether the step is taken apart into scalars: one contact, few degrees of freedom."""
         small = self.nt == 1 and self.mechanics.n <= SCALARS
         return small and self.constant is not None and self.method in ("auto", "closed-form")

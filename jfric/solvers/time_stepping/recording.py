@@ -61,7 +61,7 @@ def write_outputs(
             step = jax.lax.dynamic_slice(want.step, (at,), (size,))
             s = jax.lax.dynamic_slice(want.fraction, (at,), (size,))[:, None]
             row = jnp.clip(step - first, 0, b.times.shape[0] - 1)
-            x, y = b.motions(row), b.outcomes(row)
+            x, y = b.motions(row), b.rows(row)
             shown = prepared.mechanics.piecewise.shown
             modes = [y.mode, jax.vmap(shown)(y.segment)]
             values = jnp.concatenate(

@@ -17,7 +17,9 @@ class Row(NamedTuple):
     impulse: Float[Array, " m"]
     #: Unilateral contacts that closed with an approach velocity.
     impact: Bool[Array, " nu"]
-    #: Residual of the contact problem (zero where it is judged later), iterations, and status.
+    #: Whether the impulses of impacts feed energy into the motion.
+    gains: Bool[Array, ""]
+    #: Residual of the contact problem, iterations, and status.
     residual: Float[Array, ""]
     iterations: Int[Array, ""]
     status: Int[Array, ""]

@@ -15,7 +15,6 @@ from jfric.solvers.base import REST
 from jfric.solvers.records import Records
 from jfric.solvers.time_stepping.blocks import Block, run_block
 from jfric.solvers.time_stepping.inputs import load_tables
-from jfric.solvers.time_stepping.judge import residuals
 from jfric.solvers.time_stepping.prepare import changing, with_step
 from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.recording import Wanted, wanted, write_events, write_outputs
@@ -126,7 +125,7 @@ def _advance(prepared, tables, state: State, records, want: Wanted, first, count
     records, o = jax.lax.cond(
         quiet,
         lambda records: (records, _nothing(b, state, count)),
-        lambda records: _outcome(prepared, b, state, records, count, force),
+        lambda records: _outcome(prepared, b, state, records, count),
         records,
     )
     records = write_outputs(prepared, records, want, b, first, o.valid)
@@ -176,7 +175,7 @@ def _nothing(b: Block, state: State, count) -> Outcome:
     return Outcome(count, zero, state.event_count, zero, residual, state.mode, state.segment)
 
 
-def _outcome(prepared, b: Block, state: State, records: Records, count, force):
+def _outcome(prepared, b: Block, state: State, records: Records, count):
     steps = b.steps()
     index = jnp.arange(b.times.shape[0])
     fails = (steps.status != int(Status.OK)) & (index < count)
@@ -191,7 +190,7 @@ def _outcome(prepared, b: Block, state: State, records: Records, count, force):
         picked = jnp.stack([logged.row, jnp.maximum(valid - 1, 0)])
         residual = jax.lax.cond(
             ((state.event_count < JUDGED) | (valid < index.shape[0])) & (valid > 0),
-            lambda: jnp.max(residuals(prepared, b, steps, picked, force)),
+            lambda: jnp.max(jax.lax.stop_gradient(b.rows(picked).residual)),
             lambda: jnp.zeros((), state.q.dtype),
         )
     else:

@@ -1,4 +1,4 @@
-"""One step of any system with any number of contacts.
+"""One step of any system with any number of contacts; one contact alone in closed form.
 
 Forces are linearised once at the start of the step, which keeps the order of the scheme;
 piecewise-linear elements stay in the segment that holds in the middle of the step.
@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
 
 from jfric.contact import rules
 from jfric.contact.contact_lcp import ContactProblem
-from jfric.numerics.linear_algebra import eliminate, matvec
+from jfric.numerics.linear_algebra import eliminate, matmul, matvec
 from jfric.results.modes import Mode
-from jfric.results.status import Status
-from jfric.solvers.time_stepping.friction import coefficients, settled
+from jfric.solvers.time_stepping.friction import coefficients, in_closed_form, settled
 from jfric.solvers.time_stepping.inputs import StepInputs
 from jfric.solvers.time_stepping.prepared import Prepared, step_matrices
 from jfric.solvers.time_stepping.rows import Row
@@ -22,65 +23,69 @@ from jfric.solvers.time_stepping.state import Motion
 from jfric.solvers.time_stepping.tolerance import DEPENDENT, gains_energy, touches
 
 
-def step(prepared: Prepared, motion: Motion, x: StepInputs) -> tuple[Motion, Row]:
-    """The motion at the end of the step with inputs ``x``."""
+def step(
+    prepared: Prepared, motion: Motion, x: StepInputs, pushed: Float[Array, " n"] | None = None
+) -> Row:
+    """The step with inputs ``x`` from ``motion`` on.
+
+    ``pushed``: velocity that the loads cause, if it is known already.
+    """
     scheme, h, nt, nu = prepared.scheme, prepared.h, prepared.nt, prepared.nu
     mechanics, nf = prepared.mechanics, prepared.nf
     q, v = motion.q, motion.v
+    frictionless = np.asarray(mechanics.frictionless, bool)
+    end_weight, start_weight = h * scheme.theta, h * (1.0 - scheme.theta)
     segment = _segments(prepared, motion, x)
     matrices, impulse = _linearised(prepared, motion, segment, x)
-    free = matvec(matrices.Bq, q) + matvec(matrices.Bv, v) + matvec(matrices.push, impulse)
-    if nt == 0:
-        q_new = q + h * (scheme.theta * free + (1.0 - scheme.theta) * v)
-        new = Motion(q_new, free, motion.mode, segment)
-        zero, none = jnp.asarray(0, jnp.int32), jnp.zeros((0,), v.dtype)
-        row = Row(*new, none, jnp.zeros((0,), bool), jnp.zeros((), v.dtype), zero, zero)
-        return new, row
-
+    pushed = matvec(matrices.push, impulse) if pushed is None else pushed
+    free = pushed + (matvec(matrices.Bq, q) + matvec(matrices.Bv, v))
     before = matvec(prepared.W, v) - x.before
     after = matvec(prepared.W, free) - x.after
     old = jnp.concatenate([jnp.full((nt,), scheme.kappa, v.dtype), mechanics.e])
     gamma = rules.restitution(after, before, old)
     touching = jnp.zeros((0,), bool)
     if nu:
-        gap = x.gap + matvec(mechanics.W_N, q)
-        parts = jnp.abs(x.gap) + matvec(jnp.abs(mechanics.W_N), jnp.abs(q))
+        along = matvec(prepared.W[nt:], q)
+        parts = jnp.abs(x.gap) + matvec(jnp.abs(prepared.W[nt:]), jnp.abs(q))
         way = h * (jnp.abs(before[nt:]) + jnp.abs(after[nt:]))
-        touching = touches(gap + (1.0 - scheme.theta) * h * before[nt:], parts, way)
-    # Rounding errors of the sliding velocities come from the velocities that they are made of.
-    size = matvec(jnp.abs(prepared.W), jnp.abs(v)) + jnp.abs(x.before)
+        touching = touches(x.gap + along + start_weight * before[nt:], parts, way)
     problem = _contacts(prepared, matrices.D, gamma, before, touching, motion.mode, x)
-    solved, direction = settled(prepared, problem, motion.mode, before[:nt], size)
+    if prepared.in_scalars:
+        solved, direction = in_closed_form(prepared, problem, motion.mode, before[0]), None
+    else:
+        # Rounding errors of the sliding velocities come from those that they are made of.
+        size = matvec(jnp.abs(prepared.W), jnp.abs(v)) + jnp.abs(x.before)
+        solved, direction = settled(prepared, problem, motion.mode, before[:nt], size)
 
     P, mode = solved.impulse, solved.mode
     closed = mode[nf:] != Mode.OPEN
-    sticks = (mode == Mode.STICK) & ~jnp.asarray(mechanics.frictionless)
+    sticks = (mode == Mode.STICK) & ~frictionless
     active = jnp.concatenate([sticks, closed])
     # What sticks or is closed gets its prescribed velocity without rounding error.
     prescribed = x.after - old * before
     v_new = free + matvec(matrices.X, P)
     v_new = _held(prepared, v_new, prescribed, active)
-    q_new = q + h * (scheme.theta * v_new + (1.0 - scheme.theta) * v)
-    if scheme.stops:
+    q_new = q + (end_weight * v_new + start_weight * v)
+    if scheme.stops and not all(mechanics.frictionless):
         v_new = _stopped(prepared, v_new, x.after, sticks, active)
 
     rests = closed & rules.rests_after_step(before[nt:], after[nt:], mechanics.e)
-    # A redundant contact may carry nothing and yet be closed.
-    rests = rests | (touching & ~closed & (direction[nt:] == 0))
-    side = rules.slip(direction[:nt] > 0)
-    shown = jnp.where(mode == Mode.OPEN, side, mode)
-    # A contact that carries its limit and does not move is at rest, whatever the method says.
-    shown = jnp.where(direction[:nt] == 0, Mode.STICK, shown)
-    shown = jnp.where(jnp.asarray(mechanics.frictionless), Mode.CLOSED, shown)
+    shown = mode
+    if direction is not None:
+        # A redundant contact may carry nothing and yet be closed.
+        rests = rests | (touching & ~closed & (direction[nt:] == 0))
+        shown = jnp.where(mode == Mode.OPEN, rules.slip(direction[:nt] > 0), mode)
+        # One that carries its limit and does not move is at rest, whatever the method says.
+        shown = jnp.where(direction[:nt] == 0, Mode.STICK, shown)
+    shown = jnp.where(frictionless, Mode.CLOSED, shown)
     is_open = jnp.concatenate([jnp.zeros((nf,), bool), ~rests])
     shown = jnp.where(is_open, Mode.OPEN, shown).astype(jnp.int32)
     impact = (motion.mode[nf:] == Mode.OPEN) & rules.hits_in_step(before[nt:], P[nt:])
-    new = Motion(q_new, v_new, shown, segment)
-    status = solved.status
+    gains = jnp.asarray(False)
     if nu:
         gains = impact.any() & gains_energy(P, before, matvec(prepared.W, v_new) - x.after)
-        status = jnp.where(gains, int(Status.IMPACT_ENERGY), status)
-    return new, Row(*new, P, impact, solved.residual, solved.iterations, status)
+    judged = solved.residual, solved.iterations, solved.status
+    return Row(q_new, v_new, shown, segment, P, impact, gains, *judged)
 
 
 def _segments(prepared: Prepared, motion: Motion, x: StepInputs):
@@ -133,25 +138,26 @@ def _linearised(prepared: Prepared, motion: Motion, segment, x: StepInputs):
 
 
 def _contacts(prepared: Prepared, D, gamma, before, touching, mode, x: StepInputs):
-    """The contact problem of the step for given limits: static ones where ``holds`` (nt,)."""
+    """The contact problem of the step for given limits: static ones where ``holds`` (nt,), none
+    where a contact is ``smooth`` (nt,)."""
     nt, nf = prepared.nt, prepared.nf
     mechanics = prepared.mechanics
     friction = coefficients(prepared, jnp.abs(before[:nt]))
-    rubs = ~jnp.asarray(mechanics.frictionless)
+    rubs = ~np.asarray(mechanics.frictionless, bool)
     closed = jnp.concatenate([jnp.ones((nf,), bool), touching])
     # Contacts that were open and carry no tangential impulse when they close.
-    smooth = jnp.asarray((False,) * nf + mechanics.smooth_impact) & (mode == Mode.OPEN)
+    smooth = np.asarray((False,) * nf + mechanics.smooth_impact, bool) & (mode == Mode.OPEN)
     pressing = jnp.concatenate([x.normal, jnp.ones((prepared.nu,), gamma.dtype)])
-    pressing = jnp.where(smooth, 0.0, pressing)
     own = jnp.arange(nt) < nf
 
-    def problem(holds) -> ContactProblem:
+    def problem(holds, smooth=smooth) -> ContactProblem:
         upper = jnp.where(holds, friction.static_positive, friction.kinetic_positive) * pressing
         lower = jnp.where(holds, friction.static_negative, friction.kinetic_negative) * pressing
+        upper, lower = (jnp.where(smooth, 0.0, x) for x in (upper, lower))
         return ContactProblem(
             D=D,
             gamma=gamma,
-            decided=rubs & closed,
+            decided=closed & rubs,
             touching=touching,
             sliding=jnp.zeros((nt,), gamma.dtype),
             mu_positive=upper[nf:],
@@ -170,9 +176,8 @@ def _held(prepared: Prepared, v, prescribed, active):
     rows = [i for i, dof in enumerate(dofs) if dof is not None]
     if not rows:
         return v
-    columns = [dofs[i] for i in rows]
-    at = jnp.asarray(rows), jnp.asarray(columns)
-    exact = prescribed[at[0]] / prepared.W[at]
+    at = np.asarray(rows), np.asarray([dofs[i] for i in rows])
+    exact = prescribed[at[0]] * (1.0 / prepared.W[at])
     return v.at[at[1]].set(jnp.where(active[at[0]], exact, v[at[1]]))
 
 
@@ -183,13 +188,17 @@ def _stopped(prepared: Prepared, v, prescribed, sticks, active):
     """
     sticks = jnp.concatenate([sticks, jnp.zeros((prepared.nu,), bool)])
     defect = jnp.where(sticks, prescribed - matvec(prepared.W, v), 0.0)
+    if prepared.nt == 1:
+        # Where it sticks all rows are active, and the matrix is always the same.
+        changes = matmul(prepared.MW, _inverse(prepared.D_mass))
+        return _held(prepared, v + matvec(changes, defect), prescribed, sticks)
     mask = active[:, None] & active[None, :]
     system = jnp.where(mask, prepared.D_mass, jnp.eye(active.shape[0], dtype=v.dtype))
-    v = v + matvec(prepared.MW, _independent(system, defect))
+    v = v + matvec(prepared.MW, matvec(_inverse(system), defect))
     return _held(prepared, v, prescribed, sticks)
 
 
-def _independent(a, b):
-    """``x`` with ``a x = b``, ``a`` symmetric; dependent rows, which agree, are left out."""
+def _inverse(a):
+    """The inverse of a symmetric matrix; dependent rows, which agree, are left out."""
     weight = jnp.diagonal(a) ** -0.5
-    return weight * matvec(eliminate(a * weight[:, None] * weight, DEPENDENT).inverse, weight * b)
+    return eliminate(a * weight[:, None] * weight, DEPENDENT).inverse * weight[:, None] * weight
