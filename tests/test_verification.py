@@ -150,7 +150,7 @@ def test_variants_share_a_batch():
     listed = listed_jobs("ve0116*", "exact")
     assert [len(group) for group in batches(listed)] == [len(listed)]
     assert len(listed) == 18
-    assert len(batches(listed_jobs("c7*", "exact"))) == 1
+    assert len(batches(listed_jobs("c7_bouncing_ball*", "exact"))) == 1
 
 
 def test_residual_staircase_as_one_batch():
@@ -188,7 +188,7 @@ def test_a_difference_between_kernels_is_named():
         lambda s: (s.flags, s.q, s.events.time, s.events.to_mode, s.events.count),
         solution,
         (
-            np.array(4),
+            solution.flags ^ 4,
             solution.q + 1e-6,
             solution.events.time + 1e-6,
             solution.events.to_mode + 1,
@@ -199,7 +199,7 @@ def test_a_difference_between_kernels_is_named():
     assert all(r.passed and r.value == 0.0 for r in same)
     found = agreement(job, Trajectory(problem, solution), job, Trajectory(problem, other))
     assert [r.passed for r in found] == [True, False, False, False, False]
-    assert [r.value for r in found] == pytest.approx([0.0, 4.0, 7.0, 1e-6, 1e-6])
+    assert [r.value for r in found] == pytest.approx([0.0, 4.0, 7.0, 1e-6, 1e-6], rel=1e-3)
 
 
 def test_both_flows_and_progress():
