@@ -81,7 +81,7 @@ def isolate(
     magnitude = total if rows is None else matvec(jnp.abs(rows), total)
     tail = tail if rows is None else matvec(jnp.abs(rows), tail)
     leading = jnp.abs(combine(coefficients[:LEADING], rows))
-    vanishing = jnp.arange(leading.shape[0])[:, None] < lead
+    vanishing = jnp.arange(leading.shape[0], dtype=jnp.int32)[:, None] < lead
     dropped = jnp.sum(jnp.where(vanishing, leading, 0.0), axis=0)
     rounded = tail + dropped + remainder + rounding * magnitude
     bound = jnp.where(lead == 0, jnp.maximum(rounded, zero), rounded)
@@ -91,7 +91,8 @@ def isolate(
     b = transform @ combine(head, rows) if few else combine(transform @ head, rows)
     no_zero, one_zero, guess = _classify(b, bound, lead, degree)
     # Positive up to a zero at the end: an event at an output or where a load changes.
-    all_but_last = jnp.all((b[:-1] > bound) | (jnp.arange(degree)[:, None] < lead), axis=0)
+    known = jnp.arange(degree, dtype=jnp.int32)[:, None] < lead
+    all_but_last = jnp.all((b[:-1] > bound) | known, axis=0)
     steep = jnp.abs(b[-1]) <= AT_END * degree * (b[-2] - b[-1])
     ends = all_but_last & steep & (jnp.abs(b[-1]) <= rounded)
     one_zero, guess = one_zero | ends, jnp.where(ends, 1.0, guess)
@@ -147,7 +148,7 @@ def _classify(b, bound, lead, degree: int):
     one sum, five bits each.
     """
     count = degree + 1
-    index = jnp.arange(count)[:, None]
+    index = jnp.arange(count, dtype=jnp.int32)[:, None]
     known = index < lead
     positive = (b > bound) | known
     negative = (b < -bound) & ~known
@@ -168,7 +169,8 @@ def _classify(b, bound, lead, degree: int):
     before = jnp.sum(jnp.where(index == positives - 1, b, 0.0), axis=0)
     after = jnp.sum(jnp.where(index == positives, b, 0.0), axis=0)
     fraction = before / jnp.maximum(before - after, jnp.finfo(b.dtype).tiny)
-    guess = (jnp.maximum(positives - 1, 0) + jnp.clip(fraction, 0.05, 0.95)) / degree
+    whole = jnp.maximum(positives - 1, 0).astype(b.dtype)
+    guess = (whole + jnp.clip(fraction, 0.05, 0.95)) / degree
     return no_zero, one_zero, guess
 
 
