@@ -39,7 +39,8 @@ def check(rule, rows, expected, dtype=np.float64):
     All rows are asked as arrays of shape (k,), one of them as numbers.
     """
     columns = [np.asarray(c) for c in zip(*rows, strict=True)]
-    columns = [jnp.asarray(c, dtype if c.dtype.kind == "f" else c.dtype) for c in columns]
+    types = {"f": dtype, "i": np.int32}
+    columns = [jnp.asarray(c, types.get(c.dtype.kind, c.dtype)) for c in columns]
     wanted = [np.asarray(c) for c in zip(*expected, strict=True)]
     found = leaves(rule(*columns))
     assert len(found) == len(wanted)
@@ -58,7 +59,7 @@ def check(rule, rows, expected, dtype=np.float64):
 def sign(code):
     """A guard's sign from its place in :data:`SIGNS`."""
     order, null, violated = (np.asarray(x)[code] for x in zip(*SIGNS, strict=True))
-    return GuardSign(jnp.asarray(order), jnp.asarray(null), jnp.asarray(violated))
+    return GuardSign(jnp.asarray(order, jnp.int32), jnp.asarray(null), jnp.asarray(violated))
 
 
 #: Orders, identically zero or not, violated or not.

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 import jfric
 from jfric.cli.main import app
 from jfric.cli.run_sweep import parse_vary
+from jfric.numerics.compilation import ACCELERATOR, CPU, CPU_WHOLE
 from jfric.sweeps.design import make_design
 from jfric.sweeps.store import ZarrTable, read_layout
 from jfric.sweeps.sweeping import execute, prepare
@@ -220,18 +221,19 @@ def test_derivatives_of_observables_by_stored_states():
     check_derivative(derivative(jax.jacrev, solver))
 
 
-@pytest.mark.parametrize(("whole", "small", "lanes"), [(1, 0, 64), (0, 0, 1024), (0, 1, 4096)])
-def test_rows_are_as_long_as_pays(whole, small, lanes):
-    known = {"accelerator": False, "block": None, "max_steps": 9, "lane_bytes": 8}
+@pytest.mark.parametrize(
+    ("platform", "small", "lanes"),
+    [(CPU_WHOLE, 0, 64), (CPU, 0, 1024), (CPU, 1, 4096), (ACCELERATOR, 0, 131_072)],
+)
+def test_rows_are_as_long_as_pays(platform, small, lanes):
+    known = {"platform": platform, "block": None, "max_steps": 9, "lane_bytes": 8}
     size = 2 * 64 * 4096
-    made = start_layout(
-        (size,), devices=2, small=bool(small), whole=bool(whole), chunk=None, **known
-    )
+    made = start_layout((size,), devices=2, small=bool(small), chunk=None, **known)
     assert made.lanes == lanes
     # Every lane of a tile has its place in one call of the program.
     assert made.devices * made.rows * made.lanes >= made.tile[0]
     assert made.tile[0] % (made.devices * made.lanes) == 0
-    few = start_layout((3,), devices=2, small=True, whole=True, chunk=None, **known)
+    few = start_layout((3,), devices=2, small=True, chunk=None, **known)
     assert (few.lanes, few.rows, few.tile) == (8, 1, (3,))
 
 

@@ -333,23 +333,42 @@ def test_a_touch_costs_no_more_than_some_steps(solver, touched):
     np.testing.assert_allclose(run.q[:, 0], v * ts, atol=EXACT[solver])
 
 
-@pytest.mark.parametrize("other_mass", [False, True])
-@pytest.mark.parametrize("solver", ["auto", "general", "runge-kutta", _LOWERED])
-def test_a_touch_is_decided_one_way_and_flagged(solver, other_mass):
+#: Every kernel that can run the touch, with and without another mass.
+TOUCHES = [
+    pytest.param(kernel, flow, other_mass, marks=() if quick else pytest.mark.slow)
+    for kernel, flow, other_mass, quick in (
+        ("one-dof", "exact", False, True),
+        ("one-contact", "exact", False, False),
+        ("one-contact", "exact", True, True),
+        ("one-contact", "runge-kutta", False, False),
+        ("one-contact", "runge-kutta", True, False),
+        ("general", "exact", False, False),
+        ("general", "exact", True, True),
+        ("general", "runge-kutta", False, True),
+        ("general", "runge-kutta", True, False),
+        ("lowered", "exact", False, False),
+        ("lowered", "exact", True, False),
+    )
+]
+
+
+@pytest.mark.parametrize(("kernel", "flow", "other_mass"), TOUCHES)
+def test_a_touch_is_decided_one_way_and_flagged(kernel, flow, other_mass):
     """The sliding velocity comes as near to zero as ``0.5 eps``; the motion jumps at eps = 0."""
     problem = _touching(other_mass)
+    solver = jfric.EventDriven(kernel=kernel, flow=flow, adjoint="none", max_steps=2000)
     eps = np.array([*(-x for x in DISTANCES), 0.0, *reversed(DISTANCES)])
 
     @jax.jit
     @jax.vmap
     def run(q):
         changed = jfric.set_parameters(problem, {"initial.x.q": q})
-        return jfric.simulate(changed, SOLVERS[solver], ts=np.array([3.0]))
+        return jfric.simulate(changed, solver, ts=np.array([3.0]))
 
     runs = run(0.6 - 0.5 * (1.0 + eps))
     np.testing.assert_array_equal(runs.status, Status.OK)
     # What the flow resolves: rounding, or the tolerance of the integration.
-    near = np.abs(eps) <= (2e-9 if solver == "runge-kutta" else 1.5e-12)
+    near = np.abs(eps) <= (2e-9 if flow == "runge-kutta" else 1.5e-12)
     sticks = near | (eps > 0)
     np.testing.assert_array_equal(runs.events.count, np.where(sticks, 2, 0))
     np.testing.assert_array_equal((runs.flags & Flag.GRAZING) != 0, near)

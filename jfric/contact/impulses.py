@@ -28,7 +28,7 @@ def impulses_in_mode(problem: ContactProblem, mode: Int[Array, " nt"]) -> Float[
     active = jnp.concatenate([sticks, closed])
     # The side of sliding: +1, -1, or 0 where there is no friction.
     side = jnp.where(mode == Mode.SLIP_POS, 1.0, jnp.where(mode == Mode.SLIP_NEG, -1.0, 0.0))
-    side = jnp.where(p.decided, side, p.sliding) * carries
+    side = jnp.where(carries, jnp.where(p.decided, side, p.sliding), 0.0)
     fixed = jnp.where(side > 0, -p.cap_positive, jnp.where(side < 0, p.cap_negative, 0.0))
     own = side[nf:]
     ratio = jnp.where(own > 0, -p.mu_positive, jnp.where(own < 0, p.mu_negative, 0.0))

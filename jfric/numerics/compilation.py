@@ -1,4 +1,5 @@
-"""How programs are compiled: faster kernels' code generation, and the persistent cache.
+"""How programs are compiled on which platform: code generation, rows of batches, and the cache of
+compiled programs.
 
 Settings of the whole process are for entry points: a library import never touches them.
 """
@@ -10,8 +11,10 @@ import functools
 import gc
 import logging
 import os
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 
@@ -37,16 +40,48 @@ WHOLE_LOOPS = "xla_cpu_small_while_loop_byte_threshold=2000000"
 VECTORS = "-vectorize-memory-check-threshold=1000000"
 
 
+class Platform(NamedTuple):
+    """What is chosen by where programs run.
+
+    The trajectories of a batch that step together are a row. ``lanes``: trajectories of a row;
+    ``small_lanes``: where a pass holds few numbers of each; ``rows``: most rows of one call, those
+    left empty cost nothing. ``tail``: rows, and trajectories of each, for those that a row did not
+    wait for. ``options``: of the compiler, for programs of many small kernels.
+    """
+
+    lanes: int
+    small_lanes: int
+    rows: int
+    tail: tuple[int, int]
+    options: Mapping[str, bool | str]
+
+
+#: A row fits a processor's cache.
+CPU = Platform(lanes=1024, small_lanes=4096, rows=64, tail=(2, 64), options=QUICK)
+#: Where a row's loop is one piece of machine code, starting its parts costs nothing, and a row may
+#: fit the fastest cache.
+CPU_WHOLE = CPU._replace(lanes=64, small_lanes=64, rows=4096)
+#: A row fills an accelerator: it runs some hundred thousand threads at once, and starting a kernel
+#: takes as long as computing thousands of trajectories.
+ACCELERATOR = Platform(lanes=131_072, small_lanes=131_072, rows=64, tail=(1, 4096), options={})
+
+
+def platform(name: str | None = None) -> Platform:
+    """The choices for the platform ``name`` (``"cpu"``, ``"cuda"``, ...), by default JAX's own."""
+    if (jax.default_backend() if name is None else name) != "cpu":
+        return ACCELERATOR
+    return CPU_WHOLE if _has_whole_loops() else CPU
+
+
 @functools.cache
-def quick_options() -> dict[str, bool | str]:
-    """Compiler options that shorten compilation, where this backend and this jaxlib know them."""
-    if jax.default_backend() != "cpu":
-        return {}
+def quick_options() -> Mapping[str, bool | str]:
+    """Compiler options that shorten compilation, where this platform and this jaxlib know them."""
+    options = dict(platform().options)
     try:
-        jax.jit(lambda x: x, compiler_options=QUICK).lower(0.0).compile()
+        jax.jit(lambda x: x, compiler_options=options).lower(0.0).compile()
     except (jax.errors.JaxRuntimeError, ValueError):
         return {}
-    return QUICK
+    return options
 
 
 def compile_quickly() -> None:
@@ -68,10 +103,10 @@ def compile_quickly() -> None:
     os.environ["XLA_FLAGS"] = flags
 
 
-def whole_loops() -> bool:
+def _has_whole_loops() -> bool:
     """Whether loops of small batches become one piece of machine code in this process: whether
     :func:`compile_quickly` has been called, or the environment asks for the same."""
-    return jax.default_backend() == "cpu" and WHOLE_LOOPS in os.environ.get("XLA_FLAGS", "")
+    return WHOLE_LOOPS in os.environ.get("XLA_FLAGS", "")
 
 
 def collect_seldom() -> None:

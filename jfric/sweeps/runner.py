@@ -151,6 +151,9 @@ def _rows(problem, values, budgets, *, names, observables, solver, devices) -> O
         return jax.lax.cond(jnp.any(part[1] > 0), jax.vmap(lane), nothing, *part)
 
     def share(problem, values, budgets):
+        if values.shape[0] == 1:
+            found = row(problem, (values[0], budgets[0]))
+            return jax.tree.map(lambda x: x[None], found)
         return jax.lax.map(functools.partial(row, problem), (values, budgets))
 
     lanes, same = PartitionSpec("lanes"), PartitionSpec()

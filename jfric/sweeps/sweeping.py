@@ -18,7 +18,7 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.files.output import versions
 from jfric.files.path_dimensions import path_dimension
-from jfric.numerics.compilation import whole_loops
+from jfric.numerics.compilation import platform
 from jfric.numerics.limits import DEVICES, LANES, require_count, require_sizes
 from jfric.optional import import_xarray
 from jfric.results.abstract_observables import Observable, OfMaximum
@@ -216,9 +216,8 @@ def execute(
             layout = start_layout(
                 design.shape,
                 devices=devices,
-                accelerator=jax.default_backend() != "cpu",
+                platform=platform(),
                 small=job.small,
-                whole=whole_loops(),
                 chunk=chunk,
                 block=block,
                 max_steps=job.most_passes,

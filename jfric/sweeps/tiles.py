@@ -16,18 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-#: Lanes of a row: as many as fit a processor's cache, or fill an accelerator. A pass in closed
-#: form needs less of a cache.
-CPU_LANES, CPU_SMALL_LANES, GPU_LANES = 1024, 4096, 32768
-#: Where a row's loop is one piece of machine code, starting its parts costs nothing, and a row may
-#: fit the fastest cache.
-CPU_WHOLE_LANES = 64
-#: Rows for the lanes that a row did not wait for.
-CPU_TAIL, GPU_TAIL = (2, 64), (1, 1024)
+from jfric.numerics.compilation import Platform
+
 #: Vectorised arithmetic may round differently in batches smaller than this.
 FEWEST_LANES = 8
-#: Rows of a device that one call of the program can compute; those left empty cost nothing.
-MOST_ROWS, MOST_WHOLE_ROWS = 64, 4096
 #: Passes times state size that a tile takes: about a second of work for each device.
 TILE_WORK = 4e6
 #: Bytes of results that one tile may hold.
@@ -105,9 +97,8 @@ def start_layout(
     shape: tuple[int, ...],
     *,
     devices: int,
-    accelerator: bool,
+    platform: Platform,
     small: bool,
-    whole: bool,
     chunk: int | None,
     block: int | None,
     max_steps: int,
@@ -115,23 +106,20 @@ def start_layout(
 ) -> Layout:
     """A layout of a table of ``shape`` before anything is known of its lanes.
 
-    ``small``: whether a pass holds few numbers of each lane; ``whole``: whether loops become one
-    piece of machine code; ``chunk``: lanes of a row; ``block``: most lanes of a tile; by default
-    from the hardware and the size of the results.
+    ``small``: whether a pass holds few numbers of each lane; ``chunk``: lanes of a row; ``block``:
+    most lanes of a tile; by default from the platform and the size of the results.
     """
     size = math.prod(shape)
-    on_cpu = CPU_WHOLE_LANES if whole else CPU_SMALL_LANES if small else CPU_LANES
-    most_rows = MOST_WHOLE_ROWS if whole else MOST_ROWS
-    most = chunk if chunk is not None else GPU_LANES if accelerator else on_cpu
+    pays = platform.small_lanes if small else platform.lanes
+    most = pays if chunk is None else chunk
     lanes = min(most, math.ceil(size / devices))
     lanes = FEWEST_LANES * math.ceil(lanes / FEWEST_LANES)
     together = lanes * devices
     if block is None:
-        block = max(min(most_rows, int(TILE_BYTES / (lane_bytes * together))), 1) * together
+        block = max(min(platform.rows, int(TILE_BYTES / (lane_bytes * together))), 1) * together
     tile = tile_shape(shape, block)
-    tail_rows, tail_lanes = GPU_TAIL if accelerator else CPU_TAIL
     rows = math.ceil(math.prod(tile) / together)
-    return Layout(tile, devices, rows, lanes, tail_rows, tail_lanes, max_steps)
+    return Layout(tile, devices, rows, lanes, *platform.tail, max_steps)
 
 
 def refined(

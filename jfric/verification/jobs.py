@@ -34,7 +34,8 @@ class Job:
     """One trajectory to simulate and the checks made on it.
 
     ``label``: solver and flow, as shown in tables. ``relative``: error allowed relative to a
-    quantity's scale, beside each check's own tolerance.
+    quantity's scale, beside each check's own tolerance. ``kernel``: the form of the computation
+    that was asked for.
     """
 
     case: str
@@ -46,6 +47,7 @@ class Job:
     relative: float = 0.0
     sequence: tuple[str, ...] = ()
     settings: tuple = field(default=())
+    kernel: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,8 @@ def batches(jobs: list[Job]) -> list[list[Job]]:
     for job in jobs:
         leaves, structure = jax.tree.flatten(job.problem)
         shapes = tuple(np.shape(leaf) for leaf in leaves)
-        groups.setdefault((job.settings, shapes, structure), []).append(job)
+        key = (job.settings, job.kernel, shapes, structure)
+        groups.setdefault(key, []).append(job)
     return list(groups.values())
 
 

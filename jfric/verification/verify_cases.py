@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -23,10 +23,11 @@ from jfric.files.solver_choice import (
 from jfric.results.quantity import Quantity, parse_quantity, resolve
 from jfric.results.solution import Solution
 from jfric.results.status import Status
-from jfric.solvers.event_driven.kernels import require_kernel
+from jfric.solvers.event_driven.kernels import Kernel, require_kernel
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.system.naming import set_parameters
 from jfric.verification.case import EXACT, RUNGE_KUTTA, Case
+from jfric.verification.compare_kernels import agreement
 from jfric.verification.configs import files_in, shipped
 from jfric.verification.evaluate import COUNTS, Trajectory, needed_times
 from jfric.verification.jobs import Job, Refused, batches, run_batches
@@ -36,6 +37,10 @@ from jfric.verification.static_checks import StaticJob, is_static, static_job, s
 #: Error of the Runge-Kutta flow at rtol = RTOL, relative to the scale of a quantity.
 RUNGE_KUTTA_ERROR = 1e-7
 RTOL = 1e-10
+
+#: Stands for every kernel by its name; "auto" is one of them.
+ALL = "all"
+KERNELS = tuple(name for name in get_args(Kernel) if name != "auto")
 
 Progress = Callable[[int, int, str], None]
 Jobs = list[Job | StaticJob | Refused]
@@ -54,7 +59,8 @@ def verify(
 
     ``case`` keeps the cases of this name only (``janovsky*`` keeps all that match). ``flow``
     keeps ``"exact"`` or ``"runge-kutta"``; ``kernel`` takes another form of the event-driven
-    computation (see :class:`jfric.EventDriven`) and keeps the trajectories that it can run.
+    computation (see :class:`jfric.EventDriven`) and keeps the trajectories that it can run;
+    ``"all"`` runs each with every kernel that can, and checks that they agree.
     Trajectories of equal structure run as one batch.
     ``progress(done, total, case)`` is called at the start and after each batch. A file that is
     refused, and a program that cannot be compiled or run on this machine, is a failed result, and
@@ -71,6 +77,7 @@ def verify(
         every = _with_kernel(every, kernel)
     order = {id(job): i for i, job in enumerate(every)}
     found: list[tuple[int, list[Result]]] = []
+    compared: dict[Any, list[tuple[Job, Trajectory]]] = {}
     groups = batches([job for job in every if isinstance(job, Job)])
     if progress:
         progress(0, len(groups), every[0].case)
@@ -78,29 +85,44 @@ def verify(
     found += [(order[id(j)], [refused(j.case, j.reason)]) for j in every if isinstance(j, Refused)]
     for done, (index, outcome) in enumerate(run_batches(groups), start=1):
         for i, job in enumerate(groups[index]):
-            results = _results(job, outcome if isinstance(outcome, Exception) else outcome[i])
-            found.append((order[id(job)], results))
+            one = outcome if isinstance(outcome, Exception) else outcome[i]
+            found.append((order[id(job)], _results(job, one)))
+            if kernel == ALL and job.kernel and isinstance(one, Trajectory):
+                compared.setdefault((job.case, job.settings), []).append((job, one))
         if progress:
             progress(done, len(groups), groups[index][0].case)
+    for same in compared.values():
+        first, *others = sorted(same, key=lambda x: order[id(x[0])])
+        found += [(order[id(other[0])], agreement(*first, *other)) for other in others]
     return [result for _, results in sorted(found, key=lambda x: x[0]) for result in results]
 
 
 def _with_kernel(every: Jobs, kernel: str) -> Jobs:
-    """The trajectories that this kernel can run, with it."""
-    require_kernel(kernel)
+    """The trajectories that this kernel can run, with it; with all of them each trajectory as often
+    as there are kernels that can run it, the general one first, and everything else as it is."""
+    if kernel != ALL:
+        require_kernel(kernel)
     found: Jobs = []
     for job in every:
-        if not isinstance(job, Job) or not isinstance(job.solver, EventDriven):
-            continue
-        solver = dataclasses.replace(job.solver, kernel=kernel)
-        try:
-            solver.has_small_passes(job.problem)
-        except ProblemError:
-            continue
-        found.append(dataclasses.replace(job, solver=solver, label=f"{job.label}, {kernel} kernel"))
+        if isinstance(job, Job) and isinstance(job.solver, EventDriven):
+            kernels = KERNELS if kernel == ALL else (kernel,)
+            found += [made for name in kernels if (made := _by_kernel(job, name)) is not None]
+        elif kernel == ALL:
+            found.append(job)
     if not found:
         raise ProblemError(f"kernel: no case runs with {kernel!r}")
     return found
+
+
+def _by_kernel(job: Job, kernel: str) -> Job | None:
+    """The same with this kernel, if it can run it."""
+    solver = dataclasses.replace(job.solver, kernel=kernel)
+    try:
+        solver.has_small_passes(job.problem)
+    except ProblemError:
+        return None
+    label = f"{job.label}, {kernel} kernel"
+    return dataclasses.replace(job, solver=solver, label=label, kernel=kernel)
 
 
 def _results(job: Job, outcome: Trajectory | Exception) -> list[Result]:

@@ -103,7 +103,7 @@ def isolate(
     magnitude = total if rows is None else matvec(jnp.abs(rows), total)
     tail = tail if rows is None else matvec(jnp.abs(rows), tail)
     leading = jnp.abs(combine(coefficients[:LEADING], rows))
-    vanishing = jnp.arange(leading.shape[0])[:, None] < lead
+    vanishing = jnp.arange(leading.shape[0], dtype=jnp.int32)[:, None] < lead
     dropped = jnp.sum(jnp.where(vanishing, leading, 0.0), axis=0)
     rounded = tail + dropped + remainder + rounding * magnitude
     bound = jnp.where(lead == 0, jnp.maximum(rounded, zero), rounded)
@@ -176,7 +176,10 @@ def _certificate(b: Float[Array, " k"], bound, rounded, resolution, lead, null, 
     """
     degree = b.shape[0] - 1
     known = jnp.concatenate(
-        [jnp.arange(LEADING) < lead, jnp.zeros((max(degree + 1 - LEADING, 0),), bool)]
+        [
+            jnp.arange(LEADING, dtype=jnp.int32) < lead,
+            jnp.zeros((max(degree + 1 - LEADING, 0),), bool),
+        ]
     )
     positive = (b > bound) | known[: degree + 1]
     count, negatives = (jnp.sum(x.astype(b.dtype)) for x in (positive, b < -bound))

@@ -114,7 +114,7 @@ def _exact_rows(prepared: Prepared, mode, dependent, P, PQ):
     mechanics = prepared.mechanics
     for row, dof, held in _held(prepared, mode, dependent):
         is_dof = jnp.arange(mechanics.n) == dof
-        unit = (jnp.arange(prepared.W.shape[0]) == row) / prepared.W[row, dof]
+        unit = jnp.where(jnp.arange(prepared.W.shape[0]) == row, 1.0 / prepared.W[row, dof], 0.0)
         P = jnp.where(held & is_dof[:, None], 0.0, P)
         PQ = jnp.where(held & is_dof[:, None], unit, PQ)
     return P, PQ

@@ -52,7 +52,7 @@ def load_tables(mechanics: Mechanics, scheme: Scheme, h, count: int) -> list[Tab
     Sines are the dearest part of a step of few numbers. Their addition theorem needs those of one
     block only; the angle is rounded as ever, the sum adds less than 1e-15 of the amplitude.
     """
-    start = h * jnp.arange(count)
+    start = h * jnp.arange(count, dtype=mechanics.K.dtype)
 
     def mean(function):
         if scheme.middle:

@@ -35,6 +35,7 @@ def wanted(ts, start, h, whole, rest) -> Wanted:
     slack = 8 * jnp.finfo(place.dtype).eps * (1.0 + jnp.abs(ts / h))
     place = jnp.where(jnp.abs(place - nearest) <= slack, nearest, place)
     step = jnp.maximum(jnp.ceil(place) - 1.0, 0.0)
+    whole = jnp.asarray(whole, place.dtype)
     fraction = jnp.where(step >= whole, (ts - start - whole * h) / rest, place - step)
     step = jnp.minimum(step, whole)
     return Wanted(step.astype(jnp.int32), jnp.clip(fraction, 0.0, 1.0))
@@ -83,7 +84,7 @@ def write_outputs(
 
     if windows == 1:
         return window(records, 0)
-    numbers = jnp.arange(windows)
+    numbers = jnp.arange(windows, dtype=jnp.int32)
     return jax.lax.scan(lambda r, k: (window(r, k), None), records, numbers)[0]
 
 
@@ -112,7 +113,7 @@ def write_events(
     if contacts == 0:
         none = Logged(state.event_count, jnp.asarray(False), jnp.asarray(0, jnp.int32))
         return records, none
-    row = jnp.arange(length)
+    row = jnp.arange(length, dtype=jnp.int32)
     others = jnp.zeros((length, contacts - prepared.nt), bool)
     elements = jnp.zeros((length, prepared.nf), bool)
     impact = jnp.concatenate([elements, x.impact, others], axis=1)
@@ -133,7 +134,7 @@ def write_events(
         where = jnp.nonzero(flat, size=size, fill_value=flat.shape[0])[0]
         found = where < flat.shape[0]
         step, contact = jnp.divmod(jnp.where(found, where, 0), contacts)
-        slot = jnp.where(found, state.event_count + jnp.arange(size), capacity)
+        slot = jnp.where(found, state.event_count + jnp.arange(size, dtype=jnp.int32), capacity)
         here = b.motions(step)
         times = (b.times[step] + prepared.h)[:, None]
         values = jnp.concatenate([times, here.q, here.v, here.v_before], axis=1)

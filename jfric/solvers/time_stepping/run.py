@@ -83,12 +83,14 @@ def run(
         def one_block(carry):
             state, records, done = carry
             count = jnp.minimum(limit - done, size)
-            times = s.start + prepared.h * (done + jnp.arange(size, dtype=jnp.int32))
+            steps = (done + jnp.arange(size, dtype=jnp.int32)).astype(prepared.h.dtype)
+            times = s.start + prepared.h * steps
             state, records, made = _advance(
                 step, tables, state, records, want, done, count, times, force
             )
             done = done + made
-            t = jnp.where(done == s.steps, end, s.start + prepared.h * done)
+            reached = s.start + prepared.h * done.astype(prepared.h.dtype)
+            t = jnp.where(done == s.steps, end, reached)
             return eqx.tree_at(lambda x: x.t, state, t), records, done
 
         if adjoint != "reverse":
@@ -135,7 +137,7 @@ def _advance(prepared, tables, state: State, records, want: Wanted, first, count
     new = _keep(moved, new, motion)
     iterations = o.valid
     if b.iterations is not None:
-        kept = jnp.arange(size) < o.valid
+        kept = jnp.arange(size, dtype=jnp.int32) < o.valid
         iterations = jnp.sum(jnp.where(kept, b.iterations, 0), dtype=jnp.int32)
     state = State(
         t=state.t,
@@ -177,9 +179,9 @@ def _nothing(b: Block, state: State, count) -> Outcome:
 
 def _outcome(prepared, b: Block, state: State, records: Records, count):
     steps = b.steps()
-    index = jnp.arange(b.times.shape[0])
+    index = jnp.arange(b.times.shape[0], dtype=jnp.int32)
     fails = (steps.status != int(Status.OK)) & (index < count)
-    valid = jnp.where(fails.any(), jnp.argmax(fails), count).astype(jnp.int32)
+    valid = jnp.where(fails.any(), jnp.argmax(fails).astype(jnp.int32), count)
     code = jnp.where(fails.any(), steps.status[jnp.argmax(fails)], int(Status.OK))
     records, logged = write_events(prepared, records, b, steps, valid, state)
     flags = jnp.where(logged.count > state.event_count, int(Flag.STEP_RESOLUTION), 0)

@@ -1,0 +1,68 @@
+"""The same trajectory by several forms of the computation, which must agree."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from jfric.results.solution import Solution
+from jfric.verification.evaluate import Trajectory
+from jfric.verification.jobs import Job
+from jfric.verification.result import Result, judged, whole
+
+#: Error relative to the scale of a quantity, where nothing is known of it.
+UNKNOWN = 1e-7
+
+
+def agreement(first: Job, expected: Trajectory, other: Job, found: Trajectory) -> list[Result]:
+    """Checks that the trajectory of ``other`` is that of ``first``: the same status, flags and
+    changes of mode, at times and with positions that differ no more than the errors of both."""
+    a, b = expected.solution, found.solution
+    about = {"case": other.case, "solver": other.label}
+    than = f"than with the {first.kernel} kernel"
+    results = [
+        whole(quantity=f"other {name} {than}", value=float(value), **about)
+        for name, value in (
+            ("status", int(a.status) != int(b.status)),
+            ("flags", int(a.flags) ^ int(b.flags)),
+            ("events", _unlike(a, b)),
+        )
+    ]
+    scales = (
+        ("event times", _times(a), _times(b), float(np.abs(a.ts).max())),
+        ("positions", a.q, b.q, float(np.abs(a.q).max(initial=0.0))),
+    )
+    for name, x, y, scale in scales:
+        count = min(len(x), len(y))
+        difference = float(np.abs(x[:count] - y[:count]).max(initial=0.0))
+        allowed = 2.0 * (other.relative or UNKNOWN) * scale
+        results.append(
+            judged(
+                quantity=f"other {name} {than}",
+                expected=0.0,
+                value=difference,
+                allowed=allowed,
+                **about,
+            )
+        )
+    return results
+
+
+def _count(solution: Solution) -> int:
+    return min(int(solution.events.count), solution.events.time.shape[0])
+
+
+def _times(solution: Solution) -> np.ndarray:
+    return np.asarray(solution.events.time)[: _count(solution)]
+
+
+def _unlike(a: Solution, b: Solution) -> int:
+    """How many records of the logs differ in contact, modes, or whether it is an impact."""
+
+    def records(solution: Solution):
+        log = solution.events
+        columns = (log.contact, log.from_mode, log.to_mode, log.impact)
+        return zip(*(np.asarray(x)[: _count(solution)].tolist() for x in columns), strict=True)
+
+    return sum(x != y for x, y in itertools.zip_longest(records(a), records(b)))
