@@ -119,6 +119,8 @@ def isolate(
     def certificate(b, *of_guard):
         return _certificate(_pascal(b) if apart else b, *of_guard)
 
+    # Where the polynomials leave out more, a shorter step tells more.
+    stays = stays & (rounded <= zero)
     found = jax.vmap(certificate)(b.T, bound, rounded, rounded + zero, lead, null, stays)
     one_zero, doubtful = found <= LAST, found == IN_DOUBT
     # Newton's method on the guard that seems to be first; the others are checked there.

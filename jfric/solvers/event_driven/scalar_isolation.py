@@ -145,7 +145,7 @@ def _certificate(p: list, lead, null, remainder, magnitude, near, stays, c: Cons
         positive = x > bound if i >= LEADING else (x > bound) | known[i]
         after = jnp.where(positive, after, x)
     # See the other search.
-    held = (largest <= rounded + near) & (null | stays)
+    held = (largest <= rounded + near) & (null | (stays & (rounded <= near)))
     no_zero = (count == degree + 1.0) & ~null | held
     one_zero = ~rises & (last == 0.0) & (total - 2.0 * count <= 1.0)
     fraction = before / jnp.maximum(before - after, jnp.finfo(bound.dtype).tiny)
