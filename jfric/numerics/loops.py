@@ -110,11 +110,24 @@ def _run_lowered(body, active, state, buffers, given, constants: Constants, scal
 
     def running(carry):
         state, _ = parts(low.join(carry[0]), carry[1])
-        return eqxi.unvmap_any(active(state))
+        return _apart(eqxi.unvmap_any(active(state)))
 
     carry = _tied(low.split(state), buffers, given)
     entries, buffers = jax.lax.while_loop(running, lambda c: low(low.given, *c), carry)
     return parts(low.join(entries), buffers)
+
+
+def _apart(going):
+    """The same flag, by a way that keeps XLA from making one piece of machine code of the loop.
+
+    There a kernel of many results is compiled twice, with a comparison of the places of any two of
+    its arrays: more than the kernel itself. It does not take loops that sort.
+    """
+
+    def sorted_flag(going):
+        return jnp.sort(jnp.stack([going, jnp.zeros_like(going)]))[1]
+
+    return jax.lax.platform_dependent(going, cpu=sorted_flag, default=lambda going: going)
 
 
 def _tied(packed, buffers, given):
