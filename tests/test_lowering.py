@@ -220,6 +220,22 @@ def test_the_lowered_pass_decides_as_the_general_one(problem, path):
     np.testing.assert_allclose(own, slopes, rtol=1e-6, atol=1e-8)
 
 
+def test_many_trajectories_are_worth_the_compilation():
+    lean = jfric.EventDriven().lean(events=False)
+    assert lean.for_batch(_chain(), 1_000_000).kernel == "lowered"
+    # Few trajectories; one contact; gaps; forces that are not linear; a choice of one's own.
+    assert lean.for_batch(_chain(), 1_000) is lean
+    assert lean.for_batch(_ball(), 1_000_000) is lean
+    feet = {n: jfric.Contact({"y": 1.0, "a": s}) for n, s in (("l", -1.0), ("r", 1.0))}
+    masses = {n: jfric.Mass(n, 1.0) for n in "xya"}
+    block = jfric.Problem(("x", "y", "a"), {"mass": masses, "contact": feet}, time=1.0)
+    assert lean.for_batch(block, 1_000_000) is lean
+    integrated = jfric.EventDriven(flow="runge-kutta", adjoint="none")
+    assert integrated.for_batch(_chain(), 1_000_000) is integrated
+    general = jfric.EventDriven(kernel="general", adjoint="none")
+    assert general.for_batch(_chain(), 1_000_000) is general
+
+
 def _rubbed():
     return jfric.Problem(
         ("x",),

@@ -254,6 +254,11 @@ class AbstractSolver(eqx.Module):
             changes["max_events"] = 0
         return dataclasses.replace(self, **changes)
 
+    def for_batch(self, problem: Problem, count: int) -> Self:
+        """The same solver in the form of computation that pays for ``count`` trajectories."""
+        del problem, count
+        return self
+
     @property
     def event_capacity(self) -> int:
         """Rows of the event log."""

@@ -155,6 +155,7 @@ def prepare(
     require_sizes(solver)
     solver.require(problem)
     check_values(problem, design, solver)
+    solver = solver.for_batch(problem, design.size)
     job = Job(problem, design.names, observables, solver)
     settings = {"name": solver.label, **_plain_settings(solver)}
     text = config if config is not None else _as_text(problem)

@@ -19,6 +19,9 @@ Kernel = Literal["auto", "general", "lowered", "one-contact", "one-dof"]
 
 #: Systems beyond these become programs that take minutes to compile.
 MAX_DOFS, MAX_ROWS = 6, 4
+#: Trajectories from which the longer compilation of a lowered program pays, of systems whose
+#: programs compile in some ten seconds: up to so many frictions, without gaps.
+LOWERED_FROM, MAX_FRICTIONS = 100_000, 4
 
 
 def require_kernel(found: str) -> None:
@@ -73,6 +76,13 @@ def require_lowered(prepared: Prepared, *, exact: bool, reverse: bool) -> None:
             f"rows (a friction element has one, a contact two), found {n} and {rows}; "
             "choose 'general'"
         )
+
+
+def pays_lowered(prepared: Prepared, count: int) -> bool:
+    """Whether lowering the general pass pays for a batch of ``count`` trajectories."""
+    small = max(prepared.mechanics.n, prepared.nt) <= MAX_FRICTIONS
+    plain = prepared.nu == 0 and prepared.events is None and not prepared.mechanics.piecewise.count
+    return count >= LOWERED_FROM and small and plain
 
 
 def structural_constants(problem: Problem, prepared: Prepared) -> Constants:

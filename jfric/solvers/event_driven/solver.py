@@ -20,6 +20,7 @@ from jfric.solvers.event_driven.exact_flow import ExactFlow
 from jfric.solvers.event_driven.impacts import ImpactLimits
 from jfric.solvers.event_driven.kernels import (
     Kernel,
+    pays_lowered,
     require_fits,
     require_kernel,
     require_lowered,
@@ -67,8 +68,9 @@ class EventDriven(AbstractSolver):
     loads, in closed form; ``"auto"`` chooses among these (the general one where ``adjoint`` is
     ``"reverse"``). ``"lowered"`` is the general one taken apart into scalars by the program itself,
     in ``simulate``, ``observe`` and ``sweep``: for large batches of systems with up to four contact
-    rows and linear modes. It compiles for half a minute or more and then runs 9 to 20 times as
-    fast; call :func:`jfric.compile_quickly` first.
+    rows and linear modes. It compiles for some seconds more and then runs 9 to 20 times as fast;
+    call :func:`jfric.compile_quickly` first. ``"auto"`` takes it in sweeps of 100,000 and more
+    (:meth:`for_batch`) of up to four frictions on up to four degrees of freedom.
     """
 
     flow: FlowName = eqx.field(static=True, default="auto")
@@ -151,27 +153,42 @@ class EventDriven(AbstractSolver):
             return None
         return dataclasses.replace(self, rtol=0.01 * self.rtol)
 
+    def for_batch(self, problem: Problem, count: int) -> EventDriven:
+        """``kernel="auto"`` lowers the general pass where it would be taken for so many that its
+        longer compilation pays."""
+        if self.kernel != "auto" or self.adjoint != "none":
+            return self
+
+        def chosen(prepared: Prepared) -> bool:
+            exact = isinstance(_make_flow(self, prepared), ExactFlow)
+            return choose_pass(self, prepared).general and exact and pays_lowered(prepared, count)
+
+        return dataclasses.replace(self, kernel="lowered") if _known(problem, chosen) else self
+
     def has_small_passes(self, problem: Problem) -> bool:
         """Whether the motion is computed in closed form."""
-        found = []
+        return _known(problem, lambda prepared: choose_pass(self, prepared).small)
 
-        def choose(problem: Problem) -> None:
-            found.append(choose_pass(self, prepare(problem)).small)
 
-        # The structure decides: nothing is computed, or each operation would be compiled alone.
-        eqx.filter_eval_shape(choose, problem)
-        return found[0]
+def _known(problem: Problem, ask: Callable[[Prepared], bool]) -> bool:
+    """What the structure of the assembled problem decides: nothing is computed, or each operation
+    would be compiled alone."""
+    found = []
+    eqx.filter_eval_shape(lambda problem: found.append(ask(prepare(problem))), problem)
+    return found[0]
 
 
 class Pass(NamedTuple):
     """``call(state, records, ts, target, force, on)`` is one pass; ``packed`` as in the loop.
 
-    ``small``: whether it holds few numbers of each trajectory of a batch.
+    ``small``: whether it holds few numbers of each trajectory of a batch. ``general``: whether it
+    computes with arrays, for any system.
     """
 
     call: Callable
     packed: bool
     small: bool = False
+    general: bool = False
 
 
 def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
@@ -200,7 +217,7 @@ def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
             )
             return Pass(call, packed=False)
     call = functools.partial(one_pass, prepared, flow, limits=solver.impact_limits)
-    return Pass(call, packed=True)
+    return Pass(call, packed=True, general=not flow.lowered)
 
 
 def _in_scalars(flow, prepared: Prepared) -> Flow:
