@@ -3,8 +3,8 @@
     python experiments/identify_emps.py --data ../shared/data/emps/emps_estimation.npz
 
 1. inverse-dynamics regression beside the published estimates,
-2. closed-loop force error of the published parameters, and of fits on the ladder of models,
-3. the ladder on held-out laps,
+2. closed-loop force error of the published parameters, and of fits of the candidate laws,
+3. the candidates on held-out laps,
 4. one-second windows in open loop,
 5. intervals of white and of autocorrelated residuals beside the scatter from lap to lap (figure).
 
@@ -24,7 +24,7 @@ import jfric
 from jfric.files.read_toml import load_config
 from jfric.fits.data.measured_files import read_experiments
 from jfric.fits.inverse import inverse_regression
-from jfric.fits.ladder import cross_validate, friction_ladder, laps, relative_error
+from jfric.fits.law_comparison import candidate_laws, cross_validate, laps, relative_error
 from jfric.verification.configs import shipped
 
 PUBLISHED = {
@@ -70,27 +70,27 @@ def regression(problem, sided, record) -> None:
     )
 
 
-def free_of(rung) -> dict[str, jfric.Free]:
-    """What is free on a rung."""
-    even = "parameters.F_c_positive" not in rung.free
-    return {**MASS, **(OFFSET if even else {}), **rung.free}
+def free_of(candidate) -> dict[str, jfric.Free]:
+    """What is free on a candidate."""
+    even = "parameters.F_c_positive" not in candidate.free
+    return {**MASS, **(OFFSET if even else {}), **candidate.free}
 
 
-def closed_loop_fits(rungs, controller, record):
-    """Fits of all rungs in closed loop, and the error of the published parameters."""
+def closed_loop_fits(candidates, controller, record):
+    """Fits of all candidates in closed loop, and the error of the published parameters."""
     rows, results = [], {}
-    for rung in rungs:
+    for candidate in candidates:
         for _ in range(2):
             began = time.perf_counter()
             result = jfric.fit(
-                rung.problem, record, {**START, **free_of(rung)},
+                candidate.problem, record, {**START, **free_of(candidate)},
                 residual="input", controller=controller, starts=1,
             )  # fmt: skip
             seconds = time.perf_counter() - began
-        results[rung.name] = result
+        results[candidate.name] = result
         rows.append(
             [
-                rung.name,
+                candidate.name,
                 str(len(result.names)),
                 f"{100 * relative_error(result):.3f}",
                 f"{seconds:.1f}",
@@ -119,34 +119,39 @@ def published_error(config, record) -> float:
     return 100.0 * relative_error(result)
 
 
-def held_out(rungs, controller, record) -> None:
-    """All rungs fitted to three laps and judged on the fourth, in turns."""
+def held_out(candidates, controller, record) -> None:
+    """All candidates fitted to three laps and judged on the fourth, in turns."""
 
-    def fitted(rung, experiments):
+    def fitted(candidate, experiments):
         return jfric.fit(
-            jfric.SampledModel(rung.problem, controller), experiments, free_of(rung),
+            jfric.SampledModel(candidate.problem, controller), experiments, free_of(candidate),
             observe=controller.drives, starts=1,
         )  # fmt: skip
 
     folds = [jfric.closed_loop(lap, controller) for lap in laps(record, ["x"], LAPS)]
-    scores = cross_validate(fitted, rungs, folds)
+    scores = cross_validate(fitted, candidates, folds)
     rows = [
-        [s.rung, str(len(free_of(rung))), f"{100 * s.fitted:.3f}", f"{100 * s.held_out:.3f}"]
-        for rung, s in zip(rungs, scores, strict=True)
+        [
+            s.candidate,
+            str(len(free_of(candidate))),
+            f"{100 * s.fitted:.3f}",
+            f"{100 * s.held_out:.3f}",
+        ]
+        for candidate, s in zip(candidates, scores, strict=True)
     ]
     header = ["model", "free", "fitted laps [%]", "held-out lap [%]"]
     print_table("Closed loop, cross-validation over laps", header, rows)
 
 
-def open_loop(rungs, record) -> None:
+def open_loop(candidates, record) -> None:
     """One-second windows with free initial states, driven by the measured force."""
     rows = []
     for name in ("Coulomb + viscous", "asymmetric", "Stribeck"):
-        rung, seconds = rungs[name], []
+        candidate, seconds = candidates[name], []
         for _ in range(2):
             began = time.perf_counter()
             result = jfric.fit(
-                rung.problem, record, free_of(rung), residual="windows", window=1.0,
+                candidate.problem, record, free_of(candidate), residual="windows", window=1.0,
                 starts=1,
             )  # fmt: skip
             seconds.append(time.perf_counter() - began)
@@ -157,13 +162,18 @@ def open_loop(rungs, record) -> None:
     print_table(f"Open loop, {len(off)} windows of 1 s as one batch", header, rows)
 
 
-def intervals(rung, whole, controller, record, out) -> None:
+def intervals(candidate, whole, controller, record, out) -> None:
     """Fits of single laps beside the intervals of the whole record: which hold the scatter?"""
-    names = ["mass.m", *rung.free]
+    names = ["mass.m", *candidate.free]
     alone = []
     for lap in laps(record, ["x"], LAPS):
         result = jfric.fit(
-            rung.problem, lap, free_of(rung), residual="input", controller=controller, starts=1
+            candidate.problem,
+            lap,
+            free_of(candidate),
+            residual="input",
+            controller=controller,
+            starts=1,
         )
         alone.append([result.values[name] for name in names])
     alone = np.array(alone)
@@ -199,8 +209,8 @@ def intervals(rung, whole, controller, record, out) -> None:
     save(made, out / "emps_intervals.png", "EMPS: intervals of the whole record and single laps")
 
 
-def ladder_figure(results, record, out) -> None:
-    """Residual force of the rungs over time, and against velocity."""
+def law_figure(results, record, out) -> None:
+    """Residual force of the candidates over time, and against velocity."""
     made, axes = figure(12.0, 6.0, 2, 2)
     axes = axes.reshape(2, 2)
     measured = record.u["load.drive.F"]
@@ -221,7 +231,7 @@ def ladder_figure(results, record, out) -> None:
     axes[1, 1].set(ylim=(-12, 12), xlabel="position [m]", ylabel="residual [N]")
     axes[0, 0].legend(frameon=False, fontsize=8)
     axes[0, 1].legend(frameon=False, fontsize=8)
-    save(made, out / "emps_ladder.png", "EMPS: closed loop")
+    save(made, out / "emps_laws.png", "EMPS: closed loop")
 
 
 def main() -> None:
@@ -230,18 +240,18 @@ def main() -> None:
     (record,) = read_experiments(config, path)
     controller = config.controller
     no_offset = jfric.set_parameters(config.problem, {"load.offset.F": 0.0})
-    rungs = friction_ladder(no_offset, SPEED)
-    names = {rung.name: rung for rung in rungs}
+    candidates = candidate_laws(no_offset, SPEED)
+    names = {candidate.name: candidate for candidate in candidates}
     regression(config.problem, names["asymmetric"].problem, record)
     error = published_error(config, record)
     print(f"\nclosed loop, published parameters: {error:.3f} % (published 5.848)")
-    results = closed_loop_fits(rungs, controller, record)
-    for name in ("asymmetric", rungs[-1].name):
+    results = closed_loop_fits(candidates, controller, record)
+    for name in ("asymmetric", candidates[-1].name):
         print(f"\n{name}\n{results[name]}")
-    held_out(rungs, controller, record)
+    held_out(candidates, controller, record)
     open_loop(names, record)
     intervals(names["asymmetric"], results["asymmetric"], controller, record, out)
-    ladder_figure(results, record, out)
+    law_figure(results, record, out)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python experiments/identify_pendulum.py --data ../shared/data/pendulum/free_swing_1kHz.npz
 
-The amplitude falls nearly linearly: dry friction. Models of the ladder are fitted to the whole
+The amplitude falls nearly linearly: dry friction. Candidate laws are fitted to the whole
 record with free initial state and sensor offset; errors are given for the whole record and for the
 swing alone. The figure shows the best one.
 
@@ -19,7 +19,7 @@ from measured import arguments, rms
 import jfric
 from jfric.files.read_toml import load_config
 from jfric.fits.data.measured_files import read_experiments
-from jfric.fits.ladder import friction_ladder
+from jfric.fits.law_comparison import candidate_laws
 from jfric.verification.configs import shipped
 
 #: The swing has ended by then [s].
@@ -42,17 +42,17 @@ def main() -> None:
     problem = jfric.set_parameters(config.problem, {"initial.q": first, "initial.v": 0.2})
     swing = record.t < SWING
     rows, best = [], None
-    for rung in friction_ladder(problem, SPEED, loads=False):
-        if rung.name == "asymmetric":
+    for candidate in candidate_laws(problem, SPEED, loads=False):
+        if candidate.name == "asymmetric":
             break  # a bearing has no preferred direction, and nothing here would tell
         began = time.perf_counter()
         result = jfric.fit(
-            jfric.SampledModel(rung.problem), record, {**FREE, **rung.free}, starts=1
+            jfric.SampledModel(candidate.problem), record, {**FREE, **candidate.free}, starts=1
         )
         off = result.linearised().predicted[0, :, 0] - record.y["theta"]
         rows.append(
             [
-                rung.name,
+                candidate.name,
                 f"{1e3 * rms(off):.3f}",
                 f"{1e3 * rms(off[swing]):.3f}",
                 f"{time.perf_counter() - began:.1f}",
@@ -60,7 +60,7 @@ def main() -> None:
             ]
         )
         if best is None or rms(off) < best[0]:
-            best = rms(off), rung.name, result, off
+            best = rms(off), candidate.name, result, off
     header = ["model", "whole record [mrad]", f"first {SWING:g} s [mrad]", "time [s]", "outcome"]
     print_table("Pendulum in free swing", header, rows)
     _, name, result, off = best

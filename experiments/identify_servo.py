@@ -18,7 +18,7 @@ from measured import arguments, rms
 import jfric
 from jfric.files.read_toml import load_config
 from jfric.fits.data.measured_files import read_experiments
-from jfric.fits.ladder import friction_ladder
+from jfric.fits.law_comparison import candidate_laws
 from jfric.verification.configs import shipped
 
 #: Errors that each log had when fitted alone, best and worst log [mrad], from the data's README.
@@ -41,25 +41,25 @@ def main() -> None:
         for e in read_experiments(config, path)
     ]
     rows, results = [], {}
-    for rung in friction_ladder(config.problem, SPEED):
-        if rung.name == "Coulomb":
+    for candidate in candidate_laws(config.problem, SPEED):
+        if candidate.name == "Coulomb":
             continue
         began = time.perf_counter()
         result = jfric.fit(
-            jfric.SampledModel(rung.problem),
+            jfric.SampledModel(candidate.problem),
             records,
-            {**FREE, **rung.free},
+            {**FREE, **candidate.free},
             starts=1,
             max_iterations=200,
         )
-        results[rung.name] = result
+        results[candidate.name] = result
         predicted = result.linearised().predicted
         off = [1e3 * rms(predicted[i, : e.t.size, 0] - e.y["theta"]) for i, e in enumerate(records)]
         rows.append(
             [
-                rung.name,
+                candidate.name,
                 *(f"{x:.2f}" for x in off),
-                BASELINES.get(rung.name, ""),
+                BASELINES.get(candidate.name, ""),
                 f"{time.perf_counter() - began:.1f}",
                 result.outcome.name.lower(),
             ]

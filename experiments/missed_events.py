@@ -193,7 +193,7 @@ def jfric_earliest(coefficients: np.ndarray, lead: np.ndarray) -> np.ndarray:
         step = certify(jnp.asarray(local), jnp.asarray(known))
         decided = np.asarray(step.decided)
         # Too short to be divided further: a guard in doubt that is negative at the end fires there.
-        crossed = np.any(np.asarray(step.doubtful) & (local.sum(-1) < 0.0), axis=1)
+        crossed = np.any(np.asarray(step.undecided) & (local.sum(-1) < 0.0), axis=1)
         root = np.where(decided, step.root, np.where(crossed, 1.0, 2.0))
         accepted = decided | (length <= SMALLEST_FRACTION)
         hit = active & accepted & (root <= 1.0)

@@ -31,12 +31,12 @@ from jfric.fits import FitResult as FitResult
 from jfric.fits import Free as Free
 from jfric.fits import Regression as Regression
 from jfric.fits import SampledModel as SampledModel
+from jfric.fits import candidate_laws as candidate_laws
 from jfric.fits import check as check
 from jfric.fits import closed_loop as closed_loop
 from jfric.fits import cross_validate as cross_validate
 from jfric.fits import fit as fit
 from jfric.fits import fit_batch as fit_batch
-from jfric.fits import friction_ladder as friction_ladder
 from jfric.fits import inverse_regression as inverse_regression
 from jfric.fits import read_experiments as read_experiments
 from jfric.numerics import compilation as compilation

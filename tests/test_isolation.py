@@ -114,7 +114,7 @@ def _earliest(coefficients: jax.Array, lead: jax.Array):
             newton=CONSTANTS.newton,
         )  # fmt: skip
         gives_up = ~found.decided & (h <= SMALLEST_FRACTION)
-        crossed = jnp.any(found.doubtful & (jnp.sum(guards, axis=0) < 0.0))
+        crossed = jnp.any(found.undecided & (jnp.sum(guards, axis=0) < 0.0))
         event = jnp.where(gives_up, crossed, found.decided & (found.root <= 1.0))
         accepted = found.decided | gives_up
         root = jnp.where(event, start + h * jnp.where(gives_up, 1.0, found.root), NEVER)
@@ -189,7 +189,7 @@ def test_the_search_in_scalars_decides_the_same():
     for i in (0, 1):
         assert np.array_equal(np.asarray(other.guard[i])[sure], np.asarray(one.guard)[sure, i])
         assert np.array_equal(
-            np.asarray(other.doubtful[i])[same], np.asarray(one.doubtful)[same, i]
+            np.asarray(other.undecided[i])[same], np.asarray(one.undecided)[same, i]
         )
     assert np.mean(np.asarray(one.near) == np.asarray(other.near)) > 0.999
     assert np.any(one.near)

@@ -16,7 +16,7 @@ from jfric.cli.main import app
 from jfric.files.read_toml import load_config, loads
 from jfric.fits.data.measured_files import read_columns, read_experiments
 from jfric.fits.data.measured_inputs import function_paths
-from jfric.fits.ladder import friction_ladder, relative_error
+from jfric.fits.law_comparison import candidate_laws, relative_error
 from jfric.solvers.sampled.run import run_sampled
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -214,16 +214,16 @@ def test_check_sees_the_sampled_model(record):
     assert report.reversals["record"][0] == 4
 
 
-def test_ladder_is_nested():
-    rungs = friction_ladder(loads(LOOP).problem, 0.2)
-    assert [r.name for r in rungs] == [
+def test_candidate_laws_are_nested():
+    candidates = candidate_laws(loads(LOOP).problem, 0.2)
+    assert [r.name for r in candidates] == [
         "viscous", "Coulomb", "Coulomb + viscous", "asymmetric", "Stribeck", "load-dependent"
     ]  # fmt: skip
-    assert [len(r.free) for r in rungs] == [1, 1, 2, 4, 6, 7]
-    for rung in rungs:
-        assert "damper" not in rung.problem.elements
-        paths = jfric.parameters(rung.problem)
-        assert all(p in paths for p in rung.free if p != "load_factor")
+    assert [len(r.free) for r in candidates] == [1, 1, 2, 4, 6, 7]
+    for candidate in candidates:
+        assert "damper" not in candidate.problem.elements
+        paths = jfric.parameters(candidate.problem)
+        assert all(p in paths for p in candidate.free if p != "load_factor")
 
 
 def test_the_command_writes_a_record_and_a_page_and_repeats(tmp_path):

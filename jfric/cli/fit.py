@@ -54,8 +54,8 @@ def fit(
         str, typer.Option(help="linear, huber, soft_l1 or cauchy.", metavar="NAME")
     ] = "linear",
     seed: Annotated[int, typer.Option(help="Seed of the starts.")] = 0,
-    ladder: Annotated[
-        bool, typer.Option("--ladder", help="Also compare friction models on held-out data.")
+    comparison: Annotated[
+        bool, typer.Option("--compare-laws", help="Also compare friction models on held-out data.")
     ] = False,
     out: Annotated[
         Path | None,
@@ -101,11 +101,13 @@ def fit(
         announce("fitting")
         result = run_fit(chosen, data, found, seed=seed, **options)
         scores = None
-        if ladder:
-            from jfric.fits.ladder import ladder_of
+        if comparison:
+            from jfric.fits.law_comparison import compare_laws
 
-            scores = ladder_of(result, found)
-        extra = {} if scores is None else {"ladder": [dataclasses.asdict(s) for s in scores]}
+            scores = compare_laws(result, found)
+        extra = (
+            {} if scores is None else {"law_comparison": [dataclasses.asdict(s) for s in scores]}
+        )
         record = fit_record(result, chosen, data, found, options, **extra)
         path = out if out is not None else reserve(Path("results") / config.stem, "fit")
         write_record(path, record)
@@ -118,8 +120,8 @@ def fit(
     terminal.print(str(result), markup=False)
     for score in scores or ():
         terminal.print(
-            f"{score.rung}: {100 * score.fitted:.2f} % fitted, {100 * score.held_out:.2f} % held "
-            "out",
+            f"{score.candidate}: {100 * score.fitted:.2f} % fitted, "
+            f"{100 * score.held_out:.2f} % held out",
             markup=False,
         )
     for file in (path, report):

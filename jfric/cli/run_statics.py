@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jfric.system.problem import Problem
 
 #: Columns of a table beyond which only the first are printed.
-MOST_COLUMNS = 6
+MAX_COLUMNS = 6
 INTERVAL_FORM = "path=start:stop such as contact.mu=0:1.5"
 
 
@@ -84,7 +84,7 @@ def print_path(
             ", ".join(row["contacts"]),
             _changed(row["before"], row["after"]),
             _changed(row["after"], row["before"]),
-            *(f"{x:.10g}" for x in _clean(row["q"])[:MOST_COLUMNS]),
+            *(f"{x:.10g}" for x in _clean(row["q"])[:MAX_COLUMNS]),
         )
     console.print(table)
     for remark in path.remarks:
@@ -167,7 +167,7 @@ def _clean(values: Any) -> np.ndarray:
 
 
 def _few(names: tuple[str, ...]) -> tuple[str, ...]:
-    return names[:MOST_COLUMNS]
+    return names[:MAX_COLUMNS]
 
 
 def _changed(mine: tuple[str, ...], other: tuple[str, ...]) -> str:
@@ -202,7 +202,7 @@ def _print_equilibria(console: Console, found: Equilibria) -> None:
             values = [
                 x
                 for field in ("q", "lambda_t", "lambda_n")
-                for x in row[field + suffix][:MOST_COLUMNS]
+                for x in row[field + suffix][:MAX_COLUMNS]
             ]
             remark = "from" if row["continuum"] else "modes meet here" if row["boundary"] else ""
             table.add_row(

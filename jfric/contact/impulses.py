@@ -59,8 +59,8 @@ def modes_of(
     nf = nt - nu
     diagonal = jnp.diagonal(p.D)
     trial = impulse - gamma / jnp.where(diagonal > 0, diagonal, 1.0)
-    pressing = jnp.maximum(trial[nt:], 0.0)
-    upper, lower = limits(p, pressing)
+    normal_force = jnp.maximum(trial[nt:], 0.0)
+    upper, lower = limits(p, normal_force)
     mode = jnp.where(
         trial[:nt] < -upper,
         Mode.SLIP_POS,
@@ -73,12 +73,12 @@ def modes_of(
     return jnp.where(is_open, Mode.OPEN, mode).astype(jnp.int32)
 
 
-def limits(problem: ContactProblem, pressing: Float[Array, " nu"]):
+def limits(problem: ContactProblem, normal_force: Float[Array, " nu"]):
     """Limits ``(c+, c-)`` (nt,) of the friction impulses: ``-c+ <= lambda_T <= c-``."""
     nf = problem.decided.shape[0] - problem.touching.shape[0]
     return (
-        problem.cap_positive.at[nf:].add(problem.mu_positive * pressing),
-        problem.cap_negative.at[nf:].add(problem.mu_negative * pressing),
+        problem.cap_positive.at[nf:].add(problem.mu_positive * normal_force),
+        problem.cap_negative.at[nf:].add(problem.mu_negative * normal_force),
     )
 
 

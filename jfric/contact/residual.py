@@ -51,11 +51,11 @@ def impulse_residual(problem: ContactProblem, impulse: Float[Array, " m"]) -> Fl
     diagonal = jnp.where(diagonal > 0, diagonal, 1.0)
     change = matvec(p.D, impulse)
     trial = impulse - (p.gamma + change) / diagonal
-    pressing = jnp.where(p.touching, jnp.maximum(trial[nt:], 0.0), 0.0)
+    normal_force = jnp.where(p.touching, jnp.maximum(trial[nt:], 0.0), 0.0)
     upper, lower = limits(p, jnp.where(p.touching, jnp.maximum(impulse[nt:], 0.0), 0.0))
     kept = jnp.where(p.sliding > 0, -upper, jnp.where(p.sliding < 0, lower, 0.0))
     friction = jnp.where(p.decided, jnp.clip(trial[:nt], -upper, lower), kept)
-    defect = jnp.abs(impulse - jnp.concatenate([friction, pressing])) * diagonal
+    defect = jnp.abs(impulse - jnp.concatenate([friction, normal_force])) * diagonal
     involved = jnp.concatenate([jnp.ones((nt - nu,), bool), p.touching])
     involved = jnp.concatenate([p.decided & involved, p.touching])
     speeds = jnp.where(involved, jnp.maximum(jnp.abs(p.gamma), jnp.abs(change)), 0.0)

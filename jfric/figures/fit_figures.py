@@ -1,4 +1,4 @@
-"""Figures of a fit: simulated beside measured, residuals, starts, ladder."""
+"""Figures of a fit: simulated beside measured, residuals, starts, compared laws."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from jfric.fits.uncertainty.autocorrelation import autocorrelation
 
 if TYPE_CHECKING:
     from jfric.fits.fit_result import FitResult
-    from jfric.fits.ladder import Score
+    from jfric.fits.law_comparison import Score
 
 MEASURED, SIMULATED, RESIDUAL, OTHER = "#9a9a9a", "#1f4e79", "#c0504d", "#3a7d44"
 #: Records drawn one below the other; the others are in the table only.
-MOST_RECORDS = 6
+MAX_RECORDS = 6
 
 
 class Series(NamedTuple):
@@ -71,7 +71,7 @@ def series(result: FitResult) -> list[Series]:
 
 def compared(found: Sequence[Series]) -> Figure:
     """Simulated against measured, and the residual below, for each record."""
-    shown = found[:MOST_RECORDS]
+    shown = found[:MAX_RECORDS]
     made, axes = _grid(11.0, 2.6 * len(shown), len(shown), 2)
     for row, s in zip(axes, shown, strict=True):
         row[0].plot(s.t, s.measured, color=MEASURED, lw=1.6, label="measured")
@@ -125,7 +125,7 @@ def starts(result: FitResult) -> Figure:
     return made
 
 
-def ladder(scores: Sequence[Score]) -> Figure:
+def law_comparison(scores: Sequence[Score]) -> Figure:
     """Relative errors of the models in fitted and in held-out data."""
     made, axes = _grid(7.0, 3.0, 1, 1)
     place = np.arange(len(scores))
@@ -134,7 +134,7 @@ def ladder(scores: Sequence[Score]) -> Figure:
     axis.bar(
         place + 0.2, [100 * s.held_out for s in scores], 0.4, color=SIMULATED, label="held out"
     )
-    axis.set_xticks(place, [s.rung for s in scores], fontsize=8, rotation=15)
+    axis.set_xticks(place, [s.candidate for s in scores], fontsize=8, rotation=15)
     axis.set_ylabel("relative error [%]")
     axis.legend(frameon=False, fontsize=8)
     return made

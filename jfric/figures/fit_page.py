@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from jfric.files.config import Config
     from jfric.fits.fit_result import FitResult
-    from jfric.fits.ladder import Score
+    from jfric.fits.law_comparison import Score
 
 _STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem;
@@ -74,13 +74,13 @@ def page(
     ]
     if scores:
         rows = [
-            [s.rung, s.parameters, f"{100 * s.fitted:.3f}", f"{100 * s.held_out:.3f}"]
+            [s.candidate, s.parameters, f"{100 * s.fitted:.3f}", f"{100 * s.held_out:.3f}"]
             for s in scores
         ]
         parts += [
             "<h2>Friction models on held-out data</h2>",
             _table(["model", "friction parameters", "fitted [%]", "held out [%]"], rows),
-            _image(figures.ladder(scores), "errors of the friction models"),
+            _image(figures.law_comparison(scores), "errors of the friction models"),
         ]
     parts += [
         "<h2>Starts</h2>",

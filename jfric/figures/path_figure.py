@@ -25,7 +25,7 @@ STYLES = {
     Mode.CLOSED: ("-", "#7b4ea3", "closed"),
 }
 #: More panels than this would be too small to read.
-MOST_PANELS = 12
+MAX_PANELS = 12
 
 
 def plot_path(
@@ -42,7 +42,7 @@ def plot_path(
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    names = list(path.axes[:MOST_PANELS] if show is None else show)
+    names = list(path.axes[:MAX_PANELS] if show is None else show)
     for name in names:
         if name not in path.axes:
             raise ProblemError(

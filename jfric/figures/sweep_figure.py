@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 FAILED = "#c00000"
 COLOURS = "viridis"
 #: A curve of more points is drawn by the smallest and largest value in so many bins.
-MOST_POINTS = 20_000
+MAX_POINTS = 20_000
 BINS = 4_000
 #: A map of more points along an axis is drawn at every second, third ... of them.
-MOST_PIXELS = 2_000
-MOST_SCATTERED = 5_000
-MOST_IN_MATRIX = 8
+MAX_PIXELS = 2_000
+MAX_SCATTERED = 5_000
+MAX_IN_MATRIX = 8
 
 
 def plot_sweep(data: xarray.Dataset, observe: Sequence[str] | None = None) -> Figure:
@@ -144,7 +144,7 @@ def _curve(axis: Axes, along: Any, values: np.ndarray, failed: np.ndarray) -> No
 
 def _thinned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A long curve by its extremes in bins, each in its place: no spike is lost."""
-    if x.size <= MOST_POINTS:
+    if x.size <= MAX_POINTS:
         return x, y
     kept = []
     for part in np.array_split(np.arange(x.size), BINS):
@@ -161,7 +161,7 @@ def _map(
     figure: Figure, axis: Axes, along: tuple[Any, Any], values: Any, failed: np.ndarray, name: str
 ) -> None:
     """The first axis of the table to the right, the second upwards."""
-    steps = [max(n // MOST_PIXELS, 1) for n in values.shape]
+    steps = [max(n // MAX_PIXELS, 1) for n in values.shape]
     x, y = (np.asarray(a)[::s] for a, s in zip(along, steps, strict=True))
     z = np.asarray(values[:: steps[0], :: steps[1]], float)
     bad = failed[:: steps[0], :: steps[1]]
@@ -219,8 +219,8 @@ def _scatter_matrix(data: xarray.Dataset, names: list[str]) -> Figure:
         [str(c) for c in data.coords if data[c].dims == (LANE,)], data.attrs.get("parameters")
     )
     scalars = [n for n in names if data[n].ndim == 1]
-    shown = (parameters + scalars)[:MOST_IN_MATRIX]
-    stride = max(math.ceil(data.sizes[LANE] / MOST_SCATTERED), 1)
+    shown = (parameters + scalars)[:MAX_IN_MATRIX]
+    stride = max(math.ceil(data.sizes[LANE] / MAX_SCATTERED), 1)
     columns = {n: np.asarray(data[n][::stride], float) for n in shown}
     status = np.asarray(data["status"])
     failed = _failed(status[::stride])

@@ -29,7 +29,7 @@ MODES = {
 }
 SEGMENTS = ("#f4a582", "#92c5de", "#b8e186", "#d1b5e0", "#fddbc7")
 #: More ticks than this over time would only blacken the axis.
-MOST_TICKS = 400
+MAX_TICKS = 400
 
 
 def plot(solution: Solution, problem: Problem, title: str = "") -> Figure:
@@ -167,7 +167,7 @@ def _ticks(axis: Axes, solution: Solution) -> None:
     """Events as ticks along the top edge; impacts longer and red."""
     log = solution.events
     count = min(int(log.count), log.time.shape[0])
-    if not 0 < count <= MOST_TICKS:
+    if not 0 < count <= MAX_TICKS:
         return
     time, impact = np.asarray(log.time)[:count], np.asarray(log.impact)[:count].astype(bool)
     low, high = axis.get_ylim()
@@ -232,7 +232,7 @@ def _legend(figure: Figure, lanes: dict[str, list[Phase]], solution: Solution) -
     count = min(int(log.count), log.time.shape[0])
     impact = np.asarray(log.impact)[:count].astype(bool)
     marks = (("event", "#333333", not impact.all()), ("impact", "#c00000", impact.any()))
-    if 0 < count <= MOST_TICKS:
+    if 0 < count <= MAX_TICKS:
         handles += [
             Line2D([], [], color=colour, marker="|", ls="", ms=9, label=label)
             for label, colour, shown in marks

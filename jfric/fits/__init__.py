@@ -8,7 +8,7 @@ from jfric.fits.fitting import fit
 from jfric.fits.free import Free
 from jfric.fits.identifiability import check
 from jfric.fits.inverse import Regression, inverse_regression
-from jfric.fits.ladder import cross_validate, friction_ladder
+from jfric.fits.law_comparison import candidate_laws, cross_validate
 from jfric.fits.model import AbstractModel
 from jfric.fits.sampled_model import SampledModel, closed_loop
 
@@ -19,12 +19,12 @@ __all__ = [
     "Free",
     "Regression",
     "SampledModel",
+    "candidate_laws",
     "check",
     "closed_loop",
     "cross_validate",
     "fit",
     "fit_batch",
-    "friction_ladder",
     "inverse_regression",
     "read_experiments",
 ]

@@ -33,7 +33,7 @@ class Layout:
     high: np.ndarray
     log: np.ndarray
     init: np.ndarray
-    #: (P, 2) Mean and standard deviation of the priors; not a number where there is none.
+    #: (P, 2) Mean and standard deviation of the priors; NaN where there is none.
     prior: np.ndarray
 
     @property

@@ -105,7 +105,7 @@ class SampledModel(AbstractModel):
     def remarks(self) -> list[str]:
         if self.width is None:
             return []
-        return ["smoothed law: values and derivatives are those of a law without corners, biased"]
+        return ["smoothed law: values and derivatives are those of a law without kinks, biased"]
 
     def motion(self, values: Mapping[str, Array], data: Data) -> Motion | None:
         motion, problem = self._simulate(values, data)

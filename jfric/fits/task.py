@@ -34,7 +34,7 @@ class Task:
     def __init__(self, experiments, objective: Objective, used, sigma):
         self.experiments: tuple[Experiment, ...] = experiments
         self.objective = objective
-        #: (E, m, k) Which samples count, and their noise; not a number where it is unknown.
+        #: (E, m, k) Which samples count, and their noise; NaN where it is unknown.
         self.used: np.ndarray = used
         self.sigma: np.ndarray = sigma
 

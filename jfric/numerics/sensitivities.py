@@ -110,7 +110,7 @@ def _unit_vectors(active: list) -> list:
 
 
 def _product(dp, J, x):
-    """``J dp``. What is not a number (outputs that were never reached) has no derivatives: in
-    reverse mode their zero weights would turn the sum into not a number."""
+    """``J dp``. What is NaN (outputs that were never reached) has no derivatives: in
+    reverse mode their zero weights would turn the sum into NaN."""
     J = jnp.where(jnp.isfinite(x), J, 0.0)
     return jnp.tensordot(dp, J, axes=1)

@@ -19,7 +19,7 @@ REST, REST_SINGLE = 1e-10, 1e-4
 
 @dataclass(frozen=True)
 class EventTime(Observable):
-    """Time of the event ``number`` (from 1) [s]; not a number where there are fewer.
+    """Time of the event ``number`` (from 1) [s]; NaN where there are fewer.
 
     ``own``: index of an event of the user's own, of which it is; None: of all events.
     """
@@ -42,7 +42,7 @@ class EventTime(Observable):
 
 @dataclass(frozen=True)
 class AtEvent(Observable):
-    """Value just after the event ``number`` (from 1); not a number where there are fewer."""
+    """Value just after the event ``number`` (from 1); NaN where there are fewer."""
 
     function: Function
     number: int
@@ -77,7 +77,7 @@ class BeforeEvent(Observable):
 
 @dataclass(frozen=True)
 class LastEventTime(Observable):
-    """Time of the last event [s]; not a number where there is none."""
+    """Time of the last event [s]; NaN where there is none."""
 
     name: str = "last_event_time"
     unit: str = "s"
@@ -91,7 +91,7 @@ class LastEventTime(Observable):
 
 @dataclass(frozen=True)
 class StopTime(Observable):
-    """Time of the event from which on nothing moves [s]; not a number where the motion goes on to
+    """Time of the event from which on nothing moves [s]; NaN where the motion goes on to
     the end, or where nothing ever moved."""
 
     name: str = "stop_time"

@@ -162,7 +162,7 @@ def _times(problem: Problem, times, label: str, end) -> tuple[float, ...]:
         (span.start, "before the start", lambda t: found[found < t]),
         (end, "after the end", lambda t: found[found > t]),
     ):
-        # A traced limit is known when the program runs: what lies outside is not a number then.
+        # A traced limit is known when the program runs: what lies outside is NaN then.
         if not isinstance(limit, Tracer) and outside(float(limit)).size:
             raise ProblemError(
                 f"{label}: found {outside(float(limit))[0]:g} s, {where} at {float(limit):g} s"

@@ -140,7 +140,7 @@ class RootMeanSquare(Integral):
 
 @dataclass(frozen=True)
 class AtTimes(Observable):
-    """Values at given times [s]; not a number outside the simulated time. At an event the value
+    """Values at given times [s]; NaN outside the simulated time. At an event the value
     after it."""
 
     function: Function

@@ -13,7 +13,7 @@ class Status(IntEnum):
     MAX_EVENTS = 1
     #: The step budget ended before the end time.
     MAX_STEPS = 2
-    #: A state became infinite or not a number.
+    #: A state became infinite or NaN.
     NON_FINITE = 3
     #: No consistent mode, or more than one (Painleve); the trajectory ends there.
     INCONSISTENT = 4
@@ -39,7 +39,7 @@ class Status(IntEnum):
             Status.OK: "ok",
             Status.MAX_EVENTS: "event log full: raise max_events (the motion is complete)",
             Status.MAX_STEPS: "stopped before the end time: raise max_steps",
-            Status.NON_FINITE: "a state became infinite or not a number",
+            Status.NON_FINITE: "a state became infinite or NaN",
             Status.INCONSISTENT: "no unique consistent mode (Painleve or cycling); stopped there",
             Status.IMPACT_ENERGY: "an impact would increase the energy; stopped there",
             Status.SINGULAR: "free to move without resistance (a spring or support is missing); "

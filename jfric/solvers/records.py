@@ -22,7 +22,7 @@ class Records(NamedTuple):
     rows than outputs and events: a pass writes a block of rows, whether or not it fills them.
     """
 
-    #: q, v, a, lambda_t, lambda_n; not a number where the trajectory did not get.
+    #: q, v, a, lambda_t, lambda_n; NaN where the trajectory did not get.
     output_values: Float[Array, "m f"]
     #: Modes, segments.
     output_modes: Int[Array, "m i"]

@@ -27,7 +27,7 @@ from jfric.statics.static_problem import (
 from jfric.system.problem import Problem
 
 #: Up to this many combinations of modes all are tried.
-MOST_MODES = 256
+MAX_MODES = 256
 
 Meaning = Literal["reference", "rest"]
 MEANINGS: tuple[Meaning, ...] = ("reference", "rest")
@@ -121,7 +121,7 @@ def equilibria(
 @eqx.filter_jit
 def _solve(problem: Problem, t, key, starts: int) -> Equilibria:
     static = static_problem(problem, t)
-    if mode_count(static) <= MOST_MODES:
+    if mode_count(static) <= MAX_MODES:
         return exhaust(static)
     found = from_many_starts(static, key, starts)
     return _result(static, *found, exhaustive=False)

@@ -26,7 +26,7 @@ ON_CORNER = 1e-9
 #: Reciprocal condition number of equations that determine the state.
 REGULAR = 1e-11
 #: Combinations of modes at one point beyond which it is given up.
-MOST_COMBINATIONS = 256
+MAX_COMBINATIONS = 256
 
 
 class HalfBranch(NamedTuple):

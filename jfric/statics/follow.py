@@ -10,7 +10,7 @@ import numpy as np
 from jfric.statics.branch import SpecialPoint, Step
 from jfric.statics.branch_point import BranchPoint, Linearised
 from jfric.statics.corner import (
-    MOST_COMBINATIONS,
+    MAX_COMBINATIONS,
     HalfBranch,
     Scales,
     half_branches,
@@ -23,7 +23,7 @@ from jfric.statics.static_problem import StaticProblem
 
 #: Steps shorter than this fraction of the interval end a branch.
 SHORTEST = 1e-9
-MOST_STEPS = 20_000
+MAX_STEPS = 20_000
 
 
 class Kernel(NamedTuple):
@@ -71,7 +71,7 @@ def follow(
     low, high = min(limits), max(limits)
     span = high - low
     step, begin = span, (p, way)
-    while len(trace.steps) < MOST_STEPS:
+    while len(trace.steps) < MAX_STEPS:
         mode = way.mode
         if way.dp == 0.0:
             x, ended = _vertical(kernel, trace, p, x, way)
@@ -100,7 +100,7 @@ def follow(
         if following is None:
             return trace
         way = following
-    trace.remarks.append(f"a branch was left after {MOST_STEPS} steps")
+    trace.remarks.append(f"a branch was left after {MAX_STEPS} steps")
     return trace
 
 
@@ -143,7 +143,7 @@ def _smooth(kernel: Kernel, trace: Trace, point, side, limits, step, begin):
         if outcome.crossing:
             return point, None, max(step, abs(h))
         step = min(2.0 * abs(h), span) if abs(h) >= step else step
-        if len(trace.steps) >= MOST_STEPS:
+        if len(trace.steps) >= MAX_STEPS:
             return point, "asymptote", step
 
 
@@ -167,7 +167,7 @@ def _ways_on(kernel: Kernel, p: float, x: np.ndarray, came: HalfBranch, scales: 
     """Half-branches at a corner but the one that was come by, those in the old direction last; and
     a remark where there are too many combinations."""
     choices = modes_at(kernel.static(p), x, scales)
-    if np.prod([float(len(c)) for c in choices]) > MOST_COMBINATIONS:
+    if np.prod([float(len(c)) for c in choices]) > MAX_COMBINATIONS:
         places = sum(len(c) > 1 for c in choices)
         return [], f"{places} contacts change at {p:.12g} at once: more than can be tried"
     ways = half_branches(choices, lambda mode: kernel.linearise(p, mode, x), scales)
@@ -214,7 +214,7 @@ def _special(kernel: Kernel, kind, trace: Trace, p, x, came, onward) -> SpecialP
 def first_ways(kernel: Kernel, p: float, x: np.ndarray, scales: Scales) -> list[HalfBranch]:
     """All half-branches that leave a state: two from a point inside one combination of modes."""
     choices = modes_at(kernel.static(p), x, scales)
-    if np.prod([float(len(c)) for c in choices]) > MOST_COMBINATIONS:
+    if np.prod([float(len(c)) for c in choices]) > MAX_COMBINATIONS:
         return []
     ways = half_branches(choices, lambda mode: kernel.linearise(p, mode, x), scales)
     return ways

@@ -89,9 +89,9 @@ def projected_modes(problem: StaticProblem, x: Float[Array, " m"]) -> Int[Array,
     p, nf = problem, problem.n_friction
     q, lambda_t, lambda_n = split(p, x)
     trial_n = lambda_n - _stiffness(p.K, p.W_N) * (p.gap0 + p.W_N @ q)
-    pressing = jnp.maximum(trial_n, 0.0)
+    normal_force = jnp.maximum(trial_n, 0.0)
     trial_t = lambda_t - _stiffness(p.K, p.W_T) * (p.W_T @ q - p.slip0)
-    upper, lower = p.cap_static + p.mu_static * p.own_normal(pressing)
+    upper, lower = p.cap_static + p.mu_static * p.own_normal(normal_force)
     mode = jnp.where(
         trial_t < -upper,
         Mode.SLIP_POS,
@@ -127,5 +127,5 @@ def admissible(problem: StaticProblem, mode: Int[Array, " nt"]) -> Int[Array, " 
     """``mode`` with the modes that a contact does not have replaced by those it has."""
     unilateral = jnp.asarray(problem.unilateral, bool)
     mode = jnp.where((mode == Mode.OPEN) & ~unilateral, Mode.STICK, mode)
-    slippery = problem.frictionless & (mode != Mode.OPEN)
-    return jnp.where(slippery, Mode.CLOSED, mode).astype(jnp.int32)
+    frictionless = problem.frictionless & (mode != Mode.OPEN)
+    return jnp.where(frictionless, Mode.CLOSED, mode).astype(jnp.int32)

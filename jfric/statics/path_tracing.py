@@ -24,7 +24,7 @@ from jfric.system.problem import Problem
 from jfric.system.validation import validate
 
 #: Branches after which the search for further ones stops.
-MOST_BRANCHES = 64
+MAX_BRANCHES = 64
 
 
 def trace(
@@ -79,7 +79,7 @@ def trace(
             mode = np.asarray(at.mode[row])
             scales = scales_at(kernel.point(float(value), mode), kernel.n, abs(stop - start))
             waiting.append((float(value), x, []))
-            while waiting and len(found) < MOST_BRANCHES:
+            while waiting and len(found) < MAX_BRANCHES:
                 p, x, ways = waiting.pop()
                 if any(_passes(branch, kernel, p, x, ways) for branch in found):
                     continue

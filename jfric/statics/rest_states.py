@@ -31,7 +31,7 @@ from jfric.statics.static_problem import StaticProblem, static_problem
 from jfric.system.problem import Problem
 
 #: Unilateral contacts up to which every choice of closed ones is tried.
-MOST_UNILATERAL = 8
+MAX_UNILATERAL = 8
 #: Rounding error of a margin, relative to the numbers it is made of.
 ROUNDING = 1e-13
 
@@ -92,10 +92,10 @@ class Polyhedron(NamedTuple):
 def patterns(static: StaticProblem) -> np.ndarray:
     """All choices of closed unilateral contacts (p, nu); raises for too many."""
     nu = static.W_N.shape[0]
-    if nu > MOST_UNILATERAL:
+    if nu > MAX_UNILATERAL:
         raise ProblemError(
             f"contact: found {nu} unilateral contacts, rest states are computed for at most "
-            f"{MOST_UNILATERAL}"
+            f"{MAX_UNILATERAL}"
         )
     return np.asarray(list(itertools.product([False, True], repeat=nu)), bool).reshape(2**nu, nu)
 

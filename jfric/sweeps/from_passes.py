@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Observed(NamedTuple):
-    """Observables of one trajectory by name (not a number where it failed), and its outcome."""
+    """Observables of one trajectory by name (NaN where it failed), and its outcome."""
 
     values: dict[str, Array]
     #: :class:`jfric.Status` code and :class:`jfric.Flag` bits.

@@ -82,7 +82,7 @@ def sweep(
     ``scheduler``: address of a Dask cluster, or its scheduler file. ``progress``: show a bar (by
     default on a terminal).
 
-    The table holds the observables with their units (not a number where a trajectory failed), and
+    The table holds the observables with their units (NaN where a trajectory failed), and
     for each trajectory ``status``, ``flags`` and ``steps``. Raises :class:`ProblemError` for bad
     input before anything is computed.
     """

@@ -19,7 +19,7 @@ import numpy as np
 from jfric.numerics.compilation import Platform
 
 #: Vectorised arithmetic may round differently in batches smaller than this.
-FEWEST_LANES = 8
+MIN_LANES = 8
 #: Passes times state size that a tile takes: about a second of work for each device.
 TILE_WORK = 4e6
 #: Bytes of results that one tile may hold.
@@ -113,7 +113,7 @@ def start_layout(
     pays = platform.small_lanes if small else platform.lanes
     most = pays if chunk is None else chunk
     lanes = min(most, math.ceil(size / devices))
-    lanes = FEWEST_LANES * math.ceil(lanes / FEWEST_LANES)
+    lanes = MIN_LANES * math.ceil(lanes / MIN_LANES)
     together = lanes * devices
     if block is None:
         block = max(min(platform.rows, int(TILE_BYTES / (lane_bytes * together))), 1) * together

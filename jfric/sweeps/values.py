@@ -18,7 +18,7 @@ from jfric.system.problem import Problem
 from jfric.system.validation import validate
 
 #: Corners of a box of parameters that are checked.
-MOST_CORNERS = 64
+MAX_CORNERS = 64
 
 
 def by_path(problem: Problem, vary: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def check_values(problem: Problem, design: Design, solver: AbstractSolver) -> No
             rows += [design.values(row, row + 1)[0].tolist() for row in ends]
         corners = rows
     else:
-        corners = itertools.islice(itertools.product(*design.extremes()), MOST_CORNERS)
+        corners = itertools.islice(itertools.product(*design.extremes()), MAX_CORNERS)
     for corner in corners:
         values = dict(zip(design.names, corner, strict=True))
         try:

@@ -56,7 +56,7 @@ def _negative_from(function: AbstractFunction, start, end):
         t, _, count = carry
         goal = jnp.minimum(jnp.min(jnp.where(breaks > t, breaks, jnp.inf)), end)
         lengths = halves * (goal - t)
-        # What is not a number says nothing, and is the run's own affair.
+        # What is NaN says nothing, and is the run's own affair.
         holds = ~_falls_below(function, t, lengths) & (t + lengths > t)
         longest = jnp.max(jnp.where(holds, lengths, 0.0))
         after = jnp.where(holds[0], goal, t + longest)

@@ -61,7 +61,7 @@ def reduced(
 
 
 def evaluate(quantity: Quantity, trajectory: Trajectory) -> float:
-    """Value of ``quantity``, its name in full; not a number where there is no such event."""
+    """Value of ``quantity``, its name in full; NaN where there is no such event."""
     meaning = observable(trajectory.problem, quantity)
     if not _is_recorded(meaning, trajectory.problem):
         return float(trajectory.reduced[str(quantity)])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: Jobs of equal structure from which on a vmapped batch pays.
 BATCH = 8
 #: More threads would only hold more compilations in memory at once.
-MOST_WORKERS = 8
+MAX_WORKERS = 8
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def run_batches(
             except (jax.errors.JaxRuntimeError, ProblemError) as error:
                 return index, error
 
-    workers = max(1, min(os.cpu_count() or 1, len(groups), MOST_WORKERS))
+    workers = max(1, min(os.cpu_count() or 1, len(groups), MAX_WORKERS))
     with ThreadPoolExecutor(workers) as pool:
         # Large groups compile longest: first.
         order = sorted(range(len(groups)), key=lambda i: -len(groups[i]))

@@ -60,7 +60,7 @@ def stack(
     x0: Sequence[dict[str, float]],
 ) -> tuple[Data, np.ndarray, np.ndarray]:
     """Data of all experiments, which samples count (E, m, k), and their noise (E, m, k): standard
-    deviations, not a number where they are unknown."""
+    deviations, NaN where they are unknown."""
     count, longest = len(experiments), max(e.t.size for e in experiments)
     t = np.full((count, longest), np.inf)
     y = np.zeros((count, longest, len(signals)))

@@ -22,7 +22,7 @@ UNIDENTIFIED = 1.0
 class Covariance:
     """Uncertainty of the estimates ``x`` (P,).
 
-    ``matrix`` (P, P): not a number for parameters at a bound, infinite on the diagonal for those
+    ``matrix`` (P, P): NaN for parameters at a bound, infinite on the diagonal for those
     that the data do not determine.
     """
 
@@ -40,7 +40,7 @@ class Covariance:
 
     @property
     def standard_errors(self) -> dict[str, float]:
-        """Standard error of each parameter; not a number at a bound."""
+        """Standard error of each parameter; NaN at a bound."""
         return dict(zip(self.names, np.sqrt(np.diagonal(self.matrix)).tolist(), strict=True))
 
     @property

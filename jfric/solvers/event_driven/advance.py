@@ -56,7 +56,7 @@ def held_exactly(prepared: Prepared, state: State, values: Values, signs: Signs)
     mechanics = prepared.mechanics
     q, v, a = values.q, values.v, values.a
     column = jnp.arange(mechanics.n)
-    null = rules.slides(state.mode) & signs.null[: prepared.nt] & ~prepared.slippery
+    null = rules.slides(state.mode) & signs.null[: prepared.nt] & ~prepared.frictionless
     rests = jnp.zeros((mechanics.n,), bool)
     for i, dof in enumerate(mechanics.single_tangent):
         if dof is None or mechanics.belts[i] is not None:
@@ -124,15 +124,15 @@ def advance(
     ``apart``: for a program that will be lowered.
     """
     c = constants(step.table.dtype)
-    lead = jnp.where(signs.null, 0, signs.order)
+    order = jnp.where(signs.null, 0, signs.order)
     if step.leading.shape[1]:
         still = jax.lax.stop_gradient(step)
-        others = jnp.zeros((lead.shape[0] - prepared.nt,), bool)
+        others = jnp.zeros((order.shape[0] - prepared.nt,), bool)
         bounced = (state.mode == Mode.OPEN) & (state.known[: prepared.nt] > 0)
         bounced = jnp.concatenate([bounced, others])
         found = isolate(
             still.guard_table,
-            lead,
+            order,
             still.remainder,
             watched_zero(still.leading, still.zero, signs.null),
             rows=still.guard_rows,
@@ -150,14 +150,14 @@ def advance(
         smallest = step.h <= SMALLEST_FRACTION * reference
         # Too short to resolve further: a guard that comes so near to zero counts as reaching it;
         # one that starts there only if it is negative at the end.
-        crossed = found.doubtful & ~signs.null & ((at_end < 0) | (lead == 0))
+        crossed = found.undecided & ~signs.null & ((at_end < 0) | (order == 0))
         gives_up = ~found.decided & smallest & ~(found.near & resolvable(state.t, step.h))
         event = jnp.where(gives_up, jnp.any(crossed), found.root <= 1.0)
         first = jnp.arange(crossed.shape[0]) == jnp.argmax(crossed)
         fired = jnp.where(gives_up, crossed & first, found.guard) & event
         earliest = jnp.where(gives_up, 1.0, found.root)
         guard = pick(step.guard_table, step.guard_rows, fired)
-        known = jnp.arange(guard.shape[0]) < jnp.sum(jnp.where(fired, lead, 0))
+        known = jnp.arange(guard.shape[0]) < jnp.sum(jnp.where(fired, order, 0))
         guard = jnp.where(known, 0.0, guard)
         s = with_root_derivative(guard, earliest)
         s = jnp.where(event, s if refine is None else refine(fired, s), 1.0)

@@ -54,13 +54,13 @@ def guard_magnitudes(prepared: Prepared, mode, segment, x: Quantities) -> Float[
 def _assemble(prepared: Prepared, mode, segment, x: Quantities, *, magnitude: bool):
     nf = prepared.nf
     minus = 1.0 if magnitude else -1.0
-    pressing = jnp.concatenate([x.normal, x.lambda_n], axis=1)
+    normal_force = jnp.concatenate([x.normal, x.lambda_n], axis=1)
     one = jnp.broadcast_to(x.one, x.gamma.shape)
     stick = mode == Mode.STICK
     sliding = jnp.where(mode == Mode.SLIP_POS, x.gamma, minus * x.gamma)
-    sliding = jnp.where(prepared.slippery, one, sliding)
-    first = jnp.where(stick, prepared.static_positive * pressing + x.lambda_t, sliding)
-    second = jnp.where(stick, prepared.static_negative * pressing + minus * x.lambda_t, one)
+    sliding = jnp.where(prepared.frictionless, one, sliding)
+    first = jnp.where(stick, prepared.static_positive * normal_force + x.lambda_t, sliding)
+    second = jnp.where(stick, prepared.static_negative * normal_force + minus * x.lambda_t, one)
     if prepared.nu:
         m = mode[nf:]
         is_open, is_stick = m == Mode.OPEN, m == Mode.STICK

@@ -32,7 +32,7 @@ def held_by_others(prepared: Prepared, mode: Int[Array, " nt"], t) -> Bool[Array
         # Whether others decide a sliding velocity is a matter of directions, not of reactions.
         D = matmul(prepared.own_WM, prepared.W.T)
     inside, weights = jax.lax.stop_gradient(spanned(D, active))
-    held = rules.slides(mode) & inside[:nt] & ~prepared.slippery
+    held = rules.slides(mode) & inside[:nt] & ~prepared.frictionless
     if any((*prepared.mechanics.belts, *prepared.mechanics.base_functions)):
         demanded, size = jax.lax.stop_gradient(_prescribed(prepared, t))
         caused = matmul(demanded, weights.T) - demanded

@@ -4,7 +4,7 @@ On the step ``s in [0, 1]`` a guard is ``g(s) = sum_k c_k s^k`` plus a remainder
 In Bernstein form, all coefficients positive proves that there is no zero; exactly one change of
 sign proves exactly one zero (Descartes' rule). Anything else is undecided and the caller retries
 with half the step. Zeros at the start are known with their multiplicity and divided out: the
-first ``lead`` coefficients are zero and the rule holds for the others.
+first ``order`` coefficients are zero and the rule holds for the others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from jfric.solvers.event_driven.constants import LEADING
 #: A zero this part of a step away from its end is one at the end.
 AT_END = 1e-9
 #: What the certificate finds of a guard, if not the place of its only zero inside the step.
-LAST, NO_ZERO, IN_DOUBT = 1.0, 2.0, 3.0
+LAST, NO_ZERO, UNDECIDED = 1.0, 2.0, 3.0
 
 
 class Isolation(NamedTuple):
@@ -35,14 +35,14 @@ class Isolation(NamedTuple):
 
     ``root``: the earliest zero of any guard, 2 where none has one; ``guard``: whose it is.
     ``decided`` is False where the step must be shortened, to the fraction ``retry``;
-    ``doubtful`` names the guards that the certificate could not decide. ``near``: there is exactly
+    ``undecided`` names the guards that the certificate could not decide. ``near``: there is exactly
     one zero, so near the start that a shorter step is needed to find its place.
     """
 
     root: Float[Array, ""]
     guard: Bool[Array, " g"]
     decided: Bool[Array, ""]
-    doubtful: Bool[Array, " g"]
+    undecided: Bool[Array, " g"]
     retry: Float[Array, ""]
     near: Bool[Array, ""]
     #: What cannot be told from zero of the guard that has it.
@@ -73,7 +73,7 @@ def _pascal(c: Float[Array, " k"]) -> Float[Array, " k"]:
 
 def isolate(
     coefficients: Float[Array, "p k"],
-    lead: Int[Array, " g"],
+    order: Int[Array, " g"],
     remainder: Float[Array, " g"],
     zero: Float[Array, " g"] | float = 0.0,
     *,
@@ -88,25 +88,25 @@ def isolate(
     """Certify all guards on ``[0, 1]`` and locate the earliest zero.
 
     Guards are the combinations ``rows`` of the polynomials in ``coefficients`` (None: these
-    themselves). Those of a guard below index ``lead`` count as zero, the one at ``lead`` is
+    themselves). Those of a guard below index ``order`` count as zero, the one at ``order`` is
     positive; a guard in ``null`` vanishes identically and holds. One in ``stays`` holds where it
     cannot be told from zero all along (:func:`jfric.contact.rules.may_stay_at_zero`). ``remainder``
     bounds what the polynomials leave out. A guard that comes as near to zero as ``zero`` has not
     been told from one that reaches it. Zeros are found to rounding error. At least one guard.
     ``apart``: for a program that will be lowered.
     """
-    order = coefficients.shape[0] - 1
-    degree = min(order, certificate_order)
+    top = coefficients.shape[0] - 1
+    degree = min(top, certificate_order)
     size = jnp.abs(coefficients)
     head_size, tail = jnp.sum(size[: degree + 1], axis=0), jnp.sum(size[degree + 1 :], axis=0)
     total = head_size + tail
     magnitude = total if rows is None else matvec(jnp.abs(rows), total)
     tail = tail if rows is None else matvec(jnp.abs(rows), tail)
     leading = jnp.abs(combine(coefficients[:LEADING], rows))
-    vanishing = jnp.arange(leading.shape[0], dtype=jnp.int32)[:, None] < lead
+    vanishing = jnp.arange(leading.shape[0], dtype=jnp.int32)[:, None] < order
     dropped = jnp.sum(jnp.where(vanishing, leading, 0.0), axis=0)
     rounded = tail + dropped + remainder + rounding * magnitude
-    bound = jnp.where(lead == 0, jnp.maximum(rounded, zero), rounded)
+    bound = jnp.where(order == 0, jnp.maximum(rounded, zero), rounded)
     head = coefficients[: degree + 1]
     transform = jnp.asarray(_bernstein_matrix(degree, size.dtype.name))
     few = rows is None or rows.shape[0] < rows.shape[1]
@@ -114,21 +114,21 @@ def isolate(
         b = combine(head, rows)
     else:
         b = transform @ combine(head, rows) if few else combine(transform @ head, rows)
-    null, stays = (jnp.zeros(lead.shape, bool) if x is None else x for x in (null, stays))
+    null, stays = (jnp.zeros(order.shape, bool) if x is None else x for x in (null, stays))
 
     def certificate(b, *of_guard):
         return _certificate(_pascal(b) if apart else b, *of_guard)
 
     # Where the polynomials leave out more, a shorter step tells more.
     stays = stays & (rounded <= zero)
-    found = jax.vmap(certificate)(b.T, bound, rounded, rounded + zero, lead, null, stays)
-    one_zero, doubtful = found <= LAST, found == IN_DOUBT
+    found = jax.vmap(certificate)(b.T, bound, rounded, rounded + zero, order, null, stays)
+    one_zero, undecided = found <= LAST, found == UNDECIDED
     # Newton's method on the guard that seems to be first; the others are checked there.
     guess = jnp.where(one_zero, found, NO_ZERO)
     first = jnp.arange(guess.shape[0]) == jnp.argmin(guess)
-    power = jnp.sum(jnp.where(first, lead, 0))
+    power = jnp.sum(jnp.where(first, order, 0))
     chosen = pick(coefficients, rows, first)
-    chosen = jnp.where(jnp.arange(order + 1) < power, 0.0, chosen)
+    chosen = jnp.where(jnp.arange(top + 1) < power, 0.0, chosen)
     any_zero = jnp.any(one_zero)
     root = _newton(chosen, power, jnp.minimum(jnp.min(guess), 1.0), newton)
     root = jnp.where(any_zero, root, 1.0)
@@ -140,17 +140,17 @@ def isolate(
     converged = jnp.abs(horner(chosen, root)) <= ROUNDINGS * eps * own
     converged = converged | (jnp.any(first & (found == LAST)) & (root >= 1.0))
     passed = one_zero & ~first & (there < -1e3 * eps * magnitude)
-    decided = ~jnp.any(doubtful) & (~any_zero | (converged & ~jnp.any(passed)))
+    decided = ~jnp.any(undecided) & (~any_zero | (converged & ~jnp.any(passed)))
     # Another guard that is negative at the zero found has an earlier one.
-    earlier = any_zero & converged & ~jnp.any(doubtful)
+    earlier = any_zero & converged & ~jnp.any(undecided)
     # Newton's method has not got down to a zero very near the start.
-    near = any_zero & ~converged & ~jnp.any(doubtful)
+    near = any_zero & ~converged & ~jnp.any(undecided)
     shorter = jnp.where(near, jnp.minimum(4.0 * root, 0.5), 0.5)
     return Isolation(
         root=jnp.where(any_zero, root, NO_ZERO),
         guard=first & any_zero,
         decided=decided,
-        doubtful=doubtful | (one_zero & ~decided),
+        undecided=undecided | (one_zero & ~decided),
         retry=jnp.where(earlier, 0.75 * root, shorter),
         near=near,
         resolution=jnp.sum(jnp.where(first, jnp.maximum(remainder, zero), 0.0)),
@@ -166,12 +166,12 @@ def watched_zero(leading, zero, null):
     return jnp.where(null, vanished, zero[0])
 
 
-def _certificate(b: Float[Array, " k"], bound, rounded, resolution, lead, null, stays):
+def _certificate(b: Float[Array, " k"], bound, rounded, resolution, order, null, stays):
     """What the Bernstein coefficients ``b`` of one guard prove: roughly the place of its only zero,
-    ``LAST``, ``NO_ZERO`` or ``IN_DOUBT``.
+    ``LAST``, ``NO_ZERO`` or ``UNDECIDED``.
 
     No zero: all positive. Exactly one: positive coefficients, at most one in doubt, negative ones.
-    The first ``lead`` count as positive. One at the end, as of an event at an output or where a
+    The first ``order`` count as positive. One at the end, as of an event at an output or where a
     load changes: positive but for the last, which ``rounded`` cannot tell from zero. What vanishes
     with its first derivatives (``null``) must go on doing so, within ``resolution``; what
     ``stays`` at zero does, on a step too short to tell it from that: shorter ones would tell less.
@@ -179,7 +179,7 @@ def _certificate(b: Float[Array, " k"], bound, rounded, resolution, lead, null, 
     degree = b.shape[0] - 1
     known = jnp.concatenate(
         [
-            jnp.arange(LEADING, dtype=jnp.int32) < lead,
+            jnp.arange(LEADING, dtype=jnp.int32) < order,
             jnp.zeros((max(degree + 1 - LEADING, 0),), bool),
         ]
     )
@@ -200,17 +200,17 @@ def _certificate(b: Float[Array, " k"], bound, rounded, resolution, lead, null, 
     ends = falls & (count == degree) & steep & (jnp.abs(b[-1]) <= rounded)
     held = (null | stays) & (jnp.max(jnp.abs(b)) <= resolution)
     no_zero = (count == degree + 1.0) | held
-    found = jnp.where(ends, LAST, jnp.where(one_zero, guess, IN_DOUBT))
-    return jnp.where(no_zero, NO_ZERO, jnp.where(null, IN_DOUBT, found))
+    found = jnp.where(ends, LAST, jnp.where(one_zero, guess, UNDECIDED))
+    return jnp.where(no_zero, NO_ZERO, jnp.where(null, UNDECIDED, found))
 
 
-def _newton(coefficients, lead, guess, steps: int):
-    """Newton's method on the guard divided by ``s^lead``, kept inside the step.
+def _newton(coefficients, order, guess, steps: int):
+    """Newton's method on the guard divided by ``s^order``, kept inside the step.
 
     A loop, not written out: the compiler would repeat what comes before it in every step. There
     is no bracket: it would triple the work, and a zero that is not found shortens the step.
     """
-    power = lead.astype(guess.dtype)
+    power = order.astype(guess.dtype)
 
     def body(_, s):
         value, slope = horner_with_slope(coefficients, s)

@@ -54,7 +54,7 @@ from jfric.solvers.event_driven.transitions import at_breakpoint
 from jfric.solvers.records import Records, write_events, write_outputs
 
 #: Written-out equations grow with the square of the number of degrees of freedom.
-MOST_DOFS = 3
+MAX_DOFS = 3
 
 
 def is_one_contact(prepared: Prepared) -> bool:
@@ -65,7 +65,7 @@ def is_one_contact(prepared: Prepared) -> bool:
     """
     mechanics = prepared.mechanics
     return (
-        mechanics.n <= MOST_DOFS
+        mechanics.n <= MAX_DOFS
         and prepared.nt == 1
         and prepared.independent
         and not any(mechanics.redirected)
@@ -231,7 +231,7 @@ def one_contact_pass(
     remarks = jnp.where(edge, int(Flag.TIE), 0) | jnp.where(ahead.grazing, int(Flag.GRAZING), 0)
     unseen = rules.arrives_unseen(mode, first, known[0]) & ~at_breakpoint(prepared, state)
     flags = flags | jnp.where(settled, remarks, 0) | jnp.where(unseen, int(Flag.GRAZING), 0)
-    # Comparisons hide what is not a number: all that they look at is added up.
+    # Comparisons hide what is NaN: all that they look at is added up.
     finite = jnp.isfinite(jax.lax.stop_gradient(sum(ahead.v) + x.looked))
     status = jnp.where(finite, status, int(Status.NON_FINITE))
 

@@ -59,8 +59,8 @@ def advance(prepared, state: State, x: ScalarStep, signs, ends: Ends, on, deriva
     smallest = h <= SMALLEST_FRACTION * reference
     # Too short to resolve further: see the other pass.
     crossed = [
-        d & ~g.null & ((value(g.coefficients, jnp.ones_like(h)) < 0) | (g.lead == 0))
-        for d, g in zip(found.doubtful, watched, strict=True)
+        d & ~g.null & ((value(g.coefficients, jnp.ones_like(h)) < 0) | (g.order == 0))
+        for d, g in zip(found.undecided, watched, strict=True)
     ]
     crossed = [crossed[0], crossed[1] & ~crossed[0]]
     gives_up = ~found.decided & smallest & ~(found.near & resolvable(state.t, h))
@@ -68,12 +68,12 @@ def advance(prepared, state: State, x: ScalarStep, signs, ends: Ends, on, deriva
     fired = [jnp.where(gives_up, a, b) & event for a, b in zip(crossed, found.guard, strict=True)]
     earliest = jnp.where(gives_up, 1.0, found.root)
     place = earliest
-    lead = jnp.where(fired[0], watched[0].lead, watched[1].lead)
-    guard = choose(fired[0], watched[0].coefficients, watched[1].coefficients, lead)
+    order = jnp.where(fired[0], watched[0].order, watched[1].order)
+    guard = choose(fired[0], watched[0].coefficients, watched[1].coefficients, order)
     impact = fired[0] & (mode == Mode.OPEN)
     touch = event & ~impact & once(grazes(guard, earliest, found.resolution), on)
     if derivatives:
-        place = with_derivatives(choose(fired[0], x.guards[0], x.guards[1], lead), earliest)
+        place = with_derivatives(choose(fired[0], x.guards[0], x.guards[1], order), earliest)
     s = once(jnp.where(event, place, 1.0), on)
     # Zeros far inside the step are located again on a shorter one, for full precision.
     coarse = event & (earliest < 1.0 / 64) & ~smallest

@@ -94,7 +94,7 @@ def predict(
         compliance = compliance - (D[0, 0] * X.tn + D[0, 1] * X.nn) * D[1, 0]
     trial = rules.Trial(
         friction=dot(y.friction, z),
-        normal=dot(y.pressing, z),
+        normal=dot(y.normal_force, z),
         acceleration=total(x.W[0, i] * rate[i] for i in range(n)) - dot(g.acceleration[0], end.w),
         compliance=compliance,
         static_positive=prepared.static_positive[0],

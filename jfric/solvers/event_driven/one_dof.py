@@ -247,7 +247,7 @@ def one_dof_pass(
             return _values(x, start, held, sticks, w, s * h)
 
         records = write_outputs(records, ts, at, state, h, t_new, shown, state.segment, on)
-    # Comparisons hide what is not a number: all parameters are looked at.
+    # Comparisons hide what is NaN: all parameters are looked at.
     parts = (q_new, v_new, start.a, start.snap, hold, law.hold_positive, law.hold_negative)
     finite = jnp.isfinite(sum(parts))
     status = jnp.where(finite, state.status, int(Status.NON_FINITE))

@@ -32,7 +32,7 @@ class Prepared(WithContacts):
     kinetic_negative: Float[Array, " nt"]
     #: Contacts without a tangent. One with a coefficient of zero is not: it keeps its sign of
     #: sliding, or derivatives to the coefficient would be wrong.
-    slippery: Bool[Array, " nt"]
+    frictionless: Bool[Array, " nt"]
     #: Unilateral contacts whose limits of friction are both zero.
     unlimited: Bool[Array, " nt"]
     breakpoints: Float[Array, " b"]
@@ -103,7 +103,7 @@ def prepare(problem: Problem) -> Prepared:
         static_negative=static_negative,
         kinetic_positive=kinetic_positive,
         kinetic_negative=kinetic_negative,
-        slippery=jnp.asarray(mechanics.frictionless, bool),
+        frictionless=jnp.asarray(mechanics.frictionless, bool),
         unlimited=_unilateral(mechanics) & (static_positive + static_negative == 0.0),
         breakpoints=mechanics.breakpoints(),
         frequency=mechanics.frequency(),

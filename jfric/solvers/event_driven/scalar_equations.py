@@ -131,7 +131,7 @@ class Motion(NamedTuple):
 
     a: list[Row]
     friction: Row
-    pressing: Row
+    normal_force: Row
 
 
 def motion(
@@ -169,11 +169,11 @@ def motion(
         a.append(combine([1.0, *(x.WM[r, i] for r in range(m))], [free, *reactions]))
     if not prepared.nu:
         return Motion(a, reactions[0], given)
-    pressing = reactions[1]
+    normal_force = reactions[1]
     if X.blocked is not False:
         needed = combine([1.0 / prepared.D[1, 1]], [residuals[1]])
-        pressing = select(X.blocked, needed, pressing)
-    return Motion(a, reactions[0], pressing)
+        normal_force = select(X.blocked, needed, normal_force)
+    return Motion(a, reactions[0], normal_force)
 
 
 def with_exact_rows(prepared: Prepared, mode, a: list[Row], g: ScalarGiven) -> list[Row]:
@@ -229,30 +229,30 @@ def guard_rows(
     sign = 1.0 if magnitude else -1.0
     empty: Row = [0.0] * n
     one = [*empty, *empty, 1.0, *[0.0] * (g.basis.size - 1)]
-    slippery = prepared.mechanics.frictionless[0]
+    frictionless = prepared.mechanics.frictionless[0]
     gamma = [
         *empty,
         *(x.W[0, i] for i in range(n)),
         *combine([sign], [g.velocity[0]]),
     ]
-    if slippery:
+    if frictionless:
         first = one
     else:
         first = (
             gamma if magnitude else select(mode == Mode.SLIP_POS, gamma, combine([-1.0], [gamma]))
         )
     second = one
-    if not slippery:
+    if not frictionless:
         positive, negative = prepared.static_positive[0], prepared.static_negative[0]
         stick = mode == Mode.STICK
-        first = select(stick, combine([positive, 1.0], [y.pressing, y.friction]), first)
-        second = select(stick, combine([negative, sign], [y.pressing, y.friction]), second)
+        first = select(stick, combine([positive, 1.0], [y.normal_force, y.friction]), first)
+        second = select(stick, combine([negative, sign], [y.normal_force, y.friction]), second)
     if prepared.nu:
         is_open = mode == Mode.OPEN
         gap = [*(x.W[1, i] for i in range(n)), *empty, *g.gap]
         limited = (mode == Mode.STICK) & ~prepared.unlimited[0]
         first = select(is_open, gap, first)
-        second = select(is_open, one, select(limited, second, y.pressing))
+        second = select(is_open, one, select(limited, second, y.normal_force))
     return [first, second]
 
 

@@ -22,7 +22,7 @@ from jfric.solvers.event_driven.isolation import AT_END
 from jfric.solvers.event_driven.scalar_series import value, value_and_size, value_and_slope
 
 #: What is known of a guard on the step, if not the place of its only zero.
-NO_ZERO, IN_DOUBT = 2.0, 3.0
+NO_ZERO, UNDECIDED = 2.0, 3.0
 #: Where the only zero is at the end of the step.
 LAST = 1.0
 
@@ -32,7 +32,7 @@ class Guard(NamedTuple):
 
     coefficients: list
     #: Number of leading coefficients that are zero; whether it vanishes identically.
-    lead: Array
+    order: Array
     null: Bool[Array, ""]
     #: Bound on what the coefficients leave out; sum of the magnitudes of all contributions.
     remainder: Float[Array, ""]
@@ -49,7 +49,7 @@ class Isolated(NamedTuple):
     root: Float[Array, ""]
     guard: list
     decided: Bool[Array, ""]
-    doubtful: list
+    undecided: list
     retry: Float[Array, ""]
     near: Bool[Array, ""]
     resolution: Float[Array, ""]
@@ -63,12 +63,12 @@ def isolate(guards: list[Guard], c: Constants, on) -> Isolated:
     )
     guesses = [jnp.where(k <= 1.0, k, NO_ZERO) for k in known]
     one_zero = [k <= 1.0 for k in known]
-    doubtful = [k == IN_DOUBT for k in known]
+    undecided = [k == UNDECIDED for k in known]
     first = [guesses[0] <= guesses[1], guesses[0] > guesses[1]]
-    any_zero, in_doubt = one_zero[0] | one_zero[1], doubtful[0] | doubtful[1]
-    lead = jnp.where(first[0], guards[0].lead, guards[1].lead)
-    chosen = choose(first[0], guards[0].coefficients, guards[1].coefficients, lead)
-    root = once(_newton(chosen, lead, jnp.minimum(jnp.minimum(*guesses), 1.0), c.newton), on)
+    any_zero, in_doubt = one_zero[0] | one_zero[1], undecided[0] | undecided[1]
+    order = jnp.where(first[0], guards[0].order, guards[1].order)
+    chosen = choose(first[0], guards[0].coefficients, guards[1].coefficients, order)
+    root = once(_newton(chosen, order, jnp.minimum(jnp.minimum(*guesses), 1.0), c.newton), on)
     eps = jnp.finfo(root.dtype).eps
     # To the rounding error of the guard itself, far below that of what it is made of.
     at, own = value_and_size(chosen, root)
@@ -92,24 +92,24 @@ def isolate(guards: list[Guard], c: Constants, on) -> Isolated:
         root=jnp.where(any_zero, root, NO_ZERO),
         guard=[f & any_zero for f in first],
         decided=decided,
-        doubtful=[d | (z & ~decided) for d, z in zip(doubtful, one_zero, strict=True)],
+        undecided=[d | (z & ~decided) for d, z in zip(undecided, one_zero, strict=True)],
         retry=jnp.where(earlier, 0.75 * root, shorter),
         near=near,
     )
 
 
-def choose(first: Bool[Array, ""], one: list, other: list, lead) -> list:
-    """The coefficients of ``one`` guard or the ``other``; ``lead`` of them are zero by
+def choose(first: Bool[Array, ""], one: list, other: list, order) -> list:
+    """The coefficients of ``one`` guard or the ``other``; ``order`` of them are zero by
     construction."""
     chosen = [jax.lax.select(first, a, b) for a, b in zip(one, other, strict=True)]
     for k in range(LEADING):
-        chosen[k] = jnp.where(k < lead, 0.0, chosen[k])
+        chosen[k] = jnp.where(k < order, 0.0, chosen[k])
     return chosen
 
 
 @functools.partial(jax.jit, static_argnums=7)
-def _certificate(p: list, lead, null, remainder, magnitude, near, stays, c: Constants):
-    """Place of the only zero on the step (roughly), or ``NO_ZERO``, or ``IN_DOUBT``.
+def _certificate(p: list, order, null, remainder, magnitude, near, stays, c: Constants):
+    """Place of the only zero on the step (roughly), or ``NO_ZERO``, or ``UNDECIDED``.
 
     Traced once for both guards. ``p``: one number for each order, as a compiled function would turn
     an array of a batch around.
@@ -117,9 +117,9 @@ def _certificate(p: list, lead, null, remainder, magnitude, near, stays, c: Cons
     degree = min(len(p) - 1, c.certificate_order)
     tail = sum(jnp.abs(x) for x in p[degree + 1 :])
     # Power to Bernstein coefficients: sums of neighbours, row by row of Pascal's triangle.
-    dropped = sum(jnp.where(k < lead, jnp.abs(p[k]), 0.0) for k in range(LEADING))
+    dropped = sum(jnp.where(k < order, jnp.abs(p[k]), 0.0) for k in range(LEADING))
     rounded = tail + dropped + remainder + c.rounding * magnitude
-    bound = jnp.where(lead == 0, jnp.maximum(rounded, near), rounded)
+    bound = jnp.where(order == 0, jnp.maximum(rounded, near), rounded)
     row = [x * (1.0 / math.comb(degree, k)) for k, x in enumerate(p[: degree + 1])]
     b = []
     while row:
@@ -127,7 +127,7 @@ def _certificate(p: list, lead, null, remainder, magnitude, near, stays, c: Cons
         row = [x + y for x, y in itertools.pairwise(row)]
     # All positive: no zero. Positive, then at most one in doubt, then negative: one zero. Signs
     # are 2, 1 and 0, and must not rise.
-    known = [k < lead for k in range(LEADING)]
+    known = [k < order for k in range(LEADING)]
     lower, zero = -bound, jnp.zeros_like(bound)
     one, two = zero + 1.0, zero + 2.0
     rises, count, total, last = jnp.asarray(False), zero, zero, two
@@ -152,13 +152,13 @@ def _certificate(p: list, lead, null, remainder, magnitude, near, stays, c: Cons
     guess = (jnp.maximum(count - 1.0, 0.0) + jnp.clip(fraction, 0.05, 0.95)) / degree
     steep = jnp.abs(b[-1]) <= AT_END * degree * (b[-2] - b[-1])
     ends = (count == float(degree)) & ~rises & steep & (jnp.abs(b[-1]) <= rounded)
-    found = jnp.where(ends, LAST, jnp.where(one_zero, guess, IN_DOUBT))
-    return jnp.where(no_zero, NO_ZERO, jnp.where(null, IN_DOUBT, found))
+    found = jnp.where(ends, LAST, jnp.where(one_zero, guess, UNDECIDED))
+    return jnp.where(no_zero, NO_ZERO, jnp.where(null, UNDECIDED, found))
 
 
-def _newton(y: list, lead, guess, steps: int):
-    """Newton's method on the guard ``y`` divided by ``s^lead``, kept inside the step."""
-    power = lead.astype(guess.dtype)
+def _newton(y: list, order, guess, steps: int):
+    """Newton's method on the guard ``y`` divided by ``s^order``, kept inside the step."""
+    power = order.astype(guess.dtype)
     s = guess
     for _ in range(steps):
         at, slope = value_and_slope(y, s)

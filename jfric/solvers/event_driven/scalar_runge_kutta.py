@@ -301,7 +301,7 @@ def _error(rtol: float, state: State, x: Stages, unbalanced, h):
 def _as_step(ode: _Flow, path: _Path, h) -> Step:
     """The motion as polynomials, for outputs and observables."""
     y, g, n = ode.start.y, ode.start.g, ode.prepared.mechanics.n
-    rows = [*y.a, y.friction, y.pressing, [*[0.0] * (2 * n), *g.acceleration[0]]]
+    rows = [*y.a, y.friction, y.normal_force, [*[0.0] * (2 * n), *g.acceleration[0]]]
     columns = [*path.q, *path.v, *(path.combination(row)[0] for row in rows)]
     zeros = [jnp.zeros_like(h)] * max(len(p) for p in columns)
     filled = [jnp.stack([*p, *zeros[len(p) :]]) for p in columns]

@@ -103,7 +103,7 @@ def _as_step(prepared: Prepared, start: Start, x: Series) -> Step:
     # The acceleration's last coefficient is below rounding.
     rise = [jnp.concatenate([u[1:] * k[:-1] / h, jnp.zeros((1,), h.dtype)]) for u in rates]
     empty = [0.0] * (2 * n)
-    others = [y.friction, y.pressing, [*empty, *start.g.acceleration[0]]]
+    others = [y.friction, y.normal_force, [*empty, *start.g.acceleration[0]]]
     others = [combination(row, x, rates) for row in others]
     columns = [*(u[:count] for u in x.q), *rates, *rise, *others]
     return step_without_guards(h, jnp.stack(columns, axis=1))

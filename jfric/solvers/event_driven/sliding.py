@@ -26,7 +26,7 @@ from jfric.numerics.polynomials import horner, horner_with_slope
 from jfric.numerics.tolerances import ROUNDINGS
 
 #: Parabolas in one pass; where that is not enough, the next pass goes on.
-MOST_PARABOLAS = 60
+MAX_PARABOLAS = 60
 #: A zero is near if ``2 b g <= NEAR g'^2``: about 0.17 time scales of the motion at most. Series of
 #: this order have converged there, and so has Newton's method on them after so many rounds.
 NEAR = 0.3
@@ -106,9 +106,9 @@ class Sliding(NamedTuple):
     the series, and the velocity that cannot be told from zero."""
 
     direction: Float[Array, ""]
-    lead: Int[Array, ""]
+    order: Int[Array, ""]
     slips: Bool[Array, ""]
-    order: int
+    terms: int
     zero: Float[Array, ""]
 
 
@@ -118,13 +118,13 @@ def first_stop(x: Body, start: Slide, way: Sliding, h, *, derivatives: bool) -> 
     ``derivatives``: whether derivatives will be asked for. The search has none; they are those of
     the motion at its end.
     """
-    direction, _, slips, order, zero = way
+    direction, _, slips, terms, zero = way
     frozen = jax.lax.stop_gradient((x, start, h))
     near = _near_stop(*frozen[:2], way, frozen[2])
     s, step = near.s, near.step
     if derivatives:
         s = jnp.where(s >= frozen[2], h, s)
-        step = propagator(x, s, order)
+        step = propagator(x, s, terms)
     u, v, a = once(start.after(step), slips)
 
     # On to the zero by the series about this point.
@@ -163,7 +163,7 @@ class _Near(NamedTuple):
 
 def _near_stop(x: Body, start: Slide, way: Sliding, h) -> _Near:
     """From parabola to parabola until a zero is near, for the time ``h`` at most."""
-    direction, lead, slips, order, zero = way
+    direction, order, slips, terms, zero = way
     omega = jnp.sqrt(jnp.abs(x.K))
     # Negative stiffness or damping feeds energy.
     feeding = jnp.where(x.K < 0, omega, 0.0) + jnp.maximum(-x.C, 0.0)
@@ -175,7 +175,7 @@ def _near_stop(x: Body, start: Slide, way: Sliding, h) -> _Near:
     curvature, close = once((curvature, close), slips)
 
     # What starts away from zero has reached it when it cannot be told from it.
-    zero = jnp.where(lead == 0, zero, 0.0)
+    zero = jnp.where(order == 0, zero, 0.0)
 
     def guard(v, a):
         return direction * (v - x.belt) - zero, direction * a
@@ -192,10 +192,10 @@ def _near_stop(x: Body, start: Slide, way: Sliding, h) -> _Near:
         return (slope < 0) & (2.0 * curvature * g <= NEAR * slope * slope)
 
     g, slope = guard(start.v, start.a)
-    first = parabola(jnp.where(lead == 0, g, 0.0), jnp.where(lead <= 1, slope, 0.0))
+    first = parabola(jnp.where(order == 0, g, 0.0), jnp.where(order <= 1, slope, 0.0))
     # With more zeros at the start no other is nearer than this.
     apart = jnp.where(rate > 0, 1.0 / jnp.where(rate > 0, rate, 1.0), h)
-    first = jnp.where(lead >= 2, apart, first)
+    first = jnp.where(order >= 2, apart, first)
 
     def running(s, step):
         _, v, a = start.after(step)
@@ -207,14 +207,14 @@ def _near_stop(x: Body, start: Slide, way: Sliding, h) -> _Near:
         g, slope = guard(v, a)
         further = jnp.minimum(s + parabola(jnp.maximum(g, close), slope), h)
         s = jnp.where(running(s, step), further, s)
-        return s, propagator(x, s, order), count + 1
+        return s, propagator(x, s, terms), count + 1
 
     def any_running(carry):
         s, step, count = carry
-        return eqxi.unvmap_any(running(s, step)) & (count < MOST_PARABOLAS)
+        return eqxi.unvmap_any(running(s, step)) & (count < MAX_PARABOLAS)
 
     s = jnp.minimum(first, h)
-    carry = s, propagator(x, s, order), jnp.asarray(0)
+    carry = s, propagator(x, s, terms), jnp.asarray(0)
     s, step, _ = jax.lax.while_loop(any_running, body, carry)
     g, slope = guard(*start.after(step)[1:])
     further = jnp.maximum(parabola(jnp.maximum(g, 0.0), jnp.minimum(slope, 0.0)), 0.0)

@@ -142,20 +142,20 @@ def modes_from_rest(
     near = jnp.concatenate([jnp.ones((nf,), bool), touching])
     reactions = jnp.concatenate([values.lambda_t, values.lambda_n])
     free = matvec(prepared.W, values.a) - prescribed
-    pressing = jnp.concatenate([values.normal, jnp.zeros((prepared.nu,), free.dtype)])
+    normal_force = jnp.concatenate([values.normal, jnp.zeros((prepared.nu,), free.dtype)])
     # What rests is held up to its static limit.
     positive = jnp.where(rests, prepared.static_positive, prepared.kinetic_positive)
     negative = jnp.where(rests, prepared.static_negative, prepared.kinetic_negative)
     problem = ContactProblem(
         D=prepared.D,
         gamma=free - matvec(prepared.D, reactions),
-        decided=rests & near & ~prepared.slippery,
+        decided=rests & near & ~prepared.frictionless,
         touching=touching,
-        sliding=jnp.where(prepared.slippery, 0.0, direction),
+        sliding=jnp.where(prepared.frictionless, 0.0, direction),
         mu_positive=positive[nf:],
         mu_negative=negative[nf:],
-        cap_positive=positive * pressing,
-        cap_negative=negative * pressing,
+        cap_positive=positive * normal_force,
+        cap_negative=negative * normal_force,
     )
     return solve_contacts(problem, needed=needed).mode
 

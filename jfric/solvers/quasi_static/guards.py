@@ -62,8 +62,8 @@ def guards(mechanics: Mechanics, state: State, step: Increment) -> Guards:
     one, still = jnp.ones_like(N), jnp.zeros_like(N)
     stick = mode == Mode.STICK
     sign = jnp.where(mode == Mode.SLIP_POS, 1.0, -1.0)
-    slippery = jnp.asarray(mechanics.frictionless, bool)
-    slides = ~stick & (mode != Mode.OPEN) & ~slippery
+    frictionless = jnp.asarray(mechanics.frictionless, bool)
+    slides = ~stick & (mode != Mode.OPEN) & ~frictionless
 
     # The sliding displacement starts from zero.
     first = jnp.where(stick, positive * N + state.lambda_t, jnp.where(slides, 0.0, one))
@@ -86,7 +86,7 @@ def guards(mechanics: Mechanics, state: State, step: Increment) -> Guards:
         gap = mechanics.gap0 + mechanics.W_N @ state.q + mechanics.W_N_base @ state.z
         lengths = jnp.abs(mechanics.gap0) + jnp.abs(mechanics.W_N) @ reach
         lengths = lengths + jnp.abs(mechanics.W_N_base) @ jnp.abs(state.z)
-        pressing = _force_scale(mechanics.W_N, step.force_scale)
+        normal_force = _force_scale(mechanics.W_N, step.force_scale)
         first = first.at[nf:].set(jnp.where(is_open, gap, first[nf:]))
         d_first = d_first.at[nf:].set(jnp.where(is_open, step.gap, d_first[nf:]))
         zero_first = zero_first.at[nf:].set(jnp.where(is_open, lengths, zero_first[nf:]))
@@ -97,7 +97,7 @@ def guards(mechanics: Mechanics, state: State, step: Increment) -> Guards:
         d_second = d_second.at[nf:].set(
             jnp.where(is_open, 0.0, jnp.where(pulls, step.lambda_n, d_second[nf:]))
         )
-        zero_second = zero_second.at[nf:].set(jnp.where(pulls, pressing, zero_second[nf:]))
+        zero_second = zero_second.at[nf:].set(jnp.where(pulls, normal_force, zero_second[nf:]))
     values, changes, scales = [first, second], [d_first, d_second], [zero_first, zero_second]
     piecewise = mechanics.piecewise
     if piecewise.count:

@@ -65,7 +65,7 @@ def increment(mechanics: Mechanics, state: State, target: Target) -> Increment:
     spring_base = _spring_base(mechanics, state, given.z)
     unbalanced = given.f - internal - spring_base + held
     dz = given.z - state.z
-    pressing = jnp.concatenate([given.normal, state.lambda_n])
+    normal_force = jnp.concatenate([given.normal, state.lambda_n])
     stick, is_open = mode == Mode.STICK, mode == Mode.OPEN
     ratio = sliding_ratio(mechanics, mode)
 
@@ -93,7 +93,7 @@ def increment(mechanics: Mechanics, state: State, target: Target) -> Increment:
     b = jnp.concatenate(
         [
             unbalanced,
-            jnp.where(stick, prescribed, ratio * pressing - state.lambda_t),
+            jnp.where(stick, prescribed, ratio * normal_force - state.lambda_t),
             jnp.where(opened, -state.lambda_n, -gap),
         ]
     )

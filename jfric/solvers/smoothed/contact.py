@@ -1,4 +1,4 @@
-"""Unilateral contact without corners: a stiff spring and a damper that only push.
+"""Unilateral contact without kinks: a stiff spring and a damper that only push.
 
     lambda_N = max(0, k d + c dd/dt)  where the penetration d = -g_N is positive
 
@@ -24,13 +24,13 @@ from jaxtyping import Array, Float
 from jfric.system.mechanics import Mechanics
 
 #: Largest damping ratio, for e = 0.
-MOST_DAMPED = 5.0
+MAX_DAMPED = 5.0
 
 
 @functools.cache
 def _table() -> tuple[np.ndarray, np.ndarray]:
     """Coefficients of restitution, increasing, and their damping ratios."""
-    zeta = np.concatenate([[0.0], np.geomspace(1e-3, MOST_DAMPED, 400)])
+    zeta = np.concatenate([[0.0], np.geomspace(1e-3, MAX_DAMPED, 400)])
     zeta = zeta[np.abs(zeta - 1.0) > 1e-6]
     below = zeta < 1.0
     inside = np.where(below, zeta, 0.5)

@@ -1,4 +1,4 @@
-"""Friction laws without corners.
+"""Friction laws without kinks.
 
 With ``x = gamma_T / width`` and a curve ``s`` that rises from -1 to 1::
 

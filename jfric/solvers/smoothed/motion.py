@@ -37,9 +37,9 @@ def local(mechanics: Mechanics, settings: Settings, curve: str, t, q, v) -> Loca
     f = applied_force(mechanics, t, q, v, segment) + settings.force
     lambda_n = normal_forces(mechanics, t, q, v, settings.stiffness, settings.damping)
     given = [jnp.asarray(n(t), q.dtype) for n in mechanics.normal_forces]
-    pressing = jnp.concatenate([jnp.stack(given), lambda_n]) if given else lambda_n
+    normal_force = jnp.concatenate([jnp.stack(given), lambda_n]) if given else lambda_n
     gamma = mechanics.sliding_velocities(t, v)
-    lambda_t = friction_forces(mechanics, gamma, pressing, settings.width, curve)
+    lambda_t = friction_forces(mechanics, gamma, normal_force, settings.width, curve)
     f = f + mechanics.R_T.T @ lambda_t + mechanics.W_N.T @ lambda_n
     return Local(
         a=mechanics.M_inverse @ f,

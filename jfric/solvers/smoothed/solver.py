@@ -60,7 +60,7 @@ class Prepared(NamedTuple):
 
 
 class Smoothed(AbstractSolver):
-    """The same laws without corners, solved by ``diffrax.diffeqsolve``.
+    """The same laws without kinks, solved by ``diffrax.diffeqsolve``.
 
     Friction rises from zero over a velocity of the order ``width`` [m/s or rad/s] along the curve
     ``law``: ``"tanh"``, ``"arctan"`` or ``"sqrt"`` (:mod:`jfric.solvers.smoothed.friction`).
@@ -112,7 +112,7 @@ class Smoothed(AbstractSolver):
                 raise ProblemError(f"{name}: found {float(value):g}, must be positive")
 
     name: ClassVar[str] = "smoothed"
-    remark: ClassVar[str] = "values and derivatives are those of a law without corners, biased"
+    remark: ClassVar[str] = "values and derivatives are those of a law without kinks, biased"
 
     def require(self, problem: Problem) -> None:
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""

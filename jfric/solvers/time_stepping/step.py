@@ -147,12 +147,12 @@ def _contacts(prepared: Prepared, D, gamma, before, touching, mode, x: StepInput
     closed = jnp.concatenate([jnp.ones((nf,), bool), touching])
     # Contacts that were open and carry no tangential impulse when they close.
     smooth = np.asarray((False,) * nf + mechanics.smooth_impact, bool) & (mode == Mode.OPEN)
-    pressing = jnp.concatenate([x.normal, jnp.ones((prepared.nu,), gamma.dtype)])
+    normal_force = jnp.concatenate([x.normal, jnp.ones((prepared.nu,), gamma.dtype)])
     own = jnp.arange(nt) < nf
 
     def problem(holds, smooth=smooth) -> ContactProblem:
-        upper = jnp.where(holds, friction.static_positive, friction.kinetic_positive) * pressing
-        lower = jnp.where(holds, friction.static_negative, friction.kinetic_negative) * pressing
+        upper = jnp.where(holds, friction.static_positive, friction.kinetic_positive) * normal_force
+        lower = jnp.where(holds, friction.static_negative, friction.kinetic_negative) * normal_force
         upper, lower = (jnp.where(smooth, 0.0, x) for x in (upper, lower))
         return ContactProblem(
             D=D,

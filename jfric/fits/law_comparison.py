@@ -1,6 +1,6 @@
-"""A ladder of friction models for one problem, compared on data that were not fitted.
+"""Comparison of friction laws for one problem, on data that were not fitted.
 
-Every rung replaces the law of one friction element; what the element's own law gives is the start.
+Every candidate replaces the law of one friction element; what its own law gives is the start.
 With ``v = |gamma_T|``, and all coefficients for each direction of sliding from "asymmetric" on::
 
     viscous            F_v v
@@ -44,7 +44,7 @@ PIECES = 4
 
 
 @dataclass(frozen=True)
-class Rung:
+class Candidate:
     """A friction model: its problem, and what is free in it beside everything else."""
 
     name: str
@@ -54,9 +54,9 @@ class Rung:
 
 @dataclass(frozen=True)
 class Score:
-    """How well a rung predicts: relative errors in the fitted and in the held-out records."""
+    """How well a candidate predicts: relative errors in the fitted and in the held-out records."""
 
-    rung: str
+    candidate: str
     parameters: int
     fitted: float
     held_out: float
@@ -64,16 +64,16 @@ class Score:
     folds: tuple[float, ...]
 
 
-def friction_ladder(problem: Problem, speed: float, *, loads: bool = True) -> list[Rung]:
-    """The rungs for the only friction element of ``problem``.
+def candidate_laws(problem: Problem, speed: float, *, loads: bool = True) -> list[Candidate]:
+    """The candidates for the only friction element of ``problem``.
 
     ``speed`` [m/s or rad/s]: a typical sliding velocity, which sets the ranges of viscous terms.
     Dampers are taken out, the law holds their part and begins with it. ``loads``: whether load
-    dependence, which only :class:`jfric.SampledModel` knows, is a rung.
+    dependence, which only :class:`jfric.SampledModel` knows, is a candidate.
     """
     group = problem.section("friction")
     if len(group) != 1:
-        raise ProblemError(f"friction: found {len(group)} elements, the ladder takes one")
+        raise ProblemError(f"friction: found {len(group)} elements, the comparison takes one")
     ((name, element),) = problem.resolved().section("friction").items()
     size = float(element.coefficients.kinetic(speed)[0])
     if element.limit is not None:
@@ -91,7 +91,7 @@ def friction_ladder(problem: Problem, speed: float, *, loads: bool = True) -> li
         "v_s": Free(1e-3 * speed, 10.0 * speed, init=0.1 * speed),
     }
     grow = {LOAD_FACTOR: Free(-1.0 / size, 1.0 / size, init=0.0, scale="linear")}
-    rungs = {
+    candidates = {
         "viscous": {"F_v": rate},
         "Coulomb": {"F_c": force},
         "Coulomb + viscous": {"F_c": force, "F_v": rate},
@@ -100,19 +100,19 @@ def friction_ladder(problem: Problem, speed: float, *, loads: bool = True) -> li
         "load-dependent": sided | fall | grow,
     }
     if not loads:
-        del rungs["load-dependent"]
+        del candidates["load-dependent"]
     return [
-        Rung(
+        Candidate(
             title,
             _with_law(problem, name, element, free),
             {path if path == LOAD_FACTOR else f"parameters.{path}": f for path, f in free.items()},
         )
-        for title, free in rungs.items()
+        for title, free in candidates.items()
     ]
 
 
 def _with_law(problem: Problem, name: str, element: Friction, free: Mapping[str, Free]) -> Problem:
-    """``problem`` with the law of a rung, whose coefficients are shared parameters."""
+    """``problem`` with the law of a candidate, whose coefficients are shared parameters."""
     both = tuple(f"F_c_{side}" in free for side in SIDES)
 
     def of_sides(term: str, more: str = "") -> Any:
@@ -148,37 +148,37 @@ def laps(experiment: Experiment, dofs: Sequence[str], count: int) -> list[Experi
 
 
 def cross_validate(
-    fit_rung: Callable[[Rung, Sequence[Experiment]], FitResult],
-    rungs: Sequence[Rung],
+    fit_candidate: Callable[[Candidate, Sequence[Experiment]], FitResult],
+    candidates: Sequence[Candidate],
     folds: Sequence[Experiment],
 ) -> list[Score]:
-    """Fit every rung to all but one of ``folds`` and predict that one, in turns.
+    """Fit every candidate to all but one of ``folds`` and predict that one, in turns.
 
-    ``fit_rung(rung, experiments)`` makes the fit; errors are those of the predicted signals,
-    relative to the measured ones (see :func:`relative_error`).
+    ``fit_candidate(candidate, experiments)`` makes the fit; errors are those of the predicted
+    signals, relative to the measured ones (see :func:`relative_error`).
     """
     scores = []
-    for rung in rungs:
+    for candidate in candidates:
         inside, outside, size = [], [], 0
         for i, held_out in enumerate(folds):
-            found = fit_rung(rung, [f for j, f in enumerate(folds) if j != i])
+            found = fit_candidate(candidate, [f for j, f in enumerate(folds) if j != i])
             inside.append(relative_error(found))
             outside.append(relative_error(found, held_out))
-            size = len(rung.free)
-        scores.append(Score(rung.name, size, _rms(inside), _rms(outside), tuple(outside)))
+            size = len(candidate.free)
+        scores.append(Score(candidate.name, size, _rms(inside), _rms(outside), tuple(outside)))
     return scores
 
 
-def ladder_of(result: FitResult, free: Mapping[str, Free]) -> list[Score]:
-    """The ladder for the system and records of a fit, compared over its records or, where there
-    is one only, over four pieces of it. What the ladder does not replace stays free."""
+def compare_laws(result: FitResult, free: Mapping[str, Free]) -> list[Score]:
+    """Laws compared for the system and records of a fit, over its records or, where there is
+    one only, over four pieces of it. What the comparison does not replace stays free."""
     model = result.objective.model
     if not isinstance(model, OutputModel | SampledModel):
-        raise ProblemError(f"ladder: found the model {type(model).__name__} of your own")
+        raise ProblemError(f"compare laws: found the model {type(model).__name__} of your own")
     problem, signals = model.problem, result.objective.data.signals
     dof = next((d for d in problem.axes if d in result.experiments[0].y), None)
     if dof is None:
-        raise ProblemError("ladder: needs a measured position")
+        raise ProblemError("compare laws: needs a measured position")
     folds = list(result.experiments)
     if len(folds) == 1:
         folds = laps(folds[0], [dof], PIECES)
@@ -187,7 +187,7 @@ def ladder_of(result: FitResult, free: Mapping[str, Free]) -> list[Score]:
     speeds = np.concatenate([np.gradient(e.y[dof], e.t) for e in folds])
     speed = float(np.sqrt(np.nanmean(speeds**2)))
     sampled = isinstance(model, SampledModel)
-    rungs = friction_ladder(problem, speed, loads=sampled)
+    candidates = candidate_laws(problem, speed, loads=sampled)
     # Pieces begin at their measured states.
     kept = {
         path: item
@@ -195,11 +195,11 @@ def ladder_of(result: FitResult, free: Mapping[str, Free]) -> list[Score]:
         if path.partition(".")[0] not in ("friction", "damper", "initial")
     }
 
-    def fitted(rung: Rung, experiments: Sequence[Experiment]) -> FitResult:
-        own = replace(model, problem=rung.problem)
-        return fit(own, experiments, {**kept, **rung.free}, observe=signals, starts=1)
+    def fitted(candidate: Candidate, experiments: Sequence[Experiment]) -> FitResult:
+        own = replace(model, problem=candidate.problem)
+        return fit(own, experiments, {**kept, **candidate.free}, observe=signals, starts=1)
 
-    return cross_validate(fitted, rungs, folds)
+    return cross_validate(fitted, candidates, folds)
 
 
 def relative_error(result: FitResult, experiment: Experiment | None = None) -> float:
