@@ -47,7 +47,7 @@ def run_sweep(
     plot: bool,
     **execution: Any,
 ) -> bool:
-    """Sweep a configuration into ``out`` and say what came of it; whether all trajectories are ok."""
+    """Sweep a configuration into ``out`` and say what came of it; whether all went well."""
     from jfric.files.read_toml import load_config
     from jfric.files.solver_choice import choose_solver
     from jfric.files.write_toml import dump

@@ -105,7 +105,8 @@ def isolate(
     leading = jnp.abs(combine(coefficients[:LEADING], rows))
     vanishing = jnp.arange(leading.shape[0], dtype=jnp.int32)[:, None] < order
     dropped = jnp.sum(jnp.where(vanishing, leading, 0.0), axis=0)
-    rounded = tail + dropped + remainder + rounding * magnitude
+    left_out = tail + remainder + rounding * magnitude
+    rounded = left_out + dropped
     bound = jnp.where(order == 0, jnp.maximum(rounded, zero), rounded)
     head = coefficients[: degree + 1]
     transform = jnp.asarray(_bernstein_matrix(degree, size.dtype.name))
@@ -120,7 +121,7 @@ def isolate(
         return _certificate(_pascal(b) if apart else b, *of_guard)
 
     # Where the polynomials leave out more, a shorter step tells more.
-    stays = stays & (rounded <= zero)
+    stays = stays & (left_out <= zero)
     found = jax.vmap(certificate)(b.T, bound, rounded, rounded + zero, order, null, stays)
     one_zero, undecided = found <= LAST, found == UNDECIDED
     # Newton's method on the guard that seems to be first; the others are checked there.

@@ -118,7 +118,8 @@ def _certificate(p: list, order, null, remainder, magnitude, near, stays, c: Con
     tail = sum(jnp.abs(x) for x in p[degree + 1 :])
     # Power to Bernstein coefficients: sums of neighbours, row by row of Pascal's triangle.
     dropped = sum(jnp.where(k < order, jnp.abs(p[k]), 0.0) for k in range(LEADING))
-    rounded = tail + dropped + remainder + c.rounding * magnitude
+    left_out = tail + remainder + c.rounding * magnitude
+    rounded = left_out + dropped
     bound = jnp.where(order == 0, jnp.maximum(rounded, near), rounded)
     row = [x * (1.0 / math.comb(degree, k)) for k, x in enumerate(p[: degree + 1])]
     b = []
@@ -145,7 +146,7 @@ def _certificate(p: list, order, null, remainder, magnitude, near, stays, c: Con
         positive = x > bound if i >= LEADING else (x > bound) | known[i]
         after = jnp.where(positive, after, x)
     # See the other search.
-    held = (largest <= rounded + near) & (null | (stays & (rounded <= near)))
+    held = (largest <= rounded + near) & (null | (stays & (left_out <= near)))
     no_zero = (count == degree + 1.0) & ~null | held
     one_zero = ~rises & (last == 0.0) & (total - 2.0 * count <= 1.0)
     fraction = before / jnp.maximum(before - after, jnp.finfo(bound.dtype).tiny)
