@@ -47,7 +47,8 @@ class Scalars:
             for x in found
         ]
         self._outputs = [(e, s.shape, s.dtype) for e, s in zip(entries, leaves, strict=True)]
-        self._dtype = jnp.result_type(*(s.dtype for s in leaves))
+        real = [s.dtype for s in leaves if jnp.issubdtype(s.dtype, jnp.floating)]
+        self._dtype = jnp.result_type(*(real or [s.dtype for s in leaves]))
         self._kept = self._frontier([n.number for x in self._inputs[: self._sizes[0]] for n in x])
 
     def _frontier(self, given: Sequence[int]) -> list[Node]:

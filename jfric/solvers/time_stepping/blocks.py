@@ -140,7 +140,8 @@ def _status(status, gains, finite):
 
 
 def _in_scalars(prepared: Prepared, motion: Motion, times, inputs: StepInputs, pushed) -> Block:
-    n, every = prepared.mechanics.n, jnp.arange(times.shape[0])
+    n, final = prepared.mechanics.n, times.shape[0] - 1
+    every = jnp.arange(times.shape[0], dtype=jnp.int32)
     made = StepsInScalars(prepared, inputs, pushed)
     starts, last = made.run(motion)
     # Modes have no derivatives.
@@ -152,8 +153,8 @@ def _in_scalars(prepared: Prepared, motion: Motion, times, inputs: StepInputs, p
         return frozen.look(starts, every, mode, operator.attrgetter(*names))
 
     def motions(index):
-        before, following = starts[index], starts[jnp.minimum(index + 1, every[-1])]
-        after = jnp.where((index == every[-1])[:, None], last, following)
+        before, following = starts[index], starts[jnp.minimum(index + 1, final)]
+        after = jnp.where((index == final)[:, None], last, following)
         return Motions(after[:, :n], after[:, n : 2 * n], before[:, :n], before[:, n : 2 * n])
 
     def steps():
