@@ -88,7 +88,8 @@ def test_frictions_on_belts_of_random_motion(solver, count):
         assert float(jax.vmap(jfric.contact_residual)(batch, runs).max()) < limit
 
 
-def test_symmetric_impacts_stay_symmetric():
+@pytest.mark.parametrize("kernel", ["general", pytest.param("lowered", marks=pytest.mark.slow)])
+def test_symmetric_impacts_stay_symmetric(kernel):
     """Blocks of random shape and restitution fall flat on two corners, and rest when a ball would;
     they tilt by rounding errors alone."""
     rng = np.random.default_rng(0)
@@ -120,7 +121,7 @@ def test_symmetric_impacts_stay_symmetric():
         )
         for m, inertia, arm, e in numbers
     ]
-    solver = jfric.EventDriven(adjoint="none", max_events=400)
+    solver = jfric.EventDriven(adjoint="none", kernel=kernel, max_events=400)
     runs = jax.jit(jax.vmap(lambda p: jfric.simulate(p, solver)))(_stacked(problems))
     np.testing.assert_array_equal(runs.status, Status.OK)
     assert np.all(np.asarray(runs.flags) & Flag.ZENO)

@@ -470,7 +470,7 @@ def test_the_limit_of_accumulation_is_an_option():
         jfric.simulate(_bouncing({"x": 5.0}), jfric.EventDriven(accumulation=0.0))
 
 
-@pytest.mark.parametrize("solver", ["auto", "general"])
+@pytest.mark.parametrize("solver", ["auto", "general", _LOWERED])
 def test_a_hundred_thousand_impacts_without_drift(solver):
     """An elastic oscillator against a stop, in its 100,001st flight, beside its closed form."""
     omega, offset = 1000.0, 1e-3
@@ -480,7 +480,8 @@ def test_a_hundred_thousand_impacts_without_drift(solver):
     flights = 100_000.25
     end = flights * (0.5 * math.pi / omega)
     adjoint = "reverse" if solver == "general" else "none"
-    settings = jfric.EventDriven(adjoint=adjoint, max_steps=250_000, max_events=0)
+    kernel = "lowered" if solver == "lowered" else "auto"
+    settings = jfric.EventDriven(adjoint=adjoint, kernel=kernel, max_steps=250_000, max_events=0)
     run = jfric.simulate(problem, settings, ts=np.array([end]), end=end)
     assert run.status == Status.OK
     # x = -offset + offset cos + sin / omega, and again from each impact on: a quarter turn each.
