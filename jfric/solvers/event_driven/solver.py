@@ -6,13 +6,14 @@ import dataclasses
 import functools
 import warnings
 from collections.abc import Callable
-from typing import ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from jfric.errors import ProblemError, nearest
+from jfric.numerics.by_batch import Sizes
 from jfric.numerics.loops import Adjoint, require_adjoint
 from jfric.results.formulas import require_formulas
 from jfric.solvers.base import AbstractSolver, AbstractState, OnePass, begin_anew
@@ -20,7 +21,7 @@ from jfric.solvers.event_driven.exact_flow import ExactFlow
 from jfric.solvers.event_driven.impacts import ImpactLimits
 from jfric.solvers.event_driven.kernels import (
     Kernel,
-    pays_lowered,
+    lowered_from,
     require_fits,
     require_kernel,
     require_lowered,
@@ -154,23 +155,27 @@ class EventDriven(AbstractSolver):
         return dataclasses.replace(self, rtol=0.01 * self.rtol)
 
     def for_batch(self, problem: Problem, count: int) -> EventDriven:
-        """``kernel="auto"`` lowers the general pass where it would be taken for so many that its
-        longer compilation pays."""
-        if self.kernel != "auto" or self.adjoint != "none":
-            return self
+        """``kernel="auto"`` lowers the general pass for as many as its compilation pays for."""
+        found = self.under_vmap(problem) if self.adjoint == "none" else None
+        return self if found is None or count < found[1].values else found[0]
 
-        def chosen(prepared: Prepared) -> bool:
-            exact = isinstance(_make_flow(self, prepared), ExactFlow)
-            return choose_pass(self, prepared).general and exact and pays_lowered(prepared, count)
+    def under_vmap(self, problem: Problem) -> tuple[EventDriven, Sizes] | None:
+        """``kernel="auto"`` lowers the general pass of small systems."""
+        if self.kernel != "auto" or self.adjoint == "reverse":
+            return None
 
-        return dataclasses.replace(self, kernel="lowered") if _known(problem, chosen) else self
+        def pays(prepared: Prepared) -> Sizes | None:
+            return lowered_from(prepared) if choose_pass(self, prepared).general else None
+
+        sizes = _known(problem, pays)
+        return None if sizes is None else (dataclasses.replace(self, kernel="lowered"), sizes)
 
     def has_small_passes(self, problem: Problem) -> bool:
         """Whether the motion is computed in closed form."""
         return _known(problem, lambda prepared: choose_pass(self, prepared).small)
 
 
-def _known(problem: Problem, ask: Callable[[Prepared], bool]) -> bool:
+def _known(problem: Problem, ask: Callable[[Prepared], Any]) -> Any:
     """What the structure of the assembled problem decides: nothing is computed, or each operation
     would be compiled alone."""
     found = []
@@ -206,7 +211,7 @@ def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
         if one_dof and kernel != "one-contact":
             call = functools.partial(one_dof_pass, prepared, derivatives=derivatives)
             return Pass(call, packed=False, small=True)
-        if one_contact:
+        if one_contact and (kernel == "one-contact" or not exact):
             call = functools.partial(
                 one_contact_pass,
                 prepared,
