@@ -199,8 +199,8 @@ def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
     one_contact, events = is_one_contact(prepared), prepared.events is not None
     require_fits(kernel, one_dof=one_dof, one_contact=one_contact, reverse=reverse, events=events)
     if kernel == "lowered":
-        require_lowered(prepared, exact=exact, reverse=reverse)
-        flow = ExactFlow(lowered=True)
+        require_lowered(prepared, reverse=reverse)
+        flow = dataclasses.replace(flow, lowered=True)
     elif not reverse and kernel != "general" and not events:
         derivatives = solver.adjoint != "none"
         if one_dof and kernel != "one-contact":
@@ -248,12 +248,12 @@ def _make_flow(solver: EventDriven, prepared: Prepared):
     if exact:
         return ExactFlow()
     # Imported late: diffrax doubles the import time of the package.
-    from jfric.solvers.event_driven.runge_kutta_flow import METHODS, RungeKuttaFlow
+    from jfric.solvers.event_driven.runge_kutta_flow import RungeKuttaFlow
+    from jfric.solvers.event_driven.runge_kutta_stages import METHODS
 
     if solver.method not in METHODS:
         raise ProblemError(f"method: found {solver.method!r}, allowed are {', '.join(METHODS)}")
-    stages = "checkpointed" if solver.adjoint == "reverse" else "lax"
-    return RungeKuttaFlow(solver.rtol, solver.method, stages)
+    return RungeKuttaFlow(solver.rtol, solver.method)
 
 
 @functools.cache
