@@ -257,6 +257,7 @@ def _while(g: Graph, eqn, args):
 
 
 def _scan(g: Graph, eqn, args):
+    """Written out."""
     p = eqn.params
     nb, nc = p["num_consts"], p["num_carry"]
     given, carry, along = args[:nb], args[nb : nb + nc], args[nb + nc :]

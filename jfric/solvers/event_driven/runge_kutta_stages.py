@@ -113,7 +113,7 @@ def stages(name: str, field: Callable, y: Float[Array, " y"], h) -> Stages:
     def one(i, slopes):
         return slopes.at[i].set(field(nodes[i] * h, y + h * weighted(rows[i], slopes)))
 
-    # A loop: written out, it would take long to compile.
+    # A loop: written out, it would take long to compile (the lowering writes it out).
     slopes = jnp.zeros((len(nodes), y.shape[0]), dtype)
     slopes = jax.lax.fori_loop(0, len(nodes), one, slopes)
     end = y + h * weighted(jnp.asarray(method.end, dtype), slopes)

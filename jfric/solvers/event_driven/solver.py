@@ -68,9 +68,9 @@ class EventDriven(AbstractSolver):
     loads, in closed form; ``"auto"`` chooses among these (the general one where ``adjoint`` is
     ``"reverse"``). ``"lowered"`` is the general one taken apart into scalars by the program itself,
     in ``simulate``, ``observe`` and ``sweep``: for large batches of systems with up to four contact
-    rows and linear modes. It compiles for some seconds more and then runs 4 to 18 times as fast;
+    rows, with either flow. It compiles for some seconds more and then runs 4 to 18 times as fast;
     call :func:`jfric.compile_quickly` first. ``"auto"`` takes it in sweeps of 100,000 and more
-    (:meth:`for_batch`) of up to four frictions on up to four degrees of freedom.
+    (:meth:`for_batch`) of up to four frictions on up to four degrees of freedom with linear modes.
     """
 
     flow: FlowName = eqx.field(static=True, default="auto")
