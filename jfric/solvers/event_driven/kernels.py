@@ -61,14 +61,9 @@ def require_fits(
         )
 
 
-def require_lowered(prepared: Prepared, *, exact: bool, reverse: bool) -> None:
+def require_lowered(prepared: Prepared, *, reverse: bool) -> None:
     """Raise :class:`jfric.ProblemError` for what the loop in scalars cannot run."""
     n, rows = prepared.mechanics.n, prepared.nt + prepared.nu
-    if not exact:
-        raise ProblemError(
-            "kernel: 'lowered' needs equations that are linear in every mode (the exact flow); "
-            "choose 'general'"
-        )
     if reverse:
         raise ProblemError(
             "kernel: 'lowered' has forward derivatives alone, but adjoint is 'reverse'; "

@@ -69,9 +69,9 @@ class EventDriven(AbstractSolver):
     loads, in closed form; ``"auto"`` chooses among these (the general one where ``adjoint`` is
     ``"reverse"``). ``"lowered"`` is the general one taken apart into scalars by the program itself,
     in ``simulate``, ``observe`` and ``sweep``: for large batches of systems with up to four contact
-    rows and linear modes. It compiles for some seconds more and then runs 4 to 18 times as fast;
+    rows, with either flow. It compiles for some seconds more and then runs 4 to 18 times as fast;
     call :func:`jfric.compile_quickly` first. ``"auto"`` takes it in sweeps of 100,000 and more
-    (:meth:`for_batch`) of up to four frictions on up to four degrees of freedom.
+    (:meth:`for_batch`) of up to four frictions on up to four degrees of freedom with linear modes.
     """
 
     flow: FlowName = eqx.field(static=True, default="auto")
@@ -204,8 +204,8 @@ def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
     one_contact, events = is_one_contact(prepared), prepared.events is not None
     require_fits(kernel, one_dof=one_dof, one_contact=one_contact, reverse=reverse, events=events)
     if kernel == "lowered":
-        require_lowered(prepared, exact=exact, reverse=reverse)
-        flow = ExactFlow(lowered=True)
+        require_lowered(prepared, reverse=reverse)
+        flow = dataclasses.replace(flow, lowered=True)
     elif not reverse and kernel != "general" and not events:
         derivatives = solver.adjoint != "none"
         if one_dof and kernel != "one-contact":
@@ -253,12 +253,12 @@ def _make_flow(solver: EventDriven, prepared: Prepared):
     if exact:
         return ExactFlow()
     # Imported late: diffrax doubles the import time of the package.
-    from jfric.solvers.event_driven.runge_kutta_flow import METHODS, RungeKuttaFlow
+    from jfric.solvers.event_driven.runge_kutta_flow import RungeKuttaFlow
+    from jfric.solvers.event_driven.runge_kutta_stages import METHODS
 
     if solver.method not in METHODS:
         raise ProblemError(f"method: found {solver.method!r}, allowed are {', '.join(METHODS)}")
-    stages = "checkpointed" if solver.adjoint == "reverse" else "lax"
-    return RungeKuttaFlow(solver.rtol, solver.method, stages)
+    return RungeKuttaFlow(solver.rtol, solver.method)
 
 
 @functools.cache
