@@ -99,7 +99,7 @@ CASES = {
         f"{kernel} kernel, runge-kutta": (
             oscillator, jfric.EventDriven(kernel=kernel, flow="runge-kutta")
         )
-        for kernel in ("general", "one-contact")
+        for kernel in ("general", "lowered", "one-contact")
     },
     "lowered kernel, several contacts": (
         lambda: chain(2), jfric.EventDriven(kernel="lowered", adjoint="none")

@@ -7,7 +7,7 @@ polynomial: its coefficients are the tableau's last table.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -48,13 +48,15 @@ def stages(method: Tables, acceleration: Callable, q: list, v: list, h, on) -> S
             slopes[i].append(a[i])
 
     def ended(start, slopes):
-        return [start[i] + h * _weighted(method.end, slopes[i]) for i in n]
+        return [start[i] + h * _weighted(method.end.tolist(), slopes[i]) for i in n]
 
     def wrong(slopes):
-        return [h * _weighted(method.error, slopes[i]) for i in n]
+        return [h * _weighted(method.error.tolist(), slopes[i]) for i in n]
 
     def dense(start, slopes, end):
-        found = [[start[i], *(h * _weighted(row, slopes[i]) for row in method.dense)] for i in n]
+        found = [
+            [start[i], *(h * _weighted(row, slopes[i]) for row in method.dense.tolist())] for i in n
+        ]
         # The last value to rounding, as the sums lose digits.
         return [[*p[:-1], end[i] - total(p[:-1])] for i, p in enumerate(found)]
 
@@ -72,5 +74,5 @@ def stages(method: Tables, acceleration: Callable, q: list, v: list, h, on) -> S
     )
 
 
-def _weighted(weights: Sequence[float], values: list):
-    return total(float(w) * x for w, x in zip(weights, values, strict=True) if w != 0.0)
+def _weighted(weights: list[float], values: list):
+    return total(w * x for w, x in zip(weights, values, strict=True) if w != 0.0)
