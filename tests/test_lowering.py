@@ -283,12 +283,13 @@ def _thrown():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("problem", "path", "values"),
     [
         (_swinging(), "friction.mu", (0.1, 0.3)),
-        pytest.param(_pulled(), "friction.a.mu_d", (0.1, 0.35), marks=pytest.mark.slow),
-        pytest.param(_thrown(), "contact.mu_s", (0.2, 0.4), marks=pytest.mark.slow),
+        (_pulled(), "friction.a.mu_d", (0.1, 0.35)),
+        (_thrown(), "contact.mu_s", (0.2, 0.4)),
     ],
     ids=["swinging", "pulled", "thrown"],
 )
