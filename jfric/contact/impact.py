@@ -19,7 +19,8 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.contact import rules
 from jfric.contact.contact_lcp import ContactProblem, solve_contacts
 from jfric.contact.reactions import active_rows, coupling, reaction_operator
-from jfric.numerics.linear_algebra import matvec
+from jfric.numerics.linear_algebra import UNROLLED_INVERSE, matvec
+from jfric.numerics.loops import where_any
 from jfric.results.modes import Mode
 
 #: Velocities below this part of the largest come from rounding in redundant rows.
@@ -123,6 +124,14 @@ def _decide(D, velocity, touching, e, kinetic_positive, kinetic_negative, tolera
         side = rules.slip(after_t > 0)
         wider = jnp.where(shares, jnp.where(rests, Mode.STICK, side), contact)
         wider = mode.at[nf:].set(wider.astype(mode.dtype))
-        numbers = (D, velocity, e, kinetic_positive, kinetic_negative)
-        unique = unique & (_impulses(*numbers, wider, independent)[3] | ~shares.any())
+
+        def still_unique():
+            numbers = (D, velocity, e, kinetic_positive, kinetic_negative)
+            return _impulses(*numbers, wider, independent)[3]
+
+        if D.shape[0] > UNROLLED_INVERSE:
+            also = where_any(shares.any(), still_unique, jnp.asarray(True))
+        else:
+            also = still_unique()
+        unique = unique & (also | ~shares.any())
     return mode, holds.all() & unique & rules.is_unique(pivot)

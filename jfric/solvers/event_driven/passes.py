@@ -18,7 +18,7 @@ from jaxtyping import Array, Int
 from jfric.contact import rules
 from jfric.contact.pivoting import flip_limit, select_flips, start_pivoting
 from jfric.numerics.linear_algebra import matvec
-from jfric.numerics.loops import once
+from jfric.numerics.loops import once, where_any
 from jfric.results.status import Flag, Status
 from jfric.solvers.event_driven.advance import Advance, advance, held_exactly, land, step_length
 from jfric.solvers.event_driven.flow_step import Step
@@ -111,9 +111,9 @@ def one_pass(
     mode = jnp.where(flips[:nt], transition.mode, state.mode)
     segment = jnp.where(flips[nt:], transition.segment, state.segment)
     if coupled:
-        proposed = modes_from_rest(
-            still[0], still[2], jax.lax.stop_gradient((step, g)), signs, restart
-        )
+        frozen = (still[0], still[2], jax.lax.stop_gradient((step, g)), signs, restart)
+        propose = functools.partial(modes_from_rest, *frozen)
+        proposed = where_any(restart, propose, mode) if prepared.many else propose()
         mode = jnp.where(restart, proposed, mode)
         segment = jnp.where(restart, state.segment, segment)
     nobody = jnp.zeros((nt,), bool)
