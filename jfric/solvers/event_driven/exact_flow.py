@@ -20,13 +20,22 @@ from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.solvers.event_driven.constants import LEADING, constants
 from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.given import Given
-from jfric.solvers.event_driven.linear_system import linear_system, magnitude_system
+from jfric.solvers.event_driven.linear_system import (
+    linear_system,
+    magnitude_system,
+    magnitudes_by_order,
+    make,
+    series,
+    sizes_of,
+)
 from jfric.solvers.event_driven.mode_equations import ModeEquations
 from jfric.solvers.event_driven.prepared import Prepared
 
 #: Systems up to this size get their coefficients by repeated squaring: few large operations
 #: instead of a long chain of small ones.
 SQUARING_SIZE = 10
+#: Systems beyond this size do without rows over the whole state, which cost products of matrices.
+LARGE = 24
 
 
 class ExactFlow(eqx.Module):
@@ -48,6 +57,8 @@ class ExactFlow(eqx.Module):
 
     def step(self, prepared, equations, g: Given, state, h, force) -> Step:
         """Polynomials on ``[t, t + h]``."""
+        if 2 * state.q.shape[0] + g.w.shape[0] > LARGE and not self.lowered:
+            return _step_by_orders(prepared, equations, g, state, h, force)
         c = constants(state.q.dtype)
         n = prepared.mechanics.n
         system = linear_system(prepared, equations, g, state, force)
@@ -74,6 +85,49 @@ class ExactFlow(eqx.Module):
             accepted=jnp.asarray(True),
             h_next=jnp.asarray(jnp.inf, z.dtype),
         )
+
+
+def _step_by_orders(prepared, equations, g: Given, state, h, force) -> Step:
+    """The same without rows: what is a combination of the motion has its own coefficients, and those
+    beyond the leading ones are left for later."""
+    c = constants(state.q.dtype)
+    recurrence = series(equations, g, force, h)
+    begun = recurrence.coefficients((state.q, state.v, g.w), 0, LEADING - 1)
+    leading = make(prepared, equations, g, state, begun, magnitude=False)
+    frozen = jax.lax.stop_gradient((prepared, equations, g, state, force))
+    still = jax.lax.stop_gradient(h)
+    sizes, bounds = magnitudes_by_order(*frozen, still, LEADING)
+    watched = 0 if prepared.regular else leading.relative.shape[1]
+
+    def later():
+        rest = recurrence.coefficients(recurrence.after(begun), LEADING, c.order)
+        x = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), begun, rest)
+        made = make(prepared, equations, g, state, x, magnitude=False)
+        # What is left out, and the rounding errors of all that is summed.
+        left_out = [jnp.abs(jax.lax.stop_gradient(p)) for p in (x.q, x.v, x.w)]
+        left_out = [
+            (p[-1] + p[-2] + c.rounding * jnp.sum(p, axis=0))[None] for p in left_out
+        ]
+        remainder = sizes_of(*frozen, *left_out).guards[0]
+        return jnp.concatenate([x.q, x.v, x.a, made.reactions], axis=1), made.guards, remainder
+
+    empty = jnp.zeros((0,), state.q.dtype)
+    return Step(
+        h=h,
+        table=empty[None],
+        rows=None,
+        guard_table=empty[None],
+        guard_rows=None,
+        zero=c.zero * bounds.guards,
+        leading=leading.guards,
+        unbalanced=sizes.a[0],
+        relative_zero=c.zero * bounds.relative[:, :watched],
+        relative_leading=leading.relative[:, :watched],
+        remainder=empty,
+        accepted=jnp.asarray(True),
+        h_next=jnp.asarray(jnp.inf, state.q.dtype),
+        later=later,
+    )
 
 
 def natural_step(prepared: Prepared, equations: ModeEquations) -> Float[Array, ""]:
