@@ -177,26 +177,27 @@ def make(
 
 
 class Series(NamedTuple):
-    """How coefficients follow from those of one order less: ``a = rates z + given w``."""
+    """How coefficients follow from those of one order less: ``f = forces z``,
+    ``a = P f + given w``."""
 
-    rates: Float[Array, "n z"]
     forces: Float[Array, "n z"]
+    P: Float[Array, "n n"]
+    given: Float[Array, "n b"]
     A: Float[Array, "b b"]
     h: Float[Array, ""]
 
     def coefficients(self, z, first: int, last: int) -> Coefficients:
         """Orders ``first`` to ``last``, from ``z`` of order ``first``."""
-        n = self.rates.shape[0]
 
         def following(z, k):
             q, v, w = z
-            a = matvec(self.rates, jnp.concatenate(z))
+            f = matvec(self.forces, jnp.concatenate(z))
+            a = matvec(self.P, f) + matvec(self.given, w)
             scale = self.h / (k + 1.0)
-            return (scale * v, scale * a, scale * matvec(self.A, w)), (q, v, a, w)
+            return (scale * v, scale * a, scale * matvec(self.A, w)), (q, v, a, w, f)
 
         orders = jnp.arange(first, last + 1, dtype=self.h.dtype)
-        _, (q, v, a, w) = jax.lax.scan(following, z, orders)
-        return Coefficients(q, v, a, w, matmul(jnp.concatenate([q, v, w], axis=1), self.forces.T))
+        return Coefficients(*jax.lax.scan(following, z, orders)[1])
 
     def after(self, x: Coefficients):
         """``z`` of the order behind the last."""
@@ -206,11 +207,9 @@ class Series(NamedTuple):
 
 def series(equations: ModeEquations, g: Given, force, h) -> Series:
     """The recurrence of the current mode."""
-    K, C, P = equations.K, equations.C, equations.P
-    F = _given_force(equations.f, force, g)
-    given = matmul(P, F) + matmul(equations.PQ, g.acceleration)
-    rates = jnp.concatenate([-matmul(P, K), -matmul(P, C), given], axis=1)
-    return Series(rates, jnp.concatenate([-K, -C, F], axis=1), g.A, h)
+    forces = [-equations.K, -equations.C, _given_force(equations.f, force, g)]
+    given = matmul(equations.PQ, g.acceleration)
+    return Series(jnp.concatenate(forces, axis=1), equations.P, given, g.A, h)
 
 
 def magnitudes_by_order(
