@@ -131,7 +131,9 @@ def reaction_operator(
         force, unique = shared()
     else:
         # Most systems of many contacts are not redundant; finding out costs more than the rest.
-        force, unique = where_any(redundant, shared, (motion, jnp.asarray(True)))
+        # Both come out of it as stored arrays: the compiler would make them anew in each product.
+        otherwise = motion, motion, jnp.asarray(True)
+        motion, force, unique = where_any(redundant, lambda x=motion: (x, *shared()), otherwise)
     return Reactions(motion, force, result.pivot, redundant, result.dependent, unique)
 
 

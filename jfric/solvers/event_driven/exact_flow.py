@@ -92,24 +92,22 @@ def _step_by_orders(prepared, equations, g: Given, state, h, force) -> Step:
     beyond the leading ones are left for later."""
     c = constants(state.q.dtype)
     recurrence = series(equations, g, force, h)
-    begun = recurrence.coefficients((state.q, state.v, g.w), 0, LEADING - 1)
-    leading = make(prepared, equations, g, state, begun, magnitude=False)
+    made = functools.partial(make, prepared, equations, g, state, magnitude=False)
+    begun, leading = recurrence.coefficients((state.q, state.v, g.w), 0, LEADING - 1, made)
     frozen = jax.lax.stop_gradient((prepared, equations, g, state, force))
     still = jax.lax.stop_gradient(h)
     sizes, bounds = magnitudes_by_order(*frozen, still, LEADING)
     watched = 0 if prepared.regular else leading.relative.shape[1]
 
     def later():
-        rest = recurrence.coefficients(recurrence.after(begun), LEADING, c.order)
-        x = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), begun, rest)
-        made = make(prepared, equations, g, state, x, magnitude=False)
+        rest = recurrence.coefficients(recurrence.after(begun), LEADING, c.order, made)
+        first = begun, leading
+        x, found = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), first, rest)
         # What is left out, and the rounding errors of all that is summed.
         left_out = [jnp.abs(jax.lax.stop_gradient(p)) for p in (x.q, x.v, x.w)]
-        left_out = [
-            (p[-1] + p[-2] + c.rounding * jnp.sum(p, axis=0))[None] for p in left_out
-        ]
+        left_out = [(p[-1] + p[-2] + c.rounding * jnp.sum(p, axis=0))[None] for p in left_out]
         remainder = sizes_of(*frozen, *left_out).guards[0]
-        return jnp.concatenate([x.q, x.v, x.a, made.reactions], axis=1), made.guards, remainder
+        return jnp.concatenate([x.q, x.v, x.a, found.reactions], axis=1), found.guards, remainder
 
     empty = jnp.zeros((0,), state.q.dtype)
     return Step(

@@ -67,9 +67,7 @@ class Step(NamedTuple):
         if self.later is None:
             return self
         table, guards, remainder = when_any(needed, self.later)
-        return self._replace(
-            table=table, guard_table=guards, remainder=remainder, later=None
-        )
+        return self._replace(table=table, guard_table=guards, remainder=remainder, later=None)
 
     def at(self, prepared: Prepared, s) -> Values:
         """Motion and reactions at ``s``."""

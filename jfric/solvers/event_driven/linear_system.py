@@ -8,6 +8,7 @@ contributions bound rounding errors.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -148,7 +149,8 @@ def make(
     sized = jnp.abs if magnitude else (lambda x: x)
     minus = 1.0 if magnitude else -1.0
     reactions = points.of_force(equations.L)
-    reactions = reactions + points.along(given=matmul(equations.Q, g.acceleration))
+    if prepared.driven:
+        reactions = reactions + points.along(given=matmul(equations.Q, g.acceleration))
     lambda_t, lambda_n = reactions[:, :nt], reactions[:, nt:]
     normal = points.along(given=g.normal)
     if nf:
@@ -186,23 +188,34 @@ class Series(NamedTuple):
     A: Float[Array, "b b"]
     h: Float[Array, ""]
 
-    def coefficients(self, z, first: int, last: int) -> Coefficients:
-        """Orders ``first`` to ``last``, from ``z`` of order ``first``."""
+    def coefficients(
+        self, z, first: int, last: int, made: Callable[[Coefficients], Made]
+    ) -> tuple[Coefficients, Made]:
+        """Orders ``first`` to ``last``, from ``z`` of order ``first``, and what is ``made`` of them.
+
+        All in one loop over the orders: XLA makes one piece of machine code of it.
+        """
 
         def following(z, k):
             q, v, w = z
             f = matvec(self.forces, jnp.concatenate(z))
             a = matvec(self.P, f) + matvec(self.given, w)
             scale = self.h / (k + 1.0)
-            return (scale * v, scale * a, scale * matvec(self.A, w)), (q, v, a, w, f)
+            point = Coefficients(*(x[None] for x in (q, v, a, w, f)))
+            return (scale * v, scale * a, scale * matvec(self.A, w)), (point, made(point))
 
         orders = jnp.arange(first, last + 1, dtype=self.h.dtype)
-        return Coefficients(*jax.lax.scan(following, z, orders)[1])
+        return _joined(jax.lax.scan(following, z, orders)[1])
 
     def after(self, x: Coefficients):
         """``z`` of the order behind the last."""
         scale = self.h / x.q.shape[0]
         return scale * x.v[-1], scale * x.a[-1], scale * matvec(self.A, x.w[-1])
+
+
+def _joined(found):
+    """One row for each round of a loop."""
+    return jax.tree.map(lambda x: x[:, 0], found)
 
 
 def series(equations: ModeEquations, g: Given, force, h) -> Series:
@@ -226,12 +239,12 @@ def magnitudes_by_order(
         rows = matvec(WM, f) + matvec(bounded.acceleration, w)
         a = matvec(M_inverse, f) + matvec(absolute.PQ, rows)
         scale = h / (k + 1.0)
-        return (scale * v, scale * a, scale * matvec(bounded.A, w)), (q, v, a, w, f)
+        point = Coefficients(*(x[None] for x in (q, v, a, w, f)))
+        made = make(prepared, absolute, bounded, state, point, magnitude=True)
+        return (scale * v, scale * a, scale * matvec(bounded.A, w)), (point, made)
 
     start = (state.q_scale, state.v_scale, bounded.w)
-    _, x = jax.lax.scan(following, start, jnp.arange(orders, dtype=h.dtype))
-    sizes = Coefficients(*x)
-    return sizes, make(prepared, absolute, bounded, state, sizes, magnitude=True)
+    return _joined(jax.lax.scan(following, start, jnp.arange(orders, dtype=h.dtype))[1])
 
 
 def sizes_of(

@@ -70,6 +70,12 @@ class Prepared(WithContacts):
         return self.D.shape[0] > UNROLLED_INVERSE
 
     @property
+    def driven(self) -> bool:
+        """Whether belts or bases prescribe a motion of contacts."""
+        mechanics = self.mechanics
+        return bool(mechanics.base_functions) or any(b is not None for b in mechanics.belts)
+
+    @property
     def single_dof(self) -> tuple[int | None, ...]:
         """For each row the only degree of freedom that it acts on, if there is one."""
         return (*self.mechanics.single_tangent, *self.mechanics.single_normal)
