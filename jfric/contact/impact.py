@@ -87,6 +87,7 @@ def _decide(D, velocity, touching, e, kinetic_positive, kinetic_negative):
     nf = nt - nu
     mu_p, mu_n = kinetic_positive[nf:], kinetic_negative[nf:]
     frictionless = (mu_p == 0.0) & (mu_n == 0.0)
+    # Friction elements take no part: an active row would transmit an impulse.
     elements = jnp.zeros((nf,), bool)
     speed = jnp.abs(velocity) / jnp.sqrt(jnp.where(jnp.diagonal(D) > 0, jnp.diagonal(D), 1.0))
     fastest = jnp.max(jnp.where(touching & (velocity[nt:] < 0), speed[nt:], 0.0), initial=0.0)
@@ -98,7 +99,6 @@ def _decide(D, velocity, touching, e, kinetic_positive, kinetic_negative):
     normals = velocity[nt:]
     target = jnp.concatenate([velocity[:nt], rules.restitution(normals, normals, e)])
     problem = ContactProblem(D, target, decided, touching, direction, mu_p, mu_n, zero, zero)
-    # Friction elements take no part: an active row would transmit an impulse.
     return solve_contacts(problem).mode
 
 

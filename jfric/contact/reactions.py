@@ -128,17 +128,17 @@ def reaction_operator(
         return Reactions(motion, motion, result.pivot, redundant, result.dependent, unique)
     shared = functools.partial(_shared, D, active, S, weight, result, motion, causes)
     if m <= UNROLLED_INVERSE:
-        force, unique = shared()
+        motion, force, unique = shared()
     else:
         # Most systems of many contacts are not redundant; finding out costs more than the rest.
         # Both come out of it as stored arrays: the compiler would make them anew in each product.
         otherwise = motion, motion, jnp.asarray(True)
-        motion, force, unique = where_any(redundant, lambda x=motion: (x, *shared()), otherwise)
+        motion, force, unique = where_any(redundant, shared, otherwise)
     return Reactions(motion, force, result.pivot, redundant, result.dependent, unique)
 
 
 def _shared(D, active, S: Coupling, weight, result: Elimination, motion, causes):
-    """Reactions of minimum norm, and whether what the equations leave open moves nothing."""
+    """``motion``, reactions of minimum norm, and whether what they leave open moves nothing."""
     m = D.shape[0]
     # Forces that do no work on the motion: a dependent row balanced by independent ones.
     balance = result.reduced * weight[:, None] / weight[None, :]
@@ -157,7 +157,7 @@ def _shared(D, active, S: Coupling, weight, result: Elimination, motion, causes)
     gram = N.T @ N + jnp.diag(jnp.where(dependent, 0.0, 1.0))
     inner = eliminate(gram, 0.0, active=dependent).inverse
     force = motion - N @ (inner @ (N.T @ motion))
-    return jnp.where(dependent.any(), force, motion), unique
+    return motion, jnp.where(dependent.any(), force, motion), unique
 
 
 def spanned(

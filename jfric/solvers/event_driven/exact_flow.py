@@ -88,7 +88,7 @@ class ExactFlow(eqx.Module):
 
 
 def _step_by_orders(prepared, equations, g: Given, state, h, force) -> Step:
-    """The same without rows: what is a combination of the motion has its own coefficients, and those
+    """The same without rows: what is a combination of the motion has its own coefficients; those
     beyond the leading ones are left for later."""
     c = constants(state.q.dtype)
     recurrence = series(equations, g, force, h)

@@ -191,7 +191,7 @@ class Series(NamedTuple):
     def coefficients(
         self, z, first: int, last: int, made: Callable[[Coefficients], Made]
     ) -> tuple[Coefficients, Made]:
-        """Orders ``first`` to ``last``, from ``z`` of order ``first``, and what is ``made`` of them.
+        """Orders ``first`` to ``last`` from ``z`` of order ``first``, and what is made of them.
 
         All in one loop over the orders: XLA makes one piece of machine code of it.
         """
