@@ -1,7 +1,7 @@
-"""A mode with linear equations as one system ``dz/ds = A z``, loads included.
+"""The equations of a mode as rows over ``z = (q, v, w)``, ``w`` the basis of what is given.
 
-``z = (q, v, w)`` with the basis ``w`` of what is given. Reactions and guards are rows over ``z``;
-of large systems they are computed order by order from the coefficients of ``z`` instead, as such
+A mode with linear equations is one system ``dz/ds = A z``, loads included. Of large systems,
+reactions and guards are computed order by order from the coefficients of ``z`` instead, as such
 rows would cost more than all they are used for. The same matrices with the magnitudes of all
 contributions bound rounding errors.
 """
@@ -33,6 +33,8 @@ class LinearSystem(NamedTuple):
     guards: Float[Array, "g z"]
     #: Relative velocities of tangents and normals.
     relative: Float[Array, "m z"]
+    #: What guards are made of, each of shape (z, ...).
+    quantities: Quantities
 
 
 class Made(NamedTuple):
@@ -41,6 +43,8 @@ class Made(NamedTuple):
     reactions: Float[Array, "p r"]
     guards: Float[Array, "p g"]
     relative: Float[Array, "p m"]
+    #: What guards are made of, each of shape (p, ...).
+    quantities: Quantities
 
 
 class Coefficients(NamedTuple):
@@ -57,9 +61,9 @@ class Coefficients(NamedTuple):
         parts = ((self.q, positions), (self.v, velocities), (self.w, given))
         return _sum(matmul(x, rows.T) for x, rows in parts if rows is not None)
 
-    def of_force(self, rows) -> Float[Array, "p k"]:
-        """Linear combinations of the forces."""
-        return matmul(self.force, rows.T)
+    def reactions(self, L) -> Float[Array, "p m"]:
+        """Reactions to the forces."""
+        return matmul(self.force, L.T)
 
 
 class _Rows(NamedTuple):
@@ -68,6 +72,8 @@ class _Rows(NamedTuple):
     n: int
     size: int
     force: Float[Array, "n z"]
+    #: Rows of reactions that do not follow from forces.
+    own: Float[Array, "m z"] | float
 
     def along(self, positions=None, velocities=None, given=None) -> Float[Array, "z k"]:
         offsets = ((0, positions), (self.n, velocities), (2 * self.n, given))
@@ -79,8 +85,8 @@ class _Rows(NamedTuple):
         right = jnp.zeros((count, self.size - offset - width), rows.dtype)
         return jnp.concatenate([left, rows, right], axis=1).T
 
-    def of_force(self, rows) -> Float[Array, "z k"]:
-        return matmul(rows, self.force).T
+    def reactions(self, L) -> Float[Array, "z m"]:
+        return (matmul(L, self.force) + self.own).T
 
 
 def _sum(parts):
@@ -94,7 +100,7 @@ def linear_system(
     """The system of the current mode; ``force`` (n,) is an extra constant force."""
     forces = jnp.concatenate([-equations.K, -equations.C, _given_force(equations.f, force, g)], 1)
     z = jnp.concatenate([state.q, state.v, g.w])
-    return _build(prepared, equations, g, state, z, forces, equations.P, magnitude=False)
+    return build(prepared, equations, g, state, z, forces, equations.P, magnitude=False)
 
 
 def magnitude_system(
@@ -107,7 +113,7 @@ def magnitude_system(
     z = jnp.concatenate([state.q_scale, state.v_scale, bounded.w])
     # The projector cancels: its contributions, not its entries, carry the rounding error.
     P = jnp.abs(prepared.mechanics.M_inverse) + matmul(absolute.PQ, jnp.abs(prepared.WM))
-    return _build(prepared, absolute, bounded, state, z, forces, P, magnitude=True)
+    return build(prepared, absolute, bounded, state, z, forces, P, magnitude=True)
 
 
 def _magnitudes(equations: ModeEquations, g: Given, force):
@@ -123,15 +129,19 @@ def _given_force(f, force, g: Given) -> Float[Array, "n b"]:
     return jnp.concatenate([(f + force)[:, None] + g.force[:, :1], g.force[:, 1:]], axis=1)
 
 
-def _build(prepared, equations, g, state, z, forces, P, *, magnitude) -> LinearSystem:
+def build(
+    prepared, equations, g, state, z, forces, P, *, magnitude, own=(0.0, 0.0)
+) -> LinearSystem:
+    """The system of ``forces`` (n, z); ``own``: rows of accelerations (n, z) and reactions (m, z)
+    that do not follow from forces."""
     n, size = prepared.mechanics.n, z.shape[0]
-    points = _Rows(n, size, forces)
+    points = _Rows(n, size, forces, own[1])
     acceleration = points.along(given=g.acceleration).T
-    rates = matmul(P, forces) + matmul(equations.PQ, acceleration)
+    rates = matmul(P, forces) + matmul(equations.PQ, acceleration) + own[0]
     velocity = points.along(velocities=jnp.eye(n, dtype=z.dtype)).T
     A = jnp.concatenate([velocity, rates, points.along(given=g.A).T])
     made = make(prepared, equations, g, state, points, magnitude=magnitude)
-    return LinearSystem(z, A, *(x.T for x in made))
+    return LinearSystem(z, A, made.reactions.T, made.guards.T, made.relative.T, made.quantities)
 
 
 def make(
@@ -148,7 +158,7 @@ def make(
     nt, nf, mechanics = prepared.nt, prepared.nf, prepared.mechanics
     sized = jnp.abs if magnitude else (lambda x: x)
     minus = 1.0 if magnitude else -1.0
-    reactions = points.of_force(equations.L)
+    reactions = points.reactions(equations.L)
     if prepared.driven:
         reactions = reactions + points.along(given=matmul(equations.Q, g.acceleration))
     lambda_t, lambda_n = reactions[:, :nt], reactions[:, nt:]
@@ -175,6 +185,7 @@ def make(
         ),
         assemble(prepared, state.mode, state.segment, quantities),
         relative,
+        quantities,
     )
 
 
