@@ -19,7 +19,8 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.contact import rules
 from jfric.contact.contact_lcp import ContactProblem, solve_contacts
 from jfric.contact.reactions import active_rows, coupling, reaction_operator
-from jfric.numerics.linear_algebra import matvec
+from jfric.numerics.linear_algebra import UNROLLED_INVERSE, matvec
+from jfric.numerics.loops import where_any
 from jfric.results.modes import Mode
 
 #: Velocities below this part of the largest come from rounding in redundant rows.
@@ -53,11 +54,18 @@ def solve_impact(
     """
     # The modes are discrete: they are found without derivatives, the impulses with them.
     frozen = jax.lax.stop_gradient((D, velocity, e, kinetic_positive, kinetic_negative, tolerance))
-    mode, solved = _decide(*frozen[:2], touching, *frozen[2:], independent)
-    impulse, after, _, _ = _impulses(
-        D, velocity, e, kinetic_positive, kinetic_negative, mode, independent
-    )
-    return ImpactResult(impulse, after, mode, solved)
+    mode = _decide(*frozen[:2], touching, *frozen[2:5])
+    found = _impulses(D, velocity, e, kinetic_positive, kinetic_negative, mode, independent)
+    still = jax.lax.stop_gradient(found)
+    solved = _holds(*frozen[:2], touching, *frozen[2:], mode, still, independent)
+    return ImpactResult(found.impulse, found.velocity, mode, solved)
+
+
+class _Impulses(NamedTuple):
+    impulse: Float[Array, " m"]
+    velocity: Float[Array, " m"]
+    pivot: Float[Array, ""]
+    unique: Bool[Array, ""]
 
 
 def _impulses(D, velocity, e, kinetic_positive, kinetic_negative, mode, independent):
@@ -68,16 +76,18 @@ def _impulses(D, velocity, e, kinetic_positive, kinetic_negative, mode, independ
     S = coupling(mode, kinetic_positive, kinetic_negative, nt - nu)
     R = reaction_operator(D, active_rows(mode, nt - nu), S, independent=independent)
     impulse = matvec(R.force, target)
-    return impulse, velocity + matvec(D, matvec(R.motion, target)), R.pivot, R.unique
+    after = velocity + matvec(D, matvec(R.motion, target))
+    return _Impulses(impulse, after, R.pivot, R.unique)
 
 
-def _decide(D, velocity, touching, e, kinetic_positive, kinetic_negative, tolerance, independent):
-    """Modes by Lemke's method, and whether the impulses of these modes obey the laws."""
+def _decide(D, velocity, touching, e, kinetic_positive, kinetic_negative):
+    """Modes by Lemke's method; the laws judge them whether or not it claims to have ended well."""
     nu = touching.shape[0]
     nt = D.shape[0] - nu
     nf = nt - nu
     mu_p, mu_n = kinetic_positive[nf:], kinetic_negative[nf:]
     frictionless = (mu_p == 0.0) & (mu_n == 0.0)
+    # Friction elements take no part: an active row would transmit an impulse.
     elements = jnp.zeros((nf,), bool)
     speed = jnp.abs(velocity) / jnp.sqrt(jnp.where(jnp.diagonal(D) > 0, jnp.diagonal(D), 1.0))
     fastest = jnp.max(jnp.where(touching & (velocity[nt:] < 0), speed[nt:], 0.0), initial=0.0)
@@ -89,12 +99,29 @@ def _decide(D, velocity, touching, e, kinetic_positive, kinetic_negative, tolera
     normals = velocity[nt:]
     target = jnp.concatenate([velocity[:nt], rules.restitution(normals, normals, e)])
     problem = ContactProblem(D, target, decided, touching, direction, mu_p, mu_n, zero, zero)
-    # The laws judge these modes below, whether or not the method claims to have ended well.
-    mode = solve_contacts(problem).mode
-    # Friction elements take no part: an active row would transmit an impulse.
-    impulse, after, pivot, unique = _impulses(
-        D, velocity, e, kinetic_positive, kinetic_negative, mode, independent
-    )
+    return solve_contacts(problem).mode
+
+
+def _holds(
+    D,
+    velocity,
+    touching,
+    e,
+    kinetic_positive,
+    kinetic_negative,
+    tolerance,
+    mode,
+    found: _Impulses,
+    independent: bool,
+):
+    """Whether the impulses of these modes obey the laws."""
+    nu = touching.shape[0]
+    nt = D.shape[0] - nu
+    nf = nt - nu
+    mu_p, mu_n = kinetic_positive[nf:], kinetic_negative[nf:]
+    frictionless = (mu_p == 0.0) & (mu_n == 0.0)
+    normals = velocity[nt:]
+    impulse, after, pivot, unique = found
     # Impulses are compared as the velocity changes that they alone would cause.
     slack = tolerance[nt:] / jnp.maximum(jnp.diagonal(D)[nt:], jnp.finfo(D.dtype).tiny)
     small_t, small_n = tolerance[nf:nt], tolerance[nt:]
@@ -123,6 +150,14 @@ def _decide(D, velocity, touching, e, kinetic_positive, kinetic_negative, tolera
         side = rules.slip(after_t > 0)
         wider = jnp.where(shares, jnp.where(rests, Mode.STICK, side), contact)
         wider = mode.at[nf:].set(wider.astype(mode.dtype))
-        numbers = (D, velocity, e, kinetic_positive, kinetic_negative)
-        unique = unique & (_impulses(*numbers, wider, independent)[3] | ~shares.any())
-    return mode, holds.all() & unique & rules.is_unique(pivot)
+
+        def still_unique():
+            numbers = (D, velocity, e, kinetic_positive, kinetic_negative)
+            return _impulses(*numbers, wider, independent).unique
+
+        if D.shape[0] > UNROLLED_INVERSE:
+            also = where_any(shares.any(), still_unique, jnp.asarray(True))
+        else:
+            also = still_unique()
+        unique = unique & (also | ~shares.any())
+    return holds.all() & unique & rules.is_unique(pivot)

@@ -9,13 +9,15 @@ friction acts along other directions ``R`` than those of sliding, ``D = W M^-1 R
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.numerics.linear_algebra import eliminate, matmul
+from jfric.numerics.linear_algebra import UNROLLED_INVERSE, Elimination, eliminate, matmul
+from jfric.numerics.loops import where_any
 from jfric.results.modes import Mode
 
 #: Relative pivot below which an active row counts as redundant.
@@ -24,21 +26,43 @@ REDUNDANT_PIVOT = 1e-9
 UNMOVED = 1e-7
 
 
+class Coupling(NamedTuple):
+    """The matrix ``S``: the identity, and ``lambda_T = ratio lambda_N`` for unilateral contacts."""
+
+    ratio: Float[Array, " nu"]
+
+    def after(self, D: Float[Array, "k m"]) -> Float[Array, "k m"]:
+        """``D S``."""
+        nu = self.ratio.shape[0]
+        if nu == 0:
+            return D
+        nt = D.shape[1] - nu
+        return jnp.concatenate([D[:, :nt], D[:, nt:] + D[:, nt - nu : nt] * self.ratio], axis=1)
+
+    def before(self, X: Float[Array, "m k"]) -> Float[Array, "m k"]:
+        """``S X``."""
+        nu = self.ratio.shape[0]
+        if nu == 0:
+            return X
+        nt = X.shape[0] - nu
+        follows = X[nt - nu : nt] + self.ratio[:, None] * X[nt:]
+        return jnp.concatenate([X[: nt - nu], follows, X[nt:]])
+
+
 def coupling(
     mode: Int[Array, " nt"],
     kinetic_positive: Float[Array, " nt"],
     kinetic_negative: Float[Array, " nt"],
     n_friction: int,
-) -> Float[Array, "m m"]:
-    """The matrix ``S``: identity, and ``lambda_T = -s mu lambda_N`` for sliding contacts."""
-    nt = mode.shape[0]
-    nu = nt - n_friction
-    identity = jnp.eye(nt + nu, dtype=kinetic_positive.dtype)
-    if nu == 0:
-        return identity
+) -> Coupling:
+    """``lambda_T = -s mu lambda_N`` for sliding contacts."""
     m, p, n = mode[n_friction:], kinetic_positive[n_friction:], kinetic_negative[n_friction:]
-    ratio = jnp.where(m == Mode.SLIP_POS, -p, jnp.where(m == Mode.SLIP_NEG, n, 0.0))
-    return identity.at[jnp.arange(n_friction, nt), jnp.arange(nt, nt + nu)].set(ratio)
+    return Coupling(jnp.where(m == Mode.SLIP_POS, -p, jnp.where(m == Mode.SLIP_NEG, n, 0.0)))
+
+
+def no_coupling(dtype) -> Coupling:
+    """The identity."""
+    return Coupling(jnp.zeros((0,), dtype))
 
 
 def active_rows(mode: Int[Array, " nt"], n_friction: int) -> Bool[Array, " m"]:
@@ -69,7 +93,7 @@ class Reactions(NamedTuple):
 def reaction_operator(
     D: Float[Array, "m m"],
     active: Bool[Array, " m"],
-    S: Float[Array, "m m"],
+    S: Coupling,
     *,
     independent: bool,
     n_normals: int = 0,
@@ -88,26 +112,40 @@ def reaction_operator(
         one = jnp.ones((), D.dtype)
         return Reactions(D, D, one, jnp.asarray(False), active, jnp.asarray(True))
     mask = active[:, None] & active[None, :]
-    B = jnp.where(mask, matmul(D, S), jnp.eye(m, dtype=D.dtype))
+    B = jnp.where(mask, S.after(D), jnp.eye(m, dtype=D.dtype))
     # Unit diagonal of the frictionless part: translations and rotations become comparable.
     weight = jax.lax.rsqrt(jnp.where(active, jnp.diagonal(D), 1.0))
     scaled = B * weight[:, None] * weight[None, :]
     if independent:
-        result = eliminate(scaled, 0.0)
+        result = eliminate(scaled, 0.0, active=active)
     else:
-        result = eliminate(scaled, REDUNDANT_PIVOT, jnp.arange(m) >= m - n_normals)
+        result = eliminate(scaled, REDUNDANT_PIVOT, jnp.arange(m) >= m - n_normals, active)
     X = jnp.where(mask, result.inverse * weight[:, None] * weight[None, :], 0.0)
-    motion = matmul(S, X)
+    motion = S.before(X)
     redundant = result.dependent.any()
     if independent:
         unique = jnp.asarray(True)
         return Reactions(motion, motion, result.pivot, redundant, result.dependent, unique)
+    shared = functools.partial(_shared, D, active, S, weight, result, motion, causes)
+    if m <= UNROLLED_INVERSE:
+        motion, force, unique = shared()
+    else:
+        # Most systems of many contacts are not redundant; finding out costs more than the rest.
+        # Both come out of it as stored arrays: the compiler would make them anew in each product.
+        otherwise = motion, motion, jnp.asarray(True)
+        motion, force, unique = where_any(redundant, shared, otherwise)
+    return Reactions(motion, force, result.pivot, redundant, result.dependent, unique)
+
+
+def _shared(D, active, S: Coupling, weight, result: Elimination, motion, causes):
+    """``motion``, reactions of minimum norm, and whether what they leave open moves nothing."""
+    m = D.shape[0]
     # Forces that do no work on the motion: a dependent row balanced by independent ones.
     balance = result.reduced * weight[:, None] / weight[None, :]
     dependent = result.dependent
     N = jnp.where(dependent[None, :] & active[:, None], -balance, 0.0)
     N = jnp.where(dependent[:, None] & dependent[None, :], jnp.eye(m, dtype=D.dtype), N)
-    N = matmul(S, N)
+    N = S.before(N)
     moved, size = matmul(D, N), matmul(jnp.abs(D), jnp.abs(N))
     # As velocities that a unit impulse causes: translations and rotations become comparable.
     scale = jax.lax.rsqrt(jnp.where(jnp.diagonal(D) > 0, jnp.diagonal(D), 1.0))[:, None]
@@ -117,10 +155,9 @@ def reaction_operator(
         moved, size = matmul(causes, N), matmul(jnp.abs(causes), jnp.abs(N))
         unique = unique & jnp.all(jnp.abs(moved) <= UNMOVED * jnp.max(size, axis=0))
     gram = N.T @ N + jnp.diag(jnp.where(dependent, 0.0, 1.0))
-    inner = eliminate(gram, 0.0).inverse
+    inner = eliminate(gram, 0.0, active=dependent).inverse
     force = motion - N @ (inner @ (N.T @ motion))
-    force = jnp.where(redundant, force, motion)
-    return Reactions(motion, force, result.pivot, redundant, dependent, unique)
+    return motion, jnp.where(dependent.any(), force, motion), unique
 
 
 def spanned(
@@ -130,8 +167,7 @@ def spanned(
 
     What active rows demand then decides the relative motion of the others: they are held.
     """
-    identity = jnp.eye(D.shape[0], dtype=D.dtype)
-    R = reaction_operator(D, active, identity, independent=False)
+    R = reaction_operator(D, active, no_coupling(D.dtype), independent=False)
     weights = matmul(D, R.motion)
     rest = jnp.diagonal(D) - jnp.sum(weights * D, axis=1)
     return ~active & (rest <= REDUNDANT_PIVOT * jnp.diagonal(D)), weights

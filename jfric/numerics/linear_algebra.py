@@ -6,10 +6,12 @@ arithmetic. Which form pays is decided here, once.
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 #: Products up to this many entries are written out; larger ones call the matrix product.
@@ -49,8 +51,9 @@ def matmul(a: Float[Array, "l m"], b: Float[Array, "m n"]) -> Float[Array, "l n"
 class Elimination(NamedTuple):
     """Result of :func:`eliminate`.
 
-    ``inverse``: of the block of independent rows, zero elsewhere. ``reduced``: the matrix with
-    independent rows reduced to unit pivots. ``pivot``: smallest pivot of an independent row.
+    ``inverse``: of the block of independent rows, zero elsewhere. ``reduced``: columns of dependent
+    rows as combinations of those of independent ones; its other columns mean nothing. ``pivot``:
+    smallest pivot of an independent row.
     """
 
     inverse: Float[Array, "m m"]
@@ -60,7 +63,10 @@ class Elimination(NamedTuple):
 
 
 def eliminate(
-    a: Float[Array, "m m"], threshold: float, first: Bool[Array, " m"] | None = None
+    a: Float[Array, "m m"],
+    threshold: float,
+    first: Bool[Array, " m"] | None = None,
+    active: Bool[Array, " m"] | None = None,
 ) -> Elimination:
     """Gauss-Jordan elimination on the diagonal, leaving dependent rows out.
 
@@ -68,21 +74,22 @@ def eliminate(
     regular case. With a ``threshold`` the largest pivot comes first, so that independent rows are
     well conditioned; a pivot below it marks a row as dependent on earlier ones: the row and its
     column are left out. Rows in ``first`` come before all others, as long as they have a pivot. A
-    negative pivot is a finding about the contacts, and is reported, not avoided.
+    negative pivot is a finding about the contacts, and is reported, not avoided. Rows and columns
+    that are not ``active`` are those of the identity: there is nothing to do for them.
     """
     m = a.shape[0]
+    if m > UNROLLED_INVERSE:
+        nobody, all_rows = jnp.zeros((m,), bool), jnp.ones((m,), bool)
+        first, active = nobody if first is None else first, all_rows if active is None else active
+        return Elimination(*_exchange(threshold, a, first, active))
     inverse = jnp.eye(m, dtype=a.dtype)
-    pivot = jnp.asarray(jnp.inf, a.dtype)
+    smallest = jnp.asarray(jnp.inf, a.dtype)
     dependent = jnp.zeros((m,), bool)
     index = jnp.arange(m)
-
-    def body(k, carry):
-        a, inverse, dependent, smallest, left = carry
+    left = jnp.ones((m,), bool)
+    for k in range(m):
         if threshold:
-            size = jnp.diagonal(a)
-            if first is not None:
-                size = jnp.where(first & (size > FIRST), size + 1e3, size)
-            k = jnp.argmax(jnp.where(left, size, -jnp.inf))
+            k = _largest(jnp.diagonal(a), first, left)
             left = left & (index != k)
         row, other = a[k], inverse[k]
         value = row[k]
@@ -96,17 +103,54 @@ def eliminate(
         inverse = jnp.where((index == k)[:, None], other, inverse)
         dependent = dependent | (skip & (index == k))
         smallest = jnp.where(skip, smallest, jnp.minimum(smallest, value))
-        return a, inverse, dependent, smallest, left
-
-    carry = (a, inverse, dependent, pivot, jnp.ones((m,), bool))
-    if m <= UNROLLED_INVERSE:
-        for k in range(m):
-            carry = body(k, carry)
-    else:
-        carry = jax.lax.fori_loop(0, m, body, carry)
-    reduced, inverse, dependent, pivot, _ = carry
     outside = dependent[:, None] | dependent[None, :]
-    return Elimination(jnp.where(outside, 0.0, inverse), reduced, dependent, pivot)
+    return Elimination(jnp.where(outside, 0.0, inverse), a, dependent, smallest)
+
+
+def _largest(size: Float[Array, " m"], first: Bool[Array, " m"] | None, left: Bool[Array, " m"]):
+    """The row of the next pivot."""
+    if first is not None:
+        size = jnp.where(first & (size > FIRST), size + 1e3, size)
+    return jnp.argmax(jnp.where(left, size, -jnp.inf))
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _exchange(threshold: float, a, first, active):
+    """The same in place, one round for each active row: the column of a pivot that is done holds
+    that of the inverse."""
+    m = a.shape[0]
+    index = jnp.arange(m)
+
+    def body(_, carry):
+        a, dependent, smallest, left = carry
+        k = _largest(jnp.diagonal(a), first, left) if threshold else jnp.argmax(left)
+        at = index == k
+        row = a[k]
+        value = row[k]
+        skip = jnp.abs(value) < threshold
+        reciprocal = jnp.where(skip, 0.0, 1.0 / jnp.where(skip, 1.0, value))
+        factor = jnp.where(skip | at, 0.0, a[:, k])
+        row = jnp.where(at, 1.0, row) * reciprocal
+        rest = jnp.where(at & ~skip, 0.0, a) - factor[:, None] * row
+        a = jnp.where(at[:, None], row, rest)
+        smallest = jnp.where(skip, smallest, jnp.minimum(smallest, value))
+        return a, dependent | (skip & at), smallest, left & ~at
+
+    start = (a, jnp.zeros((m,), bool), jnp.asarray(jnp.inf, a.dtype), active)
+    a, dependent, pivot, _ = jax.lax.fori_loop(0, jnp.sum(active), body, start)
+    outside = dependent[:, None] | dependent[None, :]
+    return jnp.where(outside, 0.0, a), a, dependent, pivot
+
+
+@_exchange.defjvp
+def _exchange_jvp(threshold, primals, tangents):
+    """Derivatives of the inverse and of the combinations, by products; a pivot only decides."""
+    inverse, reduced, dependent, pivot = found = _exchange(threshold, *primals)
+    change = -(inverse @ tangents[0])
+    unit = jnp.diag(dependent.astype(inverse.dtype))
+    combined = jnp.where(dependent[None, :] & ~dependent[:, None], reduced, 0.0)
+    none = np.zeros(dependent.shape, jax.dtypes.float0)
+    return found, (change @ inverse, change @ (combined - unit), none, jnp.zeros_like(pivot))
 
 
 class SingularValues(NamedTuple):

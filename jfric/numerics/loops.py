@@ -212,3 +212,17 @@ def once(values, on):
     arrays, rest = eqx.partition(values, eqx.is_array)
     arrays = jax.lax.platform_dependent(arrays, cpu=apart, default=lambda values: values)
     return eqx.combine(arrays, rest)
+
+
+def where_any(needed, compute: Callable, otherwise):
+    """``compute()`` if any trajectory of the batch needs it, else ``otherwise``.
+
+    For what costs much and is seldom needed; trajectories that do not need it may get either.
+    """
+    return jax.lax.cond(eqxi.unvmap_any(needed), compute, lambda: otherwise)
+
+
+def when_any(needed, compute: Callable):
+    """``compute()`` if any trajectory of the batch needs it, else zeros."""
+    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(compute))
+    return where_any(needed, compute, nothing)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jfric.contact import rules
@@ -57,15 +58,14 @@ def held_exactly(prepared: Prepared, state: State, values: Values, signs: Signs)
     q, v, a = values.q, values.v, values.a
     column = jnp.arange(mechanics.n)
     null = rules.slides(state.mode) & signs.null[: prepared.nt] & ~prepared.frictionless
-    rests = jnp.zeros((mechanics.n,), bool)
+    own = np.zeros((mechanics.n, prepared.nt), bool)
     for i, dof in enumerate(mechanics.single_tangent):
-        if dof is None or mechanics.belts[i] is not None:
-            continue
-        at = (null[i] | (state.mode[i] == Mode.STICK)) & (column == dof)
-        rests = rests | at
-        if not prepared.independent:
-            q = jnp.where(at, state.q, q)
-            v, a = jnp.where(at, 0.0, v), jnp.where(at, 0.0, a)
+        if dof is not None and mechanics.belts[i] is None:
+            own[dof, i] = True
+    rests = jnp.any(own & (null | (state.mode == Mode.STICK)), axis=1)
+    if not prepared.independent:
+        q = jnp.where(rests, state.q, q)
+        v, a = jnp.where(rests, 0.0, v), jnp.where(rests, 0.0, a)
     for i, pair in enumerate(mechanics.pair_tangent):
         if pair is None or mechanics.belts[i] is not None:
             continue

@@ -7,6 +7,8 @@ Loads are part of the linear system ``dz/ds = A z``, so the Taylor coefficients 
 
 from __future__ import annotations
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -17,9 +19,19 @@ from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.solvers.event_driven.constants import LEADING, constants
 from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.given import Given
-from jfric.solvers.event_driven.linear_system import linear_system, magnitude_system
+from jfric.solvers.event_driven.linear_system import (
+    linear_system,
+    magnitude_system,
+    magnitudes_by_order,
+    make,
+    series,
+    sizes_of,
+)
 from jfric.solvers.event_driven.mode_equations import ModeEquations
 from jfric.solvers.event_driven.prepared import Prepared
+
+#: Systems beyond this size do without rows over the whole state, which cost products of matrices.
+LARGE = 24
 
 
 class ExactFlow(eqx.Module):
@@ -41,6 +53,8 @@ class ExactFlow(eqx.Module):
 
     def step(self, prepared, equations, g: Given, state, h, force) -> Step:
         """Polynomials on ``[t, t + h]``."""
+        if 2 * state.q.shape[0] + g.w.shape[0] > LARGE and not self.lowered:
+            return _step_by_orders(prepared, equations, g, state, h, force)
         c = constants(state.q.dtype)
         n = prepared.mechanics.n
         system = linear_system(prepared, equations, g, state, force)
@@ -68,6 +82,47 @@ class ExactFlow(eqx.Module):
             accepted=jnp.asarray(True),
             h_next=jnp.asarray(jnp.inf, z.dtype),
         )
+
+
+def _step_by_orders(prepared, equations, g: Given, state, h, force) -> Step:
+    """The same without rows: what is a combination of the motion has its own coefficients; those
+    beyond the leading ones are left for later."""
+    c = constants(state.q.dtype)
+    recurrence = series(equations, g, force, h)
+    made = functools.partial(make, prepared, equations, g, state, magnitude=False)
+    begun, leading = recurrence.coefficients((state.q, state.v, g.w), 0, LEADING - 1, made)
+    frozen = jax.lax.stop_gradient((prepared, equations, g, state, force))
+    still = jax.lax.stop_gradient(h)
+    sizes, bounds = magnitudes_by_order(*frozen, still, LEADING)
+    watched = 0 if prepared.regular else leading.relative.shape[1]
+
+    def later():
+        rest = recurrence.coefficients(recurrence.after(begun), LEADING, c.order, made)
+        first = begun, leading
+        x, found = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), first, rest)
+        # What is left out, and the rounding errors of all that is summed.
+        left_out = [jnp.abs(jax.lax.stop_gradient(p)) for p in (x.q, x.v, x.w)]
+        left_out = [(p[-1] + p[-2] + c.rounding * jnp.sum(p, axis=0))[None] for p in left_out]
+        remainder = sizes_of(*frozen, *left_out).guards[0]
+        return jnp.concatenate([x.q, x.v, x.a, found.reactions], axis=1), found.guards, remainder
+
+    empty = jnp.zeros((0,), state.q.dtype)
+    return Step(
+        h=h,
+        table=empty[None],
+        rows=None,
+        guard_table=empty[None],
+        guard_rows=None,
+        zero=c.zero * bounds.guards,
+        leading=leading.guards,
+        unbalanced=sizes.a[0],
+        relative_zero=c.zero * bounds.relative[:, :watched],
+        relative_leading=leading.relative[:, :watched],
+        remainder=empty,
+        accepted=jnp.asarray(True),
+        h_next=jnp.asarray(jnp.inf, state.q.dtype),
+        later=later,
+    )
 
 
 def natural_step(prepared: Prepared, equations: ModeEquations) -> Float[Array, ""]:

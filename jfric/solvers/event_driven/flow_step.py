@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -9,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jfric.numerics.linear_algebra import matvec
+from jfric.numerics.loops import when_any
 from jfric.numerics.polynomials import combine, evaluate
 from jfric.solvers.event_driven.prepared import Prepared
 
@@ -57,6 +59,15 @@ class Step(NamedTuple):
     #: Whether the step's error is acceptable; otherwise ``h_next`` is tried again.
     accepted: Bool[Array, ""]
     h_next: Float[Array, ""]
+    #: What gives ``table``, ``guard_table`` and ``remainder`` where they are left for later.
+    later: Callable[[], tuple[Array, Array, Array]] | None = None
+
+    def completed(self, needed: Bool[Array, ""]) -> Step:
+        """With all polynomials; they may be zero where they are not ``needed``."""
+        if self.later is None:
+            return self
+        table, guards, remainder = when_any(needed, self.later)
+        return self._replace(table=table, guard_table=guards, remainder=remainder, later=None)
 
     def at(self, prepared: Prepared, s) -> Values:
         """Motion and reactions at ``s``."""

@@ -11,10 +11,12 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact import rules
 from jfric.contact.impact import solve_impact
-from jfric.contact.reactions import active_rows, reaction_operator
+from jfric.contact.reactions import active_rows, no_coupling, reaction_operator
 from jfric.numerics.linear_algebra import matvec
+from jfric.numerics.loops import where_any
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.flow_step import Step
+from jfric.solvers.event_driven.mode_equations import put_on_gaps
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import (
     State,
@@ -131,15 +133,11 @@ def _onto_gaps(prepared: Prepared, q, gap, touching):
     many impacts would add up, and contacts that hit at once drift apart."""
     mechanics, nt = prepared.mechanics, prepared.nt
     active = jnp.concatenate([jnp.zeros((nt,), bool), touching])
-    identity = jnp.eye(prepared.D.shape[0], dtype=prepared.D.dtype)
-    R = reaction_operator(prepared.D, active, identity, independent=prepared.independent)
+    none = no_coupling(prepared.D.dtype)
+    R = reaction_operator(prepared.D, active, none, independent=prepared.independent)
     missing = jnp.where(touching, -(gap + matvec(mechanics.W_N, q)), 0.0)
     q = q + matvec(prepared.MW, matvec(R.motion[:, nt:], missing))
-    for j, dof in enumerate(mechanics.single_normal):
-        if dof is not None:
-            held = touching[j] & ~R.dependent[nt + j]
-            q = q.at[dof].set(jnp.where(held, -gap[j] / mechanics.W_N[j, dof], q[dof]))
-    return q
+    return put_on_gaps(prepared, q, gap, active & ~R.dependent)
 
 
 def _ends_chatter(prepared: Prepared, state: State, after) -> Bool[Array, " m"]:
@@ -173,12 +171,16 @@ def _onto_constraints(prepared: Prepared, v, prescribed, mode, needed):
     """
     if prepared.nu < 2:
         return v
-    active = active_rows(mode, prepared.nf)
-    # Without friction: a projection in the metric of the masses, which adds no energy.
-    identity = jnp.eye(prepared.D.shape[0], dtype=prepared.D.dtype)
-    R = reaction_operator(prepared.D, active, identity, independent=prepared.regular)
-    defect = jnp.where(active & needed, prescribed - matvec(prepared.W, v), 0.0)
-    return v + matvec(prepared.MW, matvec(R.motion, defect))
+
+    def projected():
+        active = active_rows(mode, prepared.nf)
+        # Without friction: a projection in the metric of the masses, which adds no energy.
+        none = no_coupling(prepared.D.dtype)
+        R = reaction_operator(prepared.D, active, none, independent=prepared.regular)
+        defect = jnp.where(active & needed, prescribed - matvec(prepared.W, v), 0.0)
+        return v + matvec(prepared.MW, matvec(R.motion, defect))
+
+    return where_any(needed, projected, v) if prepared.many else projected()
 
 
 def no_impact(prepared: Prepared, state: State) -> Impact:

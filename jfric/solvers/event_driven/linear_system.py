@@ -1,17 +1,21 @@
 """The equations of a mode as rows over ``z = (q, v, w)``, ``w`` the basis of what is given.
 
-A mode with linear equations is one system ``dz/ds = A z``, loads included. The same matrices with
-the magnitudes of all contributions bound rounding errors.
+A mode with linear equations is one system ``dz/ds = A z``, loads included. Of large systems,
+reactions and guards are computed order by order from the coefficients of ``z`` instead, as such
+rows would cost more than all they are used for. The same matrices with the magnitudes of all
+contributions bound rounding errors.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jfric.numerics.linear_algebra import matmul
+from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.solvers.event_driven.given import Given
 from jfric.solvers.event_driven.guards import Quantities, guard_magnitudes, guards
 from jfric.solvers.event_driven.mode_equations import ModeEquations
@@ -33,84 +37,233 @@ class LinearSystem(NamedTuple):
     quantities: Quantities
 
 
+class Made(NamedTuple):
+    """The same as in :class:`LinearSystem` at each of several points, orders or basis vectors."""
+
+    reactions: Float[Array, "p r"]
+    guards: Float[Array, "p g"]
+    relative: Float[Array, "p m"]
+    #: What guards are made of, each of shape (p, ...).
+    quantities: Quantities
+
+
+class Coefficients(NamedTuple):
+    """Motion, basis and forces, order by order: ``k``-th derivatives times ``h^k / k!``."""
+
+    q: Float[Array, "p n"]
+    v: Float[Array, "p n"]
+    a: Float[Array, "p n"]
+    w: Float[Array, "p b"]
+    force: Float[Array, "p n"]
+
+    def along(self, positions=None, velocities=None, given=None) -> Float[Array, "p k"]:
+        """Linear combinations by the rows given for each part."""
+        parts = ((self.q, positions), (self.v, velocities), (self.w, given))
+        return _sum(matmul(x, rows.T) for x, rows in parts if rows is not None)
+
+    def reactions(self, L) -> Float[Array, "p m"]:
+        """Reactions to the forces."""
+        return matmul(self.force, L.T)
+
+
+class _Rows(NamedTuple):
+    """The same with a basis of ``z`` as the points: what is made is rows over ``z``."""
+
+    n: int
+    size: int
+    force: Float[Array, "n z"]
+    #: Rows of reactions that do not follow from forces.
+    own: Float[Array, "m z"] | float
+
+    def along(self, positions=None, velocities=None, given=None) -> Float[Array, "z k"]:
+        offsets = ((0, positions), (self.n, velocities), (2 * self.n, given))
+        return _sum(self._at(rows, at) for at, rows in offsets if rows is not None)
+
+    def _at(self, rows, offset: int):
+        count, width = rows.shape
+        left = jnp.zeros((count, offset), rows.dtype)
+        right = jnp.zeros((count, self.size - offset - width), rows.dtype)
+        return jnp.concatenate([left, rows, right], axis=1).T
+
+    def reactions(self, L) -> Float[Array, "z m"]:
+        return (matmul(L, self.force) + self.own).T
+
+
+def _sum(parts):
+    first, *rest = parts
+    return sum(rest, first)
+
+
 def linear_system(
     prepared: Prepared, equations: ModeEquations, g: Given, state: State, force
 ) -> LinearSystem:
     """The system of the current mode; ``force`` (n,) is an extra constant force."""
-    F = jnp.concatenate([(equations.f + force)[:, None] + g.force[:, :1], g.force[:, 1:]], axis=1)
-    forces = jnp.concatenate([-equations.K, -equations.C, F], axis=1)
+    forces = jnp.concatenate([-equations.K, -equations.C, _given_force(equations.f, force, g)], 1)
     z = jnp.concatenate([state.q, state.v, g.w])
-    return build(
-        prepared, equations, g, state, z, forces, equations.P, equations.L, magnitude=False
-    )
+    return build(prepared, equations, g, state, z, forces, equations.P, magnitude=False)
 
 
 def magnitude_system(
     prepared: Prepared, equations: ModeEquations, g: Given, state: State, force
 ) -> LinearSystem:
     """Magnitudes of all contributions to the same system."""
-    bounded = g.bound
-    assert bounded is not None
-    constant = jnp.abs(equations.f) + jnp.abs(force)
-    F = jnp.concatenate([constant[:, None] + bounded.force[:, :1], bounded.force[:, 1:]], axis=1)
-    forces = jnp.concatenate([jnp.abs(equations.K), jnp.abs(equations.C), F], axis=1)
+    absolute, bounded, force = _magnitudes(equations, g, force)
+    F = _given_force(absolute.f, force, bounded)
+    forces = jnp.concatenate([absolute.K, absolute.C, F], axis=1)
     z = jnp.concatenate([state.q_scale, state.v_scale, bounded.w])
     # The projector cancels: its contributions, not its entries, carry the rounding error.
-    P = jnp.abs(prepared.mechanics.M_inverse) + matmul(jnp.abs(equations.PQ), jnp.abs(prepared.WM))
+    P = jnp.abs(prepared.mechanics.M_inverse) + matmul(absolute.PQ, jnp.abs(prepared.WM))
+    return build(prepared, absolute, bounded, state, z, forces, P, magnitude=True)
+
+
+def _magnitudes(equations: ModeEquations, g: Given, force):
+    """Magnitudes of the equations, of what is given and of the extra force."""
+    assert g.bound is not None
     magnitudes = (jnp.abs(x) for x in equations[:9])
     absolute = ModeEquations(*magnitudes, *equations[9:])  # pyright: ignore[reportCallIssue]
-    return build(prepared, absolute, bounded, state, z, forces, P, absolute.L, magnitude=True)
+    return absolute, g.bound, jnp.abs(force)
+
+
+def _given_force(f, force, g: Given) -> Float[Array, "n b"]:
+    """Forces that are given, over the basis."""
+    return jnp.concatenate([(f + force)[:, None] + g.force[:, :1], g.force[:, 1:]], axis=1)
 
 
 def build(
-    prepared, equations, g, state, z, forces, P, L, *, magnitude, own=(0.0, 0.0)
+    prepared, equations, g, state, z, forces, P, *, magnitude, own=(0.0, 0.0)
 ) -> LinearSystem:
     """The system of ``forces`` (n, z); ``own``: rows of accelerations (n, z) and reactions (m, z)
     that do not follow from forces."""
-    n, nt, nf = prepared.mechanics.n, prepared.nt, prepared.nf
-    size = z.shape[0]
-    dtype = z.dtype
-    minus = 1.0 if magnitude else -1.0
-
-    def over_given(rows):
-        return jnp.concatenate([jnp.zeros((rows.shape[0], 2 * n), dtype), rows], axis=1)
-
-    def over_state(rows, offset):
-        left = jnp.zeros((rows.shape[0], offset), dtype)
-        right = jnp.zeros((rows.shape[0], size - offset - n), dtype)
-        return jnp.concatenate([left, rows, right], axis=1)
-
-    absolute = jnp.abs if magnitude else (lambda x: x)
-    mechanics = prepared.mechanics
-    acceleration = over_given(g.acceleration)
+    n, size = prepared.mechanics.n, z.shape[0]
+    points = _Rows(n, size, forces, own[1])
+    acceleration = points.along(given=g.acceleration).T
     rates = matmul(P, forces) + matmul(equations.PQ, acceleration) + own[0]
-    A = jnp.concatenate([over_state(jnp.eye(n, dtype=dtype), n), rates, over_given(g.A)])
-    reactions = matmul(L, forces) + matmul(equations.Q, acceleration) + own[1]
-    lambda_t, lambda_n = reactions[:nt], reactions[nt:]
+    velocity = points.along(velocities=jnp.eye(n, dtype=z.dtype)).T
+    A = jnp.concatenate([velocity, rates, points.along(given=g.A).T])
+    made = make(prepared, equations, g, state, points, magnitude=magnitude)
+    return LinearSystem(z, A, made.reactions.T, made.guards.T, made.relative.T, made.quantities)
+
+
+def make(
+    prepared: Prepared,
+    equations: ModeEquations,
+    g: Given,
+    state: State,
+    points: Coefficients | _Rows,
+    *,
+    magnitude: bool,
+) -> Made:
+    """Reactions, guards and relative velocities from motion, basis and forces; of magnitudes the
+    same with all contributions added up."""
+    nt, nf, mechanics = prepared.nt, prepared.nf, prepared.mechanics
+    sized = jnp.abs if magnitude else (lambda x: x)
+    minus = 1.0 if magnitude else -1.0
+    reactions = points.reactions(equations.L)
+    if prepared.driven:
+        reactions = reactions + points.along(given=matmul(equations.Q, g.acceleration))
+    lambda_t, lambda_n = reactions[:, :nt], reactions[:, nt:]
+    normal = points.along(given=g.normal)
     if nf:
-        given = lambda_t[:nf] + equations.sliding[:, None] * over_given(g.normal)
-        lambda_t = jnp.concatenate([given, lambda_t[nf:]])
-    relative = over_state(absolute(prepared.W), n) + minus * over_given(g.velocity)
-    piecewise = mechanics.piecewise
-    one = (jnp.arange(size) == 2 * n).astype(dtype)[:, None]
+        own = lambda_t[:, :nf] + equations.sliding * normal
+        lambda_t = jnp.concatenate([own, lambda_t[:, nf:]], axis=1)
+    relative = points.along(velocities=sized(prepared.W), given=minus * g.velocity)
+    directions = sized(mechanics.piecewise.directions)
     quantities = Quantities(
-        one=one,
-        gamma=relative[:nt].T,
-        lambda_t=lambda_t.T,
-        lambda_n=lambda_n.T,
-        normal=over_given(g.normal).T,
-        gap=(over_state(absolute(mechanics.W_N), 0) + over_given(g.gap)).T,
-        elongation=(over_state(absolute(piecewise.directions), 0) + over_given(g.elongation)).T,
-        elongation_rate=(
-            over_state(absolute(piecewise.directions), n) + over_given(g.elongation_rate)
-        ).T,
+        one=points.along(given=(jnp.arange(g.w.shape[0]) == 0).astype(g.w.dtype)[None]),
+        gamma=relative[:, :nt],
+        lambda_t=lambda_t,
+        lambda_n=lambda_n,
+        normal=normal,
+        gap=points.along(positions=sized(mechanics.W_N), given=g.gap),
+        elongation=points.along(positions=directions, given=g.elongation),
+        elongation_rate=points.along(velocities=directions, given=g.elongation_rate),
     )
-    make = guard_magnitudes if magnitude else guards
-    return LinearSystem(
-        z,
-        A,
-        jnp.concatenate([lambda_t, lambda_n, over_given(g.normal), acceleration[:nt]]),
-        make(prepared, state.mode, state.segment, quantities).T,
+    assemble = guard_magnitudes if magnitude else guards
+    return Made(
+        jnp.concatenate(
+            [lambda_t, lambda_n, normal, points.along(given=g.acceleration[:nt])], axis=1
+        ),
+        assemble(prepared, state.mode, state.segment, quantities),
         relative,
         quantities,
     )
+
+
+class Series(NamedTuple):
+    """How coefficients follow from those of one order less: ``f = forces z``,
+    ``a = P f + given w``."""
+
+    forces: Float[Array, "n z"]
+    P: Float[Array, "n n"]
+    given: Float[Array, "n b"]
+    A: Float[Array, "b b"]
+    h: Float[Array, ""]
+
+    def coefficients(
+        self, z, first: int, last: int, made: Callable[[Coefficients], Made]
+    ) -> tuple[Coefficients, Made]:
+        """Orders ``first`` to ``last`` from ``z`` of order ``first``, and what is made of them.
+
+        All in one loop over the orders: XLA makes one piece of machine code of it.
+        """
+
+        def following(z, k):
+            q, v, w = z
+            f = matvec(self.forces, jnp.concatenate(z))
+            a = matvec(self.P, f) + matvec(self.given, w)
+            scale = self.h / (k + 1.0)
+            point = Coefficients(*(x[None] for x in (q, v, a, w, f)))
+            return (scale * v, scale * a, scale * matvec(self.A, w)), (point, made(point))
+
+        orders = jnp.arange(first, last + 1, dtype=self.h.dtype)
+        return _joined(jax.lax.scan(following, z, orders)[1])
+
+    def after(self, x: Coefficients):
+        """``z`` of the order behind the last."""
+        scale = self.h / x.q.shape[0]
+        return scale * x.v[-1], scale * x.a[-1], scale * matvec(self.A, x.w[-1])
+
+
+def _joined(found):
+    """One row for each round of a loop."""
+    return jax.tree.map(lambda x: x[:, 0], found)
+
+
+def series(equations: ModeEquations, g: Given, force, h) -> Series:
+    """The recurrence of the current mode."""
+    forces = [-equations.K, -equations.C, _given_force(equations.f, force, g)]
+    given = matmul(equations.PQ, g.acceleration)
+    return Series(jnp.concatenate(forces, axis=1), equations.P, given, g.A, h)
+
+
+def magnitudes_by_order(
+    prepared: Prepared, equations: ModeEquations, g: Given, state: State, force, h, orders: int
+) -> tuple[Coefficients, Made]:
+    """Magnitudes of all contributions to the first ``orders`` coefficients."""
+    absolute, bounded, force = _magnitudes(equations, g, force)
+    F = _given_force(absolute.f, force, bounded)
+    M_inverse, WM = jnp.abs(prepared.mechanics.M_inverse), jnp.abs(prepared.WM)
+
+    def following(z, k):
+        q, v, w = z
+        f = matvec(absolute.K, q) + matvec(absolute.C, v) + matvec(F, w)
+        rows = matvec(WM, f) + matvec(bounded.acceleration, w)
+        a = matvec(M_inverse, f) + matvec(absolute.PQ, rows)
+        scale = h / (k + 1.0)
+        point = Coefficients(*(x[None] for x in (q, v, a, w, f)))
+        made = make(prepared, absolute, bounded, state, point, magnitude=True)
+        return (scale * v, scale * a, scale * matvec(bounded.A, w)), (point, made)
+
+    start = (state.q_scale, state.v_scale, bounded.w)
+    return _joined(jax.lax.scan(following, start, jnp.arange(orders, dtype=h.dtype))[1])
+
+
+def sizes_of(
+    prepared: Prepared, equations: ModeEquations, g: Given, state: State, force, q, v, w
+) -> Made:
+    """Magnitudes of all contributions, from magnitudes (p, ...) of motion and basis."""
+    absolute, bounded, force = _magnitudes(equations, g, force)
+    F = _given_force(absolute.f, force, bounded)
+    f = matmul(q, absolute.K.T) + matmul(v, absolute.C.T) + matmul(w, F.T)
+    points = Coefficients(q, v, v, w, f)
+    return make(prepared, absolute, bounded, state, points, magnitude=True)

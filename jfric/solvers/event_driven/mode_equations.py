@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact.reactions import active_rows, coupling, reaction_operator
@@ -111,25 +112,34 @@ def _exact_rows(prepared: Prepared, mode, dependent, P, PQ):
 
     Elimination leaves 1e-17 where the acceleration is zero by construction; stick would creep.
     """
-    mechanics = prepared.mechanics
-    for row, dof, held in _held(prepared, mode, dependent):
-        is_dof = jnp.arange(mechanics.n) == dof
-        unit = jnp.where(jnp.arange(prepared.W.shape[0]) == row, 1.0 / prepared.W[row, dof], 0.0)
-        P = jnp.where(held & is_dof[:, None], 0.0, P)
-        PQ = jnp.where(held & is_dof[:, None], unit, PQ)
+    at = held_alone(prepared, active_rows(mode, prepared.nf) & ~dependent)
+    held = at.any(axis=1)[:, None]
+    P = jnp.where(held, 0.0, P)
+    PQ = jnp.where(held, jnp.where(at, 1.0 / prepared.own_entry, 0.0), PQ)
     return P, PQ
 
 
-def _held(prepared: Prepared, mode, dependent):
-    """(row, degree of freedom, whether it holds) for contacts that act on one alone."""
-    mechanics = prepared.mechanics
-    for i, dof in enumerate(mechanics.single_tangent):
-        if dof is not None:
-            yield i, dof, (mode[i] == Mode.STICK) & ~dependent[i]
-    for j, dof in enumerate(mechanics.single_normal):
-        if dof is not None:
-            row = prepared.nt + j
-            yield row, dof, (mode[prepared.nf + j] != Mode.OPEN) & ~dependent[row]
+def held_alone(prepared: Prepared, holds: Bool[Array, " m"]) -> Bool[Array, "n m"]:
+    """Which row that ``holds`` does so with each degree of freedom: of contacts that act on it
+    alone, the last."""
+    dofs = prepared.single_dof
+    rows = [row for row, dof in enumerate(dofs) if dof is not None]
+    own = np.zeros((prepared.mechanics.n, len(dofs)), bool)
+    own[[dofs[row] for row in rows], rows] = True
+    at = own & holds
+    if np.any(own.sum(axis=1) > 1):
+        last = jnp.max(jnp.where(at, np.arange(len(dofs)), -1), axis=1, initial=-1)
+        at = at & (np.arange(len(dofs)) == last[:, None])
+    return at
+
+
+def put_on_gaps(prepared: Prepared, q, gap, holds: Bool[Array, " m"]):
+    """Positions with gaps of exactly zero where the normal of a contact that acts on one degree of
+    freedom alone ``holds``."""
+    nt = prepared.nt
+    at = held_alone(prepared, holds & (np.arange(holds.shape[0]) >= nt))[:, nt:]
+    exact = jnp.sum(jnp.where(at, -gap / prepared.own_entry[nt:], 0.0), axis=1)
+    return jnp.where(at.any(axis=1), exact, q)
 
 
 def project(prepared: Prepared, equations: ModeEquations, state, velocity, gap):
@@ -147,10 +157,8 @@ def project(prepared: Prepared, equations: ModeEquations, state, velocity, gap):
         closed = mode[prepared.nf :] != Mode.OPEN
         missing = jnp.where(closed, -(gap + matvec(prepared.mechanics.W_N, q)), 0.0)
         q = q + matvec(equations.PQ[:, prepared.nt :], missing)
-    for row, dof, held in _held(prepared, mode, equations.dependent):
-        is_dof = jnp.arange(prepared.mechanics.n) == dof
-        w = prepared.W[row, dof]
-        v = jnp.where(held & is_dof, velocity[row] / w, v)
-        if row >= prepared.nt:
-            q = jnp.where(held & is_dof, -gap[row - prepared.nt] / w, q)
-    return q, v
+    holds = active & ~equations.dependent
+    at = held_alone(prepared, holds)
+    exact = jnp.sum(jnp.where(at, velocity / prepared.own_entry, 0.0), axis=1)
+    v = jnp.where(at.any(axis=1), exact, v)
+    return (put_on_gaps(prepared, q, gap, holds) if prepared.nu else q), v

@@ -18,7 +18,7 @@ from jaxtyping import Array, Int
 from jfric.contact import rules
 from jfric.contact.pivoting import flip_limit, select_flips, start_pivoting
 from jfric.numerics.linear_algebra import matvec
-from jfric.numerics.loops import once
+from jfric.numerics.loops import once, when_any, where_any
 from jfric.results.status import Flag, Status
 from jfric.solvers.event_driven.advance import Advance, advance, held_exactly, land, step_length
 from jfric.solvers.event_driven.flow_step import Step
@@ -82,38 +82,42 @@ def one_pass(
     # A trajectory that has ended idles with a harmless step: a zero one would send undefined
     # values into reverse mode.
     h = jnp.where(on, h, 1.0)
-    step = flow.step(prepared, equations, g, state, h, force)
-    signs = once(guard_signs(step, state, equations.dependent), on)
+    begun = flow.step(prepared, equations, g, state, h, force)
+    signs = once(guard_signs(begun, state, equations.dependent), on)
     transition = once(next_modes(still[0], still[2], signs), on)
     settled = ~transition.violated.any()
 
     nt, events = prepared.nt, prepared.events
+    # Independent friction alone is a problem with positive principal minors: pivoting always ends.
+    coupled = nt > 1 and not (prepared.nu == 0 and prepared.independent)
+    flips, restart, pivoting = select_flips(
+        transition.violated, state.pivoting, restarts=RESTARTS * coupled
+    )
+    step = begun.completed((settled | restart) & on)
     watched, judged, refine, seen = step, signs, None, None
     if events is not None:
         seen = see(events, prepared, flow, state, step, signs)
         watched, judged, refine = seen.step, with_signs(signs, seen), seen.refine
 
     # What each of the three outcomes would give; the masks below choose.
-    ahead = advance(
-        prepared, state, watched, judged, reach, natural, refine=refine, apart=flow.lowered
-    )
-    if flow.lands and prepared.n_watched:
-        ahead = land(prepared, state, watched, judged, ahead)
-    ahead = once(ahead, on)
+    def move():
+        ahead = advance(
+            prepared, state, watched, judged, reach, natural, refine=refine, apart=flow.lowered
+        )
+        if flow.lands and prepared.n_watched:
+            ahead = land(prepared, state, watched, judged, ahead)
+        return ahead
+
+    ahead = once(move(), on) if begun.later is None else when_any(settled & on, move)
     fired, own = ahead.fired, None
     if events is not None:
         fired, own = fired[: prepared.n_guards], fired[prepared.n_guards :]
-    # Independent friction alone is a problem with positive principal minors: pivoting always ends.
-    coupled = nt > 1 and not (prepared.nu == 0 and prepared.independent)
-    flips, restart, pivoting = select_flips(
-        transition.violated, state.pivoting, restarts=RESTARTS * coupled
-    )
     mode = jnp.where(flips[:nt], transition.mode, state.mode)
     segment = jnp.where(flips[nt:], transition.segment, state.segment)
     if coupled:
-        proposed = modes_from_rest(
-            still[0], still[2], jax.lax.stop_gradient((step, g)), signs, restart
-        )
+        frozen = (still[0], still[2], jax.lax.stop_gradient((step, g)), signs, restart)
+        propose = functools.partial(modes_from_rest, *frozen)
+        proposed = where_any(restart, propose, mode) if prepared.many else propose()
         mode = jnp.where(restart, proposed, mode)
         segment = jnp.where(restart, state.segment, segment)
     nobody = jnp.zeros((nt,), bool)
@@ -192,7 +196,9 @@ def one_pass(
     unseen = rules.arrives_unseen(state.mode, signs.of(slice(nt)), state.known[:nt])
     unseen = unseen.any() & ~at_breakpoint(prepared, state)
     flags = flags | jnp.where(unseen, int(Flag.GRAZING), 0)
-    finite = jnp.isfinite(jax.lax.stop_gradient(jnp.sum(step.table[-1]) + jnp.sum(ahead.v)))
+    looked = jnp.sum(step.table[-1]) + jnp.sum(ahead.v)
+    looked = looked if begun.later is None else looked + jnp.sum(begun.leading)
+    finite = jnp.isfinite(jax.lax.stop_gradient(looked))
     status = jnp.where(finite, status, int(Status.NON_FINITE))
     flags = flags | jnp.where(logged.count > 1, int(Flag.SIMULTANEOUS), 0)
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jfric.contact.rules import Flag, Kind
-from jfric.numerics.linear_algebra import matmul
+from jfric.numerics.linear_algebra import UNROLLED_INVERSE, matmul
 from jfric.solvers.event_driven.user_events import UserEvents, user_events
 from jfric.system.mechanics import Mechanics, WithContacts, assemble
 from jfric.system.problem import Problem
@@ -63,6 +63,30 @@ class Prepared(WithContacts):
     def WM(self) -> Float[Array, "m n"]:
         """``W M^-1``: relative accelerations that forces cause."""
         return self.MW.T if self.own_WM is None else self.own_WM
+
+    @property
+    def many(self) -> bool:
+        """Whether there are so many rows that what is seldom needed is skipped, not masked."""
+        return self.D.shape[0] > UNROLLED_INVERSE
+
+    @property
+    def driven(self) -> bool:
+        """Whether belts or bases prescribe a motion of contacts."""
+        mechanics = self.mechanics
+        return bool(mechanics.base_functions) or any(b is not None for b in mechanics.belts)
+
+    @property
+    def single_dof(self) -> tuple[int | None, ...]:
+        """For each row the only degree of freedom that it acts on, if there is one."""
+        return (*self.mechanics.single_tangent, *self.mechanics.single_normal)
+
+    @property
+    def own_entry(self) -> Float[Array, " m"]:
+        """Entries of ``W`` at these degrees of freedom; 1 for rows that act on several."""
+        dofs = self.single_dof
+        column = jnp.asarray([0 if dof is None else dof for dof in dofs], jnp.int32)
+        one = np.asarray([dof is None for dof in dofs], bool)
+        return jnp.where(one, 1.0, self.W[jnp.arange(len(dofs)), column])
 
     @property
     def regular(self) -> bool:

@@ -169,7 +169,6 @@ def smooth_piece(
         jnp.concatenate([state.q, state.v, wider.w]),
         forces,
         equations.P,
-        equations.L,
         magnitude=False,
         own=(jnp.pad(by_acceleration, before), jnp.pad(by_reaction, before)),
     )
