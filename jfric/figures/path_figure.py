@@ -81,7 +81,7 @@ def _contact_row(path: EquilibriumPath, contact: str | None) -> int | None:
         return None
     if contact is None:
         return 0
-    matches = [i for i, n in enumerate(path.names) if contact in (n, n.rpartition(".")[2])]
+    matches = [i for i, n in enumerate(path.names) if contact in (n, *n.split("."))]
     if len(matches) != 1:
         raise ProblemError(
             f"contact: no contact {contact!r}{nearest(contact, path.names)}; there are "

@@ -27,6 +27,7 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.measured_inputs import with_inputs
+from jfric.fits.full_paths import full_experiment
 from jfric.fits.sampled_model import REFERENCE
 from jfric.fits.uncertainty.autocorrelation import long_run_covariance
 from jfric.system.expression import Expression
@@ -116,6 +117,7 @@ def inverse_regression(
     parameter that does not enter linearly, and where columns depend on each other.
     """
     chosen = [experiments] if isinstance(experiments, Experiment) else list(experiments)
+    chosen = [full_experiment(problem, e) for e in chosen]
     paths = tuple(_path(problem, name) for name in names)
     if not paths:
         raise ProblemError("names: found none, give parameters such as 'mass.m'")

@@ -11,8 +11,8 @@ from jaxtyping import Array
 
 from jfric.errors import ProblemError, nearest
 from jfric.fits.data.experiment import Experiment
-from jfric.fits.data.measured_inputs import function_paths
 from jfric.fits.data.stacking import Data
+from jfric.fits.full_paths import full_controller
 from jfric.fits.model import (
     DELAY,
     AbstractModel,
@@ -28,7 +28,7 @@ from jfric.solvers.sampled.equations import require_one_degree
 from jfric.solvers.sampled.run import SampledMotion, run_sampled
 from jfric.system.controller import Controller
 from jfric.system.mechanics import assemble
-from jfric.system.naming import set_parameters
+from jfric.system.naming import function_paths, set_parameters
 from jfric.system.problem import Problem
 
 #: Name of the measured reference of a controller among the inputs of an experiment.
@@ -56,6 +56,17 @@ class SampledModel(AbstractModel):
     hold: str = eqx.field(static=True, default="zero")
     substeps: int = eqx.field(static=True, default=1)
     width: float | None = eqx.field(static=True, default=None)
+
+    def __init__(
+        self,
+        problem: Problem,
+        controller: Controller | None = None,
+        hold: str = "zero",
+        substeps: int = 1,
+        width: float | None = None,
+    ):
+        self.problem, self.controller = problem, full_controller(problem, controller)
+        self.hold, self.substeps, self.width = hold, substeps, width
 
     def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
         """Raise :class:`jfric.ProblemError` for what cannot be simulated or observed."""

@@ -85,8 +85,7 @@ def has_friction(problem: Problem) -> dict[str, bool]:
 def force_unit(problem: Problem, contact: str, field: str = "tangent") -> str:
     """Unit of a contact's force: N m where its direction measures an angle, else N."""
     section, _, name = contact.partition(".")
-    group = problem.section(section)
-    element = group[name] if name else next(iter(group.values()))
+    element = problem.section(section)[name or section]
     direction = getattr(element, "direction", None) or getattr(element, field, None)
     return "N m" if direction and kind(direction, problem.dofs) == "rotation" else "N"
 

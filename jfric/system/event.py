@@ -9,6 +9,7 @@ import equinox as eqx
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.system.description import element_label
 
 Passage = Literal["up", "down", "both"]
 Action = Literal["record", "stop", "change"]
@@ -79,8 +80,7 @@ class Event(eqx.Module):
 
 def event_labels(problem: Any) -> tuple[str, ...]:
     """What results call the events of the user's own, in order."""
-    group = problem.section("event")
-    return tuple("event" if [*group] == ["event"] else f"event.{name}" for name in group)
+    return tuple(element_label("event", name) for name in problem.section("event"))
 
 
 def require_event(where: str, event: Event) -> None:
