@@ -79,7 +79,7 @@ def sampled_or_whole(
     """A model from sample to sample for measured inputs and long records, where one can be had;
     else the problem, for the event-driven solver."""
     mechanics = eqx.filter_eval_shape(assemble, problem)
-    suits = all(e.u or e.t.size >= LONG for e in experiments)
+    suits = all(e.u or e.t.size >= LONG for e in experiments) and not problem.section("event")
     if solver is None and suits and is_one_degree(mechanics):
         return SampledModel(problem, hold=hold)
     return problem

@@ -27,6 +27,7 @@ from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.sampled.equations import require_one_degree
 from jfric.solvers.sampled.run import SampledMotion, run_sampled
 from jfric.system.controller import Controller
+from jfric.system.event import refuse_events
 from jfric.system.mechanics import assemble
 from jfric.system.naming import function_paths, set_parameters
 from jfric.system.problem import Problem
@@ -70,6 +71,7 @@ class SampledModel(AbstractModel):
 
     def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
         """Raise :class:`jfric.ProblemError` for what cannot be simulated or observed."""
+        refuse_events(self.problem, "a model that goes from sample to sample")
         require_one_degree(eqx.filter_eval_shape(assemble, self.problem))
         if self.hold not in ("zero", "linear"):
             raise ProblemError(f"hold: found {self.hold!r}, allowed are 'zero', 'linear'")

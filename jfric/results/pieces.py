@@ -96,6 +96,8 @@ class Piece(NamedTuple):
     forces: Float[Array, "p k"] | None = None
     #: How often each event of the user's own was logged before this piece, and including its start.
     own: tuple[Int[Array, " e"], Int[Array, " e"]] | None = None
+    #: Position before the events at its start, where they may change it.
+    q_before: Float[Array, " n"] | None = None
 
     @property
     def useful(self) -> Bool[Array, ""]:
@@ -111,7 +113,8 @@ class Piece(NamedTuple):
         """Position and velocity just before the events at the start; forces are not known."""
         after = self.at(jnp.zeros((), self.t.dtype))
         unknown = {name: jnp.full_like(getattr(after, name), jnp.nan) for name in _FORCES}
-        return after._replace(v=self.v_before, **unknown)
+        q = after.q if self.q_before is None else self.q_before
+        return after._replace(q=q, v=self.v_before, **unknown)
 
     def sample(self, function: Function, nodes: tuple[float, ...]) -> Float[Array, "m ..."]:
         """``function`` at fixed fractions of the piece."""

@@ -68,11 +68,6 @@ class Event(eqx.Module):
         return self.change is not None
 
     @property
-    def moves(self) -> bool:
-        """Whether it may change positions."""
-        return callable(self.change) or any(k.split(".")[0] != "v" for k, _ in self.change or ())
-
-    @property
     def stops(self) -> bool:
         """Whether it ends the run."""
         return self.action == "stop"

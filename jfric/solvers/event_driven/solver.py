@@ -118,7 +118,7 @@ class EventDriven(AbstractSolver):
     def restart(self, prepared: Prepared, start: State) -> State:
         """The end of a run as the start of the next, which goes on behind an event that stopped."""
         state = begin_anew(start)
-        fresh = start_watching(prepared)
+        fresh = start_watching(prepared, state.q)
         watch = state.watch
         if fresh is not None and watch is not None and watch.side.shape == fresh.side.shape:
             fresh = watch._replace(count=fresh.count, stopped=fresh.stopped)
