@@ -15,8 +15,8 @@ from jfric.numerics.limits import SEEDS, STARTS, require_count
 from jfric.statics.all_equilibria import Equilibria, equilibria
 from jfric.statics.branch import Branch, EquilibriumPath, SpecialPoint
 from jfric.statics.branch_point import BranchPoint, branch_point, linearised
-from jfric.statics.corner import scales_at
 from jfric.statics.follow import Kernel, Trace, first_ways, follow
+from jfric.statics.mode_change import scales_at
 from jfric.statics.path_names import checked_path
 from jfric.statics.static_problem import require_no_belt, require_static, static_problem
 from jfric.system.naming import set_parameters

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.numerics.limits import LANES, require_count
+from jfric.numerics.limits import TRAJECTORIES, require_count
 
 SCALES = ("linear", "log")
 
@@ -37,7 +37,7 @@ class Range:
                 f"range: found {low:g} to {high:g}, a log scale needs two positive ends"
             )
         if self.count is not None:
-            require_count("range: its number of values", self.count, 1, LANES)
+            require_count("range: its number of values", self.count, 1, TRAJECTORIES)
 
     def at(self, fraction: np.ndarray) -> np.ndarray:
         """Values at fractions of the range."""
