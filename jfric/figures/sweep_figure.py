@@ -31,7 +31,7 @@ MAX_IN_MATRIX = 8
 
 
 def plot_sweep(data: xarray.Dataset, observe: Sequence[str] | None = None) -> Figure:
-    """Figure of the results of a sweep; ``observe``: the observables to draw (all).
+    """Figure of the results ``data`` of a sweep; ``observe``: the observables to draw (all).
 
     One axis gives curves, two give maps, more give maps over the two longest in the middle of the
     others, samples give a scatter matrix. Failed trajectories are marked red. The figure belongs

@@ -33,7 +33,7 @@ MAX_TICKS = 400
 
 
 def plot(solution: Solution, problem: Problem, title: str = "") -> Figure:
-    """Figure of one trajectory.
+    """Figure of one trajectory, the ``solution`` of ``problem``, under a ``title``.
 
     Displacement, velocity and friction force over time with the phases shaded and the events
     marked, and the phase portrait. Systems with several contacts (or piecewise-linear elements) get

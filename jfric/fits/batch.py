@@ -53,10 +53,11 @@ def fit_batch(
 ) -> BatchFit:
     """Fit ``B`` data sets that share times, inputs, initial states and noise of ``experiments``.
 
-    ``samples``: measured values (B, m) of each signal, for each experiment. Predictions do not
-    depend on measured values: ``starts`` points are simulated once and serve all data sets, each
-    of which starts at the best for it. After the fits every data set also tries the results of
-    the others. ``options``: those of :func:`jfric.fit`; the noise has to be given.
+    ``problem``, ``free``, ``max_iterations``, ``seed``: as in :func:`jfric.fit`.     ``samples``:
+    measured values (B, m) of each signal, for each experiment. Predictions do not depend on
+    measured values: ``starts`` points are simulated once and serve all data sets, each of which
+    starts at the best for it. After the fits every data set also tries the results of the others.
+    ``options``: those of :func:`jfric.fit`; the noise has to be given.
     """
     task = prepare(problem, experiments, free, **options)
     objective, layout = task.objective, task.objective.layout

@@ -26,7 +26,11 @@ class Free:
     ``scale``: ``"log"`` for positive quantities known to an order of magnitude, else ``"linear"``;
     starts are drawn and steps are taken on this scale. ``prior``: (mean, standard deviation) of a
     normal distribution that is added to the data; None: none. ``per_experiment``: one value for
-    each experiment instead of one for all.
+    each experiment instead of one for all. Raises :class:`jfric.ProblemError` for bounds that hold
+    no value::
+
+        >>> jfric.Free(1e3, 1e4, init=5e3).scale
+        'log'
     """
 
     lower: float

@@ -85,8 +85,9 @@ def check(
 ) -> CheckReport:
     """Look at a fit at its first start: :func:`jfric.fit` takes the same arguments.
 
-    Finds parameters that do nothing, a model that never slips (its derivatives are zero), starts
-    at a bound, combinations that the data cannot tell apart, derivatives that disagree with finite
+    ``problem``, ``experiments``, ``free``, ``seed`` and ``options`` are those of the fit.     Finds
+    parameters that do nothing, a model that never slips (its derivatives are zero), starts at a
+    bound, combinations that the data cannot tell apart, derivatives that disagree with finite
     differences (on random directions), steps that are too coarse, and solvers whose derivatives
     miss how switching times move. Counts the sticking samples and reversals of each experiment.
     """

@@ -48,8 +48,9 @@ SPOILT = 5.0
 class Regression:
     """Estimates of a linear regression, and its equations.
 
-    ``A`` (m, P), ``b`` (m,): rows kept; ``t`` (m,) [s] their times, one after the other for each
-    degree of freedom and experiment (``groups`` (m,) numbers these).
+    ``vector`` (P,): estimates of the parameters ``names`` [SI].     ``A`` (m, P), ``b`` (m,): rows
+    kept; ``t`` (m,) [s] their times, one after the other for each degree of freedom and experiment
+    (``groups`` (m,) numbers these).
     """
 
     names: tuple[str, ...]
@@ -108,8 +109,8 @@ def inverse_regression(
 ) -> Regression:
     """Least-squares estimates of the parameters ``names``, linear in the equation of motion.
 
-    The experiments give the position of every degree of freedom in ``y`` and forces in ``u``, at
-    even steps. ``cutoff`` [Hz]: of the filter of the positions; a tenth of the sampling rate
+    The ``experiments`` give the position of every degree of freedom in ``y`` and forces in ``u``,
+    at even steps. ``cutoff`` [Hz]: of the filter of the positions; a tenth of the sampling rate
     unless given. ``decimate``: every how many-th row is kept. ``slowest`` [m/s or rad/s]: rows in
     which a contact slides more slowly are left out (it may stick there).
 

@@ -156,7 +156,8 @@ def cross_validate(
     """Fit every candidate to all but one of ``folds`` and predict that one, in turns.
 
     ``fit_candidate(candidate, experiments)`` makes the fit; errors are those of the predicted
-    signals, relative to the measured ones (see :func:`relative_error`).
+    signals, relative to the measured ones (see :func:`relative_error`). ``candidates``: those of
+    :func:`jfric.candidate_laws`, or one's own.
     """
     scores = []
     for candidate in candidates:

@@ -41,15 +41,15 @@ LOAD_FACTOR = "load_factor"
 class SampledModel(AbstractModel):
     """Motion of one degree of freedom from sample to sample, in open or closed loop.
 
+    ``problem``: one degree of freedom with at most one friction element, without events.
     Signals are the position and velocity (``x``, ``v.x``) and the inputs by their paths
     (``load.F``): in closed loop the force that acts from each sample to the next. The simulation
-    begins at the first sample. With a ``controller`` its numbers are parameters
-    (``controller.kp``, ``controller.delay``), and the reference is the input
-    ``controller.reference`` (ignored without one); a measured force is not used then. ``hold``:
-    inputs are held (``"zero"``) or connected (``"linear"``). ``substeps``: of the integrator in a
-    sample. ``width``: of a smoothed friction law on request. The parameter ``load_factor``
-    [1/N or 1/(N m)], 0 unless freed, makes friction grow by ``1 + load_factor |f|`` with the sum
-    ``f`` of all other forces.
+    begins at the first sample. With a ``controller`` its numbers are parameters (``controller.kp``,
+    ``controller.delay``), and the reference is the input ``controller.reference`` (ignored without
+    one); a measured force is not used then. ``hold``: inputs are held (``"zero"``) or connected
+    (``"linear"``). ``substeps``: of the integrator in a sample. ``width``: of a smoothed friction
+    law on request. The parameter ``load_factor`` [1/N or 1/(N m)], 0 unless freed, makes friction
+    grow by ``1 + load_factor |f|`` with the sum ``f`` of all other forces.
     """
 
     problem: Problem
@@ -211,8 +211,10 @@ class SampledModel(AbstractModel):
 
 
 def closed_loop(experiment: Experiment, controller: Controller) -> Experiment:
-    """``experiment`` with its measured force as a measured quantity instead of an input, to be
-    compared with the force of the simulated controller."""
+    """``experiment`` with its measured force as a measured quantity instead of an input.
+
+    It is then compared with the force of the simulated ``controller``.
+    """
     u = dict(experiment.u or {})
     if controller.drives in u:
         y = {controller.drives: u.pop(controller.drives), **experiment.y}

@@ -30,6 +30,7 @@ NEWTON_STEPS = 5
 class Point(NamedTuple):
     """A trajectory at one instant, in SI units: what a function of an observable receives."""
 
+    #: Time, positions, velocities, accelerations.
     t: Float[Array, ""]
     q: Float[Array, " n"]
     v: Float[Array, " n"]
@@ -68,6 +69,7 @@ class Piece(NamedTuple):
     Its length ``h`` is zero where a pass only logged an event.
     """
 
+    #: Start, end and length [s]; coefficients of positions, velocities, accelerations and forces.
     t: Float[Array, ""]
     end: Float[Array, ""]
     h: Float[Array, ""]
@@ -76,6 +78,7 @@ class Piece(NamedTuple):
     a: Float[Array, "r n"]
     lambda_t: Float[Array, "p nt"]
     lambda_n: Float[Array, "p nu"]
+    #: As in :class:`Point`.
     mode: Int[Array, " nt"]
     segment: Int[Array, " ns"]
     #: Events before this piece, those at its start, and the time that they are logged at.
@@ -83,6 +86,7 @@ class Piece(NamedTuple):
     events: Int[Array, ""]
     impacts: Int[Array, ""]
     event_time: Float[Array, ""]
+    #: As in :class:`Point`.
     problem: Problem
     mechanics: Mechanics
     #: Velocity before the events at its start.

@@ -39,18 +39,23 @@ def trace(
 ) -> EquilibriumPath:
     """All branches of equilibria of ``problem`` between two values of the parameter ``path``.
 
-    The equilibria of the static problem (see :func:`jfric.equilibria`) are computed at ``seeds``
-    values of the parameter (a number of them, evenly spaced, or the values) and followed in both
-    directions: smoothly within one combination of modes (a straight line where the parameter is a
-    load), to the exact point where a contact changes its mode, and on along the way that
-    complementarity pivoting finds, which may turn around (a fold). Branches that no seed meets
-    are not found. ``starts``: starts of Newton's method for each seed, with many contacts. ``t``
-    [s]: time at which loads are taken (default: the start).
+    ``start``, ``stop``: the two values [SI]. The equilibria of the static problem (see
+    :func:`jfric.equilibria`) are computed at ``seeds`` values of the parameter (a number of them,
+    evenly spaced, or the values) and followed in both directions: smoothly within one combination
+    of modes (a straight line where the parameter is a load), to the exact point where a contact
+    changes its mode, and on along the way that complementarity pivoting finds, which may turn
+    around (a fold). Branches that no seed meets are not found. ``starts``: starts of Newton's
+    method for each seed, with many contacts. ``t`` [s]: time at which loads are taken (default: the
+    start).
 
     Raises :class:`jfric.ProblemError` for unknown parameters, nonlinear elements, belts, and laws
     whose friction drops when sliding begins. Source: J. Haslinger, V. Janovsky, R. Kucera,
     Path-following the static contact problem with Coulomb friction, Applications of Mathematics
-    2013.
+    2013. The block of :class:`jfric.Problem` sticks until the load is that of friction::
+
+        >>> path = jfric.trace(problem, "load.F", 0.0, 500.0, seeds=1)
+        >>> [(p.kind, round(float(p.parameter), 6)) for p in path.branches[0].special]
+        [('end', 0.0), ('mode change', 100.0), ('end', 500.0)]
     """
     name = checked_path(problem, path)
     require_static(problem)

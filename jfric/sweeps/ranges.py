@@ -19,7 +19,11 @@ class Range:
     """``count`` values from ``low`` to ``high``, both included [SI units].
 
     Evenly spaced, or in geometric progression with ``scale="log"``. Without ``count``: an interval
-    to draw from."""
+    to draw from::
+
+        >>> jfric.Range(1.0, 100.0, 3, scale="log").values(jnp.arange(3)).round(9).tolist()
+        [1.0, 10.0, 100.0]
+    """
 
     low: float
     high: float

@@ -82,9 +82,14 @@ def sweep(
     ``scheduler``: address of a Dask cluster, or its scheduler file. ``progress``: show a bar (by
     default on a terminal).
 
-    The table holds the observables with their units (NaN where a trajectory failed), and
+    The table (an ``xarray.Dataset``, one axis for each varied parameter, named by its full path)
+    holds the observables with their units (NaN where a trajectory failed), and
     for each trajectory ``status``, ``flags`` and ``steps``. Raises :class:`ProblemError` for bad
-    input before anything is computed.
+    input before anything is computed. With the problem of :class:`jfric.Problem`::
+
+        >>> table = jfric.sweep(problem, {"friction.mu": [0.1, 0.2]}, "max.u", progress=False)
+        >>> table["max.u"].dims, table["max.u"].values.round(6).tolist()
+        (('friction.mu',), [0.56, 0.52])
     """
     prepared = prepare(
         problem,

@@ -37,7 +37,7 @@ def parameters(problem: AbstractProblem) -> dict[str, jax.Array | Expression]:
 
 
 def get_parameter(problem: AbstractProblem, path: str) -> jax.Array | Expression:
-    """The number at ``path``; raises ``KeyError`` with the nearest valid path.
+    """The number of ``problem`` at ``path``; raises ``KeyError`` with the nearest valid path.
 
     With the problem of :class:`jfric.Problem`::
 
@@ -50,9 +50,9 @@ def get_parameter(problem: AbstractProblem, path: str) -> jax.Array | Expression
 def set_parameters(problem: P, values: Mapping[str, object]) -> P:
     """A copy of ``problem`` with the numbers at the given paths replaced.
 
-    Works under ``jit``, ``vmap`` and ``grad``. Raises ``KeyError`` for an unknown path and
-    ``ValueError`` for a field that is an expression in shared parameters. With the problem of
-    :class:`jfric.Problem`::
+    ``values``: paths, full or short, to numbers in SI units. Works under ``jit``, ``vmap`` and
+    ``grad``. Raises ``KeyError`` for an unknown path and ``ValueError`` for a field that is an
+    expression in shared parameters. With the problem of :class:`jfric.Problem`::
 
         >>> stiffer = jfric.set_parameters(problem, {"spring.k": 6000.0, "friction.mu": 0.2})
         >>> float(stiffer.elements["spring"]["spring"].k)

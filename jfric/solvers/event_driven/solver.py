@@ -71,6 +71,17 @@ class EventDriven(AbstractSolver):
     rows and linear modes. It compiles for some seconds more and then runs 4 to 18 times as fast;
     call :func:`jfric.compile_quickly` first. ``"auto"`` takes it in sweeps of 100,000 and more
     (:meth:`for_batch`) of up to four frictions on up to four degrees of freedom.
+
+    Raises :class:`jfric.ProblemError`, when a run begins, for a degree of freedom without mass and
+    for settings that are not allowed. Sources: R. I. Leine, H. Nijmeijer, Dynamics and Bifurcations
+    of Non-Smooth Mechanical Systems (2004), for laws and event-driven integration; F. Rouillier,
+    P. Zimmermann, Efficient isolation of polynomial's real roots, J. Comp. Appl. Math. 162 (2004),
+    for the certificate. The turning points of the problem of :class:`jfric.Problem` are exact::
+
+        >>> solution = jfric.simulate(problem, jfric.EventDriven(), ts=jnp.linspace(0.0, 4.0, 5))
+        >>> half = jnp.pi * (100.0 / 5000.0) ** 0.5
+        >>> bool(jnp.allclose(solution.events.time[:3], half * jnp.arange(1, 4), rtol=1e-14))
+        True
     """
 
     flow: FlowName = eqx.field(static=True, default="auto")
