@@ -28,6 +28,17 @@ def _choices(a, b):
     return b[k], row, c, jnp.where(a > 0.2, a, jnp.sqrt(jnp.abs(a)))
 
 
+def _scans(a, b):
+    falling = jax.lax.scan(lambda c, x: (c * x, c + x[0]), jnp.ones(2), b, reverse=True)
+    rows = jax.lax.map(lambda x: jnp.polyval(x, a[0]), a)
+    return (
+        *falling,
+        rows,
+        jnp.einsum("ij,kij->ik", a, jnp.stack([b.T, a])),
+        jax.vmap(jnp.dot)(a, b.T),
+    )
+
+
 def _loops(a, b):
     halved = jax.lax.while_loop(lambda x: jnp.sum(x * x) > 0.1, lambda x: 0.5 * x, a)
     power = jax.lax.fori_loop(0, 4, lambda i, x: x @ b, a)
@@ -48,7 +59,7 @@ def _round(function):
     return one
 
 
-@pytest.mark.parametrize("function", [_movements, _sums, _choices, _loops])
+@pytest.mark.parametrize("function", [_movements, _sums, _choices, _scans, _loops])
 def test_rounds_and_their_derivatives_are_the_same(function):
     rng = np.random.default_rng(3)
     a = jnp.asarray(rng.normal(size=(2, 3)))
@@ -220,6 +231,97 @@ def test_the_lowered_pass_decides_as_the_general_one(problem, path):
     np.testing.assert_allclose(own, slopes, rtol=1e-6, atol=1e-8)
 
 
+def _swinging():
+    """A pendulum under a load that rubs."""
+    return jfric.Problem(
+        ("x",),
+        {
+            "mass": jfric.Mass("x", 1.0),
+            "pendulum": jfric.Pendulum("x", 1.0, 0.3),
+            "friction": jfric.Friction("x", law=jfric.Coulomb(0.1), N=3.0),
+            "load": jfric.Load("x", jfric.Harmonic(2.0, 5.0)),
+        },
+        initial={"x": jfric.InitialState(q=1.0, v=0.0)},
+        time=3.0,
+    )
+
+
+def _pulled():
+    """Two masses on hardening springs, friction by velocity, a stop; one is drawn along a belt."""
+    return jfric.Problem(
+        ("x", "y"),
+        {
+            "mass": {"x": jfric.Mass("x", 1.0), "y": jfric.Mass("y", 2.0)},
+            "polynomial_spring": {
+                "a": jfric.PolynomialSpring("x", [50.0, 0.0, 30.0]),
+                "b": jfric.PolynomialSpring(("x", "y"), [30.0, 0.0, 20.0]),
+            },
+            "stop": jfric.Stop("x", k=500.0, gap=0.1),
+            "friction": {
+                "a": jfric.Friction("x", law=jfric.StaticDynamic(0.4, 0.3), N=10.0, belt=0.1),
+                "b": jfric.Friction("y", law=jfric.Stribeck(0.3, 0.2, 0.5), N=10.0),
+            },
+            "load": jfric.Load("y", jfric.Harmonic(20.0, 5.0)),
+        },
+        initial={a: jfric.InitialState(q=0.0, v=0.0) for a in ("x", "y")},
+        time=1.5,
+    )
+
+
+def _thrown():
+    """A block with drag that falls on a belt, bounces, and sticks to it at last."""
+    return jfric.Problem(
+        ("x", "z"),
+        {
+            "mass": {"x": jfric.Mass("x", 1.0), "z": jfric.Mass("z", 1.0)},
+            "drag": jfric.Drag("z", 0.1),
+            "contact": jfric.Contact("z", "x", jfric.VelocityWeakening(0.3, 2.0), e=0.4, belt=0.2),
+            "load": jfric.Load("z", -9.81),
+        },
+        initial={"x": jfric.InitialState(q=0.0, v=1.0), "z": jfric.InitialState(q=0.1, v=0.0)},
+        time=1.5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("problem", "path", "values"),
+    [
+        (_swinging(), "friction.mu", (0.1, 0.3)),
+        pytest.param(_pulled(), "friction.a.mu_d", (0.1, 0.35), marks=pytest.mark.slow),
+        pytest.param(_thrown(), "contact.mu_s", (0.2, 0.4), marks=pytest.mark.slow),
+    ],
+    ids=["swinging", "pulled", "thrown"],
+)
+def test_the_lowered_runge_kutta_step_is_the_general_one(problem, path, values):
+    """Errors of a step below rounding decide how long the next one is: numbers of passes may
+    differ, and so does what the tolerance leaves open."""
+    ts = np.linspace(0.0, float(problem.time.end), 9)
+
+    def run(kernel):
+        solver = jfric.EventDriven(kernel=kernel, adjoint="forward", max_events=32)
+
+        def one(x):
+            found = jfric.simulate(jfric.set_parameters(problem, {path: x}), solver, ts=ts)
+            return (found.final.q, found.final.v), found
+
+        both = jax.vmap(jax.jacfwd(one, has_aux=True))
+        return jax.jit(both)(jnp.linspace(*values, 4))
+
+    (slopes, general), (own, lowered) = run("general"), run("lowered")
+    assert (np.asarray(general.status) == 0).all()
+    assert (np.asarray(general.events.count) >= 1).all()
+    for name in ("status", "flags", "mode"):
+        np.testing.assert_array_equal(getattr(lowered, name), getattr(general, name))
+    np.testing.assert_array_equal(lowered.events.count, general.events.count)
+    np.testing.assert_array_equal(lowered.events.to_mode, general.events.to_mode)
+    np.testing.assert_allclose(lowered.events.time, general.events.time, rtol=1e-10)
+    for name in ("q", "v"):
+        found, expected = getattr(lowered.final, name), getattr(general.final, name)
+        np.testing.assert_allclose(found, expected, atol=1e-10)
+    for found, expected in zip(own, slopes, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
+
+
 def test_many_trajectories_are_worth_the_compilation():
     lean = jfric.EventDriven().lean(events=False)
     assert lean.for_batch(_chain(), 1_000_000).kernel == "lowered"
@@ -275,7 +377,6 @@ def test_sweeps_take_the_lowered_pass(problem, path):
         (jfric.EventDriven(kernel="one-dof"), _chain(), "is for one degree of freedom"),
         (jfric.EventDriven(kernel="one-contact"), _chain(), "is for one contact"),
         (jfric.EventDriven(kernel="lowered", adjoint="reverse"), _chain(), "forward derivatives"),
-        (jfric.EventDriven(kernel="lowered", flow="runge-kutta"), _chain(), "the exact flow"),
         (jfric.EventDriven(kernel="one-contact", adjoint="reverse"), _ball(), "no reverse mode"),
     ],
 )  # fmt: skip

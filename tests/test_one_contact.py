@@ -15,7 +15,7 @@ import jfric
 from jfric.numerics.polynomials import horner
 from jfric.solvers.event_driven.one_contact import is_one_contact
 from jfric.solvers.event_driven.prepared import prepare
-from jfric.solvers.event_driven.runge_kutta_flow import METHODS
+from jfric.solvers.event_driven.runge_kutta_stages import METHODS
 from jfric.solvers.event_driven.scalar_stages import stages, tables
 
 GENERAL = jfric.EventDriven(adjoint="reverse", max_events=128)

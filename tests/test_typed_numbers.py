@@ -25,6 +25,9 @@ SOLVERS = {
     "general": GENERAL,
     "lowered": jfric.EventDriven(kernel="lowered", adjoint="none", max_steps=3000),
     "runge-kutta": jfric.EventDriven(flow="runge-kutta", adjoint="none", max_steps=3000),
+    "lowered-runge-kutta": jfric.EventDriven(
+        kernel="lowered", flow="runge-kutta", adjoint="none", max_steps=3000
+    ),
 }
 #: Systems of each structure.
 LANES = 60
@@ -97,9 +100,13 @@ def test_many_systems(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [*range(0, 44, 4), 3, 7, 17, 23, 33, 34])
-def test_many_systems_by_runge_kutta(seed):
-    solved = _check(seed, LANES, "runge-kutta", 1e-6)
+@pytest.mark.parametrize(
+    ("seed", "name"),
+    [(k, "runge-kutta") for k in (*range(0, 44, 4), 3, 7, 17, 23, 33, 34)]
+    + [(k, "lowered-runge-kutta") for k in (11, 14, 16, 23, 35, 43)],
+)
+def test_many_systems_by_runge_kutta(seed, name):
+    solved = _check(seed, LANES, name, 1e-6)
     s, _ = _systems(seed, 0)
     assert solved >= (0.6 if s.shares_normals else 0.95) * LANES
 

@@ -257,15 +257,25 @@ def _while(g: Graph, eqn, args):
 
 
 def _scan(g: Graph, eqn, args):
+    """Written out."""
     p = eqn.params
-    nb, carry = p["num_consts"], args[p["num_consts"] :]
-    if len(carry) != p["num_carry"] or len(eqn.outvars) != p["num_carry"]:
+    nb, nc = p["num_consts"], p["num_carry"]
+    given, carry, along = args[:nb], args[nb : nb + nc], args[nb + nc :]
+    if p["length"] > WRITTEN_OUT or any(x.parts is None for x in along):
         return None
-    if p["length"] > WRITTEN_OUT:
-        return None
-    for _ in range(p["length"]):
-        carry = interpret(g, p["jaxpr"].jaxpr, p["jaxpr"].consts, [*args[:nb], *carry])
-    return carry
+    numbers = range(p["length"])[:: -1 if p["reverse"] else 1]
+    rows: dict[int, list[Value]] = {}
+    for i in numbers:
+        here = [value_of(list(x.parts[i, ...].reshape(-1)), x.shape[1:], x.dtype) for x in along]
+        found = interpret(g, p["jaxpr"].jaxpr, p["jaxpr"].consts, [*given, *carry, *here])
+        carry, rows[i] = found[:nc], found[nc:]
+    stacked = []
+    for k, v in enumerate(eqn.outvars[nc:]):
+        own = [rows[i][k] for i in range(len(rows))]
+        apart = [g.apart(x.buffer, x.shape, x.dtype) if x.parts is None else x for x in own]
+        entries = [e for x in apart for e in x.entries]
+        stacked.append(value_of(entries, v.aval.shape, v.aval.dtype))
+    return [*carry, *stacked]
 
 
 def _loop(g: Graph, tested, given, carry, body, condition):

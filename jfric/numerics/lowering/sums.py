@@ -84,22 +84,22 @@ def _dot(g: Graph, eqn, args):
     a, b = args
     (ca, cb), (ba, bb) = eqn.params["dimension_numbers"]
     out = eqn.outvars[0].aval
-    if ba or bb:
-        return None
-    count = math.prod(a.shape[i] for i in ca)
-    free_a = [i for i in range(len(a.shape)) if i not in ca]
-    free_b = [i for i in range(len(b.shape)) if i not in cb]
-    rows = a.parts.transpose([*free_a, *ca]).reshape((-1, count) if count else (0, 0))
-    columns = b.parts.transpose([*free_b, *cb]).reshape((-1, count) if count else (0, 0))
+    batch, count = (math.prod(a.shape[i] for i in axes) for axes in (ba, ca))
     if count == 0 or math.prod(out.shape) == 0:
         return [literal(0, out.shape, out.dtype)]
+
+    def rows(x, shared, summed):
+        free = [i for i in range(len(x.shape)) if i not in (*shared, *summed)]
+        return x.parts.transpose([*shared, *free, *summed]).reshape((batch, -1, count))
+
     found = []
-    for r, c in itertools.product(rows, columns):
-        total: Entry = np.asarray(0, out.dtype)
-        for x, y in zip(r, c, strict=True):
-            product = g.scalar(jax.lax.mul_p, [x, y], parameters(jax.lax.mul), out.dtype)
-            total = g.scalar(jax.lax.add_p, [total, product], {}, out.dtype)
-        found.append(total)
+    for ra, rb in zip(rows(a, ba, ca), rows(b, bb, cb), strict=True):
+        for r, c in itertools.product(ra, rb):
+            total: Entry = np.asarray(0, out.dtype)
+            for x, y in zip(r, c, strict=True):
+                product = g.scalar(jax.lax.mul_p, [x, y], parameters(jax.lax.mul), out.dtype)
+                total = g.scalar(jax.lax.add_p, [total, product], {}, out.dtype)
+            found.append(total)
     return [value_of(found, out.shape, out.dtype)]
 
 

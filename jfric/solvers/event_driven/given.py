@@ -108,12 +108,17 @@ def _given(prepared: Prepared, equations: ModeEquations, w, A, rows: list, absol
 def basis_after(prepared: Prepared, g: Given, s) -> Float[Array, " b"]:
     """The basis of ``g`` a time ``s`` later, on the same smooth piece: also where that has just
     ended."""
-    functions = prepared.mechanics.functions()
-    powers = max([1, *(len(f.components(0.0).polynomial) for f in functions)])
+    powers = powers_of_time(prepared)
     index = range(powers, g.w.shape[0], 2)
     omegas = [g.A[k, k + 1] for k in index]
     waves = [g.w[j] for k in index for j in (k, k + 1)]
     return jnp.stack(functions_after(powers, omegas, waves, s))
+
+
+def powers_of_time(prepared: Prepared) -> int:
+    """How many powers of time the basis begins with."""
+    functions = prepared.mechanics.functions()
+    return max([1, *(len(f.components(0.0).polynomial) for f in functions)])
 
 
 def functions_after(powers: int, omegas: list, waves: list, s) -> list:

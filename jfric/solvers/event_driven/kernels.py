@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from jfric.errors import ProblemError, nearest
+from jfric.numerics.by_batch import Sizes
 from jfric.numerics.lowering import Constants, constants_of
 from jfric.solvers.event_driven.prepared import Prepared, prepare
 from jfric.system.problem import Problem
@@ -19,9 +20,12 @@ Kernel = Literal["auto", "general", "lowered", "one-contact", "one-dof"]
 
 #: Systems beyond these become programs that take minutes to compile.
 MAX_DOFS, MAX_ROWS = 6, 4
-#: Trajectories from which the longer compilation of a lowered program pays, of systems whose
-#: programs compile in some ten seconds: up to so many frictions, without gaps.
-LOWERED_FROM, MAX_FRICTIONS = 100_000, 4
+#: Lowered programs of one contact compile about as long as others, their derivatives two to three
+#: times as long; those of several frictions take some ten seconds more.
+ONE_CONTACT = Sizes(values=64, derivatives=4096)
+SEVERAL_FRICTIONS = Sizes(values=100_000, derivatives=1_000_000)
+#: Degrees of freedom and frictions of such systems.
+MAX_PAYS = 4
 
 
 def require_kernel(found: str) -> None:
@@ -57,14 +61,9 @@ def require_fits(
         )
 
 
-def require_lowered(prepared: Prepared, *, exact: bool, reverse: bool) -> None:
+def require_lowered(prepared: Prepared, *, reverse: bool) -> None:
     """Raise :class:`jfric.ProblemError` for what the loop in scalars cannot run."""
     n, rows = prepared.mechanics.n, prepared.nt + prepared.nu
-    if not exact:
-        raise ProblemError(
-            "kernel: 'lowered' needs equations that are linear in every mode (the exact flow); "
-            "choose 'general'"
-        )
     if reverse:
         raise ProblemError(
             "kernel: 'lowered' has forward derivatives alone, but adjoint is 'reverse'; "
@@ -78,11 +77,14 @@ def require_lowered(prepared: Prepared, *, exact: bool, reverse: bool) -> None:
         )
 
 
-def pays_lowered(prepared: Prepared, count: int) -> bool:
-    """Whether lowering the general pass pays for a batch of ``count`` trajectories."""
-    small = max(prepared.mechanics.n, prepared.nt) <= MAX_FRICTIONS
-    plain = prepared.nu == 0 and prepared.events is None and not prepared.mechanics.piecewise.count
-    return count >= LOWERED_FROM and small and plain
+def lowered_from(prepared: Prepared) -> Sizes | None:
+    """Batches from which lowering the general pass pays; None where it never does."""
+    mechanics = prepared.mechanics
+    if prepared.events is not None or mechanics.piecewise.count or mechanics.n > MAX_PAYS:
+        return None
+    if prepared.nt == 1:
+        return ONE_CONTACT
+    return SEVERAL_FRICTIONS if prepared.nu == 0 and prepared.nt <= MAX_PAYS else None
 
 
 def structural_constants(problem: Problem, prepared: Prepared) -> Constants:

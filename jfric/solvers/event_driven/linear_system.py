@@ -1,7 +1,7 @@
-"""A mode with linear equations as one system ``dz/ds = A z``, loads included.
+"""The equations of a mode as rows over ``z = (q, v, w)``, ``w`` the basis of what is given.
 
-``z = (q, v, w)`` with the basis ``w`` of what is given. Reactions and guards are rows over ``z``.
-The same matrices with the magnitudes of all contributions bound rounding errors.
+A mode with linear equations is one system ``dz/ds = A z``, loads included. The same matrices with
+the magnitudes of all contributions bound rounding errors.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ class LinearSystem(NamedTuple):
     guards: Float[Array, "g z"]
     #: Relative velocities of tangents and normals.
     relative: Float[Array, "m z"]
+    #: What guards are made of, each of shape (z, ...).
+    quantities: Quantities
 
 
 def linear_system(
@@ -38,7 +40,7 @@ def linear_system(
     F = jnp.concatenate([(equations.f + force)[:, None] + g.force[:, :1], g.force[:, 1:]], axis=1)
     forces = jnp.concatenate([-equations.K, -equations.C, F], axis=1)
     z = jnp.concatenate([state.q, state.v, g.w])
-    return _build(
+    return build(
         prepared, equations, g, state, z, forces, equations.P, equations.L, magnitude=False
     )
 
@@ -57,10 +59,14 @@ def magnitude_system(
     P = jnp.abs(prepared.mechanics.M_inverse) + matmul(jnp.abs(equations.PQ), jnp.abs(prepared.WM))
     magnitudes = (jnp.abs(x) for x in equations[:9])
     absolute = ModeEquations(*magnitudes, *equations[9:])  # pyright: ignore[reportCallIssue]
-    return _build(prepared, absolute, bounded, state, z, forces, P, absolute.L, magnitude=True)
+    return build(prepared, absolute, bounded, state, z, forces, P, absolute.L, magnitude=True)
 
 
-def _build(prepared, equations, g, state, z, forces, P, L, *, magnitude) -> LinearSystem:
+def build(
+    prepared, equations, g, state, z, forces, P, L, *, magnitude, own=(0.0, 0.0)
+) -> LinearSystem:
+    """The system of ``forces`` (n, z); ``own``: rows of accelerations (n, z) and reactions (m, z)
+    that do not follow from forces."""
     n, nt, nf = prepared.mechanics.n, prepared.nt, prepared.nf
     size = z.shape[0]
     dtype = z.dtype
@@ -77,9 +83,9 @@ def _build(prepared, equations, g, state, z, forces, P, L, *, magnitude) -> Line
     absolute = jnp.abs if magnitude else (lambda x: x)
     mechanics = prepared.mechanics
     acceleration = over_given(g.acceleration)
-    rates = matmul(P, forces) + matmul(equations.PQ, acceleration)
+    rates = matmul(P, forces) + matmul(equations.PQ, acceleration) + own[0]
     A = jnp.concatenate([over_state(jnp.eye(n, dtype=dtype), n), rates, over_given(g.A)])
-    reactions = matmul(L, forces) + matmul(equations.Q, acceleration)
+    reactions = matmul(L, forces) + matmul(equations.Q, acceleration) + own[1]
     lambda_t, lambda_n = reactions[:nt], reactions[nt:]
     if nf:
         given = lambda_t[:nf] + equations.sliding[:, None] * over_given(g.normal)
@@ -106,4 +112,5 @@ def _build(prepared, equations, g, state, z, forces, P, L, *, magnitude) -> Line
         jnp.concatenate([lambda_t, lambda_n, over_given(g.normal), acceleration[:nt]]),
         make(prepared, state.mode, state.segment, quantities).T,
         relative,
+        quantities,
     )

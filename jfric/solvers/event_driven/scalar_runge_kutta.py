@@ -24,7 +24,6 @@ from jfric.solvers.event_driven.isolation import watched_zero
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.runge_kutta_flow import (
     RungeKuttaFlow,
-    continued,
     factor_of_step,
     smallest_tolerance,
     threshold,
@@ -34,6 +33,7 @@ from jfric.solvers.event_driven.scalar_isolation import Guard
 from jfric.solvers.event_driven.scalar_rows import Row, dot, is_zero, magnitudes, times, total
 from jfric.solvers.event_driven.scalar_stages import Stages, stages, tables
 from jfric.solvers.event_driven.scalar_step import End, ScalarStep, Start
+from jfric.solvers.event_driven.smooth_piece import continued
 from jfric.solvers.event_driven.state import State
 
 

@@ -6,13 +6,14 @@ import dataclasses
 import functools
 import warnings
 from collections.abc import Callable
-from typing import ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from jfric.errors import ProblemError, nearest
+from jfric.numerics.by_batch import Sizes
 from jfric.numerics.loops import Adjoint, require_adjoint
 from jfric.results.formulas import require_formulas
 from jfric.solvers.base import AbstractSolver, AbstractState, OnePass, begin_anew
@@ -20,7 +21,7 @@ from jfric.solvers.event_driven.exact_flow import ExactFlow
 from jfric.solvers.event_driven.impacts import ImpactLimits
 from jfric.solvers.event_driven.kernels import (
     Kernel,
-    pays_lowered,
+    lowered_from,
     require_fits,
     require_kernel,
     require_lowered,
@@ -68,9 +69,9 @@ class EventDriven(AbstractSolver):
     loads, in closed form; ``"auto"`` chooses among these (the general one where ``adjoint`` is
     ``"reverse"``). ``"lowered"`` is the general one taken apart into scalars by the program itself,
     in ``simulate``, ``observe`` and ``sweep``: for large batches of systems with up to four contact
-    rows and linear modes. It compiles for some seconds more and then runs 4 to 18 times as fast;
+    rows, with either flow. It compiles for some seconds more and then runs 4 to 18 times as fast;
     call :func:`jfric.compile_quickly` first. ``"auto"`` takes it in sweeps of 100,000 and more
-    (:meth:`for_batch`) of up to four frictions on up to four degrees of freedom.
+    (:meth:`for_batch`) of up to four frictions on up to four degrees of freedom with linear modes.
 
     Raises :class:`jfric.ProblemError`, when a run begins, for a degree of freedom without mass and
     for settings that are not allowed. Sources: R. I. Leine, H. Nijmeijer, Dynamics and Bifurcations
@@ -165,23 +166,27 @@ class EventDriven(AbstractSolver):
         return dataclasses.replace(self, rtol=0.01 * self.rtol)
 
     def for_batch(self, problem: Problem, count: int) -> EventDriven:
-        """``kernel="auto"`` lowers the general pass where it would be taken for so many that its
-        longer compilation pays."""
-        if self.kernel != "auto" or self.adjoint != "none":
-            return self
+        """``kernel="auto"`` lowers the general pass for as many as its compilation pays for."""
+        found = self.under_vmap(problem) if self.adjoint == "none" else None
+        return self if found is None or count < found[1].values else found[0]
 
-        def chosen(prepared: Prepared) -> bool:
-            exact = isinstance(_make_flow(self, prepared), ExactFlow)
-            return choose_pass(self, prepared).general and exact and pays_lowered(prepared, count)
+    def under_vmap(self, problem: Problem) -> tuple[EventDriven, Sizes] | None:
+        """``kernel="auto"`` lowers the general pass of small systems."""
+        if self.kernel != "auto" or self.adjoint == "reverse":
+            return None
 
-        return dataclasses.replace(self, kernel="lowered") if _known(problem, chosen) else self
+        def pays(prepared: Prepared) -> Sizes | None:
+            return lowered_from(prepared) if choose_pass(self, prepared).general else None
+
+        sizes = _known(problem, pays)
+        return None if sizes is None else (dataclasses.replace(self, kernel="lowered"), sizes)
 
     def has_small_passes(self, problem: Problem) -> bool:
         """Whether the motion is computed in closed form."""
         return _known(problem, lambda prepared: choose_pass(self, prepared).small)
 
 
-def _known(problem: Problem, ask: Callable[[Prepared], bool]) -> bool:
+def _known(problem: Problem, ask: Callable[[Prepared], Any]) -> Any:
     """What the structure of the assembled problem decides: nothing is computed, or each operation
     would be compiled alone."""
     found = []
@@ -210,14 +215,14 @@ def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
     one_contact, events = is_one_contact(prepared), prepared.events is not None
     require_fits(kernel, one_dof=one_dof, one_contact=one_contact, reverse=reverse, events=events)
     if kernel == "lowered":
-        require_lowered(prepared, exact=exact, reverse=reverse)
-        flow = ExactFlow(lowered=True)
+        require_lowered(prepared, reverse=reverse)
+        flow = dataclasses.replace(flow, lowered=True)
     elif not reverse and kernel != "general" and not events:
         derivatives = solver.adjoint != "none"
         if one_dof and kernel != "one-contact":
             call = functools.partial(one_dof_pass, prepared, derivatives=derivatives)
             return Pass(call, packed=False, small=True)
-        if one_contact:
+        if one_contact and (kernel == "one-contact" or not exact):
             call = functools.partial(
                 one_contact_pass,
                 prepared,
@@ -259,12 +264,12 @@ def _make_flow(solver: EventDriven, prepared: Prepared):
     if exact:
         return ExactFlow()
     # Imported late: diffrax doubles the import time of the package.
-    from jfric.solvers.event_driven.runge_kutta_flow import METHODS, RungeKuttaFlow
+    from jfric.solvers.event_driven.runge_kutta_flow import RungeKuttaFlow
+    from jfric.solvers.event_driven.runge_kutta_stages import METHODS
 
     if solver.method not in METHODS:
         raise ProblemError(f"method: found {solver.method!r}, allowed are {', '.join(METHODS)}")
-    stages = "checkpointed" if solver.adjoint == "reverse" else "lax"
-    return RungeKuttaFlow(solver.rtol, solver.method, stages)
+    return RungeKuttaFlow(solver.rtol, solver.method)
 
 
 @functools.cache
