@@ -210,7 +210,9 @@ def test_rows_of_a_sweep_are_chosen_by_platform(name):
 
     def one_row(values, budgets):
         def lane(x, budget):
-            return runner._lane(job.problem, x, budget, job.names, job.observables, job.solver)
+            return runner._trajectory(
+                job.problem, x, budget, job.names, job.observables, job.solver
+            )
 
         return jax.vmap(lane)(values, budgets)
 

@@ -65,6 +65,17 @@ class EventDriven(AbstractSolver):
     and under ``vmap`` ``"lowered"`` for one contact from 64 trajectories on (4,096 where there are
     derivatives, whose compilation takes longer) and for up to four frictions on up to four degrees
     of freedom from 100,000 on (see :mod:`jfric.solvers.event_driven.kernels`).
+
+    Raises :class:`jfric.ProblemError`, when a run begins, for a degree of freedom without mass and
+    for settings that are not allowed. Sources: R. I. Leine, H. Nijmeijer, Dynamics and Bifurcations
+    of Non-Smooth Mechanical Systems (2004), for laws and event-driven integration; F. Rouillier,
+    P. Zimmermann, Efficient isolation of polynomial's real roots, J. Comp. Appl. Math. 162 (2004),
+    for the certificate. The turning points of the problem of :class:`jfric.Problem` are exact::
+
+        >>> solution = jfric.simulate(problem, jfric.EventDriven(), ts=jnp.linspace(0.0, 4.0, 5))
+        >>> half = jnp.pi * (100.0 / 5000.0) ** 0.5
+        >>> bool(jnp.allclose(solution.events.time[:3], half * jnp.arange(1, 4), rtol=1e-14))
+        True
     """
 
     flow: FlowName = eqx.field(static=True, default="auto")
@@ -112,7 +123,7 @@ class EventDriven(AbstractSolver):
     def restart(self, prepared: Prepared, start: State) -> State:
         """The end of a run as the start of the next, which goes on behind an event that stopped."""
         state = begin_anew(start)
-        fresh = start_watching(prepared)
+        fresh = start_watching(prepared, state.q)
         watch = state.watch
         if fresh is not None and watch is not None and watch.side.shape == fresh.side.shape:
             fresh = watch._replace(count=fresh.count, stopped=fresh.stopped)
