@@ -93,13 +93,13 @@ CASES = {
     "stored states": (oscillator, jfric.EventDriven(adjoint="reverse")),
     **{
         f"{kernel} kernel": (oscillator, jfric.EventDriven(kernel=kernel))
-        for kernel in ("general", "lowered", "one-contact")
+        for kernel in ("general", "lowered")
     },
     **{
         f"{kernel} kernel, runge-kutta": (
             oscillator, jfric.EventDriven(kernel=kernel, flow="runge-kutta")
         )
-        for kernel in ("general", "lowered", "one-contact")
+        for kernel in ("general", "lowered")
     },
     "lowered kernel, several contacts": (
         lambda: chain(2), jfric.EventDriven(kernel="lowered", adjoint="none")

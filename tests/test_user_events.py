@@ -431,9 +431,9 @@ def test_other_solvers_refuse_them(solver):
         jfric.simulate(p, solver)
 
 
-def test_scalar_kernels_refuse_them():
+def test_the_closed_form_refuses_them():
     friction = jfric.Friction("x", jfric.Coulomb(0.1), N=1.0)
     p = oscillator({"e": Event("x")}, elements={"friction": friction})
     assert int(jfric.simulate(p).status) == 0
-    with pytest.raises(ProblemError, match="'one-contact' does not locate events of your own"):
-        jfric.simulate(p, EventDriven(kernel="one-contact"))
+    with pytest.raises(ProblemError, match="'one-dof' does not locate events of your own"):
+        jfric.simulate(p, EventDriven(kernel="one-dof"))

@@ -34,6 +34,10 @@ def require_adjoint(found: str) -> None:
 #: States stored in reverse mode; trajectories of fewer passes are not computed twice.
 CHECKPOINTS = 128
 
+#: Numbers of a buffer up to which a lowered loop computes with each of them: choosing a place among
+#: them is cheaper than writing into an array of a batch.
+SHORT = 48
+
 
 def run_passes(
     body: Callable,
@@ -53,7 +57,7 @@ def run_passes(
     ``packed``: keep the state as one vector for each type, not leaf by leaf. ``given``: what the
     body computes with; the state will be batched and differentiated as it is. ``constants``: the
     loop is lowered to kernels of scalars, with what is known of the arrays that the body uses; it
-    has forward derivatives alone. ``scalar_buffers``: then the buffers are taken apart, too.
+    has forward derivatives alone. ``scalar_buffers``: then all buffers are taken apart.
 
     ``body`` receives whether this trajectory is still running and must leave the buffers
     unchanged where it is not: a batch then shares one loop without copying its output buffers in
@@ -91,13 +95,18 @@ def run_passes(
 
 
 def _run_lowered(body, active, state, buffers, given, constants: Constants, scalar_buffers: bool):
-    """The same loop, each round in scalars."""
+    """The same loop, each round in scalars; short buffers are taken apart as the state is."""
+    leaves, structure = jax.tree.flatten(buffers)
+    short = [scalar_buffers or x.size <= SHORT for x in leaves]
 
     def both(state, buffers):
-        return ((state, buffers), ()) if scalar_buffers else (state, buffers)
+        parts = list(zip(jax.tree.leaves(buffers), short, strict=True))
+        return (state, [x for x, s in parts if s]), [x for x, s in parts if not s]
 
-    def parts(state, buffers):
-        return state if scalar_buffers else (state, buffers)
+    def parts(both, rest):
+        state, first = both
+        first, rest = iter(first), iter(rest)
+        return state, jax.tree.unflatten(structure, [next(first if s else rest) for s in short])
 
     def step(*carry):
         old, buffers = parts(*carry)
@@ -182,6 +191,11 @@ def _leaves(tree):
 def keep(on, new, old):
     """``new`` where the trajectory is running, else ``old``, leaf by leaf."""
     return jax.tree.map(lambda a, b: jnp.where(on, a, b), new, old)
+
+
+def unvmap_any(x):
+    """Whether any element is true, of all trajectories of a batch."""
+    return eqxi.unvmap_any(x)
 
 
 def once(values, on):

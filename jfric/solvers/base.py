@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.errors import ProblemError
+from jfric.numerics.by_batch import Sizes, by_batch
 from jfric.numerics.loops import keep, require_adjoint, run_passes
 from jfric.numerics.lowering import Constants
 from jfric.numerics.sensitivities import with_sensitivities, without_derivatives
@@ -259,6 +260,10 @@ class AbstractSolver(eqx.Module):
         del problem, count
         return self
 
+    def under_vmap(self, problem: Problem) -> tuple[Self, Sizes] | None:
+        """The same solver in another form of computation, and the batches for which that pays."""
+        del problem
+
     @property
     def event_capacity(self) -> int:
         """Rows of the event log."""
@@ -339,18 +344,30 @@ def require_solver(found: Any) -> None:
         raise ProblemError(f"solver: found {found!r}, must be a solver such as EventDriven()")
 
 
-def differentiable(call: Callable, solver: AbstractSolver, *arguments: Any) -> Any:
-    """``call(solver, *arguments)`` with the derivatives that ``solver.adjoint`` allows."""
+def differentiable(
+    call: Callable, solver: AbstractSolver, problem: Problem, *arguments: Any
+) -> Any:
+    """``call(solver, problem, *arguments)`` with the derivatives that ``solver.adjoint`` allows, in
+    the form of computation that pays for one trajectory or, under ``vmap``, for a batch."""
+    arguments = (problem, *arguments)
+
+    def run(solver, problem, *rest):
+        found = solver.under_vmap(problem)
+        if found is None:
+            return call(solver, problem, *rest)
+        other, sizes = found
+        return by_batch(call, (solver, problem, *rest), (other, problem, *rest), sizes)
+
     match solver.adjoint:
         case "auto":
 
             def plain(solver, *rest):
-                return call(dataclasses.replace(solver, adjoint="none"), *rest)
+                return run(dataclasses.replace(solver, adjoint="none"), *rest)
 
-            return with_sensitivities(call, solver, *arguments, plain=plain)
+            return with_sensitivities(run, solver, *arguments, plain=plain)
         case "none":
-            return without_derivatives(call, solver, *arguments)
-    return call(solver, *arguments)
+            return without_derivatives(run, solver, *arguments)
+    return run(solver, *arguments)
 
 
 def _is_ok(state: Any) -> Bool[Array, ""]:

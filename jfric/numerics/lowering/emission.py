@@ -9,6 +9,7 @@ body computes all results once; its compilation takes a time proportional to the
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -32,7 +33,7 @@ def emit(branch: Branch, arguments: Sequence, *, kernels: bool = True) -> list:
         return [read(e, found) for e in branch.outputs]
     needed = reached(branch.outputs)
     nodes = [n for n in branch.graph.nodes if n.number in needed and n.op != "input"]
-    stage = _stages(nodes, found)
+    stage = _late(nodes, _stages(nodes, found), branch.outputs)
     last: dict[int, int] = {}
     for n in nodes:
         for a in n.args:
@@ -92,6 +93,28 @@ def _stages(nodes: list[Node], inputs) -> dict[int, int]:
                 other = stage[a.number]
                 level = max(level, other if other % 2 == odd else other + 1)
         stage[node.number] = level
+    return stage
+
+
+def _late(nodes: list[Node], early: dict[int, int], outputs: Sequence[Entry]) -> dict[int, int]:
+    """The stages with each scalar as near to its first use as it may be: fewer numbers then go
+    from kernel to kernel. Those that are asked for end in the largest kernel, if they may."""
+    stage = dict(early)
+    counts = Counter(early[n.number] for n in nodes if not isinstance(n.op, str))
+    asked = {e.number for e in outputs if isinstance(e, Node)}
+    largest = max(counts, key=lambda k: counts[k], default=0)
+    for _ in range(2):
+        bound = dict.fromkeys(asked, largest)
+        for n in reversed(nodes):
+            number = n.number
+            if not isinstance(n.op, str):
+                stage[number] = max(early[number], bound.get(number, early[number]))
+            before = stage[number] - (1 if isinstance(n.op, str) else 0)
+            for a in n.args:
+                if isinstance(a, Node):
+                    bound[a.number] = min(bound.get(a.number, before), before)
+        counts = Counter(stage[n.number] for n in nodes if not isinstance(n.op, str))
+        largest = max(counts, key=lambda k: counts[k], default=0)
     return stage
 
 

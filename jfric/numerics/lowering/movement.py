@@ -11,6 +11,9 @@ import numpy as np
 
 from jfric.numerics.lowering.graph import Graph, Value, is_constant, literal, objects, value_of
 
+#: Elements of a vector up to which one at a computed place is found by choosing among all.
+LOOKED_UP = 16
+
 
 def _numbered(args: list[Value]) -> list[np.ndarray]:
     """The elements of all arrays, numbered one after the other."""
@@ -72,12 +75,33 @@ def _index(x: Value) -> np.ndarray | None:
 def _gather(g: Graph, eqn, args):
     index = _index(args[1])
     if index is None:
-        return None
+        return _looked_up(g, eqn, args)
     (numbers,) = _numbered(args[:1])
     with jax.ensure_compile_time_eval():
         params = {**eqn.params, "fill_value": -1}
         where = np.asarray(eqn.primitive.bind(jnp.asarray(numbers), jnp.asarray(index), **params))
     return None if (where < 0).any() else [_taken(args[:1], where, eqn.outvars[0].aval)]
+
+
+def _looked_up(g: Graph, eqn, args):
+    """Elements of a short vector at places that the program computes."""
+    operand, index = args
+    numbers, p = eqn.params["dimension_numbers"], eqn.params
+    single = (numbers.offset_dims, numbers.collapsed_slice_dims) == ((), (0,))
+    inside = p["mode"] in (
+        jax.lax.GatherScatterMode.CLIP,
+        jax.lax.GatherScatterMode.PROMISE_IN_BOUNDS,
+    )
+    if len(operand.shape) != 1 or operand.shape[0] > LOOKED_UP or not single or not inside:
+        return None
+    found = []
+    for place in index.entries:
+        here = operand.parts[0]
+        for k in range(1, operand.shape[0]):
+            there = g.scalar(jax.lax.ge_p, [place, np.asarray(k, index.dtype)], {}, bool)
+            here = g.scalar(jax.lax.select_n_p, [there, here, operand.parts[k]], {}, operand.dtype)
+        found.append(here)
+    return [value_of(found, eqn.outvars[0].aval.shape, operand.dtype)]
 
 
 def _clipped(starts, shape, sizes) -> list[int]:
@@ -111,14 +135,35 @@ def _dynamic_slice(g: Graph, eqn, args):
 
 
 def _dynamic_update_slice(g: Graph, eqn, args):
-    starts = [_index(a) for a in args[2:]]
-    if any(s is None for s in starts):
+    operand, update, starts = args[0], args[1], [a.parts[()] for a in args[2:]]
+    room = [n - m for n, m in zip(operand.shape, update.shape, strict=True)]
+    moving = [i for i, s in enumerate(starts) if not is_constant(s) and room[i]]
+    if len(moving) > 1:
         return None
-    operand, update = _numbered(args[:2])
-    where = operand.copy()
-    place = _clipped(starts, operand.shape, update.shape)
-    where[tuple(slice(i, i + m) for i, m in zip(place, update.shape, strict=True))] = update
-    return [_taken(args[:2], where, eqn.outvars[0].aval)]
+    fixed = [s if is_constant(s) else 0 for s in starts]
+
+    def written(k: int) -> np.ndarray:
+        place = _clipped(fixed, operand.shape, update.shape)
+        place = [k if i in moving else f for i, f in enumerate(place)]
+        whole = operand.parts.copy()
+        whole[tuple(slice(i, i + m) for i, m in zip(place, update.shape, strict=True))] = (
+            update.parts
+        )
+        return whole
+
+    found = written(0)
+    if moving:
+        (axis,) = moving
+        index = starts[axis]
+        # Indices beyond the ends count as the ends.
+        for k in range(1, room[axis] + 1):
+            there = g.scalar(jax.lax.ge_p, [index, np.asarray(k, index.dtype)], {}, bool)
+            new = written(k)
+            for i in np.ndindex(operand.shape):
+                if found[i] is not new[i]:
+                    given = [there, found[i], new[i]]
+                    found[i] = g.scalar(jax.lax.select_n_p, given, {}, operand.dtype)
+    return [value_of(list(found.reshape(-1)), operand.shape, operand.dtype)]
 
 
 def scattered(eqn, args) -> np.ndarray | None:

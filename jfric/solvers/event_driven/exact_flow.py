@@ -7,9 +7,6 @@ Loads are part of the linear system ``dz/ds = A z``, so the Taylor coefficients 
 
 from __future__ import annotations
 
-import functools
-import math
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -24,18 +21,14 @@ from jfric.solvers.event_driven.linear_system import linear_system, magnitude_sy
 from jfric.solvers.event_driven.mode_equations import ModeEquations
 from jfric.solvers.event_driven.prepared import Prepared
 
-#: Systems up to this size get their coefficients by repeated squaring: few large operations
-#: instead of a long chain of small ones.
-SQUARING_SIZE = 10
-
 
 class ExactFlow(eqx.Module):
     """Linear constant-coefficient modes, exact to rounding error."""
 
     #: Events are found on the flow itself; nothing is left to land on.
     lands: bool = eqx.field(static=True, default=False)
-    #: For a program that will be lowered: coefficients by a chain of products that keeps the zeros
-    #: of the system's structure, not by repeated squaring; guards one by one.
+    #: For a program that will be lowered: coefficients by products that are written out and keep
+    #: the zeros of the system's structure; guards one by one.
     lowered: bool = eqx.field(static=True, default=False)
 
     def zero(self, dtype) -> float:
@@ -51,12 +44,13 @@ class ExactFlow(eqx.Module):
         c = constants(state.q.dtype)
         n = prepared.mechanics.n
         system = linear_system(prepared, equations, g, state, force)
-        squaring = 0 if self.lowered else SQUARING_SIZE
-        z = taylor_coefficients(system.A * h, system.z, c.order, squaring)
+        z = taylor_coefficients(system.A * h, system.z, c.order, written_out=self.lowered)
         # Magnitudes only decide: they are kept out of the derivatives.
         frozen = jax.lax.stop_gradient((prepared, equations, g, state, force, h))
         bounds = magnitude_system(*frozen[:5])
-        sizes = taylor_coefficients(bounds.A * frozen[5], bounds.z, LEADING - 1, squaring)
+        sizes = taylor_coefficients(
+            bounds.A * frozen[5], bounds.z, LEADING - 1, written_out=self.lowered
+        )
         last = jax.lax.stop_gradient(jnp.abs(z[-1]) + jnp.abs(z[-2]))
         watched = 0 if prepared.regular else system.relative.shape[0]
         return Step(
@@ -103,24 +97,23 @@ def _norm(d, P, A):
     return jnp.max(jnp.sum(scaled, axis=1))
 
 
-@functools.cache
-def _inverse_factorials(order: int, dtype: str) -> np.ndarray:
-    return np.asarray([1.0 / math.factorial(k) for k in range(order + 1)], dtype)
-
-
 def taylor_coefficients(
-    A: Float[Array, "z z"], z: Float[Array, " z"], order: int, squaring: int = SQUARING_SIZE
+    A: Float[Array, "z z"], z: Float[Array, " z"], order: int, *, written_out: bool = False
 ) -> Float[Array, "p z"]:
-    """``A^k z / k!`` for ``k = 0 .. order``."""
-    if z.shape[0] > squaring:
+    """``A^k z / k!`` for ``k = 0 .. order``.
+
+    A loop: as much code as one product, and less work than by squares of ``A``. ``written_out``:
+    for a program that will be lowered.
+    """
+    if written_out:
         rows = [z]
         for k in range(1, order + 1):
             rows.append(matvec(A, rows[-1]) * (1.0 / k))
         return jnp.stack(rows)
-    table, power = z[None], A
-    while table.shape[0] <= order:
-        table = jnp.concatenate([table, matmul(table, power.T)])
-        if table.shape[0] <= order:
-            power = matmul(power, power)
-    scale = jnp.asarray(_inverse_factorials(order, z.dtype.name))
-    return table[: order + 1] * scale[:, None]
+
+    def following(z, factor):
+        z = matvec(A, z) * factor
+        return z, z
+
+    factors = np.asarray([1.0 / k for k in range(1, order + 1)], z.dtype)
+    return jnp.concatenate([z[None], jax.lax.scan(following, z, factors)[1]])

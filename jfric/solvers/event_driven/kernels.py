@@ -9,19 +9,23 @@ import jax
 import jax.numpy as jnp
 
 from jfric.errors import ProblemError, nearest
+from jfric.numerics.by_batch import Sizes
 from jfric.numerics.lowering import Constants, constants_of
 from jfric.solvers.event_driven.prepared import Prepared, prepare
 from jfric.system.problem import Problem
 
 #: ``"general"``: small arrays; any system. ``"lowered"``: the general pass taken apart into
-#: scalars. ``"one-contact"`` and ``"one-dof"``: written out for these.
-Kernel = Literal["auto", "general", "lowered", "one-contact", "one-dof"]
+#: scalars. ``"one-dof"``: its motion in closed form.
+Kernel = Literal["auto", "general", "lowered", "one-dof"]
 
 #: Systems beyond these become programs that take minutes to compile.
 MAX_DOFS, MAX_ROWS = 6, 4
-#: Trajectories from which the longer compilation of a lowered program pays, of systems whose
-#: programs compile in some ten seconds: up to so many frictions, without gaps.
-LOWERED_FROM, MAX_FRICTIONS = 100_000, 4
+#: Lowered programs of one contact compile about as long as others, their derivatives two to three
+#: times as long; those of several frictions take some ten seconds more.
+ONE_CONTACT = Sizes(values=64, derivatives=4096)
+SEVERAL_FRICTIONS = Sizes(values=100_000, derivatives=1_000_000)
+#: Degrees of freedom and frictions of such systems.
+MAX_PAYS = 4
 
 
 def require_kernel(found: str) -> None:
@@ -32,27 +36,20 @@ def require_kernel(found: str) -> None:
         raise ProblemError(f"kernel: found {found!r}{hint}, allowed are {', '.join(allowed)}")
 
 
-def require_fits(
-    kernel: str, *, one_dof: bool, one_contact: bool, reverse: bool, events: bool
-) -> None:
-    """Raise :class:`jfric.ProblemError` where a written-out kernel cannot run the system."""
-    fits = {"one-dof": one_dof, "one-contact": one_contact}
-    if kernel not in fits:
-        return
-    if not fits[kernel]:
-        what = {
-            "one-dof": "one degree of freedom with one friction element under piecewise constant "
-            "loads",
-            "one-contact": "one contact and up to three degrees of freedom",
-        }[kernel]
-        raise ProblemError(f"kernel: {kernel!r} is for {what}; choose 'auto' or 'general'")
+def require_one_dof(*, one_dof: bool, reverse: bool, events: bool) -> None:
+    """Raise :class:`jfric.ProblemError` where the closed form does not apply."""
+    if not one_dof:
+        raise ProblemError(
+            "kernel: 'one-dof' is for one degree of freedom with one friction element under "
+            "piecewise constant loads; choose 'auto' or 'general'"
+        )
     if events:
         raise ProblemError(
-            f"kernel: {kernel!r} does not locate events of your own; choose 'auto' or 'general'"
+            "kernel: 'one-dof' does not locate events of your own; choose 'auto' or 'general'"
         )
     if reverse:
         raise ProblemError(
-            f"kernel: {kernel!r} has no reverse mode with stored states, but adjoint is 'reverse'; "
+            "kernel: 'one-dof' has no reverse mode with stored states, but adjoint is 'reverse'; "
             "choose 'general'"
         )
 
@@ -73,11 +70,14 @@ def require_lowered(prepared: Prepared, *, reverse: bool) -> None:
         )
 
 
-def pays_lowered(prepared: Prepared, count: int) -> bool:
-    """Whether lowering the general pass pays for a batch of ``count`` trajectories."""
-    small = max(prepared.mechanics.n, prepared.nt) <= MAX_FRICTIONS
-    plain = prepared.nu == 0 and prepared.events is None and not prepared.mechanics.piecewise.count
-    return count >= LOWERED_FROM and small and plain
+def lowered_from(prepared: Prepared) -> Sizes | None:
+    """Batches from which lowering the general pass pays; None where it never does."""
+    mechanics = prepared.mechanics
+    if prepared.events is not None or mechanics.piecewise.count or mechanics.n > MAX_PAYS:
+        return None
+    if prepared.nt == 1:
+        return ONE_CONTACT
+    return SEVERAL_FRICTIONS if prepared.nu == 0 and prepared.nt <= MAX_PAYS else None
 
 
 def structural_constants(problem: Problem, prepared: Prepared) -> Constants:

@@ -1,0 +1,132 @@
+"""One form of a computation for a single trajectory, another for those of a batch.
+
+``vmap`` alone knows whether there is a batch: :class:`jax.custom_batching.custom_vmap` asks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.custom_batching import custom_vmap
+from jax.custom_derivatives import SymbolicZero
+
+
+class Sizes(NamedTuple):
+    """Trajectories of a batch from which another form pays: of values, and with derivatives."""
+
+    values: int
+    derivatives: int
+
+
+def by_batch(function: Callable, single: Any, batched: Any, sizes: Sizes) -> Any:
+    """``function(*single)``, under ``vmap`` over enough trajectories ``function(*batched)``.
+
+    Both are tuples of any pytrees with the same arrays, which give the same results. Forward
+    derivatives of any order; only those of the arrays that have a tangent are computed.
+    """
+    arrays, rest = eqx.partition(single, eqx.is_array)
+    leaves, structure = jax.tree.flatten(arrays)
+    arrays, other = eqx.partition(batched, eqx.is_array)
+    results: dict[str, Any] = {}
+
+    def form(structure, static):
+        def run(leaves, rates):
+            del rates
+            out = function(*eqx.combine(jax.tree.unflatten(structure, leaves), static))
+            numbers, results["rest"] = eqx.partition(out, eqx.is_array)
+            found, results["structure"] = jax.tree.flatten(numbers)
+            return found
+
+        return run
+
+    found = _either(
+        form(structure, rest), form(jax.tree.structure(arrays), other), leaves, [], sizes
+    )
+    return eqx.combine(jax.tree.unflatten(results["structure"], found), results["rest"])
+
+
+def _either(single: Callable, batched: Callable, leaves: list, rates: list, sizes: Sizes) -> list:
+    """``single(leaves, rates)``, or ``batched`` where ``leaves`` are a batch: several ``rates`` of
+    one trajectory are none."""
+
+    @custom_vmap
+    def chosen(leaves, rates):
+        return single(leaves, rates)
+
+    @chosen.def_vmap
+    def _(size, in_batch, leaves, rates):
+        axes = tuple(jax.tree.map(lambda b: 0 if b else None, in_batch))
+        if any(jax.tree.leaves(in_batch[0])):
+            enough = size >= (sizes.derivatives if rates else sizes.values)
+            found = jax.vmap(batched if enough else single, in_axes=axes)(leaves, rates)
+            return found, [True] * len(found)
+        # Which results depend on the rates that are a batch: those of one trajectory do not. Known
+        # when first traced; later there may be tracers of other batches around.
+        varies: list[bool] = []
+
+        def over_rates(form):
+            def parts(leaves, rates):
+                found = form(leaves, rates)
+                if not varies:
+                    varies[:] = [hasattr(x, "batch_dim") for x in found]
+                moved = [x for x, v in zip(found, varies, strict=True) if v]
+                return moved, [x for x, v in zip(found, varies, strict=True) if not v]
+
+            def several(leaves, rates):
+                moved, fixed = jax.vmap(parts, in_axes=axes, out_axes=(0, None))(leaves, rates)
+                moved, fixed = iter(moved), iter(fixed)
+                return [next(moved if v else fixed) for v in varies]
+
+            return several
+
+        found = _either(over_rates(single), over_rates(batched), leaves, rates, sizes)
+        return found, varies
+
+    @jax.custom_jvp
+    def run(leaves, rates):
+        return chosen(leaves, rates)
+
+    def slopes(primals, tangents):
+        changes = [dx for group in tangents for dx in group]
+        moving = [i for i, dx in enumerate(changes) if not isinstance(dx, SymbolicZero)]
+        count = len(primals[0])
+
+        def with_slopes(form):
+            def both(leaves, rates):
+                given, directions = [*leaves, *rates[: len(primals[1])]], rates[len(primals[1]) :]
+
+                def of(active):
+                    full = list(given)
+                    for i, x in zip(moving, active, strict=True):
+                        full[i] = x
+                    found = form(full[:count], full[count:])
+                    return [x for x in found if _is_real(x)], found
+
+                _, change, found = jax.jvp(
+                    of, ([given[i] for i in moving],), (directions,), has_aux=True
+                )
+                return [*found, *change]
+
+            return both
+
+        directions = [changes[i] for i in moving]
+        both = _either(
+            with_slopes(single), with_slopes(batched), primals[0], [*primals[1], *directions], sizes
+        )
+        found = both[: len(both) - sum(map(_is_real, both)) // 2]
+        change = iter(both[len(found) :])
+        return found, [
+            next(change) if _is_real(x) else np.zeros(x.shape, jax.dtypes.float0) for x in found
+        ]
+
+    run.defjvp(slopes, symbolic_zeros=True)
+    return run(leaves, rates)
+
+
+def _is_real(x) -> bool:
+    return jnp.issubdtype(x.dtype, jnp.inexact)
