@@ -1,4 +1,4 @@
-"""Systems so large that reactions and guards are made order by order, not as rows over the state."""
+"""Large systems: reactions and guards made order by order, not as rows over the state."""
 
 import dataclasses
 
