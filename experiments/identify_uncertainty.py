@@ -16,7 +16,7 @@ from identify_common import arguments, cramer_rao
 from identify_ve0116 import study as ve0116
 
 import jfric
-from jfric.fits.uncertainty.posterior import sample_lanes
+from jfric.fits.uncertainty.posterior import sample_chains
 
 #: Refits of each bootstrap; samples of each chain, and those left out.
 REFITS, SAMPLES, WARMUP = 100, 1500, 300
@@ -50,7 +50,7 @@ def main() -> None:
         keep("bootstrap", fit.bootstrap(REFITS, seed=draw).standard_errors)
         intervals = {n: p.interval(0.95) for n, p in fit.profile(points=9).items()}
         keep("profile", {n: (i[1] - i[0]) / (2 * 1.959964) for n, i in intervals.items() if i})
-    chains, _ = sample_lanes(
+    chains, _ = sample_chains(
         batch.objective,
         batch.estimates,
         batch.covariance,

@@ -56,8 +56,8 @@ def test_load_gives_the_problem_of_a_file():
         "friction.mu": 0.1,
         "friction.N": 1000.0,
         "load.F": 1500.0,
-        "initial.q": 0.0,
-        "initial.v": 0.0,
+        "initial.u.q": 0.0,
+        "initial.u.v": 0.0,
         "time.end": 4.0,
         "time.start": 0.0,
     }
@@ -329,7 +329,7 @@ def test_checks_name_contacts_as_solutions_do():
         )
     )
     names = [c.quantity.name for c in config.checks]
-    assert names == ["lambda_n.contact"] * 2 + ["lambda_t.friction.pad"] * 2
+    assert names == ["lambda_n.contact.wall"] * 2 + ["lambda_t.friction.pad"] * 2
 
 
 numbers = st.floats(1e-6, 1e6)

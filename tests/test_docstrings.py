@@ -1,9 +1,13 @@
-"""Examples in public docstrings run and print what they say; the first lines stand on their own."""
+"""Public docstrings: examples run and print what they say, first lines stand on their own, and
+arguments and fields are described."""
 
 from __future__ import annotations
 
 import doctest
+import enum
 import inspect
+import re
+import types
 
 import jax.numpy as jnp
 import pytest
@@ -11,10 +15,21 @@ import pytest
 import jfric
 
 
+def _public() -> dict[str, object]:
+    """Classes and functions of the package and of its public submodules."""
+    modules = [jfric, *(m for m in vars(jfric).values() if isinstance(m, types.ModuleType))]
+    listed = [(m, name) for m in modules for name in getattr(m, "__all__", ())]
+    found = {name: getattr(m, name) for m, name in listed}
+    return {k: x for k, x in found.items() if inspect.isclass(x) or inspect.isfunction(x)}
+
+
+PUBLIC = _public()
+
+
 def _examples() -> dict[str, doctest.DocTest]:
     parser, found = doctest.DocTestParser(), {}
-    for name in jfric.__all__:
-        text = inspect.getdoc(getattr(jfric, name)) or ""
+    for name, thing in PUBLIC.items():
+        text = inspect.getdoc(thing) or ""
         made = parser.get_doctest(text, {}, name, None, None)
         if made.examples:
             found[name] = made
@@ -41,16 +56,38 @@ def test_an_example_prints_what_it_says(name, shared):
     assert not failed, "".join(said)
 
 
-DESCRIBED = {
-    name: thing
-    for name in jfric.__all__
-    if inspect.isclass(thing := getattr(jfric, name)) or inspect.isfunction(thing)
-}
-
-
-@pytest.mark.parametrize("name", DESCRIBED)
+@pytest.mark.parametrize("name", PUBLIC)
 def test_the_first_line_stands_on_its_own(name):
-    thing = DESCRIBED[name]
+    thing = PUBLIC[name]
     first, *rest = (inspect.getdoc(thing) or "").split("\n")
     assert first.endswith((".", ":")), first
     assert not rest or not rest[0].strip(), f"{first} {rest[0]}"
+
+
+def _commented(thing) -> set[str]:
+    """Fields of a class with a comment for documentation above them, alone or as a group."""
+    found, covered = set(), False
+    for line in inspect.getsource(thing).splitlines():
+        text = line.strip()
+        field = re.match(r"(\w+):", text)
+        covered = text.startswith("#:") or (covered and field is not None)
+        if covered and field:
+            found.add(field[1])
+    return found
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_arguments_and_fields_are_described(name):
+    thing = PUBLIC[name]
+    if inspect.isclass(thing) and issubclass(thing, (enum.Enum, Exception)):
+        return
+    owners = thing.__mro__ if inspect.isclass(thing) else [thing]
+    said = " ".join(inspect.getdoc(x) or "" for x in owners if x.__module__.startswith("jfric"))
+    words = " ".join(re.findall(r"``([^`]+)``", said))
+    known = _commented(thing) if inspect.isclass(thing) else set()
+    missing = [
+        p
+        for p in inspect.signature(thing).parameters
+        if p != "self" and p not in known and not re.search(rf"\b{p}\b", words)
+    ]
+    assert not missing

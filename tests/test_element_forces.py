@@ -74,7 +74,7 @@ def test_forces_of_all_elements_balance():
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("max.force.wal", r"no quantity 'force.wal' \(did you mean 'force.stop'"),
+        ("max.force.wal", r"no quantity 'force.wal' \(did you mean 'force.stop.wall'"),
         ("impulse.x", "no quantity 'force.x'.*; there are force.stop"),
         ("max.lambda_n.wall", "there is no such contact"),
         ("fold_count", "which is no quantity of a trajectory"),

@@ -298,7 +298,7 @@ def ball(t, height, e, g=9.81):
 def test_derivatives_through_ten_impacts_are_the_closed_form():
     _, data, task = ball_task()
     objective = task.objective
-    assert objective.layout.names[-2:] == ("initial.q[1]", "initial.q[2]")
+    assert objective.layout.names[-2:] == ("initial.z.q[1]", "initial.z.q[2]")
     delay, gain, offset = 0.01, 1.3, 0.2
     x = np.array([0.9, delay, gain, offset, 1.0, 0.8])
     found = objective.linearise(x[None])

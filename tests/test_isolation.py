@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jfric.solvers.event_driven import scalar_isolation
 from jfric.solvers.event_driven.constants import SMALLEST_FRACTION, constants
 from jfric.solvers.event_driven.isolation import isolate
 
@@ -154,8 +153,8 @@ def test_the_earliest_zero_is_found_every_time(steps):
     assert np.abs(found - first)[clear].max() < 1e-11
 
 
-def test_the_search_in_scalars_decides_the_same():
-    """Two guards on one step: zeros, doubts and shorter steps of both searches."""
+def test_the_form_to_be_lowered_decides_the_same():
+    """Two guards on one step: zeros, doubts and shorter steps of both forms."""
     rng = np.random.default_rng(11)
     count = 20_000
     p, lead, _, _ = _guards(rng, 2 * count)
@@ -166,18 +165,13 @@ def test_the_search_in_scalars_decides_the_same():
     lead[:100, 0] = 0
 
     def both(p, lead):
-        one = isolate(
-            p.T, lead, jnp.zeros(2), certificate_order=CONSTANTS.certificate_order,
-            rounding=CONSTANTS.rounding, newton=CONSTANTS.newton,
-        )  # fmt: skip
-        guards = [
-            scalar_isolation.Guard(
-                list(p[i]), lead[i], jnp.asarray(False), jnp.zeros(()), jnp.sum(jnp.abs(p[i]))
+        return [
+            isolate(
+                p.T, lead, jnp.zeros(2), certificate_order=CONSTANTS.certificate_order,
+                rounding=CONSTANTS.rounding, newton=CONSTANTS.newton, apart=apart,
             )
-            for i in (0, 1)
-        ]
-        other = scalar_isolation.isolate(guards, CONSTANTS, jnp.asarray(True))
-        return one, other
+            for apart in (False, True)
+        ]  # fmt: skip
 
     one, other = jax.jit(jax.vmap(both))(p, lead)
     same = np.asarray(one.decided) == np.asarray(other.decided)
@@ -186,11 +180,8 @@ def test_the_search_in_scalars_decides_the_same():
     sure = np.asarray(one.decided & other.decided)
     assert 0.1 < np.mean(sure) < 0.9
     np.testing.assert_allclose(other.root[sure], np.asarray(one.root)[sure], rtol=1e-11)
-    for i in (0, 1):
-        assert np.array_equal(np.asarray(other.guard[i])[sure], np.asarray(one.guard)[sure, i])
-        assert np.array_equal(
-            np.asarray(other.undecided[i])[same], np.asarray(one.undecided)[same, i]
-        )
+    assert np.array_equal(np.asarray(other.guard)[sure], np.asarray(one.guard)[sure])
+    assert np.array_equal(np.asarray(other.undecided)[same], np.asarray(one.undecided)[same])
     assert np.mean(np.asarray(one.near) == np.asarray(other.near)) > 0.999
     assert np.any(one.near)
     assert np.all(np.asarray(other.retry) > 0.0)

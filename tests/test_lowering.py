@@ -283,12 +283,13 @@ def _thrown():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("problem", "path", "values"),
     [
         (_swinging(), "friction.mu", (0.1, 0.3)),
-        pytest.param(_pulled(), "friction.a.mu_d", (0.1, 0.35), marks=pytest.mark.slow),
-        pytest.param(_thrown(), "contact.mu_s", (0.2, 0.4), marks=pytest.mark.slow),
+        (_pulled(), "friction.a.mu_d", (0.1, 0.35)),
+        (_thrown(), "contact.mu_s", (0.2, 0.4)),
     ],
     ids=["swinging", "pulled", "thrown"],
 )
@@ -320,22 +321,6 @@ def test_the_lowered_runge_kutta_step_is_the_general_one(problem, path, values):
         np.testing.assert_allclose(found, expected, atol=1e-10)
     for found, expected in zip(own, slopes, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
-
-
-def test_many_trajectories_are_worth_the_compilation():
-    lean = jfric.EventDriven().lean(events=False)
-    assert lean.for_batch(_chain(), 1_000_000).kernel == "lowered"
-    # Few trajectories; one contact; gaps; forces that are not linear; a choice of one's own.
-    assert lean.for_batch(_chain(), 1_000) is lean
-    assert lean.for_batch(_ball(), 1_000_000) is lean
-    feet = {n: jfric.Contact({"y": 1.0, "a": s}) for n, s in (("l", -1.0), ("r", 1.0))}
-    masses = {n: jfric.Mass(n, 1.0) for n in "xya"}
-    block = jfric.Problem(("x", "y", "a"), {"mass": masses, "contact": feet}, time=1.0)
-    assert lean.for_batch(block, 1_000_000) is lean
-    integrated = jfric.EventDriven(flow="runge-kutta", adjoint="none")
-    assert integrated.for_batch(_chain(), 1_000_000) is integrated
-    general = jfric.EventDriven(kernel="general", adjoint="none")
-    assert general.for_batch(_chain(), 1_000_000) is general
 
 
 def _rubbed():
@@ -375,9 +360,7 @@ def test_sweeps_take_the_lowered_pass(problem, path):
     [
         (jfric.EventDriven(kernel="lowerd"), _chain(), "did you mean 'lowered'"),
         (jfric.EventDriven(kernel="one-dof"), _chain(), "is for one degree of freedom"),
-        (jfric.EventDriven(kernel="one-contact"), _chain(), "is for one contact"),
         (jfric.EventDriven(kernel="lowered", adjoint="reverse"), _chain(), "forward derivatives"),
-        (jfric.EventDriven(kernel="one-contact", adjoint="reverse"), _ball(), "no reverse mode"),
     ],
 )  # fmt: skip
 def test_a_kernel_that_does_not_fit_is_refused(solver, problem, says):

@@ -1,4 +1,4 @@
-"""Large systems: reactions and guards made order by order, not as rows over the state."""
+"""Large systems, whose reactions and guards are made order by order, not as rows over the state."""
 
 import dataclasses
 

@@ -76,7 +76,7 @@ def test_random_sums_of_harmonics_against_dense_samples(seed):
 
 SOLVERS = {
     "general": (jfric.EventDriven(kernel="general"), 1e-9),
-    "one-contact": (jfric.EventDriven(kernel="one-contact"), 1e-9),
+    "lowered": (jfric.EventDriven(kernel="lowered"), 1e-9),
     "runge-kutta": (jfric.EventDriven(flow="runge-kutta"), 1e-9),
     "moreau-jean in scalars": (jfric.MoreauJean(1e-3), 2e-3),
     "moreau-jean": (jfric.MoreauJean(1e-3, method="lemke"), 2e-3),

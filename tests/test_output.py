@@ -19,9 +19,9 @@ def test_columns_and_their_units():
     assert units["q.arm"] == "rad"
     assert units["a.lid"] == "m/s^2"
     assert units["lambda_t.friction.hinge"] == "N m"
-    assert units["lambda_n.contact"] == "N"
-    assert table["mode.contact"][0] == "open"
-    assert table["mode.contact"][-1] == "slip+"
+    assert units["lambda_n.contact.floor"] == "N"
+    assert table["mode.contact.floor"][0] == "open"
+    assert table["mode.contact.floor"][-1] == "slip+"
     assert table["segment.gap_spring"][-1] == "touch_positive"
     assert units["force.gap_spring"] == "N"
     assert table["force.gap_spring"][-1] == pytest.approx(0.1 - np.sin(10.0))
@@ -72,7 +72,7 @@ def test_sidecar_is_valid_json(tmp_path):
     read = json.loads((tmp_path / "a.json").read_text())
     assert read["status"] == {"code": "ok", "message": "ok", "flags": ["tie"], "steps": 31}
     assert read["event_count"] == 2
-    assert read["events"][0]["contact"] == "contact"
+    assert read["events"][0]["contact"] == "contact.floor"
     assert read["events"][0]["from"] == "open"
     assert read["events"][0]["impact"] is True
     assert read["worst"] == "nan"

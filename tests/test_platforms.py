@@ -93,13 +93,13 @@ CASES = {
     "stored states": (oscillator, jfric.EventDriven(adjoint="reverse")),
     **{
         f"{kernel} kernel": (oscillator, jfric.EventDriven(kernel=kernel))
-        for kernel in ("general", "lowered", "one-contact")
+        for kernel in ("general", "lowered")
     },
     **{
         f"{kernel} kernel, runge-kutta": (
             oscillator, jfric.EventDriven(kernel=kernel, flow="runge-kutta")
         )
-        for kernel in ("general", "one-contact")
+        for kernel in ("general", "lowered")
     },
     "lowered kernel, several contacts": (
         lambda: chain(2), jfric.EventDriven(kernel="lowered", adjoint="none")
@@ -210,7 +210,9 @@ def test_rows_of_a_sweep_are_chosen_by_platform(name):
 
     def one_row(values, budgets):
         def lane(x, budget):
-            return runner._lane(job.problem, x, budget, job.names, job.observables, job.solver)
+            return runner._trajectory(
+                job.problem, x, budget, job.names, job.observables, job.solver
+            )
 
         return jax.vmap(lane)(values, budgets)
 

@@ -65,7 +65,7 @@ def test_figure_of_several_contacts_and_kinds(tmp_path):
         "angular velocity [rad/s]",
     ]  # fmt: skip
     lanes = [text.get_text() for text in figure.axes[6].get_yticklabels()]
-    assert lanes == ["friction.rail", "friction.hinge", "contact", "gap_spring"]
+    assert lanes == ["friction.rail", "friction.hinge", "contact.floor", "gap_spring"]
     legend = {text.get_text() for text in figure.legends[0].get_texts()}
     assert {"open", "touch positive", "impact"} <= legend
     figure.savefig(tmp_path / "figure.png")

@@ -338,16 +338,14 @@ TOUCHES = [
     pytest.param(kernel, flow, other_mass, marks=() if quick else pytest.mark.slow)
     for kernel, flow, other_mass, quick in (
         ("one-dof", "exact", False, True),
-        ("one-contact", "exact", False, False),
-        ("one-contact", "exact", True, True),
-        ("one-contact", "runge-kutta", False, False),
-        ("one-contact", "runge-kutta", True, False),
         ("general", "exact", False, False),
         ("general", "exact", True, True),
         ("general", "runge-kutta", False, True),
         ("general", "runge-kutta", True, False),
         ("lowered", "exact", False, False),
         ("lowered", "exact", True, False),
+        ("lowered", "runge-kutta", False, False),
+        ("lowered", "runge-kutta", True, False),
     )
 ]
 

@@ -17,6 +17,7 @@ from references import stepping, typed
 
 import jfric
 from jfric import Flag, Status
+from jfric.numerics.compilation import quick_options
 
 OUTPUTS = 41
 GENERAL = jfric.EventDriven(adjoint="reverse", max_steps=3000)
@@ -55,7 +56,10 @@ def _run(s, systems, solver):
         force = jnp.max(jnp.abs(jnp.concatenate([r.lambda_t, r.lambda_n], axis=1)))
         return r.q, r.status, r.flags, motion, jnp.where(force > 1e-9, contact, 0.0)
 
-    q, status, flags, motion, contact = map(np.asarray, jax.jit(jax.vmap(one))(_batch(s, systems)))
+    # Kernels of scalars compile many times as long otherwise.
+    options = dict(quick_options()) if solver.kernel == "lowered" else None
+    run = jax.jit(jax.vmap(one), compiler_options=options)
+    q, status, flags, motion, contact = map(np.asarray, run(_batch(s, systems)))
     # Loads and belts jump at whole seconds, and outputs are values before the jump.
     between = ts % 1.0 > 1e-9
     return q, status, flags, motion[:, between].max(axis=1), contact[:, between].max(axis=1)

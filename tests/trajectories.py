@@ -77,7 +77,7 @@ def machine(outputs: int = 50) -> tuple[jfric.Problem, jfric.Solution]:
         np.stack([np.sin(ts), np.ones_like(ts), -np.cos(ts)], axis=1), mode,
         np.where(ts >= 6.0, 2, 1)[:, None], events,
         axes=("cart", "lid", "arm"),
-        names=("friction.rail", "friction.hinge", "contact", "gap_spring"),
+        names=("friction.rail", "friction.hinge", "contact.floor", "gap_spring"),
         segment_labels=(("touch_negative", "free", "touch_positive"),),
     )  # fmt: skip
 

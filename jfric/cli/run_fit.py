@@ -21,6 +21,7 @@ def parse_free(config: Config, texts: Sequence[str]) -> dict[str, Free]:
     """``PATH=LOW:HIGH``, with ``:log`` or ``:linear`` for the scale and ``:each`` for a value in
     each record; bounds may carry units."""
     from jfric.fits.free import Free
+    from jfric.fits.full_paths import full_path
 
     found: dict[str, Free] = {}
     for text in texts:
@@ -32,7 +33,7 @@ def parse_free(config: Config, texts: Sequence[str]) -> dict[str, Free]:
                 f"--free: found {text!r}, expected PATH=LOW:HIGH such as friction.mu=0.01:1, with "
                 ":linear or :log for the scale and :each for a value in each record"
             )
-        path = path.strip()
+        path = full_path(config.problem, path.strip())
         if path in found:
             raise ProblemError(f"--free: found {path!r} twice")
         low, high = (_bound(config, path, b) for b in bounds)
@@ -46,11 +47,10 @@ def parse_free(config: Config, texts: Sequence[str]) -> dict[str, Free]:
 
 def _bound(config: Config, path: str, text: str) -> float:
     from jfric.files.path_dimensions import path_dimension
-    from jfric.system.naming import find_path
     from jfric.system.units import UnitError, to_si
 
     try:
-        dimension = path_dimension(config.problem, find_path(config.problem, path))
+        dimension = path_dimension(config.problem, path)
     except KeyError:
         dimension = None  # of the sensor or the controller; fit checks the name
     try:

@@ -14,7 +14,7 @@ import numpy as np
 from jfric.cli.vary import split_vary, vary_number
 from jfric.errors import ProblemError
 from jfric.files.overrides import apply_overrides
-from jfric.numerics.limits import DEVICES, LANES, OUTPUTS, parse_count, require_count
+from jfric.numerics.limits import DEVICES, OUTPUTS, TRAJECTORIES, parse_count, require_count
 from jfric.results.grammar import split
 from jfric.results.status import Status
 from jfric.sweeps.design import SAMPLED
@@ -158,7 +158,7 @@ def parse_vary(problem: Problem, given: list[str], *, sampled: bool) -> dict[str
 
 
 def _count(name: str, text: str) -> int:
-    return parse_count(text, f"--vary {name}: its number of values", 1, LANES)
+    return parse_count(text, f"--vary {name}: its number of values", 1, TRAJECTORIES)
 
 
 def parse_times(config: Config, text: str | None) -> np.ndarray | None:

@@ -17,7 +17,7 @@ def split_vary(text: str, form: str) -> tuple[str, str]:
 
 
 def vary_number(problem: Problem, name: str, text: str) -> float:
-    """A value of the parameter with the canonical path ``name``, in SI units."""
+    """A value of the parameter with the full path ``name``, in SI units."""
     try:
         value = to_si(text.strip(), path_dimension(problem, name))
     except UnitError as error:

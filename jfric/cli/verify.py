@@ -38,7 +38,7 @@ def verify(
         str | None,
         typer.Option(
             help="Only what this form of the event-driven computation can run, with it: general, "
-            "lowered, one-contact or one-dof; all: with every form that can run a case, and these "
+            "lowered or one-dof; all: with every form that can run a case, and these "
             "must agree.",
             metavar="NAME",
         ),

@@ -27,7 +27,15 @@ from jfric.system.problem import Problem
 
 
 def contact_residual(problem: Problem, solution: Solution) -> Float[Array, "m nt"]:
-    """Violation of the contact laws at each output and contact, relative; zero is exact."""
+    """Violation of the contact laws at each output and contact, relative; zero is exact.
+
+    Of a ``solution`` of ``problem`` by any solver, as the head of :mod:`jfric.contact.residual` has
+    it. Returns an array (m, nt) of outputs and contacts::
+
+        >>> solution = jfric.simulate(problem, ts=jnp.linspace(0.0, 4.0, 5))
+        >>> bool(jfric.contact_residual(problem, solution).max() < 1e-12)
+        True
+    """
     mechanics = assemble(problem)
     if mechanics.n_contacts == 0:
         return jnp.zeros((solution.ts.shape[0], 0))
@@ -66,9 +74,12 @@ def impulse_residual(problem: ContactProblem, impulse: Float[Array, " m"]) -> Fl
 
 
 def motion_residual(problem: Problem, solution: Solution) -> Float[Array, "m n"]:
-    """Defect of ``M dv/dt = f + W_N^T lambda_N + R_T^T lambda_T`` at each output, relative to the
-    largest inertia force or reaction of the motion. Piecewise-linear elements in the segments that
-    the solution reports."""
+    """Defect of ``M dv/dt = f + W_N^T lambda_N + R_T^T lambda_T`` at each output, relative.
+
+    Of a ``solution`` of ``problem``, an array (m, n) of outputs and degrees of freedom: relative to
+    the largest inertia force or reaction of the motion. Piecewise-linear elements in the segments
+    that the solution reports.
+    """
     mechanics = assemble(problem)
 
     def terms(t, q, v, a, lambda_t, lambda_n, segment):

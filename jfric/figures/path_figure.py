@@ -35,10 +35,13 @@ def plot_path(
     contact: str | Sequence[str] | None = None,
     title: str = "",
 ) -> Figure:
-    """Displacements ``show`` (names of degrees of freedom; the first ones by default) over the
-    parameter, one panel each. Solid: no contact; dashed: stick; dash-dotted: slip, of the
-    ``contact`` (one for all panels or one for each; by default the first). Dots: folds and changes
-    of mode of that contact."""
+    """Figure of a ``path`` of equilibria: displacements over the parameter, under a ``title``.
+
+    ``show``: names of degrees of freedom, one panel each (by default the first ones). Solid: no
+    contact; dashed: stick; dash-dotted: slip, of the ``contact`` (one for all panels or one for
+    each; by default the first). Dots: folds and changes of mode of that contact. Raises
+    :class:`jfric.ProblemError` for unknown names.
+    """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -81,7 +84,7 @@ def _contact_row(path: EquilibriumPath, contact: str | None) -> int | None:
         return None
     if contact is None:
         return 0
-    matches = [i for i, n in enumerate(path.names) if contact in (n, n.rpartition(".")[2])]
+    matches = [i for i, n in enumerate(path.names) if contact in (n, *n.split("."))]
     if len(matches) != 1:
         raise ProblemError(
             f"contact: no contact {contact!r}{nearest(contact, path.names)}; there are "

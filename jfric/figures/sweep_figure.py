@@ -11,7 +11,7 @@ import numpy as np
 from jfric.errors import ProblemError, nearest
 from jfric.figures.style import LINES, style_axes
 from jfric.results.status import Status
-from jfric.sweeps.design import LANE
+from jfric.sweeps.design import NUMBER_AXIS
 from jfric.sweeps.table import OUTCOME
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ MAX_IN_MATRIX = 8
 
 
 def plot_sweep(data: xarray.Dataset, observe: Sequence[str] | None = None) -> Figure:
-    """Figure of the results of a sweep; ``observe``: the observables to draw (all).
+    """Figure of the results ``data`` of a sweep; ``observe``: the observables to draw (all).
 
     One axis gives curves, two give maps, more give maps over the two longest in the middle of the
     others, samples give a scatter matrix. Failed trajectories are marked red. The figure belongs
@@ -40,7 +40,7 @@ def plot_sweep(data: xarray.Dataset, observe: Sequence[str] | None = None) -> Fi
     """
     names = _chosen(data, observe)
     axes = [str(d) for d in data["status"].dims]
-    if axes == [LANE]:
+    if axes == [NUMBER_AXIS]:
         return _scatter_matrix(data, names)
     slices = {}
     if len(axes) > 2:
@@ -216,11 +216,12 @@ def _with_unit(name: str, values: Any) -> str:
 def _scatter_matrix(data: xarray.Dataset, names: list[str]) -> Figure:
     """Each parameter and observable against each other; histograms on the diagonal."""
     parameters = _in_order(
-        [str(c) for c in data.coords if data[c].dims == (LANE,)], data.attrs.get("parameters")
+        [str(c) for c in data.coords if data[c].dims == (NUMBER_AXIS,)],
+        data.attrs.get("parameters"),
     )
     scalars = [n for n in names if data[n].ndim == 1]
     shown = (parameters + scalars)[:MAX_IN_MATRIX]
-    stride = max(math.ceil(data.sizes[LANE] / MAX_SCATTERED), 1)
+    stride = max(math.ceil(data.sizes[NUMBER_AXIS] / MAX_SCATTERED), 1)
     columns = {n: np.asarray(data[n][::stride], float) for n in shown}
     status = np.asarray(data["status"])
     failed = _failed(status[::stride])

@@ -33,11 +33,11 @@ MAX_TICKS = 400
 
 
 def plot(solution: Solution, problem: Problem, title: str = "") -> Figure:
-    """Figure of one trajectory.
+    """Figure of one trajectory, the ``solution`` of ``problem``, under a ``title``.
 
     Displacement, velocity and friction force over time with the phases shaded and the events
     marked, and the phase portrait. Systems with several contacts (or piecewise-linear elements) get
-    one lane of phases each.
+    one row of phases each.
     The figure belongs to no window; save it with ``figure.savefig(path)``.
     """
     from matplotlib.figure import Figure
@@ -45,13 +45,13 @@ def plot(solution: Solution, problem: Problem, title: str = "") -> Figure:
 
     solution = reached(solution)
     units = column_units(problem, solution)
-    lanes = {name: phases(solution, i) for i, name in enumerate(solution.names)}
-    many = len(lanes) > 1
+    tracks = {name: phases(solution, i) for i, name in enumerate(solution.names)}
+    many = len(tracks) > 1
     forces = force_curves(solution, problem)
     force_panels = list(dict.fromkeys((f.label, f.unit) for f in forces))
     kinds = _kinds(solution, problem)
     rows = 2 * len(kinds) + len(force_panels)
-    heights = [2.0] * rows + ([0.35 + 0.28 * len(lanes)] if many else [])
+    heights = [2.0] * rows + ([0.35 + 0.28 * len(tracks)] if many else [])
     figure = Figure(
         figsize=(12.0, 0.9 + 1.0 * sum(heights)),
         layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.05),
@@ -71,14 +71,14 @@ def plot(solution: Solution, problem: Problem, title: str = "") -> Figure:
         row += 1
     if not many:
         for axis in axes:
-            _shade(axis, next(iter(lanes.values()), []))
+            _shade(axis, next(iter(tracks.values()), []))
     for axis in axes[:rows]:
         _ticks(axis, solution)
     if many:
-        _lanes(axes[rows], lanes)
+        _draw_phases(axes[rows], tracks)
     _finish(axes, rows)
     _portraits(figure, grid, solution, kinds, units)
-    _legend(figure, lanes, solution)
+    _legend(figure, tracks, solution)
     if title:
         figure.suptitle(title, fontsize=13, fontweight="bold", x=0.012, ha="left")
     return figure
@@ -145,21 +145,21 @@ def _shade(axis: Axes, spans: list[Phase]) -> None:
         axis.axvspan(start, end, color=_mode_colour(label, labels), alpha=0.45, lw=0, zorder=0)
 
 
-def _other_labels(lanes: dict[str, list[Phase]]) -> list[str]:
+def _other_labels(tracks: dict[str, list[Phase]]) -> list[str]:
     """Names of segments, which have no colour of their own, in a fixed order."""
-    return sorted({p.label for spans in lanes.values() for p in spans if p.label not in MODES})
+    return sorted({p.label for spans in tracks.values() for p in spans if p.label not in MODES})
 
 
-def _lanes(axis: Axes, lanes: dict[str, list[Phase]]) -> None:
-    labels = _other_labels(lanes)
-    for i, spans in enumerate(lanes.values()):
+def _draw_phases(axis: Axes, tracks: dict[str, list[Phase]]) -> None:
+    labels = _other_labels(tracks)
+    for i, spans in enumerate(tracks.values()):
         for start, end, label in spans:
             axis.broken_barh(
                 [(start, end - start)], (i - 0.4, 0.8), lw=0, color=_mode_colour(label, labels)
             )
-    axis.set_yticks(range(len(lanes)), list(lanes), fontsize=8)
+    axis.set_yticks(range(len(tracks)), list(tracks), fontsize=8)
     axis.tick_params(axis="y", length=0)
-    axis.set_ylim(len(lanes) - 0.5, -0.5)
+    axis.set_ylim(len(tracks) - 0.5, -0.5)
     axis.grid(visible=False)
 
 
@@ -216,13 +216,13 @@ def _portraits(figure: Figure, grid, solution: Solution, kinds, units) -> None:
             axis.legend(frameon=False, fontsize=8, loc="best")
 
 
-def _legend(figure: Figure, lanes: dict[str, list[Phase]], solution: Solution) -> None:
+def _legend(figure: Figure, tracks: dict[str, list[Phase]], solution: Solution) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    others = _other_labels(lanes)
-    found = {p.label for spans in lanes.values() for p in spans}
-    alpha = 1.0 if len(lanes) > 1 else 0.45
+    others = _other_labels(tracks)
+    found = {p.label for spans in tracks.values() for p in spans}
+    alpha = 1.0 if len(tracks) > 1 else 0.45
     handles: list = [
         Patch(color=_mode_colour(x, others), alpha=alpha, label=x.replace("_", " "), lw=0)
         for x in [*MODES, *others]

@@ -12,6 +12,7 @@ from jfric.files.path_dimensions import path_dimension
 from jfric.numerics.limits import SAMPLES
 from jfric.system.controller import Controller
 from jfric.system.expression import Expression
+from jfric.system.naming import find_function
 from jfric.system.units import DIMENSIONS, Dimension
 
 if TYPE_CHECKING:
@@ -30,9 +31,10 @@ def measured(table: tables.DataTable, problem: Problem) -> Measured:
         return None if value is None else _plain(value, f"data.{name}", time, problem)
 
     def columns(letter: str) -> dict[str, Column]:
+        given = {find_function(problem, k) or k: c for k, c in getattr(table, letter).items()}
         return {
             k: _column(c, f"data.{letter}.{k}", _measures(problem, k), problem)
-            for k, c in getattr(table, letter).items()
+            for k, c in given.items()
         }
 
     return Measured(
@@ -53,6 +55,7 @@ def controller(table: tables.ControllerTable, problem: Problem) -> Controller:
         k: v if k in words else _plain(v, f"controller.{k}", None, problem)
         for k, v in table.given().items()
     }
+    values["drives"] = find_function(problem, values["drives"]) or values["drives"]
     delay = float(values.get("delay", 0.0))
     if not 0.0 <= delay <= SAMPLES:
         raise ProblemError(

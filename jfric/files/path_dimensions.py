@@ -1,9 +1,10 @@
-"""What the parameters of a problem measure, by their canonical paths."""
+"""What the parameters of a problem measure, by their full paths."""
 
 from __future__ import annotations
 
 from jfric.files.dimensions import LAW_FIELDS, dimension, matrix_dimension
 from jfric.system.direction import kind
+from jfric.system.naming import function_paths, place
 from jfric.system.problem import Problem
 from jfric.system.units import DIMENSIONS, Dimension
 
@@ -12,8 +13,8 @@ _OF_FUNCTIONS = {"omega": "angular velocity", "phase": "angle", "times": "time",
 
 
 def path_dimension(problem: Problem, name: str) -> Dimension | None:
-    """What the parameter at a canonical path measures; None where it is not known."""
-    section, *rest = name.split(".")
+    """What the parameter or function of time at a full path measures; None: not known."""
+    section, *rest = function_paths(problem).get(name) or place(problem, name)
     if section == "time":
         return DIMENSIONS["time"]
     if section == "matrices":
@@ -22,13 +23,10 @@ def path_dimension(problem: Problem, name: str) -> Dimension | None:
             return matrix_dimension(rest[0], kinds[int(rest[1])], kinds[int(rest[2])])
         return matrix_dimension(rest[0], kinds[0], kinds[0]) if len(set(kinds)) == 1 else None
     if section == "initial":
-        dof = rest[0] if len(problem.initial) > 1 else next(iter(problem.initial))
-        return dimension("initial", rest[-1], problem.dofs[dof])
-    group = problem.section(section)
-    if not group:
+        return dimension("initial", rest[-1], problem.dofs[rest[0]])
+    if section == "parameters":
         return None
-    element = next(iter(group.values())) if len(group) == 1 else group[rest.pop(0)]
-    field = rest[0]
+    element, field = problem.section(section)[rest.pop(0)], rest[0]
     if len(rest) > 1 and rest[-1] in _OF_FUNCTIONS:
         return DIMENSIONS[_OF_FUNCTIONS[rest[-1]]]
     slides = field == "belt" or field in LAW_FIELDS

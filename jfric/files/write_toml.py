@@ -26,7 +26,14 @@ def to_toml(problem: Problem) -> str:
     """``problem`` as TOML text in SI units; ``loads`` gives an equal problem.
 
     Raises :class:`jfric.ProblemError` for what a file cannot hold: a :class:`jfric.ForceField`,
-    an event with a Python function, a function of time or a law of a class of your own.
+    an event with a Python function, a function of time or a law of a class of your own. With the
+    problem of :class:`jfric.Problem`::
+
+        >>> print(jfric.to_toml(problem).split("\\n\\n")[4])
+        [friction]
+        dof = "u"
+        mu = 0.1
+        N = 1000.0 # N
     """
     return dump(problem)
 

@@ -58,20 +58,18 @@ def windowed(
         raise ProblemError(f"y.{missing[0]}: windows start from the measured position")
     chosen = [w for e in experiments for w in windows(e, problem.axes, length)]
     result = dict(free)
-    single = len(problem.axes) == 1
     for dof in problem.axes:
         y = np.concatenate([w.y[dof] for w in chosen])
         starts = np.array([(w.x0 or {})[dof] for w in chosen])
         spread = float(np.ptp(y)) or 1.0
         fastest = float(np.max(np.abs(starts[:, 1]))) or spread / length
-        name = "initial" if single else f"initial.{dof}"
         bounds = {
             "q": (float(y.min()) - 0.1 * spread, float(y.max()) + 0.1 * spread),
             "v": (-2.0 * fastest, 2.0 * fastest),
         }
         for letter, (low, high) in bounds.items():
             item = Free(low, high, scale="linear", per_experiment=True)
-            result.setdefault(f"{name}.{letter}", item)
+            result.setdefault(f"initial.{dof}.{letter}", item)
     return chosen, result
 
 
@@ -81,7 +79,7 @@ def sampled_or_whole(
     """A model from sample to sample for measured inputs and long records, where one can be had;
     else the problem, for the event-driven solver."""
     mechanics = eqx.filter_eval_shape(assemble, problem)
-    suits = all(e.u or e.t.size >= LONG for e in experiments)
+    suits = all(e.u or e.t.size >= LONG for e in experiments) and not problem.section("event")
     if solver is None and suits and is_one_degree(mechanics):
         return SampledModel(problem, hold=hold)
     return problem

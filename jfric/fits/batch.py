@@ -35,7 +35,7 @@ class BatchFit:
     cost: np.ndarray
     outcome: np.ndarray
     iterations: np.ndarray
-    #: Measured values of each lane (B, E, m, k), and what everything was computed with.
+    #: Measured values of each member (B, E, m, k), and what everything was computed with.
     measured: np.ndarray
     objective: Objective
 
@@ -53,10 +53,11 @@ def fit_batch(
 ) -> BatchFit:
     """Fit ``B`` data sets that share times, inputs, initial states and noise of ``experiments``.
 
-    ``samples``: measured values (B, m) of each signal, for each experiment. Predictions do not
-    depend on measured values: ``starts`` points are simulated once and serve all data sets, each
-    of which starts at the best for it. After the fits every data set also tries the results of
-    the others. ``options``: those of :func:`jfric.fit`; the noise has to be given.
+    ``problem``, ``free``, ``max_iterations``, ``seed``: as in :func:`jfric.fit`.     ``samples``:
+    measured values (B, m) of each signal, for each experiment. Predictions do not depend on
+    measured values: ``starts`` points are simulated once and serve all data sets, each of which
+    starts at the best for it. After the fits every data set also tries the results of the others.
+    ``options``: those of :func:`jfric.fit`; the noise has to be given.
     """
     task = prepare(problem, experiments, free, **options)
     objective, layout = task.objective, task.objective.layout
@@ -72,23 +73,23 @@ def fit_batch(
     # One compiled program for everything.
     chunk = chunk_of(measured.shape[0])
 
-    def normal(x, lanes):
-        return objective.normal(x, measured[lanes], chunk=chunk)
+    def normal(x, members):
+        return objective.normal(x, measured[members], chunk=chunk)
 
     x = points[_best(objective, points, measured, chunk)]
     found = levenberg_marquardt(normal, layout, x, max_iterations=max_iterations)
     other = _best(objective, found.x, measured, chunk)
-    lanes = np.flatnonzero((other != np.arange(other.size)) & (starts > 1))
-    if lanes.size:
+    members = np.flatnonzero((other != np.arange(other.size)) & (starts > 1))
+    if members.size:
         again = levenberg_marquardt(
-            lambda x, which: normal(x, lanes[which]),
+            lambda x, which: normal(x, members[which]),
             layout,
-            found.x[other[lanes]],
+            found.x[other[members]],
             max_iterations=max_iterations,
         )
-        better = ~(again.cost >= found.cost[lanes])
+        better = ~(again.cost >= found.cost[members])
         for name in ("z", "x", "cost", "outcome", "iterations"):
-            getattr(found, name)[lanes[better]] = getattr(again, name)[better]
+            getattr(found, name)[members[better]] = getattr(again, name)[better]
     hessian = objective.normal(found.x, measured, chunk=chunk).hessian
     good = np.isfinite(found.cost)
     eye = np.eye(layout.size)

@@ -27,6 +27,8 @@ class FitResult:
     """Values of the free parameters and everything needed to judge them.
 
     ``names`` (P,): free numbers, ``PATH`` or ``PATH[EXPERIMENT]``. ``vector`` (P,): their values.
+    ``outcome``: why the search ended; ``experiments``, ``objective``, ``seed``: what was fitted.
+    :meth:`covariance`, :meth:`bootstrap`, :meth:`profile` and :meth:`sample` say how certain it is.
     """
 
     names: tuple[str, ...]

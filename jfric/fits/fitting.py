@@ -57,10 +57,18 @@ def fit(
     ``"levenberg-marquardt"``; ``"l-bfgs"`` or ``"adam"`` for many parameters, the latter with
     ``learning_rate`` and, for many experiments, looking at ``batch`` of them in each step;
     ``"direct"`` uses no derivatives. ``max_iterations`` of the optimiser: 60, or 200 of the last
-    three.
+    three. ``seed``: of the starts.
 
     Raises :class:`jfric.ProblemError` for what cannot be fitted. Numerical trouble of a start is
-    its outcome in ``result.waterfall``.
+    its outcome in ``result.waterfall``. Source of the optimiser: K. Madsen, H. B. Nielsen,
+    O. Tingleff, Methods for non-linear least squares problems (2004). With the problem of
+    :class:`jfric.Problem`, from positions at 20 times::
+
+        >>> t = jnp.linspace(0.1, 2.0, 20)
+        >>> data = jfric.Experiment(t, y={"u": jfric.simulate(problem, ts=t).q[:, 0]}, sigma=1e-3)
+        >>> result = jfric.fit(problem, data, {"friction.mu": jfric.Free(0.05, 0.3)}, starts=1)
+        >>> {name: round(x, 9) for name, x in result.values.items()}
+        {'friction.mu': 0.1}
     """
     recipe = Recipe(
         problem,

@@ -11,7 +11,7 @@ import numpy as np
 from jfric.errors import ProblemError, nearest
 from jfric.system.bounds import bounds_of
 from jfric.system.expression import Expression
-from jfric.system.naming import find_path, parameters, set_parameters
+from jfric.system.naming import parameters, set_parameters
 from jfric.system.problem import Problem
 from jfric.system.validation import has_inertia
 
@@ -26,7 +26,11 @@ class Free:
     ``scale``: ``"log"`` for positive quantities known to an order of magnitude, else ``"linear"``;
     starts are drawn and steps are taken on this scale. ``prior``: (mean, standard deviation) of a
     normal distribution that is added to the data; None: none. ``per_experiment``: one value for
-    each experiment instead of one for all.
+    each experiment instead of one for all. Raises :class:`jfric.ProblemError` for bounds that hold
+    no value::
+
+        >>> jfric.Free(1e3, 1e4, init=5e3).scale
+        'log'
     """
 
     lower: float
@@ -62,42 +66,29 @@ class Free:
 
 
 def check_free(problem: object, free: Mapping[str, Free]) -> None:
-    """Raise :class:`ProblemError` for parameters named twice, and for bounds between which there
-    are values that no system has.
+    """Raise :class:`ProblemError` for bounds between which there are values that no system has.
 
     Each bound is looked at by itself: how parameters limit each other is not.
     """
-    names: set[str] = set()
     for path, item in free.items():
-        name = _canonical(problem, path)
-        if name in names:
-            raise ProblemError(f"free: found {name!r} twice")
-        names.add(name)
         if not isinstance(item, Free):
             continue  # has its sentence where the vector is laid out
-        wrong = bounds_of(name).message(item.lower, item.upper)
+        wrong = bounds_of(path).message(item.lower, item.upper)
         if wrong:
             raise ProblemError(
                 f"free.{path}: found the bounds {item.lower:g} and {item.upper:g}, {wrong}"
             )
         if isinstance(problem, Problem):
             for value in (item.lower, item.upper):
-                _check_value(problem, path, name, value)
+                _check_value(problem, path, value)
 
 
-def _canonical(problem: object, path: str) -> str:
-    try:
-        return find_path(problem, path) if isinstance(problem, Problem) else path
-    except KeyError:
-        return path  # of a sensor or the controller
-
-
-def _check_value(problem: Problem, path: str, name: str, value: float) -> None:
+def _check_value(problem: Problem, path: str, value: float) -> None:
     """What a bound makes of fields that are computed from it, and of the masses."""
-    leaf = parameters(problem).get(name)
+    leaf = parameters(problem).get(path)
     if leaf is None or isinstance(leaf, Expression) or np.ndim(leaf):
         return
-    changed = set_parameters(problem, {name: value}).resolved()
+    changed = set_parameters(problem, {path: value}).resolved()
     for other, number in parameters(changed).items():
         array = np.asarray(number)
         wrong = array.size and bounds_of(other).message(float(array.min()), float(array.max()))

@@ -15,7 +15,7 @@ from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.stacking import labels
 from jfric.fits.free import Free
 from jfric.fits.model import AbstractModel
-from jfric.fits.objective import FEW_LANES
+from jfric.fits.objective import FEW_MEMBERS
 from jfric.fits.optimise.starts import global_sample
 from jfric.fits.task import Task, prepare
 from jfric.fits.uncertainty.covariance import UNIDENTIFIED
@@ -85,8 +85,9 @@ def check(
 ) -> CheckReport:
     """Look at a fit at its first start: :func:`jfric.fit` takes the same arguments.
 
-    Finds parameters that do nothing, a model that never slips (its derivatives are zero), starts
-    at a bound, combinations that the data cannot tell apart, derivatives that disagree with finite
+    ``problem``, ``experiments``, ``free``, ``seed`` and ``options`` are those of the fit.     Finds
+    parameters that do nothing, a model that never slips (its derivatives are zero), starts at a
+    bound, combinations that the data cannot tell apart, derivatives that disagree with finite
     differences (on random directions), steps that are too coarse, and solvers whose derivatives
     miss how switching times move. Counts the sticking samples and reversals of each experiment.
     """
@@ -101,7 +102,7 @@ def check(
         if side:
             word = "lower" if side < 0 else "upper"
             found("remark", layout.names[i], f"starts at its {word} bound {layout.init[i]:g}")
-    x = np.concatenate([layout.init[None], global_sample(layout, FEW_LANES - 1, seed)])
+    x = np.concatenate([layout.init[None], global_sample(layout, FEW_MEMBERS - 1, seed)])
     x[0] = layout.values(layout.coordinates(x[0]))
     normal = objective.normal(x)
     ranges = layout.ranges(x)
@@ -201,9 +202,9 @@ def _derivatives(task: Task, x, normal, ranges, report: CheckReport, found, seed
     directions *= ranges / np.linalg.norm(directions, axis=1, keepdims=True)
     shifts = np.array([s for h in STEPS for s in (h, -h)])
     points = x + shifts[None, :, None] * directions[:, None, :]
-    lanes = objective.linearise(np.concatenate([x[None], points.reshape(-1, x.size)]))
-    jacobian = lanes.jacobian[0]
-    r = lanes.residuals[1:].reshape(2, len(STEPS), 2, *lanes.residuals.shape[1:])
+    members = objective.linearise(np.concatenate([x[None], points.reshape(-1, x.size)]))
+    jacobian = members.jacobian[0]
+    r = members.residuals[1:].reshape(2, len(STEPS), 2, *members.residuals.shape[1:])
     error = 0.0
     for k, direction in enumerate(directions):
         local = objective.layout.local(direction)

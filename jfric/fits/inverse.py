@@ -27,6 +27,7 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.measured_inputs import with_inputs
+from jfric.fits.full_paths import full_experiment
 from jfric.fits.sampled_model import REFERENCE
 from jfric.fits.uncertainty.autocorrelation import long_run_covariance
 from jfric.system.expression import Expression
@@ -47,8 +48,9 @@ SPOILT = 5.0
 class Regression:
     """Estimates of a linear regression, and its equations.
 
-    ``A`` (m, P), ``b`` (m,): rows kept; ``t`` (m,) [s] their times, one after the other for each
-    degree of freedom and experiment (``groups`` (m,) numbers these).
+    ``vector`` (P,): estimates of the parameters ``names`` [SI].     ``A`` (m, P), ``b`` (m,): rows
+    kept; ``t`` (m,) [s] their times, one after the other for each degree of freedom and experiment
+    (``groups`` (m,) numbers these).
     """
 
     names: tuple[str, ...]
@@ -107,8 +109,8 @@ def inverse_regression(
 ) -> Regression:
     """Least-squares estimates of the parameters ``names``, linear in the equation of motion.
 
-    The experiments give the position of every degree of freedom in ``y`` and forces in ``u``, at
-    even steps. ``cutoff`` [Hz]: of the filter of the positions; a tenth of the sampling rate
+    The ``experiments`` give the position of every degree of freedom in ``y`` and forces in ``u``,
+    at even steps. ``cutoff`` [Hz]: of the filter of the positions; a tenth of the sampling rate
     unless given. ``decimate``: every how many-th row is kept. ``slowest`` [m/s or rad/s]: rows in
     which a contact slides more slowly are left out (it may stick there).
 
@@ -116,6 +118,7 @@ def inverse_regression(
     parameter that does not enter linearly, and where columns depend on each other.
     """
     chosen = [experiments] if isinstance(experiments, Experiment) else list(experiments)
+    chosen = [full_experiment(problem, e) for e in chosen]
     paths = tuple(_path(problem, name) for name in names)
     if not paths:
         raise ProblemError("names: found none, give parameters such as 'mass.m'")

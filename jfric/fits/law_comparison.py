@@ -28,6 +28,7 @@ from jfric.fits.data.stacking import stack
 from jfric.fits.fit_result import FitResult
 from jfric.fits.fitting import fit
 from jfric.fits.free import Free
+from jfric.fits.full_paths import full_experiment
 from jfric.fits.model import OutputModel
 from jfric.fits.objective import Objective
 from jfric.fits.sampled_model import LOAD_FACTOR, SampledModel
@@ -155,7 +156,8 @@ def cross_validate(
     """Fit every candidate to all but one of ``folds`` and predict that one, in turns.
 
     ``fit_candidate(candidate, experiments)`` makes the fit; errors are those of the predicted
-    signals, relative to the measured ones (see :func:`relative_error`).
+    signals, relative to the measured ones (see :func:`relative_error`). ``candidates``: those of
+    :func:`jfric.candidate_laws`, or one's own.
     """
     scores = []
     for candidate in candidates:
@@ -219,6 +221,9 @@ def _on(result: FitResult, experiment: Experiment) -> Objective:
     layout = fitted.layout
     if np.any(layout.columns != layout.columns[0]):
         raise ProblemError("free: parameters of single experiments cannot predict another one")
+    problem = getattr(fitted.model, "problem", None)
+    if isinstance(problem, Problem):
+        experiment = full_experiment(problem, experiment)
     start, x0 = fitted.model.initial(experiment)
     data, used, _ = stack([experiment], fitted.data.signals, [start], [x0])
     return Objective(

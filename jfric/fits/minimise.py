@@ -11,7 +11,7 @@ from jfric.errors import ProblemError, nearest
 from jfric.fits.objective import Objective
 from jfric.fits.optimise.descent import descend
 from jfric.fits.optimise.direct_search import direct_search
-from jfric.fits.optimise.levenberg_marquardt import Lanes, Outcome, levenberg_marquardt
+from jfric.fits.optimise.levenberg_marquardt import Members, Outcome, levenberg_marquardt
 from jfric.fits.optimise.starts import nearby
 from jfric.fits.optimise.starts import starts as choose_starts
 from jfric.fits.parameter_vector import Layout
@@ -63,10 +63,10 @@ def _minimiser(
     learning_rate: float,
     batch: int | None,
     seed: int,
-) -> Callable[[np.ndarray], Lanes]:
+) -> Callable[[np.ndarray], Members]:
     """A function from starts (B, P) to where they end."""
 
-    def minimise(x0: np.ndarray) -> Lanes:
+    def minimise(x0: np.ndarray) -> Members:
         if optimiser == "levenberg-marquardt":
             return levenberg_marquardt(
                 lambda x, _: objective.normal(x),
@@ -89,29 +89,31 @@ def _minimiser(
     return minimise
 
 
-def _least(task: Task, minimise: Callable[[np.ndarray], Lanes], starts: int, seed: int) -> Minimum:
+def _least(
+    task: Task, minimise: Callable[[np.ndarray], Members], starts: int, seed: int
+) -> Minimum:
     """The least cost that ``minimise`` (from starts (B, P) to where they end) gets to."""
     objective, layout = task.objective, task.objective.layout
     x0 = choose_starts(lambda x: objective.normal(x).cost, layout, starts, seed)
-    lanes = minimise(x0)
-    waterfall = _waterfall(layout, x0, lanes)
-    best = np.argmin(lanes.cost)
-    if starts > 1 and np.isfinite(lanes.cost[best]):
-        x0 = nearby(lambda x: objective.normal(x).cost, layout, lanes.x[best], starts, seed)
+    members = minimise(x0)
+    waterfall = _waterfall(layout, x0, members)
+    best = np.argmin(members.cost)
+    if starts > 1 and np.isfinite(members.cost[best]):
+        x0 = nearby(lambda x: objective.normal(x).cost, layout, members.x[best], starts, seed)
         again = minimise(x0)
         waterfall = sorted(waterfall + _waterfall(layout, x0, again), key=lambda w: w["cost"])
-        if np.min(again.cost) < lanes.cost[best]:
-            lanes, best = again, np.argmin(again.cost)
+        if np.min(again.cost) < members.cost[best]:
+            members, best = again, np.argmin(again.cost)
     if not task.noise_is_known or objective.loss != "linear":
         for _ in range(NOISE_ROUNDS):
-            if not np.isfinite(lanes.cost[best]):
+            if not np.isfinite(members.cost[best]):
                 break
-            task.estimate_noise(lanes.x[best])
-            lanes, best = minimise(lanes.x[best][None]), 0
-    vector, cost, remarks = lanes.x[best], float(lanes.cost[best]), ()
-    if lanes.outcome[best] == Outcome.STALLED:
+            task.estimate_noise(members.x[best])
+            members, best = minimise(members.x[best][None]), 0
+    vector, cost, remarks = members.x[best], float(members.cost[best]), ()
+    if members.outcome[best] == Outcome.STALLED:
         vector, cost, remarks = _refine(objective, vector, cost, seed)
-    outcome = Outcome(int(lanes.outcome[best]))
+    outcome = Outcome(int(members.outcome[best]))
     return Minimum(vector, cost, outcome, waterfall, remarks)
 
 
@@ -131,7 +133,7 @@ def _refine(objective: Objective, x: np.ndarray, cost: float, seed: int):
     )
 
 
-def _direct(objective: Objective, x0: np.ndarray, generations: int, seed: int) -> Lanes:
+def _direct(objective: Objective, x0: np.ndarray, generations: int, seed: int) -> Members:
     """Every start by a search without derivatives."""
     layout = objective.layout
     found = [
@@ -149,18 +151,18 @@ def _direct(objective: Objective, x0: np.ndarray, generations: int, seed: int) -
     used = np.array([f[2] for f in found])
     outcome = np.where(used < generations, Outcome.CONVERGED, Outcome.MAX_ITERATIONS)
     outcome[~np.isfinite(cost)] = Outcome.FAILED
-    return Lanes(layout.coordinates(x), x, cost, outcome, used)
+    return Members(layout.coordinates(x), x, cost, outcome, used)
 
 
-def _waterfall(layout: Layout, x0: np.ndarray, lanes: Lanes) -> list[dict[str, Any]]:
+def _waterfall(layout: Layout, x0: np.ndarray, members: Members) -> list[dict[str, Any]]:
     """What became of each start, best first."""
     return [
         {
             "start": dict(zip(layout.names, x0[i].tolist(), strict=True)),
-            "values": dict(zip(layout.names, lanes.x[i].tolist(), strict=True)),
-            "cost": float(lanes.cost[i]),
-            "outcome": Outcome(int(lanes.outcome[i])),
-            "iterations": int(lanes.iterations[i]),
+            "values": dict(zip(layout.names, members.x[i].tolist(), strict=True)),
+            "cost": float(members.cost[i]),
+            "outcome": Outcome(int(members.outcome[i])),
+            "iterations": int(members.iterations[i]),
         }
-        for i in np.argsort(lanes.cost, kind="stable")
+        for i in np.argsort(members.cost, kind="stable")
     ]

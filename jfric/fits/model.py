@@ -79,7 +79,7 @@ class AbstractModel(eqx.Module):
 
     @property
     def is_long(self) -> bool:
-        """Whether one lane is work enough for a call: long records, simulated sample by sample."""
+        """Whether one member is work enough for a call: long records, simulated by samples."""
         return False
 
     def motion(self, values: Mapping[str, Array], data: Data) -> Motion | None:

@@ -1,8 +1,8 @@
-"""The cost of a fit and its derivatives, for many lanes at once.
+"""The cost of a fit and its derivatives, for many members at once.
 
-A lane is one vector of parameters with its data: a start, a noise draw, a bootstrap sample, a
+A member is one vector of parameters with its data: a start, a noise draw, a bootstrap sample, a
 point of a profile. The simulation with its forward derivatives knows nothing of the measured
-values, so one compiled program serves them all. Lanes run in chunks of fixed size, so that
+values, so one compiled program serves them all. Members run in chunks of fixed size, so that
 nothing is compiled anew, on as many threads as there are cores.
 """
 
@@ -27,8 +27,8 @@ from jfric.fits.parameter_vector import Layout
 from jfric.numerics.compilation import quick_options
 from jfric.results.status import Status
 
-#: Lanes of one call: few for a single fit, many for studies of more than ``MANY`` lanes.
-FEW_LANES, MANY_LANES, MANY = 16, 256, 512
+#: Members of one call: few for a single fit, many for studies of more than ``MANY`` members.
+FEW_MEMBERS, MANY_MEMBERS, MANY = 16, 256, 512
 
 #: ``residual(predicted, measured, weight)`` of one experiment, each (m, k); see ``weighted``.
 Residual = Callable[[Any, Any, Any], Any]
@@ -43,7 +43,7 @@ class Normal(NamedTuple):
 
 
 class Linearisation(NamedTuple):
-    """Residuals and their derivatives, with the axes of lanes and experiments in front."""
+    """Residuals and their derivatives, with the axes of members and experiments in front."""
 
     predicted: np.ndarray
     residuals: np.ndarray
@@ -79,10 +79,10 @@ class Objective:
         self._scatter = jnp.asarray(one_hot, jnp.result_type(float))
 
     def normal(self, x, measured=None, weight=None, chunk: int | None = None) -> Normal:
-        """Normal equations of lanes ``x`` (B, P).
+        """Normal equations of members ``x`` (B, P).
 
-        ``measured`` and ``weight``: (B, E, m, k) where lanes have their own, None: those of the
-        data. A lane whose simulation failed has an infinite cost.
+        ``measured`` and ``weight``: (B, E, m, k) where members have their own, None: those of the
+        data. A member whose simulation failed has an infinite cost.
         """
 
         def call(x, own):
@@ -103,7 +103,7 @@ class Objective:
         return Normal(cost + more[0], gradient + more[1], hessian + np.diag(more[2]))
 
     def linearise(self, x, measured=None, weight=None) -> Linearisation:
-        """Predictions, residuals and derivatives of lanes ``x`` (B, P)."""
+        """Predictions, residuals and derivatives of members ``x`` (B, P)."""
 
         def call(x, own):
             pred, jac, status = self._predict(x)
@@ -113,7 +113,7 @@ class Objective:
         return Linearisation(*self._in_chunks(call, x, (measured, weight), None))
 
     def predict(self, x, chunk: int | None = None) -> np.ndarray:
-        """Predictions (B, E, m, k) of lanes ``x`` (B, P)."""
+        """Predictions (B, E, m, k) of members ``x`` (B, P)."""
 
         def call(x, own):
             del own
@@ -127,7 +127,7 @@ class Objective:
     def _in_chunks(self, call, x, own, chunk):
         x = np.atleast_2d(np.asarray(x, float))
         count = x.shape[0]
-        size = FEW_LANES if count <= MANY else MANY_LANES
+        size = FEW_MEMBERS if count <= MANY else MANY_MEMBERS
         size = 1 if self.model.is_long else chunk or size
         shared = (self.measured, self.weight)
         local = self.layout.local(x)
@@ -149,8 +149,8 @@ class Objective:
 
 
 def chunk_of(count: int) -> int:
-    """Lanes of one call for a study of ``count`` lanes."""
-    return FEW_LANES if count <= MANY else MANY_LANES
+    """Members of one call for a study of ``count`` members."""
+    return FEW_MEMBERS if count <= MANY else MANY_MEMBERS
 
 
 @functools.cache
@@ -189,7 +189,7 @@ def experiment_cost(model, data, x, paths, measured, weight, loss_scale, residua
     return jnp.where(_failed(found.status) | ~jnp.isfinite(cost), jnp.inf, cost)
 
 
-def lane_cost(model, data, x, paths, measured, weight, loss_scale, residual, loss):
+def member_cost(model, data, x, paths, measured, weight, loss_scale, residual, loss):
     """The same for all experiments together: ``x`` (E, L), measured values (E, m, k)."""
 
     def one(x, data, measured, weight):
@@ -216,17 +216,17 @@ def _one_residual(residual, pred, jac, measured, weight):
 
 
 def _each(residual):
-    """For all lanes and experiments; data with one lane serve all."""
-    lane = jax.vmap(functools.partial(_one_residual, residual))
+    """For all members and experiments; data with one member serve all."""
+    member = jax.vmap(functools.partial(_one_residual, residual))
 
-    def lanes(pred, jac, measured, weight):
+    def members(pred, jac, measured, weight):
         axes = tuple(0 if a.shape[0] == pred.shape[0] else None for a in (measured, weight))
         measured, weight = (
             a if axis == 0 else a[0] for a, axis in zip((measured, weight), axes, strict=True)
         )
-        return jax.vmap(lane, in_axes=(0, 0, *axes))(pred, jac, measured, weight)
+        return jax.vmap(member, in_axes=(0, 0, *axes))(pred, jac, measured, weight)
 
-    return lanes
+    return members
 
 
 @functools.partial(jax.jit, static_argnums=(4,))

@@ -23,7 +23,7 @@ class Layout:
     at a finite ``z``.
     """
 
-    #: (P,) ``friction.mu``, or ``initial.q[drop 2]`` for a value of one experiment.
+    #: (P,) ``friction.mu``, or ``initial.z.q[drop 2]`` for a value of one experiment.
     names: tuple[str, ...]
     #: (L,) Parameters as one experiment sees them, and (E, L) where their values are found.
     paths: tuple[str, ...]

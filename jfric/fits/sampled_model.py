@@ -11,8 +11,8 @@ from jaxtyping import Array
 
 from jfric.errors import ProblemError, nearest
 from jfric.fits.data.experiment import Experiment
-from jfric.fits.data.measured_inputs import function_paths
 from jfric.fits.data.stacking import Data
+from jfric.fits.full_paths import full_controller
 from jfric.fits.model import (
     DELAY,
     AbstractModel,
@@ -27,8 +27,9 @@ from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.sampled.equations import require_one_degree
 from jfric.solvers.sampled.run import SampledMotion, run_sampled
 from jfric.system.controller import Controller
+from jfric.system.event import refuse_events
 from jfric.system.mechanics import assemble
-from jfric.system.naming import set_parameters
+from jfric.system.naming import function_paths, set_parameters
 from jfric.system.problem import Problem
 
 #: Name of the measured reference of a controller among the inputs of an experiment.
@@ -40,15 +41,15 @@ LOAD_FACTOR = "load_factor"
 class SampledModel(AbstractModel):
     """Motion of one degree of freedom from sample to sample, in open or closed loop.
 
+    ``problem``: one degree of freedom with at most one friction element, without events.
     Signals are the position and velocity (``x``, ``v.x``) and the inputs by their paths
     (``load.F``): in closed loop the force that acts from each sample to the next. The simulation
-    begins at the first sample. With a ``controller`` its numbers are parameters
-    (``controller.kp``, ``controller.delay``), and the reference is the input
-    ``controller.reference`` (ignored without one); a measured force is not used then. ``hold``:
-    inputs are held (``"zero"``) or connected (``"linear"``). ``substeps``: of the integrator in a
-    sample. ``width``: of a smoothed friction law on request. The parameter ``load_factor``
-    [1/N or 1/(N m)], 0 unless freed, makes friction grow by ``1 + load_factor |f|`` with the sum
-    ``f`` of all other forces.
+    begins at the first sample. With a ``controller`` its numbers are parameters (``controller.kp``,
+    ``controller.delay``), and the reference is the input ``controller.reference`` (ignored without
+    one); a measured force is not used then. ``hold``: inputs are held (``"zero"``) or connected
+    (``"linear"``). ``substeps``: of the integrator in a sample. ``width``: of a smoothed friction
+    law on request. The parameter ``load_factor`` [1/N or 1/(N m)], 0 unless freed, makes friction
+    grow by ``1 + load_factor |f|`` with the sum ``f`` of all other forces.
     """
 
     problem: Problem
@@ -57,8 +58,20 @@ class SampledModel(AbstractModel):
     substeps: int = eqx.field(static=True, default=1)
     width: float | None = eqx.field(static=True, default=None)
 
+    def __init__(
+        self,
+        problem: Problem,
+        controller: Controller | None = None,
+        hold: str = "zero",
+        substeps: int = 1,
+        width: float | None = None,
+    ):
+        self.problem, self.controller = problem, full_controller(problem, controller)
+        self.hold, self.substeps, self.width = hold, substeps, width
+
     def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
         """Raise :class:`jfric.ProblemError` for what cannot be simulated or observed."""
+        refuse_events(self.problem, "a model that goes from sample to sample")
         require_one_degree(eqx.filter_eval_shape(assemble, self.problem))
         if self.hold not in ("zero", "linear"):
             raise ProblemError(f"hold: found {self.hold!r}, allowed are 'zero', 'linear'")
@@ -198,8 +211,10 @@ class SampledModel(AbstractModel):
 
 
 def closed_loop(experiment: Experiment, controller: Controller) -> Experiment:
-    """``experiment`` with its measured force as a measured quantity instead of an input, to be
-    compared with the force of the simulated controller."""
+    """``experiment`` with its measured force as a measured quantity instead of an input.
+
+    It is then compared with the force of the simulated ``controller``.
+    """
     u = dict(experiment.u or {})
     if controller.drives in u:
         y = {controller.drives: u.pop(controller.drives), **experiment.y}

@@ -92,7 +92,7 @@ def from_json(text: str) -> dict[str, Any]:
     if not task.noise_is_known:
         task.estimate_noise(vector)
     return dict(
-        names=tuple(found["names"]),
+        names=task.objective.layout.names,
         vector=vector,
         cost=found["cost"],
         outcome=Outcome[found["outcome"].upper()],

@@ -14,6 +14,7 @@ from jfric.fits.arrange import closed, sampled_or_whole, windowed
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.stacking import Data, labels, signals_of, stack
 from jfric.fits.free import Free, check_free
+from jfric.fits.full_paths import full_controller, full_experiment, full_free, full_signals
 from jfric.fits.losses import LOSSES
 from jfric.fits.model import AbstractModel, OutputModel
 from jfric.fits.objective import Objective, weighted
@@ -98,6 +99,11 @@ def prepare(
         raise ProblemError(
             f"loss: found {loss!r}{nearest(loss, LOSSES)}, allowed are {', '.join(LOSSES)}"
         )
+    system = problem if isinstance(problem, Problem) else getattr(problem, "problem", None)
+    if isinstance(system, Problem):
+        chosen = tuple(full_experiment(system, e) for e in chosen)
+        free, observe = full_free(system, free), full_signals(system, observe)
+        controller = full_controller(system, controller)
     controller = _remembering(controller, free)
     if residual == "input" and isinstance(problem, Problem):
         problem, chosen, force = closed(problem, chosen, controller)

@@ -43,27 +43,27 @@ VECTORS = "-vectorize-memory-check-threshold=1000000"
 class Platform(NamedTuple):
     """What is chosen by where programs run.
 
-    The trajectories of a batch that step together are a row. ``lanes``: trajectories of a row;
-    ``small_lanes``: where a pass holds few numbers of each; ``rows``: most rows of one call, those
+    The trajectories of a batch that step together are a row. ``row``: their number;
+    ``small_row``: where a pass holds few numbers of each; ``rows``: most rows of one call, those
     left empty cost nothing. ``tail``: rows, and trajectories of each, for those that a row did not
     wait for. ``options``: of the compiler, for programs of many small kernels.
     """
 
-    lanes: int
-    small_lanes: int
+    row: int
+    small_row: int
     rows: int
     tail: tuple[int, int]
     options: Mapping[str, bool | str]
 
 
 #: A row fits a processor's cache.
-CPU = Platform(lanes=1024, small_lanes=4096, rows=64, tail=(2, 64), options=QUICK)
+CPU = Platform(row=1024, small_row=4096, rows=64, tail=(2, 64), options=QUICK)
 #: Where a row's loop is one piece of machine code, starting its parts costs nothing, and a row may
 #: fit the fastest cache.
-CPU_WHOLE = CPU._replace(lanes=64, small_lanes=64, rows=4096)
+CPU_WHOLE = CPU._replace(row=64, small_row=64, rows=4096)
 #: A row fills an accelerator: it runs some hundred thousand threads at once, and starting a kernel
 #: takes as long as computing thousands of trajectories.
-ACCELERATOR = Platform(lanes=131_072, small_lanes=131_072, rows=64, tail=(1, 4096), options={})
+ACCELERATOR = Platform(row=131_072, small_row=131_072, rows=64, tail=(1, 4096), options={})
 
 
 def platform(name: str | None = None) -> Platform:

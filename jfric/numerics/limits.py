@@ -17,7 +17,7 @@ STEPS = 2**31 - 1
 #: Straight lines for harmonic functions of time.
 INCREMENTS = 10_000_000
 #: Trajectories of a sweep.
-LANES = 10**10
+TRAJECTORIES = 10**10
 #: Starts of an optimiser, or of Newton's method.
 STARTS = 100_000
 #: Values of a parameter at which branches are looked for.

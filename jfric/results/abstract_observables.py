@@ -19,7 +19,9 @@ from jfric.system.problem import Problem
 class Observable(abc.ABC):
     """A reduction over the pieces of a trajectory: ``start``, ``update`` for each, ``finish``.
 
-    ``name`` and ``unit`` label the result; ``dims`` are the axes of a result that is an array, each
+    ``name`` and ``unit`` label the result; ``function`` of a :class:`jfric.results.pieces.Point`
+    gives the number that is reduced; ``number`` is that of an event, from 1; ``contact`` the place
+    of a contact in ``Solution.names``. ``dims`` are the axes of a result that is an array, each
     with its name, its coordinates and their unit.
     """
 

@@ -49,8 +49,15 @@ def columns(
 def spring_forces(
     problem: Problem, solution: Solution, rows: np.ndarray | slice = slice(None)
 ) -> dict[str, np.ndarray]:
-    """Forces of springs, dampers and stops along their directions [N, N m] at the outputs, by the
-    names of the elements; positive where the element pushes the system along its direction."""
+    """Forces of springs, dampers and stops along their directions [N, N m], by their names.
+
+    At the outputs of the ``solution`` of ``problem``, or at some ``rows`` of them: arrays (m,),
+    positive where the element pushes the system along its direction::
+
+        >>> solution = jfric.simulate(problem, ts=jnp.linspace(0.0, 4.0, 5))
+        >>> round(float(jfric.spring_forces(problem, solution)["spring"][-1]), 6)
+        -1600.0
+    """
     names = list(force_keys(problem))
     forces = np.asarray(forces_at_outputs(problem, solution))[rows]
     return {name: forces[:, i] for i, name in enumerate(names)}
@@ -85,8 +92,7 @@ def has_friction(problem: Problem) -> dict[str, bool]:
 def force_unit(problem: Problem, contact: str, field: str = "tangent") -> str:
     """Unit of a contact's force: N m where its direction measures an angle, else N."""
     section, _, name = contact.partition(".")
-    group = problem.section(section)
-    element = group[name] if name else next(iter(group.values()))
+    element = problem.section(section)[name or section]
     direction = getattr(element, "direction", None) or getattr(element, field, None)
     return "N m" if direction and kind(direction, problem.dofs) == "rotation" else "N"
 

@@ -26,7 +26,7 @@ _CURVES = ("q", "v", "a", "lambda_t", "lambda_n")
 
 
 class Moment(NamedTuple):
-    """A trajectory at given times: arrays with the axes of the times in front.
+    """A trajectory at given times ``t`` [s]: arrays with the axes of the times in front.
 
     Not a number (mode and segment: -1) at times that the run did not reach.
     """

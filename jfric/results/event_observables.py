@@ -59,8 +59,10 @@ class AtEvent(Observable):
 
 @dataclass(frozen=True)
 class BeforeEvent(Observable):
-    """Value just before the event ``number`` (from 1), of positions and velocities; not a number
-    where there are fewer."""
+    """Value just before the event ``number`` (from 1), of positions and velocities.
+
+    NaN where there are fewer events.
+    """
 
     function: Function
     number: int
@@ -91,8 +93,10 @@ class LastEventTime(Observable):
 
 @dataclass(frozen=True)
 class StopTime(Observable):
-    """Time of the event from which on nothing moves [s]; NaN where the motion goes on to
-    the end, or where nothing ever moved."""
+    """Time of the event from which on nothing moves [s].
+
+    NaN where the motion goes on to the end, or where nothing ever moved.
+    """
 
     name: str = "stop_time"
     unit: str = "s"
@@ -140,7 +144,7 @@ def _largest_speed(piece: Piece) -> Float[Array, ""]:
 
 @dataclass(frozen=True)
 class EventCount(Observable):
-    """Number of changes of mode, or of impacts only."""
+    """Number of changes of mode, or of ``impacts`` only."""
 
     impacts: bool = False
     name: str = "event_count"

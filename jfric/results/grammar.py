@@ -134,11 +134,6 @@ def observable(problem: Problem, quantity: Quantity, times=None, end=None) -> Ob
         return Integral(signal, name=label, unit=f"{signal.unit} s")
     if kind in REDUCTIONS:
         return REDUCTIONS[kind](signal, name=label, unit=signal.unit)
-    moved = any(event.moves for event in problem.section("event").values())
-    if kind == "before_event" and moved and getattr(signal, "field", "") == "q":
-        raise ProblemError(
-            f"found {label!r}, but positions before an event are not known where events change them"
-        )
     if kind in ("event", "before_event"):
         at = AtEvent if kind == "event" else BeforeEvent
         return at(signal, int(argument or 0), name=label, unit=signal.unit)

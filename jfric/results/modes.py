@@ -6,7 +6,11 @@ from enum import IntEnum
 
 
 class Mode(IntEnum):
-    """Mode of a contact. ``CLOSED`` is a frictionless contact that presses."""
+    """Mode of a contact. ``CLOSED`` is a frictionless contact that presses::
+
+    >>> [mode.label for mode in jfric.Mode]
+    ['open', 'stick', 'slip+', 'slip-', 'closed']
+    """
 
     OPEN = 0
     STICK = 1

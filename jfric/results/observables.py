@@ -140,8 +140,10 @@ class RootMeanSquare(Integral):
 
 @dataclass(frozen=True)
 class AtTimes(Observable):
-    """Values at given times [s]; NaN outside the simulated time. At an event the value
-    after it."""
+    """Values at given ``times`` [s]; NaN outside the simulated time.
+
+    At an event the value after it. ``axis``: name of their axis in tables; None: one time, no axis.
+    """
 
     function: Function
     times: tuple[float, ...]
@@ -189,9 +191,12 @@ class StickFraction(Observable):
 
 @dataclass(frozen=True)
 class Dissipated(OfIntegral):
-    """Energy that friction turns into heat while contacts slide [J]: the integral of
-    ``-lambda_T gamma_T``, of one contact or of all. Dampers and impacts are not counted. It is
-    not the energy that an element with a ``reaction`` of its own takes."""
+    """Energy [J] that friction turns into heat while contacts slide.
+
+    The integral of ``-lambda_T gamma_T``, of one ``contact`` or, with None, of all. Dampers and
+    impacts are not counted. It is not the energy that an element with a ``reaction`` of its own
+    takes.
+    """
 
     contact: int | None = None
     name: str = "dissipated"

@@ -30,6 +30,7 @@ NEWTON_STEPS = 5
 class Point(NamedTuple):
     """A trajectory at one instant, in SI units: what a function of an observable receives."""
 
+    #: Time, positions, velocities, accelerations.
     t: Float[Array, ""]
     q: Float[Array, " n"]
     v: Float[Array, " n"]
@@ -68,6 +69,7 @@ class Piece(NamedTuple):
     Its length ``h`` is zero where a pass only logged an event.
     """
 
+    #: Start, end and length [s]; coefficients of positions, velocities, accelerations and forces.
     t: Float[Array, ""]
     end: Float[Array, ""]
     h: Float[Array, ""]
@@ -76,6 +78,7 @@ class Piece(NamedTuple):
     a: Float[Array, "r n"]
     lambda_t: Float[Array, "p nt"]
     lambda_n: Float[Array, "p nu"]
+    #: As in :class:`Point`.
     mode: Int[Array, " nt"]
     segment: Int[Array, " ns"]
     #: Events before this piece, those at its start, and the time that they are logged at.
@@ -83,6 +86,7 @@ class Piece(NamedTuple):
     events: Int[Array, ""]
     impacts: Int[Array, ""]
     event_time: Float[Array, ""]
+    #: As in :class:`Point`.
     problem: Problem
     mechanics: Mechanics
     #: Velocity before the events at its start.
@@ -96,6 +100,8 @@ class Piece(NamedTuple):
     forces: Float[Array, "p k"] | None = None
     #: How often each event of the user's own was logged before this piece, and including its start.
     own: tuple[Int[Array, " e"], Int[Array, " e"]] | None = None
+    #: Position before the events at its start, where they may change it.
+    q_before: Float[Array, " n"] | None = None
 
     @property
     def useful(self) -> Bool[Array, ""]:
@@ -111,7 +117,8 @@ class Piece(NamedTuple):
         """Position and velocity just before the events at the start; forces are not known."""
         after = self.at(jnp.zeros((), self.t.dtype))
         unknown = {name: jnp.full_like(getattr(after, name), jnp.nan) for name in _FORCES}
-        return after._replace(v=self.v_before, **unknown)
+        q = after.q if self.q_before is None else self.q_before
+        return after._replace(q=q, v=self.v_before, **unknown)
 
     def sample(self, function: Function, nodes: tuple[float, ...]) -> Float[Array, "m ..."]:
         """``function`` at fixed fractions of the piece."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from jfric.errors import ProblemError, nearest
 from jfric.results.columns import force_unit
-from jfric.system.description import element_label
+from jfric.system.description import accepted_labels, element_label
 from jfric.system.forces import FORCE_SECTIONS, element_forces, force_keys
 from jfric.system.problem import Problem
 
@@ -95,8 +95,8 @@ def look_up(problem: Problem, text: str) -> tuple[str, Signal | ElementForce]:
         label = find_name(problem, name, FORCE_SECTIONS)
         if label is not None:
             section, _, own = label.partition(".")
-            own = own or next(iter(problem.section(section)))
-            return f"force.{label}", ElementForce(section, own, force_unit(problem, label))
+            element = ElementForce(section, own or section, force_unit(problem, label))
+            return f"force.{label}", element
     raise ProblemError(_missing(problem, text, form, kind))
 
 
@@ -124,23 +124,22 @@ def contact_names(problem: Problem) -> list[str]:
 
 def element_names(problem: Problem, sections: Sequence[str]) -> list[str]:
     """Names of all elements of ``sections`` as results use them."""
-    groups = [(section, problem.section(section)) for section in sections]
-    return [element_label(section, name, group) for section, group in groups for name in group]
+    return [
+        element_label(section, name) for section in sections for name in problem.section(section)
+    ]
 
 
 def find_name(problem: Problem, name: str, sections: Sequence[str]) -> str | None:
     """The name that results use for an element given by its full or own name; an empty one is
     that of the only element."""
-    known = [
-        (element_label(section, own, group), section, own)
-        for section in sections
-        for group in [problem.section(section)]
-        for own in group
-    ]
+    labels = element_names(problem, sections)
     if not name:
-        return known[0][0] if len(known) == 1 else None
-    exact = [label for label, section, own in known if name in (label, f"{section}.{own}")]
-    found = exact or [label for label, _, own in known if own == name]
+        return labels[0] if len(labels) == 1 else None
+    for section in sections:
+        accepted = accepted_labels(section, problem.section(section))
+        if name in accepted:
+            return accepted[name]
+    found = [element_label(s, name) for s in sections if name in problem.section(s)]
     return found[0] if len(found) == 1 else None
 
 

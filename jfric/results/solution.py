@@ -28,8 +28,10 @@ class Events(eqx.Module):
 
     One record for each contact (or piecewise-linear element) that changes its mode, in order of
     time; an impact with its change of mode is one record; the start is not counted.
+    :meth:`Solution.event_table` gives the used rows with names.
     """
 
+    #: Time [s].
     time: Float[Array, " E"]
     #: Index into ``Solution.names``: contacts first, then piecewise-linear elements; behind them
     #: into ``Solution.event_names``.
@@ -37,9 +39,11 @@ class Events(eqx.Module):
     #: :class:`Mode` of a contact, segment of a piecewise-linear element, or, of an event of the
     #: user's own, whether what it watches was (will be) positive.
     from_mode: Int[Array, " E"]
+    #: The same after the event.
     to_mode: Int[Array, " E"]
+    #: Whether it was an impact.
     impact: Bool[Array, " E"]
-    #: State after the event, and velocity before it.
+    #: State after the event, and velocity before it [m, m/s or rad, rad/s].
     q: Float[Array, "E n"]
     v: Float[Array, "E n"]
     v_before: Float[Array, "E n"]
@@ -50,9 +54,16 @@ class Events(eqx.Module):
 class Solution(eqx.Module):
     """A trajectory at the requested times, its events and its outcome.
 
-    Under ``vmap`` every array has the batch axis in front.
+    Arrays are in SI units, (m, ...) over the output times; under ``vmap`` every array has the batch
+    axis in front. The first event of the problem of :class:`jfric.Problem`::
+
+        >>> solution = jfric.simulate(problem, ts=jnp.linspace(0.0, 4.0, 5))
+        >>> row = solution.event_table()[0]
+        >>> row["contact"], row["from"], row["to"], round(row["time"], 6)
+        ('friction', 'slip+', 'slip-', 0.444288)
     """
 
+    #: Output times [s]; positions, velocities and accelerations [m, rad and per s, s^2].
     ts: Float[Array, " m"]
     q: Float[Array, "m n"]
     v: Float[Array, "m n"]
@@ -65,6 +76,7 @@ class Solution(eqx.Module):
     mode: Int[Array, "m nt"]
     #: Segment of each piecewise-linear element.
     segment: Int[Array, "m ns"]
+    #: Log of the changes of mode.
     events: Events
     #: :class:`Status` code.
     status: Int[Array, ""]
@@ -74,6 +86,7 @@ class Solution(eqx.Module):
     final: Any
     #: Number of passes of the solver's loop.
     steps: Int[Array, ""]
+    #: Names of the degrees of freedom.
     axes: tuple[str, ...] = eqx.field(static=True)
     #: Contacts, then piecewise-linear elements.
     names: tuple[str, ...] = eqx.field(static=True)

@@ -6,7 +6,11 @@ from enum import IntEnum, IntFlag
 
 
 class Status(IntEnum):
-    """What became of a trajectory. Codes other than ``OK`` say why it ended or is incomplete."""
+    """What became of a trajectory. Codes other than ``OK`` say why it ended or is incomplete::
+
+    >>> jfric.Status(2).message
+    'stopped before the end time: raise max_steps'
+    """
 
     OK = 0
     #: More changes of mode than the event log holds; the motion itself is complete.
@@ -56,7 +60,11 @@ class Status(IntEnum):
 
 
 class Flag(IntFlag):
-    """Remarks on a trajectory whose status may still be ``OK``."""
+    """Remarks on a trajectory whose status may still be ``OK``; bits that may be combined::
+
+    >>> jfric.Flag.ZENO in jfric.Flag(int(jfric.Flag.ZENO | jfric.Flag.SIMULTANEOUS))
+    True
+    """
 
     #: Two crossings closer than 1e-7 of the natural step, or a guard touched without crossing.
     GRAZING = 1

@@ -73,7 +73,11 @@ class StepInfo(NamedTuple):
 
 
 class Local(NamedTuple):
-    """Accelerations, reactions and modes at one state."""
+    """Accelerations, reactions and modes at one state: what outputs hold beside the motion.
+
+    ``a`` (n,) [m/s^2, rad/s^2]; ``lambda_t`` (nt,), ``lambda_n`` (nu,) [N]: friction forces of all
+    contacts, normal forces of the unilateral ones; ``mode`` (nt,): :class:`jfric.Mode`.
+    """
 
     a: Float[Array, " n"]
     lambda_t: Float[Array, " nt"]

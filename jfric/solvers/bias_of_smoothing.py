@@ -31,10 +31,11 @@ POINTS = 2001
 class SmoothingBias:
     """One row for each width ``W``: the smoothed motion beside the exact one.
 
-    ``distance`` (W, n): largest difference of each degree of freedom [m, rad], and ``relative``
-    the same over the largest value of the exact motion. ``creep`` (W, nt): path [m, rad] that
-    each contact slides while the exact one sticks. ``steps`` (W,): steps of the integrator;
-    ``exact_steps``: passes of the exact solver. ``status`` (W,): :class:`jfric.Status`.
+    ``widths`` (W,) [m/s or rad/s]; ``axes``, ``contacts``: names of the columns. ``distance`` (W,
+    n): largest difference of each degree of freedom [m, rad], and ``relative`` the same over the
+    largest value of the exact motion. ``creep`` (W, nt): path [m, rad] that each contact slides
+    while the exact one sticks. ``steps`` (W,): steps of the integrator; ``exact_steps``: passes of
+    the exact solver. ``status`` (W,): :class:`jfric.Status`.
     """
 
     widths: np.ndarray
@@ -55,11 +56,12 @@ def smoothing_bias(
     *,
     points: int = POINTS,
 ) -> SmoothingBias:
-    """Simulate ``problem`` with the exact law and with each smoothing width [m/s or rad/s].
+    """Simulate ``problem`` with the exact law and with each of the smoothing ``widths``.
 
-    ``solver``: the smoothed solver to judge, its own width apart. ``points``: number of evenly
-    spaced times at which the motions are compared. Raises :class:`jfric.ProblemError` for widths
-    that are not positive, and where the exact simulation ends early.
+    ``widths`` (W,) [m/s or rad/s].     ``solver``: the smoothed solver to judge, its own width
+    apart. ``points``: number of evenly spaced times at which the motions are compared. Raises
+    :class:`jfric.ProblemError` for widths that are not positive, and where the exact simulation
+    ends early.
     """
     widths = [float(w) for w in widths]
     if not widths or not all(0.0 < w < np.inf for w in widths):

@@ -36,7 +36,9 @@ MEANINGS: tuple[Meaning, ...] = ("reference", "rest")
 class Equilibria(eqx.Module):
     """Solutions of the static problem; the rows with ``exists`` count, ``count`` of them.
 
-    A row is one combination of modes (or one start). Where ``continuum``, the row is a segment of
+    A row is one combination of modes ``mode`` (or one start), with positions ``q`` (c, n) [m, rad]
+    of the degrees of freedom ``axes``, friction forces ``lambda_t`` (c, nt) and normal forces
+    ``lambda_n`` (c, nu) [N] of the contacts ``names``. Where ``continuum``, the row is a segment of
     solutions from ``(q, lambda_t, lambda_n)`` to ``(q_to, lambda_t_to, lambda_n_to)``, infinite
     where it has no end; else both are the same. Under ``vmap`` arrays have the batch axis in
     front.
@@ -102,7 +104,12 @@ def equilibria(
     belts in the first meaning. Sources: V. Janovsky, Numerical analysis of a lumped parameter
     friction model, 2015, section 2; P. Hild, Y. Renard, Local uniqueness and continuation of
     solutions for the discrete Coulomb friction problem in elastostatics, Quart. Appl. Math. 63
-    (2005).
+    (2005). The problem of :class:`jfric.Problem` slides until the spring holds what friction
+    leaves of the load, (1500 - 100) N / 5000 N/m::
+
+        >>> found = jfric.equilibria(problem)
+        >>> [(row["mode"], round(float(row["q"][0]), 6)) for row in found.table()]
+        [(('slip+',), 0.28)]
     """
     if meaning not in MEANINGS:
         raise ProblemError(

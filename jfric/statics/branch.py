@@ -17,13 +17,15 @@ Kind = Literal["end", "mode change", "fold", "bifurcation", "vertical", "dead en
 class SpecialPoint:
     """A point at which a branch ends, changes its modes, or turns around.
 
+    ``parameter`` and the state ``q`` (n,) [m, rad], ``lambda_t`` (nt,), ``lambda_n`` (nu,) [N].
     ``mode_before`` and ``mode_after`` (nt,), in the order in which the branch is traced, with the
-    one-sided derivatives ``d.../dp`` in them; None where the branch ends. A two-sided derivative
-    exists where ``differentiable``: never at a fold or a change of mode. ``row``: the row of the
-    branch that ends here. Kinds: ``"end"`` of the interval; ``"mode change"``; ``"fold"``, where
-    the branch turns around; ``"bifurcation"``, where more than one branch goes on; ``"vertical"``,
-    where a segment of solutions at one value of the parameter begins or ends; ``"asymptote"``,
-    where the state grows without bound; ``"dead end"``, where nothing goes on.
+    one-sided derivatives ``dq_before``, ``dq_after`` (n,) by the parameter in them; None where the
+    branch ends. A two-sided derivative exists where ``differentiable``: never at a fold or a change
+    of mode. ``row``: the row of the branch that ends here. ``kind``: ``"end"`` of the interval;
+    ``"mode change"``; ``"fold"``, where the branch turns around; ``"bifurcation"``, where more than
+    one branch goes on; ``"vertical"``, where a segment of solutions at one value of the parameter
+    begins or ends; ``"asymptote"``, where the state grows without bound; ``"dead end"``, where
+    nothing goes on.
     """
 
     kind: Kind
@@ -64,9 +66,12 @@ class Step:
 class Branch:
     """A piecewise smooth branch, row by row in the order in which it is traced.
 
-    A change of mode appears as two rows with the same state: the last in the old modes and the
-    first in the new ones. ``dq``, ``dlambda_t``, ``dlambda_n``: derivatives with respect to the
-    parameter in the row's own modes, NaN on vertical segments. ``closed``: the branch is a loop.
+    ``parameter`` (r,) and the states ``q`` (r, n) [m, rad], ``lambda_t`` (r, nt), ``lambda_n`` (r,
+    nu) [N] in the modes ``mode`` (r, nt); ``special``: its special points; ``steps``: those of the
+    continuation. A change of mode appears as two rows with the same state: the last in the old
+    modes and the first in the new ones. ``dq``, ``dlambda_t``, ``dlambda_n``: derivatives with
+    respect to the parameter in the row's own modes, NaN on vertical segments. ``closed``: the
+    branch is a loop.
     """
 
     parameter: np.ndarray
@@ -93,7 +98,11 @@ class Branch:
 
 @dataclass(frozen=True)
 class EquilibriumPath:
-    """All branches found between two values of a parameter."""
+    """All branches found between two values of a parameter.
+
+    ``name``: full path of the parameter, between ``start`` and ``stop`` [SI]; ``branches``: those
+    found; ``axes``, ``names``: degrees of freedom and contacts.
+    """
 
     name: str
     start: float

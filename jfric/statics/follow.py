@@ -9,7 +9,7 @@ import numpy as np
 
 from jfric.statics.branch import SpecialPoint, Step
 from jfric.statics.branch_point import BranchPoint, Linearised
-from jfric.statics.corner import (
+from jfric.statics.mode_change import (
     MAX_COMBINATIONS,
     HalfBranch,
     Scales,
@@ -164,8 +164,8 @@ def _vertical(kernel: Kernel, trace: Trace, p: float, x: np.ndarray, way: HalfBr
 
 
 def _ways_on(kernel: Kernel, p: float, x: np.ndarray, came: HalfBranch, scales: Scales):
-    """Half-branches at a corner but the one that was come by, those in the old direction last; and
-    a remark where there are too many combinations."""
+    """Half-branches at a mode-change point but the one that was come by, those in the old direction
+    last; and a remark where there are too many combinations."""
     choices = modes_at(kernel.static(p), x, scales)
     if np.prod([float(len(c)) for c in choices]) > MAX_COMBINATIONS:
         places = sum(len(c) > 1 for c in choices)

@@ -34,9 +34,11 @@ _BEFORE = 1e-7
 class LimitLoad(eqx.Module):
     """The limit ``parameter``, and the state there.
 
-    ``status``: ``OK``; ``INCONSISTENT`` where there is no rest state at the start;
-    ``MAX_STEPS`` where there is one all the way (``parameter`` is then the stop). The state at
-    the limit is one of several where reactions or positions are not unique.
+    Positions ``q`` (n,) [m, rad] of the degrees of freedom ``axes``; friction forces ``lambda_t``
+    (nt,) and normal forces ``lambda_n`` (nu,) [N] of the contacts ``names``.     ``status``:
+    ``OK``; ``INCONSISTENT`` where there is no rest state at the start; ``MAX_STEPS`` where there is
+    one all the way (``parameter`` is then the stop). The state at the limit is one of several where
+    reactions or positions are not unique.
     """
 
     parameter: Float[Array, ""]
@@ -54,7 +56,18 @@ def limit_load(problem: Problem, path: str, start, stop, *, t=None) -> LimitLoad
     It is looked for between ``start`` and ``stop`` of the parameter ``path``. ``t`` [s]: time at
     which loads are taken (default: the start). A loss and return within a 64th of the way is not
     seen. Works under ``jit``, ``vmap`` and ``jvp``. Raises :class:`jfric.ProblemError` for unknown
-    parameters and nonlinear elements.
+    parameters and nonlinear elements. A block of 10 N that friction holds up to 3 N::
+
+        >>> block = jfric.Problem(
+        ...     ["x"],
+        ...     {
+        ...         "mass": jfric.Mass("x", 1.0),
+        ...         "friction": jfric.Friction("x", jfric.Coulomb(0.3), N=10.0),
+        ...         "load": jfric.Load("x", 0.0),
+        ...     },
+        ... )
+        >>> round(float(jfric.limit_load(block, "load.F", 0.0, 10.0).parameter), 6)
+        3.0
     """
     require_static(problem)
     name = checked_path(problem, path)

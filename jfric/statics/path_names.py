@@ -9,7 +9,7 @@ from jfric.system.problem import Problem
 
 
 def checked_path(problem: Problem, path: str) -> str:
-    """The canonical name of the parameter ``path``; raises :class:`ProblemError` where there is
+    """The full path of the parameter ``path``; raises :class:`ProblemError` where there is
     none, or it is computed from shared parameters."""
     try:
         name = find_path(problem, path)

@@ -15,8 +15,8 @@ from jfric.numerics.limits import SEEDS, STARTS, require_count
 from jfric.statics.all_equilibria import Equilibria, equilibria
 from jfric.statics.branch import Branch, EquilibriumPath, SpecialPoint
 from jfric.statics.branch_point import BranchPoint, branch_point, linearised
-from jfric.statics.corner import scales_at
 from jfric.statics.follow import Kernel, Trace, first_ways, follow
+from jfric.statics.mode_change import scales_at
 from jfric.statics.path_names import checked_path
 from jfric.statics.static_problem import require_no_belt, require_static, static_problem
 from jfric.system.naming import set_parameters
@@ -39,18 +39,23 @@ def trace(
 ) -> EquilibriumPath:
     """All branches of equilibria of ``problem`` between two values of the parameter ``path``.
 
-    The equilibria of the static problem (see :func:`jfric.equilibria`) are computed at ``seeds``
-    values of the parameter (a number of them, evenly spaced, or the values) and followed in both
-    directions: smoothly within one combination of modes (a straight line where the parameter is a
-    load), to the exact point where a contact changes its mode, and on along the way that
-    complementarity pivoting finds, which may turn around (a fold). Branches that no seed meets
-    are not found. ``starts``: starts of Newton's method for each seed, with many contacts. ``t``
-    [s]: time at which loads are taken (default: the start).
+    ``start``, ``stop``: the two values [SI]. The equilibria of the static problem (see
+    :func:`jfric.equilibria`) are computed at ``seeds`` values of the parameter (a number of them,
+    evenly spaced, or the values) and followed in both directions: smoothly within one combination
+    of modes (a straight line where the parameter is a load), to the exact point where a contact
+    changes its mode, and on along the way that complementarity pivoting finds, which may turn
+    around (a fold). Branches that no seed meets are not found. ``starts``: starts of Newton's
+    method for each seed, with many contacts. ``t`` [s]: time at which loads are taken (default: the
+    start).
 
     Raises :class:`jfric.ProblemError` for unknown parameters, nonlinear elements, belts, and laws
     whose friction drops when sliding begins. Source: J. Haslinger, V. Janovsky, R. Kucera,
     Path-following the static contact problem with Coulomb friction, Applications of Mathematics
-    2013.
+    2013. The block of :class:`jfric.Problem` sticks until the load is that of friction::
+
+        >>> path = jfric.trace(problem, "load.F", 0.0, 500.0, seeds=1)
+        >>> [(p.kind, round(float(p.parameter), 6)) for p in path.branches[0].special]
+        [('end', 0.0), ('mode change', 100.0), ('end', 500.0)]
     """
     name = checked_path(problem, path)
     require_static(problem)

@@ -37,12 +37,14 @@ ROUNDING = 1e-13
 
 
 class RestStates(eqx.Module):
-    """Sets of rest states, one row for each choice of closed contacts; those with ``exists``
-    count, ``count`` of them.
+    """Sets of rest states, one row for each choice of closed contacts.
 
-    Each is a convex set of positions and reactions; ``low`` and ``high`` are its extent in each
-    coordinate, infinite where it has no end. ``closed``: which unilateral contacts are closed.
-    Under ``vmap`` arrays have the batch axis in front.
+    Those with ``exists`` count, ``count`` of them. Each is a convex set of positions and reactions;
+    ``q_low`` and ``q_high`` (p, n) [m, rad], ``lambda_t_low``, ``lambda_t_high`` (p, nt) and
+    ``lambda_n_low``, ``lambda_n_high`` (p, nu) [N] are its extent in each coordinate, infinite
+    where it has no end; ``axes`` and ``names`` are those of degrees of freedom and contacts.
+    ``closed``: which unilateral contacts are closed. Under ``vmap`` arrays have the batch axis in
+    front.
     """
 
     q_low: Float[Array, "p n"]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jfric.statics.branch_point import BranchPoint
-from jfric.statics.corner import ON_CORNER
+from jfric.statics.mode_change import AT_CHANGE
 
 #: Largest error of the cubic in the middle of a step, relative to the magnitude of the numbers.
 TOLERANCE = 1e-6
@@ -44,7 +44,7 @@ def smooth_step(at: At, first: BranchPoint, h: float) -> Outcome:
     zero = 1e-13 * np.maximum(first.margin_size, last.margin_size)
     doubt = np.abs(middle.margin - coefficients @ np.array([1, 3, 3, 1]) / 8)
     # A margin that is zero at the start has left zero or stays there.
-    begins = np.abs(first.margin) <= ON_CORNER * first.margin_size
+    begins = np.abs(first.margin) <= AT_CHANGE * first.margin_size
     low = np.min(
         coefficients - doubt[:, None], axis=1, initial=np.inf, where=~begins[:, None] | _LATER
     )
@@ -63,7 +63,7 @@ def smooth_step(at: At, first: BranchPoint, h: float) -> Outcome:
 def _checked(points: list[BranchPoint], *, crossing: bool) -> Outcome:
     """The outcome, or a refusal where an earlier zero was passed over."""
     for point in points:
-        if np.any(point.used & (point.margin < -ON_CORNER * point.margin_size)):
+        if np.any(point.used & (point.margin < -AT_CHANGE * point.margin_size)):
             return Outcome([], crossing=False)
     return Outcome(points, crossing)
 

@@ -33,8 +33,10 @@ SINGULAR = 1e-11
 
 
 class CondensedStructure(eqx.Module):
-    """``S r = F^T a + lambda`` for the relative displacements ``r`` (2m,) of ``m`` contacts, gaps
-    first, with load factors ``a`` (l,). Arrays are leaves of a PyTree.
+    """A structure condensed to its contacts: ``S r = F^T a + lambda``.
+
+    ``r`` (2m,) [m]: relative displacements of ``m`` contacts, gaps first; ``gap`` (m,) [m]: initial
+    gaps; ``a`` (l,): load factors. Arrays are leaves of a PyTree.
 
     ``u = a @ free + (lambda + kappa r) @ influence`` are the displacements of the whole structure.
     """
@@ -98,8 +100,12 @@ def contact_elements(gap, e: float = 0.0) -> dict[str, Contact]:
 
 
 def condense(structure: Structure) -> CondensedStructure:
-    """Condense ``structure`` to its contacts; raises :class:`jfric.ProblemError` where a body
-    floats even if all contacts hold."""
+    """Condense ``structure`` to its contacts.
+
+    Returns the condensed structure, whose :meth:`~CondensedStructure.problem` is an ordinary
+    problem with two degrees of freedom for each contact. Raises :class:`jfric.ProblemError` where a
+    body floats even if all contacts hold.
+    """
     K: Any = sp.csc_matrix(structure.K)
     W: Any = sp.vstack([sp.csr_matrix(structure.W_N), sp.csr_matrix(structure.W_T)]).tocsr()
     kappa, solve = 0.0, _factorised(K)

@@ -32,8 +32,11 @@ from jfric.system.problem import InitialState, Matrices, Problem, TimeSpan
 
 
 class ReducedStructure(eqx.Module):
-    """``M x'' + K x = F^T a + lambda`` with ``x = (r, eta)``: ``2m`` relative displacements of the
-    contacts, gaps first, then ``k`` interior modes. ``u = T x``."""
+    """A structure reduced for dynamics: ``M x'' + K x = F^T a + lambda`` with ``x = (r, eta)``.
+
+    ``r`` (2m,) [m]: relative displacements of the contacts, gaps first, with the initial gaps
+    ``gap`` (m,) [m]; ``eta`` (k,): interior modes; ``a`` (l,): load factors. ``u = T x``.
+    """
 
     M: Float[Array, "x x"]
     K: Float[Array, "x x"]

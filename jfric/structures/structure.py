@@ -23,6 +23,14 @@ class Structure:
     where known: coordinates of the nodes and their degrees of freedom in ``u``, -1 where held;
     ``contact_dofs``: degrees of freedom that belong to contact nodes; ``body`` (k,): body of each
     node.
+
+    One degree of freedom on a spring of 2 N/m above a rigid floor, 0.1 m away::
+
+        >>> import numpy as np
+        >>> one = np.eye(1)
+        >>> beam = jfric.Structure(2.0 * one, one, 0.0 * one, np.array([[-1.0]]), np.array([0.1]))
+        >>> beam.gap.tolist()
+        [0.1]
     """
 
     K: Any

@@ -1,6 +1,6 @@
-"""Which parameter values the lanes of a sweep have: grid, lists side by side, or samples.
+"""Which parameter values the trajectories of a sweep have: grid, lists side by side, or samples.
 
-Lanes are numbered in the order of the table (last axis fastest) and computed from their number:
+They are numbered in the order of the table (last axis fastest) and computed from their number:
 no array of all of them exists.
 """
 
@@ -14,19 +14,19 @@ from typing import Any
 import numpy as np
 
 from jfric.errors import ProblemError, nearest
-from jfric.numerics.limits import LANES, require_count, short
+from jfric.numerics.limits import TRAJECTORIES, require_count, short
 from jfric.sweeps.ranges import Listed, Range, as_values
 
 METHODS = ("grid", "zip", "random", "sobol", "latin-hypercube")
 SAMPLED = METHODS[2:]
 #: Latin hypercubes are drawn as a whole.
 LARGEST_HYPERCUBE = 20_000_000
-#: Axis of lanes that lie on no grid.
-LANE = "lane"
+#: Axis of trajectories that lie on no grid.
+NUMBER_AXIS = "lane"
 
 
 class Design(abc.ABC):
-    """Names of the varied parameters, shape of the table, and the values of its lanes."""
+    """Names of the varied parameters, shape of the table, and the values of its trajectories."""
 
     names: tuple[str, ...]
     #: Axes of the table and their lengths.
@@ -35,12 +35,12 @@ class Design(abc.ABC):
 
     @property
     def size(self) -> int:
-        """Number of lanes."""
+        """Number of trajectories."""
         return math.prod(self.shape)
 
     @abc.abstractmethod
     def values(self, first: int, last: int) -> np.ndarray:
-        """Values (last - first, parameters) of the lanes ``first`` to ``last - 1``."""
+        """Values (last - first, parameters) of the trajectories ``first`` to ``last - 1``."""
 
     @abc.abstractmethod
     def extremes(self) -> list[tuple[float, float]]:
@@ -80,7 +80,7 @@ class Zip(Design):
     def __init__(self, columns: Mapping[str, Range | Listed]):
         self.names = tuple(columns)
         self.columns = tuple(columns.values())
-        self.dims = (self.names[0],) if len(self.names) == 1 else (LANE,)
+        self.dims = (self.names[0],) if len(self.names) == 1 else (NUMBER_AXIS,)
         self.shape = (int(self.columns[0].count or 0),)
 
     def values(self, first: int, last: int) -> np.ndarray:
@@ -99,7 +99,7 @@ class Samples(Design):
     """Points drawn from a box: at random, by a Sobol sequence, or by a Latin hypercube."""
 
     def __init__(self, ranges: Mapping[str, Range], method: str, count: int, seed: int):
-        self.names, self.dims = tuple(ranges), (LANE,)
+        self.names, self.dims = tuple(ranges), (NUMBER_AXIS,)
         self.ranges = tuple(ranges.values())
         self.method, self.seed = method, seed
         self.shape = (count,)
@@ -177,7 +177,7 @@ def make_design(
                 values = column.values(np.arange(column.count))
                 if np.unique(values).size < values.size:
                     raise ProblemError(f"{name}: found a value twice, those of a grid must differ")
-        require_count("vary: the number of combinations", _product(columns), 1, LANES)
+        require_count("vary: the number of combinations", _product(columns), 1, TRAJECTORIES)
         return Grid(columns)
     counts = {name: column.count for name, column in columns.items()}
     if len(set(counts.values())) > 1:
@@ -211,7 +211,7 @@ def _samples(vary: Mapping[str, Any], method: str, samples: int | None, seed: in
         raise ProblemError(f"samples: found {found}, method {method!r} needs at least 1")
     if seed < 0:
         raise ProblemError(f"seed: found {seed}, must not be negative")
-    largest = {"latin-hypercube": LARGEST_HYPERCUBE}.get(method, LANES)
+    largest = {"latin-hypercube": LARGEST_HYPERCUBE}.get(method, TRAJECTORIES)
     if samples > largest:
         raise ProblemError(
             f"samples: found {short(samples)}, at most {largest} are possible with {method!r}"

@@ -26,7 +26,7 @@ def observe(
     times=None,
     end=None,
 ) -> Observed:
-    """Simulate one trajectory and return its observables; nothing else is kept.
+    """Simulate one trajectory of ``problem`` and return its observables; nothing else is kept.
 
     ``observables``: names such as ``"final.u"`` (see :data:`jfric.results.quantity.GRAMMAR`) or
     :class:`jfric.observables.Observable` objects. ``times`` (m,) [s]: those of ``"u(t)"``. Works

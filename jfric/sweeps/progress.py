@@ -50,18 +50,18 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def skip(self, lanes: int) -> None:
-        """Some lanes were there already."""
-        self._done += lanes
+    def skip(self, trajectories: int) -> None:
+        """Some trajectories were there already."""
+        self._done += trajectories
         self._update("compiling")
 
-    def advance(self, lanes: int) -> None:
-        """Some more lanes are finished."""
+    def advance(self, trajectories: int) -> None:
+        """Some more trajectories are finished."""
         now = time.perf_counter()
         if self._first is None:
-            # The first lanes waited for the compiler: the rate is that of the others.
-            self._first = now, self._done + lanes
-        self._done += lanes
+            # The first trajectories waited for the compiler: the rate is that of the others.
+            self._first = now, self._done + trajectories
+        self._done += trajectories
         rate = (self._done - self._first[1]) / max(now - self._first[0], 1e-9)
         self._update("sweep", f"{rate:,.0f}/s" if rate else "")
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.numerics.limits import LANES, require_count
+from jfric.numerics.limits import TRAJECTORIES, require_count
 
 SCALES = ("linear", "log")
 
@@ -19,7 +19,11 @@ class Range:
     """``count`` values from ``low`` to ``high``, both included [SI units].
 
     Evenly spaced, or in geometric progression with ``scale="log"``. Without ``count``: an interval
-    to draw from."""
+    to draw from::
+
+        >>> jfric.Range(1.0, 100.0, 3, scale="log").values(jnp.arange(3)).round(9).tolist()
+        [1.0, 10.0, 100.0]
+    """
 
     low: float
     high: float
@@ -37,7 +41,7 @@ class Range:
                 f"range: found {low:g} to {high:g}, a log scale needs two positive ends"
             )
         if self.count is not None:
-            require_count("range: its number of values", self.count, 1, LANES)
+            require_count("range: its number of values", self.count, 1, TRAJECTORIES)
 
     def at(self, fraction: np.ndarray) -> np.ndarray:
         """Values at fractions of the range."""

@@ -1,4 +1,4 @@
-"""The compiled program of a sweep, and the compaction of lanes that take long."""
+"""The compiled program of a sweep, and the compaction of trajectories that take long."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jfric.sweeps.tiles import Layout
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
 
-#: Each time lanes are computed again they get so many times the passes.
+#: Each time trajectories are computed again they get so many times the passes.
 GROWTH = 8
 
 Results = dict[str, np.ndarray]
@@ -29,7 +29,7 @@ Results = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Job:
-    """What is computed for each lane: the problem with the parameters ``names`` set."""
+    """What is computed for each trajectory: the problem with the parameters ``names`` set."""
 
     problem: Problem
     names: tuple[str, ...]
@@ -38,38 +38,38 @@ class Job:
 
     @property
     def most_passes(self) -> int:
-        """Budget of passes of a lane; solvers without polynomials have none."""
+        """Budget of passes of a trajectory; solvers without polynomials have none."""
         return self.solver.max_steps if self.solver.has_polynomials else 1
 
     @property
     def small(self) -> bool:
-        """Whether a pass holds few numbers of each lane."""
+        """Whether a pass holds few numbers of each trajectory."""
         return self.solver.has_small_passes(self.problem)
 
     def shapes(self) -> Observed:
-        """Shapes and types of the results of one lane; nothing is computed."""
+        """Shapes and types of the results of one trajectory; nothing is computed."""
         values = jax.ShapeDtypeStruct((len(self.names),), jnp.result_type(float))
         budget = jax.ShapeDtypeStruct((), jnp.int32)
-        return _lane.eval_shape(
+        return _trajectory.eval_shape(
             self.problem, values, budget, self.names, self.observables, self.solver
         )
 
 
 class Runner:
-    """Computes lanes of a job on the devices of this process."""
+    """Computes trajectories of a job on the devices of this process."""
 
     def __init__(self, job: Job, layout: Layout):
         self.job, self.layout = job, layout
         self.devices = tuple(jax.local_devices()[: layout.devices])
 
     def launch(self, values: np.ndarray) -> tuple[np.ndarray, Any]:
-        """Start computing lanes with these parameter values; returns at once."""
+        """Start computing trajectories with these parameter values; returns at once."""
         layout = self.layout
         shape = (layout.devices * layout.rows, layout.lanes)
         return values, self._call(values, layout.budget, shape)
 
     def collect(self, launched: tuple[np.ndarray, Any]) -> Results:
-        """Results of launched lanes, those over the budget included."""
+        """Results of launched trajectories, those over the budget included."""
         values, pending = launched
         results = _on_host(pending, values.shape[0])
         budget, most = self.layout.budget, self.job.most_passes
@@ -84,28 +84,30 @@ class Runner:
         return results
 
     def trial(self, values: np.ndarray, budget: int) -> Results:
-        """Few lanes, for at most ``budget`` passes, by the program of all tiles."""
+        """Few trajectories, for at most ``budget`` passes, by the program of all tiles."""
         shape = (self.layout.devices * self.layout.rows, self.layout.lanes)
         return _on_host(self._call(values, budget, shape), values.shape[0])
 
     def _tail(self, values: np.ndarray, budget: int) -> Results:
-        """Lanes in rows so small that waiting for each other costs little."""
+        """Trajectories in rows so small that waiting for each other costs little."""
         shape = (self.layout.devices * self.layout.tail_rows, self.layout.tail_lanes)
         return _on_host(self._call(values, budget, shape), values.shape[0])
 
     @property
     def tail_size(self) -> int:
-        """Most lanes of one call of the program for late lanes."""
+        """Most trajectories of one call of the program for late trajectories."""
         return self.layout.devices * self.layout.tail_rows * self.layout.tail_lanes
 
     def _call(self, values: np.ndarray, budget: int, shape: tuple[int, int]) -> Observed:
         """Filled up to whole rows; the filling has no passes to spend."""
-        count, (rows, lanes) = values.shape[0], shape
-        filled = np.repeat(values[-1:], rows * lanes - count, axis=0)
-        filled = np.concatenate([values, filled]).reshape(rows, lanes, -1)
-        budgets = np.where(np.arange(rows * lanes) < count, budget, 0).reshape(rows, lanes)
+        count, (rows, trajectories) = values.shape[0], shape
+        filled = np.repeat(values[-1:], rows * trajectories - count, axis=0)
+        filled = np.concatenate([values, filled]).reshape(rows, trajectories, -1)
+        budgets = np.where(np.arange(rows * trajectories) < count, budget, 0).reshape(
+            rows, trajectories
+        )
         job = self.job
-        where = NamedSharding(_mesh(self.devices), PartitionSpec("lanes"))
+        where = NamedSharding(_mesh(self.devices), PartitionSpec("trajectories"))
         return _rows(
             job.problem,
             jax.device_put(filled.astype(jnp.result_type(float)), where),
@@ -120,16 +122,18 @@ class Runner:
 def _on_host(pending: Observed, count: int) -> Results:
     """Results by name, without the filling."""
 
-    def lanes(x):
+    def trajectories(x):
         return np.array(x).reshape(-1, *x.shape[2:])[:count]
 
-    results = {name: lanes(x) for name, x in pending.values.items()}
-    return results | {name: lanes(getattr(pending, name)) for name in ("status", "flags", "steps")}
+    results = {name: trajectories(x) for name, x in pending.values.items()}
+    return results | {
+        name: trajectories(getattr(pending, name)) for name in ("status", "flags", "steps")
+    }
 
 
 @functools.cache
 def _mesh(devices: tuple) -> Mesh:
-    return Mesh(np.asarray(devices), ("lanes",), axis_types=(AxisType.Auto,))
+    return Mesh(np.asarray(devices), ("trajectories",), axis_types=(AxisType.Auto,))
 
 
 @functools.partial(jax.jit, static_argnames=("names", "observables", "solver", "devices"))
@@ -140,15 +144,15 @@ def _rows(problem, values, budgets, *, names, observables, solver, devices) -> O
     """
 
     def row(problem, part):
-        def lane(x, budget):
-            return _lane(problem, x, budget, names, observables, solver)
+        def trajectory(x, budget):
+            return _trajectory(problem, x, budget, names, observables, solver)
 
         def nothing(values, budgets):
-            shapes = jax.eval_shape(jax.vmap(lane), values, budgets)
+            shapes = jax.eval_shape(jax.vmap(trajectory), values, budgets)
             return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
 
         # Rows of filling are not computed.
-        return jax.lax.cond(jnp.any(part[1] > 0), jax.vmap(lane), nothing, *part)
+        return jax.lax.cond(jnp.any(part[1] > 0), jax.vmap(trajectory), nothing, *part)
 
     def share(problem, values, budgets):
         if values.shape[0] == 1:
@@ -156,17 +160,17 @@ def _rows(problem, values, budgets, *, names, observables, solver, devices) -> O
             return jax.tree.map(lambda x: x[None], found)
         return jax.lax.map(functools.partial(row, problem), (values, budgets))
 
-    lanes, same = PartitionSpec("lanes"), PartitionSpec()
+    trajectories, same = PartitionSpec("trajectories"), PartitionSpec()
     return jax.shard_map(
         share,
         mesh=_mesh(devices),
-        in_specs=(same, lanes, lanes),
-        out_specs=lanes,
+        in_specs=(same, trajectories, trajectories),
+        out_specs=trajectories,
         check_vma=False,
     )(problem, values, budgets)
 
 
 @functools.partial(jax.jit, static_argnums=(3, 4, 5))
-def _lane(problem, x, budget, names, observables, solver) -> Observed:
+def _trajectory(problem, x, budget, names, observables, solver) -> Observed:
     values: Mapping[str, Any] = {name: x[i] for i, name in enumerate(names)}
     return run(set_parameters(problem, values), observables, solver, budget)

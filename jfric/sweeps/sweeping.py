@@ -19,7 +19,7 @@ from jfric.errors import ProblemError
 from jfric.files.output import versions
 from jfric.files.path_dimensions import path_dimension
 from jfric.numerics.compilation import platform
-from jfric.numerics.limits import DEVICES, LANES, require_count, require_sizes
+from jfric.numerics.limits import DEVICES, TRAJECTORIES, require_count, require_sizes
 from jfric.optional import import_xarray
 from jfric.results.abstract_observables import Observable, OfMaximum
 from jfric.results.grammar import as_observables
@@ -32,7 +32,7 @@ from jfric.sweeps.progress import Progress
 from jfric.sweeps.runner import Job, Results, Runner
 from jfric.sweeps.store import ZarrTable, read_layout
 from jfric.sweeps.table import MemoryTable, Schema, Sink, float_type, make_schema, state_size
-from jfric.sweeps.tiles import PILOT_LANES, PILOT_PASSES, Layout, Tile, refined, start_layout
+from jfric.sweeps.tiles import PILOT, PILOT_PASSES, Layout, Tile, refined, start_layout
 from jfric.sweeps.values import by_path, check_values
 from jfric.system.expression import Expression
 from jfric.system.problem import Problem
@@ -77,14 +77,19 @@ def sweep(
     ``store``: folder of a Zarr store. Finished tiles are kept there; the same call goes on after
     an interruption, with the same bits. Without it the table is in memory.
 
-    ``chunk``: lanes that step together; ``block``: lanes stored together; ``devices``: local
-    devices to use (all). ``workers``: that many local processes instead, through Dask;
+    ``chunk``: trajectories that step together; ``block``: those stored together; ``devices``:
+    local devices to use (all). ``workers``: that many local processes instead, through Dask;
     ``scheduler``: address of a Dask cluster, or its scheduler file. ``progress``: show a bar (by
     default on a terminal).
 
-    The table holds the observables with their units (NaN where a trajectory failed), and
+    The table (an ``xarray.Dataset``, one axis for each varied parameter, named by its full path)
+    holds the observables with their units (NaN where a trajectory failed), and
     for each trajectory ``status``, ``flags`` and ``steps``. Raises :class:`ProblemError` for bad
-    input before anything is computed.
+    input before anything is computed. With the problem of :class:`jfric.Problem`::
+
+        >>> table = jfric.sweep(problem, {"friction.mu": [0.1, 0.2]}, "max.u", progress=False)
+        >>> table["max.u"].dims, table["max.u"].values.round(6).tolist()
+        (('friction.mu',), [0.56, 0.52])
     """
     prepared = prepare(
         problem,
@@ -119,7 +124,7 @@ class Prepared(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What an execution did: lanes computed, how many of each status, and the time it took [s]."""
+    """What an execution did: trajectories computed, how many of each status, and its time [s]."""
 
     computed: int
     statuses: np.ndarray
@@ -145,7 +150,7 @@ def prepare(
     """
     import_xarray()
     design = make_design(by_path(problem, vary), method, samples, seed)
-    # Where the end is varied, times that a lane does not reach are not numbers.
+    # Where the end is varied, times that a trajectory does not reach are not numbers.
     varied = "time.end" in design.names or isinstance(problem.time.end, Expression)
     observables = tuple(as_observables(problem, observe, times, np.inf if varied else None))
     for observable in observables:
@@ -196,7 +201,7 @@ def execute(
     job, design, schema, identity = prepared
     for name, value in (("chunk", chunk), ("block", block), ("workers", workers)):
         if value is not None:
-            require_count(name, value, 1, DEVICES if name == "workers" else LANES)
+            require_count(name, value, 1, DEVICES if name == "workers" else TRAJECTORIES)
     if workers is not None and scheduler is not None:
         raise ProblemError("workers: a cluster at 'scheduler' has its own; give one of the two")
     path = None if store is None else Path(store)
@@ -224,7 +229,7 @@ def execute(
                 max_steps=job.most_passes,
                 lane_bytes=schema.lane_bytes,
             )
-            pays = max(4 * layout.lanes * devices, 16 * PILOT_LANES)
+            pays = max(4 * layout.lanes * devices, 16 * PILOT)
             if job.most_passes > 1 and design.size > pays:
                 runner = Runner(job, layout)
                 layout = _refined(runner, design, block)
@@ -287,11 +292,11 @@ def _locally(
 
 
 def _refined(runner: Runner, design: Design, block: int | None) -> Layout:
-    """The layout after a look at lanes spread over the whole sweep."""
+    """The layout after a look at trajectories spread over the whole sweep."""
     layout = runner.layout
-    count = min(PILOT_LANES, layout.devices * layout.rows * layout.lanes)
-    lanes = ((np.arange(count) + 0.5) / count * design.size).astype(np.int64)
-    values = np.concatenate([design.values(i, i + 1) for i in lanes.tolist()])
+    count = min(PILOT, layout.devices * layout.rows * layout.lanes)
+    trajectories = ((np.arange(count) + 0.5) / count * design.size).astype(np.int64)
+    values = np.concatenate([design.values(i, i + 1) for i in trajectories.tolist()])
     most = runner.job.solver.max_steps
     found = runner.trial(values, min(most, PILOT_PASSES))
     return refined(

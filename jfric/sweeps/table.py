@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Variables beside the observables.
 OUTCOME = ("steps", "flags", "status")
-#: Status of lanes that are not computed yet.
+#: Status of trajectories that are not computed yet.
 MISSING = -1
 
 
@@ -39,8 +39,8 @@ class Variable:
 
 @dataclass(frozen=True)
 class Schema:
-    """All arrays of a table: ``results`` are computed for each lane, ``parameters`` are columns
-    of values along the lanes, ``coordinates`` are axes with their values."""
+    """All arrays of a table: ``results`` are computed for each trajectory, ``parameters`` are
+    columns of values along the trajectories, ``coordinates`` are axes with their values."""
 
     design: Design
     results: tuple[Variable, ...]
@@ -50,7 +50,7 @@ class Schema:
 
     @property
     def lane_bytes(self) -> int:
-        """Bytes of the results of one lane."""
+        """Bytes of the results of one trajectory."""
         return sum(
             np.dtype(v.dtype).itemsize * int(np.prod(v.extra, dtype=int)) for v in self.results
         )

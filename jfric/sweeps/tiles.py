@@ -1,8 +1,8 @@
-"""How the lanes of a sweep are laid out: tiles of the table, rows of lanes that step together.
+"""How a sweep is laid out: tiles of its table, rows of trajectories that step together.
 
 A tile is what one call of the compiled program computes and one chunk of the stored arrays holds.
-Inside, each device works through its rows one after another; the lanes of a row share a loop. All
-of it is stored with the results: a resumed sweep computes each lane exactly as before.
+Inside, each device works through its rows one after another; the trajectories of a row share a
+loop. All of it is stored with the results: a resumed sweep computes each one exactly as before.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ import numpy as np
 from jfric.numerics.compilation import Platform
 
 #: Vectorised arithmetic may round differently in batches smaller than this.
-MIN_LANES = 8
+SHORTEST_ROW = 8
 #: Passes times state size that a tile takes: about a second of work for each device.
 TILE_WORK = 4e6
 #: Bytes of results that one tile may hold.
 TILE_BYTES = 2.0e8
-#: Every row that holds a late lane runs up to the budget: a wide margin costs more than it saves.
+#: Every row that holds a late one runs up to the budget: a wide margin costs more than it saves.
 MARGIN = 1.15
-#: Lanes that are computed first to see how many passes they take, and their most passes.
-PILOT_LANES, PILOT_PASSES = 256, 20_000
+#: Trajectories that are computed first to see how many passes they take, and their most passes.
+PILOT, PILOT_PASSES = 256, 20_000
 
 
 @dataclass(frozen=True)
 class Layout:
     """Shape of a tile, and of the programs that compute it on ``devices`` devices.
 
-    Each device computes ``rows`` rows of ``lanes``. A lane that needs more than ``budget`` passes
-    is computed again in ``tail_rows`` rows of ``tail_lanes``.
+    Each device computes ``rows`` rows of ``lanes`` trajectories. One that needs more than
+    ``budget`` passes is computed again in ``tail_rows`` rows of ``tail_lanes``.
     """
 
     tile: tuple[int, ...]
@@ -58,7 +58,7 @@ class Layout:
 
 
 class Tile(NamedTuple):
-    """A part of the table: its slices, and its lanes ``first`` to ``last - 1``."""
+    """A part of the table: its slices, and its trajectories ``first`` to ``last - 1``."""
 
     index: int
     region: tuple[slice, ...]
@@ -67,7 +67,7 @@ class Tile(NamedTuple):
 
 
 def tile_shape(shape: tuple[int, ...], most: int) -> tuple[int, ...]:
-    """Shape of tiles of at most ``most`` lanes that are contiguous in the order of the lanes."""
+    """Shape of tiles of at most ``most`` trajectories, contiguous in their order."""
     tile = [1] * len(shape)
     room = max(most, 1)
     for axis in reversed(range(len(shape))):
@@ -104,22 +104,22 @@ def start_layout(
     max_steps: int,
     lane_bytes: int,
 ) -> Layout:
-    """A layout of a table of ``shape`` before anything is known of its lanes.
+    """A layout of a table of ``shape`` before anything is known of its trajectories.
 
-    ``small``: whether a pass holds few numbers of each lane; ``chunk``: lanes of a row; ``block``:
-    most lanes of a tile; by default from the platform and the size of the results.
+    ``small``: whether a pass holds few numbers of each trajectory; ``chunk``: trajectories of a
+    row; ``block``: most of a tile; by default from the platform and the size of the results.
     """
     size = math.prod(shape)
-    pays = platform.small_lanes if small else platform.lanes
+    pays = platform.small_row if small else platform.row
     most = pays if chunk is None else chunk
-    lanes = min(most, math.ceil(size / devices))
-    lanes = MIN_LANES * math.ceil(lanes / MIN_LANES)
-    together = lanes * devices
+    trajectories = min(most, math.ceil(size / devices))
+    trajectories = SHORTEST_ROW * math.ceil(trajectories / SHORTEST_ROW)
+    together = trajectories * devices
     if block is None:
         block = max(min(platform.rows, int(TILE_BYTES / (lane_bytes * together))), 1) * together
     tile = tile_shape(shape, block)
     rows = math.ceil(math.prod(tile) / together)
-    return Layout(tile, devices, rows, lanes, *platform.tail, max_steps)
+    return Layout(tile, devices, rows, trajectories, *platform.tail, max_steps)
 
 
 def refined(
@@ -131,7 +131,7 @@ def refined(
     block: int | None,
 ) -> Layout:
     """The layout with a budget of passes, and tiles of about a second, from the passes ``steps``
-    of some lanes. The shape of the program stays."""
+    of some trajectories. The shape of the program stays."""
     tile = layout.tile
     if block is None:
         together = layout.lanes * layout.devices
@@ -142,10 +142,10 @@ def refined(
 
 
 def choose_budget(steps: np.ndarray, max_steps: int) -> int:
-    """Passes after which a row no longer waits for its last lanes.
+    """Passes after which a row no longer waits for its last trajectories.
 
-    All lanes of a row take as many passes as its slowest; those over the budget are computed
-    again from the start, apart. The budget makes the sum smallest for the lanes seen, with a
+    All trajectories of a row take as many passes as its slowest; those over the budget are computed
+    again from the start, apart. The budget makes the sum smallest for the trajectories seen, with a
     margin.
     """
     candidates = np.unique(steps)

@@ -22,7 +22,7 @@ MAX_CORNERS = 64
 
 
 def by_path(problem: Problem, vary: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by the canonical paths of single numbers."""
+    """Values by the full paths of single numbers."""
     known = parameters(problem)
     result = {}
     for path, values in dict(vary).items():

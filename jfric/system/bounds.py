@@ -35,7 +35,7 @@ class Bounds(NamedTuple):
 
 
 def bounds_of(path: str) -> Bounds:
-    """The bounds of the parameter at the canonical ``path`` (``friction.mu``)."""
+    """The bounds of the parameter at the full ``path`` (``friction.mu``)."""
     section, _, rest = path.partition(".")
     field = rest.rpartition(".")[2]
     if path in _OTHERS:

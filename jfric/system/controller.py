@@ -29,10 +29,12 @@ class Controller(eqx.Module):
         u[k] = clip(kp e[k] + ki dt sum e + kd D[k], -limit, limit)
         force = gain u[k - delay]              until the next sample
 
-    ``D``: backward difference of the mean over ``mean`` samples, of ``-y`` (``on="measurement"``)
-    or of ``e`` (``on="error"``). The integral stands still in saturation. ``delay`` counts
-    samples; between whole numbers the two neighbours share the sample, which keeps the impulse of
-    every sample. ``reads``: the degree of freedom; ``drives``: path of the load that it sets.
+    ``kp`` [V/m], ``ki`` [V/(m s)], ``kd`` [V s/m] and ``limit`` [V] where ``u`` is a voltage;
+    ``gain``: force of one unit of ``u`` [N/V or N m/V]. ``D``: backward difference of the mean over
+    ``mean`` samples, of ``-y`` (``on="measurement"``) or of ``e`` (``on="error"``). The integral
+    stands still in saturation. ``delay`` counts samples; between whole numbers the two neighbours
+    share the sample, which keeps the impulse of every sample. ``reads``: the degree of freedom;
+    ``drives``: path of the load that it sets.
     """
 
     reads: str = eqx.field(static=True)

@@ -12,9 +12,19 @@ import jax.numpy as jnp
 from jfric.system.expression import Expression, is_expression
 
 
-def element_label(section: str, name: str, group: Mapping) -> str:
-    """Name of an element in results and messages: the section's where it is alone in it."""
-    return section if len(group) == 1 else f"{section}.{name}"
+def element_label(section: str, name: str) -> str:
+    """What results, paths and messages call an element: ``friction.a``; the section's name for one
+    that was given without a name of its own. It does not depend on the elements beside it."""
+    return section if name == section else f"{section}.{name}"
+
+
+def accepted_labels(section: str, group: Mapping[str, Any]) -> dict[str, str]:
+    """What input may call the elements of a section, and the label that each stands for: the label,
+    ``section.name``, and the section's name where it has one element."""
+    found = {f"{section}.{name}": element_label(section, name) for name in group}
+    if len(group) == 1:
+        found[section] = element_label(section, next(iter(group)))
+    return found | {label: label for label in found.values()}
 
 
 class AbstractProblem(eqx.Module):
@@ -44,7 +54,7 @@ class AbstractProblem(eqx.Module):
     def labelled(self, *sections: str) -> dict[str, Any]:
         """Elements of sections (of all by default) by their label, see :func:`element_label`."""
         return {
-            element_label(section, name, self.section(section)): element
+            element_label(section, name): element
             for section in sections or self.elements
             for name, element in self.section(section).items()
         }

@@ -18,8 +18,9 @@ Measure = Literal["translation", "rotation", "unknown"]
 class Direction(eqx.Module):
     """A direction ``w``: the element's elongation is ``x = w^T q`` (bases count as coordinates).
 
-    Either static signs (one degree of freedom, or the difference of two), or coefficients that
-    are parameters (array leaves, one for each named degree of freedom or base).
+    ``names``: the degrees of freedom and bases that take part. Either static ``signs`` (one degree
+    of freedom, or the difference of two), or ``coefficients`` that are parameters (array leaves,
+    one for each name). Elements make one from a name, a pair of names or a mapping.
 
     ``measures``: what ``x`` is where the units of the coefficients say it: ``"translation"`` with
     a lever arm [m] on an angle, ``"rotation"`` with an inverse radius [1/m] on a displacement,
@@ -60,13 +61,22 @@ class Direction(eqx.Module):
 def along(name: str) -> Direction:
     """Along one degree of freedom, against the ground: ``x = q[name]``.
 
-    Elements take the name itself, too: ``Spring("u", 5.0)`` is ``Spring(along("u"), 5.0)``.
+    Elements take the name itself, too: ``Spring("u", 5.0)`` is ``Spring(along("u"), 5.0)``::
+
+        >>> jfric.along("u").vector(("u", "w")).tolist()
+        [1.0, 0.0]
     """
     return Direction((name,), (1,))
 
 
 def between(first: str, second: str) -> Direction:
-    """From ``first`` to ``second``: ``x = q[second] - q[first]``; ``"ground"`` stands still."""
+    """From ``first`` to ``second``: ``x = q[second] - q[first]``; ``"ground"`` stands still.
+
+    Elements take the pair itself, too::
+
+        >>> jfric.between("u", "w").vector(("u", "w")).tolist()
+        [-1.0, 1.0]
+    """
     names = [(first, -1), (second, 1)]
     kept = [(n, s) for n, s in names if n != "ground"]
     return Direction(tuple(n for n, _ in kept), tuple(s for _, s in kept))

@@ -16,14 +16,25 @@ from jfric.system.laws import AbstractLaw, Coulomb
 
 
 class Mass(eqx.Module):
-    """Mass [kg] or moment of inertia [kg m^2]: kinetic energy ``m (w^T v)^2 / 2``."""
+    """Mass or moment of inertia: kinetic energy ``m (w^T v)^2 / 2``.
+
+    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``m`` [kg or kg m^2]: positive.
+    """
 
     direction: Direction = eqx.field(converter=as_direction)
     m: Scalar = eqx.field(converter=scalar)
 
 
 class Spring(eqx.Module):
-    """Linear spring: force ``-k (x - x0)`` along ``w``, ``x = w^T q``; k [N/m or N m/rad]."""
+    """Linear spring: force ``-k (x - x0)`` along ``w``, with the elongation ``x = w^T q``.
+
+    ``direction``: of ``w``, as in :class:`jfric.Friction`; it may end at a support
+    (:class:`jfric.Base`). ``k`` [N/m or N m/rad]: stiffness, not negative. ``x0`` [m or rad]:
+    elongation without force::
+
+        >>> [jfric.Spring(w, k=5000.0, x0=0.01).direction.names for w in ("u", ("u", "w"))]
+        [('u',), ('u', 'w')]
+    """
 
     direction: Direction = eqx.field(converter=as_direction)
     k: Scalar = eqx.field(converter=scalar)
@@ -31,7 +42,11 @@ class Spring(eqx.Module):
 
 
 class Damper(eqx.Module):
-    """Viscous damper: force ``-c dx/dt`` along ``w``; c [N s/m or N m s/rad]."""
+    """Viscous damper: force ``-c dx/dt`` along ``w``, with the elongation ``x = w^T q``.
+
+    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``c`` [N s/m or N m s/rad]: not
+    negative.
+    """
 
     direction: Direction = eqx.field(converter=as_direction)
     c: Scalar = eqx.field(converter=scalar)
@@ -40,8 +55,9 @@ class Damper(eqx.Module):
 class DiagramSpring(eqx.Module):
     """Spring with a piecewise-linear diagram through the points ``(x[i], F[i])``.
 
-    The force along ``w`` is ``-F(x)``; beyond the first and last point the end lines continue.
-    At least two points, ``x`` increasing strictly.
+    The force along ``w`` is ``-F(x)`` with the elongation ``x = w^T q``; beyond the first and last
+    point the end lines continue. ``direction``: of ``w``, as in :class:`jfric.Friction`. ``x`` (p,)
+    [m or rad]: at least two, increasing strictly; ``F`` (p,) [N or N m].
     """
 
     direction: Direction = eqx.field(converter=as_direction)
@@ -53,7 +69,9 @@ class GapSpring(eqx.Module):
     """Spring with clearance, without force between ``-gap_negative`` and ``gap_positive``.
 
     Its force is ``-k_positive (x - gap_positive)`` for ``x > gap_positive`` and
-    ``-k_negative (x + gap_negative)`` for ``x < -gap_negative``; stiffnesses [N/m or N m/rad].
+    ``-k_negative (x + gap_negative)`` for ``x < -gap_negative``, with ``x = w^T q``.
+    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``k_positive``, ``k_negative``
+    [N/m or N m/rad] and ``gap_positive``, ``gap_negative`` [m or rad]: not negative.
     """
 
     direction: Direction = eqx.field(converter=as_direction)
@@ -69,10 +87,11 @@ Release = Literal["physical", "adhesive", "limited"]
 class Stop(eqx.Module):
     """One-sided elastic stop with damping, touched when ``x = w^T q`` exceeds ``gap``.
 
-    In touch the force along ``w`` is ``-(k (x - gap) + c dx/dt)``. ``release="physical"``: the
-    stop never pulls, it lets go when the force is zero. ``release="adhesive"``: it holds until
-    the penetration is zero. ``release="limited"``: the damper never does more than the spring,
-    neither way::
+    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``k`` [N/m or N m/rad], ``c`` [N s/m or
+    N m s/rad]: not negative; ``gap`` [m or rad]. In touch the force along ``w`` is ``-(k (x - gap)
+    + c dx/dt)``. ``release="physical"``: the stop never pulls, it lets go when the force is zero.
+    ``release="adhesive"``: it holds until the penetration is zero. ``release="limited"``: the
+    damper never does more than the spring, neither way::
 
         force = -(k p + min(max(c dp/dt, -k p), k p)),    p = x - gap >= 0
 
@@ -101,7 +120,15 @@ class Friction(eqx.Module):
 
     ``direction``: the name of a degree of freedom, a pair of names (relative motion), a mapping
     from names to coefficients, or a :class:`jfric.Direction`. ``belt``: velocity of the partner's
-    surface [m/s], a number or a function of time.
+    surface [m/s or rad/s], a number or a function of time. ``law``: :mod:`jfric.laws`.
+
+    Raises (in :class:`jfric.Problem`) :class:`jfric.ProblemError` unless there is one of ``N`` and
+    ``limit``, and for negative ones. A brake on the relative motion of two bodies::
+
+        >>> pressed = jfric.Steps([1.0], [0.0, 20.0])
+        >>> brake = jfric.Friction(("a", "b"), jfric.Coulomb(0.3), N=pressed)
+        >>> float(brake.normal_force(2.0)), brake.redirected
+        (20.0, False)
     """
 
     direction: Direction = eqx.field(converter=as_direction)
@@ -137,7 +164,8 @@ class Contact(eqx.Module):
     ``e``: Newton's coefficient of restitution, ``0 <= e <= 1``. ``impact``: ``"coulomb"`` (the
     tangential impulse obeys Coulomb's law) or ``"none"`` (no tangential impulse). Without
     ``tangent`` and ``law`` the contact is frictionless. ``normal``, ``tangent``: directions as in
-    :class:`jfric.Friction`; ``gap``: of the position zero [m]; ``belt``: velocity of the partner's
+    :class:`jfric.Friction`; ``law``: :mod:`jfric.laws`; ``gap``: of the position zero [m];
+    ``belt``: velocity of the partner's
     surface along the tangent [m/s].
 
     A ball that falls on the ground from 1 m and loses half of its speed::
@@ -167,14 +195,26 @@ class Contact(eqx.Module):
 
 
 class Load(eqx.Module):
-    """Force [N] or torque [N m] ``F(t)`` along ``w``."""
+    """Force or torque ``F(t)`` along ``w``.
+
+    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``F`` [N or N m]: a number or a function
+    of time (:mod:`jfric.functions`)::
+
+        >>> float(jfric.Load("u", jfric.Harmonic(2.0, omega=1.0, phase=jnp.pi / 2)).F(0.0))
+        2.0
+    """
 
     direction: Direction = eqx.field(converter=as_direction)
     F: AbstractFunction = eqx.field(converter=as_function)
 
 
 class Base(eqx.Module):
-    """A support with prescribed displacement ``z(t)`` [m or rad]; elements attach to it by name."""
+    """A support with prescribed displacement ``z(t)``; elements attach to it by name.
+
+    ``displacement`` [m or rad]: a number or a function of time that does not jump where a spring
+    with a damper or a contact is attached. With ``"base": {"table": Base(z)}`` the spring
+    ``Spring(("table", "u"), k)`` has the elongation ``u - z(t)``.
+    """
 
     displacement: AbstractFunction = eqx.field(converter=as_function)
 
@@ -188,7 +228,11 @@ class AbstractForce(eqx.Module):
 
 
 class Pendulum(AbstractForce):
-    """Gravity of a pendulum: torque ``-m g L sin(theta)``; m [kg], g [m/s^2], L [m]."""
+    """Gravity of a pendulum: torque ``-m g L sin(theta)`` with the angle ``theta = w^T q``.
+
+    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``m`` [kg], ``L`` [m], ``g`` [m/s^2].
+    Its inertia is a :class:`jfric.Mass` of ``m L^2`` beside it.
+    """
 
     direction: Direction = eqx.field(converter=as_direction)
     m: Scalar = eqx.field(converter=scalar)
@@ -201,7 +245,11 @@ class Pendulum(AbstractForce):
 
 
 class PolynomialSpring(AbstractForce):
-    """Spring with force ``-sum_i k[i] x^(i+1)`` along ``w``; k[i] [N/m^(i+1)]."""
+    """Spring with force ``-sum_i k[i] x^(i+1)`` along ``w``, ``x = w^T q``.
+
+    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``k`` (d,), ``k[i]`` in [N/m^(i+1) or
+    N m/rad^(i+1)]: ``[k1, 0, k3]`` is Duffing's spring.
+    """
 
     direction: Direction = eqx.field(converter=as_direction)
     k: Scalar = eqx.field(converter=scalar)
@@ -213,7 +261,10 @@ class PolynomialSpring(AbstractForce):
 
 
 class Drag(AbstractForce):
-    """Quadratic drag: force ``-c |dx/dt| dx/dt`` along ``w``; c [kg/m]."""
+    """Quadratic drag: force ``-c |dx/dt| dx/dt`` along ``w``, ``x = w^T q``.
+
+    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``c`` [kg/m or kg m^2]: not negative.
+    """
 
     direction: Direction = eqx.field(converter=as_direction)
     c: Scalar = eqx.field(converter=scalar)
@@ -225,7 +276,16 @@ class Drag(AbstractForce):
 
 
 class ForceField(AbstractForce):
-    """Any smooth JAX function ``function(t, q, v, parameters) -> (n,)``; Python only."""
+    """Any smooth JAX function ``function(t, q, v, parameters)`` as a force; Python only.
+
+    It returns generalised forces (n,) [N, N m] for the time ``t`` [s], positions ``q`` (n,) and
+    velocities ``v`` (n,). ``parameters``: numbers by name that sweeps, fits and derivatives may
+    change (path ``force_field.parameters.NAME``)::
+
+        >>> field = jfric.ForceField(lambda t, q, v, p: -p["a"] * q**3, {"a": 2.0})
+        >>> field.force(("u",), 0.0, jnp.array([0.5]), jnp.array([0.0])).tolist()
+        [-0.25]
+    """
 
     function: Callable = eqx.field(static=True)
     parameters: dict[str, Scalar] = eqx.field(

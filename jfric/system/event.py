@@ -9,6 +9,7 @@ import equinox as eqx
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.system.description import element_label
 
 Passage = Literal["up", "down", "both"]
 Action = Literal["record", "stop", "change"]
@@ -67,11 +68,6 @@ class Event(eqx.Module):
         return self.change is not None
 
     @property
-    def moves(self) -> bool:
-        """Whether it may change positions."""
-        return callable(self.change) or any(k.split(".")[0] != "v" for k, _ in self.change or ())
-
-    @property
     def stops(self) -> bool:
         """Whether it ends the run."""
         return self.action == "stop"
@@ -79,8 +75,7 @@ class Event(eqx.Module):
 
 def event_labels(problem: Any) -> tuple[str, ...]:
     """What results call the events of the user's own, in order."""
-    group = problem.section("event")
-    return tuple("event" if [*group] == ["event"] else f"event.{name}" for name in group)
+    return tuple(element_label("event", name) for name in problem.section("event"))
 
 
 def require_event(where: str, event: Event) -> None:

@@ -51,7 +51,11 @@ class Expression(eqx.Module):
     parsed, never executed. Sweeps, fits and derivatives act on the shared parameters it refers to.
 
     Raises ``ValueError`` if the text holds anything else, or a part without parameters that has
-    no finite value.
+    no finite value::
+
+        >>> weight = jfric.Expression("$m*9.81")
+        >>> weight.references, weight.value({"m": 2.0})
+        (('m',), 19.62)
     """
 
     text: str = eqx.field(static=True)

@@ -56,8 +56,9 @@ def sliding_friction(mechanics: Mechanics, gamma, normal) -> Float[Array, " nt"]
 
 def force_keys(problem: AbstractProblem) -> dict[str, tuple[str, str]]:
     """All elements with a force along a direction: name in results to section and own name."""
-    groups = [(section, problem.section(section)) for section in FORCE_SECTIONS]
-    return {element_label(s, name, group): (s, name) for s, group in groups for name in group}
+    return {
+        element_label(s, name): (s, name) for s in FORCE_SECTIONS for name in problem.section(s)
+    }
 
 
 def element_forces(
@@ -99,14 +100,13 @@ def element_forces(
 
 def _line(problem: AbstractProblem, mechanics: Mechanics, section: str, name: str, segment):
     """``k``, ``c`` and ``f`` of the force ``-(k x + c x' + f)`` of an element."""
-    group = problem.section(section)
-    element: Any = group[name]
+    element: Any = problem.section(section)[name]
     if isinstance(element, Spring):
         return element.k, 0.0, -element.k * element.x0
     if isinstance(element, Damper):
         return 0.0, element.c, 0.0
     piecewise = mechanics.piecewise
-    index = piecewise.names.index(element_label(section, name, group))
+    index = piecewise.names.index(element_label(section, name))
     s = segment[index]
     tables = (piecewise.k, piecewise.c, piecewise.f)
     return tuple(jnp.where(s < 0, jnp.nan, table[index, s]) for table in tables)

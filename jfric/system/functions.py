@@ -28,7 +28,11 @@ class Components(NamedTuple):
 
 
 class AbstractFunction(eqx.Module):
-    """A piecewise smooth scalar function of time."""
+    """A piecewise smooth scalar function of time: ``function(t)`` for ``t`` [s].
+
+    A new one defines :meth:`components` (polynomial and harmonics of the piece at ``t``) and
+    :meth:`breakpoints`, at which solvers end their steps.
+    """
 
     @abc.abstractmethod
     def components(self, t) -> Components:
@@ -81,7 +85,7 @@ def _size(polynomial: list, harmonics: list):
 
 
 class Constant(AbstractFunction):
-    """``f(t) = value``."""
+    """The constant ``f(t) = value``; numbers become one by themselves."""
 
     value: Scalar = eqx.field(converter=scalar)
 
@@ -174,7 +178,13 @@ class Harmonic(AbstractFunction):
 
 
 class Sum(AbstractFunction):
-    """Sum of functions of time; numbers are constants."""
+    """Sum of functions of time; numbers are constants.
+
+    ``terms``: the functions, in a list::
+
+        >>> float(jfric.functions.Sum([jfric.Steps([1.0], [0.0, 5.0]), 2.0])(1.5))
+        7.0
+    """
 
     terms: tuple[AbstractFunction, ...] = eqx.field(
         converter=lambda terms: tuple(as_function(term) for term in terms)

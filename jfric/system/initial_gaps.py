@@ -69,7 +69,7 @@ def without_penetration(problem: AbstractProblem) -> dict[str, Any]:
         normal = np.stack([np.asarray(_normal(known, c))[:n] for c in contacts.values()])
     movable = [not isinstance(problem.initial[dof].q, Expression) for dof in problem.dofs]
     shift = _shift(normal * np.asarray(movable), gap)
-    names = [element_label("contact", k, contacts) for k, s in zip(gaps, small, strict=True) if s]
+    names = [element_label("contact", k) for k, s in zip(gaps, small, strict=True) if s]
     if np.any(gap + normal @ shift < -CLOSED * size):
         raise penetrates(names[0], float(gap[small][0]))
     warnings.warn(

@@ -23,7 +23,14 @@ from jfric.system.fields import Scalar, scalar
 
 
 class Directional(eqx.Module):
-    """A coefficient that differs between sliding in the positive and the negative direction."""
+    """A coefficient that differs between sliding in the positive and the negative direction.
+
+    ``positive``, ``negative``: the coefficient for a positive and a negative sliding velocity, each
+    a number or an expression; for any coefficient of any law::
+
+        >>> [float(mu) for mu in jfric.Coulomb(jfric.laws.Directional(0.2, 0.3)).static()]
+        [0.2, 0.3]
+    """
 
     positive: Scalar = eqx.field(converter=scalar)
     negative: Scalar = eqx.field(converter=scalar)
@@ -41,7 +48,10 @@ def sides(value) -> tuple[Scalar, Scalar]:
 
 
 class AbstractLaw(eqx.Module):
-    """A friction law. A new law is one subclass, listed in :data:`LAWS`."""
+    """A friction law: limits in stick, and the coefficient of a contact that slides.
+
+    A new law is one subclass, listed in :data:`jfric.system.laws.LAWS`. Its fields are its numbers.
+    """
 
     #: Whether the sliding force does not depend on the sliding velocity, so that the equations of
     #: a mode stay linear.
@@ -62,7 +72,14 @@ class AbstractLaw(eqx.Module):
 
 
 class Coulomb(AbstractLaw):
-    """Coulomb's law: ``lambda_T in -mu N Sign(gamma_T)``."""
+    """Coulomb's law: ``lambda_T in -mu N Sign(gamma_T)``.
+
+    ``mu``: coefficient of friction, not negative; a number, an expression or
+    :class:`jfric.laws.Directional`::
+
+        >>> float(jfric.Coulomb(0.3).kinetic(jnp.asarray(0.1))[0])
+        0.3
+    """
 
     velocity_independent: ClassVar[bool] = True
     mu: Scalar | Directional = eqx.field(converter=coefficient)
@@ -117,7 +134,12 @@ class Stribeck(AbstractLaw):
     Source: B. Armstrong-Helouvry, P. Dupont, C. Canudas de Wit, "A survey of models, analysis
     tools and compensation methods for the control of machines with friction", Automatica 30
     (1994), section 2; ``peak`` as in ``Modelica.Mechanics.Rotational.Components.BearingFriction``,
-    "peak*tau_pos[1, 2] = maximum friction torque for w == 0".
+    "peak*tau_pos[1, 2] = maximum friction torque for w == 0". Static limit, and friction at the
+    Stribeck velocity::
+
+        >>> law = jfric.Stribeck(mu_s=0.4, mu_d=0.2, v_s=0.01)
+        >>> [round(float(x[0]), 4) for x in (law.static(), law.kinetic(jnp.asarray(0.01)))]
+        [0.4, 0.2736]
     """
 
     velocity_independent: ClassVar[bool] = False
@@ -155,7 +177,11 @@ class VelocityWeakening(AbstractLaw):
     velocity, zero unless given; ``mu_v`` [s/m or s/rad]: viscous part. Stick holds up to
     ``mu_s N``; impacts take ``mu_s``. Source: R. I. Leine, D. H. van Campen, A. de Kraker,
     L. van den Steen, "Stick-slip vibrations induced by alternate friction models", Nonlinear
-    Dynamics 16 (1998), whose ``F_s/(1 + delta v)`` has ``v_s = 1/delta`` and ``mu_d = 0``.
+    Dynamics 16 (1998), whose ``F_s/(1 + delta v)`` has ``v_s = 1/delta`` and ``mu_d = 0``::
+
+        >>> law = jfric.laws.VelocityWeakening(mu_s=0.4, v_s=0.1)
+        >>> [round(float(law.kinetic(jnp.asarray(v))[0]), 6) for v in (0.0, 0.1)]
+        [0.4, 0.2]
     """
 
     velocity_independent: ClassVar[bool] = False

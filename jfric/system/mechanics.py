@@ -238,8 +238,8 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         nonlinear=nonlinear,
         axes=axes,
         contact_names=tuple(
-            [element_label("friction", k, friction) for k in friction]
-            + [element_label("contact", k, contacts) for k in contacts]
+            [element_label("friction", k) for k in friction]
+            + [element_label("contact", k) for k in contacts]
         ),
         frictionless=tuple(
             [False] * len(friction) + [c.tangent is None for c in contacts.values()]

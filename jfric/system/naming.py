@@ -1,12 +1,15 @@
 """One naming of all numbers of a problem: ``section.name.field``.
 
-The name is dropped where the section has one element (``friction.mu``); the full path works too.
-Sweeps, fits, continuation and the command line's ``--set`` all use these names.
+An element that was given without a name has none in its path (``friction.mu``). Paths do not
+depend on what else is in the problem; results, messages and files show them in full. Input may
+leave out the name of the only element of a section (``friction.mu`` for ``friction.floor.mu``)
+and that of the only degree of freedom (``initial.q`` for ``initial.u.q``). Sweeps, fits,
+continuation and the command line's ``--set`` all use these names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -14,9 +17,9 @@ import jax
 import jax.numpy as jnp
 
 from jfric.errors import close_matches, quoted
-from jfric.system.description import AbstractProblem
+from jfric.system.description import AbstractProblem, accepted_labels, element_label
 from jfric.system.expression import Expression, is_expression
-from jfric.system.functions import Constant
+from jfric.system.functions import AbstractFunction, Constant
 
 P = TypeVar("P", bound=AbstractProblem)
 
@@ -34,7 +37,7 @@ def parameters(problem: AbstractProblem) -> dict[str, jax.Array | Expression]:
 
 
 def get_parameter(problem: AbstractProblem, path: str) -> jax.Array | Expression:
-    """The number at ``path``; raises ``KeyError`` with the nearest valid path.
+    """The number of ``problem`` at ``path``; raises ``KeyError`` with the nearest valid path.
 
     With the problem of :class:`jfric.Problem`::
 
@@ -47,9 +50,9 @@ def get_parameter(problem: AbstractProblem, path: str) -> jax.Array | Expression
 def set_parameters(problem: P, values: Mapping[str, object]) -> P:
     """A copy of ``problem`` with the numbers at the given paths replaced.
 
-    Works under ``jit``, ``vmap`` and ``grad``. Raises ``KeyError`` for an unknown path and
-    ``ValueError`` for a field that is an expression in shared parameters. With the problem of
-    :class:`jfric.Problem`::
+    ``values``: paths, full or short, to numbers in SI units. Works under ``jit``, ``vmap`` and
+    ``grad``. Raises ``KeyError`` for an unknown path and ``ValueError`` for a field that is an
+    expression in shared parameters. With the problem of :class:`jfric.Problem`::
 
         >>> stiffer = jfric.set_parameters(problem, {"spring.k": 6000.0, "friction.mu": 0.2})
         >>> float(stiffer.elements["spring"]["spring"].k)
@@ -70,16 +73,57 @@ def set_parameters(problem: P, values: Mapping[str, object]) -> P:
 
 
 def find_path(problem: AbstractProblem, path: str) -> str:
-    """The canonical form of ``path``; raises ``KeyError`` naming the nearest valid one."""
-    names: dict[str, str] = {}
-    for key_path, _ in _leaves(problem):
-        names[_name(problem, key_path)] = _name(problem, key_path)
-        names[_name(problem, key_path, full=True)] = _name(problem, key_path)
-    if path in names:
-        return names[path]
-    close = close_matches(path, names, cutoff=0.3)
+    """The full path that ``path`` stands for; raises ``KeyError`` naming the nearest valid one."""
+    full = [_name(problem, key_path) for key_path, _ in _leaves(problem)]
+    if path in full:
+        return path
+    accepted = dict(_spellings(problem, full))
+    if path in accepted:
+        return accepted[path]
+    close = close_matches(path, [*full, *accepted], cutoff=0.3)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     raise KeyError(f"no parameter {quoted(path)}{hint} (jfric.parameters lists all)")
+
+
+def place(problem: AbstractProblem, path: str) -> tuple[str, ...]:
+    """Section, name of the element and field of the parameter at the full ``path``, then what lies
+    below the field; for what belongs to no element the parts of the path."""
+    for key_path, _ in _leaves(problem):
+        if _name(problem, key_path) == path:
+            keys = tuple(_key(k) for k in key_path)
+            return (*keys[1:3], *_field(problem, keys)) if keys[0] == "elements" else keys
+    raise KeyError(path)
+
+
+def function_paths(problem: AbstractProblem) -> dict[str, tuple[str, str, str]]:
+    """Full paths of all functions of time (``load.F``): section, name and field of each."""
+    return {
+        f"{element_label(section, name)}.{field}": (section, name, field)
+        for section, group in problem.elements.items()
+        for name, element in group.items()
+        for field, value in vars(element).items()
+        if isinstance(value, AbstractFunction)
+    }
+
+
+def find_function(problem: AbstractProblem, path: str) -> str | None:
+    """The full path of the function of time that ``path`` stands for; None where there is none."""
+    full = [*function_paths(problem)]
+    return path if path in full else dict(_spellings(problem, full)).get(path)
+
+
+def _spellings(problem: AbstractProblem, full: list[str]) -> Iterator[tuple[str, str]]:
+    """Other forms of the paths ``full``, each with its full one."""
+    for section, group in problem.elements.items():
+        for other, label in accepted_labels(section, group).items():
+            start = f"{label}."
+            yield from ((f"{other}.{p[len(start) :]}", p) for p in full if p.startswith(start))
+    if len(problem.initial) == 1:
+        yield from (
+            (f"initial.{letter}", f"initial.{dof}.{letter}")
+            for dof in problem.initial
+            for letter in "qv"
+        )
 
 
 def _leaves(problem: AbstractProblem):
@@ -87,23 +131,21 @@ def _leaves(problem: AbstractProblem):
     return [(path, leaf) for path, leaf in leaves if eqx.is_array_like(leaf) or is_expression(leaf)]
 
 
-def _name(problem: AbstractProblem, path, *, full: bool = False) -> str:
-    keys = [_key(k) for k in path]
+def _name(problem: AbstractProblem, path) -> str:
+    keys = tuple(_key(k) for k in path)
     if keys[0] == "elements":
-        section, name, *field = keys[1:]
-        group = problem.elements[section]
-        keep = full or len(group) > 1
-        # The law is an implementation detail of an element: friction.mu, not friction.law.mu.
-        field = [f for f in field if f not in ("law", "coefficients")]
-        element = group[name]
-        if field[-1] == "value" and _is_constant(element, field[:-1]):
-            field = field[:-1]
-        field = [f for f in field if f != "terms"]
-        return ".".join([section, *([name] if keep else []), *field])
-    if keys[0] == "initial":
-        keep = full or len(problem.initial) > 1
-        return ".".join(["initial", *([keys[1]] if keep else []), *keys[2:]])
+        return ".".join([element_label(*keys[1:3]), *_field(problem, keys)])
     return ".".join(keys)
+
+
+def _field(problem: AbstractProblem, keys: tuple[str, ...]) -> list[str]:
+    """What follows the element in the path of a number of it."""
+    section, name = keys[1:3]
+    # The law is an implementation detail of an element: friction.mu, not friction.law.mu.
+    field = [f for f in keys[3:] if f not in ("law", "coefficients")]
+    if field[-1] == "value" and _is_constant(problem.elements[section][name], field[:-1]):
+        field = field[:-1]
+    return [f for f in field if f != "terms"]
 
 
 def _is_constant(element: Any, field: list[str]) -> bool:

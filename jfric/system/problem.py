@@ -14,7 +14,7 @@ from jfric.system.validation import validate
 
 
 class InitialState(eqx.Module):
-    """Initial position ``q`` and velocity ``v`` of one degree of freedom."""
+    """Initial state of one degree of freedom: ``q`` [m or rad] and ``v`` [m/s or rad/s]."""
 
     q: Scalar = eqx.field(converter=scalar, default=0.0)
     v: Scalar = eqx.field(converter=scalar, default=0.0)
@@ -43,7 +43,9 @@ class Problem(AbstractProblem):
 
     ``dofs`` maps each degree of freedom to ``"translation"`` or ``"rotation"``. ``elements`` maps
     section to name to element (see :data:`jfric.system.elements.SECTIONS`). Every number is an
-    array leaf, or an :class:`Expression` in the shared ``parameters``.
+    array leaf, or an :class:`Expression` in the shared ``parameters``. ``initial``: states by
+    degree of freedom, zero unless given; contacts must not penetrate. ``time``: the end [s], or a
+    :class:`TimeSpan`. ``matrices``: full matrices beside the elements.
 
     Raises :class:`jfric.ProblemError` where the description contradicts itself (only checked for
     concrete numbers, not under ``jit``). A mass on a spring that slides and sticks under a load::

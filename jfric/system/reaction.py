@@ -38,7 +38,7 @@ def require_opposing(problem: AbstractProblem) -> None:
         mobility = float(w @ by_force)
         if not mobility > ACROSS * np.sqrt((w @ own) * (r @ by_force)):
             raise ProblemError(
-                f"{element_label('friction', name, friction)}.reaction: found a sliding "
+                f"{element_label('friction', name)}.reaction: found a sliding "
                 f"acceleration of {mobility:g} for a unit reaction, must be positive: friction has "
                 "to act against its own sliding"
             )
@@ -51,7 +51,7 @@ def refuse_reactions(problem: AbstractProblem, who: str) -> None:
     for name, element in friction.items():
         if element.redirected:
             raise ProblemError(
-                f"{element_label('friction', name, friction)}.reaction: found another direction "
+                f"{element_label('friction', name)}.reaction: found another direction "
                 f"than that of sliding, which {who} cannot represent; use the solver event-driven "
                 "or smoothed"
             )

@@ -99,7 +99,7 @@ def _names(problem: AbstractProblem) -> None:
 
 
 def _element(problem: AbstractProblem, section: str, name: str, element) -> None:
-    where = element_label(section, name, problem.elements[section])
+    where = element_label(section, name)
     if not isinstance(element, SECTIONS[section]):
         raise ProblemError(
             f"{where}: found {type(element).__name__}, expected {SECTIONS[section].__name__}"
@@ -384,4 +384,4 @@ def _initial(problem: AbstractProblem) -> None:
     gaps, size = initial_gaps(problem)
     for (name, gap), scale in zip(gaps.items(), size, strict=True):
         if gap < -PROJECTED * max(scale, 1e-300):
-            raise penetrates(element_label("contact", name, gaps), gap)
+            raise penetrates(element_label("contact", name), gap)

@@ -30,7 +30,12 @@ from jfric.system.functions import (
 
 
 class Until(AbstractFunction):
-    """``function`` for ``t < end``, and the value ``after`` from then on; end [s]."""
+    """``function`` for ``t < end``, and the value ``after`` from then on; end [s]::
+
+    >>> pulse = jfric.functions.Until(5.0, end=0.1)
+    >>> float(pulse(0.05)), float(pulse(0.1))
+    (5.0, 0.0)
+    """
 
     function: AbstractFunction = eqx.field(converter=as_function)
     end: Scalar = eqx.field(converter=scalar)
@@ -59,7 +64,11 @@ class Clipped(AbstractFunction):
     straight lines, their sums and ends), and for a constant plus one harmonic; everything else is
     refused with a :class:`jfric.ProblemError`. A harmonic has zeros for ever: they are placed from
     time zero over ``periods`` periods, which ``end`` [s] gives where it is known (both count from
-    zero). Outside of them the function is NaN, and a run ends with ``NON_FINITE``.
+    zero). Outside of them the function is NaN, and a run ends with ``NON_FINITE``::
+
+        >>> normal = jfric.functions.Clipped(jfric.PiecewiseLinear([0.0, 2.0], [1.0, -1.0]))
+        >>> [float(normal(t)) for t in (0.5, 1.5)]
+        [0.5, 0.0]
     """
 
     function: AbstractFunction

@@ -55,7 +55,7 @@ def verify(
     progress: Progress | None = None,
     remark: Callable[[str], None] | None = None,
 ) -> list[Result]:
-    """Run the shipped verification list, or every ``[[check]]`` in the given files and folders.
+    """Run the shipped verification list, or every ``[[check]]`` in the files and folders ``paths``.
 
     ``case`` keeps the cases of this name only (``janovsky*`` keeps all that match). ``flow``
     keeps ``"exact"`` or ``"runge-kutta"``; ``kernel`` takes another form of the event-driven

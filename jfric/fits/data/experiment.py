@@ -29,7 +29,11 @@ class Experiment:
     problem's start.
     ``meta``: anything to be kept with the data; ``meta["name"]`` labels results.
 
-    Raises :class:`jfric.ProblemError` for samples that cannot be used.
+    Raises :class:`jfric.ProblemError` for samples that cannot be used::
+
+        >>> t = jnp.linspace(0.0, 1.0, 11)
+        >>> jfric.Experiment(t, y={"u": 0.0 * t}, sigma=1e-3, meta={"name": "drop"}).name
+        'drop'
     """
 
     t: np.ndarray

@@ -9,8 +9,8 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from jfric.errors import ProblemError, nearest
-from jfric.system.description import element_label
 from jfric.system.functions import AbstractFunction, PiecewiseLinear, Steps
+from jfric.system.naming import function_paths
 from jfric.system.problem import Problem
 
 HOLDS = ("zero", "linear")
@@ -59,15 +59,3 @@ def check_inputs(problem: Problem, names: tuple[str, ...], hold: str) -> None:
                 f"u.{name}: no function of time {name!r}{nearest(name, slots)}; there are "
                 + ", ".join(slots)
             )
-
-
-def function_paths(problem: Problem) -> dict[str, tuple[str, str, str]]:
-    """Paths of all functions of time: section, name and field of each."""
-    found = {}
-    for section, group in problem.elements.items():
-        for name, element in group.items():
-            for field, value in vars(element).items():
-                if isinstance(value, AbstractFunction):
-                    label = element_label(section, name, group)
-                    found[f"{label}.{field}"] = (section, name, field)
-    return found

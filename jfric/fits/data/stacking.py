@@ -24,7 +24,7 @@ class Data(eqx.Module):
     y: Float[Array, "m k"]
     #: Measured inputs by name, held constant behind the last sample.
     u: dict[str, Float[Array, " m"]]
-    #: Initial state of the experiment by path (``initial.q``), where it has its own.
+    #: Initial state of the experiment by path (``initial.u.q``), where it has its own.
     x0: dict[str, Float[Array, ""]]
     signals: tuple[str, ...] = eqx.field(static=True)
 

@@ -15,12 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.fits.objective import Objective, experiment_cost
-from jfric.fits.optimise.levenberg_marquardt import Lanes, Outcome
+from jfric.fits.optimise.levenberg_marquardt import Members, Outcome
 from jfric.numerics.compilation import quick_options
 
 #: With more parameters of one experiment than this the gradient is computed in reverse.
 FORWARD_UP_TO = 12
-#: Halvings of a step before a lane counts as stalled.
+#: Halvings of a step before a member counts as stalled.
 HALVINGS = 20
 
 Optimiser = Literal["l-bfgs", "adam"]
@@ -36,8 +36,8 @@ def descend(
     batch: int | None = None,
     seed: int = 0,
     tolerance: float = 1e-10,
-) -> Lanes:
-    """Minimise the cost of every lane from ``x0`` (B, P) in the coordinates of the layout.
+) -> Members:
+    """Minimise the cost of every member from ``x0`` (B, P) in the coordinates of the layout.
 
     ``"l-bfgs"``: optax's limited-memory direction, with a step that is halved until the cost falls
     enough (Armijo). ``"adam"``: steps of ``learning_rate`` (coordinates have a range of pi) that
@@ -48,7 +48,7 @@ def descend(
     return _lbfgs(objective, x0, max_iterations, tolerance)
 
 
-def _lbfgs(objective: Objective, x0, max_iterations, tolerance) -> Lanes:
+def _lbfgs(objective: Objective, x0, max_iterations, tolerance) -> Members:
     layout = objective.layout
     z = layout.coordinates(np.asarray(x0, float))
     cost, g = _value_and_gradient(objective, z)
@@ -86,12 +86,12 @@ def _lbfgs(objective: Objective, x0, max_iterations, tolerance) -> Lanes:
         outcome[waiting & (outcome == Outcome.RUNNING)] = Outcome.STALLED
     outcome[outcome == Outcome.RUNNING] = Outcome.MAX_ITERATIONS
     x = layout.values(z)
-    return Lanes(z, x, cost, outcome, iterations)
+    return Members(z, x, cost, outcome, iterations)
 
 
 @functools.cache
 def _memory():
-    """Functions to begin and to use the memory of all lanes."""
+    """Functions to begin and to use the memory of all members."""
     import optax  # slow to import
 
     transform: Any = optax.scale_by_lbfgs(memory_size=10)
@@ -104,7 +104,7 @@ def _memory():
     return jax.jit(jax.vmap(transform.init)), direction
 
 
-def _adam(objective: Objective, x0, max_iterations, learning_rate, batch, seed) -> Lanes:
+def _adam(objective: Objective, x0, max_iterations, learning_rate, batch, seed) -> Members:
     import optax  # slow to import
 
     layout = objective.layout
@@ -124,7 +124,7 @@ def _adam(objective: Objective, x0, max_iterations, learning_rate, batch, seed) 
         if chosen is None:
             better = cost < least
             best[better], least[better] = z[better], cost[better]
-        # A lane that fails waits there; it does not disturb the others.
+        # A member that fails waits there; it does not disturb the others.
         g = np.where(np.isfinite(cost)[:, None] & np.isfinite(g), g, 0.0)
         change, state = transform.update(jnp.asarray(g), state)
         z = z + np.asarray(change)
@@ -134,7 +134,7 @@ def _adam(objective: Objective, x0, max_iterations, learning_rate, batch, seed) 
     outcome = np.where(np.isfinite(least), Outcome.MAX_ITERATIONS, Outcome.FAILED)
     outcome[flat] = Outcome.NO_GRADIENT
     iterations = np.full(z.shape[0], max_iterations)
-    return Lanes(best, layout.values(best), least, outcome, iterations)
+    return Members(best, layout.values(best), least, outcome, iterations)
 
 
 def _value_and_gradient(objective: Objective, z: np.ndarray, chosen: np.ndarray | None = None):
@@ -174,7 +174,7 @@ def _value_and_gradient(objective: Objective, z: np.ndarray, chosen: np.ndarray 
 
 @functools.cache
 def _compiled():
-    def all_lanes(model, data, x, paths, measured, weight, loss_scale, residual, loss, reverse):
+    def all_members(model, data, x, paths, measured, weight, loss_scale, residual, loss, reverse):
         def one(x, data, measured, weight):
             def cost(x):
                 found = experiment_cost(
@@ -189,4 +189,4 @@ def _compiled():
         each = jax.vmap(one)
         return jax.vmap(lambda x: each(x, data, measured, weight))(x)
 
-    return eqx.filter_jit(all_lanes, compiler_options=quick_options() or None)  # pyright: ignore
+    return eqx.filter_jit(all_members, compiler_options=quick_options() or None)  # pyright: ignore

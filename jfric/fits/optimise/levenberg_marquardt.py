@@ -1,6 +1,6 @@
-"""Levenberg-Marquardt for many lanes at once.
+"""Levenberg-Marquardt for many members at once.
 
-The loop over steps runs outside the compiled program: lanes that have finished leave the batch,
+The loop over steps runs outside the compiled program: members that have finished leave the batch,
 and one that fails rejects its step without touching the others. Damping follows Nielsen (1999),
 scaling by the diagonal follows Moré (1978).
 """
@@ -18,7 +18,7 @@ from jfric.fits.parameter_vector import Layout
 
 
 class Outcome(IntEnum):
-    """Why a lane ended."""
+    """Why a member ended."""
 
     RUNNING = 0
     CONVERGED = 1
@@ -44,8 +44,8 @@ class Outcome(IntEnum):
 
 
 @dataclass
-class Lanes:
-    """Where lanes are: coordinates (B, P), parameters (B, P), costs, outcomes, iterations."""
+class Members:
+    """Where members are: coordinates (B, P), parameters (B, P), costs, outcomes, iterations."""
 
     z: np.ndarray
     x: np.ndarray
@@ -66,12 +66,12 @@ def levenberg_marquardt(
     tolerance: float = 1e-10,
     max_iterations: int = 60,
     held: np.ndarray | None = None,
-) -> Lanes:
-    """Minimise the cost of every lane from ``x0`` (B, P).
+) -> Members:
+    """Minimise the cost of every member from ``x0`` (B, P).
 
-    ``normal(x, lanes)``: normal equations of some lanes, given by number. ``tolerance``: a lane
-    has converged when its next step promises to lower the cost by less than this part. ``held``
-    (B, P): parameters that keep their value.
+    ``normal(x, members)``: normal equations of some members, given by number. ``tolerance``: a
+    member has converged when its next step promises to lower the cost by less than this part.
+    ``held`` (B, P): parameters that keep their value.
     """
     z = layout.coordinates(np.asarray(x0, float))
     count, size = z.shape
@@ -121,7 +121,7 @@ def levenberg_marquardt(
     late = outcome == Outcome.RUNNING
     outcome[late & (rejected > 0.5 * iterations)] = Outcome.STALLED
     outcome[outcome == Outcome.RUNNING] = Outcome.MAX_ITERATIONS
-    return Lanes(z, x, cost, outcome, iterations)
+    return Members(z, x, cost, outcome, iterations)
 
 
 def _in_coordinates(found: Normal, layout: Layout, z, free) -> Normal:

@@ -70,8 +70,8 @@ def bootstrap(
     else:
         measured, block = _resampled(fit, count, block, rng)
 
-    def normal(x, lanes):
-        own, counts = (a if a is None else a[lanes] for a in (measured, weight))
+    def normal(x, members):
+        own, counts = (a if a is None else a[members] for a in (measured, weight))
         return objective.normal(x, own, counts)
 
     start = np.tile(fit.vector, (count, 1))

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError
 from jfric.fits.estimate import Estimate
-from jfric.fits.objective import Objective, lane_cost
+from jfric.fits.objective import Objective, member_cost
 from jfric.fits.parameter_vector import Layout
 from jfric.fits.uncertainty.covariance import covariance
 from jfric.numerics.compilation import quick_options
@@ -96,7 +96,7 @@ def sample(
             "sample: found a parameter at its bound or without influence, a random walk needs a "
             "finite covariance; change the bounds or fit fewer parameters"
         )
-    found, accepted = sample_lanes(
+    found, accepted = sample_chains(
         fit.objective, center, np.tile(matrix, (chains, 1, 1)), None, count, warmup, seed
     )
     diagnostics = _blackjax().diagnostics
@@ -109,7 +109,7 @@ def sample(
     )
 
 
-def sample_lanes(
+def sample_chains(
     objective: Objective,
     center: Float[np.ndarray, "B P"],
     covariance: Float[np.ndarray, "B P P"],
@@ -118,9 +118,9 @@ def sample_lanes(
     warmup: int,
     seed: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """One chain for each lane: samples (B, count, P) and acceptance (B,).
+    """One chain for each member: samples (B, count, P) and acceptance (B,).
 
-    ``measured`` (B, E, m, k): measured values of each lane; None: those of the objective.
+    ``measured`` (B, E, m, k): measured values of each member; None: those of the objective.
     """
     layout = objective.layout
     positions = _position(layout, center)
@@ -167,7 +167,7 @@ def _log_density(arrays: _Arrays, residual, loss, paths, position, measured, wei
     """Log density of a position (P,) for measured values and weights (E, m, k)."""
     a = arrays
     x = _parameters(a, position)
-    cost = lane_cost(
+    cost = member_cost(
         a.model, a.data, x[a.columns], paths, measured, weight, a.loss_scale, residual, loss
     )
     off = jnp.where(jnp.isfinite(a.prior[:, 0]), (x - a.prior[:, 0]) / a.prior[:, 1], 0.0)

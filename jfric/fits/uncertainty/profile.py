@@ -10,8 +10,10 @@ import numpy as np
 
 from jfric.errors import ProblemError, nearest
 from jfric.fits.estimate import Estimate
+from jfric.fits.full_paths import full_path
 from jfric.fits.optimise.levenberg_marquardt import levenberg_marquardt
 from jfric.fits.uncertainty.covariance import covariance
+from jfric.system.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,10 @@ def profile(
     They reach ``width`` standard errors (Gauss-Newton, or ``spread``) to both sides, at most to
     the bounds. The residuals are taken as independent.
     """
+    problem = getattr(fit.objective.model, "problem", None)
     chosen = fit.names if names is None else tuple(names)
+    if isinstance(problem, Problem):
+        chosen = tuple(full_path(problem, name) for name in chosen)
     for name in chosen:
         if name not in fit.names:
             raise ProblemError(

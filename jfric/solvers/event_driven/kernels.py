@@ -15,8 +15,8 @@ from jfric.solvers.event_driven.prepared import Prepared, prepare
 from jfric.system.problem import Problem
 
 #: ``"general"``: small arrays; any system. ``"lowered"``: the general pass taken apart into
-#: scalars. ``"one-contact"`` and ``"one-dof"``: written out for these.
-Kernel = Literal["auto", "general", "lowered", "one-contact", "one-dof"]
+#: scalars. ``"one-dof"``: its motion in closed form.
+Kernel = Literal["auto", "general", "lowered", "one-dof"]
 
 #: Systems beyond these become programs that take minutes to compile.
 MAX_DOFS, MAX_ROWS = 6, 4
@@ -36,27 +36,20 @@ def require_kernel(found: str) -> None:
         raise ProblemError(f"kernel: found {found!r}{hint}, allowed are {', '.join(allowed)}")
 
 
-def require_fits(
-    kernel: str, *, one_dof: bool, one_contact: bool, reverse: bool, events: bool
-) -> None:
-    """Raise :class:`jfric.ProblemError` where a written-out kernel cannot run the system."""
-    fits = {"one-dof": one_dof, "one-contact": one_contact}
-    if kernel not in fits:
-        return
-    if not fits[kernel]:
-        what = {
-            "one-dof": "one degree of freedom with one friction element under piecewise constant "
-            "loads",
-            "one-contact": "one contact and up to three degrees of freedom",
-        }[kernel]
-        raise ProblemError(f"kernel: {kernel!r} is for {what}; choose 'auto' or 'general'")
+def require_one_dof(*, one_dof: bool, reverse: bool, events: bool) -> None:
+    """Raise :class:`jfric.ProblemError` where the closed form does not apply."""
+    if not one_dof:
+        raise ProblemError(
+            "kernel: 'one-dof' is for one degree of freedom with one friction element under "
+            "piecewise constant loads; choose 'auto' or 'general'"
+        )
     if events:
         raise ProblemError(
-            f"kernel: {kernel!r} does not locate events of your own; choose 'auto' or 'general'"
+            "kernel: 'one-dof' does not locate events of your own; choose 'auto' or 'general'"
         )
     if reverse:
         raise ProblemError(
-            f"kernel: {kernel!r} has no reverse mode with stored states, but adjoint is 'reverse'; "
+            "kernel: 'one-dof' has no reverse mode with stored states, but adjoint is 'reverse'; "
             "choose 'general'"
         )
 

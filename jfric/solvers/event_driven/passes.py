@@ -218,7 +218,7 @@ def one_pass(
     if decision is not None and watch is not None:
         assert events is not None
         assert seen is not None
-        watch = watch_after(watch, seen, decision, own, settles, moves)
+        watch = watch_after(state, seen, decision, own, ahead.s, settles, moves)
         flags = flags | jnp.where(decision.stops, int(Flag.STOPPED), 0)
         several = jnp.sum(logged.count + jnp.sum(decision.logged != 0)) > 1
         several = several & jnp.any((decision.logged != 0) & events.mask(lambda e: e.changes))

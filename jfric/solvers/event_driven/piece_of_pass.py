@@ -26,9 +26,10 @@ def piece_of_pass(
 
     events = new.event_count - old.event_count
     recorded = old.impacted & (old.due <= old.t)
-    own = None
+    own = q_before = None
     if old.watch is not None and new.watch is not None:
         own = old.watch.count, new.watch.count
+        q_before = jnp.where(unlogged(old), old.watch.q_before, old.q)
     return Piece(
         t=old.t,
         end=new.t,
@@ -48,4 +49,5 @@ def piece_of_pass(
         mechanics=prepared.mechanics,
         v_before=jnp.where(unlogged(old), old.v_before, old.v),
         own=own,
+        q_before=q_before,
     )

@@ -144,10 +144,9 @@ def _start(piece: SmoothPiece, h):
     factor = jnp.stack([h**k / math.factorial(k) for k in range(LEADING)])[:, None]
 
     def series(values, known: int = LEADING):
-        filled = jnp.stack(
-            [*values[:known], *[jnp.zeros_like(values[0])] * (LEADING - len(values[:known]))]
-        )
-        return filled * factor
+        found = [*values[:known]]
+        found += [jnp.zeros_like(found[0])] * (LEADING - len(found))
+        return jnp.stack(found) * factor
 
     one = (jnp.arange(LEADING) == 0).astype(h.dtype)[:, None]
     quantities = Quantities(

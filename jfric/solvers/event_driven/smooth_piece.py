@@ -54,7 +54,9 @@ class SmoothPiece(NamedTuple):
         mechanics, state = self.prepared.mechanics, self.state
         found = jnp.zeros((0,), q.dtype)
         if mechanics.nonlinear:
-            found = sum(e.force(mechanics.axes, state.t + s, q, v) for e in mechanics.nonlinear)
+            found = jnp.zeros_like(q)
+        for element in mechanics.nonlinear:
+            found = found + element.force(mechanics.axes, state.t + s, q, v)
         elements, contacts = _by_velocity(mechanics)
         if not elements and not contacts:
             return found
@@ -189,7 +191,7 @@ def _with_columns(g: Given, count: int) -> Given:
         if name not in ("w", "A", "bound")
     }
     w, A = jnp.pad(g.w, (0, count)), jnp.pad(g.A, ((0, count), (0, count)))
-    return Given(w=w, A=A, **rows)
+    return g._replace(w=w, A=A, bound=None, **rows)
 
 
 def _kinetic(prepared: Prepared, state: State, gamma):

@@ -22,17 +22,10 @@ from jfric.solvers.event_driven.impacts import ImpactLimits
 from jfric.solvers.event_driven.kernels import (
     Kernel,
     lowered_from,
-    require_fits,
     require_kernel,
     require_lowered,
+    require_one_dof,
     structural_constants,
-)
-from jfric.solvers.event_driven.one_contact import (
-    TAYLOR,
-    Flow,
-    invariants,
-    is_one_contact,
-    one_contact_pass,
 )
 from jfric.solvers.event_driven.one_dof import is_one_dof, one_dof_pass
 from jfric.solvers.event_driven.passes import one_pass
@@ -64,14 +57,25 @@ class EventDriven(AbstractSolver):
     (``solution.final.energy_gained``). ``adjoint``: see :class:`AbstractSolver`.
 
     ``kernel``: the form of the computation; all forms give the same result. ``"general"`` takes any
-    system; ``"one-contact"`` is written out for one contact with up to three degrees of freedom,
-    ``"one-dof"`` for one degree of freedom with one friction element under piecewise constant
-    loads, in closed form; ``"auto"`` chooses among these (the general one where ``adjoint`` is
-    ``"reverse"``). ``"lowered"`` is the general one taken apart into scalars by the program itself,
-    in ``simulate``, ``observe`` and ``sweep``: for large batches of systems with up to four contact
-    rows, with either flow. It compiles for some seconds more and then runs 4 to 18 times as fast;
-    call :func:`jfric.compile_quickly` first. ``"auto"`` takes it in sweeps of 100,000 and more
-    (:meth:`for_batch`) of up to four frictions on up to four degrees of freedom with linear modes.
+    system; ``"one-dof"`` one degree of freedom with one friction element under piecewise constant
+    loads, in closed form. ``"lowered"`` is the general one taken apart into scalars by the program
+    itself, in ``simulate``, ``observe`` and ``sweep``, for batches of systems with up to four
+    contact rows: 4 to 18 times as fast; call :func:`jfric.compile_quickly` first. ``"auto"``
+    chooses among these: ``"one-dof"`` where it applies (but for ``adjoint="reverse"``), in sweeps
+    and under ``vmap`` ``"lowered"`` for one contact from 64 trajectories on (4,096 where there are
+    derivatives, whose compilation takes longer) and for up to four frictions on up to four degrees
+    of freedom from 100,000 on (see :mod:`jfric.solvers.event_driven.kernels`).
+
+    Raises :class:`jfric.ProblemError`, when a run begins, for a degree of freedom without mass and
+    for settings that are not allowed. Sources: R. I. Leine, H. Nijmeijer, Dynamics and Bifurcations
+    of Non-Smooth Mechanical Systems (2004), for laws and event-driven integration; F. Rouillier,
+    P. Zimmermann, Efficient isolation of polynomial's real roots, J. Comp. Appl. Math. 162 (2004),
+    for the certificate. The turning points of the problem of :class:`jfric.Problem` are exact::
+
+        >>> solution = jfric.simulate(problem, jfric.EventDriven(), ts=jnp.linspace(0.0, 4.0, 5))
+        >>> half = jnp.pi * (100.0 / 5000.0) ** 0.5
+        >>> bool(jnp.allclose(solution.events.time[:3], half * jnp.arange(1, 4), rtol=1e-14))
+        True
     """
 
     flow: FlowName = eqx.field(static=True, default="auto")
@@ -119,7 +123,7 @@ class EventDriven(AbstractSolver):
     def restart(self, prepared: Prepared, start: State) -> State:
         """The end of a run as the start of the next, which goes on behind an event that stopped."""
         state = begin_anew(start)
-        fresh = start_watching(prepared)
+        fresh = start_watching(prepared, state.q)
         watch = state.watch
         if fresh is not None and watch is not None and watch.side.shape == fresh.side.shape:
             fresh = watch._replace(count=fresh.count, stopped=fresh.stopped)
@@ -165,14 +169,14 @@ class EventDriven(AbstractSolver):
             return None
 
         def pays(prepared: Prepared) -> Sizes | None:
-            return lowered_from(prepared) if choose_pass(self, prepared).general else None
+            return None if choose_pass(self, prepared).closed_form else lowered_from(prepared)
 
         sizes = _known(problem, pays)
         return None if sizes is None else (dataclasses.replace(self, kernel="lowered"), sizes)
 
     def has_small_passes(self, problem: Problem) -> bool:
         """Whether the motion is computed in closed form."""
-        return _known(problem, lambda prepared: choose_pass(self, prepared).small)
+        return _known(problem, lambda prepared: choose_pass(self, prepared).closed_form)
 
 
 def _known(problem: Problem, ask: Callable[[Prepared], Any]) -> Any:
@@ -186,51 +190,31 @@ def _known(problem: Problem, ask: Callable[[Prepared], Any]) -> Any:
 class Pass(NamedTuple):
     """``call(state, records, ts, target, force, on)`` is one pass; ``packed`` as in the loop.
 
-    ``small``: whether it holds few numbers of each trajectory of a batch. ``general``: whether it
-    computes with arrays, for any system.
+    ``closed_form``: whether the motion is computed in closed form, with few numbers of each
+    trajectory of a batch.
     """
 
     call: Callable
     packed: bool
-    small: bool = False
-    general: bool = False
+    closed_form: bool = False
 
 
 def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
-    """A pass in scalars where one applies; their search for events has no reverse mode."""
-    flow, kernel = _make_flow(solver, prepared), solver.kernel
-    exact, reverse = isinstance(flow, ExactFlow), solver.adjoint == "reverse"
-    one_dof = is_one_dof(prepared) and exact
-    one_contact, events = is_one_contact(prepared), prepared.events is not None
-    require_fits(kernel, one_dof=one_dof, one_contact=one_contact, reverse=reverse, events=events)
+    """The motion in closed form where it applies; its search for events has no reverse mode."""
+    flow, kernel, events = _make_flow(solver, prepared), solver.kernel, prepared.events is not None
+    one_dof = is_one_dof(prepared) and isinstance(flow, ExactFlow)
+    reverse = solver.adjoint == "reverse"
+    if kernel == "one-dof":
+        require_one_dof(one_dof=one_dof, reverse=reverse, events=events)
     if kernel == "lowered":
         require_lowered(prepared, reverse=reverse)
         flow = dataclasses.replace(flow, lowered=True)
-    elif not reverse and kernel != "general" and not events:
+    elif one_dof and kernel != "general" and not (reverse or events):
         derivatives = solver.adjoint != "none"
-        if one_dof and kernel != "one-contact":
-            call = functools.partial(one_dof_pass, prepared, derivatives=derivatives)
-            return Pass(call, packed=False, small=True)
-        if one_contact and (kernel == "one-contact" or not exact):
-            call = functools.partial(
-                one_contact_pass,
-                prepared,
-                invariants(prepared),
-                flow=_in_scalars(flow, prepared),
-                derivatives=derivatives,
-                limits=solver.impact_limits,
-            )
-            return Pass(call, packed=False)
+        call = functools.partial(one_dof_pass, prepared, derivatives=derivatives)
+        return Pass(call, packed=False, closed_form=True)
     call = functools.partial(one_pass, prepared, flow, limits=solver.impact_limits)
-    return Pass(call, packed=True, general=not flow.lowered)
-
-
-def _in_scalars(flow, prepared: Prepared) -> Flow:
-    if isinstance(flow, ExactFlow):
-        return TAYLOR
-    from jfric.solvers.event_driven.scalar_runge_kutta import other_forces, runge_kutta_step
-
-    return Flow(functools.partial(runge_kutta_step, flow), 0.5, other_forces(prepared))
+    return Pass(call, packed=True)
 
 
 def _make_flow(solver: EventDriven, prepared: Prepared):

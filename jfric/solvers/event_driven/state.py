@@ -24,8 +24,9 @@ class Watch(NamedTuple):
     ``side`` (e,): sign of what each watches just before this instant, 0 where it was zero;
     ``pending``: those that fired at this instant and are not logged yet, by their side before;
     ``count``: how often each was logged; ``known``: whether its zero ended the last step;
-    ``largest``: what its rounding errors may be relative to; ``changed``: when it last changed the
-    state [s]; ``stopped``: whether one has ended the run.
+    ``largest``: what its rounding errors may be relative to; ``near``: what cannot be told from the
+    value at which it last fired; ``changed``: when it last changed the state [s]; ``stopped``:
+    whether one has ended the run; ``q_before`` (n,): positions before what happens at this instant.
     """
 
     side: Int[Array, " e"]
@@ -33,17 +34,21 @@ class Watch(NamedTuple):
     count: Int[Array, " e"]
     known: Bool[Array, " e"]
     largest: Float[Array, " e"]
+    near: Float[Array, " e"]
     changed: Float[Array, " e"]
     stopped: Bool[Array, ""]
+    q_before: Float[Array, " n"]
 
 
-def start_watching(prepared: Prepared) -> Watch | None:
+def start_watching(prepared: Prepared, q: Float[Array, " n"]) -> Watch | None:
     """At the start of a run nothing has been away from zero."""
     if prepared.events is None:
         return None
     zero = jnp.zeros((prepared.events.count,), jnp.int32)
-    largest = zero.astype(prepared.D.dtype)
-    return Watch(zero, zero, zero, zero == 1, largest, largest - jnp.inf, jnp.asarray(False))
+    none = zero.astype(q.dtype)
+    return Watch(
+        zero, zero, zero, zero == 1, none, none, none - jnp.inf, jnp.asarray(False), q_before=q
+    )
 
 
 class State(AbstractState):
@@ -129,7 +134,7 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
         flags=jnp.asarray(0, jnp.int32),
         steps=jnp.asarray(0, jnp.int32),
         event_count=jnp.asarray(0, jnp.int32),
-        watch=start_watching(prepared),
+        watch=start_watching(prepared, q),
     )
 
 

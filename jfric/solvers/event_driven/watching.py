@@ -19,14 +19,14 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact import rules
 from jfric.numerics.linear_algebra import matvec
-from jfric.numerics.polynomials import horner, nodes_and_fit, through_ends
+from jfric.numerics.polynomials import horner, nodes_and_fit, powers, through_ends
 from jfric.numerics.tolerances import ROUNDINGS, tolerances
 from jfric.results.pieces import Point
 from jfric.solvers.event_driven.constants import LEADING, constants
 from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.reported import reported_modes
-from jfric.solvers.event_driven.state import State, Watch
+from jfric.solvers.event_driven.state import State, Watch, unlogged
 from jfric.solvers.event_driven.transitions import Signs
 from jfric.solvers.event_driven.user_events import UserEvents
 
@@ -40,13 +40,14 @@ class Seen(NamedTuple):
     """What a step shows of the events: polynomials that are positive at first, and their signs.
 
     ``orientation`` (e,): 1 where an event's function is positive, or holds zero, -1 where it is
-    negative. ``refine(fired, s)``: a zero of an interpolant as one of the function; None where all
-    are exact.
+    negative. ``columns``: the polynomials as they are. ``refine(fired, s)``: a zero of an
+    interpolant as one of the function; None where all are exact.
     """
 
     orientation: Int[Array, " e"]
     signs: rules.GuardSign
     largest: Float[Array, " e"]
+    columns: Float[Array, "p e"]
     point: Point
     step: Step
     refine: Callable | None
@@ -103,7 +104,8 @@ def see(events: UserEvents, prepared: Prepared, flow, state: State, step: Step, 
 
     positive = sign._replace(violated=jnp.zeros_like(sign.violated))
     exact = affine.all() or flow.lands
-    return Seen(orientation, positive, largest, point(curves[0]), joined, None if exact else refine)
+    refine_ = None if exact else refine
+    return Seen(orientation, positive, largest, columns_now, point(curves[0]), joined, refine_)
 
 
 def with_signs(signs: Signs, seen: Seen) -> Signs:
@@ -147,11 +149,19 @@ def decide(events: UserEvents, state: State, seen: Seen, settled) -> Decision:
     return Decision(arrived, fires, logged, changes, stops, changed, accumulates)
 
 
-def watch_after(watch: Watch, seen: Seen, decision: Decision, fired, settles, moves) -> Watch:
-    """``fired`` (e,): events whose zero ends the motion of this pass; ``settles``: whether what
-    happened at this instant was logged."""
+def watch_after(state: State, seen: Seen, decision: Decision, fired, s, settles, moves) -> Watch:
+    """``fired`` (e,): events whose zero ends the motion of this pass, at ``s`` of its step;
+    ``settles``: whether what happened at this instant was logged."""
+    watch = state.watch
+    assert watch is not None
     side = jnp.where(decision.arrived, 0, watch.side)
-    after = jnp.where(seen.signs.null, 0, seen.orientation)
+    # A touch fires where it cannot be told from zero any more: it has left zero once it is farther
+    # away than that. What a change moves on leaves at once: it may come back from any height.
+    zero = jnp.where(seen.signs.order >= 1, 2.0 * jnp.abs(seen.columns[0]), 0.0)
+    zero = jnp.maximum(zero, ROUNDINGS * jnp.finfo(zero.dtype).eps * seen.largest)
+    near = jnp.where(decision.arrived, jnp.where(decision.changes, 0.0, zero), watch.near)
+    left = (near == 0) | (_largest_until(seen.columns, jax.lax.stop_gradient(s)) > near)
+    after = jnp.where(seen.signs.null | ((side == 0) & ~left), 0, seen.orientation)
     pending = jnp.where(settles, 0, decision.logged)
     return Watch(
         side=jnp.where(moves, after, side).astype(jnp.int32),
@@ -159,9 +169,18 @@ def watch_after(watch: Watch, seen: Seen, decision: Decision, fired, settles, mo
         count=watch.count + (settles & (decision.logged != 0)),
         known=jnp.where(moves, fired, watch.known),
         largest=seen.largest,
+        near=near,
         changed=decision.changed,
         stopped=watch.stopped | decision.stops,
+        q_before=jnp.where(unlogged(state), watch.q_before, state.q),
     )
+
+
+def _largest_until(columns: Float[Array, "p e"], s) -> Float[Array, " e"]:
+    """Largest magnitude of each polynomial at nodes between 0 and ``s``."""
+    nodes, _ = nodes_and_fit(columns.dtype.name)
+    at = jnp.asarray(np.vander(nodes, columns.shape[0], increasing=True), columns.dtype)
+    return jnp.max(jnp.abs(at @ (columns * powers(s, columns.shape[0])[:, None])), axis=0)
 
 
 def penetrates(prepared: Prepared, t, q) -> Bool[Array, ""]:

@@ -9,7 +9,7 @@ With ``x = gamma_T / width`` and a curve ``s`` that rises from -1 to 1::
     sqrt     s = x / sqrt(1 + x^2)
 
 All have slope 1 at zero. ``mu(v)`` is the law's own curve for sliding, so that Stribeck's becomes
-smooth as well. Where the limit in stick exceeds it at zero velocity (static and dynamic
+smooth as well. Where the limit in stick exceeds it at zero velocity (static and kinetic
 coefficients), a smooth peak of the height ``mu_s`` at the breakaway velocity takes its place::
 
     ... - (mu_s - mu_d s(10)) N (x/10) exp((1 - (x/10)^2)/2)

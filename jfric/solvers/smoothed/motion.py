@@ -18,7 +18,7 @@ from jfric.system.mechanics import Mechanics
 
 
 class Settings(NamedTuple):
-    """What smoothing adds to a mechanics; arrays, so that derivatives pass through."""
+    """What smoothing adds to the assembled system; arrays, so that derivatives pass through."""
 
     width: Float[Array, ""]
     stiffness: Float[Array, ""]

@@ -79,7 +79,15 @@ class Smoothed(AbstractSolver):
     end at the breakpoints of all functions of time. ``dt0`` [s]: first step, needed with
     ``diffrax.ConstantStepSize``. ``adjoint``: see :class:`AbstractSolver`;
     ``diffrax_adjoint``: any diffrax adjoint in place of the one that ``"reverse"`` or ``"forward"``
-    stands for.
+    stands for. ``max_steps``: most steps of a run.
+
+    Raises :class:`jfric.ProblemError` for settings that are not allowed, and, when a run begins,
+    for what the laws without kinks cannot represent. The problem of :class:`jfric.Problem` creeps
+    past the place where it should stick, at 0.32 m::
+
+        >>> solution = jfric.simulate(problem, jfric.Smoothed(width=1e-2, method="tsit5"))
+        >>> 1e-6 < abs(float(solution.final.q[0]) - 0.32) < 1e-2
+        True
     """
 
     law: Curve = eqx.field(static=True, default="tanh")

@@ -50,7 +50,7 @@ def _inverse(a):
 
 
 class Prepared(WithContacts):
-    """A mechanics and its step. Rows: tangents (nt), then normals (nu)."""
+    """The assembled system and its step. Rows: tangents (nt), then normals (nu)."""
 
     mechanics: Mechanics
     scheme: Scheme

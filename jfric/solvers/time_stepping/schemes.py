@@ -78,7 +78,8 @@ class Midpoint(AbstractTimeStepping):
     chatter. Use :class:`StabilisedMidpoint`, unless you want to see that. Laws whose static limit
     differs from the sliding friction need stick at rest and are refused.
 
-    Fields and derivatives: see :class:`MoreauJean`. Source: T. Ligursky, Y. Renard, A well-posed
+    ``method``, ``max_steps``, ``max_events``, ``adjoint`` and derivatives: see
+    :class:`MoreauJean`. Source: T. Ligursky, Y. Renard, A well-posed
     semi-discretization of elastodynamic contact problems with friction, Quart. J. Mech. Appl.
     Math. 64 (2011), as used in V. Janovsky (2015), section 5.
     """
@@ -99,10 +100,11 @@ class Midpoint(AbstractTimeStepping):
 class StabilisedMidpoint(AbstractTimeStepping):
     """Midpoint rule that stops: a contact that sticks gets zero sliding velocity.
 
-    The step of :class:`Midpoint`; then the sliding velocities of sticking contacts are set to
-    zero. Stick is exact, positions do not creep. Fields and derivatives: see
-    :class:`MoreauJean`. Source: V. Janovsky, Numerical analysis of a lumped parameter friction
-    model, Applications of Mathematics 2015, section 5.
+    The step of :class:`Midpoint`, of the length ``dt`` [s]; then the sliding velocities of sticking
+    contacts are set to zero. Stick is exact, positions do not creep. ``method``, ``max_steps``,
+    ``max_events``, ``adjoint`` and derivatives: see :class:`MoreauJean`. Source: V. Janovsky,
+    Numerical analysis of a lumped parameter friction model, Applications of Mathematics 2015,
+    section 5.
     """
 
     name: ClassVar[str] = "stabilised-midpoint"

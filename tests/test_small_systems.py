@@ -1,4 +1,4 @@
-"""The pass in scalars for one contact, beside the general one."""
+"""Small systems, lowered to scalars and by the general pass."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ import pytest
 from systems import simulated
 
 import jfric
-from jfric.numerics.polynomials import horner
-from jfric.solvers.event_driven.one_contact import is_one_contact
-from jfric.solvers.event_driven.prepared import prepare
-from jfric.solvers.event_driven.runge_kutta_stages import METHODS
-from jfric.solvers.event_driven.scalar_stages import stages, tables
+from jfric.numerics.by_batch import Sizes
+from jfric.solvers.event_driven.kernels import ONE_CONTACT, SEVERAL_FRICTIONS
+from jfric.solvers.event_driven.runge_kutta_stages import METHODS, stages
 
 GENERAL = jfric.EventDriven(adjoint="reverse", max_events=128)
-SCALAR = jfric.EventDriven(adjoint="none", max_events=128)
+LOWERED = jfric.EventDriven(adjoint="none", kernel="lowered", max_events=128)
 TIMES = np.linspace(0.0, 8.0, 25)
 LANES = 200
 
@@ -211,8 +209,7 @@ NONLINEAR = {
 
 
 def _compared(system, values, tolerance: float):
-    one, other = (simulated(solver, system, TIMES[-1])(values) for solver in (SCALAR, GENERAL))
-    assert is_one_contact(prepare(system()))
+    one, other = (simulated(solver, system, TIMES[-1])(values) for solver in (LOWERED, GENERAL))
     assert np.all(one.status == jfric.Status.OK)
     assert np.all(other.status == jfric.Status.OK)
     assert np.array_equal(one.events.count, other.events.count)
@@ -257,50 +254,58 @@ def test_random_nonlinear_systems_move_as_in_the_general_pass(system):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_stages_written_out_are_those_of_diffrax(name):
+def test_stages_are_those_of_diffrax(name):
     """A step of a pendulum with two degrees of freedom, and its dense output."""
     solver = METHODS[name]()
 
-    def acceleration(s, q, v):
-        return [jnp.cos(s) - jnp.sin(q[0] + q[1]) - 0.1 * v[0] ** 2, q[0] - 2.0 * q[1] * v[1]]
+    def rates(s, y):
+        a = (jnp.cos(s) - jnp.sin(y[0] + y[1]) - 0.1 * y[2] ** 2, y[0] - 2.0 * y[1] * y[3])
+        return jnp.stack([y[2], y[3], *a])
 
-    start, h = [jnp.asarray(x) for x in (0.3, -0.2, 0.5, 0.7)], jnp.asarray(0.4)
-    field = diffrax.ODETerm(lambda t, y, args: [*y[2:], *acceleration(t, y[:2], y[2:])])
+    start, h = jnp.array([0.3, -0.2, 0.5, 0.7]), jnp.asarray(0.4)
+    field = diffrax.ODETerm(lambda t, y, args: rates(t, y))
     memory = solver.init(field, 0.0, h, start, None)
     end, error, dense, _, _ = solver.step(field, 0.0, h, start, None, memory, made_jump=True)
     path = solver.interpolation_cls(t0=0.0, t1=h, **dense)
-    found = jax.jit(lambda h: stages(tables(name), acceleration, start[:2], start[2:], h, h > 0.0))(
-        h
-    )
-    np.testing.assert_allclose([*found.q, *found.v], end, rtol=1e-14)
-    np.testing.assert_allclose([*found.q_error, *found.v_error], error, rtol=1e-6, atol=1e-16)
+    found = jax.jit(lambda h: stages(name, rates, start, h))(h)
+    np.testing.assert_allclose(found.end, end, rtol=1e-14)
+    np.testing.assert_allclose(found.error, error, rtol=1e-6, atol=1e-16)
     for s in (0.0, 0.13, 0.5, 0.99):
-        expected = path.evaluate(s * h)
-        at = [horner(p, s) for p in (*found.q_dense, *found.v_dense)]
-        np.testing.assert_allclose(at, expected, rtol=1e-12)
+        at = np.polynomial.polynomial.polyval(s, np.asarray(found.dense))
+        np.testing.assert_allclose(at, path.evaluate(s * h), rtol=1e-12)
 
 
-def test_the_pass_is_chosen_by_the_structure_of_the_problem():
-    elements = dict(_forced().elements)
-    assert is_one_contact(prepare(_forced()))
+def test_the_form_is_chosen_by_the_structure_of_the_problem_and_the_size_of_the_batch():
+    solver, elements = jfric.EventDriven(adjoint="none"), dict(_forced().elements)
     law = jfric.Coulomb(0.4)
-    for change in (
-        {"stop": jfric.Stop("x", k=10.0, gap=0.1)},
-        {"friction": {c: jfric.Friction("x", law, N=2.0) for c in "ab"}},
+
+    def sizes(problem, solver=solver) -> Sizes | None:
+        found = solver.under_vmap(problem)
+        assert found is None or found[0].kernel == "lowered"
+        return None if found is None else found[1]
+
+    def changed(**more) -> jfric.Problem:
+        return jfric.Problem(("x",), {**elements, **more}, time=6.0)
+
+    assert sizes(_forced()) == sizes(changed(drag=jfric.Drag("x", 0.1))) == ONE_CONTACT
+    two = changed(friction={c: jfric.Friction("x", law, N=2.0) for c in "ab"})
+    assert sizes(two) == SEVERAL_FRICTIONS
+    assert solver.for_batch(two, 99_999) is solver
+    assert solver.for_batch(two, 100_000).kernel == "lowered"
+    # Not what is in closed form, has stops or is large; nor what is asked for by name.
+    loads = {"load": jfric.Load("x", 0.5)}
+    feet = {c: jfric.Contact("y", "x", law) for c in "ab"}
+    masses = {d: jfric.Mass(d, 1.0) for d in "vwxyz"}
+    many = {"mass": masses, "friction": jfric.Friction("v", law, N=1.0)}
+    for problem in (
+        changed(**loads),
+        changed(stop=jfric.Stop("x", k=10.0, gap=0.1)),
+        jfric.Problem(("x", "y"), {"mass": {d: masses[d] for d in "xy"}, "contact": feet}),
+        jfric.Problem(tuple("vwxyz"), many),
     ):
-        problem = jfric.Problem(("x",), {**elements, **change}, time=6.0)
-        assert not is_one_contact(prepare(problem)), change
-    assert is_one_contact(
-        prepare(jfric.Problem(("x",), {**elements, "drag": jfric.Drag("x", 0.1)}))
-    )
-    falling = jfric.Contact("y", "x", jfric.Stribeck(0.4, 0.3, 1.0))
-    masses = {d: jfric.Mass(d, 1.0) for d in "xy"}
-    assert not is_one_contact(
-        prepare(jfric.Problem(("x", "y"), {"mass": masses, "contact": falling}))
-    )
-    chain = {"mass": {d: jfric.Mass(d, 1.0) for d in "abcd"}}
-    problem = jfric.Problem(tuple("abcd"), {**chain, "friction": jfric.Friction("a", law, N=1.0)})
-    assert not is_one_contact(prepare(problem))
+        assert sizes(problem) is None
+    assert sizes(_forced(), jfric.EventDriven(adjoint="reverse")) is None
+    assert sizes(_forced(), jfric.EventDriven(kernel="general")) is None
 
 
 def test_derivatives_are_quotients_of_differences():
@@ -328,10 +333,10 @@ def test_derivatives_are_quotients_of_differences():
 
 @pytest.mark.filterwarnings("ignore:the exact flow runs in float32")
 def test_single_precision():
-    expected = jfric.simulate(_forced(), SCALAR, ts=TIMES)
+    expected = jfric.simulate(_forced(), LOWERED, ts=TIMES)
     with jax.enable_x64(False):
         problem = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), _forced())
-        found = jfric.simulate(problem, SCALAR, ts=np.asarray(TIMES, np.float32))
+        found = jfric.simulate(problem, LOWERED, ts=np.asarray(TIMES, np.float32))
     assert found.q.dtype == jnp.float32
     assert int(found.status) == jfric.Status.OK
     np.testing.assert_allclose(found.q, expected.q, atol=2e-5)

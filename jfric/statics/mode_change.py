@@ -21,8 +21,8 @@ from jfric.results.modes import Mode
 from jfric.statics.branch_point import BranchPoint, Linearised
 from jfric.statics.static_problem import StaticProblem
 
-#: What counts as zero at a corner, relative to the largest force or length of the problem.
-ON_CORNER = 1e-9
+#: What counts as zero at a mode-change point, relative to the largest force or length.
+AT_CHANGE = 1e-9
 #: Reciprocal condition number of equations that determine the state.
 REGULAR = 1e-11
 #: Combinations of modes at one point beyond which it is given up.
@@ -30,7 +30,7 @@ MAX_COMBINATIONS = 256
 
 
 class HalfBranch(NamedTuple):
-    """A way on from a corner: modes, and the tangent ``(x', p')``; ``p' = 0``: vertical."""
+    """A way on from a mode-change point: modes and tangent ``(x', p')``; ``p' = 0``: vertical."""
 
     mode: np.ndarray
     dx: np.ndarray
@@ -61,7 +61,7 @@ def modes_at(problem: StaticProblem, x: np.ndarray, scales: Scales) -> list[tupl
     p = problem
     n, nt, nf = p.K.shape[0], len(p.names), p.n_friction
     q, lambda_t, lambda_n = x[:n], x[n : n + nt], x[n + nt :]
-    length, force = ON_CORNER * scales.x[0], ON_CORNER * scales.x[-1]
+    length, force = AT_CHANGE * scales.x[0], AT_CHANGE * scales.x[-1]
     normal = np.concatenate([np.zeros(nf), lambda_n])
     gap = np.concatenate([np.zeros(nf), np.asarray(p.gap0) + np.asarray(p.W_N) @ q])
     slip = np.asarray(p.W_T) @ q - np.asarray(p.slip0)
@@ -113,7 +113,7 @@ def _tangents(at: Linearised, scales: Scales) -> list[tuple[np.ndarray, float]]:
     v = _kernel_vector(full)
     if v is None:
         return []
-    if abs(v[-1]) <= ON_CORNER:
+    if abs(v[-1]) <= AT_CHANGE:
         v = np.append(v[:-1], 0.0)
     return [(side * v[:-1] * scales.x, side * v[-1] * scales.p) for side in (1.0, -1.0)]
 
@@ -134,7 +134,7 @@ def _admissible(at: Linearised, tangent: tuple[np.ndarray, float], scales: Scale
     G, margin, used = np.asarray(at.G), np.asarray(at.margin), np.asarray(at.used)
     rate = G @ dx + np.asarray(at.drift) * dp
     size = np.abs(G) @ scales.x
-    zero = used & (np.abs(margin) <= ON_CORNER * np.where(size > 0, size, 1.0))
+    zero = used & (np.abs(margin) <= AT_CHANGE * np.where(size > 0, size, 1.0))
     speed = np.abs(G) @ np.abs(dx) + np.abs(np.asarray(at.drift) * dp)
     return bool(np.all(rate[zero] >= -1e-7 * speed[zero]))
 

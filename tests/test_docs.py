@@ -1,0 +1,24 @@
+"""Files and folders that the pages on the architecture name are there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = ["ARCHITECTURE.md", "docs/internals.md", "docs/extending.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_named_files_exist(page):
+    text = (ROOT / page).read_text()
+    words = [word for quoted in re.findall(r"`([^`\n]+)`", text) for word in quoted.split()]
+    named = {w.removeprefix("jfric/") for w in words if re.fullmatch(r"[\w/]+(\.py|/)", w)}
+    known = [f"/{p.relative_to(ROOT)}" + "/" * p.is_dir() for p in (ROOT / "jfric").rglob("*")]
+    known += [f"/{p.relative_to(ROOT)}/" for p in ROOT.glob("*/")] + ["/tests/references/"]
+    known += [f"/{p.relative_to(ROOT)}" for p in (ROOT / "experiments").rglob("*.py")]
+    missing = [name for name in named if not any(k.endswith(f"/{name}") for k in known)]
+    links = re.findall(r"\]\(([^)#]+)\)", text)
+    missing += [link for link in links if not ((ROOT / page).parent / link).exists()]
+    assert named
+    assert not missing

@@ -1,0 +1,152 @@
+"""Paths of parameters: full in every output, whatever stands beside; short ones as input only."""
+
+import functools
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import jfric
+from jfric.cli.main import app
+from jfric.files.path_dimensions import path_dimension
+from jfric.files.read_toml import loads
+from jfric.fits.task import prepare
+from jfric.results.signals import look_up
+from jfric.system.naming import find_path
+
+TOML = """
+dofs = ["u"]
+time = {end = 1.0, outputs = 5}
+[mass]
+dof = "u"
+m = 100.0
+[spring.wall]
+dof = "u"
+k = 5000.0
+[friction.floor]
+dof = "u"
+mu = 0.1
+N = 1000.0
+[load.push]
+dof = "u"
+F = 1500.0
+"""
+BESIDE = """
+[friction.wall]
+dof = "u"
+mu = 0.0
+N = 0.0
+[load.pull]
+dof = "u"
+F = 0.0
+"""
+
+
+@functools.cache
+def alone() -> jfric.Problem:
+    return loads(TOML).problem
+
+
+def test_paths_do_not_change_with_a_second_element():
+    one, two = jfric.parameters(alone()), jfric.parameters(loads(TOML + BESIDE).problem)
+    assert [*one] == [
+        "mass.m", "spring.wall.k", "spring.wall.x0", "friction.floor.mu", "friction.floor.N",
+        "load.push.F", "initial.u.q", "initial.u.v", "time.end", "time.start",
+    ]  # fmt: skip
+    assert set(one) <= set(two)
+
+
+def test_paths_do_not_change_with_a_second_degree_of_freedom():
+    mass = jfric.Mass("u", 1.0)
+    one = jfric.Problem(["u"], {"mass": {"a": mass}})
+    two = jfric.Problem(["u", "w"], {"mass": {"a": mass, "b": jfric.Mass("w", 1.0)}})
+    assert set(jfric.parameters(one)) <= set(jfric.parameters(two))
+
+
+@pytest.mark.parametrize(
+    ("short", "full"),
+    [
+        ("friction.mu", "friction.floor.mu"),
+        ("load.F", "load.push.F"),
+        ("initial.q", "initial.u.q"),
+        ("mass.mass.m", "mass.m"),
+        ("friction.floor.mu", "friction.floor.mu"),
+    ],
+)
+def test_a_short_path_is_input_for_the_only_element(short, full):
+    assert find_path(alone(), short) == full
+    changed = jfric.set_parameters(alone(), {short: 0.25})
+    assert float(jfric.get_parameter(changed, full)) == 0.25
+    assert path_dimension(alone(), full) is not None
+
+
+@pytest.mark.parametrize("short", ["friction.mu", "load.F"])
+def test_a_short_path_is_refused_where_there_are_two(short):
+    with pytest.raises(KeyError, match=f"no parameter '{short}'; did you mean"):
+        find_path(loads(TOML + BESIDE).problem, short)
+
+
+def test_an_element_without_a_name_keeps_its_path_beside_others():
+    friction = jfric.Friction("u", jfric.Coulomb(0.1), N=10.0)
+    both = {"mass": jfric.Mass("u", 1.0), "friction": {"friction": friction, "mu": friction}}
+    problem = jfric.Problem(["u"], both)
+    paths = [p for p in jfric.parameters(problem) if p.startswith("friction")]
+    assert paths == ["friction.mu", "friction.N", "friction.mu.mu", "friction.mu.N"]
+    assert find_path(problem, "friction.friction.mu") == "friction.mu"
+    assert [path_dimension(problem, p) for p in paths[:2]] == [
+        path_dimension(problem, p) for p in paths[2:]
+    ]
+
+
+def test_results_call_contacts_and_events_by_their_full_names():
+    solution = jfric.simulate(alone())
+    assert solution.names == ("friction.floor",)
+    assert {row["contact"] for row in solution.event_table()} == {"friction.floor"}
+    for name in ("lambda_t", "lambda_t.friction", "lambda_t.floor"):
+        assert look_up(alone(), name)[0] == "lambda_t.friction.floor"
+    assert look_up(alone(), "force.spring")[0] == "force.spring.wall"
+
+
+def test_sweeps_have_full_names_on_their_axes():
+    table = jfric.sweep(alone(), {"friction.mu": [0.1, 0.2]}, "final.u")
+    assert table["final.u"].dims == ("friction.floor.mu",)
+    twice = {"friction.mu": [0.1], "friction.floor.mu": [0.2]}
+    with pytest.raises(jfric.ProblemError, match=r"vary: found 'friction\.floor\.mu' twice"):
+        jfric.sweep(alone(), twice, "final.u")
+
+
+def test_fits_have_full_names():
+    t = np.linspace(0.0, 1.0, 20)
+    data = jfric.Experiment(t, u={"load.F": np.ones(20)}, y={"u": t}, sigma=1.0)
+    free = {"friction.mu": jfric.Free(0.01, 1.0), "initial.q": jfric.Free(-1, 1, scale="linear")}
+    task = prepare(alone(), data, free)
+    assert task.objective.layout.names == ("friction.floor.mu", "initial.u.q")
+    assert [*task.objective.data.u] == ["load.push.F"]
+    with pytest.raises(jfric.ProblemError, match=r"free: found 'friction\.floor\.mu' twice"):
+        prepare(alone(), data, {**free, "friction.floor.mu": jfric.Free(0.01, 1.0)})
+
+
+def test_a_controller_drives_a_load_by_either_path():
+    t = np.arange(20) * 0.01
+    controller = jfric.Controller("u", "load.F", kp=1.0)
+    reference = {"controller.reference": np.ones(20), "load.push.F": np.ones(20)}
+    data = jfric.Experiment(t, u=reference, y={"u": t})
+    free = {"friction.mu": jfric.Free(0.01, 1.0)}
+    task = prepare(alone(), data, free, residual="input", controller=controller)
+    assert task.objective.data.signals == ("load.push.F",)
+
+
+def test_paths_of_equilibria_have_full_names():
+    path = jfric.trace(alone(), "load.F", 0.0, 10.0)
+    assert path.name == "load.push.F"
+
+
+def test_the_command_line_shows_full_paths(tmp_path):
+    file = tmp_path / "a.toml"
+    file.write_text(TOML)
+    run = CliRunner().invoke
+    shown = run(app, ["show", str(file)]).output
+    assert "friction.floor.mu" in shown
+    assert "friction.mu" not in shown
+    refused = run(app, ["sweep", str(file), "--vary", "friction.mu=1:a:3", "--observe", "final.u"])
+    assert "--vary friction.floor.mu" in refused.output
