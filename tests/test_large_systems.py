@@ -1,0 +1,97 @@
+"""Large systems: reactions and guards made order by order, not as rows over the state."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jfric
+from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate
+from jfric.solvers.event_driven.exact_flow import LARGE, ExactFlow
+from jfric.solvers.event_driven.given import given
+from jfric.solvers.event_driven.mode_equations import mode_equations
+from jfric.solvers.event_driven.prepared import prepare
+from jfric.solvers.event_driven.state import initial_state
+
+
+def feet(count: int) -> jfric.Problem:
+    """Masses in a row on a shaken ground, some on a belt, each with a contact below it."""
+    axes = [f"{d}{i}" for i in range(count) for d in "xy"]
+    rows = range(count)
+    elements = {
+        "mass": {a: jfric.Mass(a, 1.0 + 0.1 * k) for k, a in enumerate(axes)},
+        "spring": {
+            f"k{i}": jfric.Spring((f"x{i}", f"x{i + 1}"), 30.0 + i) for i in range(count - 1)
+        }
+        | {f"y{i}": jfric.Spring((f"y{i}", f"y{i + 1}"), 20.0) for i in range(count - 1)},
+        "contact": {
+            f"c{i}": jfric.Contact({f"y{i}": 1.0}, {f"x{i}": 1.0}, jfric.Coulomb(0.3), e=0.2)
+            for i in rows
+        },
+        "friction": {"f": jfric.Friction("x0", law=jfric.Coulomb(0.2), N=2.0, belt=0.1)},
+        "load": {f"g{i}": jfric.Load(f"y{i}", -9.81) for i in rows}
+        | {"p": jfric.Load("x0", jfric.Harmonic(5.0, 7.0))},
+    }
+    initial = {a: jfric.InitialState(q=0.0, v=0.05 * (k % 3)) for k, a in enumerate(axes)}
+    return jfric.Problem(axes, elements, initial=initial, time=1.0)
+
+
+def test_coefficients_by_order_are_those_of_rows_over_the_state():
+    problem = feet(6)
+    prepared = prepare(problem)
+    state = initial_state(problem, prepared)
+    assert 2 * state.q.shape[0] + 3 > LARGE
+    mode = jnp.asarray([1, 0, 1, 2, 3, 0, 1], jnp.int32)
+    state = dataclasses.replace(state, mode=mode)
+    held = jnp.zeros(mode.shape, bool)
+    equations = mode_equations(prepared, mode, state.segment, held)
+    g, h, force = given(prepared, equations, state.t), jnp.asarray(0.1), jnp.full((12,), 0.3)
+    whole = ExactFlow(lowered=True).step(prepared, equations, g, state, h, force)
+    begun = ExactFlow().step(prepared, equations, g, state, h, force)
+    assert begun.later is not None
+    step = begun.completed(jnp.asarray(True))
+    for name in ("leading", "zero", "relative_leading", "relative_zero", "unbalanced"):
+        a, b = (np.asarray(getattr(x, name)) for x in (step, whole))
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-11, err_msg=name)
+    for s in (0.0, 0.4, 1.0):
+        for a, b in zip(step.at(prepared, s), whole.at(prepared, s), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
+    guards = whole.guard_table @ whole.guard_rows.T
+    np.testing.assert_allclose(step.guard_table, guards, rtol=1e-11, atol=1e-11)
+    assert np.all(np.asarray(step.remainder) < 1e-11)
+    # What is not needed may be zero, in the same shapes.
+    idle = begun.completed(jnp.asarray(False))
+    assert idle.table.shape == step.table.shape
+    assert not np.any(idle.table)
+
+
+def test_elimination_in_place_leaves_dependent_rows_out_and_has_derivatives():
+    m = UNROLLED_INVERSE + 4
+    half = np.random.default_rng(1).normal(size=(m, m - 1))
+    half[3] = half[1] - 2.0 * half[2]
+    a = half @ half.T
+    a = a / np.sqrt(np.diag(a))[:, None] / np.sqrt(np.diag(a))
+    active = np.arange(m) != 6
+    a = jnp.asarray(np.where(active[:, None] & active, a, np.eye(m)))
+    found = eliminate(a, 1e-9, active=jnp.asarray(active))
+    (left,) = np.flatnonzero(found.dependent)
+    assert left in (1, 2, 3)
+    kept = [i for i in range(m) if i != left]
+    block = np.asarray(a)[np.ix_(kept, kept)]
+    inverse = np.asarray(found.inverse)
+    np.testing.assert_allclose(inverse[np.ix_(kept, kept)], np.linalg.inv(block), rtol=1e-9)
+    assert not np.any(inverse[left])
+    reduced = np.asarray(found.reduced)[kept, left]
+    np.testing.assert_allclose(block @ reduced, np.asarray(a)[kept, left], atol=1e-9)
+
+    def size(x):
+        scaled = a * (1.0 + x * jnp.eye(m))
+        result = eliminate(scaled, 1e-3, active=jnp.asarray(active))
+        combined = jnp.where(result.dependent, result.reduced, 0.0)[jnp.asarray(kept)]
+        return jnp.sum(result.inverse[:5, :5]) + jnp.sum(combined**2)
+
+    h = 1e-5
+    slope = (size(h) - size(-h)) / (2 * h)
+    np.testing.assert_allclose(jax.jacfwd(size)(0.0), slope, rtol=1e-6)
+    np.testing.assert_allclose(jax.grad(size)(0.0), slope, rtol=1e-6)
