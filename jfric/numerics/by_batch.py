@@ -17,10 +17,12 @@ from jax.custom_derivatives import SymbolicZero
 
 
 class Sizes(NamedTuple):
-    """Trajectories of a batch from which another form pays: of values, and with derivatives."""
+    """Trajectories from which another form pays: in a batch of values or derivatives, whose program
+    may be used again, and in a sweep."""
 
     values: int
     derivatives: int
+    sweep: int
 
 
 def by_batch(function: Callable, single: Any, batched: Any, sizes: Sizes) -> Any:

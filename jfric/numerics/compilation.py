@@ -103,6 +103,12 @@ def compile_quickly() -> None:
     os.environ["XLA_FLAGS"] = flags
 
 
+def compiles_lowered() -> bool:
+    """Whether programs of lowered loops compile in seconds in this process: on a CPU after
+    :func:`compile_quickly`."""
+    return jax.default_backend() != "cpu" or VECTORS in os.environ.get("XLA_FLAGS", "")
+
+
 def _has_whole_loops() -> bool:
     """Whether loops of small batches become one piece of machine code in this process: whether
     :func:`compile_quickly` has been called, or the environment asks for the same."""

@@ -62,16 +62,27 @@ class Runner:
         self.job, self.layout = job, layout
         self.devices = tuple(jax.local_devices()[: layout.devices])
 
+    @property
+    def _shape(self) -> tuple[int, int]:
+        """Rows of a tile on all devices, and their trajectories."""
+        return self.layout.devices * self.layout.rows, self.layout.lanes
+
+    def _places(self, count: int, shape: tuple[int, int] | None = None) -> np.ndarray:
+        """Where in the rows trajectories are computed: row by row, each device in its turn."""
+        rows, trajectories = shape or self._shape
+        row = np.arange(-(-count // trajectories))
+        share = rows // self.layout.devices
+        row = row % self.layout.devices * share + row // self.layout.devices
+        return (row[:, None] * trajectories + np.arange(trajectories)).reshape(-1)[:count]
+
     def launch(self, values: np.ndarray) -> tuple[np.ndarray, Any]:
         """Start computing trajectories with these parameter values; returns at once."""
-        layout = self.layout
-        shape = (layout.devices * layout.rows, layout.lanes)
-        return values, self._call(values, layout.budget, shape)
+        return values, self._call(values, self.layout.budget, self._shape)
 
     def collect(self, launched: tuple[np.ndarray, Any]) -> Results:
         """Results of launched trajectories, those over the budget included."""
         values, pending = launched
-        results = _on_host(pending, values.shape[0])
+        results = _on_host(pending, self._places(values.shape[0]))
         budget, most = self.layout.budget, self.job.most_passes
         while budget < most:
             late = np.flatnonzero(results["status"] == int(Status.MAX_STEPS))
@@ -85,27 +96,38 @@ class Runner:
 
     def trial(self, values: np.ndarray, budget: int) -> Results:
         """Few trajectories, for at most ``budget`` passes, by the program of all tiles."""
-        shape = (self.layout.devices * self.layout.rows, self.layout.lanes)
-        return _on_host(self._call(values, budget, shape), values.shape[0])
+        shape = self._shape
+        return _on_host(self._call(values, budget, shape), self._places(values.shape[0], shape))
 
     def _tail(self, values: np.ndarray, budget: int) -> Results:
         """Trajectories in rows so small that waiting for each other costs little."""
-        shape = (self.layout.devices * self.layout.tail_rows, self.layout.tail_lanes)
-        return _on_host(self._call(values, budget, shape), values.shape[0])
+        shape = self._tail_shape
+        return _on_host(self._call(values, budget, shape), self._places(values.shape[0], shape))
+
+    @property
+    def _tail_shape(self) -> tuple[int, int]:
+        """Rows and their trajectories: those of all tiles where these are as small, as another
+        shape would be another program."""
+        layout = self.layout
+        if layout.lanes <= layout.tail_lanes:
+            return self._shape
+        return layout.devices * layout.tail_rows, layout.tail_lanes
 
     @property
     def tail_size(self) -> int:
         """Most trajectories of one call of the program for late trajectories."""
-        return self.layout.devices * self.layout.tail_rows * self.layout.tail_lanes
+        rows, trajectories = self._tail_shape
+        return rows * trajectories
 
     def _call(self, values: np.ndarray, budget: int, shape: tuple[int, int]) -> Observed:
         """Filled up to whole rows; the filling has no passes to spend."""
-        count, (rows, trajectories) = values.shape[0], shape
-        filled = np.repeat(values[-1:], rows * trajectories - count, axis=0)
-        filled = np.concatenate([values, filled]).reshape(rows, trajectories, -1)
-        budgets = np.where(np.arange(rows * trajectories) < count, budget, 0).reshape(
-            rows, trajectories
-        )
+        places, (rows, trajectories) = self._places(values.shape[0], shape), shape
+        filled = np.repeat(values[-1:], rows * trajectories, axis=0)
+        filled[places] = values
+        filled = filled.reshape(rows, trajectories, -1)
+        budgets = np.zeros(rows * trajectories, int)
+        budgets[places] = budget
+        budgets = budgets.reshape(rows, trajectories)
         job = self.job
         where = NamedSharding(_mesh(self.devices), PartitionSpec("trajectories"))
         return _rows(
@@ -119,11 +141,11 @@ class Runner:
         )
 
 
-def _on_host(pending: Observed, count: int) -> Results:
+def _on_host(pending: Observed, places: np.ndarray) -> Results:
     """Results by name, without the filling."""
 
     def trajectories(x):
-        return np.array(x).reshape(-1, *x.shape[2:])[:count]
+        return np.array(x).reshape(-1, *x.shape[2:])[places]
 
     results = {name: trajectories(x) for name, x in pending.values.items()}
     return results | {

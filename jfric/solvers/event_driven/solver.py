@@ -61,10 +61,11 @@ class EventDriven(AbstractSolver):
     loads, in closed form. ``"lowered"`` is the general one taken apart into scalars by the program
     itself, in ``simulate``, ``observe`` and ``sweep``, for batches of systems with up to four
     contact rows: 4 to 18 times as fast; call :func:`jfric.compile_quickly` first. ``"auto"``
-    chooses among these: ``"one-dof"`` where it applies (but for ``adjoint="reverse"``), in sweeps
-    and under ``vmap`` ``"lowered"`` for one contact from 64 trajectories on (4,096 where there are
-    derivatives, whose compilation takes longer) and for up to four frictions on up to four degrees
-    of freedom from 100,000 on (see :mod:`jfric.solvers.event_driven.kernels`).
+    chooses among these: ``"one-dof"`` where it applies (but for ``adjoint="reverse"``), and
+    ``"lowered"`` for large batches, after :func:`jfric.compile_quickly`: with one contact under
+    ``vmap`` over 512 trajectories and more (4,096 where there are derivatives, whose compilation
+    takes longer) and in sweeps of 10,000, with up to four frictions on up to four degrees of
+    freedom from 20,000 and 100,000 on.
 
     Raises :class:`jfric.ProblemError`, when a run begins, for a degree of freedom without mass and
     for settings that are not allowed. Sources: R. I. Leine, H. Nijmeijer, Dynamics and Bifurcations
@@ -161,7 +162,7 @@ class EventDriven(AbstractSolver):
     def for_batch(self, problem: Problem, count: int) -> EventDriven:
         """``kernel="auto"`` lowers the general pass for as many as its compilation pays for."""
         found = self.under_vmap(problem) if self.adjoint == "none" else None
-        return self if found is None or count < found[1].values else found[0]
+        return self if found is None or count < found[1].sweep else found[0]
 
     def under_vmap(self, problem: Problem) -> tuple[EventDriven, Sizes] | None:
         """``kernel="auto"`` lowers the general pass of small systems."""
