@@ -123,10 +123,11 @@ def held_alone(prepared: Prepared, holds: Bool[Array, " m"]) -> Bool[Array, "n m
     """Which row that ``holds`` does so with each degree of freedom: of contacts that act on it
     alone, the last."""
     dofs = prepared.single_dof
-    rows = [row for row, dof in enumerate(dofs) if dof is not None]
     own = np.zeros((prepared.mechanics.n, len(dofs)), bool)
-    own[[dofs[row] for row in rows], rows] = True
-    at = own & holds
+    for row, dof in enumerate(dofs):
+        if dof is not None:
+            own[dof, row] = True
+    at = jnp.asarray(own) & holds
     if np.any(own.sum(axis=1) > 1):
         last = jnp.max(jnp.where(at, np.arange(len(dofs)), -1), axis=1, initial=-1)
         at = at & (np.arange(len(dofs)) == last[:, None])
