@@ -70,6 +70,9 @@ def one_pass(
     state = release_after_jump(prepared, state, prescribed_velocities(prepared, state.t))
     held = held_by_others(prepared, state.mode, state.t)
     equations = mode_equations(prepared, state.mode, state.segment, held)
+    if not (flow.lowered or prepared.many):
+        # Few numbers: the compiler would make them anew in each of their uses.
+        equations = once(equations, on)
     g = given(prepared, equations, state.t)
     unprojected = state
     q, v = project(prepared, equations, state, matvec(g.velocity, g.w), matvec(g.gap, g.w))

@@ -26,6 +26,8 @@ class Prepared(WithContacts):
     D: Float[Array, "m m"]
     #: ``W M^-1`` where it is not the transpose of ``MW``, else None.
     own_WM: Float[Array, "m n"] | None
+    #: Entries of ``W`` at the only degree of freedom of a row; 1 for rows that act on several.
+    own_entry: Float[Array, " m"]
     static_positive: Float[Array, " nt"]
     static_negative: Float[Array, " nt"]
     kinetic_positive: Float[Array, " nt"]
@@ -78,15 +80,7 @@ class Prepared(WithContacts):
     @property
     def single_dof(self) -> tuple[int | None, ...]:
         """For each row the only degree of freedom that it acts on, if there is one."""
-        return (*self.mechanics.single_tangent, *self.mechanics.single_normal)
-
-    @property
-    def own_entry(self) -> Float[Array, " m"]:
-        """Entries of ``W`` at these degrees of freedom; 1 for rows that act on several."""
-        dofs = self.single_dof
-        column = jnp.asarray([0 if dof is None else dof for dof in dofs], jnp.int32)
-        one = np.asarray([dof is None for dof in dofs], bool)
-        return jnp.where(one, 1.0, self.W[jnp.arange(len(dofs)), column])
+        return _single_dof(self.mechanics)
 
     @property
     def regular(self) -> bool:
@@ -123,6 +117,7 @@ def prepare(problem: Problem) -> Prepared:
         MW=MW,
         D=matmul(W, MW),
         own_WM=None if mechanics.reactions is None else matmul(W, mechanics.M_inverse),
+        own_entry=_own_entry(mechanics, W),
         static_positive=static_positive,
         static_negative=static_negative,
         kinetic_positive=kinetic_positive,
@@ -146,6 +141,17 @@ def _flag(values) -> Flag:
 
 def _unilateral(mechanics: Mechanics) -> Bool[Array, " nt"]:
     return jnp.arange(mechanics.n_contacts) >= mechanics.n_friction
+
+
+def _single_dof(mechanics: Mechanics) -> tuple[int | None, ...]:
+    return (*mechanics.single_tangent, *mechanics.single_normal)
+
+
+def _own_entry(mechanics: Mechanics, W) -> Float[Array, " m"]:
+    dofs = _single_dof(mechanics)
+    column = np.asarray([0 if dof is None else dof for dof in dofs], int)
+    several = np.asarray([dof is None for dof in dofs], bool)
+    return jnp.where(several, 1.0, W[np.arange(len(dofs)), column])
 
 
 def _columns(pairs):
