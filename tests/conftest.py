@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import jax
+import pytest
 
 from jfric.numerics.compilation import compile_quickly, use_compilation_cache
 
@@ -36,3 +37,17 @@ LONGEST = (
 def pytest_collection_modifyitems(items):
     names = [f"test_{name}" for name in LONGEST]
     items.sort(key=lambda x: names.index(x.path.stem) if x.path.stem in names else len(names))
+
+
+#: Bytes of a process beyond which its compiled programs are dropped at the end of a file.
+FULL = 5e9
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _programs_do_not_pile_up():
+    """Two processes share the memory of the machine."""
+    yield
+    memory = Path("/proc/self/statm")
+    if memory.exists() and int(memory.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") > FULL:
+        jax.clear_caches()
+        gc.collect()

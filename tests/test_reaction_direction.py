@@ -14,8 +14,6 @@ from scipy.linalg import expm
 import jfric
 from jfric.contact.residual import contact_residual, motion_residual
 from jfric.files.read_toml import loads
-from jfric.solvers.event_driven.prepared import prepare
-from jfric.solvers.event_driven.solver import choose_pass
 from jfric.system.mechanics import assemble
 
 jax.config.update("jax_enable_x64", True)
@@ -226,9 +224,6 @@ def test_an_equal_reaction_changes_nothing():
     assert assemble(plain).reactions is None
     assert assemble(same).reactions is None
     assert assemble(general).redirected == (True,)
-    of_plain, of_general = (choose_pass(jfric.EventDriven(), prepare(p)) for p in (plain, general))
-    assert not of_plain.packed
-    assert of_general.packed
     expected = jfric.simulate(plain, ts=ts)
     for other in (same, general):
         found = jfric.simulate(other, ts=ts)
