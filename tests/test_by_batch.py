@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import jfric
 from jfric.numerics.by_batch import Sizes, by_batch
 
 SIZES = Sizes(values=2, derivatives=3, sweep=0)
@@ -68,37 +67,3 @@ def test_several_directions_are_no_batch():
     second, form = jax.vmap(jax.jacfwd(first, has_aux=True))(points)
     np.testing.assert_array_equal(form, 2)
     np.testing.assert_allclose(second[0], expected, atol=1e-15)
-
-
-def _forced() -> jfric.Problem:
-    return jfric.Problem(
-        ("x",),
-        {
-            "mass": jfric.Mass("x", 1.0),
-            "spring": jfric.Spring("x", k=2.0),
-            "friction": jfric.Friction("x", jfric.StaticDynamic(0.5, 0.4), N=1.0),
-            "load": jfric.Load("x", jfric.Harmonic(1.0, 1.1)),
-        },
-        time=8.0,
-    )
-
-
-def test_simulations_of_a_batch_are_those_of_one_trajectory():
-    """512 trajectories run as scalars, with the same outputs and events."""
-    problem, ts = _forced(), jnp.linspace(0.0, 8.0, 60)
-
-    def run(mu):
-        changed = jfric.set_parameters(problem, {"friction.mu_d": mu})
-        return jfric.simulate(changed, jfric.EventDriven(max_events=16), ts=ts)
-
-    mu = jnp.linspace(0.2, 0.45, 512)
-    several = jax.jit(jax.vmap(run))(mu)
-    program = str(jax.make_jaxpr(jax.vmap(run))(mu))
-    assert "reduce_window" in program
-    for i in (0, 311, 511):
-        one = run(mu[i])
-        assert int(one.status) == 0
-        np.testing.assert_allclose(several.q[i], one.q, rtol=0, atol=1e-12)
-        np.testing.assert_array_equal(several.mode[i], one.mode)
-        np.testing.assert_array_equal(several.events.to_mode[i], one.events.to_mode)
-        np.testing.assert_allclose(several.events.time[i], one.events.time, atol=1e-11)

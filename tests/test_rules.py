@@ -176,15 +176,6 @@ def test_each_coefficient_has_its_own_zero():
         rules.guard_sign(jnp.ones((3,)), jnp.ones((2,)))
 
 
-def test_all_signs_as_one_number():
-    codes = jnp.arange(len(SIGNS))
-    signs = sign(codes)
-    assert len(set(signs.code().tolist())) == len(SIGNS)
-    assert signs.code().tolist() == [4 * k + 2 * n + v for k, n, v in SIGNS]
-    for a, b in zip(GuardSign.from_code(signs.code()), signs, strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
 @each_precision
 def test_a_double_root_turns_at_zero(dtype):
     """``g = c/2 (s - r)^2 - d``: least value ``-d``, whatever the place it is looked at from."""

@@ -308,6 +308,27 @@ def test_the_form_is_chosen_by_the_structure_of_the_problem_and_the_size_of_the_
     assert sizes(_forced(), jfric.EventDriven(kernel="general")) is None
 
 
+def test_simulations_of_a_batch_are_those_of_one_trajectory():
+    """512 trajectories run as scalars, with the same outputs and events."""
+    problem, ts = _forced(), jnp.linspace(0.0, 8.0, 60)
+
+    def run(mu):
+        changed = jfric.set_parameters(problem, {"friction.mu_d": mu})
+        return jfric.simulate(changed, jfric.EventDriven(max_events=16), ts=ts)
+
+    mu = jnp.linspace(0.2, 0.45, 512)
+    several = jax.jit(jax.vmap(run))(mu)
+    program = str(jax.make_jaxpr(jax.vmap(run))(mu))
+    assert "reduce_window" in program
+    for i in (0, 311, 511):
+        one = run(mu[i])
+        assert int(one.status) == 0
+        np.testing.assert_allclose(several.q[i], one.q, rtol=0, atol=1e-12)
+        np.testing.assert_array_equal(several.mode[i], one.mode)
+        np.testing.assert_array_equal(several.events.to_mode[i], one.events.to_mode)
+        np.testing.assert_allclose(several.events.time[i], one.events.time, atol=1e-11)
+
+
 def test_derivatives_are_quotients_of_differences():
     """First and second ones of the end and of an event, in one program."""
     names = ("friction.mu_d", "spring.k", "load.F.omega")

@@ -53,7 +53,7 @@ def fit_batch(
 ) -> BatchFit:
     """Fit ``B`` data sets that share times, inputs, initial states and noise of ``experiments``.
 
-    ``problem``, ``free``, ``max_iterations``, ``seed``: as in :func:`jfric.fit`.     ``samples``:
+    ``problem``, ``free``, ``max_iterations``, ``seed``: as in :func:`jfric.fit`. ``samples``:
     measured values (B, m) of each signal, for each experiment. Predictions do not depend on
     measured values: ``starts`` points are simulated once and serve all data sets, each of which
     starts at the best for it. After the fits every data set also tries the results of the others.

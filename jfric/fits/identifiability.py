@@ -85,7 +85,7 @@ def check(
 ) -> CheckReport:
     """Look at a fit at its first start: :func:`jfric.fit` takes the same arguments.
 
-    ``problem``, ``experiments``, ``free``, ``seed`` and ``options`` are those of the fit.     Finds
+    ``problem``, ``experiments``, ``free``, ``seed`` and ``options`` are those of the fit. Finds
     parameters that do nothing, a model that never slips (its derivatives are zero), starts at a
     bound, combinations that the data cannot tell apart, derivatives that disagree with finite
     differences (on random directions), steps that are too coarse, and solvers whose derivatives

@@ -48,7 +48,7 @@ SPOILT = 5.0
 class Regression:
     """Estimates of a linear regression, and its equations.
 
-    ``vector`` (P,): estimates of the parameters ``names`` [SI].     ``A`` (m, P), ``b`` (m,): rows
+    ``vector`` (P,): estimates of the parameters ``names`` [SI]. ``A`` (m, P), ``b`` (m,): rows
     kept; ``t`` (m,) [s] their times, one after the other for each degree of freedom and experiment
     (``groups`` (m,) numbers these).
     """

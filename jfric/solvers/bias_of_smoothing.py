@@ -58,7 +58,7 @@ def smoothing_bias(
 ) -> SmoothingBias:
     """Simulate ``problem`` with the exact law and with each of the smoothing ``widths``.
 
-    ``widths`` (W,) [m/s or rad/s].     ``solver``: the smoothed solver to judge, its own width
+    ``widths`` (W,) [m/s or rad/s]. ``solver``: the smoothed solver to judge, its own width
     apart. ``points``: number of evenly spaced times at which the motions are compared. Raises
     :class:`jfric.ProblemError` for widths that are not positive, and where the exact simulation
     ends early.

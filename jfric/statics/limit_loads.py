@@ -35,7 +35,7 @@ class LimitLoad(eqx.Module):
     """The limit ``parameter``, and the state there.
 
     Positions ``q`` (n,) [m, rad] of the degrees of freedom ``axes``; friction forces ``lambda_t``
-    (nt,) and normal forces ``lambda_n`` (nu,) [N] of the contacts ``names``.     ``status``:
+    (nt,) and normal forces ``lambda_n`` (nu,) [N] of the contacts ``names``. ``status``:
     ``OK``; ``INCONSISTENT`` where there is no rest state at the start; ``MAX_STEPS`` where there is
     one all the way (``parameter`` is then the stop). The state at the limit is one of several where
     reactions or positions are not unique.

@@ -28,15 +28,6 @@ class GuardSign(NamedTuple):
     null: Bool[Array, "*k"]
     violated: Bool[Array, "*k"]
 
-    def code(self) -> Int[Array, "*k"]:
-        """All in one number: the compiler repeats for each number what leads to it."""
-        return 4 * self.order + 2 * self.null.astype(jnp.int32) + self.violated.astype(jnp.int32)
-
-    @classmethod
-    def from_code(cls, code: Int[Array, "*k"]) -> GuardSign:
-        """The inverse of :meth:`code`."""
-        return cls(code >> 2, (code & 2) != 0, (code & 1) != 0)
-
 
 def guard_sign(
     leading: Iterable, zero: Iterable, *, known: Any = 0, of_force: Flag = False

@@ -39,8 +39,7 @@ class ExactFlow(eqx.Module):
 
     #: Events are found on the flow itself; nothing is left to land on.
     lands: bool = eqx.field(static=True, default=False)
-    #: For a program that will be lowered: coefficients by products that are written out and keep
-    #: the zeros of the system's structure; guards one by one.
+    #: For a program that will be lowered: guards one by one.
     lowered: bool = eqx.field(static=True, default=False)
 
     def zero(self, dtype) -> float:
@@ -58,13 +57,11 @@ class ExactFlow(eqx.Module):
         c = constants(state.q.dtype)
         n = prepared.mechanics.n
         system = linear_system(prepared, equations, g, state, force)
-        z = taylor_coefficients(system.A * h, system.z, c.order, written_out=self.lowered)
+        z = taylor_coefficients(system.A * h, system.z, c.order)
         # Magnitudes only decide: they are kept out of the derivatives.
         frozen = jax.lax.stop_gradient((prepared, equations, g, state, force, h))
         bounds = magnitude_system(*frozen[:5])
-        sizes = taylor_coefficients(
-            bounds.A * frozen[5], bounds.z, LEADING - 1, written_out=self.lowered
-        )
+        sizes = taylor_coefficients(bounds.A * frozen[5], bounds.z, LEADING - 1)
         last = jax.lax.stop_gradient(jnp.abs(z[-1]) + jnp.abs(z[-2]))
         watched = 0 if prepared.regular else system.relative.shape[0]
         return Step(
@@ -134,11 +131,6 @@ def natural_step(prepared: Prepared, equations: ModeEquations) -> Float[Array, "
     d = prepared.inertia_scale
     a0 = _norm(d, equations.P, equations.K)
     a1 = _norm(d, equations.P, equations.C)
-    return longest_step(prepared, a0, a1)
-
-
-def longest_step(prepared: Prepared, a0, a1) -> Float[Array, ""]:
-    """The same from the norms ``a0`` and ``a1``."""
     omega = 0.5 * (a1 + jnp.sqrt(a1 * a1 + 4.0 * a0))
     omega = jnp.maximum(omega, prepared.frequency)
     theta = constants(prepared.D.dtype).theta
@@ -153,18 +145,13 @@ def _norm(d, P, A):
 
 
 def taylor_coefficients(
-    A: Float[Array, "z z"], z: Float[Array, " z"], order: int, *, written_out: bool = False
+    A: Float[Array, "z z"], z: Float[Array, " z"], order: int
 ) -> Float[Array, "p z"]:
     """``A^k z / k!`` for ``k = 0 .. order``.
 
-    A loop: as much code as one product, and less work than by squares of ``A``. ``written_out``:
-    for a program that will be lowered.
+    A loop: as much code as one product, and less work than by squares of ``A``. The lowering
+    writes it out, with the zeros of the system's structure.
     """
-    if written_out:
-        rows = [z]
-        for k in range(1, order + 1):
-            rows.append(matvec(A, rows[-1]) * (1.0 / k))
-        return jnp.stack(rows)
 
     def following(z, factor):
         z = matvec(A, z) * factor

@@ -56,12 +56,6 @@ class Prepared(WithContacts):
         return Kind(unilateral, _flag(self.mechanics.frictionless), unlimited)
 
     @property
-    def only_kind(self) -> Kind:
-        """What the only contact is."""
-        kind = self.kind
-        return kind._replace(unlimited=self.unlimited[0] if self.nu else False)
-
-    @property
     def WM(self) -> Float[Array, "m n"]:
         """``W M^-1``: relative accelerations that forces cause."""
         return self.MW.T if self.own_WM is None else self.own_WM

@@ -151,7 +151,7 @@ class EventDriven(AbstractSolver):
 
         call = ending_at(moment, prepared.mechanics, until, moved)
         known = structural_constants(problem, prepared) if self.kernel == "lowered" else None
-        return OnePass(call, chosen.packed, known)
+        return OnePass(call, not chosen.closed_form, known)
 
     def refined(self, problem: Problem) -> EventDriven | None:
         """The same with a tolerance 100 times as small; None where the flow is exact."""
@@ -189,15 +189,14 @@ def _known(problem: Problem, ask: Callable[[Prepared], Any]) -> Any:
 
 
 class Pass(NamedTuple):
-    """``call(state, records, ts, target, force, on)`` is one pass; ``packed`` as in the loop.
+    """``call(state, records, ts, target, force, on)`` is one pass.
 
     ``closed_form``: whether the motion is computed in closed form, with few numbers of each
     trajectory of a batch.
     """
 
     call: Callable
-    packed: bool
-    closed_form: bool = False
+    closed_form: bool
 
 
 def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
@@ -213,9 +212,9 @@ def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
     elif one_dof and kernel != "general" and not (reverse or events):
         derivatives = solver.adjoint != "none"
         call = functools.partial(one_dof_pass, prepared, derivatives=derivatives)
-        return Pass(call, packed=False, closed_form=True)
+        return Pass(call, closed_form=True)
     call = functools.partial(one_pass, prepared, flow, limits=solver.impact_limits)
-    return Pass(call, packed=True)
+    return Pass(call, closed_form=False)
 
 
 def _make_flow(solver: EventDriven, prepared: Prepared):
