@@ -14,6 +14,7 @@ import equinox as eqx
 import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
+from jax.custom_batching import custom_vmap
 
 from jfric.errors import ProblemError, nearest
 from jfric.numerics.lowering import Constants, Lowered
@@ -119,11 +120,23 @@ def _run_lowered(body, active, state, buffers, given, constants: Constants, scal
 
     def running(carry):
         state, _ = parts(low.join(carry[0]), carry[1])
-        return _apart(eqxi.unvmap_any(active(state)))
+        return _going(active(state))
 
     carry = _tied(low.split(state), buffers, given)
     entries, buffers = jax.lax.while_loop(running, lambda c: low(low.given, *c), carry)
     return parts(low.join(entries), buffers)
+
+
+@custom_vmap
+def _going(on):
+    """Whether any trajectory is ``on``."""
+    return on
+
+
+@_going.def_vmap
+def _(size, in_batch, on):
+    del size, in_batch
+    return _apart(eqxi.unvmap_any(on)), False
 
 
 def _apart(going):

@@ -116,6 +116,7 @@ def advance(
     *,
     refine: Callable | None = None,
     apart: bool = False,
+    on: Bool[Array, ""],
 ) -> Advance:
     """Isolate the earliest event on a step and move there, or to the end of the step.
 
@@ -142,6 +143,7 @@ def advance(
             rounding=c.rounding,
             newton=c.newton,
             apart=apart,
+            on=on,
         )
         last = jnp.sum(still.guard_table, axis=0)
         rows = still.guard_rows

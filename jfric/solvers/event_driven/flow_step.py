@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jfric.numerics.linear_algebra import matvec
-from jfric.numerics.loops import when_any
+from jfric.numerics.loops import once, when_any
 from jfric.numerics.polynomials import combine, evaluate
 from jfric.solvers.event_driven.prepared import Prepared
 
@@ -61,6 +61,12 @@ class Step(NamedTuple):
     h_next: Float[Array, ""]
     #: What gives ``table``, ``guard_table`` and ``remainder`` where they are left for later.
     later: Callable[[], tuple[Array, Array, Array]] | None = None
+
+    def judged_once(self, on: Bool[Array, ""]) -> Step:
+        """The same, with what decides about guards computed once where ``on``."""
+        names = "zero", "leading", "relative_zero", "relative_leading", "unbalanced", "remainder"
+        judged = once([getattr(self, x) for x in names], on)
+        return self._replace(**dict(zip(names, judged, strict=True)))
 
     def completed(self, needed: Bool[Array, ""]) -> Step:
         """With all polynomials; they may be zero where they are not ``needed``."""

@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.numerics.linear_algebra import matvec
+from jfric.numerics.loops import once
 from jfric.numerics.polynomials import combine, evaluate, horner, horner_with_slope, pick
 from jfric.numerics.tolerances import ROUNDINGS
 from jfric.solvers.event_driven.constants import LEADING
@@ -84,6 +85,7 @@ def isolate(
     rounding: float,
     newton: int,
     apart: bool = False,
+    on: Bool[Array, ""] | None = None,
 ) -> Isolation:
     """Certify all guards on ``[0, 1]`` and locate the earliest zero.
 
@@ -93,8 +95,9 @@ def isolate(
     cannot be told from zero all along (:func:`jfric.contact.rules.may_stay_at_zero`). ``remainder``
     bounds what the polynomials leave out. A guard that comes as near to zero as ``zero`` has not
     been told from one that reaches it. Zeros are found to rounding error. At least one guard.
-    ``apart``: for a program that will be lowered.
+    ``apart``: for a program that will be lowered. ``on``: whether the trajectory is running.
     """
+    on = jnp.asarray(True) if on is None else on
     top = coefficients.shape[0] - 1
     degree = min(top, certificate_order)
     size = jnp.abs(coefficients)
@@ -105,6 +108,7 @@ def isolate(
     leading = jnp.abs(combine(coefficients[:LEADING], rows))
     vanishing = jnp.arange(leading.shape[0], dtype=jnp.int32)[:, None] < order
     dropped = jnp.sum(jnp.where(vanishing, leading, 0.0), axis=0)
+    magnitude, tail, dropped = once((magnitude, tail, dropped), on)
     left_out = tail + remainder + rounding * magnitude
     rounded = left_out + dropped
     bound = jnp.where(order == 0, jnp.maximum(rounded, zero), rounded)
@@ -123,6 +127,7 @@ def isolate(
     # Where the polynomials leave out more, a shorter step tells more.
     stays = stays & (left_out <= zero)
     found = jax.vmap(certificate)(b.T, bound, rounded, rounded + zero, order, null, stays)
+    found = once(found, on)
     one_zero, undecided = found <= LAST, found == UNDECIDED
     # Newton's method on the guard that seems to be first; the others are checked there.
     guess = jnp.where(one_zero, found, NO_ZERO)
@@ -133,12 +138,14 @@ def isolate(
     any_zero = jnp.any(one_zero)
     root = _newton(chosen, power, jnp.minimum(jnp.min(guess), 1.0), newton)
     root = jnp.where(any_zero, root, 1.0)
-    values = evaluate(coefficients, root)
+    # With the value of the guard itself, or it would be computed again in each of its uses.
+    values = evaluate(jnp.concatenate([coefficients, chosen[:, None]], axis=1), root)
+    values, own_value = values[:-1], values[-1]
     there = values if rows is None else matvec(rows, values)
     eps = jnp.finfo(b.dtype).eps
     # To the rounding error of the guard itself, far below that of what it is made of.
     own = jnp.sum(jnp.abs(chosen))
-    converged = jnp.abs(horner(chosen, root)) <= ROUNDINGS * eps * own
+    converged = jnp.abs(own_value) <= ROUNDINGS * eps * own
     converged = converged | (jnp.any(first & (found == LAST)) & (root >= 1.0))
     passed = one_zero & ~first & (there < -1e3 * eps * magnitude)
     decided = ~jnp.any(undecided) & (~any_zero | (converged & ~jnp.any(passed)))

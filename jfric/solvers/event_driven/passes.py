@@ -86,6 +86,8 @@ def one_pass(
     # values into reverse mode.
     h = jnp.where(on, h, 1.0)
     begun = flow.step(prepared, equations, g, state, h, force)
+    if begun.later is None:
+        begun = begun.judged_once(on)
     signs = once(guard_signs(begun, state, equations.dependent), on)
     transition = once(next_modes(still[0], still[2], signs), on)
     settled = ~transition.violated.any()
@@ -105,7 +107,7 @@ def one_pass(
     # What each of the three outcomes would give; the masks below choose.
     def move():
         ahead = advance(
-            prepared, state, watched, judged, reach, natural, refine=refine, apart=flow.lowered
+            prepared, state, watched, judged, reach, natural, refine=refine, apart=flow.lowered, on=on
         )
         if flow.lands and prepared.n_watched:
             ahead = land(prepared, state, watched, judged, ahead)
