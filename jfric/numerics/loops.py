@@ -235,6 +235,14 @@ def where_any(needed, compute: Callable, otherwise):
     return jax.lax.cond(eqxi.unvmap_any(needed), compute, lambda: otherwise)
 
 
+def skipped(needed, compute: Callable, otherwise):
+    """``compute()`` if any trajectory of the batch needs it, else ``otherwise``; always
+    ``compute()`` on an accelerator and in lowered loops, where a branch costs more than it saves."""
+    return jax.lax.platform_dependent(
+        cpu=lambda: where_any(needed, compute, otherwise), default=compute
+    )
+
+
 def when_any(needed, compute: Callable):
     """``compute()`` if any trajectory of the batch needs it, else zeros."""
     nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(compute))

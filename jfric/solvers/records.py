@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.numerics.loops import skipped
 from jfric.results.dense import Dense, finished
 from jfric.results.solution import Events, Solution
 from jfric.results.status import Flag
@@ -100,7 +101,12 @@ def write_outputs(
 
     def rows(times, inside):
         s = jnp.where(inside, ((times - state.t) - state.t_rest) / h, 0.0)
-        return jnp.concatenate(jax.vmap(evaluate)(s)[:5], axis=1), jnp.concatenate([mode, segment])
+        def values():
+            return jnp.concatenate(jax.vmap(evaluate)(s)[:5], axis=1)
+
+        # Most passes write none.
+        nothing = jnp.zeros((s.shape[0], records.output_values.shape[1]), s.dtype)
+        return skipped(inside.any(), values, nothing), jnp.concatenate([mode, segment])
 
     return write_rows(records, ts, rows, t_new, on, slots_per_pass(ts.shape[0]))
 

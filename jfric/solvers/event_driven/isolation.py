@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.numerics.linear_algebra import matvec
-from jfric.numerics.loops import once
+from jfric.numerics.loops import once, skipped
 from jfric.numerics.polynomials import combine, evaluate, horner, horner_with_slope, pick
 from jfric.numerics.tolerances import ROUNDINGS
 from jfric.solvers.event_driven.constants import LEADING
@@ -136,10 +136,18 @@ def isolate(
     chosen = pick(coefficients, rows, first)
     chosen = jnp.where(jnp.arange(top + 1) < power, 0.0, chosen)
     any_zero = jnp.any(one_zero)
-    root = _newton(chosen, power, jnp.minimum(jnp.min(guess), 1.0), newton)
+    guess = jnp.minimum(jnp.min(guess), 1.0)
+
+    def located():
+        root = _newton(chosen, power, guess, newton)
+        # With the value of the guard itself, or it would be computed again in each of its uses.
+        return root, evaluate(jnp.concatenate([coefficients, chosen[:, None]], axis=1), root)
+
+    end = jnp.sum(coefficients, axis=0), jnp.sum(chosen)[None]
+    nowhere = jnp.ones_like(guess), jnp.concatenate(end)
+    root, values = skipped(any_zero, located, nowhere)
     root = jnp.where(any_zero, root, 1.0)
-    # With the value of the guard itself, or it would be computed again in each of its uses.
-    values = evaluate(jnp.concatenate([coefficients, chosen[:, None]], axis=1), root)
+    values = jnp.where(any_zero, values, nowhere[1])
     values, own_value = values[:-1], values[-1]
     there = values if rows is None else matvec(rows, values)
     eps = jnp.finfo(b.dtype).eps
