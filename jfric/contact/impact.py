@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact import rules
+from jfric.contact.closed_form import closed_form
 from jfric.contact.contact_lcp import ContactProblem, solve_contacts
 from jfric.contact.reactions import active_rows, coupling, reaction_operator
 from jfric.numerics.linear_algebra import UNROLLED_INVERSE, matvec
@@ -81,7 +82,8 @@ def _impulses(D, velocity, e, kinetic_positive, kinetic_negative, mode, independ
 
 
 def _decide(D, velocity, touching, e, kinetic_positive, kinetic_negative):
-    """Modes by Lemke's method; the laws judge them whether or not it claims to have ended well."""
+    """Modes in closed form, or by Lemke's method; the laws judge them whether or not it claims to
+    have ended well."""
     nu = touching.shape[0]
     nt = D.shape[0] - nu
     nf = nt - nu
@@ -99,7 +101,7 @@ def _decide(D, velocity, touching, e, kinetic_positive, kinetic_negative):
     normals = velocity[nt:]
     target = jnp.concatenate([velocity[:nt], rules.restitution(normals, normals, e)])
     problem = ContactProblem(D, target, decided, touching, direction, mu_p, mu_n, zero, zero)
-    return solve_contacts(problem).mode
+    return closed_form(problem) if nt == nu == 1 else solve_contacts(problem).mode
 
 
 def _holds(

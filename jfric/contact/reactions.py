@@ -111,6 +111,8 @@ def reaction_operator(
     if m == 0:
         one = jnp.ones((), D.dtype)
         return Reactions(D, D, one, jnp.asarray(False), active, jnp.asarray(True))
+    if m == 2 and (independent or S.ratio.shape[0] == 1):
+        return _of_two_rows(D, active, S, independent=independent)
     mask = active[:, None] & active[None, :]
     B = jnp.where(mask, S.after(D), jnp.eye(m, dtype=D.dtype))
     # Unit diagonal of the frictionless part: translations and rotations become comparable.
@@ -135,6 +137,31 @@ def reaction_operator(
         otherwise = motion, motion, jnp.asarray(True)
         motion, force, unique = where_any(redundant, shared, otherwise)
     return Reactions(motion, force, result.pivot, redundant, result.dependent, unique)
+
+
+def _of_two_rows(D, active, S: Coupling, *, independent: bool) -> Reactions:
+    """The same in closed form, for one contact or two rows that are independent.
+
+    Friction takes part where the normal of a contact is active alone: it slides.
+    """
+    (tt, tn), (nt, nn) = D
+    along = nn + nt * S.ratio[0] if S.ratio.shape[0] else nn
+    determinant, first, second = tt * nn - tn * nt, active[0], active[1]
+    pair, carries, dependent = first & second, second, jnp.zeros((2,), bool)
+    if not independent:
+        pair = pair & (jnp.abs(determinant) >= REDUNDANT_PIVOT * tt * nn)
+        carries = second & (pair | (jnp.abs(along) >= REDUNDANT_PIVOT * nn))
+        dependent = jnp.stack([first & second & ~pair, second & ~carries])
+    alone = jnp.where(carries, along, jnp.where(first & ~second, tt, 1.0))
+    inverse = 1.0 / jnp.where(pair, determinant, alone)
+    cross = jnp.where(pair, inverse, 0.0)
+    row = jnp.where(pair, nn, jnp.where(first & ~second, 1.0, 0.0)) * inverse
+    other = jnp.where(pair, tt, jnp.where(carries, 1.0, 0.0)) * inverse
+    X = jnp.stack([jnp.stack([row, -tn * cross]), jnp.stack([-nt * cross, other])])
+    scale = jnp.where(pair, tt * nn, jnp.where(carries, nn, 1.0))
+    pivot = jnp.where(pair, determinant, jnp.where(carries, along, 1.0)) / scale
+    motion = S.before(X)
+    return Reactions(motion, motion, pivot, dependent.any(), dependent, ~dependent[1])
 
 
 def _shared(D, active, S: Coupling, weight, result: Elimination, motion, causes):
