@@ -14,7 +14,6 @@ import equinox as eqx
 import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
-from jax.custom_batching import custom_vmap
 
 from jfric.errors import ProblemError, nearest
 from jfric.numerics.lowering import Constants, Lowered
@@ -120,23 +119,11 @@ def _run_lowered(body, active, state, buffers, given, constants: Constants, scal
 
     def running(carry):
         state, _ = parts(low.join(carry[0]), carry[1])
-        return _going(active(state))
+        return _apart(eqxi.unvmap_any(active(state)))
 
     carry = _tied(low.split(state), buffers, given)
     entries, buffers = jax.lax.while_loop(running, lambda c: low(low.given, *c), carry)
     return parts(low.join(entries), buffers)
-
-
-@custom_vmap
-def _going(on):
-    """Whether any trajectory is ``on``."""
-    return on
-
-
-@_going.def_vmap
-def _(size, in_batch, on):
-    del size, in_batch
-    return _apart(eqxi.unvmap_any(on)), False
 
 
 def _apart(going):
@@ -236,8 +223,8 @@ def where_any(needed, compute: Callable, otherwise):
 
 
 def skipped(needed, compute: Callable, otherwise):
-    """``compute()`` if any trajectory of the batch needs it, else ``otherwise``; always
-    ``compute()`` on an accelerator and in lowered loops, where a branch costs more than it saves."""
+    """The same, but always ``compute()`` on an accelerator and in lowered loops, where a branch
+    costs more than it saves."""
     return jax.lax.platform_dependent(
         cpu=lambda: where_any(needed, compute, otherwise), default=compute
     )

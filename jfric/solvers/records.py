@@ -101,6 +101,7 @@ def write_outputs(
 
     def rows(times, inside):
         s = jnp.where(inside, ((times - state.t) - state.t_rest) / h, 0.0)
+
         def values():
             return jnp.concatenate(jax.vmap(evaluate)(s)[:5], axis=1)
 

@@ -113,16 +113,16 @@ def advance(
     signs: Signs,
     end: Instant,
     natural,
+    on: Bool[Array, ""],
     *,
     refine: Callable | None = None,
     apart: bool = False,
-    on: Bool[Array, ""],
 ) -> Advance:
     """Isolate the earliest event on a step and move there, or to the end of the step.
 
     ``end``: the end of the step. A step that the certificate cannot decide is not
     accepted; a shorter one follows. ``refine(fired, s)``: a better place of the zero found.
-    ``apart``: for a program that will be lowered.
+    ``apart``: for a program that will be lowered. ``on``: whether the trajectory is running.
     """
     c = constants(step.table.dtype)
     order = jnp.where(signs.null, 0, signs.order)

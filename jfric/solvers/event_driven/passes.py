@@ -106,8 +106,9 @@ def one_pass(
 
     # What each of the three outcomes would give; the masks below choose.
     def move():
+        ends = reach, natural
         ahead = advance(
-            prepared, state, watched, judged, reach, natural, refine=refine, apart=flow.lowered, on=on
+            prepared, state, watched, judged, *ends, on, refine=refine, apart=flow.lowered
         )
         if flow.lands and prepared.n_watched:
             ahead = land(prepared, state, watched, judged, ahead)
