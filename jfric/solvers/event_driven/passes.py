@@ -39,6 +39,7 @@ from jfric.solvers.event_driven.transitions import (
     RESTARTS,
     Signs,
     at_breakpoint,
+    break_away,
     guard_signs,
     known_after,
     modes_from_rest,
@@ -68,6 +69,8 @@ def one_pass(
     extra constant force. ``limits``: settings of the solver.
     """
     state = release_after_jump(prepared, state, prescribed_velocities(prepared, state.t))
+    if flow.looks_first:
+        state = break_away(prepared, state, force)
     held = held_by_others(prepared, state.mode, state.t)
     equations = mode_equations(prepared, state.mode, state.segment, held)
     if not (flow.lowered or prepared.many):
@@ -106,10 +109,8 @@ def one_pass(
 
     # What each of the three outcomes would give; the masks below choose.
     def move():
-        ends = reach, natural
-        ahead = advance(
-            prepared, state, watched, judged, *ends, on, refine=refine, apart=flow.lowered
-        )
+        found = flow.first_event(prepared, state, watched, judged, natural, on, refine)
+        ahead = advance(prepared, state, watched, judged, reach, natural, found)
         if flow.lands and prepared.n_watched:
             ahead = land(prepared, state, watched, judged, ahead)
         return ahead

@@ -148,7 +148,7 @@ def velocity_tolerance(prepared: Prepared, t, v_scale):
     """Relative velocities (m,) that count as zero: rounding of their contributions."""
     mechanics = prepared.mechanics
     scale = matvec(jnp.abs(prepared.W), v_scale)
-    bases = [f.size_of_derivative(t) for f in mechanics.base_functions]
+    bases = [f.size(t, 1) for f in mechanics.base_functions]
     scale = scale + _of_bases(prepared.W_base, bases)
     belts = [b.size(t) if b is not None else 0.0 for b in mechanics.belts]
     if belts:
