@@ -50,7 +50,7 @@ def test_coefficients_by_order_are_those_of_rows_over_the_state():
     whole = ExactFlow(lowered=True).step(prepared, equations, g, state, h, force)
     begun = ExactFlow().step(prepared, equations, g, state, h, force)
     assert begun.later is not None
-    step = begun.completed(jnp.asarray(True))
+    step = begun.completed(jnp.asarray(True), 28)
     for name in ("leading", "zero", "relative_leading", "relative_zero", "unbalanced"):
         a, b = (np.asarray(getattr(x, name)) for x in (step, whole))
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-11, err_msg=name)
@@ -61,7 +61,7 @@ def test_coefficients_by_order_are_those_of_rows_over_the_state():
     np.testing.assert_allclose(step.guard_table, guards, rtol=1e-11, atol=1e-11)
     assert np.all(np.asarray(step.remainder) < 1e-11)
     # What is not needed may be zero, in the same shapes.
-    idle = begun.completed(jnp.asarray(False))
+    idle = begun.completed(jnp.asarray(False), 28)
     assert idle.table.shape == step.table.shape
     assert not np.any(idle.table)
 

@@ -116,12 +116,13 @@ def advance(
     *,
     refine: Callable | None = None,
     apart: bool = False,
+    degree: int = 0,
 ) -> Advance:
     """Isolate the earliest event on a step and move there, or to the end of the step.
 
     ``end``: the end of the step. A step that the certificate cannot decide is not
     accepted; a shorter one follows. ``refine(fired, s)``: a better place of the zero found.
-    ``apart``: for a program that will be lowered.
+    ``apart``, ``degree``: as in :func:`jfric.solvers.event_driven.isolation.isolate`.
     """
     c = constants(step.table.dtype)
     order = jnp.where(signs.null, 0, signs.order)
@@ -139,6 +140,7 @@ def advance(
             null=signs.null,
             stays=rules.may_stay_at_zero(signs.of(slice(None)), bounced),
             certificate_order=c.certificate_order,
+            degree=degree,
             rounding=c.rounding,
             newton=c.newton,
             apart=apart,

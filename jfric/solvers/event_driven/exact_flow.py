@@ -93,8 +93,8 @@ def _step_by_orders(prepared, equations, g: Given, state, h, force) -> Step:
     sizes, bounds = magnitudes_by_order(*frozen, still, LEADING)
     watched = 0 if prepared.regular else leading.relative.shape[1]
 
-    def later():
-        rest = recurrence.coefficients(recurrence.after(begun), LEADING, c.order, made)
+    def later(order: int):
+        rest = recurrence.coefficients(recurrence.after(begun), LEADING, order, made)
         first = begun, leading
         x, found = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), first, rest)
         # What is left out, and the rounding errors of all that is summed.

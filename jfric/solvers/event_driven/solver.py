@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool
 
 from jfric.errors import ProblemError, nearest
 from jfric.numerics.by_batch import Sizes
-from jfric.numerics.loops import Adjoint, require_adjoint
+from jfric.numerics.loops import Adjoint, Shared, require_adjoint
 from jfric.results.formulas import require_formulas
 from jfric.solvers.base import AbstractSolver, AbstractState, OnePass, begin_anew
 from jfric.solvers.event_driven.exact_flow import ExactFlow
@@ -28,7 +28,7 @@ from jfric.solvers.event_driven.kernels import (
     structural_constants,
 )
 from jfric.solvers.event_driven.one_dof import is_one_dof, one_dof_pass
-from jfric.solvers.event_driven.passes import one_pass
+from jfric.solvers.event_driven.passes import one_pass, shared_by_passes
 from jfric.solvers.event_driven.piece_of_pass import piece_of_pass
 from jfric.solvers.event_driven.prepared import Prepared, prepare
 from jfric.solvers.event_driven.state import State, initial_state, start_watching
@@ -145,13 +145,13 @@ class EventDriven(AbstractSolver):
         chosen = choose_pass(self, prepared)
         moment = first_negative_force(prepared.mechanics, state.t, until)
 
-        def moved(s: State, records, on, until):
-            new, records, whole_step = chosen.call(s, records, ts, until, force, on)
+        def moved(s: State, records, on, until, *common):
+            new, records, whole_step = chosen.call(s, records, ts, until, force, on, *common)
             return new, records, lambda new: piece_of_pass(problem, prepared, whole_step(), s, new)
 
         call = ending_at(moment, prepared.mechanics, until, moved)
         known = structural_constants(problem, prepared) if self.kernel == "lowered" else None
-        return OnePass(call, not chosen.closed_form, known)
+        return OnePass(call, not chosen.closed_form, known, chosen.shared)
 
     def refined(self, problem: Problem) -> EventDriven | None:
         """The same with a tolerance 100 times as small; None where the flow is exact."""
@@ -192,11 +192,12 @@ class Pass(NamedTuple):
     """``call(state, records, ts, target, force, on)`` is one pass.
 
     ``closed_form``: whether the motion is computed in closed form, with few numbers of each
-    trajectory of a batch.
+    trajectory of a batch. ``shared``: see :class:`jfric.solvers.base.OnePass`.
     """
 
     call: Callable
     closed_form: bool
+    shared: Shared | None = None
 
 
 def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
@@ -214,7 +215,7 @@ def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
         call = functools.partial(one_dof_pass, prepared, derivatives=derivatives)
         return Pass(call, closed_form=True)
     call = functools.partial(one_pass, prepared, flow, limits=solver.impact_limits)
-    return Pass(call, closed_form=False)
+    return Pass(call, closed_form=False, shared=shared_by_passes(prepared, flow))
 
 
 def _make_flow(solver: EventDriven, prepared: Prepared):
