@@ -16,6 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.numerics.loops import once
+
 #: Ratios closer than this many rounding errors of the largest entry are a tie.
 TIE = 1e3
 #: Rows and columns of tables up to this size are found by masks.
@@ -77,9 +79,17 @@ def lemke(
         return ~t.done & (t.pivots < limit)
 
     end = jax.lax.while_loop(running, lambda t: _pivot(t, cover), start)
-    at = end.rows[:, None] == labels[None, :] + m
-    z = size * jnp.sum(jnp.where(at, end.both[:, -2:-1], 0.0), axis=0)
-    return LemkeResult(z, at.any(axis=0), end.solved, end.pivots)
+    z, basic = _by_label(end.rows, end.both[:, -2], m)
+    return LemkeResult(size * z, basic, end.solved, end.pivots)
+
+
+def _by_label(rows, values, m: int):
+    """Values of the variables ``z``, zero unless basic, and which are."""
+    if m > MASKED:
+        basic = jnp.zeros((2 * m + 1,), bool).at[rows].set(True)[m : 2 * m]
+        return jnp.zeros((2 * m + 1,), values.dtype).at[rows].set(values)[m : 2 * m], basic
+    at = rows[:, None] == np.arange(m, 2 * m, dtype=np.int32)
+    return jnp.sum(jnp.where(at, values[:, None], 0.0), axis=0), at.any(axis=0)
 
 
 def _generic(m: int) -> np.ndarray:
@@ -87,23 +97,30 @@ def _generic(m: int) -> np.ndarray:
     return 0.5 + np.modf(0.6180339887498949 * np.arange(1, m + 1))[0]
 
 
-def _largest(both):
-    return jnp.max(jnp.abs(both[:, :-2]))
+def _largest(both: Float[Array, "m n+2"]):
+    """Largest magnitude of the table, by halves where it is large: a single comparison after the
+    other takes longer than all the rest of a pivot."""
+    size = jnp.abs(both[:, :-2])
+    while size.shape[0] > MASKED:
+        half = (size.shape[0] + 1) // 2
+        size = jnp.maximum(size[:half], size[-half:])
+    return jnp.max(jnp.max(size, axis=0))
 
 
-def _taken(x: Float[Array, "m n"], chosen: Bool[Array, " m"]) -> Float[Array, " n"]:
-    """The one row of ``x`` that is chosen, zeros if none is: of many by its place, which a batch
-    would have to gather."""
+def _taken(x: Float[Array, "m n"], chosen: Bool[Array, " k"], axis: int) -> Float[Array, " l"]:
+    """The row or column of ``x`` that is chosen, zeros if none is: of many by its place, which a
+    batch would have to gather."""
     if x.shape[0] <= MASKED:
-        return jnp.sum(jnp.where(chosen[:, None], x, 0.0), axis=0)
-    return jnp.where(jnp.any(chosen), x[jnp.argmax(chosen)], 0.0)
+        return jnp.sum(jnp.where(jnp.expand_dims(chosen, 1 - axis), x, 0.0), axis=axis)
+    found = jax.lax.dynamic_index_in_dim(x, jnp.argmax(chosen), axis, keepdims=False)
+    return jnp.where(jnp.any(chosen), found, 0.0)
 
 
 def _pivot(t: _Tableau, cover: int) -> _Tableau:
     m = t.rows.shape[0]
     eps = jnp.finfo(t.both.dtype).eps
     at_column = jnp.concatenate([t.columns == t.entering, np.zeros((2,), bool)])
-    column = _taken(t.both.T, at_column)
+    column = _taken(t.both, at_column, 1)
     starts = t.pivots == 0
     # In the first pivot z0 grows until the most negative row is feasible.
     falls = starts | (column < -TIE * eps * t.largest)
@@ -119,11 +136,14 @@ def _pivot(t: _Tableau, cover: int) -> _Tableau:
 
     pivot = jnp.sum(jnp.where(leaves, column, 0.0))
     inverse = 1.0 / jnp.where(pivot == 0, 1.0, pivot)
-    row = jnp.where(at_column, inverse, -inverse * _taken(t.both, leaves))
+    row = jnp.where(at_column, inverse, -inverse * _taken(t.both, leaves, 0))
     row = jnp.where(ray, 0.0, row)
     # Factors instead of choices: large tables are then made anew at a stretch.
     left, others = jnp.where(at_column & ~ray, 0.0, 1.0), jnp.where(leaves & ~ray, 0.0, 1.0)
     share = jnp.where(leaves, 1.0, column)
+    if m > MASKED:
+        # Otherwise they are made anew for each entry.
+        row, share, left, others = once((row, share, left, others), ~t.done)
     both = t.both * (others[:, None] * left) + share[:, None] * row
     complement = jnp.where(leaving < m, leaving + m, leaving - m)
     solved = leaving == cover
