@@ -5,11 +5,15 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import jfric
+from jfric.numerics.lemke import MASKED, lemke
 from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate
+from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.exact_flow import LARGE, ExactFlow
 from jfric.solvers.event_driven.given import given
+from jfric.solvers.event_driven.isolation import isolate
 from jfric.solvers.event_driven.mode_equations import mode_equations
 from jfric.solvers.event_driven.prepared import prepare
 from jfric.solvers.event_driven.state import initial_state
@@ -64,6 +68,69 @@ def test_coefficients_by_order_are_those_of_rows_over_the_state():
     idle = begun.completed(jnp.asarray(False), 28)
     assert idle.table.shape == step.table.shape
     assert not np.any(idle.table)
+
+
+def test_short_steps_need_few_coefficients():
+    problem = feet(6)
+    c = constants(jnp.float64)
+
+    @jax.jit
+    def found():
+        prepared = prepare(problem)
+        state = initial_state(problem, prepared)
+        mode = jnp.asarray([1, 0, 1, 2, 3, 0, 1], jnp.int32)
+        state = dataclasses.replace(state, mode=mode)
+        equations = mode_equations(prepared, mode, state.segment, jnp.zeros(mode.shape, bool))
+        g, force = given(prepared, equations, state.t), jnp.zeros((12,))
+        h = c.short * ExactFlow().natural_step(prepared, equations, state)
+        begun = ExactFlow().step(prepared, equations, g, state, h, force)
+        assert begun.later is not None
+        return begun.later(c.short_order), begun.later(c.order)
+
+    (*few, missed), (*every, missed_by_all) = found()
+    for a, b in zip(few, every, strict=True):
+        padded = np.pad(a, ((0, c.order - c.short_order), (0, 0)))
+        np.testing.assert_allclose(padded, b, rtol=0, atol=1e-15 * np.abs(b).sum(axis=0).max())
+    assert np.max(missed) < 2.0 * np.max(missed_by_all) < 1e-13
+
+
+def test_the_certificate_does_not_depend_on_coefficients_that_are_zero():
+    table = np.random.default_rng(2).normal(size=(9, 5)) * 0.2 ** np.arange(9)[:, None]
+    table[1] = -1.0
+    order, remainder = jnp.zeros((5,), jnp.int32), jnp.zeros((5,))
+    settings = {"certificate_order": 18, "rounding": 4e-15, "newton": 4}
+
+    @jax.jit
+    def both(table):
+        padded = jnp.pad(table, ((0, 20), (0, 0)))
+        whole = isolate(padded, order, remainder, **settings)
+        return isolate(table, order, remainder, degree=28, **settings), whole
+
+    for start, zeros in ((5.0, False), (0.6, True), (0.1, True)):
+        short, whole = both(jnp.asarray(table).at[0].set(start))
+        assert bool(short.root <= 1.0) == zeros
+        short = short._replace(chosen=jnp.pad(short.chosen, (0, 20)))
+        for a, b in zip(short, whole, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-14)
+
+
+@pytest.mark.parametrize("m", [MASKED, 3 * MASKED])
+def test_large_tables_are_pivoted_as_small_ones(m, monkeypatch):
+    """Rows by their place give the same pivots as rows by masks, and a solution."""
+    random = np.random.default_rng(m)
+    half = random.normal(size=(m, m + 2))
+    M, q = jnp.asarray(half @ half.T / m), jnp.asarray(random.normal(size=m))
+    found = lemke(M, q)
+    monkeypatch.setattr("jfric.numerics.lemke.MASKED", 1 if m <= MASKED else m)
+    other = lemke(M, q)
+    assert bool(found.solved)
+    assert int(found.pivots) == int(other.pivots) > 1
+    np.testing.assert_array_equal(found.basic, other.basic)
+    np.testing.assert_allclose(found.z, other.z, rtol=1e-12)
+    w = np.asarray(M @ found.z + q)
+    assert w.min() > -1e-12
+    assert np.asarray(found.z).min() >= 0
+    np.testing.assert_allclose(w * found.z, 0.0, atol=1e-12)
 
 
 def test_elimination_in_place_leaves_dependent_rows_out_and_has_derivatives():

@@ -24,7 +24,7 @@ def first_negative_force(mechanics: Mechanics, t, until) -> Float[Array, ""]:
 
 
 def ending_at(moment, mechanics: Mechanics, until, call: Callable) -> Callable:
-    """One pass ``(state, records, on, *shared)`` of a run that ends at ``moment`` [s]: no law goes on.
+    """One pass ``(state, records, on, *shared)`` of a run that ends at ``moment`` [s].
 
     ``call(state, records, on, until, *shared)``: a pass of the solver, and what gives its piece for
     the state after it.

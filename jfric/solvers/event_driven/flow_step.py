@@ -60,7 +60,7 @@ class Step(NamedTuple):
     #: Whether the step's error is acceptable; otherwise ``h_next`` is tried again.
     accepted: Bool[Array, ""]
     h_next: Float[Array, ""]
-    #: What gives ``table``, ``guard_table`` and ``remainder`` up to an order where they are left for
+    #: What gives ``table``, ``guard_table`` and ``remainder`` up to an order, where it is left for
     #: later.
     later: Callable[[int], tuple[Array, Array, Array]] | None = None
 
