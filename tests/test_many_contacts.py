@@ -19,7 +19,7 @@ from jfric.solvers.event_driven.prepared import prepare
 from jfric.solvers.event_driven.state import initial_state
 
 
-def feet(count: int) -> jfric.Problem:
+def feet(count: int, amplitude=5.0) -> jfric.Problem:
     """Masses in a row on a shaken ground, some on a belt, each with a contact below it."""
     axes = [f"{d}{i}" for i in range(count) for d in "xy"]
     rows = range(count)
@@ -35,7 +35,7 @@ def feet(count: int) -> jfric.Problem:
         },
         "friction": {"f": jfric.Friction("x0", law=jfric.Coulomb(0.2), N=2.0, belt=0.1)},
         "load": {f"g{i}": jfric.Load(f"y{i}", -9.81) for i in rows}
-        | {"p": jfric.Load("x0", jfric.Harmonic(5.0, 7.0))},
+        | {"p": jfric.Load("x0", jfric.Harmonic(amplitude, 7.0))},
     }
     initial = {a: jfric.InitialState(q=0.0, v=0.05 * (k % 3)) for k, a in enumerate(axes)}
     return jfric.Problem(axes, elements, initial=initial, time=1.0)
@@ -162,3 +162,29 @@ def test_elimination_in_place_leaves_dependent_rows_out_and_has_derivatives():
     slope = (size(h) - size(-h)) / (2 * h)
     np.testing.assert_allclose(jax.jacfwd(size)(0.0), slope, rtol=1e-6)
     np.testing.assert_allclose(jax.grad(size)(0.0), slope, rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_batches_and_derivatives_of_passes_that_share_their_equations():
+    """Rows that change their modes at different times; both modes of differentiation."""
+
+    def last(size, solver=jfric.EventDriven()):
+        found = jfric.simulate(feet(6, size), solver)
+        return found.final.q, found.status, found.events.count
+
+    sizes = jnp.asarray([4.0, 5.0, 6.0])
+    q, status, count = jax.jit(jax.vmap(last))(sizes)
+    alone = jax.jit(last)
+    for k, size in enumerate(sizes):
+        one = alone(size)
+        np.testing.assert_allclose(q[k], one[0], rtol=0, atol=1e-12)
+        assert (int(status[k]), int(count[k])) == (int(one[1]), int(one[2]))
+    assert np.all(np.asarray(status) == 0)
+    assert np.all(np.asarray(count) > 5)
+    reverse = jfric.EventDriven(adjoint="reverse")
+    h = 1e-6
+    slope = (alone(5.0 + h)[0] - alone(5.0 - h)[0]) / (2 * h)
+    forward = jax.jit(jax.jacfwd(lambda x: last(x)[0]))(5.0)
+    backward = jax.jit(jax.grad(lambda x: jnp.sum(last(x, reverse)[0])))(5.0)
+    np.testing.assert_allclose(forward, slope, rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(backward, jnp.sum(forward), rtol=1e-10)

@@ -23,7 +23,7 @@ from jfric.results.status import Flag, Status
 from jfric.solvers.event_driven.advance import Advance, advance, held_exactly, land, step_length
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.flow_step import Step
-from jfric.solvers.event_driven.given import given
+from jfric.solvers.event_driven.given import given, powers_of_time
 from jfric.solvers.event_driven.held_by_others import held_by_others
 from jfric.solvers.event_driven.impacts import ImpactLimits, impact, no_impact
 from jfric.solvers.event_driven.mode_equations import ModeEquations, mode_equations, project
@@ -66,10 +66,13 @@ class InMode(NamedTuple):
     compliance: Float[Array, " nt"]
 
 
-def in_mode(prepared: Prepared, flow, state: State) -> InMode:
-    """For the mode of ``state``."""
+def in_mode(prepared: Prepared, flow, state: State, on=True) -> InMode:
+    """For the mode of ``state``; ``on``: whether the trajectory is still running."""
     held = held_by_others(prepared, state.mode, state.t)
     equations = mode_equations(prepared, state.mode, state.segment, held)
+    if not (flow.lowered or prepared.many):
+        # Few numbers: the compiler would make them anew in each of their uses.
+        equations = once(equations, on)
     still = jax.lax.stop_gradient((prepared, equations, state))
     natural, compliance = flow.natural_step(*still), compliances(prepared, still[1].P)
     return InMode(state.mode, state.segment, equations, natural, compliance)
@@ -107,11 +110,8 @@ def one_pass(
     """
     state = release_after_jump(prepared, state, prescribed_velocities(prepared, state.t))
     if common is None:
-        common = in_mode(prepared, flow, state)
+        common = in_mode(prepared, flow, state, on)
     equations, natural = common.equations, common.natural
-    if not (flow.lowered or prepared.many):
-        # Few numbers: the compiler would make them anew in each of their uses.
-        equations = once(equations, on)
     g = given(prepared, equations, state.t)
     unprojected = state
     q, v = project(prepared, equations, state, matvec(g.velocity, g.w), matvec(g.gap, g.w))
@@ -165,7 +165,8 @@ def one_pass(
     elif step.later is None:
         ahead = when_any(settled & on, functools.partial(move, watched))
     else:
-        # Half of the steps of many contacts are so short that few coefficients are not zero.
+        # Half of the steps of many contacts are so short that few coefficients are not zero, if
+        # those of polynomial loads are among them.
         def along(order: int):
             found = begun.later(order)
             missing = ((0, c.order - order), (0, 0))
@@ -175,6 +176,8 @@ def one_pass(
         long, short = (functools.partial(along, order) for order in (c.order, c.short_order))
         moving = settled & on
         is_long = moving & (h > c.short * natural)
+        if powers_of_time(prepared) + 1 > c.short_order:
+            is_long = moving
         ahead, found = when_any(moving, lambda: either(is_long, long, short))
         step = begun.with_later(found)
     fired, own = ahead.fired, None
