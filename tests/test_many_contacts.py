@@ -168,7 +168,9 @@ def test_elimination_in_place_leaves_dependent_rows_out_and_has_derivatives():
 def test_batches_and_derivatives_of_passes_that_share_their_equations():
     """Rows that change their modes at different times; both modes of differentiation."""
 
-    def last(size, solver=jfric.EventDriven()):
+    exact, reverse = (jfric.EventDriven(adjoint=adjoint) for adjoint in ("auto", "reverse"))
+
+    def last(size, solver=exact):
         found = jfric.simulate(feet(6, size), solver)
         return found.final.q, found.status, found.events.count
 
@@ -181,7 +183,6 @@ def test_batches_and_derivatives_of_passes_that_share_their_equations():
         assert (int(status[k]), int(count[k])) == (int(one[1]), int(one[2]))
     assert np.all(np.asarray(status) == 0)
     assert np.all(np.asarray(count) > 5)
-    reverse = jfric.EventDriven(adjoint="reverse")
     h = 1e-6
     slope = (alone(5.0 + h)[0] - alone(5.0 - h)[0]) / (2 * h)
     forward = jax.jit(jax.jacfwd(lambda x: last(x)[0]))(5.0)
