@@ -55,7 +55,7 @@ def test_what_rounds_share_is_made_anew_where_it_no_longer_holds():
     def run(x, adjoint, several):
         def body(state, buffers, on, common=None):
             x, count = state
-            factor = common[1] if several else jnp.sin(1.0 + count // 3)
+            factor = jnp.sin(1.0 + count // 3) if common is None else common[1]
             return (x * factor, count + 1), buffers
 
         def make(state):

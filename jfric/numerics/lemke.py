@@ -39,7 +39,7 @@ class _Tableau(NamedTuple):
     ``both``: the table, then the two constants. ``largest``: magnitude in the table.
     """
 
-    both: Float[Array, "m n+2"]
+    both: Float[Array, "m k"]
     largest: Float[Array, ""]
     rows: Int[Array, " m"]
     columns: Int[Array, " n"]
@@ -88,7 +88,7 @@ def _by_label(rows, values, m: int):
     if m > MASKED:
         basic = jnp.zeros((2 * m + 1,), bool).at[rows].set(True)[m : 2 * m]
         return jnp.zeros((2 * m + 1,), values.dtype).at[rows].set(values)[m : 2 * m], basic
-    at = rows[:, None] == np.arange(m, 2 * m, dtype=np.int32)
+    at = rows[:, None] == np.arange(m, 2 * m, dtype=np.int32)[None]
     return jnp.sum(jnp.where(at, values[:, None], 0.0), axis=0), at.any(axis=0)
 
 
@@ -97,7 +97,7 @@ def _generic(m: int) -> np.ndarray:
     return 0.5 + np.modf(0.6180339887498949 * np.arange(1, m + 1))[0]
 
 
-def _largest(both: Float[Array, "m n+2"]):
+def _largest(both: Float[Array, "m k"]):
     """Largest magnitude of the table, by halves where it is large: a single comparison after the
     other takes longer than all the rest of a pivot."""
     size = jnp.abs(both[:, :-2])
@@ -144,7 +144,7 @@ def _pivot(t: _Tableau, cover: int) -> _Tableau:
     if m > MASKED:
         # Otherwise they are made anew for each entry.
         row, share, left, others = once((row, share, left, others), ~t.done)
-    both = t.both * (others[:, None] * left) + share[:, None] * row
+    both = t.both * (others[:, None] * left[None]) + share[:, None] * row[None]
     complement = jnp.where(leaving < m, leaving + m, leaving - m)
     solved = leaving == cover
     return _Tableau(

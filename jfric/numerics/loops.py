@@ -95,13 +95,13 @@ def run_passes(
     def several(carry):
         """Rounds as long as what they share holds."""
         assert shared is not None
-        common = shared.make(unpack(carry[0]))
+        common, still_holds = shared.make(unpack(carry[0])), shared.holds
 
         def goes_on(both):
             first, carry = both
             state = unpack(carry[0])
             on = active(state)
-            holds = eqxi.unvmap_all(shared.holds(common, state) | ~on) & eqxi.unvmap_any(on)
+            holds = eqxi.unvmap_all(still_holds(common, state) | ~on) & eqxi.unvmap_any(on)
             return first | holds
 
         def one(both):
