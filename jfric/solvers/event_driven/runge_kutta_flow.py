@@ -55,11 +55,12 @@ class RungeKuttaFlow(eqx.Module):
         """Longest sensible step [s]: a fraction of the linear part's time scale."""
         return 0.5 * natural_step(prepared, equations)
 
-    def first_event(self, prepared, state, step, signs, natural, on, refine=None) -> Found:
+    def first_event(
+        self, prepared, state, step, signs, natural, on, refine=None, degree: int = 0
+    ) -> Found:
         """The earliest event on a step."""
-        return first_event(
-            prepared, state, step, signs, natural, on, refine=refine, apart=self.lowered
-        )
+        how = {"refine": refine, "apart": self.lowered, "degree": degree}
+        return first_event(prepared, state, step, signs, natural, on, **how)
 
     def step(self, prepared, equations, g: Given, state, h, force) -> Step:
         """Polynomials on ``[t, t + h]``, and whether the error is acceptable."""
