@@ -20,7 +20,15 @@ from jfric.contact.pivoting import flip_limit, select_flips, start_pivoting
 from jfric.numerics.linear_algebra import matvec
 from jfric.numerics.loops import once, when_any, where_any
 from jfric.results.status import Flag, Status
-from jfric.solvers.event_driven.advance import Advance, advance, held_exactly, land, step_length
+from jfric.solvers.event_driven.advance import (
+    Advance,
+    advance,
+    held_exactly,
+    land,
+    resolvable,
+    step_length,
+)
+from jfric.solvers.event_driven.drift import put_back
 from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.given import given
 from jfric.solvers.event_driven.held_by_others import held_by_others
@@ -67,6 +75,7 @@ def one_pass(
     Buffers are written only where ``on``. ``target``: time not to be passed; ``force`` (n,):
     extra constant force. ``limits``: settings of the solver.
     """
+    assembled, prepared = prepared, prepared.at(state.t, state.q, state.v)
     state = release_after_jump(prepared, state, prescribed_velocities(prepared, state.t))
     held = held_by_others(prepared, state.mode, state.t)
     equations = mode_equations(prepared, state.mode, state.segment, held)
@@ -109,7 +118,7 @@ def one_pass(
         )
         if flow.lands and prepared.n_watched:
             ahead = land(prepared, state, watched, judged, ahead)
-        return ahead
+        return put_back(assembled, state, ahead)
 
     ahead = once(move(), on) if begun.later is None else when_any(settled & on, move)
     fired, own = ahead.fired, None
@@ -201,6 +210,9 @@ def one_pass(
     flags = flags | jnp.where(unseen, int(Flag.GRAZING), 0)
     looked = jnp.sum(step.table[-1]) + jnp.sum(ahead.v)
     looked = looked if begun.later is None else looked + jnp.sum(begun.leading)
+    if prepared.mechanics.varying is not None:
+        lost = settled & ~step.accepted & ~resolvable(prepared.end - state.start, step.h)
+        status = jnp.where(lost, int(Status.STALLED), status)
     finite = jnp.isfinite(jax.lax.stop_gradient(looked))
     status = jnp.where(finite, status, int(Status.NON_FINITE))
     flags = flags | jnp.where(logged.count > 1, int(Flag.SIMULTANEOUS), 0)
