@@ -58,7 +58,9 @@ def element(
         of_kind = kind(directions.get("direction", directions.get(side)), dofs)
         measures = dimension(section, field, of_kind)
         at, value = f"{where}.{field}", given[field]
-        if role in ("choice", "formula", "formulas"):
+        # Without a direction a gap is a function of positions.
+        formula = section == "contact" and field == "gap" and isinstance(value, str)
+        if role in ("choice", "formula", "formulas") or (formula and "normal" not in given):
             values[field] = value
         elif role == "function":
             values[field] = function(value, at, measures, folder)

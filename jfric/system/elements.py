@@ -147,7 +147,7 @@ class Friction(eqx.Module):
         r, w = self.reaction, self.direction
         if r is None or w is None:
             return False
-        return (r.signs is None or (r.names, r.signs) != (w.names, w.signs))
+        return r.signs is None or (r.names, r.signs) != (w.names, w.signs)
 
     @property
     def coefficients(self) -> AbstractLaw:

@@ -382,9 +382,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
             [element_label("friction", k) for k in friction]
             + [element_label("contact", k) for k in contacts]
         ),
-        frictionless=tuple(
-            [False] * len(friction) + [c.frictionless for c in contacts.values()]
-        ),
+        frictionless=tuple([False] * len(friction) + [c.frictionless for c in contacts.values()]),
         redirected=tuple([f.redirected for f in friction.values()] + [False] * len(contacts)),
         smooth_impact=tuple(c.impact == "none" for c in contacts.values()),
         single_tangent=tuple(_single(d, axes) for d in tangents),

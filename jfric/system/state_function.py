@@ -45,15 +45,22 @@ def require_state_function(
     example: str,
     *,
     velocities: bool = False,
+    displaces: bool = False,
     known: Mapping[str, Any] | None = None,
 ) -> None:
     """Raise :class:`jfric.ProblemError`, which starts with ``where``, unless ``what`` is a function
     that the problem can have.
 
-    ``units``: of what it may measure; ``known``: dimensions of shared parameters that have one.
+    ``units``: of what it may measure; ``displaces``: whether it must name a degree of freedom;
+    ``known``: dimensions of shared parameters that have one.
     """
     if isinstance(what, str):
         formula = _read(problem, where, what, velocities)
+        if displaces and not set(formula.names.values()) & set(problem.dofs):
+            raise ProblemError(
+                f"{where}: {what!r} names no degree of freedom; declared are "
+                f"{', '.join(problem.dofs)}"
+            )
         try:
             found = formula.measured(lambda name: _dimension(problem, name, known or {}))
         except UnitError as error:

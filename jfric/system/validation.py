@@ -209,7 +209,14 @@ def require_functions(problem: AbstractProblem, known: Mapping[str, Any] | None 
                 continue
             at = f"{where}.{field}"
             require_state_function(
-                problem, at, what, units, example, velocities=velocities, known=known
+                problem,
+                at,
+                what,
+                units,
+                example,
+                velocities=velocities,
+                displaces=field in ("gap", "sliding"),
+                known=known,
             )
         if isinstance(element, Lagrangian):
             _lagrangian(problem, where, element)

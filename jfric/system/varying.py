@@ -37,6 +37,11 @@ class Energies(AbstractForce):
         momentum = jax.grad(self.kinetic, argnums=2)
         return jax.jacfwd(lambda v: momentum(t, q, v))(jnp.zeros_like(q))
 
+    def total(self, t, q, v) -> Float[Array, ""]:
+        """Kinetic and potential energy."""
+        kinetic = jnp.zeros((), q.dtype) if self.kinetic is None else self.kinetic(t, q, v)
+        return kinetic if self.potential is None else kinetic + self.potential(t, q)
+
     def force(self, axes, t, q, v):
         """Generalised forces but for those that accelerations cause."""
         return sum(self.parts(t, q, v), jnp.zeros_like(q))

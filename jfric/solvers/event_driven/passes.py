@@ -118,7 +118,8 @@ def one_pass(
         )
         if flow.lands and prepared.n_watched:
             ahead = land(prepared, state, watched, judged, ahead)
-        return put_back(assembled, state, ahead)
+        q, v = put_back(assembled, state, ahead.t, ahead.q, ahead.v)
+        return ahead._replace(q=q, v=v)
 
     ahead = once(move(), on) if begun.later is None else when_any(settled & on, move)
     fired, own = ahead.fired, None
@@ -187,10 +188,16 @@ def one_pass(
     # Where no motion or more than one follows, none is reported.
     unique = equations.unique & rules.is_unique(equations.pivot)
     moves = settled & goes_on & unique
+
+    def output(s):
+        values = held_exactly(prepared, state, step.at(prepared, s), signs)
+        q, v = put_back(assembled, state, state.t + s * step.h, values.q, values.v)
+        return values._replace(q=q, v=v)
+
     records = write_outputs(
         records,
         ts,
-        lambda s: held_exactly(prepared, state, step.at(prepared, s), signs),
+        output,
         state,
         h,
         ahead.t,
