@@ -128,8 +128,8 @@ __all__ = [  # noqa: RUF022
     "parameters", "get_parameter", "set_parameters",
     # Its elements.
     "Mass", "Spring", "Damper", "PolynomialSpring", "DiagramSpring", "GapSpring", "Stop", "Drag",
-    "ForceField", "Lagrangian", "Pendulum", "Friction", "Contact", "Load", "Base", "Event", "Controller",
-    "Direction", "along", "between",
+    "ForceField", "Lagrangian", "Pendulum", "Friction", "Contact", "Load", "Base", "Event",
+    "Controller", "Direction", "along", "between",
     # Friction laws and functions of time; all of them: jfric.laws, jfric.functions.
     "Coulomb", "StaticDynamic", "Stribeck", "Harmonic", "PiecewiseLinear", "Steps", "Expression",
     # Its motion.

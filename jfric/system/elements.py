@@ -121,8 +121,8 @@ class Friction(eqx.Module):
 
     ``direction``: the name of a degree of freedom, a pair of names (relative motion), a mapping
     from names to coefficients, or a :class:`jfric.Direction`. ``sliding``: in place of it, a
-    displacement that depends on position, as in :class:`jfric.Contact`. ``belt``: velocity of the partner's
-    surface [m/s or rad/s], a number or a function of time. ``law``: :mod:`jfric.laws`.
+    displacement that depends on position, as in :class:`jfric.Contact`. ``belt``: velocity of the
+    partner's surface [m/s or rad/s], a number or a function of time. ``law``: :mod:`jfric.laws`.
 
     Raises (in :class:`jfric.Problem`) :class:`jfric.ProblemError` unless there is one of ``N`` and
     ``limit``, and for negative ones. A brake on the relative motion of two bodies::

@@ -10,8 +10,8 @@ contacts; ``W_T`` has a row for each, ``W_N`` one for each unilateral contact. B
 coordinates with prescribed motion: every direction has a part on them. ``R_T`` is ``W_T`` but for
 friction elements with a ``reaction`` of their own.
 
-Where mass matrix and directions depend on position (:mod:`jfric.system.varying`), these are those of
-one instant: of the start, or those that :meth:`Mechanics.at` gives.
+Where mass matrix and directions depend on position (:mod:`jfric.system.varying`), these are those
+of one instant: of the start, or those that :meth:`Mechanics.at` gives.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class Mechanics(eqx.Module):
     only_dof: tuple[int | None, ...] = eqx.field(static=True)
     #: What depends on position, or None.
     varying: Varying | None = None
-    #: Of tangents, then normals, where something depends on position: relative velocity at rest, and
-    #: relative acceleration along the motion without acceleration.
+    #: Of tangents, then normals, where something depends on position: relative velocity at rest,
+    #: and relative acceleration along the motion without acceleration.
     rate: Float[Array, " m"] | None = None
     bias: Float[Array, " m"] | None = None
 

@@ -4,8 +4,8 @@ Kinetic energy ``T``, potential ``V`` and Rayleigh's dissipation function ``D`` 
 
     M(q, t) = d2T/dv2,    f(t, q, v) = dT/dq - (d2T/dv dq) v - d2T/dv dt - dV/dq - dD/dv
 
-and displacements ``g(t, q)`` of contacts their directions ``W = dg/dq``. What the structure of these
-functions shows to be constant becomes part of constant matrices (:mod:`jfric.system.mechanics`).
+and displacements ``g(t, q)`` of contacts their directions ``W = dg/dq``. What the structure of
+these functions shows to be constant joins constant matrices (:mod:`jfric.system.mechanics`).
 """
 
 from __future__ import annotations

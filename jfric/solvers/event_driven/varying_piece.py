@@ -1,11 +1,12 @@
 """The piece of a mode whose mass matrix or directions depend on position.
 
-Accelerations, reactions, relative velocities and gaps follow from the equations of the mode with the
-matrices of each instant; ``o`` in ``z = (q, v, w, o)`` holds them all, and rows over ``z`` select.
+Accelerations, reactions, relative velocities and gaps follow from the equations of the mode with
+the matrices of each instant; ``o`` in ``z = (q, v, w, o)`` holds them all, rows over ``z`` select.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 
@@ -32,10 +33,16 @@ class VaryingPiece(SmoothPiece):
 
     #: Extra constant force.
     extra: Float[Array, " n"]
+    #: :meth:`instant`, traced once for all stages, nodes and derivatives.
+    compiled: Callable | None = eqx.field(static=True, default=None)
 
     def others(self, s, q, v, w) -> Float[Array, " o"]:
         """Accelerations, reactions, relative velocities, gaps and prescribed accelerations a time
         ``s`` after the start."""
+        return (self.compiled or self.instant)(s, q, v, w)
+
+    def instant(self, s, q, v, w) -> Float[Array, " o"]:
+        """The same, written out."""
         start, g = self.prepared.mechanics, self.g
         t, nf, nt = self.state.t + s, self.prepared.nf, self.prepared.nt
         now = self.prepared.at(t, q, v)
@@ -78,7 +85,25 @@ class VaryingPiece(SmoothPiece):
 
     def derivatives(self, q, v) -> Float[Array, "5 z"]:
         """``z`` and its derivatives at the start: positions and gaps to the fourth, velocities to
-        the third, forces to the second, zeros beyond."""
+        the third, forces to the second, zeros beyond.
+
+        They decide, and are frozen, but for the accelerations of gaps: the end of accumulating
+        impacts follows from these.
+        """
+        frozen, here = jax.lax.stop_gradient((self._written_out(), (q, v)))
+        found = frozen._derivatives(*here)
+        a = self.acceleration(jnp.zeros_like(self.state.t), q, v)
+        rows = slice(self.prepared.nt, None)
+        pull = matvec(self.prepared.W[rows], a) - matvec(self.g.acceleration[rows], self.g.w)
+        sizes = self._sizes()[1]
+        ahead = found.shape[1] - sum(sizes[3:])
+        pull = pull - jax.lax.stop_gradient(pull)
+        return found.at[2, ahead : ahead + pull.shape[0]].add(pull)
+
+    def _written_out(self) -> VaryingPiece:
+        return dataclasses.replace(self, compiled=None)
+
+    def _derivatives(self, q, v) -> Float[Array, "5 z"]:
         nt, mechanics = self.prepared.nt, self.prepared.mechanics
         assert mechanics.varying is not None
         w = [self.g.w]
@@ -103,8 +128,8 @@ class VaryingPiece(SmoothPiece):
         def value(s, q, v):
             return self.others(s, q, v, basis_after(self.prepared, self.g, s))
 
-        motion.append(_derivatives(along(self.acceleration, *motion), zero, 1)[1])
-        own = _derivatives(along(value, *motion), zero, 2)
+        motion.append(_taylor(along(self.acceleration, *motion), zero, 1)[1])
+        own = _taylor(along(value, *motion), zero, 2)
         motion.append(own[2][: q.shape[0]])
         moved = [matvec(self.prepared.W, x) for x in motion]
         rows = _own_rows(self.prepared)
@@ -114,7 +139,7 @@ class VaryingPiece(SmoothPiece):
                 del v
                 return mechanics.displacements(self.state.t + s, q)
 
-            curved = _derivatives(along(displaced, *motion), zero, LEADING - 1)
+            curved = _taylor(along(displaced, *motion), zero, LEADING - 1)
             moved = [jnp.where(rows, x, y) for x, y in zip(curved, moved, strict=True)]
         none, found = jnp.zeros_like(q), []
         for k in range(LEADING):
@@ -173,17 +198,19 @@ def _own_rows(prepared: Prepared) -> np.ndarray:
     return found
 
 
-def _derivatives(function: Callable, s, order: int) -> list[Array]:
+def _taylor(function: Callable, s, order: int) -> list[Array]:
     """``function`` and its derivatives at ``s``, up to ``order``."""
-    found = [function(s)]
-    for _ in range(order):
-        function = _derivative(function)
-        found.append(function(s))
-    return found
+    if order == 0:
+        return [function(s)]
+    one = jnp.ones_like(s)
 
+    def both(s):
+        return jax.jvp(function, (s,), (one,))
 
-def _derivative(function: Callable) -> Callable:
-    return lambda s: jax.jvp(function, (s,), (jnp.ones_like(s),))[1]
+    if order == 1:
+        return list(both(s))
+    (value, first), rest = both(s), _taylor(lambda s: both(s)[1], s, order - 1)
+    return [value, first, *rest[1:]]
 
 
 def varying_piece(
@@ -219,4 +246,5 @@ def varying_piece(
         ),
     )
     forces = jnp.zeros((n, size), dtype)
-    return VaryingPiece(prepared, equations, g, state, forces, system, force)
+    piece = VaryingPiece(prepared, equations, g, state, forces, system, force)
+    return dataclasses.replace(piece, compiled=jax.jit(lambda *x: piece.instant(*x)))
