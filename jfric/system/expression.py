@@ -50,8 +50,9 @@ class Expression(eqx.Module):
     """A value computed from shared parameters.
 
     ``text`` holds numbers, ``$name`` references, ``+ - * / **``, parentheses and the functions
-    ``sin cos tan sqrt atan exp log``; at most 1,000 characters and 100 operations inside each other. It is
-    parsed, never executed. Sweeps, fits and derivatives act on the shared parameters it refers to.
+    ``sin cos tan sqrt atan exp log``; at most 1,000 characters and 100 operations inside each
+    other. It is parsed, never executed. Sweeps, fits and derivatives act on the shared parameters
+    it refers to.
 
     Raises ``ValueError`` if the text holds anything else, or a part without parameters that has
     no finite value::

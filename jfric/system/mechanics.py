@@ -88,8 +88,8 @@ class Mechanics(eqx.Module):
     varying: Varying | None = None
     #: Of tangents, then normals, where something depends on position: relative velocity at rest,
     #: and relative acceleration along the motion without acceleration.
-    rate: Float[Array, " m"] | None = None
-    bias: Float[Array, " m"] | None = None
+    rate: Any = None
+    bias: Any = None
 
     def at(self, t, q, v) -> Mechanics:
         """The same as seen at one instant: gaps are ``gap0 + W_N q`` there."""

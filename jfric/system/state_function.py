@@ -61,12 +61,16 @@ def require_state_function(
                 f"{where}: {what!r} names no degree of freedom; declared are "
                 f"{', '.join(problem.dofs)}"
             )
+        # Bare numbers may stand for anything where nothing else carries a unit.
+        used = [name.removeprefix("$") for name in (*formula.names.values(), *formula.references)]
+        if not formula.quantities and not any(name in (known or {}) for name in used):
+            return
         try:
             found = formula.measured(lambda name: _dimension(problem, name, known or {}))
         except UnitError as error:
             raise ProblemError(f"{where}: {what!r} {error}") from None
         if found is not None and found not in [dimensions_of(unit) for unit in units]:
-            allowed = " or ".join(unit for unit in units)
+            allowed = " or ".join(units)
             raise ProblemError(f"{where}: found {what!r}{named(found)}, expected one in {allowed}")
     elif callable(what):
         _call(problem, where, what, velocities)

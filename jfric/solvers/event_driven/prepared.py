@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -129,7 +130,7 @@ def prepare(problem: Problem) -> Prepared:
     )
 
 
-def _contact_space(mechanics: Mechanics) -> dict[str, Array | None]:
+def _contact_space(mechanics: Mechanics) -> dict[str, Any]:
     """What follows from mass matrix and directions."""
     W = jnp.concatenate([mechanics.W_T, mechanics.W_N])
     R = W if mechanics.reactions is None else jnp.concatenate([mechanics.R_T, mechanics.W_N])

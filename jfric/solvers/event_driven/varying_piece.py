@@ -47,8 +47,6 @@ class VaryingPiece(SmoothPiece):
         t, nf, nt = self.state.t + s, self.prepared.nf, self.prepared.nt
         now = self.prepared.at(t, q, v)
         here = now.mechanics
-        assert here.bias is not None
-        assert here.rate is not None
         # What is given holds both as they are at the start.
         prescribed = matvec(g.velocity, w) + (start.rate - here.rate)
         demanded = matvec(g.acceleration, w) + (start.bias - here.bias)
