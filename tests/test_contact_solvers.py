@@ -34,6 +34,10 @@ RUNS = [
 ]
 #: Sweeps over 200 contacts take long: experiments/complementarity.py makes them.
 RUNS.remove(("gauss-seidel", (60, 140)))
+RUNS = [
+    pytest.param(*run, marks=pytest.mark.slow) if run == ("lemke", (60, 140)) else run
+    for run in RUNS
+]
 
 
 @functools.cache

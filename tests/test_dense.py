@@ -130,6 +130,7 @@ def _slowed(mu, ts=None, end=2.0):
     return jfric.simulate(problem, ts=ts, end=end, dense=16)
 
 
+@pytest.mark.slow
 def test_batches_and_derivatives_agree_with_the_closed_form():
     mus, times = jnp.array([0.1, 0.2, 0.4]), jnp.array([0.1, 0.2, 0.7, 1.5])
 

@@ -196,7 +196,9 @@ def test_no_interval_at_a_bound():
     assert "lower bound 0.12" in covariance.remarks()[0]
 
 
-@pytest.mark.parametrize("optimiser", ["l-bfgs", "adam", "direct"])
+@pytest.mark.parametrize(
+    "optimiser", ["l-bfgs", "adam", pytest.param("direct", marks=pytest.mark.slow)]
+)
 def test_optimisers_find_the_same_minimum(optimiser):
     free = starting(0.109, 4995.0)
     result = jfric.fit(oscillator(), measured(), free, solver=SOLVER, starts=1, optimiser=optimiser)

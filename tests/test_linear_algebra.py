@@ -1,6 +1,7 @@
 """Small dense linear algebra beside LAPACK."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -44,7 +45,7 @@ def test_small_decompositions(m):
 
 
 def test_a_zero_matrix_has_no_singular_value():
-    u, values, vt = singular_values(np.zeros((3, 3)))
+    u, values, vt = singular_values(jnp.zeros((3, 3)))
     assert not np.any(values)
     np.testing.assert_array_equal(np.abs(vt), np.eye(3))
     assert determinant_sign(np.zeros((3, 3))) == 0

@@ -1,5 +1,6 @@
 """Paths of parameters: full in every output, whatever stands beside; short ones as input only."""
 
+import dataclasses
 import functools
 
 import numpy as np
@@ -134,6 +135,16 @@ def test_a_controller_drives_a_load_by_either_path():
     free = {"friction.mu": jfric.Free(0.01, 1.0)}
     task = prepare(alone(), data, free, residual="input", controller=controller)
     assert task.objective.data.signals == ("load.push.F",)
+    # The noise of the positions is not that of the force.
+    for sigma, known in (
+        (1e-3, False),
+        ({"u": 1e-3}, False),
+        ({"u": 1e-3, "load.push.F": 0.5}, True),
+    ):
+        given = dataclasses.replace(data, sigma=sigma)
+        task = prepare(alone(), given, free, residual="input", controller=controller)
+        assert task.noise_is_known is known
+    assert task.noise()["load.push.F"] == 0.5
 
 
 def test_paths_of_equilibria_have_full_names():

@@ -282,6 +282,7 @@ def test_two_reactions_to_one_sliding_velocity_are_not_unique():
     assert int(solution.status) == jfric.Status.INCONSISTENT
 
 
+@pytest.mark.slow
 def test_forward_derivative_against_central_differences():
     A, B, C, x0 = random_relay(10, 3, 2)
     base = relay(A, B, C, x0, end=3.0)

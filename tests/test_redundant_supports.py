@@ -141,6 +141,7 @@ def test_random_feet_hold_up_to_the_limit_load(solver, feet):
     np.testing.assert_array_less(1e-7, moved)
 
 
+@pytest.mark.slow
 def test_what_slides_beside_it_does_not_loosen_a_body():
     """Three feet near their limit load, and a second body of two frictions that slides."""
     random = np.random.default_rng(7)

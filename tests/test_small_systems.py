@@ -329,6 +329,7 @@ def test_simulations_of_a_batch_are_those_of_one_trajectory():
         np.testing.assert_allclose(several.events.time[i], one.events.time, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_derivatives_are_quotients_of_differences():
     """First and second ones of the end and of an event, in one program."""
     names = ("friction.mu_d", "spring.k", "load.F.omega")

@@ -69,6 +69,7 @@ def test_hyperbolic_law_stops_in_closed_form():
     assert float(slopes[1]) == pytest.approx(-(2.0 / 8.0) * 9.0 / (2 * 0.25), rel=1e-7)
 
 
+@pytest.mark.slow
 def test_limit_cycle_with_a_unilateral_contact():
     """The belt of Leine et al., its normal force from a weight: friction then enters the
     reactions. Slip lasts 4.29599952548 s."""

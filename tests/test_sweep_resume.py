@@ -161,6 +161,7 @@ def test_the_layout_of_a_store_is_kept(tmp_path, whole):
     assert_same_bits({str(n): table[n].values for n in table.variables}, whole)
 
 
+@pytest.mark.slow
 def test_another_number_of_devices_agrees(tmp_path, whole):
     store = tmp_path / "sweep.zarr"
     process = start(store, 64, XLA_FLAGS="--xla_force_host_platform_device_count=2")

@@ -468,7 +468,9 @@ def test_the_limit_of_accumulation_is_an_option():
         jfric.simulate(_bouncing({"x": 5.0}), jfric.EventDriven(accumulation=0.0))
 
 
-@pytest.mark.parametrize("solver", ["auto", "general", _LOWERED])
+@pytest.mark.parametrize(
+    "solver", ["auto", pytest.param("general", marks=pytest.mark.slow), _LOWERED]
+)
 def test_a_hundred_thousand_impacts_without_drift(solver):
     """An elastic oscillator against a stop, in its 100,001st flight, beside its closed form."""
     omega, offset = 1000.0, 1e-3

@@ -87,9 +87,8 @@ def _check(seed: int, count: int, name: str, exact: float) -> int:
     return int(np.sum(status == Status.OK))
 
 
-@pytest.mark.parametrize(("seed", "name"), [(4, "general"), (12, "auto")])
-def test_a_few_systems(seed, name):
-    assert _check(seed, 40, name, 1e-9) >= 38
+def test_a_few_systems():
+    assert _check(12, 40, "auto", 1e-9) >= 38
 
 
 @pytest.mark.slow

@@ -321,6 +321,16 @@ def test_a_fit_of_a_system_with_events(event):
     np.testing.assert_allclose(found.vector, [5.0, 0.5][: len(free)], rtol=1e-9)
 
 
+def test_a_fit_says_which_samples_lie_beyond_the_stop_of_an_event():
+    p = oscillator({"e": Event("x", "down", "stop")})
+    t = np.linspace(0.0, 3.0, 31)
+    data = jfric.Experiment(t, y={"x": np.cos(t)}, sigma=1e-3, meta={"name": "swing"})
+    found = jfric.fit(p, data, {"spring.k": jfric.Free(0.5, 2.0, init=1.0)})
+    assert found.outcome.name == "FAILED"
+    expected = "experiment swing: x is not predicted from t = 1.6 s on; does an event stop the run"
+    assert expected in str(found)
+
+
 def test_a_model_from_sample_to_sample_refuses_events():
     """It does not locate them: with measured inputs the fit simulates by the solver that does."""
     load = {"load": jfric.Load("x", 0.0)}

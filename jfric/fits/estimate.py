@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from jfric.fits.optimise.levenberg_marquardt import Outcome
 from jfric.fits.recipe import Recipe
 
 
+@runtime_checkable
 class Estimate(Protocol):
     """The part of a :class:`jfric.FitResult` that its methods are computed from."""
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from jfric.errors import ProblemError, nearest
-from jfric.fits.objective import Objective
+from jfric.fits.objective import Objective, failed
 from jfric.fits.optimise.descent import descend
 from jfric.fits.optimise.direct_search import direct_search
 from jfric.fits.optimise.levenberg_marquardt import Members, Outcome, levenberg_marquardt
@@ -18,6 +18,7 @@ from jfric.fits.parameter_vector import Layout
 from jfric.fits.recipe import SEARCH, Recipe
 from jfric.fits.task import Task, prepare
 from jfric.numerics.limits import STARTS, require_count
+from jfric.results.status import Status
 
 Optimiser = Literal["levenberg-marquardt", "l-bfgs", "adam", "direct"]
 OPTIMISERS = get_args(Optimiser)
@@ -114,7 +115,27 @@ def _least(
     if members.outcome[best] == Outcome.STALLED:
         vector, cost, remarks = _refine(objective, vector, cost, seed)
     outcome = Outcome(int(members.outcome[best]))
+    if outcome == Outcome.FAILED:
+        remarks = (_why_it_failed(task, vector),)
     return Minimum(vector, cost, outcome, waterfall, remarks)
+
+
+def _why_it_failed(task: Task, x: np.ndarray) -> str:
+    """What is wrong with the predictions for the parameters ``x`` (P,), in one sentence."""
+    objective = task.objective
+    found = objective.linearise(x[None])
+    status, missing = found.status[0], task.used & ~np.isfinite(found.predicted[0])
+    for i, experiment in enumerate(task.experiments):
+        where = f"experiment {experiment.name or i + 1}"
+        if failed(status[i]):
+            return f"{where}: the simulation ended with status {Status(int(status[i])).name}"
+        if missing[i].any():
+            sample, signal = np.argwhere(missing[i])[0]
+            return (
+                f"{where}: {objective.data.signals[signal]} is not predicted from "
+                f"t = {experiment.t[sample]:g} s on; does an event stop the run before?"
+            )
+    return "the residuals or their derivatives are not finite at the start"
 
 
 def _refine(objective: Objective, x: np.ndarray, cost: float, seed: int):

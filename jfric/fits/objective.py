@@ -186,7 +186,7 @@ def experiment_cost(model, data, x, paths, measured, weight, loss_scale, residua
     found = model.simulate_outputs({path: x[i] for i, path in enumerate(paths)}, data)
     rho, _ = LOSSES[loss]((residual(found.y, measured, weight) / loss_scale) ** 2)
     cost = 0.5 * loss_scale**2 * jnp.sum(rho)
-    return jnp.where(_failed(found.status) | ~jnp.isfinite(cost), jnp.inf, cost)
+    return jnp.where(failed(found.status) | ~jnp.isfinite(cost), jnp.inf, cost)
 
 
 def member_cost(model, data, x, paths, measured, weight, loss_scale, residual, loss):
@@ -198,7 +198,8 @@ def member_cost(model, data, x, paths, measured, weight, loss_scale, residual, l
     return jnp.sum(jax.vmap(one)(x, data, measured, weight))
 
 
-def _failed(status):
+def failed(status):
+    """Whether a simulation has no prediction that counts."""
     return (status != int(Status.OK)) & (status != int(Status.MAX_EVENTS))
 
 
@@ -241,8 +242,8 @@ def _normal(pred, jac, status, measured, weight, scatter, loss_scale, residual, 
     cost = 0.5 * loss_scale**2 * jnp.sum(rho, axis=(1, 2, 3))
     g = jnp.einsum("bemk,bemkl->bel", slope * r, J)
     H = jnp.einsum("bemk,bemkl,bemkn->beln", slope, J, J)
-    failed = jnp.any(_failed(status), axis=1)
+    any_failed = jnp.any(failed(status), axis=1)
     gradient = jnp.einsum("bel,elp->bp", g, scatter)
     hessian = jnp.einsum("beln,elp,enq->bpq", H, scatter, scatter)
-    finite = jnp.isfinite(cost) & jnp.all(jnp.isfinite(gradient), axis=1) & ~failed
+    finite = jnp.isfinite(cost) & jnp.all(jnp.isfinite(gradient), axis=1) & ~any_failed
     return jnp.where(finite, cost, jnp.inf), gradient, hessian

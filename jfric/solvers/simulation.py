@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -63,16 +64,19 @@ def simulate(
     _require_countable(problem, solver, start, end)
     pieces = _pieces(solver, ts, dense)
     solver.require(problem)
+    end = float(end) if isinstance(end, int) else end
+    return call_compiled(_solve, solver, end, problem, ts, start, pieces)
+
+
+def call_compiled(function: Callable[..., Any], solver: AbstractSolver, end, *arguments) -> Any:
+    """``function(solver, end, *arguments)``, compiled as suits the solver, once for each
+    structure."""
     # Numbers as arrays: another value is no reason to compile anew.
-    end, quick = float(end) if isinstance(end, int) else end, solver.compile_quickly
-    solver, end = jax.tree.map(
-        lambda x: jnp.asarray(x) if isinstance(x, float) else x, (solver, end)
-    )
-    arguments = (problem, solver, ts, start, end, pieces)
+    numbers = jax.tree.map(lambda x: jnp.asarray(x) if isinstance(x, float) else x, (solver, end))
+    arguments = (*numbers, *arguments)
     # A traced call is a part of somebody else's program, who chooses how it is compiled.
     traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((arguments, jnp.zeros(()) + 0.0)))
-    quick = quick and not traced
-    return _quick_simulate()(*arguments) if quick else _simulate(*arguments)
+    return _compiled(function, solver.compile_quickly and not traced)(*arguments)
 
 
 def _pieces(solver: AbstractSolver, ts, dense: bool | int) -> int:
@@ -136,17 +140,16 @@ def require_span(problem: Problem, ts, start: Any, end) -> None:
         )
 
 
-def _solve(problem, solver, ts, start, end, pieces):
+def _solve(solver, end, problem, ts, start, pieces):
     def run(solver, problem, ts, start, end):
         return solver.solve(problem, ts, start, end, dense=pieces)
 
     return differentiable(run, solver, problem, ts, start, end)
 
 
-_simulate = eqx.filter_jit(_solve)
-
-
 @functools.cache
-def _quick_simulate():
-    options = quick_options()
-    return eqx.filter_jit(_solve, compiler_options=options) if options else _simulate  # pyright: ignore
+def _compiled(function: Callable[..., Any], quick: bool) -> Callable[..., Any]:
+    options = quick_options() if quick else None
+    if not options:
+        return eqx.filter_jit(function)
+    return eqx.filter_jit(function, compiler_options=options)  # pyright: ignore

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jfric.solvers.base import AbstractSolver, differentiable, require_solver
 from jfric.solvers.event_driven.solver import EventDriven
-from jfric.solvers.simulation import require_span
+from jfric.solvers.simulation import call_compiled, require_span
 from jfric.sweeps.from_outputs import run_with_outputs
 from jfric.sweeps.from_passes import Observed, run_with_pieces
 from jfric.system.problem import Problem
@@ -49,7 +49,10 @@ def observe(
     solver.require(problem)
     require_span(problem, None, None, end)
     end = jnp.asarray(problem.resolved().time.end if end is None else end, jnp.result_type(float))
+    return call_compiled(_observe, solver, end, problem, chosen)
 
+
+def _observe(solver, end, problem, chosen) -> Observed:
     def reduced(solver, problem, end):
         return run(problem, chosen, solver, end=end)
 

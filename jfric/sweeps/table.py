@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 import numpy as np
@@ -56,6 +56,7 @@ class Schema:
         )
 
 
+@runtime_checkable
 class Sink(Protocol):
     """Where results go, tile by tile."""
 

@@ -20,8 +20,8 @@ class Experiment:
     ``"lambda_t.NAME"``, ...), each (m,).
     ``u``: measured inputs, each (m,), by what they drive: the path of a load, belt, normal force
     or support of the problem (``"load.F"``).
-    ``sigma``: standard deviation of the noise, one number or a mapping like ``y``; None: unknown,
-    estimated from the residuals.
+    ``sigma``: standard deviation of the noise, one number for all of ``y`` or a mapping by the
+    names of signals and inputs; what has none is unknown and estimated from the residuals.
     ``x0``: initial state by degree of freedom, ``{"u": 0.1}`` or ``{"u": (0.1, 0.0)}`` (position,
     velocity); where it is not given, the problem's.
     ``mask``: which samples count, (m,) of bool or a mapping like ``y``. Masked samples may be NaN.
@@ -84,12 +84,10 @@ class Experiment:
         if sigma is not None:
             sigma = sigma if isinstance(sigma, Mapping) else dict.fromkeys(y, sigma)
             sigma = {k: float(v) for k, v in sigma.items()}
-            _known("sigma", sigma, y)
-            for name in y:
-                if not sigma.get(name, 0.0) > 0.0:
-                    raise ProblemError(
-                        f"sigma.{name}: found {sigma.get(name)}, must be a positive number"
-                    )
+            _known("sigma", sigma, {**y, **u})
+            for name, value in sigma.items():
+                if not value > 0.0:
+                    raise ProblemError(f"sigma.{name}: found {value}, must be a positive number")
         first = t[0] if self.start is None else float(self.start)
         if first > t[0]:
             raise ProblemError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -77,8 +77,8 @@ def stack(
             mask = (e.mask or {}).get(name, np.ones(m, bool))
             used[i, :m, j] = mask
             y[i, :m, j] = np.where(mask, e.y[name], 0.0)
-            if e.sigma is not None:
-                sigma[i, :, j] = e.sigma[name]  # pyright: ignore[reportIndexIssue]
+            if isinstance(e.sigma, Mapping):
+                sigma[i, :, j] = e.sigma.get(name, np.nan)
         for name, values in u.items():
             if name not in (e.u or {}):
                 raise ProblemError(

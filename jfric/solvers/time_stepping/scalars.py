@@ -9,7 +9,7 @@ afterwards, for many steps at once.
 from __future__ import annotations
 
 import copy
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import equinox as eqx
 import jax
@@ -92,7 +92,7 @@ class StepsInScalars:
         last, starts = jax.lax.scan(following, self.pack(motion), self.inputs)
         return starts, last
 
-    def look(self, starts: Float[Array, "k z"], index, mode: Int[Array, "*k nt"], chosen) -> Row:
+    def look(self, starts: Float[Array, "k z"], index, mode: Int[Array, "*k nt"], chosen) -> Any:
         """What ``chosen(row)`` names of the steps with numbers ``index`` from ``starts``, all at
         once. ``mode``: modes before them, unless packed motions hold them."""
         if self.remembers:
