@@ -198,19 +198,27 @@ _FUNCTIONS = {
 }
 
 
+def functions_of(element: Any) -> list[tuple[str, Any]]:
+    """Fields of an element that are functions of the state, and what they hold."""
+    found = []
+    for field in _FUNCTIONS:
+        value = getattr(element, field, None)
+        if isinstance(value, Gap):
+            found.append((field, value.function))
+        elif value is not None and field != "gap":
+            found.append((field, value))
+    return found
+
+
 def require_functions(problem: AbstractProblem, known: Mapping[str, Any] | None = None) -> None:
     """Raise :class:`ProblemError` for energies, gaps and displacements that are no functions of the
     problem's state. ``known``: dimensions of shared parameters that have one."""
     for where, element in problem.labelled("lagrangian", "friction", "contact").items():
-        for field, (units, example, velocities) in _FUNCTIONS.items():
-            what = getattr(element, field, None)
-            what = what.function if isinstance(what, Gap) else what
-            if what is None or (field == "gap" and not isinstance(element.gap, Gap)):
-                continue
-            at = f"{where}.{field}"
+        for field, what in functions_of(element):
+            units, example, velocities = _FUNCTIONS[field]
             require_state_function(
                 problem,
-                at,
+                f"{where}.{field}",
                 what,
                 units,
                 example,
