@@ -286,6 +286,18 @@ def test_a_mass_matrix_that_becomes_singular_ends_the_run():
 
 
 @pytest.mark.slow
+def test_a_negative_mass_in_a_batch_is_a_status():
+    problem = cart(kinetic=KINETIC, potential=POTENTIAL)
+
+    def status(m):
+        changed = jfric.set_parameters(problem, {"parameters.m": m})
+        return jfric.simulate(changed, end=0.1).status
+
+    found = jax.jit(jax.vmap(status))(jnp.array([0.5, -0.5]))
+    assert found.tolist() == [int(jfric.Status.OK), int(jfric.Status.INCONSISTENT)]
+
+
+@pytest.mark.slow
 def test_friction_in_a_bowl_whatever_the_coordinates():
     """x and y with a curved contact, and polar coordinates with a straight one."""
     config = load_config(shipped("g3_bowl"))

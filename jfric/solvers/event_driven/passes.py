@@ -17,7 +17,7 @@ from jaxtyping import Array, Int
 
 from jfric.contact import rules
 from jfric.contact.pivoting import flip_limit, select_flips, start_pivoting
-from jfric.numerics.linear_algebra import matvec
+from jfric.numerics.linear_algebra import eliminate, matvec
 from jfric.numerics.loops import once, when_any, where_any
 from jfric.results.status import Flag, Status
 from jfric.solvers.event_driven.advance import (
@@ -220,6 +220,9 @@ def one_pass(
     if prepared.mechanics.varying is not None:
         lost = settled & ~step.accepted & ~resolvable(prepared.end - state.start, step.h)
         status = jnp.where(lost, int(Status.STALLED), status)
+        # Numbers that a sweep varies may leave no mass, or a negative one.
+        pivot = eliminate(jax.lax.stop_gradient(prepared.mechanics.M), 0.0).pivot
+        status = jnp.where(pivot > 0, status, int(Status.INCONSISTENT))
     finite = jnp.isfinite(jax.lax.stop_gradient(looked))
     status = jnp.where(finite, status, int(Status.NON_FINITE))
     flags = flags | jnp.where(logged.count > 1, int(Flag.SIMULTANEOUS), 0)
