@@ -167,8 +167,8 @@ def jfric_earliest(coefficients: np.ndarray, lead: np.ndarray) -> np.ndarray:
     import jax
     import jax.numpy as jnp
 
+    from jfric.numerics.isolation import isolate
     from jfric.solvers.event_driven.constants import SMALLEST_FRACTION, constants
-    from jfric.solvers.event_driven.isolation import isolate
 
     chosen = constants(jnp.float64)
 

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jfric.numerics.isolation import isolate
 from jfric.solvers.event_driven.constants import SMALLEST_FRACTION, constants
-from jfric.solvers.event_driven.isolation import isolate
 
 CONSTANTS = constants(jnp.float64)
 ORDER = CONSTANTS.order

@@ -48,5 +48,5 @@ def test_a_zero_matrix_has_no_singular_value():
     u, values, vt = singular_values(jnp.zeros((3, 3)))
     assert not np.any(values)
     np.testing.assert_array_equal(np.abs(vt), np.eye(3))
-    assert determinant_sign(np.zeros((3, 3))) == 0
+    assert determinant_sign(jnp.zeros((3, 3))) == 0
     assert np.all(np.isfinite(u))

@@ -35,7 +35,6 @@ def test_a_batch_knows_its_state_at_once():
             (),
             max_steps=60,
             adjoint="none",
-            packed=False,
             given=target,
         )
         return state

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import jfric
+from jfric.numerics.loops import once
 from jfric.numerics.lowering import Constants, Lowered, Scalars, constants_of
 
 
@@ -135,6 +136,37 @@ def test_scalars_keep_derivatives_of_both_kinds_and_batches():
         )
         for found, expected in zip(*map(jax.tree.leaves, (a(D, xs[1]), b(D, xs[1]))), strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+
+
+def test_without_kernels_derivatives_are_those_of_the_operations():
+    """What has a derivative of its own keeps it, and what is there for the compiler stays."""
+
+    @jax.custom_jvp
+    def own(x):
+        return jnp.sin(x)
+
+    own.defjvp(lambda primals, tangents: (own(*primals), 3.0 * tangents[0]))
+
+    def one(given, x, buffer):
+        y = once(given[0] @ x, x[0] < 9.0)
+        y = jnp.where(y > 0, own(y), jax.lax.stop_gradient(y) * x)
+        return y, buffer.at[0].set(jnp.sum(y))
+
+    rng = np.random.default_rng(6)
+    D, buffer = jnp.asarray(rng.normal(size=(2, 2))), jnp.zeros((60,))
+    xs, dxs = jnp.asarray(rng.normal(size=(2, 5, 2)))
+    low = Lowered(one, [D], xs[0], buffer, [[None] * 4], kernels=False)
+
+    def lowered(x):
+        state, filled = low(low.split([D]), low.split(x), buffer)
+        return low.join(state), filled
+
+    def derivative(f):
+        return jax.jit(jax.vmap(lambda x, dx: jax.jvp(f, (x,), (dx,))))(xs, dxs)
+
+    found, expected = derivative(lowered), derivative(lambda x: one([D], x, buffer))
+    for a, b in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-15)
 
 
 def test_what_the_structure_makes_zero_costs_nothing():

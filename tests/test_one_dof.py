@@ -11,7 +11,7 @@ import pytest
 from systems import simulated
 
 import jfric
-from jfric.solvers.event_driven.one_dof import is_one_dof
+from jfric.solvers.event_driven.closed_flow import is_one_dof
 from jfric.solvers.event_driven.prepared import prepare
 
 GENERAL = jfric.EventDriven(adjoint="reverse", max_events=64)

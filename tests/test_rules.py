@@ -301,12 +301,6 @@ def test_without_limits_the_normal_force_alone_opens():
     check(lambda m, a, b, c: rules.next_mode(kind, m, sign(a), sign(b), c), rows, expected)
 
 
-def test_friction_at_rest():
-    rows = [(m, c) for m in (STICK, POS, NEG) for c in range(len(SIGNS))]
-    expected = [(STICK if SIGNS[c][1] or SIGNS[c][2] else m,) for m, c in rows]
-    check(lambda m, c: rules.mode_from_rest(m, sign(c)), rows, expected)
-
-
 def test_known_zeros():
     rows = list(itertools.product(MODES, MODES, (0, 1, 2), (0, 1), BOTH))
     expected = []

@@ -13,8 +13,8 @@ from systems import simulated
 
 import jfric
 from jfric.numerics.by_batch import Sizes
+from jfric.numerics.runge_kutta import METHODS, stages
 from jfric.solvers.event_driven.kernels import ONE_CONTACT, SEVERAL_FRICTIONS
-from jfric.solvers.event_driven.runge_kutta_stages import METHODS, stages
 
 GENERAL = jfric.EventDriven(adjoint="reverse", max_events=128)
 LOWERED = jfric.EventDriven(adjoint="none", kernel="lowered", max_events=128)

@@ -70,7 +70,7 @@ def solve_contacts(problem: ContactProblem, *, needed: Bool[Array, ""] | bool = 
     ratio = jnp.where(slides[nf:] > 0, mu_p, jnp.where(slides[nf:] < 0, -mu_n, 0.0))
     fixed = jnp.where(slides > 0, cap_p, jnp.where(slides < 0, -cap_n, 0.0))
     own = jnp.concatenate([jnp.zeros((nf, nu), D.dtype), jnp.eye(nu, dtype=D.dtype)])
-    push = jnp.concatenate([-own * ratio, jnp.eye(nu, dtype=D.dtype)])
+    push = jnp.concatenate([-own * ratio[None, :], jnp.eye(nu, dtype=D.dtype)])
     gamma = gamma - matvec(D[:, :nt], fixed)
     normal = matmul(D, push)
 
@@ -80,7 +80,7 @@ def solve_contacts(problem: ContactProblem, *, needed: Bool[Array, ""] | bool = 
         [
             [normal[nt:], D[nt:, :nt], jnp.zeros((nu, nt), D.dtype)],
             [normal[:nt], D[:nt, :nt], unit],
-            [own * (mu_p + mu_n), -unit, zero],
+            [own * (mu_p + mu_n)[None, :], -unit, zero],
         ]
     )
     M = jnp.where(active[:, None] & active[None, :], M, 0.0)

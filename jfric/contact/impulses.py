@@ -33,7 +33,7 @@ def impulses_in_mode(problem: ContactProblem, mode: Int[Array, " nt"]) -> Float[
     own = side[nf:]
     ratio = jnp.where(own > 0, -p.mu_positive, jnp.where(own < 0, p.mu_negative, 0.0))
     # lambda = [fixed, 0] + S y: sliding friction follows its normal force.
-    normal = p.D[:, nt:] + p.D[:, nf:nt] * ratio
+    normal = p.D[:, nt:] + p.D[:, nf:nt] * ratio[None, :]
     system = jnp.concatenate([p.D[:, :nt], normal], axis=1)
     identity = jnp.eye(nt + nu, dtype=p.D.dtype)
     system = jnp.where(active[:, None] & active[None, :], system, identity)

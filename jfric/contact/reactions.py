@@ -37,7 +37,9 @@ class Coupling(NamedTuple):
         if nu == 0:
             return D
         nt = D.shape[1] - nu
-        return jnp.concatenate([D[:, :nt], D[:, nt:] + D[:, nt - nu : nt] * self.ratio], axis=1)
+        return jnp.concatenate(
+            [D[:, :nt], D[:, nt:] + D[:, nt - nu : nt] * self.ratio[None, :]], axis=1
+        )
 
     def before(self, X: Float[Array, "m k"]) -> Float[Array, "m k"]:
         """``S X``."""
@@ -150,10 +152,10 @@ def _shared(D, active, S: Coupling, weight, result: Elimination, motion, causes)
     # As velocities that a unit impulse causes: translations and rotations become comparable.
     scale = jax.lax.rsqrt(jnp.where(jnp.diagonal(D) > 0, jnp.diagonal(D), 1.0))[:, None]
     largest = jnp.max(size * scale, axis=0)
-    unique = jnp.all(jnp.abs(moved) * scale <= UNMOVED * largest)
+    unique = jnp.all(jnp.abs(moved) * scale <= UNMOVED * largest[None, :])
     if causes is not None:
         moved, size = matmul(causes, N), matmul(jnp.abs(causes), jnp.abs(N))
-        unique = unique & jnp.all(jnp.abs(moved) <= UNMOVED * jnp.max(size, axis=0))
+        unique = unique & jnp.all(jnp.abs(moved) <= UNMOVED * jnp.max(size, axis=0, keepdims=True))
     gram = N.T @ N + jnp.diag(jnp.where(dependent, 0.0, 1.0))
     inner = eliminate(gram, 0.0, active=dependent).inverse
     force = motion - N @ (inner @ (N.T @ motion))

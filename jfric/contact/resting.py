@@ -82,7 +82,7 @@ def rest_basis(
     p, nu = problem, problem.touching.shape[0]
     e = _edges(p, held, mode)
     nf = e.span.shape[0]
-    inner = jnp.where(e.used[:, None] & e.used, matmul(e.R, matmul(p.D, e.E)), 0.0)
+    inner = jnp.where(e.used[:, None] & e.used[None, :], matmul(e.R, matmul(p.D, e.E)), 0.0)
     right = matvec(e.R, p.gamma + matvec(p.D, e.fixed))
     speed = jnp.max(jnp.abs(jnp.where(e.used, right, 0.0)), initial=jnp.finfo(p.D.dtype).tiny)
     right = jnp.where(e.used, right / speed, 1.0)
@@ -104,7 +104,7 @@ def rest_impulses(
     carry = jnp.concatenate([basis.first, basis.second, basis.inside])
     above = jnp.where(basis.upper, e.span, 0.0)
     fixed = e.fixed.at[: above.shape[0]].add(above)
-    mask = carry[:, None] & carry
+    mask = carry[:, None] & carry[None, :]
     identity = jnp.eye(carry.shape[0], dtype=p.D.dtype)
     system = jnp.where(mask, matmul(e.R, matmul(p.D, e.E)), identity)
     right = -matvec(e.R, p.gamma + matvec(p.D, fixed))

@@ -45,7 +45,7 @@ def matmul(a: Float[Array, "l m"], b: Float[Array, "m n"]) -> Float[Array, "l n"
         return jnp.zeros((a.shape[0], b.shape[1]), a.dtype)
     if m > UNROLLED_TERMS:
         return a @ b
-    return sum((a[:, j, None] * b[j] for j in range(1, m)), a[:, 0, None] * b[0])
+    return sum((a[:, j, None] * b[None, j] for j in range(1, m)), a[:, 0, None] * b[None, 0])
 
 
 class Elimination(NamedTuple):
@@ -97,10 +97,10 @@ def eliminate(
         reciprocal = jnp.where(skip, 0.0, 1.0 / jnp.where(skip, 1.0, value))
         row, other = row * reciprocal, other * reciprocal
         factor = jnp.where(skip | (index == k), 0.0, a[:, k])
-        a = a - factor[:, None] * row
-        inverse = inverse - factor[:, None] * other
-        a = jnp.where((index == k)[:, None], row, a)
-        inverse = jnp.where((index == k)[:, None], other, inverse)
+        a = a - factor[:, None] * row[None, :]
+        inverse = inverse - factor[:, None] * other[None, :]
+        a = jnp.where((index == k)[:, None], row[None, :], a)
+        inverse = jnp.where((index == k)[:, None], other[None, :], inverse)
         dependent = dependent | (skip & (index == k))
         smallest = jnp.where(skip, smallest, jnp.minimum(smallest, value))
     outside = dependent[:, None] | dependent[None, :]
@@ -131,8 +131,8 @@ def _exchange(threshold: float, a, first, active):
         reciprocal = jnp.where(skip, 0.0, 1.0 / jnp.where(skip, 1.0, value))
         factor = jnp.where(skip | at, 0.0, a[:, k])
         row = jnp.where(at, 1.0, row) * reciprocal
-        rest = jnp.where(at & ~skip, 0.0, a) - factor[:, None] * row
-        a = jnp.where(at[:, None], row, rest)
+        rest = jnp.where((at & ~skip)[None, :], 0.0, a) - factor[:, None] * row[None, :]
+        a = jnp.where(at[:, None], row[None, :], rest)
         smallest = jnp.where(skip, smallest, jnp.minimum(smallest, value))
         return a, dependent | (skip & at), smallest, left & ~at
 
@@ -198,6 +198,7 @@ def singular_values(a: Float[Array, "m m"]) -> SingularValues:
         c = 1.0 / jnp.hypot(1.0, t)
         s = c * t
         cosine = jnp.where(skip, 0.0, jnp.abs(product) / jnp.where(skip, 1.0, both))
+        c, s = c[None, :], s[None, :]
         w = c * w - s * other
         v = c * v - s * v[:, partner]
         return w, v, jnp.maximum(largest, jnp.max(cosine))
@@ -214,7 +215,7 @@ def singular_values(a: Float[Array, "m m"]) -> SingularValues:
     start = (a, jnp.eye(m, dtype=a.dtype), jnp.asarray(jnp.inf, a.dtype), 0)
     w, v, _, _ = jax.lax.while_loop(unfinished, sweep, start)
     values = jnp.sqrt(jnp.sum(w * w, axis=0))
-    u = w / jnp.where(values > 0, values, 1.0)
+    u = w / jnp.where(values > 0, values, 1.0)[None, :]
     return SingularValues(u, values, v.T)
 
 
@@ -236,6 +237,6 @@ def determinant_sign(a: Float[Array, "m m"]) -> Float[Array, ""]:
         pivot = row[k]
         factor = jnp.where(index > k, a[:, k] / jnp.where(pivot == 0, 1.0, pivot), 0.0)
         swapped = jnp.where(chosen == k, 1.0, -1.0)
-        return a - factor[:, None] * row, sign * swapped * jnp.sign(pivot)
+        return a - factor[:, None] * row[None, :], sign * swapped * jnp.sign(pivot)
 
     return jax.lax.fori_loop(0, m, body, (a, jnp.ones((), a.dtype)))[1]

@@ -5,7 +5,6 @@ The one module that uses equinox's internal loops.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Literal, get_args
@@ -47,25 +46,26 @@ def run_passes(
     *,
     max_steps: int,
     adjoint: Adjoint,
-    packed: bool = True,
     given=None,
     constants: Constants | None = None,
     scalar_buffers: bool = False,
+    kernels: bool = True,
 ):
     """Repeat ``state, buffers = body(state, buffers, on)`` while ``active(state)``.
 
-    ``packed``: keep the state as one vector for each type, not leaf by leaf. ``given``: what the
-    body computes with; the state will be batched and differentiated as it is. ``constants``: the
-    loop is lowered to kernels of scalars, with what is known of the arrays that the body uses; it
-    has forward derivatives alone. ``scalar_buffers``: then all buffers are taken apart.
+    ``given``: what the body computes with; the state will be batched and differentiated as it is.
+    ``constants``: the loop is lowered to scalars, with what is known of the arrays that the body
+    uses; it has forward derivatives alone. ``kernels``: then many scalars are one kernel, else each
+    is an operation of its own, for the compiler to join. ``scalar_buffers``: then all buffers are
+    taken apart.
 
     ``body`` receives whether this trajectory is still running and must leave the buffers
     unchanged where it is not: a batch then shares one loop without copying its output buffers in
-    every pass. Packed, a pass costs few operations for its bookkeeping.
+    every pass. The state is one vector for each type: its bookkeeping costs few operations.
     """
     if constants is not None:
-        return _run_lowered(body, active, state, buffers, given, constants, scalar_buffers)
-    pack, unpack = _packing(state) if packed else _leaves(state)
+        return _run_lowered(body, active, state, buffers, given, constants, scalar_buffers, kernels)
+    pack, unpack = _packing(state)
 
     def step(carry):
         packed, buffers = carry
@@ -94,10 +94,12 @@ def run_passes(
     return unpack(carry[0]), carry[1]
 
 
-def _run_lowered(body, active, state, buffers, given, constants: Constants, scalar_buffers: bool):
-    """The same loop, each round in scalars; short buffers are taken apart as the state is."""
+def _run_lowered(
+    body, active, state, buffers, given, constants: Constants, scalar_buffers: bool, kernels: bool
+):
+    """The same loop, each round in scalars; for kernels short buffers are taken apart, too."""
     leaves, structure = jax.tree.flatten(buffers)
-    short = [scalar_buffers or x.size <= SHORT for x in leaves]
+    short = [kernels and (scalar_buffers or x.size <= SHORT) for x in leaves]
 
     def both(state, buffers):
         parts = list(zip(jax.tree.leaves(buffers), short, strict=True))
@@ -115,11 +117,12 @@ def _run_lowered(body, active, state, buffers, given, constants: Constants, scal
         return both(keep(on, new, old), buffers)
 
     state, buffers = both(state, buffers)
-    low = Lowered.of_closure(step, state, buffers, constants)
+    low = Lowered.of_closure(step, state, buffers, constants, kernels=kernels)
 
     def running(carry):
         state, _ = parts(low.join(carry[0]), carry[1])
-        return _apart(eqxi.unvmap_any(active(state)))
+        going = eqxi.unvmap_any(active(state))
+        return _apart(going) if kernels else going
 
     carry = _tied(low.split(state), buffers, given)
     entries, buffers = jax.lax.while_loop(running, lambda c: low(low.given, *c), carry)
@@ -180,12 +183,6 @@ def _packing(tree):
         return jax.tree.unflatten(structure, result)
 
     return pack, unpack
-
-
-def _leaves(tree):
-    """Functions from a tree of arrays to its leaves, and back."""
-    structure = jax.tree.structure(tree)
-    return jax.tree.leaves, functools.partial(jax.tree.unflatten, structure)
 
 
 def keep(on, new, old):

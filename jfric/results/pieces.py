@@ -216,7 +216,7 @@ def _extremal(values: Float[Array, "m k"]) -> Float[Array, " k"]:
     """Place in ``[-1, 1]``, near the largest of each column, of the interpolant's maximum."""
     count = values.shape[0]
     x = 2.0 * np.asarray(_chebyshev(count)) - 1.0
-    best = jnp.arange(count)[:, None] == jnp.argmax(values, axis=0)
+    best = jnp.arange(count)[:, None] == jnp.argmax(values, axis=0)[None, :]
     at, low, high = (
         jnp.sum(jnp.where(best, jnp.asarray(n, values.dtype)[:, None], 0.0), axis=0)
         for n in (x, np.r_[x[0], x[:-1]], np.r_[x[1:], x[-1]])

@@ -23,6 +23,11 @@ class Reductions:
         grouped = {id(o) for o in (*self._maxima, *self._integrals)}
         self._others = [o for o in self.all if id(o) not in grouped]
 
+    @property
+    def of_polynomials(self) -> bool:
+        """Whether any is an extreme value or an integral over the polynomials of all pieces."""
+        return bool(self._maxima or self._integrals)
+
     def start(self, problem, mechanics, dtype) -> dict[str, Any]:
         """What is carried along."""
 

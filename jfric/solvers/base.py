@@ -101,10 +101,10 @@ class OnePass(NamedTuple):
     #: ``call(state, records, on)``: the state after it, the buffers (written only where ``on``),
     #: and what gives the :class:`jfric.results.pieces.Piece` on which it moved, or None.
     call: Callable[[Any, Records, Any], tuple[Any, Records, Callable[[], "Piece"] | None]]
-    #: Whether the loop keeps the state as one vector, see :func:`jfric.numerics.loops.run_passes`.
-    packed: bool = True
-    #: What is known of the arrays it uses, where the loop is to be lowered to scalars.
+    #: What is known of the arrays it uses, where the loop is to be lowered to scalars, and whether
+    #: many of them are to be one kernel, see :func:`jfric.numerics.loops.run_passes`.
     constants: Constants | None = None
+    kernels: bool = True
 
 
 class AbstractSolver(eqx.Module):
@@ -239,9 +239,9 @@ class AbstractSolver(eqx.Module):
             records,
             max_steps=self.max_steps,
             adjoint=self.adjoint,
-            packed=one.packed,
             given=prepared,
             constants=one.constants,
+            kernels=one.kernels,
         )
 
     def refined(self, problem: Problem) -> Self | None:

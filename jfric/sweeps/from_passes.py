@@ -59,6 +59,8 @@ def run_with_pieces(
         piece = piece()
         return new, keep(on & piece.useful, reductions.update(carry, piece), carry)
 
+    # Extremes and integrals of polynomials are many scalars: without kernels arrays compile faster.
+    scalars = one.kernels or not reductions.of_polynomials
     state, carry = run_passes(
         body,
         active,
@@ -66,9 +68,9 @@ def run_with_pieces(
         reductions.start(problem, mechanics, dtype),
         max_steps=solver.max_steps,
         adjoint=solver.adjoint,
-        packed=one.packed,
         given=prepared,
-        constants=one.constants,
+        constants=one.constants if scalars else None,
+        kernels=one.kernels,
         scalar_buffers=True,
     )
     status = solver.outcome(prepared, state, target)

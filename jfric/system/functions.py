@@ -7,6 +7,7 @@ its polynomial and harmonic components. Solvers never step across a breakpoint.
 from __future__ import annotations
 
 import abc
+import math
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -51,14 +52,12 @@ class AbstractFunction(eqx.Module):
         """Largest angular frequency [rad/s]; 0 for piecewise polynomials."""
         return 0.0
 
-    def size(self, t):
-        """What the rounding error of the value at ``t`` is relative to."""
-        return _size(self.magnitudes(t)[:1], self.components(t).harmonics)
-
-    def size_of_derivative(self, t):
-        """The same of the first derivative."""
-        harmonics = [(a * w, angle, w) for a, angle, w in self.components(t).harmonics]
-        return _size(self.magnitudes(t)[1:2], harmonics)
+    def size(self, t, order: int = 0):
+        """What the rounding error of the value at ``t`` is relative to, or of a derivative."""
+        # A sine near its zero has the rounding error of its argument.
+        found = sum(jnp.abs(a * w**order) for a, _, w in self.components(t).harmonics)
+        sizes = self.magnitudes(t)
+        return found + (math.factorial(order) * sizes[order] if order < len(sizes) else 0.0)
 
     def __call__(self, t):
         """Value at time ``t`` [s] (from the right at a jump)."""
@@ -72,16 +71,12 @@ class AbstractFunction(eqx.Module):
         value = jnp.abs(polynomial[0]) if polynomial else 0.0
         return value + sum(jnp.abs(a) for a, _, _ in harmonics)
 
-    def derivative(self, t):
-        """First derivative at time ``t`` (from the right at a kink)."""
+    def derivative(self, t, order: int = 1):
+        """A derivative at time ``t`` (from the right at a kink)."""
         polynomial, harmonics = self.components(t)
-        value = polynomial[1] if len(polynomial) > 1 else 0.0
-        return value + sum(a * w * jnp.cos(angle) for a, angle, w in harmonics)
-
-
-def _size(polynomial: list, harmonics: list):
-    # A sine near its zero has the rounding error of its argument.
-    return sum((jnp.abs(a) for a, _, _ in harmonics), sum(polynomial, 0.0))
+        found = math.factorial(order) * polynomial[order] if order < len(polynomial) else 0.0
+        sign, wave = (-1.0) ** (order // 2), (jnp.sin, jnp.cos)[order % 2]
+        return found + sum(sign * a * w**order * wave(angle) for a, angle, w in harmonics)
 
 
 class Constant(AbstractFunction):

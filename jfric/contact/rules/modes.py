@@ -88,16 +88,6 @@ def next_mode(
     return NextMode(following.astype(jnp.int32), hits, touching, pressed)
 
 
-def mode_from_rest(tried, start: GuardSign) -> Int[Array, "*k"]:
-    """Mode of friction at rest: the one ``tried``, to which its limits lead, if it lasts.
-
-    ``start``: sliding velocity from rest in the mode ``tried``. At the edge of the cone, where
-    neither stick nor slip lasts, it sticks.
-    """
-    lasts = ~start.violated & ~start.null
-    return jnp.where(lasts, tried, Mode.STICK).astype(jnp.int32)
-
-
 def known_zeros(mode, following, known, at_rest) -> tuple[Int[Array, "*k"], Int[Array, "*k"]]:
     """How many leading coefficients of the two guards are zero in the mode ``following``.
 

@@ -83,10 +83,13 @@ def literal(x, shape, dtype) -> Value:
 class Graph:
     """Nodes in the order of their computation."""
 
-    def __init__(self, *, differentiable: bool = False):
+    def __init__(self, *, differentiable: bool = False, plain: bool = False):
         self.nodes: list[Node] = []
         #: Whether derivatives are taken of the operations, so that some of them have to stay.
-        self.differentiable = differentiable
+        self.differentiable = differentiable or plain
+        #: Whether what has derivatives of its own stays, and what is there for the compiler
+        #: (:func:`jfric.numerics.loops.once`).
+        self.plain = plain
         self._made: dict = {}
 
     def append(self, op, args, params, shape, dtype) -> Node:

@@ -81,7 +81,7 @@ def _apply(g: Graph, eqn, args: list[Value]) -> list[Value]:
     name, params = eqn.primitive.name, eqn.params
     if name in CALLS:
         return _call(g, params.get("jaxpr") or params["call_jaxpr"], args)
-    if name in CUSTOM:
+    if name in CUSTOM and not g.plain:
         return _call(g, params[CUSTOM[name]], args)
     taken_apart = not any(a.buffer is not None for a in args)
     if name in ELEMENTWISE and taken_apart:
@@ -135,7 +135,7 @@ def _flat(args: list[Value]) -> list[Entry]:
 
 def _templates(g: Graph, args: list[Value], *, keep_constants: bool):
     """A new graph with an input for each entry of ``args``."""
-    inner, inputs, values = Graph(differentiable=g.differentiable), [], []
+    inner, inputs, values = Graph(differentiable=g.differentiable, plain=g.plain), [], []
     for a in args:
         if a.parts is None:
             node = inner.input(a.shape, a.dtype)
@@ -198,8 +198,11 @@ def _cond(g: Graph, eqn, args):
         inner, inputs, values = _templates(g, operands, keep_constants=True)
         found = interpret(inner, branch.jaxpr, branch.consts, values)
         results.append((inner, inputs, found))
-    plain = all(n.op == "input" or not isinstance(n.op, str) for r in results for n in r[0].nodes)
-    if plain and sum(len(r[0].nodes) for r in results) <= BOTH and len(branches) == 2:
+    # A branch that only hands its values on is there for the compiler.
+    barrier = g.plain and not branches[1].jaxpr.eqns and len(operands) > 1
+    nodes = [n for inner, _, _ in results for n in inner.nodes]
+    plain = all(n.op == "input" or not isinstance(n.op, str) for n in nodes) and not barrier
+    if plain and len(nodes) <= BOTH and len(branches) == 2:
         return _both(g, eqn, index, operands)
     forms = results[0][2]
     # A value in one piece in any branch is so in all.
@@ -298,6 +301,8 @@ def _loop(g: Graph, tested, given, carry, body, condition):
 def _platform(g: Graph, eqn, args):
     """The general form: kernels need none that is made for one platform."""
     choices = eqn.params["platforms"]
+    if g.plain and any(c and "cpu" in c for c in choices):
+        return None
     number = next((i for i, c in enumerate(choices) if c is None), len(choices) - 1)
     return [literal(number, (), eqn.outvars[0].aval.dtype)]
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import eval_jaxpr
 from jax.custom_derivatives import SymbolicZero
+from jax.extend.core import Jaxpr
 
 from jfric.numerics.lowering.emission import emit
 from jfric.numerics.lowering.graph import Graph, Value, value_of
@@ -25,11 +26,23 @@ class Lowered:
     What is ``given`` and the state are taken apart by :meth:`split`; buffers (outputs, event logs)
     stay arrays. ``known``: entries of ``given`` that are constants, see
     :func:`jfric.numerics.lowering.constants_of`. Forward derivatives of any order are lowered, too:
-    those of the same function; what has no derivative by structure stays a known zero.
+    those of the same function; what has no derivative by structure stays a known zero. Without
+    ``kernels`` the scalars are JAX's own operations, and so are their derivatives. ``traced``: the
+    program, where it is known; what a closure uses are then its constants.
     """
 
-    def __init__(self, function: Callable, given, state, buffers, known: Known):
-        self.function, self.known = function, known
+    def __init__(
+        self,
+        function: Callable,
+        given,
+        state,
+        buffers,
+        known: Known,
+        *,
+        kernels: bool = True,
+        traced: Jaxpr | None = None,
+    ):
+        self.function, self.known, self.kernels = function, known, kernels
         #: Entries of what a closure uses from around it.
         self.given: list = []
         self.examples = jax.tree.map(
@@ -37,10 +50,14 @@ class Lowered:
             (given, state, buffers),
         )
         given, state, buffers = self.examples
-        closed, shapes = jax.make_jaxpr(function, return_shape=True)(given, state, buffers)
-        if jax.tree.structure(shapes) != jax.tree.structure((state, buffers)):
-            raise TypeError("a round of a loop returns a state and buffers like its arguments")
-        g, inputs, arguments = Graph(), [], []
+        if traced is None:
+            closed, shapes = jax.make_jaxpr(function, return_shape=True)(given, state, buffers)
+            if jax.tree.structure(shapes) != jax.tree.structure((state, buffers)):
+                raise TypeError("a round of a loop returns a state and buffers like its arguments")
+            program, fixed = closed.jaxpr, closed.consts
+        else:
+            program, fixed = traced, []
+        g, inputs, arguments = Graph(plain=not kernels), [], []
         constants = iter(known)
         for tree, kind in ((given, "given"), (state, "state"), (buffers, "buffer")):
             for x in jax.tree.leaves(tree):
@@ -53,7 +70,9 @@ class Lowered:
                 hints = next(constants) if kind == "given" else [None] * len(nodes)
                 entries = [n if h is None else h for n, h in zip(nodes, hints, strict=True)]
                 arguments.append(value_of(entries, x.shape, x.dtype))
-        found = interpret(g, closed.jaxpr, closed.consts, arguments)
+        # What a closure uses comes first.
+        own = len(program.constvars) - len(fixed)
+        found = interpret(g, program, [*arguments[:own], *fixed], arguments[own:])
         self.n_state = len(jax.tree.leaves(state))
         outputs = []
         for i, x in enumerate(found):
@@ -71,7 +90,9 @@ class Lowered:
         self._derivative: dict = {}
 
     @classmethod
-    def of_closure(cls, function: Callable, state, buffers, constants: Constants) -> Lowered:
+    def of_closure(
+        cls, function: Callable, state, buffers, constants: Constants, *, kernels: bool = True
+    ) -> Lowered:
         """The same for ``function(state, buffers)``; what is :attr:`given` are the arrays that it
         uses from around it."""
         closed = jax.make_jaxpr(function)(state, buffers)
@@ -82,7 +103,8 @@ class Lowered:
             found = eval_jaxpr(closed.jaxpr, given, *jax.tree.leaves((state, buffers)))
             return jax.tree.unflatten(structure, found)
 
-        result = cls(opened, used, state, buffers, [constants.of(c) for c in closed.consts])
+        known = [constants.of(c) for c in closed.consts]
+        result = cls(opened, used, state, buffers, known, kernels=kernels, traced=closed.jaxpr)
         result.given = result.split(used)
         return result
 
@@ -117,16 +139,19 @@ class Lowered:
         return found[: self.count], jax.tree.unflatten(structure, found[self.count :])
 
     def _flat(self, *flat):
-        @jax.custom_jvp
         def run(*flat):
+            found = emit(self.branch, flat, kernels=self.kernels)
             return [
                 jnp.broadcast_to(jnp.asarray(x, dtype), shape)
-                for x, (shape, dtype) in zip(emit(self.branch, flat), self.kinds, strict=True)
+                for x, (shape, dtype) in zip(found, self.kinds, strict=True)
             ]
 
+        if not self.kernels:
+            return run(*flat)
+        own = jax.custom_jvp(run)
         rule: Any = self._with_derivatives
-        run.defjvp(rule, symbolic_zeros=True)
-        return run(*flat)
+        own.defjvp(rule, symbolic_zeros=True)
+        return own(*flat)
 
     def _with_derivatives(self, primals, tangents):
         """The round and its derivatives, as a lowered round of twice the state."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -11,14 +10,14 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jfric.contact import rules
+from jfric.numerics.clock import Instant, later
+from jfric.numerics.isolation import with_root_derivative
 from jfric.numerics.linear_algebra import matvec
-from jfric.numerics.polynomials import horner_with_slope, pick, with_derivatives
-from jfric.numerics.tolerances import ROUNDINGS
+from jfric.numerics.polynomials import horner_with_slope, pick
 from jfric.results.modes import Mode
-from jfric.solvers.event_driven.clock import Instant, later
-from jfric.solvers.event_driven.constants import CLOSE, LANDINGS, SMALLEST_FRACTION, constants
+from jfric.solvers.event_driven.constants import CLOSE, LANDINGS, constants
+from jfric.solvers.event_driven.first_event import Found
 from jfric.solvers.event_driven.flow_step import Step, Values
-from jfric.solvers.event_driven.isolation import isolate, watched_zero, with_root_derivative
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import State
 from jfric.solvers.event_driven.transitions import Signs
@@ -101,11 +100,6 @@ def step_length(prepared: Prepared, state: State, records: Records, ts, target, 
     return Instant(jnp.where(reaches, t_end, t), jnp.where(reaches, 0.0, rest)), h
 
 
-def resolvable(t, h) -> Bool[Array, ""]:
-    """Whether a step of length ``h`` is far beyond the rounding of time."""
-    return h > ROUNDINGS * jnp.finfo(h.dtype).eps * jnp.abs(t)
-
-
 def advance(
     prepared: Prepared,
     state: State,
@@ -113,83 +107,20 @@ def advance(
     signs: Signs,
     end: Instant,
     natural,
-    *,
-    refine: Callable | None = None,
-    apart: bool = False,
+    found: Found,
 ) -> Advance:
-    """Isolate the earliest event on a step and move there, or to the end of the step.
+    """Move to the earliest event on a step, or to its end.
 
-    ``end``: the end of the step. A step that the certificate cannot decide is not
-    accepted; a shorter one follows. ``refine(fired, s)``: a better place of the zero found.
-    ``apart``: for a program that will be lowered.
+    ``found``: what the flow says of events; ``end``: the end of the step.
     """
-    c = constants(step.table.dtype)
-    order = jnp.where(signs.null, 0, signs.order)
-    if step.leading.shape[1]:
-        still = jax.lax.stop_gradient(step)
-        others = jnp.zeros((order.shape[0] - prepared.nt,), bool)
-        bounced = (state.mode == Mode.OPEN) & (state.known[: prepared.nt] > 0)
-        bounced = jnp.concatenate([bounced, others])
-        found = isolate(
-            still.guard_table,
-            order,
-            still.remainder,
-            watched_zero(still.leading, still.zero, signs.null),
-            rows=still.guard_rows,
-            null=signs.null,
-            stays=rules.may_stay_at_zero(signs.of(slice(None)), bounced),
-            certificate_order=c.certificate_order,
-            rounding=c.rounding,
-            newton=c.newton,
-            apart=apart,
-        )
-        last = jnp.sum(still.guard_table, axis=0)
-        rows = still.guard_rows
-        at_end = last if rows is None else matvec(rows, last)
-        reference = jnp.minimum(natural, prepared.end - state.start)
-        smallest = step.h <= SMALLEST_FRACTION * reference
-        # Too short to resolve further: a guard that comes so near to zero counts as reaching it;
-        # one that starts there only if it is negative at the end.
-        crossed = found.undecided & ~signs.null & ((at_end < 0) | (order == 0))
-        gives_up = ~found.decided & smallest & ~(found.near & resolvable(state.t, step.h))
-        event = jnp.where(gives_up, jnp.any(crossed), found.root <= 1.0)
-        first = jnp.arange(crossed.shape[0]) == jnp.argmax(crossed)
-        fired = jnp.where(gives_up, crossed & first, found.guard) & event
-        earliest = jnp.where(gives_up, 1.0, found.root)
-        guard = pick(step.guard_table, step.guard_rows, fired)
-        known = jnp.arange(guard.shape[0]) < jnp.sum(jnp.where(fired, order, 0))
-        guard = jnp.where(known, 0.0, guard)
-        s = with_root_derivative(guard, earliest)
-        s = jnp.where(event, s if refine is None else refine(fired, s), 1.0)
-        # Zeros far inside the step are located again on a shorter one, for full precision.
-        coarse = event & (earliest < 1.0 / 64) & ~smallest
-        accepted = step.accepted & (found.decided | gives_up) & ~coarse
-        # Impacts get slower and slower where they accumulate; a gap that turns is one that closes.
-        nt = prepared.nt
-        impact = jnp.any(fired[:nt] & (state.mode == Mode.OPEN))
-        grazing = gives_up | (event & ~impact & grazes(found.chosen, earliest, found.resolution))
-        retry = jnp.where(coarse & found.decided, 4.0 * earliest, found.retry) * step.h
-        there = jnp.where(gives_up, last, found.values)
-    else:
-        s = jnp.ones((), step.table.dtype)
-        event, accepted = jnp.asarray(False), step.accepted
-        fired, grazing = jnp.zeros((0,), bool), jnp.asarray(False)
-        retry = step.h_next
-    retry = jnp.where(step.accepted, retry, step.h_next)
+    s = found.s
+    arrives = ~found.event & (s >= 1.0)
     t, rest = (
-        jnp.where(event, a, b)
-        for a, b in zip(later(state.t, state.t_rest, s * step.h), end, strict=True)
+        jnp.where(arrives, a, b)
+        for a, b in zip(end, later(state.t, state.t_rest, s * step.h), strict=True)
     )
-    grown = jnp.minimum(16.0 * s * step.h, step.h_next)
-    grown = jnp.maximum(grown, jnp.where(event, 0.0, 16.0 * step.h))
     n = prepared.mechanics.n
-    if step.leading.shape[1] and step.guard_table is step.table and refine is None:
-        # What the search for the zero has evaluated, with its derivatives.
-        values = step.split(prepared, with_derivatives(step.table, s, there))
-    else:
-        values = step.at(prepared, s)
-    values = held_exactly(prepared, state, values, signs)
-    largest = jax.lax.stop_gradient(jnp.sum(jnp.abs(step.table[:, : 2 * n]), axis=0))
+    values = held_exactly(prepared, state, found.values, signs)
     return Advance(
         t=t,
         t_rest=rest,
@@ -197,13 +128,15 @@ def advance(
         values=values,
         q=values.q,
         v=values.v,
-        accepted=accepted,
-        q_scale=largest[:n],
-        v_scale=jnp.maximum(largest[n:], cancelled(prepared, state, step.unbalanced, natural)),
-        h_max=jax.lax.stop_gradient(jnp.where(accepted, jnp.minimum(grown, step.h_next), retry)),
-        fired=fired,
-        grazing=grazing,
-        landing=jnp.zeros_like(fired),
+        accepted=found.accepted,
+        q_scale=found.largest[:n],
+        v_scale=jnp.maximum(
+            found.largest[n:], cancelled(prepared, state, step.unbalanced, natural)
+        ),
+        h_max=found.h_next,
+        fired=found.fired,
+        grazing=found.grazing,
+        landing=jnp.zeros_like(found.fired),
     )
 
 
@@ -213,13 +146,6 @@ def cancelled(prepared: Prepared, state: State, unbalanced, natural):
     c = constants(unbalanced.dtype)
     share = jnp.finfo(unbalanced.dtype).eps / c.zero
     return share * jnp.minimum(natural, prepared.end - state.start) * unbalanced
-
-
-def grazes(guard, s, resolution) -> Bool[Array, ""]:
-    """Whether a guard that is zero at ``s`` turns there, as far as can be resolved."""
-    rates = [k * guard[k] for k in range(1, len(guard))]
-    slope, curvature = jax.lax.stop_gradient(horner_with_slope(rates, s))
-    return rules.turns_at_zero(slope, curvature, resolution)
 
 
 def land(prepared: Prepared, state: State, step: Step, signs: Signs, advance: Advance) -> Advance:

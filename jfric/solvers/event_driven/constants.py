@@ -29,8 +29,6 @@ class Constants(NamedTuple):
 _DOUBLE = Constants(28, 3.4, 18, DOUBLE.zero, 4e-15, 4)
 _SINGLE = Constants(14, 2.2, 12, SINGLE.zero, 2e-6, 4)
 
-#: Leading coefficients of a guard that may vanish before it counts as identically zero.
-LEADING = 5
 #: A step is not halved below this fraction of the natural step to resolve nearby crossings.
 SMALLEST_FRACTION = 1e-7
 #: Newton steps, each a real step of the flow, to land on an event.

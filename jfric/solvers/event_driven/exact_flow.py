@@ -8,6 +8,7 @@ Loads are part of the linear system ``dz/ds = A z``, so the Taylor coefficients 
 from __future__ import annotations
 
 import functools
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -15,11 +16,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jfric.numerics.isolation import LEADING
 from jfric.numerics.linear_algebra import matmul, matvec
-from jfric.solvers.event_driven.constants import LEADING, constants
+from jfric.solvers.event_driven.constants import constants
+from jfric.solvers.event_driven.first_event import Found, first_event
 from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.given import Given
 from jfric.solvers.event_driven.linear_system import (
+    LinearSystem,
     linear_system,
     magnitude_system,
     magnitudes_by_order,
@@ -41,6 +45,7 @@ class ExactFlow(eqx.Module):
     lands: bool = eqx.field(static=True, default=False)
     #: For a program that will be lowered: guards one by one.
     lowered: bool = eqx.field(static=True, default=False)
+    looks_first: ClassVar[bool] = False
 
     def zero(self, dtype) -> float:
         """Part of what a quantity is made of below which it counts as zero."""
@@ -50,35 +55,51 @@ class ExactFlow(eqx.Module):
         """Longest sensible step [s]."""
         return natural_step(prepared, equations)
 
+    def first_event(self, prepared, state, step, signs, natural, refine=None) -> Found:
+        """The earliest event on a step."""
+        return first_event(prepared, state, step, signs, natural, refine=refine, apart=self.lowered)
+
     def step(self, prepared, equations, g: Given, state, h, force) -> Step:
         """Polynomials on ``[t, t + h]``."""
         if 2 * state.q.shape[0] + g.w.shape[0] > LARGE and not self.lowered:
             return _step_by_orders(prepared, equations, g, state, h, force)
-        c = constants(state.q.dtype)
-        n = prepared.mechanics.n
-        system = linear_system(prepared, equations, g, state, force)
-        z = taylor_coefficients(system.A * h, system.z, c.order)
-        # Magnitudes only decide: they are kept out of the derivatives.
-        frozen = jax.lax.stop_gradient((prepared, equations, g, state, force, h))
-        bounds = magnitude_system(*frozen[:5])
-        sizes = taylor_coefficients(bounds.A * frozen[5], bounds.z, LEADING - 1)
-        last = jax.lax.stop_gradient(jnp.abs(z[-1]) + jnp.abs(z[-2]))
-        watched = 0 if prepared.regular else system.relative.shape[0]
-        return Step(
-            h=h,
-            table=z,
-            rows=jnp.concatenate([system.A[n : 2 * n], system.reactions]),
-            guard_table=z,
-            guard_rows=system.guards,
-            zero=c.zero * matmul(sizes, bounds.guards.T),
-            leading=matmul(z[:LEADING], system.guards.T),
-            unbalanced=matvec(bounds.A[n : 2 * n], bounds.z),
-            relative_zero=c.zero * matmul(sizes, bounds.relative[:watched].T),
-            relative_leading=matmul(z[:LEADING], system.relative[:watched].T),
-            remainder=matvec(jnp.abs(jax.lax.stop_gradient(system.guards)), last),
-            accepted=jnp.asarray(True),
-            h_next=jnp.asarray(jnp.inf, z.dtype),
-        )
+        order = constants(state.q.dtype).order
+        return step_of_rows(prepared, equations, g, state, h, force, order)[0]
+
+
+def step_of_rows(
+    prepared, equations, g: Given, state, h, force, order: int, leading: int = LEADING
+) -> tuple[Step, LinearSystem]:
+    """A step whose guards and reactions are rows over the motion, a series of this ``order``.
+
+    ``leading``: coefficients of guards that decide.
+    """
+    c = constants(state.q.dtype)
+    n = prepared.mechanics.n
+    system = linear_system(prepared, equations, g, state, force)
+    z = taylor_coefficients(system.A * h, system.z, order)
+    # Magnitudes only decide: they are kept out of the derivatives.
+    frozen = jax.lax.stop_gradient((prepared, equations, g, state, force, h))
+    bounds = magnitude_system(*frozen[:5])
+    sizes = taylor_coefficients(bounds.A * frozen[5], bounds.z, leading - 1)
+    last = jax.lax.stop_gradient(jnp.abs(z[-1]) + jnp.abs(z[-2]))
+    watched = 0 if prepared.regular else system.relative.shape[0]
+    step = Step(
+        h=h,
+        table=z,
+        rows=jnp.concatenate([system.A[n : 2 * n], system.reactions]),
+        guard_table=z,
+        guard_rows=system.guards,
+        zero=c.zero * matmul(sizes, bounds.guards.T),
+        leading=matmul(z[:leading], system.guards.T),
+        unbalanced=matvec(bounds.A[n : 2 * n], bounds.z),
+        relative_zero=c.zero * matmul(sizes, bounds.relative[:watched].T),
+        relative_leading=matmul(z[:leading], system.relative[:watched].T),
+        remainder=matvec(jnp.abs(jax.lax.stop_gradient(system.guards)), last),
+        accepted=jnp.asarray(True),
+        h_next=jnp.asarray(jnp.inf, z.dtype),
+    )
+    return step, system
 
 
 def _step_by_orders(prepared, equations, g: Given, state, h, force) -> Step:

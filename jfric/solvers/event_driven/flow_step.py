@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
@@ -27,6 +26,17 @@ class Values(NamedTuple):
     normal: Float[Array, " nf"]
     #: Prescribed accelerations along the tangents.
     prescribed_rate: Float[Array, " nt"]
+
+
+class ClosedMotion(Protocol):
+    """What is known without a series: the columns of ``table`` at a part ``s`` of the step, and
+    ``table`` itself for those who need polynomials."""
+
+    def __call__(self, s) -> Float[Array, " k"]: ...
+
+    def table(self) -> Float[Array, "p k"]:
+        """All coefficients."""
+        ...
 
 
 class Step(NamedTuple):
@@ -61,6 +71,8 @@ class Step(NamedTuple):
     h_next: Float[Array, ""]
     #: What gives ``table``, ``guard_table`` and ``remainder`` where they are left for later.
     later: Callable[[], tuple[Array, Array, Array]] | None = None
+    #: The motion in closed form; ``table`` then holds its leading coefficients alone.
+    motion: ClosedMotion | None = None
 
     def completed(self, needed: Bool[Array, ""]) -> Step:
         """With all polynomials; they may be zero where they are not ``needed``."""
@@ -71,7 +83,8 @@ class Step(NamedTuple):
 
     def at(self, prepared: Prepared, s) -> Values:
         """Motion and reactions at ``s``."""
-        return self.split(prepared, evaluate(self.table, s))
+        z = evaluate(self.table, s) if self.motion is None else self.motion(s)
+        return self.split(prepared, z)
 
     def split(self, prepared: Prepared, z: Float[Array, " k"]) -> Values:
         """Motion and reactions from the values of the polynomials in ``table``."""
@@ -79,32 +92,16 @@ class Step(NamedTuple):
         rest = z[2 * n :] if self.rows is None else matvec(self.rows, z)
         return Values(z[:n], z[n : 2 * n], *_parts(prepared, rest))
 
+    def as_polynomials(self) -> Step:
+        """The same by polynomials alone."""
+        return self if self.motion is None else self._replace(table=self.motion.table())
+
     def polynomials(self, prepared: Prepared) -> Values:
         """Motion and reactions as polynomials: arrays (p, ...)."""
         n, table = prepared.mechanics.n, self.table
         rest = table[:, 2 * n :] if self.rows is None else combine(table, self.rows)
         parts = (x.T for x in _parts(prepared, rest.T))
         return Values(table[:, :n], table[:, n : 2 * n], *parts)
-
-
-def step_without_guards(h, table: Float[Array, "p k"]) -> Step:
-    """A step whose events are known: motion and reactions alone, one column each."""
-    nothing = jnp.zeros((table.shape[0], 0), table.dtype)
-    return Step(
-        h=h,
-        table=table,
-        rows=None,
-        guard_table=nothing,
-        guard_rows=None,
-        zero=nothing,
-        leading=nothing,
-        relative_zero=nothing,
-        relative_leading=nothing,
-        unbalanced=nothing[0],
-        remainder=jnp.zeros((0,), table.dtype),
-        accepted=jnp.asarray(True),
-        h_next=jnp.asarray(jnp.inf, table.dtype),
-    )
 
 
 def _parts(prepared: Prepared, rest) -> list[Array]:

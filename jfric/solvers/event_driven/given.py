@@ -1,8 +1,6 @@
 """What is given from outside: loads, normal forces, and motion prescribed by bases and belts.
 
-On a smooth piece every function of time is a combination of few basis functions ``w(s)``: powers
-of the time ``s`` since the start of the step, and a sine and cosine for each harmonic term. They
-obey ``dw/ds = A w``, so that loads become part of a linear system.
+All are combinations of the basis functions ``w(s)`` of :mod:`jfric.system.basis`.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from jaxtyping import Array, Float
 from jfric.numerics.linear_algebra import matmul
 from jfric.solvers.event_driven.mode_equations import ModeEquations
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.system.functions import AbstractFunction
+from jfric.system.basis import basis, functions_after, powers_of_time
 
 
 class Given(NamedTuple):
@@ -51,13 +49,11 @@ def given(prepared: Prepared, equations: ModeEquations, t) -> Given:
     belts = [b for b in mechanics.belts if b is not None]
     groups = [mechanics.base_functions, mechanics.load_functions, belts, mechanics.normal_forces]
     functions = [f for group in groups for f in group]
-    basis = _basis(functions, t, mechanics.K.dtype)
+    w = basis(functions, t, mechanics.K.dtype)
     ends = np.cumsum([len(group) for group in groups])[:-1]
-    w_size = basis.w.at[basis.powers :].set(1.0)
-    sizes = _given(
-        prepared, equations, w_size, jnp.abs(basis.A), jnp.split(basis.sizes, ends), True
-    )
-    signed = _given(prepared, equations, basis.w, basis.A, jnp.split(basis.rows, ends), False)
+    w_size = w.w.at[w.powers :].set(1.0)
+    sizes = _given(prepared, equations, w_size, jnp.abs(w.A), jnp.split(w.sizes, ends), True)
+    signed = _given(prepared, equations, w.w, w.A, jnp.split(w.rows, ends), False)
     return signed._replace(bound=sizes)
 
 
@@ -117,67 +113,8 @@ def _given(prepared: Prepared, equations: ModeEquations, w, A, rows: list, absol
 def basis_after(prepared: Prepared, g: Given, s) -> Float[Array, " b"]:
     """The basis of ``g`` a time ``s`` later, on the same smooth piece: also where that has just
     ended."""
-    powers = powers_of_time(prepared)
+    powers = powers_of_time(prepared.mechanics.functions())
     index = range(powers, g.w.shape[0], 2)
     omegas = [g.A[k, k + 1] for k in index]
     waves = [g.w[j] for k in index for j in (k, k + 1)]
     return jnp.stack(functions_after(powers, omegas, waves, s))
-
-
-def powers_of_time(prepared: Prepared) -> int:
-    """How many powers of time the basis begins with."""
-    functions = prepared.mechanics.functions()
-    return max([1, *(len(f.components(0.0).polynomial) for f in functions)])
-
-
-def functions_after(powers: int, omegas: list, waves: list, s) -> list:
-    """Powers of ``s``, and each sine and cosine of ``waves`` a time ``s`` later."""
-    result = [jnp.ones_like(s)]
-    for _ in range(1, powers):
-        result.append(result[-1] * s)
-    for omega, sine, cosine in zip(omegas, waves[::2], waves[1::2], strict=True):
-        sin, cos = jnp.sin(omega * s), jnp.cos(omega * s)
-        result += [sine * cos + cosine * sin, cosine * cos - sine * sin]
-    return result
-
-
-class _Basis(NamedTuple):
-    """Basis at the start of a step, its generator, one row for each function, and the magnitudes of
-    these rows. ``powers``: number of powers of time, which come first."""
-
-    w: Float[Array, " b"]
-    A: Float[Array, "b b"]
-    rows: Float[Array, "f b"]
-    sizes: Float[Array, "f b"]
-    powers: int
-
-
-def _basis(functions: list[AbstractFunction], t, dtype) -> _Basis:
-    parts = [f.components(t) for f in functions]
-    powers = max([1, *(len(p.polynomial) for p in parts)])
-    harmonics = [(i, h) for i, p in enumerate(parts) for h in p.harmonics]
-    size = powers + 2 * len(harmonics)
-    zero = jnp.zeros((), dtype)
-    w = [zero + 1.0] + [zero] * (powers - 1)
-    A = [[zero] * size for _ in range(size)]
-
-    def filled(polynomial):
-        short = [jnp.asarray(p, dtype) for p in polynomial]
-        return short + [zero] * (size - len(short))
-
-    rows = [filled(p.polynomial) for p in parts]
-    sizes = [filled(f.magnitudes(t)) for f in functions]
-    for j in range(1, powers):
-        A[j][j - 1] = zero + float(j)
-    for k, (i, (amplitude, angle, omega)) in enumerate(harmonics):
-        at = powers + 2 * k
-        w += [jnp.sin(angle) + zero, jnp.cos(angle) + zero]
-        A[at][at + 1] = omega + zero
-        A[at + 1][at] = -omega + zero
-        rows[i][at] = amplitude + zero
-        sizes[i][at] = jnp.abs(rows[i][at])
-
-    def table(rows):
-        return jnp.stack([jnp.stack(r) for r in rows]) if rows else jnp.zeros((0, size), dtype)
-
-    return _Basis(jnp.stack(w), table(A), table(rows), table(sizes), powers)

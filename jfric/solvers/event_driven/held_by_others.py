@@ -7,16 +7,15 @@ hold the body. As it does not slide its limit is the static one.
 
 from __future__ import annotations
 
-import math
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact import rules
 from jfric.contact.reactions import active_rows, spanned
+from jfric.numerics.isolation import LEADING
 from jfric.numerics.linear_algebra import matmul, matvec
-from jfric.solvers.event_driven.constants import LEADING, constants
+from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.prepared import Prepared
 
 
@@ -47,8 +46,10 @@ def _prescribed(prepared: Prepared, t) -> tuple[Float[Array, "l m"], Float[Array
     mechanics = prepared.mechanics
     values, sizes = [], []
     for k in range(LEADING):
-        base = [_derivative(f, t, k + 1) for f in mechanics.base_functions]
-        belt = [_derivative(f, t, k) if f is not None else (0.0, 0.0) for f in mechanics.belts]
+        base = [(f.derivative(t, k + 1), f.size(t, k + 1)) for f in mechanics.base_functions]
+        belt = [
+            (0.0, 0.0) if f is None else (f.derivative(t, k), f.size(t, k)) for f in mechanics.belts
+        ]
         value, size = (_row(prepared, [x[i] for x in belt]) for i in (0, 1))
         if base:
             rate, largest = (jnp.stack([jnp.asarray(x[i]) for x in base]) for i in (0, 1))
@@ -63,16 +64,3 @@ def _row(prepared: Prepared, of_belts: list) -> Float[Array, " m"]:
     dtype = prepared.D.dtype
     entries = [jnp.asarray(x, dtype) for x in of_belts]
     return jnp.concatenate([jnp.stack(entries), jnp.zeros((prepared.nu,), dtype)])
-
-
-def _derivative(function, t, order: int):
-    """The derivative of a function of time at ``t``, and the magnitude of its contributions."""
-    polynomial, harmonics = function.components(t)
-    sizes = function.magnitudes(t)
-    value = size = 0.0
-    if order < len(polynomial):
-        value, size = math.factorial(order) * polynomial[order], sizes[order]
-    for amplitude, angle, omega in harmonics:
-        value = value + amplitude * omega**order * jnp.sin(angle + order * (math.pi / 2))
-        size = size + jnp.abs(amplitude) * jnp.abs(omega) ** order
-    return value, size

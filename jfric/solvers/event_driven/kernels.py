@@ -16,7 +16,7 @@ from jfric.solvers.event_driven.prepared import Prepared, prepare
 from jfric.system.problem import Problem
 
 #: ``"general"``: small arrays; any system. ``"lowered"``: the general pass taken apart into
-#: scalars. ``"one-dof"``: its motion in closed form.
+#: scalars. ``"one-dof"``: in scalars, too, with the motion in closed form.
 Kernel = Literal["auto", "general", "lowered", "one-dof"]
 
 #: Systems beyond these become programs that take minutes to compile.

@@ -127,10 +127,10 @@ def held_alone(prepared: Prepared, holds: Bool[Array, " m"]) -> Bool[Array, "n m
     for row, dof in enumerate(dofs):
         if dof is not None:
             own[dof, row] = True
-    at = jnp.asarray(own) & holds
+    at = jnp.asarray(own) & holds[None, :]
     if np.any(own.sum(axis=1) > 1):
-        last = jnp.max(jnp.where(at, np.arange(len(dofs)), -1), axis=1, initial=-1)
-        at = at & (np.arange(len(dofs)) == last[:, None])
+        last = jnp.max(jnp.where(at, np.arange(len(dofs))[None, :], -1), axis=1, initial=-1)
+        at = at & (np.arange(len(dofs))[None, :] == last[:, None])
     return at
 
 

@@ -25,10 +25,10 @@ from jfric.solvers.event_driven.advance import (
     advance,
     held_exactly,
     land,
-    resolvable,
     step_length,
 )
 from jfric.solvers.event_driven.drift import put_back
+from jfric.solvers.event_driven.first_event import resolvable
 from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.given import given
 from jfric.solvers.event_driven.held_by_others import held_by_others
@@ -47,6 +47,7 @@ from jfric.solvers.event_driven.transitions import (
     RESTARTS,
     Signs,
     at_breakpoint,
+    break_away,
     guard_signs,
     known_after,
     modes_from_rest,
@@ -77,6 +78,8 @@ def one_pass(
     """
     assembled, prepared = prepared, prepared.at(state.t, state.q, state.v)
     state = release_after_jump(prepared, state, prescribed_velocities(prepared, state.t))
+    if flow.looks_first:
+        state = break_away(prepared, state, force)
     held = held_by_others(prepared, state.mode, state.t)
     equations = mode_equations(prepared, state.mode, state.segment, held)
     if not (flow.lowered or prepared.many):
@@ -113,9 +116,8 @@ def one_pass(
 
     # What each of the three outcomes would give; the masks below choose.
     def move():
-        ahead = advance(
-            prepared, state, watched, judged, reach, natural, refine=refine, apart=flow.lowered
-        )
+        found = flow.first_event(prepared, state, watched, judged, natural, refine)
+        ahead = advance(prepared, state, watched, judged, reach, natural, found)
         if flow.lands and prepared.n_watched:
             ahead = land(prepared, state, watched, judged, ahead)
         q, v = put_back(assembled, state, ahead.t, ahead.q, ahead.v)

@@ -17,6 +17,7 @@ def piece_of_pass(
 ) -> Piece:
     """The part of ``step`` between two states, with its coefficients scaled to ``[0, 1]``."""
     nt = prepared.nt
+    step = step.as_polynomials()
     h = new.t - old.t
     # A step that was not taken may be infinitely long.
     moved = h > 0

@@ -10,6 +10,7 @@ interpolant's.
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -17,17 +18,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jfric.numerics.isolation import LEADING
 from jfric.numerics.linear_algebra import matmul
 from jfric.numerics.polynomials import nodes_and_fit, through_ends
-from jfric.solvers.event_driven.constants import LEADING, constants
+from jfric.numerics.runge_kutta import Stages, stages, tables
+from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.exact_flow import natural_step
+from jfric.solvers.event_driven.first_event import Found, first_event
 from jfric.solvers.event_driven.flow_step import Step
-from jfric.solvers.event_driven.given import Given, given, powers_of_time
+from jfric.solvers.event_driven.given import Given, given
 from jfric.solvers.event_driven.guards import Quantities, guard_magnitudes, guards
-from jfric.solvers.event_driven.runge_kutta_stages import Stages, stages, tables
 from jfric.solvers.event_driven.smooth_piece import SmoothPiece, smooth_piece
 from jfric.solvers.event_driven.state import State
 from jfric.solvers.event_driven.varying_piece import varying_piece
+from jfric.system.basis import powers_of_time
 
 #: Relative threshold for leading coefficients that count as zero.
 ZERO = 1e-11
@@ -42,6 +46,7 @@ class RungeKuttaFlow(eqx.Module):
     lands: bool = eqx.field(static=True, default=True)
     #: For a program that will be lowered.
     lowered: bool = eqx.field(static=True, default=False)
+    looks_first: ClassVar[bool] = False
 
     def zero(self, dtype) -> float:
         """Part of what a quantity is made of below which it counts as zero."""
@@ -54,6 +59,10 @@ class RungeKuttaFlow(eqx.Module):
         g = given(prepared, equations, state.t)
         piece = varying_piece(prepared, equations, g, state, jnp.zeros_like(state.q))
         return 0.5 * natural_step(prepared, piece.linearised())
+
+    def first_event(self, prepared, state, step, signs, natural, refine=None) -> Found:
+        """The earliest event on a step."""
+        return first_event(prepared, state, step, signs, natural, refine=refine, apart=self.lowered)
 
     def step(self, prepared, equations, g: Given, state, h, force) -> Step:
         """Polynomials on ``[t, t + h]``, and whether the error is acceptable."""
@@ -118,7 +127,7 @@ def _polynomials(piece: SmoothPiece, motion: Float[Array, "p y"], h, *, apart: b
     """
     nodes, fit = nodes_and_fit(motion.dtype.name)
     n, count = motion.shape[1] // 2, motion.shape[0]
-    exact = powers_of_time(piece.prepared)
+    exact = powers_of_time(piece.prepared.mechanics.functions())
     if exact > count:
         exact = 1
     known = 2 * n + exact

@@ -17,6 +17,7 @@ from jfric.numerics.by_batch import Sizes
 from jfric.numerics.loops import Adjoint, require_adjoint
 from jfric.results.formulas import require_formulas
 from jfric.solvers.base import AbstractSolver, AbstractState, OnePass, begin_anew
+from jfric.solvers.event_driven.closed_flow import ClosedFlow, is_one_dof
 from jfric.solvers.event_driven.exact_flow import ExactFlow
 from jfric.solvers.event_driven.impacts import ImpactLimits
 from jfric.solvers.event_driven.kernels import (
@@ -27,7 +28,6 @@ from jfric.solvers.event_driven.kernels import (
     require_one_dof,
     structural_constants,
 )
-from jfric.solvers.event_driven.one_dof import is_one_dof, one_dof_pass
 from jfric.solvers.event_driven.passes import one_pass
 from jfric.solvers.event_driven.piece_of_pass import piece_of_pass
 from jfric.solvers.event_driven.prepared import Prepared, prepare
@@ -150,8 +150,9 @@ class EventDriven(AbstractSolver):
             return new, records, lambda new: piece_of_pass(problem, prepared, whole_step(), s, new)
 
         call = ending_at(moment, prepared.mechanics, until, moved)
-        known = structural_constants(problem, prepared) if self.kernel == "lowered" else None
-        return OnePass(call, not chosen.closed_form, known)
+        kernels = self.kernel == "lowered"
+        known = structural_constants(problem, prepared) if kernels or chosen.closed_form else None
+        return OnePass(call, known, kernels)
 
     def refined(self, problem: Problem) -> EventDriven | None:
         """The same with a tolerance 100 times as small; None where the flow is exact."""
@@ -191,8 +192,8 @@ def _known(problem: Problem, ask: Callable[[Prepared], Any]) -> Any:
 class Pass(NamedTuple):
     """``call(state, records, ts, target, force, on)`` is one pass.
 
-    ``closed_form``: whether the motion is computed in closed form, with few numbers of each
-    trajectory of a batch.
+    ``closed_form``: whether the motion is computed in closed form: in scalars, with few numbers of
+    each trajectory of a batch.
     """
 
     call: Callable
@@ -200,21 +201,20 @@ class Pass(NamedTuple):
 
 
 def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
-    """The motion in closed form where it applies; its search for events has no reverse mode."""
+    """The flow in closed form where it applies; its search for events has no reverse mode."""
     flow, kernel, events = _make_flow(solver, prepared), solver.kernel, prepared.events is not None
     one_dof = is_one_dof(prepared) and isinstance(flow, ExactFlow)
     reverse = solver.adjoint == "reverse"
     if kernel == "one-dof":
         require_one_dof(one_dof=one_dof, reverse=reverse, events=events)
-    if kernel == "lowered":
+    closed = one_dof and kernel in ("auto", "one-dof") and not (reverse or events)
+    if closed:
+        flow = ClosedFlow(derivatives=solver.adjoint != "none")
+    elif kernel == "lowered":
         require_lowered(prepared, reverse=reverse)
         flow = dataclasses.replace(flow, lowered=True)
-    elif one_dof and kernel != "general" and not (reverse or events):
-        derivatives = solver.adjoint != "none"
-        call = functools.partial(one_dof_pass, prepared, derivatives=derivatives)
-        return Pass(call, closed_form=True)
     call = functools.partial(one_pass, prepared, flow, limits=solver.impact_limits)
-    return Pass(call, closed_form=False)
+    return Pass(call, closed_form=closed)
 
 
 def _make_flow(solver: EventDriven, prepared: Prepared):
@@ -240,8 +240,8 @@ def _make_flow(solver: EventDriven, prepared: Prepared):
     if exact:
         return ExactFlow()
     # Imported late: diffrax doubles the import time of the package.
+    from jfric.numerics.runge_kutta import METHODS
     from jfric.solvers.event_driven.runge_kutta_flow import RungeKuttaFlow
-    from jfric.solvers.event_driven.runge_kutta_stages import METHODS
 
     if solver.method not in METHODS:
         raise ProblemError(f"method: found {solver.method!r}, allowed are {', '.join(METHODS)}")

@@ -150,7 +150,7 @@ def velocity_tolerance(prepared: Prepared, t, v_scale):
     scale = matvec(jnp.abs(prepared.W), v_scale)
     if mechanics.rate is not None:
         scale = scale + jnp.abs(mechanics.rate)
-    bases = [f.size_of_derivative(t) for f in mechanics.base_functions]
+    bases = [f.size(t, 1) for f in mechanics.base_functions]
     scale = scale + _of_bases(prepared.W_base, bases)
     belts = [b.size(t) if b is not None else 0.0 for b in mechanics.belts]
     if belts:

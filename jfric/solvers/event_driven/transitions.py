@@ -13,8 +13,11 @@ from jfric.contact import rules
 from jfric.contact.contact_lcp import ContactProblem, solve_contacts
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.results.modes import Mode
+from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.flow_step import Step, Values
-from jfric.solvers.event_driven.given import Given, basis_after
+from jfric.solvers.event_driven.given import Given, basis_after, given
+from jfric.solvers.event_driven.linear_system import linear_system, magnitude_system
+from jfric.solvers.event_driven.mode_equations import mode_equations
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import State, relative_velocities, velocity_tolerance
 
@@ -180,6 +183,24 @@ def predict(
         ns = piecewise.count
         segment = piecewise.following(segment, fired[2 * nt : 2 * nt + ns], fired[2 * nt + ns :])
     return mode, segment
+
+
+def break_away(prepared: Prepared, state: State, force) -> State:
+    """The mode to try first where friction elements stick: they slide if the friction that would
+    hold them is beyond its limit. Saves the pass that would find out."""
+    nt = prepared.nt
+    nobody = jnp.zeros((nt,), bool)
+    stuck = eqx.tree_at(lambda s: s.mode, state, jnp.full_like(state.mode, Mode.STICK))
+    equations = mode_equations(prepared, stuck.mode, state.segment, nobody)
+    of_mode = prepared, equations, given(prepared, equations, state.t), stuck, force
+    limits, sizes = linear_system(*of_mode), magnitude_system(*of_mode)
+    zero = constants(sizes.z.dtype).zero * matvec(sizes.guards, sizes.z)
+    sign = rules.guard_sign([matvec(limits.guards, limits.z)], [zero])
+    first, second = (rules.GuardSign(*(x[k : k + nt] for x in sign)) for k in (0, nt))
+    found = rules.next_mode(prepared.kind, stuck.mode, first, second, stuck.mode).mode
+    mode = jnp.where(state.mode == Mode.STICK, found, state.mode)
+    known = known_after(prepared, state, mode, state.segment, nobody)
+    return eqx.tree_at(lambda s: (s.mode, s.known), state, (mode, known))
 
 
 def known_after(prepared: Prepared, state: State, mode, segment, at_rest) -> Int[Array, " g"]:

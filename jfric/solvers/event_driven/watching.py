@@ -18,17 +18,18 @@ from jax.interpreters.partial_eval import dce_jaxpr
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact import rules
+from jfric.numerics.isolation import LEADING
 from jfric.numerics.linear_algebra import matvec
 from jfric.numerics.polynomials import horner, nodes_and_fit, powers, through_ends
 from jfric.numerics.tolerances import ROUNDINGS, tolerances
 from jfric.results.pieces import Point
-from jfric.solvers.event_driven.constants import LEADING, constants
+from jfric.results.user_events import UserEvents
+from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.reported import reported_modes
 from jfric.solvers.event_driven.state import State, Watch, unlogged
 from jfric.solvers.event_driven.transitions import Signs
-from jfric.solvers.event_driven.user_events import UserEvents
 
 #: Rounding errors of an interpolant's coefficients, in units of those of what is interpolated.
 INTERPOLATED = 32.0

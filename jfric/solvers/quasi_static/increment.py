@@ -181,11 +181,11 @@ def _solve(A, b, n: int):
     # A row that fixes a reaction is scaled by it, a row of a constraint like its reaction.
     fixes = jnp.concatenate([jnp.zeros((n,), bool), jnp.diagonal(frozen)[n:] != 0])
     row = jnp.where(fixes, 1.0 / e, e)
-    scaled = frozen * row[:, None] * e
+    scaled = frozen * row[:, None] * e[None, :]
     u, s, vt = singular_values(scaled)
     zero = s <= SINGULAR * jnp.max(s)
-    inverse = (vt.T * jnp.where(zero, 0.0, 1.0 / jnp.where(zero, 1.0, s))) @ u.T
-    inverse = e[:, None] * inverse * row
+    inverse = (vt.T * jnp.where(zero, 0.0, 1.0 / jnp.where(zero, 1.0, s))[None, :]) @ u.T
+    inverse = e[:, None] * inverse * row[None, :]
     x = jax.lax.stop_gradient(inverse @ b)
     x = x + inverse @ (b - A @ x)
     null = jnp.where(zero[:, None], vt, 0.0).T

@@ -35,7 +35,7 @@ def write_outputs(
     share = fraction * jnp.where(jump, 1.0, jnp.clip((ts - old.t) / length, 0.0, 1.0))
 
     def line(start, change):
-        return start + share[:, None] * change
+        return start[None, :] + share[:, None] * change[None, :]
 
     rate = jnp.broadcast_to(new.v, (count, new.v.shape[0]))
     values = jnp.concatenate(
@@ -52,5 +52,7 @@ def write_outputs(
     kept_values, kept_modes = records.output_values, records.output_modes
     return records._replace(
         output_values=kept_values.at[:count].set(jnp.where(inside, values, kept_values[:count])),
-        output_modes=kept_modes.at[:count].set(jnp.where(inside, modes, kept_modes[:count])),
+        output_modes=kept_modes.at[:count].set(
+            jnp.where(inside, modes[None, :], kept_modes[:count])
+        ),
     )

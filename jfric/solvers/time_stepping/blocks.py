@@ -181,7 +181,11 @@ def _in_scalars(prepared: Prepared, motion: Motion, times, inputs: StepInputs, p
     # As long as nothing has happened, the mode before each step is the first one.
     still = jax.lax.stop_gradient(starts)
     mode, impact, status = look(("mode", "impact", "status"), still, motion.mode)
-    same = (mode == motion.mode).all(axis=1) & ~impact.any(axis=1) & (status == int(Status.OK))
+    same = (
+        (mode == motion.mode[None, :]).all(axis=1)
+        & ~impact.any(axis=1)
+        & (status == int(Status.OK))
+    )
     return Block(
         times=times,
         # What is not finite stays so: the last row tells.

@@ -110,7 +110,7 @@ def block_pushes(
     constant = h * matvec(push, mechanics.f0 + force)
     pushed = jnp.broadcast_to(constant, (inputs.t.shape[0], constant.shape[0]))
     for value, direction in zip(means, mechanics.load_directions, strict=True):
-        pushed = pushed + value[:, None] * (h * matvec(push, direction))
+        pushed = pushed + value[:, None] * (h * matvec(push, direction))[None, :]
     return pushed
 
 

@@ -201,4 +201,5 @@ def _stopped(prepared: Prepared, v, prescribed, sticks, active):
 def _inverse(a):
     """The inverse of a symmetric matrix; dependent rows, which agree, are left out."""
     weight = jnp.diagonal(a) ** -0.5
-    return eliminate(a * weight[:, None] * weight, DEPENDENT).inverse * weight[:, None] * weight
+    weight = weight[:, None] * weight[None, :]
+    return eliminate(a * weight, DEPENDENT).inverse * weight

@@ -22,8 +22,9 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.numerics.linear_algebra import matvec
 from jfric.numerics.polynomials import combine, evaluate, horner, horner_with_slope, pick
 from jfric.numerics.tolerances import ROUNDINGS
-from jfric.solvers.event_driven.constants import LEADING
 
+#: Leading coefficients of a guard that may vanish before it counts as identically zero.
+LEADING = 5
 #: A zero this part of a step away from its end is one at the end.
 AT_END = 1e-9
 #: What the certificate finds of a guard, if not the place of its only zero inside the step.

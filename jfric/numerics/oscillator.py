@@ -1,18 +1,18 @@
-"""Sliding with one degree of freedom under constant loads: motion in closed form, and its end.
+"""The motion ``u'' = F - K u - C u'`` in closed form, and where its velocity first has a value.
 
 **Motion.** Velocity and acceleration obey ``dy/ds = B y`` with ``B = [[0, 1], [-K, -C]]``.
-Functions of ``B`` are ``p + r B``: two numbers, found for any sign of ``k`` and ``c`` alike.
+Functions of ``B`` are ``p + r B``: two numbers, found for any sign of ``K`` and ``C`` alike.
 
-**End.** With ``|g''| <= b`` on the rest of the step, the signed sliding velocity ``g`` has no zero
+**First zero** of ``g = u' + offset``. With ``|g''| <= b`` on the rest of the way, there is none
 before that of the parabola ``g + g' s - b s^2 / 2``. Going from zero to zero of such parabolas
 never passes a zero of ``g``, and converges to the first one quadratically. The bound follows from
-``a^2 + K v^2``, which decreases if stiffness and damping are positive. Once
-``2 b g < g'^2`` with ``g' < 0`` a zero follows for certain, and a short series gives its place to
-rounding error.
+``a^2 + K v^2``, which decreases if ``K`` and ``C`` are positive. Once ``2 b g < g'^2`` with
+``g' < 0`` a zero follows for certain, and a short series gives its place to rounding error.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox.internal as eqxi
@@ -20,12 +20,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.contact import rules
 from jfric.numerics.loops import once
 from jfric.numerics.polynomials import horner, horner_with_slope
 from jfric.numerics.tolerances import ROUNDINGS
 
-#: Parabolas in one pass; where that is not enough, the next pass goes on.
+#: Parabolas in one search; where that is not enough, it ends on the way.
 MAX_PARABOLAS = 60
 #: A zero is near if ``2 b g <= NEAR g'^2``: about 0.17 time scales of the motion at most. Series of
 #: this order have converged there, and so has Newton's method on them after so many rounds.
@@ -34,18 +33,11 @@ NEAR_ORDER = 11
 NEWTON = 4
 
 
-class Body(NamedTuple):
-    """``u'' = F - K u - C u' + D lambda`` for the displacement ``u = w q`` along the tangent.
-
-    ``gamma = u' - belt`` is the sliding velocity, ``N`` the normal force.
-    """
+class Oscillator(NamedTuple):
+    """``u'' = F - K u - C u'``, by its velocity: ``F`` is in the acceleration at the start."""
 
     K: Float[Array, ""]
     C: Float[Array, ""]
-    F: Float[Array, ""]
-    D: Float[Array, ""]
-    belt: Float[Array, ""]
-    N: Float[Array, ""]
 
 
 class _Propagator(NamedTuple):
@@ -55,7 +47,7 @@ class _Propagator(NamedTuple):
     r: Float[Array, ""]
 
 
-def propagator(x: Body, s, order: int) -> _Propagator:
+def propagator(x: Oscillator, s, order: int) -> _Propagator:
     """``s (1 + B s/2 (1 + B s/3 (1 + ...)))`` with ``B^2 = -K - C B``."""
     stiff, damp = x.K * s * s, x.C * s
     p, r = jnp.ones_like(s), jnp.zeros_like(s)
@@ -64,8 +56,8 @@ def propagator(x: Body, s, order: int) -> _Propagator:
     return _Propagator(p * s, r * s * s)
 
 
-class Slide(NamedTuple):
-    """Displacement of a sliding body and its first four derivatives at one instant."""
+class Motion(NamedTuple):
+    """Displacement and its first four derivatives at one instant."""
 
     u: Float[Array, ""]
     v: Float[Array, ""]
@@ -82,16 +74,15 @@ class Slide(NamedTuple):
         )
 
 
-def slide(x: Body, u, v, friction) -> Slide:
-    """The motion under the force ``friction`` of the contact."""
-    a = x.F - x.K * u - x.C * v + x.D * friction
+def motion(x: Oscillator, u, v, a) -> Motion:
+    """The motion with this displacement, velocity and acceleration."""
     jerk = -(x.K * v + x.C * a)
-    return Slide(u, v, a, jerk, -(x.K * a + x.C * jerk))
+    return Motion(u, v, a, jerk, -(x.K * a + x.C * jerk))
 
 
-class Stop(NamedTuple):
-    """Where sliding gets: the sliding velocity is zero there if ``found``, and, as far as can be
-    resolved, turns there if it ``grazes``."""
+class Reached(NamedTuple):
+    """How far a search got: ``g`` is zero there if ``found``, and, as far as can be resolved, turns
+    there if it ``grazes``."""
 
     s: Float[Array, ""]
     u: Float[Array, ""]
@@ -100,56 +91,62 @@ class Stop(NamedTuple):
     grazes: Bool[Array, ""]
 
 
-class Sliding(NamedTuple):
-    """What :func:`first_stop` needs beside the motion: sign of the sliding velocity, how many of
-    it and its derivatives are zero at the start, whether the result will be used, the order of
-    the series, and the velocity that cannot be told from zero."""
+class Search(NamedTuple):
+    """What is searched: ``offset`` in ``g = u' + offset``, positive at first; how many of ``g`` and
+    its derivatives are zero at the start; whether the result will be used; the order of the series,
+    and what cannot be told from zero.
 
-    direction: Float[Array, ""]
+    ``turns(slope, curvature, zero, g)``: whether ``g`` grazes zero.
+    """
+
+    offset: Float[Array, ""]
     order: Int[Array, ""]
-    slips: Bool[Array, ""]
+    wanted: Bool[Array, ""]
     terms: int
     zero: Float[Array, ""]
+    turns: Callable
 
 
-def first_stop(x: Body, start: Slide, way: Sliding, h, *, derivatives: bool) -> Stop:
-    """Slide until the sliding velocity is zero, for the time ``h`` at most.
+def first_zero(x: Oscillator, start: Motion, way: Search, h, *, derivatives: bool) -> Reached:
+    """Move until ``g`` is zero, for the time ``h`` at most.
 
     ``derivatives``: whether derivatives will be asked for. The search has none; they are those of
     the motion at its end.
     """
-    direction, _, slips, terms, zero = way
+    offset = jax.lax.stop_gradient(way.offset)
     frozen = jax.lax.stop_gradient((x, start, h))
-    near = _near_stop(*frozen[:2], way, frozen[2])
+    near = _near_zero(*frozen[:2], way._replace(offset=offset), frozen[2])
     s, step = near.s, near.step
     if derivatives:
         s = jnp.where(s >= frozen[2], h, s)
-        step = propagator(x, s, terms)
-    u, v, a = once(start.after(step), slips)
+        step = propagator(x, s, way.terms)
+    u, v, a = once(start.after(step), way.wanted)
 
     # On to the zero by the series about this point.
     y = [v, a]
     for j in range(2, NEAR_ORDER + 1):
         y.append(-(x.K * y[j - 2] * (1.0 / (j * (j - 1))) + x.C * y[j - 1] * (1.0 / j)))
 
-    def newton(y, belt, further):
+    def newton(y, offset, further):
         value, rate = horner_with_slope(y, further)
-        return further - (value - belt) / jnp.where(direction * rate < 0, rate, -direction)
+        return further - (value + offset) / jnp.where(rate < 0, rate, -1.0)
 
-    still, belt = jax.lax.stop_gradient((y, x.belt))
-    further = jax.lax.fori_loop(0, NEWTON, lambda _, z: newton(still, belt, z), near.further)
+    still = jax.lax.stop_gradient(y)
+    further = jax.lax.fori_loop(0, NEWTON, lambda _, z: newton(still, offset, z), near.further)
     # Where velocity turns before it is zero, or so soon after that nobody can tell.
-    g, slope, bend = direction * (still[0] - belt), direction * still[1], 2.0 * direction * still[2]
-    grazes = (bend > 0) & rules.turns_at_zero(slope, bend, zero, g)
+    g, slope, bend = still[0] + offset, still[1], 2.0 * still[2]
+    grazes = (bend > 0) & way.turns(slope, bend, way.zero, g)
     further = jnp.where(grazes, -slope / jnp.where(grazes, bend, 1.0), further)
     found = near.found & (near.s + further <= frozen[2])
-    further, found, grazes = once((jnp.where(found, further, 0.0), found, found & grazes), slips)
+    further, found, grazes = once(
+        (jnp.where(found, further, 0.0), found, found & grazes), way.wanted
+    )
     if derivatives:
         # Two steps from the zero give first and second derivatives of its time.
         for _ in range(2):
-            further = jnp.where(found & ~grazes, newton(y, x.belt, further), further)
+            further = jnp.where(found & ~grazes, newton(y, way.offset, further), further)
     path = [u] + [y[j] * (1.0 / (j + 1)) for j in range(NEAR_ORDER + 1)]
-    return Stop(s + further, horner(path, further), horner(y, further), found, grazes)
+    return Reached(s + further, horner(path, further), horner(y, further), found, grazes)
 
 
 class _Near(NamedTuple):
@@ -161,9 +158,9 @@ class _Near(NamedTuple):
     further: Float[Array, ""]
 
 
-def _near_stop(x: Body, start: Slide, way: Sliding, h) -> _Near:
+def _near_zero(x: Oscillator, start: Motion, way: Search, h) -> _Near:
     """From parabola to parabola until a zero is near, for the time ``h`` at most."""
-    direction, order, slips, terms, zero = way
+    offset, order, wanted, terms, zero, _ = way
     omega = jnp.sqrt(jnp.abs(x.K))
     # Negative stiffness or damping feeds energy.
     feeding = jnp.where(x.K < 0, omega, 0.0) + jnp.maximum(-x.C, 0.0)
@@ -171,14 +168,14 @@ def _near_stop(x: Body, start: Slide, way: Sliding, h) -> _Near:
     energy = jnp.sqrt(start.a * start.a + jnp.abs(x.K) * start.v * start.v)
     curvature = rate * energy * (1.0 + 1e-9)
     close = ROUNDINGS * jnp.finfo(h.dtype).eps
-    close = close * (jnp.abs(start.v) + h * energy + jnp.abs(x.belt))
-    curvature, close = once((curvature, close), slips)
+    close = close * (jnp.abs(start.v) + h * energy + jnp.abs(offset))
+    curvature, close = once((curvature, close), wanted)
 
     # What starts away from zero has reached it when it cannot be told from it.
     zero = jnp.where(order == 0, zero, 0.0)
 
     def guard(v, a):
-        return direction * (v - x.belt) - zero, direction * a
+        return v + offset - zero, a
 
     def parabola(g, slope):
         root = jnp.sqrt(slope * slope + 2.0 * curvature * g)
@@ -199,7 +196,7 @@ def _near_stop(x: Body, start: Slide, way: Sliding, h) -> _Near:
 
     def running(s, step):
         _, v, a = start.after(step)
-        return slips & (s < h) & ~near(*guard(v, a))
+        return wanted & (s < h) & ~near(*guard(v, a))
 
     def body(carry):
         s, step, count = carry
@@ -218,4 +215,4 @@ def _near_stop(x: Body, start: Slide, way: Sliding, h) -> _Near:
     s, step, _ = jax.lax.while_loop(any_running, body, carry)
     g, slope = guard(*start.after(step)[1:])
     further = jnp.maximum(parabola(jnp.maximum(g, 0.0), jnp.minimum(slope, 0.0)), 0.0)
-    return _Near(s, step, slips & near(g, slope), further)
+    return _Near(s, step, wanted & near(g, slope), further)
