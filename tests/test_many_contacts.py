@@ -5,9 +5,13 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import jfric
+from jfric.numerics.isolation import isolate
+from jfric.numerics.lemke import MASKED, lemke
 from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate
+from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.exact_flow import LARGE, ExactFlow
 from jfric.solvers.event_driven.given import given
 from jfric.solvers.event_driven.mode_equations import mode_equations
@@ -15,7 +19,7 @@ from jfric.solvers.event_driven.prepared import prepare
 from jfric.solvers.event_driven.state import initial_state
 
 
-def feet(count: int) -> jfric.Problem:
+def feet(count: int, amplitude=5.0) -> jfric.Problem:
     """Masses in a row on a shaken ground, some on a belt, each with a contact below it."""
     axes = [f"{d}{i}" for i in range(count) for d in "xy"]
     rows = range(count)
@@ -31,7 +35,7 @@ def feet(count: int) -> jfric.Problem:
         },
         "friction": {"f": jfric.Friction("x0", law=jfric.Coulomb(0.2), N=2.0, belt=0.1)},
         "load": {f"g{i}": jfric.Load(f"y{i}", -9.81) for i in rows}
-        | {"p": jfric.Load("x0", jfric.Harmonic(5.0, 7.0))},
+        | {"p": jfric.Load("x0", jfric.Harmonic(amplitude, 7.0))},
     }
     initial = {a: jfric.InitialState(q=0.0, v=0.05 * (k % 3)) for k, a in enumerate(axes)}
     return jfric.Problem(axes, elements, initial=initial, time=1.0)
@@ -50,7 +54,7 @@ def test_coefficients_by_order_are_those_of_rows_over_the_state():
     whole = ExactFlow(lowered=True).step(prepared, equations, g, state, h, force)
     begun = ExactFlow().step(prepared, equations, g, state, h, force)
     assert begun.later is not None
-    step = begun.completed(jnp.asarray(True))
+    step = begun.completed(jnp.asarray(True), 28)
     for name in ("leading", "zero", "relative_leading", "relative_zero", "unbalanced"):
         a, b = (np.asarray(getattr(x, name)) for x in (step, whole))
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-11, err_msg=name)
@@ -61,9 +65,72 @@ def test_coefficients_by_order_are_those_of_rows_over_the_state():
     np.testing.assert_allclose(step.guard_table, guards, rtol=1e-11, atol=1e-11)
     assert np.all(np.asarray(step.remainder) < 1e-11)
     # What is not needed may be zero, in the same shapes.
-    idle = begun.completed(jnp.asarray(False))
+    idle = begun.completed(jnp.asarray(False), 28)
     assert idle.table.shape == step.table.shape
     assert not np.any(idle.table)
+
+
+def test_short_steps_need_few_coefficients():
+    problem = feet(6)
+    c = constants(jnp.float64)
+
+    @jax.jit
+    def found():
+        prepared = prepare(problem)
+        state = initial_state(problem, prepared)
+        mode = jnp.asarray([1, 0, 1, 2, 3, 0, 1], jnp.int32)
+        state = dataclasses.replace(state, mode=mode)
+        equations = mode_equations(prepared, mode, state.segment, jnp.zeros(mode.shape, bool))
+        g, force = given(prepared, equations, state.t), jnp.zeros((12,))
+        h = c.short * ExactFlow().natural_step(prepared, equations, state)
+        begun = ExactFlow().step(prepared, equations, g, state, h, force)
+        assert begun.later is not None
+        return begun.later(c.short_order), begun.later(c.order)
+
+    (*few, missed), (*every, missed_by_all) = found()
+    for a, b in zip(few, every, strict=True):
+        padded = np.pad(a, ((0, c.order - c.short_order), (0, 0)))
+        np.testing.assert_allclose(padded, b, rtol=0, atol=1e-15 * np.abs(b).sum(axis=0).max())
+    assert np.max(missed) < 2.0 * np.max(missed_by_all) < 1e-13
+
+
+def test_the_certificate_does_not_depend_on_coefficients_that_are_zero():
+    table = np.random.default_rng(2).normal(size=(9, 5)) * 0.2 ** np.arange(9)[:, None]
+    table[1] = -1.0
+    order, remainder = jnp.zeros((5,), jnp.int32), jnp.zeros((5,))
+    settings = {"certificate_order": 18, "rounding": 4e-15, "newton": 4}
+
+    @jax.jit
+    def both(table):
+        padded = jnp.pad(table, ((0, 20), (0, 0)))
+        whole = isolate(padded, order, remainder, **settings)
+        return isolate(table, order, remainder, degree=28, **settings), whole
+
+    for start, zeros in ((5.0, False), (0.6, True), (0.1, True)):
+        short, whole = both(jnp.asarray(table).at[0].set(start))
+        assert bool(short.root <= 1.0) == zeros
+        short = short._replace(chosen=jnp.pad(short.chosen, (0, 20)))
+        for a, b in zip(short, whole, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-14)
+
+
+@pytest.mark.parametrize("m", [MASKED, 3 * MASKED])
+def test_large_tables_are_pivoted_as_small_ones(m, monkeypatch):
+    """Rows by their place give the same pivots as rows by masks, and a solution."""
+    random = np.random.default_rng(m)
+    half = random.normal(size=(m, m + 2))
+    M, q = jnp.asarray(half @ half.T / m), jnp.asarray(random.normal(size=m))
+    found = lemke(M, q)
+    monkeypatch.setattr("jfric.numerics.lemke.MASKED", 1 if m <= MASKED else m)
+    other = lemke(M, q)
+    assert bool(found.solved)
+    assert int(found.pivots) == int(other.pivots) > 1
+    np.testing.assert_array_equal(found.basic, other.basic)
+    np.testing.assert_allclose(found.z, other.z, rtol=1e-12)
+    w = np.asarray(M @ found.z + q)
+    assert w.min() > -1e-12
+    assert np.asarray(found.z).min() >= 0
+    np.testing.assert_allclose(w * found.z, 0.0, atol=1e-12)
 
 
 def test_elimination_in_place_leaves_dependent_rows_out_and_has_derivatives():
@@ -95,3 +162,30 @@ def test_elimination_in_place_leaves_dependent_rows_out_and_has_derivatives():
     slope = (size(h) - size(-h)) / (2 * h)
     np.testing.assert_allclose(jax.jacfwd(size)(0.0), slope, rtol=1e-6)
     np.testing.assert_allclose(jax.grad(size)(0.0), slope, rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_batches_and_derivatives_of_passes_that_share_their_equations():
+    """Rows that change their modes at different times; both modes of differentiation."""
+
+    exact, reverse = (jfric.EventDriven(adjoint=adjoint) for adjoint in ("auto", "reverse"))
+
+    def last(size, solver=exact):
+        found = jfric.simulate(feet(6, size), solver)
+        return found.final.q, found.status, found.events.count
+
+    sizes = jnp.asarray([4.0, 5.0, 6.0])
+    q, status, count = jax.jit(jax.vmap(last))(sizes)
+    alone = jax.jit(last)
+    for k, size in enumerate(sizes):
+        one = alone(size)
+        np.testing.assert_allclose(q[k], one[0], rtol=0, atol=1e-12)
+        assert (int(status[k]), int(count[k])) == (int(one[1]), int(one[2]))
+    assert np.all(np.asarray(status) == 0)
+    assert np.all(np.asarray(count) > 5)
+    h = 1e-6
+    slope = (alone(5.0 + h)[0] - alone(5.0 - h)[0]) / (2 * h)
+    forward = jax.jit(jax.jacfwd(lambda x: last(x)[0]))(5.0)
+    backward = jax.jit(jax.grad(lambda x: jnp.sum(last(x, reverse)[0])))(5.0)
+    np.testing.assert_allclose(forward, slope, rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(backward, jnp.sum(forward), rtol=1e-10)

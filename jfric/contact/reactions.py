@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.numerics.linear_algebra import UNROLLED_INVERSE, Elimination, eliminate, matmul
-from jfric.numerics.loops import where_any
+from jfric.numerics.loops import once, where_any
 from jfric.results.modes import Mode
 
 #: Relative pivot below which an active row counts as redundant.
@@ -124,6 +124,9 @@ def reaction_operator(
         result = eliminate(scaled, REDUNDANT_PIVOT, jnp.arange(m) >= m - n_normals, active)
     X = jnp.where(mask, result.inverse * weight[:, None] * weight[None, :], 0.0)
     motion = S.before(X)
+    if m > UNROLLED_INVERSE:
+        # In a product with a vector each entry would be made on the way, one after the other.
+        motion = once(motion, active.any())
     redundant = result.dependent.any()
     if independent:
         unique = jnp.asarray(True)

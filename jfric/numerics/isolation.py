@@ -82,6 +82,7 @@ def isolate(
     null: Bool[Array, " g"] | None = None,
     stays: Bool[Array, " g"] | None = None,
     certificate_order: int,
+    degree: int = 0,
     rounding: float,
     newton: int,
     apart: bool = False,
@@ -94,10 +95,11 @@ def isolate(
     cannot be told from zero all along (:func:`jfric.contact.rules.may_stay_at_zero`). ``remainder``
     bounds what the polynomials leave out. A guard that comes as near to zero as ``zero`` has not
     been told from one that reaches it. Zeros are found to rounding error. At least one guard.
-    ``apart``: for a program that will be lowered.
+    ``degree``: that of the polynomials, where coefficients that are zero were left out. ``apart``:
+    for a program that will be lowered.
     """
     top = coefficients.shape[0] - 1
-    degree = min(top, certificate_order)
+    degree = min(max(top, degree), certificate_order)
     size = jnp.abs(coefficients)
     head_size, tail = jnp.sum(size[: degree + 1], axis=0), jnp.sum(size[degree + 1 :], axis=0)
     total = head_size + tail
@@ -110,7 +112,7 @@ def isolate(
     rounded = left_out + dropped
     bound = jnp.where(order == 0, jnp.maximum(rounded, zero), rounded)
     head = coefficients[: degree + 1]
-    transform = jnp.asarray(_bernstein_matrix(degree, size.dtype.name))
+    transform = jnp.asarray(_bernstein_matrix(degree, size.dtype.name)[:, : head.shape[0]])
     few = rows is None or rows.shape[0] < rows.shape[1]
     if apart:
         b = combine(head, rows)

@@ -16,8 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.numerics.loops import once
+
 #: Ratios closer than this many rounding errors of the largest entry are a tie.
 TIE = 1e3
+#: Rows and columns of tables up to this size are found by masks.
+MASKED = 16
 
 
 class LemkeResult(NamedTuple):
@@ -30,10 +34,13 @@ class LemkeResult(NamedTuple):
 
 
 class _Tableau(NamedTuple):
-    """``basic = constant[:, 0] + table @ nonbasic``; the second constant is the perturbation."""
+    """``basic = constant[:, 0] + table @ nonbasic``; the second constant is the perturbation.
 
-    table: Float[Array, "m n"]
-    constant: Float[Array, "m 2"]
+    ``both``: the table, then the two constants. ``largest``: magnitude in the table.
+    """
+
+    both: Float[Array, "m k"]
+    largest: Float[Array, ""]
     rows: Int[Array, " m"]
     columns: Int[Array, " n"]
     entering: Int[Array, ""]
@@ -55,9 +62,10 @@ def lemke(
     cover = 2 * m
     size = jnp.maximum(jnp.max(jnp.abs(q)), jnp.finfo(q.dtype).tiny)
     constant = jnp.stack([q / size, jnp.asarray(_generic(m), q.dtype)], axis=1)
+    both = jnp.concatenate([M, jnp.ones((m, 1), q.dtype), constant], axis=1)
     start = _Tableau(
-        table=jnp.concatenate([M, jnp.ones((m, 1), q.dtype)], axis=1),
-        constant=constant,
+        both=both,
+        largest=_largest(both),
         rows=jnp.asarray(labels),
         columns=jnp.asarray(np.append(labels + m, cover), jnp.int32),
         entering=jnp.asarray(cover, jnp.int32),
@@ -71,9 +79,17 @@ def lemke(
         return ~t.done & (t.pivots < limit)
 
     end = jax.lax.while_loop(running, lambda t: _pivot(t, cover), start)
-    at = end.rows[:, None] == labels[None, :] + m
-    z = size * jnp.sum(jnp.where(at, end.constant[:, :1], 0.0), axis=0)
-    return LemkeResult(z, at.any(axis=0), end.solved, end.pivots)
+    z, basic = _by_label(end.rows, end.both[:, -2], m)
+    return LemkeResult(size * z, basic, end.solved, end.pivots)
+
+
+def _by_label(rows, values, m: int):
+    """Values of the variables ``z``, zero unless basic, and which are."""
+    if m > MASKED:
+        basic = jnp.zeros((2 * m + 1,), bool).at[rows].set(True)[m : 2 * m]
+        return jnp.zeros((2 * m + 1,), values.dtype).at[rows].set(values)[m : 2 * m], basic
+    at = rows[:, None] == np.arange(m, 2 * m, dtype=np.int32)[None]
+    return jnp.sum(jnp.where(at, values[:, None], 0.0), axis=0), at.any(axis=0)
 
 
 def _generic(m: int) -> np.ndarray:
@@ -81,39 +97,61 @@ def _generic(m: int) -> np.ndarray:
     return 0.5 + np.modf(0.6180339887498949 * np.arange(1, m + 1))[0]
 
 
+def _largest(both: Float[Array, "m k"]):
+    """Largest magnitude of the table, by halves where it is large: a single comparison after the
+    other takes longer than all the rest of a pivot."""
+    size = jnp.abs(both[:, :-2])
+    while size.shape[0] > MASKED:
+        half = (size.shape[0] + 1) // 2
+        size = jnp.maximum(size[:half], size[-half:])
+    return jnp.max(jnp.max(size, axis=0))
+
+
+def _taken(x: Float[Array, "m n"], chosen: Bool[Array, " k"], axis: int) -> Float[Array, " l"]:
+    """The row or column of ``x`` that is chosen, zeros if none is: of many by its place, which a
+    batch would have to gather."""
+    if x.shape[0] <= MASKED:
+        return jnp.sum(jnp.where(jnp.expand_dims(chosen, 1 - axis), x, 0.0), axis=axis)
+    found = jax.lax.dynamic_index_in_dim(x, jnp.argmax(chosen), axis, keepdims=False)
+    return jnp.where(jnp.any(chosen), found, 0.0)
+
+
 def _pivot(t: _Tableau, cover: int) -> _Tableau:
     m = t.rows.shape[0]
-    eps = jnp.finfo(t.table.dtype).eps
-    at_column = t.columns == t.entering
-    column = jnp.sum(jnp.where(at_column, t.table, 0.0), axis=1)
+    eps = jnp.finfo(t.both.dtype).eps
+    at_column = jnp.concatenate([t.columns == t.entering, np.zeros((2,), bool)])
+    column = _taken(t.both, at_column, 1)
     starts = t.pivots == 0
     # In the first pivot z0 grows until the most negative row is feasible.
-    falls = starts | (column < -TIE * eps * jnp.max(jnp.abs(t.table)))
+    falls = starts | (column < -TIE * eps * t.largest)
     rate = jnp.where(starts, 1.0, jnp.where(falls, -column, 1.0))
-    ratio = jnp.where(falls, t.constant[:, 0] / rate, jnp.inf)
+    ratio = jnp.where(falls, t.both[:, -2] / rate, jnp.inf)
     least = jnp.min(ratio)
     tie = falls & (ratio <= least + TIE * eps * jnp.maximum(1.0, jnp.abs(least)))
     # The covering variable leaves as soon as it can; otherwise the perturbation decides.
-    second = jnp.where(t.rows == cover, -jnp.inf, t.constant[:, 1] / rate)
+    second = jnp.where(t.rows == cover, -jnp.inf, t.both[:, -1] / rate)
     leaves = jnp.arange(m) == jnp.argmin(jnp.where(tie, second, jnp.inf))
     leaving = jnp.sum(jnp.where(leaves, t.rows, 0), dtype=jnp.int32)
     ray = ~falls.any()
 
     pivot = jnp.sum(jnp.where(leaves, column, 0.0))
     inverse = 1.0 / jnp.where(pivot == 0, 1.0, pivot)
-    row = -inverse * jnp.sum(jnp.where(leaves[:, None], t.table, 0.0), axis=0)
-    row = jnp.where(at_column, inverse, row)
-    row_constant = -inverse * jnp.sum(jnp.where(leaves[:, None], t.constant, 0.0), axis=0)
-    rest = jnp.where(at_column, 0.0, t.table) + column[:, None] * row
-    table = jnp.where(leaves[:, None], row, rest)
-    constant = jnp.where(leaves[:, None], row_constant, t.constant + column[:, None] * row_constant)
+    row = jnp.where(at_column, inverse, -inverse * _taken(t.both, leaves, 0))
+    row = jnp.where(ray, 0.0, row)
+    # Factors instead of choices: large tables are then made anew at a stretch.
+    left, others = jnp.where(at_column & ~ray, 0.0, 1.0), jnp.where(leaves & ~ray, 0.0, 1.0)
+    share = jnp.where(leaves, 1.0, column)
+    if m > MASKED:
+        # Otherwise they are made anew for each entry.
+        row, share, left, others = once((row, share, left, others), ~t.done)
+    both = t.both * (others[:, None] * left[None]) + share[:, None] * row[None]
     complement = jnp.where(leaving < m, leaving + m, leaving - m)
     solved = leaving == cover
     return _Tableau(
-        table=jnp.where(ray, t.table, table),
-        constant=jnp.where(ray, t.constant, constant),
+        both=both,
+        largest=_largest(both),
         rows=jnp.where(leaves & ~ray, t.entering, t.rows),
-        columns=jnp.where(at_column & ~ray, leaving, t.columns),
+        columns=jnp.where(at_column[:-2] & ~ray, leaving, t.columns),
         entering=complement,
         done=solved | ray,
         solved=solved & ~ray,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import equinox as eqx
 import equinox.internal as eqxi
@@ -38,6 +38,13 @@ CHECKPOINTS = 128
 SHORT = 48
 
 
+class Shared(NamedTuple):
+    """What rounds of a loop have in common: ``make(state)``, as long as ``holds(made, state)``."""
+
+    make: Callable[[Any], Any]
+    holds: Callable[[Any, Any], Any]
+
+
 def run_passes(
     body: Callable,
     active: Callable,
@@ -50,6 +57,7 @@ def run_passes(
     constants: Constants | None = None,
     scalar_buffers: bool = False,
     kernels: bool = True,
+    shared: Shared | None = None,
 ):
     """Repeat ``state, buffers = body(state, buffers, on)`` while ``active(state)``.
 
@@ -57,7 +65,8 @@ def run_passes(
     ``constants``: the loop is lowered to scalars, with what is known of the arrays that the body
     uses; it has forward derivatives alone. ``kernels``: then many scalars are one kernel, else each
     is an operation of its own, for the compiler to join. ``scalar_buffers``: then all buffers are
-    taken apart.
+    taken apart. ``shared``: what the body takes as a fourth argument, made anew where it no longer
+    holds for all trajectories of a batch; in reverse mode in every round.
 
     ``body`` receives whether this trajectory is still running and must leave the buffers
     unchanged where it is not: a batch then shares one loop without copying its output buffers in
@@ -67,20 +76,41 @@ def run_passes(
         return _run_lowered(body, active, state, buffers, given, constants, scalar_buffers, kernels)
     pack, unpack = _packing(state)
 
-    def step(carry):
+    def step(carry, common=None):
         packed, buffers = carry
         old = unpack(packed)
         on = active(old)
-        new, buffers = body(old, buffers, on)
+        if shared is None:
+            new, buffers = body(old, buffers, on)
+        else:
+            common = shared.make(old) if common is None else common
+            new, buffers = body(old, buffers, on, common)
         packed = [jnp.where(on, a, b) for a, b in zip(pack(new), packed, strict=True)]
         return packed, buffers
 
     def running(carry):
         return eqxi.unvmap_any(active(unpack(carry[0])))
 
+    def several(carry):
+        """Rounds as long as what they share holds."""
+        assert shared is not None
+        common, still_holds = shared.make(unpack(carry[0])), shared.holds
+
+        def goes_on(both):
+            first, carry = both
+            state = unpack(carry[0])
+            on = active(state)
+            holds = eqxi.unvmap_all(still_holds(common, state) | ~on) & eqxi.unvmap_any(on)
+            return first | holds
+
+        def one(both):
+            return jnp.asarray(False), step(both[1], common)
+
+        return jax.lax.while_loop(goes_on, one, (jnp.asarray(True), carry))[1]
+
     carry = _tied(pack(state), buffers, given)
     if adjoint != "reverse":
-        carry = jax.lax.while_loop(running, step, carry)
+        carry = jax.lax.while_loop(running, step if shared is None else several, carry)
     else:
         # States are stored at up to CHECKPOINTS passes; those between are computed again.
         carry = eqxi.while_loop(
@@ -217,6 +247,12 @@ def where_any(needed, compute: Callable, otherwise):
     For what costs much and is seldom needed; trajectories that do not need it may get either.
     """
     return jax.lax.cond(eqxi.unvmap_any(needed), compute, lambda: otherwise)
+
+
+def either(needed, compute: Callable, otherwise: Callable):
+    """``compute()`` if any trajectory of the batch needs it, else ``otherwise()``: which is as good
+    for those that do not, and costs less."""
+    return jax.lax.cond(eqxi.unvmap_any(needed), compute, otherwise)
 
 
 def when_any(needed, compute: Callable):

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.errors import ProblemError
 from jfric.numerics.by_batch import Sizes, by_batch
-from jfric.numerics.loops import keep, require_adjoint, run_passes
+from jfric.numerics.loops import Shared, keep, require_adjoint, run_passes
 from jfric.numerics.lowering import Constants
 from jfric.numerics.sensitivities import with_sensitivities, without_derivatives
 from jfric.results.dense import Dense, coefficients, dense_from_outputs, empty_dense, store
@@ -100,11 +100,14 @@ class OnePass(NamedTuple):
 
     #: ``call(state, records, on)``: the state after it, the buffers (written only where ``on``),
     #: and what gives the :class:`jfric.results.pieces.Piece` on which it moved, or None.
-    call: Callable[[Any, Records, Any], tuple[Any, Records, Callable[[], "Piece"] | None]]
+    call: Callable[..., tuple[Any, Records, Callable[[], "Piece"] | None]]
     #: What is known of the arrays it uses, where the loop is to be lowered to scalars, and whether
     #: many of them are to be one kernel, see :func:`jfric.numerics.loops.run_passes`.
     constants: Constants | None = None
     kernels: bool = True
+    #: What passes have in common, see there: a further argument of ``call``, which makes it itself
+    #: where it is left out.
+    shared: Shared | None = None
 
 
 class AbstractSolver(eqx.Module):
@@ -226,8 +229,8 @@ class AbstractSolver(eqx.Module):
             within = s.steps - first < self.max_steps
             return _is_ok(s) & self.unfinished(prepared, s, until) & within
 
-        def body(s, r: Records, on):
-            new, r, piece = one.call(s, r, on)
+        def body(s, r: Records, on, *common):
+            new, r, piece = one.call(s, r, on, *common)
             if r.dense is not None and piece is not None:
                 r = r._replace(dense=store(r.dense, piece(), on & (new.t > s.t)))
             return new, r
@@ -242,6 +245,7 @@ class AbstractSolver(eqx.Module):
             given=prepared,
             constants=one.constants,
             kernels=one.kernels,
+            shared=one.shared,
         )
 
     def refined(self, problem: Problem) -> Self | None:

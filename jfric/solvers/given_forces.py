@@ -24,20 +24,20 @@ def first_negative_force(mechanics: Mechanics, t, until) -> Float[Array, ""]:
 
 
 def ending_at(moment, mechanics: Mechanics, until, call: Callable) -> Callable:
-    """One pass ``(state, records, on)`` of a run that ends at ``moment`` [s] for want of a law.
+    """One pass ``(state, records, on, *shared)`` of a run that ends at ``moment`` [s].
 
-    ``call(state, records, on, until)``: a pass of the solver, and what gives its piece for the
-    state after it.
+    ``call(state, records, on, until, *shared)``: a pass of the solver, and what gives its piece for
+    the state after it.
     """
 
-    def one_pass(state, records, on):
+    def one_pass(state, records, on, *shared):
         if not mechanics.n_friction:
-            new, records, piece = call(state, records, on, until)
+            new, records, piece = call(state, records, on, until, *shared)
             return new, records, lambda: piece(new)
         over = state.t >= moment
         # A pass needs a way ahead, even if nobody takes it.
         reach = jnp.where(over, until, jnp.minimum(until, moment))
-        new, records, piece = call(state, records, on & ~over, reach)
+        new, records, piece = call(state, records, on & ~over, reach, *shared)
         code = jnp.asarray(int(Status.NEGATIVE_FORCE), jnp.int32)
         new = keep(~over, new, eqx.tree_at(lambda s: s.status, state, code))
         return new, records, lambda: piece(new)

@@ -53,8 +53,8 @@ def run_with_pieces(
         goes_on = (s.status == int(Status.OK)) & solver.unfinished(prepared, s, target)
         return goes_on & (s.steps < budget)
 
-    def body(s, carry, on):
-        new, _, piece = one.call(s, records, on)
+    def body(s, carry, on, *common):
+        new, _, piece = one.call(s, records, on, *common)
         assert piece is not None
         piece = piece()
         return new, keep(on & piece.useful, reductions.update(carry, piece), carry)
@@ -72,6 +72,7 @@ def run_with_pieces(
         constants=one.constants if scalars else None,
         kernels=one.kernels,
         scalar_buffers=True,
+        shared=one.shared,
     )
     status = solver.outcome(prepared, state, target)
     # An event of the user's own may have ended the run before.

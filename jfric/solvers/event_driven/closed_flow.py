@@ -96,7 +96,9 @@ class ClosedFlow(eqx.Module):
         )
         return step._replace(motion=_Motion(system.A, system.z, h))
 
-    def first_event(self, prepared, state, step: Step, signs, natural, refine=None) -> Found:
+    def first_event(
+        self, prepared, state, step: Step, signs, natural, refine=None, degree: int = 0
+    ) -> Found:
         """The earliest event on a step."""
         h = step.h
         assert isinstance(step.motion, _Motion)

@@ -16,6 +16,9 @@ class Constants(NamedTuple):
     order: int
     #: Largest step times the spectral scale of the mode; theta^(p+1)/(p+1)! is below rounding.
     theta: float
+    #: Order for steps up to this part of the longest, to the same remainder.
+    short_order: int
+    short: float
     #: Degree up to which guards enter the certificate; the rest is bounded.
     certificate_order: int
     #: As in :class:`jfric.numerics.tolerances.Tolerances`.
@@ -26,8 +29,8 @@ class Constants(NamedTuple):
     newton: int
 
 
-_DOUBLE = Constants(28, 3.4, 18, DOUBLE.zero, 4e-15, 4)
-_SINGLE = Constants(14, 2.2, 12, SINGLE.zero, 2e-6, 4)
+_DOUBLE = Constants(28, 3.4, 8, 0.01, 18, DOUBLE.zero, 4e-15, 4)
+_SINGLE = Constants(14, 2.2, 8, 0.2, 12, SINGLE.zero, 2e-6, 4)
 
 #: A step is not halved below this fraction of the natural step to resolve nearby crossings.
 SMALLEST_FRACTION = 1e-7

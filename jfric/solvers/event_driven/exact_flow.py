@@ -55,9 +55,12 @@ class ExactFlow(eqx.Module):
         """Longest sensible step [s]."""
         return natural_step(prepared, equations)
 
-    def first_event(self, prepared, state, step, signs, natural, refine=None) -> Found:
+    def first_event(
+        self, prepared, state, step, signs, natural, refine=None, degree: int = 0
+    ) -> Found:
         """The earliest event on a step."""
-        return first_event(prepared, state, step, signs, natural, refine=refine, apart=self.lowered)
+        how = {"refine": refine, "apart": self.lowered, "degree": degree}
+        return first_event(prepared, state, step, signs, natural, **how)
 
     def step(self, prepared, equations, g: Given, state, h, force) -> Step:
         """Polynomials on ``[t, t + h]``."""
@@ -114,8 +117,8 @@ def _step_by_orders(prepared, equations, g: Given, state, h, force) -> Step:
     sizes, bounds = magnitudes_by_order(*frozen, still, LEADING)
     watched = 0 if prepared.regular else leading.relative.shape[1]
 
-    def later():
-        rest = recurrence.coefficients(recurrence.after(begun), LEADING, c.order, made)
+    def later(order: int):
+        rest = recurrence.coefficients(recurrence.after(begun), LEADING, order, made)
         first = begun, leading
         x, found = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), first, rest)
         # What is left out, and the rounding errors of all that is summed.

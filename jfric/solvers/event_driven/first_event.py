@@ -55,12 +55,13 @@ def first_event(
     *,
     refine: Callable | None = None,
     apart: bool = False,
+    degree: int = 0,
 ) -> Found:
     """Isolate the earliest event on a step.
 
     A step that the certificate cannot decide is not accepted; a shorter one follows.
-    ``refine(fired, s)``: a better place of the zero found. ``apart``: for a program that will be
-    lowered.
+    ``refine(fired, s)``: a better place of the zero found. ``apart``, ``degree``: as in
+    :func:`jfric.numerics.isolation.isolate`.
     """
     c = constants(step.table.dtype)
     order = jnp.where(signs.null, 0, signs.order)
@@ -78,6 +79,7 @@ def first_event(
             null=signs.null,
             stays=rules.may_stay_at_zero(signs.of(slice(None)), bounced),
             certificate_order=c.certificate_order,
+            degree=degree,
             rounding=c.rounding,
             newton=c.newton,
             apart=apart,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
@@ -69,17 +70,22 @@ class Step(NamedTuple):
     #: Whether the step's error is acceptable; otherwise ``h_next`` is tried again.
     accepted: Bool[Array, ""]
     h_next: Float[Array, ""]
-    #: What gives ``table``, ``guard_table`` and ``remainder`` where they are left for later.
-    later: Callable[[], tuple[Array, Array, Array]] | None = None
+    #: What gives ``table``, ``guard_table`` and ``remainder`` up to an order, where it is left for
+    #: later.
+    later: Callable[[int], tuple[Array, Array, Array]] | None = None
     #: The motion in closed form; ``table`` then holds its leading coefficients alone.
     motion: ClosedMotion | None = None
 
-    def completed(self, needed: Bool[Array, ""]) -> Step:
+    def with_later(self, found: tuple[Array, Array, Array]) -> Step:
+        """With what ``later`` gave."""
+        table, guards, remainder = found
+        return self._replace(table=table, guard_table=guards, remainder=remainder, later=None)
+
+    def completed(self, needed: Bool[Array, ""], order: int) -> Step:
         """With all polynomials; they may be zero where they are not ``needed``."""
         if self.later is None:
             return self
-        table, guards, remainder = when_any(needed, self.later)
-        return self._replace(table=table, guard_table=guards, remainder=remainder, later=None)
+        return self.with_later(when_any(needed, functools.partial(self.later, order)))
 
     def at(self, prepared: Prepared, s) -> Values:
         """Motion and reactions at ``s``."""

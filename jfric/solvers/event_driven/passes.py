@@ -13,27 +13,22 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int
 
 from jfric.contact import rules
 from jfric.contact.pivoting import flip_limit, select_flips, start_pivoting
 from jfric.numerics.linear_algebra import eliminate, matvec
-from jfric.numerics.loops import once, when_any, where_any
+from jfric.numerics.loops import Shared, either, once, when_any, where_any
 from jfric.results.status import Flag, Status
-from jfric.solvers.event_driven.advance import (
-    Advance,
-    advance,
-    held_exactly,
-    land,
-    step_length,
-)
+from jfric.solvers.event_driven.advance import Advance, advance, held_exactly, land, step_length
+from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.drift import put_back
 from jfric.solvers.event_driven.first_event import resolvable
 from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.given import given
 from jfric.solvers.event_driven.held_by_others import held_by_others
 from jfric.solvers.event_driven.impacts import ImpactLimits, impact, no_impact
-from jfric.solvers.event_driven.mode_equations import mode_equations, project
+from jfric.solvers.event_driven.mode_equations import ModeEquations, mode_equations, project
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.reported import reported_modes
 from jfric.solvers.event_driven.state import (
@@ -48,6 +43,7 @@ from jfric.solvers.event_driven.transitions import (
     Signs,
     at_breakpoint,
     break_away,
+    compliances,
     guard_signs,
     known_after,
     modes_from_rest,
@@ -57,6 +53,44 @@ from jfric.solvers.event_driven.transitions import (
 )
 from jfric.solvers.event_driven.watching import decide, penetrates, see, watch_after, with_signs
 from jfric.solvers.records import Records, write_events, write_outputs
+from jfric.system.basis import powers_of_time
+
+
+class InMode(NamedTuple):
+    """What passes in one mode have in common.
+
+    ``natural``: longest sensible step [s]; ``compliance``: accelerations of sliding by unit
+    frictions, other reactions following.
+    """
+
+    mode: Int[Array, " nt"]
+    segment: Int[Array, " ns"]
+    equations: ModeEquations
+    natural: Float[Array, ""]
+    compliance: Float[Array, " nt"]
+
+
+def in_mode(prepared: Prepared, flow, state: State, on=True) -> InMode:
+    """For the mode of ``state``; ``on``: whether the trajectory is still running."""
+    held = held_by_others(prepared, state.mode, state.t)
+    equations = mode_equations(prepared, state.mode, state.segment, held)
+    if not (flow.lowered or prepared.many):
+        # Few numbers: the compiler would make them anew in each of their uses.
+        equations = once(equations, on)
+    still = jax.lax.stop_gradient((prepared, equations, state))
+    natural, compliance = flow.natural_step(*still), compliances(prepared, still[1].P)
+    return InMode(state.mode, state.segment, equations, natural, compliance)
+
+
+def shared_by_passes(prepared: Prepared, flow) -> Shared | None:
+    """What passes of large systems share. Where motion is prescribed it depends on time, too."""
+    if not prepared.many or prepared.driven:
+        return None
+
+    def holds(made: InMode, state: State):
+        return jnp.all(made.mode == state.mode) & jnp.all(made.segment == state.segment)
+
+    return Shared(functools.partial(in_mode, prepared, flow), holds)
 
 
 def one_pass(
@@ -68,23 +102,23 @@ def one_pass(
     target,
     force,
     on,
+    common: InMode | None = None,
     *,
     limits: ImpactLimits,
 ) -> tuple[State, Records, Callable[[], Step]]:
     """The state after one pass, and what gives the step on whose first part it moved (if it did).
 
     Buffers are written only where ``on``. ``target``: time not to be passed; ``force`` (n,):
-    extra constant force. ``limits``: settings of the solver.
+    extra constant force. ``common``: what passes in this mode share, if it was made. ``limits``:
+    settings of the solver.
     """
     assembled, prepared = prepared, prepared.at(state.t, state.q, state.v)
     state = release_after_jump(prepared, state, prescribed_velocities(prepared, state.t))
     if flow.looks_first:
         state = break_away(prepared, state, force)
-    held = held_by_others(prepared, state.mode, state.t)
-    equations = mode_equations(prepared, state.mode, state.segment, held)
-    if not (flow.lowered or prepared.many):
-        # Few numbers: the compiler would make them anew in each of their uses.
-        equations = once(equations, on)
+    if common is None:
+        common = in_mode(prepared, flow, state, on)
+    equations, natural = common.equations, common.natural
     g = given(prepared, equations, state.t)
     unprojected = state
     q, v = project(prepared, equations, state, matvec(g.velocity, g.w), matvec(g.gap, g.w))
@@ -92,7 +126,6 @@ def one_pass(
     # Decisions have no derivatives; what they are made from is frozen, or the compiler would
     # carry the tangents along.
     still = jax.lax.stop_gradient((prepared, equations, state))
-    natural = flow.natural_step(*still)
     reach, h = step_length(prepared, state, records, ts, target, natural)
     # A trajectory that has ended idles with a harmless step: a zero one would send undefined
     # values into reverse mode.
@@ -108,30 +141,55 @@ def one_pass(
     flips, restart, pivoting = select_flips(
         transition.violated, state.pivoting, restarts=RESTARTS * coupled
     )
-    step = begun.completed((settled | restart) & on)
-    watched, judged, refine, seen = step, signs, None, None
+    c = constants(state.q.dtype)
+    step, judged, refine, seen = begun, signs, None, None
+    if events is not None:
+        step = begun.completed((settled | restart) & on, c.order)
+    watched = step
     if events is not None:
         seen = see(events, prepared, flow, state, step, signs)
         watched, judged, refine = seen.step, with_signs(signs, seen), seen.refine
 
     # What each of the three outcomes would give; the masks below choose.
-    def move():
-        found = flow.first_event(prepared, state, watched, judged, natural, refine)
+    def move(watched, degree: int = 0):
+        found = flow.first_event(prepared, state, watched, judged, natural, refine, degree)
         ahead = advance(prepared, state, watched, judged, reach, natural, found)
         if flow.lands and prepared.n_watched:
             ahead = land(prepared, state, watched, judged, ahead)
         q, v = put_back(assembled, state, ahead.t, ahead.q, ahead.v)
         return ahead._replace(q=q, v=v)
 
-    ahead = once(move(), on) if begun.later is None else when_any(settled & on, move)
+    if begun.later is None:
+        ahead = once(move(watched), on)
+    elif step.later is None:
+        ahead = when_any(settled & on, functools.partial(move, watched))
+    else:
+        # Half of the steps of many contacts are so short that few coefficients are not zero, if
+        # those of polynomial loads are among them.
+        def along(order: int):
+            found = begun.later(order)
+            missing = ((0, c.order - order), (0, 0))
+            table, guards = (jnp.pad(x, missing) for x in found[:2])
+            return move(begun.with_later(found), c.order), (table, guards, found[2])
+
+        long, short = (functools.partial(along, order) for order in (c.order, c.short_order))
+        moving = settled & on
+        is_long = moving & (h > c.short * natural)
+        if powers_of_time(prepared.mechanics.functions()) + 1 > c.short_order:
+            is_long = moving
+        ahead, found = when_any(moving, lambda: either(is_long, long, short))
+        step = begun.with_later(found)
     fired, own = ahead.fired, None
     if events is not None:
         fired, own = fired[: prepared.n_guards], fired[prepared.n_guards :]
     mode = jnp.where(flips[:nt], transition.mode, state.mode)
     segment = jnp.where(flips[nt:], transition.segment, state.segment)
     if coupled:
-        frozen = (still[0], still[2], jax.lax.stop_gradient((step, g)), signs, restart)
-        propose = functools.partial(modes_from_rest, *frozen)
+
+        def propose():
+            start = begun.completed(restart & on, c.order), g
+            return modes_from_rest(still[0], still[2], jax.lax.stop_gradient(start), signs, restart)
+
         proposed = where_any(restart, propose, mode) if prepared.many else propose()
         mode = jnp.where(restart, proposed, mode)
         segment = jnp.where(restart, state.segment, segment)
@@ -151,7 +209,7 @@ def one_pass(
         jump = jax.lax.cond(
             hits,
             lambda: impact(
-                prepared, state, step, transition.touching, matvec(g.gap, g.w), limits.accumulation
+                prepared, state, begun, transition.touching, matvec(g.gap, g.w), limits.accumulation
             ),
             lambda: no_impact(prepared, state),
         )
@@ -217,14 +275,14 @@ def one_pass(
     unseen = rules.arrives_unseen(state.mode, signs.of(slice(nt)), state.known[:nt])
     unseen = unseen.any() & ~at_breakpoint(prepared, state)
     flags = flags | jnp.where(unseen, int(Flag.GRAZING), 0)
-    looked = jnp.sum(step.table[-1]) + jnp.sum(ahead.v)
-    looked = looked if begun.later is None else looked + jnp.sum(begun.leading)
     if prepared.mechanics.varying is not None:
         lost = settled & ~step.accepted & ~resolvable(prepared.end - state.start, step.h)
         status = jnp.where(lost, int(Status.STALLED), status)
         # Numbers that a sweep varies may leave no mass, or a negative one.
         pivot = eliminate(jax.lax.stop_gradient(prepared.mechanics.M), 0.0).pivot
         status = jnp.where(pivot > 0, status, int(Status.INCONSISTENT))
+    looked = jnp.sum(begun.leading if begun.later is not None else step.table[-1])
+    looked = looked + jnp.sum(ahead.v)
     finite = jnp.isfinite(jax.lax.stop_gradient(looked))
     status = jnp.where(finite, status, int(Status.NON_FINITE))
     flags = flags | jnp.where(logged.count > 1, int(Flag.SIMULTANEOUS), 0)
@@ -232,7 +290,7 @@ def one_pass(
     # The fired guard usually tells what comes next.
     guessed, moved_on = predict(
         still[0],
-        still[1].P,
+        common.compliance,
         state,
         jax.lax.stop_gradient(ahead.values),
         fired,

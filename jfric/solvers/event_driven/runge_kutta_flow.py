@@ -60,9 +60,12 @@ class RungeKuttaFlow(eqx.Module):
         piece = varying_piece(prepared, equations, g, state, jnp.zeros_like(state.q))
         return 0.5 * natural_step(prepared, piece.linearised())
 
-    def first_event(self, prepared, state, step, signs, natural, refine=None) -> Found:
+    def first_event(
+        self, prepared, state, step, signs, natural, refine=None, degree: int = 0
+    ) -> Found:
         """The earliest event on a step."""
-        return first_event(prepared, state, step, signs, natural, refine=refine, apart=self.lowered)
+        how = {"refine": refine, "apart": self.lowered, "degree": degree}
+        return first_event(prepared, state, step, signs, natural, **how)
 
     def step(self, prepared, equations, g: Given, state, h, force) -> Step:
         """Polynomials on ``[t, t + h]``, and whether the error is acceptable."""

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool
 
 from jfric.errors import ProblemError, nearest
 from jfric.numerics.by_batch import Sizes
-from jfric.numerics.loops import Adjoint, require_adjoint
+from jfric.numerics.loops import Adjoint, Shared, require_adjoint
 from jfric.results.formulas import require_formulas
 from jfric.solvers.base import AbstractSolver, AbstractState, OnePass, begin_anew
 from jfric.solvers.event_driven.closed_flow import ClosedFlow, is_one_dof
@@ -28,7 +28,7 @@ from jfric.solvers.event_driven.kernels import (
     require_one_dof,
     structural_constants,
 )
-from jfric.solvers.event_driven.passes import one_pass
+from jfric.solvers.event_driven.passes import one_pass, shared_by_passes
 from jfric.solvers.event_driven.piece_of_pass import piece_of_pass
 from jfric.solvers.event_driven.prepared import Prepared, prepare
 from jfric.solvers.event_driven.state import State, initial_state, start_watching
@@ -145,14 +145,14 @@ class EventDriven(AbstractSolver):
         chosen = choose_pass(self, prepared)
         moment = first_negative_force(prepared.mechanics, state.t, until)
 
-        def moved(s: State, records, on, until):
-            new, records, whole_step = chosen.call(s, records, ts, until, force, on)
+        def moved(s: State, records, on, until, *common):
+            new, records, whole_step = chosen.call(s, records, ts, until, force, on, *common)
             return new, records, lambda new: piece_of_pass(problem, prepared, whole_step(), s, new)
 
         call = ending_at(moment, prepared.mechanics, until, moved)
         kernels = self.kernel == "lowered"
         known = structural_constants(problem, prepared) if kernels or chosen.closed_form else None
-        return OnePass(call, known, kernels)
+        return OnePass(call, known, kernels, chosen.shared)
 
     def refined(self, problem: Problem) -> EventDriven | None:
         """The same with a tolerance 100 times as small; None where the flow is exact."""
@@ -193,11 +193,12 @@ class Pass(NamedTuple):
     """``call(state, records, ts, target, force, on)`` is one pass.
 
     ``closed_form``: whether the motion is computed in closed form: in scalars, with few numbers of
-    each trajectory of a batch.
+    each trajectory of a batch. ``shared``: see :class:`jfric.solvers.base.OnePass`.
     """
 
     call: Callable
     closed_form: bool
+    shared: Shared | None = None
 
 
 def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
@@ -214,7 +215,7 @@ def choose_pass(solver: EventDriven, prepared: Prepared) -> Pass:
         require_lowered(prepared, reverse=reverse)
         flow = dataclasses.replace(flow, lowered=True)
     call = functools.partial(one_pass, prepared, flow, limits=solver.impact_limits)
-    return Pass(call, closed_form=closed)
+    return Pass(call, closed_form=closed, shared=shared_by_passes(prepared, flow))
 
 
 def _make_flow(solver: EventDriven, prepared: Prepared):

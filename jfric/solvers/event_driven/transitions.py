@@ -7,7 +7,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact import rules
 from jfric.contact.contact_lcp import ContactProblem, solve_contacts
@@ -163,8 +163,13 @@ def modes_from_rest(
     return solve_contacts(problem, needed=needed).mode
 
 
+def compliances(prepared: Prepared, P) -> Float[Array, " nt"]:
+    """Accelerations of sliding that unit frictions cause, other reactions following."""
+    return jnp.sum(matmul(prepared.mechanics.W_T, P) * prepared.mechanics.R_T, axis=1)
+
+
 def predict(
-    prepared: Prepared, P, state: State, values: Values, fired
+    prepared: Prepared, compliance, state: State, values: Values, fired
 ) -> tuple[Int[Array, " nt"], Int[Array, " ns"]]:
     """Modes and segments to try first after the guard in ``fired`` reached zero."""
     nt, segment = prepared.nt, state.segment
@@ -173,7 +178,7 @@ def predict(
         friction=values.lambda_t,
         normal=jnp.concatenate([values.normal, values.lambda_n]),
         acceleration=matvec(W, values.a) - values.prescribed_rate,
-        compliance=jnp.sum(matmul(W, P) * prepared.mechanics.R_T, axis=1),
+        compliance=compliance,
         static_positive=prepared.static_positive,
         static_negative=prepared.static_negative,
     )
