@@ -30,7 +30,8 @@ MISTAKES = [
         "mv = 0.1",
         (
             "friction.mv: unknown field, allowed are dof, between, direction, mu, mu_s, mu_d, "
-            "v_s, exponent, mu_v, peak, law, N, limit, belt, reaction; did you mean 'mu_v'?"
+            "v_s, exponent, mu_v, peak, law, N, limit, belt, reaction, sliding; did you mean "
+            "'mu_v'?"
         ),
     ),
     (
@@ -38,7 +39,7 @@ MISTAKES = [
         "[sprin]",
         (
             "sprin: unknown section, allowed are title, source, description, dofs, time, "
-            "parameters, mass, spring, damper, diagram_spring, gap_spring, stop, "
+            "parameters, mass, lagrangian, spring, damper, diagram_spring, gap_spring, stop, "
             "friction, contact, load, base, pendulum, polynomial_spring, drag, event, initial, "
             "matrices, solver, statics, data, controller, check; did you mean 'spring'?"
         ),
@@ -149,7 +150,7 @@ MISTAKES = [
         'N = "$m*foo"',
         (
             "friction.N: the expression '$m*foo' may hold numbers, $parameters, + - * / "
-            "**, parentheses, pi and sin, cos, tan, sqrt, but it holds 'foo'"
+            "**, parentheses, pi and sin, cos, tan, sqrt, atan, exp, log, but it holds 'foo'"
         ),
     ),
     ('N = "1 kN"', 'N = "$m*("', "friction.N: cannot read the expression '$m*('"),
@@ -274,10 +275,17 @@ MISTAKES = [
         "[contact]\nnormal = {u = 1}\ntangnt = {u = 1}\n",
         (
             "contact.tangnt: unknown field, allowed are normal, tangent, mu, mu_s, mu_d, "
-            "v_s, exponent, mu_v, peak, law, gap, e, belt, impact; did you mean 'tangent'?"
+            "v_s, exponent, mu_v, peak, law, gap, e, belt, impact, sliding; did you mean 'tangent'?"
         ),
     ),
-    (None, "[contact]\ngap = 1\n", "contact.normal: missing; give a degree of freedom such as 'u'"),
+    (
+        None,
+        "[contact]\ngap = 1\n",
+        (
+            "contact.normal: found none; give a degree of freedom such as 'y', or in place of it "
+            "the gap as a function of positions such as 'y - r*cos(phi)'"
+        ),
+    ),
     (None, "[initial.w]\nq = 1\n", "initial.w: no degree of freedom 'w'; declared are u"),
     (
         None,

@@ -16,6 +16,7 @@ from jfric.system.direction import Direction
 from jfric.system.event import Event
 from jfric.system.expression import Expression
 from jfric.system.naming import parameters
+from jfric.system.validation import functions_of
 
 if TYPE_CHECKING:
     from jfric.results.solution import Solution
@@ -220,6 +221,10 @@ def elements_table(problem: Problem) -> Table:
                 _direction(d) if field == "direction" else f"{field} {_direction(d)}"
                 for field, d in directions.items()
             )
+            functions = functions_of(element)
+            if functions:
+                texts = [f"{k} = {w if isinstance(w, str) else '(Python)'}" for k, w in functions]
+                acts = ", ".join([acts, *texts] if acts else texts)
             settings = [
                 f"{field}={getattr(element, field)}"
                 for field in ("release", "impact")

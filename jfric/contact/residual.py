@@ -84,11 +84,12 @@ def motion_residual(problem: Problem, solution: Solution) -> Float[Array, "m n"]
 
     def terms(t, q, v, a, lambda_t, lambda_n, segment):
         f = applied_force(mechanics, t, q, v, segment)
-        reaction = mechanics.R_T.T @ lambda_t + mechanics.W_N.T @ lambda_n
+        here = mechanics.at(t, q, v)
+        reaction = here.R_T.T @ lambda_t + here.W_N.T @ lambda_n
         # Reactions that balance each other leave rounding errors of their own size.
-        carried = jnp.abs(mechanics.R_T.T) @ jnp.abs(lambda_t)
-        carried = carried + jnp.abs(mechanics.W_N.T) @ jnp.abs(lambda_n)
-        inertia = mechanics.M @ a
+        carried = jnp.abs(here.R_T.T) @ jnp.abs(lambda_t)
+        carried = carried + jnp.abs(here.W_N.T) @ jnp.abs(lambda_n)
+        inertia = here.M @ a
         return inertia - f - reaction, jnp.abs(inertia) + jnp.abs(f) + carried
 
     defect, size = jax.vmap(terms)(
@@ -115,7 +116,7 @@ def _scales(mechanics: Mechanics, solution: Solution):
         return jnp.maximum(jnp.max(jnp.abs(x), initial=0.0), tiny)
 
     normal = jax.vmap(lambda t, n: _normal_forces(mechanics, t, n))(solution.ts, solution.lambda_n)
-    gamma = jax.vmap(mechanics.sliding_velocities)(solution.ts, solution.v)
+    gamma = jax.vmap(mechanics.sliding_at)(solution.ts, solution.q, solution.v)
     force = jnp.maximum(largest(solution.lambda_t), largest(normal))
     speed = jnp.maximum(largest(gamma), largest(solution.v))
     return force, speed, largest(solution.q)
@@ -125,7 +126,7 @@ def _violation(mechanics: Mechanics, scales, t, q, v, lambda_t, lambda_n):
     force, speed, length = scales
     nf = mechanics.n_friction
     normal = _normal_forces(mechanics, t, lambda_n)
-    gamma = mechanics.sliding_velocities(t, v) / speed
+    gamma = mechanics.sliding_at(t, q, v) / speed
     static = [law.static() for law in mechanics.laws]
     kinetic = [
         law.kinetic(jnp.abs(g * speed)) for law, g in zip(mechanics.laws, gamma, strict=True)

@@ -58,6 +58,9 @@ def element(
         of_kind = kind(directions.get("direction", directions.get(side)), dofs)
         measures = dimension(section, field, of_kind)
         at, value = f"{where}.{field}", given[field]
+        if (section, field) == ("contact", "gap") and "normal" not in given:
+            # Without a direction it is a function of positions.
+            role = "formula" if isinstance(given[field], str) else role
         if role in ("choice", "formula", "formulas"):
             values[field] = value
         elif role == "function":

@@ -53,7 +53,15 @@ LAW_FIELDS = {
 LISTS = {("diagram_spring", "x"), ("diagram_spring", "F"), ("polynomial_spring", "k")}
 
 #: Fields that hold a formula, or formulas by the name of what they give.
-FORMULAS = {("event", "when"): "formula", ("event", "change"): "formulas"}
+FORMULAS = {
+    ("event", "when"): "formula",
+    ("event", "change"): "formulas",
+    ("lagrangian", "kinetic"): "formula",
+    ("lagrangian", "potential"): "formula",
+    ("lagrangian", "dissipation"): "formula",
+    ("friction", "sliding"): "formula",
+    ("contact", "sliding"): "formula",
+}
 
 #: Entries of full matrices: both coordinates translate, one of them, none.
 MATRICES = {

@@ -21,7 +21,8 @@ from jfric.results.formulas import require_formulas
 from jfric.system.elements import SECTIONS
 from jfric.system.expression import Expression
 from jfric.system.problem import Problem, TimeSpan
-from jfric.system.units import DIMENSIONS, has_unit
+from jfric.system.units import DIMENSIONS, dimensionality, has_unit
+from jfric.system.validation import require_functions
 
 #: Tables and lists inside each other.
 _DEEPEST = 40
@@ -173,6 +174,10 @@ def _problem(table: Any, sections: list[str], folder: Path) -> Problem:
         matrices=build.matrices(table.matrices, dofs, folder),
     )
     require_formulas(problem)
+    with_units = {k: v for k, v in table.parameters.items() if isinstance(v, str)}
+    if with_units and any(s in elements for s in ("lagrangian", "friction", "contact")):
+        known = {k: dimensionality(v) for k, v in with_units.items()}
+        require_functions(problem, {k: v for k, v in known.items() if v is not None})
     return problem
 
 

@@ -186,7 +186,7 @@ class Element(Table):
 
     @model_validator(mode="after")
     def _attached(self):
-        if "dof" in type(self).model_fields:
+        if "dof" in type(self).model_fields and "sliding" not in self.model_fields_set:
             _exactly_one(self, ATTACHMENTS)
         return self
 

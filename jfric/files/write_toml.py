@@ -15,6 +15,7 @@ from jfric.files.config import Config
 from jfric.files.dimensions import dimension
 from jfric.system.controller import Controller
 from jfric.system.direction import Direction, kind
+from jfric.system.elements import Gap
 from jfric.system.expression import Expression
 from jfric.system.functions import AbstractFunction, Constant, Harmonic, PiecewiseLinear, Steps, Sum
 from jfric.system.laws import AbstractLaw, Directional
@@ -174,6 +175,8 @@ def _element(section: str, name: str, element: eqx.Module, problem: Problem):
             result[field] = _function(value, f"{where}.{field}")
         elif role in ("choice", "formula", "formulas"):
             result[field] = _formula(value, f"{where}.{field}") if role != "choice" else value
+        elif isinstance(value, Gap):
+            result[field] = _formula(value.function, f"{where}.{field}")
         else:
             result[field] = _value(value, f"{where}.{field}")
         of_kind = kind(_side(element, field), problem.dofs)

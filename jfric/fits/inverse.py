@@ -229,7 +229,7 @@ def _linear(problem, paths, t, q, v, acceleration, u: Mapping):
     def unbalanced(theta, t, q, v, a, u):
         changed = set_parameters(problem, dict(zip(paths, theta, strict=True)))
         held = {name: value[None] for name, value in u.items()}
-        mechanics = assemble(with_inputs(changed, t[None], held))
+        mechanics = assemble(with_inputs(changed, t[None], held)).at(t, q, v)
         gamma = mechanics.sliding_velocities(t, v)
         normal = [n(t) for n in mechanics.normal_forces]
         friction = mechanics.R_T.T @ sliding_friction(mechanics, gamma, normal)

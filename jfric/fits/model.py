@@ -221,7 +221,7 @@ class OutputModel(AbstractModel):
 
 
 def _sliding(problem: Problem, solution: Solution):
-    return jax.vmap(assemble(problem).sliding_velocities)(solution.ts, solution.v)
+    return jax.vmap(assemble(problem).sliding_at)(solution.ts, solution.q, solution.v)
 
 
 def sensor_parameters(signals: Sequence[str]) -> dict[str, float]:

@@ -31,6 +31,7 @@ from jfric.system.event import refuse_events
 from jfric.system.mechanics import assemble
 from jfric.system.naming import function_paths, set_parameters
 from jfric.system.problem import Problem
+from jfric.system.refuse_varying import refuse_varying
 
 #: Name of the measured reference of a controller among the inputs of an experiment.
 REFERENCE = "controller.reference"
@@ -72,6 +73,7 @@ class SampledModel(AbstractModel):
     def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
         """Raise :class:`jfric.ProblemError` for what cannot be simulated or observed."""
         refuse_events(self.problem, "a model that goes from sample to sample")
+        refuse_varying(self.problem, "a model that goes from sample to sample")
         require_one_degree(eqx.filter_eval_shape(assemble, self.problem))
         if self.hold not in ("zero", "linear"):
             raise ProblemError(f"hold: found {self.hold!r}, allowed are 'zero', 'linear'")

@@ -121,11 +121,11 @@ def _values_jvp(primals, tangents):
 
 
 def _columns(signals: Sequence[Signal], n: int) -> list[tuple[str, int]]:
-    """Polynomials that the signals are made of; sliding velocities need all velocities."""
+    """Polynomials that the signals are made of; sliding velocities need the whole motion."""
     wanted = [(s.field, s.index) for s in signals if s.field != "sliding_velocity"]
     if len(wanted) < len(signals):
-        velocities = [("v", i) for i in range(n)]
-        return velocities + [w for w in wanted if w not in velocities]
+        motion = [(field, i) for field in "qv" for i in range(n)]
+        return motion + [w for w in wanted if w not in motion]
     return list(dict.fromkeys(wanted))
 
 
@@ -133,7 +133,8 @@ def _assembled(mechanics, signals, columns, ts, y) -> Float[Array, "m k"]:
     found = []
     for signal in signals:
         if signal.field == "sliding_velocity":
-            slides = jax.vmap(mechanics.sliding_velocities)(ts, y[:, : mechanics.n])
+            n = mechanics.n
+            slides = jax.vmap(mechanics.sliding_at)(ts, y[:, :n], y[:, n : 2 * n])
             found.append(slides[:, signal.index])
         else:
             found.append(y[:, columns.index((signal.field, signal.index))])

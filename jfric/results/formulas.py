@@ -7,7 +7,7 @@ from typing import Any
 
 from jfric.errors import ProblemError, nearest
 from jfric.results.pieces import Function
-from jfric.results.signals import ElementForce, Signal, look_up
+from jfric.results.signals import Signal, look_up
 from jfric.system.event import event_labels
 from jfric.system.formula import Formula, read_formula
 from jfric.system.problem import Problem
@@ -92,7 +92,7 @@ def _quantity(problem: Problem, where: str, name: str) -> tuple[Function, str]:
     if name == "t" and name not in problem.dofs:
         return (lambda point: point.t), "s"
     try:
-        found: Signal | ElementForce = look_up(problem, name)[1]
+        found = look_up(problem, name)[1]
     except ProblemError as error:
         raise ProblemError(f"{where}: {error}") from None
     return found, found.unit

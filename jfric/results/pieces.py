@@ -54,7 +54,7 @@ class Point(NamedTuple):
         """Sliding velocity of each contact."""
         if self.slides is not None:
             return self.slides
-        return self.mechanics.sliding_velocities(self.t, self.v)
+        return self.mechanics.sliding_at(self.t, self.q, self.v)
 
 
 #: What an impact changes beside velocities.

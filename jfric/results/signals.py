@@ -13,6 +13,7 @@ from jfric.errors import ProblemError, nearest
 from jfric.results.columns import force_unit
 from jfric.system.description import accepted_labels, element_label
 from jfric.system.forces import FORCE_SECTIONS, element_forces, force_keys
+from jfric.system.mechanics import energies_of
 from jfric.system.problem import Problem
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ FORMS = {
     "lambda_n": "contact",
     "slip": "contact",
     "force": "element",
+    "energy": "lagrangian",
 }
 #: Sections of contacts, in the solver's order.
 CONTACTS = ("friction", "contact")
@@ -69,13 +71,34 @@ class ElementForce:
         return element_forces(p.problem, p.mechanics, [key], p.t, p.q, p.v, p.segment)[0]
 
 
-def look_up(problem: Problem, text: str) -> tuple[str, Signal | ElementForce]:
+@dataclass(frozen=True)
+class Energy:
+    """Kinetic and potential energy of a :class:`jfric.Lagrangian`."""
+
+    name: str
+    unit: str = "J"
+
+    @property
+    def of_motion(self) -> bool:
+        """Time and parameters decide as well."""
+        return False
+
+    def __call__(self, point: Point):
+        element = point.problem.section("lagrangian")[self.name]
+        return energies_of(point.problem, element).total(point.t, point.q, point.v)
+
+
+Quantity = Signal | ElementForce | Energy
+
+
+def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
     """The full name of the quantity that ``text`` names, and its value as a function.
 
     ``u``: position of the degree of freedom u; ``v.u``, ``a.u``: its velocity and acceleration;
     ``lambda_t.NAME``, ``lambda_n.NAME``, ``slip.NAME``: friction force, normal force and sliding
-    velocity of a contact; ``force.NAME``: force of a spring, damper or stop. The name may be left
-    out where there is only one. Raises :class:`ProblemError` with the nearest valid name.
+    velocity of a contact; ``force.NAME``: force of a spring, damper or stop; ``energy.NAME``:
+    kinetic and potential energy of a Lagrangian. The name may be left out where there is only one.
+    Raises :class:`ProblemError` with the nearest valid name.
     """
     dofs = list(problem.dofs)
     if text in dofs:
@@ -97,6 +120,11 @@ def look_up(problem: Problem, text: str) -> tuple[str, Signal | ElementForce]:
             section, _, own = label.partition(".")
             element = ElementForce(section, own or section, force_unit(problem, label))
             return f"force.{label}", element
+    elif kind == "lagrangian":
+        label = find_name(problem, name, ("lagrangian",))
+        if label is not None:
+            _, _, own = label.partition(".")
+            return f"energy.{label}", Energy(own or label)
     raise ProblemError(_missing(problem, text, form, kind))
 
 
@@ -105,7 +133,7 @@ def find_signal(problem: Problem, text: str) -> Signal:
     found = look_up(problem, text)[1]
     if isinstance(found, Signal):
         return found
-    raise ProblemError(f"{text!r} is the force of an element, which cannot be compared here")
+    raise ProblemError(f"{text!r} is no part of motion or reactions, and cannot be compared here")
 
 
 def signal_names(problem: Problem) -> list[str]:
@@ -114,6 +142,7 @@ def signal_names(problem: Problem) -> list[str]:
     forms = [("", dofs), ("v", dofs), ("a", dofs), ("lambda_t", contacts)]
     forms += [("lambda_n", element_names(problem, CONTACTS[1:])), ("slip", contacts)]
     forms += [("force", element_names(problem, FORCE_SECTIONS))]
+    forms += [("energy", element_names(problem, ("lagrangian",)))]
     return [f"{form}.{name}" if form else name for form, names in forms for name in names]
 
 
@@ -148,6 +177,7 @@ def _missing(problem: Problem, text: str, form: str, kind: str | None) -> str:
     listed: dict[str, Callable[[], list[str]]] = {
         "contact": lambda: [n for n in names if n.startswith(f"{form}.")],
         "element": lambda: [n for n in names if n.startswith("force.")],
+        "lagrangian": lambda: [n for n in names if n.startswith("energy.")],
     }
     own = listed[kind]() if kind in listed else names
     if not own:

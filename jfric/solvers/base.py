@@ -24,6 +24,7 @@ from jfric.system.event import event_labels, refuse_events
 from jfric.system.mechanics import Mechanics, assemble
 from jfric.system.problem import Problem
 from jfric.system.reaction import refuse_reactions
+from jfric.system.refuse_varying import refuse_varying
 from jfric.system.validation import require_inertia
 
 if TYPE_CHECKING:
@@ -148,6 +149,7 @@ class AbstractSolver(eqx.Module):
         require_inertia(problem)
         refuse_reactions(problem, f"the solver {self.label}")
         refuse_events(problem, f"the solver {self.label}")
+        refuse_varying(problem, f"the solver {self.label}")
         require_adjoint(self.adjoint)
 
     def require_duration(self, duration: float) -> None:

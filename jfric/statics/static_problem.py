@@ -24,6 +24,7 @@ from jfric.system.mechanics import assemble
 from jfric.system.piecewise import FORMS
 from jfric.system.problem import Problem
 from jfric.system.reaction import refuse_reactions
+from jfric.system.refuse_varying import refuse_nonlinear
 
 
 class StaticProblem(eqx.Module):
@@ -123,6 +124,7 @@ def _limits(pairs: list, dtype) -> Float[Array, "2 nt"]:
 def require_static(problem: Problem) -> None:
     """Raise :class:`ProblemError` for elements whose force is not linear in the position."""
     refuse_reactions(problem, "a static problem")
+    refuse_nonlinear(problem, "a static problem")
     for section in problem.elements:
         for where, element in problem.labelled(section).items():
             if not isinstance(element, AbstractForce) and section not in FORMS:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import equinox as eqx
 import jax.numpy as jnp
 
 from jfric.system.direction import Direction, as_direction
 from jfric.system.event import Event
+from jfric.system.expression import Expression
 from jfric.system.fields import Scalar, optional, scalar
 from jfric.system.functions import AbstractFunction, as_function
 from jfric.system.laws import AbstractLaw, Coulomb
@@ -119,8 +120,9 @@ class Friction(eqx.Module):
     ``y = C x`` has ``C`` for ``w`` and ``B`` for ``r``. ``w^T M^-1 r`` must be positive.
 
     ``direction``: the name of a degree of freedom, a pair of names (relative motion), a mapping
-    from names to coefficients, or a :class:`jfric.Direction`. ``belt``: velocity of the partner's
-    surface [m/s or rad/s], a number or a function of time. ``law``: :mod:`jfric.laws`.
+    from names to coefficients, or a :class:`jfric.Direction`. ``sliding``: in place of it, a
+    displacement that depends on position, as in :class:`jfric.Contact`. ``belt``: velocity of the
+    partner's surface [m/s or rad/s], a number or a function of time. ``law``: :mod:`jfric.laws`.
 
     Raises (in :class:`jfric.Problem`) :class:`jfric.ProblemError` unless there is one of ``N`` and
     ``limit``, and for negative ones. A brake on the relative motion of two bodies::
@@ -131,18 +133,21 @@ class Friction(eqx.Module):
         (20.0, False)
     """
 
-    direction: Direction = eqx.field(converter=as_direction)
+    direction: Direction | None = eqx.field(converter=as_direction, default=None)
     law: AbstractLaw | None = None
     N: AbstractFunction | None = eqx.field(converter=as_function, default=None)
     limit: AbstractFunction | None = eqx.field(converter=as_function, default=None)
     belt: AbstractFunction | None = eqx.field(converter=as_function, default=None)
     reaction: Direction | None = eqx.field(converter=as_direction, default=None)
+    sliding: str | Callable | None = eqx.field(static=True, default=None)
 
     @property
     def redirected(self) -> bool:
         """Whether the reaction has a direction of its own, by structure."""
         r, w = self.reaction, self.direction
-        return r is not None and (r.signs is None or (r.names, r.signs) != (w.names, w.signs))
+        if r is None or w is None:
+            return False
+        return r.signs is None or (r.names, r.signs) != (w.names, w.signs)
 
     @property
     def coefficients(self) -> AbstractLaw:
@@ -158,8 +163,31 @@ class Friction(eqx.Module):
 ImpactLaw = Literal["coulomb", "none"]
 
 
+class Gap(eqx.Module):
+    """The gap of a contact as a function: a text, or a Python function ``(t, q, parameters)``."""
+
+    function: str | Callable = eqx.field(static=True)
+
+
+def _gap(value) -> Any:
+    """A number or an expression in shared parameters, as ever; a function of positions."""
+    if callable(value):
+        return Gap(value)
+    if isinstance(value, str):
+        try:
+            return Expression(value)
+        except ValueError:
+            return Gap(value)
+    return value if isinstance(value, Gap) else scalar(value)
+
+
 class Contact(eqx.Module):
     """Unilateral contact with friction: ``0 <= g_N _|_ lambda_N >= 0``, ``g_N = gap + n^T q``.
+
+    Without ``normal``, ``gap`` is the gap itself: a text in degrees of freedom, ``t`` and shared
+    parameters (``"sqrt(x^2 + y^2) - R"``), or a JAX function ``(t, q, parameters)`` that returns
+    one number; ``sliding`` in place of ``tangent`` is such a function for the displacement along
+    the contact. Both are differentiated: directions and their change follow.
 
     ``e``: Newton's coefficient of restitution, ``0 <= e <= 1``. ``impact``: ``"coulomb"`` (the
     tangential impulse obeys Coulomb's law) or ``"none"`` (no tangential impulse). Without
@@ -185,13 +213,19 @@ class Contact(eqx.Module):
         (False, 1)
     """
 
-    normal: Direction = eqx.field(converter=as_direction)
+    normal: Direction | None = eqx.field(converter=as_direction, default=None)
     tangent: Direction | None = eqx.field(converter=as_direction, default=None)
     law: AbstractLaw | None = None
-    gap: Scalar = eqx.field(converter=scalar, default=0.0)
+    gap: Scalar = eqx.field(converter=_gap, default=0.0)
     e: Scalar = eqx.field(converter=scalar, default=0.0)
     belt: AbstractFunction | None = eqx.field(converter=as_function, default=None)
     impact: ImpactLaw = eqx.field(static=True, default="coulomb")
+    sliding: str | Callable | None = eqx.field(static=True, default=None)
+
+    @property
+    def frictionless(self) -> bool:
+        """Whether there is nothing to slide along, by structure."""
+        return self.tangent is None and self.sliding is None
 
 
 class Load(eqx.Module):
@@ -296,9 +330,44 @@ class ForceField(AbstractForce):
         return self.function(t, q, v, self.parameters)
 
 
+class Lagrangian(eqx.Module):
+    """A system, or a part of one, by its energies: Lagrange's equations.
+
+    ``kinetic`` [J], quadratic in the velocities, ``potential`` [J] and ``dissipation`` [W]
+    (Rayleigh's function, half of the power lost): each a text in degrees of freedom (``theta``),
+    velocities (``v.theta``), time ``t``, shared parameters (``$m``, or ``m`` where no degree of
+    freedom is called so) and quantities with units; or a JAX function ``(t, q, v, parameters)`` of
+    positions and velocities (n,) and the problem's ``parameters`` by name, without ``v`` for the
+    potential. Mass matrix and forces follow by differentiation::
+
+        d/dt dT/dv - dT/dq + dV/dq + dD/dv = forces of all other elements
+
+    Energies of several such elements add up. What turns out to be linear is treated as masses,
+    springs and dampers are. A pendulum with a mass on a rod::
+
+        >>> pendulum = jfric.Problem(
+        ...     {"theta": "rotation"},
+        ...     {
+        ...         "lagrangian": jfric.Lagrangian(
+        ...             kinetic="0.5*m*l^2*v.theta^2", potential="-m*9.81*l*cos(theta)"
+        ...         )
+        ...     },
+        ...     parameters={"m": 2.0, "l": 0.5},
+        ...     initial={"theta": jfric.InitialState(q=0.1)},
+        ... )
+        >>> float(jfric.simulate(pendulum, ts=jnp.array([0.0])).a[0, 0]).__round__(6)
+        -1.958732
+    """
+
+    kinetic: str | Callable | None = eqx.field(static=True, default=None)
+    potential: str | Callable | None = eqx.field(static=True, default=None)
+    dissipation: str | Callable | None = eqx.field(static=True, default=None)
+
+
 #: Sections of a problem and the element each holds. A new element is one class and one line here.
 SECTIONS: dict[str, type[eqx.Module]] = {
     "mass": Mass,
+    "lagrangian": Lagrangian,
     "spring": Spring,
     "damper": Damper,
     "diagram_spring": DiagramSpring,

@@ -30,6 +30,9 @@ _FUNCTIONS = {
     "cos": (math.cos, jnp.cos),
     "tan": (math.tan, jnp.tan),
     "sqrt": (math.sqrt, jnp.sqrt),
+    "atan": (math.atan, jnp.arctan),
+    "exp": (math.exp, jnp.exp),
+    "log": (math.log, jnp.log),
 }
 _CONSTANTS = {"pi": math.pi}
 #: Words that a text without ``$`` may hold and still be arithmetic, not a quantity with a unit.
@@ -47,8 +50,9 @@ class Expression(eqx.Module):
     """A value computed from shared parameters.
 
     ``text`` holds numbers, ``$name`` references, ``+ - * / **``, parentheses and the functions
-    ``sin cos tan sqrt``; at most 1,000 characters and 100 operations inside each other. It is
-    parsed, never executed. Sweeps, fits and derivatives act on the shared parameters it refers to.
+    ``sin cos tan sqrt atan exp log``; at most 1,000 characters and 100 operations inside each
+    other. It is parsed, never executed. Sweeps, fits and derivatives act on the shared parameters
+    it refers to.
 
     Raises ``ValueError`` if the text holds anything else, or a part without parameters that has
     no finite value::

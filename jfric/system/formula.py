@@ -1,7 +1,7 @@
 """Formulas in quantities of a motion: ``x - 0.2 m``, ``-0.5*v.x``, ``lambda_n.floor - $limit``.
 
 What can be computed is what an :class:`Expression` can; names stand for quantities, and numbers
-may carry units, which end at the next space or bracket.
+may carry units, which end at the next space or bracket. ``x^2`` is ``x**2``.
 """
 
 from __future__ import annotations
@@ -51,8 +51,14 @@ class Formula(NamedTuple):
     def dimensionality(self, unit: Callable[[str], str]) -> Any:
         """What the formula measures, where ``unit`` gives the units of quantities; None where that
         is not known. Raises :class:`UnitError` where unlike things are added."""
+        return self.measured(lambda n: None if n.startswith("$") else dimensions_of(unit(n)))
+
+    def measured(self, of: Callable[[str], Any]) -> Any:
+        """The same where ``of`` gives the dimensionality of quantities, and of shared parameters
+        by ``$name``; None where it is not known."""
         known = {k: d for k, (_, d) in self.quantities.items()}
-        known |= {k: dimensions_of(unit(name)) for k, name in self.names.items()}
+        known |= {k: of(name) for k, name in self.names.items()}
+        known |= {name: of(f"${name}") for name in self.references}
         body, names = self.expression.tree
         found = _measures(body, [known.get(name) for name in names])
         return found if _is_known(found) else None
@@ -80,7 +86,7 @@ def read_formula(text: str) -> Formula:
             return match[0]
         return f"${label}"
 
-    plain = _TOKEN.sub(replaced, text)
+    plain = _TOKEN.sub(replaced, text).replace("^", "**")
     try:
         return Formula(text, Expression(plain), names, quantities)
     except ValueError as error:
@@ -90,7 +96,7 @@ def read_formula(text: str) -> Formula:
             if reason
             else (
                 "cannot be read; it may hold names of quantities, numbers with units, $parameters, "
-                f"+ - * / **, parentheses and {', '.join(sorted(WORDS))}"
+                f"+ - * / ** ^, parentheses and {', '.join(sorted(WORDS))}"
             )
         )
         raise ValueError(f"the formula {quoted(text)} {why}") from None

@@ -6,12 +6,15 @@ import warnings
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.system.description import AbstractProblem, element_label
+from jfric.system.elements import Gap
 from jfric.system.expression import Expression
 from jfric.system.fields import scalar
+from jfric.system.mechanics import displacement_functions
 
 #: Penetrations below this part of the lengths involved are rounding errors of closed contacts.
 CLOSED = 1e-12
@@ -28,8 +31,7 @@ def initial_gaps(problem: AbstractProblem) -> tuple[dict[str, float], np.ndarray
     bases = problem.section("base").values()
     with jax.ensure_compile_time_eval():
         z = [float(base.displacement(problem.time.start)) for base in bases]
-        normal = np.stack([np.asarray(_normal(problem, c)) for c in contacts.values()])
-    gap0 = np.asarray([float(c.gap) for c in contacts.values()])
+    normal, gap0 = _rows(problem, q)
     at = np.concatenate([q, z])
     # Lengths of the whole system: a body at zero may stand on another one far away.
     size = np.max(np.abs(q), initial=0.0) + np.max(np.abs(gap0)) + np.abs(normal) @ np.abs(at)
@@ -44,8 +46,26 @@ def penetrates(name: str, gap: float) -> ProblemError:
     )
 
 
-def _normal(problem: AbstractProblem, contact):
-    return contact.normal.vector(problem.axes + problem.bases)
+def _rows(problem: AbstractProblem, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Directions of all gaps (nu, n + nb) and what is added (nu,); curved ones as straight lines
+    at the positions ``q``."""
+    both, contacts = problem.axes + problem.bases, problem.section("contact")
+    normals, gaps = [], []
+    with jax.ensure_compile_time_eval():
+        curved = displacement_functions(problem)
+        dtype = jnp.result_type(float)
+        t, at = jnp.asarray(problem.time.start, dtype), jnp.asarray(q, dtype)
+        for name, contact in contacts.items():
+            if not isinstance(contact.gap, Gap):
+                normals.append(np.asarray(contact.normal.vector(both)))
+                gaps.append(float(contact.gap))
+                continue
+            g = curved[f"{element_label('contact', name)}.gap"][1]
+            value, slope = jax.value_and_grad(g, argnums=1)(t, at)
+            w = np.pad(np.asarray(slope), (0, len(problem.bases)))
+            normals.append(w)
+            gaps.append(float(value) - w[: len(q)] @ q)
+    return np.stack(normals), np.asarray(gaps)
 
 
 def without_penetration(problem: AbstractProblem) -> dict[str, Any]:
@@ -63,10 +83,8 @@ def without_penetration(problem: AbstractProblem) -> dict[str, Any]:
     small = gap < -CLOSED * size
     if not small.any():
         return {}
-    contacts = known.section("contact")
-    n = len(known.dofs)
-    with jax.ensure_compile_time_eval():
-        normal = np.stack([np.asarray(_normal(known, c))[:n] for c in contacts.values()])
+    q = np.asarray([float(known.initial[dof].q) for dof in known.dofs])
+    normal = _rows(known, q)[0][:, : len(q)]
     movable = [not isinstance(problem.initial[dof].q, Expression) for dof in problem.dofs]
     shift = _shift(normal * np.asarray(movable), gap)
     names = [element_label("contact", k) for k, s in zip(gaps, small, strict=True) if s]

@@ -9,20 +9,30 @@ forces. Contacts are ordered: friction elements with a given normal force first,
 contacts; ``W_T`` has a row for each, ``W_N`` one for each unilateral contact. Bases are
 coordinates with prescribed motion: every direction has a part on them. ``R_T`` is ``W_T`` but for
 friction elements with a ``reaction`` of their own.
+
+Where mass matrix and directions depend on position (:mod:`jfric.system.varying`), these are those
+of one instant: of the start, or those that :meth:`Mechanics.at` gives.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate, matvec
 from jfric.system.description import AbstractProblem, element_label
-from jfric.system.elements import AbstractForce
+from jfric.system.elements import AbstractForce, Gap, Lagrangian
 from jfric.system.functions import AbstractFunction
 from jfric.system.laws import AbstractLaw, Coulomb
 from jfric.system.piecewise import PiecewiseElements, assemble_piecewise
+from jfric.system.state_function import StateFunction, bound_to
+from jfric.system.varying import Energies, Varying, linear_displacement
 
 
 class Mechanics(eqx.Module):
@@ -74,6 +84,50 @@ class Mechanics(eqx.Module):
     #: For tangents, then normals, the one degree of freedom that they act on, whatever bases they
     #: act on, or None.
     only_dof: tuple[int | None, ...] = eqx.field(static=True)
+    #: What depends on position, or None.
+    varying: Varying | None = None
+    #: Of tangents, then normals, where something depends on position: relative velocity at rest,
+    #: and relative acceleration along the motion without acceleration.
+    rate: Any = None
+    bias: Any = None
+
+    def at(self, t, q, v) -> Mechanics:
+        """The same as seen at one instant: gaps are ``gap0 + W_N q`` there."""
+        varying = self.varying
+        if varying is None:
+            return self
+        M, nt = varying.mass(t, q), self.n_contacts
+        W = jnp.concatenate([self.W_T, self.W_N])
+        nothing = jnp.zeros((W.shape[0],), q.dtype)
+        rate, bias, gap0, reactions = nothing, nothing, self.gap0, self.reactions
+        if varying.rows:
+            now, rows = varying.at(t, q, v), np.asarray(varying.rows)
+            W, rate = W.at[rows].set(now.W), rate.at[rows].set(now.rate)
+            bias = bias.at[rows].set(now.bias)
+            normal = rows >= nt
+            fixed = (now.value - matvec(now.W, q))[normal]
+            gap0 = gap0.at[rows[normal] - nt].set(fixed)
+            if reactions is not None:
+                reactions = reactions.at[rows[~normal]].set(now.W[~normal])
+        return replace(
+            self,
+            M=M,
+            M_inverse=_inverse(M),
+            W_T=W[:nt],
+            W_N=W[nt:],
+            reactions=reactions,
+            gap0=gap0,
+            rate=rate,
+            bias=bias,
+        )
+
+    def displacements(self, t, q) -> Float[Array, " m"]:
+        """Along the tangents and gaps, without the motion of bases and belts."""
+        fixed = [matvec(self.W_T, q), self.gap0 + matvec(self.W_N, q)]
+        found, varying = jnp.concatenate(fixed), self.varying
+        if varying is None or not varying.rows:
+            return found
+        return found.at[np.asarray(varying.rows)].set(varying.values(t, q))
 
     @property
     def R_T(self) -> Float[Array, "nt n"]:
@@ -103,7 +157,8 @@ class Mechanics(eqx.Module):
     @property
     def has_linear_modes(self) -> bool:
         """Whether the equations in every mode are linear with constant coefficients."""
-        return not self.nonlinear and all(law.velocity_independent for law in self.laws)
+        varies = self.nonlinear or self.varying is not None
+        return not varies and all(law.velocity_independent for law in self.laws)
 
     def functions(self) -> list[AbstractFunction]:
         """All functions of time that the equations hold."""
@@ -134,7 +189,7 @@ class Mechanics(eqx.Module):
     def gaps(self, t, q) -> Float[Array, " nu"]:
         """Gaps ``g_N`` of the unilateral contacts [m]."""
         z, _ = self.base_motion(t)
-        return self.gap0 + matvec(self.W_N, q) + matvec(self.W_N_base, z)
+        return self.displacements(t, q)[self.n_contacts :] + matvec(self.W_N_base, z)
 
     def belt_velocities(self, t) -> Float[Array, " nt"]:
         """Velocity of the partner's surface along each tangent, motion of bases included."""
@@ -142,21 +197,66 @@ class Mechanics(eqx.Module):
         zero = jnp.zeros_like(self.K[0, 0])
         belts = [zero if b is None else b(t) for b in self.belts]
         own = jnp.stack(belts) if belts else jnp.zeros((0,))
+        if self.rate is not None:
+            own = own - self.rate[: self.n_contacts]
         return own - matvec(self.W_T_base, z_dot)
 
     def sliding_velocities(self, t, v) -> Float[Array, " nt"]:
-        """Sliding velocities ``gamma_T = W_T v - v_belt`` [m/s]."""
+        """Sliding velocities ``gamma_T = W_T v - v_belt`` [m/s] with the directions as they are."""
         return matvec(self.W_T, v) - self.belt_velocities(t)
+
+    def sliding_at(self, t, q, v) -> Float[Array, " nt"]:
+        """The same with the directions at the positions ``q``."""
+        return self.at(t, q, v).sliding_velocities(t, v)
 
 
 def mass_matrix(problem: AbstractProblem) -> Float[Array, "n n"]:
-    """Mass matrix of a resolved problem."""
+    """Mass matrix of a resolved problem, at its start where it depends on position."""
+    result = _fixed_mass(problem)
+    t, q = _start(problem)
+    return sum((energies.mass(t, q) for energies in _energies(problem)), result)
+
+
+def _fixed_mass(problem: AbstractProblem) -> Float[Array, "n n"]:
     axes = problem.axes
     result = _matrix(problem.matrices.M, len(axes))
     for element in problem.section("mass").values():
         w = element.direction.vector(axes)
         result = result + element.m * jnp.outer(w, w)
     return result
+
+
+def _start(problem: AbstractProblem):
+    """Time and positions at the start."""
+    dtype = jnp.result_type(float)
+    q = [jnp.asarray(problem.initial[dof].q, dtype) for dof in problem.dofs]
+    return jnp.asarray(problem.time.start, dtype), jnp.stack(q)
+
+
+def energies_of(problem: AbstractProblem, element: Lagrangian) -> Energies:
+    """The energies of ``element``, with the parameters of ``problem``."""
+    given = element.kinetic, element.potential, element.dissipation
+    return Energies(*(None if what is None else bound_to(problem, what) for what in given))
+
+
+def _energies(problem: AbstractProblem) -> list[Energies]:
+    return [energies_of(problem, x) for x in problem.section("lagrangian").values()]
+
+
+def displacement_functions(problem: AbstractProblem) -> dict[str, tuple[int, StateFunction]]:
+    """Displacements of a resolved problem that are functions: row among tangents, then normals, and
+    function, by the path of the field."""
+    friction, contacts = problem.section("friction"), problem.section("contact")
+    nf, nt = len(friction), len(friction) + len(contacts)
+    fields: list[tuple[str, int, Any]] = [
+        (f"{element_label('friction', k)}.sliding", i, f.sliding)
+        for i, (k, f) in enumerate(friction.items())
+    ]
+    for i, (name, c) in enumerate(contacts.items()):
+        label = element_label("contact", name)
+        gap = c.gap.function if isinstance(c.gap, Gap) else None
+        fields += [(f"{label}.sliding", nf + i, c.sliding), (f"{label}.gap", nt + i, gap)]
+    return {k: (row, bound_to(problem, w)) for k, row, w in fields if w is not None}
 
 
 class WithContacts(eqx.Module):
@@ -186,7 +286,6 @@ def assemble(problem: AbstractProblem) -> Mechanics:
     axes, bases = problem.axes, problem.bases
     n, nb = len(axes), len(bases)
     both = axes + bases
-    M = mass_matrix(problem)
     # Rows for the degrees of freedom, columns for degrees of freedom and bases.
     K = jnp.zeros((n, n + nb)).at[:, :n].set(_matrix(problem.matrices.K, n))
     C = jnp.zeros((n, n + nb)).at[:, :n].set(_matrix(problem.matrices.C, n))
@@ -201,8 +300,49 @@ def assemble(problem: AbstractProblem) -> Mechanics:
     friction = problem.section("friction")
     contacts = problem.section("contact")
     tangents = [f.direction for f in friction.values()] + [c.tangent for c in contacts.values()]
-    W_T = _rows([None if d is None else d.vector(both) for d in tangents], n + nb)
-    W_N = _rows([c.normal.vector(both) for c in contacts.values()], n + nb)
+    normals = [c.normal for c in contacts.values()]
+    W_T, W_N = (
+        _rows([None if d is None else d.vector(both) for d in side], n + nb)
+        for side in (tangents, normals)
+    )
+    gap0 = _stack([jnp.zeros(()) if isinstance(c.gap, Gap) else c.gap for c in contacts.values()])
+    # What is found to be linear joins the constant matrices.
+    M, start = _fixed_mass(problem), _start(problem)
+    curved, forces = [], []
+    for energies in _energies(problem):
+        if energies.has_constant_mass():
+            M = M + energies.mass(*start)
+        else:
+            curved.append(energies)
+        if energies.has_linear_force():
+            rest = jnp.zeros((n,))
+            along_q, along_v = (
+                jax.jacfwd(energies.force, argnums=i)(axes, start[0], rest, rest) for i in (2, 3)
+            )
+            K, C = K.at[:, :n].add(-along_q), C.at[:, :n].add(-along_v)
+            f0 = f0 + energies.force(axes, start[0], rest, rest)
+        else:
+            forces.append(energies)
+    displacements = {}
+    for label, (row, g) in displacement_functions(problem).items():
+        if not linear_displacement(g):
+            displacements[label] = (row, g)
+            continue
+        rest, nt = jnp.zeros((n,)), W_T.shape[0]
+        w = jax.jacfwd(g, argnums=1)(start[0], rest)
+        if row < nt:
+            W_T = W_T.at[row, :n].set(w)
+        else:
+            W_N, gap0 = W_N.at[row - nt, :n].set(w), gap0.at[row - nt].set(g(start[0], rest))
+    varying = None
+    if curved or displacements:
+        varying = Varying(
+            M,
+            tuple(curved),
+            tuple(g for _, g in displacements.values()),
+            rows=tuple(row for row, _ in displacements.values()),
+            labels=(*(["lagrangian.kinetic"] if curved else []), *displacements),
+        )
     loads = problem.section("load").values()
     nonlinear = tuple(
         e
@@ -210,7 +350,8 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         for e in group.values()
         if isinstance(e, AbstractForce)
     )
-    return Mechanics(
+    nonlinear += tuple(forces)
+    found = Mechanics(
         M=M,
         M_inverse=_inverse(M),
         C=C[:, :n],
@@ -232,7 +373,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         normal_forces=tuple(f.normal_force for f in friction.values()),
         W_N=W_N[:, :n],
         W_N_base=W_N[:, n:],
-        gap0=_stack([c.gap for c in contacts.values()]),
+        gap0=gap0,
         e=_stack([c.e for c in contacts.values()]),
         piecewise=assemble_piecewise(problem),
         nonlinear=nonlinear,
@@ -241,16 +382,19 @@ def assemble(problem: AbstractProblem) -> Mechanics:
             [element_label("friction", k) for k in friction]
             + [element_label("contact", k) for k in contacts]
         ),
-        frictionless=tuple(
-            [False] * len(friction) + [c.tangent is None for c in contacts.values()]
-        ),
+        frictionless=tuple([False] * len(friction) + [c.frictionless for c in contacts.values()]),
         redirected=tuple([f.redirected for f in friction.values()] + [False] * len(contacts)),
         smooth_impact=tuple(c.impact == "none" for c in contacts.values()),
         single_tangent=tuple(_single(d, axes) for d in tangents),
         pair_tangent=tuple(_pair(d, axes) for d in tangents),
-        single_normal=tuple(_single(c.normal, axes) for c in contacts.values()),
-        only_dof=tuple(_only(d, axes) for d in (*tangents, *(c.normal for c in contacts.values()))),
+        single_normal=tuple(_single(d, axes) for d in normals),
+        only_dof=tuple(_only(d, axes) for d in (*tangents, *normals)),
+        varying=varying,
     )
+    if varying is None:
+        return found
+    v = jnp.stack([jnp.asarray(problem.initial[dof].v, M.dtype) for dof in problem.dofs])
+    return found.at(*start, v)
 
 
 def _reactions(friction, W_T, axes):

@@ -144,19 +144,25 @@ def has_unit(value: float | int | str) -> bool:
         return True
 
 
+def dimensionality(value: float | int | str) -> Any:
+    """What a valid field's value measures by its unit; None without a unit."""
+    match = _QUANTITY.fullmatch(value) if isinstance(value, str) and "$" not in value else None
+    unit = (match.group(2) or "").strip() if match else ""
+    return _unit(unit)[1] if unit and not _is_arithmetic(str(value)) else None
+
+
 def measured(value: float | int | str, allowed: tuple[str, ...]) -> str | None:
     """Which of the ``allowed`` dimensions a field's value has, by its unit; None without a unit.
 
     Raises :class:`UnitError` for a unit of another dimension.
     """
-    match = _QUANTITY.fullmatch(value) if isinstance(value, str) and "$" not in value else None
-    unit = (match.group(2) or "").strip() if match else ""
-    if not unit or _is_arithmetic(str(value)):
+    found = dimensionality(value)
+    if found is None:
         return None
-    found = _unit(unit)[1]
     for name in allowed:
         if found == dimensions_of(DIMENSIONS[name].unit):
             return name
+    unit = str(_QUANTITY.fullmatch(str(value)).group(2)).strip()  # pyright: ignore
     wanted = " or ".join(expected(DIMENSIONS[name]) for name in allowed)
     raise UnitError(f"found {unit!r}{named(found)}, expected {wanted}")
 

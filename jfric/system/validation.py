@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Literal, get_args, get_origin, get_type_hints
+from collections.abc import Mapping
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import equinox as eqx
 import jax
@@ -18,16 +19,27 @@ from jfric.errors import ProblemError, nearest
 from jfric.system.bounds import Bounds, bounds_of
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.direction import Direction
-from jfric.system.elements import SECTIONS, AbstractForce, Contact, Event, Friction, Load, Mass
+from jfric.system.elements import (
+    SECTIONS,
+    AbstractForce,
+    Contact,
+    Event,
+    Friction,
+    Gap,
+    Lagrangian,
+    Load,
+    Mass,
+)
 from jfric.system.event import require_event
 from jfric.system.expression import Expression, is_expression
 from jfric.system.functions import AbstractFunction, PiecewiseLinear, Steps, Sum
 from jfric.system.initial_gaps import PROJECTED, initial_gaps, penetrates
 from jfric.system.laws import StaticDynamic, Stribeck, VelocityWeakening, sides
-from jfric.system.mechanics import mass_matrix
+from jfric.system.mechanics import energies_of, mass_matrix
 from jfric.system.naming import parameters
 from jfric.system.reaction import require_opposing
 from jfric.system.smallest_value import find_negative
+from jfric.system.state_function import require_state_function
 from jfric.system.wrapped import Clipped, Until
 
 #: Sections whose numbers may be lists, and the lists within functions of time.
@@ -67,6 +79,7 @@ def validate(problem: AbstractProblem) -> bool:
                 f"declared are {', '.join(problem.dofs)}"
             )
     _expressions(problem)
+    require_functions(problem)
     known = _concrete(problem)
     if known:
         _numbers(problem.resolved())
@@ -136,11 +149,94 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
             raise ProblemError(f"{where}: found {found} of N and limit, exactly one is needed")
         if element.N is not None and element.law is None:
             raise ProblemError(f"{where}: N is given without mu; give mu, or mu_s and mu_d")
-    if isinstance(element, Contact) and (element.tangent is None) != (element.law is None):
-        found, missing = ("tangent", "mu") if element.law is None else ("mu", "tangent")
+        _one_of(where, element, "direction", "sliding")
+        if element.sliding is not None and element.reaction is not None:
+            raise ProblemError(
+                f"{where}.reaction: cannot be combined with sliding, whose direction depends on "
+                "position"
+            )
+    if isinstance(element, Contact):
+        _contact(where, element)
+
+
+def _one_of(where: str, element, constant: str, function: str) -> None:
+    """A direction that is constant, or a function whose derivative it is."""
+    given = [f for f in (constant, function) if getattr(element, f) is not None]
+    if len(given) != 1:
+        found = " and ".join(given) or "neither"
+        raise ProblemError(
+            f"{where}: found {found} of {constant} and {function}, exactly one is needed"
+        )
+
+
+def _contact(where: str, contact: Contact) -> None:
+    curved = isinstance(contact.gap, Gap)
+    if curved == (contact.normal is not None):
+        raise ProblemError(
+            f"{where}.normal: found {'a direction beside a gap' if curved else 'none'}; give a "
+            "degree of freedom such as 'y', or in place of it the gap as a function of positions "
+            "such as 'y - r*cos(phi)'"
+        )
+    if contact.tangent is not None and contact.sliding is not None:
+        raise ProblemError(f"{where}: found both tangent and sliding, at most one is needed")
+    if contact.frictionless != (contact.law is None):
+        side = "tangent" if contact.sliding is None else "sliding"
+        found, missing = (side, "mu") if contact.law is None else ("mu", side)
         raise ProblemError(
             f"{where}: {found} is given without {missing}; give both, or neither "
             "for a frictionless contact"
+        )
+
+
+#: Functions of the state: field, units of what it measures, an example, whether of velocities.
+_FUNCTIONS = {
+    "kinetic": (("J",), "0.5*m*v.x^2", True),
+    "potential": (("J",), "m*g*y", False),
+    "dissipation": (("W",), "0.5*c*v.x^2", True),
+    "gap": (("m", "rad"), "y - r", False),
+    "sliding": (("m", "rad"), "x + r*phi", False),
+}
+
+
+def functions_of(element: Any) -> list[tuple[str, Any]]:
+    """Fields of an element that are functions of the state, and what they hold."""
+    found = []
+    for field in _FUNCTIONS:
+        value = getattr(element, field, None)
+        if isinstance(value, Gap):
+            found.append((field, value.function))
+        elif value is not None and field != "gap":
+            found.append((field, value))
+    return found
+
+
+def require_functions(problem: AbstractProblem, known: Mapping[str, Any] | None = None) -> None:
+    """Raise :class:`ProblemError` for energies, gaps and displacements that are no functions of the
+    problem's state. ``known``: dimensions of shared parameters that have one."""
+    for where, element in problem.labelled("lagrangian", "friction", "contact").items():
+        for field, what in functions_of(element):
+            units, example, velocities = _FUNCTIONS[field]
+            require_state_function(
+                problem,
+                f"{where}.{field}",
+                what,
+                units,
+                example,
+                velocities=velocities,
+                displaces=field in ("gap", "sliding"),
+                known=known,
+            )
+        if isinstance(element, Lagrangian):
+            _lagrangian(problem, where, element)
+
+
+def _lagrangian(problem: AbstractProblem, where: str, element: Lagrangian) -> None:
+    if element.kinetic is None and element.potential is None and element.dissipation is None:
+        raise ProblemError(f"{where}: found none of kinetic, potential and dissipation")
+    if not energies_of(problem, element).is_quadratic():
+        raise ProblemError(
+            f"{where}.kinetic: must be quadratic in the velocities, found a mass matrix that "
+            "depends on them"
         )
 
 
@@ -327,22 +423,26 @@ def _shapes(problem: AbstractProblem) -> None:
 
 
 def _inertia(problem: AbstractProblem) -> None:
-    if problem.matrices.M is None:
+    curved = any(x.kinetic is not None for x in problem.section("lagrangian").values())
+    if problem.matrices.M is None and not curved:
         return  # masses of elements are not negative: neither is their sum
+    where = "lagrangian.kinetic" if curved else "matrices.M"
     m = np.asarray(mass_matrix(problem))
-    if not np.allclose(m, m.T, rtol=1e-12, atol=0.0):
+    if not np.all(np.isfinite(m)):
+        raise ProblemError(f"{where}: found a mass matrix that is not finite at the start")
+    if not np.allclose(m, m.T, rtol=1e-12, atol=1e-14 * np.max(np.abs(m)) if curved else 0.0):
         raise ProblemError("matrices.M: must be symmetric")
     values, vectors = np.linalg.eigh(m)
     if values[0] < -1e-14 * max(values[-1], 1e-300):
         dof = problem.axes[int(np.argmax(np.abs(vectors[:, 0])))]
         raise ProblemError(
-            f"matrices.M: gives the degree of freedom {dof!r} a negative mass; must not be negative"
+            f"{where}: gives the degree of freedom {dof!r} a negative mass; must not be negative"
         )
 
 
 def _all_weighted(problem: AbstractProblem) -> bool:
     """Whether every degree of freedom has a mass of its own: cheap, and true as a rule."""
-    if problem.matrices.M is not None:
+    if problem.matrices.M is not None or problem.section("lagrangian"):
         return False
     weighted = set()
     for element in problem.section("mass").values():
@@ -365,6 +465,12 @@ def require_inertia(problem: AbstractProblem) -> None:
     values, vectors = np.linalg.eigh(m)
     if values[0] <= 1e-14 * max(values[-1], 1e-300):
         dof = problem.axes[int(np.argmax(np.abs(vectors[:, 0])))]
+        if any(x.kinetic is not None for x in problem.section("lagrangian").values()):
+            raise ProblemError(
+                f"lagrangian.kinetic: the mass matrix at the start is singular, the degree of "
+                f"freedom {dof!r} has no mass; give it a part in the kinetic energy, or add a "
+                "[mass] element for it"
+            )
         raise ProblemError(
             f"mass: the degree of freedom {dof!r} has no mass; add a [mass] element for it, or "
             "use the solver quasi-static, which needs none"

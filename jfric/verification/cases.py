@@ -76,6 +76,12 @@ def cases() -> list[Case]:
         _case("a2_incline_up"),
         _case("c18_ladder"),
         _case("two_blocks"),
+        _case("g1_rimless_wheel", relative=1e-9),
+        _case("g1_rimless_wheel_reset", relative=1e-9),
+        _case("g2_double_pendulum", relative=0.0),
+        _case("g3_bowl", relative=1e-9),
+        _case("g4_ladder", relative=1e-9),
+        _case("g5_sphere", relative=1e-9),
     ]
 
 

@@ -186,8 +186,11 @@ def _case_jobs(entry: Case, config: Config, flow: str | None) -> list[Job | Stat
             continue
         if flow == "auto" and each != (EXACT if linear else RUNGE_KUTTA):
             continue
-        relative = entry.relative if each == EXACT else max(RUNGE_KUTTA_ERROR, entry.relative)
-        rtol = RTOL if each == RUNGE_KUTTA else None
+        # A file that says how exact it wants to be is held to that.
+        own = "rtol" in config.solver
+        loose = each == RUNGE_KUTTA and not own
+        relative = max(RUNGE_KUTTA_ERROR, entry.relative) if loose else entry.relative
+        rtol = RTOL if loose else None
         jobs.append(
             _job(entry.name, config, checks, relative, entry.sequence, flow=each, rtol=rtol)
         )

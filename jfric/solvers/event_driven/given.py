@@ -29,6 +29,8 @@ class Given(NamedTuple):
     #: Generator: ``dw/ds = A w``.
     A: Float[Array, "b b"]
     force: Float[Array, "n b"]
+    #: The same without friction elements.
+    applied: Float[Array, "n b"]
     #: Normal forces of friction elements.
     normal: Float[Array, "nf b"]
     velocity: Float[Array, "m b"]
@@ -63,7 +65,8 @@ def _given(prepared: Prepared, equations: ModeEquations, w, A, rows: list, absol
     minus = 1.0 if absolute else -1.0
     constant = jnp.arange(w.shape[0]) == 0
     rate = matmul(base, A)
-    force = matmul(sized(mechanics.load_directions.T), load)
+    applied = matmul(sized(mechanics.load_directions.T), load)
+    force = applied
     if nf:
         sliding = equations.sliding
         if absolute:
@@ -85,16 +88,22 @@ def _given(prepared: Prepared, equations: ModeEquations, w, A, rows: list, absol
             K_base = K_base - (d.T * equations.k) @ db
             C_base = C_base - (d.T * equations.c) @ db
             elongation, elongation_rate = sized(db) @ base, sized(db) @ rate
-        force = force + sized(K_base) @ base + sized(C_base) @ rate
+        applied, force = (x + sized(K_base) @ base + sized(C_base) @ rate for x in (applied, force))
         gap = gap + sized(mechanics.W_N_base) @ base
         velocity = velocity + minus * (sized(prepared.W_base) @ rate)
+    acceleration = matmul(velocity, A)
+    if mechanics.varying is not None:
+        own = (minus * sized(x)[:, None] for x in (mechanics.rate, mechanics.bias))
+        of_time, of_motion = (jnp.where(constant, x, 0.0) for x in own)
+        velocity, acceleration = velocity + of_time, acceleration + of_motion
     return Given(
         w=w,
         A=A,
         force=force,
+        applied=applied,
         normal=normal,
         velocity=velocity,
-        acceleration=matmul(velocity, A),
+        acceleration=acceleration,
         gap=gap,
         elongation=elongation,
         elongation_rate=elongation_rate,

@@ -58,6 +58,12 @@ def require_one_dof(*, one_dof: bool, reverse: bool, events: bool) -> None:
 def require_lowered(prepared: Prepared, *, reverse: bool) -> None:
     """Raise :class:`jfric.ProblemError` for what the loop in scalars cannot run."""
     n, rows = prepared.mechanics.n, prepared.nt + prepared.nu
+    varying = prepared.mechanics.varying
+    if varying is not None:
+        raise ProblemError(
+            f"kernel: 'lowered' needs constant mass matrices and directions, but "
+            f"{varying.labels[0]} depends on position; choose 'general'"
+        )
     if reverse:
         raise ProblemError(
             "kernel: 'lowered' has forward derivatives alone, but adjoint is 'reverse'; "
@@ -77,6 +83,8 @@ def lowered_from(prepared: Prepared) -> Sizes | None:
     if not compiles_lowered():
         return None
     if prepared.events is not None or mechanics.piecewise.count or mechanics.n > MAX_PAYS:
+        return None
+    if mechanics.varying is not None:
         return None
     if prepared.nt == 1:
         return ONE_CONTACT

@@ -17,11 +17,13 @@ from jaxtyping import Array, Float, Int
 
 from jfric.contact import rules
 from jfric.contact.pivoting import flip_limit, select_flips, start_pivoting
-from jfric.numerics.linear_algebra import matvec
+from jfric.numerics.linear_algebra import eliminate, matvec
 from jfric.numerics.loops import Shared, either, once, when_any, where_any
 from jfric.results.status import Flag, Status
 from jfric.solvers.event_driven.advance import Advance, advance, held_exactly, land, step_length
 from jfric.solvers.event_driven.constants import constants
+from jfric.solvers.event_driven.drift import put_back
+from jfric.solvers.event_driven.first_event import resolvable
 from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.given import given
 from jfric.solvers.event_driven.held_by_others import held_by_others
@@ -110,6 +112,7 @@ def one_pass(
     extra constant force. ``common``: what passes in this mode share, if it was made. ``limits``:
     settings of the solver.
     """
+    assembled, prepared = prepared, prepared.at(state.t, state.q, state.v)
     state = release_after_jump(prepared, state, prescribed_velocities(prepared, state.t))
     if flow.looks_first:
         state = break_away(prepared, state, force)
@@ -155,7 +158,8 @@ def one_pass(
         ahead = advance(prepared, state, watched, judged, reach, natural, found)
         if flow.lands and prepared.n_watched:
             ahead = land(prepared, state, watched, judged, ahead)
-        return ahead
+        q, v = put_back(assembled, state, ahead.t, ahead.q, ahead.v)
+        return ahead._replace(q=q, v=v)
 
     if begun.later is None:
         ahead = once(move(watched), on)
@@ -246,10 +250,16 @@ def one_pass(
     # Where no motion or more than one follows, none is reported.
     unique = equations.unique & rules.is_unique(equations.pivot)
     moves = settled & goes_on & unique
+
+    def output(s):
+        values = held_exactly(prepared, state, step.at(prepared, s), signs)
+        q, v = put_back(assembled, state, state.t + s * step.h, values.q, values.v)
+        return values._replace(q=q, v=v)
+
     records = write_outputs(
         records,
         ts,
-        lambda s: held_exactly(prepared, state, step.at(prepared, s), signs),
+        output,
         state,
         h,
         ahead.t,
@@ -267,6 +277,12 @@ def one_pass(
     unseen = rules.arrives_unseen(state.mode, signs.of(slice(nt)), state.known[:nt])
     unseen = unseen.any() & ~at_breakpoint(prepared, state)
     flags = flags | jnp.where(unseen, int(Flag.GRAZING), 0)
+    if prepared.mechanics.varying is not None:
+        lost = settled & ~step.accepted & ~resolvable(prepared.end - state.start, step.h)
+        status = jnp.where(lost, int(Status.STALLED), status)
+        # Numbers that a sweep varies may leave no mass, or a negative one.
+        pivot = eliminate(jax.lax.stop_gradient(prepared.mechanics.M), 0.0).pivot
+        status = jnp.where(pivot > 0, status, int(Status.INCONSISTENT))
     looked = jnp.sum(begun.leading if begun.later is not None else step.table[-1])
     looked = looked + jnp.sum(ahead.v)
     finite = jnp.isfinite(jax.lax.stop_gradient(looked))

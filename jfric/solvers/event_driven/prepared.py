@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -48,6 +51,13 @@ class Prepared(WithContacts):
     #: Events of the user's own, or None.
     events: UserEvents | None = None
 
+    def at(self, t, q, v) -> Prepared:
+        """The same as seen at one instant, where something depends on position."""
+        if self.mechanics.varying is None:
+            return self
+        mechanics = self.mechanics.at(t, q, v)
+        return replace(self, mechanics=mechanics, **_contact_space(mechanics))
+
     @property
     def kind(self) -> Kind:
         """What the contacts (nt,) are; of no array where all are the same."""
@@ -67,9 +77,10 @@ class Prepared(WithContacts):
 
     @property
     def driven(self) -> bool:
-        """Whether belts or bases prescribe a motion of contacts."""
+        """Whether belts, bases or the shape of contacts prescribe a motion of contacts."""
         mechanics = self.mechanics
-        return bool(mechanics.base_functions) or any(b is not None for b in mechanics.belts)
+        moves = bool(mechanics.base_functions) or mechanics.varying is not None
+        return moves or any(b is not None for b in mechanics.belts)
 
     @property
     def single_dof(self) -> tuple[int | None, ...]:
@@ -97,21 +108,14 @@ def prepare(problem: Problem) -> Prepared:
     """Assemble a problem and its contact-space matrices."""
     problem = problem.resolved()
     mechanics = assemble(problem)
-    W = jnp.concatenate([mechanics.W_T, mechanics.W_N])
-    R = W if mechanics.reactions is None else jnp.concatenate([mechanics.R_T, mechanics.W_N])
-    MW = matmul(mechanics.M_inverse, R.T)
     static = [law.static() for law in mechanics.laws]
     kinetic = [law.kinetic(0.0) for law in mechanics.laws]
     static_positive, static_negative = _columns(static)
     kinetic_positive, kinetic_negative = _columns(kinetic)
     return Prepared(
         mechanics=mechanics,
-        W=W,
+        **_contact_space(mechanics),
         W_base=jnp.concatenate([mechanics.W_T_base, mechanics.W_N_base]),
-        MW=MW,
-        D=matmul(W, MW),
-        own_WM=None if mechanics.reactions is None else matmul(W, mechanics.M_inverse),
-        own_entry=_own_entry(mechanics, W),
         static_positive=static_positive,
         static_negative=static_negative,
         kinetic_positive=kinetic_positive,
@@ -120,11 +124,25 @@ def prepare(problem: Problem) -> Prepared:
         unlimited=_unilateral(mechanics) & (static_positive + static_negative == 0.0),
         breakpoints=mechanics.breakpoints(),
         frequency=mechanics.frequency(),
-        inertia_scale=jnp.sqrt(jnp.diagonal(mechanics.M)),
         end=jnp.asarray(problem.time.end),
         independent=_independent(mechanics),
         events=user_events(problem),
     )
+
+
+def _contact_space(mechanics: Mechanics) -> dict[str, Any]:
+    """What follows from mass matrix and directions."""
+    W = jnp.concatenate([mechanics.W_T, mechanics.W_N])
+    R = W if mechanics.reactions is None else jnp.concatenate([mechanics.R_T, mechanics.W_N])
+    MW = matmul(mechanics.M_inverse, R.T)
+    return {
+        "W": W,
+        "MW": MW,
+        "D": matmul(W, MW),
+        "own_WM": None if mechanics.reactions is None else matmul(W, mechanics.M_inverse),
+        "own_entry": _own_entry(mechanics, W),
+        "inertia_scale": jnp.sqrt(jnp.diagonal(mechanics.M)),
+    }
 
 
 def _flag(values) -> Flag:

@@ -26,10 +26,11 @@ from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.exact_flow import natural_step
 from jfric.solvers.event_driven.first_event import Found, first_event
 from jfric.solvers.event_driven.flow_step import Step
-from jfric.solvers.event_driven.given import Given
+from jfric.solvers.event_driven.given import Given, given
 from jfric.solvers.event_driven.guards import Quantities, guard_magnitudes, guards
 from jfric.solvers.event_driven.smooth_piece import SmoothPiece, smooth_piece
 from jfric.solvers.event_driven.state import State
+from jfric.solvers.event_driven.varying_piece import varying_piece
 from jfric.system.basis import powers_of_time
 
 #: Relative threshold for leading coefficients that count as zero.
@@ -53,7 +54,11 @@ class RungeKuttaFlow(eqx.Module):
 
     def natural_step(self, prepared, equations, state):
         """Longest sensible step [s]: a fraction of the linear part's time scale."""
-        return 0.5 * natural_step(prepared, equations)
+        if prepared.mechanics.varying is None:
+            return 0.5 * natural_step(prepared, equations)
+        g = given(prepared, equations, state.t)
+        piece = varying_piece(prepared, equations, g, state, jnp.zeros_like(state.q))
+        return 0.5 * natural_step(prepared, piece.linearised())
 
     def first_event(
         self, prepared, state, step, signs, natural, on, refine=None, degree: int = 0
@@ -65,12 +70,14 @@ class RungeKuttaFlow(eqx.Module):
     def step(self, prepared, equations, g: Given, state, h, force) -> Step:
         """Polynomials on ``[t, t + h]``, and whether the error is acceptable."""
         n = prepared.mechanics.n
-        piece = smooth_piece(prepared, equations, g, state, force)
+        piece = _piece(prepared, equations, g, state, force)
 
         def field(s, y):
             return jnp.concatenate([y[n:], piece.acceleration(s, y[:n], y[n:])])
 
         found = stages(self.method, field, jnp.concatenate([state.q, state.v]), h)
+        if prepared.mechanics.varying is not None:
+            found = _if_defined(found, jnp.concatenate([state.q, state.v]))
         table, missed = _polynomials(piece, found.dense, h, apart=self.lowered)
         values = guards(prepared, state.mode, state.segment, piece.quantities(table))
         still = jax.lax.stop_gradient((piece, missed, found, h))
@@ -97,6 +104,22 @@ class RungeKuttaFlow(eqx.Module):
             accepted=accepted,
             h_next=jax.lax.stop_gradient(h * factor),
         )
+
+
+def _piece(prepared, equations, g: Given, state, force) -> SmoothPiece:
+    make = smooth_piece if prepared.mechanics.varying is None else varying_piece
+    return make(prepared, equations, g, state, force)
+
+
+def _if_defined(found: Stages, start) -> Stages:
+    """A step that leaves what the equations are defined for counts as rest: it is too long.
+
+    Where they are not defined at its start they stay undefined.
+    """
+    defined = jnp.isfinite(jnp.sum(found.slopes)) | ~jnp.isfinite(jnp.sum(found.slopes[0]))
+    rest = jnp.zeros_like(found.dense).at[0].set(start)
+    still = Stages(start, jnp.full_like(start, jnp.nan), rest, jnp.zeros_like(found.slopes))
+    return jax.tree.map(lambda x, y: jnp.where(defined, x, y), found, still)
 
 
 def _polynomials(piece: SmoothPiece, motion: Float[Array, "p y"], h, *, apart: bool):
@@ -173,18 +196,19 @@ def _start(piece: SmoothPiece, h):
     )
     leading = guards(prepared, state.mode, state.segment, quantities)
     n, nt = prepared.mechanics.n, prepared.nt
-    f, a = matmul(z[:3], piece.forces.T), z[1:3, n : 2 * n]
+    f, a, bends = piece.force_sizes(z), z[1:3, n : 2 * n], piece.bending(z)
     K, C, P = jnp.abs(equations.K), jnp.abs(equations.C), jnp.abs(prepared.mechanics.M_inverse)
     MW, L, Q = jnp.abs(prepared.MW), jnp.abs(equations.L), jnp.abs(equations.Q)
     bound = g.bound
     assert bound is not None
     forces = [
-        jnp.abs(f[0]) + bound.force @ bound.w + K @ state.q_scale + C @ state.v_scale,
-        jnp.abs(f[1]) + K @ state.v_scale + C @ jnp.abs(a[0]),
-        jnp.abs(f[2]) + K @ jnp.abs(a[0]) + C @ jnp.abs(a[1]),
+        f[0] + bound.force @ bound.w + K @ state.q_scale + C @ state.v_scale,
+        f[1] + K @ state.v_scale + C @ jnp.abs(a[0]),
+        f[2] + K @ jnp.abs(a[0]) + C @ jnp.abs(a[1]),
     ]
     prescribed, w = bound.acceleration, bound.w
     drift = [prescribed @ w, prescribed @ bound.A @ w, prescribed @ bound.A @ bound.A @ w]
+    drift = jnp.stack(drift) + bends
     reactions = [L @ f + Q @ x for f, x in zip(forces, drift, strict=True)]
     rates = [P @ f + MW @ r for f, r in zip(forces, reactions, strict=True)]
     relative = [jnp.abs(prepared.W) @ r + x for r, x in zip(rates, drift, strict=True)]

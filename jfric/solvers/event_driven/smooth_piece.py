@@ -6,8 +6,6 @@ friction that depends on the sliding velocity, and what it changes where it ente
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -27,7 +25,7 @@ from jfric.system.laws import AbstractLaw
 from jfric.system.mechanics import Mechanics
 
 
-class SmoothPiece(NamedTuple):
+class SmoothPiece(eqx.Module):
     """The equations of a mode, continued beyond the piece's end where a step reaches it."""
 
     prepared: Prepared
@@ -57,12 +55,12 @@ class SmoothPiece(NamedTuple):
             found = jnp.zeros_like(q)
         for element in mechanics.nonlinear:
             found = found + element.force(mechanics.axes, state.t + s, q, v)
-        elements, contacts = _by_velocity(mechanics)
+        elements, contacts = by_velocity(mechanics)
         if not elements and not contacts:
             return found
         nt = self.prepared.nt
         gamma = matvec(self.prepared.W[:nt], v) - matvec(self.g.velocity[:nt], w)
-        positive, negative = _kinetic(self.prepared, state, gamma)
+        positive, negative = kinetic(self.prepared, state, gamma)
         if elements:
             at = jnp.asarray(elements)
             mode = state.mode[at]
@@ -124,6 +122,15 @@ class SmoothPiece(NamedTuple):
                 motion.append(matvec(self.rates, found[k]))
         return jnp.stack(found)
 
+    def force_sizes(self, z: Float[Array, "5 z"]) -> Float[Array, "3 n"]:
+        """Magnitudes of the forces but for unknown reactions, from the derivatives at the start."""
+        return jnp.abs(matmul(z[:3], self.forces.T))
+
+    def bending(self, z: Float[Array, "5 z"]) -> Float[Array, "3 m"] | float:
+        """Magnitudes of relative accelerations that do not follow from accelerations, likewise."""
+        del z
+        return 0.0
+
     def quantities(self, z: Float[Array, "p z"]) -> Quantities:
         """What guards are made of, of rows of ``z``: points, or coefficients of polynomials."""
         return Quantities(*(matmul(z, x) for x in self.system.quantities))
@@ -140,7 +147,7 @@ def smooth_piece(
     force."""
     mechanics, dtype = prepared.mechanics, state.q.dtype
     n, m = mechanics.n, prepared.W.shape[0]
-    elements, contacts = _by_velocity(mechanics)
+    elements, contacts = by_velocity(mechanics)
     # What is not linear: forces, friction of elements, then accelerations and reactions.
     sizes = [n * bool(mechanics.nonlinear), len(elements), n * contacts, m * contacts]
     count = sum(sizes)
@@ -175,7 +182,7 @@ def smooth_piece(
     return SmoothPiece(prepared, equations, g, state, forces, system)
 
 
-def _by_velocity(mechanics: Mechanics) -> tuple[list[int], bool]:
+def by_velocity(mechanics: Mechanics) -> tuple[list[int], bool]:
     """Friction elements whose law depends on the sliding velocity, and whether there are contacts
     of that kind."""
     depends = [not law.velocity_independent for law in mechanics.laws]
@@ -194,7 +201,7 @@ def _with_columns(g: Given, count: int) -> Given:
     return g._replace(w=w, A=A, bound=None, **rows)
 
 
-def _kinetic(prepared: Prepared, state: State, gamma):
+def kinetic(prepared: Prepared, state: State, gamma):
     """Coefficients of sliding (nt,) of all laws at the sliding velocities ``gamma`` (nt,)."""
     speed = jnp.where(state.mode == Mode.SLIP_NEG, -gamma, gamma)
     laws = prepared.mechanics.laws

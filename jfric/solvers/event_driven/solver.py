@@ -223,7 +223,10 @@ def _make_flow(solver: EventDriven, prepared: Prepared):
     if solver.flow == "exact" and not linear:
         mechanics = prepared.mechanics
         laws = [law for law in mechanics.laws if not law.velocity_independent]
-        names = ", ".join(type(e).__name__ for e in (*mechanics.nonlinear, *laws))
+        parts = [type(e).__name__ for e in (*mechanics.nonlinear, *laws)]
+        parts = ["Lagrangian" if x == "Energies" else x for x in parts]
+        parts += mechanics.varying.labels if mechanics.varying is not None else ()
+        names = ", ".join(dict.fromkeys(parts))
         raise ProblemError(
             f"flow: 'exact' needs equations that are linear in every mode, but {names} is not; "
             "use flow='runge-kutta' or 'auto'"

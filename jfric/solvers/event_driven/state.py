@@ -148,6 +148,8 @@ def velocity_tolerance(prepared: Prepared, t, v_scale):
     """Relative velocities (m,) that count as zero: rounding of their contributions."""
     mechanics = prepared.mechanics
     scale = matvec(jnp.abs(prepared.W), v_scale)
+    if mechanics.rate is not None:
+        scale = scale + jnp.abs(mechanics.rate)
     bases = [f.size(t, 1) for f in mechanics.base_functions]
     scale = scale + _of_bases(prepared.W_base, bases)
     belts = [b.size(t) if b is not None else 0.0 for b in mechanics.belts]
@@ -170,6 +172,8 @@ def relative_velocities(prepared: Prepared, t, v):
     _, z_dot = prepared.mechanics.base_motion(t)
     gap_rate = matvec(prepared.mechanics.W_N, v)
     gap_rate = gap_rate + matvec(prepared.mechanics.W_N_base, z_dot)
+    if prepared.mechanics.rate is not None:
+        gap_rate = gap_rate + prepared.mechanics.rate[prepared.nt :]
     return jnp.concatenate([prepared.mechanics.sliding_velocities(t, v), gap_rate])
 
 
@@ -177,11 +181,15 @@ def prescribed_velocities(prepared: Prepared, t):
     """What bases and belts prescribe for ``W v`` of active contacts (m,), right after ``t``."""
     _, z_dot = prepared.mechanics.base_motion(t)
     belts = prepared.mechanics.belt_velocities(t)
-    return jnp.concatenate([belts, -matvec(prepared.mechanics.W_N_base, z_dot)])
+    normal = -matvec(prepared.mechanics.W_N_base, z_dot)
+    if prepared.mechanics.rate is not None:
+        normal = normal - prepared.mechanics.rate[prepared.nt :]
+    return jnp.concatenate([belts, normal])
 
 
 def modes_at(prepared: Prepared, t, q, v) -> Int[Array, " nt"]:
     """Modes to start from, by gaps and velocities alone; transitions settle the rest."""
+    prepared = prepared.at(t, q, v)
     mechanics, nt, nf = prepared.mechanics, prepared.nt, prepared.nf
     velocity = relative_velocities(prepared, t, v)
     small = velocity_tolerance(prepared, t, jnp.abs(v))

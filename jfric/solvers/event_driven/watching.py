@@ -188,7 +188,7 @@ def penetrates(prepared: Prepared, t, q) -> Bool[Array, ""]:
     """Whether bodies are inside each other by more than rounding."""
     if not prepared.nu:
         return jnp.asarray(False)
-    mechanics = prepared.mechanics
+    mechanics = prepared.mechanics.at(t, q, jnp.zeros_like(q))
     size = jnp.abs(mechanics.gap0) + matvec(jnp.abs(mechanics.W_N), jnp.abs(q))
     z, _ = mechanics.base_motion(t)
     size = size + matvec(jnp.abs(mechanics.W_N_base), jnp.abs(z))

@@ -25,6 +25,7 @@ from jfric.system.event import refuse_events
 from jfric.system.fields import Scalar
 from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
+from jfric.system.refuse_varying import refuse_varying
 from jfric.system.validation import require_inertia
 
 #: Names for diffrax's solvers, for files and the command line.
@@ -126,6 +127,7 @@ class Smoothed(AbstractSolver):
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
         require_inertia(problem)
         refuse_events(problem, "the solver smoothed")
+        refuse_varying(problem, "the solver smoothed")
         require_smoothed(problem, self)
 
     def prepare(self, problem: Problem, end=None) -> Prepared:

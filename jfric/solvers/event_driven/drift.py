@@ -1,0 +1,41 @@
+"""Positions that drift off what contacts hold, where that is curved."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+
+from jfric.contact.reactions import active_rows, no_coupling, reaction_operator
+from jfric.numerics.linear_algebra import matvec
+from jfric.results.modes import Mode
+from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.state import State, relative_velocities
+
+
+def put_back(prepared: Prepared, state: State, t, q, v):
+    """Position and velocity at ``t`` on a step from ``state`` with closed contacts on gaps of zero,
+    and sticking ones on the sliding displacement that they had at its start: the nearest ones in
+    the metric of the masses.
+
+    Contacts on a belt or a moving base have no displacement to go back to; their velocity alone is
+    held, where the next step begins (:func:`jfric.solvers.event_driven.mode_equations.project`).
+    """
+    mechanics = prepared.mechanics
+    if mechanics.varying is None or not mechanics.varying.rows:
+        return q, v
+    nt = prepared.nt
+    anchored = np.asarray([b is None and not mechanics.base_functions for b in mechanics.belts])
+    held = active_rows(state.mode, prepared.nf)
+    held = held.at[:nt].set(anchored & (state.mode == Mode.STICK))
+    slid = mechanics.displacements(state.t, state.q)[:nt] - mechanics.displacements(t, q)[:nt]
+    missing = jnp.concatenate([slid, -mechanics.gaps(t, q)])
+    q = q + _change(prepared.at(t, q, v), held, missing)
+    here = prepared.at(t, q, v)
+    return q, v - _change(here, held, relative_velocities(here, t, v))
+
+
+def _change(prepared: Prepared, held, wanted):
+    """The smallest change that displaces what is ``held`` by what is ``wanted``."""
+    none = no_coupling(prepared.D.dtype)
+    R = reaction_operator(prepared.D, held, none, independent=prepared.regular)
+    return matvec(prepared.MW, matvec(R.motion, jnp.where(held, wanted, 0.0)))

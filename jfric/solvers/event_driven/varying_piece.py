@@ -1,0 +1,248 @@
+"""The piece of a mode whose mass matrix or directions depend on position.
+
+Accelerations, reactions, relative velocities and gaps follow from the equations of the mode with
+the matrices of each instant; ``o`` in ``z = (q, v, w, o)`` holds them all, rows over ``z`` select.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jfric.numerics.isolation import LEADING
+from jfric.numerics.linear_algebra import matmul, matvec
+from jfric.solvers.event_driven.given import Given, basis_after
+from jfric.solvers.event_driven.guards import Quantities
+from jfric.solvers.event_driven.linear_system import LinearSystem
+from jfric.solvers.event_driven.mode_equations import ModeEquations, mode_equations
+from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.smooth_piece import SmoothPiece, by_velocity, kinetic
+from jfric.solvers.event_driven.state import State
+from jfric.system.varying import Energies
+
+
+class VaryingPiece(SmoothPiece):
+    """The same for equations whose matrices depend on position."""
+
+    #: Extra constant force.
+    extra: Float[Array, " n"]
+    #: :meth:`instant`, traced once for all stages, nodes and derivatives.
+    compiled: Callable | None = eqx.field(static=True, default=None)
+
+    def others(self, s, q, v, w) -> Float[Array, " o"]:
+        """Accelerations, reactions, relative velocities, gaps and prescribed accelerations a time
+        ``s`` after the start."""
+        return (self.compiled or self.instant)(s, q, v, w)
+
+    def instant(self, s, q, v, w) -> Float[Array, " o"]:
+        """The same, written out."""
+        start, g = self.prepared.mechanics, self.g
+        t, nf, nt = self.state.t + s, self.prepared.nf, self.prepared.nt
+        now = self.prepared.at(t, q, v)
+        here = now.mechanics
+        # What is given holds both as they are at the start.
+        prescribed = matvec(g.velocity, w) + (start.rate - here.rate)
+        demanded = matvec(g.acceleration, w) + (start.bias - here.bias)
+        relative = matvec(now.W, v) - prescribed
+        elements, contacts = by_velocity(here)
+        if elements or contacts:
+            pair = kinetic(now, self.state, relative[:nt])
+            now = eqx.tree_at(lambda p: (p.kinetic_positive, p.kinetic_negative), now, pair)
+        e = mode_equations(now, self.state.mode, self.state.segment, self.equations.held)
+        f = e.f + self.extra - matvec(e.K, q) - matvec(e.C, v) + matvec(g.applied, w)
+        for element in here.nonlinear:
+            f = f + element.force(here.axes, t, q, v)
+        friction = jnp.zeros((0,), q.dtype)
+        if nf:
+            friction = e.sliding * matvec(g.normal, w)
+            f = f + matvec(here.R_T[:nf].T, friction)
+        a = matvec(e.P, f) + matvec(e.PQ, demanded)
+        reaction = matvec(e.L, f) + matvec(e.Q, demanded)
+        reaction = reaction + jnp.pad(friction, (0, reaction.shape[0] - nf))
+        gap = matvec(here.W_N, q) + matvec(g.gap, w)
+        gap = jnp.where(_own_rows(now)[nt:], here.displacements(t, q)[nt:], gap)
+        return jnp.concatenate([a, reaction, relative, gap, demanded[:nt]])
+
+    def acceleration(self, s, q, v) -> Float[Array, " n"]:
+        """Accelerations a time ``s`` after the start."""
+        return self.others(s, q, v, basis_after(self.prepared, self.g, s))[: q.shape[0]]
+
+    def linearised(self) -> ModeEquations:
+        """The equations of the mode with the stiffness and damping of small changes."""
+        zero, n = jnp.zeros_like(self.state.t), self.state.q.shape[0]
+        along = jax.jacfwd(self.acceleration, argnums=(1, 2))(zero, self.state.q, self.state.v)
+        one = jnp.eye(n, dtype=self.state.q.dtype)
+        return self.equations._replace(P=one, K=-along[0], C=-along[1])
+
+    def derivatives(self, q, v) -> Float[Array, "5 z"]:
+        """``z`` and its derivatives at the start: positions and gaps to the fourth, velocities to
+        the third, forces to the second, zeros beyond.
+
+        They decide, and are frozen, but for the accelerations of gaps: the end of accumulating
+        impacts follows from these.
+        """
+        frozen, here = jax.lax.stop_gradient((self._written_out(), (q, v)))
+        found = frozen._derivatives(*here)
+        a = self.acceleration(jnp.zeros_like(self.state.t), q, v)
+        rows = slice(self.prepared.nt, None)
+        pull = matvec(self.prepared.W[rows], a) - matvec(self.g.acceleration[rows], self.g.w)
+        sizes = self._sizes()[1]
+        ahead = found.shape[1] - sum(sizes[3:])
+        pull = pull - jax.lax.stop_gradient(pull)
+        return found.at[2, ahead : ahead + pull.shape[0]].add(pull)
+
+    def _written_out(self) -> VaryingPiece:
+        return dataclasses.replace(self, compiled=None)
+
+    def _derivatives(self, q, v) -> Float[Array, "5 z"]:
+        nt, mechanics = self.prepared.nt, self.prepared.mechanics
+        assert mechanics.varying is not None
+        w = [self.g.w]
+        for _ in range(LEADING - 1):
+            w.append(matvec(self.g.A, w[-1]))
+        zero = jnp.zeros_like(self.state.t)
+        motion = [q, v, self.acceleration(zero, q, v)]
+
+        def along(function: Callable, *known):
+            """``function(s, q, v)`` along the motion whose derivatives are ``known``."""
+
+            def at(s):
+                powers = [s**k / math.factorial(k) for k in range(len(known))]
+                place = sum((c * x for c, x in zip(powers, known, strict=True)), jnp.zeros_like(q))
+                speed = sum(
+                    (c * x for c, x in zip(powers, known[1:], strict=False)), jnp.zeros_like(q)
+                )
+                return function(s, place, speed)
+
+            return at
+
+        def value(s, q, v):
+            return self.others(s, q, v, basis_after(self.prepared, self.g, s))
+
+        motion.append(_taylor(along(self.acceleration, *motion), zero, 1)[1])
+        own = _taylor(along(value, *motion), zero, 2)
+        motion.append(own[2][: q.shape[0]])
+        moved = [matvec(self.prepared.W, x) for x in motion]
+        rows = _own_rows(self.prepared)
+        if mechanics.varying.rows:
+
+            def displaced(s, q, v):
+                del v
+                return mechanics.displacements(self.state.t + s, q)
+
+            curved = _taylor(along(displaced, *motion), zero, LEADING - 1)
+            moved = [jnp.where(rows, x, y) for x, y in zip(curved, moved, strict=True)]
+        none, found = jnp.zeros_like(q), []
+        for k in range(LEADING):
+            a, reaction, relative, gap, demanded = self._split(
+                own[k] if k < 3 else jnp.zeros_like(own[0])
+            )
+            if 1 <= k < LEADING - 1:
+                relative = moved[k + 1] - matvec(self.g.velocity, w[k])
+            if k >= 1:
+                given = matvec(self.g.gap, w[k])
+                gap = moved[k][nt:] + jnp.where(rows[nt:], 0.0, given)
+            rate = motion[k + 1] if k + 1 < len(motion) else none
+            parts = motion[k], rate, w[k], a, reaction, relative, gap, demanded
+            found.append(jnp.concatenate(parts))
+        return jnp.stack(found)
+
+    def force_sizes(self, z: Float[Array, "5 z"]) -> Float[Array, "3 n"]:
+        """Magnitudes of the forces but for unknown reactions, from the derivatives at the start."""
+        mechanics, n = self.prepared.mechanics, self.prepared.mechanics.n
+        size = z.shape[1] - self._sizes()[0]
+        R = jnp.concatenate([mechanics.R_T, mechanics.W_N])
+        found = []
+        for k in range(3):
+            a, reaction, *_ = self._split(z[k, size:])
+            found.append(jnp.abs(matvec(mechanics.M, a) - matvec(R.T, reaction)))
+        # What cancels in the forces of energies.
+        q, v = z[0, :n], z[0, n : 2 * n]
+        for element in mechanics.nonlinear:
+            if isinstance(element, Energies):
+                found[0] = found[0] + sum(map(jnp.abs, element.parts(self.state.t, q, v)))
+        return jnp.stack(found)
+
+    def bending(self, z: Float[Array, "5 z"]) -> Float[Array, "3 m"]:
+        """Magnitudes of relative accelerations that do not follow from accelerations, likewise."""
+        size = z.shape[1] - self._sizes()[0]
+        parts = [self._split(row) for row in z[:, size:]]
+        W = self.prepared.W
+        return jnp.stack([jnp.abs(parts[k + 1][2] - matvec(W, parts[k][0])) for k in range(3)])
+
+    def _sizes(self) -> tuple[int, list[int]]:
+        n, m, p = self.prepared.mechanics.n, self.prepared.W.shape[0], self.prepared
+        sizes = [n, m, m, p.nu, p.nt]
+        return sum(sizes), sizes
+
+    def _split(self, o: Float[Array, " o"]) -> list[Array]:
+        """Accelerations, reactions, relative velocities, gaps, prescribed accelerations."""
+        return jnp.split(o, np.cumsum(self._sizes()[1])[:-1])
+
+
+def _own_rows(prepared: Prepared) -> np.ndarray:
+    """Rows (m,) whose displacement depends on position."""
+    varying = prepared.mechanics.varying
+    found = np.zeros(prepared.W.shape[0], bool)
+    if varying is not None and varying.rows:
+        found[np.asarray(varying.rows)] = True
+    return found
+
+
+def _taylor(function: Callable, s, order: int) -> list[Array]:
+    """``function`` and its derivatives at ``s``, up to ``order``."""
+    if order == 0:
+        return [function(s)]
+    one = jnp.ones_like(s)
+
+    def both(s):
+        return jax.jvp(function, (s,), (one,))
+
+    if order == 1:
+        return list(both(s))
+    (value, first), rest = both(s), _taylor(lambda s: both(s)[1], s, order - 1)
+    return [value, first, *rest[1:]]
+
+
+def varying_piece(
+    prepared: Prepared, equations: ModeEquations, g: Given, state: State, force
+) -> VaryingPiece:
+    """As :func:`jfric.solvers.event_driven.smooth_piece.smooth_piece`; ``prepared`` as seen at the
+    state."""
+    mechanics, dtype = prepared.mechanics, state.q.dtype
+    n, m, nt, nu = mechanics.n, prepared.W.shape[0], prepared.nt, prepared.nu
+    b = g.w.shape[0]
+    ends = np.cumsum([n, n, b, n, m, m, nu, nt])
+    size = int(ends[-1])
+    eye = jnp.eye(size, dtype=dtype)
+    q, v, w, a, reaction, relative, gap, demanded = jnp.split(eye, ends[:-1])
+    normal = matmul(g.normal, w)
+    directions = mechanics.piecewise.directions
+    one = w[:1]
+    system = LinearSystem(
+        z=jnp.concatenate([state.q, state.v, g.w]),
+        A=jnp.concatenate([v, a]),
+        reactions=jnp.concatenate([reaction, normal, demanded]),
+        guards=jnp.zeros((0, size), dtype),
+        relative=relative,
+        quantities=Quantities(
+            one=one.T,
+            gamma=relative[:nt].T,
+            lambda_t=reaction[:nt].T,
+            lambda_n=reaction[nt:].T,
+            normal=normal.T,
+            gap=gap.T,
+            elongation=(matmul(directions, q) + matmul(g.elongation, w)).T,
+            elongation_rate=(matmul(directions, v) + matmul(g.elongation_rate, w)).T,
+        ),
+    )
+    forces = jnp.zeros((n, size), dtype)
+    piece = VaryingPiece(prepared, equations, g, state, forces, system, force)
+    return dataclasses.replace(piece, compiled=jax.jit(lambda *x: piece.instant(*x)))

@@ -1,0 +1,42 @@
+"""Refusals of what depends on position."""
+
+from __future__ import annotations
+
+from jfric.errors import ProblemError
+from jfric.system.description import AbstractProblem, element_label
+from jfric.system.mechanics import displacement_functions, energies_of
+from jfric.system.varying import linear_displacement
+
+
+def varying_parts(problem: AbstractProblem) -> list[str]:
+    """Paths of the fields that make mass matrix or directions depend on position, by structure."""
+    found = [
+        f"{element_label('lagrangian', name)}.kinetic"
+        for name, element in problem.section("lagrangian").items()
+        if not energies_of(problem, element).has_constant_mass()
+    ]
+    functions = displacement_functions(problem).items()
+    return found + [label for label, (_, g) in functions if not linear_displacement(g)]
+
+
+def refuse_varying(problem: AbstractProblem, who: str) -> None:
+    """Raise :class:`ProblemError` where mass matrix or directions depend on position, which ``who``
+    cannot represent."""
+    for label in varying_parts(problem):
+        raise ProblemError(
+            f"{label}: depends on position, which {who} cannot represent; use the solver "
+            "event-driven"
+        )
+
+
+def refuse_nonlinear(problem: AbstractProblem, who: str) -> None:
+    """Raise :class:`ProblemError` for energies and contacts that are not those of masses, linear
+    springs and dampers, and straight contacts."""
+    refuse_varying(problem, who)
+    for name, element in problem.section("lagrangian").items():
+        if not energies_of(problem, element).has_linear_force():
+            raise ProblemError(
+                f"{element_label('lagrangian', name)}: found forces that are not linear in the "
+                f"position, which {who} cannot represent; use springs with straight lines, or the "
+                "solver event-driven"
+            )

@@ -1,0 +1,130 @@
+"""Scalar functions of time, positions and velocities: a text, or a function in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from jfric.errors import ProblemError, first_line, nearest
+from jfric.system.description import AbstractProblem
+from jfric.system.formula import Formula, read_formula
+from jfric.system.units import UnitError, dimensions_of, named
+
+
+class StateFunction(eqx.Module):
+    """``what`` for given shared parameters; call it with ``(t, q)`` or ``(t, q, v)``."""
+
+    what: str | Callable = eqx.field(static=True)
+    axes: tuple[str, ...] = eqx.field(static=True)
+    parameters: dict[str, Any]
+
+    def __call__(self, t, q, *v):
+        if callable(self.what):
+            return jnp.asarray(self.what(t, q, *v, self.parameters), q.dtype)
+        known = dict(self.parameters) | {"t": t} | dict(zip(self.axes, q, strict=True))
+        if v:
+            known |= {f"v.{axis}": x for axis, x in zip(self.axes, v[0], strict=True)}
+        value = read_formula(self.what).value(known.__getitem__, self.parameters)
+        return jnp.asarray(value, q.dtype)
+
+
+def bound_to(problem: AbstractProblem, what: str | Callable) -> StateFunction:
+    """``what`` with the shared parameters of a resolved ``problem``."""
+    return StateFunction(what, problem.axes, dict(problem.parameters))
+
+
+def require_state_function(
+    problem: AbstractProblem,
+    where: str,
+    what: Any,
+    units: tuple[str, ...],
+    example: str,
+    *,
+    velocities: bool = False,
+    displaces: bool = False,
+    known: Mapping[str, Any] | None = None,
+) -> None:
+    """Raise :class:`jfric.ProblemError`, which starts with ``where``, unless ``what`` is a function
+    that the problem can have.
+
+    ``units``: of what it may measure; ``displaces``: whether it must name a degree of freedom;
+    ``known``: dimensions of shared parameters that have one.
+    """
+    if isinstance(what, str):
+        formula = _read(problem, where, what, velocities)
+        if displaces and not set(formula.names.values()) & set(problem.dofs):
+            raise ProblemError(
+                f"{where}: {what!r} names no degree of freedom; declared are "
+                f"{', '.join(problem.dofs)}"
+            )
+        # Bare numbers may stand for anything where nothing else carries a unit.
+        used = [name.removeprefix("$") for name in (*formula.names.values(), *formula.references)]
+        if not formula.quantities and not any(name in (known or {}) for name in used):
+            return
+        try:
+            found = formula.measured(lambda name: _dimension(problem, name, known or {}))
+        except UnitError as error:
+            raise ProblemError(f"{where}: {what!r} {error}") from None
+        if found is not None and found not in [dimensions_of(unit) for unit in units]:
+            allowed = " or ".join(units)
+            raise ProblemError(f"{where}: found {what!r}{named(found)}, expected one in {allowed}")
+    elif callable(what):
+        _call(problem, where, what, velocities)
+    else:
+        arguments = "(t, q, v, parameters)" if velocities else "(t, q, parameters)"
+        raise ProblemError(
+            f"{where}: found {what!r}, expected a text such as {example!r} or a function "
+            f"of {arguments}"
+        )
+
+
+def _read(problem: AbstractProblem, where: str, text: str, velocities: bool) -> Formula:
+    try:
+        formula = read_formula(text)
+    except ValueError as error:
+        raise ProblemError(f"{where}: {error}") from None
+    rates = [f"v.{dof}" for dof in problem.dofs] if velocities else []
+    allowed = list(dict.fromkeys([*problem.dofs, *rates, "t", *problem.parameters]))
+    for name in formula.names.values():
+        if name not in allowed:
+            raise ProblemError(
+                f"{where}: {text!r} names {name!r}, which is not known"
+                f"{nearest(name, allowed)}; there are {', '.join(allowed)}"
+            )
+    for reference in formula.references:
+        if reference not in problem.parameters:
+            raise ProblemError(
+                f"{where}: {text!r} refers to the parameter {reference!r}, which is not declared"
+                f"{nearest(reference, problem.parameters)}; declared are "
+                f"{', '.join(problem.parameters) or 'none'}"
+            )
+    return formula
+
+
+def _dimension(problem: AbstractProblem, name: str, known: Mapping[str, Any]) -> Any:
+    """What a name measures; None where that is not known."""
+    form, _, axis = name.rpartition(".")
+    if name not in problem.dofs and form != "v":
+        return dimensions_of("s") if name == "t" else known.get(name.removeprefix("$"))
+    length = "m" if problem.dofs[axis] == "translation" else "rad"
+    return dimensions_of(f"{length}/s" if form else length)
+
+
+def _call(problem: AbstractProblem, where: str, what: Callable, velocities: bool) -> None:
+    number = jax.ShapeDtypeStruct((), jnp.result_type(float))
+    row = jax.ShapeDtypeStruct((len(problem.dofs),), number.dtype)
+    like = dict.fromkeys(problem.parameters, number)
+    try:
+        found = jax.eval_shape(what, number, row, *([row] * velocities), like)
+    except (TypeError, KeyError, IndexError, AttributeError, ValueError) as error:
+        arguments = "(t, q, v, parameters)" if velocities else "(t, q, parameters)"
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise ProblemError(f"{where}: the function fails for {arguments} ({reason})") from None
+    shape = getattr(found, "shape", None)
+    if shape != ():
+        what_came = f"shape {shape}" if shape is not None else type(found).__name__
+        raise ProblemError(f"{where}: the function gives {what_came}, expected one number")
