@@ -59,9 +59,12 @@ def _edges(p: ContactProblem, held: Bool[Array, " nt"], mode: Int[Array, " nt"])
     second = jnp.where(rubs, p.mu_negative, 0.0)
     unit = jnp.eye(nu, dtype=dtype)
     zero = jnp.zeros((nf, nu), dtype)
-    edge = [jnp.concatenate([zero, unit * mu, unit]) for mu in (first, second)]
+    edge = [jnp.concatenate([zero, unit * mu[None, :], unit]) for mu in (first, second)]
     # Only held contacts answer along their edges, the others along their normals.
-    row = [jnp.concatenate([zero, unit * jnp.where(rubs, mu, 0.0), unit]) for mu in (first, second)]
+    row = [
+        jnp.concatenate([zero, unit * jnp.where(rubs, mu, 0.0)[None, :], unit])
+        for mu in (first, second)
+    ]
     friction = jnp.eye(nt + nu, nf, dtype=dtype)
     at_limit = jnp.where(side > 0, -p.cap_positive, p.cap_negative)[:nf]
     lower = jnp.where(held[:nf], -p.cap_positive[:nf], at_limit)

@@ -109,7 +109,7 @@ def isolate(
     magnitude = total if rows is None else matvec(jnp.abs(rows), total)
     tail = tail if rows is None else matvec(jnp.abs(rows), tail)
     leading = jnp.abs(combine(coefficients[:LEADING], rows))
-    vanishing = jnp.arange(leading.shape[0], dtype=jnp.int32)[:, None] < order
+    vanishing = jnp.arange(leading.shape[0], dtype=jnp.int32)[:, None] < order[None, :]
     dropped = jnp.sum(jnp.where(vanishing, leading, 0.0), axis=0)
     magnitude, tail, dropped = once((magnitude, tail, dropped), on)
     left_out = tail + remainder + rounding * magnitude

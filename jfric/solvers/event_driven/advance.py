@@ -61,7 +61,7 @@ def held_exactly(prepared: Prepared, state: State, values: Values, signs: Signs)
     for i, dof in enumerate(mechanics.single_tangent):
         if dof is not None and mechanics.belts[i] is None:
             own[dof, i] = True
-    rests = jnp.any(own & (null | (state.mode == Mode.STICK)), axis=1)
+    rests = jnp.any(own & (null | (state.mode == Mode.STICK))[None, :], axis=1)
     if not prepared.independent:
         q = jnp.where(rests, state.q, q)
         v, a = jnp.where(rests, 0.0, v), jnp.where(rests, 0.0, a)

@@ -72,8 +72,8 @@ def _given(prepared: Prepared, equations: ModeEquations, w, A, rows: list, absol
         if absolute:
             # In stick the reaction may be as large: it belongs to the scale in either case.
             sliding = jnp.maximum(prepared.static_positive, prepared.static_negative)[:nf]
-        force = force + matmul(sized(mechanics.R_T[:nf].T) * sliding, normal)
-    gap = jnp.where(constant, sized(mechanics.gap0)[:, None], 0.0)
+        force = force + matmul(sized(mechanics.R_T[:nf].T) * sliding[None, :], normal)
+    gap = jnp.where(constant[None, :], sized(mechanics.gap0)[:, None], 0.0)
     velocity = jnp.zeros((prepared.W.shape[0], w.shape[0]), w.dtype)
     index = [i for i, b in enumerate(mechanics.belts) if b is not None]
     if index:
@@ -85,8 +85,8 @@ def _given(prepared: Prepared, equations: ModeEquations, w, A, rows: list, absol
         K_base, C_base = mechanics.K_base, mechanics.C_base
         if piecewise.count:
             d, db = piecewise.directions, piecewise.base_directions
-            K_base = K_base - (d.T * equations.k) @ db
-            C_base = C_base - (d.T * equations.c) @ db
+            K_base = K_base - (d.T * equations.k[None, :]) @ db
+            C_base = C_base - (d.T * equations.c[None, :]) @ db
             elongation, elongation_rate = sized(db) @ base, sized(db) @ rate
         applied, force = (x + sized(K_base) @ base + sized(C_base) @ rate for x in (applied, force))
         gap = gap + sized(mechanics.W_N_base) @ base

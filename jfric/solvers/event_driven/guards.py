@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -52,9 +53,14 @@ def guard_magnitudes(prepared: Prepared, mode, segment, x: Quantities) -> Float[
 
 
 def _assemble(prepared: Prepared, mode, segment, x: Quantities, *, magnitude: bool):
+    return jax.vmap(lambda row: _one_row(prepared, mode, segment, row, magnitude=magnitude))(x)
+
+
+def _one_row(prepared: Prepared, mode, segment, x: Quantities, *, magnitude: bool):
+    """Guards of one coefficient of each quantity."""
     nf = prepared.nf
     minus = 1.0 if magnitude else -1.0
-    normal_force = jnp.concatenate([x.normal, x.lambda_n], axis=1)
+    normal_force = jnp.concatenate([x.normal, x.lambda_n])
     one = jnp.broadcast_to(x.one, x.gamma.shape)
     stick = mode == Mode.STICK
     sliding = jnp.where(mode == Mode.SLIP_POS, x.gamma, minus * x.gamma)
@@ -64,12 +70,12 @@ def _assemble(prepared: Prepared, mode, segment, x: Quantities, *, magnitude: bo
     if prepared.nu:
         m = mode[nf:]
         is_open, is_stick = m == Mode.OPEN, m == Mode.STICK
-        one_u = one[:, nf:]
-        gap = jnp.where(is_open, x.gap, first[:, nf:])
+        one_u = one[nf:]
+        gap = jnp.where(is_open, x.gap, first[nf:])
         limited = is_stick & ~prepared.unlimited[nf:]
-        pulls = jnp.where(is_open, one_u, jnp.where(limited, second[:, nf:], x.lambda_n))
-        first = jnp.concatenate([first[:, :nf], gap], axis=1)
-        second = jnp.concatenate([second[:, :nf], pulls], axis=1)
+        pulls = jnp.where(is_open, one_u, jnp.where(limited, second[nf:], x.lambda_n))
+        first = jnp.concatenate([first[:nf], gap])
+        second = jnp.concatenate([second[:nf], pulls])
     parts = [first, second]
     piecewise = prepared.mechanics.piecewise
     if piecewise.count:
@@ -80,10 +86,10 @@ def _assemble(prepared: Prepared, mode, segment, x: Quantities, *, magnitude: bo
             alpha[:, g] * x.elongation + beta[:, g] * x.elongation_rate + x.one * delta[:, g]
             for g in (0, 1)
         ]
-    return jnp.concatenate(parts, axis=1)
+    return jnp.concatenate(parts)
 
 
 def _segment_guards(piecewise, segment):
-    chosen = (segment[:, None] == jnp.arange(piecewise.segments))[:, :, None, None]
+    chosen = (segment[:, None] == jnp.arange(piecewise.segments)[None, :])[:, :, None, None]
     table = jnp.sum(jnp.where(chosen, piecewise.guards, 0.0), axis=1)
     return table[..., 0], table[..., 1], table[..., 2]

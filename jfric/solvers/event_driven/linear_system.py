@@ -164,7 +164,7 @@ def make(
     lambda_t, lambda_n = reactions[:, :nt], reactions[:, nt:]
     normal = points.along(given=g.normal)
     if nf:
-        own = lambda_t[:, :nf] + equations.sliding * normal
+        own = lambda_t[:, :nf] + equations.sliding[None, :] * normal
         lambda_t = jnp.concatenate([own, lambda_t[:, nf:]], axis=1)
     relative = points.along(velocities=sized(prepared.W), given=minus * g.velocity)
     directions = sized(mechanics.piecewise.directions)

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 
 from jfric.contact import rules
 from jfric.contact.pivoting import flip_limit, select_flips, start_pivoting
 from jfric.numerics.linear_algebra import eliminate, matvec
-from jfric.numerics.loops import Shared, either, once, when_any, where_any
+from jfric.numerics.loops import either, once, when_any, where_any
 from jfric.results.status import Flag, Status
 from jfric.solvers.event_driven.advance import Advance, advance, held_exactly, land, step_length
 from jfric.solvers.event_driven.constants import constants
@@ -26,9 +26,9 @@ from jfric.solvers.event_driven.drift import put_back
 from jfric.solvers.event_driven.first_event import resolvable
 from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.given import given
-from jfric.solvers.event_driven.held_by_others import held_by_others
 from jfric.solvers.event_driven.impacts import ImpactLimits, impact, no_impact
-from jfric.solvers.event_driven.mode_equations import ModeEquations, mode_equations, project
+from jfric.solvers.event_driven.in_mode import InMode, in_mode
+from jfric.solvers.event_driven.mode_equations import project
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.reported import reported_modes
 from jfric.solvers.event_driven.state import (
@@ -43,7 +43,6 @@ from jfric.solvers.event_driven.transitions import (
     Signs,
     at_breakpoint,
     break_away,
-    compliances,
     guard_signs,
     known_after,
     modes_from_rest,
@@ -54,43 +53,6 @@ from jfric.solvers.event_driven.transitions import (
 from jfric.solvers.event_driven.watching import decide, penetrates, see, watch_after, with_signs
 from jfric.solvers.records import Records, write_events, write_outputs
 from jfric.system.basis import powers_of_time
-
-
-class InMode(NamedTuple):
-    """What passes in one mode have in common.
-
-    ``natural``: longest sensible step [s]; ``compliance``: accelerations of sliding by unit
-    frictions, other reactions following.
-    """
-
-    mode: Int[Array, " nt"]
-    segment: Int[Array, " ns"]
-    equations: ModeEquations
-    natural: Float[Array, ""]
-    compliance: Float[Array, " nt"]
-
-
-def in_mode(prepared: Prepared, flow, state: State, on=True) -> InMode:
-    """For the mode of ``state``; ``on``: whether the trajectory is still running."""
-    held = held_by_others(prepared, state.mode, state.t)
-    equations = mode_equations(prepared, state.mode, state.segment, held)
-    if not (flow.lowered or prepared.many):
-        # Few numbers: the compiler would make them anew in each of their uses.
-        equations = once(equations, on)
-    still = jax.lax.stop_gradient((prepared, equations, state))
-    natural, compliance = flow.natural_step(*still), compliances(prepared, still[1].P)
-    return InMode(state.mode, state.segment, equations, natural, compliance)
-
-
-def shared_by_passes(prepared: Prepared, flow) -> Shared | None:
-    """What passes of large systems share. Where motion is prescribed it depends on time, too."""
-    if not prepared.many or prepared.driven:
-        return None
-
-    def holds(made: InMode, state: State):
-        return jnp.all(made.mode == state.mode) & jnp.all(made.segment == state.segment)
-
-    return Shared(functools.partial(in_mode, prepared, flow), holds)
 
 
 def one_pass(
@@ -358,7 +320,7 @@ def one_pass(
         last_impact=jnp.where(
             ~settled & transition.impact, jax.lax.stop_gradient(state.t), state.last_impact
         ),
-        fastest=jnp.maximum(state.fastest, jax.lax.stop_gradient(jnp.abs(state.v))),
+        fastest=jnp.maximum(state.fastest, jax.lax.stop_gradient(jnp.abs(state.v))[None, :]),
         start=state.start,
         status=status.astype(jnp.int32),
         flags=flags.astype(jnp.int32),

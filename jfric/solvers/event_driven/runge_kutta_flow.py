@@ -140,8 +140,8 @@ def _polynomials(piece: SmoothPiece, motion: Float[Array, "p y"], h, *, apart: b
     sampled = jax.lax.map(lambda x: piece.at(*x), where) if apart else jax.vmap(piece.at)(*where)
     sampled = sampled[:, known:]
     others = through_ends(jnp.asarray(fit) @ sampled, sampled)
-    row, column = jnp.arange(count)[:, None], jnp.arange(exact)
-    powers = jnp.where(row == column, jnp.stack([h**k for k in range(exact)]), 0.0)
+    row, column = jnp.arange(count)[:, None], jnp.arange(exact)[None, :]
+    powers = jnp.where(row == column, jnp.stack([h**k for k in range(exact)])[None, :], 0.0)
     missed = jnp.abs(others[-1]) + jnp.abs(others[-2]) / 16
     return jnp.concatenate([motion, powers, others], axis=1), jnp.pad(missed, (known, 0))
 

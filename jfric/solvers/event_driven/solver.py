@@ -20,6 +20,7 @@ from jfric.solvers.base import AbstractSolver, AbstractState, OnePass, begin_ane
 from jfric.solvers.event_driven.closed_flow import ClosedFlow, is_one_dof
 from jfric.solvers.event_driven.exact_flow import ExactFlow
 from jfric.solvers.event_driven.impacts import ImpactLimits
+from jfric.solvers.event_driven.in_mode import shared_by_passes
 from jfric.solvers.event_driven.kernels import (
     Kernel,
     lowered_from,
@@ -28,7 +29,7 @@ from jfric.solvers.event_driven.kernels import (
     require_one_dof,
     structural_constants,
 )
-from jfric.solvers.event_driven.passes import one_pass, shared_by_passes
+from jfric.solvers.event_driven.passes import one_pass
 from jfric.solvers.event_driven.piece_of_pass import piece_of_pass
 from jfric.solvers.event_driven.prepared import Prepared, prepare
 from jfric.solvers.event_driven.state import State, initial_state, start_watching

@@ -1,0 +1,54 @@
+"""What passes in one mode have in common: of large systems it is made once for many passes."""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from jfric.numerics.loops import Shared, once
+from jfric.solvers.event_driven.held_by_others import held_by_others
+from jfric.solvers.event_driven.mode_equations import ModeEquations, mode_equations
+from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.state import State
+from jfric.solvers.event_driven.transitions import compliances
+
+
+class InMode(NamedTuple):
+    """What passes in one mode have in common.
+
+    ``natural``: longest sensible step [s]; ``compliance``: accelerations of sliding by unit
+    frictions, other reactions following.
+    """
+
+    mode: Int[Array, " nt"]
+    segment: Int[Array, " ns"]
+    equations: ModeEquations
+    natural: Float[Array, ""]
+    compliance: Float[Array, " nt"]
+
+
+def in_mode(prepared: Prepared, flow, state: State, on=True) -> InMode:
+    """For the mode of ``state``; ``on``: whether the trajectory is still running."""
+    held = held_by_others(prepared, state.mode, state.t)
+    equations = mode_equations(prepared, state.mode, state.segment, held)
+    if not (flow.lowered or prepared.many):
+        # Few numbers: the compiler would make them anew in each of their uses.
+        equations = once(equations, on)
+    still = jax.lax.stop_gradient((prepared, equations, state))
+    natural, compliance = flow.natural_step(*still), compliances(prepared, still[1].P)
+    return InMode(state.mode, state.segment, equations, natural, compliance)
+
+
+def shared_by_passes(prepared: Prepared, flow) -> Shared | None:
+    """What passes of large systems share; not where it depends on time or position, too."""
+    if not prepared.many or prepared.driven:
+        return None
+
+    def holds(made: InMode, state: State):
+        return jnp.all(made.mode == state.mode) & jnp.all(made.segment == state.segment)
+
+    return Shared(functools.partial(in_mode, prepared, flow), holds)
