@@ -19,7 +19,18 @@ CLOSED = jfric.EventDriven(adjoint="none", max_events=64)
 TIMES = np.linspace(0.0, 6.0, 25)
 
 
-@functools.cache
+def _concrete(make):
+    """Made once, of arrays that belong to no trace."""
+
+    @functools.cache
+    def made():
+        with jax.ensure_compile_time_eval():
+            return make()
+
+    return made
+
+
+@_concrete
 def _oscillator() -> jfric.Problem:
     """Every number that the pass reads is a parameter."""
     return jfric.Problem(
@@ -38,7 +49,7 @@ def _oscillator() -> jfric.Problem:
     )
 
 
-@functools.cache
+@_concrete
 def _block() -> jfric.Problem:
     """No spring and no damper: the time scale of the motion is infinite."""
     return jfric.Problem(

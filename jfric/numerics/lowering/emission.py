@@ -181,6 +181,8 @@ def _compute(node: Node, found, *, kernels: bool = True):
     op, p = node.op, node.params
     if not isinstance(op, str):
         return op.bind(*(_array(a, found) for a in node.args), **p)
+    if op == "pack" and all(a is node.args[0] for a in node.args):
+        return jnp.broadcast_to(_array(node.args[0], found), node.shape)
     if op == "pack":
         return jnp.stack([_array(a, found) for a in node.args]).reshape(node.shape)
     if op == "element":

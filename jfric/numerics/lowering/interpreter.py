@@ -32,6 +32,9 @@ ELEMENTWISE = {
 CALLS = {"jit", "pjit", "closed_call", "core_call", "remat", "checkpoint"}
 CUSTOM = {"custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
 
+#: Arrays with an axis of this length stay in one piece where nothing is taken apart for kernels: one
+#: operation of the compiler instead of as many.
+LONG = 12
 #: Loops with a known number of rounds, up to this one, are written out.
 WRITTEN_OUT = 64
 #: Branches of up to this many operations are both computed, and one is chosen.
@@ -84,7 +87,7 @@ def _apply(g: Graph, eqn, args: list[Value]) -> list[Value]:
     if name in CUSTOM and not g.plain:
         return _call(g, params[CUSTOM[name]], args)
     taken_apart = not any(a.buffer is not None for a in args)
-    if name in ELEMENTWISE and taken_apart:
+    if name in ELEMENTWISE and taken_apart and not stays_whole(g, eqn.outvars[0].aval.shape):
         return [_elementwise(g, eqn.primitive, params, args, eqn.outvars[0].aval)]
     rule = CONTROL.get(name)
     if rule is None and taken_apart:
@@ -106,6 +109,11 @@ def _elementwise(g: Graph, prim, params, args: list[Value], out) -> Value:
     return value_of(found, out.shape, out.dtype)
 
 
+def stays_whole(g: Graph, shape) -> bool:
+    """Whether an array of this shape is not taken apart."""
+    return g.plain and max(shape, default=0) >= LONG
+
+
 def _as_it_is(g: Graph, eqn, args: list[Value]) -> list[Value]:
     """The equation on whole arrays; results as long as a buffer stay in one piece."""
     outs = [v.aval for v in eqn.outvars]
@@ -120,7 +128,7 @@ def _as_it_is(g: Graph, eqn, args: list[Value]) -> list[Value]:
         nodes = [g.append("bind", entries, {"eqn": eqn}, outs[0].shape, outs[0].dtype)]
     return [
         Value(o.shape, o.dtype, buffer=node)
-        if tuple(o.shape) in buffers
+        if o.shape and (tuple(o.shape) in buffers or stays_whole(g, o.shape))
         else (g.apart(node, o.shape, o.dtype) if o.shape else value_of([node], (), o.dtype))
         for node, o in zip(nodes, outs, strict=True)
     ]

@@ -16,7 +16,7 @@ from jax.extend.core import Jaxpr
 
 from jfric.numerics.lowering.emission import emit
 from jfric.numerics.lowering.graph import Graph, Value, value_of
-from jfric.numerics.lowering.interpreter import Branch, interpret
+from jfric.numerics.lowering.interpreter import Branch, interpret, stays_whole
 from jfric.numerics.lowering.structure import Constants, Known
 
 
@@ -61,13 +61,13 @@ class Lowered:
         constants = iter(known)
         for tree, kind in ((given, "given"), (state, "state"), (buffers, "buffer")):
             for x in jax.tree.leaves(tree):
-                if kind == "buffer":
+                hints = next(constants) if kind == "given" else [None] * math.prod(x.shape)
+                if kind == "buffer" or (kind == "given" and stays_whole(g, x.shape)):
                     inputs.append(g.input(x.shape, x.dtype))
                     arguments.append(Value(x.shape, x.dtype, buffer=inputs[-1]))
                     continue
                 nodes = [g.input((), x.dtype) for _ in range(math.prod(x.shape))]
                 inputs += nodes
-                hints = next(constants) if kind == "given" else [None] * len(nodes)
                 entries = [n if h is None else h for n, h in zip(nodes, hints, strict=True)]
                 arguments.append(value_of(entries, x.shape, x.dtype))
         # What a closure uses comes first.
@@ -105,7 +105,9 @@ class Lowered:
 
         known = [constants.of(c) for c in closed.consts]
         result = cls(opened, used, state, buffers, known, kernels=kernels, traced=closed.jaxpr)
-        result.given = result.split(used)
+        whole = [stays_whole(result.branch.graph, c.shape) for c in used]
+        parts = [[c] if w else result.split(c) for c, w in zip(used, whole, strict=True)]
+        result.given = [x for own in parts for x in own]
         return result
 
     @property

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from jfric.contact import rules
 from jfric.numerics.linear_algebra import matvec
+from jfric.numerics.loops import once
 from jfric.numerics.oscillator import Motion, Oscillator, Search, first_zero, motion, propagator
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.constants import constants
@@ -64,6 +65,8 @@ class _Motion(NamedTuple):
     def __call__(self, s) -> Float[Array, " z"]:
         x, start = self.oscillator()
         u, v, _ = start.after(propagator(x, s * self.h, constants(self.h.dtype).order))
+        # Each is used by several outputs.
+        u, v = once((u, v), self.h > 0)
         return jnp.stack([u, v, jnp.ones_like(u)])
 
     def table(self) -> Float[Array, "p z"]:
