@@ -42,6 +42,7 @@ def test_a_damped_stop_changes_the_momentum():
         assert (float(found["max.force.stop"]) > 1e-3) == (release == "adhesive")
 
 
+@pytest.mark.slow
 def test_forces_of_all_elements_balance():
     """Springs with bases, dampers, diagrams, pendulum, polynomial and drag: m a is their sum."""
     elements = {

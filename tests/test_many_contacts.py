@@ -41,6 +41,7 @@ def feet(count: int, amplitude=5.0) -> jfric.Problem:
     return jfric.Problem(axes, elements, initial=initial, time=1.0)
 
 
+@pytest.mark.slow
 def test_coefficients_by_order_are_those_of_rows_over_the_state():
     problem = feet(6)
     prepared = prepare(problem)

@@ -245,6 +245,7 @@ def test_sliding_the_other_way_is_no_paradox():
     assert float(solution.lambda_n[0, 0]) == pytest.approx(1.0 / (1.0 + 2.5), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_two_supports_share_the_load():
     problem = jfric.Problem(
         ("x", "z"),

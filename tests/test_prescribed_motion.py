@@ -67,6 +67,7 @@ def test_a_ball_on_a_table_is_kicked_up_and_thrown(flow: str) -> None:
     np.testing.assert_allclose(solution.v[:, 0], [0.0, 1.0, 1.0 - G * 0.05, 0.0], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_both_flows_agree_on_a_shaken_system_with_a_diagram_spring_and_a_stop() -> None:
     """About 200 events; two different integrators, one decision logic."""
     problem = Problem(

@@ -53,6 +53,7 @@ def test_viscous_part_stops_in_closed_form():
     assert float(solution.final.v[0]) == 0.0
 
 
+@pytest.mark.slow
 def test_hyperbolic_law_stops_in_closed_form():
     """m dv/dt = -mu_s N/(1 + v/v_s) stops at T = (m/mu_s N)(v0 + v0^2/(2 v_s)), with
     dT/dmu_s = -T/mu_s and dT/dv_s = -(m/mu_s N) v0^2/(2 v_s^2)."""

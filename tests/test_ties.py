@@ -279,6 +279,7 @@ def test_block_on_two_feet_holds_up_to_its_static_limit(solver):
     np.testing.assert_allclose(runs.events.time[:, 0], limits, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_limit_load_says_the_same():
     """The rest states of statics are lost where the block lets go."""
     problem = _block(0.6, 0.5, 0.25, 0.5)

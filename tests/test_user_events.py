@@ -321,6 +321,7 @@ def test_a_fit_of_a_system_with_events(event):
     np.testing.assert_allclose(found.vector, [5.0, 0.5][: len(free)], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_fit_says_which_samples_lie_beyond_the_stop_of_an_event():
     p = oscillator({"e": Event("x", "down", "stop")})
     t = np.linspace(0.0, 3.0, 31)

@@ -32,8 +32,8 @@ ELEMENTWISE = {
 CALLS = {"jit", "pjit", "closed_call", "core_call", "remat", "checkpoint"}
 CUSTOM = {"custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
 
-#: Arrays with an axis of this length stay in one piece where nothing is taken apart for kernels: one
-#: operation of the compiler instead of as many.
+#: Arrays with an axis of this length stay in one piece where nothing is taken apart for kernels:
+#: one operation of the compiler instead of as many.
 LONG = 12
 #: Loops with a known number of rounds, up to this one, are written out.
 WRITTEN_OUT = 64
