@@ -131,7 +131,9 @@ def isolate(
     stays = stays & (left_out <= zero)
     found = jax.vmap(certificate)(b.T, bound, rounded, rounded + zero, order, null, stays)
     found = once(found, on)
-    one_zero, undecided = found <= LAST, found == UNDECIDED
+    # What has ended has no events: an undefined place of one would send undefined values into
+    # reverse mode.
+    one_zero, undecided = (found <= LAST) & on, (found == UNDECIDED) & on
     # Newton's method on the guard that seems to be first; the others are checked there.
     guess = jnp.where(one_zero, found, NO_ZERO)
     first = jnp.arange(guess.shape[0]) == jnp.argmin(guess)
