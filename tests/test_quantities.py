@@ -1,6 +1,7 @@
 """What is taken from a trajectory: one meaning in checks, runs, sweeps and ``observe``."""
 
 import csv
+import dataclasses
 import functools
 import json
 
@@ -249,6 +250,22 @@ def test_observe_ends_where_it_is_told(solver):
         jfric.observe(problem, "u(1.2)", solver, end=1.0)
     with pytest.raises(jfric.ProblemError, match="end: found -1 s, must be later than the start"):
         jfric.observe(problem, "final.u", solver, end=-1.0)
+
+
+def test_an_observable_need_not_say_when_it_equals_another():
+    @dataclasses.dataclass
+    class Passes(jfric.observables.Observable):
+        name: str = "passes"
+        unit: str = "1"
+
+        def start(self, problem, mechanics, dtype):
+            return jnp.zeros((), dtype)
+
+        def update(self, carry, piece):
+            return carry + 1.0
+
+    found = jfric.observe(oscillator(0.11), [Passes()])
+    assert found.values["passes"] >= 1.0
 
 
 def test_the_end_has_a_derivative():

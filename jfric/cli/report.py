@@ -15,8 +15,8 @@ from jfric.results.status import Status
 from jfric.system.direction import Direction
 from jfric.system.event import Event
 from jfric.system.expression import Expression
+from jfric.system.functions_of_state import functions_of
 from jfric.system.naming import parameters
-from jfric.system.validation import functions_of
 
 if TYPE_CHECKING:
     from jfric.results.solution import Solution

@@ -16,7 +16,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.numerics.linear_algebra import UNROLLED_INVERSE, Elimination, eliminate, matmul
+from jfric.numerics.linear_algebra import (
+    UNROLLED_INVERSE,
+    Elimination,
+    eliminate,
+    matmul,
+    matvec,
+)
 from jfric.numerics.loops import once, where_any
 from jfric.results.modes import Mode
 
@@ -166,7 +172,13 @@ def _of_two_rows(D, active, S: Coupling, *, independent: bool) -> Reactions:
     scale = jnp.where(pair, tt * nn, jnp.where(carries, nn, 1.0))
     pivot = jnp.where(pair, determinant, jnp.where(carries, along, 1.0)) / scale
     motion = S.before(X)
-    return Reactions(motion, motion, pivot, dependent.any(), dependent, ~dependent[1])
+    if independent:
+        return Reactions(motion, motion, pivot, dependent.any(), dependent, ~dependent[1])
+    # What two rows in one direction leave open: these forces move nothing.
+    null = jnp.stack([jnp.ones_like(tn), -tn / nn])
+    share = null[:, None] * matvec(motion.T, null)[None, :] / jnp.sum(null * null)
+    force = motion - jnp.where(dependent[0], share, 0.0)
+    return Reactions(motion, force, pivot, dependent.any(), dependent, ~dependent[1])
 
 
 def _shared(D, active, S: Coupling, weight, result: Elimination, motion, causes):

@@ -20,9 +20,9 @@ from jfric.files.statics_table import statics
 from jfric.results.formulas import require_formulas
 from jfric.system.elements import SECTIONS
 from jfric.system.expression import Expression
+from jfric.system.functions_of_state import require_functions
 from jfric.system.problem import Problem, TimeSpan
 from jfric.system.units import DIMENSIONS, dimensionality, has_unit
-from jfric.system.validation import require_functions
 
 #: Tables and lists inside each other.
 _DEEPEST = 40

@@ -9,7 +9,7 @@ from jfric.errors import ProblemError, nearest
 from jfric.results.pieces import Function
 from jfric.results.signals import Signal, look_up
 from jfric.system.event import event_labels
-from jfric.system.formula import Formula, read_formula
+from jfric.system.formula import require_formula
 from jfric.system.problem import Problem
 from jfric.system.units import UnitError, dimensions_of, named
 
@@ -22,7 +22,7 @@ def bound(problem: Problem, where: str, what: str | Callable) -> Function:
     """
     if not isinstance(what, str):
         return what
-    formula = _read(problem, where, what)
+    formula = require_formula(where, what, problem.parameters)
     found = {name: _quantity(problem, where, name)[0] for name in formula.names.values()}
 
     def call(point):
@@ -61,23 +61,8 @@ def require_formulas(problem: Problem) -> None:
                 )
 
 
-def _read(problem: Problem, where: str, text: str) -> Formula:
-    try:
-        formula = read_formula(text)
-    except ValueError as error:
-        raise ProblemError(f"{where}: {error}") from None
-    for reference in formula.references:
-        if reference not in problem.parameters:
-            raise ProblemError(
-                f"{where}: {text!r} refers to the parameter {reference!r}, which is not declared"
-                f"{nearest(reference, problem.parameters)}; declared are "
-                f"{', '.join(problem.parameters) or 'none'}"
-            )
-    return formula
-
-
 def _measures(problem: Problem, where: str, text: str) -> Any:
-    formula = _read(problem, where, text)
+    formula = require_formula(where, text, problem.parameters)
     units = {name: _quantity(problem, where, name)[1] for name in formula.names.values()}
     if not formula.quantities and len(set(units.values())) < 2 and where.endswith(".when"):
         return None  # nothing to compare: units take long to import

@@ -49,6 +49,11 @@ def observe(
     solver.require(problem)
     require_span(problem, None, None, end)
     end = jnp.asarray(problem.resolved().time.end if end is None else end, jnp.result_type(float))
+    try:
+        hash(chosen)
+    except TypeError:
+        # Observables of the user's own that do not say when they are equal: a program each.
+        return _observe(solver, end, problem, chosen)
     return call_compiled(_observe, solver, end, problem, chosen)
 
 

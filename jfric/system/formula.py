@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
-from jfric.errors import quoted
+from jfric.errors import ProblemError, nearest, quoted
 from jfric.system.expression import WORDS, Expression
 from jfric.system.units import UnitError, dimensions_of, named, to_si
 
@@ -100,6 +100,29 @@ def read_formula(text: str) -> Formula:
             )
         )
         raise ValueError(f"the formula {quoted(text)} {why}") from None
+
+
+def require_formula(where: str, text: str, declared: Collection[str]) -> Formula:
+    """The formula of ``text``; raises :class:`jfric.ProblemError`, which starts with ``where``,
+    where there is none, or where it refers to a shared parameter that is not ``declared``."""
+    try:
+        formula = read_formula(text)
+    except ValueError as error:
+        raise ProblemError(f"{where}: {error}") from None
+    require_declared(where, text, formula.references, declared)
+    return formula
+
+
+def require_declared(
+    where: str, text: str, references: Collection[str], declared: Collection[str]
+) -> None:
+    """Raise :class:`jfric.ProblemError` for a shared parameter that is not ``declared``."""
+    for reference in references:
+        if reference not in declared:
+            raise ProblemError(
+                f"{where}: {text!r} refers to the parameter {reference!r}, which is not declared"
+                f"{nearest(reference, declared)}; declared are {', '.join(declared) or 'none'}"
+            )
 
 
 def _is_known(what: Any) -> bool:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from jfric.errors import ProblemError, first_line, nearest
 from jfric.system.description import AbstractProblem
-from jfric.system.formula import Formula, read_formula
+from jfric.system.formula import Formula, read_formula, require_formula
 from jfric.system.units import UnitError, dimensions_of, named
 
 
@@ -83,10 +83,7 @@ def require_state_function(
 
 
 def _read(problem: AbstractProblem, where: str, text: str, velocities: bool) -> Formula:
-    try:
-        formula = read_formula(text)
-    except ValueError as error:
-        raise ProblemError(f"{where}: {error}") from None
+    formula = require_formula(where, text, problem.parameters)
     rates = [f"v.{dof}" for dof in problem.dofs] if velocities else []
     allowed = list(dict.fromkeys([*problem.dofs, *rates, "t", *problem.parameters]))
     for name in formula.names.values():
@@ -94,13 +91,6 @@ def _read(problem: AbstractProblem, where: str, text: str, velocities: bool) -> 
             raise ProblemError(
                 f"{where}: {text!r} names {name!r}, which is not known"
                 f"{nearest(name, allowed)}; there are {', '.join(allowed)}"
-            )
-    for reference in formula.references:
-        if reference not in problem.parameters:
-            raise ProblemError(
-                f"{where}: {text!r} refers to the parameter {reference!r}, which is not declared"
-                f"{nearest(reference, problem.parameters)}; declared are "
-                f"{', '.join(problem.parameters) or 'none'}"
             )
     return formula
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import equinox as eqx
 import jax
@@ -26,20 +25,20 @@ from jfric.system.elements import (
     Event,
     Friction,
     Gap,
-    Lagrangian,
     Load,
     Mass,
 )
 from jfric.system.event import require_event
 from jfric.system.expression import Expression, is_expression
+from jfric.system.formula import require_declared
 from jfric.system.functions import AbstractFunction, PiecewiseLinear, Steps, Sum
+from jfric.system.functions_of_state import require_functions
 from jfric.system.initial_gaps import PROJECTED, initial_gaps, penetrates
 from jfric.system.laws import StaticDynamic, Stribeck, VelocityWeakening, sides
-from jfric.system.mechanics import energies_of, mass_matrix
+from jfric.system.mechanics import mass_matrix
 from jfric.system.naming import parameters
 from jfric.system.reaction import require_opposing
 from jfric.system.smallest_value import find_negative
-from jfric.system.state_function import require_state_function
 from jfric.system.wrapped import Clipped, Until
 
 #: Sections whose numbers may be lists, and the lists within functions of time.
@@ -188,58 +187,6 @@ def _contact(where: str, contact: Contact) -> None:
         )
 
 
-#: Functions of the state: field, units of what it measures, an example, whether of velocities.
-_FUNCTIONS = {
-    "kinetic": (("J",), "0.5*m*v.x^2", True),
-    "potential": (("J",), "m*g*y", False),
-    "dissipation": (("W",), "0.5*c*v.x^2", True),
-    "gap": (("m", "rad"), "y - r", False),
-    "sliding": (("m", "rad"), "x + r*phi", False),
-}
-
-
-def functions_of(element: Any) -> list[tuple[str, Any]]:
-    """Fields of an element that are functions of the state, and what they hold."""
-    found = []
-    for field in _FUNCTIONS:
-        value = getattr(element, field, None)
-        if isinstance(value, Gap):
-            found.append((field, value.function))
-        elif value is not None and field != "gap":
-            found.append((field, value))
-    return found
-
-
-def require_functions(problem: AbstractProblem, known: Mapping[str, Any] | None = None) -> None:
-    """Raise :class:`ProblemError` for energies, gaps and displacements that are no functions of the
-    problem's state. ``known``: dimensions of shared parameters that have one."""
-    for where, element in problem.labelled("lagrangian", "friction", "contact").items():
-        for field, what in functions_of(element):
-            units, example, velocities = _FUNCTIONS[field]
-            require_state_function(
-                problem,
-                f"{where}.{field}",
-                what,
-                units,
-                example,
-                velocities=velocities,
-                displaces=field in ("gap", "sliding"),
-                known=known,
-            )
-        if isinstance(element, Lagrangian):
-            _lagrangian(problem, where, element)
-
-
-def _lagrangian(problem: AbstractProblem, where: str, element: Lagrangian) -> None:
-    if element.kinetic is None and element.potential is None and element.dissipation is None:
-        raise ProblemError(f"{where}: found none of kinetic, potential and dissipation")
-    if not energies_of(problem, element).is_quadratic():
-        raise ProblemError(
-            f"{where}.kinetic: must be quadratic in the velocities, found a mass matrix that "
-            "depends on them"
-        )
-
-
 @functools.cache
 def _literals(cls: type) -> dict[str, tuple]:
     """Fields of a class that take one of a few words, and the words."""
@@ -261,13 +208,8 @@ def _expressions(problem: AbstractProblem) -> None:
     for path, leaf in parameters(problem).items():
         if not isinstance(leaf, Expression):
             continue
+        require_declared(path, leaf.text, leaf.references, problem.parameters)
         for reference in leaf.references:
-            if reference not in problem.parameters:
-                raise ProblemError(
-                    f"{path}: {leaf.text!r} refers to the parameter {reference!r}, which is not "
-                    f"declared{nearest(reference, problem.parameters)}; declared are "
-                    f"{', '.join(problem.parameters) or 'none'}"
-                )
             if isinstance(problem.parameters[reference], Expression):
                 raise ProblemError(
                     f"parameters.{reference}: found the expression "

@@ -1,0 +1,63 @@
+"""Which elements have functions of the state, and what these must be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jfric.errors import ProblemError
+from jfric.system.description import AbstractProblem
+from jfric.system.elements import Gap, Lagrangian
+from jfric.system.mechanics import energies_of
+from jfric.system.state_function import require_state_function
+
+#: Functions of the state: field, units of what it measures, an example, whether of velocities.
+_FUNCTIONS = {
+    "kinetic": (("J",), "0.5*m*v.x^2", True),
+    "potential": (("J",), "m*g*y", False),
+    "dissipation": (("W",), "0.5*c*v.x^2", True),
+    "gap": (("m", "rad"), "y - r", False),
+    "sliding": (("m", "rad"), "x + r*phi", False),
+}
+
+
+def functions_of(element: Any) -> list[tuple[str, Any]]:
+    """Fields of an element that are functions of the state, and what they hold."""
+    found = []
+    for field in _FUNCTIONS:
+        value = getattr(element, field, None)
+        if isinstance(value, Gap):
+            found.append((field, value.function))
+        elif value is not None and field != "gap":
+            found.append((field, value))
+    return found
+
+
+def require_functions(problem: AbstractProblem, known: Mapping[str, Any] | None = None) -> None:
+    """Raise :class:`ProblemError` for energies, gaps and displacements that are no functions of the
+    problem's state. ``known``: dimensions of shared parameters that have one."""
+    for where, element in problem.labelled("lagrangian", "friction", "contact").items():
+        for field, what in functions_of(element):
+            units, example, velocities = _FUNCTIONS[field]
+            require_state_function(
+                problem,
+                f"{where}.{field}",
+                what,
+                units,
+                example,
+                velocities=velocities,
+                displaces=field in ("gap", "sliding"),
+                known=known,
+            )
+        if isinstance(element, Lagrangian):
+            _lagrangian(problem, where, element)
+
+
+def _lagrangian(problem: AbstractProblem, where: str, element: Lagrangian) -> None:
+    if element.kinetic is None and element.potential is None and element.dissipation is None:
+        raise ProblemError(f"{where}: found none of kinetic, potential and dissipation")
+    if not energies_of(problem, element).is_quadratic():
+        raise ProblemError(
+            f"{where}.kinetic: must be quadratic in the velocities, found a mass matrix that "
+            "depends on them"
+        )

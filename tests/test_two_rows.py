@@ -1,0 +1,45 @@
+"""Reactions of two rows in closed form, beside the equations that they solve."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jfric.contact.reactions import Coupling, no_coupling, reaction_operator
+
+
+def _solved(D, active, ratio, right):
+    """Reactions of minimum norm with ``(D S lambda)_i = right_i`` for active rows, by pinv."""
+    S = np.eye(2)
+    if ratio is not None:
+        S[0, 1] = ratio
+    chosen = np.flatnonzero(active)
+    x = np.zeros(2)
+    # A sliding contact's friction follows its normal force, a sticking one's does not.
+    x[chosen] = np.linalg.pinv((D @ S)[np.ix_(chosen, chosen)], rcond=1e-9) @ right[chosen]
+    return S @ x
+
+
+@pytest.mark.parametrize("active", [(True, True), (True, False), (False, True), (False, False)])
+@pytest.mark.parametrize("kind", ["contact", "frictions", "parallel"])
+def test_reactions_are_those_of_the_equations(kind, active):
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        W = rng.normal(size=(2, 3))
+        if kind == "parallel":
+            W[0] = rng.uniform(0.3, 3.0) * W[1]
+        D = W @ np.diag(rng.uniform(0.2, 5.0, 3)) @ W.T
+        slides = kind == "contact" and not active[0]
+        ratio = rng.uniform(-0.4, 0.4) if slides else 0.0
+        S = no_coupling(jnp.float64) if kind == "frictions" else Coupling(jnp.asarray([ratio]))
+        found = reaction_operator(
+            jnp.asarray(D), jnp.asarray(active), S, independent=kind == "frictions"
+        )
+        right = D @ rng.normal(size=2)
+        both = all(active)
+        assert bool(found.redundant) == (kind == "parallel" and both)
+        assert bool(found.unique)
+        expected = _solved(D, active, ratio if slides else None, right)
+        np.testing.assert_allclose(found.force @ right, expected, rtol=1e-8, atol=1e-8)
+        # The same motion by either.
+        moved = D @ np.asarray(found.motion @ right)
+        np.testing.assert_allclose(moved, D @ expected, rtol=1e-8, atol=1e-8)
