@@ -11,8 +11,8 @@ import jfric
 from jfric.files.read_toml import load_config, loads
 from jfric.files.solver_choice import uses_exact_flow
 from jfric.files.write_toml import dump
+from jfric.system.assembly import assemble
 from jfric.system.forces import applied_force
-from jfric.system.mechanics import assemble
 from jfric.verification.configs import shipped
 
 START = jfric.InitialState

@@ -14,7 +14,7 @@ from scipy.linalg import expm
 import jfric
 from jfric.contact.residual import contact_residual, motion_residual
 from jfric.files.read_toml import loads
-from jfric.system.mechanics import assemble
+from jfric.system.assembly import assemble
 
 jax.config.update("jax_enable_x64", True)
 

@@ -21,8 +21,9 @@ from jfric.contact.contact_lcp import ContactProblem
 from jfric.contact.impulses import limits
 from jfric.numerics.linear_algebra import matvec
 from jfric.results.solution import Solution
+from jfric.system.assembly import assemble
 from jfric.system.forces import applied_force
-from jfric.system.mechanics import Mechanics, assemble
+from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
 
 

@@ -183,6 +183,6 @@ def uses_exact_flow(problem: Problem) -> bool:
     """Whether the equations are linear with constant coefficients in every mode."""
     import equinox as eqx
 
-    from jfric.system.mechanics import assemble
+    from jfric.system.assembly import assemble
 
     return bool(eqx.filter_eval_shape(assemble, problem).has_linear_modes)

@@ -13,8 +13,8 @@ from jfric.fits.data.experiment import Experiment
 from jfric.fits.free import Free
 from jfric.fits.sampled_model import SampledModel, closed_loop
 from jfric.solvers.sampled.equations import is_one_degree
+from jfric.system.assembly import assemble
 from jfric.system.controller import Controller
-from jfric.system.mechanics import assemble
 from jfric.system.problem import Problem
 
 #: Length of a window [s] unless given.

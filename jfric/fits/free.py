@@ -11,9 +11,9 @@ import numpy as np
 from jfric.errors import ProblemError, nearest
 from jfric.system.bounds import bounds_of
 from jfric.system.expression import Expression
+from jfric.system.inertia import has_inertia
 from jfric.system.naming import parameters, set_parameters
 from jfric.system.problem import Problem
-from jfric.system.validation import has_inertia
 
 Scale = Literal["log", "linear"]
 

@@ -30,9 +30,9 @@ from jfric.fits.data.measured_inputs import with_inputs
 from jfric.fits.full_paths import full_experiment
 from jfric.fits.sampled_model import REFERENCE
 from jfric.fits.uncertainty.autocorrelation import long_run_covariance
+from jfric.system.assembly import assemble
 from jfric.system.expression import Expression
 from jfric.system.forces import applied_force, sliding_friction
-from jfric.system.mechanics import assemble
 from jfric.system.naming import find_path, parameters, set_parameters
 from jfric.system.problem import Problem
 

@@ -26,8 +26,8 @@ from jfric.results.signals import find_signal
 from jfric.results.solution import Solution
 from jfric.solvers.base import AbstractSolver
 from jfric.solvers.simulation import simulate
+from jfric.system.assembly import assemble
 from jfric.system.expression import Expression
-from jfric.system.mechanics import assemble
 from jfric.system.naming import find_path, parameters, set_parameters
 from jfric.system.problem import Problem
 

@@ -26,9 +26,9 @@ from jfric.results.signals import find_signal
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.sampled.equations import require_one_degree
 from jfric.solvers.sampled.run import SampledMotion, run_sampled
+from jfric.system.assembly import assemble
 from jfric.system.controller import Controller
 from jfric.system.event import refuse_events
-from jfric.system.mechanics import assemble
 from jfric.system.naming import function_paths, set_parameters
 from jfric.system.problem import Problem
 from jfric.system.refuse_varying import refuse_varying

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jfric.system.assembly import assemble
 from jfric.system.direction import kind
 from jfric.system.forces import element_forces, force_keys
-from jfric.system.mechanics import assemble
 
 if TYPE_CHECKING:
     from jfric.results.solution import Solution

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from jfric.errors import ProblemError, nearest
 from jfric.results.columns import force_unit
+from jfric.system.assembly import energies_of
 from jfric.system.description import accepted_labels, element_label
 from jfric.system.forces import FORCE_SECTIONS, element_forces, force_keys
-from jfric.system.mechanics import energies_of
 from jfric.system.problem import Problem
 
 if TYPE_CHECKING:

@@ -20,72 +20,20 @@ from jfric.results.dense import Dense, coefficients, dense_from_outputs, empty_d
 from jfric.results.solution import Solution
 from jfric.results.status import Status
 from jfric.solvers.records import Records, empty_records, slots_per_pass, solution_of
+from jfric.solvers.states import AbstractState, MotionState, StepInfo
+from jfric.system.assembly import assemble
 from jfric.system.event import event_labels, refuse_events
-from jfric.system.mechanics import Mechanics, assemble
+from jfric.system.inertia import require_inertia
+from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
 from jfric.system.reaction import refuse_reactions
 from jfric.system.refuse_varying import refuse_varying
-from jfric.system.validation import require_inertia
 
 if TYPE_CHECKING:
     from jfric.results.pieces import Piece
 
 #: A rest of a step below this fraction is rounding error.
 REST = 1e-9
-
-
-class AbstractState(eqx.Module):
-    """What a solver carries from step to step; a run restarts from it."""
-
-    #: Name of the kind of solver that makes it, for messages.
-    origin: ClassVar[str] = "your own"
-
-    t: eqx.AbstractVar[Float[Array, ""]]
-    q: eqx.AbstractVar[Float[Array, " n"]]
-    v: eqx.AbstractVar[Float[Array, " n"]]
-    #: :class:`jfric.Status` code and :class:`jfric.Flag` bits.
-    status: eqx.AbstractVar[Int[Array, ""]]
-    flags: eqx.AbstractVar[Int[Array, ""]]
-    steps: eqx.AbstractVar[Int[Array, ""]]
-    event_count: eqx.AbstractVar[Int[Array, ""]]
-
-
-class MotionState(AbstractState):
-    """Time, position and velocity: the state of a solver without memory of its own."""
-
-    origin: ClassVar[str] = "smoothed or your own"
-
-    t: Float[Array, ""]
-    q: Float[Array, " n"]
-    v: Float[Array, " n"]
-    status: Int[Array, ""]
-    flags: Int[Array, ""]
-    steps: Int[Array, ""]
-    event_count: Int[Array, ""]
-
-
-class StepInfo(NamedTuple):
-    """Diagnostics of one step: its length [s], whether time advanced, steps and events so far."""
-
-    h: Float[Array, ""]
-    advanced: Bool[Array, ""]
-    steps: Int[Array, ""]
-    event_count: Int[Array, ""]
-
-
-class Local(NamedTuple):
-    """Accelerations, reactions and modes at one state: what outputs hold beside the motion.
-
-    ``a`` (n,) [m/s^2, rad/s^2]; ``lambda_t`` (nt,), ``lambda_n`` (nu,) [N]: friction forces of all
-    contacts, normal forces of the unilateral ones; ``mode`` (nt,): :class:`jfric.Mode`.
-    """
-
-    a: Float[Array, " n"]
-    lambda_t: Float[Array, " nt"]
-    lambda_n: Float[Array, " nu"]
-    mode: Int[Array, " nt"]
-    #: Segments as users see them.
-    segment: Int[Array, " ns"]
 
 
 class Prepared(NamedTuple):

@@ -17,7 +17,7 @@ from jfric.results.status import Status
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.simulation import simulate
 from jfric.solvers.smoothed.solver import Smoothed
-from jfric.system.mechanics import assemble
+from jfric.system.assembly import assemble
 
 if TYPE_CHECKING:
     from jfric.results.solution import Solution

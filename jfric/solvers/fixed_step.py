@@ -14,8 +14,9 @@ from jaxtyping import Array
 from jfric.errors import ProblemError
 from jfric.numerics.limits import require_step
 from jfric.results.status import Status
-from jfric.solvers.base import REST, AbstractSolver, Local, MotionState, OnePass, Prepared
+from jfric.solvers.base import REST, AbstractSolver, OnePass, Prepared
 from jfric.solvers.records import Records, last_writable, write_rows
+from jfric.solvers.states import Local, MotionState
 from jfric.system.problem import Problem
 
 #: Outputs that one step of a solver of one's own may write.

@@ -17,9 +17,10 @@ from jfric.numerics.compilation import quick_options
 from jfric.numerics.limits import EVENTS, require_count, require_sizes
 from jfric.results.dense import DEFAULT_PIECES
 from jfric.results.solution import Solution
-from jfric.solvers.base import AbstractSolver, AbstractState, differentiable, require_solver
+from jfric.solvers.base import AbstractSolver, differentiable, require_solver
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.records import slots_per_pass
+from jfric.solvers.states import AbstractState
 from jfric.system.expression import Expression
 from jfric.system.problem import Problem
 

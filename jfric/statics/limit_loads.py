@@ -19,7 +19,7 @@ from jfric.statics.path_names import checked_path
 from jfric.statics.rest_states import Polyhedron, patterns, polyhedron
 from jfric.statics.static_mode_equations import split
 from jfric.statics.static_problem import require_static, static_problem
-from jfric.system.mechanics import assemble
+from jfric.system.assembly import assemble
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
 from jfric.system.validation import validate

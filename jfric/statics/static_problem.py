@@ -19,8 +19,8 @@ from jaxtyping import Array, Bool, Float
 
 from jfric.errors import ProblemError
 from jfric.numerics.linear_algebra import matvec
+from jfric.system.assembly import assemble
 from jfric.system.elements import AbstractForce
-from jfric.system.mechanics import assemble
 from jfric.system.piecewise import FORMS
 from jfric.system.problem import Problem
 from jfric.system.reaction import refuse_reactions

@@ -31,8 +31,9 @@ from jfric.results.reductions import Reductions
 from jfric.results.solution import Solution
 from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver
+from jfric.system.assembly import assemble
 from jfric.system.forces import force_keys
-from jfric.system.mechanics import Mechanics, assemble
+from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
 
 #: Outputs that a path is made of, beside the times that are asked for.

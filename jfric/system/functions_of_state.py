@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from jfric.errors import ProblemError
+from jfric.system.assembly import energies_of
 from jfric.system.description import AbstractProblem
 from jfric.system.elements import Gap, Lagrangian
-from jfric.system.mechanics import energies_of
 from jfric.system.state_function import require_state_function
 
 #: Functions of the state: field, units of what it measures, an example, whether of velocities.

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.system.assembly import displacement_functions
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import Gap
 from jfric.system.expression import Expression
 from jfric.system.fields import scalar
-from jfric.system.mechanics import displacement_functions
 
 #: Penetrations below this part of the lengths involved are rounding errors of closed contacts.
 CLOSED = 1e-12

@@ -6,8 +6,8 @@ import jax
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.system.assembly import mass_matrix
 from jfric.system.description import AbstractProblem, element_label
-from jfric.system.mechanics import mass_matrix
 
 #: Cosine of the angle between the two directions, in the metric of the inertias, that counts as
 #: zero.

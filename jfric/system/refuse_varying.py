@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from jfric.errors import ProblemError
+from jfric.system.assembly import displacement_functions, energies_of
 from jfric.system.description import AbstractProblem, element_label
-from jfric.system.mechanics import displacement_functions, energies_of
 from jfric.system.varying import linear_displacement
 
 

@@ -9,10 +9,7 @@ import functools
 import re
 from typing import Literal, get_args, get_origin, get_type_hints
 
-import equinox as eqx
-import jax
 import numpy as np
-from jax.core import Tracer
 
 from jfric.errors import ProblemError, nearest
 from jfric.system.bounds import Bounds, bounds_of
@@ -29,17 +26,15 @@ from jfric.system.elements import (
     Mass,
 )
 from jfric.system.event import require_event
-from jfric.system.expression import Expression, is_expression
+from jfric.system.expression import Expression
 from jfric.system.formula import require_declared
-from jfric.system.functions import AbstractFunction, PiecewiseLinear, Steps, Sum
+from jfric.system.function_checks import require_functions_of_time
 from jfric.system.functions_of_state import require_functions
+from jfric.system.inertia import is_concrete, require_mass_matrix
 from jfric.system.initial_gaps import PROJECTED, initial_gaps, penetrates
 from jfric.system.laws import StaticDynamic, Stribeck, VelocityWeakening, sides
-from jfric.system.mechanics import mass_matrix
 from jfric.system.naming import parameters
 from jfric.system.reaction import require_opposing
-from jfric.system.smallest_value import find_negative
-from jfric.system.wrapped import Clipped, Until
 
 #: Sections whose numbers may be lists, and the lists within functions of time.
 _WITH_LISTS = ("diagram_spring", "polynomial_spring", "force_field", "matrices")
@@ -79,7 +74,7 @@ def validate(problem: AbstractProblem) -> bool:
             )
     _expressions(problem)
     require_functions(problem)
-    known = _concrete(problem)
+    known = is_concrete(problem)
     if known:
         _numbers(problem.resolved())
     return known
@@ -217,14 +212,6 @@ def _expressions(problem: AbstractProblem) -> None:
                 )
 
 
-def _concrete(problem: AbstractProblem) -> bool:
-    leaves = jax.tree.leaves(problem, is_leaf=is_expression)
-    return all(
-        isinstance(x, Expression) or (eqx.is_array_like(x) and not isinstance(x, Tracer))
-        for x in leaves
-    )
-
-
 def _numbers(problem: AbstractProblem) -> None:
     for path, value in parameters(problem).items():
         array = np.asarray(value)
@@ -246,7 +233,7 @@ def _numbers(problem: AbstractProblem) -> None:
             f"time.end: found {float(problem.time.end):g} s, must be later than time.start "
             f"({float(problem.time.start):g} s)"
         )
-    _inertia(problem)
+    require_mass_matrix(problem)
     require_opposing(problem)
     _initial(problem)
 
@@ -268,16 +255,7 @@ def _values(where: str, section: str, element, time) -> None:
                 f"{where}.x: found {x.tolist()}, needs at least two strictly "
                 "increasing values and as many values of F"
             )
-    for field in ("N", "limit", "belt", "F", "displacement"):
-        function = getattr(element, field, None)
-        if isinstance(function, Sum) and not list(_terms(function)):
-            raise ProblemError(f"{where}.{field}: found a sum without terms")
-        for term in _terms(function):
-            _function(f"{where}.{field}", term)
-        if function is not None:
-            _known_zeros(f"{where}.{field}", function, time)
-        if field in ("N", "limit") and function is not None and section == "friction":
-            _not_negative(f"{where}.{field}", function, time)
+    require_functions_of_time(where, section, element, time)
 
 
 def _law(where: str, law: StaticDynamic | Stribeck | VelocityWeakening) -> None:
@@ -298,58 +276,6 @@ def _law(where: str, law: StaticDynamic | Stribeck | VelocityWeakening) -> None:
                 raise ProblemError(f"{where}.{field}: found {float(value):g}, must be positive")
 
 
-def _terms(function: AbstractFunction | None):
-    """The terms of a function of time, sums and functions made from others taken apart."""
-    if isinstance(function, Sum):
-        for term in function.terms:
-            yield from _terms(term)
-    elif isinstance(function, (Until, Clipped)):
-        yield from _terms(function.function)
-    else:
-        yield function
-
-
-def _function(where: str, function) -> None:
-    if not isinstance(function, (Steps, PiecewiseLinear)):
-        return
-    times, values = np.asarray(function.times), np.asarray(function.values)
-    extra = 1 if isinstance(function, Steps) else 0
-    if not extra and times.size == 0:
-        raise ProblemError(f"{where}.times: found none, at least one is needed")
-    if times.ndim != 1 or values.shape != (times.size + extra,) or np.any(np.diff(times) <= 0):
-        raise ProblemError(
-            f"{where}.times: found {times.size} times and {values.size} values; "
-            f"times must increase strictly and have {values.size - extra} entries"
-        )
-
-
-def _known_zeros(where: str, function, time) -> None:
-    """Refuse a harmonic cut off at zero whose zeros are not known over the whole run."""
-    if isinstance(function, Sum):
-        for term in function.terms:
-            _known_zeros(where, term, time)
-    if isinstance(function, (Until, Clipped)):
-        _known_zeros(where, function.function, time)
-    if isinstance(function, Clipped) and function.periods:
-        with jax.ensure_compile_time_eval():
-            known = np.asarray(function.breakpoints())
-        if known[0] > float(time.start) or known[-1] < float(time.end):
-            raise ProblemError(
-                f"{where}: the zeros of the clipped harmonic are known from {known[0]:g} s to "
-                f"{known[-1]:g} s, which is not the whole run; give a later end or more periods"
-            )
-
-
-def _not_negative(where: str, function, time) -> None:
-    """Refuse a normal force that is negative anywhere in the simulated time."""
-    start, end = float(time.start), float(time.end)
-    found = find_negative(function, start, end) if end > start else None
-    if found is not None:
-        raise ProblemError(
-            f"{where}: found {found.value:g} at t = {found.t:g} s, must not be negative"
-        )
-
-
 def _shapes(problem: AbstractProblem) -> None:
     n = len(problem.dofs)
     for name in ("M", "C", "K"):
@@ -362,70 +288,6 @@ def _shapes(problem: AbstractProblem) -> None:
             raise ProblemError(f"matrices.{name}: rows must have {n} entries each") from None
         if shape != (n, n):
             raise ProblemError(f"matrices.{name}: found shape {shape}, needed is ({n}, {n})")
-
-
-def _inertia(problem: AbstractProblem) -> None:
-    curved = any(x.kinetic is not None for x in problem.section("lagrangian").values())
-    if problem.matrices.M is None and not curved:
-        return  # masses of elements are not negative: neither is their sum
-    where = "lagrangian.kinetic" if curved else "matrices.M"
-    m = np.asarray(mass_matrix(problem))
-    if not np.all(np.isfinite(m)):
-        raise ProblemError(f"{where}: found a mass matrix that is not finite at the start")
-    if not np.allclose(m, m.T, rtol=1e-12, atol=1e-14 * np.max(np.abs(m)) if curved else 0.0):
-        raise ProblemError("matrices.M: must be symmetric")
-    values, vectors = np.linalg.eigh(m)
-    if values[0] < -1e-14 * max(values[-1], 1e-300):
-        dof = problem.axes[int(np.argmax(np.abs(vectors[:, 0])))]
-        raise ProblemError(
-            f"{where}: gives the degree of freedom {dof!r} a negative mass; must not be negative"
-        )
-
-
-def _all_weighted(problem: AbstractProblem) -> bool:
-    """Whether every degree of freedom has a mass of its own: cheap, and true as a rule."""
-    if problem.matrices.M is not None or problem.section("lagrangian"):
-        return False
-    weighted = set()
-    for element in problem.section("mass").values():
-        m = element.m
-        if isinstance(m, Tracer | Expression) or np.ndim(m) or not float(m) > 0.0:
-            return False
-        if element.direction.is_single:
-            weighted.update(element.direction.names)
-    return weighted.issuperset(problem.dofs)
-
-
-def require_inertia(problem: AbstractProblem) -> None:
-    """Raise :class:`ProblemError` where a degree of freedom has no mass: only load histories
-    without inertia can be computed then. Under tracing nothing is checked."""
-    if _all_weighted(problem) or not _concrete(problem):
-        return
-    # A concrete problem may be used while something else is traced.
-    with jax.ensure_compile_time_eval():
-        m = np.asarray(mass_matrix(problem.resolved()))
-    values, vectors = np.linalg.eigh(m)
-    if values[0] <= 1e-14 * max(values[-1], 1e-300):
-        dof = problem.axes[int(np.argmax(np.abs(vectors[:, 0])))]
-        if any(x.kinetic is not None for x in problem.section("lagrangian").values()):
-            raise ProblemError(
-                f"lagrangian.kinetic: the mass matrix at the start is singular, the degree of "
-                f"freedom {dof!r} has no mass; give it a part in the kinetic energy, or add a "
-                "[mass] element for it"
-            )
-        raise ProblemError(
-            f"mass: the degree of freedom {dof!r} has no mass; add a [mass] element for it, or "
-            "use the solver quasi-static, which needs none"
-        )
-
-
-def has_inertia(problem: AbstractProblem) -> bool:
-    """Whether every degree of freedom has a mass."""
-    try:
-        require_inertia(problem)
-    except ProblemError:
-        return False
-    return True
 
 
 def _initial(problem: AbstractProblem) -> None:

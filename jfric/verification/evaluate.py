@@ -29,7 +29,7 @@ from jfric.results.quantity import Quantity
 from jfric.results.signals import Signal
 from jfric.results.solution import Solution
 from jfric.sweeps.observing import observe
-from jfric.system.mechanics import assemble
+from jfric.system.assembly import assemble
 from jfric.system.problem import Problem
 
 COUNTS = ("event_count", "impact_count")

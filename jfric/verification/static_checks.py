@@ -147,6 +147,6 @@ class _Values:
 def _contact_names(problem) -> tuple[str, ...]:
     import equinox as eqx
 
-    from jfric.system.mechanics import assemble
+    from jfric.system.assembly import assemble
 
     return eqx.filter_eval_shape(assemble, problem).contact_names

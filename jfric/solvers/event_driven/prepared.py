@@ -13,7 +13,8 @@ from jaxtyping import Array, Bool, Float
 from jfric.contact.rules import Flag, Kind
 from jfric.numerics.linear_algebra import UNROLLED_INVERSE, matmul
 from jfric.results.user_events import UserEvents, user_events
-from jfric.system.mechanics import Mechanics, WithContacts, assemble
+from jfric.system.assembly import assemble
+from jfric.system.mechanics import Mechanics, WithContacts
 from jfric.system.problem import Problem
 
 

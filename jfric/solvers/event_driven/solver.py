@@ -16,7 +16,7 @@ from jfric.errors import ProblemError, nearest
 from jfric.numerics.by_batch import Sizes
 from jfric.numerics.loops import Adjoint, Shared, require_adjoint
 from jfric.results.formulas import require_formulas
-from jfric.solvers.base import AbstractSolver, AbstractState, OnePass, begin_anew
+from jfric.solvers.base import AbstractSolver, OnePass, begin_anew
 from jfric.solvers.event_driven.closed_flow import ClosedFlow, is_one_dof
 from jfric.solvers.event_driven.exact_flow import ExactFlow
 from jfric.solvers.event_driven.impacts import ImpactLimits
@@ -34,9 +34,10 @@ from jfric.solvers.event_driven.piece_of_pass import piece_of_pass
 from jfric.solvers.event_driven.prepared import Prepared, prepare
 from jfric.solvers.event_driven.state import State, initial_state, start_watching
 from jfric.solvers.given_forces import ending_at, first_negative_force
-from jfric.system.mechanics import assemble
+from jfric.solvers.states import AbstractState
+from jfric.system.assembly import assemble
+from jfric.system.inertia import require_inertia
 from jfric.system.problem import Problem
-from jfric.system.validation import require_inertia
 
 FlowName = Literal["auto", "exact", "runge-kutta"]
 EnergyGain = Literal["stop", "allow"]

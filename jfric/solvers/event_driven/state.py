@@ -12,9 +12,9 @@ from jfric.contact.pivoting import Pivoting, start_pivoting
 from jfric.numerics.linear_algebra import matvec
 from jfric.results.modes import Mode
 from jfric.results.status import Status
-from jfric.solvers.base import AbstractState
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.states import AbstractState
 from jfric.system.problem import Problem
 
 

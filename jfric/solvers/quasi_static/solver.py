@@ -9,13 +9,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from jfric.numerics.loops import Adjoint, require_adjoint
-from jfric.solvers.base import AbstractSolver, AbstractState, OnePass, Prepared
+from jfric.solvers.base import AbstractSolver, OnePass, Prepared
 from jfric.solvers.given_forces import ending_at, first_negative_force
 from jfric.solvers.quasi_static.loading import knots
 from jfric.solvers.quasi_static.passes import one_pass
 from jfric.solvers.quasi_static.piece_of_increment import increment_as_piece
 from jfric.solvers.quasi_static.representable import require_quasi_static
 from jfric.solvers.quasi_static.state import State, initial_state, restart
+from jfric.solvers.states import AbstractState
 from jfric.system.event import refuse_events
 from jfric.system.problem import Problem
 from jfric.system.reaction import refuse_reactions

@@ -14,8 +14,9 @@ from jfric.contact.pivoting import Pivoting, start_pivoting
 from jfric.numerics.tolerances import tolerances
 from jfric.results.modes import Mode
 from jfric.results.status import Status
-from jfric.solvers.base import AbstractState, begin_anew
+from jfric.solvers.base import begin_anew
 from jfric.solvers.quasi_static.loading import Stage, given_at
+from jfric.solvers.states import AbstractState
 from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
 

@@ -15,9 +15,9 @@ from jfric.solvers.given_forces import first_negative_force
 from jfric.solvers.sampled.equations import Equations, require_one_degree
 from jfric.solvers.sampled.held import Held, hold, with_held
 from jfric.solvers.sampled.update import update
+from jfric.system.assembly import assemble
 from jfric.system.controller import Controller
 from jfric.system.fields import Scalar
-from jfric.system.mechanics import assemble
 from jfric.system.problem import Problem
 
 

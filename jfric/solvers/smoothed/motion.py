@@ -10,9 +10,9 @@ from jaxtyping import Array, Float, Int
 
 from jfric.contact import rules
 from jfric.results.modes import Mode
-from jfric.solvers.base import Local
 from jfric.solvers.smoothed.contact import normal_forces
 from jfric.solvers.smoothed.friction import BREAKAWAY, friction_forces
+from jfric.solvers.states import Local
 from jfric.system.forces import applied_force
 from jfric.system.mechanics import Mechanics
 

@@ -15,18 +15,19 @@ from jaxtyping import Array, Float
 from jfric.errors import ProblemError, nearest
 from jfric.numerics.loops import Adjoint, require_adjoint
 from jfric.results.status import Status
-from jfric.solvers.base import AbstractSolver, MotionState, OnePass
+from jfric.solvers.base import AbstractSolver, OnePass
 from jfric.solvers.given_forces import first_negative_force
 from jfric.solvers.records import Records
 from jfric.solvers.smoothed.contact import damper
 from jfric.solvers.smoothed.friction import CURVES, Curve
 from jfric.solvers.smoothed.motion import Settings, local
+from jfric.solvers.states import MotionState
 from jfric.system.event import refuse_events
 from jfric.system.fields import Scalar
+from jfric.system.inertia import require_inertia
 from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
 from jfric.system.refuse_varying import refuse_varying
-from jfric.system.validation import require_inertia
 
 #: Names for diffrax's solvers, for files and the command line.
 METHODS = {

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jfric.numerics.linear_algebra import matmul
 from jfric.solvers.time_stepping.prepared import Prepared, step_matrices
 from jfric.solvers.time_stepping.scheme import Scheme
+from jfric.system.assembly import assemble
 from jfric.system.laws import Coulomb
-from jfric.system.mechanics import assemble
 from jfric.system.problem import Problem
 
 

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 
 from jfric.numerics.limits import require_step
 from jfric.numerics.loops import Adjoint
-from jfric.solvers.base import REST, AbstractSolver, AbstractState, OnePass, begin_anew
+from jfric.solvers.base import REST, AbstractSolver, OnePass, begin_anew
 from jfric.solvers.fixed_step import half_step
 from jfric.solvers.records import Records, empty_records
+from jfric.solvers.states import AbstractState
 from jfric.solvers.time_stepping.prepare import prepare, with_step
 from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.representable import require_time_stepping
@@ -19,10 +20,10 @@ from jfric.solvers.time_stepping.run import run
 from jfric.solvers.time_stepping.scheme import Scheme
 from jfric.solvers.time_stepping.state import State, initial_state, start_at
 from jfric.system.event import refuse_events
+from jfric.system.inertia import require_inertia
 from jfric.system.problem import Problem
 from jfric.system.reaction import refuse_reactions
 from jfric.system.refuse_varying import refuse_varying
-from jfric.system.validation import require_inertia
 
 
 class AbstractTimeStepping(AbstractSolver):

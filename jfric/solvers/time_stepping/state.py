@@ -11,7 +11,7 @@ from jfric.contact import rules
 from jfric.numerics.linear_algebra import matvec
 from jfric.results.modes import Mode
 from jfric.results.status import Status
-from jfric.solvers.base import AbstractState
+from jfric.solvers.states import AbstractState
 from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.tolerance import RELATIVE
 from jfric.system.problem import Problem

@@ -1,0 +1,232 @@
+"""A problem's elements as the arrays of :class:`jfric.system.mechanics.Mechanics`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jfric.system.description import AbstractProblem, element_label
+from jfric.system.elements import AbstractForce, Gap, Lagrangian
+from jfric.system.laws import Coulomb
+from jfric.system.mechanics import Mechanics, inverse_of_mass
+from jfric.system.piecewise import assemble_piecewise
+from jfric.system.state_function import StateFunction, bound_to
+from jfric.system.varying import Energies, Varying, linear_displacement
+
+
+def mass_matrix(problem: AbstractProblem) -> Float[Array, "n n"]:
+    """Mass matrix of a resolved problem, at its start where it depends on position."""
+    result = _fixed_mass(problem)
+    t, q = _start(problem)
+    return sum((energies.mass(t, q) for energies in _energies(problem)), result)
+
+
+def _fixed_mass(problem: AbstractProblem) -> Float[Array, "n n"]:
+    axes = problem.axes
+    result = _matrix(problem.matrices.M, len(axes))
+    for element in problem.section("mass").values():
+        w = element.direction.vector(axes)
+        result = result + element.m * jnp.outer(w, w)
+    return result
+
+
+def _start(problem: AbstractProblem):
+    """Time and positions at the start."""
+    dtype = jnp.result_type(float)
+    q = [jnp.asarray(problem.initial[dof].q, dtype) for dof in problem.dofs]
+    return jnp.asarray(problem.time.start, dtype), jnp.stack(q)
+
+
+def energies_of(problem: AbstractProblem, element: Lagrangian) -> Energies:
+    """The energies of ``element``, with the parameters of ``problem``."""
+    given = element.kinetic, element.potential, element.dissipation
+    return Energies(*(None if what is None else bound_to(problem, what) for what in given))
+
+
+def _energies(problem: AbstractProblem) -> list[Energies]:
+    return [energies_of(problem, x) for x in problem.section("lagrangian").values()]
+
+
+def displacement_functions(problem: AbstractProblem) -> dict[str, tuple[int, StateFunction]]:
+    """Displacements of a resolved problem that are functions: row among tangents, then normals, and
+    function, by the path of the field."""
+    friction, contacts = problem.section("friction"), problem.section("contact")
+    nf, nt = len(friction), len(friction) + len(contacts)
+    fields: list[tuple[str, int, Any]] = [
+        (f"{element_label('friction', k)}.sliding", i, f.sliding)
+        for i, (k, f) in enumerate(friction.items())
+    ]
+    for i, (name, c) in enumerate(contacts.items()):
+        label = element_label("contact", name)
+        gap = c.gap.function if isinstance(c.gap, Gap) else None
+        fields += [(f"{label}.sliding", nf + i, c.sliding), (f"{label}.gap", nt + i, gap)]
+    return {k: (row, bound_to(problem, w)) for k, row, w in fields if w is not None}
+
+
+def assemble(problem: AbstractProblem) -> Mechanics:
+    """Assemble ``problem`` (expressions are resolved first)."""
+    problem = problem.resolved()
+    axes, bases = problem.axes, problem.bases
+    n, nb = len(axes), len(bases)
+    both = axes + bases
+    # Rows for the degrees of freedom, columns for degrees of freedom and bases.
+    K = jnp.zeros((n, n + nb)).at[:, :n].set(_matrix(problem.matrices.K, n))
+    C = jnp.zeros((n, n + nb)).at[:, :n].set(_matrix(problem.matrices.C, n))
+    f0 = jnp.zeros((n,))
+    for spring in problem.section("spring").values():
+        w = spring.direction.vector(both)
+        K = K + spring.k * jnp.outer(w[:n], w)
+        f0 = f0 + spring.k * spring.x0 * w[:n]
+    for damper in problem.section("damper").values():
+        w = damper.direction.vector(both)
+        C = C + damper.c * jnp.outer(w[:n], w)
+    friction = problem.section("friction")
+    contacts = problem.section("contact")
+    tangents = [f.direction for f in friction.values()] + [c.tangent for c in contacts.values()]
+    normals = [c.normal for c in contacts.values()]
+    W_T, W_N = (
+        _rows([None if d is None else d.vector(both) for d in side], n + nb)
+        for side in (tangents, normals)
+    )
+    gap0 = _stack([jnp.zeros(()) if isinstance(c.gap, Gap) else c.gap for c in contacts.values()])
+    # What is found to be linear joins the constant matrices.
+    M, start = _fixed_mass(problem), _start(problem)
+    curved, forces = [], []
+    for energies in _energies(problem):
+        if energies.has_constant_mass():
+            M = M + energies.mass(*start)
+        else:
+            curved.append(energies)
+        if energies.has_linear_force():
+            rest = jnp.zeros((n,))
+            along_q, along_v = (
+                jax.jacfwd(energies.force, argnums=i)(axes, start[0], rest, rest) for i in (2, 3)
+            )
+            K, C = K.at[:, :n].add(-along_q), C.at[:, :n].add(-along_v)
+            f0 = f0 + energies.force(axes, start[0], rest, rest)
+        else:
+            forces.append(energies)
+    displacements = {}
+    for label, (row, g) in displacement_functions(problem).items():
+        if not linear_displacement(g):
+            displacements[label] = (row, g)
+            continue
+        rest, nt = jnp.zeros((n,)), W_T.shape[0]
+        w = jax.jacfwd(g, argnums=1)(start[0], rest)
+        if row < nt:
+            W_T = W_T.at[row, :n].set(w)
+        else:
+            W_N, gap0 = W_N.at[row - nt, :n].set(w), gap0.at[row - nt].set(g(start[0], rest))
+    varying = None
+    if curved or displacements:
+        varying = Varying(
+            M,
+            tuple(curved),
+            tuple(g for _, g in displacements.values()),
+            rows=tuple(row for row, _ in displacements.values()),
+            labels=(*(["lagrangian.kinetic"] if curved else []), *displacements),
+        )
+    loads = problem.section("load").values()
+    nonlinear = tuple(
+        e
+        for group in problem.elements.values()
+        for e in group.values()
+        if isinstance(e, AbstractForce)
+    )
+    nonlinear += tuple(forces)
+    found = Mechanics(
+        M=M,
+        M_inverse=inverse_of_mass(M),
+        C=C[:, :n],
+        K=K[:, :n],
+        f0=f0,
+        K_base=-K[:, n:],
+        C_base=-C[:, n:],
+        base_functions=tuple(b.displacement for b in problem.section("base").values()),
+        load_directions=_rows([load.direction.vector(axes) for load in loads], n),
+        load_functions=tuple(load.F for load in loads),
+        W_T=W_T[:, :n],
+        W_T_base=W_T[:, n:],
+        reactions=_reactions(friction.values(), W_T[:, :n], axes),
+        belts=tuple(e.belt for e in (*friction.values(), *contacts.values())),
+        laws=tuple(
+            [f.coefficients for f in friction.values()]
+            + [c.law if c.law is not None else Coulomb(0.0) for c in contacts.values()]
+        ),
+        normal_forces=tuple(f.normal_force for f in friction.values()),
+        W_N=W_N[:, :n],
+        W_N_base=W_N[:, n:],
+        gap0=gap0,
+        e=_stack([c.e for c in contacts.values()]),
+        piecewise=assemble_piecewise(problem),
+        nonlinear=nonlinear,
+        axes=axes,
+        contact_names=tuple(
+            [element_label("friction", k) for k in friction]
+            + [element_label("contact", k) for k in contacts]
+        ),
+        frictionless=tuple([False] * len(friction) + [c.frictionless for c in contacts.values()]),
+        redirected=tuple([f.redirected for f in friction.values()] + [False] * len(contacts)),
+        smooth_impact=tuple(c.impact == "none" for c in contacts.values()),
+        single_tangent=tuple(_single(d, axes) for d in tangents),
+        pair_tangent=tuple(_pair(d, axes) for d in tangents),
+        single_normal=tuple(_single(d, axes) for d in normals),
+        only_dof=tuple(_only(d, axes) for d in (*tangents, *normals)),
+        varying=varying,
+    )
+    if varying is None:
+        return found
+    v = jnp.stack([jnp.asarray(problem.initial[dof].v, M.dtype) for dof in problem.dofs])
+    return found.at(*start, v)
+
+
+def _reactions(friction, W_T, axes):
+    """Rows of ``R_T``, or None where all are those of ``W_T``."""
+    if not any(f.redirected for f in friction):
+        return None
+    own = [
+        f.reaction.vector(axes) if f.redirected else w for f, w in zip(friction, W_T, strict=False)
+    ]
+    return jnp.concatenate([jnp.stack(own), W_T[len(own) :]])
+
+
+def _single(direction, axes) -> int | None:
+    """Index of the only coordinate of ``direction`` if it is a degree of freedom."""
+    if direction is None or not direction.is_single or direction.names[0] not in axes:
+        return None
+    return axes.index(direction.names[0])
+
+
+def _only(direction, axes) -> int | None:
+    """Index of the only degree of freedom that ``direction`` has a part along."""
+    dofs = [] if direction is None else [name for name in direction.names if name in axes]
+    return axes.index(dofs[0]) if len(dofs) == 1 else None
+
+
+def _pair(direction, axes) -> tuple[int, int] | None:
+    """Indices of the two degrees of freedom whose difference ``direction`` is."""
+    if direction is None or direction.signs != (-1, 1):
+        return None
+    if any(name not in axes for name in direction.names):
+        return None
+    return axes.index(direction.names[0]), axes.index(direction.names[1])
+
+
+def _matrix(entries, n: int):
+    if entries is None:
+        return jnp.zeros((n, n))
+    if isinstance(entries, (tuple, list)):
+        return jnp.stack([jnp.stack([jnp.asarray(x) for x in row]) for row in entries])
+    return jnp.asarray(entries)
+
+
+def _rows(rows: list, width: int):
+    zero = jnp.zeros((width,))
+    return jnp.stack([zero if r is None else r for r in rows]) if rows else jnp.zeros((0, width))
+
+
+def _stack(values: list):
+    return jnp.stack(values) if values else jnp.zeros((0,))

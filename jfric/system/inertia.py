@@ -1,0 +1,87 @@
+"""Whether every degree of freedom has a mass."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import numpy as np
+from jax.core import Tracer
+
+from jfric.errors import ProblemError
+from jfric.system.assembly import mass_matrix
+from jfric.system.description import AbstractProblem
+from jfric.system.expression import Expression, is_expression
+
+
+def is_concrete(problem: AbstractProblem) -> bool:
+    """Whether the numbers of ``problem`` are known: under tracing they are not."""
+    leaves = jax.tree.leaves(problem, is_leaf=is_expression)
+    return all(
+        isinstance(x, Expression) or (eqx.is_array_like(x) and not isinstance(x, Tracer))
+        for x in leaves
+    )
+
+
+def require_mass_matrix(problem: AbstractProblem) -> None:
+    """Raise :class:`ProblemError` for a mass matrix that is none: infinite, unsymmetric, negative."""
+    curved = any(x.kinetic is not None for x in problem.section("lagrangian").values())
+    if problem.matrices.M is None and not curved:
+        return  # masses of elements are not negative: neither is their sum
+    where = "lagrangian.kinetic" if curved else "matrices.M"
+    m = np.asarray(mass_matrix(problem))
+    if not np.all(np.isfinite(m)):
+        raise ProblemError(f"{where}: found a mass matrix that is not finite at the start")
+    if not np.allclose(m, m.T, rtol=1e-12, atol=1e-14 * np.max(np.abs(m)) if curved else 0.0):
+        raise ProblemError("matrices.M: must be symmetric")
+    values, vectors = np.linalg.eigh(m)
+    if values[0] < -1e-14 * max(values[-1], 1e-300):
+        dof = problem.axes[int(np.argmax(np.abs(vectors[:, 0])))]
+        raise ProblemError(
+            f"{where}: gives the degree of freedom {dof!r} a negative mass; must not be negative"
+        )
+
+
+def _all_weighted(problem: AbstractProblem) -> bool:
+    """Whether every degree of freedom has a mass of its own: cheap, and true as a rule."""
+    if problem.matrices.M is not None or problem.section("lagrangian"):
+        return False
+    weighted = set()
+    for element in problem.section("mass").values():
+        m = element.m
+        if isinstance(m, Tracer | Expression) or np.ndim(m) or not float(m) > 0.0:
+            return False
+        if element.direction.is_single:
+            weighted.update(element.direction.names)
+    return weighted.issuperset(problem.dofs)
+
+
+def require_inertia(problem: AbstractProblem) -> None:
+    """Raise :class:`ProblemError` where a degree of freedom has no mass: only load histories
+    without inertia can be computed then. Under tracing nothing is checked."""
+    if _all_weighted(problem) or not is_concrete(problem):
+        return
+    # A concrete problem may be used while something else is traced.
+    with jax.ensure_compile_time_eval():
+        m = np.asarray(mass_matrix(problem.resolved()))
+    values, vectors = np.linalg.eigh(m)
+    if values[0] <= 1e-14 * max(values[-1], 1e-300):
+        dof = problem.axes[int(np.argmax(np.abs(vectors[:, 0])))]
+        if any(x.kinetic is not None for x in problem.section("lagrangian").values()):
+            raise ProblemError(
+                f"lagrangian.kinetic: the mass matrix at the start is singular, the degree of "
+                f"freedom {dof!r} has no mass; give it a part in the kinetic energy, or add a "
+                "[mass] element for it"
+            )
+        raise ProblemError(
+            f"mass: the degree of freedom {dof!r} has no mass; add a [mass] element for it, or "
+            "use the solver quasi-static, which needs none"
+        )
+
+
+def has_inertia(problem: AbstractProblem) -> bool:
+    """Whether every degree of freedom has a mass."""
+    try:
+        require_inertia(problem)
+    except ProblemError:
+        return False
+    return True
