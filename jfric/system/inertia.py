@@ -23,7 +23,7 @@ def is_concrete(problem: AbstractProblem) -> bool:
 
 
 def require_mass_matrix(problem: AbstractProblem) -> None:
-    """Raise :class:`ProblemError` for a mass matrix that is none: infinite, unsymmetric, negative."""
+    """Raise :class:`ProblemError` for a mass matrix that is infinite, unsymmetric or negative."""
     curved = any(x.kinetic is not None for x in problem.section("lagrangian").values())
     if problem.matrices.M is None and not curved:
         return  # masses of elements are not negative: neither is their sum
