@@ -7,7 +7,8 @@ contact the violation of every admissible state is measured and the smallest cou
     stick    g_N = 0, lambda_N >= 0,  gamma_T = 0,  -mu_s(+) N <= lambda_T <= mu_s(-) N
     slip     g_N = 0, lambda_N >= 0,  s gamma_T >= 0,  lambda_T = -s mu_d(s) N
 
-(friction with a given normal force has no open state and no gap). Forces, velocities and lengths
+(friction with a given normal force has no open state and no gap; in a plane both components obey
+the laws of :mod:`jfric.contact.rules.planes` together). Forces, velocities and lengths
 are divided by the largest of their kind in the motion.
 """
 
@@ -15,8 +16,10 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
+from jfric.contact import rules
 from jfric.contact.contact_lcp import ContactProblem
 from jfric.contact.impulses import limits
 from jfric.numerics.linear_algebra import matvec
@@ -123,6 +126,19 @@ def _scales(mechanics: Mechanics, solution: Solution):
     return force, speed, largest(solution.q)
 
 
+def _of_plane(mechanics: Mechanics, rows, normal, gamma, friction):
+    """How far friction in a plane is beyond its limit, and from that of sliding [N]."""
+    laws = [mechanics.laws[row] for row in rows]
+    fast = jnp.sqrt(jnp.sum(gamma * gamma))
+    static = jnp.stack([jnp.asarray(law.static()[0], gamma.dtype) for law in laws])
+    kinetic = jnp.stack([jnp.asarray(law.kinetic(fast)[0], gamma.dtype) for law in laws])
+    r = jnp.where(static[0] == static[1], 1.0, static[1] / static[0])
+    carried = jnp.sqrt(friction[0] ** 2 + (friction[1] / r) ** 2)
+    outside = jnp.maximum(carried - static[0] * normal, 0.0)
+    slides = jnp.max(jnp.abs(friction + rules.kinetic_ratio(kinetic, gamma) * normal))
+    return outside, jnp.where(fast > 0, slides, jnp.inf)
+
+
 def _violation(mechanics: Mechanics, scales, t, q, v, lambda_t, lambda_n):
     force, speed, length = scales
     nf = mechanics.n_friction
@@ -140,6 +156,13 @@ def _violation(mechanics: Mechanics, scales, t, q, v, lambda_t, lambda_n):
     positive = jnp.maximum(jnp.maximum(-gamma, 0.0), jnp.abs(lambda_t + d_pos * normal) / force)
     negative = jnp.maximum(jnp.maximum(gamma, 0.0), jnp.abs(lambda_t - d_neg * normal) / force)
     closed = jnp.minimum(stick, jnp.minimum(positive, negative))
+    for i, j in mechanics.planes:
+        rows = np.asarray((i, j))
+        both = _of_plane(mechanics, rows, normal[i], gamma[rows] * speed, lambda_t[rows])
+        found = jnp.minimum(
+            jnp.maximum(jnp.max(jnp.abs(gamma[rows])), both[0] / force), both[1] / force
+        )
+        closed = closed.at[rows].set(found)
     gap = mechanics.gaps(t, q) / length
     pulls = jnp.maximum(-lambda_n, 0.0) / force
     touching = jnp.maximum(closed[nf:], jnp.maximum(jnp.abs(gap), pulls))

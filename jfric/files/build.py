@@ -16,7 +16,7 @@ from jfric.files.directions import direction
 from jfric.files.function_tables import function, number, numbers
 from jfric.system.direction import kind
 from jfric.system.elements import SECTIONS
-from jfric.system.laws import LAWS, AbstractLaw, Directional
+from jfric.system.laws import LAWS, AbstractLaw, Directional, PerAxis
 from jfric.system.problem import InitialState, Matrices
 
 if TYPE_CHECKING:
@@ -46,12 +46,19 @@ def element(
         if role == "direction"
     }
     values: dict[str, Any] = {k: d for k, d in directions.items() if d is not None}
+    if given.get("plane") is not None:
+        entries = {f"plane[{i}]": entry for i, entry in enumerate(given["plane"], 1)}
+        values["plane"] = tuple(
+            direction(at, entries, where, dofs, (*dofs, *bases), lengths) for at in entries
+        )
+        # What sliding measures is the same along both.
+        directions["direction"] = directions.get("direction") or values["plane"][0]
     for field, role in held.items():
         if role == "law":
             # Sliding is along the tangent.
             along_ = directions.get("direction", directions.get("tangent"))
             values[field] = law(given, where, kind(along_, dofs))
-        if role in ("law", "direction") or field not in given:
+        if role in ("law", "direction", "plane") or field not in given:
             continue
         # A belt moves along the tangent, a gap along the normal.
         side = "tangent" if field == "belt" and "tangent" in directions else "normal"
@@ -63,6 +70,9 @@ def element(
             role = "formula" if isinstance(given[field], str) else role
         if role in ("choice", "formula", "formulas"):
             values[field] = value
+        elif role == "function" and isinstance(value, list):
+            pair = enumerate(value, 1)
+            values[field] = [function(v, f"{at}[{i}]", measures, folder) for i, v in pair]
         elif role == "function":
             values[field] = function(value, at, measures, folder)
         elif section == "polynomial_spring":
@@ -119,6 +129,8 @@ def _coefficient(value: Any, where: str, field: str, of_kind: str | None):
     measures = dimension("", field, of_kind)
     if isinstance(value, (int, float, str)):
         return number(value, where, measures)
+    if isinstance(value, list):
+        return PerAxis(*(number(v, f"{where}[{i}]", measures) for i, v in enumerate(value, 1)))
     return Directional(*(number(v, f"{where}.{k}", measures) for k, v in value.given().items()))
 
 

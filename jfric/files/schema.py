@@ -25,6 +25,7 @@ from jfric.files.tables import (
     Dofs,
     Element,
     Function,
+    Functions,
     Initial,
     MatricesTable,
     Number,
@@ -52,7 +53,7 @@ def _unwrap(hint: Any) -> tuple[type, ...]:
 
 @functools.cache
 def roles(section: str) -> dict[str, str]:
-    """Fields of a section's element and what each holds: direction, law, function, choice,
+    """Fields of a section's element and what each holds: direction, plane, law, function, choice,
     formula, formulas, list or number."""
     cls = SECTIONS[section]
     hints = typing.get_type_hints(cls)
@@ -61,6 +62,8 @@ def roles(section: str) -> dict[str, str]:
         classes = _unwrap(hints[f.name])
         if (section, f.name) in FORMULAS:
             result[f.name] = FORMULAS[section, f.name]
+        elif f.name == "plane":
+            result[f.name] = "plane"
         elif typing.get_origin(hints[f.name]) is Literal:
             result[f.name] = "choice"
         elif Direction in classes:
@@ -114,8 +117,10 @@ def element_model(section: str) -> type[Element]:
             }
             fields["law"] = (_or_none(Literal[tuple(LAWS)]), None)
         else:
+            in_plane = "plane" in roles(section)
             hint: Any = {
-                "function": Function,
+                "function": Functions if in_plane and f.name == "belt" else Function,
+                "plane": Annotated[list[DirectionValue], Field(min_length=2, max_length=2)],
                 "list": list[Number],
                 "choice": hints[f.name],
                 "formula": str,

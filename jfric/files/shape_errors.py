@@ -13,7 +13,7 @@ from jfric.files.schema import PYTHON_ONLY, element_model, file_model
 from jfric.system.elements import SECTIONS
 from jfric.system.units import DIMENSIONS, expected
 
-_DIRECTIONS = ("dof", "between", "direction", "normal", "tangent")
+_DIRECTIONS = ("dof", "between", "direction", "normal", "tangent", "plane")
 
 _KINDS = {
     "dict_type": "a table",

@@ -143,9 +143,24 @@ class DirectionalTable(Table):
     negative: Number
 
 
+def _one_or_pair(value: Any) -> str:
+    return "@pair" if isinstance(value, list) else "@table" if _is_table(value) else "@number"
+
+
+#: One number, one for each sign of sliding, or one for each direction of a plane.
 Coefficient = Annotated[
-    Annotated[Number, Tag("@number")] | Annotated[DirectionalTable, Tag("@table")],
-    Discriminator(lambda v: "@table" if _is_table(v) else "@number"),
+    Annotated[Number, Tag("@number")]
+    | Annotated[DirectionalTable, Tag("@table")]
+    | Annotated[list[Number], Field(min_length=2, max_length=2), Tag("@pair")],
+    Discriminator(_one_or_pair),
+]
+
+#: A function of time, or one for each direction of a plane.
+Functions = Annotated[
+    Annotated[Number, Tag("@number")]
+    | Annotated[FunctionTable, Tag("@table")]
+    | Annotated[list[Function], Field(min_length=2, max_length=2), Tag("@pair")],
+    Discriminator(_one_or_pair),
 ]
 
 Pair = Annotated[list[str], Field(min_length=2, max_length=2)]
@@ -186,7 +201,8 @@ class Element(Table):
 
     @model_validator(mode="after")
     def _attached(self):
-        if "dof" in type(self).model_fields and "sliding" not in self.model_fields_set:
+        others = {"sliding", "plane"} & self.model_fields_set
+        if "dof" in type(self).model_fields and not others:
             _exactly_one(self, ATTACHMENTS)
         return self
 

@@ -18,7 +18,7 @@ from jfric.system.direction import Direction, kind
 from jfric.system.elements import Gap
 from jfric.system.expression import Expression
 from jfric.system.functions import AbstractFunction, Constant, Harmonic, PiecewiseLinear, Steps, Sum
-from jfric.system.laws import AbstractLaw, Directional
+from jfric.system.laws import AbstractLaw, Directional, PerAxis
 from jfric.system.problem import Problem
 from jfric.system.wrapped import Clipped, Until
 
@@ -169,8 +169,12 @@ def _element(section: str, name: str, element: eqx.Module, problem: Problem):
             result |= _attachment(value, where, problem.dofs)
         elif role == "direction":
             result[field] = _direction(value, where, problem.dofs)
+        elif role == "plane":
+            result[field] = [_direction(d, where, problem.dofs) for d in value]
         elif role == "law":
             result |= _law(value, where)
+        elif role == "function" and isinstance(value, tuple):
+            result[field] = [_function(x, f"{where}.{field}") for x in value]
         elif role == "function":
             result[field] = _function(value, f"{where}.{field}")
         elif role in ("choice", "formula", "formulas"):
@@ -197,6 +201,8 @@ def _side(element: eqx.Module, field: str) -> Direction | None:
     direction = getattr(element, "direction", None)
     if isinstance(direction, Direction):
         return direction
+    if getattr(element, "plane", None) is not None:
+        return element.plane[0]  # type: ignore[attr-defined]
     tangent = getattr(element, "tangent", None)
     return tangent if field == "belt" and tangent is not None else getattr(element, "normal", None)
 
@@ -252,6 +258,8 @@ def _law(law: AbstractLaw, where: str) -> dict[str, Any]:
             continue
         if isinstance(value, Directional):
             value = _inline({k: _value(getattr(value, k), where) for k in ("positive", "negative")})
+        elif isinstance(value, PerAxis):
+            value = [_value(x, where) for x in (value.first, value.second)]
         else:
             value = _value(value, where)
         result[field.name] = value

@@ -34,6 +34,7 @@ from jfric.system.assembly import assemble
 from jfric.system.expression import Expression
 from jfric.system.forces import applied_force, sliding_friction
 from jfric.system.naming import find_path, parameters, set_parameters
+from jfric.system.planes import refuse_planes
 from jfric.system.problem import Problem
 
 #: Order of the low-pass filter of the positions (applied forwards and backwards).
@@ -122,6 +123,7 @@ def inverse_regression(
     paths = tuple(_path(problem, name) for name in names)
     if not paths:
         raise ProblemError("names: found none, give parameters such as 'mass.m'")
+    refuse_planes(problem, "the regression")
     if problem.section("contact"):
         raise ProblemError(
             "contact: normal forces of unilateral contacts are not measured, the regression needs "

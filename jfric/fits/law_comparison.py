@@ -35,6 +35,7 @@ from jfric.fits.sampled_model import LOAD_FACTOR, SampledModel
 from jfric.system.elements import Friction
 from jfric.system.functions import Constant
 from jfric.system.laws import Directional, Stribeck
+from jfric.system.planes import refuse_planes
 from jfric.system.problem import Problem
 
 #: Ranges of the coefficients, as parts of the present friction (and of it over the velocity).
@@ -72,6 +73,7 @@ def candidate_laws(problem: Problem, speed: float, *, loads: bool = True) -> lis
     Dampers are taken out, the law holds their part and begins with it. ``loads``: whether load
     dependence, which only :class:`jfric.SampledModel` knows, is a candidate.
     """
+    refuse_planes(problem, "the comparison of laws")
     group = problem.section("friction")
     if len(group) != 1:
         raise ProblemError(f"friction: found {len(group)} elements, the comparison takes one")

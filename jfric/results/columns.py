@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -84,15 +84,20 @@ def has_friction(problem: Problem) -> dict[str, bool]:
     """Whether each contact (by the name used in :class:`Solution`) carries a friction force."""
     result = {}
     for section in ("friction", "contact"):
-        for label, element in problem.labelled(section).items():
+        for label, element in problem.contact_rows(section).items():
             result[label] = getattr(element, "law", None) is not None or section == "friction"
     return result
 
 
+def rows_of(problem: Problem, section: str) -> dict[str, Any]:
+    """Elements of a section by their names in results; of one in a plane both components."""
+    contacts = section in ("friction", "contact")
+    return problem.contact_rows(section) if contacts else problem.labelled(section)
+
+
 def force_unit(problem: Problem, contact: str, field: str = "tangent") -> str:
     """Unit of a contact's force: N m where its direction measures an angle, else N."""
-    section, _, name = contact.partition(".")
-    element = problem.section(section)[name or section]
+    element = rows_of(problem, contact.partition(".")[0])[contact]
     direction = getattr(element, "direction", None) or getattr(element, field, None)
     return "N m" if direction and kind(direction, problem.dofs) == "rotation" else "N"
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jfric.errors import ProblemError, nearest
-from jfric.results.columns import force_unit
+from jfric.results.columns import force_unit, rows_of
 from jfric.system.assembly import energies_of
 from jfric.system.description import accepted_labels, element_label
 from jfric.system.forces import FORCE_SECTIONS, element_forces, force_keys
@@ -151,11 +151,14 @@ def contact_names(problem: Problem) -> list[str]:
     return element_names(problem, CONTACTS)
 
 
+def _row_names(problem: Problem, section: str) -> list[str]:
+    """Names of elements; of their components in a plane."""
+    return list(rows_of(problem, section))
+
+
 def element_names(problem: Problem, sections: Sequence[str]) -> list[str]:
     """Names of all elements of ``sections`` as results use them."""
-    return [
-        element_label(section, name) for section in sections for name in problem.section(section)
-    ]
+    return [name for section in sections for name in _row_names(problem, section)]
 
 
 def find_name(problem: Problem, name: str, sections: Sequence[str]) -> str | None:
@@ -164,11 +167,13 @@ def find_name(problem: Problem, name: str, sections: Sequence[str]) -> str | Non
     labels = element_names(problem, sections)
     if not name:
         return labels[0] if len(labels) == 1 else None
+    if name in labels:
+        return name
     for section in sections:
         accepted = accepted_labels(section, problem.section(section))
-        if name in accepted:
+        if accepted.get(name) in labels:
             return accepted[name]
-    found = [element_label(s, name) for s in sections if name in problem.section(s)]
+    found = [label for s in sections if (label := element_label(s, name)) in labels]
     return found[0] if len(found) == 1 else None
 
 

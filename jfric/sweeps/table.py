@@ -197,7 +197,7 @@ def tile_values(schema: Schema, tile: Tile, results: Results):
 
 def state_size(problem) -> int:
     """Rough measure of the work of a pass."""
-    contacts = len(problem.section("friction")) + len(problem.section("contact"))
+    contacts = len(problem.contact_rows())
     return max((len(problem.dofs) + contacts) // 2, 1)
 
 

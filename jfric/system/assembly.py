@@ -53,11 +53,10 @@ def _energies(problem: AbstractProblem) -> list[Energies]:
 def displacement_functions(problem: AbstractProblem) -> dict[str, tuple[int, StateFunction]]:
     """Displacements of a resolved problem that are functions: row among tangents, then normals, and
     function, by the path of the field."""
-    friction, contacts = problem.section("friction"), problem.section("contact")
+    friction, contacts = problem.contact_rows("friction"), problem.section("contact")
     nf, nt = len(friction), len(friction) + len(contacts)
     fields: list[tuple[str, int, Any]] = [
-        (f"{element_label('friction', k)}.sliding", i, f.sliding)
-        for i, (k, f) in enumerate(friction.items())
+        (f"{label}.sliding", i, f.sliding) for i, (label, f) in enumerate(friction.items())
     ]
     for i, (name, c) in enumerate(contacts.items()):
         label = element_label("contact", name)
@@ -83,7 +82,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
     for damper in problem.section("damper").values():
         w = damper.direction.vector(both)
         C = C + damper.c * jnp.outer(w[:n], w)
-    friction = problem.section("friction")
+    friction = problem.contact_rows("friction")
     contacts = problem.section("contact")
     tangents = [f.direction for f in friction.values()] + [c.tangent for c in contacts.values()]
     normals = [c.normal for c in contacts.values()]
@@ -164,10 +163,8 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         piecewise=assemble_piecewise(problem),
         nonlinear=nonlinear,
         axes=axes,
-        contact_names=tuple(
-            [element_label("friction", k) for k in friction]
-            + [element_label("contact", k) for k in contacts]
-        ),
+        contact_names=tuple(problem.contact_rows()),
+        planes=_planes(problem),
         frictionless=tuple([False] * len(friction) + [c.frictionless for c in contacts.values()]),
         redirected=tuple([f.redirected for f in friction.values()] + [False] * len(contacts)),
         smooth_impact=tuple(c.impact == "none" for c in contacts.values()),
@@ -191,6 +188,17 @@ def _reactions(friction, W_T, axes):
         f.reaction.vector(axes) if f.redirected else w for f, w in zip(friction, W_T, strict=False)
     ]
     return jnp.concatenate([jnp.stack(own), W_T[len(own) :]])
+
+
+def _planes(problem: AbstractProblem) -> tuple[tuple[int, int], ...]:
+    """Rows of the two directions of each friction in a plane."""
+    found, row = [], 0
+    for f in problem.section("friction").values():
+        count = len(f.rows())
+        if count == 2:
+            found.append((row, row + 1))
+        row += count
+    return tuple(found)
 
 
 def _single(direction, axes) -> int | None:

@@ -11,6 +11,7 @@ from jfric.system.elements import SECTIONS
 _NOT_NEGATIVE = {
     *("m", "k", "c", "k_positive", "k_negative", "gap_positive", "gap_negative", "L"),
     *("mu", "mu_s", "mu_d", "mu_v", "peak", "positive", "negative"),
+    *("first", "second"),
 }
 #: Fields of friction laws that must be positive.
 _POSITIVE = ("v_s", "exponent")

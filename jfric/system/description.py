@@ -59,6 +59,18 @@ class AbstractProblem(eqx.Module):
             for name, element in self.section(section).items()
         }
 
+    def contact_rows(self, *sections: str) -> dict[str, Any]:
+        """Frictions, then unilateral contacts (or those of the ``sections``) by the name of their
+        component in results, an element for each: ``friction.1`` and ``friction.2`` for one in a
+        plane."""
+        found = {}
+        for label, element in self.labelled(*(sections or ("friction", "contact"))).items():
+            if getattr(element, "plane", None) is None:
+                found[label] = element
+            else:
+                found |= {f"{label}.{i}": row for i, row in enumerate(element.rows(), 1)}
+        return found
+
     def resolved(self) -> Self:
         """The same problem with every expression replaced by its value."""
 

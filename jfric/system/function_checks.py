@@ -66,8 +66,10 @@ def _not_negative(where: str, function, time) -> None:
 def require_functions_of_time(where: str, section: str, element, time) -> None:
     """Raise :class:`ProblemError` for a function of time of ``element`` that is none, or negative
     where a force must not be."""
-    for field in ("N", "limit", "belt", "F", "displacement"):
-        function = getattr(element, field, None)
+    given = {f: getattr(element, f, None) for f in ("N", "limit", "belt", "F", "displacement")}
+    if isinstance(given["belt"], tuple):
+        given |= {f"belt.{i}": function for i, function in enumerate(given.pop("belt"))}
+    for field, function in given.items():
         if isinstance(function, Sum) and not list(_terms(function)):
             raise ProblemError(f"{where}.{field}: found a sum without terms")
         for term in _terms(function):

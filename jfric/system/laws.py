@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import ClassVar
+from dataclasses import fields, replace
+from typing import ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -36,10 +37,27 @@ class Directional(eqx.Module):
     negative: Scalar = eqx.field(converter=scalar)
 
 
+class PerAxis(eqx.Module):
+    """A coefficient of friction in a plane that differs between its two directions.
+
+    The limits form an ellipse, see :class:`jfric.Friction`. ``first``, ``second``: a number or an
+    expression each. A pair stands for it, too::
+
+        >>> law = jfric.Coulomb([0.4, 0.2])
+        >>> [float(law.along(i).mu) for i in (0, 1)]
+        [0.4, 0.2]
+    """
+
+    first: Scalar = eqx.field(converter=scalar)
+    second: Scalar = eqx.field(converter=scalar)
+
+
 def coefficient(value):
-    """A coefficient of friction: one number, :class:`Directional`, or None where it may be left
-    out."""
-    return value if isinstance(value, Directional) else scalar(value)
+    """A coefficient of friction: one number, :class:`Directional`, :class:`PerAxis` or a pair of
+    numbers, or None where it may be left out."""
+    if isinstance(value, (list, tuple)) and len(value) == 2:
+        return PerAxis(*value)
+    return value if isinstance(value, (Directional, PerAxis)) else scalar(value)
 
 
 def sides(value) -> tuple[Scalar, Scalar]:
@@ -62,6 +80,18 @@ class AbstractLaw(eqx.Module):
         """Whether the limit in stick exceeds the sliding force at vanishing velocity."""
         return False
 
+    def along(self, axis: int) -> Self:
+        """The law along one of the two directions of a plane."""
+
+        def own(value):
+            return (value.first, value.second)[axis] if isinstance(value, PerAxis) else value
+
+        return replace(self, **{f.name: own(getattr(self, f.name)) for f in fields(self)})
+
+    def holding(self, kind: type) -> list[str]:
+        """Names of the coefficients that are of a ``kind``."""
+        return [f.name for f in fields(self) if isinstance(getattr(self, f.name), kind)]
+
     @abc.abstractmethod
     def static(self) -> tuple[Scalar, Scalar]:
         """``(mu_s(+), mu_s(-))``: limits in stick."""
@@ -82,7 +112,7 @@ class Coulomb(AbstractLaw):
     """
 
     velocity_independent: ClassVar[bool] = True
-    mu: Scalar | Directional = eqx.field(converter=coefficient)
+    mu: Scalar | Directional | PerAxis = eqx.field(converter=coefficient)
 
     def static(self):
         return sides(self.mu)
@@ -104,8 +134,8 @@ class StaticDynamic(AbstractLaw):
     """
 
     velocity_independent: ClassVar[bool] = True
-    mu_s: Scalar | Directional = eqx.field(converter=coefficient)
-    mu_d: Scalar | Directional = eqx.field(converter=coefficient)
+    mu_s: Scalar | Directional | PerAxis = eqx.field(converter=coefficient)
+    mu_d: Scalar | Directional | PerAxis = eqx.field(converter=coefficient)
 
     @property
     def drops_at_onset(self) -> bool:
@@ -143,12 +173,12 @@ class Stribeck(AbstractLaw):
     """
 
     velocity_independent: ClassVar[bool] = False
-    mu_s: Scalar | Directional = eqx.field(converter=coefficient)
-    mu_d: Scalar | Directional = eqx.field(converter=coefficient)
-    v_s: Scalar | Directional = eqx.field(converter=coefficient)
-    exponent: Scalar | Directional = eqx.field(converter=coefficient, default=2.0)
-    mu_v: Scalar | Directional = eqx.field(converter=coefficient, default=0.0)
-    peak: Scalar | Directional | None = eqx.field(converter=coefficient, default=None)
+    mu_s: Scalar | Directional | PerAxis = eqx.field(converter=coefficient)
+    mu_d: Scalar | Directional | PerAxis = eqx.field(converter=coefficient)
+    v_s: Scalar | Directional | PerAxis = eqx.field(converter=coefficient)
+    exponent: Scalar | Directional | PerAxis = eqx.field(converter=coefficient, default=2.0)
+    mu_v: Scalar | Directional | PerAxis = eqx.field(converter=coefficient, default=0.0)
+    peak: Scalar | Directional | PerAxis | None = eqx.field(converter=coefficient, default=None)
 
     @property
     def drops_at_onset(self) -> bool:
@@ -185,10 +215,10 @@ class VelocityWeakening(AbstractLaw):
     """
 
     velocity_independent: ClassVar[bool] = False
-    mu_s: Scalar | Directional = eqx.field(converter=coefficient)
-    v_s: Scalar | Directional = eqx.field(converter=coefficient)
-    mu_d: Scalar | Directional = eqx.field(converter=coefficient, default=0.0)
-    mu_v: Scalar | Directional = eqx.field(converter=coefficient, default=0.0)
+    mu_s: Scalar | Directional | PerAxis = eqx.field(converter=coefficient)
+    v_s: Scalar | Directional | PerAxis = eqx.field(converter=coefficient)
+    mu_d: Scalar | Directional | PerAxis = eqx.field(converter=coefficient, default=0.0)
+    mu_v: Scalar | Directional | PerAxis = eqx.field(converter=coefficient, default=0.0)
 
     def static(self):
         return sides(self.mu_s)

@@ -83,6 +83,8 @@ class Mechanics(eqx.Module):
     only_dof: tuple[int | None, ...] = eqx.field(static=True)
     #: What depends on position, or None.
     varying: Varying | None = None
+    #: Tangents that belong together: the two directions of each friction in a plane.
+    planes: tuple[tuple[int, int], ...] = eqx.field(static=True, default=())
     #: Of tangents, then normals, where something depends on position: relative velocity at rest,
     #: and relative acceleration along the motion without acceleration.
     rate: Any = None
@@ -154,8 +156,14 @@ class Mechanics(eqx.Module):
     @property
     def has_linear_modes(self) -> bool:
         """Whether the equations in every mode are linear with constant coefficients."""
-        varies = self.nonlinear or self.varying is not None
+        varies = self.nonlinear or self.varying is not None or self.planes
         return not varies and all(law.velocity_independent for law in self.laws)
+
+    @property
+    def in_plane(self) -> np.ndarray | bool:
+        """Which contacts (nt,) are components of friction in a plane; False where none is."""
+        rows = np.asarray(self.planes, int).ravel()
+        return np.isin(np.arange(self.n_contacts), rows) if rows.size else False
 
     def functions(self) -> list[AbstractFunction]:
         """All functions of time that the equations hold."""

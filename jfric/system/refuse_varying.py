@@ -1,10 +1,11 @@
-"""Refusals of what depends on position."""
+"""Refusals of what depends on position, and of friction in a plane."""
 
 from __future__ import annotations
 
 from jfric.errors import ProblemError
 from jfric.system.assembly import displacement_functions, energies_of
 from jfric.system.description import AbstractProblem, element_label
+from jfric.system.planes import refuse_planes
 from jfric.system.varying import linear_displacement
 
 
@@ -20,8 +21,9 @@ def varying_parts(problem: AbstractProblem) -> list[str]:
 
 
 def refuse_varying(problem: AbstractProblem, who: str) -> None:
-    """Raise :class:`ProblemError` where mass matrix or directions depend on position, which ``who``
-    cannot represent."""
+    """Raise :class:`ProblemError` where mass matrix or directions depend on position, or friction
+    acts in a plane, which ``who`` cannot represent."""
+    refuse_planes(problem, who)
     for label in varying_parts(problem):
         raise ProblemError(
             f"{label}: depends on position, which {who} cannot represent; use the solver "

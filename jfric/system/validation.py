@@ -34,6 +34,7 @@ from jfric.system.inertia import is_concrete, require_mass_matrix
 from jfric.system.initial_gaps import PROJECTED, initial_gaps, penetrates
 from jfric.system.laws import StaticDynamic, Stribeck, VelocityWeakening, sides
 from jfric.system.naming import parameters
+from jfric.system.planes import refuse_axes, require_plane, require_planes
 from jfric.system.reaction import require_opposing
 
 #: Sections whose numbers may be lists, and the lists within functions of time.
@@ -113,10 +114,7 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
         )
     # Inertia, loads and nonlinear forces are not carried over to bases.
     on_bases = not isinstance(element, (Mass, Load, AbstractForce))
-    for field in ("direction", "normal", "tangent", "reaction"):
-        direction = getattr(element, field, None)
-        if not isinstance(direction, Direction):
-            continue
+    for field, direction in _directions(element).items():
         known = [*problem.dofs, *(problem.bases if on_bases and field != "reaction" else ())]
         if not direction.names:
             raise ProblemError(
@@ -143,7 +141,8 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
             raise ProblemError(f"{where}: found {found} of N and limit, exactly one is needed")
         if element.N is not None and element.law is None:
             raise ProblemError(f"{where}: N is given without mu; give mu, or mu_s and mu_d")
-        _one_of(where, element, "direction", "sliding")
+        _one_of(where, element, "direction", "sliding", "plane")
+        require_plane(where, element)
         if element.sliding is not None and element.reaction is not None:
             raise ProblemError(
                 f"{where}.reaction: cannot be combined with sliding, whose direction depends on "
@@ -153,17 +152,17 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
         _contact(where, element)
 
 
-def _one_of(where: str, element, constant: str, function: str) -> None:
-    """A direction that is constant, or a function whose derivative it is."""
-    given = [f for f in (constant, function) if getattr(element, f) is not None]
+def _one_of(where: str, element, *fields: str) -> None:
+    """A direction that is constant, a function whose derivative it is, or a plane."""
+    given = [f for f in fields if getattr(element, f) is not None]
     if len(given) != 1:
-        found = " and ".join(given) or "neither"
-        raise ProblemError(
-            f"{where}: found {found} of {constant} and {function}, exactly one is needed"
-        )
+        found = " and ".join(given) or "none"
+        names = f"{', '.join(fields[:-1])} and {fields[-1]}"
+        raise ProblemError(f"{where}: found {found} of {names}, exactly one is needed")
 
 
 def _contact(where: str, contact: Contact) -> None:
+    refuse_axes(where, contact.law)
     curved = isinstance(contact.gap, Gap)
     if curved == (contact.normal is not None):
         raise ProblemError(
@@ -187,6 +186,15 @@ def _literals(cls: type) -> dict[str, tuple]:
     """Fields of a class that take one of a few words, and the words."""
     hints = get_type_hints(cls)
     return {f: get_args(h) for f, h in hints.items() if get_origin(h) is Literal}
+
+
+def _directions(element) -> dict[str, Direction]:
+    """All directions of an element by the field that gives them."""
+    fields = ("direction", "normal", "tangent", "reaction")
+    found = {field: getattr(element, field, None) for field in fields}
+    plane = getattr(element, "plane", None)
+    found |= {f"plane[{i}]": d for i, d in enumerate(plane if isinstance(plane, tuple) else (), 1)}
+    return {field: d for field, d in found.items() if isinstance(d, Direction)}
 
 
 def _choices(where: str, element, cls: type) -> None:
@@ -235,19 +243,21 @@ def _numbers(problem: AbstractProblem) -> None:
         )
     require_mass_matrix(problem)
     require_opposing(problem)
+    require_planes(problem)
     _initial(problem)
 
 
 def _values(where: str, section: str, element, time) -> None:
-    for field in ("direction", "normal", "tangent", "reaction"):
-        coefficients = getattr(getattr(element, field, None), "coefficients", None)
+    for field, direction in _directions(element).items():
+        coefficients = direction.coefficients
         if coefficients and all(float(c) == 0.0 for c in coefficients.values()):
             raise ProblemError(f"{where}.{field}: all coefficients are zero")
     if section == "contact" and not 0.0 <= float(element.e) <= 1.0:
         raise ProblemError(f"{where}.e: found {float(element.e):g}, must lie between 0 and 1")
-    law = getattr(element, "law", None)
-    if isinstance(law, (StaticDynamic, Stribeck, VelocityWeakening)):
-        _law(where, law)
+    for row in element.rows() if isinstance(element, Friction) else [element]:
+        law = getattr(row, "law", None)
+        if isinstance(law, (StaticDynamic, Stribeck, VelocityWeakening)):
+            _law(where, law)
     if section == "diagram_spring":
         x, force = np.asarray(element.x), np.asarray(element.F)
         if x.ndim != 1 or x.shape != force.shape or x.size < 2 or np.any(np.diff(x) <= 0):

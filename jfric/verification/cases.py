@@ -82,6 +82,24 @@ def cases() -> list[Case]:
         _case("g3_bowl", relative=1e-9),
         _case("g4_ladder", relative=1e-9),
         _case("g5_sphere", relative=1e-9),
+        _case("f1_rotating_load", relative=1e-9),
+        _case("f1_free_block", relative=1e-9),
+        _case("f2_stop", relative=1e-9),
+        *_stops(),
+        _case("f3_incline", relative=1e-9),
+        Case(
+            "f3_incline at its limit",
+            "f3_incline",
+            set={"friction.mu": math.tan(0.4), "time.end": 10.0},
+            expected=(
+                Expected("event_count", 0, source="closed form"),
+                Expected("final.v.x", 0.5, 1e-9, "closed form"),
+                Expected("final.v.y", 0.0, 1e-9, "closed form"),
+            ),
+            relative=1e-9,
+        ),
+        _case("f4_billiard_ball", relative=1e-9),
+        _case("f5_ellipse", relative=1e-9),
     ]
 
 
@@ -96,6 +114,28 @@ def _case(name: str, relative: float = 1e-10) -> Case:
     )
     sequence = tuple(data.get("sequence", ()))
     return Case(name, name, expected=expected, sequence=sequence, relative=relative)
+
+
+def _stops() -> list[Case]:
+    """The block of ``f2_stop`` at other loads; all but the load ``f`` is 1, the limit 0.4."""
+    found = []
+    for part in (0.1, 0.9, 0.99):
+        limit, ratio = 0.4, 1.0 / part
+        f = part * limit
+        time = limit / (limit**2 - f**2)
+        along = 0.25 / (f * (ratio**2 - 1.0))
+        across = 2.0 * ratio / (f * (4.0 * ratio**2 - 1.0))
+        values = {"event_count": 1, "event_time(1)": time, "final.x": along, "final.y": across}
+        found.append(
+            Case(
+                f"f2_stop load {part:g} of limit",
+                "f2_stop",
+                set={"load.F": f, "time.end": 1.1 * time},
+                expected=tuple(Expected(q, x, source="closed form") for q, x in values.items()),
+                relative=1e-9,
+            )
+        )
+    return found
 
 
 def _time_stepping() -> list[Case]:

@@ -45,3 +45,11 @@ from jfric.contact.rules.modes import predicted_mode as predicted_mode
 from jfric.contact.rules.modes import released as released
 from jfric.contact.rules.modes import reported_mode as reported_mode
 from jfric.contact.rules.modes import starts_open as starts_open
+from jfric.contact.rules.planes import cone_margin as cone_margin
+from jfric.contact.rules.planes import cone_size as cone_size
+from jfric.contact.rules.planes import holding_friction as holding_friction
+from jfric.contact.rules.planes import kinetic_ratio as kinetic_ratio
+from jfric.contact.rules.planes import onset as onset
+from jfric.contact.rules.planes import plane_mode as plane_mode
+from jfric.contact.rules.planes import time_to_stop as time_to_stop
+from jfric.contact.rules.planes import weighted_speed as weighted_speed

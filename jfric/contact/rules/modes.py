@@ -169,13 +169,15 @@ def starts_open(gap, gap_zero, gap_rate: Any = 0.0, small: Any = 0.0) -> Bool[Ar
     return (gap > gap_zero) | (jnp.abs(gap_rate) > small)
 
 
-def reported_mode(frictionless: Flag, mode, null: Any = False) -> Int[Array, "*k"]:
-    """A mode as users see it.
+def reported_mode(
+    frictionless: Flag, mode, null: Any = False, in_plane: Any = False
+) -> Int[Array, "*k"]:
+    """A mode as users see it; ``in_plane``: whether sliding has two directions.
 
     A contact that slides with a velocity of zero (``null``), held by others at the edge of its
     cone, sticks. A frictionless one is closed.
     """
     slid = slides(mode)
-    stuck = jnp.where(slid & null, Mode.STICK, mode)
+    stuck = jnp.where(slid & null, Mode.STICK, jnp.where(slid & in_plane, Mode.SLIP, mode))
     closed = jnp.where(slid, Mode.CLOSED, mode)
     return chosen(frictionless, closed, stuck).astype(jnp.int32)

@@ -7,6 +7,9 @@ coefficients of the two directions::
     slip    s gamma_T,           lambda_N   (unilateral contacts)
     open    g_N
 
+In a plane the one guard is the margin to the limit, which sliding keeps unless it begins while
+friction could hold.
+
 Two limits that hold tell that the contact presses, unless both coefficients are zero. The second
 guard of such a contact is its normal force in stick, too; its friction must vanish identically.
 
@@ -20,6 +23,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.results.modes import Mode
@@ -37,6 +41,8 @@ class Quantities(NamedTuple):
     gap: Float[Array, "p nu"]
     elongation: Float[Array, "p ns"]
     elongation_rate: Float[Array, "p ns"]
+    #: How far friction in planes is inside its limits, see :mod:`jfric.contact.rules.planes`.
+    margin: Float[Array, "p np"]
 
 
 def guards(prepared: Prepared, mode, segment, x: Quantities) -> Float[Array, "p g"]:
@@ -76,6 +82,10 @@ def _one_row(prepared: Prepared, mode, segment, x: Quantities, *, magnitude: boo
         pulls = jnp.where(is_open, one_u, jnp.where(limited, second[nf:], x.lambda_n))
         first = jnp.concatenate([first[:nf], gap])
         second = jnp.concatenate([second[:nf], pulls])
+    for k, pair in enumerate(prepared.mechanics.planes):
+        rows = np.asarray(pair)
+        first, second = first.at[rows].set(one[rows]), second.at[rows].set(one[rows])
+        first = first.at[pair[0]].set(x.margin[k])
     parts = [first, second]
     piecewise = prepared.mechanics.piecewise
     if piecewise.count:

@@ -32,6 +32,7 @@ def held_by_others(prepared: Prepared, mode: Int[Array, " nt"], t) -> Bool[Array
         D = matmul(prepared.own_WM, prepared.W.T)
     inside, weights = jax.lax.stop_gradient(spanned(D, active))
     held = rules.slides(mode) & inside[:nt] & ~prepared.frictionless
+    held = held & ~jnp.asarray(prepared.mechanics.in_plane)
     if any((*prepared.mechanics.belts, *prepared.mechanics.base_functions)):
         demanded, size = jax.lax.stop_gradient(_prescribed(prepared, t))
         caused = matmul(demanded, weights.T) - demanded

@@ -22,6 +22,7 @@ from jfric.solvers.event_driven.state import (
     State,
     prescribed_velocities,
     relative_velocities,
+    together,
     velocity_tolerance,
 )
 
@@ -111,7 +112,7 @@ def impact(
     elements = rules.element_after_impact(
         state.mode[:nf], velocity[:nf], after[:nf], small[:nf], ends[:nf]
     )
-    mode = jnp.concatenate([elements, closed.mode])
+    mode = together(prepared, jnp.concatenate([elements, closed.mode]))
     v = _onto_constraints(prepared, v, prescribed_velocities(prepared, state.t), mode, ends.any())
     unilateral = jnp.concatenate([jnp.zeros((nf,), bool), hit.hits])
     caused = matvec(jnp.abs(prepared.MW), jnp.abs(result.impulse))

@@ -64,6 +64,8 @@ def require_lowered(prepared: Prepared, *, reverse: bool) -> None:
             f"kernel: 'lowered' needs constant mass matrices and directions, but "
             f"{varying.labels[0]} depends on position; choose 'general'"
         )
+    if prepared.mechanics.planes:
+        raise ProblemError("kernel: 'lowered' has no friction in a plane; choose 'general'")
     if reverse:
         raise ProblemError(
             "kernel: 'lowered' has forward derivatives alone, but adjoint is 'reverse'; "
@@ -84,7 +86,7 @@ def lowered_from(prepared: Prepared) -> Sizes | None:
         return None
     if prepared.events is not None or mechanics.piecewise.count or mechanics.n > MAX_PAYS:
         return None
-    if mechanics.varying is not None:
+    if mechanics.varying is not None or mechanics.planes:
         return None
     if prepared.nt == 1:
         return ONE_CONTACT

@@ -177,13 +177,18 @@ def make(
         gap=points.along(positions=sized(mechanics.W_N), given=g.gap),
         elongation=points.along(positions=directions, given=g.elongation),
         elongation_rate=points.along(velocities=directions, given=g.elongation_rate),
+        margin=lambda_t[:, :0],
     )
     assemble = guard_magnitudes if magnitude else guards
+    # In planes they are not linear, and left to the Runge-Kutta flow.
+    rows = lambda_t[:, :0]
+    if not mechanics.planes:
+        rows = assemble(prepared, state.mode, state.segment, quantities)
     return Made(
         jnp.concatenate(
             [lambda_t, lambda_n, normal, points.along(given=g.acceleration[:nt])], axis=1
         ),
-        assemble(prepared, state.mode, state.segment, quantities),
+        rows,
         relative,
         quantities,
     )

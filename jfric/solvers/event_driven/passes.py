@@ -29,6 +29,7 @@ from jfric.solvers.event_driven.given import given
 from jfric.solvers.event_driven.impacts import ImpactLimits, impact, no_impact
 from jfric.solvers.event_driven.in_mode import InMode, in_mode
 from jfric.solvers.event_driven.mode_equations import project
+from jfric.solvers.event_driven.planes import stop
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.reported import reported_modes
 from jfric.solvers.event_driven.state import (
@@ -88,23 +89,30 @@ def one_pass(
     # Decisions have no derivatives; what they are made from is frozen, or the compiler would
     # carry the tangents along.
     still = jax.lax.stop_gradient((prepared, equations, state))
-    reach, h = step_length(prepared, state, records, ts, target, natural)
+    planes, longest = prepared.mechanics.planes, natural
+    if planes:
+        longest = jnp.minimum(longest, flow.longest_step(prepared, equations, g, state, force))
+    reach, h = step_length(prepared, state, records, ts, target, longest)
     # A trajectory that has ended idles with a harmless step: a zero one would send undefined
     # values into reverse mode.
     h = jnp.where(on, h, 1.0)
     begun = flow.step(prepared, equations, g, state, h, force)
     if begun.later is None:
         begun = begun.judged_once(on)
-    signs = once(guard_signs(begun, state, equations.dependent), on)
+    signs = once(guard_signs(prepared, begun, state, equations.dependent), on)
     transition = once(next_modes(still[0], still[2], signs), on)
     settled = ~transition.violated.any()
 
     nt, events = prepared.nt, prepared.events
     # Independent friction alone is a problem with positive principal minors: pivoting always ends.
     coupled = nt > 1 and not (prepared.nu == 0 and prepared.independent)
+    # No complementarity problem has cones.
+    coupled = coupled and not planes
     flips, restart, pivoting = select_flips(
         transition.violated, state.pivoting, restarts=RESTARTS * coupled
     )
+    for i, j in planes:
+        flips = flips.at[j].set(flips[i])
     c = constants(state.q.dtype)
     step, judged, refine, seen = begun, signs, None, None
     if events is not None:
@@ -120,6 +128,8 @@ def one_pass(
         ahead = advance(prepared, state, watched, judged, reach, natural, found)
         if flow.lands and prepared.n_watched:
             ahead = land(prepared, state, watched, judged, ahead)
+        if planes:
+            ahead = stop(prepared, state, ahead, natural)
         q, v = put_back(assembled, state, ahead.t, ahead.q, ahead.v)
         return ahead._replace(q=q, v=v)
 
@@ -235,6 +245,10 @@ def one_pass(
         status,
     )
     status = jnp.where(settled & ~unique, int(Status.INCONSISTENT), status)
+    if planes:
+        # No law says how rows that hold the same share their friction.
+        shared = jnp.any(equations.dependent[:nt] & prepared.mechanics.in_plane)
+        status = jnp.where(settled & shared, int(Status.INCONSISTENT), status)
     flags = flags | jnp.where(settled, _remarks(prepared, state, signs, equations, ahead), 0)
     unseen = rules.arrives_unseen(state.mode, signs.of(slice(nt)), state.known[:nt])
     unseen = unseen.any() & ~at_breakpoint(prepared, state)
@@ -353,6 +367,8 @@ def _record(prepared, state: State, records: Records, signs: Signs, waits, on, o
     waits = jnp.concatenate([waits, elements])
     shown = jnp.where(waits, state.recorded, shown)
     changed = on & ~waits & ((state.settled & (shown != state.recorded)) | impacted)
+    for _, j in prepared.mechanics.planes:
+        changed = changed.at[j].set(False)
     v_before = jnp.where(unlogged(state), state.v_before, state.v)
     count = jnp.sum(changed, dtype=jnp.int32)
     old, new = state.recorded, shown

@@ -112,7 +112,10 @@ def prepare(problem: Problem) -> Prepared:
     static = [law.static() for law in mechanics.laws]
     kinetic = [law.kinetic(0.0) for law in mechanics.laws]
     static_positive, static_negative = _columns(static)
-    kinetic_positive, kinetic_negative = _columns(kinetic)
+    # In a plane it depends on the velocity.
+    kinetic_positive, kinetic_negative = (
+        jnp.where(mechanics.in_plane, 0.0, x) for x in _columns(kinetic)
+    )
     return Prepared(
         mechanics=mechanics,
         **_contact_space(mechanics),

@@ -11,4 +11,5 @@ from jfric.solvers.event_driven.transitions import Signs
 
 def reported_modes(prepared: Prepared, mode, signs: Signs) -> Int[Array, " nt"]:
     """Modes as users see them: see :func:`jfric.contact.rules.reported_mode`."""
-    return rules.reported_mode(prepared.kind.frictionless, mode, signs.null[: prepared.nt])
+    null, in_plane = signs.null[: prepared.nt], prepared.mechanics.in_plane
+    return rules.reported_mode(prepared.kind.frictionless, mode, null, in_plane)

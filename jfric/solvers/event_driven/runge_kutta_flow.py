@@ -16,11 +16,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
+from jfric.contact import rules
+from jfric.numerics.collocation import collocation
 from jfric.numerics.isolation import LEADING
 from jfric.numerics.linear_algebra import matmul
-from jfric.numerics.polynomials import nodes_and_fit, through_ends
+from jfric.numerics.polynomials import DEGREE, nodes_and_fit, through_ends
 from jfric.numerics.runge_kutta import Stages, stages, tables
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.exact_flow import natural_step
@@ -28,7 +30,13 @@ from jfric.solvers.event_driven.first_event import Found, first_event
 from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.given import Given, given
 from jfric.solvers.event_driven.guards import Quantities, guard_magnitudes, guards
-from jfric.solvers.event_driven.smooth_piece import SmoothPiece, smooth_piece
+from jfric.solvers.event_driven.planes import begun, longest_step
+from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.smooth_piece import (
+    SmoothPiece,
+    plane_coefficients,
+    smooth_piece,
+)
 from jfric.solvers.event_driven.state import State
 from jfric.solvers.event_driven.varying_piece import varying_piece
 from jfric.system.basis import powers_of_time
@@ -67,27 +75,41 @@ class RungeKuttaFlow(eqx.Module):
         how = {"refine": refine, "apart": self.lowered, "degree": degree}
         return first_event(prepared, state, step, signs, natural, on, **how)
 
+    def longest_step(self, prepared, equations, g: Given, state, force):
+        """How far a step may go towards the end of sliding in a plane [s]."""
+        return longest_step(_piece(prepared, equations, g, state, force))
+
     def step(self, prepared, equations, g: Given, state, h, force) -> Step:
         """Polynomials on ``[t, t + h]``, and whether the error is acceptable."""
         n = prepared.mechanics.n
         piece = _piece(prepared, equations, g, state, force)
 
-        def field(s, y):
-            return jnp.concatenate([y[n:], piece.acceleration(s, y[:n], y[n:])])
+        beginning, rests = piece, None
+        if piece.prepared.mechanics.planes:
+            # Stiff towards the end of sliding, and not defined where it begins.
+            beginning, guess = begun(piece)
+            assert beginning.onset is not None
+            rests = beginning.onset.rests.any()
+            found = collocation(piece.acceleration, state.q, state.v, h, guess)
+        else:
 
-        found = stages(self.method, field, jnp.concatenate([state.q, state.v]), h)
+            def field(s, y):
+                return jnp.concatenate([y[n:], piece.acceleration(s, y[:n], y[n:])])
+
+            found = stages(self.method, field, jnp.concatenate([state.q, state.v]), h)
         if prepared.mechanics.varying is not None:
             found = _if_defined(found, jnp.concatenate([state.q, state.v]))
-        table, missed = _polynomials(piece, found.dense, h, apart=self.lowered)
+        table, missed = _polynomials(piece, found.dense, h, rests, apart=self.lowered)
         values = guards(prepared, state.mode, state.segment, piece.quantities(table))
         still = jax.lax.stop_gradient((piece, missed, found, h))
         tail = guard_magnitudes(
             prepared, state.mode, state.segment, still[0].magnitudes(still[1][None])
         )[0]
-        leading, scales, relative, unbalanced = _start(piece, h)
+        leading, scales, relative, unbalanced = _start(beginning, h)
         rtol = smallest_tolerance(self, state.q.dtype)
         ratio, bound = _error(rtol, state, still[2], unbalanced, still[3])
-        factor, accepted = factor_of_step(ratio, tables(self.method).order)
+        order = tables(self.method).order if rests is None else DEGREE[table.dtype.name] - 1
+        factor, accepted = factor_of_step(ratio, order)
         zero = threshold(rtol, table.dtype)
         return Step(
             h=h,
@@ -122,10 +144,14 @@ def _if_defined(found: Stages, start) -> Stages:
     return jax.tree.map(lambda x, y: jnp.where(defined, x, y), found, still)
 
 
-def _polynomials(piece: SmoothPiece, motion: Float[Array, "p y"], h, *, apart: bool):
+def _polynomials(
+    piece: SmoothPiece, motion: Float[Array, "p y"], h, rests: Bool[Array, ""] | None, *, apart
+):
     """Coefficients (p, z) on the step, and bounds (z,) on what they leave out.
 
     The motion and powers of time are polynomials; those of all else go through values at nodes.
+    ``rests``: whether sliding in a plane begins from rest, where it has no direction yet: the value
+    at the start is then that of the polynomials through the others.
     ``apart``: for a program that will be lowered, which writes loops out.
     """
     nodes, fit = nodes_and_fit(motion.dtype.name)
@@ -139,11 +165,21 @@ def _polynomials(piece: SmoothPiece, motion: Float[Array, "p y"], h, *, apart: b
     where = times, inside[:, :n], inside[:, n:]
     sampled = jax.lax.map(lambda x: piece.at(*x), where) if apart else jax.vmap(piece.at)(*where)
     sampled = sampled[:, known:]
+    if rests is not None:
+        weights = jnp.asarray(_to_start(nodes), motion.dtype)
+        sampled = sampled.at[0].set(jnp.where(rests, weights @ sampled[1:], sampled[0]))
     others = through_ends(jnp.asarray(fit) @ sampled, sampled)
     row, column = jnp.arange(count)[:, None], jnp.arange(exact)[None, :]
     powers = jnp.where(row == column, jnp.stack([h**k for k in range(exact)])[None, :], 0.0)
     missed = jnp.abs(others[-1]) + jnp.abs(others[-2]) / 16
     return jnp.concatenate([motion, powers, others], axis=1), jnp.pad(missed, (known, 0))
+
+
+def _to_start(nodes: np.ndarray) -> np.ndarray:
+    """Weights of the values at all nodes but the first, at zero, for the value there."""
+    others = nodes[1:].astype(float)
+    pairs = others[None, :] / (others[None, :] - others[:, None] + np.eye(len(others)))
+    return np.prod(np.where(np.eye(len(others), dtype=bool), 1.0, pairs), axis=1)
 
 
 def smallest_tolerance(flow: RungeKuttaFlow, dtype) -> float:
@@ -193,6 +229,7 @@ def _start(piece: SmoothPiece, h):
         gap=series(at.gap),
         elongation=series(at.elongation),
         elongation_rate=series(at.elongation_rate, 4),
+        margin=series(at.margin, 3),
     )
     leading = guards(prepared, state.mode, state.segment, quantities)
     n, nt = prepared.mechanics.n, prepared.nt
@@ -217,15 +254,17 @@ def _start(piece: SmoothPiece, h):
     position = jnp.abs(prepared.mechanics.W_N) @ state.q_scale + bound.gap @ w
     length = d @ state.q_scale + bound.elongation @ w
     stretch = d @ state.v_scale + bound.elongation_rate @ w
+    friction, normal = series([x[:nt] for x in reactions]), series(jnp.abs(at.normal), 3)
     bounds = Quantities(
         one=one,
         gamma=series([speed[:nt], *(x[:nt] for x in relative)]),
-        lambda_t=series([x[:nt] for x in reactions]),
+        lambda_t=friction,
         lambda_n=series([x[nt:] for x in reactions]),
-        normal=series(jnp.abs(at.normal), 3),
+        normal=normal,
         gap=series([position, speed[nt:], *(x[nt:] for x in relative)]),
         elongation=series([length, stretch, *(d @ x for x in rates)]),
         elongation_rate=series([stretch, *(d @ x for x in rates)]),
+        margin=_margin_sizes(prepared, friction, normal),
     )
     scales = guard_magnitudes(prepared, state.mode, state.segment, bounds)
     watched = 0 if prepared.regular else prepared.W.shape[0]
@@ -233,6 +272,22 @@ def _start(piece: SmoothPiece, h):
     sizes = series([x[:watched] for x in (speed, *relative)])
     moving = moves, jax.lax.stop_gradient(sizes)
     return leading, jax.lax.stop_gradient(scales), moving, jax.lax.stop_gradient(rates[0])
+
+
+def _margin_sizes(prepared: Prepared, friction, normal) -> Float[Array, "l np"]:
+    """Magnitudes of the coefficients of margins, from those of friction and normal forces."""
+
+    def times(a, b):
+        return jnp.convolve(a, b)[:LEADING]
+
+    planes = prepared.mechanics.planes
+    found = [
+        rules.cone_size(
+            plane_coefficients(prepared, k), normal[:, i], friction[:, np.asarray((i, j))], times
+        )
+        for k, (i, j) in enumerate(planes)
+    ]
+    return jnp.stack(found, axis=1) if planes else friction[:, :0]
 
 
 def _error(rtol: float, state: State, found: Stages, unbalanced, h):

@@ -6,12 +6,16 @@ friction that depends on the sliding velocity, and what it changes where it ente
 
 from __future__ import annotations
 
+import dataclasses
+from typing import NamedTuple, Self
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
+from jfric.contact import rules
 from jfric.numerics.isolation import LEADING
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.results.modes import Mode
@@ -35,6 +39,8 @@ class SmoothPiece(eqx.Module):
     #: Forces (n, z) but for unknown reactions.
     forces: Float[Array, "n z"]
     system: LinearSystem
+    #: How planes begin to slide, for what is right at the start.
+    onset: Onset | None = eqx.field(default=None, kw_only=True)
 
     @property
     def rates(self) -> Float[Array, "n z"]:
@@ -60,7 +66,7 @@ class SmoothPiece(eqx.Module):
             return found
         nt = self.prepared.nt
         gamma = matvec(self.prepared.W[:nt], v) - matvec(self.g.velocity[:nt], w)
-        positive, negative = kinetic(self.prepared, state, gamma)
+        positive, negative = kinetic(self.prepared, state, gamma, self.onset)
         if elements:
             at = jnp.asarray(elements)
             mode = state.mode[at]
@@ -70,7 +76,7 @@ class SmoothPiece(eqx.Module):
             change = jnp.where(self.equations.held[at], 0.0, ratio - self.equations.sliding[at])
             found = jnp.concatenate([found, change * matvec(self.g.normal, w)[at]])
         if not contacts:
-            return found
+            return self._with_margins(q, v, w, found)
         old = self.equations
         now = eqx.tree_at(
             lambda p: (p.kinetic_positive, p.kinetic_negative), self.prepared, (positive, negative)
@@ -80,7 +86,31 @@ class SmoothPiece(eqx.Module):
         f, c = matvec(self.forces[:, : len(z)], z), matvec(self.g.acceleration, w)
         a = matvec(now.P - old.P, f) + matvec(now.PQ - old.PQ, c)
         reaction = matvec(now.L - old.L, f) + matvec(now.Q - old.Q, c)
-        return jnp.concatenate([found, a, reaction])
+        return self._with_margins(q, v, w, jnp.concatenate([found, a, reaction]))
+
+    def _with_margins(self, q, v, w, found):
+        if not self.prepared.mechanics.planes:
+            return found
+        z = jnp.concatenate([q, v, w, found])
+        reaction = matvec(self.system.quantities.lambda_t[: len(z)].T, z)
+        return jnp.concatenate([found, self.margins(reaction, matvec(self.g.normal, w))])
+
+    def beginning(self, onset: Onset) -> Self:
+        """The same as it is right at the start, where planes begin to slide so."""
+        return dataclasses.replace(self, onset=onset)
+
+    def margins(self, friction: Float[Array, " nt"], normal: Float[Array, " nf"]):
+        """How far friction in planes (np,) is inside its limits. What slides is, by definition,
+        unless it begins to while friction can hold."""
+        found = []
+        for k, (i, j) in enumerate(self.prepared.mechanics.planes):
+            mu = plane_coefficients(self.prepared, k)
+            size = rules.cone_margin(mu, normal[i], jnp.zeros((2,), normal.dtype))
+            margin = rules.cone_margin(mu, normal[i], jnp.stack([friction[i], friction[j]]))
+            if self.onset is not None:
+                size = jnp.where(self.onset.rests[k] & self.onset.holds[k], -size, size)
+            found.append(jnp.where(self.state.mode[i] == Mode.STICK, margin, size))
+        return jnp.stack(found)
 
     def at(self, s, q, v) -> Float[Array, " z"]:
         """``z`` a time ``s`` after the start."""
@@ -149,7 +179,8 @@ def smooth_piece(
     n, m = mechanics.n, prepared.W.shape[0]
     elements, contacts = by_velocity(mechanics)
     # What is not linear: forces, friction of elements, then accelerations and reactions.
-    sizes = [n * bool(mechanics.nonlinear), len(elements), n * contacts, m * contacts]
+    planes = len(mechanics.planes)
+    sizes = [n * bool(mechanics.nonlinear), len(elements), n * contacts, m * contacts, planes]
     count = sum(sizes)
     own = np.split(np.eye(count), np.cumsum(sizes)[:-1])
     by_force = jnp.zeros((n, count), dtype)
@@ -179,13 +210,18 @@ def smooth_piece(
         magnitude=False,
         own=(jnp.pad(by_acceleration, before), jnp.pad(by_reaction, before)),
     )
+    if planes:
+        margin = jnp.eye(forces.shape[1], dtype=dtype)[:, forces.shape[1] - planes :]
+        system = system._replace(quantities=system.quantities._replace(margin=margin))
     return SmoothPiece(prepared, equations, g, state, forces, system)
 
 
 def by_velocity(mechanics: Mechanics) -> tuple[list[int], bool]:
-    """Friction elements whose law depends on the sliding velocity, and whether there are contacts
-    of that kind."""
+    """Friction elements whose force depends on the sliding velocity, as it does in a plane, and
+    whether there are contacts of that kind."""
     depends = [not law.velocity_independent for law in mechanics.laws]
+    for row in (row for plane in mechanics.planes for row in plane):
+        depends[row] = True
     nf = mechanics.n_friction
     return [i for i in range(nf) if depends[i]], any(depends[nf:])
 
@@ -201,12 +237,38 @@ def _with_columns(g: Given, count: int) -> Given:
     return g._replace(w=w, A=A, bound=None, **rows)
 
 
-def kinetic(prepared: Prepared, state: State, gamma):
-    """Coefficients of sliding (nt,) of all laws at the sliding velocities ``gamma`` (nt,)."""
+class Onset(NamedTuple):
+    """Planes that begin to slide at rest, the direction of that, and whether they could hold."""
+
+    rests: Bool[Array, " np"]
+    direction: Float[Array, "np 2"]
+    holds: Bool[Array, " np"]
+
+
+def kinetic(prepared: Prepared, state: State, gamma, onset: Onset | None = None):
+    """Coefficients of sliding (nt,) of all laws at the sliding velocities ``gamma`` (nt,); in a
+    plane the components of ``-lambda_T / N``."""
     speed = jnp.where(state.mode == Mode.SLIP_NEG, -gamma, gamma)
     laws = prepared.mechanics.laws
     pairs = [continued(law, s) for law, s in zip(laws, speed, strict=True)]
+    for k, rows in enumerate(prepared.mechanics.planes):
+        along = gamma[np.asarray(rows)]
+        if onset is not None:
+            along = jnp.where(onset.rests[k], onset.direction[k], along)
+        ratio = rules.kinetic_ratio(plane_coefficients(prepared, k, gamma), along)
+        for row, component in zip(rows, ratio, strict=True):
+            pairs[row] = component, component
     return jnp.stack([p[0] for p in pairs]), jnp.stack([p[1] for p in pairs])
+
+
+def plane_coefficients(prepared: Prepared, k: int, gamma=None) -> Float[Array, " 2"]:
+    """Coefficients of the two directions of a plane: static ones, or at the sliding velocities."""
+    rows = np.asarray(prepared.mechanics.planes[k])
+    if gamma is None:
+        return prepared.static_positive[rows]
+    laws = [prepared.mechanics.laws[row] for row in rows]
+    speed = rules.weighted_speed(jnp.ones((2,), gamma.dtype), gamma[rows])
+    return jnp.stack([law.kinetic(speed)[0] for law in laws])
 
 
 def continued(law: AbstractLaw, speed):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact import rules
@@ -194,6 +195,7 @@ def modes_at(prepared: Prepared, t, q, v) -> Int[Array, " nt"]:
     velocity = relative_velocities(prepared, t, v)
     small = velocity_tolerance(prepared, t, jnp.abs(v))
     mode = rules.closed_mode(prepared.kind.frictionless, velocity[:nt], small[:nt])
+    mode = together(prepared, mode)
     if prepared.nu:
         gap = mechanics.gaps(t, q)
         scale = (
@@ -205,6 +207,13 @@ def modes_at(prepared: Prepared, t, q, v) -> Int[Array, " nt"]:
         is_open = rules.starts_open(gap, gap_zero, velocity[nt:], small[nt:])
         mode = mode.at[nf:].set(jnp.where(is_open, Mode.OPEN, mode[nf:]))
     return mode.astype(jnp.int32)
+
+
+def together(prepared: Prepared, mode: Int[Array, " nt"]) -> Int[Array, " nt"]:
+    """Modes with the same one for both directions of a plane."""
+    for i, j in prepared.mechanics.planes:
+        mode = mode.at[np.asarray((i, j))].set(rules.plane_mode(mode[i], mode[j]))
+    return mode
 
 
 def segments_at(prepared: Prepared, t, q) -> Int[Array, " ns"]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact import rules
@@ -19,7 +20,12 @@ from jfric.solvers.event_driven.given import Given, basis_after, given
 from jfric.solvers.event_driven.linear_system import linear_system, magnitude_system
 from jfric.solvers.event_driven.mode_equations import mode_equations
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.state import State, relative_velocities, velocity_tolerance
+from jfric.solvers.event_driven.state import (
+    State,
+    relative_velocities,
+    together,
+    velocity_tolerance,
+)
 
 
 class Signs(NamedTuple):
@@ -40,12 +46,18 @@ class Signs(NamedTuple):
         return rules.GuardSign(self.order[part], self.null[part], self.violated[part])
 
 
-def guard_signs(step: Step, state: State, dependent: Bool[Array, " m"]) -> Signs:
+def guard_signs(
+    prepared: Prepared, step: Step, state: State, dependent: Bool[Array, " m"]
+) -> Signs:
     """The first non-vanishing derivative decides; a guard that vanishes identically holds."""
     sticks, closed = state.mode == Mode.STICK, state.mode != Mode.OPEN
     of_force = jnp.concatenate([sticks, closed, jnp.zeros((2 * state.segment.shape[0],), bool)])
-    leading = jax.lax.stop_gradient(step.leading)
-    signs = rules.guard_sign(leading, step.zero, known=state.known, of_force=of_force)
+    leading, known = jax.lax.stop_gradient(step.leading), state.known
+    if prepared.mechanics.planes:
+        # That sliding in a plane begins at rest makes none of its guards vanish.
+        slid = rules.slides(state.mode) & prepared.mechanics.in_plane
+        known = jnp.where(jnp.pad(slid, (0, known.shape[0] - slid.shape[0])), 0, known)
+    signs = rules.guard_sign(leading, step.zero, known=known, of_force=of_force)
     drift = jnp.zeros(dependent.shape, jnp.int32)
     if step.relative_leading.shape[1]:
         leading = jax.lax.stop_gradient(step.relative_leading)
@@ -74,7 +86,9 @@ def release_after_jump(prepared: Prepared, state: State, prescribed) -> State:
     mode, known = rules.released(
         prepared.kind, state.mode, state.known[:nt], relative[:nt], jumped[:nt], opened
     )
-    known = state.known.at[:nt].set(known)
+    for i, j in prepared.mechanics.planes:
+        known = known.at[i].set(jnp.where(jumped[i] | jumped[j], 0, known[i]))
+    known, mode = state.known.at[:nt].set(known), together(prepared, mode)
     return eqx.tree_at(lambda s: (s.mode, s.known), state, (mode, known))
 
 
@@ -102,15 +116,23 @@ def next_modes(prepared: Prepared, state: State, signs: Signs) -> Transition:
         drift = rules.Drift(signs.drift[:nt], normal)
     first, second = signs.of(slice(nt)), signs.of(slice(nt, 2 * nt))
     found = rules.next_mode(prepared.kind, mode, first, second, closed, drift=drift)
+    following = found.mode
+    for i, j in prepared.mechanics.planes:
+        # The first of the two directions decides for both; what could hold does not slide.
+        other = jnp.where(mode[i] == Mode.STICK, Mode.SLIP_POS, Mode.STICK)
+        both = jnp.where(first.violated[i], other, mode[i])
+        following = following.at[np.asarray((i, j))].set(both)
     segment = state.segment
     piecewise = prepared.mechanics.piecewise
     if piecewise.count:
         ns = piecewise.count
         g1, g2 = signs.violated[2 * nt : 2 * nt + ns], signs.violated[2 * nt + ns :]
         segment = piecewise.following(segment, g1, g2)
-    violated = jnp.concatenate([(found.mode != mode) | found.pressed, segment != state.segment])
+    violated = jnp.concatenate([(following != mode) | found.pressed, segment != state.segment])
+    for _, j in prepared.mechanics.planes:
+        violated = violated.at[j].set(False)
     touching = found.touching[nf:]
-    return Transition(found.mode, segment, violated, jnp.any(found.hits), touching)
+    return Transition(following, segment, violated, jnp.any(found.hits), touching)
 
 
 #: Part of a step after which accelerations decide what they leave open at its start.
@@ -183,6 +205,10 @@ def predict(
         static_negative=prepared.static_negative,
     )
     mode = rules.predicted_mode(state.mode, fired[:nt], fired[nt : 2 * nt], trial)
+    for i, j in prepared.mechanics.planes:
+        # Rest decides what follows.
+        both = jnp.where(fired[i], Mode.STICK, state.mode[i])
+        mode = mode.at[np.asarray((i, j))].set(both)
     piecewise = prepared.mechanics.piecewise
     if piecewise.count:
         ns = piecewise.count

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -23,7 +24,7 @@ from jfric.solvers.event_driven.guards import Quantities
 from jfric.solvers.event_driven.linear_system import LinearSystem
 from jfric.solvers.event_driven.mode_equations import ModeEquations, mode_equations
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.smooth_piece import SmoothPiece, by_velocity, kinetic
+from jfric.solvers.event_driven.smooth_piece import Onset, SmoothPiece, by_velocity, kinetic
 from jfric.solvers.event_driven.state import State
 from jfric.system.varying import Energies
 
@@ -53,7 +54,7 @@ class VaryingPiece(SmoothPiece):
         relative = matvec(now.W, v) - prescribed
         elements, contacts = by_velocity(here)
         if elements or contacts:
-            pair = kinetic(now, self.state, relative[:nt])
+            pair = kinetic(now, self.state, relative[:nt], self.onset)
             now = eqx.tree_at(lambda p: (p.kinetic_positive, p.kinetic_negative), now, pair)
         e = mode_equations(now, self.state.mode, self.state.segment, self.equations.held)
         f = e.f + self.extra - matvec(e.K, q) - matvec(e.C, v) + matvec(g.applied, w)
@@ -68,7 +69,13 @@ class VaryingPiece(SmoothPiece):
         reaction = reaction + jnp.pad(friction, (0, reaction.shape[0] - nf))
         gap = matvec(here.W_N, q) + matvec(g.gap, w)
         gap = jnp.where(_own_rows(now)[nt:], here.displacements(t, q)[nt:], gap)
-        return jnp.concatenate([a, reaction, relative, gap, demanded[:nt]])
+        found = [a, reaction, relative, gap, demanded[:nt]]
+        if here.planes:
+            found.append(self.margins(reaction[:nt], matvec(g.normal, w)))
+        return jnp.concatenate(found)
+
+    def beginning(self, onset: Onset) -> Self:
+        return dataclasses.replace(self, onset=onset, compiled=None)
 
     def acceleration(self, s, q, v) -> Float[Array, " n"]:
         """Accelerations a time ``s`` after the start."""
@@ -141,7 +148,7 @@ class VaryingPiece(SmoothPiece):
             moved = [jnp.where(rows, x, y) for x, y in zip(curved, moved, strict=True)]
         none, found = jnp.zeros_like(q), []
         for k in range(LEADING):
-            a, reaction, relative, gap, demanded = self._split(
+            a, reaction, relative, gap, demanded, margin = self._split(
                 own[k] if k < 3 else jnp.zeros_like(own[0])
             )
             if 1 <= k < LEADING - 1:
@@ -150,7 +157,7 @@ class VaryingPiece(SmoothPiece):
                 given = matvec(self.g.gap, w[k])
                 gap = moved[k][nt:] + jnp.where(rows[nt:], 0.0, given)
             rate = motion[k + 1] if k + 1 < len(motion) else none
-            parts = motion[k], rate, w[k], a, reaction, relative, gap, demanded
+            parts = motion[k], rate, w[k], a, reaction, relative, gap, demanded, margin
             found.append(jnp.concatenate(parts))
         return jnp.stack(found)
 
@@ -179,11 +186,12 @@ class VaryingPiece(SmoothPiece):
 
     def _sizes(self) -> tuple[int, list[int]]:
         n, m, p = self.prepared.mechanics.n, self.prepared.W.shape[0], self.prepared
-        sizes = [n, m, m, p.nu, p.nt]
+        sizes = [n, m, m, p.nu, p.nt, len(p.mechanics.planes)]
         return sum(sizes), sizes
 
     def _split(self, o: Float[Array, " o"]) -> list[Array]:
-        """Accelerations, reactions, relative velocities, gaps, prescribed accelerations."""
+        """Accelerations, reactions, relative velocities, gaps, prescribed accelerations, margins of
+        friction in planes."""
         return jnp.split(o, np.cumsum(self._sizes()[1])[:-1])
 
 
@@ -219,10 +227,10 @@ def varying_piece(
     mechanics, dtype = prepared.mechanics, state.q.dtype
     n, m, nt, nu = mechanics.n, prepared.W.shape[0], prepared.nt, prepared.nu
     b = g.w.shape[0]
-    ends = np.cumsum([n, n, b, n, m, m, nu, nt])
+    ends = np.cumsum([n, n, b, n, m, m, nu, nt, len(mechanics.planes)])
     size = int(ends[-1])
     eye = jnp.eye(size, dtype=dtype)
-    q, v, w, a, reaction, relative, gap, demanded = jnp.split(eye, ends[:-1])
+    q, v, w, a, reaction, relative, gap, demanded, margin = jnp.split(eye, ends[:-1])
     normal = matmul(g.normal, w)
     directions = mechanics.piecewise.directions
     one = w[:1]
@@ -241,6 +249,7 @@ def varying_piece(
             gap=gap.T,
             elongation=(matmul(directions, q) + matmul(g.elongation, w)).T,
             elongation_rate=(matmul(directions, v) + matmul(g.elongation_rate, w)).T,
+            margin=margin.T,
         ),
     )
     forces = jnp.zeros((n, size), dtype)

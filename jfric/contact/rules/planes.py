@@ -1,0 +1,143 @@
+"""Rules of friction in a plane: the cone, sliding friction, how sliding starts and stops.
+
+For one plane: forces and velocities have two components, the last axis. Limits form an ellipse with
+the half axes ``mu N``, ``mu`` (2,); with ``E = diag(mu)``::
+
+    stick    |E^-1 lambda_T| <= N,    sliding    lambda_T = -N E^2 gamma_T / |E gamma_T|
+
+All is written with the ratio of the two coefficients, so that both may be zero.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from jfric.results.modes import Mode
+
+#: Newton steps for the friction that holds best; they converge from one side, in a few steps.
+NEWTON = 12
+#: Friction this much inside its limit sticks, relative to the limit.
+INSIDE = 1e-9
+
+
+def ratio_of(mu: Float[Array, " 2"]) -> Float[Array, ""]:
+    """``mu_2 / mu_1``; 1 where both are the same, zero as well."""
+    same = mu[0] == mu[1]
+    return jnp.where(same, 1.0, mu[1] / jnp.where(same | (mu[0] == 0.0), 1.0, mu[0]))
+
+
+def cone_margin(mu: Float[Array, " 2"], normal, friction) -> Float[Array, ""]:
+    """``(mu_1 N)^2 - |lambda_T|^2``, for an ellipse ``mu_1 mu_2`` times ``N^2 - |E^-1
+    lambda_T|^2``: positive while stick lasts."""
+    r = ratio_of(mu)
+    limit = mu[0] * mu[1] * normal * normal
+    return limit - r * friction[0] * friction[0] - friction[1] * friction[1] / r
+
+
+def cone_size(mu: Float[Array, " 2"], normal, friction, times) -> Float[Array, " l"]:
+    """Magnitudes of the Taylor coefficients of :func:`cone_margin`, from those (l,) and (l, 2) of
+    normal force and friction; ``times``: product of two series."""
+    r = ratio_of(mu)
+    size = mu[0] * mu[1] * times(normal, normal)
+    first, second = (times(friction[:, i], friction[:, i]) for i in (0, 1))
+    return size + r * first + second / r
+
+
+def weighted_speed(mu: Float[Array, " 2"], gamma) -> Float[Array, ""]:
+    """``|E gamma| / mu_1``, the speed where both coefficients are the same; differentiable where it
+    is not zero."""
+    r = ratio_of(mu)
+    squared = gamma[0] * gamma[0] + r * r * gamma[1] * gamma[1]
+    moves = squared > 0
+    return jnp.where(moves, jnp.sqrt(jnp.where(moves, squared, 1.0)), 0.0)
+
+
+def kinetic_ratio(mu: Float[Array, " 2"], gamma) -> Float[Array, " 2"]:
+    """``-lambda_T / N`` of sliding with the velocity ``gamma``; zero at rest."""
+    r, speed = ratio_of(mu), weighted_speed(mu, gamma)
+    along = jnp.stack([gamma[0], r * r * gamma[1]])
+    return mu[0] * along / jnp.where(speed > 0, speed, 1.0)
+
+
+class Onset(NamedTuple):
+    """What follows rest: the direction (2,) of sliding, and whether friction can hold instead."""
+
+    direction: Float[Array, " 2"]
+    holds: Bool[Array, ""]
+
+
+def holding_friction(
+    D: Float[Array, "2 2"], free, mu: Float[Array, " 2"], normal
+) -> Float[Array, " 2"]:
+    """The friction (2,) at rest within its limits that leaves least sliding acceleration.
+
+    ``D`` (2, 2): accelerations of sliding by unit frictions, ``free`` (2,) that without friction.
+    It minimises ``lambda^T D lambda / 2 + free^T lambda`` within the ellipse; on its edge ``(D +
+    kappa E^-2) lambda = -free``, ``kappa >= 0`` by Newton's method on ``1/R - 1/|lambda|``. Source:
+    A. R. Conn, N. I. M. Gould, P. L. Toint, Trust-region methods (2000), section 7.3.
+    """
+    return _holding(D, free, mu, normal)[0]
+
+
+def _holding(D, free, mu, normal):
+    """The same; with coordinates that make a circle of the ellipse, its opposite for the start of
+    sliding where there is no friction, and whether it lies inside."""
+    r = ratio_of(mu)
+    stretch, radius = jnp.stack([jnp.ones_like(r), r]), mu[0] * normal
+    D, b = D * stretch[:, None] * stretch[None, :], free * stretch
+    D = 0.5 * (D + D.T)
+    mean, half = 0.5 * (D[0, 0] + D[1, 1]), 0.5 * (D[0, 0] - D[1, 1])
+    spread = jnp.sqrt(half * half + D[0, 1] * D[0, 1])
+    determinant = D[0, 0] * D[1, 1] - D[0, 1] * D[0, 1]
+
+    def solved(kappa, b):
+        scale = determinant + kappa * (2.0 * mean + kappa)
+        first = (D[1, 1] + kappa) * b[0] - D[0, 1] * b[1]
+        second = (D[0, 0] + kappa) * b[1] - D[0, 1] * b[0]
+        return jnp.stack([first, second]) / jnp.where(scale > 0, scale, 1.0)
+
+    size, safe = jnp.sqrt(jnp.sum(b * b)), jnp.where(radius > 0, radius, 1.0)
+    kappa = jnp.maximum(size / safe - (mean + spread), 0.0)
+    for _ in range(NEWTON):
+        x = -solved(kappa, b)
+        squared = jnp.sum(x * x)
+        length = jnp.sqrt(squared)
+        slope = jnp.sum(x * solved(kappa, x))
+        more = squared * (length - safe) / safe / jnp.where(slope > 0, slope, 1.0)
+        kappa = jnp.where(slope > 0, jnp.maximum(kappa + more, 0.0), kappa)
+    x = -solved(kappa, b)
+    holds = jnp.sqrt(jnp.sum(x * x)) <= (1.0 - INSIDE) * radius
+    # Without friction the body goes where it is pushed.
+    pulled = -b / jnp.where(size > 0, size, 1.0)
+    return jnp.where(radius > 0, x, 0.0) * stretch, jnp.where(radius > 0, x, pulled), holds
+
+
+def onset(D, free, mu, normal) -> Onset:
+    """How sliding starts from rest: along the normal of the ellipse at the friction that holds
+    best. Arguments as in :func:`holding_friction`."""
+    r = ratio_of(mu)
+    _, x, holds = _holding(D, free, mu, normal)
+    direction = -x / jnp.stack([jnp.ones_like(r), r])
+    size = jnp.sqrt(jnp.sum(direction * direction))
+    return Onset(direction / jnp.where(size > 0, size, 1.0), holds)
+
+
+def time_to_stop(gamma, rate) -> Float[Array, ""]:
+    """Time after which the sliding velocity ``gamma`` (2,) vanishes, if it goes on falling as it
+    does with the acceleration ``rate`` (2,); infinite where it grows. Its derivatives are those of
+    the end of sliding."""
+    still, rate = jax.lax.stop_gradient((gamma, rate))
+    squared, falls = jnp.sum(gamma * still), -jnp.sum(still * rate)
+    stops = (falls > 0) & (squared > 0)
+    return jnp.where(stops, squared / jnp.where(stops, falls, 1.0), jnp.inf)
+
+
+def plane_mode(mode, other):
+    """The mode of both directions of a plane from those found for each: it slides where one
+    does."""
+    rests = (mode == Mode.STICK) & (other == Mode.STICK)
+    return jnp.where(rests, Mode.STICK, Mode.SLIP_POS)

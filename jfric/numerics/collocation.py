@@ -1,0 +1,134 @@
+"""Radau's collocation for accelerations that are stiff and not defined where a velocity vanishes.
+
+On a step of length ``h`` from ``(q, v)`` the acceleration is a polynomial that obeys ``a = f(s, q,
+v)`` at Radau's nodes, all of them behind the start. The method is stiffly accurate and L-stable, of
+order ``2 k - 1`` at the end of a step; inside the polynomials are of the order of their degree.
+Source: E. Hairer, G. Wanner, Solving Ordinary Differential Equations II (1996), section IV.5.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.polynomial import Polynomial, legendre
+
+from jfric.numerics.polynomials import DEGREE
+from jfric.numerics.runge_kutta import Stages
+
+#: Newton steps before a step counts as too long.
+NEWTON = 20
+#: Changes of the last Newton step, relative to the largest acceleration: none, and still enough.
+CONVERGED, GOOD = 4.0, 1e6
+
+
+class Tables(NamedTuple):
+    """Of ``k`` nodes: velocities and positions (k, k) by unit accelerations; coefficients (p, k) of
+    both polynomials, and the weights (k,) of the highest Legendre coefficient."""
+
+    nodes: np.ndarray
+    velocity: np.ndarray
+    position: np.ndarray
+    velocity_coefficients: np.ndarray
+    position_coefficients: np.ndarray
+    highest: np.ndarray
+
+
+@functools.cache
+def tables(degree: int) -> Tables:
+    """For positions of this degree: two nodes less than it has coefficients."""
+    k = degree - 1
+    # Zeros of P_k - P_(k-1) on [-1, 1]: Radau's points with the right end, on [0, 1].
+    ends = np.zeros(k + 1)
+    ends[k - 1 :] = -1.0, 1.0
+    nodes = np.sort(np.real(legendre.legroots(ends)))
+    nodes[-1] = 1.0
+    # Their coefficients lose digits.
+    nodes = 0.5 * (1.0 + nodes.astype(np.longdouble))
+    velocities, positions = np.zeros((2, degree + 1, k), np.longdouble)
+    for i in range(k):
+        others = np.delete(nodes, i)
+        lagrange = Polynomial.fromroots(others) / np.prod(nodes[i] - others)
+        once, twice = lagrange.integ(1).coef, lagrange.integ(2).coef
+        velocities[: len(once), i], positions[: len(twice), i] = once, twice
+    powers = np.vander(nodes, degree + 1, increasing=True)
+    highest = np.linalg.inv(legendre.legvander(2.0 * nodes.astype(float) - 1.0, k - 1))[-1]
+    found = nodes, powers @ velocities, powers @ positions, velocities, positions, highest
+    return Tables(*(x.astype(float) for x in found))
+
+
+def collocation(
+    acceleration: Callable, q: Float[Array, " n"], v: Float[Array, " n"], h, guess
+) -> Stages:
+    """A step of ``q'' = acceleration(s, q, v)`` of length ``h``, as an explicit method gives it.
+
+    ``guess`` (n,): acceleration to start Newton's method from. Where it does not converge the error
+    is not defined.
+    """
+    dtype, n = q.dtype, q.shape[0]
+    table = tables(DEGREE[dtype.name])
+    nodes, A, B = (jnp.asarray(x, dtype) for x in (table.nodes, table.velocity, table.position))
+    k = nodes.shape[0]
+
+    def along(a):
+        """Positions and velocities at the nodes."""
+        velocity = v[None, :] + h * (A @ a)
+        position = q[None, :] + h * nodes[:, None] * v[None, :] + h * h * (B @ a)
+        return position, velocity
+
+    def missed(a):
+        return jax.vmap(acceleration)(h * nodes, *along(a)) - a
+
+    def newton(a):
+        position, velocity = along(a)
+        by_q, by_v = (
+            jax.vmap(jax.jacfwd(acceleration, argnums=i))(h * nodes, position, velocity)
+            for i in (1, 2)
+        )
+        J = h * h * by_q[:, :, None, :] * B[:, None, :, None]
+        J = (J + h * by_v[:, :, None, :] * A[:, None, :, None]).reshape(k * n, k * n)
+        return jnp.linalg.inv(jnp.eye(k * n, dtype=dtype) - J)
+
+    def solve(residual, start):
+        del residual
+
+        def improved(state):
+            i, a, size, _ = state
+            change = (newton(a) @ missed(a).reshape(-1)).reshape(k, n)
+            now = jnp.max(jnp.abs(change)) / jnp.maximum(jnp.max(jnp.abs(a)), tiny)
+            return i + 1, a + change, now, size
+
+        def unfinished(state):
+            i, _, size, before = state
+            stalls = (size <= GOOD * eps) & (size >= 0.5 * before)
+            return (i < NEWTON) & (size > CONVERGED * eps) & ~stalls
+
+        none = jnp.full((), jnp.inf, dtype)
+        _, a, size, _ = jax.lax.while_loop(unfinished, improved, (0, start, none, none))
+        return a, size
+
+    def tangent_solve(linear, y):
+        J = jax.jacfwd(linear)(jnp.zeros_like(y)).reshape(k * n, k * n)
+        return jnp.linalg.solve(J, y.reshape(-1)).reshape(k, n)
+
+    eps, tiny = float(jnp.finfo(dtype).eps), jnp.finfo(dtype).tiny
+    start = jnp.broadcast_to(jax.lax.stop_gradient(guess), (k, n))
+    a, size = jax.lax.custom_root(missed, start, solve, tangent_solve, has_aux=True)
+    good = size <= GOOD * eps
+    error = h * jnp.abs(jnp.asarray(table.highest, dtype) @ a)
+    error = jnp.where(good, jnp.concatenate([h * error, error]), jnp.nan)
+    velocities = h * (jnp.asarray(table.velocity_coefficients, dtype) @ a)
+    positions = h * h * (jnp.asarray(table.position_coefficients, dtype) @ a)
+    dense = jnp.concatenate([positions.at[0].set(q).at[1].add(h * v), velocities.at[0].set(v)], 1)
+    position, velocity = along(a)
+    return Stages(
+        end=jnp.concatenate([position[-1], velocity[-1]]),
+        error=error,
+        dense=dense,
+        slopes=jnp.concatenate([velocity, a], axis=1),
+    )

@@ -1,0 +1,134 @@
+"""Friction in planes on a step: how sliding begins, how far a step may go, and where sliding stops.
+
+A stop in a plane is no change of sign: the direction of sliding turns onto the load, in general
+without end. Steps that shrink with the time that is left keep their order; what is left when it is
+negligible is one straight line.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from jfric.contact import rules
+from jfric.numerics.clock import later
+from jfric.numerics.linear_algebra import matmul, matvec
+from jfric.solvers.event_driven.advance import Advance
+from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.smooth_piece import Onset, SmoothPiece, plane_coefficients
+from jfric.solvers.event_driven.state import State, relative_velocities, velocity_tolerance
+
+#: Part of the time to the end of sliding that a step may take.
+PART = 0.5
+#: Time to the end of sliding, relative to the elapsed time and to that of the motion, that is left
+#: to a straight line.
+LEFT = 1e-13
+#: Rounds over several planes that begin to slide at one instant.
+ROUNDS = 60
+#: Sliding acceleration that Newton's method begins with, relative to that without friction:
+#: small, as the direction is known better than the speed, which the first step finds.
+PUSH = 1e-5
+
+
+def _resting(prepared: Prepared, state: State) -> Bool[Array, " np"]:
+    """Planes in which sliding begins from rest."""
+    first = np.asarray([i for i, _ in prepared.mechanics.planes])
+    return rules.slides(state.mode[first]) & (state.known[first] >= 1)
+
+
+def begun(piece: SmoothPiece) -> tuple[SmoothPiece, Float[Array, " n"]]:
+    """The piece as it is at its start, where the direction of sliding may not be defined yet, and
+    accelerations near those on a first short step."""
+    prepared, state = piece.prepared, piece.state
+    still = jax.lax.stop_gradient(piece)
+    planes = prepared.mechanics.planes
+    rests, none = _resting(prepared, state), jnp.zeros((len(planes), 2), state.q.dtype)
+    start = jnp.zeros_like(state.t), still.state.q, still.state.v
+    free = still.beginning(Onset(rests, none, rests & False)).acceleration(*start)
+    rows = np.asarray(planes).ravel()
+    W, normal = still.prepared.W[rows], matvec(still.g.normal, still.g.w)
+    sliding = matvec(W, free) - matvec(still.g.acceleration[rows], still.g.w)
+    moves = matmul(still.equations.P, W.T)
+    D = matmul(W, moves)
+    gamma = jnp.zeros((prepared.nt,), state.q.dtype)
+
+    def one_round(_, friction):
+        for k in range(len(planes)):
+            own, mu = slice(2 * k, 2 * k + 2), plane_coefficients(still.prepared, k, gamma)
+            others = matvec(D[own], friction.at[own].set(0.0))
+            held = rules.holding_friction(
+                D[own, own], sliding[own] + others, mu, normal[planes[k][0]]
+            )
+            friction = friction.at[own].set(jnp.where(rests[k], held, 0.0))
+        return friction
+
+    friction = one_round(0, jnp.zeros_like(sliding))
+    if len(planes) > 1:
+        friction = jax.lax.fori_loop(0, ROUNDS, one_round, friction)
+    found = []
+    for k in range(len(planes)):
+        own, mu = slice(2 * k, 2 * k + 2), plane_coefficients(still.prepared, k, gamma)
+        others = matvec(D[own], friction.at[own].set(0.0))
+        found.append(rules.onset(D[own, own], sliding[own] + others, mu, normal[planes[k][0]]))
+    direction, holds = (jnp.stack(x) for x in zip(*found, strict=True))
+    beginning = piece.beginning(Onset(rests, direction, holds))
+    guess = still.beginning(Onset(rests, direction, holds)).acceleration(*start)
+    size = jnp.max(jnp.abs(sliding)) / jnp.trace(D)
+    push = jnp.where(rests[:, None], PUSH * size * direction, 0.0).ravel()
+    return beginning, guess + matvec(moves, push)
+
+
+def longest_step(piece: SmoothPiece) -> Float[Array, ""]:
+    """How far a step may go towards the end of sliding in a plane [s]."""
+    piece = jax.lax.stop_gradient(piece)
+    prepared, state, g = piece.prepared, piece.state, piece.g
+    a = piece.acceleration(jnp.zeros_like(state.t), state.q, state.v)
+    nt = prepared.nt
+    gamma = matvec(prepared.W[:nt], state.v) - matvec(g.velocity[:nt], g.w)
+    rate = matvec(prepared.W[:nt], a) - matvec(g.acceleration[:nt], g.w)
+    left = [
+        jnp.where(rules.slides(state.mode[i]), rules.time_to_stop(gamma[rows], rate[rows]), jnp.inf)
+        for i, rows in ((pair[0], np.asarray(pair)) for pair in prepared.mechanics.planes)
+    ]
+    left = jnp.where(_resting(prepared, state), jnp.inf, jnp.stack(left))
+    return PART * jnp.min(left)
+
+
+def stop(prepared: Prepared, state: State, ahead: Advance, natural) -> Advance:
+    """Go on to the end of sliding in a plane where the time that it takes is negligible."""
+    nt, values = prepared.nt, ahead.values
+    now = prepared.at(ahead.t, ahead.q, ahead.v)
+    gamma = relative_velocities(now, ahead.t, ahead.v)[:nt]
+    small = velocity_tolerance(now, ahead.t, ahead.v_scale)[:nt]
+    rate = matvec(now.W[:nt], values.a) - values.prescribed_rate
+    negligible = LEFT * jnp.minimum(ahead.t - state.start, natural)
+    ends, times = [], []
+    for pair in prepared.mechanics.planes:
+        rows = np.asarray(pair)
+        left = rules.time_to_stop(gamma[rows], rate[rows])
+        slow = (left <= negligible) | jnp.all(jnp.abs(gamma[rows]) <= small[rows])
+        times.append(left)
+        ends.append(rules.slides(state.mode[pair[0]]) & slow & jnp.isfinite(left))
+    stops, left = jnp.stack(ends), jnp.stack(times)
+    stops = stops & ahead.accepted & ~ahead.fired.any()
+    last = jnp.max(jnp.where(stops, left, 0.0))
+    t, rest = later(ahead.t, ahead.t_rest, last)
+    limits = jnp.concatenate([prepared.breakpoints, prepared.end[None]])
+    passes = jnp.any((limits > ahead.t) & (limits < t))
+    stops = stops & ~passes
+    on = stops.any()
+    last = jnp.where(on, last, 0.0)
+    fired = ahead.fired
+    for k, pair in enumerate(prepared.mechanics.planes):
+        fired = fired.at[pair[0]].set(fired[pair[0]] | stops[k])
+    return ahead._replace(
+        t=jnp.where(on, t, ahead.t),
+        t_rest=jnp.where(on, rest, ahead.t_rest),
+        q=ahead.q + last * (ahead.v + 0.5 * last * values.a),
+        v=ahead.v + last * values.a,
+        # Steps were short for the sake of this stop.
+        h_max=jnp.where(on, jnp.inf, ahead.h_max),
+        fired=fired,
+    )

@@ -1,0 +1,79 @@
+"""Friction in a plane: requirements, and refusals by those who take one direction alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.system.description import AbstractProblem, element_label
+from jfric.system.elements import Friction
+from jfric.system.laws import AbstractLaw, Directional, PerAxis
+
+#: Sine of the angle between the two directions that counts as zero.
+PARALLEL = 1e-9
+
+
+def require_plane(where: str, element: Friction) -> None:
+    """Raise :class:`ProblemError` unless a friction in a plane, and no other, has two directions,
+    and all that it has for each of them."""
+    plane, law, belt = element.plane, element.law, element.belt
+    if plane is None:
+        refuse_axes(where, law)
+        if isinstance(belt, tuple):
+            raise ProblemError(
+                f"{where}.belt: found {len(belt)} velocities, one is needed; give a plane for two"
+            )
+        return
+    if not isinstance(plane, tuple) or len(plane) != 2:
+        found = f"{len(plane)} directions" if isinstance(plane, tuple) else repr(plane)
+        raise ProblemError(
+            f"{where}.plane: found {found}, two are needed such as plane = ['x', 'y']"
+        )
+    if element.reaction is not None:
+        raise ProblemError(f"{where}.reaction: cannot be combined with plane")
+    if belt is not None and (not isinstance(belt, tuple) or len(belt) != 2):
+        found = f"{len(belt)} velocities" if isinstance(belt, tuple) else "one velocity"
+        raise ProblemError(
+            f"{where}.belt: found {found}, friction in a plane needs two such as [0.5, 0.0]"
+        )
+    for field in law.holding(Directional) if law is not None else ():
+        raise ProblemError(
+            f"{where}.{field}: found a coefficient for each sign of sliding, in a plane there is "
+            "one number, or one for each direction such as [0.4, 0.2]"
+        )
+
+
+def refuse_axes(where: str, law: AbstractLaw | None) -> None:
+    """Raise :class:`ProblemError` for coefficients of two directions where there is one."""
+    for field in law.holding(PerAxis) if law is not None else ():
+        raise ProblemError(
+            f"{where}.{field}: found two coefficients, which friction in a plane has; one is needed"
+        )
+
+
+def require_planes(problem: AbstractProblem) -> None:
+    """Raise :class:`ProblemError` for directions of a plane that are one, and for ellipses that are
+    none. All numbers are known."""
+    both = problem.axes + problem.bases
+    for where, element in problem.labelled("friction").items():
+        if element.plane is None:
+            continue
+        w = np.stack([np.asarray(d.vector(both), float) for d in element.plane])
+        w = w / np.linalg.norm(w, axis=1, keepdims=True)
+        if np.sqrt(max(np.linalg.det(w @ w.T), 0.0)) <= PARALLEL:
+            raise ProblemError(f"{where}.plane: found two directions that are the same line")
+        law = element.law
+        for field in law.holding(PerAxis) if law is not None else ():
+            pair = [float(x) for x in vars(getattr(law, field)).values()]
+            if min(pair) <= 0.0:
+                raise ProblemError(f"{where}.{field}: found {pair}, both must be positive")
+
+
+def refuse_planes(problem: AbstractProblem, who: str) -> None:
+    """Raise :class:`ProblemError` for friction in a plane, which ``who`` cannot represent."""
+    for name, element in problem.section("friction").items():
+        if element.plane is not None:
+            raise ProblemError(
+                f"{element_label('friction', name)}.plane: found friction in a plane, which {who} "
+                "cannot represent; use the solver event-driven"
+            )
