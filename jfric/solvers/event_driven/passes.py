@@ -245,10 +245,6 @@ def one_pass(
         status,
     )
     status = jnp.where(settled & ~unique, int(Status.INCONSISTENT), status)
-    if planes:
-        # No law says how rows that hold the same share their friction.
-        shared = jnp.any(equations.dependent[:nt] & prepared.mechanics.in_plane)
-        status = jnp.where(settled & shared, int(Status.INCONSISTENT), status)
     flags = flags | jnp.where(settled, _remarks(prepared, state, signs, equations, ahead), 0)
     unseen = rules.arrives_unseen(state.mode, signs.of(slice(nt)), state.known[:nt])
     unseen = unseen.any() & ~at_breakpoint(prepared, state)

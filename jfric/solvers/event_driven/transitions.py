@@ -118,9 +118,12 @@ def next_modes(prepared: Prepared, state: State, signs: Signs) -> Transition:
     found = rules.next_mode(prepared.kind, mode, first, second, closed, drift=drift)
     following = found.mode
     for i, j in prepared.mechanics.planes:
-        # The first of the two directions decides for both; what could hold does not slide.
-        other = jnp.where(mode[i] == Mode.STICK, Mode.SLIP_POS, Mode.STICK)
-        both = jnp.where(first.violated[i], other, mode[i])
+        # The first of the two directions decides for both; what could hold does not slide, and what
+        # cannot stick together with others does.
+        sticks = mode[i] == Mode.STICK
+        carried = sticks & ((signs.drift[i] != 0) | (signs.drift[j] != 0))
+        other = jnp.where(sticks, Mode.SLIP_POS, Mode.STICK)
+        both = jnp.where(first.violated[i] | carried, other, mode[i])
         following = following.at[np.asarray((i, j))].set(both)
     segment = state.segment
     piecewise = prepared.mechanics.piecewise
