@@ -155,7 +155,7 @@ SENTENCES = [
     ),
     (
         '"0.5*m*l^2*v.phi^2"\n[friction]\nsliding = "l*phi"\ndof = "x"\nmu = 0.1\nN = 1',
-        "friction: found direction and sliding of direction and sliding, exactly one is needed",
+        "friction: found direction and sliding of direction, sliding and plane, exactly one is needed",
     ),
 ]
 

@@ -23,6 +23,7 @@ MODES = {
     "stick": "#f2c14e",
     "slip+": "#9ecae1",
     "slip-": "#c6b3d9",
+    "slip": "#9ecae1",
     "open": "#d9d9d9",
     "closed": "#a8d5a2",
     "free": "#d9d9d9",

@@ -63,12 +63,12 @@ def tables(degree: int) -> Tables:
 
 
 def collocation(
-    acceleration: Callable, q: Float[Array, " n"], v: Float[Array, " n"], h, guess
+    acceleration: Callable, q: Float[Array, " n"], v: Float[Array, " n"], h, guess: Callable
 ) -> Stages:
     """A step of ``q'' = acceleration(s, q, v)`` of length ``h``, as an explicit method gives it.
 
-    ``guess`` (n,): acceleration to start Newton's method from. Where it does not converge the error
-    is not defined.
+    ``guess(s)`` (n,): accelerations to start Newton's method from. Where it does not converge the
+    error is not defined.
     """
     dtype, n = q.dtype, q.shape[0]
     table = tables(DEGREE[dtype.name])
@@ -92,7 +92,7 @@ def collocation(
         )
         J = h * h * by_q[:, :, None, :] * B[:, None, :, None]
         J = (J + h * by_v[:, :, None, :] * A[:, None, :, None]).reshape(k * n, k * n)
-        return jnp.linalg.inv(jnp.eye(k * n, dtype=dtype) - J)
+        return inverse(jnp.eye(k * n, dtype=dtype) - J)
 
     def solve(residual, start):
         del residual
@@ -114,10 +114,10 @@ def collocation(
 
     def tangent_solve(linear, y):
         J = jax.jacfwd(linear)(jnp.zeros_like(y)).reshape(k * n, k * n)
-        return jnp.linalg.solve(J, y.reshape(-1)).reshape(k, n)
+        return (inverse(J) @ y.reshape(-1)).reshape(k, n)
 
     eps, tiny = float(jnp.finfo(dtype).eps), jnp.finfo(dtype).tiny
-    start = jnp.broadcast_to(jax.lax.stop_gradient(guess), (k, n))
+    start = jax.lax.stop_gradient(jax.vmap(guess)(h * nodes))
     a, size = jax.lax.custom_root(missed, start, solve, tangent_solve, has_aux=True)
     good = size <= GOOD * eps
     error = h * jnp.abs(jnp.asarray(table.highest, dtype) @ a)
@@ -132,3 +132,22 @@ def collocation(
         dense=dense,
         slopes=jnp.concatenate([velocity, a], axis=1),
     )
+
+
+def inverse(A: Float[Array, "m m"]) -> Float[Array, "m m"]:
+    """Gauss-Jordan elimination with partial pivoting, in plain operations: a large batch of small
+    systems runs without a library call for each."""
+    m = A.shape[0]
+    rows = jnp.arange(m)
+
+    def eliminated(k, both):
+        size = jnp.where(rows >= k, jnp.abs(both[:, k]), -1.0)
+        pivot = jnp.argmax(size)
+        first, other = both[k], both[pivot]
+        both = both.at[pivot].set(first).at[k].set(other)
+        row = other / other[k]
+        both = both - jnp.where(rows == k, 0.0, both[:, k])[:, None] * row[None, :]
+        return both.at[k].set(row)
+
+    start = jnp.concatenate([A, jnp.eye(m, dtype=A.dtype)], axis=1)
+    return jax.lax.fori_loop(0, m, eliminated, start)[:, m:]

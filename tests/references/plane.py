@@ -85,8 +85,14 @@ class Belts:
         stops.terminal = ends.terminal = True
         z = np.concatenate([y, [t0]])
         run = solve_ivp(
-            scaled, (0, 1e6), z, method="DOP853", rtol=1e-12, atol=1e-14,
-            events=(stops, ends), dense_output=True,
+            scaled,
+            (0, 1e6),
+            z,
+            method="DOP853",
+            rtol=1e-12,
+            atol=1e-14,
+            events=(stops, ends),
+            dense_output=True,
         )
         z, t = run.y[:, -1], run.y[4, -1]
 
@@ -94,7 +100,11 @@ class Belts:
             for upto, sol in pieces:
                 if at <= upto:
                     return sol(at)
-            s = brentq(lambda s: run.sol(s)[4] - at, 0.0, run.t[-1], xtol=1e-15) if at < t else run.t[-1]
+            s = (
+                brentq(lambda s: run.sol(s)[4] - at, 0.0, run.t[-1], xtol=1e-15)
+                if at < t
+                else run.t[-1]
+            )
             return run.sol(s)[:4]
 
         if not run.t_events[0].size:

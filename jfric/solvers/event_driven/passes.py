@@ -301,6 +301,11 @@ def one_pass(
         q_scale = jnp.where(changes, jnp.maximum(q_scale, sizes[0]), q_scale)
         v_scale = jnp.where(changes, sizes[1], v_scale)
 
+    h_max = state.h_max
+    for i, _ in planes:
+        # How short the step to this instant was says nothing of sliding, which a step too short
+        # would leave with a velocity of rounding errors.
+        h_max = jnp.where(~settled & flips[i], jnp.inf, h_max)
     fresh = start_pivoting()
     new = State(
         t=jnp.where(moves, ahead.t, state.t),
@@ -313,7 +318,7 @@ def one_pass(
         segment=jnp.where(moves, moved_on, jnp.where(settles, state.segment, segment)),
         recorded=jnp.where(settles, logged.modes, state.recorded),
         settled=state.settled | settles,
-        h_max=jnp.where(settles, ahead.h_max, state.h_max),
+        h_max=jnp.where(settles, ahead.h_max, h_max),
         pivoting=jax.tree.map(lambda a, b: jnp.where(settled, a, b), fresh, pivoting),
         known=jnp.where(
             # A guard that vanished identically is still zero; so is the one that fired.

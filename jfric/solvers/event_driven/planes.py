@@ -7,6 +7,8 @@ negligible is one straight line.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,8 +16,10 @@ from jaxtyping import Array, Bool, Float
 
 from jfric.contact import rules
 from jfric.numerics.clock import later
+from jfric.numerics.collocation import inverse
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.solvers.event_driven.advance import Advance
+from jfric.solvers.event_driven.given import basis_after
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.smooth_piece import Onset, SmoothPiece, plane_coefficients
 from jfric.solvers.event_driven.state import State, relative_velocities, velocity_tolerance
@@ -30,6 +34,8 @@ ROUNDS = 60
 #: Sliding acceleration that Newton's method begins with, relative to that without friction:
 #: small, as the direction is known better than the speed, which the first step finds.
 PUSH = 1e-5
+#: What is added to directions that depend on each other, relative to the mobility of all.
+REGULAR = 1e-12
 
 
 def _resting(prepared: Prepared, state: State) -> Bool[Array, " np"]:
@@ -38,9 +44,9 @@ def _resting(prepared: Prepared, state: State) -> Bool[Array, " np"]:
     return rules.slides(state.mode[first]) & (state.known[first] >= 1)
 
 
-def begun(piece: SmoothPiece) -> tuple[SmoothPiece, Float[Array, " n"]]:
+def begun(piece: SmoothPiece) -> tuple[SmoothPiece, Callable]:
     """The piece as it is at its start, where the direction of sliding may not be defined yet, and
-    accelerations near those on a first short step."""
+    accelerations (n,) of the time after it, near those on a first short step."""
     prepared, state = piece.prepared, piece.state
     still = jax.lax.stop_gradient(piece)
     planes = prepared.mechanics.planes
@@ -74,10 +80,22 @@ def begun(piece: SmoothPiece) -> tuple[SmoothPiece, Float[Array, " n"]]:
         found.append(rules.onset(D[own, own], sliding[own] + others, mu, normal[planes[k][0]]))
     direction, holds = (jnp.stack(x) for x in zip(*found, strict=True))
     beginning = piece.beginning(Onset(rests, direction, holds))
-    guess = still.beginning(Onset(rests, direction, holds)).acceleration(*start)
-    size = jnp.max(jnp.abs(sliding)) / jnp.trace(D)
+    first = still.beginning(Onset(rests, direction, holds)).acceleration(*start)
+    size = jnp.max(jnp.abs(sliding))
     push = jnp.where(rests[:, None], PUSH * size * direction, 0.0).ravel()
-    return beginning, guess + matvec(moves, push)
+    # Relative to partners that move as they will, what rests begins to slide as it is pushed.
+    resting = jnp.repeat(rests, 2)
+    scale = jnp.trace(D)
+    scale = jnp.where(scale > 0, scale, 1.0) * jnp.eye(len(rows), dtype=D.dtype)
+    own = jnp.where(resting[:, None] & resting[None, :], D, 0.0)
+    own = inverse(own + jnp.where(resting, REGULAR, 1.0)[:, None] * scale)
+
+    def guess(s):
+        now = matvec(still.g.acceleration[rows], basis_after(prepared, still.g, s))
+        ahead = now - matvec(still.g.acceleration[rows], still.g.w)
+        return first + matvec(moves, matvec(own, jnp.where(resting, ahead + push, 0.0)))
+
+    return beginning, guess
 
 
 def longest_step(piece: SmoothPiece) -> Float[Array, ""]:
@@ -103,7 +121,11 @@ def stop(prepared: Prepared, state: State, ahead: Advance, natural) -> Advance:
     gamma = relative_velocities(now, ahead.t, ahead.v)[:nt]
     small = velocity_tolerance(now, ahead.t, ahead.v_scale)[:nt]
     rate = matvec(now.W[:nt], values.a) - values.prescribed_rate
-    negligible = LEFT * jnp.minimum(ahead.t - state.start, natural)
+    negligible = ahead.t - state.start
+    if prepared.mechanics.varying is None:
+        # Where it does not follow the stiffness of friction itself.
+        negligible = jnp.minimum(negligible, natural)
+    negligible = LEFT * negligible
     ends, times = [], []
     for pair in prepared.mechanics.planes:
         rows = np.asarray(pair)

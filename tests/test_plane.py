@@ -1,0 +1,404 @@
+"""Friction in a plane: two directions of sliding with one limit."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from references.plane import Belts
+from scipy.optimize import minimize
+
+import jfric
+from jfric.contact import rules
+from jfric.files.read_toml import load_config, loads
+from jfric.files.schema import json_schema
+from jfric.files.write_toml import dump
+from jfric.numerics.collocation import collocation
+from jfric.verification.configs import shipped
+
+START = jfric.InitialState
+MASSES = {d: jfric.Mass(d, 1.0) for d in "xy"}
+SOLVER = jfric.EventDriven(rtol=1e-12)
+
+
+def block(law=None, time=4.0, start=None, **elements) -> jfric.Problem:
+    """A block of 1 kg on a plane with a normal force of 1 N."""
+    pad = jfric.Friction(plane=["x", "y"], law=law or jfric.Coulomb(0.4), N=1.0)
+    elements = {"mass": MASSES, "friction": pad} | elements
+    return jfric.Problem(["x", "y"], elements, initial=start or {"y": START(v=1.0)}, time=time)
+
+
+def stop_of(x):
+    """Time and place of the stop in a constant load, thrown across it with unit mass."""
+    limit, f, v = x
+    ratio = limit / f
+    return jnp.stack(
+        [
+            v * limit / (limit**2 - f**2),
+            v**2 / (4.0 * f * (ratio**2 - 1.0)),
+            2.0 * ratio * v**2 / (f * (4.0 * ratio**2 - 1.0)),
+        ]
+    )
+
+
+def simulated_stop(x):
+    problem = block(load=jfric.Load("x", 0.2))
+    limit, f, v = x
+    end = 1.1 * jax.lax.stop_gradient(stop_of(x)[0])
+    values = {"friction.mu": limit, "load.F": f, "initial.y.v": v, "time.end": end}
+    solution = jfric.simulate(jfric.set_parameters(problem, values), SOLVER, ts=end[None])
+    return jnp.concatenate([solution.events.time[:1], solution.q[0]])
+
+
+def test_stop_under_a_load_below_the_limit():
+    f, limit, v = 0.2, 0.4, 1.0
+    problem = block(load=jfric.Load("x", f))
+    ts = jnp.linspace(0.0, 4.0, 41)
+    solution = jfric.simulate(problem, SOLVER, ts=ts)
+    solution.check()
+    assert int(solution.events.count) == 1
+    expected = np.asarray(stop_of((limit, f, v)))
+    found = np.array([solution.events.time[0], *solution.q[-1]])
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    # The law at all outputs: within the cone, against sliding, without gain.
+    force, gamma = np.asarray(solution.lambda_t), np.asarray(solution.v)
+    size = np.hypot(*force.T)
+    slides = np.asarray(solution.mode)[:, 0] == jfric.Mode.SLIP
+    assert slides[:34].all()
+    assert not slides[34:].any()
+    np.testing.assert_allclose(size[slides], limit, rtol=1e-12)
+    np.testing.assert_allclose(force[~slides], [[-f, 0.0]] * 7, atol=1e-13)
+    np.testing.assert_allclose(
+        force[slides], -limit * gamma[slides] / np.hypot(*gamma[slides].T)[:, None], atol=1e-11
+    )
+    assert np.all(np.sum(force * gamma, axis=1) <= 0)
+    assert np.all(gamma[~slides] == 0)
+    assert float(jfric.contact_residual(problem, solution).max()) < 1e-12
+    assert float(jfric.motion_residual(problem, solution).max()) < 1e-12
+    # The energy: work of the load and of friction.
+    power = f * gamma[:, 0] - limit * np.hypot(*gamma.T)
+    assert 0.5 * v**2 + np.trapezoid(power, ts) == pytest.approx(0.0, abs=2e-3)
+    # A judge that knows the cone: any other friction of the same size is no solution.
+    turned = dataclasses.replace(solution, lambda_t=solution.lambda_t[:, ::-1])
+    assert float(jfric.contact_residual(problem, turned).max()) > 0.1
+
+
+@pytest.mark.slow  # its sibling: the same at one load
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.9, 0.99])
+def test_stop_and_its_derivatives(part):
+    x = jnp.array([0.4, 0.4 * part, 1.0])
+    np.testing.assert_allclose(jax.jit(simulated_stop)(x), stop_of(x), rtol=1e-11)
+    forward = jax.jit(jax.jacfwd(simulated_stop))(x)
+    np.testing.assert_allclose(forward, jax.jacfwd(stop_of)(x), rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.slow  # its sibling: forward mode
+def test_derivatives_of_a_stop_in_reverse():
+    x = jnp.array([0.4, 0.2, 1.0])
+    np.testing.assert_allclose(
+        jax.jacrev(simulated_stop)(x), jax.jacfwd(stop_of)(x), rtol=1e-9, atol=1e-10
+    )
+
+
+def belts(limits, velocities) -> jfric.Problem:
+    """A mass on springs under a load that turns, on belts."""
+    directions = {"x": (0.7, 0.3), "y": (0.77, 1.0)}
+    return jfric.Problem(
+        ["x", "y"],
+        {
+            "mass": MASSES,
+            "spring": {d: jfric.Spring(d, 1.0) for d in "xy"},
+            "damper": {d: jfric.Damper(d, 0.05) for d in "xy"},
+            "load": {
+                d: jfric.Load(d, jfric.Harmonic(0.5, omega=w, phase=p))
+                for d, (w, p) in directions.items()
+            },
+            "friction": {
+                f"belt{i}": jfric.Friction(plane=["x", "y"], limit=limit, belt=list(b))
+                for i, (limit, b) in enumerate(zip(limits, velocities, strict=True))
+            },
+        },
+        initial={"x": START(v=0.35)},
+        time=20.0,
+    )
+
+
+@pytest.mark.slow  # its siblings: stops, and starts on an ellipse
+@pytest.mark.parametrize(
+    ("limits", "velocities", "count"),
+    [((0.8,), [(0.5, 0.3)], 6), ((0.6, 0.3), [(0.2, 0.0), (0.0, 0.2)], 9)],
+    ids=["one belt", "two belts at right angles"],
+)
+def test_belts_as_by_another_method(limits, velocities, count):
+    omega, phase = np.array([0.7, 0.77]), np.array([0.3, 1.0])
+    reference = Belts(
+        lambda t: 0.5 * np.sin(omega * t + phase),
+        lambda t: 0.5 * omega * np.cos(omega * t + phase),
+        limits,
+        np.array(velocities),
+        c=0.05,
+    )
+    ts = np.linspace(0.0, 20.0, 41)[1:]
+    states = reference.run([0.0, 0.0], [0.35, 0.0], ts)
+    problem = belts(limits, velocities)
+    solution = jfric.simulate(problem, SOLVER, ts=jnp.asarray(ts))
+    assert solution.ok
+    assert int(solution.events.count) == len(reference.events) >= count
+    events = solution.events
+    n = len(reference.events)
+    np.testing.assert_allclose(events.time[:n], [e[0] for e in reference.events], atol=1e-10)
+    assert [int(c) for c in events.contact[:n]] == [2 * e[1] for e in reference.events]
+    labels = [jfric.Mode(int(m)).label for m in events.to_mode[:n]]
+    assert labels == [e[2] for e in reference.events]
+    np.testing.assert_allclose(jnp.concatenate([solution.q, solution.v], 1), states, atol=1e-10)
+    assert float(jfric.contact_residual(problem, solution).max()) < 1e-10
+    assert float(jfric.motion_residual(problem, solution).max()) < 1e-9
+
+
+@pytest.mark.slow  # its sibling: the case f5_ellipse of the verification list
+@pytest.mark.parametrize("jump", [False, True])
+def test_sliding_starts_along_the_normal_of_the_ellipse(jump):
+    angle, mu = 0.6, np.array([0.5, 0.2])
+    edge = mu * np.array([np.cos(angle), np.sin(angle)])
+    normal = np.array([np.cos(angle), np.sin(angle)]) / mu
+    if jump:
+        rows = [
+            jfric.Steps([1.0], [0.5 * e, e + 0.3 * n]) for e, n in zip(edge, normal, strict=True)
+        ]
+        far = 0.5 * 0.3 * normal * 2.0**2
+    else:
+        # A load that grows in one direction: only the start is along the normal.
+        rows = [jfric.PiecewiseLinear([0.0, 2.0], [0.0, 2.0 * e]) for e in edge]
+        far = None
+    load = {d: jfric.Load(d, row) for d, row in zip("xy", rows, strict=True)}
+    problem = block(jfric.Coulomb(list(mu)), 3.0 if jump else 1.02, {"x": START()}, load=load)
+    solution = jfric.simulate(
+        problem, SOLVER, ts=jnp.array([0.9, 1.001, 1.02 if far is None else 3.0])
+    )
+    assert solution.ok
+    assert float(solution.events.time[0]) == pytest.approx(1.0, abs=1e-12)
+    v = np.asarray(solution.v[1])
+    limit = 1e-12 if jump else 3e-3
+    assert v[0] * normal[1] - v[1] * normal[0] == pytest.approx(0.0, abs=limit * np.hypot(*v))
+    if far is not None:
+        np.testing.assert_allclose(solution.q[-1], far, rtol=1e-12)
+    assert float(jfric.contact_residual(problem, solution).max()) < 1e-9
+
+
+@pytest.mark.slow  # its siblings: Coulomb's law
+@pytest.mark.parametrize(
+    "law",
+    [jfric.StaticDynamic([0.5, 0.4], [0.3, 0.2]), jfric.Stribeck(0.4, 0.2, 0.1)],
+    ids=["static, dynamic", "Stribeck"],
+)
+def test_other_laws(law):
+    belt = [0.2, jfric.Harmonic(0.1, omega=0.5)]
+    problem = jfric.Problem(
+        ["x", "y"],
+        {
+            "mass": MASSES,
+            "spring": {d: jfric.Spring(d, 1.0) for d in "xy"},
+            "friction": jfric.Friction(plane=["x", "y"], law=law, N=1.0, belt=belt),
+        },
+        initial={"x": START(v=0.3)},
+        time=8.0,
+    )
+    solution = jfric.simulate(problem, SOLVER, ts=jnp.linspace(0.0, 8.0, 33))
+    assert solution.ok
+    assert [int(m) for m in solution.events.to_mode[:2]] == [jfric.Mode.STICK, jfric.Mode.SLIP]
+    assert float(jfric.contact_residual(problem, solution).max()) < 1e-10
+
+
+def plate(load, v) -> jfric.Problem:
+    """A plate on three feet."""
+    feet = [(1.0, 0.0), (-0.5, 0.8), (-0.5, -0.8)]
+    friction = {
+        f"foot{i}": jfric.Friction(
+            plane=[{"x": 1.0, "phi": -b}, {"y": 1.0, "phi": a}], law=jfric.Coulomb(0.3), N=1.0
+        )
+        for i, (a, b) in enumerate(feet)
+    }
+    return jfric.Problem(
+        {"x": "translation", "y": "translation", "phi": "rotation"},
+        {
+            "mass": MASSES | {"phi": jfric.Mass("phi", 0.5)},
+            "friction": friction,
+            "load": {d: jfric.Load(d, load.get(d, 0.0)) for d in ("x", "phi")},
+        },
+        initial={d: START(v=w) for d, w in v.items()},
+        time=3.0,
+    )
+
+
+@pytest.mark.slow  # compiles for half a minute
+def test_plate_on_three_feet():
+    ts = jnp.linspace(0.0, 3.0, 13)
+    cases = [({}, {"x": 1.0, "y": 0.2, "phi": 0.5}), ({"x": 0.3}, {}), ({"x": 1.3, "phi": 0.4}, {})]
+    for load, v in cases:
+        problem = plate(load, {"x": 0.0, "y": 0.0, "phi": 0.0} | v)
+        solution = jfric.simulate(problem, SOLVER, ts=ts)
+        assert solution.ok
+        assert float(jfric.contact_residual(problem, solution).max()) < 1e-10
+        rests = np.abs(np.asarray(solution.v[-1])).max() == 0
+        assert rests == (load != cases[2][0])
+        at_rest = jfric.Flag.REDUNDANT in jfric.Flag(int(solution.flags))
+        assert at_rest == rests
+
+
+@pytest.mark.slow  # its sibling: the same system with constant masses
+def test_beside_a_mass_that_depends_on_position():
+    pendulum = jfric.Lagrangian(kinetic="0.5*(1 + 0.5*cos(phi)^2)*v.phi^2", potential="-cos(phi)")
+    problem = jfric.Problem(
+        {"x": "translation", "y": "translation", "phi": "rotation"},
+        {
+            "mass": MASSES,
+            "lagrangian": pendulum,
+            "friction": jfric.Friction(plane=["x", "y"], law=jfric.Coulomb(0.4), N=1.0),
+            "load": jfric.Load("x", 0.2),
+        },
+        initial={"y": START(v=1.0), "phi": START(q=1.0)},
+        time=4.0,
+    )
+    solution = jfric.simulate(problem, SOLVER, ts=jnp.array([4.0]))
+    found = np.array([solution.events.time[0], *solution.q[0, :2]])
+    np.testing.assert_allclose(found, stop_of((0.4, 0.2, 1.0)), rtol=1e-11)
+
+
+@pytest.mark.slow  # compiles for half a minute
+def test_sweep_of_stops():
+    loads = 0.4 * np.array([0.1, 0.5, 0.9, 0.99])
+    problem = dataclasses.replace(block(load=jfric.Load("x", 0.2)), time=jfric.TimeSpan(60.0))
+    table = jfric.sweep(problem, {"load.F": loads}, observe=["event_time(1)", "final.x"])
+    for f, time, x in zip(loads, table["event_time(1)"], table["final.x"], strict=True):
+        expected = stop_of((0.4, f, 1.0))
+        np.testing.assert_allclose([time, x], expected[:2], rtol=1e-8)
+
+
+def test_friction_that_holds_best():
+    rng = np.random.default_rng(3)
+    for mu in ([0.3, 0.3], [0.5, 0.1], [0.2, 0.7]):
+        A = rng.normal(size=(2, 2))
+        D, free = A @ A.T + 0.1 * np.eye(2), rng.normal(size=2)
+        for normal in (0.5, 50.0):
+            found = rules.holding_friction(*map(jnp.asarray, (D, free, mu)), normal)
+
+            def energy(p, D=D, free=free, mu=mu, normal=normal):
+                x = normal * np.array(mu) * p[0] * np.array([np.cos(p[1]), np.sin(p[1])])
+                return 0.5 * x @ D @ x + free @ x
+
+            best = min(
+                minimize(energy, [0.5, a], bounds=[(0, 1), (None, None)], tol=1e-14).fun
+                for a in np.linspace(0.0, 6.0, 7)
+            )
+            polar = np.asarray(found) / (normal * np.array(mu))
+            p = np.hypot(*polar), np.arctan2(polar[1], polar[0])
+            assert p[0] <= 1 + 1e-12
+            assert energy(p) == pytest.approx(best, rel=1e-7)
+            holds = rules.onset(*map(jnp.asarray, (D, free, mu)), normal).holds
+            assert bool(holds) == (p[0] < 1 - 1e-8)
+
+
+def test_collocation_has_the_order_of_radau():
+    def acceleration(s, q, v):
+        return jnp.cos(s) - q - 0.1 * v * v
+
+    q, v = jnp.array([1.0]), jnp.array([0.5])
+
+    def end(count, length=2.0):
+        at, rate, h = q, v, length / count
+        for i in range(count):
+
+            def field(s, q, v, i=i):
+                return acceleration(i * h + s, q, v)
+
+            step = collocation(field, at, rate, jnp.asarray(h), lambda s: jnp.zeros_like(q) * s)
+            at, rate = step.end[:1], step.end[1:]
+        return float(at[0])
+
+    exact = end(8)
+    errors = [abs(end(n) - exact) for n in (1, 2)]
+    assert np.log2(errors[0] / errors[1]) > 11.5
+
+
+def test_files_hold_planes():
+    for name in ("f2_stop", "f4_billiard_ball", "f5_ellipse"):
+        config = load_config(shipped(name))
+        assert jax.tree.all(
+            jax.tree.map(lambda a, b: np.all(a == b), loads(dump(config)).problem, config.problem)
+        )
+    assert "plane" in json_schema()["$defs"]["Friction"]["properties"]
+    pad = jfric.Friction(
+        plane=["x", "y"],
+        law=jfric.Coulomb([0.4, 0.2]),
+        N=2.0,
+        belt=[0.5, jfric.Steps([1.0], [0.0, 1.0])],
+    )
+    problem = dataclasses.replace(block(), elements={"mass": MASSES, "friction": {"pad": pad}})
+    again = loads(dump(problem)).problem
+    assert list(jfric.parameters(again)) == list(jfric.parameters(problem))
+    paths = jfric.parameters(again)
+    assert {"friction.pad.mu.first", "friction.pad.mu.second", "friction.pad.belt.0"} <= {*paths}
+    assert float(paths["friction.pad.mu.second"]) == 0.2
+
+
+@pytest.mark.parametrize(
+    ("field", "sentence"),
+    [
+        ({"plane": ["x"]}, "friction.plane: found 1 directions, two are needed"),
+        ({"plane": ["x", "z"]}, "friction.plane[2]: no degree of freedom 'z'"),
+        ({"plane": ["x", {"x": 2.0}]}, "friction.plane: found two directions that are the same"),
+        ({"direction": "x"}, "friction: found direction and plane of direction, sliding and plane"),
+        ({"belt": 0.5}, "friction.belt: found one velocity, friction in a plane needs two"),
+        ({"reaction": "x"}, "friction.reaction: cannot be combined with plane"),
+        (
+            {"law": jfric.Coulomb([0.4, 0.0])},
+            "friction.mu: found [0.4, 0.0], both must be positive",
+        ),
+        (
+            {"law": jfric.Coulomb(jfric.laws.Directional(0.1, 0.2))},
+            "friction.mu: found a coefficient for each sign of sliding",
+        ),
+        (
+            {"plane": None, "direction": "x", "law": jfric.Coulomb([0.1, 0.2])},
+            "friction.mu: found two",
+        ),
+        (
+            {"plane": None, "direction": "x", "belt": [0.1, 0.2]},
+            "friction.belt: found 2 velocities",
+        ),
+    ],
+)
+def test_bad_planes(field, sentence):
+    given = {"plane": ["x", "y"], "law": jfric.Coulomb(0.4), "N": 1.0} | field
+    with pytest.raises(jfric.ProblemError) as caught:
+        block(friction=jfric.Friction(**given))
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def refused(problem):
+    """Calls that cannot take friction in a plane, and who says so."""
+    ts = jnp.array([1.0])
+    return {
+        "the scheme MoreauJean": lambda: jfric.simulate(problem, jfric.MoreauJean(dt=0.01), ts=ts),
+        "the solver quasi-static": lambda: jfric.simulate(problem, jfric.QuasiStatic(), ts=ts),
+        "the solver smoothed": lambda: jfric.simulate(problem, jfric.Smoothed(), ts=ts),
+        "linear in every mode, but friction in a plane": lambda: jfric.simulate(
+            problem, jfric.EventDriven(flow="exact"), ts=ts
+        ),
+        "kernel: 'lowered' has no friction in a plane": lambda: jfric.simulate(
+            problem, jfric.EventDriven(kernel="lowered"), ts=ts
+        ),
+        "kernel: 'one-dof' is for": lambda: jfric.simulate(
+            problem, jfric.EventDriven(kernel="one-dof"), ts=ts
+        ),
+        "found friction in a plane": lambda: jfric.equilibria(problem),
+    }
+
+
+@pytest.mark.parametrize("who", refused(None))
+def test_who_refuses_planes(who):
+    with pytest.raises(jfric.ProblemError) as caught:
+        refused(block(spring={d: jfric.Spring(d, 1.0) for d in "xy"}))[who]()
+    assert who in str(caught.value)
