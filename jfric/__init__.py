@@ -108,6 +108,7 @@ from jfric.system.functions import Steps as Steps
 from jfric.system.functions import Sum as Sum
 from jfric.system.laws import Coulomb as Coulomb
 from jfric.system.laws import Directional as Directional
+from jfric.system.laws import PerAxis as PerAxis
 from jfric.system.laws import StaticDynamic as StaticDynamic
 from jfric.system.laws import Stribeck as Stribeck
 from jfric.system.laws import VelocityWeakening as VelocityWeakening

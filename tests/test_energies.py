@@ -155,7 +155,8 @@ SENTENCES = [
     ),
     (
         '"0.5*m*l^2*v.phi^2"\n[friction]\nsliding = "l*phi"\ndof = "x"\nmu = 0.1\nN = 1',
-        "friction: found direction and sliding of direction, sliding and plane, exactly one is needed",
+        "friction: found direction and sliding of direction, sliding and plane, exactly one is "
+        "needed",
     ),
 ]
 

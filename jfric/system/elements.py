@@ -179,7 +179,7 @@ class Friction(eqx.Module):
         """One element for each direction of sliding: itself, or those of a plane."""
         if self.plane is None:
             return [self]
-        belts = self.belt if self.belt is not None else (None,) * len(self.plane)
+        belts: Any = self.belt if self.belt is not None else (None,) * len(self.plane)
         found = []
         for i, (direction, belt) in enumerate(zip(self.plane, belts, strict=True)):
             law = None if self.law is None else self.law.along(i)

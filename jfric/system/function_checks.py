@@ -67,8 +67,8 @@ def require_functions_of_time(where: str, section: str, element, time) -> None:
     """Raise :class:`ProblemError` for a function of time of ``element`` that is none, or negative
     where a force must not be."""
     given = {f: getattr(element, f, None) for f in ("N", "limit", "belt", "F", "displacement")}
-    if isinstance(given["belt"], tuple):
-        given |= {f"belt.{i}": function for i, function in enumerate(given.pop("belt"))}
+    if isinstance(belts := given["belt"], tuple):
+        given |= {"belt": None} | {f"belt[{i}]": belt for i, belt in enumerate(belts, 1)}
     for field, function in given.items():
         if isinstance(function, Sum) and not list(_terms(function)):
             raise ProblemError(f"{where}.{field}: found a sum without terms")

@@ -254,7 +254,8 @@ def _values(where: str, section: str, element, time) -> None:
             raise ProblemError(f"{where}.{field}: all coefficients are zero")
     if section == "contact" and not 0.0 <= float(element.e) <= 1.0:
         raise ProblemError(f"{where}.e: found {float(element.e):g}, must lie between 0 and 1")
-    for row in element.rows() if isinstance(element, Friction) else [element]:
+    rows: list = getattr(element, "rows", lambda: [element])()
+    for row in rows:
         law = getattr(row, "law", None)
         if isinstance(law, (StaticDynamic, Stribeck, VelocityWeakening)):
             _law(where, law)
