@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.polynomial import Polynomial, legendre
 
+from jfric.numerics.linear_algebra import inverse
 from jfric.numerics.polynomials import DEGREE
 from jfric.numerics.runge_kutta import Stages
 
@@ -132,22 +133,3 @@ def collocation(
         dense=dense,
         slopes=jnp.concatenate([velocity, a], axis=1),
     )
-
-
-def inverse(A: Float[Array, "m m"]) -> Float[Array, "m m"]:
-    """Gauss-Jordan elimination with partial pivoting, in plain operations: a large batch of small
-    systems runs without a library call for each."""
-    m = A.shape[0]
-    rows = jnp.arange(m)
-
-    def eliminated(k, both):
-        size = jnp.where(rows >= k, jnp.abs(both[:, k]), -1.0)
-        pivot = jnp.argmax(size)
-        first, other = both[k], both[pivot]
-        both = both.at[pivot].set(first).at[k].set(other)
-        row = other / other[k]
-        both = both - jnp.where(rows == k, 0.0, both[:, k])[:, None] * row[None, :]
-        return both.at[k].set(row)
-
-    start = jnp.concatenate([A, jnp.eye(m, dtype=A.dtype)], axis=1)
-    return jax.lax.fori_loop(0, m, eliminated, start)[:, m:]

@@ -240,3 +240,22 @@ def determinant_sign(a: Float[Array, "m m"]) -> Float[Array, ""]:
         return a - factor[:, None] * row[None, :], sign * swapped * jnp.sign(pivot)
 
     return jax.lax.fori_loop(0, m, body, (a, jnp.ones((), a.dtype)))[1]
+
+
+def inverse(A: Float[Array, "m m"]) -> Float[Array, "m m"]:
+    """Gauss-Jordan elimination with partial pivoting, in plain operations: a large batch of small
+    systems runs without a library call for each."""
+    m = A.shape[0]
+    rows = jnp.arange(m)
+
+    def eliminated(k, both):
+        size = jnp.where(rows >= k, jnp.abs(both[:, k]), -1.0)
+        pivot = jnp.argmax(size)
+        first, other = both[k], both[pivot]
+        both = both.at[pivot].set(first).at[k].set(other)
+        row = other / other[k]
+        both = both - jnp.where(rows == k, 0.0, both[:, k])[:, None] * row[None, :]
+        return both.at[k].set(row)
+
+    start = jnp.concatenate([A, jnp.eye(m, dtype=A.dtype)], axis=1)
+    return jax.lax.fori_loop(0, m, eliminated, start)[:, m:]

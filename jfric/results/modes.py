@@ -6,8 +6,9 @@ from enum import IntEnum
 
 
 class Mode(IntEnum):
-    """Mode of a contact. ``CLOSED`` is a frictionless contact that presses, ``SLIP`` sliding in a
-    plane::
+    """Mode of a contact.
+
+    ``CLOSED`` is a frictionless contact that presses, ``SLIP`` sliding in a plane::
 
     >>> [mode.label for mode in jfric.Mode]
     ['open', 'stick', 'slip+', 'slip-', 'closed', 'slip']

@@ -16,8 +16,7 @@ from jaxtyping import Array, Bool, Float
 
 from jfric.contact import rules
 from jfric.numerics.clock import later
-from jfric.numerics.collocation import inverse
-from jfric.numerics.linear_algebra import matmul, matvec
+from jfric.numerics.linear_algebra import inverse, matmul, matvec
 from jfric.solvers.event_driven.advance import Advance
 from jfric.solvers.event_driven.given import basis_after
 from jfric.solvers.event_driven.prepared import Prepared
