@@ -249,3 +249,19 @@ def test_an_impact_just_after_the_start_has_its_own_time():
     second = start + 2 * 0.4 * (3e-5 + 9.81 * start) / 9.81
     assert float(solution.events.time[1]) == pytest.approx(second, rel=1e-11)
     assert int(solution.steps) < 100
+
+
+def test_event_just_before_the_end_of_a_run():
+    # The step that lands on the event was drawn on to the end.
+    rising = jfric.Harmonic(2.0, omega=jnp.pi / 6.0)
+    block = jfric.Problem(
+        ["x"],
+        {
+            "mass": jfric.Mass("x", 1.0),
+            "friction": jfric.Friction("x", jfric.Coulomb(1.0), N=1.0),
+            "load": jfric.Load("x", rising),
+        },
+        time=1.0001,
+    )
+    solution = jfric.simulate(block, jfric.EventDriven(flow="runge-kutta"))
+    assert float(solution.events.time[0]) == pytest.approx(1.0, abs=1e-14)

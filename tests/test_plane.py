@@ -240,7 +240,7 @@ def test_plate_on_three_feet():
         solution = jfric.simulate(problem, SOLVER, ts=ts)
         solution.check()
         assert float(jfric.contact_residual(problem, solution).max()) < 1e-10
-        rests = np.abs(np.asarray(solution.v[-1])).max() == 0
+        rests = np.abs(np.asarray(solution.v[-1])).max() < 1e-14
         assert rests == (load != cases[2][0])
         at_rest = jfric.Flag.REDUNDANT in jfric.Flag(int(solution.flags))
         assert at_rest == rests
@@ -268,7 +268,7 @@ def test_beside_a_mass_that_depends_on_position():
 @pytest.mark.slow  # compiles for half a minute
 def test_sweep_of_stops():
     loads = 0.4 * np.array([0.1, 0.5, 0.9, 0.99])
-    problem = dataclasses.replace(block(load=jfric.Load("x", 0.2)), time=jfric.TimeSpan(60.0))
+    problem = dataclasses.replace(block(load=jfric.Load("x", 0.2)), time=jfric.TimeSpan(150.0))
     table = jfric.sweep(problem, {"load.F": loads}, observe=["event_time(1)", "final.x"])
     for f, time, x in zip(loads, table["event_time(1)"], table["final.x"], strict=True):
         expected = stop_of((0.4, f, 1.0))

@@ -94,7 +94,8 @@ def step_length(prepared: Prepared, state: State, records: Records, ts, target, 
         t_end = jnp.where(limit > state.t, jnp.minimum(t_end, limit), t_end)
     free = jax.lax.stop_gradient(jnp.minimum(natural, state.h_max))
     remaining = (t_end - state.t) - state.t_rest
-    reaches = remaining <= 1.01 * free
+    # A step that lands on an event must not be drawn beyond it to the end.
+    reaches = remaining <= jnp.where(state.landing.any(), 1.0, 1.01) * free
     h = jnp.where(reaches, remaining, free)
     t, rest = later(state.t, state.t_rest, h)
     return Instant(jnp.where(reaches, t_end, t), jnp.where(reaches, 0.0, rest)), h
