@@ -61,6 +61,7 @@ FORMULAS = {
     ("lagrangian", "dissipation"): "formula",
     ("friction", "sliding"): "formula",
     ("contact", "sliding"): "formula",
+    ("joint", "constraint"): "formula or several",
 }
 
 #: Entries of full matrices: both coordinates translate, one of them, none.

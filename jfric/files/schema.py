@@ -53,7 +53,7 @@ def _unwrap(hint: Any) -> tuple[type, ...]:
 @functools.cache
 def roles(section: str) -> dict[str, str]:
     """Fields of a section's element and what each holds: direction, law, function, choice,
-    formula, formulas, list or number."""
+    formula, formulas, one or several formulas, list or number."""
     cls = SECTIONS[section]
     hints = typing.get_type_hints(cls)
     result = {}
@@ -120,6 +120,7 @@ def element_model(section: str) -> type[Element]:
                 "choice": hints[f.name],
                 "formula": str,
                 "formulas": dict[str, Number],
+                "formula or several": str | list[str],
                 "number": Number,
             }[role]
             fields[f.name] = (hint if required else _or_none(hint), info)
