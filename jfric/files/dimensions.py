@@ -62,6 +62,7 @@ FORMULAS = {
     ("friction", "sliding"): "formula",
     ("contact", "sliding"): "formula",
     ("joint", "constraint"): "formula or several",
+    ("joint", "sliding"): "formula",
 }
 
 #: Entries of full matrices: both coordinates translate, one of them, none.

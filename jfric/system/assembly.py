@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import AbstractForce, Gap, Lagrangian
 from jfric.system.formula import read_formula
+from jfric.system.joint_contacts import unilateral_contacts
 from jfric.system.joints import JointEquation, Joints
 from jfric.system.laws import Coulomb
 from jfric.system.mechanics import Mechanics, inverse_of_mass
@@ -55,14 +56,13 @@ def _energies(problem: AbstractProblem) -> list[Energies]:
 def displacement_functions(problem: AbstractProblem) -> dict[str, tuple[int, StateFunction]]:
     """Displacements of a resolved problem that are functions: row among tangents, then normals, and
     function, by the path of the field."""
-    friction, contacts = problem.section("friction"), problem.section("contact")
+    friction, contacts = problem.section("friction"), unilateral_contacts(problem)
     nf, nt = len(friction), len(friction) + len(contacts)
     fields: list[tuple[str, int, Any]] = [
         (f"{element_label('friction', k)}.sliding", i, f.sliding)
         for i, (k, f) in enumerate(friction.items())
     ]
-    for i, (name, c) in enumerate(contacts.items()):
-        label = element_label("contact", name)
+    for i, (label, c) in enumerate(contacts.items()):
         gap = c.gap.function if isinstance(c.gap, Gap) else None
         fields += [(f"{label}.sliding", nf + i, c.sliding), (f"{label}.gap", nt + i, gap)]
     return {k: (row, bound_to(problem, w)) for k, row, w in fields if w is not None}
@@ -76,7 +76,8 @@ def joint_equations(problem: AbstractProblem) -> list[JointEquation]:
         for i, what in enumerate(joint.constraint, 1):
             name = f"{label}.{i}" if several else label
             unit = "N m" if _only_rotations(problem, what) else "N"
-            found.append(JointEquation(label, name, bound_to(problem, what), unit))
+            rubs = joint.law is not None
+            found.append(JointEquation(label, name, bound_to(problem, what), unit, rubs))
     return found
 
 
@@ -109,7 +110,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         w = damper.direction.vector(both)
         C = C + damper.c * jnp.outer(w[:n], w)
     friction = problem.section("friction")
-    contacts = problem.section("contact")
+    contacts = unilateral_contacts(problem)
     tangents = [f.direction for f in friction.values()] + [c.tangent for c in contacts.values()]
     normals = [c.normal for c in contacts.values()]
     W_T, W_N = (
@@ -146,7 +147,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         else:
             W_N, gap0 = W_N.at[row - nt, :n].set(w), gap0.at[row - nt].set(g(start[0], rest))
     varying = None
-    equations = joint_equations(problem)
+    equations = [e for e in joint_equations(problem) if not e.rubs]
     if curved or displacements or equations:
         names = tuple(dict.fromkeys(e.label for e in equations))
         varying = Varying(
@@ -192,10 +193,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         piecewise=assemble_piecewise(problem),
         nonlinear=nonlinear,
         axes=axes,
-        contact_names=tuple(
-            [element_label("friction", k) for k in friction]
-            + [element_label("contact", k) for k in contacts]
-        ),
+        contact_names=tuple([element_label("friction", k) for k in friction] + list(contacts)),
         frictionless=tuple([False] * len(friction) + [c.frictionless for c in contacts.values()]),
         redirected=tuple([f.redirected for f in friction.values()] + [False] * len(contacts)),
         smooth_impact=tuple(c.impact == "none" for c in contacts.values()),

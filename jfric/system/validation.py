@@ -22,6 +22,7 @@ from jfric.system.elements import (
     Event,
     Friction,
     Gap,
+    Joint,
     Load,
     Mass,
 )
@@ -152,6 +153,22 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
             )
     if isinstance(element, Contact):
         _contact(where, element)
+    if isinstance(element, Joint):
+        _joint(where, element)
+
+
+def _joint(where: str, joint: Joint) -> None:
+    if (joint.law is None) != (joint.sliding is None):
+        found, missing = ("sliding", "mu") if joint.law is None else ("mu", "sliding")
+        raise ProblemError(
+            f"{where}: {found} is given without {missing}; give both, or neither for a joint "
+            "without friction"
+        )
+    if joint.law is not None and len(joint.constraint) != 1:
+        raise ProblemError(
+            f"{where}: found {len(joint.constraint)} constraints and friction, which belongs to "
+            "one; give each a joint of its own"
+        )
 
 
 def _one_of(where: str, element, constant: str, function: str) -> None:
