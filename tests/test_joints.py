@@ -159,6 +159,7 @@ def test_impact_of_a_rod_on_a_pin(falling):
     np.testing.assert_allclose(first["q"], [0.6, 0.0, 0.0], atol=1e-12)
     # It comes to rest on the stop, which carries two thirds of the weight.
     np.testing.assert_allclose(solution.q[-1], [0.6, 0.0, 0.0], atol=1e-15)
+    assert bool(jnp.all(solution.q[-2] == solution.q[-1]))
     table, weight = columns(problem, solution), 3.0 * G
     assert table["lambda_n.contact.stop"][-1] == pytest.approx(weight * 2 / 3, abs=1e-9)
     assert table["reaction.joint.pin.2"][-1] == pytest.approx(weight / 3, abs=1e-9)

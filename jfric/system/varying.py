@@ -130,9 +130,9 @@ def linear_displacement(g: StateFunction) -> bool:
     return _is_linear(_like(len(g.axes), 1), g)
 
 
-def depends_on_time(g: StateFunction) -> bool:
-    """Whether a function of time and positions depends on time, by structure."""
-    return _depends(_like(len(g.axes), 1), g, 0)
+def depends_on_time(g: Callable, n: int) -> bool:
+    """Whether a function of time and ``n`` positions depends on time, by structure."""
+    return _depends(_like(n, 1), g, 0)
 
 
 def _like(n: int, rows: int):
