@@ -92,6 +92,7 @@ from jfric.system.elements import Drag as Drag
 from jfric.system.elements import ForceField as ForceField
 from jfric.system.elements import Friction as Friction
 from jfric.system.elements import GapSpring as GapSpring
+from jfric.system.elements import Joint as Joint
 from jfric.system.elements import Lagrangian as Lagrangian
 from jfric.system.elements import Load as Load
 from jfric.system.elements import Mass as Mass
@@ -129,8 +130,8 @@ __all__ = [  # noqa: RUF022
     "parameters", "get_parameter", "set_parameters",
     # Its elements.
     "Mass", "Spring", "Damper", "PolynomialSpring", "DiagramSpring", "GapSpring", "Stop", "Drag",
-    "ForceField", "Lagrangian", "Pendulum", "Friction", "Contact", "Load", "Base", "Event",
-    "Controller", "Direction", "along", "between",
+    "ForceField", "Lagrangian", "Pendulum", "Friction", "Contact", "Joint", "Load", "Base",
+    "Event", "Controller", "Direction", "along", "between",
     # Friction laws and functions of time; all of them: jfric.laws, jfric.functions.
     "Coulomb", "StaticDynamic", "Stribeck", "Harmonic", "PiecewiseLinear", "Steps", "Expression",
     # Its motion.

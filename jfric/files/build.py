@@ -68,7 +68,7 @@ def element(
         if (section, field) == ("contact", "gap") and "normal" not in given:
             # Without a direction it is a function of positions.
             role = "formula" if isinstance(given[field], str) else role
-        if role in ("choice", "formula", "formulas"):
+        if role in ("choice", "formula", "formulas", "formula or several"):
             values[field] = value
         elif role == "function" and isinstance(value, list):
             pair = enumerate(value, 1)

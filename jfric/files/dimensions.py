@@ -61,6 +61,8 @@ FORMULAS = {
     ("lagrangian", "dissipation"): "formula",
     ("friction", "sliding"): "formula",
     ("contact", "sliding"): "formula",
+    ("joint", "constraint"): "formula or several",
+    ("joint", "sliding"): "formula",
 }
 
 #: Entries of full matrices: both coordinates translate, one of them, none.

@@ -44,6 +44,13 @@ from jfric.system.laws import LAWS, AbstractLaw
 PYTHON_ONLY = ("force_field",)
 
 
+#: A formula, or several.
+_Formulas = Annotated[
+    Annotated[str, Tag("@one")] | Annotated[list[str], Tag("@several")],
+    Discriminator(lambda v: "@several" if isinstance(v, list) else "@one"),
+]
+
+
 def _unwrap(hint: Any) -> tuple[type, ...]:
     """The classes that a field's annotation admits."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
@@ -54,7 +61,7 @@ def _unwrap(hint: Any) -> tuple[type, ...]:
 @functools.cache
 def roles(section: str) -> dict[str, str]:
     """Fields of a section's element and what each holds: direction, plane, law, function, choice,
-    formula, formulas, list or number."""
+    formula, formulas, one or several formulas, list or number."""
     cls = SECTIONS[section]
     hints = typing.get_type_hints(cls)
     result = {}
@@ -125,6 +132,7 @@ def element_model(section: str) -> type[Element]:
                 "choice": hints[f.name],
                 "formula": str,
                 "formulas": dict[str, Number],
+                "formula or several": _Formulas,
                 "number": Number,
             }[role]
             fields[f.name] = (hint if required else _or_none(hint), info)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jfric.system.assembly import assemble
+from jfric.system.assembly import assemble, reaction_units
 from jfric.system.direction import kind
-from jfric.system.forces import element_forces, force_keys
+from jfric.system.forces import element_forces, force_keys, joint_reactions
+from jfric.system.joint_contacts import unilateral_contacts
 
 if TYPE_CHECKING:
     from jfric.results.solution import Solution
@@ -37,6 +39,7 @@ def columns(
     tangential = np.asarray(solution.lambda_t)[rows]
     table |= {f"lambda_t.{name}": tangential[:, i] for i, name in enumerate(contacts)}
     table |= {f"force.{k}": x for k, x in spring_forces(problem, solution, rows).items()}
+    table |= _reactions(problem, solution, rows)
     mode = np.asarray(solution.mode)[rows]
     segment = np.asarray(solution.segment)[rows]
     for i, name in enumerate(contacts):
@@ -63,6 +66,25 @@ def spring_forces(
     return {name: forces[:, i] for i, name in enumerate(names)}
 
 
+def _reactions(problem: Problem, solution: Solution, rows) -> dict[str, np.ndarray]:
+    """Reactions of joints at some ``rows`` of the outputs, by their columns."""
+    names = list(reaction_units(problem))
+    found = np.asarray(reactions_at_outputs(problem, solution))[rows] if names else None
+    return {} if found is None else {f"reaction.{x}": found[:, i] for i, x in enumerate(names)}
+
+
+def reactions_at_outputs(problem: Problem, solution: Solution) -> Float[Array, "m k"]:
+    """Reactions of joints, in the order of :func:`jfric.system.assembly.reaction_units`."""
+    s = solution
+    return _reactions_along(problem, (s.ts, s.q, s.v, s.lambda_t, s.lambda_n, s.segment))
+
+
+@eqx.filter_jit
+def _reactions_along(problem: Problem, states):
+    mechanics = assemble(problem)
+    return jax.vmap(lambda *state: joint_reactions(problem, mechanics, *state))(*states)
+
+
 def forces_at_outputs(problem: Problem, solution: Solution) -> Float[Array, "m k"]:
     """The same as an array, in the order of :func:`jfric.system.forces.force_keys`."""
     keys = list(force_keys(problem).values())
@@ -82,22 +104,14 @@ def _labels(solution: Solution, contact: int, codes: np.ndarray) -> np.ndarray:
 
 def has_friction(problem: Problem) -> dict[str, bool]:
     """Whether each contact (by the name used in :class:`Solution`) carries a friction force."""
-    result = {}
-    for section in ("friction", "contact"):
-        for label, element in problem.contact_rows(section).items():
-            result[label] = getattr(element, "law", None) is not None or section == "friction"
-    return result
-
-
-def rows_of(problem: Problem, section: str) -> dict[str, Any]:
-    """Elements of a section by their names in results; of one in a plane both components."""
-    contacts = section in ("friction", "contact")
-    return problem.contact_rows(section) if contacts else problem.labelled(section)
+    result = dict.fromkeys(problem.friction_rows(), True)
+    return result | {k: c.law is not None for k, c in unilateral_contacts(problem).items()}
 
 
 def force_unit(problem: Problem, contact: str, field: str = "tangent") -> str:
     """Unit of a contact's force: N m where its direction measures an angle, else N."""
-    element = rows_of(problem, contact.partition(".")[0])[contact]
+    rows = problem.friction_rows() | unilateral_contacts(problem)
+    element = (problem.labelled() | rows)[contact]
     direction = getattr(element, "direction", None) or getattr(element, field, None)
     return "N m" if direction and kind(direction, problem.dofs) == "rotation" else "N"
 
@@ -118,6 +132,7 @@ def column_units(problem: Problem, solution: Solution) -> dict[str, str]:
         units[f"lambda_t.{name}"] = force_unit(problem, name)
     for name in force_keys(problem):
         units[f"force.{name}"] = force_unit(problem, name)
+    units |= {f"reaction.{name}": unit for name, unit in reaction_units(problem).items()}
     for name in contacts:
         units[f"mode.{name}"] = ""
     for name in solution.names[n_contacts:]:

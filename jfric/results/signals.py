@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jfric.errors import ProblemError, nearest
-from jfric.results.columns import force_unit, rows_of
-from jfric.system.assembly import energies_of
+from jfric.results.columns import force_unit
+from jfric.system.assembly import energies_of, reaction_units
 from jfric.system.description import accepted_labels, element_label
-from jfric.system.forces import FORCE_SECTIONS, element_forces, force_keys
+from jfric.system.forces import FORCE_SECTIONS, element_forces, force_keys, joint_reactions
+from jfric.system.joint_contacts import unilateral_contacts
 from jfric.system.problem import Problem
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ FORMS = {
     "slip": "contact",
     "force": "element",
     "energy": "lagrangian",
+    "reaction": "joint",
 }
 #: Sections of contacts, in the solver's order.
 CONTACTS = ("friction", "contact")
@@ -88,7 +90,25 @@ class Energy:
         return energies_of(point.problem, element).total(point.t, point.q, point.v)
 
 
-Quantity = Signal | ElementForce | Energy
+@dataclass(frozen=True)
+class Reaction:
+    """Reaction of one equation of a joint; the generalised forces are its gradient times it."""
+
+    index: int
+    unit: str
+
+    @property
+    def of_motion(self) -> bool:
+        """All forces decide as well."""
+        return False
+
+    def __call__(self, point: Point):
+        p = point
+        state = p.t, p.q, p.v, p.lambda_t, p.lambda_n, p.segment
+        return joint_reactions(p.problem, p.mechanics, *state)[self.index]
+
+
+Quantity = Signal | ElementForce | Energy | Reaction
 
 
 def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
@@ -97,8 +117,9 @@ def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
     ``u``: position of the degree of freedom u; ``v.u``, ``a.u``: its velocity and acceleration;
     ``lambda_t.NAME``, ``lambda_n.NAME``, ``slip.NAME``: friction force, normal force and sliding
     velocity of a contact; ``force.NAME``: force of a spring, damper or stop; ``energy.NAME``:
-    kinetic and potential energy of a Lagrangian. The name may be left out where there is only one.
-    Raises :class:`ProblemError` with the nearest valid name.
+    kinetic and potential energy of a Lagrangian; ``reaction.NAME`` (``reaction.NAME.1`` and so on,
+    where it has several equations): reaction of a joint. The name may be left out where there is
+    only one. Raises :class:`ProblemError` with the nearest valid name.
     """
     dofs = list(problem.dofs)
     if text in dofs:
@@ -125,6 +146,11 @@ def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
         if label is not None:
             _, _, own = label.partition(".")
             return f"energy.{label}", Energy(own or label)
+    elif kind == "joint":
+        label = find_reaction(problem, name)
+        if label is not None:
+            units = reaction_units(problem)
+            return f"reaction.{label}", Reaction(list(units).index(label), units[label])
     raise ProblemError(_missing(problem, text, form, kind))
 
 
@@ -143,7 +169,18 @@ def signal_names(problem: Problem) -> list[str]:
     forms += [("lambda_n", element_names(problem, CONTACTS[1:])), ("slip", contacts)]
     forms += [("force", element_names(problem, FORCE_SECTIONS))]
     forms += [("energy", element_names(problem, ("lagrangian",)))]
+    forms += [("reaction", list(reaction_units(problem)))]
     return [f"{form}.{name}" if form else name for form, names in forms for name in names]
+
+
+def find_reaction(problem: Problem, name: str) -> str | None:
+    """The full name of a reaction of a joint, given by that or with the joint's own name; an empty
+    one is that of the only reaction."""
+    names = list(reaction_units(problem))
+    if not name:
+        return names[0] if len(names) == 1 else None
+    accepted = {n.removeprefix("joint."): n for n in names} | {n: n for n in names}
+    return accepted.get(name)
 
 
 def contact_names(problem: Problem) -> list[str]:
@@ -151,14 +188,15 @@ def contact_names(problem: Problem) -> list[str]:
     return element_names(problem, CONTACTS)
 
 
-def _row_names(problem: Problem, section: str) -> list[str]:
-    """Names of elements; of their components in a plane."""
-    return list(rows_of(problem, section))
-
-
 def element_names(problem: Problem, sections: Sequence[str]) -> list[str]:
-    """Names of all elements of ``sections`` as results use them."""
-    return [name for section in sections for name in _row_names(problem, section)]
+    """Names of all elements of ``sections`` as results use them: both components of friction in a
+    plane; the sides of a joint with friction are contacts."""
+    found = []
+    for section in sections:
+        own = [element_label(section, name) for name in problem.section(section)]
+        own = list(problem.friction_rows()) if section == "friction" else own
+        found += list(unilateral_contacts(problem)) if section == "contact" else own
+    return found
 
 
 def find_name(problem: Problem, name: str, sections: Sequence[str]) -> str | None:
@@ -174,6 +212,7 @@ def find_name(problem: Problem, name: str, sections: Sequence[str]) -> str | Non
         if accepted.get(name) in labels:
             return accepted[name]
     found = [label for s in sections if (label := element_label(s, name)) in labels]
+    found += [x for x in labels if x.startswith("joint.") and name in (x, x.removeprefix("joint."))]
     return found[0] if len(found) == 1 else None
 
 
@@ -183,6 +222,7 @@ def _missing(problem: Problem, text: str, form: str, kind: str | None) -> str:
         "contact": lambda: [n for n in names if n.startswith(f"{form}.")],
         "element": lambda: [n for n in names if n.startswith("force.")],
         "lagrangian": lambda: [n for n in names if n.startswith("energy.")],
+        "joint": lambda: [n for n in names if n.startswith("reaction.")],
     }
     own = listed[kind]() if kind in listed else names
     if not own:

@@ -8,8 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jfric.system.description import AbstractProblem, element_label
+from jfric.system.description import AbstractProblem
 from jfric.system.elements import AbstractForce, Gap, Lagrangian
+from jfric.system.formula import read_formula
+from jfric.system.joint_contacts import unilateral_contacts
+from jfric.system.joints import JointEquation, Joints
 from jfric.system.laws import Coulomb
 from jfric.system.mechanics import Mechanics, inverse_of_mass
 from jfric.system.piecewise import assemble_piecewise
@@ -53,16 +56,39 @@ def _energies(problem: AbstractProblem) -> list[Energies]:
 def displacement_functions(problem: AbstractProblem) -> dict[str, tuple[int, StateFunction]]:
     """Displacements of a resolved problem that are functions: row among tangents, then normals, and
     function, by the path of the field."""
-    friction, contacts = problem.contact_rows("friction"), problem.section("contact")
+    friction, contacts = problem.friction_rows(), unilateral_contacts(problem)
     nf, nt = len(friction), len(friction) + len(contacts)
     fields: list[tuple[str, int, Any]] = [
         (f"{label}.sliding", i, f.sliding) for i, (label, f) in enumerate(friction.items())
     ]
-    for i, (name, c) in enumerate(contacts.items()):
-        label = element_label("contact", name)
+    for i, (label, c) in enumerate(contacts.items()):
         gap = c.gap.function if isinstance(c.gap, Gap) else None
         fields += [(f"{label}.sliding", nf + i, c.sliding), (f"{label}.gap", nt + i, gap)]
     return {k: (row, bound_to(problem, w)) for k, row, w in fields if w is not None}
+
+
+def joint_equations(problem: AbstractProblem) -> list[JointEquation]:
+    """The equations of all joints of a resolved problem, in order."""
+    found = []
+    for label, joint in problem.labelled("joint").items():
+        several = len(joint.constraint) > 1
+        for i, what in enumerate(joint.constraint, 1):
+            name = f"{label}.{i}" if several else label
+            unit = "N m" if _only_rotations(problem, what) else "N"
+            rubs = joint.law is not None
+            found.append(JointEquation(label, name, bound_to(problem, what), unit, rubs))
+    return found
+
+
+def reaction_units(problem: AbstractProblem) -> dict[str, str]:
+    """Units of the reactions of joints, by what results call them, in order."""
+    return {e.name: e.unit for e in joint_equations(problem)}
+
+
+def _only_rotations(problem: AbstractProblem, what: Any) -> bool:
+    """Whether a function of positions names angles alone: it measures one, then."""
+    named = read_formula(what).names.values() if isinstance(what, str) else problem.dofs
+    return all(problem.dofs.get(name, "rotation") == "rotation" for name in named)
 
 
 def assemble(problem: AbstractProblem) -> Mechanics:
@@ -82,8 +108,8 @@ def assemble(problem: AbstractProblem) -> Mechanics:
     for damper in problem.section("damper").values():
         w = damper.direction.vector(both)
         C = C + damper.c * jnp.outer(w[:n], w)
-    friction = problem.contact_rows("friction")
-    contacts = problem.section("contact")
+    friction = problem.friction_rows()
+    contacts = unilateral_contacts(problem)
     tangents = [f.direction for f in friction.values()] + [c.tangent for c in contacts.values()]
     normals = [c.normal for c in contacts.values()]
     W_T, W_N = (
@@ -120,13 +146,16 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         else:
             W_N, gap0 = W_N.at[row - nt, :n].set(w), gap0.at[row - nt].set(g(start[0], rest))
     varying = None
-    if curved or displacements:
+    equations = [e for e in joint_equations(problem) if not e.rubs]
+    if curved or displacements or equations:
+        names = tuple(dict.fromkeys(e.label for e in equations))
         varying = Varying(
             M,
             tuple(curved),
             tuple(g for _, g in displacements.values()),
             rows=tuple(row for row, _ in displacements.values()),
-            labels=(*(["lagrangian.kinetic"] if curved else []), *displacements),
+            labels=(*(["lagrangian.kinetic"] if curved else []), *displacements, *names),
+            joints=Joints(tuple(e.function for e in equations)) if equations else None,
         )
     loads = problem.section("load").values()
     nonlinear = tuple(
@@ -163,7 +192,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         piecewise=assemble_piecewise(problem),
         nonlinear=nonlinear,
         axes=axes,
-        contact_names=tuple(problem.contact_rows()),
+        contact_names=(*friction, *contacts),
         planes=_planes(problem),
         frictionless=tuple([False] * len(friction) + [c.frictionless for c in contacts.values()]),
         redirected=tuple([f.redirected for f in friction.values()] + [False] * len(contacts)),

@@ -59,13 +59,12 @@ class AbstractProblem(eqx.Module):
             for name, element in self.section(section).items()
         }
 
-    def contact_rows(self, *sections: str) -> dict[str, Any]:
-        """Frictions, then unilateral contacts (or those of the ``sections``) by the name of their
-        component in results, an element for each: ``friction.1`` and ``friction.2`` for one in a
-        plane."""
+    def friction_rows(self) -> dict[str, Any]:
+        """Friction elements by the name of their component in results, one for each direction of
+        sliding: ``friction.1`` and ``friction.2`` for one in a plane."""
         found = {}
-        for label, element in self.labelled(*(sections or ("friction", "contact"))).items():
-            if getattr(element, "plane", None) is None:
+        for label, element in self.labelled("friction").items():
+            if element.plane is None:
                 found[label] = element
             else:
                 found |= {f"{label}.{i}": row for i, row in enumerate(element.rows(), 1)}

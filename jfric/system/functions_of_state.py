@@ -8,7 +8,7 @@ from typing import Any
 from jfric.errors import ProblemError
 from jfric.system.assembly import energies_of
 from jfric.system.description import AbstractProblem
-from jfric.system.elements import Gap, Lagrangian
+from jfric.system.elements import Gap, Joint, Lagrangian
 from jfric.system.state_function import require_state_function
 
 #: Functions of the state: field, units of what it measures, an example, whether of velocities.
@@ -17,8 +17,11 @@ _FUNCTIONS = {
     "potential": (("J",), "m*g*y", False),
     "dissipation": (("W",), "0.5*c*v.x^2", True),
     "gap": (("m", "rad"), "y - r", False),
+    "constraint": (("m", "rad"), "x - l*cos(phi)", False),
     "sliding": (("m", "rad"), "x + r*phi", False),
 }
+#: Sections of elements that may have such functions.
+SECTIONS_WITH_FUNCTIONS = ("lagrangian", "friction", "contact", "joint")
 
 
 def functions_of(element: Any) -> list[tuple[str, Any]]:
@@ -28,6 +31,9 @@ def functions_of(element: Any) -> list[tuple[str, Any]]:
         value = getattr(element, field, None)
         if isinstance(value, Gap):
             found.append((field, value.function))
+        elif isinstance(value, tuple):
+            several = len(value) > 1
+            found += [(f"{field}[{i}]" if several else field, x) for i, x in enumerate(value, 1)]
         elif value is not None and field != "gap":
             found.append((field, value))
     return found
@@ -36,9 +42,12 @@ def functions_of(element: Any) -> list[tuple[str, Any]]:
 def require_functions(problem: AbstractProblem, known: Mapping[str, Any] | None = None) -> None:
     """Raise :class:`ProblemError` for energies, gaps and displacements that are no functions of the
     problem's state. ``known``: dimensions of shared parameters that have one."""
-    for where, element in problem.labelled("lagrangian", "friction", "contact").items():
+    for where, element in problem.labelled(*SECTIONS_WITH_FUNCTIONS).items():
+        if isinstance(element, Joint) and not element.constraint:
+            raise ProblemError(f"{where}.constraint: found none, at least one is needed")
         for field, what in functions_of(element):
-            units, example, velocities = _FUNCTIONS[field]
+            kind = field.partition("[")[0]
+            units, example, velocities = _FUNCTIONS[kind]
             require_state_function(
                 problem,
                 f"{where}.{field}",
@@ -46,7 +55,7 @@ def require_functions(problem: AbstractProblem, known: Mapping[str, Any] | None 
                 units,
                 example,
                 velocities=velocities,
-                displaces=field in ("gap", "sliding"),
+                displaces=kind in ("gap", "sliding", "constraint"),
                 known=known,
             )
         if isinstance(element, Lagrangian):

@@ -22,6 +22,7 @@ from jfric.system.elements import (
     Event,
     Friction,
     Gap,
+    Joint,
     Load,
     Mass,
 )
@@ -32,6 +33,7 @@ from jfric.system.function_checks import require_functions_of_time
 from jfric.system.functions_of_state import require_functions
 from jfric.system.inertia import is_concrete, require_mass_matrix
 from jfric.system.initial_gaps import PROJECTED, initial_gaps, penetrates
+from jfric.system.joint_checks import require_consistent_joints
 from jfric.system.laws import StaticDynamic, Stribeck, VelocityWeakening, sides
 from jfric.system.naming import parameters
 from jfric.system.planes import refuse_axes, require_plane, require_planes
@@ -150,6 +152,22 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
             )
     if isinstance(element, Contact):
         _contact(where, element)
+    if isinstance(element, Joint):
+        _joint(where, element)
+
+
+def _joint(where: str, joint: Joint) -> None:
+    if (joint.law is None) != (joint.sliding is None):
+        found, missing = ("sliding", "mu") if joint.law is None else ("mu", "sliding")
+        raise ProblemError(
+            f"{where}: {found} is given without {missing}; give both, or neither for a joint "
+            "without friction"
+        )
+    if joint.law is not None and len(joint.constraint) != 1:
+        raise ProblemError(
+            f"{where}: found {len(joint.constraint)} constraints and friction, which belongs to "
+            "one; give each a joint of its own"
+        )
 
 
 def _one_of(where: str, element, *fields: str) -> None:
@@ -306,3 +324,4 @@ def _initial(problem: AbstractProblem) -> None:
     for (name, gap), scale in zip(gaps.items(), size, strict=True):
         if gap < -PROJECTED * max(scale, 1e-300):
             raise penetrates(element_label("contact", name), gap)
+    require_consistent_joints(problem)

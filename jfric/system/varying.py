@@ -1,4 +1,4 @@
-"""What of a system depends on its position: mass matrix, gaps and sliding displacements.
+"""What of a system depends on its position: mass matrix, gaps, sliding displacements, joints.
 
 Kinetic energy ``T``, potential ``V`` and Rayleigh's dissipation function ``D`` give::
 
@@ -20,6 +20,7 @@ from jax.interpreters.partial_eval import dce_jaxpr
 from jaxtyping import Array, Float
 
 from jfric.system.elements import AbstractForce
+from jfric.system.joints import Joints
 from jfric.system.state_function import StateFunction
 
 
@@ -91,7 +92,7 @@ class Instant(NamedTuple):
 
 
 class Varying(eqx.Module):
-    """Mass matrix and displacements that depend on position."""
+    """Mass matrix and displacements that depend on position, and joints."""
 
     #: Constant part of the mass matrix.
     M: Float[Array, "n n"]
@@ -101,6 +102,7 @@ class Varying(eqx.Module):
     rows: tuple[int, ...] = eqx.field(static=True)
     #: What to name in messages.
     labels: tuple[str, ...] = eqx.field(static=True)
+    joints: Joints | None = None
 
     def mass(self, t, q) -> Float[Array, "n n"]:
         """Mass matrix at an instant."""
@@ -126,6 +128,11 @@ class Varying(eqx.Module):
 def linear_displacement(g: StateFunction) -> bool:
     """Whether a displacement is linear in positions and free of time, by structure."""
     return _is_linear(_like(len(g.axes), 1), g)
+
+
+def depends_on_time(g: Callable, n: int) -> bool:
+    """Whether a function of time and ``n`` positions depends on time, by structure."""
+    return _depends(_like(n, 1), g, 0)
 
 
 def _like(n: int, rows: int):

@@ -255,6 +255,12 @@ def one_pass(
         # Numbers that a sweep varies may leave no mass, or a negative one.
         pivot = eliminate(jax.lax.stop_gradient(prepared.mechanics.M), 0.0).pivot
         status = jnp.where(pivot > 0, status, int(Status.INCONSISTENT))
+    tied = prepared.mechanics.tied
+    if tied is not None:
+        frozen, motion = jax.lax.stop_gradient(tied), still[2]
+        fails = frozen.fails(motion.v, motion.q_scale, motion.v_scale)
+        status = jnp.where(fails, int(Status.INCONSISTENT), status)
+        flags = flags | jnp.where(settled & tied.redundant, int(Flag.REDUNDANT), 0)
     looked = jnp.sum(begun.leading if begun.later is not None else step.table[-1])
     looked = looked + jnp.sum(ahead.v)
     finite = jnp.isfinite(jax.lax.stop_gradient(looked))

@@ -37,12 +37,13 @@ from jfric.solvers.event_driven.smooth_piece import (
     plane_coefficients,
     smooth_piece,
 )
-from jfric.solvers.event_driven.state import State
 from jfric.solvers.event_driven.varying_piece import varying_piece
 from jfric.system.basis import powers_of_time
 
 #: Relative threshold for leading coefficients that count as zero.
 ZERO = 1e-11
+#: Part of the largest velocity, in the metric of the masses, that joints may leave unresolved.
+HELD = 1e-6
 
 
 class RungeKuttaFlow(eqx.Module):
@@ -107,7 +108,7 @@ class RungeKuttaFlow(eqx.Module):
         )[0]
         leading, scales, relative, unbalanced = _start(beginning, h)
         rtol = smallest_tolerance(self, state.q.dtype)
-        ratio, bound = _error(rtol, state, still[2], unbalanced, still[3])
+        ratio, bound = _error(rtol, still[0], still[2], unbalanced, still[3])
         order = tables(self.method).order if rests is None else DEGREE[table.dtype.name] - 1
         factor, accepted = factor_of_step(ratio, order)
         zero = threshold(rtol, table.dtype)
@@ -234,8 +235,10 @@ def _start(piece: SmoothPiece, h):
     leading = guards(prepared, state.mode, state.segment, quantities)
     n, nt = prepared.mechanics.n, prepared.nt
     f, a, bends = piece.force_sizes(z), z[1:3, n : 2 * n], piece.bending(z)
-    K, C, P = jnp.abs(equations.K), jnp.abs(equations.C), jnp.abs(prepared.mechanics.M_inverse)
+    K, C, P = jnp.abs(equations.K), jnp.abs(equations.C), prepared.mechanics.inverse_size
     MW, L, Q = jnp.abs(prepared.MW), jnp.abs(equations.L), jnp.abs(equations.Q)
+    if prepared.mechanics.tied is not None:
+        L = matmul(Q, matmul(jnp.abs(prepared.W), P))
     bound = g.bound
     assert bound is not None
     forces = [
@@ -290,18 +293,22 @@ def _margin_sizes(prepared: Prepared, friction, normal) -> Float[Array, "l np"]:
     return jnp.stack(found, axis=1) if planes else friction[:, :0]
 
 
-def _error(rtol: float, state: State, found: Stages, unbalanced, h):
+def _error(rtol: float, piece: SmoothPiece, found: Stages, unbalanced, h):
     """Error relative to tolerance and scale of each component, and relative to the scale.
 
     Velocities are not resolved below a thousandth of what forces and reactions would cause if
     they did not cancel (accelerations ``unbalanced``): rounding error would be mistaken for
-    integration error.
+    integration error. What joints leave a millionth of the energy's root is not resolved below
+    that: a degree of freedom that they hold has a velocity of rounding errors alone.
     """
-    n = state.q.shape[0]
+    state, n = piece.state, piece.state.q.shape[0]
     size = jnp.abs(found.end)
     v_scale = jnp.maximum(size[n:], state.v_scale)
     v_scale = jnp.maximum(v_scale, h * jnp.max(jnp.abs(found.slopes[:, n:]), axis=0))
     v_scale = jnp.maximum(v_scale, 1e-3 * h * unbalanced)
+    if piece.prepared.mechanics.tied is not None:
+        weight = piece.prepared.inertia_scale
+        v_scale = jnp.maximum(v_scale, HELD * jnp.max(weight * v_scale) / weight)
     q_scale = jnp.maximum(jnp.maximum(size[:n], state.q_scale), h * v_scale)
     scale = jnp.concatenate([q_scale, v_scale])
     relative = jnp.max(jnp.abs(found.error) / jnp.maximum(scale, jnp.finfo(h.dtype).tiny))

@@ -1,4 +1,4 @@
-"""The piece of a mode whose mass matrix or directions depend on position.
+"""The piece of a mode whose mass matrix or directions depend on position, or that has joints.
 
 Accelerations, reactions, relative velocities and gaps follow from the equations of the mode with
 the matrices of each instant; ``o`` in ``z = (q, v, w, o)`` holds them all, rows over ``z`` select.
@@ -38,8 +38,8 @@ class VaryingPiece(SmoothPiece):
     compiled: Callable | None = eqx.field(static=True, default=None)
 
     def others(self, s, q, v, w) -> Float[Array, " o"]:
-        """Accelerations, reactions, relative velocities, gaps and prescribed accelerations a time
-        ``s`` after the start."""
+        """Accelerations, reactions, relative velocities, gaps, prescribed accelerations and
+        reactions of joints a time ``s`` after the start."""
         return (self.compiled or self.instant)(s, q, v, w)
 
     def instant(self, s, q, v, w) -> Float[Array, " o"]:
@@ -64,12 +64,20 @@ class VaryingPiece(SmoothPiece):
         if nf:
             friction = e.sliding * matvec(g.normal, w)
             f = f + matvec(here.R_T[:nf].T, friction)
-        a = matvec(e.P, f) + matvec(e.PQ, demanded)
-        reaction = matvec(e.L, f) + matvec(e.Q, demanded)
+        wanted, tied = demanded, here.tied
+        if tied is not None:
+            wanted = wanted - matvec(now.W, tied.acceleration)
+        a = matvec(e.P, f) + matvec(e.PQ, wanted)
+        reaction = matvec(e.L, f) + matvec(e.Q, wanted)
+        joint = jnp.zeros((0,), q.dtype)
+        if tied is not None:
+            a = a + tied.acceleration
+            R = jnp.concatenate([here.R_T, here.W_N])
+            joint = tied.reactions(f + matvec(R.T, reaction))
         reaction = reaction + jnp.pad(friction, (0, reaction.shape[0] - nf))
         gap = matvec(here.W_N, q) + matvec(g.gap, w)
         gap = jnp.where(_own_rows(now)[nt:], here.displacements(t, q)[nt:], gap)
-        found = [a, reaction, relative, gap, demanded[:nt]]
+        found = [a, reaction, relative, gap, demanded[:nt], joint]
         if here.planes:
             found.append(self.margins(reaction[:nt], matvec(g.normal, w)))
         return jnp.concatenate(found)
@@ -148,7 +156,7 @@ class VaryingPiece(SmoothPiece):
             moved = [jnp.where(rows, x, y) for x, y in zip(curved, moved, strict=True)]
         none, found = jnp.zeros_like(q), []
         for k in range(LEADING):
-            a, reaction, relative, gap, demanded, margin = self._split(
+            a, reaction, relative, gap, demanded, joint, margin = self._split(
                 own[k] if k < 3 else jnp.zeros_like(own[0])
             )
             if 1 <= k < LEADING - 1:
@@ -157,7 +165,7 @@ class VaryingPiece(SmoothPiece):
                 given = matvec(self.g.gap, w[k])
                 gap = moved[k][nt:] + jnp.where(rows[nt:], 0.0, given)
             rate = motion[k + 1] if k + 1 < len(motion) else none
-            parts = motion[k], rate, w[k], a, reaction, relative, gap, demanded, margin
+            parts = motion[k], rate, w[k], a, reaction, relative, gap, demanded, joint, margin
             found.append(jnp.concatenate(parts))
         return jnp.stack(found)
 
@@ -168,8 +176,10 @@ class VaryingPiece(SmoothPiece):
         R = jnp.concatenate([mechanics.R_T, mechanics.W_N])
         found = []
         for k in range(3):
-            a, reaction, *_ = self._split(z[k, size:])
+            a, reaction, *_, joint = self._split(z[k, size:])
             found.append(jnp.abs(matvec(mechanics.M, a) - matvec(R.T, reaction)))
+            if mechanics.tied is not None:
+                found[k] = found[k] + matvec(jnp.abs(mechanics.tied.J.T), jnp.abs(joint))
         # What cancels in the forces of energies.
         q, v = z[0, :n], z[0, n : 2 * n]
         for element in mechanics.nonlinear:
@@ -186,13 +196,19 @@ class VaryingPiece(SmoothPiece):
 
     def _sizes(self) -> tuple[int, list[int]]:
         n, m, p = self.prepared.mechanics.n, self.prepared.W.shape[0], self.prepared
-        sizes = [n, m, m, p.nu, p.nt, len(p.mechanics.planes)]
+        sizes = [n, m, m, p.nu, p.nt, joint_count(p), len(p.mechanics.planes)]
         return sum(sizes), sizes
 
     def _split(self, o: Float[Array, " o"]) -> list[Array]:
-        """Accelerations, reactions, relative velocities, gaps, prescribed accelerations, margins of
-        friction in planes."""
+        """Accelerations, reactions, relative velocities, gaps, prescribed accelerations, reactions
+        of joints, margins of friction in planes."""
         return jnp.split(o, np.cumsum(self._sizes()[1])[:-1])
+
+
+def joint_count(prepared: Prepared) -> int:
+    """Number of equations of joints."""
+    tied = prepared.mechanics.tied
+    return 0 if tied is None else tied.value.shape[0]
 
 
 def _own_rows(prepared: Prepared) -> np.ndarray:
@@ -227,10 +243,11 @@ def varying_piece(
     mechanics, dtype = prepared.mechanics, state.q.dtype
     n, m, nt, nu = mechanics.n, prepared.W.shape[0], prepared.nt, prepared.nu
     b = g.w.shape[0]
-    ends = np.cumsum([n, n, b, n, m, m, nu, nt, len(mechanics.planes)])
+    planes = len(mechanics.planes)
+    ends = np.cumsum([n, n, b, n, m, m, nu, nt, joint_count(prepared), planes])
     size = int(ends[-1])
     eye = jnp.eye(size, dtype=dtype)
-    q, v, w, a, reaction, relative, gap, demanded, margin = jnp.split(eye, ends[:-1])
+    q, v, w, a, reaction, relative, gap, demanded, _, margin = jnp.split(eye, ends[:-1])
     normal = matmul(g.normal, w)
     directions = mechanics.piecewise.directions
     one = w[:1]
