@@ -29,7 +29,7 @@ from jfric.solvers.event_driven.given import given
 from jfric.solvers.event_driven.impacts import ImpactLimits, impact, no_impact
 from jfric.solvers.event_driven.in_mode import InMode, in_mode
 from jfric.solvers.event_driven.mode_equations import project
-from jfric.solvers.event_driven.planes import stop
+from jfric.solvers.event_driven.planes import both_components, first_step, stop
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.reported import reported_modes
 from jfric.solvers.event_driven.state import (
@@ -89,8 +89,8 @@ def one_pass(
     # Decisions have no derivatives; what they are made from is frozen, or the compiler would
     # carry the tangents along.
     still = jax.lax.stop_gradient((prepared, equations, state))
-    planes, longest = prepared.mechanics.planes, natural
-    if planes:
+    longest = natural
+    if planes := prepared.mechanics.planes:
         longest = jnp.minimum(longest, flow.longest_step(prepared, equations, g, state, force))
     reach, h = step_length(prepared, state, records, ts, target, longest)
     # A trajectory that has ended idles with a harmless step: a zero one would send undefined
@@ -104,15 +104,13 @@ def one_pass(
     settled = ~transition.violated.any()
 
     nt, events = prepared.nt, prepared.events
-    # Independent friction alone is a problem with positive principal minors: pivoting always ends.
-    coupled = nt > 1 and not (prepared.nu == 0 and prepared.independent)
-    # No complementarity problem has cones.
-    coupled = coupled and not planes
+    # Independent friction alone has positive principal minors: pivoting always ends. Cones are in no
+    # complementarity problem.
+    coupled = nt > 1 and not planes and not (prepared.nu == 0 and prepared.independent)
     flips, restart, pivoting = select_flips(
         transition.violated, state.pivoting, restarts=RESTARTS * coupled
     )
-    for i, j in planes:
-        flips = flips.at[j].set(flips[i])
+    flips = both_components(prepared, flips)
     c = constants(state.q.dtype)
     step, judged, refine, seen = begun, signs, None, None
     if events is not None:
@@ -307,11 +305,6 @@ def one_pass(
         q_scale = jnp.where(changes, jnp.maximum(q_scale, sizes[0]), q_scale)
         v_scale = jnp.where(changes, sizes[1], v_scale)
 
-    h_max = state.h_max
-    for i, _ in planes:
-        # How short the step to this instant was says nothing of sliding, which a step too short
-        # would leave with a velocity of rounding errors.
-        h_max = jnp.where(~settled & flips[i], jnp.inf, h_max)
     fresh = start_pivoting()
     new = State(
         t=jnp.where(moves, ahead.t, state.t),
@@ -324,7 +317,7 @@ def one_pass(
         segment=jnp.where(moves, moved_on, jnp.where(settles, state.segment, segment)),
         recorded=jnp.where(settles, logged.modes, state.recorded),
         settled=state.settled | settles,
-        h_max=jnp.where(settles, ahead.h_max, h_max),
+        h_max=jnp.where(settles, ahead.h_max, first_step(prepared, state, flips & ~settled)),
         pivoting=jax.tree.map(lambda a, b: jnp.where(settled, a, b), fresh, pivoting),
         known=jnp.where(
             # A guard that vanished identically is still zero; so is the one that fired.
@@ -399,8 +392,7 @@ def _record(prepared, state: State, records: Records, signs: Signs, waits, on, o
 
 
 def _remarks(prepared, state: State, signs: Signs, equations, ahead: Advance):
-    nt = prepared.nt
-    redundant = equations.redundant
+    nt, redundant = prepared.nt, equations.redundant
     edge = rules.is_tie(state.mode, signs.null[:nt], signs.null[nt : 2 * nt])
     flags = jnp.where(redundant, int(Flag.REDUNDANT), 0)
     flags = flags | jnp.where(edge.any() & ~redundant, int(Flag.TIE), 0)

@@ -153,3 +153,19 @@ def stop(prepared: Prepared, state: State, ahead: Advance, natural) -> Advance:
         h_max=jnp.where(on, jnp.inf, ahead.h_max),
         fired=fired,
     )
+
+
+def both_components(prepared: Prepared, flips: Bool[Array, " c"]) -> Bool[Array, " c"]:
+    """Contacts to flip, with both components of a plane."""
+    for i, j in prepared.mechanics.planes:
+        flips = flips.at[j].set(flips[i])
+    return flips
+
+
+def first_step(prepared: Prepared, state: State, flips: Bool[Array, " c"]) -> Float[Array, ""]:
+    """Longest step to try after modes flip. How short the step to this instant was says nothing of
+    sliding, which a step too short would leave with a velocity of rounding errors."""
+    h_max = state.h_max
+    for i, _ in prepared.mechanics.planes:
+        h_max = jnp.where(flips[i], jnp.inf, h_max)
+    return h_max

@@ -77,10 +77,10 @@ class VaryingPiece(SmoothPiece):
         reaction = reaction + jnp.pad(friction, (0, reaction.shape[0] - nf))
         gap = matvec(here.W_N, q) + matvec(g.gap, w)
         gap = jnp.where(_own_rows(now)[nt:], here.displacements(t, q)[nt:], gap)
-        found = [a, reaction, relative, gap, demanded[:nt], joint]
+        margin = joint[:0]
         if here.planes:
-            found.append(self.margins(reaction[:nt], matvec(g.normal, w)))
-        return jnp.concatenate(found)
+            margin = self.margins(reaction[:nt], matvec(g.normal, w))
+        return jnp.concatenate([a, reaction, relative, gap, demanded[:nt], margin, joint])
 
     def beginning(self, onset: Onset) -> Self:
         return dataclasses.replace(self, onset=onset, compiled=None)
@@ -156,7 +156,7 @@ class VaryingPiece(SmoothPiece):
             moved = [jnp.where(rows, x, y) for x, y in zip(curved, moved, strict=True)]
         none, found = jnp.zeros_like(q), []
         for k in range(LEADING):
-            a, reaction, relative, gap, demanded, joint, margin = self._split(
+            a, reaction, relative, gap, demanded, margin, joint = self._split(
                 own[k] if k < 3 else jnp.zeros_like(own[0])
             )
             if 1 <= k < LEADING - 1:
@@ -165,7 +165,7 @@ class VaryingPiece(SmoothPiece):
                 given = matvec(self.g.gap, w[k])
                 gap = moved[k][nt:] + jnp.where(rows[nt:], 0.0, given)
             rate = motion[k + 1] if k + 1 < len(motion) else none
-            parts = motion[k], rate, w[k], a, reaction, relative, gap, demanded, joint, margin
+            parts = motion[k], rate, w[k], a, reaction, relative, gap, demanded, margin, joint
             found.append(jnp.concatenate(parts))
         return jnp.stack(found)
 
@@ -196,12 +196,12 @@ class VaryingPiece(SmoothPiece):
 
     def _sizes(self) -> tuple[int, list[int]]:
         n, m, p = self.prepared.mechanics.n, self.prepared.W.shape[0], self.prepared
-        sizes = [n, m, m, p.nu, p.nt, joint_count(p), len(p.mechanics.planes)]
+        sizes = [n, m, m, p.nu, p.nt, len(p.mechanics.planes), joint_count(p)]
         return sum(sizes), sizes
 
     def _split(self, o: Float[Array, " o"]) -> list[Array]:
-        """Accelerations, reactions, relative velocities, gaps, prescribed accelerations, reactions
-        of joints, margins of friction in planes."""
+        """Accelerations, reactions, relative velocities, gaps, prescribed accelerations, margins of
+        friction in planes, reactions of joints."""
         return jnp.split(o, np.cumsum(self._sizes()[1])[:-1])
 
 
@@ -244,10 +244,10 @@ def varying_piece(
     n, m, nt, nu = mechanics.n, prepared.W.shape[0], prepared.nt, prepared.nu
     b = g.w.shape[0]
     planes = len(mechanics.planes)
-    ends = np.cumsum([n, n, b, n, m, m, nu, nt, joint_count(prepared), planes])
+    ends = np.cumsum([n, n, b, n, m, m, nu, nt, planes, joint_count(prepared)])
     size = int(ends[-1])
     eye = jnp.eye(size, dtype=dtype)
-    q, v, w, a, reaction, relative, gap, demanded, _, margin = jnp.split(eye, ends[:-1])
+    q, v, w, a, reaction, relative, gap, demanded, margin, _ = jnp.split(eye, ends[:-1])
     normal = matmul(g.normal, w)
     directions = mechanics.piecewise.directions
     one = w[:1]
