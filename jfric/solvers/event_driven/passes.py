@@ -104,8 +104,8 @@ def one_pass(
     settled = ~transition.violated.any()
 
     nt, events = prepared.nt, prepared.events
-    # Independent friction alone has positive principal minors: pivoting always ends. Cones are in no
-    # complementarity problem.
+    # Pivoting always ends for independent friction alone, which has positive principal minors; cones
+    # are in no complementarity problem.
     coupled = nt > 1 and not planes and not (prepared.nu == 0 and prepared.independent)
     flips, restart, pivoting = select_flips(
         transition.violated, state.pivoting, restarts=RESTARTS * coupled
