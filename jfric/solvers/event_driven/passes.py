@@ -104,8 +104,7 @@ def one_pass(
     settled = ~transition.violated.any()
 
     nt, events = prepared.nt, prepared.events
-    # Pivoting always ends for independent friction alone, which has positive principal minors; cones
-    # are in no complementarity problem.
+    # Independent friction alone has positive principal minors: pivoting ends. Cones have none.
     coupled = nt > 1 and not planes and not (prepared.nu == 0 and prepared.independent)
     flips, restart, pivoting = select_flips(
         transition.violated, state.pivoting, restarts=RESTARTS * coupled
