@@ -80,6 +80,10 @@ from jfric.sweeps import Range as Range
 from jfric.sweeps import observe as observe
 from jfric.sweeps import open_sweep as open_sweep
 from jfric.sweeps import sweep as sweep
+from jfric.system.body import Body as Body
+from jfric.system.body import Gravity as Gravity
+from jfric.system.body import Ground as Ground
+from jfric.system.body import LinkSpring as LinkSpring
 from jfric.system.controller import Controller as Controller
 from jfric.system.direction import Direction as Direction
 from jfric.system.direction import along as along
@@ -88,15 +92,11 @@ from jfric.system.elements import Base as Base
 from jfric.system.elements import Contact as Contact
 from jfric.system.elements import Damper as Damper
 from jfric.system.elements import DiagramSpring as DiagramSpring
-from jfric.system.elements import Drag as Drag
-from jfric.system.elements import ForceField as ForceField
 from jfric.system.elements import Friction as Friction
 from jfric.system.elements import GapSpring as GapSpring
 from jfric.system.elements import Lagrangian as Lagrangian
 from jfric.system.elements import Load as Load
 from jfric.system.elements import Mass as Mass
-from jfric.system.elements import Pendulum as Pendulum
-from jfric.system.elements import PolynomialSpring as PolynomialSpring
 from jfric.system.elements import Spring as Spring
 from jfric.system.elements import Stop as Stop
 from jfric.system.event import Event as Event
@@ -114,6 +114,10 @@ from jfric.system.laws import VelocityWeakening as VelocityWeakening
 from jfric.system.naming import get_parameter as get_parameter
 from jfric.system.naming import parameters as parameters
 from jfric.system.naming import set_parameters as set_parameters
+from jfric.system.nonlinear import Drag as Drag
+from jfric.system.nonlinear import ForceField as ForceField
+from jfric.system.nonlinear import Pendulum as Pendulum
+from jfric.system.nonlinear import PolynomialSpring as PolynomialSpring
 from jfric.system.problem import InitialState as InitialState
 from jfric.system.problem import Matrices as Matrices
 from jfric.system.problem import Problem as Problem
@@ -129,7 +133,7 @@ __all__ = [  # noqa: RUF022
     # Its elements.
     "Mass", "Spring", "Damper", "PolynomialSpring", "DiagramSpring", "GapSpring", "Stop", "Drag",
     "ForceField", "Lagrangian", "Pendulum", "Friction", "Contact", "Load", "Base", "Event",
-    "Controller", "Direction", "along", "between",
+    "Controller", "Direction", "along", "between", "Body", "Ground", "Gravity", "LinkSpring",
     # Friction laws and functions of time; all of them: jfric.laws, jfric.functions.
     "Coulomb", "StaticDynamic", "Stribeck", "Harmonic", "PiecewiseLinear", "Steps", "Expression",
     # Its motion.

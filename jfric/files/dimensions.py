@@ -28,6 +28,21 @@ FIELDS: dict[tuple[str, str], tuple[str, str]] = {
     ("contact", "gap"): ("length", "angle"),
     ("contact", "e"): ("pure number", "pure number"),
     ("contact", "belt"): ("velocity", "angular velocity"),
+    ("contact", "radius"): ("length", "length"),
+    ("contact", "circle_radius"): ("length", "length"),
+    ("body", "m"): ("mass", "mass"),
+    ("body", "J"): ("moment of inertia", "moment of inertia"),
+    ("body", "at"): ("length", "length"),
+    ("body", "angle"): ("angle", "angle"),
+    ("body", "v"): ("velocity", "velocity"),
+    ("body", "omega"): ("angular velocity", "angular velocity"),
+    ("body", "points"): ("length", "length"),
+    ("ground", "points"): ("length", "length"),
+    ("gravity", "g"): ("acceleration", "acceleration"),
+    ("gravity", "tilt"): ("angle", "angle"),
+    ("link_spring", "k"): ("stiffness", "stiffness"),
+    ("link_spring", "c"): ("damping", "damping"),
+    ("link_spring", "x0"): ("length", "length"),
     ("load", "F"): ("force", "torque"),
     ("base", "displacement"): ("length", "angle"),
     ("pendulum", "m"): ("mass", "mass"),
@@ -61,6 +76,19 @@ FORMULAS = {
     ("lagrangian", "dissipation"): "formula",
     ("friction", "sliding"): "formula",
     ("contact", "sliding"): "formula",
+}
+
+#: Fields that refer to points of bodies, and those that hold pairs of numbers.
+SHAPES = {
+    ("contact", "point"): "text",
+    ("contact", "circle"): "text",
+    ("contact", "line"): "line",
+    ("contact", "inside"): "flag",
+    ("link_spring", "points"): "texts",
+    ("body", "at"): "pair",
+    ("body", "v"): "pair",
+    ("body", "points"): "pairs",
+    ("ground", "points"): "pairs",
 }
 
 #: Entries of full matrices: both coordinates translate, one of them, none.

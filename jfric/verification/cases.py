@@ -81,7 +81,11 @@ def cases() -> list[Case]:
         _case("g2_double_pendulum", relative=0.0),
         _case("g3_bowl", relative=1e-9),
         _case("g4_ladder", relative=1e-9),
+        _case("g4_ladder_body", relative=1e-9),
         _case("g5_sphere", relative=1e-9),
+        _case("g6_rod"),
+        _case("disc_incline"),
+        _case("disc_in_bowl", relative=1e-9),
     ]
 
 

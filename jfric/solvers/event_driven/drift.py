@@ -17,14 +17,16 @@ def put_back(prepared: Prepared, state: State, t, q, v):
     and sticking ones on the sliding displacement that they had at its start: the nearest ones in
     the metric of the masses.
 
-    Contacts on a belt or a moving base have no displacement to go back to; their velocity alone is
-    held, where the next step begins (:func:`jfric.solvers.event_driven.mode_equations.project`).
+    Contacts on a belt or a moving base, and those whose sliding velocity is no rate of a
+    displacement, have none to go back to; their velocity alone is held, where the next step begins
+    (:func:`jfric.solvers.event_driven.mode_equations.project`).
     """
     mechanics = prepared.mechanics
     if mechanics.varying is None or not mechanics.varying.rows:
         return q, v
     nt = prepared.nt
     anchored = np.asarray([b is None and not mechanics.base_functions for b in mechanics.belts])
+    anchored[list(mechanics.varying.rolling)] = False
     held = active_rows(state.mode, prepared.nf)
     held = held.at[:nt].set(anchored & (state.mode == Mode.STICK))
     slid = mechanics.displacements(state.t, state.q)[:nt] - mechanics.displacements(t, q)[:nt]
