@@ -94,6 +94,7 @@ from jfric.system.elements import Damper as Damper
 from jfric.system.elements import DiagramSpring as DiagramSpring
 from jfric.system.elements import Friction as Friction
 from jfric.system.elements import GapSpring as GapSpring
+from jfric.system.elements import Joint as Joint
 from jfric.system.elements import Lagrangian as Lagrangian
 from jfric.system.elements import Load as Load
 from jfric.system.elements import Mass as Mass
@@ -132,8 +133,9 @@ __all__ = [  # noqa: RUF022
     "parameters", "get_parameter", "set_parameters",
     # Its elements.
     "Mass", "Spring", "Damper", "PolynomialSpring", "DiagramSpring", "GapSpring", "Stop", "Drag",
-    "ForceField", "Lagrangian", "Pendulum", "Friction", "Contact", "Load", "Base", "Event",
-    "Controller", "Direction", "along", "between", "Body", "Ground", "Gravity", "LinkSpring",
+    "ForceField", "Lagrangian", "Pendulum", "Friction", "Contact", "Joint", "Load", "Base",
+    "Event", "Controller", "Direction", "along", "between",
+    "Body", "Ground", "Gravity", "LinkSpring",
     # Friction laws and functions of time; all of them: jfric.laws, jfric.functions.
     "Coulomb", "StaticDynamic", "Stribeck", "Harmonic", "PiecewiseLinear", "Steps", "Expression",
     # Its motion.

@@ -124,7 +124,8 @@ def reaction_operator(
     mask = active[:, None] & active[None, :]
     B = jnp.where(mask, S.after(D), jnp.eye(m, dtype=D.dtype))
     # Unit diagonal of the frictionless part: translations and rotations become comparable.
-    weight = jax.lax.rsqrt(jnp.where(active, jnp.diagonal(D), 1.0))
+    moves = active & (jnp.diagonal(D) > 0)
+    weight = jax.lax.rsqrt(jnp.where(moves, jnp.diagonal(D), 1.0))
     scaled = B * weight[:, None] * weight[None, :]
     if independent:
         result = eliminate(scaled, 0.0, active=active)
@@ -160,8 +161,8 @@ def _of_two_rows(D, active, S: Coupling, *, independent: bool) -> Reactions:
     determinant, first, second = tt * nn - tn * nt, active[0], active[1]
     pair, carries, dependent = first & second, second, jnp.zeros((2,), bool)
     if not independent:
-        pair = pair & (jnp.abs(determinant) >= REDUNDANT_PIVOT * tt * nn)
-        carries = second & (pair | (jnp.abs(along) >= REDUNDANT_PIVOT * nn))
+        pair = pair & (jnp.abs(determinant) > REDUNDANT_PIVOT * tt * nn)
+        carries = second & (pair | (jnp.abs(along) > REDUNDANT_PIVOT * nn))
         dependent = jnp.stack([first & second & ~pair, second & ~carries])
     alone = jnp.where(carries, along, jnp.where(first & ~second, tt, 1.0))
     inverse = 1.0 / jnp.where(pair, determinant, alone)

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from jfric.files import tables
 
 
+#: Roles of fields that are taken as they are.
+_AS_GIVEN = (
+    *("choice", "formula", "formulas", "formula or several"),
+    *("text", "texts", "line", "flag"),
+)
+
+
 def element(
     section: str,
     where: str,
@@ -64,7 +71,7 @@ def element(
         if (section, field) == ("contact", "gap") and not {"normal", "point"} & set(given):
             # Without a direction it is a function of positions.
             role = "formula" if isinstance(given[field], str) else role
-        if role in ("choice", "formula", "formulas", "text", "texts", "line", "flag"):
+        if role in _AS_GIVEN:
             values[field] = value
         elif role == "pair":
             values[field] = _pair(value, at, measures)

@@ -76,6 +76,7 @@ FORMULAS = {
     ("lagrangian", "dissipation"): "formula",
     ("friction", "sliding"): "formula",
     ("contact", "sliding"): "formula",
+    ("joint", "constraint"): "formula or several",
 }
 
 #: Fields that refer to points of bodies, and those that hold pairs of numbers.

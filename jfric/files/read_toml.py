@@ -21,7 +21,7 @@ from jfric.results.formulas import require_formulas
 from jfric.system.body import dofs_of
 from jfric.system.elements import SECTIONS
 from jfric.system.expression import Expression
-from jfric.system.functions_of_state import require_functions
+from jfric.system.functions_of_state import SECTIONS_WITH_FUNCTIONS, require_functions
 from jfric.system.problem import Problem, TimeSpan
 from jfric.system.units import DIMENSIONS, dimensionality, has_unit
 
@@ -179,7 +179,7 @@ def _problem(table: Any, sections: list[str], folder: Path) -> Problem:
     )
     require_formulas(problem)
     with_units = {k: v for k, v in table.parameters.items() if isinstance(v, str)}
-    if with_units and any(s in elements for s in ("lagrangian", "friction", "contact")):
+    if with_units and any(s in elements for s in SECTIONS_WITH_FUNCTIONS):
         known = {k: dimensionality(v) for k, v in with_units.items()}
         require_functions(problem, {k: v for k, v in known.items() if v is not None})
     return problem

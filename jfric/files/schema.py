@@ -55,7 +55,8 @@ def _unwrap(hint: Any) -> tuple[type, ...]:
 @functools.cache
 def roles(section: str) -> dict[str, str]:
     """Fields of a section's element and what each holds: direction, law, function, choice,
-    formula, formulas, list, number, or one of :data:`jfric.files.dimensions.SHAPES`."""
+    formula, formulas, one or several formulas, list, number, or one of
+    :data:`jfric.files.dimensions.SHAPES`."""
     cls = SECTIONS[section]
     hints = typing.get_type_hints(cls)
     result = {}
@@ -124,6 +125,7 @@ def element_model(section: str) -> type[Element]:
                 "choice": hints[f.name],
                 "formula": str,
                 "formulas": dict[str, Number],
+                "formula or several": str | list[str],
                 "number": Number,
                 "text": str,
                 "texts": Pair,

@@ -177,6 +177,9 @@ def _element(section: str, name: str, element: eqx.Module, problem: Problem):
             result |= _law(value, where)
         elif role == "function":
             result[field] = _function(value, f"{where}.{field}")
+        elif role == "formula or several":
+            texts = [_formula(text, f"{where}.{field}") for text in value]
+            result[field] = texts[0] if len(texts) == 1 else texts
         elif role in ("choice", "formula", "formulas"):
             result[field] = _formula(value, f"{where}.{field}") if role != "choice" else value
         elif role in SHAPES.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import jax
@@ -9,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jfric.system.assembly import assemble
+from jfric.system.assembly import assemble, reaction_units
 from jfric.system.direction import kind
-from jfric.system.forces import element_forces, force_keys
+from jfric.system.forces import element_forces, force_keys, joint_reactions
 
 if TYPE_CHECKING:
     from jfric.results.solution import Solution
@@ -37,6 +38,7 @@ def columns(
     tangential = np.asarray(solution.lambda_t)[rows]
     table |= {f"lambda_t.{name}": tangential[:, i] for i, name in enumerate(contacts)}
     table |= {f"force.{k}": x for k, x in spring_forces(problem, solution, rows).items()}
+    table |= _reactions(problem, solution, rows)
     mode = np.asarray(solution.mode)[rows]
     segment = np.asarray(solution.segment)[rows]
     for i, name in enumerate(contacts):
@@ -61,6 +63,16 @@ def spring_forces(
     names = list(force_keys(problem))
     forces = np.asarray(forces_at_outputs(problem, solution))[rows]
     return {name: forces[:, i] for i, name in enumerate(names)}
+
+
+def _reactions(problem: Problem, solution: Solution, rows) -> dict[str, np.ndarray]:
+    """Reactions of joints at some ``rows`` of the outputs, by their columns."""
+    units = reaction_units(problem)
+    if not units:
+        return {}
+    s, at = solution, jax.vmap(functools.partial(joint_reactions, assemble(problem)))
+    found = np.asarray(at(s.ts, s.q, s.v, s.lambda_t, s.lambda_n, s.segment))[rows]
+    return {f"reaction.{name}": found[:, i] for i, name in enumerate(units)}
 
 
 def forces_at_outputs(problem: Problem, solution: Solution) -> Float[Array, "m k"]:
@@ -113,6 +125,7 @@ def column_units(problem: Problem, solution: Solution) -> dict[str, str]:
         units[f"lambda_t.{name}"] = force_unit(problem, name)
     for name in force_keys(problem):
         units[f"force.{name}"] = force_unit(problem, name)
+    units |= {f"reaction.{name}": unit for name, unit in reaction_units(problem).items()}
     for name in contacts:
         units[f"mode.{name}"] = ""
     for name in solution.names[n_contacts:]:

@@ -92,7 +92,7 @@ GRAMMAR = (
     "S(1), final.S, min.S, max.S, mean.S, rms.S, integral.S, event.S(1), before_event.S(1), "
     "event_time(1), event_time.EVENT(1), last_event_time, stop_time, event_count, impact_count, "
     "dissipated, stick_fraction, impulse.NAME with S one of u, v.u, a.u, lambda_t.NAME, "
-    "lambda_n.NAME, slip.NAME, force.NAME; equilibrium_count, continuum_count, "
+    "lambda_n.NAME, slip.NAME, force.NAME, reaction.NAME; equilibrium_count, continuum_count, "
     "equilibrium.u(1), equilibrium.lambda_n(1), equilibrium_to.u(1), limit.parameter, "
     "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1)"
 )

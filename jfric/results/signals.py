@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from jfric.errors import ProblemError, nearest
 from jfric.results.columns import force_unit
-from jfric.system.assembly import energies_of
+from jfric.system.assembly import energies_of, reaction_units
 from jfric.system.description import accepted_labels, element_label
-from jfric.system.forces import FORCE_SECTIONS, element_forces, force_keys
+from jfric.system.forces import FORCE_SECTIONS, element_forces, force_keys, joint_reactions
 from jfric.system.problem import Problem
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ FORMS = {
     "slip": "contact",
     "force": "element",
     "energy": "lagrangian",
+    "reaction": "joint",
 }
 #: Sections of contacts, in the solver's order.
 CONTACTS = ("friction", "contact")
@@ -88,7 +89,25 @@ class Energy:
         return energies_of(point.problem, element).total(point.t, point.q, point.v)
 
 
-Quantity = Signal | ElementForce | Energy
+@dataclass(frozen=True)
+class Reaction:
+    """Reaction of one equation of a joint; the generalised forces are its gradient times it."""
+
+    index: int
+    unit: str
+
+    @property
+    def of_motion(self) -> bool:
+        """All forces decide as well."""
+        return False
+
+    def __call__(self, point: Point):
+        p = point
+        found = joint_reactions(p.mechanics, p.t, p.q, p.v, p.lambda_t, p.lambda_n, p.segment)
+        return found[self.index]
+
+
+Quantity = Signal | ElementForce | Energy | Reaction
 
 
 def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
@@ -97,8 +116,9 @@ def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
     ``u``: position of the degree of freedom u; ``v.u``, ``a.u``: its velocity and acceleration;
     ``lambda_t.NAME``, ``lambda_n.NAME``, ``slip.NAME``: friction force, normal force and sliding
     velocity of a contact; ``force.NAME``: force of a spring, damper or stop; ``energy.NAME``:
-    kinetic and potential energy of a Lagrangian. The name may be left out where there is only one.
-    Raises :class:`ProblemError` with the nearest valid name.
+    kinetic and potential energy of a Lagrangian; ``reaction.NAME`` (``reaction.NAME.1`` and so on,
+    where it has several equations): reaction of a joint. The name may be left out where there is
+    only one. Raises :class:`ProblemError` with the nearest valid name.
     """
     dofs = list(problem.dofs)
     if text in dofs:
@@ -125,6 +145,11 @@ def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
         if label is not None:
             _, _, own = label.partition(".")
             return f"energy.{label}", Energy(own or label)
+    elif kind == "joint":
+        label = find_reaction(problem, name)
+        if label is not None:
+            units = reaction_units(problem)
+            return f"reaction.{label}", Reaction(list(units).index(label), units[label])
     raise ProblemError(_missing(problem, text, form, kind))
 
 
@@ -143,7 +168,18 @@ def signal_names(problem: Problem) -> list[str]:
     forms += [("lambda_n", element_names(problem, CONTACTS[1:])), ("slip", contacts)]
     forms += [("force", element_names(problem, FORCE_SECTIONS))]
     forms += [("energy", element_names(problem, ("lagrangian",)))]
+    forms += [("reaction", list(reaction_units(problem)))]
     return [f"{form}.{name}" if form else name for form, names in forms for name in names]
+
+
+def find_reaction(problem: Problem, name: str) -> str | None:
+    """The full name of a reaction of a joint, given by that or with the joint's own name; an empty
+    one is that of the only reaction."""
+    names = list(reaction_units(problem))
+    if not name:
+        return names[0] if len(names) == 1 else None
+    accepted = {n.removeprefix("joint."): n for n in names} | {n: n for n in names}
+    return accepted.get(name)
 
 
 def contact_names(problem: Problem) -> list[str]:
@@ -178,6 +214,7 @@ def _missing(problem: Problem, text: str, form: str, kind: str | None) -> str:
         "contact": lambda: [n for n in names if n.startswith(f"{form}.")],
         "element": lambda: [n for n in names if n.startswith("force.")],
         "lagrangian": lambda: [n for n in names if n.startswith("energy.")],
+        "joint": lambda: [n for n in names if n.startswith("reaction.")],
     }
     own = listed[kind]() if kind in listed else names
     if not own:

@@ -12,6 +12,8 @@ from jaxtyping import Array, Float
 from jfric.system.body import coordinates
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import AbstractForce, Gap, Lagrangian
+from jfric.system.formula import read_formula
+from jfric.system.joints import JointEquation, Joints
 from jfric.system.laws import Coulomb
 from jfric.system.mechanics import Mechanics, inverse_of_mass
 from jfric.system.piecewise import assemble_piecewise
@@ -99,6 +101,29 @@ def displacement_functions(
     return found
 
 
+def joint_equations(problem: AbstractProblem) -> list[JointEquation]:
+    """The equations of all joints of a resolved problem, in order."""
+    found = []
+    for label, joint in problem.labelled("joint").items():
+        several = len(joint.constraint) > 1
+        for i, what in enumerate(joint.constraint, 1):
+            name = f"{label}.{i}" if several else label
+            unit = "N m" if _only_rotations(problem, what) else "N"
+            found.append(JointEquation(label, name, bound_to(problem, what), unit))
+    return found
+
+
+def reaction_units(problem: AbstractProblem) -> dict[str, str]:
+    """Units of the reactions of joints, by what results call them, in order."""
+    return {e.name: e.unit for e in joint_equations(problem)}
+
+
+def _only_rotations(problem: AbstractProblem, what: Any) -> bool:
+    """Whether a function of positions names angles alone: it measures one, then."""
+    named = read_formula(what).names.values() if isinstance(what, str) else problem.dofs
+    return all(problem.dofs.get(name, "rotation") == "rotation" for name in named)
+
+
 def assemble(problem: AbstractProblem) -> Mechanics:
     """Assemble ``problem`` (expressions are resolved first)."""
     problem = problem.resolved()
@@ -154,16 +179,19 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         else:
             W_N, gap0 = W_N.at[row - nt, :n].set(w), gap0.at[row - nt].set(g(start[0], rest))
     varying = None
-    if curved or displacements:
+    equations = joint_equations(problem)
+    if curved or displacements or equations:
         moved = [x for x in displacements.values() if not isinstance(x[1], Rate)]
         rates = [x for x in displacements.values() if isinstance(x[1], Rate)]
+        names = tuple(dict.fromkeys(e.label for e in equations))
         varying = Varying(
             M,
             tuple(curved),
             tuple(g for _, g in moved),
             rows=tuple(row for row, _ in moved + rates),
-            labels=(*(["lagrangian.kinetic"] if curved else []), *displacements),
+            labels=(*(["lagrangian.kinetic"] if curved else []), *displacements, *names),
             rates=tuple(g for _, g in rates),
+            joints=Joints(tuple(e.function for e in equations)) if equations else None,
         )
     loads = problem.section("load").values()
     nonlinear = tuple(

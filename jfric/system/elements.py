@@ -314,6 +314,43 @@ class Lagrangian(eqx.Module):
     dissipation: str | Callable | None = eqx.field(static=True, default=None)
 
 
+def _several(constraint) -> Any:
+    """One or more functions as a tuple, which can be compared."""
+    return tuple(constraint) if isinstance(constraint, (tuple, list)) else (constraint,)
+
+
+class Joint(eqx.Module):
+    """Bilateral constraints ``phi(t, q) = 0``, with reactions of any sign.
+
+    ``constraint``: one or more of them, each a text in degrees of freedom, ``t`` and shared
+    parameters (``"x - l*cos(theta)"``), or a JAX function ``(t, q, parameters)`` that returns one
+    number. Derivatives follow. Where time is part of it, it prescribes a motion::
+
+        M dv/dt = f + (dphi/dq)^T lambda
+
+    ``lambda`` is the quantity ``reaction.NAME``, of several equations ``reaction.NAME.1`` and so
+    on, in N where they measure a length, in N m where an angle. The start must meet the equations
+    to a millionth, positions and velocities. Equations that follow from others leave the motion
+    unique, and set the flag ``REDUNDANT``. A pendulum as a point on a circle, which hangs at rest::
+
+        >>> pendulum = jfric.Problem(
+        ...     ["x", "y"],
+        ...     {
+        ...         "mass": {"x": jfric.Mass("x", 2.0), "y": jfric.Mass("y", 2.0)},
+        ...         "load": jfric.Load("y", -20.0),
+        ...         "joint": {"rod": jfric.Joint("sqrt(x^2 + y^2) - l")},
+        ...     },
+        ...     parameters={"l": 0.5},
+        ...     initial={"y": jfric.InitialState(q=-0.5)},
+        ... )
+        >>> found = jfric.observe(pendulum, "final.reaction.rod, max.y").values
+        >>> {name: round(float(x), 9) for name, x in found.items()}
+        {'final.reaction.rod': -20.0, 'max.y': -0.5}
+    """
+
+    constraint: tuple[str | Callable, ...] = eqx.field(static=True, converter=_several)
+
+
 #: Sections of a problem and the element each holds. A new element is one class and one line here.
 SECTIONS: dict[str, type[eqx.Module]] = {
     "body": Body,
@@ -331,6 +368,7 @@ SECTIONS: dict[str, type[eqx.Module]] = {
     "contact": Contact,
     "load": Load,
     "base": Base,
+    "joint": Joint,
     "pendulum": Pendulum,
     "polynomial_spring": PolynomialSpring,
     "drag": Drag,

@@ -54,6 +54,17 @@ def sliding_friction(mechanics: Mechanics, gamma, normal) -> Float[Array, " nt"]
     return jnp.stack(forces) if forces else jnp.zeros((0,))
 
 
+def joint_reactions(
+    mechanics: Mechanics, t, q, v, lambda_t, lambda_n, segment=None
+) -> Float[Array, " k"]:
+    """Reactions (k,) of all equations of joints at a state, under the contact forces given."""
+    here = mechanics.at(t, q, v)
+    if here.tied is None:
+        return jnp.zeros((0,))
+    f = applied_force(here, t, q, v, segment) + here.R_T.T @ lambda_t + here.W_N.T @ lambda_n
+    return here.tied.reactions(f)
+
+
 def force_keys(problem: AbstractProblem) -> dict[str, tuple[str, str]]:
     """All elements with a force along a direction: name in results to section and own name."""
     return {

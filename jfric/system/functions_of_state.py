@@ -8,7 +8,7 @@ from typing import Any
 from jfric.errors import ProblemError
 from jfric.system.assembly import energies_of
 from jfric.system.description import AbstractProblem
-from jfric.system.elements import Gap, Lagrangian
+from jfric.system.elements import Gap, Joint, Lagrangian
 from jfric.system.state_function import bound_to, is_rate, require_state_function
 from jfric.system.varying import linear_in_velocities
 
@@ -19,7 +19,10 @@ _FUNCTIONS = {
     "dissipation": (("W",), "0.5*c*v.x^2", True),
     "gap": (("m", "rad"), "y - r", False),
     "sliding": (("m", "rad"), "x + r*phi", False),
+    "constraint": (("m", "rad"), "x - l*cos(phi)", False),
 }
+#: Sections of elements that may have such functions.
+SECTIONS_WITH_FUNCTIONS = ("lagrangian", "friction", "contact", "joint")
 
 
 def functions_of(element: Any) -> list[tuple[str, Any]]:
@@ -29,6 +32,9 @@ def functions_of(element: Any) -> list[tuple[str, Any]]:
         value = getattr(element, field, None)
         if isinstance(value, Gap):
             found.append((field, value.function))
+        elif isinstance(value, tuple):
+            several = len(value) > 1
+            found += [(f"{field}[{i}]" if several else field, x) for i, x in enumerate(value, 1)]
         elif value is not None and field != "gap":
             found.append((field, value))
     return found
@@ -37,10 +43,13 @@ def functions_of(element: Any) -> list[tuple[str, Any]]:
 def require_functions(problem: AbstractProblem, known: Mapping[str, Any] | None = None) -> None:
     """Raise :class:`ProblemError` for energies, gaps and displacements that are no functions of the
     problem's state. ``known``: dimensions of shared parameters that have one."""
-    for where, element in problem.labelled("lagrangian", "friction", "contact").items():
+    for where, element in problem.labelled(*SECTIONS_WITH_FUNCTIONS).items():
+        if isinstance(element, Joint) and not element.constraint:
+            raise ProblemError(f"{where}.constraint: found none, at least one is needed")
         for field, what in functions_of(element):
-            units, example, velocities = _FUNCTIONS[field]
-            if field == "sliding" and is_rate(what):
+            kind = field.partition("[")[0]
+            units, example, velocities = _FUNCTIONS[kind]
+            if kind == "sliding" and is_rate(what):
                 units, velocities = ("m/s", "rad/s"), True
             require_state_function(
                 problem,
@@ -49,7 +58,7 @@ def require_functions(problem: AbstractProblem, known: Mapping[str, Any] | None 
                 units,
                 example,
                 velocities=velocities,
-                displaces=field in ("gap", "sliding"),
+                displaces=kind in ("gap", "sliding", "constraint"),
                 known=known,
             )
             if field == "sliding" and velocities and not _is_linear(problem, what):

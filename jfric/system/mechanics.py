@@ -11,7 +11,9 @@ coordinates with prescribed motion: every direction has a part on them. ``R_T`` 
 friction elements with a ``reaction`` of their own.
 
 Where mass matrix and directions depend on position (:mod:`jfric.system.varying`), these are those
-of one instant: of the start, or those that :meth:`Mechanics.at` gives.
+of one instant: of the start, or those that :meth:`Mechanics.at` gives. Reactions of joints are
+eliminated there (:mod:`jfric.system.joints`): ``M_inverse`` gives the accelerations that they
+allow, and is singular.
 """
 
 from __future__ import annotations
@@ -24,9 +26,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate, matvec
+from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate, matmul, matvec
 from jfric.system.elements import AbstractForce
 from jfric.system.functions import AbstractFunction
+from jfric.system.joints import Tied
 from jfric.system.laws import AbstractLaw
 from jfric.system.piecewise import PiecewiseElements
 from jfric.system.varying import Varying
@@ -87,6 +90,8 @@ class Mechanics(eqx.Module):
     #: and relative acceleration along the motion without acceleration.
     rate: Any = None
     bias: Any = None
+    #: Equations of joints at that instant.
+    tied: Tied | None = None
 
     def at(self, t, q, v) -> Mechanics:
         """The same as seen at one instant: gaps are ``gap0 + W_N q`` there."""
@@ -106,17 +111,31 @@ class Mechanics(eqx.Module):
             gap0 = gap0.at[rows[normal] - nt].set(fixed)
             if reactions is not None:
                 reactions = reactions.at[rows[~normal]].set(now.W[~normal])
+        inverse, tied = inverse_of_mass(M), None
+        if varying.joints is not None:
+            tied = varying.joints.at(t, q, v, inverse)
+            inverse = tied.inverse_of_mass(inverse)
         return replace(
             self,
             M=M,
-            M_inverse=inverse_of_mass(M),
+            M_inverse=inverse,
             W_T=W[:nt],
             W_N=W[nt:],
             reactions=reactions,
             gap0=gap0,
             rate=rate,
             bias=bias,
+            tied=tied,
         )
+
+    @property
+    def inverse_size(self) -> Float[Array, "n n"]:
+        """What rounding errors of ``M_inverse`` are relative to."""
+        size = jnp.abs(self.M_inverse)
+        if self.tied is None:
+            return size
+        MJ = jnp.abs(self.tied.MJ)
+        return size + matmul(MJ, matmul(jnp.abs(self.tied.S), MJ.T))
 
     def displacements(self, t, q) -> Float[Array, " m"]:
         """Along the tangents and gaps, without the motion of bases and belts; nothing that means

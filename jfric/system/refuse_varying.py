@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jfric.errors import ProblemError
-from jfric.system.assembly import displacement_functions, energies_of
+from jfric.system.assembly import displacement_functions, energies_of, joint_equations
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.varying import linear_displacement
 
@@ -21,7 +21,11 @@ def varying_parts(problem: AbstractProblem) -> list[str]:
 
 def refuse_varying(problem: AbstractProblem, who: str) -> None:
     """Raise :class:`ProblemError` where mass matrix or directions depend on position, which ``who``
-    cannot represent."""
+    cannot represent; joints as well."""
+    for label in dict.fromkeys(e.label for e in joint_equations(problem)):
+        raise ProblemError(
+            f"{label}: a joint, which {who} cannot represent; use the solver event-driven"
+        )
     for label in varying_parts(problem):
         raise ProblemError(
             f"{label}: depends on position, which {who} cannot represent; use the solver "

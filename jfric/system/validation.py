@@ -33,6 +33,7 @@ from jfric.system.function_checks import require_functions_of_time
 from jfric.system.functions_of_state import require_functions
 from jfric.system.inertia import is_concrete, require_mass_matrix
 from jfric.system.initial_gaps import PROJECTED, initial_gaps, penetrates
+from jfric.system.joint_checks import require_consistent_joints
 from jfric.system.laws import StaticDynamic, Stribeck, VelocityWeakening, sides
 from jfric.system.naming import parameters
 from jfric.system.reaction import require_opposing
@@ -303,3 +304,4 @@ def _initial(problem: AbstractProblem) -> None:
     for (name, gap), scale in zip(gaps.items(), size, strict=True):
         if gap < -PROJECTED * max(scale, 1e-300):
             raise penetrates(element_label("contact", name), gap)
+    require_consistent_joints(problem)

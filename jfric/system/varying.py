@@ -1,4 +1,4 @@
-"""What of a system depends on its position: mass matrix, gaps and sliding displacements.
+"""What of a system depends on its position: mass matrix, gaps, sliding displacements, joints.
 
 Kinetic energy ``T``, potential ``V`` and Rayleigh's dissipation function ``D`` give::
 
@@ -20,6 +20,7 @@ from jax.interpreters.partial_eval import dce_jaxpr
 from jaxtyping import Array, Float
 
 from jfric.system.elements import AbstractForce
+from jfric.system.joints import Joints
 from jfric.system.state_function import Rate, StateFunction
 
 
@@ -91,7 +92,7 @@ class Instant(NamedTuple):
 
 
 class Varying(eqx.Module):
-    """Mass matrix and displacements that depend on position."""
+    """Mass matrix and displacements that depend on position, and joints."""
 
     #: Constant part of the mass matrix.
     M: Float[Array, "n n"]
@@ -102,6 +103,7 @@ class Varying(eqx.Module):
     #: What to name in messages.
     labels: tuple[str, ...] = eqx.field(static=True)
     rates: tuple[Rate, ...] = ()
+    joints: Joints | None = None
 
     def mass(self, t, q) -> Float[Array, "n n"]:
         """Mass matrix at an instant."""
@@ -154,6 +156,11 @@ def linear_displacement(g: Callable, n: int) -> bool:
 def linear_in_velocities(function: Callable, n: int) -> bool:
     """Whether a function ``(t, q, v)`` is linear in the ``n`` velocities, by structure."""
     return not _depends(_like(n, 2), jax.jacfwd(function, argnums=2), 2)
+
+
+def depends_on_time(g: Callable, n: int) -> bool:
+    """Whether a function of time and ``n`` positions depends on time, by structure."""
+    return _depends(_like(n, 1), g, 0)
 
 
 def _like(n: int, rows: int):

@@ -1,39 +1,56 @@
-"""Positions that drift off what contacts hold, where that is curved."""
+"""Positions that drift off what joints and contacts hold, where that is curved."""
 
 from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool
 
 from jfric.contact.reactions import active_rows, no_coupling, reaction_operator
 from jfric.numerics.linear_algebra import matvec
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import State, relative_velocities
+from jfric.system.joints import off_velocity
 
 
 def put_back(prepared: Prepared, state: State, t, q, v):
-    """Position and velocity at ``t`` on a step from ``state`` with closed contacts on gaps of zero,
-    and sticking ones on the sliding displacement that they had at its start: the nearest ones in
-    the metric of the masses.
+    """Position and velocity at ``t`` on a step from ``state`` with joints and closed contacts on
+    gaps of zero, and sticking contacts on the sliding displacement that they had at its start: the
+    nearest ones in the metric of the masses.
 
     Contacts on a belt or a moving base, and those whose sliding velocity is no rate of a
     displacement, have none to go back to; their velocity alone is held, where the next step begins
     (:func:`jfric.solvers.event_driven.mode_equations.project`).
     """
     mechanics = prepared.mechanics
-    if mechanics.varying is None or not mechanics.varying.rows:
+    varying = mechanics.varying
+    if varying is None or not (varying.rows or varying.joints):
         return q, v
-    nt = prepared.nt
-    anchored = np.asarray([b is None and not mechanics.base_functions for b in mechanics.belts])
-    anchored[list(mechanics.varying.rolling)] = False
-    held = active_rows(state.mode, prepared.nf)
-    held = held.at[:nt].set(anchored & (state.mode == Mode.STICK))
-    slid = mechanics.displacements(state.t, state.q)[:nt] - mechanics.displacements(t, q)[:nt]
-    missing = jnp.concatenate([slid, -mechanics.gaps(t, q)])
-    q = q + _change(prepared.at(t, q, v), held, missing)
     here = prepared.at(t, q, v)
+    if varying.joints is not None:
+        q = varying.joints.put_on(here.mechanics.tied, t, q)
+    held = _held(prepared, state)
+    if held.shape[0]:
+        nt = prepared.nt
+        slid = mechanics.displacements(state.t, state.q)[:nt] - mechanics.displacements(t, q)[:nt]
+        missing = jnp.concatenate([slid, -mechanics.gaps(t, q)])
+        q = q + _change(here, held, missing)
+    here = prepared.at(t, q, v)
+    if here.mechanics.tied is not None:
+        v = v + off_velocity(here.mechanics.tied, v)
     return q, v - _change(here, held, relative_velocities(here, t, v))
+
+
+def _held(prepared: Prepared, state: State) -> Bool[Array, " m"]:
+    """Rows whose displacement contacts hold."""
+    mechanics = prepared.mechanics
+    held = active_rows(state.mode, prepared.nf)
+    anchored = [b is None and not mechanics.base_functions for b in mechanics.belts]
+    anchored = np.asarray(anchored, bool)
+    if mechanics.varying is not None:
+        anchored[list(mechanics.varying.rolling)] = False
+    return held.at[: prepared.nt].set(anchored & (state.mode == Mode.STICK))
 
 
 def _change(prepared: Prepared, held, wanted):

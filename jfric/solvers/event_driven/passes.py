@@ -245,6 +245,11 @@ def one_pass(
         # Numbers that a sweep varies may leave no mass, or a negative one.
         pivot = eliminate(jax.lax.stop_gradient(prepared.mechanics.M), 0.0).pivot
         status = jnp.where(pivot > 0, status, int(Status.INCONSISTENT))
+    tied = prepared.mechanics.tied
+    if tied is not None:
+        fails = still[0].mechanics.tied.fails(still[2].v, still[2].q_scale, still[2].v_scale)
+        status = jnp.where(fails, int(Status.INCONSISTENT), status)
+        flags = flags | jnp.where(settled & tied.redundant, int(Flag.REDUNDANT), 0)
     looked = jnp.sum(begun.leading if begun.later is not None else step.table[-1])
     looked = looked + jnp.sum(ahead.v)
     finite = jnp.isfinite(jax.lax.stop_gradient(looked))

@@ -197,8 +197,10 @@ def _start(piece: SmoothPiece, h):
     leading = guards(prepared, state.mode, state.segment, quantities)
     n, nt = prepared.mechanics.n, prepared.nt
     f, a, bends = piece.force_sizes(z), z[1:3, n : 2 * n], piece.bending(z)
-    K, C, P = jnp.abs(equations.K), jnp.abs(equations.C), jnp.abs(prepared.mechanics.M_inverse)
+    K, C, P = jnp.abs(equations.K), jnp.abs(equations.C), prepared.mechanics.inverse_size
     MW, L, Q = jnp.abs(prepared.MW), jnp.abs(equations.L), jnp.abs(equations.Q)
+    if prepared.mechanics.tied is not None:
+        L = matmul(Q, matmul(jnp.abs(prepared.W), P))
     bound = g.bound
     assert bound is not None
     forces = [

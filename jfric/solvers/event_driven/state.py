@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
@@ -15,6 +16,7 @@ from jfric.results.status import Status
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.states import AbstractState
+from jfric.system.joints import off_velocity
 from jfric.system.problem import Problem
 
 
@@ -104,6 +106,7 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
     t = jnp.asarray(problem.time.start, dtype)
     q = jnp.stack([jnp.asarray(i.q, dtype) for i in initial])
     v = jnp.stack([jnp.asarray(i.v, dtype) for i in initial])
+    q, v = _on_joints(prepared, t, q, v)
     mode = modes_at(prepared, t, q, v)
     segment = segments_at(prepared, t, q)
     pairs = int(prepared.nu > 1)
@@ -136,6 +139,18 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
         event_count=jnp.asarray(0, jnp.int32),
         watch=start_watching(prepared, q),
     )
+
+
+def _on_joints(prepared: Prepared, t, q, v):
+    """Start that meets the equations of joints to rounding, where it nearly does."""
+    tied, varying = prepared.mechanics.tied, prepared.mechanics.varying
+    if tied is None or varying is None or varying.joints is None:
+        return q, v
+    near = ~jax.lax.stop_gradient(tied.fails(v, q, v))
+    q = jnp.where(near, varying.joints.put_on(tied, t, q), q)
+    here = prepared.at(t, q, v).mechanics.tied
+    assert here is not None
+    return q, jnp.where(near, v + off_velocity(here, v), v)
 
 
 def unlogged(state: State) -> Bool[Array, ""]:

@@ -1,4 +1,4 @@
-"""The piece of a mode whose mass matrix or directions depend on position.
+"""The piece of a mode whose mass matrix or directions depend on position, or that has joints.
 
 Accelerations, reactions, relative velocities and gaps follow from the equations of the mode with
 the matrices of each instant; ``o`` in ``z = (q, v, w, o)`` holds them all, rows over ``z`` select.
@@ -37,8 +37,8 @@ class VaryingPiece(SmoothPiece):
     compiled: Callable | None = eqx.field(static=True, default=None)
 
     def others(self, s, q, v, w) -> Float[Array, " o"]:
-        """Accelerations, reactions, relative velocities, gaps and prescribed accelerations a time
-        ``s`` after the start."""
+        """Accelerations, reactions, relative velocities, gaps, prescribed accelerations and
+        reactions of joints a time ``s`` after the start."""
         return (self.compiled or self.instant)(s, q, v, w)
 
     def instant(self, s, q, v, w) -> Float[Array, " o"]:
@@ -63,12 +63,20 @@ class VaryingPiece(SmoothPiece):
         if nf:
             friction = e.sliding * matvec(g.normal, w)
             f = f + matvec(here.R_T[:nf].T, friction)
-        a = matvec(e.P, f) + matvec(e.PQ, demanded)
-        reaction = matvec(e.L, f) + matvec(e.Q, demanded)
+        wanted, tied = demanded, here.tied
+        if tied is not None:
+            wanted = wanted - matvec(now.W, tied.acceleration)
+        a = matvec(e.P, f) + matvec(e.PQ, wanted)
+        reaction = matvec(e.L, f) + matvec(e.Q, wanted)
+        joint = jnp.zeros((0,), q.dtype)
+        if tied is not None:
+            a = a + tied.acceleration
+            R = jnp.concatenate([here.R_T, here.W_N])
+            joint = tied.reactions(f + matvec(R.T, reaction))
         reaction = reaction + jnp.pad(friction, (0, reaction.shape[0] - nf))
         gap = matvec(here.W_N, q) + matvec(g.gap, w)
         gap = jnp.where(_own_rows(now)[nt:], here.displacements(t, q)[nt:], gap)
-        return jnp.concatenate([a, reaction, relative, gap, demanded[:nt]])
+        return jnp.concatenate([a, reaction, relative, gap, demanded[:nt], joint])
 
     def acceleration(self, s, q, v) -> Float[Array, " n"]:
         """Accelerations a time ``s`` after the start."""
@@ -151,7 +159,7 @@ class VaryingPiece(SmoothPiece):
             moved = [moved[0], *later]
         none, found = jnp.zeros_like(q), []
         for k in range(LEADING):
-            a, reaction, relative, gap, demanded = self._split(
+            a, reaction, relative, gap, demanded, joint = self._split(
                 own[k] if k < 3 else jnp.zeros_like(own[0])
             )
             if 1 <= k < LEADING - 1:
@@ -160,7 +168,7 @@ class VaryingPiece(SmoothPiece):
                 given = matvec(self.g.gap, w[k])
                 gap = moved[k][nt:] + jnp.where(rows[nt:], 0.0, given)
             rate = motion[k + 1] if k + 1 < len(motion) else none
-            parts = motion[k], rate, w[k], a, reaction, relative, gap, demanded
+            parts = motion[k], rate, w[k], a, reaction, relative, gap, demanded, joint
             found.append(jnp.concatenate(parts))
         return jnp.stack(found)
 
@@ -171,8 +179,10 @@ class VaryingPiece(SmoothPiece):
         R = jnp.concatenate([mechanics.R_T, mechanics.W_N])
         found = []
         for k in range(3):
-            a, reaction, *_ = self._split(z[k, size:])
+            a, reaction, *_, joint = self._split(z[k, size:])
             found.append(jnp.abs(matvec(mechanics.M, a) - matvec(R.T, reaction)))
+            if mechanics.tied is not None:
+                found[k] = found[k] + matvec(jnp.abs(mechanics.tied.J.T), jnp.abs(joint))
         # What cancels in the forces of energies.
         q, v = z[0, :n], z[0, n : 2 * n]
         for element in mechanics.nonlinear:
@@ -189,12 +199,19 @@ class VaryingPiece(SmoothPiece):
 
     def _sizes(self) -> tuple[int, list[int]]:
         n, m, p = self.prepared.mechanics.n, self.prepared.W.shape[0], self.prepared
-        sizes = [n, m, m, p.nu, p.nt]
+        sizes = [n, m, m, p.nu, p.nt, joint_count(p)]
         return sum(sizes), sizes
 
     def _split(self, o: Float[Array, " o"]) -> list[Array]:
-        """Accelerations, reactions, relative velocities, gaps, prescribed accelerations."""
+        """Accelerations, reactions, relative velocities, gaps, prescribed accelerations, reactions
+        of joints."""
         return jnp.split(o, np.cumsum(self._sizes()[1])[:-1])
+
+
+def joint_count(prepared: Prepared) -> int:
+    """Number of equations of joints."""
+    tied = prepared.mechanics.tied
+    return 0 if tied is None else tied.value.shape[0]
 
 
 def _own_rows(prepared: Prepared) -> np.ndarray:
@@ -229,10 +246,10 @@ def varying_piece(
     mechanics, dtype = prepared.mechanics, state.q.dtype
     n, m, nt, nu = mechanics.n, prepared.W.shape[0], prepared.nt, prepared.nu
     b = g.w.shape[0]
-    ends = np.cumsum([n, n, b, n, m, m, nu, nt])
+    ends = np.cumsum([n, n, b, n, m, m, nu, nt, joint_count(prepared)])
     size = int(ends[-1])
     eye = jnp.eye(size, dtype=dtype)
-    q, v, w, a, reaction, relative, gap, demanded = jnp.split(eye, ends[:-1])
+    q, v, w, a, reaction, relative, gap, demanded, _ = jnp.split(eye, ends[:-1])
     normal = matmul(g.normal, w)
     directions = mechanics.piecewise.directions
     one = w[:1]

@@ -1,0 +1,108 @@
+"""Whether joints can be met at the start, and leave something to move."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.system.assembly import joint_equations
+from jfric.system.description import AbstractProblem
+from jfric.system.joints import REDUNDANT, TOLERANCE, Joints, Tied
+from jfric.system.varying import depends_on_time
+
+#: Newton steps towards a position that meets the equations, for the message alone.
+STEPS = 50
+
+
+def require_consistent_joints(problem: AbstractProblem) -> None:
+    """Raise :class:`ProblemError` where the start does not meet the equations of joints, where
+    these contradict each other, or where nothing can move.
+
+    All numbers are known.
+    """
+    equations = joint_equations(problem)
+    if not equations:
+        return
+    names = [e.name for e in equations]
+    functions = tuple(e.function for e in equations)
+    states = [problem.initial[dof] for dof in problem.dofs]
+    # A concrete problem may be used while something else is traced.
+    with jax.ensure_compile_time_eval():
+        joints, dtype = Joints(functions), jnp.result_type(float)
+        t = jnp.asarray(problem.time.start, dtype)
+        q, v = (jnp.stack([jnp.asarray(getattr(s, x), dtype) for s in states]) for x in "qv")
+        tied = _at(joints, t, q, v)
+        _regular(tied, names)
+        length, speed = tied.position_size(q), tied.velocity_size(v)
+        off = np.abs(tied.value) > TOLERANCE * np.asarray(length)
+        if off.any():
+            i = int(np.argmax(off))
+            raise ProblemError(
+                f"initial: {names[i]} starts at {float(tied.value[i]):.6g}, must be zero to "
+                f"{TOLERANCE * float(length[i]):.1g}; {_position(problem, joints, t, q)}"
+            )
+        rates = np.asarray(tied.J @ v + tied.rate)
+        runs = np.abs(rates) > TOLERANCE * np.asarray(speed)
+        if runs.any():
+            i = int(np.argmax(runs))
+            raise ProblemError(
+                f"initial: {names[i]} starts with the rate {rates[i]:.6g}, must be zero to "
+                f"{TOLERANCE * float(speed[i]):.1g}; {_velocity(problem, tied, v)}"
+            )
+        wrong = np.asarray(tied.contradicted(q, v))
+    if wrong.any():
+        raise ProblemError(
+            f"{names[int(np.argmax(wrong))]}: contradicts other joints, no acceleration at the "
+            "start meets all of them; leave one out"
+        )
+    J = np.asarray(tied.J)
+    size = np.linalg.norm(J, axis=1, keepdims=True)
+    rank = np.linalg.matrix_rank(J / size, tol=REDUNDANT)
+    if rank == len(problem.dofs) and not any(depends_on_time(g, rank) for g in functions):
+        raise ProblemError(
+            f"{equations[-1].label}: leaves no degree of freedom, the joints hold all of "
+            f"{', '.join(problem.dofs)}; leave one out, or prescribe a motion that depends on t"
+        )
+
+
+@eqx.filter_jit
+def _at(joints: Joints, t, q, v) -> Tied:
+    return joints.at(t, q, v, jnp.eye(q.shape[0], dtype=q.dtype))
+
+
+def _regular(tied: Tied, names: list[str]) -> None:
+    """Values and directions that are numbers, and not zero."""
+    for name, row in zip(names, np.column_stack([tied.value, tied.bias, tied.J]), strict=True):
+        if not np.all(np.isfinite(row)):
+            raise ProblemError(f"{name}: is not finite, or has no slope, at the start")
+        if not np.any(row[2:]):
+            raise ProblemError(f"{name}: has the slope zero at the start, and holds nothing there")
+
+
+def _position(problem: AbstractProblem, joints: Joints, t, q) -> str:
+    """Where the equations are met, near ``q``, in words."""
+    rest = jnp.zeros_like(q)
+    for _ in range(STEPS):
+        tied = _at(joints, t, q, rest)
+        q = q - tied.MJ @ (tied.S @ tied.value)
+    left = np.abs(joints.values(t, q))
+    if not np.all(left <= TOLERANCE * np.asarray(tied.position_size(q))):
+        return "no position nearby meets all joints: they contradict each other, or it is far off"
+    return f"the nearest position that meets all joints is {_listed(problem, '', q)}"
+
+
+def _velocity(problem: AbstractProblem, tied: Tied, v) -> str:
+    v = v - tied.MJ @ (tied.S @ (tied.J @ v + tied.rate))
+    left = np.abs(tied.J @ v + tied.rate)
+    if not np.all(left <= TOLERANCE * np.asarray(tied.velocity_size(v))):
+        return "no velocity meets all joints: they contradict each other"
+    return f"the nearest velocity that meets all joints is {_listed(problem, 'v.', v)}"
+
+
+def _listed(problem: AbstractProblem, form: str, values) -> str:
+    return ", ".join(
+        f"{form}{d} = {float(x):.9g}" for d, x in zip(problem.dofs, values, strict=True)
+    )

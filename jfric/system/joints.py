@@ -1,0 +1,152 @@
+"""Joints: bilateral constraints ``phi(t, q) = 0``, eliminated before contacts.
+
+With ``J = dphi/dq`` and ``c`` what the motion alone adds to ``J dv/dt``::
+
+    M dv/dt = f + J^T lambda,    J dv/dt + c = 0,    S = (J M^-1 J^T)^+
+    lambda = -S (c + J M^-1 f),    dv/dt = (M^-1 - M^-1 J^T S J M^-1) f - M^-1 J^T S c
+
+``f`` holds all other forces, those of contacts included. Equations that follow from others leave
+the motion as it is; reactions are then those of smallest norm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from jfric.numerics.linear_algebra import eliminate, matmul, matvec
+
+#: Relative pivot below which an equation counts as one that follows from others.
+REDUNDANT = 1e-9
+#: Part of what an equation is made of up to which it may be violated: the motion is put on it.
+TOLERANCE = 1e-6
+#: Rounds in which positions are put on the constraints; each gains the digits of the first.
+ROUNDS = 3
+
+
+class JointEquation(NamedTuple):
+    """One equation of a joint: ``function(t, q) = 0``.
+
+    ``label``: what messages call the joint; ``name``: what results call its reaction, which is
+    measured in ``unit``.
+    """
+
+    label: str
+    name: str
+    function: Callable
+    unit: str
+
+
+class Tied(NamedTuple):
+    """Equations of all joints at one instant, ``k`` of them; see the module's equations."""
+
+    value: Float[Array, " k"]
+    J: Float[Array, "k n"]
+    #: What time alone does to them: ``J v + rate = 0``.
+    rate: Float[Array, " k"]
+    #: ``c``.
+    bias: Float[Array, " k"]
+    #: ``M^-1 J^T``.
+    MJ: Float[Array, "n k"]
+    #: ``S`` for the motion, and for reactions of smallest norm.
+    S: Float[Array, "k k"]
+    force: Float[Array, "k k"]
+    redundant: Bool[Array, ""]
+
+    @property
+    def acceleration(self) -> Float[Array, " n"]:
+        """What the constraints demand without any force."""
+        return -matvec(self.MJ, matvec(self.S, self.bias))
+
+    def reactions(self, f: Float[Array, " n"]) -> Float[Array, " k"]:
+        """``lambda`` where all other forces are ``f``."""
+        return -matvec(self.force, self.bias + matvec(self.MJ.T, f))
+
+    def inverse_of_mass(self, inverse: Float[Array, "n n"]) -> Float[Array, "n n"]:
+        """Accelerations by unit forces; ``inverse``: those without joints."""
+        return inverse - matmul(self.MJ, matmul(self.S, self.MJ.T))
+
+    def position_size(self, q: Float[Array, " n"]) -> Float[Array, " k"]:
+        """What rounding errors of the values are relative to, for positions as large as ``q``."""
+        return matvec(jnp.abs(self.J), jnp.abs(q)) + jnp.max(jnp.abs(q))
+
+    def velocity_size(self, v: Float[Array, " n"]) -> Float[Array, " k"]:
+        """The same of their rates, for velocities as large as ``v``."""
+        return matvec(jnp.abs(self.J), jnp.abs(v)) + jnp.abs(self.rate)
+
+    def contradicted(self, q, v) -> Bool[Array, " k"]:
+        """Equations whose accelerations the others do not allow; ``q``, ``v`` (n,): magnitudes."""
+        a = self.acceleration
+        left = jnp.abs(self.bias + matvec(self.J, a))
+        length = self.position_size(q)
+        curved = self.velocity_size(v) ** 2 / jnp.where(length > 0, length, 1.0)
+        return left > TOLERANCE * (
+            jnp.abs(self.bias) + matvec(jnp.abs(self.J), jnp.abs(a)) + curved
+        )
+
+    def fails(self, v, q_size, v_size) -> Bool[Array, ""]:
+        """Whether the equations contradict each other, or position and velocity do not meet them;
+        ``q_size``, ``v_size`` (n,): magnitudes."""
+        off = jnp.abs(self.value) > TOLERANCE * self.position_size(q_size)
+        rate = jnp.abs(matvec(self.J, v) + self.rate)
+        runs = rate > TOLERANCE * self.velocity_size(v_size)
+        return jnp.any(off | runs | self.contradicted(q_size, v_size))
+
+
+class Joints(eqx.Module):
+    """The equations of all joints, with numbers for their parameters."""
+
+    functions: tuple[Callable, ...]
+
+    def values(self, t, q) -> Float[Array, " k"]:
+        """``phi``."""
+        return jnp.stack([phi(t, q) for phi in self.functions])
+
+    def at(self, t, q, v, inverse: Float[Array, "n n"]) -> Tied:
+        """All of them at one instant; ``inverse``: of the mass matrix."""
+
+        def rates(t, q):
+            return jax.jvp(self.values, (t, q), (jnp.ones_like(t), v))[1]
+
+        J = jax.jacfwd(self.values, argnums=1)(t, q)
+        still = (jnp.ones_like(t), jnp.zeros_like(q))
+        value, rate = jax.jvp(self.values, (t, q), still)
+        bias = jax.jvp(rates, (t, q), (jnp.ones_like(t), v))[1]
+        MJ = matmul(inverse, J.T)
+        return Tied(value, J, rate, bias, MJ, *generalised_inverse(matmul(J, MJ)))
+
+    def put_on(self, tied: Tied, t, q) -> Float[Array, " n"]:
+        """The position nearest to ``q``, in the metric of the masses, that all equations allow;
+        ``tied``: as seen there."""
+        for _ in range(ROUNDS):
+            q = q - matvec(tied.MJ, matvec(tied.S, self.values(t, q)))
+        return q
+
+
+def off_velocity(tied: Tied, v) -> Float[Array, " n"]:
+    """The smallest change of ``v``, in the metric of the masses, that meets the equations."""
+    return -matvec(tied.MJ, matvec(tied.S, matvec(tied.J, v) + tied.rate))
+
+
+def generalised_inverse(G: Float[Array, "k k"]):
+    """Of a symmetric, semi-definite matrix: one that solves ``G x = r`` where there is a solution,
+    one that gives the smallest ``x``, and whether ``G`` is singular."""
+    diagonal = jnp.diagonal(G)
+    weight = jax.lax.rsqrt(jnp.where(diagonal > 0, diagonal, 1.0))
+    found = eliminate(G * weight[:, None] * weight[None, :], REDUNDANT)
+    inverse = found.inverse * weight[:, None] * weight[None, :]
+    dependent, k = found.dependent, G.shape[0]
+    if k == 1:
+        return inverse, inverse, dependent.any()
+    # Reactions without effect: that of a dependent row balanced by independent ones.
+    N = -found.reduced * weight[:, None] / weight[None, :]
+    N = jnp.where(dependent[None, :] & ~dependent[:, None], N, 0.0)
+    N = N + jnp.diag(dependent.astype(G.dtype))
+    gram = matmul(N.T, N) + jnp.diag((~dependent).astype(G.dtype))
+    kept = jnp.eye(k, dtype=G.dtype) - matmul(N, matmul(eliminate(gram, 0.0).inverse, N.T))
+    return inverse, matmul(kept, inverse), dependent.any()
