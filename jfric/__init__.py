@@ -112,6 +112,11 @@ from jfric.system.laws import Directional as Directional
 from jfric.system.laws import StaticDynamic as StaticDynamic
 from jfric.system.laws import Stribeck as Stribeck
 from jfric.system.laws import VelocityWeakening as VelocityWeakening
+from jfric.system.linkage import Gear as Gear
+from jfric.system.linkage import Pin as Pin
+from jfric.system.linkage import Rolling as Rolling
+from jfric.system.linkage import Slider as Slider
+from jfric.system.linkage import Weld as Weld
 from jfric.system.naming import get_parameter as get_parameter
 from jfric.system.naming import parameters as parameters
 from jfric.system.naming import set_parameters as set_parameters
@@ -135,7 +140,8 @@ __all__ = [  # noqa: RUF022
     "Mass", "Spring", "Damper", "PolynomialSpring", "DiagramSpring", "GapSpring", "Stop", "Drag",
     "ForceField", "Lagrangian", "Pendulum", "Friction", "Contact", "Joint", "Load", "Base",
     "Event", "Controller", "Direction", "along", "between",
-    "Body", "Ground", "Gravity", "LinkSpring",
+    # Bodies in the plane, and what joins them.
+    "Body", "Ground", "Gravity", "LinkSpring", "Pin", "Slider", "Weld", "Gear", "Rolling",
     # Friction laws and functions of time; all of them: jfric.laws, jfric.functions.
     "Coulomb", "StaticDynamic", "Stribeck", "Harmonic", "PiecewiseLinear", "Steps", "Expression",
     # Its motion.

@@ -282,8 +282,8 @@ MISTAKES = [
         'line = "ground"',
         'line = "rod"',
         (
-            "contact.floor: both sides belong to 'rod', a contact is between two "
-            "bodies, or a body and the ground"
+            "contact.floor: both sides belong to 'rod'; it acts between two bodies, or a "
+            "body and the ground"
         ),
     ),
     (

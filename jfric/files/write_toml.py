@@ -183,8 +183,9 @@ def _element(section: str, name: str, element: eqx.Module, problem: Problem):
         elif role in ("choice", "formula", "formulas"):
             result[field] = _formula(value, f"{where}.{field}") if role != "choice" else value
         elif role in SHAPES.values():
+            default = next(f.default for f in dataclasses.fields(element) if f.name == field)
             value = _shape(role, value, f"{where}.{field}")
-            if value not in (False, {}):
+            if value != {} and (role != "flag" or value != default):
                 result[field] = value
         elif isinstance(value, Gap):
             result[field] = _formula(value.function, f"{where}.{field}")

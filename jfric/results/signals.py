@@ -178,8 +178,10 @@ def find_reaction(problem: Problem, name: str) -> str | None:
     names = list(reaction_units(problem))
     if not name:
         return names[0] if len(names) == 1 else None
-    accepted = {n.removeprefix("joint."): n for n in names} | {n: n for n in names}
-    return accepted.get(name)
+    if name in names:
+        return name
+    found = [n for n in names if n.partition(".")[2] == name]
+    return found[0] if len(found) == 1 else None
 
 
 def contact_names(problem: Problem) -> list[str]:

@@ -15,6 +15,7 @@ from jfric.system.elements import AbstractForce, Gap, Lagrangian
 from jfric.system.formula import read_formula
 from jfric.system.joints import JointEquation, Joints
 from jfric.system.laws import Coulomb
+from jfric.system.linkage_equations import linkage_equations
 from jfric.system.mechanics import Mechanics, inverse_of_mass
 from jfric.system.piecewise import assemble_piecewise
 from jfric.system.state_function import Rate, bound_to, is_rate
@@ -110,7 +111,7 @@ def joint_equations(problem: AbstractProblem) -> list[JointEquation]:
             name = f"{label}.{i}" if several else label
             unit = "N m" if _only_rotations(problem, what) else "N"
             found.append(JointEquation(label, name, bound_to(problem, what), unit))
-    return found
+    return found + linkage_equations(problem, *_start(problem))
 
 
 def reaction_units(problem: AbstractProblem) -> dict[str, str]:

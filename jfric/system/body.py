@@ -14,7 +14,7 @@ from jfric.system.fields import Scalar, optional, scalar
 COORDINATES = {"x": "translation", "y": "translation", "phi": "rotation"}
 
 
-def _pair(value: Any) -> Any:
+def pair(value: Any) -> Any:
     """Two numbers, or None."""
     return tuple(scalar(x) for x in value) if isinstance(value, (tuple, list)) else value
 
@@ -22,7 +22,7 @@ def _pair(value: Any) -> Any:
 def _points(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
-    return OrderedDict((name, _pair(at)) for name, at in value.items())
+    return OrderedDict((name, pair(at)) for name, at in value.items())
 
 
 class Body(eqx.Module):
@@ -61,9 +61,9 @@ class Body(eqx.Module):
 
     m: Scalar = eqx.field(converter=scalar)
     J: Scalar = eqx.field(converter=scalar)
-    at: Any = eqx.field(converter=_pair, default=None)
+    at: Any = eqx.field(converter=pair, default=None)
     angle: Scalar = eqx.field(converter=optional, default=None)
-    v: Any = eqx.field(converter=_pair, default=None)
+    v: Any = eqx.field(converter=pair, default=None)
     omega: Scalar = eqx.field(converter=optional, default=None)
     points: dict[str, Any] = eqx.field(converter=_points, default_factory=dict)
 

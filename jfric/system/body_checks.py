@@ -9,6 +9,7 @@ from jfric.errors import ProblemError
 from jfric.system.body import Body, Ground, LinkSpring
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import Contact, Gap
+from jfric.system.linkage import Gear, Pin, Rolling, Slider, Weld
 from jfric.system.places import GROUND, require_line, require_place
 
 _NAME = re.compile(r"[A-Za-z]\w*")
@@ -24,13 +25,45 @@ def require_body(problem: AbstractProblem, section: str, name: str, element: Any
         if name != section:
             raise ProblemError(f"{where}: there is one ground; write [ground]")
         _points(where, element.points)
-    if isinstance(element, LinkSpring):
-        if len(element.points) != 2 or element.points[0] == element.points[1]:
-            raise ProblemError(
-                f"{where}.points: found {list(element.points)}, needed are two different points"
-            )
-        for point in element.points:
-            require_place(problem, f"{where}.points", point)
+    if isinstance(element, LinkSpring | Pin | Weld):
+        _two_places(problem, f"{where}.points", element.points)
+    if isinstance(element, Pin | Weld):
+        _two_sides(where, *element.points)
+    if isinstance(element, Gear):
+        _two_places(problem, f"{where}.bodies", element.bodies)
+        for body in element.bodies:
+            if "." in body:
+                raise ProblemError(f"{where}.bodies: found the point {body!r}, needed are bodies")
+        if not isinstance(element.radii, tuple) or len(element.radii) != 2:
+            raise ProblemError(f"{where}.radii: needed are two radii such as (0.1, 0.2)")
+    if isinstance(element, Slider):
+        _point_on(problem, where, element.point, element.line)
+    if isinstance(element, Rolling):
+        require_rolling(problem, where, element)
+
+
+def _two_places(problem: AbstractProblem, where: str, points: Any) -> None:
+    if not isinstance(points, tuple) or len(points) != 2 or points[0] == points[1]:
+        found = list(points) if isinstance(points, tuple) else points
+        raise ProblemError(f"{where}: found {found!r}, needed are two different points")
+    for point in points:
+        require_place(problem, where, point)
+
+
+def _two_sides(where: str, first: str, second: str) -> None:
+    """Two references, of two bodies."""
+    name = first.partition(".")[0]
+    if name == second.partition(".")[0]:
+        raise ProblemError(
+            f"{where}: both sides belong to {name!r}; it acts between two bodies, or a body and "
+            "the ground"
+        )
+
+
+def _point_on(problem: AbstractProblem, where: str, point: Any, line: Any) -> None:
+    require_place(problem, f"{where}.point", point)
+    require_line(problem, f"{where}.line", line)
+    _two_sides(where, point, line if isinstance(line, str) else line[0])
 
 
 def _points(where: str, points: Any) -> None:
@@ -69,7 +102,9 @@ def require_body_values(where: str, element: Any) -> None:
             value = float(getattr(element, field))
             if not value > 0.0:
                 raise ProblemError(f"{where}.{field}: found {value:g}, must be positive")
-    if isinstance(element, Contact) and element.circle is not None:
+    if isinstance(element, Rolling) and not float(element.radius) > 0.0:
+        raise ProblemError(f"{where}.radius: found {float(element.radius):g}, must be positive")
+    if isinstance(element, Contact | Rolling) and element.circle is not None:
         radii = element.radius, element.circle_radius
         inner, outer = (0.0 if x is None else float(x) for x in radii)
         if element.inside and not outer > inner:
@@ -93,24 +128,21 @@ def require_touching(problem: AbstractProblem, where: str, contact: Contact) -> 
             f"{where}.gap: found {contact.gap.function!r} beside point; give a number, the "
             "clearance between both"
         )
-    if (contact.line is None) == (contact.circle is None):
-        found = "neither" if contact.line is None else "both"
+    require_rolling(problem, where, contact)
+
+
+def require_rolling(problem: AbstractProblem, where: str, element: Any) -> None:
+    """Raise :class:`ProblemError` unless a point, or a circle round it, has a line or a circle of
+    another body beside it."""
+    if (element.line is None) == (element.circle is None):
+        found = "neither" if element.line is None else "both"
         raise ProblemError(f"{where}: found {found} of line and circle, exactly one is needed")
-    require_place(problem, f"{where}.point", contact.point)
-    sides = [str(contact.point).partition(".")[0]]
-    if contact.line is not None:
-        require_line(problem, f"{where}.line", contact.line)
-        other = contact.line if isinstance(contact.line, str) else contact.line[0]
-        if contact.circle_radius is not None:
-            raise ProblemError(f"{where}.circle_radius: is given without circle")
-        if contact.inside:
-            raise ProblemError(f"{where}.inside: is given without circle")
-    else:
-        require_place(problem, f"{where}.circle", contact.circle)
-        other = str(contact.circle)
-    sides.append(other.partition(".")[0])
-    if sides[0] == sides[1]:
-        raise ProblemError(
-            f"{where}: both sides belong to {sides[0]!r}, a contact is between two bodies, or a "
-            "body and the ground"
-        )
+    if element.line is not None:
+        _point_on(problem, where, element.point, element.line)
+        for field in ("circle_radius", "inside"):
+            if getattr(element, field) not in (None, False):
+                raise ProblemError(f"{where}.{field}: is given without circle")
+        return
+    require_place(problem, f"{where}.point", element.point)
+    require_place(problem, f"{where}.circle", element.circle)
+    _two_sides(where, element.point, element.circle)

@@ -14,6 +14,7 @@ from jfric.system.expression import Expression
 from jfric.system.fields import Scalar, optional, scalar
 from jfric.system.functions import AbstractFunction, as_function
 from jfric.system.laws import AbstractLaw, Coulomb
+from jfric.system.linkage import LINKAGE
 from jfric.system.nonlinear import AbstractForce as AbstractForce
 from jfric.system.nonlinear import Drag, ForceField, Pendulum, PolynomialSpring
 
@@ -369,6 +370,7 @@ SECTIONS: dict[str, type[eqx.Module]] = {
     "load": Load,
     "base": Base,
     "joint": Joint,
+    **LINKAGE,
     "pendulum": Pendulum,
     "polynomial_spring": PolynomialSpring,
     "drag": Drag,
