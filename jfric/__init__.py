@@ -20,7 +20,9 @@ from jfric.contact import contact_residual as contact_residual
 from jfric.contact import motion_residual as motion_residual
 from jfric.errors import ProblemError as ProblemError
 from jfric.errors import SimulationError as SimulationError
+from jfric.figures import animate as animate
 from jfric.figures import plot as plot
+from jfric.figures import plot_mechanism as plot_mechanism
 from jfric.figures import plot_path as plot_path
 from jfric.figures import plot_sweep as plot_sweep
 from jfric.files import load as load
@@ -147,6 +149,7 @@ __all__ = [  # noqa: RUF022
     # Its motion.
     "simulate", "EventDriven", "MoreauJean", "QuasiStatic", "Smoothed",
     "Solution", "Status", "Flag", "Mode", "observe", "plot",
+    "plot_mechanism", "animate",
     # Its equilibria.
     "equilibria", "limit_load", "trace",
     # Many motions at once.

@@ -15,6 +15,7 @@ from jfric.system.elements import AbstractForce, Gap, Lagrangian
 from jfric.system.formula import read_formula
 from jfric.system.joints import JointEquation, Joints
 from jfric.system.laws import Coulomb
+from jfric.system.linkage import LINKAGE
 from jfric.system.linkage_equations import linkage_equations
 from jfric.system.mechanics import Mechanics, inverse_of_mass
 from jfric.system.piecewise import assemble_piecewise
@@ -76,8 +77,10 @@ def _energies(problem: AbstractProblem) -> list[Energies]:
 def displacement_functions(
     problem: AbstractProblem,
 ) -> dict[str, tuple[int, Callable[..., Array]]]:
-    """Displacements of a resolved problem that are functions, and such sliding velocities
-    (:class:`Rate`): row among tangents, then normals, and function, by the path of the field."""
+    """Displacements that are functions, and such sliding velocities (:class:`Rate`): row among
+    tangents, then normals, and function, by the path of the field."""
+    if problem.section("body"):
+        problem = problem.resolved()
     friction, contacts = problem.section("friction"), problem.section("contact")
     nf, nt = len(friction), len(friction) + len(contacts)
     found: dict[str, tuple[int, Any]] = {}
@@ -103,7 +106,7 @@ def displacement_functions(
 
 
 def joint_equations(problem: AbstractProblem) -> list[JointEquation]:
-    """The equations of all joints of a resolved problem, in order."""
+    """The equations of all joints, in order."""
     found = []
     for label, joint in problem.labelled("joint").items():
         several = len(joint.constraint) > 1
@@ -111,7 +114,10 @@ def joint_equations(problem: AbstractProblem) -> list[JointEquation]:
             name = f"{label}.{i}" if several else label
             unit = "N m" if _only_rotations(problem, what) else "N"
             found.append(JointEquation(label, name, bound_to(problem, what), unit))
-    return found + linkage_equations(problem, *_start(problem))
+    if any(map(problem.section, LINKAGE)):
+        problem = problem.resolved()
+        found += linkage_equations(problem, *_start(problem))
+    return found
 
 
 def reaction_units(problem: AbstractProblem) -> dict[str, str]:

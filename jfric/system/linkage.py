@@ -1,7 +1,7 @@
 """Joints between points of bodies, as data: what each holds, and names for its reactions.
 
-Reactions (``reaction.pin.a.x``), forces [N] and torques [N m], act on the first body named, and with
-the opposite sign on the second.
+Reactions (``reaction.pin.a.x``), forces [N] and torques [N m], act on the first body named, and
+with the opposite sign on the second.
 """
 
 from __future__ import annotations
