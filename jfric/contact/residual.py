@@ -75,7 +75,8 @@ def impulse_residual(problem: ContactProblem, impulse: Float[Array, " m"]) -> Fl
 
 
 def motion_residual(problem: Problem, solution: Solution) -> Float[Array, "m n"]:
-    """Defect of ``M dv/dt = f + W_N^T lambda_N + R_T^T lambda_T`` at each output, relative.
+    """Defect of ``M dv/dt = f + W_N^T lambda_N + R_T^T lambda_T + J^T lambda_J`` at each output,
+    relative; ``lambda_J`` are the reactions of joints.
 
     Of a ``solution`` of ``problem``, an array (m, n) of outputs and degrees of freedom: relative to
     the largest inertia force or reaction of the motion. Piecewise-linear elements in the segments
@@ -90,6 +91,10 @@ def motion_residual(problem: Problem, solution: Solution) -> Float[Array, "m n"]
         # Reactions that balance each other leave rounding errors of their own size.
         carried = jnp.abs(here.R_T.T) @ jnp.abs(lambda_t)
         carried = carried + jnp.abs(here.W_N.T) @ jnp.abs(lambda_n)
+        if here.tied is not None:
+            joint = here.tied.reactions(f + reaction)
+            reaction = reaction + here.tied.J.T @ joint
+            carried = carried + jnp.abs(here.tied.J.T) @ jnp.abs(joint)
         inertia = here.M @ a
         return inertia - f - reaction, jnp.abs(inertia) + jnp.abs(f) + carried
 

@@ -80,6 +80,7 @@ FORMULAS = {
     ("friction", "sliding"): "formula",
     ("contact", "sliding"): "formula",
     ("joint", "constraint"): "formula or several",
+    ("joint", "sliding"): "formula",
 }
 
 #: Fields that refer to points of bodies, and those that hold pairs of numbers.

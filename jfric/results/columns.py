@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from jfric.system.assembly import assemble, reaction_units
 from jfric.system.direction import kind
 from jfric.system.forces import element_forces, force_keys, joint_reactions
+from jfric.system.joint_contacts import unilateral_contacts
 
 if TYPE_CHECKING:
     from jfric.results.solution import Solution
@@ -70,7 +71,7 @@ def _reactions(problem: Problem, solution: Solution, rows) -> dict[str, np.ndarr
     units = reaction_units(problem)
     if not units:
         return {}
-    s, at = solution, jax.vmap(functools.partial(joint_reactions, assemble(problem)))
+    s, at = solution, jax.vmap(functools.partial(joint_reactions, problem, assemble(problem)))
     found = np.asarray(at(s.ts, s.q, s.v, s.lambda_t, s.lambda_n, s.segment))[rows]
     return {f"reaction.{name}": found[:, i] for i, name in enumerate(units)}
 
@@ -94,17 +95,13 @@ def _labels(solution: Solution, contact: int, codes: np.ndarray) -> np.ndarray:
 
 def has_friction(problem: Problem) -> dict[str, bool]:
     """Whether each contact (by the name used in :class:`Solution`) carries a friction force."""
-    result = {}
-    for section in ("friction", "contact"):
-        for label, element in problem.labelled(section).items():
-            result[label] = getattr(element, "law", None) is not None or section == "friction"
-    return result
+    result = dict.fromkeys(problem.labelled("friction"), True)
+    return result | {k: c.law is not None for k, c in unilateral_contacts(problem).items()}
 
 
 def force_unit(problem: Problem, contact: str, field: str = "tangent") -> str:
     """Unit of a contact's force: N m where its direction measures an angle, else N."""
-    section, _, name = contact.partition(".")
-    element = problem.section(section)[name or section]
+    element = (problem.labelled() | unilateral_contacts(problem))[contact]
     direction = getattr(element, "direction", None) or getattr(element, field, None)
     return "N m" if direction and kind(direction, problem.dofs) == "rotation" else "N"
 

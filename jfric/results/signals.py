@@ -14,6 +14,7 @@ from jfric.results.columns import force_unit
 from jfric.system.assembly import energies_of, reaction_units
 from jfric.system.description import accepted_labels, element_label
 from jfric.system.forces import FORCE_SECTIONS, element_forces, force_keys, joint_reactions
+from jfric.system.joint_contacts import unilateral_contacts
 from jfric.system.problem import Problem
 
 if TYPE_CHECKING:
@@ -103,8 +104,8 @@ class Reaction:
 
     def __call__(self, point: Point):
         p = point
-        found = joint_reactions(p.mechanics, p.t, p.q, p.v, p.lambda_t, p.lambda_n, p.segment)
-        return found[self.index]
+        state = p.t, p.q, p.v, p.lambda_t, p.lambda_n, p.segment
+        return joint_reactions(p.problem, p.mechanics, *state)[self.index]
 
 
 Quantity = Signal | ElementForce | Energy | Reaction
@@ -190,10 +191,14 @@ def contact_names(problem: Problem) -> list[str]:
 
 
 def element_names(problem: Problem, sections: Sequence[str]) -> list[str]:
-    """Names of all elements of ``sections`` as results use them."""
-    return [
-        element_label(section, name) for section in sections for name in problem.section(section)
-    ]
+    """Names of all elements of ``sections`` as results use them; the sides of a joint with friction
+    are contacts."""
+    found = []
+    for section in sections:
+        group = problem.section(section)
+        own = [element_label(section, name) for name in group]
+        found += list(unilateral_contacts(problem)) if section == "contact" else own
+    return found
 
 
 def find_name(problem: Problem, name: str, sections: Sequence[str]) -> str | None:
@@ -207,6 +212,7 @@ def find_name(problem: Problem, name: str, sections: Sequence[str]) -> str | Non
         if name in accepted:
             return accepted[name]
     found = [element_label(s, name) for s in sections if name in problem.section(s)]
+    found += [x for x in labels if x.startswith("joint.") and name in (x, x.removeprefix("joint."))]
     return found[0] if len(found) == 1 else None
 
 

@@ -14,6 +14,7 @@ from jfric.results.status import Flag, Status
 from jfric.sweeps.design import Design, Grid
 from jfric.sweeps.runner import Job, Results
 from jfric.sweeps.tiles import Layout, Tile, tiles
+from jfric.system.joint_contacts import unilateral_contacts
 
 if TYPE_CHECKING:
     import xarray
@@ -197,7 +198,7 @@ def tile_values(schema: Schema, tile: Tile, results: Results):
 
 def state_size(problem) -> int:
     """Rough measure of the work of a pass."""
-    contacts = len(problem.section("friction")) + len(problem.section("contact"))
+    contacts = len(problem.section("friction")) + len(unilateral_contacts(problem))
     return max((len(problem.dofs) + contacts) // 2, 1)
 
 

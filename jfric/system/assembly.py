@@ -13,6 +13,7 @@ from jfric.system.body import coordinates
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import AbstractForce, Gap, Lagrangian
 from jfric.system.formula import read_formula
+from jfric.system.joint_contacts import unilateral_contacts
 from jfric.system.joints import JointEquation, Joints
 from jfric.system.laws import Coulomb
 from jfric.system.linkage import LINKAGE
@@ -81,15 +82,14 @@ def displacement_functions(
     tangents, then normals, and function, by the path of the field."""
     if problem.section("body"):
         problem = problem.resolved()
-    friction, contacts = problem.section("friction"), problem.section("contact")
+    friction, contacts = problem.section("friction"), unilateral_contacts(problem)
     nf, nt = len(friction), len(friction) + len(contacts)
     found: dict[str, tuple[int, Any]] = {}
     fields: list[tuple[str, int, Any]] = [
         (f"{element_label('friction', k)}.sliding", i, f.sliding)
         for i, (k, f) in enumerate(friction.items())
     ]
-    for i, (name, c) in enumerate(contacts.items()):
-        label = element_label("contact", name)
+    for i, (label, c) in enumerate(contacts.items()):
         if c.point is not None:
             other = "line" if c.line is not None else "circle"
             found[f"{label}.{other}"] = nt + i, gap_of(problem, c)
@@ -113,7 +113,8 @@ def joint_equations(problem: AbstractProblem) -> list[JointEquation]:
         for i, what in enumerate(joint.constraint, 1):
             name = f"{label}.{i}" if several else label
             unit = "N m" if _only_rotations(problem, what) else "N"
-            found.append(JointEquation(label, name, bound_to(problem, what), unit))
+            rubs = joint.law is not None
+            found.append(JointEquation(label, name, bound_to(problem, what), unit, rubs))
     if any(map(problem.section, LINKAGE)):
         problem = problem.resolved()
         found += linkage_equations(problem, *_start(problem))
@@ -149,7 +150,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         w = damper.direction.vector(both)
         C = C + damper.c * jnp.outer(w[:n], w)
     friction = problem.section("friction")
-    contacts = problem.section("contact")
+    contacts = unilateral_contacts(problem)
     tangents = [f.direction for f in friction.values()] + [c.tangent for c in contacts.values()]
     normals = [c.normal for c in contacts.values()]
     W_T, W_N = (
@@ -186,7 +187,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         else:
             W_N, gap0 = W_N.at[row - nt, :n].set(w), gap0.at[row - nt].set(g(start[0], rest))
     varying = None
-    equations = joint_equations(problem)
+    equations = [e for e in joint_equations(problem) if not e.rubs]
     if curved or displacements or equations:
         moved = [x for x in displacements.values() if not isinstance(x[1], Rate)]
         rates = [x for x in displacements.values() if isinstance(x[1], Rate)]
@@ -236,10 +237,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         piecewise=assemble_piecewise(problem),
         nonlinear=nonlinear,
         axes=axes,
-        contact_names=tuple(
-            [element_label("friction", k) for k in friction]
-            + [element_label("contact", k) for k in contacts]
-        ),
+        contact_names=tuple([element_label("friction", k) for k in friction] + list(contacts)),
         frictionless=tuple([False] * len(friction) + [c.frictionless for c in contacts.values()]),
         redirected=tuple([f.redirected for f in friction.values()] + [False] * len(contacts)),
         smooth_impact=tuple(c.impact == "none" for c in contacts.values()),

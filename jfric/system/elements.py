@@ -332,7 +332,11 @@ class Joint(eqx.Module):
     ``lambda`` is the quantity ``reaction.NAME``, of several equations ``reaction.NAME.1`` and so
     on, in N where they measure a length, in N m where an angle. The start must meet the equations
     to a millionth, positions and velocities. Equations that follow from others leave the motion
-    unique, and set the flag ``REDUNDANT``. A pendulum as a point on a circle, which hangs at rest::
+    unique, and set the flag ``REDUNDANT``. ``law`` and ``sliding`` give a single equation friction
+    with the magnitude of the reaction for a normal force, along a displacement as in
+    :class:`jfric.Contact`; results then show its two sides as contacts, ``joint.NAME.positive``
+    where ``lambda`` is positive, and ``joint.NAME.negative``. A pendulum as a point on a circle,
+    which hangs at rest::
 
         >>> pendulum = jfric.Problem(
         ...     ["x", "y"],
@@ -350,6 +354,8 @@ class Joint(eqx.Module):
     """
 
     constraint: tuple[str | Callable, ...] = eqx.field(static=True, converter=_several)
+    law: AbstractLaw | None = None
+    sliding: str | Callable | None = eqx.field(static=True, default=None)
 
 
 #: Sections of a problem and the element each holds. A new element is one class and one line here.

@@ -8,8 +8,10 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jfric.system.assembly import joint_equations
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import AbstractForce, Damper, Spring
+from jfric.system.joint_contacts import SIDES
 from jfric.system.mechanics import Mechanics
 from jfric.system.piecewise import FORMS
 
@@ -55,14 +57,22 @@ def sliding_friction(mechanics: Mechanics, gamma, normal) -> Float[Array, " nt"]
 
 
 def joint_reactions(
-    mechanics: Mechanics, t, q, v, lambda_t, lambda_n, segment=None
+    problem: AbstractProblem, mechanics: Mechanics, t, q, v, lambda_t, lambda_n, segment=None
 ) -> Float[Array, " k"]:
     """Reactions (k,) of all equations of joints at a state, under the contact forces given."""
     here = mechanics.at(t, q, v)
-    if here.tied is None:
-        return jnp.zeros((0,))
-    f = applied_force(here, t, q, v, segment) + here.R_T.T @ lambda_t + here.W_N.T @ lambda_n
-    return here.tied.reactions(f)
+    found, normal = [], dict(zip(here.contact_names[here.n_friction :], lambda_n, strict=True))
+    if here.tied is not None:
+        f = applied_force(here, t, q, v, segment) + here.R_T.T @ lambda_t + here.W_N.T @ lambda_n
+        found = list(here.tied.reactions(f))
+    reactions = []
+    for equation in joint_equations(problem.resolved()):
+        if equation.rubs:
+            positive, negative = (normal[f"{equation.name}.{side}"] for side in SIDES)
+            reactions.append(positive - negative)
+        else:
+            reactions.append(found.pop(0))
+    return jnp.stack(reactions) if reactions else jnp.zeros((0,))
 
 
 def force_keys(problem: AbstractProblem) -> dict[str, tuple[str, str]]:

@@ -14,6 +14,7 @@ from jfric.system.assembly import displacement_functions
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.expression import Expression
 from jfric.system.fields import scalar
+from jfric.system.joint_contacts import unilateral_contacts
 
 #: Penetrations below this part of the lengths involved are rounding errors of closed contacts.
 CLOSED = 1e-12
@@ -52,7 +53,7 @@ def _rows(problem: AbstractProblem, q: np.ndarray) -> tuple[np.ndarray, np.ndarr
     normals, gaps = [], []
     with jax.ensure_compile_time_eval():
         curved = dict(displacement_functions(problem).values())
-        first = len(problem.section("friction")) + len(contacts)
+        first = len(problem.section("friction")) + len(unilateral_contacts(problem))
         dtype = jnp.result_type(float)
         t, at = jnp.asarray(problem.time.start, dtype), jnp.asarray(q, dtype)
         for row, contact in enumerate(contacts.values(), first):

@@ -33,13 +33,14 @@ class JointEquation(NamedTuple):
     """One equation of a joint: ``function(t, q) = 0``.
 
     ``label``: what messages call the joint; ``name``: what results call its reaction, which is
-    measured in ``unit``.
+    measured in ``unit``; ``rubs``: whether two contacts stand for it, to which friction belongs.
     """
 
     label: str
     name: str
     function: Callable
     unit: str
+    rubs: bool = False
 
 
 class Tied(NamedTuple):

@@ -12,6 +12,7 @@ import equinox as eqx
 
 from jfric.system.body import pair
 from jfric.system.fields import Scalar, optional
+from jfric.system.laws import AbstractLaw
 
 
 def _tuple(value: Any) -> Any:
@@ -46,11 +47,14 @@ class Slider(eqx.Module):
     ``point`` and ``line`` as in :class:`jfric.Contact`. ``turns``: whether the bodies may turn
     against each other; if not, they keep the angle that they have at the start. Reactions
     ``normal``, along the left normal of the line, and, where it does not turn, ``torque``.
+    ``law``: friction along the line under the magnitude of the normal reaction, as in
+    :class:`jfric.Joint`.
     """
 
     point: str = eqx.field(static=True)
     line: str | tuple[str, str] = eqx.field(static=True, converter=_tuple)
     turns: bool = eqx.field(static=True, default=True)
+    law: AbstractLaw | None = None
 
 
 class Weld(eqx.Module):

@@ -83,7 +83,8 @@ def linkage_equations(problem: AbstractProblem, t, q) -> list[JointEquation]:
         equations = _equations(problem, joint, t, q)
         for name, (function, unit) in equations.items():
             own = f"{label}.{name}" if len(equations) > 1 else label
-            found.append(JointEquation(label, own, function, unit))
+            rubs = name == "normal" and getattr(joint, "law", None) is not None
+            found.append(JointEquation(label, own, function, unit, rubs))
     return found
 
 

@@ -22,17 +22,19 @@ from jfric.system.state_function import Rate
 
 
 class LineGap(eqx.Module):
-    """Distance of a point, or of a circle round it, from a line: ``n . (p - a) - r + gap``."""
+    """Distance of a point, or of a circle round it, from a line: ``n . (p - a) - r + gap``;
+    ``inside``: from its other side, ``-n . (p - a) - r + gap``."""
 
     point: Place
     line: Line
     radius: Scalar
     gap: Scalar
+    inside: bool = eqx.field(static=True, default=False)
 
     def __call__(self, t, q):
         n = turned(self.line.direction(q))
-        way = self.point.position(q) - self.line.through.position(q)
-        return n @ way - self.radius + self.gap
+        way = n @ (self.point.position(q) - self.line.through.position(q))
+        return (-way if self.inside else way) - self.radius + self.gap
 
 
 class LineSliding(eqx.Module):
@@ -129,7 +131,8 @@ def _parts(problem: AbstractProblem, contact: Contact) -> tuple[Any, Any]:
     radius, gap = _or_zero(contact.radius), contact.gap
     if contact.line is not None:
         along = line(problem, contact.line)
-        return LineGap(point, along, radius, gap), LineSliding(point, along, radius)
+        sides = LineGap(point, along, radius, gap, contact.inside)
+        return sides, LineSliding(point, along, radius)
     circle, other = place(problem, contact.circle), _or_zero(contact.circle_radius)  # type: ignore[arg-type]
     found = CircleGap(point, circle, radius, other, gap, contact.inside)
     return found, Rate(CircleSliding(found))

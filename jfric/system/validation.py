@@ -23,6 +23,7 @@ from jfric.system.elements import (
     Event,
     Friction,
     Gap,
+    Joint,
     Load,
     Mass,
 )
@@ -155,7 +156,23 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
         require_touching(problem, where, element)
     elif isinstance(element, Contact):
         _contact(where, element)
+    if isinstance(element, Joint):
+        _joint(where, element)
     require_body(problem, section, name, element)
+
+
+def _joint(where: str, joint: Joint) -> None:
+    if (joint.law is None) != (joint.sliding is None):
+        found, missing = ("sliding", "mu") if joint.law is None else ("mu", "sliding")
+        raise ProblemError(
+            f"{where}: {found} is given without {missing}; give both, or neither for a joint "
+            "without friction"
+        )
+    if joint.law is not None and len(joint.constraint) != 1:
+        raise ProblemError(
+            f"{where}: found {len(joint.constraint)} constraints and friction, which belongs to "
+            "one; give each a joint of its own"
+        )
 
 
 def _one_of(where: str, element, constant: str, function: str) -> None:

@@ -29,12 +29,13 @@ from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.given import Given, given
 from jfric.solvers.event_driven.guards import Quantities, guard_magnitudes, guards
 from jfric.solvers.event_driven.smooth_piece import SmoothPiece, smooth_piece
-from jfric.solvers.event_driven.state import State
 from jfric.solvers.event_driven.varying_piece import varying_piece
 from jfric.system.basis import powers_of_time
 
 #: Relative threshold for leading coefficients that count as zero.
 ZERO = 1e-11
+#: Part of the largest velocity, in the metric of the masses, that joints may leave unresolved.
+HELD = 1e-6
 
 
 class RungeKuttaFlow(eqx.Module):
@@ -86,7 +87,7 @@ class RungeKuttaFlow(eqx.Module):
         )[0]
         leading, scales, relative, unbalanced = _start(piece, h)
         rtol = smallest_tolerance(self, state.q.dtype)
-        ratio, bound = _error(rtol, state, still[2], unbalanced, still[3])
+        ratio, bound = _error(rtol, still[0], still[2], unbalanced, still[3])
         factor, accepted = factor_of_step(ratio, tables(self.method).order)
         zero = threshold(rtol, table.dtype)
         return Step(
@@ -237,18 +238,22 @@ def _start(piece: SmoothPiece, h):
     return leading, jax.lax.stop_gradient(scales), moving, jax.lax.stop_gradient(rates[0])
 
 
-def _error(rtol: float, state: State, found: Stages, unbalanced, h):
+def _error(rtol: float, piece: SmoothPiece, found: Stages, unbalanced, h):
     """Error relative to tolerance and scale of each component, and relative to the scale.
 
     Velocities are not resolved below a thousandth of what forces and reactions would cause if
     they did not cancel (accelerations ``unbalanced``): rounding error would be mistaken for
-    integration error.
+    integration error. What joints leave a millionth of the energy's root is not resolved below
+    that: a degree of freedom that they hold has a velocity of rounding errors alone.
     """
-    n = state.q.shape[0]
+    state, n = piece.state, piece.state.q.shape[0]
     size = jnp.abs(found.end)
     v_scale = jnp.maximum(size[n:], state.v_scale)
     v_scale = jnp.maximum(v_scale, h * jnp.max(jnp.abs(found.slopes[:, n:]), axis=0))
     v_scale = jnp.maximum(v_scale, 1e-3 * h * unbalanced)
+    if piece.prepared.mechanics.tied is not None:
+        weight = piece.prepared.inertia_scale
+        v_scale = jnp.maximum(v_scale, HELD * jnp.max(weight * v_scale) / weight)
     q_scale = jnp.maximum(jnp.maximum(size[:n], state.q_scale), h * v_scale)
     scale = jnp.concatenate([q_scale, v_scale])
     relative = jnp.max(jnp.abs(found.error) / jnp.maximum(scale, jnp.finfo(h.dtype).tiny))

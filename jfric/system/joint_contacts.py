@@ -1,0 +1,55 @@
+"""Contacts of a problem, those that stand for friction on a joint's reaction included.
+
+A bilateral constraint with friction is two contacts on one place, which push one way each: which
+of them carries is decided as between any contacts, and the normal force is that of either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from jfric.system.description import AbstractProblem, element_label
+from jfric.system.elements import Contact, Gap, Joint
+
+#: What results call the two sides of a joint with friction.
+SIDES = ("positive", "negative")
+
+
+@dataclass(frozen=True)
+class Negative:
+    """Minus a function of time, positions and shared parameters."""
+
+    function: Callable
+
+    def __call__(self, *arguments: Any) -> Any:
+        return -self.function(*arguments)
+
+
+def unilateral_contacts(problem: AbstractProblem) -> dict[str, Contact]:
+    """Unilateral contacts by their labels, in the solver's order: those of the description, then
+    two for each joint with friction."""
+    found = {element_label("contact", k): c for k, c in problem.section("contact").items()}
+    for label, joint in problem.labelled("joint").items():
+        if joint.law is not None:
+            for side, contact in zip(SIDES, _sides(joint), strict=True):
+                found[f"{label}.{side}"] = contact
+    for label, slider in problem.labelled("slider").items():
+        if slider.law is not None:
+            name = label if slider.turns else f"{label}.normal"
+            for side in SIDES:
+                found[f"{name}.{side}"] = Contact(
+                    point=slider.point,
+                    line=slider.line,
+                    law=slider.law,
+                    inside=side == "negative",
+                )
+    return found
+
+
+def _sides(joint: Joint) -> tuple[Contact, Contact]:
+    (phi,) = joint.constraint
+    opposite = f"-({phi})" if isinstance(phi, str) else Negative(phi)
+    own = {"sliding": joint.sliding, "law": joint.law}
+    return Contact(gap=Gap(phi), **own), Contact(gap=Gap(opposite), **own)
