@@ -211,8 +211,7 @@ def find_name(problem: Problem, name: str, sections: Sequence[str]) -> str | Non
         accepted = accepted_labels(section, problem.section(section))
         if name in accepted:
             return accepted[name]
-    found = [element_label(s, name) for s in sections if name in problem.section(s)]
-    found += [x for x in labels if x.startswith("joint.") and name in (x, x.removeprefix("joint."))]
+    found = [label for label in labels if name in (label, label.partition(".")[2])]
     return found[0] if len(found) == 1 else None
 
 

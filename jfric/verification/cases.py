@@ -86,6 +86,7 @@ def cases() -> list[Case]:
         _case("g6_rod"),
         _case("disc_incline"),
         _case("disc_in_bowl", relative=1e-9),
+        _case("slider_crank", relative=0.0),
     ]
 
 
