@@ -246,7 +246,10 @@ def test_friction_of_a_slider():
         },
         time=1.0,
     )
-    quantities = "stop_time, final.block_x, final.reaction.slider.normal"
-    found = [float(x) for x in jfric.observe(problem, quantities).values.values()]
     stop = 1.0 / (0.2 * 9.81)
-    np.testing.assert_allclose(found, [stop, 0.5 * stop, 2.0 * 9.81], rtol=1e-9)
+    expected = {
+        "stop_time": stop, "final.block_x": 0.5 * stop, "final.reaction.slider.normal": 2.0 * 9.81,
+    }  # fmt: skip
+    found = jfric.observe(problem, ", ".join(expected)).values
+    for name, value in expected.items():
+        np.testing.assert_allclose(float(found[name]), value, rtol=1e-9, err_msg=name)
