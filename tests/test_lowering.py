@@ -10,6 +10,7 @@ import pytest
 import jfric
 from jfric.numerics.loops import once
 from jfric.numerics.lowering import Constants, Lowered, Scalars, constants_of
+from jfric.numerics.lowering.emission import MAX_ARRAYS
 
 
 def _movements(a, b):
@@ -415,3 +416,67 @@ def test_a_program_with_many_outputs_is_no_longer_than_one_with_few():
         return len(run.lower(problem).as_text().splitlines())
 
     assert lines(2001) <= 1.05 * lines(300)
+
+
+def _operands(jaxpr) -> list[int]:
+    """Numbers of arrays of the kernels of a program."""
+    found = []
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "reduce_window":
+            found.append(len(equation.invars) // 2)
+        for value in equation.params.values():
+            inner = getattr(value, "jaxpr", value)
+            if equation.primitive.name != "reduce_window" and hasattr(inner, "eqns"):
+                found += _operands(inner)
+    return found
+
+
+@pytest.mark.parametrize("shift", [1, 73], ids=["a chain", "a mesh"])
+def test_kernels_of_many_arrays_are_cut(shift):
+    """Beyond 250 arrays loops stay scalar or overflow the stack of the compiler: a block on two
+    feet in a batch of 256 ended the process."""
+    count = 180
+
+    def one(given, state, buffers):
+        rate, x = given[0], state
+        for _ in range(3):
+            x = rate * jnp.roll(x, shift) + jnp.sin(x)
+        return x, buffers
+
+    state, rate = jnp.linspace(0.0, 1.0, count), jnp.linspace(0.1, 0.2, count)
+    low = Lowered(one, (rate,), state, (), [[None] * count])
+
+    def lowered(x):
+        return low.join(low(low.split((rate,)), low.split(x), ())[0])
+
+    batch = jnp.stack([state, 2.0 * state])
+    sizes = _operands(jax.make_jaxpr(lowered)(state).jaxpr)
+    assert len(sizes) > 1
+    # What is read and what is written share operands.
+    assert max(sizes) <= MAX_ARRAYS
+    expected = jax.vmap(lambda x: one((rate,), x, ())[0])(batch)
+    np.testing.assert_allclose(jax.jit(jax.vmap(lowered))(batch), expected, rtol=1e-12)
+
+
+@pytest.mark.slow
+def test_a_block_on_two_feet_runs_in_wide_batches():
+    feet = {
+        name: jfric.Contact({"y": 1.0, "a": side}, {"x": 1.0, "a": 0.3}, jfric.Coulomb(0.3), e=0.3)
+        for name, side in (("l", -0.5), ("r", 0.5))
+    }
+    masses = {name: jfric.Mass(name, m) for name, m in (("x", 1.0), ("y", 1.0), ("a", 0.1))}
+    block = jfric.Problem(
+        ("x", "y", "a"),
+        {"mass": masses, "contact": feet, "load": {"g": jfric.Load("y", -9.81)}},
+        initial={"x": jfric.InitialState(v=1.0), "y": jfric.InitialState(0.05)},
+        time=0.5,
+    )
+
+    def final(mu, kernel):
+        solver = jfric.EventDriven(kernel=kernel, adjoint="none")
+        return jfric.simulate(jfric.set_parameters(block, {"contact.l.mu": mu}), solver).final.q
+
+    mu = jnp.linspace(0.1, 0.5, 256)
+    wide = jax.jit(jax.vmap(lambda x: final(x, "lowered")))(mu)
+    few = jax.jit(jax.vmap(lambda x: final(x, "general")))(mu[::51])
+    np.testing.assert_allclose(wide[::51], few, rtol=0, atol=1e-12)

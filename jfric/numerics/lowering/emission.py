@@ -21,8 +21,12 @@ from jfric.numerics.lowering.graph import Entry, Graph, Node
 from jfric.numerics.lowering.interpreter import Branch
 
 #: XLA ends the process where a kernel of this kind has 1,000 results or more, and it has as many as
-#: inputs and outputs together at most; this bounds each of the two.
+#: inputs and outputs together at most; this bounds the inputs of a kernel with one output.
 MAX_RESULTS = 300
+#: LLVM proves of so many arrays that they do not overlap (its ``alias-set-saturation-threshold``).
+#: Beyond, loops stay scalar, or compare all pairs of arrays first, which overflows the stack of the
+#: compiler.
+MAX_ARRAYS = 250
 
 
 def emit(branch: Branch, arguments: Sequence, *, kernels: bool = True) -> list:
@@ -115,7 +119,32 @@ def _late(nodes: list[Node], early: dict[int, int], outputs: Sequence[Entry]) ->
                     bound[a.number] = min(bound.get(a.number, before), before)
         counts = Counter(stage[n.number] for n in nodes if not isinstance(n.op, str))
         largest = max(counts, key=lambda k: counts[k], default=0)
+    _joined(nodes, stage)
     return stage
+
+
+def _joined(nodes: list[Node], stage: dict[int, int]) -> None:
+    """Compute earlier what then goes to a later kernel in place of two numbers or more."""
+    users: dict[int, list[int]] = {}
+    for n in nodes:
+        for a in n.args:
+            if isinstance(a, Node):
+                users.setdefault(a.number, []).append(n.number)
+    for n in nodes:
+        if isinstance(n.op, str):
+            continue
+        given = {a.number: a for a in n.args if isinstance(a, Node)}
+        levels = [stage[x] + (1 if stage[x] % 2 else 0) for x in given]
+        level = max(levels, default=stage[n.number])
+        if level >= stage[n.number]:
+            continue
+        saved = [
+            x
+            for x in given
+            if stage[x] == level and all(stage[u] <= level for u in users[x] if u != n.number)
+        ]
+        if saved:
+            stage[n.number] = level
 
 
 def read(e: Entry, found):
@@ -134,16 +163,60 @@ def _kernels(members: list[Node], outputs: list[Node], found: dict) -> None:
             if isinstance(a, Node) and a.number not in own
         }.values()
     )
-    if max(len(inputs), len(outputs)) <= MAX_RESULTS:
-        results = _kernel(members, inputs, outputs, [found[n.number] for n in inputs])
-        found.update((n.number, x) for n, x in zip(outputs, results, strict=True))
-    elif len(outputs) == 1:
+    many = len(inputs) + len(outputs) > MAX_ARRAYS
+    cut = _cut(members, inputs, outputs) if many else None
+    if cut is not None:
+        for part, results in cut:
+            _kernels(part, results, found)
+    elif len(outputs) == 1 and len(inputs) > MAX_RESULTS:
         for n in members:
             found[n.number] = _compute(n, found)
+    elif len(outputs) == 1 or not many:
+        results = _kernel(members, inputs, outputs, [found[n.number] for n in inputs])
+        found.update((n.number, x) for n, x in zip(outputs, results, strict=True))
     else:
         for part in (outputs[: len(outputs) // 2], outputs[len(outputs) // 2 :]):
             needed = reached(part, own)
             _kernels([n for n in members if n.number in needed], part, found)
+
+
+def _cut(members: list[Node], inputs: list[Node], outputs: list[Node]):
+    """Two kernels, one after the other, in place of one: their members and results, cut where the
+    larger has fewest arrays; None where that is not fewer than there are."""
+    place = {n.number: i for i, n in enumerate(members)}
+    asked = {n.number for n in outputs}
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for i, n in enumerate(members):
+        for a in n.args:
+            if isinstance(a, Node):
+                first.setdefault(a.number, i)
+                last[a.number] = i
+    # Cuts, each before a member, for which a number is an array of the kernel before or behind it.
+    count = len(members)
+    before, behind = np.zeros(count + 2, int), np.zeros(count + 2, int)
+
+    def counts(of, start, end):
+        of[start] += 1
+        of[end + 1] -= 1
+
+    for n in inputs:
+        counts(before, first[n.number] + 1, count)
+        counts(behind, 0, last[n.number])
+    for number, made in place.items():
+        used = last.get(number, made)
+        counts(before, made + 1, count if number in asked else used)
+        counts(behind, made + 1, used)
+        if number in asked:
+            counts(behind, 0, made)
+    sizes = np.maximum(np.cumsum(before), np.cumsum(behind))[1:count]
+    if not sizes.size or sizes.min() >= len(inputs) + len(outputs):
+        return None
+    at = int(np.argmin(sizes)) + 1
+    head = [
+        n for i, n in enumerate(members[:at]) if n.number in asked or last.get(n.number, i) >= at
+    ]
+    return (members[:at], head), (members[at:], [n for n in members[at:] if n.number in asked])
 
 
 def _kernel(members: list[Node], inputs: list[Node], outputs: list[Node], given: list) -> list:
