@@ -45,6 +45,13 @@ from jfric.system.laws import LAWS, AbstractLaw
 PYTHON_ONLY = ("force_field",)
 
 
+#: A formula, or several.
+_Formulas = Annotated[
+    Annotated[str, Tag("@one")] | Annotated[list[str], Tag("@several")],
+    Discriminator(lambda v: "@several" if isinstance(v, list) else "@one"),
+]
+
+
 def _unwrap(hint: Any) -> tuple[type, ...]:
     """The classes that a field's annotation admits."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
@@ -125,7 +132,7 @@ def element_model(section: str) -> type[Element]:
                 "choice": hints[f.name],
                 "formula": str,
                 "formulas": dict[str, Number],
-                "formula or several": str | list[str],
+                "formula or several": _Formulas,
                 "number": Number,
                 "text": str,
                 "texts": Pair,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -68,12 +68,21 @@ def spring_forces(
 
 def _reactions(problem: Problem, solution: Solution, rows) -> dict[str, np.ndarray]:
     """Reactions of joints at some ``rows`` of the outputs, by their columns."""
-    units = reaction_units(problem)
-    if not units:
-        return {}
-    s, at = solution, jax.vmap(functools.partial(joint_reactions, problem, assemble(problem)))
-    found = np.asarray(at(s.ts, s.q, s.v, s.lambda_t, s.lambda_n, s.segment))[rows]
-    return {f"reaction.{name}": found[:, i] for i, name in enumerate(units)}
+    names = list(reaction_units(problem))
+    found = np.asarray(reactions_at_outputs(problem, solution))[rows] if names else None
+    return {} if found is None else {f"reaction.{x}": found[:, i] for i, x in enumerate(names)}
+
+
+def reactions_at_outputs(problem: Problem, solution: Solution) -> Float[Array, "m k"]:
+    """Reactions of joints, in the order of :func:`jfric.system.assembly.reaction_units`."""
+    s = solution
+    return _reactions_along(problem, (s.ts, s.q, s.v, s.lambda_t, s.lambda_n, s.segment))
+
+
+@eqx.filter_jit
+def _reactions_along(problem: Problem, states):
+    mechanics = assemble(problem)
+    return jax.vmap(lambda *state: joint_reactions(problem, mechanics, *state))(*states)
 
 
 def forces_at_outputs(problem: Problem, solution: Solution) -> Float[Array, "m k"]:

@@ -25,6 +25,8 @@ from jfric.numerics.linear_algebra import eliminate, matmul, matvec
 REDUNDANT = 1e-9
 #: Part of what an equation is made of up to which it may be violated: the motion is put on it.
 TOLERANCE = 1e-6
+#: The same of what is larger, but cancels: rounding errors, also of lengths near one.
+SMALL = 1e-6
 #: Rounds in which positions are put on the constraints; each gains the digits of the first.
 ROUNDS = 3
 
@@ -74,11 +76,11 @@ class Tied(NamedTuple):
 
     def position_size(self, q: Float[Array, " n"]) -> Float[Array, " k"]:
         """What rounding errors of the values are relative to, for positions as large as ``q``."""
-        return matvec(jnp.abs(self.J), jnp.abs(q)) + jnp.max(jnp.abs(q))
+        return _size(self.J, q) + jnp.max(jnp.abs(q)) + SMALL
 
     def velocity_size(self, v: Float[Array, " n"]) -> Float[Array, " k"]:
         """The same of their rates, for velocities as large as ``v``."""
-        return matvec(jnp.abs(self.J), jnp.abs(v)) + jnp.abs(self.rate)
+        return _size(self.J, v) + jnp.abs(self.rate)
 
     def contradicted(self, q, v) -> Bool[Array, " k"]:
         """Equations whose accelerations the others do not allow; ``q``, ``v`` (n,): magnitudes."""
@@ -127,6 +129,12 @@ class Joints(eqx.Module):
         for _ in range(ROUNDS):
             q = q - matvec(tied.MJ, matvec(tied.S, self.values(t, q)))
         return q
+
+
+def _size(J: Float[Array, "k n"], x: Float[Array, " n"]) -> Float[Array, " k"]:
+    """What ``J x`` is made of; slopes of zero have rounding errors, too."""
+    largest = jnp.max(jnp.abs(J), axis=1) * jnp.max(jnp.abs(x))
+    return matvec(jnp.abs(J), jnp.abs(x)) + SMALL * largest
 
 
 def off_velocity(tied: Tied, v) -> Float[Array, " n"]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.results.abstract_observables import Observable, is_of_motion
+from jfric.results.columns import reactions_at_outputs
 from jfric.results.grammar import observable
 from jfric.results.observables import (
     AtEvent,
@@ -26,7 +27,7 @@ from jfric.results.observables import (
 )
 from jfric.results.pieces import Point
 from jfric.results.quantity import Quantity
-from jfric.results.signals import Signal
+from jfric.results.signals import Reaction, Signal
 from jfric.results.solution import Solution
 from jfric.sweeps.observing import observe
 from jfric.system.assembly import assemble
@@ -123,6 +124,8 @@ def _at_outputs(function: Callable[[Point], Any], trajectory: Trajectory) -> np.
     problem, solution = trajectory.problem, trajectory.solution
     if isinstance(function, Signal) and function.field != "sliding_velocity":
         return np.asarray(getattr(solution, function.field))[:, function.index]
+    if isinstance(function, Reaction):
+        return np.asarray(reactions_at_outputs(problem, solution))[:, function.index]
     mechanics = assemble(problem)
 
     def at(t, q, v, a, lambda_t, lambda_n, mode, segment):
