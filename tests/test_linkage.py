@@ -43,6 +43,43 @@ def test_slider_crank():
     np.testing.assert_allclose(float(reactions["pin.small.x"]), -3.0 * a["piston_x"], rtol=1e-10)
 
 
+def test_the_start_follows_from_the_joints():
+    """Where rod and slider are, and how fast, from angle and speed of the crank alone."""
+    start = load_config(shipped("slider_crank")).problem.initial
+    r, length, c, s = slider_crank.R, slider_crank.L, np.cos(0.4), np.sin(0.4)
+    h = np.sqrt(length**2 - (r * s) ** 2)
+    expected = {
+        "crank_x": (0.5 * r * c, -0.5 * r * s * 5.0),
+        "crank_phi": (0.4, 5.0),
+        "rod_y": (0.5 * r * s, 0.5 * r * c * 5.0),
+        "rod_phi": (-np.arctan(r * s / h), -r * c * 5.0 / h),
+        "piston_x": (r * c + h, -r * s * 5.0 * (1.0 + r * c / h)),
+        "piston_phi": (0.0, 0.0),
+    }
+    found = {dof: (float(start[dof].q), float(start[dof].v)) for dof in expected}
+    for dof, value in expected.items():
+        np.testing.assert_allclose(found[dof], value, atol=1e-14, err_msg=dof)
+
+
+def test_what_is_given_stays_as_it_is():
+    """A rod that hangs at a pin: its angle is given, its place follows; of two rods that cannot
+    reach each other nothing does."""
+    rod = {"points": {"a": (-0.5, 0), "b": (0.5, 0)}}
+    elements = {
+        "body": {"rod": jfric.Body(1.0, 0.1, angle=0.3, omega=2.0, **rod)},
+        "pin": {"a": jfric.Pin(("rod.a", "ground"))},
+    }
+    start = jfric.Problem([], elements).initial
+    place = [float(start[f"rod_{x}"].q) for x in ("x", "y", "phi")]
+    np.testing.assert_allclose(place, [0.5 * np.cos(0.3), 0.5 * np.sin(0.3), 0.3], rtol=1e-14)
+    speed = [float(start[f"rod_{x}"].v) for x in ("x", "y", "phi")]
+    np.testing.assert_allclose(speed, [-np.sin(0.3), np.cos(0.3), 2.0], rtol=1e-13)
+    elements["ground"] = jfric.Ground({"far": (3.0, 0.0)})
+    elements["pin"]["b"] = jfric.Pin(("rod.b", "ground.far"))
+    with pytest.raises(jfric.ProblemError, match="no position nearby meets all joints"):
+        jfric.Problem([], elements)
+
+
 def test_a_weld_makes_one_body():
     """A pendulum of two welded rods: its angular acceleration, and the torque in the weld."""
     bodies = {

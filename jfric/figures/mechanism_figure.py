@@ -36,11 +36,11 @@ LONGEST, FEWEST = 10.0, 25
 def plot_mechanism(
     solution: Solution, problem: Problem, title: str = "", *, instants: int = 6
 ) -> Figure:
-    """The bodies of ``problem`` at evenly spaced ``instants`` of one trajectory, its ``solution``.
+    """The bodies of ``problem`` at some instants of one trajectory, its ``solution``.
 
-    Bodies are drawn as the hull of their points and the circles of their contacts, with the paths
-    of their centres. Raises :class:`jfric.ProblemError` without bodies, or with a trajectory that
-    holds no outputs.
+    ``instants``: how many, evenly spaced; ``title``: above them. Bodies are drawn as the hull of
+    their points and the circles of their contacts, with the paths of their centres. Raises
+    :class:`jfric.ProblemError` without bodies, or with a trajectory that holds no outputs.
     """
     from matplotlib.figure import Figure
 
@@ -83,8 +83,10 @@ def animate(
 ) -> Path:
     """Write an animation (GIF) of one trajectory to ``path``, which is returned.
 
-    In real time, runs of more than ten seconds faster. Raises :class:`jfric.ProblemError` without
-    bodies, and for another suffix than ``.gif``.
+    The bodies of ``problem`` as its ``solution`` moves them, under a ``title``: in real time with
+    ``fps`` pictures a second, runs of more than ten seconds faster. Raises
+    :class:`jfric.ProblemError` without bodies, and for a ``path`` that exists or does not end in
+    ``.gif``.
     """
     from matplotlib.animation import PillowWriter
     from matplotlib.backends.backend_agg import FigureCanvasAgg

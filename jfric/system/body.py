@@ -31,7 +31,9 @@ class Body(eqx.Module):
     ``m`` [kg], ``J`` [kg m^2] about its centre of mass. A body ``rod`` declares the degrees of
     freedom ``rod_x``, ``rod_y`` (of the centre of mass) and ``rod_phi``, counterclockwise, which
     all other elements may name. ``at`` [m], ``angle`` [rad], ``v`` [m/s], ``omega`` [rad/s]: its
-    start, zero unless given; a problem keeps them as initial states (``initial.rod_x.q``).
+    start, kept as initial states (``initial.rod_x.q``). What is not given is zero, or, where the
+    joints do not allow that, follows from them, near an angle of zero. It is a number then, which
+    does not change with lengths in a sweep; an expression does.
     ``points``: named points in body coordinates [m], from the centre of mass along axes that turn
     with the body. Contacts, joints and springs refer to them as ``"rod.tip"``, and to the centre
     of mass as ``"rod"``. A rod that falls flat on two supports::

@@ -260,7 +260,6 @@ def _numbers(problem: AbstractProblem) -> None:
         )
     require_mass_matrix(problem)
     require_opposing(problem)
-    _initial(problem)
 
 
 def _values(where: str, section: str, element, time) -> None:
@@ -316,7 +315,8 @@ def _shapes(problem: AbstractProblem) -> None:
             raise ProblemError(f"matrices.{name}: found shape {shape}, needed is ({n}, {n})")
 
 
-def _initial(problem: AbstractProblem) -> None:
+def require_start_state(problem: AbstractProblem) -> None:
+    """Raise :class:`ProblemError` for a start that contacts and joints do not allow."""
     gaps, size = initial_gaps(problem)
     for (name, gap), scale in zip(gaps.items(), size, strict=True):
         if gap < -PROJECTED * max(scale, 1e-300):
