@@ -287,12 +287,11 @@ def test_normal_force_that_changes_its_sign():
         assert jfric.Flag(int(solution.flags)) == jfric.Flag.SIMULTANEOUS
         changes = [row for row in rows if "open" in (row["from"], row["to"])]
         assert len(changes) == 4
-    # Up to where the slot lets go: w = theta'^2 is linear in theta with friction on one side.
+    # Up to where the outer side lets go: w = theta'^2 obeys a linear equation in theta.
     mu, at = 0.2, float(b.events.q[0, 1])
     scale = 1.0 + 4.0 * mu**2
-    sine, cosine = 2.0 * G * (2.0 * mu**2 - 1.0) / scale, -6.0 * mu * G / scale
-    w = sine * -np.cos(at) * -1.0 + cosine * np.sin(at)
-    w += (49.0 - sine) * np.exp(-2.0 * mu * at)
+    along, across = 2.0 * G * (1.0 - 2.0 * mu**2) / scale, -6.0 * mu * G / scale
+    w = along * np.cos(at) + across * np.sin(at) + (49.0 - along) * np.exp(-2.0 * mu * at)
     assert w == pytest.approx(float(b.events.v[0, 1]) ** 2, abs=1e-9)
     assert w == pytest.approx(-G * np.cos(at), abs=1e-9)
 
