@@ -175,7 +175,8 @@ def _draw(axis: Axes, drawn: Scene, k: int, view: np.ndarray) -> None:
     for start, along in drawn.lines:
         _ground(axis, start, along, view, size)
     for start, along in drawn.guides:
-        axis.axline(start, start + along, color=GREY, lw=0.9, ls="-.", zorder=1)
+        (x, y), (dx, dy) = start.tolist(), along.tolist()
+        axis.axline((x, y), (x + dx, y + dy), color=GREY, lw=0.9, ls="-.", zorder=1)
     for circle in drawn.circles:
         x, y = circle.centre[k]
         style = {"fc": "none"} if circle.hollow else {"fc": _colour(circle.body), "alpha": 0.25}

@@ -102,12 +102,13 @@ def scene(solution: Solution, problem: Problem, times: np.ndarray) -> Scene:
 
     lines: list[tuple[np.ndarray, np.ndarray]] = []
     guides: list[tuple[np.ndarray, np.ndarray]] = []
+    element: Any
     for element in problem.labelled("contact", *LINKAGE).values():
         other = getattr(element, "line", None)
         if other is not None and body(other if isinstance(other, str) else other[0]) < 0:
             along = line(problem, other)
             start = np.asarray(along.through.position(q[0])), np.asarray(along.direction(q[0]))
-            held = guides if isinstance(element, Slider) else lines
+            held = guides if type(element) is Slider else lines
             if not any(np.array_equal(start, x) for x in held):
                 held.append(start)
         if getattr(element, "radius", None) is not None:
@@ -129,8 +130,8 @@ def scene(solution: Solution, problem: Problem, times: np.ndarray) -> Scene:
         for joint in problem.labelled("pin", "weld").values()
     ]
     springs = [
-        tuple(over(place(problem, point).position) for point in spring.points)
-        for spring in problem.section("link_spring").values()
+        (over(place(problem, s.points[0]).position), over(place(problem, s.points[1]).position))
+        for s in problem.section("link_spring").values()
     ]
     return Scene(
         np.asarray(times),

@@ -100,11 +100,11 @@ def _velocity(
     """The same for velocities, which the equations are linear in."""
     tied = _tied(problem, q, v, rolling=True)
     J, rate = np.asarray(tied.J), np.asarray(tied.J @ v + tied.rate)
-    size = np.asarray(tied.velocity_size(v))
+    size = np.asarray(tied.velocity_size(jnp.asarray(v)))
     if not free.size or not np.any(np.abs(rate) > TOLERANCE * size):
         return v
     found = v.copy()
     found[free] += np.linalg.lstsq(J[:, free], -rate)[0]
     left = np.abs(J @ found + np.asarray(tied.rate))
-    allowed = 1e-12 * float(np.max(tied.velocity_size(found)))
+    allowed = 1e-12 * float(np.max(tied.velocity_size(jnp.asarray(found))))
     return found if np.all(left <= allowed) else v

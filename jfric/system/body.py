@@ -95,6 +95,11 @@ class Gravity(eqx.Module):
     tilt: Scalar = eqx.field(converter=optional, default=None)
 
 
+def references(value: Any) -> Any:
+    """Names of points as a tuple, or one name."""
+    return tuple(value) if isinstance(value, list) else value
+
+
 class LinkSpring(eqx.Module):
     """Spring and damper between two points: force ``-(k (L - x0) + c dL/dt)`` along the line.
 
@@ -102,7 +107,7 @@ class LinkSpring(eqx.Module):
     [N/m], ``c`` [N s/m]: not negative; ``x0`` [m]: length without force.
     """
 
-    points: tuple[str, str] = eqx.field(static=True, converter=tuple)
+    points: tuple[str, str] = eqx.field(static=True, converter=references)
     k: Scalar = eqx.field(converter=scalar, default=0.0)
     c: Scalar = eqx.field(converter=scalar, default=0.0)
     x0: Scalar = eqx.field(converter=scalar, default=0.0)

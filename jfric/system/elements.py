@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import equinox as eqx
 
-from jfric.system.body import Body, Gravity, Ground, LinkSpring
+from jfric.system.body import Body, Gravity, Ground, LinkSpring, references
 from jfric.system.direction import Direction, as_direction
 from jfric.system.event import Event
 from jfric.system.expression import Expression
@@ -184,10 +184,6 @@ def _gap(value) -> Any:
     return value if isinstance(value, Gap) else scalar(value)
 
 
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
 class Contact(eqx.Module):
     """Unilateral contact with friction: ``0 <= g_N _|_ lambda_N >= 0``, ``g_N = gap + n^T q``.
 
@@ -237,7 +233,7 @@ class Contact(eqx.Module):
     impact: ImpactLaw = eqx.field(static=True, default="coulomb")
     sliding: str | Callable | None = eqx.field(static=True, default=None)
     point: str | None = eqx.field(static=True, default=None)
-    line: str | tuple[str, str] | None = eqx.field(static=True, converter=_tuple, default=None)
+    line: str | tuple[str, str] | None = eqx.field(static=True, converter=references, default=None)
     circle: str | None = eqx.field(static=True, default=None)
     radius: Scalar = eqx.field(converter=optional, default=None)
     circle_radius: Scalar = eqx.field(converter=optional, default=None)

@@ -10,13 +10,9 @@ from typing import Any
 
 import equinox as eqx
 
-from jfric.system.body import pair
+from jfric.system.body import pair, references
 from jfric.system.fields import Scalar, optional
 from jfric.system.laws import AbstractLaw
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 class Pin(eqx.Module):
@@ -38,7 +34,7 @@ class Pin(eqx.Module):
         [20.0]
     """
 
-    points: tuple[str, str] = eqx.field(static=True, converter=_tuple)
+    points: tuple[str, str] = eqx.field(static=True, converter=references)
 
 
 class Slider(eqx.Module):
@@ -52,7 +48,7 @@ class Slider(eqx.Module):
     """
 
     point: str = eqx.field(static=True)
-    line: str | tuple[str, str] = eqx.field(static=True, converter=_tuple)
+    line: str | tuple[str, str] = eqx.field(static=True, converter=references)
     turns: bool = eqx.field(static=True, default=True)
     law: AbstractLaw | None = None
 
@@ -63,7 +59,7 @@ class Weld(eqx.Module):
     ``points`` as in :class:`jfric.Pin`. Reactions ``x``, ``y`` and ``torque``.
     """
 
-    points: tuple[str, str] = eqx.field(static=True, converter=_tuple)
+    points: tuple[str, str] = eqx.field(static=True, converter=references)
 
 
 class Gear(eqx.Module):
@@ -74,7 +70,7 @@ class Gear(eqx.Module):
     force between the teeth.
     """
 
-    bodies: tuple[str, str] = eqx.field(static=True, converter=_tuple)
+    bodies: tuple[str, str] = eqx.field(static=True, converter=references)
     radii: Any = eqx.field(converter=pair)
 
 
@@ -88,7 +84,7 @@ class Rolling(eqx.Module):
 
     point: str = eqx.field(static=True)
     radius: Scalar = eqx.field(converter=optional)
-    line: str | tuple[str, str] | None = eqx.field(static=True, converter=_tuple, default=None)
+    line: str | tuple[str, str] | None = eqx.field(static=True, converter=references, default=None)
     circle: str | None = eqx.field(static=True, default=None)
     circle_radius: Scalar = eqx.field(converter=optional, default=None)
     inside: bool = eqx.field(static=True, default=False)
