@@ -130,5 +130,38 @@ def _either(single: Callable, batched: Callable, leaves: list, rates: list, size
     return run(leaves, rates)
 
 
+def with_rates(values: Callable, both: Callable, primals: list, rates: list) -> tuple[list, list]:
+    """``both(primals, rates)``: values and their rates by one program.
+
+    Several rates of one trajectory share their ``values(primals)``, which are then computed apart:
+    they are no batch.
+    """
+
+    @custom_vmap
+    def chosen(primals, rates):
+        return both(primals, rates)
+
+    @chosen.def_vmap
+    def _(size, in_batch, primals, rates):
+        del size
+        axes = tuple(jax.tree.map(lambda b: 0 if b else None, in_batch))
+        several = jax.vmap(both, in_axes=axes)
+        if any(in_batch[0]):
+            found = with_rates(jax.vmap(values, in_axes=axes[:1]), several, primals, rates)
+            return found, ([True] * len(found[0]), [True] * len(found[1]))
+        found = values(primals), jax.vmap(lambda p, r: both(p, r)[1], in_axes=axes)(primals, rates)
+        return found, ([False] * len(found[0]), [True] * len(found[1]))
+
+    @jax.custom_jvp
+    def run(primals, rates):
+        return chosen(primals, rates)
+
+    @run.defjvp
+    def _(point, change):
+        return jax.jvp(lambda p, r: (values(p), both(p, r)[1]), point, change)
+
+    return run(primals, rates)
+
+
 def _is_real(x) -> bool:
     return jnp.issubdtype(x.dtype, jnp.inexact)

@@ -14,6 +14,7 @@ from jax.core import eval_jaxpr
 from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import Jaxpr
 
+from jfric.numerics.by_batch import with_rates
 from jfric.numerics.lowering.emission import emit
 from jfric.numerics.lowering.graph import Graph, Value, value_of
 from jfric.numerics.lowering.interpreter import Branch, interpret, stays_whole
@@ -166,21 +167,28 @@ class Lowered:
             self._derivative[zero] = self._lowered_derivative(zero[:n_given])
         lowered = self._derivative[zero]
 
-        def rate(i):
-            n = inputs[i]
-            return jnp.zeros(n.shape, n.dtype) if zero[i] else tangents[i]
-
-        def both(start, stop):
-            moving = [rate(i) for i in range(start, stop) if differs[i]]
-            return [*primals[start:stop], *moving]
-
         end = n_given + self.count
-        found = lowered._flat(*both(0, n_given), *both(n_given, end), *both(end, len(inputs)))
-        state, rest = found[: lowered.count], found[lowered.count :]
-        rates = iter([*state[self.count :], *rest[n_buffers:]])
-        # The values have no part in how derivatives are batched: they are computed apart.
-        return self._flat(*primals), [
-            next(rates) if np.issubdtype(d, np.inexact) else np.zeros(s, jax.dtypes.float0)
+        places = [i for i, d in enumerate(differs) if d]
+
+        def both(primals, rates):
+            moving = dict(zip(places, rates, strict=True))
+
+            def part(start, stop):
+                own = [moving[i] for i in range(start, stop) if differs[i]]
+                return [*primals[start:stop], *own]
+
+            found = lowered._flat(*part(0, n_given), *part(n_given, end), *part(end, len(inputs)))
+            state, rest = found[: lowered.count], found[lowered.count :]
+            values = [*state[: self.count], *rest[:n_buffers]]
+            return values, [*state[self.count :], *rest[n_buffers:]]
+
+        directions = [
+            jnp.zeros(inputs[i].shape, inputs[i].dtype) if zero[i] else tangents[i] for i in places
+        ]
+        values, rates = with_rates(lambda x: self._flat(*x), both, list(primals), directions)
+        moved = iter(rates)
+        return values, [
+            next(moved) if np.issubdtype(d, np.inexact) else np.zeros(s, jax.dtypes.float0)
             for s, d in self.kinds
         ]
 
