@@ -11,7 +11,7 @@ import jfric
 from jfric.files.read_toml import load_config, loads
 from jfric.files.schema import json_schema
 from jfric.files.write_toml import dump
-from jfric.results.columns import columns
+from jfric.results.columns import columns, reactions_at_outputs
 from jfric.system.assembly import assemble
 from jfric.system.joints import generalised_inverse
 from jfric.verification.configs import shipped
@@ -159,6 +159,7 @@ def test_impact_of_a_rod_on_a_pin(falling):
     np.testing.assert_allclose(first["q"], [0.6, 0.0, 0.0], atol=1e-12)
     # It comes to rest on the stop, which carries two thirds of the weight.
     np.testing.assert_allclose(solution.q[-1], [0.6, 0.0, 0.0], atol=1e-15)
+    assert bool(jnp.all(solution.q[-2] == solution.q[-1]))
     table, weight = columns(problem, solution), 3.0 * G
     assert table["lambda_n.contact.stop"][-1] == pytest.approx(weight * 2 / 3, abs=1e-9)
     assert table["reaction.joint.pin.2"][-1] == pytest.approx(weight / 3, abs=1e-9)
@@ -320,14 +321,15 @@ def test_a_block_between_straight_rails():
     assert float(solution.events.time[int(solution.events.count) - 1]) == pytest.approx(1.25)
 
 
-def observed(solver):
-    """Time of the first impact, and the reaction of the pin at the end, of length and mass."""
-    problem = dataclasses.replace(rod(), time=jfric.TimeSpan(0.7))
+def of_length_and_mass(solver):
+    """Time of the first impact, and the reaction of the pin at 0.7 s."""
+    problem = rod()
 
     def values(x):
         changed = jfric.set_parameters(problem, {"parameters.l": x[0], "parameters.m": x[1]})
-        found = jfric.observe(changed, "event_time(1), final.reaction.pin.2", solver).values
-        return jnp.stack([found["event_time(1)"], found["final.reaction.pin.2"]])
+        solution = jfric.simulate(changed, solver, ts=jnp.array([0.7]), end=0.7)
+        reaction = reactions_at_outputs(changed, solution)[0, 1]
+        return jnp.stack([solution.events.time[0], reaction])
 
     return values
 
@@ -337,17 +339,30 @@ def observed(solver):
 def test_derivatives_of_a_reaction_and_an_impact_time(adjoint):
     """Forward and reverse, of a batch, against differences."""
     at, h = np.array([1.2, 3.0]), 1e-3
-    values = observed(jfric.EventDriven(rtol=1e-12, adjoint=adjoint, max_steps=200))
+    solver = jfric.EventDriven(rtol=1e-12, adjoint=adjoint, max_steps=200)
+    values = of_length_and_mass(solver)
     steps = h * np.concatenate([np.eye(2), -np.eye(2), 2 * np.eye(2), -2 * np.eye(2)])
-    found = np.asarray(jax.jit(jax.vmap(values))(jnp.asarray(at + steps)))
+    plain = of_length_and_mass(dataclasses.replace(solver, adjoint="none"))
+    found = np.asarray(jax.jit(jax.vmap(plain))(jnp.asarray(at + steps)))
     near, far = found[0:2] - found[2:4], found[4:6] - found[6:8]
     expected = (8 * near - far).T / (12 * h)
-    batch = jnp.stack([at, 1.1 * at])
-    slopes = jax.jit(jax.vmap(jax.jacrev(values)))(batch)
+    slope = jax.jacrev(values) if adjoint == "reverse" else jax.jacfwd(values)
+    slopes = jax.jit(jax.vmap(slope))(jnp.stack([at, 1.1 * at]))
     np.testing.assert_allclose(slopes[0], expected, rtol=1e-7, atol=1e-8)
-    if adjoint == "auto":
-        forward = jax.jit(jax.vmap(jax.jacfwd(values)))(batch)
-        np.testing.assert_allclose(forward, slopes, rtol=1e-9, atol=1e-9)
+    # Times go with the root of the length, reactions with the mass.
+    np.testing.assert_allclose(slopes[1, 0, 0], slopes[0, 0, 0] / np.sqrt(1.1), rtol=1e-9)
+    np.testing.assert_allclose(slopes[1, 0, 1], 0.0, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_an_event_that_watches_a_reaction():
+    """The rod of a pendulum carries 30 N where the cosine of its angle says so."""
+    start = {"x": START(q=0.5 * np.sin(1.2)), "y": START(q=-0.5 * np.cos(1.2))}
+    watch = jfric.Event("reaction.rod + 30 N", action="stop")
+    solution = jfric.simulate(point(ROD, start, event={"enough": watch}))
+    assert jfric.Flag(int(solution.flags)) == jfric.Flag.STOPPED
+    cosine = (30.0 / (2.0 * G) + 2.0 * np.cos(1.2)) / 3.0
+    assert float(solution.final.q[1]) == pytest.approx(-0.5 * cosine, abs=1e-9)
 
 
 BASE = """

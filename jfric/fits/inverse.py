@@ -35,6 +35,7 @@ from jfric.system.expression import Expression
 from jfric.system.forces import applied_force, sliding_friction
 from jfric.system.naming import find_path, parameters, set_parameters
 from jfric.system.problem import Problem
+from jfric.system.refuse_varying import refuse_varying
 
 #: Order of the low-pass filter of the positions (applied forwards and backwards).
 ORDER = 4
@@ -122,6 +123,7 @@ def inverse_regression(
     paths = tuple(_path(problem, name) for name in names)
     if not paths:
         raise ProblemError("names: found none, give parameters such as 'mass.m'")
+    refuse_varying(problem, "the regression of the equation of motion")
     if problem.section("contact"):
         raise ProblemError(
             "contact: normal forces of unilateral contacts are not measured, the regression needs "

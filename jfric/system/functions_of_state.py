@@ -18,8 +18,8 @@ _FUNCTIONS = {
     "potential": (("J",), "m*g*y", False),
     "dissipation": (("W",), "0.5*c*v.x^2", True),
     "gap": (("m", "rad"), "y - r", False),
-    "sliding": (("m", "rad"), "x + r*phi", False),
     "constraint": (("m", "rad"), "x - l*cos(phi)", False),
+    "sliding": (("m", "rad"), "x + r*phi", False),
 }
 #: Sections of elements that may have such functions.
 SECTIONS_WITH_FUNCTIONS = ("lagrangian", "friction", "contact", "joint")

@@ -61,7 +61,8 @@ def require_consistent_joints(problem: AbstractProblem) -> None:
     J = np.asarray(tied.J)
     size = np.linalg.norm(J, axis=1, keepdims=True)
     rank = np.linalg.matrix_rank(J / size, tol=REDUNDANT)
-    if rank == len(problem.dofs) and not any(depends_on_time(g, rank) for g in functions):
+    n = len(problem.dofs)
+    if rank == n and not any(depends_on_time(g, n) for g in functions):
         raise ProblemError(
             f"{equations[-1].label}: leaves no degree of freedom, the joints hold all of "
             f"{', '.join(problem.dofs)}; leave one out, or prescribe a motion that depends on t"

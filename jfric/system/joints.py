@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jfric.numerics.linear_algebra import eliminate, matmul, matvec
+from jfric.numerics.tolerances import ROUNDINGS
 
 #: Relative pivot below which an equation counts as one that follows from others.
 REDUNDANT = 1e-9
@@ -86,18 +87,19 @@ class Tied(NamedTuple):
         """Equations whose accelerations the others do not allow; ``q``, ``v`` (n,): magnitudes."""
         a = self.acceleration
         left = jnp.abs(self.bias + matvec(self.J, a))
-        length = self.position_size(q)
+        length, tolerance = self.position_size(q), _tolerance(a.dtype)
         curved = self.velocity_size(v) ** 2 / jnp.where(length > 0, length, 1.0)
-        return left > TOLERANCE * (
+        return left > tolerance * (
             jnp.abs(self.bias) + matvec(jnp.abs(self.J), jnp.abs(a)) + curved
         )
 
     def fails(self, v, q_size, v_size) -> Bool[Array, ""]:
         """Whether the equations contradict each other, or position and velocity do not meet them;
         ``q_size``, ``v_size`` (n,): magnitudes."""
-        off = jnp.abs(self.value) > TOLERANCE * self.position_size(q_size)
+        tolerance = _tolerance(v.dtype)
+        off = jnp.abs(self.value) > tolerance * self.position_size(q_size)
         rate = jnp.abs(matvec(self.J, v) + self.rate)
-        runs = rate > TOLERANCE * self.velocity_size(v_size)
+        runs = rate > tolerance * self.velocity_size(v_size)
         return jnp.any(off | runs | self.contradicted(q_size, v_size))
 
 
@@ -125,10 +127,19 @@ class Joints(eqx.Module):
 
     def put_on(self, tied: Tied, t, q) -> Float[Array, " n"]:
         """The position nearest to ``q``, in the metric of the masses, that all equations allow;
-        ``tied``: as seen there."""
+        ``tied``: as seen there. What meets them to rounding stays where it is."""
+        rounding = 2 * jnp.finfo(q.dtype).eps * tied.position_size(q)
         for _ in range(ROUNDS):
-            q = q - matvec(tied.MJ, matvec(tied.S, self.values(t, q)))
+            off = self.values(t, q)
+            met = jnp.where(jnp.abs(off) <= rounding, off, 0.0)
+            off = off - jax.lax.stop_gradient(met)
+            q = q - matvec(tied.MJ, matvec(tied.S, off))
         return q
+
+
+def _tolerance(dtype) -> float:
+    """No less than the precision can tell."""
+    return max(TOLERANCE, ROUNDINGS * float(jnp.finfo(dtype).eps))
 
 
 def _size(J: Float[Array, "k n"], x: Float[Array, " n"]) -> Float[Array, " k"]:

@@ -28,8 +28,9 @@ def put_back(prepared: Prepared, state: State, t, q, v):
     if varying is None or not (varying.rows or varying.joints):
         return q, v
     here = prepared.at(t, q, v)
-    if varying.joints is not None:
-        q = varying.joints.put_on(here.mechanics.tied, t, q)
+    tied = here.mechanics.tied
+    if varying.joints is not None and tied is not None:
+        q = varying.joints.put_on(tied, t, q)
     held = _held(prepared, state)
     if held.shape[0]:
         nt = prepared.nt

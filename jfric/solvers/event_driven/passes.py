@@ -247,7 +247,8 @@ def one_pass(
         status = jnp.where(pivot > 0, status, int(Status.INCONSISTENT))
     tied = prepared.mechanics.tied
     if tied is not None:
-        fails = still[0].mechanics.tied.fails(still[2].v, still[2].q_scale, still[2].v_scale)
+        frozen, motion = jax.lax.stop_gradient(tied), still[2]
+        fails = frozen.fails(motion.v, motion.q_scale, motion.v_scale)
         status = jnp.where(fails, int(Status.INCONSISTENT), status)
         flags = flags | jnp.where(settled & tied.redundant, int(Flag.REDUNDANT), 0)
     looked = jnp.sum(begun.leading if begun.later is not None else step.table[-1])
