@@ -40,9 +40,9 @@ MISTAKES = [
         (
             "sprin: unknown section, allowed are title, source, description, dofs, time, "
             "parameters, body, ground, gravity, link_spring, mass, lagrangian, spring, damper, "
-            "diagram_spring, gap_spring, stop, friction, contact, load, base, pendulum, "
-            "polynomial_spring, drag, event, initial, matrices, solver, statics, data, controller, "
-            "check; did you mean 'spring'?"
+            "diagram_spring, gap_spring, stop, friction, contact, load, base, joint, pin, "
+            "slider, weld, gear, rolling, pendulum, polynomial_spring, drag, event, initial, "
+            "matrices, solver, statics, data, controller, check; did you mean 'spring'?"
         ),
     ),
     ('"5 kN/m"', '"5 kN"', "spring.k: found 'kN' (a force), expected a stiffness such as '5 kN/m'"),
@@ -442,7 +442,7 @@ MISTAKES = [
             "min.S, max.S, mean.S, rms.S, integral.S, event.S(1), before_event.S(1), "
             "event_time(1), event_time.EVENT(1), last_event_time, stop_time, event_count, "
             "impact_count, dissipated, stick_fraction, impulse.NAME with S one of u, v.u, a.u, "
-            "lambda_t.NAME, lambda_n.NAME, slip.NAME, force.NAME; "
+            "lambda_t.NAME, lambda_n.NAME, slip.NAME, force.NAME, reaction.NAME; "
             "equilibrium_count, continuum_count, equilibrium.u(1), equilibrium.lambda_n(1), "
             "equilibrium_to.u(1), limit.parameter, "
             "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1)"
@@ -487,7 +487,7 @@ MISTAKES = [
             "min.S, max.S, mean.S, rms.S, integral.S, event.S(1), before_event.S(1), "
             "event_time(1), event_time.EVENT(1), last_event_time, stop_time, event_count, "
             "impact_count, dissipated, stick_fraction, impulse.NAME with S one of u, v.u, a.u, "
-            "lambda_t.NAME, lambda_n.NAME, slip.NAME, force.NAME; "
+            "lambda_t.NAME, lambda_n.NAME, slip.NAME, force.NAME, reaction.NAME; "
             "equilibrium_count, continuum_count, equilibrium.u(1), equilibrium.lambda_n(1), "
             "equilibrium_to.u(1), limit.parameter, "
             "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1)"

@@ -11,7 +11,7 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.figures.curves import motion_curve
 from jfric.results.phases import phases
-from jfric.system.linkage import LINKAGE, Slider
+from jfric.system.linkage import LINKAGE
 from jfric.system.places import GROUND, Line, Place, line, place, points_of, turned
 
 if TYPE_CHECKING:
@@ -103,12 +103,12 @@ def scene(solution: Solution, problem: Problem, times: np.ndarray) -> Scene:
     lines: list[tuple[np.ndarray, np.ndarray]] = []
     guides: list[tuple[np.ndarray, np.ndarray]] = []
     element: Any
-    for element in problem.labelled("contact", *LINKAGE).values():
+    for label, element in problem.labelled("contact", *LINKAGE).items():
         other = getattr(element, "line", None)
         if other is not None and body(other if isinstance(other, str) else other[0]) < 0:
             along = line(problem, other)
             start = np.asarray(along.through.position(q[0])), np.asarray(along.direction(q[0]))
-            held = guides if type(element) is Slider else lines
+            held = guides if label.partition(".")[0] == "slider" else lines
             if not any(np.array_equal(start, x) for x in held):
                 held.append(start)
         if getattr(element, "radius", None) is not None:
