@@ -20,7 +20,9 @@ from jfric.contact import contact_residual as contact_residual
 from jfric.contact import motion_residual as motion_residual
 from jfric.errors import ProblemError as ProblemError
 from jfric.errors import SimulationError as SimulationError
+from jfric.figures import animate as animate
 from jfric.figures import plot as plot
+from jfric.figures import plot_mechanism as plot_mechanism
 from jfric.figures import plot_path as plot_path
 from jfric.figures import plot_sweep as plot_sweep
 from jfric.files import load as load
@@ -80,6 +82,10 @@ from jfric.sweeps import Range as Range
 from jfric.sweeps import observe as observe
 from jfric.sweeps import open_sweep as open_sweep
 from jfric.sweeps import sweep as sweep
+from jfric.system.body import Body as Body
+from jfric.system.body import Gravity as Gravity
+from jfric.system.body import Ground as Ground
+from jfric.system.body import LinkSpring as LinkSpring
 from jfric.system.controller import Controller as Controller
 from jfric.system.direction import Direction as Direction
 from jfric.system.direction import along as along
@@ -88,16 +94,12 @@ from jfric.system.elements import Base as Base
 from jfric.system.elements import Contact as Contact
 from jfric.system.elements import Damper as Damper
 from jfric.system.elements import DiagramSpring as DiagramSpring
-from jfric.system.elements import Drag as Drag
-from jfric.system.elements import ForceField as ForceField
 from jfric.system.elements import Friction as Friction
 from jfric.system.elements import GapSpring as GapSpring
 from jfric.system.elements import Joint as Joint
 from jfric.system.elements import Lagrangian as Lagrangian
 from jfric.system.elements import Load as Load
 from jfric.system.elements import Mass as Mass
-from jfric.system.elements import Pendulum as Pendulum
-from jfric.system.elements import PolynomialSpring as PolynomialSpring
 from jfric.system.elements import Spring as Spring
 from jfric.system.elements import Stop as Stop
 from jfric.system.event import Event as Event
@@ -113,9 +115,18 @@ from jfric.system.laws import PerAxis as PerAxis
 from jfric.system.laws import StaticDynamic as StaticDynamic
 from jfric.system.laws import Stribeck as Stribeck
 from jfric.system.laws import VelocityWeakening as VelocityWeakening
+from jfric.system.linkage import Gear as Gear
+from jfric.system.linkage import Pin as Pin
+from jfric.system.linkage import Rolling as Rolling
+from jfric.system.linkage import Slider as Slider
+from jfric.system.linkage import Weld as Weld
 from jfric.system.naming import get_parameter as get_parameter
 from jfric.system.naming import parameters as parameters
 from jfric.system.naming import set_parameters as set_parameters
+from jfric.system.nonlinear import Drag as Drag
+from jfric.system.nonlinear import ForceField as ForceField
+from jfric.system.nonlinear import Pendulum as Pendulum
+from jfric.system.nonlinear import PolynomialSpring as PolynomialSpring
 from jfric.system.problem import InitialState as InitialState
 from jfric.system.problem import Matrices as Matrices
 from jfric.system.problem import Problem as Problem
@@ -132,11 +143,14 @@ __all__ = [  # noqa: RUF022
     "Mass", "Spring", "Damper", "PolynomialSpring", "DiagramSpring", "GapSpring", "Stop", "Drag",
     "ForceField", "Lagrangian", "Pendulum", "Friction", "Contact", "Joint", "Load", "Base",
     "Event", "Controller", "Direction", "along", "between",
+    # Bodies in the plane, and what joins them.
+    "Body", "Ground", "Gravity", "LinkSpring", "Pin", "Slider", "Weld", "Gear", "Rolling",
     # Friction laws and functions of time; all of them: jfric.laws, jfric.functions.
     "Coulomb", "StaticDynamic", "Stribeck", "Harmonic", "PiecewiseLinear", "Steps", "Expression",
     # Its motion.
     "simulate", "EventDriven", "MoreauJean", "QuasiStatic", "Smoothed",
     "Solution", "Status", "Flag", "Mode", "observe", "plot",
+    "plot_mechanism", "animate",
     # Its equilibria.
     "equilibria", "limit_load", "trace",
     # Many motions at once.

@@ -39,8 +39,9 @@ MISTAKES = [
         "[sprin]",
         (
             "sprin: unknown section, allowed are title, source, description, dofs, time, "
-            "parameters, mass, lagrangian, spring, damper, diagram_spring, gap_spring, stop, "
-            "friction, contact, load, base, pendulum, polynomial_spring, drag, event, initial, "
+            "parameters, body, ground, gravity, link_spring, mass, lagrangian, spring, damper, "
+            "diagram_spring, gap_spring, stop, friction, contact, load, base, joint, pin, "
+            "slider, weld, gear, rolling, pendulum, polynomial_spring, drag, event, initial, "
             "matrices, solver, statics, data, controller, check; did you mean 'spring'?"
         ),
     ),
@@ -199,7 +200,7 @@ MISTAKES = [
     ('dof = "u"\nk', "direction = {u = 0}\nk", "spring.direction: all coefficients are zero"),
     ('dofs = ["u"]', 'dofs = ["u", "u"]', "dofs: found 'u' twice, names must differ"),
     ('dofs = ["u"]', "dofs = []", "dofs: found none, at least one degree of freedom is needed"),
-    ('dofs = ["u"]', "", 'dofs: missing; give dofs = ["u"]'),
+    ('dofs = ["u"]', "", 'dofs: missing; give dofs = ["u"], or a [body]'),
     (
         'dofs = ["u"]',
         'dofs = {u = "rotate"}',
@@ -275,7 +276,8 @@ MISTAKES = [
         "[contact]\nnormal = {u = 1}\ntangnt = {u = 1}\n",
         (
             "contact.tangnt: unknown field, allowed are normal, tangent, mu, mu_s, mu_d, "
-            "v_s, exponent, mu_v, peak, law, gap, e, belt, impact, sliding; did you mean 'tangent'?"
+            "v_s, exponent, mu_v, peak, law, gap, e, belt, impact, sliding, point, line, circle, "
+            "radius, circle_radius, inside; did you mean 'tangent'?"
         ),
     ),
     (
@@ -283,7 +285,7 @@ MISTAKES = [
         "[contact]\ngap = 1\n",
         (
             "contact.normal: found none; give a degree of freedom such as 'y', or in place of it "
-            "the gap as a function of positions such as 'y - r*cos(phi)'"
+            "the gap as a function of positions such as 'y - r*cos(phi)', or the point of a body"
         ),
     ),
     (None, "[initial.w]\nq = 1\n", "initial.w: no degree of freedom 'w'; declared are u"),
@@ -440,7 +442,7 @@ MISTAKES = [
             "min.S, max.S, mean.S, rms.S, integral.S, event.S(1), before_event.S(1), "
             "event_time(1), event_time.EVENT(1), last_event_time, stop_time, event_count, "
             "impact_count, dissipated, stick_fraction, impulse.NAME with S one of u, v.u, a.u, "
-            "lambda_t.NAME, lambda_n.NAME, slip.NAME, force.NAME; "
+            "lambda_t.NAME, lambda_n.NAME, slip.NAME, force.NAME, reaction.NAME; "
             "equilibrium_count, continuum_count, equilibrium.u(1), equilibrium.lambda_n(1), "
             "equilibrium_to.u(1), limit.parameter, "
             "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1)"
@@ -485,7 +487,7 @@ MISTAKES = [
             "min.S, max.S, mean.S, rms.S, integral.S, event.S(1), before_event.S(1), "
             "event_time(1), event_time.EVENT(1), last_event_time, stop_time, event_count, "
             "impact_count, dissipated, stick_fraction, impulse.NAME with S one of u, v.u, a.u, "
-            "lambda_t.NAME, lambda_n.NAME, slip.NAME, force.NAME; "
+            "lambda_t.NAME, lambda_n.NAME, slip.NAME, force.NAME, reaction.NAME; "
             "equilibrium_count, continuum_count, equilibrium.u(1), equilibrium.lambda_n(1), "
             "equilibrium_to.u(1), limit.parameter, "
             "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1)"

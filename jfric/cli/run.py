@@ -48,7 +48,14 @@ def run(
     format_: Annotated[
         str, typer.Option("--format", help="Trajectory as csv or parquet.", metavar="csv|parquet")
     ] = "csv",
-    plot: Annotated[bool, typer.Option("--plot", help="Also write a figure (PNG).")] = False,
+    plot: Annotated[
+        bool,
+        typer.Option("--plot", help="Also write a figure (PNG), and one of the bodies if any."),
+    ] = False,
+    animate: Annotated[
+        Path | None,
+        typer.Option("--animate", help="Also write an animation of the bodies.", metavar="GIF"),
+    ] = None,
 ) -> None:
     """Simulate a system, print its checks and write the trajectory.
 
@@ -66,6 +73,12 @@ def run(
     output.require_format(format_)
     chosen = load_config(config)
     chosen = dataclasses.replace(chosen, problem=apply_overrides(chosen.problem, set_ or []))
+    if animate is not None:
+        from jfric.figures.mechanism_figure import require_gif
+        from jfric.figures.mechanism_scene import require_bodies
+
+        require_bodies(chosen.problem)
+        require_gif(animate)
     if times is not None:
         chosen = dataclasses.replace(chosen, outputs=_times(times))
     options = parse_options(option or [], name=solver, flow=flow, rtol=rtol)
@@ -81,6 +94,7 @@ def run(
         out or Path("results") / config.stem,
         format_,
         plot,
+        animate,
         set_ or [],
         time.perf_counter() - started,
     )

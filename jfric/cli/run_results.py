@@ -28,10 +28,12 @@ def write_run(
     folder: Path,
     format_: str,
     plot: bool,
+    animation: Path | None,
     assignments: list[str],
     wall: float,
 ) -> list[Path]:
-    """Write trajectory, sidecar and, with ``plot``, a figure to the next free name in ``folder``.
+    """Write trajectory, sidecar and, with ``plot``, figures to the next free name in ``folder``,
+    and an ``animation``.
 
     ``assignments``: what ``--set`` was given. ``wall``: seconds since the command started.
     """
@@ -59,6 +61,15 @@ def write_run(
         figure = draw(solution, config.problem, config.title)
         figure.savefig(path.with_suffix(".png"), dpi=150)
         files.append(path.with_suffix(".png"))
+    if plot and config.problem.section("body"):
+        from jfric.figures.mechanism_figure import plot_mechanism
+
+        files.append(path.with_name(f"{path.stem}-mechanism.png"))
+        plot_mechanism(solution, config.problem, config.title).savefig(files[-1], dpi=150)
+    if animation is not None:
+        from jfric.figures.mechanism_figure import animate
+
+        files.append(animate(solution, config.problem, animation, config.title))
     return files
 
 

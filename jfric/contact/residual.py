@@ -78,12 +78,12 @@ def impulse_residual(problem: ContactProblem, impulse: Float[Array, " m"]) -> Fl
 
 
 def motion_residual(problem: Problem, solution: Solution) -> Float[Array, "m n"]:
-    """Defect of ``M dv/dt = f + W_N^T lambda_N + R_T^T lambda_T + J^T lambda_J`` at each output,
-    relative; ``lambda_J`` are the reactions of joints.
+    """Relative defect of the equation of motion at each output.
 
-    Of a ``solution`` of ``problem``, an array (m, n) of outputs and degrees of freedom: relative to
-    the largest inertia force or reaction of the motion. Piecewise-linear elements in the segments
-    that the solution reports.
+    The equation is ``M dv/dt = f + W_N^T lambda_N + R_T^T lambda_T + J^T lambda_J``, with the
+    reactions ``lambda_J`` of joints. Of a ``solution`` of ``problem``, an array (m, n) of outputs
+    and degrees of freedom: relative to the largest inertia force or reaction of the motion.
+    Piecewise-linear elements in the segments that the solution reports.
     """
     mechanics = assemble(problem)
 

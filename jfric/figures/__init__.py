@@ -1,11 +1,14 @@
 """All figures: of trajectories, sweeps, paths, structures, fits."""
 
+from jfric.figures.mechanism_figure import animate, plot_mechanism
 from jfric.figures.path_figure import plot_path
 from jfric.figures.sweep_figure import plot_sweep
 from jfric.figures.trajectory_figure import plot
 
 __all__ = [
+    "animate",
     "plot",
+    "plot_mechanism",
     "plot_path",
     "plot_sweep",
 ]

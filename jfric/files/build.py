@@ -18,9 +18,17 @@ from jfric.system.direction import kind
 from jfric.system.elements import SECTIONS
 from jfric.system.laws import LAWS, AbstractLaw, Directional, PerAxis
 from jfric.system.problem import InitialState, Matrices
+from jfric.system.units import Dimension
 
 if TYPE_CHECKING:
     from jfric.files import tables
+
+
+#: Roles of fields that are taken as they are.
+_AS_GIVEN = (
+    *("choice", "formula", "formulas", "formula or several"),
+    *("text", "texts", "line", "flag"),
+)
 
 
 def element(
@@ -56,23 +64,29 @@ def element(
     for field, role in held.items():
         if role == "law":
             # Sliding is along the tangent.
-            along_ = directions.get("direction", directions.get("tangent"))
-            values[field] = law(given, where, kind(along_, dofs))
+            slides = directions.get("direction", directions.get("tangent"))
+            slides = "translation" if "point" in given else kind(slides, dofs)
+            values[field] = law(given, where, slides)
         if role in ("law", "direction", "plane") or field not in given:
             continue
         # A belt moves along the tangent, a gap along the normal.
         side = "tangent" if field == "belt" and "tangent" in directions else "normal"
         of_kind = kind(directions.get("direction", directions.get(side)), dofs)
+        of_kind = "translation" if "point" in given else of_kind
         measures = dimension(section, field, of_kind)
         at, value = f"{where}.{field}", given[field]
-        if (section, field) == ("contact", "gap") and "normal" not in given:
+        if (section, field) == ("contact", "gap") and not {"normal", "point"} & set(given):
             # Without a direction it is a function of positions.
             role = "formula" if isinstance(given[field], str) else role
-        if role in ("choice", "formula", "formulas", "formula or several"):
+        if role in _AS_GIVEN:
             values[field] = value
         elif role == "function" and isinstance(value, list):
-            pair = enumerate(value, 1)
-            values[field] = [function(v, f"{at}[{i}]", measures, folder) for i, v in pair]
+            each = enumerate(value, 1)
+            values[field] = [function(v, f"{at}[{i}]", measures, folder) for i, v in each]
+        elif role == "pair":
+            values[field] = _pair(value, at, measures)
+        elif role == "pairs":
+            values[field] = {k: _pair(v, f"{at}.{k}", measures) for k, v in value.items()}
         elif role == "function":
             values[field] = function(value, at, measures, folder)
         elif section == "polynomial_spring":
@@ -85,6 +99,10 @@ def element(
         else:
             values[field] = number(value, at, measures)
     return SECTIONS[section](**values)
+
+
+def _pair(value: list, where: str, measures: Dimension | None) -> list:
+    return [number(x, f"{where}[{i}]", measures) for i, x in enumerate(value, 1)]
 
 
 def law(given: Mapping[str, Any], where: str, of_kind: str | None) -> AbstractLaw | None:

@@ -32,4 +32,6 @@ def path_dimension(problem: Problem, name: str) -> Dimension | None:
     slides = field == "belt" or field in LAW_FIELDS
     side = {"contact": "tangent" if slides else "normal"}.get(section, "direction")
     direction = getattr(element, side, None)
+    if getattr(element, "point", None) is not None:  # a contact between bodies
+        return dimension(section, field, "translation")
     return dimension(section, field, kind(direction, problem.dofs))

@@ -18,6 +18,7 @@ from jfric.files.function_tables import number, numbers
 from jfric.files.reading import ReadError, read_text
 from jfric.files.statics_table import statics
 from jfric.results.formulas import require_formulas
+from jfric.system.body import dofs_of
 from jfric.system.elements import SECTIONS
 from jfric.system.expression import Expression
 from jfric.system.functions_of_state import SECTIONS_WITH_FUNCTIONS, require_functions
@@ -130,7 +131,9 @@ def _problem(table: Any, sections: list[str], folder: Path) -> Problem:
         if double is not None:
             raise ProblemError(f"dofs: found {double!r} twice, names must differ")
         dofs = dict.fromkeys(dofs, "translation")
-    if not dofs:
+    if not dofs and not table.body:
+        if dofs is None:
+            raise ProblemError('dofs: missing; give dofs = ["u"], or a [body]')
         raise ProblemError("dofs: found none, at least one degree of freedom is needed")
     parameters = {}
     for name, value in table.parameters.items():
@@ -144,6 +147,7 @@ def _problem(table: Any, sections: list[str], folder: Path) -> Problem:
     flat = {section for section, group in groups.items() if isinstance(group, Element)}
     groups = {k: {k: group} if k in flat else group for k, group in groups.items()}
     bases = tuple(groups.get("base", ()))
+    dofs = dict(dofs or {}) | dofs_of(groups.get("body", ()))
     lengths = [k for k, v in table.parameters.items() if has_unit(v)]
     elements = {
         section: {

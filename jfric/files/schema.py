@@ -15,11 +15,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
-from jfric.files.dimensions import FORMULAS, LISTS, dimension
+from jfric.files.dimensions import FORMULAS, LISTS, SHAPES, dimension
 from jfric.files.tables import (
     CheckTable,
     Coefficient,
     ControllerTable,
+    Coordinates,
     DataTable,
     DirectionValue,
     Dofs,
@@ -30,6 +31,7 @@ from jfric.files.tables import (
     MatricesTable,
     Number,
     Pair,
+    Reference,
     SolverTable,
     StaticsTable,
     Table,
@@ -61,7 +63,8 @@ def _unwrap(hint: Any) -> tuple[type, ...]:
 @functools.cache
 def roles(section: str) -> dict[str, str]:
     """Fields of a section's element and what each holds: direction, plane, law, function, choice,
-    formula, formulas, one or several formulas, list or number."""
+    formula, formulas, one or several formulas, list, number, or one of
+    :data:`jfric.files.dimensions.SHAPES`."""
     cls = SECTIONS[section]
     hints = typing.get_type_hints(cls)
     result = {}
@@ -69,6 +72,8 @@ def roles(section: str) -> dict[str, str]:
         classes = _unwrap(hints[f.name])
         if (section, f.name) in FORMULAS:
             result[f.name] = FORMULAS[section, f.name]
+        elif (section, f.name) in SHAPES:
+            result[f.name] = SHAPES[section, f.name]
         elif f.name == "plane":
             result[f.name] = "plane"
         elif typing.get_origin(hints[f.name]) is Literal:
@@ -134,6 +139,12 @@ def element_model(section: str) -> type[Element]:
                 "formulas": dict[str, Number],
                 "formula or several": _Formulas,
                 "number": Number,
+                "text": str,
+                "texts": Pair,
+                "line": Reference,
+                "flag": bool,
+                "pair": Coordinates,
+                "pairs": dict[str, Coordinates],
             }[role]
             fields[f.name] = (hint if required else _or_none(hint), info)
     return create_model(cls.__name__, __base__=Element, __doc__=cls.__doc__, **fields)
@@ -168,7 +179,7 @@ def file_model() -> type[Table]:
         title=(str, ""),
         source=(str, ""),
         description=(str, ""),
-        dofs=(Dofs, ...),
+        dofs=(Dofs | None, None),
         time=(Time, ...),
         parameters=(dict[str, Number], Field(default_factory=dict)),
         **sections,

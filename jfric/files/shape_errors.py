@@ -83,7 +83,7 @@ def _sentence(detail: Any) -> str:
         about = _expected(parts) if section in SECTIONS or section in ("time",) else None
         hint = f"; give {about}" if about else ""
         if model is file_model():
-            hint = '; give [time] end = "4 s"' if where == "time" else '; give dofs = ["u"]'
+            hint = '; give [time] end = "4 s"'
         return f"{where}: missing{hint}"
     if kind == "literal_error":
         allowed = context["expected"].replace(" or ", ", ")

@@ -166,6 +166,15 @@ Functions = Annotated[
 Pair = Annotated[list[str], Field(min_length=2, max_length=2)]
 
 
+Coordinates = Annotated[list[Number], Field(min_length=2, max_length=2)]
+
+#: A line: the name of a body, or two points.
+Reference = Annotated[
+    Annotated[str, Tag("@name")] | Annotated[Pair, Tag("@pair")],
+    Discriminator(lambda v: "@pair" if isinstance(v, list) else "@name"),
+]
+
+
 class Along(Table):
     """One degree of freedom or base."""
 

@@ -12,7 +12,8 @@ from jax.core import Tracer
 
 from jfric.errors import ProblemError
 from jfric.files.config import Config
-from jfric.files.dimensions import dimension
+from jfric.files.dimensions import SHAPES, dimension
+from jfric.system.body import dofs_of
 from jfric.system.controller import Controller
 from jfric.system.direction import Direction, kind
 from jfric.system.elements import Gap
@@ -50,10 +51,13 @@ def dump(config: Config | Problem) -> str:
     for key in ("title", "source", "description"):
         if getattr(config, key):
             document[key] = getattr(config, key)
-    if all(k == "translation" for k in problem.dofs.values()):
-        document["dofs"] = list(problem.dofs)
-    else:
-        document["dofs"] = dict(problem.dofs)
+    own = dofs_of(problem.section("body"))
+    others = {dof: k for dof, k in problem.dofs.items() if dof not in own}
+    if list(problem.dofs) != [*others, *own]:
+        others = problem.dofs  # in an order of their own
+    if others:
+        plain = all(k == "translation" for k in others.values())
+        document["dofs"] = list(others) if plain else dict(others)
     document["time"] = _time(config)
     if problem.parameters:
         document["parameters"] = {k: _value(v, k) for k, v in problem.parameters.items()}
@@ -182,6 +186,11 @@ def _element(section: str, name: str, element: eqx.Module, problem: Problem):
             result[field] = texts[0] if len(texts) == 1 else texts
         elif role in ("choice", "formula", "formulas"):
             result[field] = _formula(value, f"{where}.{field}") if role != "choice" else value
+        elif role in SHAPES.values():
+            default = next(f.default for f in dataclasses.fields(element) if f.name == field)
+            value = _shape(role, value, f"{where}.{field}")
+            if value != {} and (role != "flag" or value != default):
+                result[field] = value
         elif isinstance(value, Gap):
             result[field] = _formula(value.function, f"{where}.{field}")
         else:
@@ -189,6 +198,15 @@ def _element(section: str, name: str, element: eqx.Module, problem: Problem):
         of_kind = kind(_side(element, field), problem.dofs)
         units[field] = dimension(section, field, of_kind)
     return _table(result, units)
+
+
+def _shape(role: str, value: Any, where: str) -> Any:
+    """References to points as they are, and coordinates."""
+    if role == "pairs":
+        return _inline({k: [_value(x, where) for x in at] for k, at in value.items()})
+    if role == "pair":
+        return [_value(x, where) for x in value]
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _formula(value: Any, where: str) -> Any:

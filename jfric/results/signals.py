@@ -179,8 +179,10 @@ def find_reaction(problem: Problem, name: str) -> str | None:
     names = list(reaction_units(problem))
     if not name:
         return names[0] if len(names) == 1 else None
-    accepted = {n.removeprefix("joint."): n for n in names} | {n: n for n in names}
-    return accepted.get(name)
+    if name in names:
+        return name
+    found = [n for n in names if n.partition(".")[2] == name]
+    return found[0] if len(found) == 1 else None
 
 
 def contact_names(problem: Problem) -> list[str]:
@@ -211,8 +213,7 @@ def find_name(problem: Problem, name: str, sections: Sequence[str]) -> str | Non
         accepted = accepted_labels(section, problem.section(section))
         if accepted.get(name) in labels:
             return accepted[name]
-    found = [label for s in sections if (label := element_label(s, name)) in labels]
-    found += [x for x in labels if x.startswith("joint.") and name in (x, x.removeprefix("joint."))]
+    found = [label for label in labels if name in (label, label.partition(".")[2])]
     return found[0] if len(found) == 1 else None
 
 

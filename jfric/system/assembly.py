@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jfric.system.body import coordinates
 from jfric.system.description import AbstractProblem
 from jfric.system.elements import AbstractForce, Gap, Lagrangian
 from jfric.system.formula import read_formula
 from jfric.system.joint_contacts import unilateral_contacts
 from jfric.system.joints import JointEquation, Joints
 from jfric.system.laws import Coulomb
+from jfric.system.linkage import LINKAGE
+from jfric.system.linkage_equations import linkage_equations
 from jfric.system.mechanics import Mechanics, inverse_of_mass
 from jfric.system.piecewise import assemble_piecewise
-from jfric.system.state_function import StateFunction, bound_to
+from jfric.system.state_function import Rate, bound_to, is_rate
+from jfric.system.touching import gap_of, link_force, sliding_of
 from jfric.system.varying import Energies, Varying, linear_displacement
 
 
@@ -33,6 +38,23 @@ def _fixed_mass(problem: AbstractProblem) -> Float[Array, "n n"]:
     for element in problem.section("mass").values():
         w = element.direction.vector(axes)
         result = result + element.m * jnp.outer(w, w)
+    for name, body in problem.section("body").items():
+        at = jnp.asarray([axes.index(dof) for dof in coordinates(name)])
+        result = result.at[at, at].add(jnp.stack([body.m, body.m, body.J]))
+    return result
+
+
+def _weight(problem: AbstractProblem) -> Float[Array, " n"]:
+    """Weight of all bodies."""
+    result = jnp.zeros((len(problem.axes),))
+    for gravity in problem.section("gravity").values():
+        along, across = (0.0, 1.0)
+        if gravity.tilt is not None:
+            along, across = jnp.sin(gravity.tilt), jnp.cos(gravity.tilt)
+        for name, body in problem.section("body").items():
+            x, y, _ = (problem.axes.index(dof) for dof in coordinates(name))
+            force = body.m * gravity.g
+            result = result.at[x].add(along * force).at[y].add(-across * force)
     return result
 
 
@@ -53,22 +75,37 @@ def _energies(problem: AbstractProblem) -> list[Energies]:
     return [energies_of(problem, x) for x in problem.section("lagrangian").values()]
 
 
-def displacement_functions(problem: AbstractProblem) -> dict[str, tuple[int, StateFunction]]:
-    """Displacements of a resolved problem that are functions: row among tangents, then normals, and
-    function, by the path of the field."""
+def displacement_functions(
+    problem: AbstractProblem,
+) -> dict[str, tuple[int, Callable[..., Array]]]:
+    """Displacements that are functions, and such sliding velocities (:class:`Rate`): row among
+    tangents, then normals, and function, by the path of the field."""
+    if problem.section("body"):
+        problem = problem.resolved()
     friction, contacts = problem.friction_rows(), unilateral_contacts(problem)
     nf, nt = len(friction), len(friction) + len(contacts)
+    found: dict[str, tuple[int, Any]] = {}
     fields: list[tuple[str, int, Any]] = [
         (f"{label}.sliding", i, f.sliding) for i, (label, f) in enumerate(friction.items())
     ]
     for i, (label, c) in enumerate(contacts.items()):
+        if c.point is not None:
+            other = "line" if c.line is not None else "circle"
+            found[f"{label}.{other}"] = nt + i, gap_of(problem, c)
+            if (sliding := sliding_of(problem, c)) is not None:
+                found[f"{label}.point"] = nf + i, sliding
+            continue
         gap = c.gap.function if isinstance(c.gap, Gap) else None
         fields += [(f"{label}.sliding", nf + i, c.sliding), (f"{label}.gap", nt + i, gap)]
-    return {k: (row, bound_to(problem, w)) for k, row, w in fields if w is not None}
+    for label, row, what in fields:
+        if what is not None:
+            bound = bound_to(problem, what)
+            found[label] = row, Rate(bound) if is_rate(what) else bound
+    return found
 
 
 def joint_equations(problem: AbstractProblem) -> list[JointEquation]:
-    """The equations of all joints of a resolved problem, in order."""
+    """The equations of all joints, in order."""
     found = []
     for label, joint in problem.labelled("joint").items():
         several = len(joint.constraint) > 1
@@ -77,6 +114,9 @@ def joint_equations(problem: AbstractProblem) -> list[JointEquation]:
             unit = "N m" if _only_rotations(problem, what) else "N"
             rubs = joint.law is not None
             found.append(JointEquation(label, name, bound_to(problem, what), unit, rubs))
+    if any(map(problem.section, LINKAGE)):
+        problem = problem.resolved()
+        found += linkage_equations(problem, *_start(problem))
     return found
 
 
@@ -100,7 +140,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
     # Rows for the degrees of freedom, columns for degrees of freedom and bases.
     K = jnp.zeros((n, n + nb)).at[:, :n].set(_matrix(problem.matrices.K, n))
     C = jnp.zeros((n, n + nb)).at[:, :n].set(_matrix(problem.matrices.C, n))
-    f0 = jnp.zeros((n,))
+    f0 = _weight(problem)
     for spring in problem.section("spring").values():
         w = spring.direction.vector(both)
         K = K + spring.k * jnp.outer(w[:n], w)
@@ -116,7 +156,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         _rows([None if d is None else d.vector(both) for d in side], n + nb)
         for side in (tangents, normals)
     )
-    gap0 = _stack([jnp.zeros(()) if isinstance(c.gap, Gap) else c.gap for c in contacts.values()])
+    gap0 = _stack([jnp.zeros(()) if c.curved else c.gap for c in contacts.values()])
     # What is found to be linear joins the constant matrices.
     M, start = _fixed_mass(problem), _start(problem)
     curved, forces = [], []
@@ -136,7 +176,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
             forces.append(energies)
     displacements = {}
     for label, (row, g) in displacement_functions(problem).items():
-        if not linear_displacement(g):
+        if not linear_displacement(g, n):
             displacements[label] = (row, g)
             continue
         rest, nt = jnp.zeros((n,)), W_T.shape[0]
@@ -148,13 +188,16 @@ def assemble(problem: AbstractProblem) -> Mechanics:
     varying = None
     equations = [e for e in joint_equations(problem) if not e.rubs]
     if curved or displacements or equations:
+        moved = [x for x in displacements.values() if not isinstance(x[1], Rate)]
+        rates = [x for x in displacements.values() if isinstance(x[1], Rate)]
         names = tuple(dict.fromkeys(e.label for e in equations))
         varying = Varying(
             M,
             tuple(curved),
-            tuple(g for _, g in displacements.values()),
-            rows=tuple(row for row, _ in displacements.values()),
+            tuple(g for _, g in moved),
+            rows=tuple(row for row, _ in moved + rates),
             labels=(*(["lagrangian.kinetic"] if curved else []), *displacements, *names),
+            rates=tuple(g for _, g in rates),
             joints=Joints(tuple(e.function for e in equations)) if equations else None,
         )
     loads = problem.section("load").values()
@@ -164,6 +207,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         for e in group.values()
         if isinstance(e, AbstractForce)
     )
+    nonlinear += tuple(link_force(problem, x) for x in problem.section("link_spring").values())
     nonlinear += tuple(forces)
     found = Mechanics(
         M=M,

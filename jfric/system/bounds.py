@@ -10,11 +10,12 @@ from jfric.system.elements import SECTIONS
 #: Fields of elements that must not be negative, friction laws included.
 _NOT_NEGATIVE = {
     *("m", "k", "c", "k_positive", "k_negative", "gap_positive", "gap_negative", "L"),
+    *("radius", "circle_radius"),
     *("mu", "mu_s", "mu_d", "mu_v", "peak", "positive", "negative"),
     *("first", "second"),
 }
 #: Fields of friction laws that must be positive.
-_POSITIVE = ("v_s", "exponent")
+_POSITIVE = ("v_s", "exponent", "J")
 #: Sections whose fields are coefficients of any sign.
 _ANY_SIGN = ("polynomial_spring", "force_field")
 #: Numbers beside those of the system: of the controller and of the sensors of a fit.
@@ -48,6 +49,6 @@ def bounds_of(path: str) -> Bounds:
     # A function of time is bounded by its values, not by each of its numbers.
     if section == "friction" and field in ("N", "limit"):
         return Bounds(0.0)
-    if field in _POSITIVE:
+    if field in _POSITIVE or (section, field) == ("body", "m"):
         return Bounds(0.0, closed=False)
     return Bounds(0.0) if field in _NOT_NEGATIVE else Bounds()

@@ -7,14 +7,17 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import equinox as eqx
-import jax.numpy as jnp
 
+from jfric.system.body import Body, Gravity, Ground, LinkSpring, references
 from jfric.system.direction import Direction, as_direction
 from jfric.system.event import Event
 from jfric.system.expression import Expression
 from jfric.system.fields import Scalar, optional, scalar
 from jfric.system.functions import AbstractFunction, as_function
 from jfric.system.laws import AbstractLaw, Coulomb
+from jfric.system.linkage import LINKAGE
+from jfric.system.nonlinear import AbstractForce as AbstractForce
+from jfric.system.nonlinear import Drag, ForceField, Pendulum, PolynomialSpring
 
 
 class Mass(eqx.Module):
@@ -232,7 +235,15 @@ class Contact(eqx.Module):
     Without ``normal``, ``gap`` is the gap itself: a text in degrees of freedom, ``t`` and shared
     parameters (``"sqrt(x^2 + y^2) - R"``), or a JAX function ``(t, q, parameters)`` that returns
     one number; ``sliding`` in place of ``tangent`` is such a function for the displacement along
-    the contact. Both are differentiated: directions and their change follow.
+    the contact, or, with velocities (``"cos(phi)*v.x"``), for the sliding velocity. Both are
+    differentiated: directions and their change follow.
+
+    ``point`` of a :class:`jfric.Body` or the ground, in place of both: a point (``"rod.tip"``), or
+    a circle of ``radius`` [m] round it, touches a ``line`` (two points, the free side on the left
+    of the way between them; the name of a body for its x-axis) or a ``circle`` of
+    ``circle_radius`` round another point, from outside or ``inside``. It slides with the relative
+    velocity of the material, forwards along the line, or clockwise round the other circle
+    (``inside``: counterclockwise); ``gap`` is then a clearance.
 
     ``e``: Newton's coefficient of restitution, ``0 <= e <= 1``. ``impact``: ``"coulomb"`` (the
     tangential impulse obeys Coulomb's law) or ``"none"`` (no tangential impulse). Without
@@ -266,11 +277,24 @@ class Contact(eqx.Module):
     belt: AbstractFunction | None = eqx.field(converter=as_function, default=None)
     impact: ImpactLaw = eqx.field(static=True, default="coulomb")
     sliding: str | Callable | None = eqx.field(static=True, default=None)
+    point: str | None = eqx.field(static=True, default=None)
+    line: str | tuple[str, str] | None = eqx.field(static=True, converter=references, default=None)
+    circle: str | None = eqx.field(static=True, default=None)
+    radius: Scalar = eqx.field(converter=optional, default=None)
+    circle_radius: Scalar = eqx.field(converter=optional, default=None)
+    inside: bool = eqx.field(static=True, default=False)
 
     @property
     def frictionless(self) -> bool:
         """Whether there is nothing to slide along, by structure."""
+        if self.point is not None:
+            return self.law is None
         return self.tangent is None and self.sliding is None
+
+    @property
+    def curved(self) -> bool:
+        """Whether the gap is a function of positions."""
+        return self.point is not None or isinstance(self.gap, Gap)
 
 
 class Load(eqx.Module):
@@ -296,83 +320,6 @@ class Base(eqx.Module):
     """
 
     displacement: AbstractFunction = eqx.field(converter=as_function)
-
-
-class AbstractForce(eqx.Module):
-    """A nonlinear force element, taken by the Runge-Kutta flow."""
-
-    def force(self, axes: tuple[str, ...], t, q, v):
-        """Generalised force (n,) [N or N m] on the degrees of freedom ``axes``."""
-        raise NotImplementedError
-
-
-class Pendulum(AbstractForce):
-    """Gravity of a pendulum: torque ``-m g L sin(theta)`` with the angle ``theta = w^T q``.
-
-    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``m`` [kg], ``L`` [m], ``g`` [m/s^2].
-    Its inertia is a :class:`jfric.Mass` of ``m L^2`` beside it.
-    """
-
-    direction: Direction = eqx.field(converter=as_direction)
-    m: Scalar = eqx.field(converter=scalar)
-    L: Scalar = eqx.field(converter=scalar)
-    g: Scalar = eqx.field(converter=scalar, default=9.81)
-
-    def force(self, axes, t, q, v):
-        w = self.direction.vector(axes)
-        return -w * self.m * self.g * self.L * jnp.sin(w @ q)
-
-
-class PolynomialSpring(AbstractForce):
-    """Spring with force ``-sum_i k[i] x^(i+1)`` along ``w``, ``x = w^T q``.
-
-    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``k`` (d,), ``k[i]`` in [N/m^(i+1) or
-    N m/rad^(i+1)]: ``[k1, 0, k3]`` is Duffing's spring.
-    """
-
-    direction: Direction = eqx.field(converter=as_direction)
-    k: Scalar = eqx.field(converter=scalar)
-
-    def force(self, axes, t, q, v):
-        w = self.direction.vector(axes)
-        x = w @ q
-        return -w * x * jnp.polyval(self.k[::-1], x)
-
-
-class Drag(AbstractForce):
-    """Quadratic drag: force ``-c |dx/dt| dx/dt`` along ``w``, ``x = w^T q``.
-
-    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``c`` [kg/m or kg m^2]: not negative.
-    """
-
-    direction: Direction = eqx.field(converter=as_direction)
-    c: Scalar = eqx.field(converter=scalar)
-
-    def force(self, axes, t, q, v):
-        w = self.direction.vector(axes)
-        x_dot = w @ v
-        return -w * self.c * jnp.abs(x_dot) * x_dot
-
-
-class ForceField(AbstractForce):
-    """Any smooth JAX function ``function(t, q, v, parameters)`` as a force; Python only.
-
-    It returns generalised forces (n,) [N, N m] for the time ``t`` [s], positions ``q`` (n,) and
-    velocities ``v`` (n,). ``parameters``: numbers by name that sweeps, fits and derivatives may
-    change (path ``force_field.parameters.NAME``)::
-
-        >>> field = jfric.ForceField(lambda t, q, v, p: -p["a"] * q**3, {"a": 2.0})
-        >>> field.force(("u",), 0.0, jnp.array([0.5]), jnp.array([0.0])).tolist()
-        [-0.25]
-    """
-
-    function: Callable = eqx.field(static=True)
-    parameters: dict[str, Scalar] = eqx.field(
-        converter=lambda d: {k: optional(v) for k, v in d.items()}, default_factory=dict
-    )
-
-    def force(self, axes, t, q, v):
-        return self.function(t, q, v, self.parameters)
 
 
 class Lagrangian(eqx.Module):
@@ -454,6 +401,10 @@ class Joint(eqx.Module):
 
 #: Sections of a problem and the element each holds. A new element is one class and one line here.
 SECTIONS: dict[str, type[eqx.Module]] = {
+    "body": Body,
+    "ground": Ground,
+    "gravity": Gravity,
+    "link_spring": LinkSpring,
     "mass": Mass,
     "lagrangian": Lagrangian,
     "spring": Spring,
@@ -466,6 +417,7 @@ SECTIONS: dict[str, type[eqx.Module]] = {
     "load": Load,
     "base": Base,
     "joint": Joint,
+    **LINKAGE,
     "pendulum": Pendulum,
     "polynomial_spring": PolynomialSpring,
     "drag": Drag,

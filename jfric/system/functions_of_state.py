@@ -9,7 +9,8 @@ from jfric.errors import ProblemError
 from jfric.system.assembly import energies_of
 from jfric.system.description import AbstractProblem
 from jfric.system.elements import Gap, Joint, Lagrangian
-from jfric.system.state_function import require_state_function
+from jfric.system.state_function import bound_to, is_rate, require_state_function
+from jfric.system.varying import linear_in_velocities
 
 #: Functions of the state: field, units of what it measures, an example, whether of velocities.
 _FUNCTIONS = {
@@ -48,6 +49,8 @@ def require_functions(problem: AbstractProblem, known: Mapping[str, Any] | None 
         for field, what in functions_of(element):
             kind = field.partition("[")[0]
             units, example, velocities = _FUNCTIONS[kind]
+            if kind == "sliding" and is_rate(what):
+                units, velocities = ("m/s", "rad/s"), True
             require_state_function(
                 problem,
                 f"{where}.{field}",
@@ -58,8 +61,14 @@ def require_functions(problem: AbstractProblem, known: Mapping[str, Any] | None 
                 displaces=kind in ("gap", "sliding", "constraint"),
                 known=known,
             )
+            if field == "sliding" and velocities and not _is_linear(problem, what):
+                raise ProblemError(f"{where}.sliding: {what!r} must be linear in velocities")
         if isinstance(element, Lagrangian):
             _lagrangian(problem, where, element)
+
+
+def _is_linear(problem: AbstractProblem, what: Any) -> bool:
+    return linear_in_velocities(bound_to(problem, what), len(problem.dofs))
 
 
 def _lagrangian(problem: AbstractProblem, where: str, element: Lagrangian) -> None:

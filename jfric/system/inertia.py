@@ -9,6 +9,7 @@ from jax.core import Tracer
 
 from jfric.errors import ProblemError
 from jfric.system.assembly import mass_matrix
+from jfric.system.body import dofs_of
 from jfric.system.description import AbstractProblem
 from jfric.system.expression import Expression, is_expression
 
@@ -52,6 +53,7 @@ def _all_weighted(problem: AbstractProblem) -> bool:
             return False
         if element.direction.is_single:
             weighted.update(element.direction.names)
+    weighted.update(dofs_of(problem.section("body")))
     return weighted.issuperset(problem.dofs)
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.system.assembly import displacement_functions
 from jfric.system.description import AbstractProblem, element_label
-from jfric.system.elements import Gap
 from jfric.system.expression import Expression
 from jfric.system.fields import scalar
+from jfric.system.joint_contacts import unilateral_contacts
 
 #: Penetrations below this part of the lengths involved are rounding errors of closed contacts.
 CLOSED = 1e-12
@@ -52,16 +52,16 @@ def _rows(problem: AbstractProblem, q: np.ndarray) -> tuple[np.ndarray, np.ndarr
     both, contacts = problem.axes + problem.bases, problem.section("contact")
     normals, gaps = [], []
     with jax.ensure_compile_time_eval():
-        curved = displacement_functions(problem)
+        curved = dict(displacement_functions(problem).values())
+        first = len(problem.section("friction")) + len(unilateral_contacts(problem))
         dtype = jnp.result_type(float)
         t, at = jnp.asarray(problem.time.start, dtype), jnp.asarray(q, dtype)
-        for name, contact in contacts.items():
-            if not isinstance(contact.gap, Gap):
+        for row, contact in enumerate(contacts.values(), first):
+            if not contact.curved:
                 normals.append(np.asarray(contact.normal.vector(both)))
                 gaps.append(float(contact.gap))
                 continue
-            g = curved[f"{element_label('contact', name)}.gap"][1]
-            value, slope = jax.value_and_grad(g, argnums=1)(t, at)
+            value, slope = jax.value_and_grad(curved[row], argnums=1)(t, at)
             w = np.pad(np.asarray(slope), (0, len(problem.bases)))
             normals.append(w)
             gaps.append(float(value) - w[: len(q)] @ q)

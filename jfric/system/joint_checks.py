@@ -34,7 +34,7 @@ def require_consistent_joints(problem: AbstractProblem) -> None:
         joints, dtype = Joints(functions), jnp.result_type(float)
         t = jnp.asarray(problem.time.start, dtype)
         q, v = (jnp.stack([jnp.asarray(getattr(s, x), dtype) for s in states]) for x in "qv")
-        tied = _at(joints, t, q, v)
+        tied = joints_at(joints, t, q, v)
         _regular(tied, names)
         length, speed = tied.position_size(q), tied.velocity_size(v)
         off = np.abs(tied.value) > TOLERANCE * np.asarray(length)
@@ -70,7 +70,8 @@ def require_consistent_joints(problem: AbstractProblem) -> None:
 
 
 @eqx.filter_jit
-def _at(joints: Joints, t, q, v) -> Tied:
+def joints_at(joints: Joints, t, q, v) -> Tied:
+    """All equations at one instant, in the metric of unit masses."""
     return joints.at(t, q, v, jnp.eye(q.shape[0], dtype=q.dtype))
 
 
@@ -87,7 +88,7 @@ def _position(problem: AbstractProblem, joints: Joints, t, q) -> str:
     """Where the equations are met, near ``q``, in words."""
     rest = jnp.zeros_like(q)
     for _ in range(STEPS):
-        tied = _at(joints, t, q, rest)
+        tied = joints_at(joints, t, q, rest)
         q = q - tied.MJ @ (tied.S @ tied.value)
     left = np.abs(joints.values(t, q))
     if not np.all(left <= TOLERANCE * np.asarray(tied.position_size(q))):

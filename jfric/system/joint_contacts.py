@@ -35,6 +35,16 @@ def unilateral_contacts(problem: AbstractProblem) -> dict[str, Contact]:
         if joint.law is not None:
             for side, contact in zip(SIDES, _sides(joint), strict=True):
                 found[f"{label}.{side}"] = contact
+    for label, slider in problem.labelled("slider").items():
+        if slider.law is not None:
+            name = label if slider.turns else f"{label}.normal"
+            for side in SIDES:
+                found[f"{name}.{side}"] = Contact(
+                    point=slider.point,
+                    line=slider.line,
+                    law=slider.law,
+                    inside=side == "negative",
+                )
     return found
 
 

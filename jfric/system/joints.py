@@ -127,13 +127,9 @@ class Joints(eqx.Module):
 
     def put_on(self, tied: Tied, t, q) -> Float[Array, " n"]:
         """The position nearest to ``q``, in the metric of the masses, that all equations allow;
-        ``tied``: as seen there. What meets them to rounding stays where it is."""
-        rounding = 2 * jnp.finfo(q.dtype).eps * tied.position_size(q)
+        ``tied``: as seen there."""
         for _ in range(ROUNDS):
-            off = self.values(t, q)
-            met = jnp.where(jnp.abs(off) <= rounding, off, 0.0)
-            off = off - jax.lax.stop_gradient(met)
-            q = q - matvec(tied.MJ, matvec(tied.S, off))
+            q = q - matvec(tied.MJ, matvec(tied.S, self.values(t, q)))
         return q
 
 

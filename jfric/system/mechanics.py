@@ -140,12 +140,13 @@ class Mechanics(eqx.Module):
         return size + matmul(MJ, matmul(jnp.abs(self.tied.S), MJ.T))
 
     def displacements(self, t, q) -> Float[Array, " m"]:
-        """Along the tangents and gaps, without the motion of bases and belts."""
+        """Along the tangents and gaps, without the motion of bases and belts; nothing that means
+        anything where a row has velocities only."""
         fixed = [matvec(self.W_T, q), self.gap0 + matvec(self.W_N, q)]
         found, varying = jnp.concatenate(fixed), self.varying
-        if varying is None or not varying.rows:
+        if varying is None or not varying.displacements:
             return found
-        return found.at[np.asarray(varying.rows)].set(varying.values(t, q))
+        return found.at[np.asarray(varying.displaced)].set(varying.values(t, q))
 
     @property
     def R_T(self) -> Float[Array, "nt n"]:

@@ -22,6 +22,11 @@ from jfric.system.expression import Expression, is_expression
 from jfric.system.functions import AbstractFunction, Constant
 
 P = TypeVar("P", bound=AbstractProblem)
+#: Where the start of a body is, by what its fields are called.
+_STARTS = {
+    **{"at.0": "x.q", "at.1": "y.q", "angle": "phi.q"},
+    **{"v.0": "x.v", "v.1": "y.v", "omega": "phi.v"},
+}
 
 
 def parameters(problem: AbstractProblem) -> dict[str, jax.Array | Expression]:
@@ -118,6 +123,10 @@ def _spellings(problem: AbstractProblem, full: list[str]) -> Iterator[tuple[str,
         for other, label in accepted_labels(section, group).items():
             start = f"{label}."
             yield from ((f"{other}.{p[len(start) :]}", p) for p in full if p.startswith(start))
+    for name in problem.section("body"):
+        label = element_label("body", name)
+        for path, dof in _STARTS.items():
+            yield f"{label}.{path}", f"initial.{name}_{dof}"
     if len(problem.initial) == 1:
         yield from (
             (f"initial.{letter}", f"initial.{dof}.{letter}")

@@ -7,10 +7,14 @@ from collections.abc import Mapping
 
 import equinox as eqx
 
+from jfric.errors import ProblemError
+from jfric.system.assembled_start import assembled_start
+from jfric.system.body import Body, at_rest, dofs_of
+from jfric.system.body_checks import require_start
 from jfric.system.description import AbstractProblem
 from jfric.system.fields import Scalar, scalar
 from jfric.system.initial_gaps import without_penetration
-from jfric.system.validation import validate
+from jfric.system.validation import require_start_state, validate
 
 
 class InitialState(eqx.Module):
@@ -44,8 +48,9 @@ class Problem(AbstractProblem):
     ``dofs`` maps each degree of freedom to ``"translation"`` or ``"rotation"``. ``elements`` maps
     section to name to element (see :data:`jfric.system.elements.SECTIONS`). Every number is an
     array leaf, or an :class:`Expression` in the shared ``parameters``. ``initial``: states by
-    degree of freedom, zero unless given; contacts must not penetrate. ``time``: the end [s], or a
-    :class:`TimeSpan`. ``matrices``: full matrices beside the elements.
+    degree of freedom, zero unless given; contacts must not penetrate. Degrees of freedom of a
+    :class:`jfric.Body` follow those of ``dofs``. ``time``: the end [s], or a :class:`TimeSpan`.
+    ``matrices``: full matrices beside the elements.
 
     Raises :class:`jfric.ProblemError` where the description contradicts itself (only checked for
     concrete numbers, not under ``jit``). A mass on a spring that slides and sticks under a load::
@@ -88,12 +93,42 @@ class Problem(AbstractProblem):
             (section, OrderedDict(group if isinstance(group, Mapping) else {section: group}))
             for section, group in elements.items()
         )
-        given = dict(initial or {})
+        given, free = self._with_bodies(dict(initial or {}))
         self.initial = OrderedDict((dof, given.pop(dof, InitialState())) for dof in self.dofs)
         self.initial.update(given)
         self.time = time if isinstance(time, TimeSpan) else TimeSpan(time)
         self.parameters = OrderedDict((k, scalar(v)) for k, v in (parameters or {}).items())
         self.matrices = matrices if matrices is not None else Matrices()
         if validate(self):
+            for dof, state in assembled_start(self.resolved(), free).items():
+                self.initial[dof] = InitialState(*state)
+            require_start_state(self.resolved())
             for dof, q in without_penetration(self).items():
                 self.initial[dof] = InitialState(q, self.initial[dof].v)
+
+    def _with_bodies(
+        self, given: dict[str, InitialState]
+    ) -> tuple[dict[str, InitialState], set[tuple[str, str]]]:
+        """Initial states with those of the bodies, which leave them here: each has one home; and
+        those (degree of freedom, ``"q"`` or ``"v"``) that nothing gives."""
+        free = {(dof, x) for dof in dofs_of(self.elements.get("body", {})) for x in "qv"}
+        free -= {(dof, x) for dof in given for x in "qv"}
+        bodies = {k: b for k, b in self.elements.get("body", {}).items() if isinstance(b, Body)}
+        for name, body in bodies.items():
+            require_start(name, body)
+        for dof, kind in dofs_of(bodies).items():
+            if self.dofs.setdefault(dof, kind) != kind:
+                raise ProblemError(f"dofs.{dof}: must be a {kind}, it belongs to a body; rename it")
+        for name, body in bodies.items():
+            for coordinate, (q, v) in body.start().items():
+                dof = f"{name}_{coordinate}"
+                if q is None and v is None:
+                    continue
+                if dof in given:
+                    raise ProblemError(
+                        f"initial.{dof}: the body {name!r} gives its start as well; keep one"
+                    )
+                given[dof] = InitialState(0.0 if q is None else q, 0.0 if v is None else v)
+                free -= {(dof, x) for x, value in (("q", q), ("v", v)) if value is not None}
+            self.elements["body"][name] = at_rest(body)
+        return given, free

@@ -16,8 +16,8 @@ def varying_parts(problem: AbstractProblem) -> list[str]:
         for name, element in problem.section("lagrangian").items()
         if not energies_of(problem, element).has_constant_mass()
     ]
-    functions = displacement_functions(problem).items()
-    return found + [label for label, (_, g) in functions if not linear_displacement(g)]
+    functions, n = displacement_functions(problem).items(), len(problem.dofs)
+    return found + [label for label, (_, g) in functions if not linear_displacement(g, n)]
 
 
 def refuse_varying(problem: AbstractProblem, who: str) -> None:

@@ -32,6 +32,25 @@ class StateFunction(eqx.Module):
         return jnp.asarray(value, q.dtype)
 
 
+class Rate(eqx.Module):
+    """A velocity ``(t, q, v)`` linear in ``v`` that need not be the rate of any displacement."""
+
+    function: Callable
+
+    def __call__(self, t, q, v):
+        return self.function(t, q, v)
+
+
+def is_rate(what: str | Callable) -> bool:
+    """Whether a text names velocities."""
+    if not isinstance(what, str):
+        return False
+    try:
+        return any(name.startswith("v.") for name in read_formula(what).names.values())
+    except ValueError:
+        return False
+
+
 def bound_to(problem: AbstractProblem, what: str | Callable) -> StateFunction:
     """``what`` with the shared parameters of a resolved ``problem``."""
     return StateFunction(what, problem.axes, dict(problem.parameters))
@@ -56,7 +75,8 @@ def require_state_function(
     """
     if isinstance(what, str):
         formula = _read(problem, where, what, velocities)
-        if displaces and not set(formula.names.values()) & set(problem.dofs):
+        named_dofs = {name.removeprefix("v.") for name in formula.names.values()}
+        if displaces and not named_dofs & set(problem.dofs):
             raise ProblemError(
                 f"{where}: {what!r} names no degree of freedom; declared are "
                 f"{', '.join(problem.dofs)}"

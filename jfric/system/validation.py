@@ -12,6 +12,7 @@ from typing import Literal, get_args, get_origin, get_type_hints
 import numpy as np
 
 from jfric.errors import ProblemError, nearest
+from jfric.system.body_checks import require_body, require_body_values, require_touching
 from jfric.system.bounds import Bounds, bounds_of
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.direction import Direction
@@ -150,10 +151,13 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
                 f"{where}.reaction: cannot be combined with sliding, whose direction depends on "
                 "position"
             )
-    if isinstance(element, Contact):
+    if isinstance(element, Contact) and element.point is not None:
+        require_touching(problem, where, element)
+    elif isinstance(element, Contact):
         _contact(where, element)
     if isinstance(element, Joint):
         _joint(where, element)
+    require_body(problem, section, name, element)
 
 
 def _joint(where: str, joint: Joint) -> None:
@@ -182,11 +186,14 @@ def _one_of(where: str, element, *fields: str) -> None:
 def _contact(where: str, contact: Contact) -> None:
     refuse_axes(where, contact.law)
     curved = isinstance(contact.gap, Gap)
+    for field in ("line", "circle", "radius", "circle_radius"):
+        if getattr(contact, field) is not None:
+            raise ProblemError(f"{where}.{field}: is given without point; give one of a body")
     if curved == (contact.normal is not None):
         raise ProblemError(
             f"{where}.normal: found {'a direction beside a gap' if curved else 'none'}; give a "
             "degree of freedom such as 'y', or in place of it the gap as a function of positions "
-            "such as 'y - r*cos(phi)'"
+            "such as 'y - r*cos(phi)', or the point of a body"
         )
     if contact.tangent is not None and contact.sliding is not None:
         raise ProblemError(f"{where}: found both tangent and sliding, at most one is needed")
@@ -262,7 +269,6 @@ def _numbers(problem: AbstractProblem) -> None:
     require_mass_matrix(problem)
     require_opposing(problem)
     require_planes(problem)
-    _initial(problem)
 
 
 def _values(where: str, section: str, element, time) -> None:
@@ -270,6 +276,7 @@ def _values(where: str, section: str, element, time) -> None:
         coefficients = direction.coefficients
         if coefficients and all(float(c) == 0.0 for c in coefficients.values()):
             raise ProblemError(f"{where}.{field}: all coefficients are zero")
+    require_body_values(where, element)
     if section == "contact" and not 0.0 <= float(element.e) <= 1.0:
         raise ProblemError(f"{where}.e: found {float(element.e):g}, must lie between 0 and 1")
     rows: list = getattr(element, "rows", lambda: [element])()
@@ -319,7 +326,8 @@ def _shapes(problem: AbstractProblem) -> None:
             raise ProblemError(f"matrices.{name}: found shape {shape}, needed is ({n}, {n})")
 
 
-def _initial(problem: AbstractProblem) -> None:
+def require_start_state(problem: AbstractProblem) -> None:
+    """Raise :class:`ProblemError` for a start that contacts and joints do not allow."""
     gaps, size = initial_gaps(problem)
     for (name, gap), scale in zip(gaps.items(), size, strict=True):
         if gap < -PROJECTED * max(scale, 1e-300):

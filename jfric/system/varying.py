@@ -21,7 +21,7 @@ from jaxtyping import Array, Float
 
 from jfric.system.elements import AbstractForce
 from jfric.system.joints import Joints
-from jfric.system.state_function import StateFunction
+from jfric.system.state_function import Rate, StateFunction
 
 
 class Energies(AbstractForce):
@@ -97,37 +97,65 @@ class Varying(eqx.Module):
     #: Constant part of the mass matrix.
     M: Float[Array, "n n"]
     energies: tuple[Energies, ...]
-    #: Displacements, and the row of each among tangents, then normals.
-    displacements: tuple[StateFunction, ...]
+    #: Displacements, then velocities of none, and the row of each among tangents, then normals.
+    displacements: tuple[Callable, ...]
     rows: tuple[int, ...] = eqx.field(static=True)
     #: What to name in messages.
     labels: tuple[str, ...] = eqx.field(static=True)
+    rates: tuple[Rate, ...] = ()
     joints: Joints | None = None
 
     def mass(self, t, q) -> Float[Array, "n n"]:
         """Mass matrix at an instant."""
         return sum((e.mass(t, q) for e in self.energies), self.M)
 
+    @property
+    def displaced(self) -> tuple[int, ...]:
+        """Rows that have a displacement."""
+        return self.rows[: len(self.displacements)]
+
+    @property
+    def rolling(self) -> tuple[int, ...]:
+        """Rows that have none."""
+        return self.rows[len(self.displacements) :]
+
     def values(self, t, q) -> Float[Array, " k"]:
         """Displacements that depend on position."""
         return jnp.stack([g(t, q) for g in self.displacements])
 
+    def velocities(self, t, q, v) -> Float[Array, " r"]:
+        """Velocities that are no rates of displacements."""
+        return jnp.stack([g(t, q, v) for g in self.rates])
+
     def at(self, t, q, v) -> Instant:
-        """Displacements and their derivatives."""
+        """Displacements, velocities and their derivatives."""
+        along = (jnp.ones_like(t), v)
+        parts = []
+        if self.displacements:
 
-        def rates(t, q):
-            return jax.jvp(self.values, (t, q), (jnp.ones_like(t), v))[1]
+            def rates(t, q):
+                return jax.jvp(self.values, (t, q), (jnp.ones_like(t), v))[1]
 
-        W = jax.jacfwd(self.values, argnums=1)(t, q)
-        still = (jnp.ones_like(t), jnp.zeros_like(q))
-        rate = jax.jvp(self.values, (t, q), still)[1]
-        bias = jax.jvp(rates, (t, q), (jnp.ones_like(t), v))[1]
-        return Instant(self.values(t, q), W, rate, bias)
+            W = jax.jacfwd(self.values, argnums=1)(t, q)
+            still = (jnp.ones_like(t), jnp.zeros_like(q))
+            rate = jax.jvp(self.values, (t, q), still)[1]
+            parts.append(Instant(self.values(t, q), W, rate, jax.jvp(rates, (t, q), along)[1]))
+        if self.rates:
+            W = jax.jacfwd(self.velocities, argnums=2)(t, q, v)
+            rate = self.velocities(t, q, jnp.zeros_like(v))
+            bias = jax.jvp(lambda t, q: self.velocities(t, q, v), (t, q), along)[1]
+            parts.append(Instant(jnp.zeros_like(rate), W, rate, bias))
+        return Instant(*(jnp.concatenate(x) for x in zip(*parts, strict=True)))
 
 
-def linear_displacement(g: StateFunction) -> bool:
-    """Whether a displacement is linear in positions and free of time, by structure."""
-    return _is_linear(_like(len(g.axes), 1), g)
+def linear_displacement(g: Callable, n: int) -> bool:
+    """Whether ``g`` is a displacement linear in ``n`` positions and free of time, by structure."""
+    return not isinstance(g, Rate) and _is_linear(_like(n, 1), g)
+
+
+def linear_in_velocities(function: Callable, n: int) -> bool:
+    """Whether a function ``(t, q, v)`` is linear in the ``n`` velocities, by structure."""
+    return not _depends(_like(n, 2), jax.jacfwd(function, argnums=2), 2)
 
 
 def depends_on_time(g: Callable, n: int) -> bool:

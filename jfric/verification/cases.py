@@ -83,6 +83,7 @@ def cases() -> list[Case]:
         _case("g3_slot", relative=1e-9),
         _case("g3_slot_polar", relative=1e-9),
         _case("g4_ladder", relative=1e-9),
+        _case("g4_ladder_body", relative=1e-9),
         _case("g5_sphere", relative=1e-9),
         _case("f1_rotating_load", relative=1e-9),
         _case("f1_free_block", relative=1e-9),
@@ -102,6 +103,10 @@ def cases() -> list[Case]:
         ),
         _case("f4_billiard_ball", relative=1e-9),
         _case("f5_ellipse", relative=1e-9),
+        _case("g6_rod"),
+        _case("disc_incline"),
+        _case("disc_in_bowl", relative=1e-9),
+        _case("slider_crank", relative=0.0),
         _case("joint_pendulum", relative=1e-10),
         _case("joint_slider_crank", relative=1e-10),
     ]

@@ -19,8 +19,9 @@ def put_back(prepared: Prepared, state: State, t, q, v):
     gaps of zero, and sticking contacts on the sliding displacement that they had at its start: the
     nearest ones in the metric of the masses.
 
-    Contacts on a belt or a moving base have no displacement to go back to; their velocity alone is
-    held, where the next step begins (:func:`jfric.solvers.event_driven.mode_equations.project`).
+    Contacts on a belt or a moving base, and those whose sliding velocity is no rate of a
+    displacement, have none to go back to; their velocity alone is held, where the next step begins
+    (:func:`jfric.solvers.event_driven.mode_equations.project`).
     """
     mechanics = prepared.mechanics
     varying = mechanics.varying
@@ -48,6 +49,8 @@ def _held(prepared: Prepared, state: State) -> Bool[Array, " m"]:
     held = active_rows(state.mode, prepared.nf)
     anchored = [b is None and not mechanics.base_functions for b in mechanics.belts]
     anchored = np.asarray(anchored, bool)
+    if mechanics.varying is not None:
+        anchored[list(mechanics.varying.rolling)] = False
     return held.at[: prepared.nt].set(anchored & (state.mode == Mode.STICK))
 
 

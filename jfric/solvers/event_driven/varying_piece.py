@@ -146,7 +146,8 @@ class VaryingPiece(SmoothPiece):
         motion.append(own[2][: q.shape[0]])
         moved = [matvec(self.prepared.W, x) for x in motion]
         rows = _own_rows(self.prepared)
-        if mechanics.varying.rows:
+        varying = mechanics.varying
+        if varying.displacements:
 
             def displaced(s, q, v):
                 del v
@@ -154,6 +155,15 @@ class VaryingPiece(SmoothPiece):
 
             curved = _taylor(along(displaced, *motion), zero, LEADING - 1)
             moved = [jnp.where(rows, x, y) for x, y in zip(curved, moved, strict=True)]
+        if varying.rates:
+
+            def velocities(s, q, v):
+                return varying.velocities(self.state.t + s, q, v)
+
+            rolling = np.asarray(varying.rolling)
+            rates = _taylor(along(velocities, *motion), zero, LEADING - 2)
+            later = [x.at[rolling].set(u) for x, u in zip(moved[1:], rates, strict=True)]
+            moved = [moved[0], *later]
         none, found = jnp.zeros_like(q), []
         for k in range(LEADING):
             a, reaction, relative, gap, demanded, margin, joint = self._split(

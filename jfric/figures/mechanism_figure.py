@@ -1,0 +1,263 @@
+"""Pictures of a mechanism at some instants, and animations; contacts coloured by their mode."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.figures.mechanism_scene import Scene, scene
+from jfric.figures.style import LINES, style_axes
+from jfric.results.solution import reached, reached_time
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from jfric.results.solution import Solution
+    from jfric.system.problem import Problem
+
+#: Colours of touching points by mode; what is open is hollow.
+MARKS = {
+    "stick": "#e0a100",
+    "slip+": "#2b7bba",
+    "slip-": "#8e4fb0",
+    "closed": "#2f9e44",
+    "open": "#ffffff",
+}
+GREY = "#6b6b6b"
+#: Longest animation [s] and fewest pictures of one; longer runs are shown faster.
+LONGEST, FEWEST = 10.0, 25
+
+
+def plot_mechanism(
+    solution: Solution, problem: Problem, title: str = "", *, instants: int = 6
+) -> Figure:
+    """The bodies of ``problem`` at some instants of one trajectory, its ``solution``.
+
+    ``instants``: how many, evenly spaced; ``title``: above them. Bodies are drawn as the hull of
+    their points and the circles of their contacts, with the paths of their centres. Raises
+    :class:`jfric.ProblemError` without bodies, or with a trajectory that holds no outputs.
+    """
+    from matplotlib.figure import Figure
+
+    solution = reached(solution)
+    times = np.linspace(*_span(solution), instants)
+    fine = scene(solution, problem, np.linspace(times[0], times[-1], 200))
+    drawn, view = scene(solution, problem, times), _view(fine)
+    width, height = np.ptp(view, axis=0)
+    columns = _columns(instants, width / height)
+    rows = -(-instants // columns)
+    panel = min(11.0 / columns, 3.4 * width / height)
+    size = (panel * columns + 0.6, panel * height / width * rows + 0.35 * rows + 0.9)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    for k, axis in enumerate(axes):
+        if k >= instants:
+            axis.set_axis_off()
+            continue
+        _draw(axis, drawn, k, view)
+        for _, centre in _centres(fine):
+            axis.plot(*centre.T, color=GREY, lw=0.6, ls=":", zorder=1)
+        axis.set_title(f"t = {times[k]:.4g} s", fontsize=9, loc="left")
+        if k >= instants - columns:
+            axis.set_xlabel("x [m]", fontsize=9)
+        if k % columns == 0:
+            axis.set_ylabel("y [m]", fontsize=9)
+    _legend(figure, [drawn, fine])
+    if title:
+        figure.suptitle(title, fontsize=12, fontweight="bold", x=0.012, ha="left")
+    return figure
+
+
+def animate(
+    solution: Solution,
+    problem: Problem,
+    path: str | os.PathLike[str],
+    title: str = "",
+    *,
+    fps: int = 25,
+) -> Path:
+    """Write an animation (GIF) of one trajectory to ``path``, which is returned.
+
+    The bodies of ``problem`` as its ``solution`` moves them, under a ``title``: in real time with
+    ``fps`` pictures a second, runs of more than ten seconds faster. Raises
+    :class:`jfric.ProblemError` without bodies, and for a ``path`` that exists or does not end in
+    ``.gif``.
+    """
+    from matplotlib.animation import PillowWriter
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    path = require_gif(path)
+    solution = reached(solution)
+    start, end = _span(solution)
+    count = max(round(min(end - start, LONGEST) * fps) + 1, FEWEST)
+    drawn = scene(solution, problem, np.linspace(start, end, count))
+    view = _view(drawn)
+    width, height = np.ptp(view, axis=0)
+    scale = min(8.0 / width, 6.0 / height)
+    figure = Figure(
+        figsize=(max(scale * width, 3.5) + 0.7, max(scale * height, 1.5) + 1.1),
+        layout="constrained",
+    )
+    FigureCanvasAgg(figure)
+    axis = figure.subplots()
+    _legend(figure, [drawn])
+    if title:
+        figure.suptitle(title, fontsize=11, fontweight="bold", x=0.012, ha="left")
+    writer = PillowWriter(fps=fps)
+    with writer.saving(figure, str(path), dpi=80):
+        for k, t in enumerate(drawn.times):
+            axis.clear()
+            _draw(axis, drawn, k, view)
+            axis.set_title(f"t = {t:.3f} s", fontsize=9, loc="left", family="monospace")
+            writer.grab_frame()
+    return path
+
+
+def require_gif(path: str | os.PathLike[str]) -> Path:
+    """``path`` as one; raises :class:`jfric.ProblemError` unless an animation can be written
+    there."""
+    path = Path(path)
+    if path.suffix.lower() != ".gif":
+        raise ProblemError(f"animate: found {path.name!r}, the name of an animation ends in .gif")
+    if not path.parent.is_dir():
+        raise ProblemError(f"animate: no folder {str(path.parent)!r}")
+    if path.exists():
+        raise ProblemError(f"animate: {str(path)!r} exists, results are never overwritten")
+    return path
+
+
+def _span(solution: Solution) -> tuple[float, float]:
+    ts = np.asarray(solution.ts)
+    if ts.size < 2:
+        raise ProblemError(
+            f"outputs: found {ts.size} that were reached, a picture of the motion needs two or more"
+        )
+    return float(ts[0]), min(float(ts[-1]), reached_time(solution))
+
+
+def _view(drawn: Scene) -> np.ndarray:
+    """Corners (2, 2) of the part of the plane that is shown."""
+    low, high = drawn.extent()
+    size = max(float(np.max(high - low)), 1e-9)
+    margin = 0.06 * size
+    # Nothing is shown narrower than a sixth of its length.
+    narrow = np.maximum(size / 6.0 - (high - low), 0.0) / 2.0
+    return np.stack([low - margin - narrow, high + margin + narrow])
+
+
+def _columns(count: int, ratio: float) -> int:
+    """Columns of panels such that all of them fill a page that is wider than high."""
+    return min(range(1, count + 1), key=lambda n: abs(np.log(ratio * n / (-(-count // n)) / 1.6)))
+
+
+def _centres(drawn: Scene) -> list[tuple[int, np.ndarray]]:
+    """Paths of what stands for each body."""
+    found = {x.body: x.corners.mean(axis=1) for x in drawn.outlines}
+    found |= {x.body: x.centre for x in drawn.circles if x.body >= 0}
+    return list(found.items())
+
+
+def _colour(body: int) -> str:
+    return GREY if body < 0 else LINES[body % len(LINES)]
+
+
+def _draw(axis: Axes, drawn: Scene, k: int, view: np.ndarray) -> None:
+    """All of ``drawn`` at time number ``k``."""
+    from matplotlib import patches
+
+    size = float(np.max(np.ptp(view, axis=0)))
+    for start, along in drawn.lines:
+        _ground(axis, start, along, view, size)
+    for start, along in drawn.guides:
+        (x, y), (dx, dy) = start.tolist(), along.tolist()
+        axis.axline((x, y), (x + dx, y + dy), color=GREY, lw=0.9, ls="-.", zorder=1)
+    for circle in drawn.circles:
+        x, y = circle.centre[k]
+        style = {"fc": "none"} if circle.hollow else {"fc": _colour(circle.body), "alpha": 0.25}
+        axis.add_patch(patches.Circle((x, y), circle.radius, ec="none", lw=0.0, **style, zorder=2))
+        edge = patches.Circle((x, y), circle.radius, fc="none", ec=_colour(circle.body), lw=1.4)
+        axis.add_patch(edge).set_zorder(3)
+        if circle.body >= 0:
+            c, s = np.cos(circle.angle[k]), np.sin(circle.angle[k])
+            ends = [x, x + circle.radius * c], [y, y + circle.radius * s]
+            axis.plot(*ends, color=_colour(circle.body), lw=1.2, zorder=3)
+    for outline in drawn.outlines:
+        corners, colour = outline.corners[k], _colour(outline.body)
+        if len(corners) > 2:
+            axis.add_patch(patches.Polygon(corners, fc=colour, alpha=0.25, lw=0.0, zorder=2))
+            axis.add_patch(patches.Polygon(corners, fc="none", ec=colour, lw=1.4, zorder=3))
+        elif len(corners) == 2:
+            axis.plot(*corners.T, color=colour, lw=3.5, solid_capstyle="round", zorder=3)
+        else:
+            axis.plot(*corners.T, "s", mfc=colour, mec=colour, ms=13, alpha=0.35, zorder=3)
+    for first, second in drawn.springs:
+        axis.plot(*_zigzag(first[k], second[k], size).T, color=GREY, lw=1.0, zorder=4)
+    for at, grounded in drawn.pins:
+        if grounded:
+            axis.plot(*at[k], marker="^", ms=11, mfc="#d0d0d0", mec=GREY, zorder=2)
+        axis.plot(*at[k], "o", ms=5, mfc="white", mec="#222222", mew=1.1, zorder=5)
+    for mark in drawn.marks:
+        colour, opened = MARKS.get(mark.modes[k], "#222222"), mark.modes[k] == "open"
+        edge = "#aaaaaa" if opened else "#222222"
+        size_ = 4.5 if opened else 7.0
+        axis.plot(*mark.place[k], "o", ms=size_, mfc=colour, mec=edge, mew=0.8, zorder=6)
+    axis.set_xlim(*view[:, 0])
+    axis.set_ylim(*view[:, 1])
+    axis.set_aspect("equal")
+    style_axes(axis)
+
+
+def _ground(axis: Axes, start, along, view: np.ndarray, size: float) -> None:
+    """A line of the ground across the view, hatched on the side that is not free."""
+    from matplotlib.collections import LineCollection
+
+    middle = start + along * ((view.mean(axis=0) - start) @ along)
+    ways = np.arange(-1.0, 1.0, 0.025)[:, None] * size
+    feet = middle + ways * along
+    under = np.array([along[1], -along[0]]) - along
+    strokes = np.stack([feet, feet + 0.018 * size * under], axis=1)
+    axis.add_collection(LineCollection(list(strokes), colors=GREY, linewidths=0.6, zorder=1))
+    ends = np.stack([middle - size * along, middle + size * along])
+    axis.plot(*ends.T, color=GREY, lw=1.3, zorder=1)
+
+
+def _zigzag(first, second, size: float) -> np.ndarray:
+    """Corners of a spring between two points."""
+    way = second - first
+    length = max(float(np.hypot(*way)), 1e-12)
+    across = np.array([-way[1], way[0]]) / length * 0.015 * size
+    steps = np.linspace(0.2, 0.8, 13)
+    sides = np.where(np.arange(13) % 2, 1.0, -1.0)
+    sides[[0, -1]] = 0.0
+    inner = first + steps[:, None] * way + sides[:, None] * across
+    return np.concatenate([[first], inner, [second]])
+
+
+def _legend(figure: Figure, drawn: list[Scene]) -> None:
+    from matplotlib.lines import Line2D
+
+    found = {mode for x in drawn for mark in x.marks for mode in mark.modes}
+    handles = [
+        Line2D([], [], marker="o", ls="", mfc=colour, mec="#222222", ms=6, label=mode)
+        for mode, colour in MARKS.items()
+        if mode in found
+    ]
+    handles += [
+        Line2D([], [], color=_colour(i), lw=3.0, label=name)
+        for i, name in enumerate(drawn[0].bodies)
+    ]
+    columns = min(len(handles), 6)
+    figure.legend(
+        handles=handles,
+        loc="outside lower right",
+        ncols=columns,
+        frameon=False,
+        fontsize=8,
+        handlelength=1.2,
+    )

@@ -1,0 +1,210 @@
+"""What a mechanism looks like over time: outlines, circles, lines, pins and touching points."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.figures.curves import motion_curve
+from jfric.results.phases import phases
+from jfric.system.linkage import LINKAGE
+from jfric.system.places import GROUND, Line, Place, line, place, points_of, turned
+
+if TYPE_CHECKING:
+    from jfric.results.solution import Solution
+    from jfric.system.problem import Problem
+
+
+class Outline(NamedTuple):
+    """A polygon (f, k, 2) [m] of body number ``body``; two points are a bar."""
+
+    body: int
+    corners: np.ndarray
+
+
+class Circle(NamedTuple):
+    """A circle: centres (f, 2), radius [m], angle (f,) that its body has turned, -1 for the
+    ground; ``hollow``: what touches it is inside."""
+
+    body: int
+    centre: np.ndarray
+    radius: float
+    angle: np.ndarray
+    hollow: bool
+
+
+class Mark(NamedTuple):
+    """A touching point (f, 2), and the mode of its contact at each time."""
+
+    label: str
+    place: np.ndarray
+    modes: list[str]
+
+
+class Scene(NamedTuple):
+    """All that is drawn at the times ``times`` (f,) [s]."""
+
+    times: np.ndarray
+    bodies: list[str]
+    outlines: list[Outline]
+    circles: list[Circle]
+    #: Lines of the ground: a point and a direction, each (2,); and guides of sliders.
+    lines: list[tuple[np.ndarray, np.ndarray]]
+    guides: list[tuple[np.ndarray, np.ndarray]]
+    #: Pins (f, 2), and whether the ground holds them.
+    pins: list[tuple[np.ndarray, bool]]
+    springs: list[tuple[np.ndarray, np.ndarray]]
+    marks: list[Mark]
+
+    def extent(self) -> np.ndarray:
+        """Corners (2, 2) of what is drawn, over all times."""
+        found = [x.corners.reshape(-1, 2) for x in self.outlines]
+        for circle in self.circles:
+            found += [circle.centre - circle.radius, circle.centre + circle.radius]
+        found += [x for x, _ in self.pins] + [x for pair in self.springs for x in pair]
+        points = np.concatenate(found)
+        points = points[np.all(np.isfinite(points), axis=1)]
+        return np.stack([points.min(axis=0), points.max(axis=0)])
+
+
+def require_bodies(problem: Problem) -> None:
+    """Raise :class:`jfric.ProblemError` where there is nothing to draw."""
+    if not problem.section("body"):
+        raise ProblemError("body: found none; a picture of the mechanism needs bodies")
+
+
+def scene(solution: Solution, problem: Problem, times: np.ndarray) -> Scene:
+    """The mechanism at ``times`` [s], straight between outputs and events of one trajectory."""
+    require_bodies(problem)
+    problem, bodies = problem.resolved(), list(problem.section("body"))
+    curves = [motion_curve(solution, "q", i) for i in range(len(solution.axes))]
+    q = jnp.asarray(np.stack([np.interp(times, *curve) for curve in curves], axis=1))
+
+    def over(function) -> np.ndarray:
+        return np.asarray(jax.vmap(function)(q))
+
+    def body(reference: str) -> int:
+        name = reference.partition(".")[0]
+        return -1 if name == GROUND else bodies.index(name)
+
+    circles: dict[tuple[str, float], Circle] = {}
+
+    def circle(reference: str, radius: Any, hollow: bool = False) -> None:
+        if radius is None or float(radius) == 0.0:
+            return
+        at, size = place(problem, reference), abs(float(radius))
+        found = Circle(body(reference), over(at.position), size, over(at.angle), hollow)
+        circles.setdefault((reference, size), found)
+
+    lines: list[tuple[np.ndarray, np.ndarray]] = []
+    guides: list[tuple[np.ndarray, np.ndarray]] = []
+    element: Any
+    for label, element in problem.labelled("contact", *LINKAGE).items():
+        other = getattr(element, "line", None)
+        if other is not None and body(other if isinstance(other, str) else other[0]) < 0:
+            along = line(problem, other)
+            start = np.asarray(along.through.position(q[0])), np.asarray(along.direction(q[0]))
+            held = guides if label.partition(".")[0] == "slider" else lines
+            if not any(np.array_equal(start, x) for x in held):
+                held.append(start)
+        if getattr(element, "radius", None) is not None:
+            circle(element.point, element.radius)
+        if getattr(element, "circle", None) is not None:
+            circle(element.circle, element.circle_radius, element.inside)
+        for name, radius in zip(
+            getattr(element, "bodies", ()), getattr(element, "radii", ()), strict=True
+        ):
+            circle(name, radius)
+    round_ = {c.body for c in circles.values() if not c.hollow}
+    outlines = [
+        Outline(i, over(_polygon(problem, name)))
+        for i, name in enumerate(bodies)
+        if i not in round_ or len(points_of(problem, name)) > 1
+    ]
+    pins = [
+        (over(place(problem, joint.points[0]).position), min(map(body, joint.points)) < 0)
+        for joint in problem.labelled("pin", "weld").values()
+    ]
+    springs = [
+        (over(place(problem, s.points[0]).position), over(place(problem, s.points[1]).position))
+        for s in problem.section("link_spring").values()
+    ]
+    return Scene(
+        np.asarray(times),
+        bodies,
+        outlines,
+        list(circles.values()),
+        lines,
+        guides,
+        pins,
+        springs,
+        _marks(solution, problem, np.asarray(times), over),
+    )
+
+
+def _marks(solution: Solution, problem: Problem, times: np.ndarray, over) -> list[Mark]:
+    found = []
+    for label, contact in problem.labelled("contact").items():
+        if contact.point is None:
+            continue
+        spans = phases(solution, solution.names.index(label))
+        starts = np.asarray([span.start for span in spans])
+        index = np.maximum(np.searchsorted(starts, times, side="right") - 1, 0)
+        modes = [spans[i].label if spans else "unknown" for i in index]
+        found.append(Mark(label, over(_touching(problem, contact)), modes))
+    return found
+
+
+def _touching(problem: Problem, contact: Any):
+    """Where a contact touches, or is nearest to its other side, as a function of positions."""
+    point = place(problem, contact.point)
+    radius = 0.0 if contact.radius is None else contact.radius
+    other: Line | Place = (
+        line(problem, contact.line) if contact.line is not None else place(problem, contact.circle)
+    )
+
+    def at(q):
+        here = point.position(q)
+        if isinstance(other, Line):
+            return here - radius * turned(other.direction(q))
+        way = here - other.position(q)
+        length = jnp.sqrt(way @ way)
+        n = way / jnp.where(length > 0.0, length, 1.0)
+        return here + radius * n if contact.inside else here - radius * n
+
+    return at
+
+
+def _polygon(problem: Problem, name: str):
+    """The hull of a body's points, with its centre where they are fewer than two."""
+    points = [[float(x) for x in at] for at in points_of(problem, name).values()]
+    if len(points) < 2:
+        points.append([0.0, 0.0])
+    corners = [Place((x, y), place(problem, name).body) for x, y in _hull(points)]
+    return lambda q: jnp.stack([corner.position(q) for corner in corners])
+
+
+def _hull(points: list[list[float]]) -> list[tuple[float, float]]:
+    """Corners of the convex hull, counterclockwise, by Andrew's chains."""
+    ordered = sorted({(x, y) for x, y in points})
+    if len(ordered) < 3:
+        return ordered
+
+    def chain(sequence):
+        kept: list[tuple[float, float]] = []
+        for p in sequence:
+            while len(kept) > 1 and _area(kept[-2], kept[-1], p) <= 0.0:
+                kept.pop()
+            kept.append(p)
+        return kept[:-1]
+
+    return chain(ordered) + chain(ordered[::-1])
+
+
+def _area(a, b, c) -> float:
+    """Twice the area of a triangle, positive counterclockwise."""
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])

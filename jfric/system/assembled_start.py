@@ -1,0 +1,110 @@
+"""Starts of bodies that are not given, from the joints."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jfric.system.assembly import joint_equations
+from jfric.system.description import AbstractProblem
+from jfric.system.joint_checks import joints_at
+from jfric.system.joints import TOLERANCE, Joints
+from jfric.system.linkage_equations import Rolled, SinceStart
+from jfric.system.touching import LineSliding
+
+#: Angles [rad] from which bodies of unknown angle are put together, in this order.
+GUESSES = (0.0, 0.3, -0.3, 1.0, -1.0)
+#: Newton steps, the largest turn of one [rad], and what counts as zero relative to lengths.
+STEPS, TURN, ZERO = 60, 0.5, 1e-13
+#: Displacements are sought before turns.
+STIFF = 1e-2
+
+
+def assembled_start(
+    problem: AbstractProblem, free: Collection[tuple[str, str]]
+) -> dict[str, tuple[Any, Any]]:
+    """Positions and velocities by degree of freedom that let a start meet the joints, where it does
+    not and those ``free`` (degree of freedom, ``"q"`` or ``"v"``) can be changed; empty where there
+    are none. All numbers of ``problem`` are known."""
+    if not free or not joint_equations(problem):
+        return {}
+    states = [problem.initial[dof] for dof in problem.dofs]
+    # A concrete problem may be used while something else is traced.
+    with jax.ensure_compile_time_eval():
+        q, v = (np.asarray([float(getattr(s, x)) for s in states]) for x in "qv")
+        place = _position(problem, q, _indices(problem, free, "q"))
+        speed = _velocity(problem, place, v, _indices(problem, free, "v"))
+    return {
+        dof: (place[i], speed[i])
+        for i, dof in enumerate(problem.dofs)
+        if (place[i], speed[i]) != (q[i], v[i])
+    }
+
+
+def _indices(problem: AbstractProblem, free: Collection[tuple[str, str]], what: str) -> np.ndarray:
+    return np.asarray([i for i, d in enumerate(problem.dofs) if (d, what) in free], int)
+
+
+def _tied(problem: AbstractProblem, q, v, *, rolling: bool):
+    """Equations of joints at one instant, with those of ``rolling`` or without."""
+    dtype = jnp.result_type(float)
+    at = [jnp.asarray(problem.time.start, dtype), *(jnp.asarray(x, dtype) for x in (q, v))]
+    functions = tuple(e.function for e in joint_equations(problem))
+    if not rolling:
+        functions = tuple(f for f in functions if not _rolls(f))
+    return joints_at(Joints(functions), *at)
+
+
+def _rolls(function: Any) -> bool:
+    """Whether any position meets an equation, which counts from the start."""
+    return isinstance(function, SinceStart) and isinstance(
+        function.displacement, LineSliding | Rolled
+    )
+
+
+def _position(problem: AbstractProblem, q: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """``q``, or a position with other ``free`` ones that meets the equations."""
+    angles = np.asarray([problem.dofs[d] == "rotation" for d in problem.dofs])
+    weight = np.where(angles, STIFF, 1.0)[free]
+    rest = np.zeros_like(q)
+
+    def missing(x, tolerance):
+        tied = _tied(problem, x, rest, rolling=False)
+        off, size = np.asarray(tied.value), np.asarray(tied.position_size(x))
+        return tied, off, bool(np.any(np.abs(off) > tolerance * size))
+
+    if not free.size or not missing(q, TOLERANCE)[2]:
+        return q
+    for guess in GUESSES:
+        x = q.copy()
+        x[free] += np.where(angles[free], guess, 0.0)
+        for _ in range(STEPS):
+            tied, off, wrong = missing(x, ZERO)
+            if not wrong or not np.all(np.isfinite(tied.J)):
+                break
+            step = weight * np.linalg.lstsq(np.asarray(tied.J)[:, free] * weight, -off)[0]
+            turn = np.max(np.abs(step[angles[free]]), initial=0.0)
+            x[free] += step * min(1.0, TURN / turn if turn else 1.0)
+        if np.all(np.isfinite(off)) and not missing(x, 100.0 * ZERO)[2]:
+            return x
+    return q
+
+
+def _velocity(
+    problem: AbstractProblem, q: np.ndarray, v: np.ndarray, free: np.ndarray
+) -> np.ndarray:
+    """The same for velocities, which the equations are linear in."""
+    tied = _tied(problem, q, v, rolling=True)
+    J, rate = np.asarray(tied.J), np.asarray(tied.J @ v + tied.rate)
+    size = np.asarray(tied.velocity_size(jnp.asarray(v)))
+    if not free.size or not np.any(np.abs(rate) > TOLERANCE * size):
+        return v
+    found = v.copy()
+    found[free] += np.linalg.lstsq(J[:, free], -rate)[0]
+    left = np.abs(J @ found + np.asarray(tied.rate))
+    allowed = 1e-12 * float(np.max(tied.velocity_size(jnp.asarray(found))))
+    return found if np.all(left <= allowed) else v

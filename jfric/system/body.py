@@ -1,0 +1,128 @@
+"""Rigid bodies that move in a plane, the ground, gravity, and springs between their points."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+
+from jfric.system.fields import Scalar, optional, scalar
+
+#: The three degrees of freedom of a body, behind its name, and what they are.
+COORDINATES = {"x": "translation", "y": "translation", "phi": "rotation"}
+
+
+def pair(value: Any) -> Any:
+    """Two numbers, or None."""
+    return tuple(scalar(x) for x in value) if isinstance(value, (tuple, list)) else value
+
+
+def _points(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return OrderedDict((name, pair(at)) for name, at in value.items())
+
+
+class Body(eqx.Module):
+    """A rigid body in the plane: ``m (x'', y'') = forces``, ``J phi'' = torques``.
+
+    ``m`` [kg], ``J`` [kg m^2] about its centre of mass. A body ``rod`` declares the degrees of
+    freedom ``rod_x``, ``rod_y`` (of the centre of mass) and ``rod_phi``, counterclockwise, which
+    all other elements may name. ``at`` [m], ``angle`` [rad], ``v`` [m/s], ``omega`` [rad/s]: its
+    start, kept as initial states (``initial.rod_x.q``). What is not given is zero, or, where the
+    joints do not allow that, follows from them, near an angle of zero. It is a number then, which
+    does not change with lengths in a sweep; an expression does.
+    ``points``: named points in body coordinates [m], from the centre of mass along axes that turn
+    with the body. Contacts, joints and springs refer to them as ``"rod.tip"``, and to the centre
+    of mass as ``"rod"``. A rod that falls flat on two supports::
+
+        >>> falling = jfric.Problem(
+        ...     [],
+        ...     {
+        ...         "body": {
+        ...             "rod": jfric.Body(
+        ...                 2.0, 0.5, at=(0, 1), points={"left": (-0.8, 0), "right": (0.8, 0)}
+        ...             )
+        ...         },
+        ...         "gravity": jfric.Gravity(10.0),
+        ...         "contact": {
+        ...             side: jfric.Contact(point=f"rod.{side}", line="ground", e=0.5)
+        ...             for side in ("left", "right")
+        ...         },
+        ...     },
+        ...     time=0.6,
+        ... )
+        >>> list(falling.dofs)
+        ['rod_x', 'rod_y', 'rod_phi']
+        >>> log = jfric.simulate(falling).events
+        >>> round(float(log.time[0]), 6), round(float(log.v[0, 1] / log.v_before[0, 1]), 6)
+        (0.447214, -0.5)
+    """
+
+    m: Scalar = eqx.field(converter=scalar)
+    J: Scalar = eqx.field(converter=scalar)
+    at: Any = eqx.field(converter=pair, default=None)
+    angle: Scalar = eqx.field(converter=optional, default=None)
+    v: Any = eqx.field(converter=pair, default=None)
+    omega: Scalar = eqx.field(converter=optional, default=None)
+    points: dict[str, Any] = eqx.field(converter=_points, default_factory=dict)
+
+    def start(self) -> dict[str, tuple[Any, Any]]:
+        """Position and velocity by coordinate, None where they are not given."""
+        at, v = self.at or (None, None), self.v or (None, None)
+        return {"x": (at[0], v[0]), "y": (at[1], v[1]), "phi": (self.angle, self.omega)}
+
+
+class Ground(eqx.Module):
+    """What stands still, with named points.
+
+    ``points`` [m]: ``"ground.corner"`` refers to one; ``"ground"`` itself is the origin, and as a
+    line the x-axis.
+    """
+
+    points: dict[str, Any] = eqx.field(converter=_points, default_factory=dict)
+
+
+class Gravity(eqx.Module):
+    """Weight of all bodies: ``m g`` along -y, turned towards +x by ``tilt`` [rad].
+
+    ``g`` [m/s^2]. With a tilt the x-axis is an incline that falls along +x.
+    """
+
+    g: Scalar = eqx.field(converter=scalar, default=9.81)
+    tilt: Scalar = eqx.field(converter=optional, default=None)
+
+
+def references(value: Any) -> Any:
+    """Names of points as a tuple, or one name."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+class LinkSpring(eqx.Module):
+    """Spring and damper between two points: force ``-(k (L - x0) + c dL/dt)`` along the line.
+
+    ``points``: two references (``"rod.tip"``, ``"ground.wall"``) a distance ``L`` apart. ``k``
+    [N/m], ``c`` [N s/m]: not negative; ``x0`` [m]: length without force.
+    """
+
+    points: tuple[str, str] = eqx.field(static=True, converter=references)
+    k: Scalar = eqx.field(converter=scalar, default=0.0)
+    c: Scalar = eqx.field(converter=scalar, default=0.0)
+    x0: Scalar = eqx.field(converter=scalar, default=0.0)
+
+
+def coordinates(name: str) -> tuple[str, ...]:
+    """Degrees of freedom of the body ``name``."""
+    return tuple(f"{name}_{c}" for c in COORDINATES)
+
+
+def dofs_of(bodies: Mapping[str, Any]) -> dict[str, str]:
+    """Degrees of freedom of ``bodies``, and what each is."""
+    return {f"{name}_{c}": kind for name in bodies for c, kind in COORDINATES.items()}
+
+
+def at_rest(body: Body) -> Body:
+    """``body`` without its start."""
+    return Body(body.m, body.J, points=body.points)

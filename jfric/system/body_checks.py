@@ -1,0 +1,148 @@
+"""Checks of bodies, and of what refers to their points."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from jfric.errors import ProblemError
+from jfric.system.body import Body, Ground, LinkSpring
+from jfric.system.description import AbstractProblem, element_label
+from jfric.system.elements import Contact, Gap
+from jfric.system.linkage import Gear, Pin, Rolling, Slider, Weld
+from jfric.system.places import GROUND, require_line, require_place
+
+_NAME = re.compile(r"[A-Za-z]\w*")
+
+
+def require_body(problem: AbstractProblem, section: str, name: str, element: Any) -> None:
+    """Raise :class:`ProblemError` for a body, the ground, or a spring between points that cannot
+    be what it is by its structure."""
+    where = element_label(section, name)
+    if isinstance(element, Body):
+        _points(where, element.points)
+    if isinstance(element, Ground):
+        if name != section:
+            raise ProblemError(f"{where}: there is one ground; write [ground]")
+        _points(where, element.points)
+    if isinstance(element, LinkSpring | Pin | Weld):
+        _two_places(problem, f"{where}.points", element.points)
+    if isinstance(element, Pin | Weld):
+        _two_sides(where, *element.points)
+    if isinstance(element, Gear):
+        _two_places(problem, f"{where}.bodies", element.bodies)
+        for body in element.bodies:
+            if "." in body:
+                raise ProblemError(f"{where}.bodies: found the point {body!r}, needed are bodies")
+        if not isinstance(element.radii, tuple) or len(element.radii) != 2:
+            raise ProblemError(f"{where}.radii: needed are two radii such as (0.1, 0.2)")
+    if isinstance(element, Slider):
+        _point_on(problem, where, element.point, element.line)
+    if isinstance(element, Rolling):
+        require_rolling(problem, where, element)
+
+
+def _two_places(problem: AbstractProblem, where: str, points: Any) -> None:
+    if not isinstance(points, tuple) or len(points) != 2 or points[0] == points[1]:
+        found = list(points) if isinstance(points, tuple) else points
+        raise ProblemError(f"{where}: found {found!r}, needed are two different points")
+    for point in points:
+        require_place(problem, where, point)
+
+
+def _two_sides(where: str, first: str, second: str) -> None:
+    """Two references, of two bodies."""
+    name = first.partition(".")[0]
+    if name == second.partition(".")[0]:
+        raise ProblemError(
+            f"{where}: both sides belong to {name!r}; it acts between two bodies, or a body and "
+            "the ground"
+        )
+
+
+def _point_on(problem: AbstractProblem, where: str, point: Any, line: Any) -> None:
+    require_place(problem, f"{where}.point", point)
+    require_line(problem, f"{where}.line", line)
+    _two_sides(where, point, line if isinstance(line, str) else line[0])
+
+
+def _points(where: str, points: Any) -> None:
+    for name, at in points.items():
+        if not _NAME.fullmatch(name):
+            raise ProblemError(
+                f"{where}.points: found the name {name!r}, names start with a letter and hold "
+                "letters, digits and _"
+            )
+        if not isinstance(at, tuple) or len(at) != 2:
+            raise ProblemError(
+                f"{where}.points.{name}: needed are two coordinates such as (0.5, 0)"
+            )
+
+
+def require_start(name: str, body: Body) -> None:
+    """Raise :class:`ProblemError` for a name that degrees of freedom cannot have, a position or a
+    velocity that is not of two numbers."""
+    if not _NAME.fullmatch(str(name)) or name == GROUND:
+        raise ProblemError(
+            f"body: found the name {name!r}, names of bodies start with a letter, hold letters, "
+            f"digits and _, and are not {GROUND!r}"
+        )
+    for field in ("at", "v"):
+        value = getattr(body, field)
+        if value is not None and not (isinstance(value, tuple) and len(value) == 2):
+            raise ProblemError(
+                f"{element_label('body', name)}.{field}: needed are two numbers such as (0.5, 0)"
+            )
+
+
+def require_body_values(where: str, element: Any) -> None:
+    """Raise :class:`ProblemError` for a body without mass, or circles that cannot touch."""
+    if isinstance(element, Body):
+        for field in ("m", "J"):
+            value = float(getattr(element, field))
+            if not value > 0.0:
+                raise ProblemError(f"{where}.{field}: found {value:g}, must be positive")
+    if isinstance(element, Rolling) and not float(element.radius) > 0.0:
+        raise ProblemError(f"{where}.radius: found {float(element.radius):g}, must be positive")
+    if isinstance(element, Contact | Rolling) and element.circle is not None:
+        radii = element.radius, element.circle_radius
+        inner, outer = (0.0 if x is None else float(x) for x in radii)
+        if element.inside and not outer > inner:
+            raise ProblemError(
+                f"{where}.circle_radius: found {outer:g}, must exceed the radius ({inner:g}) of "
+                "the circle inside"
+            )
+        if not element.inside and not inner + outer > 0.0:
+            raise ProblemError(f"{where}.radius: found none; two points cannot touch")
+
+
+def require_touching(problem: AbstractProblem, where: str, contact: Contact) -> None:
+    """Raise :class:`ProblemError` for a contact between bodies that names none, or too much."""
+    for field in ("normal", "tangent", "sliding"):
+        if getattr(contact, field) is not None:
+            raise ProblemError(
+                f"{where}.{field}: cannot be combined with point, from which it follows"
+            )
+    if isinstance(contact.gap, Gap):
+        raise ProblemError(
+            f"{where}.gap: found {contact.gap.function!r} beside point; give a number, the "
+            "clearance between both"
+        )
+    require_rolling(problem, where, contact)
+
+
+def require_rolling(problem: AbstractProblem, where: str, element: Any) -> None:
+    """Raise :class:`ProblemError` unless a point, or a circle round it, has a line or a circle of
+    another body beside it."""
+    if (element.line is None) == (element.circle is None):
+        found = "neither" if element.line is None else "both"
+        raise ProblemError(f"{where}: found {found} of line and circle, exactly one is needed")
+    if element.line is not None:
+        _point_on(problem, where, element.point, element.line)
+        for field in ("circle_radius", "inside"):
+            if getattr(element, field) not in (None, False):
+                raise ProblemError(f"{where}.{field}: is given without circle")
+        return
+    require_place(problem, f"{where}.point", element.point)
+    require_place(problem, f"{where}.circle", element.circle)
+    _two_sides(where, element.point, element.circle)

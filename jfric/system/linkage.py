@@ -1,0 +1,100 @@
+"""Joints between points of bodies, as data: what each holds, and names for its reactions.
+
+Reactions (``reaction.pin.a.x``), forces [N] and torques [N m], act on the first body named, and
+with the opposite sign on the second.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+
+from jfric.system.body import pair, references
+from jfric.system.fields import Scalar, optional
+from jfric.system.laws import AbstractLaw
+
+
+class Pin(eqx.Module):
+    """Two points coincide; both bodies turn freely.
+
+    ``points``: references such as ``("crank.tip", "rod.left")``. Reactions ``x`` and ``y``. A
+    pendulum at rest carries its weight::
+
+        >>> pendulum = jfric.Problem(
+        ...     [],
+        ...     {
+        ...         "body": {"rod": jfric.Body(2.0, 0.2, at=(0, -1), points={"top": (0, 1)})},
+        ...         "gravity": jfric.Gravity(10.0),
+        ...         "pin": jfric.Pin(("rod.top", "ground")),
+        ...     },
+        ... )
+        >>> found = jfric.observe(pendulum, "final.reaction.pin.y").values
+        >>> [round(float(x), 9) for x in found.values()]
+        [20.0]
+    """
+
+    points: tuple[str, str] = eqx.field(static=True, converter=references)
+
+
+class Slider(eqx.Module):
+    """A point stays on a line of another body or the ground.
+
+    ``point`` and ``line`` as in :class:`jfric.Contact`. ``turns``: whether the bodies may turn
+    against each other; if not, they keep the angle that they have at the start. Reactions
+    ``normal``, along the left normal of the line, and, where it does not turn, ``torque``.
+    ``law``: friction along the line under the magnitude of the normal reaction, as in
+    :class:`jfric.Joint`.
+    """
+
+    point: str = eqx.field(static=True)
+    line: str | tuple[str, str] = eqx.field(static=True, converter=references)
+    turns: bool = eqx.field(static=True, default=True)
+    law: AbstractLaw | None = None
+
+
+class Weld(eqx.Module):
+    """Two points coincide, and the bodies keep the angle between them that they have at the start.
+
+    ``points`` as in :class:`jfric.Pin`. Reactions ``x``, ``y`` and ``torque``.
+    """
+
+    points: tuple[str, str] = eqx.field(static=True, converter=references)
+
+
+class Gear(eqx.Module):
+    """Two wheels that turn against each other: ``r_a phi_a + r_b phi_b`` stays what it is.
+
+    ``bodies``: two names; ``radii`` [m]: of their pitch circles, with a negative sign on one for an
+    inner gear or a belt. Their centres stand still, or are held by other joints. One reaction, the
+    force between the teeth.
+    """
+
+    bodies: tuple[str, str] = eqx.field(static=True, converter=references)
+    radii: Any = eqx.field(converter=pair)
+
+
+class Rolling(eqx.Module):
+    """A circle stays on a line, or on another circle, and rolls there without slip.
+
+    ``point``, ``radius``, ``line`` or ``circle``, ``circle_radius`` and ``inside`` as in
+    :class:`jfric.Contact`. Reactions ``normal`` and ``tangent``, of any size and sign; with limits
+    it is a contact.
+    """
+
+    point: str = eqx.field(static=True)
+    radius: Scalar = eqx.field(converter=optional)
+    line: str | tuple[str, str] | None = eqx.field(static=True, converter=references, default=None)
+    circle: str | None = eqx.field(static=True, default=None)
+    circle_radius: Scalar = eqx.field(converter=optional, default=None)
+    inside: bool = eqx.field(static=True, default=False)
+
+
+#: Sections of joints between bodies, and the element of each.
+LINKAGE: dict[str, type[eqx.Module]] = {
+    "pin": Pin,
+    "slider": Slider,
+    "weld": Weld,
+    "gear": Gear,
+    "rolling": Rolling,
+}

@@ -1,0 +1,125 @@
+"""The equations ``phi(t, q) = 0`` of joints between bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from jfric.system.description import AbstractProblem
+from jfric.system.fields import Scalar
+from jfric.system.joints import JointEquation
+from jfric.system.linkage import LINKAGE, Gear, Pin, Rolling, Slider, Weld
+from jfric.system.places import Place, line, place
+from jfric.system.touching import CircleGap, LineGap, LineSliding
+
+
+class Apart(eqx.Module):
+    """One component of the vector from the second point to the first."""
+
+    first: Place
+    second: Place
+    component: int = eqx.field(static=True)
+
+    def __call__(self, t, q):
+        return (self.first.position(q) - self.second.position(q))[self.component]
+
+
+class Turned(eqx.Module):
+    """``r_a phi_a + r_b phi_b``."""
+
+    first: Place
+    second: Place
+    radii: tuple[Any, Any]
+
+    def __call__(self, t, q):
+        return self.radii[0] * self.first.angle(q) + self.radii[1] * self.second.angle(q)
+
+
+class SinceStart(eqx.Module):
+    """What a displacement has changed since the start; ``period``: what it is known up to."""
+
+    displacement: Callable
+    start: Scalar
+    period: Scalar = None
+
+    def __call__(self, t, q):
+        way = self.displacement(t, q) - self.start
+        if self.period is None:
+            return way
+        return way - self.period * jnp.round(way / self.period)
+
+
+class Rolled(eqx.Module):
+    """How far two touching circles have slipped, ``r phi_A + s R phi_B - (r + s R) theta`` with the
+    angle ``theta`` of the line of centres, up to its period; ``s`` is -1 for one inside the
+    other."""
+
+    of: CircleGap
+
+    @property
+    def radii(self) -> tuple[Any, Any]:
+        """``r`` and ``s R``."""
+        return self.of.radius, -self.of.other if self.of.inside else self.of.other
+
+    @property
+    def period(self):
+        """What a whole turn of the line of centres changes."""
+        return 2.0 * jnp.pi * (self.radii[0] + self.radii[1])
+
+    def __call__(self, t, q):
+        r, R = self.radii
+        way = self.of.point.position(q) - self.of.circle.position(q)
+        turned = r * self.of.point.angle(q) + R * self.of.circle.angle(q)
+        return turned - (r + R) * jnp.arctan2(way[1], way[0])
+
+
+def linkage_equations(problem: AbstractProblem, t, q) -> list[JointEquation]:
+    """Equations of all joints between bodies of a resolved problem; ``t``, ``q``: its start."""
+    found = []
+    for label, joint in problem.labelled(*LINKAGE).items():
+        equations = _equations(problem, joint, t, q)
+        for name, (function, unit) in equations.items():
+            own = f"{label}.{name}" if len(equations) > 1 else label
+            rubs = name == "normal" and getattr(joint, "law", None) is not None
+            found.append(JointEquation(label, own, function, unit, rubs))
+    return found
+
+
+def _equations(problem: AbstractProblem, joint: Any, t, q) -> dict[str, tuple[Callable, str]]:
+    """Functions of one joint, and units of their reactions, by the names of these."""
+
+    def held(displacement: Callable, period: Any = None) -> SinceStart:
+        return SinceStart(displacement, displacement(t, q), period)
+
+    zero, one = jnp.zeros(()), jnp.ones(())
+    found: dict[str, tuple[Callable, str]] = {}
+    if isinstance(joint, Pin | Weld):
+        first, second = (place(problem, x) for x in joint.points)
+        found = {c: (Apart(first, second, i), "N") for i, c in enumerate("xy")}
+        if isinstance(joint, Weld):
+            found["torque"] = held(Turned(first, second, (one, -one))), "N m"
+    elif isinstance(joint, Slider):
+        point, along = place(problem, joint.point), line(problem, joint.line)
+        found["normal"] = LineGap(point, along, zero, zero), "N"
+        if not joint.turns:
+            found["torque"] = held(Turned(point, along.through, (one, -one))), "N m"
+    elif isinstance(joint, Gear):
+        first, second = (place(problem, x) for x in joint.bodies)
+        found["teeth"] = held(Turned(first, second, joint.radii)), "N"
+    elif isinstance(joint, Rolling):
+        point = place(problem, joint.point)
+        if joint.line is not None:
+            along = line(problem, joint.line)
+            found["normal"] = LineGap(point, along, joint.radius, zero), "N"
+            found["tangent"] = held(LineSliding(point, along, joint.radius)), "N"
+        else:
+            circle = place(problem, joint.circle)  # type: ignore[arg-type]
+            other = zero if joint.circle_radius is None else joint.circle_radius
+            gap = CircleGap(point, circle, joint.radius, other, zero, joint.inside)
+            rolled = Rolled(gap)
+            found["normal"] = gap, "N"
+            found["tangent"] = held(rolled, rolled.period), "N"
+    return found

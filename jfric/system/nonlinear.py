@@ -1,0 +1,88 @@
+"""Nonlinear force elements: pure data, and the force that each has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from jfric.system.direction import Direction, as_direction
+from jfric.system.fields import Scalar, optional, scalar
+
+
+class AbstractForce(eqx.Module):
+    """A nonlinear force element, taken by the Runge-Kutta flow."""
+
+    def force(self, axes: tuple[str, ...], t, q, v):
+        """Generalised force (n,) [N or N m] on the degrees of freedom ``axes``."""
+        raise NotImplementedError
+
+
+class Pendulum(AbstractForce):
+    """Gravity of a pendulum: torque ``-m g L sin(theta)`` with the angle ``theta = w^T q``.
+
+    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``m`` [kg], ``L`` [m], ``g`` [m/s^2].
+    Its inertia is a :class:`jfric.Mass` of ``m L^2`` beside it.
+    """
+
+    direction: Direction = eqx.field(converter=as_direction)
+    m: Scalar = eqx.field(converter=scalar)
+    L: Scalar = eqx.field(converter=scalar)
+    g: Scalar = eqx.field(converter=scalar, default=9.81)
+
+    def force(self, axes, t, q, v):
+        w = self.direction.vector(axes)
+        return -w * self.m * self.g * self.L * jnp.sin(w @ q)
+
+
+class PolynomialSpring(AbstractForce):
+    """Spring with force ``-sum_i k[i] x^(i+1)`` along ``w``, ``x = w^T q``.
+
+    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``k`` (d,), ``k[i]`` in [N/m^(i+1) or
+    N m/rad^(i+1)]: ``[k1, 0, k3]`` is Duffing's spring.
+    """
+
+    direction: Direction = eqx.field(converter=as_direction)
+    k: Scalar = eqx.field(converter=scalar)
+
+    def force(self, axes, t, q, v):
+        w = self.direction.vector(axes)
+        x = w @ q
+        return -w * x * jnp.polyval(self.k[::-1], x)
+
+
+class Drag(AbstractForce):
+    """Quadratic drag: force ``-c |dx/dt| dx/dt`` along ``w``, ``x = w^T q``.
+
+    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``c`` [kg/m or kg m^2]: not negative.
+    """
+
+    direction: Direction = eqx.field(converter=as_direction)
+    c: Scalar = eqx.field(converter=scalar)
+
+    def force(self, axes, t, q, v):
+        w = self.direction.vector(axes)
+        x_dot = w @ v
+        return -w * self.c * jnp.abs(x_dot) * x_dot
+
+
+class ForceField(AbstractForce):
+    """Any smooth JAX function ``function(t, q, v, parameters)`` as a force; Python only.
+
+    It returns generalised forces (n,) [N, N m] for the time ``t`` [s], positions ``q`` (n,) and
+    velocities ``v`` (n,). ``parameters``: numbers by name that sweeps, fits and derivatives may
+    change (path ``force_field.parameters.NAME``)::
+
+        >>> field = jfric.ForceField(lambda t, q, v, p: -p["a"] * q**3, {"a": 2.0})
+        >>> field.force(("u",), 0.0, jnp.array([0.5]), jnp.array([0.0])).tolist()
+        [-0.25]
+    """
+
+    function: Callable = eqx.field(static=True)
+    parameters: dict[str, Scalar] = eqx.field(
+        converter=lambda d: {k: optional(v) for k, v in d.items()}, default_factory=dict
+    )
+
+    def force(self, axes, t, q, v):
+        return self.function(t, q, v, self.parameters)

@@ -1,0 +1,149 @@
+"""Points and lines of bodies and of the ground, as functions of the positions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jfric.errors import ProblemError, nearest
+from jfric.system.body import coordinates
+from jfric.system.description import AbstractProblem, element_label
+
+GROUND = "ground"
+
+
+def turned(x: Float[Array, 2]) -> Float[Array, 2]:
+    """``x`` turned by a right angle, counterclockwise."""
+    return jnp.stack([-x[1], x[0]])
+
+
+class Place(eqx.Module):
+    """A point of a body, or of the ground, with numbers for its coordinates there."""
+
+    #: In the body's coordinates [m]; None for the centre of mass, or the origin.
+    at: tuple[Any, Any] | None
+    #: Which degrees of freedom are x, y and phi of its body; None for the ground.
+    body: tuple[int, int, int] | None = eqx.field(static=True)
+
+    def centre(self, q) -> Float[Array, 2]:
+        """The centre of mass, or the origin."""
+        if self.body is None:
+            return jnp.zeros((2,), q.dtype)
+        return jnp.stack([q[self.body[0]], q[self.body[1]]])
+
+    def angle(self, q):
+        """How far the body has turned [rad]."""
+        return jnp.zeros((), q.dtype) if self.body is None else q[self.body[2]]
+
+    def along(self, q, x) -> Float[Array, 2]:
+        """The vector with the components ``x`` (2,) along the axes of the body."""
+        if self.body is None:
+            return x
+        c, s = jnp.cos(self.angle(q)), jnp.sin(self.angle(q))
+        return jnp.stack([c * x[0] - s * x[1], s * x[0] + c * x[1]])
+
+    def position(self, q) -> Float[Array, 2]:
+        """Where the point is [m]."""
+        if self.at is None:
+            return self.centre(q)
+        own = jnp.stack([jnp.asarray(x, q.dtype) for x in self.at])
+        return self.centre(q) + self.along(q, own)
+
+    def velocity(self, q, v, point) -> Float[Array, 2]:
+        """Velocity [m/s] of the body where it covers ``point`` (2,)."""
+        if self.body is None:
+            return jnp.zeros((2,), q.dtype)
+        return self.centre(v) + self.angle(v) * turned(point - self.centre(q))
+
+
+class Line(eqx.Module):
+    """A straight line of a body or of the ground; what is free lies to its left."""
+
+    through: Place
+    #: A second point ahead; None for the x-axis of the body.
+    to: Place | None
+
+    def direction(self, q) -> Float[Array, 2]:
+        """Unit vector along the line."""
+        zero = jnp.zeros((), q.dtype)
+        if self.to is None:
+            return self.through.along(q, jnp.stack([zero + 1.0, zero]))
+        first, second = (
+            jnp.stack([jnp.asarray(x, q.dtype) for x in place.at])
+            if place.at is not None
+            else jnp.zeros((2,), q.dtype)
+            for place in (self.through, self.to)
+        )
+        way = second - first
+        return self.through.along(q, way / jnp.sqrt(way @ way))
+
+
+def place(problem: AbstractProblem, reference: str) -> Place:
+    """The point that ``reference`` names (``"rod.tip"``, ``"rod"``, ``"ground"``)."""
+    name, _, point = reference.partition(".")
+    body = None if name == GROUND else tuple(problem.axes.index(x) for x in coordinates(name))
+    if not point:
+        return Place(None, body)  # type: ignore[arg-type]
+    return Place(points_of(problem, name)[point], body)  # type: ignore[arg-type]
+
+
+def line(problem: AbstractProblem, reference: str | tuple[str, str]) -> Line:
+    """The line that ``reference`` names: a body's x-axis, or two points of one."""
+    if isinstance(reference, str):
+        return Line(place(problem, reference), None)
+    first, second = reference
+    return Line(place(problem, first), place(problem, second))
+
+
+def points_of(problem: AbstractProblem, name: str) -> dict[str, Any]:
+    """Named points of a body, or of the ground."""
+    if name != GROUND:
+        return problem.section("body")[name].points
+    return next((x.points for x in problem.section(GROUND).values()), {})
+
+
+def require_place(problem: AbstractProblem, where: str, reference: Any) -> None:
+    """Raise :class:`ProblemError`, which starts with ``where``, unless ``reference`` names a point
+    of the problem."""
+    bodies = [*problem.section("body"), GROUND]
+    if not isinstance(reference, str):
+        raise ProblemError(f"{where}: found {reference!r}, expected a point such as 'rod.tip'")
+    name, dot, point = reference.partition(".")
+    if name not in bodies:
+        raise ProblemError(
+            f"{where}: no body {name!r}{nearest(name, bodies)}; there are {', '.join(bodies)}"
+        )
+    points = points_of(problem, name)
+    if dot and point not in points:
+        label = GROUND if name == GROUND else element_label("body", name)
+        raise ProblemError(
+            f"{where}: {label} has no point {point!r}{nearest(point, points)}; it has "
+            f"{', '.join(points) or 'none'}"
+        )
+
+
+def require_line(problem: AbstractProblem, where: str, reference: Any) -> None:
+    """The same for a line."""
+    if isinstance(reference, str):
+        require_place(problem, where, reference)
+        if "." in reference:
+            raise ProblemError(
+                f"{where}: found the point {reference!r}; a line takes two points, or the name of "
+                "a body for its x-axis"
+            )
+        return
+    if not isinstance(reference, tuple) or len(reference) != 2:
+        raise ProblemError(f"{where}: found {reference!r}, expected two points of a body")
+    for point in reference:
+        require_place(problem, where, point)
+    first, second = reference
+    if first.partition(".")[0] != second.partition(".")[0]:
+        raise ProblemError(
+            f"{where}: found points of {first.partition('.')[0]!r} and "
+            f"{second.partition('.')[0]!r}, both must be of one body"
+        )
+    if first == second:
+        raise ProblemError(f"{where}: found {first!r} twice, a line needs two points")
