@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import equinox as eqx
 
@@ -13,8 +12,9 @@ from jfric.system.direction import Direction, as_direction
 from jfric.system.event import Event
 from jfric.system.expression import Expression
 from jfric.system.fields import Scalar, optional, scalar
+from jfric.system.friction import Friction as Friction
 from jfric.system.functions import AbstractFunction, as_function
-from jfric.system.laws import AbstractLaw, Coulomb
+from jfric.system.laws import AbstractLaw
 from jfric.system.linkage import LINKAGE
 from jfric.system.nonlinear import AbstractForce as AbstractForce
 from jfric.system.nonlinear import Drag, ForceField, Pendulum, PolynomialSpring
@@ -110,102 +110,6 @@ class Stop(eqx.Module):
     gap: Scalar = eqx.field(converter=scalar, default=0.0)
     c: Scalar = eqx.field(converter=scalar, default=0.0)
     release: Release = eqx.field(static=True, default="physical")
-
-
-def _plane(value) -> Any:
-    """Directions of a plane; what is none is left to the checks of a problem."""
-    return tuple(map(as_direction, value)) if isinstance(value, (list, tuple)) else value
-
-
-def _belt(value) -> Any:
-    """A velocity, or one for each direction of a plane."""
-    return (
-        tuple(map(as_function, value)) if isinstance(value, (list, tuple)) else as_function(value)
-    )
-
-
-class Friction(eqx.Module):
-    """Friction with a given normal force: ``lambda_T in -mu N Sign(gamma_T)``.
-
-    ``gamma_T = w^T v - belt``. Exactly one of ``N`` (normal force [N], a function of time, never
-    negative) and ``limit`` (the friction limit itself [N or N m]; the law's coefficients are then
-    factors on it, 1 by default) is given.
-
-    ``reaction``: the direction ``r`` in which ``lambda_T`` acts on the degrees of freedom, with the
-    force ``r lambda_T``; by default ``w``. Relays are such elements: ``x' = A x + B lambda``,
-    ``y = C x`` has ``C`` for ``w`` and ``B`` for ``r``. ``w^T M^-1 r`` must be positive.
-
-    ``direction``: the name of a degree of freedom, a pair of names (relative motion), a mapping
-    from names to coefficients, or a :class:`jfric.Direction`. ``sliding``: in place of it, a
-    displacement that depends on position, as in :class:`jfric.Contact`. ``belt``: velocity of the
-    partner's surface [m/s or rad/s], a number or a function of time. ``law``: :mod:`jfric.laws`.
-
-    ``plane``: in place of ``direction`` two of them, for friction in a plane: with
-    ``gamma_T = (w_1^T v, w_2^T v) - belt`` and the mean size of the coefficients ``mu``::
-
-        stick    |lambda_T| <= mu_s N,    sliding    lambda_T = -mu_d(|gamma_T|) N gamma_T/|gamma_T|
-
-    The two directions measure the same plane: they are at right angles to each other there. With a
-    pair of coefficients, one for each direction, limits form an ellipse, and friction dissipates as
-    much as it can: with ``E = diag(mu_1, mu_2)`` stick lasts while ``|E^-1 lambda_T| <= N``, and
-    sliding feels ``lambda_T = -N E^2 gamma_T / |E gamma_T|``. ``belt`` is then a pair, too. Results
-    call the two components ``friction.1`` and ``friction.2``. Source for the ellipse: S. Goyal,
-    A. Ruina, J. Papadopoulos, Planar sliding with dry friction, Wear 143 (1991).
-
-    Raises (in :class:`jfric.Problem`) :class:`jfric.ProblemError` unless there is one of ``N`` and
-    ``limit``, and for negative ones. A brake on the relative motion of two bodies::
-
-        >>> pressed = jfric.Steps([1.0], [0.0, 20.0])
-        >>> brake = jfric.Friction(("a", "b"), jfric.Coulomb(0.3), N=pressed)
-        >>> float(brake.normal_force(2.0)), brake.redirected
-        (20.0, False)
-
-    A block on a table, with more friction along ``x`` than along ``y``::
-
-        >>> pad = jfric.Friction(plane=["x", "y"], law=jfric.Coulomb([0.4, 0.2]), N=10.0)
-        >>> [float(row.law.mu) for row in pad.rows()]
-        [0.4, 0.2]
-    """
-
-    direction: Direction | None = eqx.field(converter=as_direction, default=None)
-    law: AbstractLaw | None = None
-    N: AbstractFunction | None = eqx.field(converter=as_function, default=None)
-    limit: AbstractFunction | None = eqx.field(converter=as_function, default=None)
-    belt: AbstractFunction | tuple[AbstractFunction, ...] | None = eqx.field(
-        converter=_belt, default=None
-    )
-    reaction: Direction | None = eqx.field(converter=as_direction, default=None)
-    sliding: str | Callable | None = eqx.field(static=True, default=None)
-    plane: tuple[Direction, ...] | None = eqx.field(converter=_plane, default=None)
-
-    def rows(self) -> list[Self]:
-        """One element for each direction of sliding: itself, or those of a plane."""
-        if self.plane is None:
-            return [self]
-        belts: Any = self.belt if self.belt is not None else (None,) * len(self.plane)
-        found = []
-        for i, (direction, belt) in enumerate(zip(self.plane, belts, strict=True)):
-            law = None if self.law is None else self.law.along(i)
-            found.append(replace(self, plane=None, direction=direction, belt=belt, law=law))
-        return found
-
-    @property
-    def redirected(self) -> bool:
-        """Whether the reaction has a direction of its own, by structure."""
-        r, w = self.reaction, self.direction
-        if r is None or w is None:
-            return False
-        return r.signs is None or (r.names, r.signs) != (w.names, w.signs)
-
-    @property
-    def coefficients(self) -> AbstractLaw:
-        """The law, or the unit law of a friction limit."""
-        return self.law if self.law is not None else Coulomb(1.0)
-
-    @property
-    def normal_force(self) -> AbstractFunction:
-        """``N(t)``, or the limit (then the coefficients are factors)."""
-        return self.N if self.N is not None else self.limit  # type: ignore[return-value]
 
 
 ImpactLaw = Literal["coulomb", "none"]
