@@ -274,8 +274,20 @@ def _start(piece: SmoothPiece, h):
     watched = 0 if prepared.regular else prepared.W.shape[0]
     moves = series(matmul(z, piece.system.relative[:watched].T), 4)
     sizes = series([x[:watched] for x in (speed, *relative)])
+    if prepared.mechanics.varying is not None:
+        scales, sizes = _resolved(scales), _resolved(sizes)
     moving = moves, jax.lax.stop_gradient(sizes)
     return leading, jax.lax.stop_gradient(scales), moving, jax.lax.stop_gradient(rates[0])
+
+
+def _resolved(sizes: Float[Array, "l k"]) -> Float[Array, "l k"]:
+    """Magnitudes of coefficients, none below rounding errors of those before.
+
+    A body at rest on curved contacts has velocities of rounding errors, and forces that these
+    change: what moves a guard by less than a part of these in the whole step decides nothing.
+    """
+    before = jnp.pad(jax.lax.cummax(sizes[:-1], axis=0), ((1, 0), (0, 0)))
+    return jnp.maximum(sizes, jnp.finfo(sizes.dtype).eps ** 0.5 * before)
 
 
 def _margin_sizes(prepared: Prepared, friction, normal) -> Float[Array, "l np"]:
