@@ -147,7 +147,7 @@ def _problem(table: Any, sections: list[str], folder: Path) -> Problem:
     flat = {section for section, group in groups.items() if isinstance(group, Element)}
     groups = {k: {k: group} if k in flat else group for k, group in groups.items()}
     bases = tuple(groups.get("base", ()))
-    dofs = dict(dofs or {}) | dofs_of(groups.get("body", ()))
+    dofs = dict(dofs or {}) | dofs_of(groups.get("body", {}))
     lengths = [k for k, v in table.parameters.items() if has_unit(v)]
     elements = {
         section: {
