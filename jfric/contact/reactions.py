@@ -20,8 +20,10 @@ from jfric.numerics.linear_algebra import (
     UNROLLED_INVERSE,
     Elimination,
     eliminate,
+    least_norm,
     matmul,
     matvec,
+    null_space,
 )
 from jfric.numerics.loops import once, where_any
 from jfric.results.modes import Mode
@@ -184,13 +186,9 @@ def _of_two_rows(D, active, S: Coupling, *, independent: bool) -> Reactions:
 
 def _shared(D, active, S: Coupling, weight, result: Elimination, motion, causes):
     """``motion``, reactions of minimum norm, and whether what they leave open moves nothing."""
-    m = D.shape[0]
     # Forces that do no work on the motion: a dependent row balanced by independent ones.
-    balance = result.reduced * weight[:, None] / weight[None, :]
     dependent = result.dependent
-    N = jnp.where(dependent[None, :] & active[:, None], -balance, 0.0)
-    N = jnp.where(dependent[:, None] & dependent[None, :], jnp.eye(m, dtype=D.dtype), N)
-    N = S.before(N)
+    N = S.before(null_space(result, weight, active))
     moved, size = matmul(D, N), matmul(jnp.abs(D), jnp.abs(N))
     # As velocities that a unit impulse causes: translations and rotations become comparable.
     scale = jax.lax.rsqrt(jnp.where(jnp.diagonal(D) > 0, jnp.diagonal(D), 1.0))[:, None]
@@ -199,9 +197,7 @@ def _shared(D, active, S: Coupling, weight, result: Elimination, motion, causes)
     if causes is not None:
         moved, size = matmul(causes, N), matmul(jnp.abs(causes), jnp.abs(N))
         unique = unique & jnp.all(jnp.abs(moved) <= UNMOVED * jnp.max(size, axis=0, keepdims=True))
-    gram = N.T @ N + jnp.diag(jnp.where(dependent, 0.0, 1.0))
-    inner = eliminate(gram, 0.0, active=dependent).inverse
-    force = motion - N @ (inner @ (N.T @ motion))
+    force = least_norm(motion, N, dependent)
     return motion, jnp.where(dependent.any(), force, motion), unique
 
 

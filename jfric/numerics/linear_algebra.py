@@ -107,6 +107,29 @@ def eliminate(
     return Elimination(jnp.where(outside, 0.0, inverse), a, dependent, smallest)
 
 
+def null_space(
+    found: Elimination, weight: Float[Array, " m"], active: Bool[Array, " m"]
+) -> Float[Array, "m m"]:
+    """Columns of ``dependent`` rows: what balances one by independent ones; zero elsewhere.
+
+    ``weight``: by which rows and columns were scaled before the elimination ``found``; ``active``:
+    rows that take part.
+    """
+    balance, dependent = found.reduced * weight[:, None] / weight[None, :], found.dependent
+    columns = jnp.where(dependent[None, :] & active[:, None], -balance, 0.0)
+    own = jnp.eye(dependent.shape[0], dtype=balance.dtype)
+    return jnp.where(dependent[:, None] & dependent[None, :], own, columns)
+
+
+def least_norm(
+    x: Float[Array, "m k"], N: Float[Array, "m m"], dependent: Bool[Array, " m"]
+) -> Float[Array, "m k"]:
+    """``x`` without its part in the ``dependent`` columns of ``N``; the others are zero."""
+    gram = N.T @ N + jnp.diag(jnp.where(dependent, 0.0, 1.0).astype(N.dtype))
+    inner = eliminate(gram, 0.0, active=dependent).inverse
+    return x - N @ (inner @ (N.T @ x))
+
+
 def _largest(size: Float[Array, " m"], first: Bool[Array, " m"] | None, left: Bool[Array, " m"]):
     """The row of the next pivot."""
     if first is not None:

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jfric.numerics.linear_algebra import eliminate, matmul, matvec
+from jfric.numerics.linear_algebra import eliminate, least_norm, matmul, matvec, null_space
 from jfric.numerics.tolerances import ROUNDINGS
 
 #: Relative pivot below which an equation counts as one that follows from others.
@@ -159,10 +159,5 @@ def generalised_inverse(G: Float[Array, "k k"]):
     dependent, k = found.dependent, G.shape[0]
     if k == 1:
         return inverse, inverse, dependent.any()
-    # Reactions without effect: that of a dependent row balanced by independent ones.
-    N = -found.reduced * weight[:, None] / weight[None, :]
-    N = jnp.where(dependent[None, :] & ~dependent[:, None], N, 0.0)
-    N = N + jnp.diag(dependent.astype(G.dtype))
-    gram = matmul(N.T, N) + jnp.diag((~dependent).astype(G.dtype))
-    kept = jnp.eye(k, dtype=G.dtype) - matmul(N, matmul(eliminate(gram, 0.0).inverse, N.T))
-    return inverse, matmul(kept, inverse), dependent.any()
+    N = null_space(found, weight, jnp.ones((k,), bool))
+    return inverse, least_norm(inverse, N, dependent), dependent.any()
