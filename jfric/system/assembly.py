@@ -13,7 +13,7 @@ from jfric.system.body import coordinates
 from jfric.system.description import AbstractProblem
 from jfric.system.elements import AbstractForce, Gap, Lagrangian
 from jfric.system.formula import read_formula
-from jfric.system.joint_contacts import unilateral_contacts
+from jfric.system.joint_contacts import opposed_contacts, unilateral_contacts
 from jfric.system.joints import JointEquation, Joints
 from jfric.system.laws import Coulomb
 from jfric.system.linkage import LINKAGE
@@ -238,6 +238,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         axes=axes,
         contact_names=(*friction, *contacts),
         planes=_planes(problem),
+        opposed=opposed_contacts(problem),
         frictionless=tuple([False] * len(friction) + [c.frictionless for c in contacts.values()]),
         redirected=tuple([f.redirected for f in friction.values()] + [False] * len(contacts)),
         smooth_impact=tuple(c.impact == "none" for c in contacts.values()),

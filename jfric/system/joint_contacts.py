@@ -48,6 +48,12 @@ def unilateral_contacts(problem: AbstractProblem) -> dict[str, Contact]:
     return found
 
 
+def opposed_contacts(problem: AbstractProblem) -> tuple[tuple[int, int], ...]:
+    """The two contacts of each joint with friction, by their numbers among all contacts."""
+    count, first = len(unilateral_contacts(problem)), len(problem.section("contact"))
+    return tuple((i, i + 1) for i in range(first, count, 2))
+
+
 def _sides(joint: Joint) -> tuple[Contact, Contact]:
     (phi,) = joint.constraint
     opposite = f"-({phi})" if isinstance(phi, str) else Negative(phi)

@@ -29,7 +29,7 @@ from jaxtyping import Array, Float
 from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate, matmul, matvec
 from jfric.system.elements import AbstractForce
 from jfric.system.functions import AbstractFunction
-from jfric.system.joints import Tied
+from jfric.system.joints import REDUNDANT, Tied
 from jfric.system.laws import AbstractLaw
 from jfric.system.piecewise import PiecewiseElements
 from jfric.system.varying import Varying
@@ -88,6 +88,8 @@ class Mechanics(eqx.Module):
     varying: Varying | None = None
     #: Tangents that belong together: the two directions of each friction in a plane.
     planes: tuple[tuple[int, int], ...] = eqx.field(static=True, default=())
+    #: Unilateral contacts on both sides of a joint with friction.
+    opposed: tuple[tuple[int, int], ...] = eqx.field(static=True, default=())
     #: Of tangents, then normals, where something depends on position: relative velocity at rest,
     #: and relative acceleration along the motion without acceleration.
     rate: Any = None
@@ -129,6 +131,16 @@ class Mechanics(eqx.Module):
             bias=bias,
             tied=tied,
         )
+
+    def accelerations(self, W: Float[Array, "m n"], R: Float[Array, "m n"]) -> Float[Array, "n m"]:
+        """``M^-1 R^T``; zero where joints hold the row of ``W`` itself."""
+        found = matmul(self.M_inverse, R.T)
+        if self.tied is None:
+            return found
+        # Rounding errors are no mobility.
+        free = jnp.sum(jnp.abs(W.T) * matmul(self.inverse_size, jnp.abs(R.T)), axis=0)
+        moves = jnp.abs(jnp.sum(W.T * found, axis=0)) > REDUNDANT * free
+        return jnp.where(moves, found, 0.0)
 
     @property
     def inverse_size(self) -> Float[Array, "n n"]:

@@ -14,7 +14,6 @@ from jfric.contact.rules import Flag, Kind
 from jfric.numerics.linear_algebra import UNROLLED_INVERSE, matmul
 from jfric.results.user_events import UserEvents, user_events
 from jfric.system.assembly import assemble
-from jfric.system.joints import REDUNDANT
 from jfric.system.mechanics import Mechanics, WithContacts
 from jfric.system.problem import Problem
 
@@ -139,12 +138,7 @@ def _contact_space(mechanics: Mechanics) -> dict[str, Any]:
     """What follows from mass matrix and directions."""
     W = jnp.concatenate([mechanics.W_T, mechanics.W_N])
     R = W if mechanics.reactions is None else jnp.concatenate([mechanics.R_T, mechanics.W_N])
-    MW = matmul(mechanics.M_inverse, R.T)
-    if mechanics.tied is not None:
-        # What joints hold is held: rounding errors are no mobility.
-        free = jnp.sum(jnp.abs(W.T) * matmul(mechanics.inverse_size, jnp.abs(R.T)), axis=0)
-        moves = jnp.abs(jnp.sum(W.T * MW, axis=0)) > REDUNDANT * free
-        MW = jnp.where(moves, MW, 0.0)
+    MW = mechanics.accelerations(W, R)
     return {
         "W": W,
         "MW": MW,

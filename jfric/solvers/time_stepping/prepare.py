@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax.numpy as jnp
 
-from jfric.numerics.linear_algebra import matmul
-from jfric.solvers.time_stepping.prepared import Prepared, step_matrices
+from jfric.solvers.time_stepping.prepared import Prepared, contact_space, step_matrices
 from jfric.solvers.time_stepping.scheme import Scheme
 from jfric.system.assembly import assemble
 from jfric.system.laws import Coulomb
@@ -17,22 +18,24 @@ def prepare(problem: Problem, scheme: Scheme, h, method: str) -> Prepared:
     """Assemble ``problem`` for steps of length ``h``."""
     problem = problem.resolved()
     mechanics = assemble(problem)
-    W = jnp.concatenate([mechanics.W_T, mechanics.W_N])
-    MW = matmul(mechanics.M_inverse, W.T)
+    space = contact_space(mechanics)
+    if mechanics.varying is not None:
+        # What holds at the start alone; each step sees its own.
+        mechanics = replace(mechanics, rate=None, bias=None, tied=None)
     dtype = mechanics.M.dtype
     h = jnp.asarray(h, dtype)
-    fixed = not mechanics.nonlinear and mechanics.piecewise.count == 0
+    changes = mechanics.nonlinear or mechanics.piecewise.count or mechanics.varying is not None
     scheme = scheme._replace(theta=jnp.asarray(scheme.theta, dtype))
-    matrices = step_matrices(scheme, h, mechanics.M, mechanics.C, mechanics.K, W)
+    matrices = None
+    if not changes:
+        matrices = step_matrices(scheme, h, mechanics.M, mechanics.C, mechanics.K, space["W"])
     return Prepared(
         mechanics=mechanics,
         scheme=scheme,
         h=h,
-        W=W,
-        MW=MW,
-        D_mass=matmul(W, MW),
+        **space,
         end=jnp.asarray(problem.time.end, dtype),
-        constant=matrices if fixed else None,
+        constant=matrices,
         breakaway=not all(isinstance(law, Coulomb) for law in mechanics.laws),
         method=method,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import equinox as eqx
@@ -10,6 +11,7 @@ from jaxtyping import Array, Float
 
 from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate, matmul
 from jfric.solvers.time_stepping.scheme import Scheme
+from jfric.system.joints import generalised_inverse
 from jfric.system.mechanics import Mechanics, WithContacts
 
 #: Systems with one contact and up to this many degrees of freedom run in scalars.
@@ -20,6 +22,8 @@ class StepMatrices(NamedTuple):
     """A step without contact, ``free = Bq q + Bv v + push impulse``, and what contacts add.
 
     With ``A = M + h theta C + h^2 theta^2 K``: ``push = A^-1``, ``X = A^-1 W^T``, ``D = W X``.
+    Joints with the directions ``J`` are eliminated: ``hold = A^-1 J^T (J A^-1 J^T)^-1`` gives the
+    velocity that they demand, and ``push = A^-1 - hold J A^-1``.
     """
 
     Bq: Float[Array, "n n"]
@@ -27,13 +31,18 @@ class StepMatrices(NamedTuple):
     push: Float[Array, "n n"]
     X: Float[Array, "n m"]
     D: Float[Array, "m m"]
+    hold: Float[Array, "n k"] | None = None
 
 
-def step_matrices(scheme: Scheme, h, M, C, K, W) -> StepMatrices:
+def step_matrices(scheme: Scheme, h, M, C, K, W, J=None) -> StepMatrices:
     """Matrices of a step of length ``h`` for the given stiffness and damping."""
     n = M.shape[0]
     theta = scheme.theta
-    push = _inverse(M + h * theta * (C + h * theta * K))
+    push, hold = _inverse(M + h * theta * (C + h * theta * K)), None
+    if J is not None:
+        along = matmul(push, J.T)
+        hold = matmul(along, generalised_inverse(matmul(J, along))[0])
+        push = push - matmul(hold, matmul(J, push))
     X = matmul(push, W.T)
     return StepMatrices(
         Bq=-h * matmul(push, K),
@@ -41,6 +50,7 @@ def step_matrices(scheme: Scheme, h, M, C, K, W) -> StepMatrices:
         push=push,
         X=X,
         D=matmul(W, X),
+        hold=hold,
     )
 
 
@@ -66,6 +76,13 @@ class Prepared(WithContacts):
     breakaway: bool = eqx.field(static=True)
     method: str = eqx.field(static=True)
 
+    def at(self, t, q, v) -> Prepared:
+        """The same as seen at one instant, where something depends on position."""
+        if self.mechanics.varying is None:
+            return self
+        mechanics = self.mechanics.at(t, q, v)
+        return replace(self, mechanics=mechanics, **contact_space(mechanics))
+
     @property
     def partners_move(self) -> bool:
         """Whether belts or supports have a velocity."""
@@ -78,3 +95,10 @@ class Prepared(WithContacts):
         """Whether the step is taken apart into scalars: one contact, few degrees of freedom."""
         small = self.nt == 1 and self.mechanics.n <= SCALARS
         return small and self.constant is not None and self.method in ("auto", "closed-form")
+
+
+def contact_space(mechanics: Mechanics) -> dict[str, Array]:
+    """What follows from mass matrix and directions."""
+    W = jnp.concatenate([mechanics.W_T, mechanics.W_N])
+    MW = mechanics.accelerations(W, W)
+    return {"W": W, "MW": MW, "D_mass": matmul(W, MW)}

@@ -10,10 +10,11 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.contact import rules
 from jfric.numerics.linear_algebra import matvec
 from jfric.results.modes import Mode
-from jfric.results.status import Status
+from jfric.results.status import Flag, Status
 from jfric.solvers.states import AbstractState
 from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.tolerance import RELATIVE
+from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
 
 
@@ -61,11 +62,15 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
 
 def start_at(prepared: Prepared, t, q, v) -> State:
     """State with position ``q`` and velocity ``v`` (n,) at time ``t``."""
-    mechanics, nf = prepared.mechanics, prepared.nf
-    gamma = mechanics.sliding_velocities(t, v)
-    mode = rules.closed_mode(False, gamma, 0.0)
+    mechanics, nf = prepared.mechanics.at(t, q, v), prepared.nf
+    gamma, small, flags = mechanics.sliding_velocities(t, v), 0.0, 0
+    if mechanics.varying is not None:
+        small = RELATIVE * _sliding_size(mechanics, t, v)
+    if mechanics.tied is not None:
+        flags = jnp.where(mechanics.tied.redundant, int(Flag.REDUNDANT), 0)
+    mode = rules.closed_mode(False, gamma, small)
     if prepared.nu:
-        is_open = (mechanics.gaps(t, q) > 0) | _approaches(prepared, t, v)
+        is_open = (mechanics.gaps(t, q) > 0) | _approaches(mechanics, t, v)
         mode = mode.at[nf:].set(jnp.where(is_open, Mode.OPEN, mode[nf:]))
     piecewise = mechanics.piecewise
     segment = jnp.zeros((piecewise.count,), jnp.int32)
@@ -85,17 +90,23 @@ def start_at(prepared: Prepared, t, q, v) -> State:
         residual=jnp.zeros((), q.dtype),
         iterations=zero,
         status=jnp.asarray(int(Status.OK), jnp.int32),
-        flags=zero,
+        flags=jnp.asarray(flags, jnp.int32),
         steps=zero,
         event_count=zero,
     )
 
 
-def _approaches(prepared: Prepared, t, v):
+def _sliding_size(mechanics: Mechanics, t, v):
+    """What sliding velocities (nt,) are made of."""
+    return matvec(jnp.abs(mechanics.W_T), jnp.abs(v)) + jnp.abs(mechanics.belt_velocities(t))
+
+
+def _approaches(mechanics: Mechanics, t, v):
     """Unilateral contacts (nu,) that close with a velocity: one without a gap is about to hit."""
-    mechanics = prepared.mechanics
     _, z_dot = mechanics.base_motion(t)
     along, moved = matvec(mechanics.W_N, v), matvec(mechanics.W_N_base, z_dot)
+    if mechanics.rate is not None:
+        moved = moved + mechanics.rate[mechanics.n_contacts :]
     size = matvec(jnp.abs(mechanics.W_N), jnp.abs(v)) + jnp.abs(moved)
     eps = jnp.finfo(v.dtype).eps
     return along + moved < -jnp.maximum(RELATIVE, 16 * eps) * size

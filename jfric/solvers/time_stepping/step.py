@@ -15,8 +15,16 @@ from jfric.contact import rules
 from jfric.contact.contact_lcp import ContactProblem
 from jfric.numerics.linear_algebra import eliminate, matmul, matvec
 from jfric.results.modes import Mode
+from jfric.results.status import Status
 from jfric.solvers.time_stepping.friction import coefficients, in_closed_form, settled
 from jfric.solvers.time_stepping.inputs import StepInputs
+from jfric.solvers.time_stepping.opposed import carrying
+from jfric.solvers.time_stepping.predicted import (
+    held_by_joints,
+    put_back,
+    seen_at_prediction,
+    without_held,
+)
 from jfric.solvers.time_stepping.prepared import Prepared, step_matrices
 from jfric.solvers.time_stepping.rows import Row
 from jfric.solvers.time_stepping.state import Motion
@@ -35,27 +43,43 @@ def step(
     q, v = motion.q, motion.v
     frictionless = np.asarray(mechanics.frictionless, bool)
     end_weight, start_weight = h * scheme.theta, h * (1.0 - scheme.theta)
+    prepared, x = seen_at_prediction(prepared, motion, x)
     segment = _segments(prepared, motion, x)
     matrices, impulse = _linearised(prepared, motion, segment, x)
     pushed = matvec(matrices.push, impulse) if pushed is None else pushed
     free = pushed + (matvec(matrices.Bq, q) + matvec(matrices.Bv, v))
+    free = held_by_joints(prepared, matrices.hold, free, v)
     before = matvec(prepared.W, v) - x.before
     after = matvec(prepared.W, free) - x.after
     old = jnp.concatenate([jnp.full((nt,), scheme.kappa, v.dtype), mechanics.e])
     gamma = rules.restitution(after, before, old)
     touching = jnp.zeros((0,), bool)
     if nu:
-        along = matvec(prepared.W[nt:], q)
+        gap = x.gap + matvec(prepared.W[nt:], q)
         parts = jnp.abs(x.gap) + matvec(jnp.abs(prepared.W[nt:]), jnp.abs(q))
         way = h * (jnp.abs(before[nt:]) + jnp.abs(after[nt:]))
-        touching = touches(x.gap + along + start_weight * before[nt:], parts, way)
-    problem = _contacts(prepared, matrices.D, gamma, before, touching, motion.mode, x)
+        touching = touches(gap + start_weight * before[nt:], parts, way)
+        if mechanics.varying is not None:
+            # The way along a curve is known to the order of the scheme alone.
+            touching = touching | (motion.mode[nf:] != Mode.OPEN)
+    touching, blocked = without_held(prepared, touching, gamma)
+
+    def problem(touching):
+        return _contacts(prepared, matrices.D, gamma, before, touching, motion.mode, x)
+
     if prepared.in_scalars:
-        solved, direction = in_closed_form(prepared, problem, motion.mode, before[0]), None
+        posed = problem(touching)
+        solved, direction = in_closed_form(prepared, posed, motion.mode, before[0]), None
     else:
         # Rounding errors of the sliding velocities come from those that they are made of.
         size = matvec(jnp.abs(prepared.W), jnp.abs(v)) + jnp.abs(x.before)
-        solved, direction = settled(prepared, problem, motion.mode, before[:nt], size)
+
+        def solve(touching):
+            return settled(prepared, problem(touching), motion.mode, before[:nt], size)
+
+        touching, cycles = carrying(prepared, motion.mode, touching, solve)
+        blocked = blocked | cycles
+        solved, direction = solve(touching)
 
     P, mode = solved.impulse, solved.mode
     closed = mode[nf:] != Mode.OPEN
@@ -81,10 +105,15 @@ def step(
     is_open = jnp.concatenate([jnp.zeros((nf,), bool), ~rests])
     shown = jnp.where(is_open, Mode.OPEN, shown).astype(jnp.int32)
     impact = (motion.mode[nf:] == Mode.OPEN) & rules.hits_in_step(before[nt:], P[nt:])
+    if mechanics.opposed:
+        impact = impact & ~np.isin(np.arange(nu), np.asarray(mechanics.opposed))
     gains = jnp.asarray(False)
     if nu:
         gains = impact.any() & gains_energy(P, before, matvec(prepared.W, v_new) - x.after)
-    judged = solved.residual, solved.iterations, solved.status
+    q_new, put = put_back(prepared, mechanics, x.t + h, q_new, v_new, shown)
+    status = jnp.where(solved.status == int(Status.OK), put, solved.status)
+    status = jnp.where(blocked, int(Status.INCONSISTENT), status).astype(jnp.int32)
+    judged = solved.residual, solved.iterations, status
     return Row(q_new, v_new, shown, segment, P, impact, gains, *judged)
 
 
@@ -134,7 +163,16 @@ def _linearised(prepared: Prepared, motion: Motion, segment, x: StepInputs):
         # Linear about the point above: the step adds K q and C v of its own.
         level = force(q, motion.v) + matvec(K_q, q) + matvec(C_v, motion.v)
         K, C, impulse = K + K_q, C + C_v, impulse + h * level
-    return step_matrices(scheme, h, mechanics.M, C, K, prepared.W), impulse
+    tied = mechanics.tied
+    J = None if tied is None else tied.J
+    matrices = step_matrices(scheme, h, mechanics.M, C, K, prepared.W, J)
+    if tied is not None:
+        # What joints hold takes no part in contacts.
+        moves = jnp.diagonal(prepared.D_mass) > 0
+        both = moves[:, None] & moves[None, :]
+        X, D = jnp.where(moves, matrices.X, 0.0), jnp.where(both, matrices.D, 0.0)
+        matrices = matrices._replace(X=X, D=D)
+    return matrices, impulse
 
 
 def _contacts(prepared: Prepared, D, gamma, before, touching, mode, x: StepInputs):
@@ -145,6 +183,8 @@ def _contacts(prepared: Prepared, D, gamma, before, touching, mode, x: StepInput
     friction = coefficients(prepared, jnp.abs(before[:nt]))
     rubs = ~np.asarray(mechanics.frictionless, bool)
     closed = jnp.concatenate([jnp.ones((nf,), bool), touching])
+    if mechanics.tied is not None:
+        rubs = rubs & (jnp.diagonal(D)[:nt] > 0)
     # Contacts that were open and carry no tangential impulse when they close.
     smooth = np.asarray((False,) * nf + mechanics.smooth_impact, bool) & (mode == Mode.OPEN)
     normal_force = jnp.concatenate([x.normal, jnp.ones((prepared.nu,), gamma.dtype)])
@@ -200,6 +240,7 @@ def _stopped(prepared: Prepared, v, prescribed, sticks, active):
 
 def _inverse(a):
     """The inverse of a symmetric matrix; dependent rows, which agree, are left out."""
-    weight = jnp.diagonal(a) ** -0.5
+    diagonal = jnp.diagonal(a)
+    weight = jnp.where(diagonal > 0, diagonal, 1.0) ** -0.5
     weight = weight[:, None] * weight[None, :]
     return eliminate(a * weight, DEPENDENT).inverse * weight

@@ -1,0 +1,144 @@
+"""Steps of systems whose masses and directions depend on position, and of those with joints.
+
+Everything is seen at the predicted position ``q_p = q + h theta v``. With the relative velocity
+``gamma = W v + r`` and the relative acceleration ``c`` of a motion without acceleration there,
+those at the ends of the step are::
+
+    gamma- = W v + r - h theta c,      gamma+ = W v+ + r + h (1 - theta) c
+
+Joints demand ``gamma+ = 0`` of their rows ``J``, whose impulses are eliminated. At the end of the
+step, positions are put on the joints and on the gaps of zero of contacts that last, by some steps
+of Newton's method in the metric of the masses.
+
+Source: M. Jean, The non-smooth contact dynamics method, Comput. Methods Appl. Mech. Engrg. 177
+(1999); V. Acary, B. Brogliato, Numerical methods for nonsmooth dynamical systems (2008), chapter
+10, for masses and directions at the predicted position. There ``c`` is left out: it keeps second
+order between switches for ``theta = 1/2``, and vanishes from ``gamma+`` for ``theta = 1``. The
+projection: V. Acary, Projected event-capturing time-stepping schemes for nonsmooth mechanical
+systems with unilateral contact and Coulomb's friction, Comput. Methods Appl. Mech. Engrg. 256
+(2013).
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jfric.numerics.linear_algebra import eliminate, matvec
+from jfric.results.modes import Mode
+from jfric.results.status import Status
+from jfric.solvers.time_stepping.inputs import StepInputs
+from jfric.solvers.time_stepping.prepared import Prepared
+from jfric.solvers.time_stepping.state import Motion
+from jfric.solvers.time_stepping.tolerance import DEPENDENT
+from jfric.system.joints import ROUNDS, TOLERANCE
+from jfric.system.mechanics import Mechanics
+
+
+def seen_at_prediction(
+    prepared: Prepared, motion: Motion, x: StepInputs
+) -> tuple[Prepared, StepInputs]:
+    """The system at the predicted position; what the step prescribes with what it adds there.
+
+    Gaps become those at the start of the step, less ``W_N q``.
+    """
+    mechanics = prepared.mechanics
+    if mechanics.varying is None:
+        return prepared, x
+    ahead, behind = _weights(prepared)
+    here = prepared.at(x.t + ahead, motion.q + ahead * motion.v, motion.v)
+    rate, bias = here.mechanics.rate, here.mechanics.bias
+    gap = mechanics.displacements(x.t, motion.q)[prepared.nt :] - mechanics.gap0
+    return here, x._replace(
+        before=x.before - rate + ahead * bias,
+        after=x.after - rate - behind * bias,
+        gap=x.gap + gap - matvec(here.mechanics.W_N, motion.q),
+    )
+
+
+def _weights(prepared: Prepared):
+    """Time from the start of a step to the instant of the prediction, and from there to its end."""
+    ahead = prepared.h * prepared.scheme.theta
+    return ahead, prepared.h - ahead
+
+
+def held_by_joints(prepared: Prepared, hold, free, v) -> Float[Array, " n"]:
+    """Velocity ``free`` (n,), which is ``v`` (n,) and what forces add that joints let through, with
+    what joints demand at the end of the step; ``hold``: see
+    :class:`jfric.solvers.time_stepping.prepared.StepMatrices`."""
+    tied = prepared.mechanics.tied
+    if tied is None:
+        return free
+    return free - matvec(hold, matvec(tied.J, v) + _demanded(prepared))
+
+
+def _demanded(prepared: Prepared) -> Float[Array, " k"]:
+    """``-J v+`` at the end of the step."""
+    tied = prepared.mechanics.tied
+    assert tied is not None
+    return tied.rate + _weights(prepared)[1] * tied.bias
+
+
+def without_held(
+    here: Prepared, touching: Bool[Array, " nu"], gamma: Float[Array, " m"]
+) -> tuple[Bool[Array, " nu"], Bool[Array, ""]]:
+    """Contacts that ``touching`` leaves, without those whose gaps joints alone determine, and
+    whether joints drive one of these into its partner; ``gamma`` (m,): relative velocities."""
+    tied = here.mechanics.tied
+    if tied is None or not here.nu:
+        return touching, jnp.asarray(False)
+    moves, rates = jnp.diagonal(here.D_mass)[here.nt :] > 0, gamma[here.nt :]
+    driven = rates < -TOLERANCE * jnp.max(jnp.abs(_demanded(here)))
+    return touching & moves, jnp.any(touching & ~moves & driven)
+
+
+def put_back(
+    here: Prepared, constant: Mechanics, t, q, v, mode: Int[Array, " nt"]
+) -> tuple[Float[Array, " n"], Int[Array, ""]]:
+    """Position at the end of a step to ``t``, nearest to ``q`` (n,) with joints and lasting
+    contacts on what they hold, and a status: ``STALLED`` where that is not found, ``INCONSISTENT``
+    where joints contradict each other. ``v`` (n,): velocity there; ``constant``: the system as it
+    is not seen from any place."""
+    mechanics = here.mechanics
+    varying, tied, ok = mechanics.varying, mechanics.tied, jnp.asarray(0, jnp.int32)
+    if varying is None:
+        return q, ok
+    closed = mode[here.nf :] != Mode.OPEN
+    back = None
+    if here.nu:
+        back = _back_on_gaps(here, jax.lax.stop_gradient(closed))
+    for _ in range(ROUNDS):
+        if tied is not None:
+            q = _on_joints(mechanics, t, q)
+        if back is not None:
+            q = q - matvec(back, jnp.where(closed, constant.gaps(t, q), 0.0))
+    if tied is None:
+        return q, ok
+    q = _on_joints(mechanics, t, q) if back is not None else q
+    still = jax.lax.stop_gradient((tied, varying.joints.values(t, q), q, v, _demanded(here)))
+    tied, value, q_size, v, demanded = still
+    off = jnp.any(jnp.abs(value) > TOLERANCE * tied.position_size(jnp.abs(q_size)))
+    left = jnp.abs(matvec(tied.J, v) + demanded)
+    wrong = jnp.any(left > TOLERANCE * (tied.velocity_size(jnp.abs(v)) + jnp.abs(demanded)))
+    status = jnp.where(off, int(Status.STALLED), int(Status.OK))
+    return q, jnp.where(wrong, int(Status.INCONSISTENT), status).astype(jnp.int32)
+
+
+def _on_joints(mechanics: Mechanics, t, q):
+    tied, varying = mechanics.tied, mechanics.varying
+    return q - matvec(tied.MJ, matvec(tied.S, varying.joints.values(t, q)))
+
+
+def _back_on_gaps(here: Prepared, closed: Bool[Array, " nu"]) -> Float[Array, "n nu"]:
+    """Smallest changes of position that change the gaps of ``closed`` contacts by one."""
+    nt = here.nt
+    D = here.D_mass[nt:, nt:]
+    diagonal = jnp.diagonal(D)
+    moves = closed & (diagonal > 0)
+    weight = jnp.where(moves, diagonal, 1.0) ** -0.5
+    both = moves[:, None] & moves[None, :]
+    scaled = D * weight[:, None] * weight[None, :]
+    system = jnp.where(both, scaled, jnp.eye(closed.shape[0], dtype=D.dtype))
+    inverse = eliminate(system, DEPENDENT).inverse * weight[:, None] * weight[None, :]
+    return here.MW[:, nt:] @ jnp.where(both, inverse, 0.0)
