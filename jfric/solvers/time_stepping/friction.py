@@ -129,7 +129,7 @@ def settled(
     as any admissible impulses hold the body. ``mode``, ``before``: modes and sliding velocities at
     the start of the step; ``parts``: see :func:`moves`.
     """
-    nt, nu = before.shape[0], prepared.nu
+    nt, nu = before.shape[0], before.shape[0] - prepared.nf
     several = nu > 0 and nt > 1
 
     def solution(p: ContactProblem, start) -> Impulses:

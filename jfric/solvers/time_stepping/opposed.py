@@ -1,54 +1,111 @@
-"""Which of two opposed contacts, which stand for friction on a joint's reaction, carries.
+"""Steps with two opposed contacts each, which stand for friction on a joint's reaction.
 
 Both at once could press against each other as hard as they like, and hold anything. One carries in
-a step: that of the step before, or the other where that one would open.
+a step: that of the step before, or the other where that one would open. Each two are one contact of
+the problem of the step, whose normal points to the side that carries.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Float, Int
 
+from jfric.contact.contact_lcp import ContactProblem
 from jfric.contact.contact_methods import Impulses
 from jfric.results.modes import Mode
+from jfric.solvers.time_stepping.friction import settled
 from jfric.solvers.time_stepping.prepared import Prepared
 
 
-def carrying(
-    prepared: Prepared,
-    mode: Int[Array, " nt"],
-    touching: Bool[Array, " nu"],
-    solve: Callable[..., tuple[Impulses, Array]],
-) -> tuple[Bool[Array, " nu"], Bool[Array, ""]]:
-    """``touching`` with one of each two opposed contacts, and whether that was not found.
+class OnSides(NamedTuple):
+    """Outcome for all contacts, see :func:`jfric.solvers.time_stepping.friction.settled`.
 
-    ``mode``: at the start of the step. ``solve(touching)``: impulses, and signs (nt+nu,) of the
-    relative velocities with them.
+    ``touching``: contacts that could carry; ``cycles``: no side was found that carries.
     """
-    pairs, nf, nt = prepared.mechanics.opposed, prepared.nf, prepared.nt
-    if not pairs:
-        return touching, jnp.asarray(False)
-    first, second = np.asarray(pairs, int).T
 
-    def among(side: Bool[Array, " k"]) -> Bool[Array, " nu"]:
-        return touching.at[first].set(~side).at[second].set(side)
+    solved: Impulses
+    direction: Float[Array, " m"]
+    touching: Bool[Array, " nu"]
+    cycles: Bool[Array, ""]
+
+
+def settled_on_sides(
+    prepared: Prepared,
+    problem: Callable[[Bool[Array, " nt"]], ContactProblem],
+    mode: Int[Array, " nt"],
+    before: Float[Array, " nt"],
+    parts: Float[Array, " m"],
+) -> OnSides:
+    """The same as ``settled`` with arguments for all contacts; one of each two carries."""
+    nf, nt, nu = prepared.nf, prepared.nt, prepared.nu
+    pairs = np.asarray(prepared.mechanics.opposed, int)
+    first, second = pairs.T
+    kept = np.asarray([i for i in range(nt) if i - nf not in second])
+    rows = np.concatenate([kept, nt + kept[nf:] - nf])
+    # Where each contact, and the first of each two, is among those that are kept.
+    place = np.searchsorted(kept, np.arange(nt))
+    place[nf + second] = place[nf + first]
+    ours = place[nf + first]
+    count, own = kept.shape[0], np.searchsorted(kept, nf + first) - nf
+    mode_kept = jnp.where(mode == Mode.OPEN, mode[_partners(nt, nf, pairs)], mode)[kept]
+
+    def on(side: Bool[Array, " k"]):
+        sign = jnp.ones((rows.shape[0],), before.dtype)
+        sign = sign.at[count + own].set(jnp.where(side, -1.0, 1.0))
+
+        def one_sided(holds) -> ContactProblem:
+            p = problem(holds[place])
+            closed = kept[nf:] - nf
+            return ContactProblem(
+                D=p.D[np.ix_(rows, rows)] * sign[:, None] * sign[None, :],
+                gamma=p.gamma[rows] * sign,
+                decided=p.decided[kept],
+                touching=p.touching[closed],
+                sliding=p.sliding[kept],
+                mu_positive=p.mu_positive[closed],
+                mu_negative=p.mu_negative[closed],
+                cap_positive=p.cap_positive[kept],
+                cap_negative=p.cap_negative[kept],
+            )
+
+        solved, direction = settled(prepared, one_sided, mode_kept, before[kept], parts[rows])
+        return solved, direction, sign
 
     def once(carry):
         side, _, tries = carry
-        solved, direction = jax.lax.stop_gradient(solve(among(side)))
-        apart = (solved.mode[nf:] == Mode.OPEN) & (direction[nt:] > 0)
-        opens = jnp.where(side, apart[second], apart[first])
+        solved, direction, _ = jax.lax.stop_gradient(on(side))
+        opens = (solved.mode[ours] == Mode.OPEN) & (direction[count + own] > 0)
         # One after the other, where they help each other.
-        opens = opens & (jnp.cumsum(opens) <= jnp.where(tries < len(pairs), len(pairs), 1))
+        opens = opens & ((jnp.cumsum(opens) == 1) | (tries < len(pairs)))
         return side ^ opens, opens.any(), tries + 1
 
     still = jax.lax.stop_gradient(mode[nf:])
     side = (still[first] == Mode.OPEN) & (still[second] != Mode.OPEN)
-    limit = 4 * len(pairs) + 2
     start = (side, jnp.asarray(True), jnp.asarray(0, jnp.int32))
-    side, changed, _ = jax.lax.while_loop(lambda c: c[1] & (c[2] < limit), once, start)
-    return among(side), changed
+    limit = 4 * len(pairs) + 2
+    side, cycles, _ = jax.lax.while_loop(lambda c: c[1] & (c[2] < limit), once, start)
+    solved, direction, _ = on(side)
+
+    carries = jnp.ones((nu,), bool).at[first].set(~side).at[second].set(side)
+    both = jnp.concatenate([jnp.ones((nf,), bool), carries])
+    normal = place[nf:] - nf + count
+    impulse = jnp.concatenate([solved.impulse[place], solved.impulse[normal]])
+    carried = jnp.concatenate([both, carries])
+    full = solved._replace(
+        impulse=jnp.where(carried, impulse, 0.0),
+        mode=jnp.where(both, solved.mode[place], Mode.OPEN).astype(jnp.int32),
+    )
+    touching = problem(jnp.zeros((nt,), bool)).touching & carries
+    return OnSides(full, jnp.concatenate([direction[place], direction[normal]]), touching, cycles)
+
+
+def _partners(nt: int, nf: int, pairs: np.ndarray) -> np.ndarray:
+    """The other contact of each, or itself."""
+    other = np.arange(nt)
+    other[nf + pairs[:, 0]], other[nf + pairs[:, 1]] = nf + pairs[:, 1], nf + pairs[:, 0]
+    return other

@@ -32,7 +32,7 @@ from jfric.solvers.time_stepping.inputs import StepInputs
 from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.state import Motion
 from jfric.solvers.time_stepping.tolerance import DEPENDENT
-from jfric.system.joints import ROUNDS, TOLERANCE
+from jfric.system.joints import ROUNDS, TOLERANCE, Tied
 from jfric.system.mechanics import Mechanics
 
 
@@ -116,13 +116,22 @@ def put_back(
     if tied is None:
         return q, ok
     q = _on_joints(mechanics, t, q) if back is not None else q
-    still = jax.lax.stop_gradient((tied, varying.joints.values(t, q), q, v, _demanded(here)))
-    tied, value, q_size, v, demanded = still
-    off = jnp.any(jnp.abs(value) > TOLERANCE * tied.position_size(jnp.abs(q_size)))
-    left = jnp.abs(matvec(tied.J, v) + demanded)
-    wrong = jnp.any(left > TOLERANCE * (tied.velocity_size(jnp.abs(v)) + jnp.abs(demanded)))
+    tied, value, still, v = jax.lax.stop_gradient((tied, varying.joints.values(t, q), q, v))
+    off = jnp.any(jnp.abs(value) > TOLERANCE * tied.position_size(jnp.abs(still)))
+    wrong = jnp.any(_contradicted(here, tied, jnp.abs(still), jnp.abs(v)))
     status = jnp.where(off, int(Status.STALLED), int(Status.OK))
     return q, jnp.where(wrong, int(Status.INCONSISTENT), status).astype(jnp.int32)
+
+
+def _contradicted(here: Prepared, tied: Tied, q, v) -> Bool[Array, " k"]:
+    """Equations of joints whose velocities the others do not allow; ``q``, ``v`` (n,):
+    magnitudes."""
+    demanded = jax.lax.stop_gradient(_demanded(here))
+    followed = matvec(tied.MJ, matvec(tied.S, demanded))
+    length = tied.position_size(q)
+    curved = matvec(jnp.abs(tied.J), v) ** 2 / jnp.where(length > 0, length, 1.0)
+    size = jnp.abs(demanded) + matvec(jnp.abs(tied.J), jnp.abs(followed)) + here.h * curved
+    return jnp.abs(demanded - matvec(tied.J, followed)) > TOLERANCE * size
 
 
 def _on_joints(mechanics: Mechanics, t, q):

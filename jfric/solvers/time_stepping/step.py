@@ -18,7 +18,7 @@ from jfric.results.modes import Mode
 from jfric.results.status import Status
 from jfric.solvers.time_stepping.friction import coefficients, in_closed_form, settled
 from jfric.solvers.time_stepping.inputs import StepInputs
-from jfric.solvers.time_stepping.opposed import carrying
+from jfric.solvers.time_stepping.opposed import settled_on_sides
 from jfric.solvers.time_stepping.predicted import (
     held_by_joints,
     put_back,
@@ -62,24 +62,19 @@ def step(
         if mechanics.varying is not None:
             # The way along a curve is known to the order of the scheme alone.
             touching = touching | (motion.mode[nf:] != Mode.OPEN)
+            touching = touching.at[np.asarray(mechanics.opposed, int).ravel()].set(True)
     touching, blocked = without_held(prepared, touching, gamma)
-
-    def problem(touching):
-        return _contacts(prepared, matrices.D, gamma, before, touching, motion.mode, x)
-
+    problem = _contacts(prepared, matrices.D, gamma, before, touching, motion.mode, x)
+    # Rounding errors of the sliding velocities come from those that they are made of.
+    size = matvec(jnp.abs(prepared.W), jnp.abs(v)) + jnp.abs(x.before)
     if prepared.in_scalars:
-        posed = problem(touching)
-        solved, direction = in_closed_form(prepared, posed, motion.mode, before[0]), None
-    else:
-        # Rounding errors of the sliding velocities come from those that they are made of.
-        size = matvec(jnp.abs(prepared.W), jnp.abs(v)) + jnp.abs(x.before)
-
-        def solve(touching):
-            return settled(prepared, problem(touching), motion.mode, before[:nt], size)
-
-        touching, cycles = carrying(prepared, motion.mode, touching, solve)
+        solved, direction = in_closed_form(prepared, problem, motion.mode, before[0]), None
+    elif mechanics.opposed:
+        found = settled_on_sides(prepared, problem, motion.mode, before[:nt], size)
+        solved, direction, touching, cycles = found
         blocked = blocked | cycles
-        solved, direction = solve(touching)
+    else:
+        solved, direction = settled(prepared, problem, motion.mode, before[:nt], size)
 
     P, mode = solved.impulse, solved.mode
     closed = mode[nf:] != Mode.OPEN
