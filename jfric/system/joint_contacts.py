@@ -50,7 +50,9 @@ def unilateral_contacts(problem: AbstractProblem) -> dict[str, Contact]:
 
 def opposed_contacts(problem: AbstractProblem) -> tuple[tuple[int, int], ...]:
     """The two contacts of each joint with friction, by their numbers among all contacts."""
-    count, first = len(unilateral_contacts(problem)), len(problem.section("contact"))
+    elements = [*problem.section("joint").values(), *problem.section("slider").values()]
+    count = len(unilateral_contacts(problem))
+    first = count - 2 * sum(x.law is not None for x in elements)
     return tuple((i, i + 1) for i in range(first, count, 2))
 
 

@@ -24,6 +24,7 @@ from jfric.contact.resting import Basis, rest_basis, rest_impulses
 from jfric.numerics.linear_algebra import matvec
 from jfric.results.modes import Mode
 from jfric.results.status import Status
+from jfric.solvers.time_stepping.cones import settled_in_cones
 from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.tolerance import moves
 
@@ -129,6 +130,8 @@ def settled(
     as any admissible impulses hold the body. ``mode``, ``before``: modes and sliding velocities at
     the start of the step; ``parts``: see :func:`moves`.
     """
+    if prepared.mechanics.planes:
+        return settled_in_cones(prepared, problem, mode, before, parts)
     nt, nu = before.shape[0], before.shape[0] - prepared.nf
     several = nu > 0 and nt > 1
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jax.core import Tracer
 
+from jfric.contact.cones import require_cone_method
 from jfric.contact.contact_methods import require_method
 from jfric.errors import ProblemError
 from jfric.numerics.loops import require_adjoint
@@ -30,6 +31,8 @@ def require_time_stepping(problem: Problem, solver: Any) -> None:
     require_adjoint(solver.adjoint)
     elements = [*problem.section("friction").items(), *problem.section("contact").items()]
     require_method(solver.method, len(elements))
+    if any(getattr(element, "plane", None) is not None for _, element in elements):
+        require_cone_method(solver.method)
     if scheme.rests:
         return
     for name, element in elements:

@@ -21,7 +21,6 @@ from jfric.solvers.time_stepping.scheme import Scheme
 from jfric.solvers.time_stepping.state import State, initial_state, start_at
 from jfric.system.event import refuse_events
 from jfric.system.inertia import require_inertia
-from jfric.system.planes import refuse_planes
 from jfric.system.problem import Problem
 from jfric.system.reaction import refuse_reactions
 
@@ -51,7 +50,6 @@ class AbstractTimeStepping(AbstractSolver):
         require_inertia(problem)
         refuse_reactions(problem, f"the scheme {type(self).__name__}")
         refuse_events(problem, f"the scheme {type(self).__name__}")
-        refuse_planes(problem, f"the scheme {type(self).__name__}")
         require_time_stepping(problem, self)
 
     def require_duration(self, duration: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact import rules
@@ -69,6 +70,9 @@ def start_at(prepared: Prepared, t, q, v) -> State:
     if mechanics.tied is not None:
         flags = jnp.where(mechanics.tied.redundant, int(Flag.REDUNDANT), 0)
     mode = rules.closed_mode(False, gamma, small)
+    for i, j in mechanics.planes:
+        both = jnp.where((mode[i] == Mode.STICK) & (mode[j] == Mode.STICK), Mode.STICK, Mode.SLIP)
+        mode = mode.at[np.asarray([i, j])].set(both)
     if prepared.nu:
         is_open = (mechanics.gaps(t, q) > 0) | _approaches(mechanics, t, v)
         mode = mode.at[nf:].set(jnp.where(is_open, Mode.OPEN, mode[nf:]))

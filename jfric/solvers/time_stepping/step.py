@@ -16,6 +16,7 @@ from jfric.contact.contact_lcp import ContactProblem
 from jfric.numerics.linear_algebra import eliminate, matmul, matvec
 from jfric.results.modes import Mode
 from jfric.results.status import Status
+from jfric.solvers.time_stepping.cones import speeds
 from jfric.solvers.time_stepping.friction import coefficients, in_closed_form, settled
 from jfric.solvers.time_stepping.inputs import StepInputs
 from jfric.solvers.time_stepping.opposed import settled_on_sides
@@ -96,6 +97,9 @@ def step(
         shown = jnp.where(mode == Mode.OPEN, rules.slip(direction[:nt] > 0), mode)
         # One that carries its limit and does not move is at rest, whatever the method says.
         shown = jnp.where(direction[:nt] == 0, Mode.STICK, shown)
+        if mechanics.planes:
+            slides = mechanics.in_plane & rules.slides(shown)
+            shown = jnp.where(slides, Mode.SLIP, shown)
     shown = jnp.where(frictionless, Mode.CLOSED, shown)
     is_open = jnp.concatenate([jnp.zeros((nf,), bool), ~rests])
     shown = jnp.where(is_open, Mode.OPEN, shown).astype(jnp.int32)
@@ -175,7 +179,7 @@ def _contacts(prepared: Prepared, D, gamma, before, touching, mode, x: StepInput
     where a contact is ``smooth`` (nt,)."""
     nt, nf = prepared.nt, prepared.nf
     mechanics = prepared.mechanics
-    friction = coefficients(prepared, jnp.abs(before[:nt]))
+    friction = coefficients(prepared, speeds(prepared, before[:nt]))
     rubs = ~np.asarray(mechanics.frictionless, bool)
     closed = jnp.concatenate([jnp.ones((nf,), bool), touching])
     if mechanics.tied is not None:
