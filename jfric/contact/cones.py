@@ -90,6 +90,11 @@ class _Layout(NamedTuple):
         """Which tangents are alone."""
         return self.partner == np.arange(self.nt)
 
+    @property
+    def leads(self) -> np.ndarray:
+        """One tangent of each contact."""
+        return np.flatnonzero(np.arange(self.nt) <= self.partner)
+
 
 def require_cone_method(method: str) -> None:
     """Raise :class:`jfric.ProblemError` for a method that takes friction along lines alone."""
@@ -244,6 +249,9 @@ def _modes(p: _Round, layout: _Layout, impulse) -> Int[Array, " nt"]:
 
 def _solved(p: _Round, layout: _Layout, method: Method, tolerance: float):
     """Impulses, and rounds that they took."""
+    if layout.kept.size == 0 and layout.leads.size == 1:
+        # One friction with a given limit: a sweep is exact.
+        return _sweep(p, layout, jnp.zeros_like(p.gamma)), jnp.asarray(1, jnp.int32)
     newton, sweeps = method != "gauss-seidel", method != "newton"
     limit = ROUNDS if newton else SWEEPS // SOME
 
@@ -298,8 +306,7 @@ def _newton(p: _Round, layout: _Layout, x):
 def _sweep(p: _Round, layout: _Layout, x):
     """Contact after contact, each with the impulses of all others held."""
     nt, nn = layout.nt, layout.kept.shape[0]
-    order = np.argsort(layout.own, kind="stable")
-    leads = np.asarray([i for i in order if i <= layout.partner[i]], int)
+    leads = layout.leads
     diagonal = jnp.diagonal(p.D)
     diagonal = jnp.where(diagonal > 0, diagonal, 1.0)
     own, partner = jnp.asarray(layout.own), jnp.asarray(layout.partner)

@@ -1,9 +1,9 @@
 """Several contacts with friction in a plane, by a fixed point over convex problems, in NumPy.
 
-With the velocities ``u = w + D P`` of contacts (normal, two tangents) and ``s = mu |u_T|``, Coulomb's
-law is the condition of a minimum of ``P D P/2 + (w + s n) P`` over the cones ``|P_T| <= mu P_N`` for
-the ``s`` that it leaves. Each minimum by accelerated projected gradients with restarts. Independent
-of jfric.
+With the velocities ``u = w + D P`` of contacts (normal, two tangents) and ``s = mu |u_T|``,
+Coulomb's law is the condition of a minimum of ``P D P/2 + (w + s n) P`` over the cones
+``|P_T| <= mu P_N`` for the ``s`` that it leaves. Each minimum by accelerated projected gradients
+with restarts. Independent of jfric.
 
 Source: V. Acary, F. Cadoux, C. Lemarechal, J. Malick, A formulation of the linear discrete Coulomb
 friction problem via convex optimization, ZAMM 91 (2011).

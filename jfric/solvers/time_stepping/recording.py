@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.solvers.records import Records
@@ -120,6 +121,8 @@ def write_events(
     begins = (row == 0) & ~state.settled
     changed = ((modes != modes_before) & ~begins[:, None]) | impact
     changed = changed & (row < valid)[:, None]
+    # Both directions of a plane are one contact.
+    changed = changed & ~np.isin(np.arange(contacts), [j for _, j in prepared.mechanics.planes])
     each = jnp.sum(changed, axis=1, dtype=jnp.int32)
     total = state.event_count + jnp.sum(each, dtype=jnp.int32)
     logged = Logged(total, jnp.any(each > 1), jnp.argmax(each > 0).astype(jnp.int32))

@@ -29,6 +29,13 @@ class MoreauJean(AbstractTimeStepping):
     the first power of ``dt`` through switches and impacts, and a gap closes only to
     ``dt`` times its velocity.
 
+    Masses and directions that depend on position are those of the predicted position
+    ``q + h theta v``, relative velocities at the ends of a step are known to second order, joints
+    hold at its end, and positions are put back on joints and lasting contacts: between switches
+    ``theta = 1/2`` keeps second order. Friction in a plane obeys its law at the end of the step,
+    which makes it first order while its direction turns; :class:`StabilisedMidpoint` is of second
+    order there.
+
     Where friction leaves no solution with finite forces (self-locking, Painleve), impulses still
     have one: sliding stops within a step (D. E. Stewart, SIAM Review 42 (2000), section 5).
 
@@ -47,7 +54,10 @@ class MoreauJean(AbstractTimeStepping):
         (4000, True)
 
     Source: J. J. Moreau, Unilateral contact and dry friction in finite freedom dynamics (1988);
-    M. Jean, The non-smooth contact dynamics method (1999).
+    M. Jean, The non-smooth contact dynamics method (1999); mechanisms: V. Acary, B. Brogliato,
+    Numerical methods for nonsmooth dynamical systems (2008), chapter 10, and for the projection V.
+    Acary, Projected event-capturing time-stepping schemes, Comput. Methods Appl. Mech. Engrg. 256
+    (2013).
     """
 
     name: ClassVar[str] = "moreau-jean"

@@ -1,0 +1,247 @@
+"""Time stepping with friction in planes, and cone problems of several contacts."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from references import cones
+
+import jfric
+from jfric.contact.cones import cone_residual, solve_cones
+from jfric.contact.contact_lcp import ContactProblem
+from jfric.contact.contact_methods import solve_impulses
+from jfric.verification.configs import shipped
+
+jax.config.update("jax_enable_x64", True)
+
+
+# Cone problems.
+
+
+def problem_of(D, w, mu):
+    """The problem of contacts whose rows are normal, tangent, tangent: both tangents first, then
+    the normal for each of them; rows of the result in ``D``."""
+    k = len(w)
+    tangents = np.array([[3 * i + 1, 3 * i + 2] for i in range(k)]).ravel()
+    rows = np.concatenate([tangents, np.repeat(3 * np.arange(k), 2)])
+    zero, yes, mu = jnp.zeros(2 * k), jnp.ones(2 * k, bool), jnp.repeat(jnp.asarray(mu), 2)
+    D, gamma = jnp.asarray(D[np.ix_(rows, rows)]), jnp.asarray(w.ravel()[rows])
+    return ContactProblem(D, gamma, yes, yes, zero, mu, mu, zero, zero), rows
+
+
+def planes_of(k):
+    return tuple((2 * i, 2 * i + 1) for i in range(k))
+
+
+def impulses_of(impulse, rows):
+    """Normal, tangent, tangent of each contact."""
+    found = np.zeros(rows.max() + 1)
+    np.add.at(found, rows, np.asarray(impulse))
+    return found.reshape(-1, 3)
+
+
+def random_contacts(random, k, n):
+    W, mass = random.normal(size=(3 * k, n)), random.uniform(0.5, 2.0, n)
+    w = (W @ random.normal(size=n)).reshape(k, 3)
+    return (W / mass) @ W.T, w, random.uniform(0.1, 0.8, k)
+
+
+@functools.cache
+def solver_of(k, method="auto"):
+    return jax.jit(lambda p: solve_cones(p, planes_of(k), method))
+
+
+@pytest.mark.parametrize(("k", "n"), [(1, 3), (3, 12), (4, 6)])
+def test_random_contacts_obey_the_laws_as_the_reference_judges_them(k, n):
+    """Four contacts of six degrees of freedom are redundant: impulses are then not unique."""
+    random = np.random.default_rng(3)
+    for _ in range(40):
+        D, w, mu = random_contacts(random, k, n)
+        problem, rows = problem_of(D, w, mu)
+        found = solver_of(k)(problem)
+        assert found.status == jfric.Status.OK
+        assert cone_residual(problem, planes_of(k), found.impulse) < 1e-10
+        P = impulses_of(found.impulse, rows)
+        assert cones.violation(D, w, mu, P) < 1e-9 * (1.0 + np.abs(P).max())
+
+
+def test_random_contacts_have_the_impulses_of_the_reference():
+    random = np.random.default_rng(5)
+    compared = 0
+    for _ in range(12):
+        D, w, mu = random_contacts(random, 3, 12)
+        problem, rows = problem_of(D, w, 0.5 * mu)
+        expected = cones.solve(D, w, 0.5 * mu)
+        if expected is None:
+            continue
+        compared += 1
+        found = impulses_of(solver_of(3)(problem).impulse, rows)
+        np.testing.assert_allclose(found, expected, atol=1e-8 * (1.0 + np.abs(expected).max()))
+    assert compared >= 10
+
+
+def test_the_residual_sees_an_impulse_that_is_wrong():
+    D, w, mu = random_contacts(np.random.default_rng(7), 1, 3)
+    w[0, 0] = -1.0
+    problem, _ = problem_of(D, w, mu)
+    found = solver_of(1)(problem).impulse
+    for wrong in (0.0 * found, -found, found.at[0].add(1e-3)):
+        assert cone_residual(problem, planes_of(1), wrong) > 1e-4
+
+
+@pytest.mark.parametrize("method", ["newton", "gauss-seidel"])
+def test_a_method_that_does_not_reach_its_tolerance_says_so(method):
+    random = np.random.default_rng(3)
+    statuses = set()
+    for _ in range(10):
+        D, w, mu = random_contacts(random, 4, 6)
+        problem, _ = problem_of(D, w, mu)
+        found = solver_of(4, method)(problem)
+        residual = cone_residual(problem, planes_of(4), found.impulse)
+        np.testing.assert_allclose(residual, found.residual, rtol=1e-3, atol=1e-14)
+        assert (found.status == jfric.Status.OK) == (float(found.residual) <= 1e-10)
+        statuses.add(int(found.status))
+    assert int(jfric.Status.OK) in statuses
+    # Sweeps converge slowly where contacts are redundant.
+    assert (int(jfric.Status.UNSOLVED) in statuses) == (method == "gauss-seidel")
+
+
+def test_friction_along_lines_is_that_of_the_pivoting_method():
+    """Given limits and contacts, differing for both directions, without any plane."""
+    random = np.random.default_rng(11)
+    ours = jax.jit(lambda p: solve_cones(p, ()))
+    pivoting = jax.jit(lambda p: solve_impulses(p, "lemke"))
+    for _ in range(20):
+        W = random.normal(size=(5, 6))
+        mu, cap = random.uniform(0.0, 0.5, (2, 2)), random.uniform(0.1, 1.0, (2, 3))
+        cap[:, 1:] = 0.0
+        yes = jnp.ones(3, bool)
+        problem = ContactProblem(
+            jnp.asarray(W @ W.T),
+            jnp.asarray(W @ random.normal(size=6)),
+            yes,
+            yes[:2],
+            jnp.zeros(3),
+            *jnp.asarray(mu),
+            *jnp.asarray(cap),
+        )
+        found, expected = ours(problem), pivoting(problem)
+        assert found.status == expected.status == jfric.Status.OK
+        np.testing.assert_allclose(found.impulse, expected.impulse, atol=1e-9)
+
+
+def test_derivatives_of_impulses_are_those_of_differences():
+    D, w, mu = random_contacts(np.random.default_rng(0), 3, 12)
+    w[:, 0] -= 2.0
+    problem, _ = problem_of(D, w, mu)
+    along = jnp.asarray(np.random.default_rng(1).normal(size=problem.gamma.shape))
+    tangents, normals = jnp.split(along, 2)
+    # Both rows of a normal change alike.
+    along = jnp.concatenate([tangents, jnp.repeat(normals[::2], 2)])
+
+    @jax.jit
+    def solved(x):
+        moved = replace_mu(problem._replace(gamma=problem.gamma + x * along), 1.0 + x)
+        return solve_cones(moved, planes_of(3)).impulse
+
+    step = 1e-5
+    expected = (solved(step) - solved(-step)) / (2 * step)
+    np.testing.assert_allclose(jax.jacfwd(solved)(0.0), expected, atol=1e-7)
+    np.testing.assert_allclose(jax.jacrev(solved)(0.0), expected, atol=1e-7)
+
+
+def replace_mu(problem, factor):
+    return problem._replace(
+        mu_positive=factor * problem.mu_positive, mu_negative=factor * problem.mu_negative
+    )
+
+
+# Friction elements in a plane.
+
+
+def block(law, belt=None, load=0.0, v=(0.0, 1.0), end=4.0):
+    return jfric.Problem(
+        ["x", "y"],
+        {
+            "mass": {"x": jfric.Mass("x", 1.0), "y": jfric.Mass("y", 1.0)},
+            "friction": jfric.Friction(plane=["x", "y"], law=law, N=1.0, belt=belt),
+            "load": jfric.Load("x", load),
+        },
+        initial={"x": jfric.InitialState(0.0, v[0]), "y": jfric.InitialState(0.0, v[1])},
+        time=end,
+    )
+
+
+@functools.cache
+def stop(scheme):
+    """Final positions by the step, of F2."""
+    problem = jfric.load(shipped("f2_stop"))
+    return jax.jit(lambda h: jfric.simulate(problem, scheme(h)))
+
+
+ORDERS = [(jfric.MoreauJean, 1.0), (jfric.StabilisedMidpoint, 2.0)]
+
+
+@pytest.mark.parametrize(("scheme", "order"), ORDERS)
+def test_a_stop_in_a_plane_converges_with_the_order_of_the_scheme(scheme, order):
+    exact, errors = np.array([5.0 / 12.0, 4.0 / 3.0]), []
+    for h in (1.6e-2, 8e-3, 4e-3):
+        solution = stop(scheme)(h)
+        assert solution.status == jfric.Status.OK
+        assert solution.events.count == 1
+        assert abs(float(solution.events.time[0]) - 10.0 / 3.0) < 2 * h
+        assert solution.final.mode.tolist() == [jfric.Mode.STICK] * 2
+        errors.append(np.abs(np.asarray(solution.final.q) - exact).max())
+    rates = np.log2(np.array(errors[:-1]) / errors[1:])
+    np.testing.assert_allclose(rates, order, atol=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("scheme", "order"), ORDERS)
+def test_a_block_thrown_across_an_incline_converges(scheme, order):
+    problem = jfric.load(shipped("f3_incline"))
+    run = jax.jit(lambda h: jfric.simulate(problem, scheme(h)).final.q)
+    exact = np.array([0.06454200405880645, 0.10529896014701529])
+    steps = 4e-3 / 1.3 ** np.arange(10)
+    errors = [np.abs(np.asarray(run(h)) - exact).max() for h in steps]
+    # The last step before the stop is of any length.
+    slope = np.polyfit(np.log(steps), np.log(errors), 1)[0]
+    assert abs(slope - order) < 0.25
+
+
+def test_static_friction_holds_in_a_plane_and_sliding_friction_acts_beyond():
+    law = jfric.StaticDynamic(0.4, 0.3)
+
+    @jax.jit
+    @jax.vmap
+    def run(load):
+        return jfric.simulate(block(law, load=load, v=(0.0, 0.0), end=1.0), jfric.MoreauJean(1e-2))
+
+    found = run(jnp.asarray([0.35, 0.45]))
+    assert not found.status.any()
+    np.testing.assert_allclose(found.final.q[0], 0.0, atol=1e-15)
+    np.testing.assert_allclose(found.final.v[1], [0.15, 0.0], atol=1e-12)
+    stick, slip = [int(jfric.Mode.STICK)] * 2, [int(jfric.Mode.SLIP)] * 2
+    assert found.final.mode.tolist() == [stick, slip]
+
+
+def test_a_belt_with_two_components_moves_the_same_problem():
+    """What a block does on a belt is what it does on the ground, seen from the belt; an ellipse."""
+    law, belt = jfric.Coulomb([0.4, 0.2]), (0.5, -0.3)
+    solver, ts = jfric.MoreauJean(1e-2), jnp.linspace(0.0, 4.0, 5)
+    still = jfric.simulate(block(law, load=0.1, v=(0.3, 1.0)), solver, ts=ts)
+    moved = block(law, belt=belt, load=0.1, v=(0.3 + belt[0], 1.0 + belt[1]))
+    carried = jfric.simulate(moved, solver, ts=ts)
+    assert still.status == carried.status == jfric.Status.OK
+    np.testing.assert_allclose(carried.q, still.q + ts[:, None] * jnp.asarray(belt), atol=1e-12)
+    np.testing.assert_allclose(carried.lambda_t, still.lambda_t, atol=1e-10)
+    assert jfric.contact_residual(moved, carried).max() < 0.1
+
+
+def test_methods_for_lines_are_refused():
+    with pytest.raises(jfric.ProblemError, match="method: 'lemke' takes friction along lines"):
+        jfric.simulate(block(jfric.Coulomb(0.4)), jfric.MoreauJean(1e-2, method="lemke"))
