@@ -55,7 +55,9 @@ def solver_of(k, method="auto"):
     return jax.jit(lambda p: solve_cones(p, planes_of(k), method))
 
 
-@pytest.mark.parametrize(("k", "n"), [(1, 3), (3, 12), (4, 6)])
+@pytest.mark.parametrize(
+    ("k", "n"), [(3, 12), *(pytest.param(*x, marks=pytest.mark.slow) for x in [(1, 3), (4, 6)])]
+)
 def test_random_contacts_obey_the_laws_as_the_reference_judges_them(k, n):
     """Four contacts of six degrees of freedom are redundant: impulses are then not unique."""
     random = np.random.default_rng(3)
@@ -93,6 +95,7 @@ def test_the_residual_sees_an_impulse_that_is_wrong():
         assert cone_residual(problem, planes_of(1), wrong) > 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["newton", "gauss-seidel"])
 def test_a_method_that_does_not_reach_its_tolerance_says_so(method):
     random = np.random.default_rng(3)
@@ -134,6 +137,7 @@ def test_friction_along_lines_is_that_of_the_pivoting_method():
         np.testing.assert_allclose(found.impulse, expected.impulse, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_derivatives_of_impulses_are_those_of_differences():
     D, w, mu = random_contacts(np.random.default_rng(0), 3, 12)
     w[:, 0] -= 2.0
@@ -183,7 +187,8 @@ def stop(scheme):
     return jax.jit(lambda h: jfric.simulate(problem, scheme(h)))
 
 
-ORDERS = [(jfric.MoreauJean, 1.0), (jfric.StabilisedMidpoint, 2.0)]
+MIDPOINT = (jfric.StabilisedMidpoint, 2.0)
+ORDERS = [(jfric.MoreauJean, 1.0), pytest.param(*MIDPOINT, marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize(("scheme", "order"), ORDERS)
@@ -229,6 +234,7 @@ def test_static_friction_holds_in_a_plane_and_sliding_friction_acts_beyond():
     assert found.final.mode.tolist() == [stick, slip]
 
 
+@pytest.mark.slow
 def test_a_belt_with_two_components_moves_the_same_problem():
     """What a block does on a belt is what it does on the ground, seen from the belt; an ellipse."""
     law, belt = jfric.Coulomb([0.4, 0.2]), (0.5, -0.3)

@@ -1,0 +1,248 @@
+"""Time stepping of mechanisms: references step by step, orders of convergence, what is refused."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from cranks import CRANK, crank_by_angle, crank_by_bodies
+from references import moreau_crank
+
+import jfric
+from jfric.files.read_toml import loads
+from jfric.verification.configs import shipped
+
+jax.config.update("jax_enable_x64", True)
+
+
+@pytest.mark.slow
+def test_a_slider_crank_by_its_angle_is_the_reference_step_by_step():
+    """It reverses, and comes to rest."""
+    h, steps, N = 2e-3, 1500, 40.0
+    problem, ts = crank_by_angle(N, steps * h), h * jnp.arange(steps + 1)
+    found = jfric.simulate(problem, jfric.MoreauJean(h), ts=ts)
+    assert found.status == jfric.Status.OK
+    assert found.events.count >= 2
+    assert found.final.mode[0] == jfric.Mode.STICK
+    a, w = moreau_crank.angle(CRANK, N, h, steps)
+    np.testing.assert_allclose(found.q[:, 0], a, atol=1e-9)
+    np.testing.assert_allclose(found.v[:, 0], w, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_a_slider_crank_by_bodies_is_the_reference_step_by_step():
+    """Friction on the guide's reaction, whose sign changes; it reverses, and comes to rest."""
+    h, steps = 2e-3, 1500
+    ts = h * jnp.arange(steps + 1)
+    found = jfric.simulate(crank_by_bodies(steps * h), jfric.MoreauJean(h), ts=ts)
+    assert found.status == jfric.Status.OK
+    assert found.events.count >= 5
+    q, v = moreau_crank.bodies(CRANK, h, steps)
+    np.testing.assert_allclose(found.q, q, atol=1e-9)
+    np.testing.assert_allclose(found.v, v, atol=1e-9)
+    # Joints hold, and stay so.
+    off = [np.abs(moreau_crank._constraints(CRANK, x, 0 * x)[0][:8]).max() for x in found.q]
+    assert max(off) < 1e-13
+
+
+# Orders of convergence.
+
+
+def slope_of(errors, steps):
+    return np.polyfit(np.log(steps), np.log(errors), 1)[0]
+
+
+@functools.cache
+def smooth(name):
+    problem = jfric.set_parameters(jfric.load(shipped(name)), {"time.end": 0.5})
+
+    @jax.jit
+    def run(h, theta):
+        solver = jfric.MoreauJean(h, theta=theta)
+        return jfric.simulate(problem, solver)
+
+    return run
+
+
+@pytest.mark.parametrize(("theta", "order"), [(0.5, 2.0), (1.0, 1.0), (0.7, 1.0)])
+def test_joints_converge_with_the_order_of_theta(theta, order):
+    """A slider-crank of five coordinates and four joints."""
+    run, errors = smooth("joint_slider_crank"), []
+    expected = run(5e-5, 0.5).final.q
+    for h in (2e-3, 1e-3, 5e-4):
+        found = run(h, theta)
+        assert found.status == jfric.Status.OK
+        errors.append(float(jnp.abs(found.final.q - expected).max()))
+    rates = np.log2(np.array(errors[:-1]) / errors[1:])
+    np.testing.assert_allclose(rates, order, atol=0.15)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "at", "least"),
+    [
+        ("g3_bowl", ([-0.1516105401000122, -0.9884403088353806], 3.0), 0.8),
+        ("g3_slot", ([-0.1516105401000122, -0.9884403088353806], 3.0), 0.8),
+    ],
+)
+def test_a_bead_with_friction_converges_to_where_it_stops(name, at, least):
+    """A contact, and a joint with friction on its reaction, along a circle."""
+    expected, end = at
+    problem = jfric.set_parameters(jfric.load(shipped(name)), {"time.end": end})
+    run = jax.jit(lambda h: jfric.simulate(problem, jfric.MoreauJean(h)))
+    steps, errors = 8e-3 / 1.4 ** np.arange(9), []
+    for h in steps:
+        found = run(h)
+        assert found.status == jfric.Status.OK
+        assert found.final.mode.max() == jfric.Mode.STICK
+        errors.append(np.abs(np.asarray(found.final.q) - expected).max())
+    assert slope_of(errors, steps) > least
+    assert errors[-1] < 1e-6
+
+
+@pytest.mark.slow
+def test_rimless_wheels_converge_at_first_order_through_impacts():
+    """Both contacts of the third step switch in one step of the scheme, at a known time."""
+    problem = jfric.load(shipped("g1_rimless_wheel"))
+    run = jax.jit(lambda h: jfric.simulate(problem, jfric.MoreauJean(h)))
+    steps, errors = 4e-3 / 1.4 ** np.arange(9), []
+    for h in steps:
+        found = run(h)
+        assert found.status == jfric.Status.OK
+        assert found.events.count == 6
+        times = np.asarray(found.events.time[:6:2])
+        errors.append(np.abs(times - [1.034549811423, 2.069099622846, 3.103649434269]).max())
+    errors = np.array(errors)
+    assert (errors < 20 * steps).all()
+    assert slope_of(errors, steps) > 0.7
+
+
+@pytest.mark.slow
+def test_reversals_of_a_slider_crank_converge_to_those_of_the_event_driven_solver():
+    """Three reversals under friction on the guide's reaction, and a position after each."""
+    reversals = [0.136546426782841, 0.548014037963237, 1.082087585648013]
+    angles = [0.636756656802425, -0.975072197537717, -2.178102075177273]
+    problem, ts = crank_by_bodies(1.5), jnp.asarray([0.3, 0.7, 1.1])
+    run = jax.jit(lambda h: jfric.simulate(problem, jfric.MoreauJean(h), ts=ts))
+    steps, errors = 4e-3 / 1.4 ** np.arange(9), []
+    for h in steps:
+        found = run(h)
+        assert found.status == jfric.Status.OK
+        turned = np.asarray(found.events.time)[: int(found.events.count), None]
+        assert np.abs(turned - reversals).min(axis=0).max() < 3 * h
+        errors.append(np.abs(np.asarray(found.q[:, 2]) - angles).max())
+    assert (np.array(errors) < 5 * steps).all()
+    assert slope_of(errors, steps) > 0.8
+
+
+FALLING = """
+[time]
+end = 0.8
+[gravity]
+[body.rod]
+m = 1.0
+J = 0.1
+at = [0.0, 0.45]
+angle = 0.3
+v = [0.5, 0.0]
+[body.rod.points]
+left = [-0.5, 0.0]
+right = [0.5, 0.0]
+[contact.left]
+point = "rod.left"
+line = "ground"
+mu = 0.3
+[contact.right]
+point = "rod.right"
+line = "ground"
+mu = 0.3
+"""
+
+
+@pytest.mark.slow
+def test_a_rod_that_falls_converges_to_the_event_driven_solver():
+    """One end hits the ground and slides, the other hits, and the rod lies there."""
+    problem, ts = loads(FALLING.lstrip()).problem, jnp.asarray([0.3, 0.8])
+    exact = jfric.simulate(problem, jfric.EventDriven(rtol=1e-10), ts=ts)
+    assert exact.status == jfric.Status.OK
+    run = jax.jit(lambda h: jfric.simulate(problem, jfric.MoreauJean(h), ts=ts))
+    steps, errors = 4e-3 / 1.4 ** np.arange(9), []
+    for h in steps:
+        found = run(h)
+        assert found.status == jfric.Status.OK
+        assert found.final.mode.tolist() == [jfric.Mode.STICK] * 2
+        errors.append(np.abs(np.asarray(found.q - exact.q)).max())
+    assert (np.array(errors) < 2 * steps).all()
+    assert slope_of(errors, steps) > 0.8
+
+
+# Derivatives and batches.
+
+
+def pendulum(l, end=0.5):
+    """A point on a rod, as a joint."""
+    rod = jfric.Joint("x^2 + y^2 - l^2")
+    mass = {"x": jfric.Mass("x", 1.0), "y": jfric.Mass("y", 1.0)}
+    return jfric.Problem(
+        ["x", "y"],
+        {"mass": mass, "joint": {"rod": rod}, "load": jfric.Load("y", -9.81)},
+        initial={"x": jfric.InitialState(l), "y": jfric.InitialState(0.0)},
+        time=end,
+        parameters={"l": l},
+    )
+
+
+def test_joints_in_batches_and_under_derivatives():
+    """The motion of the point is that of an angle: ``theta'' = -(g/l) cos(theta)``."""
+
+    def end(l):
+        return jfric.simulate(pendulum(l), jfric.MoreauJean(5e-3)).final.q
+
+    l = jnp.asarray([0.8, 1.0, 1.3])
+    found, rates = jax.jit(jax.vmap(lambda x: jax.jvp(end, (x,), (1.0,))))(l)
+    np.testing.assert_allclose(jnp.sum(found**2, axis=1), l**2, atol=1e-14)
+    np.testing.assert_allclose(2 * jnp.sum(found * rates, axis=1), 2 * l, atol=1e-12)
+    step = 1e-5
+    both = jax.jit(jax.vmap(end))(jnp.concatenate([l + step, l - step]))
+    np.testing.assert_allclose(rates, (both[:3] - both[3:]) / (2 * step), atol=1e-7)
+    np.testing.assert_allclose(jax.jit(jax.jacrev(end))(1.0), rates[1], atol=1e-12)
+
+
+# What cannot be.
+
+
+def driven(gap):
+    """A body that a joint drives into a wall."""
+    mass = {"x": jfric.Mass("x", 1.0), "y": jfric.Mass("y", 1.0)}
+    return jfric.Problem(
+        ["x", "y"],
+        {
+            "mass": mass,
+            "joint": {"drive": jfric.Joint("x + 0.4*t")},
+            "contact": jfric.Contact("x", gap=gap),
+        },
+        initial={"x": jfric.InitialState(0.0, -0.4)},
+        time=0.5,
+    )
+
+
+def test_a_joint_that_drives_into_a_wall_ends_the_run_there():
+    found = jfric.simulate(driven(0.1), jfric.MoreauJean(1e-2))
+    assert found.status == jfric.Status.INCONSISTENT
+    assert abs(float(found.final.q[0]) + 0.1) < 5e-3
+
+
+def test_positions_that_are_not_found_on_joints_end_the_run():
+    """Steps of a third of a turn."""
+    thrown = jfric.set_parameters(pendulum(1.0, end=4.0), {"initial.y.v": 20.0})
+    found = jfric.simulate(thrown, jfric.MoreauJean(0.1))
+    assert found.status == jfric.Status.STALLED
+
+
+def test_events_of_the_users_own_are_refused():
+    problem = jfric.load(shipped("disc_in_bowl"))
+    with pytest.raises(jfric.ProblemError, match="does not locate events of your own"):
+        jfric.simulate(problem, jfric.MoreauJean(1e-3))
