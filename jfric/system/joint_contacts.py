@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from jfric.system.description import AbstractProblem, element_label
+from jfric.system.description import AbstractProblem, with_components
 from jfric.system.elements import Contact, Gap, Joint
 
 #: What results call the two sides of a joint with friction.
@@ -28,9 +28,11 @@ class Negative:
 
 
 def unilateral_contacts(problem: AbstractProblem) -> dict[str, Contact]:
-    """Unilateral contacts by their labels, in the solver's order: those of the description, then
-    two for each joint with friction."""
-    found = {element_label("contact", k): c for k, c in problem.section("contact").items()}
+    """Unilateral contacts by their labels, in the solver's order: those of the description, both
+    components of one with friction in a plane, then two for each joint with friction."""
+    found = {}
+    for label, contact in problem.labelled("contact").items():
+        found |= with_components(label, contact)
     for label, joint in problem.labelled("joint").items():
         if joint.law is not None:
             for side, contact in zip(SIDES, _sides(joint), strict=True):

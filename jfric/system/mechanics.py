@@ -86,7 +86,7 @@ class Mechanics(eqx.Module):
     only_dof: tuple[int | None, ...] = eqx.field(static=True)
     #: What depends on position, or None.
     varying: Varying | None = None
-    #: Tangents that belong together: the two directions of each friction in a plane.
+    #: Tangents that belong together: the two directions of each friction in a plane, elements first.
     planes: tuple[tuple[int, int], ...] = eqx.field(static=True, default=())
     #: Of tangents, then normals, where something depends on position: relative velocity at rest,
     #: and relative acceleration along the motion without acceleration.
@@ -184,6 +184,12 @@ class Mechanics(eqx.Module):
         """Which contacts (nt,) are components of friction in a plane; False where none is."""
         rows = np.asarray(self.planes, int).ravel()
         return np.isin(np.arange(self.n_contacts), rows) if rows.size else False
+
+    @property
+    def contact_planes(self) -> tuple[tuple[int, int], ...]:
+        """Those of :attr:`planes` that belong to unilateral contacts. The second component has the
+        gap of the first, which carries the normal force of both."""
+        return tuple(pair for pair in self.planes if pair[0] >= self.n_friction)
 
     def functions(self) -> list[AbstractFunction]:
         """All functions of time that the equations hold."""
