@@ -168,11 +168,11 @@ def _rubs(laws: Laws, rows):
 
 
 def _ratio(laws: Laws, tangents, after):
-    """``-Lambda_T / Lambda_N`` of sliding with the velocities ``after``."""
+    """``-Lambda_T / Lambda_N`` of sliding with the velocities ``after`` along the tangents."""
     rows = np.asarray(tangents)
     if len(tangents) == 2:
-        return rules.kinetic_ratio(laws.positive[rows], after[rows])
-    return jnp.where(after[rows] > 0, laws.positive[rows], -laws.negative[rows])
+        return rules.kinetic_ratio(laws.positive[rows], after)
+    return jnp.where(after > 0, laws.positive[rows], -laws.negative[rows])
 
 
 def _defect(laws: Laws, units, mode, impulse) -> Float[Array, " m"]:

@@ -136,7 +136,7 @@ def _gap(value) -> Any:
     return value if isinstance(value, Gap) else scalar(value)
 
 
-#: Texts that are no names are functions.
+#: Names of degrees of freedom.
 _NAME = re.compile(r"[\w-]+")
 
 
@@ -146,11 +146,16 @@ class Along(eqx.Module):
     function: str | Callable = eqx.field(static=True)
 
 
+def is_formula(value: Any) -> bool:
+    """Whether ``value`` is a text that is no name."""
+    return isinstance(value, str) and not _NAME.fullmatch(value)
+
+
 def _plane(value) -> Any:
     """Directions of a plane; what is none is left to the checks of a problem."""
     if not isinstance(value, (list, tuple)):
         return value
-    function = [callable(x) or (isinstance(x, str) and not _NAME.fullmatch(x)) for x in value]
+    function = [callable(x) or is_formula(x) for x in value]
     return tuple(
         Along(x) if own else x if isinstance(x, Along) else as_direction(x)
         for x, own in zip(value, function, strict=True)
@@ -175,8 +180,9 @@ class Contact(eqx.Module):
 
     ``plane``, in place of ``tangent`` and ``sliding``: two directions at right angles to each other,
     each as ``tangent``, or a function as ``sliding``: friction in a plane as in
-    :class:`jfric.Friction`, with the reaction for a normal force. ``belt`` is then a pair, and
-    results call the components ``contact.1`` and ``contact.2``.
+    :class:`jfric.Friction`, with the reaction for a normal force. ``belt`` is then a pair; results
+    call the components ``contact.1`` and ``contact.2``, and ``lambda_n`` of a solution holds the
+    normal force at the first.
 
     ``e``: Newton's coefficient of restitution, ``0 <= e <= 1``. ``impact``: ``"coulomb"`` (the
     tangential impulse obeys Coulomb's law) or ``"none"`` (no tangential impulse). Without

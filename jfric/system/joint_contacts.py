@@ -50,6 +50,17 @@ def unilateral_contacts(problem: AbstractProblem) -> dict[str, Contact]:
     return found
 
 
+def normal_forces(problem: AbstractProblem) -> dict[str, int]:
+    """Names of the normal forces and their places among those of all unilateral contacts: both
+    components of friction in a plane have one, that of the contact itself."""
+    found, row = {}, 0
+    for label, contact in problem.labelled("contact").items():
+        found[label] = row
+        row += len(contact.rows())
+    others = list(unilateral_contacts(problem))[row:]
+    return found | {label: row + i for i, label in enumerate(others)}
+
+
 def _sides(joint: Joint) -> tuple[Contact, Contact]:
     (phi,) = joint.constraint
     opposite = f"-({phi})" if isinstance(phi, str) else Negative(phi)

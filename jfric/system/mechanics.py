@@ -86,7 +86,7 @@ class Mechanics(eqx.Module):
     only_dof: tuple[int | None, ...] = eqx.field(static=True)
     #: What depends on position, or None.
     varying: Varying | None = None
-    #: Tangents that belong together: the two directions of each friction in a plane, elements first.
+    #: Tangents that belong together: the two directions of each friction in a plane.
     planes: tuple[tuple[int, int], ...] = eqx.field(static=True, default=())
     #: Of tangents, then normals, where something depends on position: relative velocity at rest,
     #: and relative acceleration along the motion without acceleration.

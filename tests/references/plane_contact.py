@@ -1,9 +1,9 @@
 """A particle with a coupled mass matrix over a rough floor, event by event: an own solution.
 
-``M v' = F + (lambda_x, lambda_y, N)`` with the gap ``z``. Flights are integrated with SciPy, impacts
-(Newton, and Coulomb's law for impulses with an elliptic limit) are found by a scan over all directions
-of sliding; sliding is integrated in a time scaled by the sliding speed, in which a stop is infinitely
-far. It ends where the particle stops and stays.
+``M v' = F + (lambda_x, lambda_y, N)`` with the gap ``z``. Flights are parabolas, impacts (Newton,
+and Coulomb's law for impulses with an elliptic limit) are found by a scan over all directions of
+sliding; sliding is integrated in a time scaled by its speed, in which a stop is infinitely far. It
+ends where the particle stops and stays.
 """
 
 from dataclasses import dataclass, field

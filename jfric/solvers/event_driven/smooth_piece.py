@@ -97,8 +97,8 @@ class SmoothPiece(eqx.Module):
         return self._with_margins(q, v, w, found)
 
     def _rubbing(self, equations: ModeEquations, ratio, f, c) -> Float[Array, " k"]:
-        """Friction of contacts that slide in planes, ``ratio`` (nt,) times their normal forces, which
-        it changes: all other forces are ``f``, prescribed accelerations ``c``."""
+        """Friction of contacts that slide in planes, ``ratio`` (nt,) times their normal forces,
+        which it changes: all other forces are ``f``, prescribed accelerations ``c``."""
         rows, normals = self.plane_rows
         slid = rules.slides(self.state.mode[rows]) & (self.state.mode[rows] != Mode.OPEN)
         ratio = jnp.where(slid, -ratio[rows], 0.0)
@@ -114,8 +114,8 @@ class SmoothPiece(eqx.Module):
         return pairs.ravel(), self.prepared.nt + pairs[:, 0] - self.prepared.nf
 
     def gain(self, equations: ModeEquations, ratio) -> Float[Array, "k k"]:
-        """What the normal forces of contacts in planes (k,) with friction of this ``ratio`` (2 k,) to
-        them are multiplied with to give those without it."""
+        """What gives the normal forces of contacts in planes without friction, from those (k,) with
+        friction of this ``ratio`` (2 k,) to them."""
         rows, normals = self.plane_rows
         presses = matmul(equations.L[normals], self.prepared.W[rows].T) * ratio
         return jnp.eye(len(normals), dtype=presses.dtype) - presses[:, ::2] - presses[:, 1::2]
