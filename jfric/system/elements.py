@@ -178,8 +178,8 @@ class Contact(eqx.Module):
     velocity of the material, forwards along the line, or clockwise round the other circle
     (``inside``: counterclockwise); ``gap`` is then a clearance.
 
-    ``plane``, in place of ``tangent`` and ``sliding``: two directions at right angles to each other,
-    each as ``tangent``, or a function as ``sliding``: friction in a plane as in
+    ``plane``, in place of ``tangent`` and ``sliding``: two directions at right angles to each
+    other, each as ``tangent``, or a function as ``sliding``: friction in a plane as in
     :class:`jfric.Friction`, with the reaction for a normal force. ``belt`` is then a pair; results
     call the components ``contact.1`` and ``contact.2``, and ``lambda_n`` of a solution holds the
     normal force at the first.

@@ -43,7 +43,7 @@ from jfric.system.basis import powers_of_time
 #: Relative threshold for leading coefficients that count as zero.
 ZERO = 1e-11
 #: Part of the largest velocity, in the metric of the masses, that is not resolved where directions
-#: depend on position.
+#: depend on position or friction acts in planes.
 HELD = 1e-6
 
 
@@ -315,15 +315,16 @@ def _error(rtol: float, piece: SmoothPiece, found: Stages, unbalanced, h):
 
     Velocities are not resolved below a thousandth of what forces and reactions would cause if
     they did not cancel (accelerations ``unbalanced``): rounding error would be mistaken for
-    integration error. Where directions depend on position nothing is resolved below a millionth of
-    the energy's root: what joints and contacts hold has a velocity of rounding errors alone.
+    integration error. Where directions depend on position, and where friction acts in planes,
+    nothing is resolved below a millionth of the energy's root: what joints and contacts hold, and
+    what parallel friction does not turn, has a velocity of rounding errors alone.
     """
     state, n = piece.state, piece.state.q.shape[0]
     size = jnp.abs(found.end)
     v_scale = jnp.maximum(size[n:], state.v_scale)
     v_scale = jnp.maximum(v_scale, h * jnp.max(jnp.abs(found.slopes[:, n:]), axis=0))
     v_scale = jnp.maximum(v_scale, 1e-3 * h * unbalanced)
-    if piece.prepared.mechanics.varying is not None:
+    if piece.prepared.mechanics.varying is not None or piece.prepared.mechanics.planes:
         weight = piece.prepared.inertia_scale
         v_scale = jnp.maximum(v_scale, HELD * jnp.max(weight * v_scale) / weight)
     q_scale = jnp.maximum(jnp.maximum(size[:n], state.q_scale), h * v_scale)
