@@ -53,29 +53,36 @@ def simulated_landing(x):
     values = {"contact.mu": mu, "initial.x.v": v, "initial.z.q": h}
     ts = jnp.array([2.0])
     solution = jfric.simulate(jfric.set_parameters(THROWN, values), SOLVER, ts=ts)
-    return jnp.concatenate([solution.events.time[:2], solution.q[0, :2]])
+    found = jnp.concatenate([solution.events.time[:2], solution.q[0, :2]])
+    return found, (found, solution.events.to_mode[:2])
 
 
 @pytest.mark.slow  # its sibling: the case f4_billiard_drop of the verification list
 def test_thrown_obliquely_with_derivatives():
     x = jnp.array([0.2, 2.0, 0.3])
-    np.testing.assert_allclose(jax.jit(simulated_landing)(x), landing(x), rtol=1e-11)
-    forward = jax.jit(jax.jacfwd(simulated_landing))(x)
-    np.testing.assert_allclose(forward, jax.jacfwd(landing)(x), rtol=1e-9, atol=1e-10)
+    forward = jax.jit(jax.jacfwd(simulated_landing, has_aux=True))
+    rates, (found, modes) = forward(x)
+    np.testing.assert_allclose(found, landing(x), rtol=1e-11)
+    np.testing.assert_allclose(rates, jax.jacfwd(landing)(x), rtol=1e-9, atol=1e-10)
+    assert modes.tolist() == [jfric.Mode.SLIP, jfric.Mode.STICK]
+
     # With much friction the impact ends the motion.
-    rough = jfric.set_parameters(THROWN, {"contact.mu": 1.0})
-    solution = jfric.simulate(rough, SOLVER, ts=jnp.array([2.0]))
-    solution.check()
-    hits = float(landing(x)[0])
-    np.testing.assert_allclose(solution.q[0], [2.0 * hits, hits, 0.0], rtol=1e-12)
-    assert int(solution.events.count) == 1
-    assert int(solution.events.to_mode[0]) == jfric.Mode.STICK
+    def stuck(x):
+        hits = landing(x)[0]
+        return jnp.stack([hits, x[1] * hits, hits])
+
+    x = x.at[0].set(1.0)
+    rates, (found, modes) = forward(x)
+    np.testing.assert_allclose(found[jnp.array([0, 2, 3])], stuck(x), rtol=1e-12)
+    expected = jax.jacfwd(stuck)(x)
+    np.testing.assert_allclose(rates[jnp.array([0, 2, 3])], expected, rtol=1e-9, atol=1e-10)
+    assert int(modes[0]) == jfric.Mode.STICK
 
 
 @pytest.mark.slow  # compiles for a minute; its sibling: forward mode
 def test_derivatives_in_reverse():
     x = jnp.array([0.2, 2.0, 0.3])
-    reverse = jax.jit(jax.jacrev(simulated_landing))(x)
+    reverse, _ = jax.jit(jax.jacrev(simulated_landing, has_aux=True))(x)
     np.testing.assert_allclose(reverse, jax.jacfwd(landing)(x), rtol=1e-9, atol=1e-10)
 
 
@@ -84,36 +91,31 @@ def test_as_with_a_given_normal_force():
     """The cases F2, F3 and F5: the weight presses as the given force does."""
     limits = np.array([0.5, 0.2])
     angle = np.array([np.cos(0.6), np.sin(0.6)])
-    jumps = [
-        jfric.Steps([1.0], [0.5 * a, a + 0.3 * b])
-        for a, b in zip(limits * angle, angle / limits, strict=True)
-    ]
+    jumps = [(0.5 * a, a + 0.3 * b) for a, b in zip(limits * angle, angle / limits, strict=True)]
+    slope = G * np.sin(0.4)
     cases = [
-        (jfric.Coulomb(0.4), {"x": 0.2, "z": -1.0}, {"y": START(v=1.0)}, 4.0),
-        (
-            jfric.Coulomb(0.6),
-            {"x": G * np.sin(0.4), "z": -G * np.cos(0.4)},
-            {"y": START(v=1.0)},
-            1.0,
-        ),
-        (jfric.Coulomb(list(limits)), {"x": jumps[0], "y": jumps[1], "z": -1.0}, {}, 3.0),
+        ([0.4, 0.4], 1.0, [(0.2, 0.2), (0.0, 0.0)], 1.0, 4.0),
+        ([0.6, 0.6], G * np.cos(0.4), [(slope, slope), (0.0, 0.0)], 1.0, 0.9),
+        (limits.tolist(), 1.0, jumps, 0.0, 3.0),
     ]
-    for law, load, start, time in cases:
-        ts = jnp.linspace(0.0, time, 21)
-        problem = particle(law, start, time, load)
-        solution = jfric.simulate(problem, SOLVER, ts=ts)
+    run = jax.jit(lambda problem, ts: jfric.simulate(problem, SOLVER, ts=ts))
+    for mu, weight, forces, v, time in cases:
+        ts, law, start = jnp.linspace(0.0, time, 21), jfric.Coulomb(mu), {"y": START(v=v)}
+        load = {d: jfric.Steps([1.0], list(f)) for d, f in zip("xy", forces, strict=True)}
+        problem = particle(law, start, time, load | {"z": -weight})
+        solution = run(problem, ts)
         solution.check()
         given = jfric.Problem(
             ["x", "y"],
             {
                 "mass": {d: jfric.Mass(d, 1.0) for d in "xy"},
-                "friction": jfric.Friction(plane=["x", "y"], law=law, N=-load["z"]),
-                "load": {d: jfric.Load(d, load[d]) for d in load if d != "z"},
+                "friction": jfric.Friction(plane=["x", "y"], law=law, N=weight),
+                "load": {d: jfric.Load(d, load[d]) for d in load},
             },
             initial=start,
             time=time,
         )
-        same = jfric.simulate(given, SOLVER, ts=ts)
+        same = run(given, ts)
         np.testing.assert_allclose(solution.q[:, :2], same.q, atol=1e-11)
         np.testing.assert_allclose(solution.v[:, :2], same.v, atol=1e-11)
         np.testing.assert_allclose(solution.lambda_t, same.lambda_t, atol=1e-9)
@@ -121,7 +123,7 @@ def test_as_with_a_given_normal_force():
         assert int(solution.events.count) == count > 0
         times = solution.events.time[:count], same.events.time[:count]
         np.testing.assert_allclose(*times, atol=1e-11)
-        np.testing.assert_allclose(solution.lambda_n[:, 0], -load["z"], rtol=1e-14)
+        np.testing.assert_allclose(solution.lambda_n[:, 0], weight, rtol=1e-14)
         assert float(jfric.contact_residual(problem, solution).max()) < 1e-11
 
 

@@ -129,8 +129,9 @@ def _impulses(prepared: Prepared, velocity, touching, e, small) -> ImpactResult:
     mu = prepared.kinetic_positive, prepared.kinetic_negative
     gamma = jnp.zeros((prepared.nt,), velocity.dtype)
     for k, pair in enumerate(mechanics.planes):
-        both = plane_coefficients(prepared, k, gamma)
-        mu = tuple(side.at[np.asarray(pair)].set(both) for side in mu)
+        if pair in planes:
+            both = plane_coefficients(prepared, k, gamma)
+            mu = tuple(side.at[np.asarray(pair)].set(both) for side in mu)
     positive, negative = (jnp.where(smooth, 0.0, side) for side in mu)
     if planes:
         laws = Laws(prepared.D, velocity, touching, e, positive, negative)
