@@ -381,7 +381,6 @@ def refused(problem):
     """Calls that cannot take friction in a plane, and who says so."""
     ts = jnp.array([1.0])
     return {
-        "the scheme MoreauJean": lambda: jfric.simulate(problem, jfric.MoreauJean(dt=0.01), ts=ts),
         "the solver quasi-static": lambda: jfric.simulate(problem, jfric.QuasiStatic(), ts=ts),
         "the solver smoothed": lambda: jfric.simulate(problem, jfric.Smoothed(), ts=ts),
         "linear in every mode, but friction in a plane": lambda: jfric.simulate(

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.numerics.linear_algebra import (
@@ -34,10 +35,18 @@ REDUNDANT_PIVOT = 1e-9
 UNMOVED = 1e-7
 
 
+#: The two components of each unilateral contact with friction in a plane, which share one gap.
+Planes = tuple[tuple[int, int], ...]
+
+
 class Coupling(NamedTuple):
-    """The matrix ``S``: the identity, and ``lambda_T = ratio lambda_N`` for unilateral contacts."""
+    """The matrix ``S``: the identity, and ``lambda_T = ratio lambda_N`` for unilateral contacts.
+
+    ``carrier`` (nu,): whose normal force that is, None for each contact its own.
+    """
 
     ratio: Float[Array, " nu"]
+    carrier: np.ndarray | None = None
 
     def after(self, D: Float[Array, "k m"]) -> Float[Array, "k m"]:
         """``D S``."""
@@ -45,9 +54,10 @@ class Coupling(NamedTuple):
         if nu == 0:
             return D
         nt = D.shape[1] - nu
-        return jnp.concatenate(
-            [D[:, :nt], D[:, nt:] + D[:, nt - nu : nt] * self.ratio[None, :]], axis=1
-        )
+        caused = D[:, nt - nu : nt] * self.ratio[None, :]
+        if self.carrier is not None:
+            return D.at[:, nt + self.carrier].add(caused)
+        return jnp.concatenate([D[:, :nt], D[:, nt:] + caused], axis=1)
 
     def before(self, X: Float[Array, "m k"]) -> Float[Array, "m k"]:
         """``S X``."""
@@ -55,7 +65,8 @@ class Coupling(NamedTuple):
         if nu == 0:
             return X
         nt = X.shape[0] - nu
-        follows = X[nt - nu : nt] + self.ratio[:, None] * X[nt:]
+        normal = X[nt:] if self.carrier is None else X[nt + self.carrier]
+        follows = X[nt - nu : nt] + self.ratio[:, None] * normal
         return jnp.concatenate([X[: nt - nu], follows, X[nt:]])
 
 
@@ -64,10 +75,18 @@ def coupling(
     kinetic_positive: Float[Array, " nt"],
     kinetic_negative: Float[Array, " nt"],
     n_friction: int,
+    planes: Planes = (),
 ) -> Coupling:
-    """``lambda_T = -s mu lambda_N`` for sliding contacts."""
+    """``lambda_T = -s mu lambda_N`` for sliding contacts; of :data:`Planes` the first component has
+    the normal force."""
     m, p, n = mode[n_friction:], kinetic_positive[n_friction:], kinetic_negative[n_friction:]
-    return Coupling(jnp.where(m == Mode.SLIP_POS, -p, jnp.where(m == Mode.SLIP_NEG, n, 0.0)))
+    ratio = jnp.where(m == Mode.SLIP_POS, -p, jnp.where(m == Mode.SLIP_NEG, n, 0.0))
+    carrier = None
+    if planes:
+        carrier = np.arange(mode.shape[0] - n_friction)
+        for i, j in planes:
+            carrier[j - n_friction] = i - n_friction
+    return Coupling(ratio, carrier)
 
 
 def no_coupling(dtype) -> Coupling:
@@ -75,9 +94,13 @@ def no_coupling(dtype) -> Coupling:
     return Coupling(jnp.zeros((0,), dtype))
 
 
-def active_rows(mode: Int[Array, " nt"], n_friction: int) -> Bool[Array, " m"]:
-    """Rows that hold an equation: tangents that stick, normals that are closed."""
-    return jnp.concatenate([mode == Mode.STICK, mode[n_friction:] != Mode.OPEN])
+def active_rows(mode: Int[Array, " nt"], n_friction: int, planes: Planes = ()) -> Bool[Array, " m"]:
+    """Rows that hold an equation: tangents that stick, normals that are closed, of
+    :data:`Planes` once."""
+    closed = mode[n_friction:] != Mode.OPEN
+    for _, j in planes:
+        closed = closed.at[j - n_friction].set(False)
+    return jnp.concatenate([mode == Mode.STICK, closed])
 
 
 class Reactions(NamedTuple):

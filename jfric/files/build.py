@@ -14,8 +14,8 @@ from jfric.errors import ProblemError, first_line
 from jfric.files.dimensions import dimension, matrix_dimension, polynomial_dimension
 from jfric.files.directions import direction
 from jfric.files.function_tables import function, number, numbers
-from jfric.system.direction import kind
-from jfric.system.elements import SECTIONS
+from jfric.system.direction import Direction, kind
+from jfric.system.elements import SECTIONS, is_formula
 from jfric.system.laws import LAWS, AbstractLaw, Directional, PerAxis
 from jfric.system.problem import InitialState, Matrices
 from jfric.system.units import Dimension
@@ -57,10 +57,16 @@ def element(
     if given.get("plane") is not None:
         entries = {f"plane[{i}]": entry for i, entry in enumerate(given["plane"], 1)}
         values["plane"] = tuple(
-            direction(at, entries, where, dofs, (*dofs, *bases), lengths) for at in entries
+            text
+            if section == "contact" and is_formula(text)
+            else direction(at, entries, where, dofs, (*dofs, *bases), lengths)
+            for at, text in entries.items()
         )
         # What sliding measures is the same along both.
-        directions["direction"] = directions.get("direction") or values["plane"][0]
+        first = values["plane"][0]
+        if isinstance(first, Direction):
+            side = "tangent" if section == "contact" else "direction"
+            directions[side] = directions.get(side) or first
     for field, role in held.items():
         if role == "law":
             # Sliding is along the tangent.

@@ -31,6 +31,7 @@ from jfric.files.tables import (
     MatricesTable,
     Number,
     Pair,
+    Plane,
     Reference,
     SolverTable,
     StaticsTable,
@@ -132,7 +133,7 @@ def element_model(section: str) -> type[Element]:
             in_plane = "plane" in roles(section)
             hint: Any = {
                 "function": Functions if in_plane and f.name == "belt" else Function,
-                "plane": Annotated[list[DirectionValue], Field(min_length=2, max_length=2)],
+                "plane": Plane,
                 "list": list[Number],
                 "choice": hints[f.name],
                 "formula": str,

@@ -205,6 +205,10 @@ DirectionValue = Annotated[
 ]
 
 
+#: The two directions of a plane.
+Plane = Annotated[list[DirectionValue], Field(min_length=2, max_length=2)]
+
+
 class Element(Table):
     """An element of a section."""
 

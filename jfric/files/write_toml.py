@@ -16,7 +16,7 @@ from jfric.files.dimensions import SHAPES, dimension
 from jfric.system.body import dofs_of
 from jfric.system.controller import Controller
 from jfric.system.direction import Direction, kind
-from jfric.system.elements import Gap
+from jfric.system.elements import Along, Gap
 from jfric.system.expression import Expression
 from jfric.system.functions import AbstractFunction, Constant, Harmonic, PiecewiseLinear, Steps, Sum
 from jfric.system.laws import AbstractLaw, Directional, PerAxis
@@ -174,7 +174,12 @@ def _element(section: str, name: str, element: eqx.Module, problem: Problem):
         elif role == "direction":
             result[field] = _direction(value, where, problem.dofs)
         elif role == "plane":
-            result[field] = [_direction(d, where, problem.dofs) for d in value]
+            result[field] = [
+                _formula(d.function, f"{where}.{field}")
+                if isinstance(d, Along)
+                else _direction(d, where, problem.dofs)
+                for d in value
+            ]
         elif role == "law":
             result |= _law(value, where)
         elif role == "function" and isinstance(value, tuple):
@@ -222,9 +227,12 @@ def _side(element: eqx.Module, field: str) -> Direction | None:
     direction = getattr(element, "direction", None)
     if isinstance(direction, Direction):
         return direction
-    if getattr(element, "plane", None) is not None:
-        return element.plane[0]  # type: ignore[attr-defined]
     tangent = getattr(element, "tangent", None)
+    if getattr(element, "plane", None) is not None:
+        tangent = element.plane[0]  # type: ignore[attr-defined]
+        if not hasattr(element, "normal"):
+            return tangent
+        tangent = tangent if isinstance(tangent, Direction) else None
     return tangent if field == "belt" and tangent is not None else getattr(element, "normal", None)
 
 

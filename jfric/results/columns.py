@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from jfric.system.assembly import assemble, reaction_units
 from jfric.system.direction import kind
 from jfric.system.forces import element_forces, force_keys, joint_reactions
-from jfric.system.joint_contacts import unilateral_contacts
+from jfric.system.joint_contacts import normal_forces, unilateral_contacts
 
 if TYPE_CHECKING:
     from jfric.results.solution import Solution
@@ -34,8 +34,7 @@ def columns(
         values = np.asarray(getattr(solution, prefix))[rows]
         table |= {f"{prefix}.{axis}": values[:, i] for i, axis in enumerate(solution.axes)}
     normal = np.asarray(solution.lambda_n)[rows]
-    first = n_contacts - normal.shape[1]
-    table |= {f"lambda_n.{name}": normal[:, i] for i, name in enumerate(contacts[first:])}
+    table |= {f"lambda_n.{name}": normal[:, i] for name, i in normal_forces(problem).items()}
     tangential = np.asarray(solution.lambda_t)[rows]
     table |= {f"lambda_t.{name}": tangential[:, i] for i, name in enumerate(contacts)}
     table |= {f"force.{k}": x for k, x in spring_forces(problem, solution, rows).items()}
@@ -124,9 +123,8 @@ def column_units(problem: Problem, solution: Solution) -> dict[str, str]:
             base = "rad" if problem.dofs.get(axis) == "rotation" else "m"
             units[f"{prefix}.{axis}"] = base + suffix
     n_contacts = np.asarray(solution.lambda_t).shape[-1]
-    n_normal = np.asarray(solution.lambda_n).shape[-1]
     contacts = solution.names[:n_contacts]
-    for name in contacts[n_contacts - n_normal :]:
+    for name in normal_forces(problem):
         units[f"lambda_n.{name}"] = force_unit(problem, name, "normal")
     for name in contacts:
         units[f"lambda_t.{name}"] = force_unit(problem, name)

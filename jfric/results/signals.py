@@ -14,7 +14,7 @@ from jfric.results.columns import force_unit
 from jfric.system.assembly import energies_of, reaction_units
 from jfric.system.description import accepted_labels, element_label
 from jfric.system.forces import FORCE_SECTIONS, element_forces, force_keys, joint_reactions
-from jfric.system.joint_contacts import unilateral_contacts
+from jfric.system.joint_contacts import normal_forces, unilateral_contacts
 from jfric.system.problem import Problem
 
 if TYPE_CHECKING:
@@ -131,8 +131,10 @@ def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
         if name in dofs:
             return f"{form}.{name}", _of_dof(problem, form, name)
     elif kind == "contact":
-        sections = CONTACTS[1:] if form == "lambda_n" else CONTACTS
-        label = find_name(problem, name, sections)
+        if form == "lambda_n":
+            label = find_name(problem, name, CONTACTS[1:], list(normal_forces(problem)))
+        else:
+            label = find_name(problem, name, CONTACTS)
         if label is not None:
             return f"{form}.{label}", _of_contact(problem, form, label)
     elif kind == "element":
@@ -166,7 +168,7 @@ def signal_names(problem: Problem) -> list[str]:
     """All quantities of a problem."""
     dofs, contacts = list(problem.dofs), contact_names(problem)
     forms = [("", dofs), ("v", dofs), ("a", dofs), ("lambda_t", contacts)]
-    forms += [("lambda_n", element_names(problem, CONTACTS[1:])), ("slip", contacts)]
+    forms += [("lambda_n", list(normal_forces(problem))), ("slip", contacts)]
     forms += [("force", element_names(problem, FORCE_SECTIONS))]
     forms += [("energy", element_names(problem, ("lagrangian",)))]
     forms += [("reaction", list(reaction_units(problem)))]
@@ -201,10 +203,12 @@ def element_names(problem: Problem, sections: Sequence[str]) -> list[str]:
     return found
 
 
-def find_name(problem: Problem, name: str, sections: Sequence[str]) -> str | None:
+def find_name(
+    problem: Problem, name: str, sections: Sequence[str], labels: list[str] | None = None
+) -> str | None:
     """The name that results use for an element given by its full or own name; an empty one is
-    that of the only element."""
-    labels = element_names(problem, sections)
+    that of the only element. ``labels``: these names, those of all elements by default."""
+    labels = element_names(problem, sections) if labels is None else labels
     if not name:
         return labels[0] if len(labels) == 1 else None
     if name in labels:
@@ -238,8 +242,8 @@ def _of_contact(problem: Problem, form: str, label: str) -> Signal:
         return Signal("sliding_velocity", contacts.index(label), unit)
     if form == "lambda_t":
         return Signal(form, contacts.index(label), force_unit(problem, label))
-    normal = element_names(problem, CONTACTS[1:])
-    return Signal(form, normal.index(label), force_unit(problem, label, "normal"))
+    row = normal_forces(problem)[label]
+    return Signal(form, row, force_unit(problem, label, "normal"))
 
 
 def _of_dof(problem: Problem, field: str, name: str) -> Signal:

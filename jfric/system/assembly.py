@@ -269,8 +269,8 @@ def _reactions(friction, W_T, axes):
 def _planes(problem: AbstractProblem) -> tuple[tuple[int, int], ...]:
     """Rows of the two directions of each friction in a plane."""
     found, row = [], 0
-    for f in problem.section("friction").values():
-        count = len(f.rows())
+    for element in problem.labelled("friction", "contact").values():
+        count = len(element.rows())
         if count == 2:
             found.append((row, row + 1))
         row += count

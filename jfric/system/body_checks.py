@@ -11,6 +11,7 @@ from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import Contact, Gap
 from jfric.system.linkage import Gear, Pin, Rolling, Slider, Weld
 from jfric.system.places import GROUND, require_line, require_place
+from jfric.system.planes import require_plane
 
 _NAME = re.compile(r"[A-Za-z]\w*")
 
@@ -118,11 +119,12 @@ def require_body_values(where: str, element: Any) -> None:
 
 def require_touching(problem: AbstractProblem, where: str, contact: Contact) -> None:
     """Raise :class:`ProblemError` for a contact between bodies that names none, or too much."""
-    for field in ("normal", "tangent", "sliding"):
+    for field in ("normal", "tangent", "sliding", "plane"):
         if getattr(contact, field) is not None:
             raise ProblemError(
                 f"{where}.{field}: cannot be combined with point, from which it follows"
             )
+    require_plane(where, contact)
     if isinstance(contact.gap, Gap):
         raise ProblemError(
             f"{where}.gap: found {contact.gap.function!r} beside point; give a number, the "

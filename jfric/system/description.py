@@ -27,6 +27,15 @@ def accepted_labels(section: str, group: Mapping[str, Any]) -> dict[str, str]:
     return found | {label: label for label in found.values()}
 
 
+def with_components(label: str, element: Any) -> dict[str, Any]:
+    """An element by its label, or its components in a plane by theirs: ``contact.1`` and
+    ``contact.2``."""
+    rows = element.rows()
+    if len(rows) == 1:
+        return {label: element}
+    return {f"{label}.{i}": row for i, row in enumerate(rows, 1)}
+
+
 class AbstractProblem(eqx.Module):
     """The parts of a :class:`jfric.Problem`, for modules that its own checks use."""
 
@@ -64,10 +73,7 @@ class AbstractProblem(eqx.Module):
         sliding: ``friction.1`` and ``friction.2`` for one in a plane."""
         found = {}
         for label, element in self.labelled("friction").items():
-            if element.plane is None:
-                found[label] = element
-            else:
-                found |= {f"{label}.{i}": row for i, row in enumerate(element.rows(), 1)}
+            found |= with_components(label, element)
         return found
 
     def resolved(self) -> Self:

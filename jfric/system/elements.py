@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, Literal, Self
 
 import equinox as eqx
 
@@ -13,6 +15,7 @@ from jfric.system.event import Event
 from jfric.system.expression import Expression
 from jfric.system.fields import Scalar, optional, scalar
 from jfric.system.friction import Friction as Friction
+from jfric.system.friction import along_plane, as_belt
 from jfric.system.functions import AbstractFunction, as_function
 from jfric.system.laws import AbstractLaw
 from jfric.system.linkage import LINKAGE
@@ -133,6 +136,32 @@ def _gap(value) -> Any:
     return value if isinstance(value, Gap) else scalar(value)
 
 
+#: Names of degrees of freedom.
+_NAME = re.compile(r"[\w-]+")
+
+
+class Along(eqx.Module):
+    """A direction of a plane as a function: a displacement or a velocity as in ``sliding``."""
+
+    function: str | Callable = eqx.field(static=True)
+
+
+def is_formula(value: Any) -> bool:
+    """Whether ``value`` is a text that is no name."""
+    return isinstance(value, str) and not _NAME.fullmatch(value)
+
+
+def _plane(value) -> Any:
+    """Directions of a plane; what is none is left to the checks of a problem."""
+    if not isinstance(value, (list, tuple)):
+        return value
+    function = [callable(x) or is_formula(x) for x in value]
+    return tuple(
+        Along(x) if own else x if isinstance(x, Along) else as_direction(x)
+        for x, own in zip(value, function, strict=True)
+    )
+
+
 class Contact(eqx.Module):
     """Unilateral contact with friction: ``0 <= g_N _|_ lambda_N >= 0``, ``g_N = gap + n^T q``.
 
@@ -148,6 +177,12 @@ class Contact(eqx.Module):
     ``circle_radius`` round another point, from outside or ``inside``. It slides with the relative
     velocity of the material, forwards along the line, or clockwise round the other circle
     (``inside``: counterclockwise); ``gap`` is then a clearance.
+
+    ``plane``, in place of ``tangent`` and ``sliding``: two directions at right angles to each
+    other, each as ``tangent``, or a function as ``sliding``: friction in a plane as in
+    :class:`jfric.Friction`, with the reaction for a normal force. ``belt`` is then a pair; results
+    call the components ``contact.1`` and ``contact.2``, and ``lambda_n`` of a solution holds the
+    normal force at the first.
 
     ``e``: Newton's coefficient of restitution, ``0 <= e <= 1``. ``impact``: ``"coulomb"`` (the
     tangential impulse obeys Coulomb's law) or ``"none"`` (no tangential impulse). Without
@@ -178,7 +213,9 @@ class Contact(eqx.Module):
     law: AbstractLaw | None = None
     gap: Scalar = eqx.field(converter=_gap, default=0.0)
     e: Scalar = eqx.field(converter=scalar, default=0.0)
-    belt: AbstractFunction | None = eqx.field(converter=as_function, default=None)
+    belt: AbstractFunction | tuple[AbstractFunction, ...] | None = eqx.field(
+        converter=as_belt, default=None
+    )
     impact: ImpactLaw = eqx.field(static=True, default="coulomb")
     sliding: str | Callable | None = eqx.field(static=True, default=None)
     point: str | None = eqx.field(static=True, default=None)
@@ -187,13 +224,25 @@ class Contact(eqx.Module):
     radius: Scalar = eqx.field(converter=optional, default=None)
     circle_radius: Scalar = eqx.field(converter=optional, default=None)
     inside: bool = eqx.field(static=True, default=False)
+    plane: tuple[Direction | Along, ...] | None = eqx.field(converter=_plane, default=None)
+
+    def rows(self) -> list[Self]:
+        """One contact for each direction of sliding: itself, or those of a plane."""
+        if self.plane is None:
+            return [self]
+        found = []
+        for direction, own in along_plane(self):
+            side = "sliding" if isinstance(direction, Along) else "tangent"
+            value = direction.function if isinstance(direction, Along) else direction
+            found.append(replace(self, **{side: value}, **own))
+        return found
 
     @property
     def frictionless(self) -> bool:
         """Whether there is nothing to slide along, by structure."""
         if self.point is not None:
             return self.law is None
-        return self.tangent is None and self.sliding is None
+        return self.tangent is None and self.sliding is None and self.plane is None
 
     @property
     def curved(self) -> bool:

@@ -11,16 +11,26 @@ from jfric.system.functions import AbstractFunction, as_function
 from jfric.system.laws import AbstractLaw, Coulomb
 
 
-def _plane(value) -> Any:
+def as_plane(value) -> Any:
     """Directions of a plane; what is none is left to the checks of a problem."""
     return tuple(map(as_direction, value)) if isinstance(value, (list, tuple)) else value
 
 
-def _belt(value) -> Any:
+def as_belt(value) -> Any:
     """A velocity, or one for each direction of a plane."""
     return (
         tuple(map(as_function, value)) if isinstance(value, (list, tuple)) else as_function(value)
     )
+
+
+def along_plane(element) -> list[tuple[Any, dict[str, Any]]]:
+    """Each direction of the plane of an element, and its other fields there."""
+    belts: Any = element.belt if element.belt is not None else (None,) * len(element.plane)
+    found = []
+    for i, (direction, belt) in enumerate(zip(element.plane, belts, strict=True)):
+        law = None if element.law is None else element.law.along(i)
+        found.append((direction, {"plane": None, "belt": belt, "law": law}))
+    return found
 
 
 class Friction(eqx.Module):
@@ -71,22 +81,17 @@ class Friction(eqx.Module):
     N: AbstractFunction | None = eqx.field(converter=as_function, default=None)
     limit: AbstractFunction | None = eqx.field(converter=as_function, default=None)
     belt: AbstractFunction | tuple[AbstractFunction, ...] | None = eqx.field(
-        converter=_belt, default=None
+        converter=as_belt, default=None
     )
     reaction: Direction | None = eqx.field(converter=as_direction, default=None)
     sliding: str | Callable | None = eqx.field(static=True, default=None)
-    plane: tuple[Direction, ...] | None = eqx.field(converter=_plane, default=None)
+    plane: tuple[Direction, ...] | None = eqx.field(converter=as_plane, default=None)
 
     def rows(self) -> list[Self]:
         """One element for each direction of sliding: itself, or those of a plane."""
         if self.plane is None:
             return [self]
-        belts: Any = self.belt if self.belt is not None else (None,) * len(self.plane)
-        found = []
-        for i, (direction, belt) in enumerate(zip(self.plane, belts, strict=True)):
-            law = None if self.law is None else self.law.along(i)
-            found.append(replace(self, plane=None, direction=direction, belt=belt, law=law))
-        return found
+        return [replace(self, direction=d, **own) for d, own in along_plane(self)]
 
     @property
     def redirected(self) -> bool:

@@ -9,7 +9,7 @@ from jfric.errors import ProblemError
 from jfric.system.assembly import energies_of
 from jfric.system.dependence import linear_in_velocities
 from jfric.system.description import AbstractProblem
-from jfric.system.elements import Gap, Joint, Lagrangian
+from jfric.system.elements import Along, Gap, Joint, Lagrangian
 from jfric.system.state_function import bound_to, is_rate, require_state_function
 
 #: Functions of the state: field, units of what it measures, an example, whether of velocities.
@@ -20,6 +20,7 @@ _FUNCTIONS = {
     "gap": (("m", "rad"), "y - r", False),
     "constraint": (("m", "rad"), "x - l*cos(phi)", False),
     "sliding": (("m", "rad"), "x + r*phi", False),
+    "plane": (("m", "rad"), "x + r*phi", False),
 }
 #: Sections of elements that may have such functions.
 SECTIONS_WITH_FUNCTIONS = ("lagrangian", "friction", "contact", "joint")
@@ -32,6 +33,10 @@ def functions_of(element: Any) -> list[tuple[str, Any]]:
         value = getattr(element, field, None)
         if isinstance(value, Gap):
             found.append((field, value.function))
+        elif field == "plane":
+            entries = value if isinstance(value, tuple) else ()
+            entries = [(i, x) for i, x in enumerate(entries, 1) if isinstance(x, Along)]
+            found += [(f"plane[{i}]", x.function) for i, x in entries]
         elif isinstance(value, tuple):
             several = len(value) > 1
             found += [(f"{field}[{i}]" if several else field, x) for i, x in enumerate(value, 1)]
@@ -49,7 +54,7 @@ def require_functions(problem: AbstractProblem, known: Mapping[str, Any] | None 
         for field, what in functions_of(element):
             kind = field.partition("[")[0]
             units, example, velocities = _FUNCTIONS[kind]
-            if kind == "sliding" and is_rate(what):
+            if kind in ("sliding", "plane") and is_rate(what):
                 units, velocities = ("m/s", "rad/s"), True
             require_state_function(
                 problem,
@@ -58,11 +63,12 @@ def require_functions(problem: AbstractProblem, known: Mapping[str, Any] | None 
                 units,
                 example,
                 velocities=velocities,
-                displaces=kind in ("gap", "sliding", "constraint"),
+                displaces=kind in ("gap", "sliding", "plane", "constraint"),
                 known=known,
             )
-            if field == "sliding" and velocities and not _is_linear(problem, what):
-                raise ProblemError(f"{where}.sliding: {what!r} must be linear in velocities")
+            slides = kind in ("sliding", "plane")
+            if slides and velocities and not _is_linear(problem, what):
+                raise ProblemError(f"{where}.{field}: {what!r} must be linear in velocities")
         if isinstance(element, Lagrangian):
             _lagrangian(problem, where, element)
 

@@ -53,18 +53,19 @@ def _rows(problem: AbstractProblem, q: np.ndarray) -> tuple[np.ndarray, np.ndarr
     normals, gaps = [], []
     with jax.ensure_compile_time_eval():
         curved = dict(displacement_functions(problem).values())
-        first = len(problem.section("friction")) + len(unilateral_contacts(problem))
+        row = len(problem.friction_rows()) + len(unilateral_contacts(problem))
         dtype = jnp.result_type(float)
         t, at = jnp.asarray(problem.time.start, dtype), jnp.asarray(q, dtype)
-        for row, contact in enumerate(contacts.values(), first):
-            if not contact.curved:
-                normals.append(np.asarray(contact.normal.vector(both)))
-                gaps.append(float(contact.gap))
-                continue
-            value, slope = jax.value_and_grad(curved[row], argnums=1)(t, at)
-            w = np.pad(np.asarray(slope), (0, len(problem.bases)))
+        for contact in contacts.values():
+            if contact.curved:
+                value, slope = jax.value_and_grad(curved[row], argnums=1)(t, at)
+                w = np.pad(np.asarray(slope), (0, len(problem.bases)))
+                gap = float(value) - w[: len(q)] @ q
+            else:
+                w, gap = np.asarray(contact.normal.vector(both)), float(contact.gap)
             normals.append(w)
-            gaps.append(float(value) - w[: len(q)] @ q)
+            gaps.append(gap)
+            row += len(contact.rows())
     return np.stack(normals), np.asarray(gaps)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from jfric.system.description import AbstractProblem, element_label
+from jfric.system.description import AbstractProblem, with_components
 from jfric.system.elements import Contact, Gap, Joint
 
 #: What results call the two sides of a joint with friction.
@@ -28,9 +28,11 @@ class Negative:
 
 
 def unilateral_contacts(problem: AbstractProblem) -> dict[str, Contact]:
-    """Unilateral contacts by their labels, in the solver's order: those of the description, then
-    two for each joint with friction."""
-    found = {element_label("contact", k): c for k, c in problem.section("contact").items()}
+    """Unilateral contacts by their labels, in the solver's order: those of the description, both
+    components of one with friction in a plane, then two for each joint with friction."""
+    found = {}
+    for label, contact in problem.labelled("contact").items():
+        found |= with_components(label, contact)
     for label, joint in problem.labelled("joint").items():
         if joint.law is not None:
             for side, contact in zip(SIDES, _sides(joint), strict=True):
@@ -54,6 +56,17 @@ def opposed_contacts(problem: AbstractProblem) -> tuple[tuple[int, int], ...]:
     count = len(unilateral_contacts(problem))
     first = count - 2 * sum(x.law is not None for x in elements)
     return tuple((i, i + 1) for i in range(first, count, 2))
+
+
+def normal_forces(problem: AbstractProblem) -> dict[str, int]:
+    """Names of the normal forces and their places among those of all unilateral contacts: both
+    components of friction in a plane have one, that of the contact itself."""
+    found, row = {}, 0
+    for label, contact in problem.labelled("contact").items():
+        found[label] = row
+        row += len(contact.rows())
+    others = list(unilateral_contacts(problem))[row:]
+    return found | {label: row + i for i, label in enumerate(others)}
 
 
 def _sides(joint: Joint) -> tuple[Contact, Contact]:

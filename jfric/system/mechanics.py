@@ -197,6 +197,12 @@ class Mechanics(eqx.Module):
         rows = np.asarray(self.planes, int).ravel()
         return np.isin(np.arange(self.n_contacts), rows) if rows.size else False
 
+    @property
+    def contact_planes(self) -> tuple[tuple[int, int], ...]:
+        """Those of :attr:`planes` that belong to unilateral contacts. The second component has the
+        gap of the first, which carries the normal force of both."""
+        return tuple(pair for pair in self.planes if pair[0] >= self.n_friction)
+
     def functions(self) -> list[AbstractFunction]:
         """All functions of time that the equations hold."""
         belts = [b for b in self.belts if b is not None]

@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.system.description import AbstractProblem, element_label
-from jfric.system.elements import Friction
+from jfric.system.description import AbstractProblem
+from jfric.system.direction import Direction
+from jfric.system.elements import Contact, Friction
 from jfric.system.laws import AbstractLaw, Directional, PerAxis
 
 #: Sine of the angle between the two directions that counts as zero.
 PARALLEL = 1e-9
 
 
-def require_plane(where: str, element: Friction) -> None:
-    """Raise :class:`ProblemError` unless a friction in a plane, and no other, has two directions,
+def require_plane(where: str, element: Friction | Contact) -> None:
+    """Raise :class:`ProblemError` unless friction in a plane, and no other, has two directions,
     and all that it has for each of them."""
     plane, law, belt = element.plane, element.law, element.belt
     if plane is None:
@@ -29,7 +30,7 @@ def require_plane(where: str, element: Friction) -> None:
         raise ProblemError(
             f"{where}.plane: found {found}, two are needed such as plane = ['x', 'y']"
         )
-    if element.reaction is not None:
+    if isinstance(element, Friction) and element.reaction is not None:
         raise ProblemError(f"{where}.reaction: cannot be combined with plane")
     if belt is not None and (not isinstance(belt, tuple) or len(belt) != 2):
         found = f"{len(belt)} velocities" if isinstance(belt, tuple) else "one velocity"
@@ -55,13 +56,14 @@ def require_planes(problem: AbstractProblem) -> None:
     """Raise :class:`ProblemError` for directions of a plane that are one, and for ellipses that are
     none. All numbers are known."""
     both = problem.axes + problem.bases
-    for where, element in problem.labelled("friction").items():
+    for where, element in problem.labelled("friction", "contact").items():
         if element.plane is None:
             continue
-        w = np.stack([np.asarray(d.vector(both), float) for d in element.plane])
-        w = w / np.linalg.norm(w, axis=1, keepdims=True)
-        if np.sqrt(max(np.linalg.det(w @ w.T), 0.0)) <= PARALLEL:
-            raise ProblemError(f"{where}.plane: found two directions that are the same line")
+        if all(isinstance(d, Direction) for d in element.plane):
+            w = np.stack([np.asarray(d.vector(both), float) for d in element.plane])
+            w = w / np.linalg.norm(w, axis=1, keepdims=True)
+            if np.sqrt(max(np.linalg.det(w @ w.T), 0.0)) <= PARALLEL:
+                raise ProblemError(f"{where}.plane: found two directions that are the same line")
         law = element.law
         for field in law.holding(PerAxis) if law is not None else ():
             pair = [float(x) for x in vars(getattr(law, field)).values()]
@@ -71,9 +73,9 @@ def require_planes(problem: AbstractProblem) -> None:
 
 def refuse_planes(problem: AbstractProblem, who: str) -> None:
     """Raise :class:`ProblemError` for friction in a plane, which ``who`` cannot represent."""
-    for name, element in problem.section("friction").items():
+    for where, element in problem.labelled("friction", "contact").items():
         if element.plane is not None:
             raise ProblemError(
-                f"{element_label('friction', name)}.plane: found friction in a plane, which {who} "
+                f"{where}.plane: found friction in a plane, which {who} "
                 "cannot represent; use the solver event-driven"
             )

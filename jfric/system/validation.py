@@ -37,7 +37,7 @@ from jfric.system.initial_gaps import PROJECTED, initial_gaps, penetrates
 from jfric.system.joint_checks import require_consistent_joints
 from jfric.system.laws import StaticDynamic, Stribeck, VelocityWeakening, sides
 from jfric.system.naming import parameters
-from jfric.system.planes import refuse_axes, require_plane, require_planes
+from jfric.system.planes import require_plane, require_planes
 from jfric.system.reaction import require_opposing
 
 #: Sections whose numbers may be lists, and the lists within functions of time.
@@ -184,7 +184,7 @@ def _one_of(where: str, element, *fields: str) -> None:
 
 
 def _contact(where: str, contact: Contact) -> None:
-    refuse_axes(where, contact.law)
+    require_plane(where, contact)
     curved = isinstance(contact.gap, Gap)
     for field in ("line", "circle", "radius", "circle_radius"):
         if getattr(contact, field) is not None:
@@ -195,10 +195,12 @@ def _contact(where: str, contact: Contact) -> None:
             "degree of freedom such as 'y', or in place of it the gap as a function of positions "
             "such as 'y - r*cos(phi)', or the point of a body"
         )
-    if contact.tangent is not None and contact.sliding is not None:
-        raise ProblemError(f"{where}: found both tangent and sliding, at most one is needed")
+    fields = ("tangent", "sliding", "plane")
+    along = [f for f in fields if getattr(contact, f) is not None]
+    if len(along) > 1:
+        raise ProblemError(f"{where}: found both {' and '.join(along)}, at most one is needed")
     if contact.frictionless != (contact.law is None):
-        side = "tangent" if contact.sliding is None else "sliding"
+        side = along[0] if along else "tangent"
         found, missing = (side, "mu") if contact.law is None else ("mu", side)
         raise ProblemError(
             f"{where}: {found} is given without {missing}; give both, or neither "

@@ -102,6 +102,7 @@ def cases() -> list[Case]:
             relative=1e-9,
         ),
         _case("f4_billiard_ball", relative=1e-9),
+        _case("f4_billiard_drop", relative=1e-9),
         _case("f5_ellipse", relative=1e-9),
         _case("g6_rod"),
         _case("disc_incline"),

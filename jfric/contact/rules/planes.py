@@ -101,14 +101,18 @@ def _holding(D, free, mu, normal):
         return jnp.stack([first, second]) / jnp.where(scale > 0, scale, 1.0)
 
     size, safe = jnp.sqrt(jnp.sum(b * b)), jnp.where(radius > 0, radius, 1.0)
-    kappa = jnp.maximum(size / safe - (mean + spread), 0.0)
-    for _ in range(NEWTON):
+
+    def improved(_, kappa):
         x = -solved(kappa, b)
         squared = jnp.sum(x * x)
         length = jnp.sqrt(squared)
         slope = jnp.sum(x * solved(kappa, x))
         more = squared * (length - safe) / safe / jnp.where(slope > 0, slope, 1.0)
-        kappa = jnp.where(slope > 0, jnp.maximum(kappa + more, 0.0), kappa)
+        return jnp.where(slope > 0, jnp.maximum(kappa + more, 0.0), kappa)
+
+    # Written out it would take most of the compile time of those who call it often.
+    kappa = jnp.maximum(size / safe - (mean + spread), 0.0)
+    kappa = jax.lax.fori_loop(0, NEWTON, improved, kappa)
     x = -solved(kappa, b)
     holds = jnp.sqrt(jnp.sum(x * x)) <= (1.0 - INSIDE) * radius
     # Without friction the body goes where it is pushed.
@@ -137,7 +141,8 @@ def time_to_stop(gamma, rate) -> Float[Array, ""]:
 
 
 def plane_mode(mode, other):
-    """The mode of both directions of a plane from those found for each: it slides where one
-    does."""
+    """The mode of both directions of a plane from those found for each: it slides where one does,
+    unless the first is open."""
     rests = (mode == Mode.STICK) & (other == Mode.STICK)
-    return jnp.where(rests, Mode.STICK, Mode.SLIP_POS)
+    closed = jnp.where(rests, Mode.STICK, Mode.SLIP_POS)
+    return jnp.where(mode == Mode.OPEN, Mode.OPEN, closed)

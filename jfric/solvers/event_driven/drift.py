@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
-from jfric.contact.reactions import active_rows, no_coupling, reaction_operator
+from jfric.contact.reactions import no_coupling, reaction_operator
 from jfric.numerics.linear_algebra import matvec
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.prepared import Prepared
@@ -46,7 +46,7 @@ def put_back(prepared: Prepared, state: State, t, q, v):
 def _held(prepared: Prepared, state: State) -> Bool[Array, " m"]:
     """Rows whose displacement contacts hold."""
     mechanics = prepared.mechanics
-    held = active_rows(state.mode, prepared.nf)
+    held = prepared.active_rows(state.mode)
     anchored = [b is None and not mechanics.base_functions for b in mechanics.belts]
     anchored = np.asarray(anchored, bool)
     if mechanics.varying is not None:

@@ -73,6 +73,8 @@ class Step(NamedTuple):
     #: What gives ``table``, ``guard_table`` and ``remainder`` up to an order, where it is left for
     #: later.
     later: Callable[[int], tuple[Array, Array, Array]] | None = None
+    #: Smallest pivot of reactions that friction in planes changes at the start, None without it.
+    pivot: Float[Array, ""] | None = None
     #: The motion in closed form; ``table`` then holds its leading coefficients alone.
     motion: ClosedMotion | None = None
 

@@ -7,8 +7,8 @@ coefficients of the two directions::
     slip    s gamma_T,           lambda_N   (unilateral contacts)
     open    g_N
 
-In a plane the one guard is the margin to the limit, which sliding keeps unless it begins while
-friction could hold.
+In a plane the first guard is the margin to the limit, which sliding keeps unless it begins while
+friction could hold; the second is the normal force of a contact. Both stand at the first component.
 
 Two limits that hold tell that the contact presses, unless both coefficients are zero. The second
 guard of such a contact is its normal force in stick, too; its friction must vanish identically.
@@ -84,8 +84,16 @@ def _one_row(prepared: Prepared, mode, segment, x: Quantities, *, magnitude: boo
         second = jnp.concatenate([second[:nf], pulls])
     for k, pair in enumerate(prepared.mechanics.planes):
         rows = np.asarray(pair)
+        own, pulls = x.margin[k], one[pair[0]]
+        if pair[0] >= nf:
+            contact = pair[0] - nf
+            opened, slid = mode[pair[0]] == Mode.OPEN, mode[pair[0]] == Mode.SLIP_POS
+            # What slides has a margin of one, of which no rounding error decides.
+            own = jnp.where(slid, one[pair[0]], own) if magnitude else own
+            own = jnp.where(opened, x.gap[contact], own)
+            pulls = jnp.where(opened, pulls, x.lambda_n[contact])
         first, second = first.at[rows].set(one[rows]), second.at[rows].set(one[rows])
-        first = first.at[pair[0]].set(x.margin[k])
+        first, second = first.at[pair[0]].set(own), second.at[pair[0]].set(pulls)
     parts = [first, second]
     piecewise = prepared.mechanics.piecewise
     if piecewise.count:

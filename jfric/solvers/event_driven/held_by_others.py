@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact import rules
-from jfric.contact.reactions import active_rows, spanned
+from jfric.contact.reactions import spanned
 from jfric.numerics.isolation import LEADING
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.solvers.event_driven.constants import constants
@@ -21,11 +21,11 @@ from jfric.solvers.event_driven.prepared import Prepared
 
 def held_by_others(prepared: Prepared, mode: Int[Array, " nt"], t) -> Bool[Array, " nt"]:
     """Closed contacts in a sliding mode whose sliding velocity the sticking ones keep at zero."""
-    nt, nf = prepared.nt, prepared.nf
+    nt = prepared.nt
     nobody = jnp.zeros((nt,), bool)
     if nt < 2 or prepared.independent:
         return nobody
-    active = active_rows(mode, nf)
+    active = prepared.active_rows(mode)
     D = prepared.D
     if prepared.own_WM is not None:
         # Whether others decide a sliding velocity is a matter of directions, not of reactions.

@@ -10,14 +10,16 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact import rules
-from jfric.contact.impact import solve_impact
-from jfric.contact.reactions import active_rows, no_coupling, reaction_operator
+from jfric.contact.cone_impact import Laws, solve_cone_impact
+from jfric.contact.impact import ImpactResult, solve_impact
+from jfric.contact.reactions import no_coupling, reaction_operator
 from jfric.numerics.linear_algebra import matvec
 from jfric.numerics.loops import where_any
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.mode_equations import put_on_gaps
 from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.smooth_piece import plane_coefficients
 from jfric.solvers.event_driven.state import (
     State,
     prescribed_velocities,
@@ -75,22 +77,12 @@ def impact(
         touching,
         -velocity[nt:],
         small[nt:],
-        pull=-2.0 * step.leading[2, nf:nt] / (step.h * step.h),
+        pull=_of_first(prepared, -2.0 * step.leading[2, nf:nt] / (step.h * step.h)),
         e=mechanics.e,
         negligible=accumulation * (state.t - state.start),
     )
     due = jnp.concatenate([jnp.full((nf,), -jnp.inf, hit.rest.dtype), hit.due(state.t)])
-    smooth = jnp.asarray((False,) * nf + mechanics.smooth_impact)
-    result = solve_impact(
-        prepared.D,
-        velocity,
-        touching,
-        hit.e,
-        jnp.where(smooth, 0.0, prepared.kinetic_positive),
-        jnp.where(smooth, 0.0, prepared.kinetic_negative),
-        small + jnp.finfo(small.dtype).tiny,
-        independent=prepared.regular,
-    )
+    result = _impulses(prepared, velocity, touching, hit.e, small + jnp.finfo(small.dtype).tiny)
     v = state.v + matvec(prepared.MW, result.impulse)
     after = relative_velocities(prepared, state.t, v)
     ends = _ends_chatter(prepared, state, after)
@@ -115,6 +107,8 @@ def impact(
     mode = together(prepared, jnp.concatenate([elements, closed.mode]))
     v = _onto_constraints(prepared, v, prescribed_velocities(prepared, state.t), mode, ends.any())
     unilateral = jnp.concatenate([jnp.zeros((nf,), bool), hit.hits])
+    for _, j in mechanics.contact_planes:
+        unilateral = unilateral.at[j].set(False)
     caused = matvec(jnp.abs(prepared.MW), jnp.abs(result.impulse))
     return Impact(
         q=_onto_gaps(prepared, state.q, gap, touching),
@@ -129,11 +123,46 @@ def impact(
     )
 
 
+def _impulses(prepared: Prepared, velocity, touching, e, small) -> ImpactResult:
+    mechanics, planes = prepared.mechanics, prepared.mechanics.contact_planes
+    smooth = jnp.asarray((False,) * prepared.nf + mechanics.smooth_impact)
+    mu = prepared.kinetic_positive, prepared.kinetic_negative
+    gamma = jnp.zeros((prepared.nt,), velocity.dtype)
+    for k, pair in enumerate(mechanics.planes):
+        if pair in planes:
+            both = plane_coefficients(prepared, k, gamma)
+            mu = tuple(side.at[np.asarray(pair)].set(both) for side in mu)
+    positive, negative = (jnp.where(smooth, 0.0, side) for side in mu)
+    if planes:
+        laws = Laws(prepared.D, velocity, touching, e, positive, negative)
+        return solve_cone_impact(laws, planes, small, independent=prepared.independent)
+    return solve_impact(
+        prepared.D,
+        velocity,
+        touching,
+        e,
+        positive,
+        negative,
+        small,
+        independent=prepared.regular,
+    )
+
+
+def _of_first(prepared: Prepared, values: Float[Array, " nu"]) -> Float[Array, " nu"]:
+    """Both components of a plane with what the first has."""
+    nf = prepared.nf
+    for i, j in prepared.mechanics.contact_planes:
+        values = values.at[j - nf].set(values[i - nf])
+    return values
+
+
 def _onto_gaps(prepared: Prepared, q, gap, touching):
     """Positions at which the gaps of touching contacts are zero, not only to rounding: errors of
     many impacts would add up, and contacts that hit at once drift apart."""
     mechanics, nt = prepared.mechanics, prepared.nt
     active = jnp.concatenate([jnp.zeros((nt,), bool), touching])
+    for _, j in mechanics.contact_planes:
+        active = active.at[nt + j - prepared.nf].set(False)
     none = no_coupling(prepared.D.dtype)
     R = reaction_operator(prepared.D, active, none, independent=prepared.independent)
     missing = jnp.where(touching, -(gap + matvec(mechanics.W_N, q)), 0.0)
@@ -174,7 +203,7 @@ def _onto_constraints(prepared: Prepared, v, prescribed, mode, needed):
         return v
 
     def projected():
-        active = active_rows(mode, prepared.nf)
+        active = prepared.active_rows(mode)
         # Without friction: a projection in the metric of the masses, which adds no energy.
         none = no_coupling(prepared.D.dtype)
         R = reaction_operator(prepared.D, active, none, independent=prepared.regular)

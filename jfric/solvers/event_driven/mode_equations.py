@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.contact.reactions import active_rows, coupling, reaction_operator
+from jfric.contact.reactions import coupling, reaction_operator
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.prepared import Prepared
@@ -59,10 +59,10 @@ def mode_equations(
     Contacts in ``held`` carry their static limits: they do not slide.
     """
     mechanics, nf = prepared.mechanics, prepared.nf
-    active = active_rows(mode, nf)
+    active = prepared.active_rows(mode)
     positive = jnp.where(held, prepared.static_positive, prepared.kinetic_positive)
     negative = jnp.where(held, prepared.static_negative, prepared.kinetic_negative)
-    S = coupling(mode, positive, negative, nf)
+    S = coupling(mode, positive, negative, nf, mechanics.contact_planes)
     causes = None
     if mechanics.reactions is not None:
         causes = prepared.inertia_scale[:, None] * prepared.MW
@@ -112,7 +112,7 @@ def _exact_rows(prepared: Prepared, mode, dependent, P, PQ):
 
     Elimination leaves 1e-17 where the acceleration is zero by construction; stick would creep.
     """
-    at = held_alone(prepared, active_rows(mode, prepared.nf) & ~dependent)
+    at = held_alone(prepared, prepared.active_rows(mode) & ~dependent)
     held = at.any(axis=1)[:, None]
     P = jnp.where(held, 0.0, P)
     PQ = jnp.where(held, jnp.where(at, 1.0 / prepared.own_entry, 0.0), PQ)
@@ -151,7 +151,7 @@ def project(prepared: Prepared, equations: ModeEquations, state, velocity, gap):
     contacts on a single degree of freedom to the last bit.
     """
     mode, q, v = state.mode, state.q, state.v
-    active = active_rows(mode, prepared.nf)
+    active = prepared.active_rows(mode)
     defect = jnp.where(active, velocity - matvec(prepared.W, v), 0.0)
     v = v + matvec(equations.PQ, defect)
     if prepared.nu:

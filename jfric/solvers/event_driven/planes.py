@@ -8,6 +8,7 @@ negligible is one straight line.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,11 +17,16 @@ from jaxtyping import Array, Bool, Float
 
 from jfric.contact import rules
 from jfric.numerics.clock import later
-from jfric.numerics.linear_algebra import inverse, matmul, matvec
+from jfric.numerics.linear_algebra import eliminate, inverse, matmul, matvec
 from jfric.solvers.event_driven.advance import Advance
 from jfric.solvers.event_driven.given import basis_after
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.smooth_piece import Onset, SmoothPiece, plane_coefficients
+from jfric.solvers.event_driven.smooth_piece import (
+    Onset,
+    SmoothPiece,
+    kinetic,
+    plane_coefficients,
+)
 from jfric.solvers.event_driven.state import State, relative_velocities, velocity_tolerance
 
 #: Part of the time to the end of sliding that a step may take.
@@ -43,42 +49,84 @@ def _resting(prepared: Prepared, state: State) -> Bool[Array, " np"]:
     return rules.slides(state.mode[first]) & (state.known[first] >= 1)
 
 
-def begun(piece: SmoothPiece) -> tuple[SmoothPiece, Callable]:
-    """The piece as it is at its start, where the direction of sliding may not be defined yet, and
-    accelerations (n,) of the time after it, near those on a first short step."""
+class Begun(NamedTuple):
+    """How a step begins.
+
+    ``piece``: as it is at its start, where the direction of sliding may not be defined yet;
+    ``guess``: accelerations (n,) of the time after it, near those on a first short step; ``pivot``:
+    that of the normal forces of contacts, which their friction changes; a negative one as in
+    :class:`jfric.contact.reactions.Reactions`.
+    """
+
+    piece: SmoothPiece
+    guess: Callable
+    pivot: Float[Array, ""] | None
+
+
+def begun(piece: SmoothPiece) -> Begun:
+    """See :class:`Begun`."""
     prepared, state = piece.prepared, piece.state
     still = jax.lax.stop_gradient(piece)
-    planes = prepared.mechanics.planes
+    planes, nf = prepared.mechanics.planes, prepared.nf
     rests, none = _resting(prepared, state), jnp.zeros((len(planes), 2), state.q.dtype)
     start = jnp.zeros_like(state.t), still.state.q, still.state.v
-    free = still.beginning(Onset(rests, none, rests & False)).acceleration(*start)
+    # Without friction of what begins to slide, and of contacts, whose normal forces it changes.
+    of_contact = np.asarray([pair[0] >= nf for pair in planes])
+    moving = rules.slides(state.mode[np.asarray(planes)[:, 0]]) & of_contact & ~rests
+    without = still.beginning(Onset(rests | moving, none, rests & False))
+    z = without.at(*start)
+    free = matvec(without.rates, z)
     rows = np.asarray(planes).ravel()
-    W, normal = still.prepared.W[rows], matvec(still.g.normal, still.g.w)
+    W, now = still.prepared.W[rows], without.quantities(z[None])
+    normal = jnp.concatenate([now.normal[0], now.lambda_n[0]])[rows[::2]]
     sliding = matvec(W, free) - matvec(still.g.acceleration[rows], still.g.w)
     moves = matmul(still.equations.P, W.T)
     D = matmul(W, moves)
+    # What a unit friction changes of the normal forces.
+    presses = jnp.zeros((len(planes), len(rows)), D.dtype)
+    if of_contact.any():
+        changes = matmul(still.equations.L[still.plane_rows[1]], W.T)
+        presses = presses.at[np.flatnonzero(of_contact)].set(changes)
     gamma = jnp.zeros((prepared.nt,), state.q.dtype)
+    at_rest = [plane_coefficients(still.prepared, k, gamma) for k in range(len(planes))]
+    ratio = kinetic(still.prepared, still.state, now.gamma[0])[0][rows].reshape(-1, 2)
 
-    def one_round(_, friction):
+    def load(k, friction, ratio):
+        """The plane's normal force with friction of this ratio to it, and what else moves it."""
+        own = slice(2 * k, 2 * k + 2)
+        outer = friction.at[own].set(0.0)
+        alone = normal[k] + matvec(presses[k][None], outer)[0]
+        gain = 1.0 - jnp.sum(presses[k, own] * ratio[k])
+        carried = jnp.maximum(alone / jnp.where(gain > 0, gain, 1.0), 0.0)
+        return carried, sliding[own] + matvec(D[own], outer)
+
+    def one_round(_, found):
+        friction, ratio = found
         for k in range(len(planes)):
-            own, mu = slice(2 * k, 2 * k + 2), plane_coefficients(still.prepared, k, gamma)
-            others = matvec(D[own], friction.at[own].set(0.0))
-            held = rules.holding_friction(
-                D[own, own], sliding[own] + others, mu, normal[planes[k][0]]
-            )
-            friction = friction.at[own].set(jnp.where(rests[k], held, 0.0))
-        return friction
+            own = slice(2 * k, 2 * k + 2)
+            carried, pulled = load(k, friction, ratio)
+            held = rules.holding_friction(D[own, own], pulled, at_rest[k], carried)
+            held = jnp.where(rests[k], held, ratio[k] * carried)
+            friction = friction.at[own].set(held)
+            kept = jnp.where(rests[k] & (carried > 0), held, 0.0)
+            kept = kept / jnp.where(carried > 0, carried, 1.0)
+            ratio = ratio.at[k].set(jnp.where(rests[k], kept, ratio[k]))
+        return friction, ratio
 
-    friction = one_round(0, jnp.zeros_like(sliding))
-    if len(planes) > 1:
-        friction = jax.lax.fori_loop(0, ROUNDS, one_round, friction)
-    found = []
+    ratio = jnp.where(moving[:, None], -ratio, 0.0)
+    found = jnp.zeros_like(sliding), ratio
+    rounds = ROUNDS if len(planes) > 1 or of_contact.any() else 1
+    found = jax.lax.fori_loop(0, rounds, one_round, found)
+    onsets = []
     for k in range(len(planes)):
-        own, mu = slice(2 * k, 2 * k + 2), plane_coefficients(still.prepared, k, gamma)
-        others = matvec(D[own], friction.at[own].set(0.0))
-        found.append(rules.onset(D[own, own], sliding[own] + others, mu, normal[planes[k][0]]))
-    direction, holds = (jnp.stack(x) for x in zip(*found, strict=True))
-    beginning = piece.beginning(Onset(rests, direction, holds))
+        own = slice(2 * k, 2 * k + 2)
+        carried, pulled = load(k, *found)
+        onsets.append(rules.onset(D[own, own], pulled, at_rest[k], carried))
+    direction, holds = (jnp.stack(x) for x in zip(*onsets, strict=True))
+    beginning, pivot = piece.beginning(Onset(rests, direction, holds)), None
+    if of_contact.any():
+        gain = still.gain(still.equations, found[1][of_contact].ravel())
+        pivot = eliminate(gain, 0.0).pivot
     first = still.beginning(Onset(rests, direction, holds)).acceleration(*start)
     size = jnp.max(jnp.abs(sliding))
     push = jnp.where(rests[:, None], PUSH * size * direction, 0.0).ravel()
@@ -94,7 +142,7 @@ def begun(piece: SmoothPiece) -> tuple[SmoothPiece, Callable]:
         ahead = now - matvec(still.g.acceleration[rows], still.g.w)
         return first + matvec(moves, matvec(own, jnp.where(resting, ahead + push, 0.0)))
 
-    return beginning, guess
+    return Begun(beginning, guess, pivot)
 
 
 def longest_step(piece: SmoothPiece) -> Float[Array, ""]:

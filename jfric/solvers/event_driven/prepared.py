@@ -8,8 +8,9 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
+from jfric.contact.reactions import active_rows
 from jfric.contact.rules import Flag, Kind
 from jfric.numerics.linear_algebra import UNROLLED_INVERSE, matmul
 from jfric.results.user_events import UserEvents, user_events
@@ -65,6 +66,10 @@ class Prepared(WithContacts):
         unilateral = _flag(np.arange(self.nt) >= self.nf)
         unlimited = self.unlimited if self.nu else False
         return Kind(unilateral, _flag(self.mechanics.frictionless), unlimited)
+
+    def active_rows(self, mode: Int[Array, " nt"]) -> Bool[Array, " m"]:
+        """Rows that hold an equation, see :func:`jfric.contact.reactions.active_rows`."""
+        return active_rows(mode, self.nf, self.mechanics.contact_planes)
 
     @property
     def WM(self) -> Float[Array, "m n"]:
@@ -183,8 +188,10 @@ def _independent(mechanics: Mechanics) -> bool:
     """
     if mechanics.tied is not None:
         return False
-    slides = [*mechanics.frictionless, *[False] * mechanics.n_unilateral]
-    used = [d for d, s in zip(mechanics.only_dof, slides, strict=True) if not s]
+    unused = [*mechanics.frictionless, *[False] * mechanics.n_unilateral]
+    for _, j in mechanics.contact_planes:
+        unused[mechanics.n_contacts + j - mechanics.n_friction] = True
+    used = [d for d, s in zip(mechanics.only_dof, unused, strict=True) if not s]
     if len(used) == 1:
         return True
     return None not in used and len(set(used)) == len(used) and not any(mechanics.redirected)

@@ -43,7 +43,7 @@ from jfric.system.basis import powers_of_time
 #: Relative threshold for leading coefficients that count as zero.
 ZERO = 1e-11
 #: Part of the largest velocity, in the metric of the masses, that is not resolved where directions
-#: depend on position.
+#: depend on position or friction acts in planes.
 HELD = 1e-6
 
 
@@ -86,10 +86,10 @@ class RungeKuttaFlow(eqx.Module):
         n = prepared.mechanics.n
         piece = _piece(prepared, equations, g, state, force)
 
-        beginning, rests = piece, None
+        beginning, rests, pivot = piece, None, None
         if piece.prepared.mechanics.planes:
             # Stiff towards the end of sliding, and not defined where it begins.
-            beginning, guess = begun(piece)
+            beginning, guess, pivot = begun(piece)
             assert beginning.onset is not None
             rests = beginning.onset.rests.any()
             found = collocation(piece.acceleration, state.q, state.v, h, guess)
@@ -127,6 +127,7 @@ class RungeKuttaFlow(eqx.Module):
             remainder=tail + bound * jnp.sum(scales[:2], axis=0),
             accepted=accepted,
             h_next=jax.lax.stop_gradient(h * factor),
+            pivot=pivot,
         )
 
 
@@ -258,17 +259,20 @@ def _start(piece: SmoothPiece, h):
     position = jnp.abs(prepared.mechanics.W_N) @ state.q_scale + bound.gap @ w
     length = d @ state.q_scale + bound.elongation @ w
     stretch = d @ state.v_scale + bound.elongation_rate @ w
-    friction, normal = series([x[:nt] for x in reactions]), series(jnp.abs(at.normal), 3)
+    friction, pressed = (
+        series([x[part] for x in reactions]) for part in (slice(nt), slice(nt, None))
+    )
+    normal = series(jnp.abs(at.normal), 3)
     bounds = Quantities(
         one=one,
         gamma=series([speed[:nt], *(x[:nt] for x in relative)]),
         lambda_t=friction,
-        lambda_n=series([x[nt:] for x in reactions]),
+        lambda_n=pressed,
         normal=normal,
         gap=series([position, speed[nt:], *(x[nt:] for x in relative)]),
         elongation=series([length, stretch, *(d @ x for x in rates)]),
         elongation_rate=series([stretch, *(d @ x for x in rates)]),
-        margin=_margin_sizes(prepared, friction, normal),
+        margin=_margin_sizes(prepared, friction, jnp.concatenate([normal, pressed], axis=1)),
     )
     scales = guard_magnitudes(prepared, state.mode, state.segment, bounds)
     watched = 0 if prepared.regular else prepared.W.shape[0]
@@ -311,15 +315,16 @@ def _error(rtol: float, piece: SmoothPiece, found: Stages, unbalanced, h):
 
     Velocities are not resolved below a thousandth of what forces and reactions would cause if
     they did not cancel (accelerations ``unbalanced``): rounding error would be mistaken for
-    integration error. Where directions depend on position nothing is resolved below a millionth of
-    the energy's root: what joints and contacts hold has a velocity of rounding errors alone.
+    integration error. Where directions depend on position, and where friction acts in planes,
+    nothing is resolved below a millionth of the energy's root: what joints and contacts hold, and
+    what parallel friction does not turn, has a velocity of rounding errors alone.
     """
     state, n = piece.state, piece.state.q.shape[0]
     size = jnp.abs(found.end)
     v_scale = jnp.maximum(size[n:], state.v_scale)
     v_scale = jnp.maximum(v_scale, h * jnp.max(jnp.abs(found.slopes[:, n:]), axis=0))
     v_scale = jnp.maximum(v_scale, 1e-3 * h * unbalanced)
-    if piece.prepared.mechanics.varying is not None:
+    if piece.prepared.mechanics.varying is not None or piece.prepared.mechanics.planes:
         weight = piece.prepared.inertia_scale
         v_scale = jnp.maximum(v_scale, HELD * jnp.max(weight * v_scale) / weight)
     q_scale = jnp.maximum(jnp.maximum(size[:n], state.q_scale), h * v_scale)

@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float
 
 from jfric.contact import rules
 from jfric.numerics.isolation import LEADING
-from jfric.numerics.linear_algebra import matmul, matvec
+from jfric.numerics.linear_algebra import inverse, matmul, matvec
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.given import Given, basis_after
 from jfric.solvers.event_driven.guards import Quantities
@@ -62,7 +62,7 @@ class SmoothPiece(eqx.Module):
         for element in mechanics.nonlinear:
             found = found + element.force(mechanics.axes, state.t + s, q, v)
         elements, contacts = by_velocity(mechanics)
-        if not elements and not contacts:
+        if not elements and not contacts and not mechanics.contact_planes:
             return found
         nt = self.prepared.nt
         gamma = matvec(self.prepared.W[:nt], v) - matvec(self.g.velocity[:nt], w)
@@ -75,37 +75,72 @@ class SmoothPiece(eqx.Module):
             # What others hold carries its static limit.
             change = jnp.where(self.equations.held[at], 0.0, ratio - self.equations.sliding[at])
             found = jnp.concatenate([found, change * matvec(self.g.normal, w)[at]])
-        if not contacts:
-            return self._with_margins(q, v, w, found)
-        old = self.equations
-        now = eqx.tree_at(
-            lambda p: (p.kinetic_positive, p.kinetic_negative), self.prepared, (positive, negative)
-        )
-        now = mode_equations(now, state.mode, state.segment, old.held)
-        z = jnp.concatenate([q, v, w, found])
-        f, c = matvec(self.forces[:, : len(z)], z), matvec(self.g.acceleration, w)
-        a = matvec(now.P - old.P, f) + matvec(now.PQ - old.PQ, c)
-        reaction = matvec(now.L - old.L, f) + matvec(now.Q - old.Q, c)
-        return self._with_margins(q, v, w, jnp.concatenate([found, a, reaction]))
+        old = now = self.equations
+        if contacts:
+            now = eqx.tree_at(
+                lambda p: (p.kinetic_positive, p.kinetic_negative),
+                self.prepared,
+                (positive, negative),
+            )
+            now = mode_equations(now, state.mode, state.segment, old.held)
+        c = matvec(self.g.acceleration, w)
+        if mechanics.contact_planes:
+            z = jnp.concatenate([q, v, w, found])
+            f = matvec(self.forces[:, : len(z)], z)
+            found = jnp.concatenate([found, self._rubbing(now, positive, f, c)])
+        if contacts:
+            z = jnp.concatenate([q, v, w, found])
+            f = matvec(self.forces[:, : len(z)], z)
+            a = matvec(now.P - old.P, f) + matvec(now.PQ - old.PQ, c)
+            reaction = matvec(now.L - old.L, f) + matvec(now.Q - old.Q, c)
+            found = jnp.concatenate([found, a, reaction])
+        return self._with_margins(q, v, w, found)
+
+    def _rubbing(self, equations: ModeEquations, ratio, f, c) -> Float[Array, " k"]:
+        """Friction of contacts that slide in planes, ``ratio`` (nt,) times their normal forces,
+        which it changes: all other forces are ``f``, prescribed accelerations ``c``."""
+        rows, normals = self.plane_rows
+        slid = rules.slides(self.state.mode[rows]) & (self.state.mode[rows] != Mode.OPEN)
+        ratio = jnp.where(slid, -ratio[rows], 0.0)
+        alone = matvec(equations.L[normals], f) + matvec(equations.Q[normals], c)
+        gain = self.gain(equations, ratio)
+        pressed = alone / gain[0] if len(alone) == 1 else matvec(inverse(gain), alone)
+        return ratio * jnp.repeat(pressed.reshape(-1), 2)
+
+    @property
+    def plane_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Tangents of contacts in planes, two for each, and their normals among all rows."""
+        pairs = np.asarray(self.prepared.mechanics.contact_planes, int).reshape(-1, 2)
+        return pairs.ravel(), self.prepared.nt + pairs[:, 0] - self.prepared.nf
+
+    def gain(self, equations: ModeEquations, ratio) -> Float[Array, "k k"]:
+        """What gives the normal forces of contacts in planes without friction, from those (k,) with
+        friction of this ``ratio`` (2 k,) to them."""
+        rows, normals = self.plane_rows
+        presses = matmul(equations.L[normals], self.prepared.W[rows].T) * ratio
+        return jnp.eye(len(normals), dtype=presses.dtype) - presses[:, ::2] - presses[:, 1::2]
 
     def _with_margins(self, q, v, w, found):
         if not self.prepared.mechanics.planes:
             return found
         z = jnp.concatenate([q, v, w, found])
-        reaction = matvec(self.system.quantities.lambda_t[: len(z)].T, z)
-        return jnp.concatenate([found, self.margins(reaction, matvec(self.g.normal, w))])
+        x = self.system.quantities
+        friction, pressed = (matvec(rows[: len(z)].T, z) for rows in (x.lambda_t, x.lambda_n))
+        normal = jnp.concatenate([matvec(self.g.normal, w), pressed])
+        return jnp.concatenate([found, self.margins(friction, normal)])
 
     def beginning(self, onset: Onset) -> Self:
         """The same as it is right at the start, where planes begin to slide so."""
         return dataclasses.replace(self, onset=onset)
 
-    def margins(self, friction: Float[Array, " nt"], normal: Float[Array, " nf"]):
+    def margins(self, friction: Float[Array, " nt"], normal: Float[Array, " nt"]):
         """How far friction in planes (np,) is inside its limits. What slides is, by definition,
         unless it begins to while friction can hold."""
-        found = []
+        found, nf = [], self.prepared.nf
         for k, (i, j) in enumerate(self.prepared.mechanics.planes):
             mu = plane_coefficients(self.prepared, k)
             size = rules.cone_margin(mu, normal[i], jnp.zeros((2,), normal.dtype))
+            size = size if i < nf else jnp.ones_like(size)
             margin = rules.cone_margin(mu, normal[i], jnp.stack([friction[i], friction[j]]))
             if self.onset is not None:
                 size = jnp.where(self.onset.rests[k] & self.onset.holds[k], -size, size)
@@ -178,9 +213,12 @@ def smooth_piece(
     mechanics, dtype = prepared.mechanics, state.q.dtype
     n, m = mechanics.n, prepared.W.shape[0]
     elements, contacts = by_velocity(mechanics)
-    # What is not linear: forces, friction of elements, then accelerations and reactions.
+    # What is not linear: forces, friction of elements and in planes, then accelerations and
+    # reactions.
     planes = len(mechanics.planes)
-    sizes = [n * bool(mechanics.nonlinear), len(elements), n * contacts, m * contacts, planes]
+    rubbing = np.asarray(mechanics.contact_planes, int).ravel()
+    sizes = [n * bool(mechanics.nonlinear), len(elements), len(rubbing)]
+    sizes += [n * contacts, m * contacts, planes]
     count = sum(sizes)
     own = np.split(np.eye(count), np.cumsum(sizes)[:-1])
     by_force = jnp.zeros((n, count), dtype)
@@ -191,9 +229,13 @@ def smooth_piece(
         friction = jnp.asarray(own[1], dtype)
         by_force = by_force + matmul(mechanics.R_T[jnp.asarray(elements)].T, friction)
         by_reaction = by_reaction.at[jnp.asarray(elements)].set(friction)
+    if len(rubbing):
+        friction = jnp.asarray(own[2], dtype)
+        by_force = by_force + matmul(mechanics.R_T[rubbing].T, friction)
+        by_reaction = by_reaction.at[rubbing].add(friction)
     if contacts:
-        by_acceleration = by_acceleration + jnp.asarray(own[2], dtype)
-        by_reaction = by_reaction + jnp.asarray(own[3], dtype)
+        by_acceleration = by_acceleration + jnp.asarray(own[3], dtype)
+        by_reaction = by_reaction + jnp.asarray(own[4], dtype)
     wider = _with_columns(g, count)
     constant = jnp.arange(g.w.shape[0]) == 0
     given = g.force + jnp.where(constant, (equations.f + force)[:, None], 0.0)
@@ -218,11 +260,11 @@ def smooth_piece(
 
 def by_velocity(mechanics: Mechanics) -> tuple[list[int], bool]:
     """Friction elements whose force depends on the sliding velocity, as it does in a plane, and
-    whether there are contacts of that kind."""
+    whether there are contacts along a line of that kind."""
     depends = [not law.velocity_independent for law in mechanics.laws]
-    for row in (row for plane in mechanics.planes for row in plane):
-        depends[row] = True
     nf = mechanics.n_friction
+    for row in (row for plane in mechanics.planes for row in plane):
+        depends[row] = row < nf
     return [i for i in range(nf) if depends[i]], any(depends[nf:])
 
 

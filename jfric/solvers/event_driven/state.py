@@ -210,7 +210,6 @@ def modes_at(prepared: Prepared, t, q, v) -> Int[Array, " nt"]:
     velocity = relative_velocities(prepared, t, v)
     small = velocity_tolerance(prepared, t, jnp.abs(v))
     mode = rules.closed_mode(prepared.kind.frictionless, velocity[:nt], small[:nt])
-    mode = together(prepared, mode)
     if prepared.nu:
         gap = mechanics.gaps(t, q)
         scale = (
@@ -221,7 +220,7 @@ def modes_at(prepared: Prepared, t, q, v) -> Int[Array, " nt"]:
         gap_zero = constants(q.dtype).zero * scale
         is_open = rules.starts_open(gap, gap_zero, velocity[nt:], small[nt:])
         mode = mode.at[nf:].set(jnp.where(is_open, Mode.OPEN, mode[nf:]))
-    return mode.astype(jnp.int32)
+    return together(prepared, mode).astype(jnp.int32)
 
 
 def together(prepared: Prepared, mode: Int[Array, " nt"]) -> Int[Array, " nt"]:

@@ -116,7 +116,7 @@ def next_modes(prepared: Prepared, state: State, signs: Signs) -> Transition:
         drift = rules.Drift(signs.drift[:nt], normal)
     first, second = signs.of(slice(nt)), signs.of(slice(nt, 2 * nt))
     found = rules.next_mode(prepared.kind, mode, first, second, closed, drift=drift)
-    following = found.mode
+    following, touching = found.mode, found.touching
     for i, j in prepared.mechanics.planes:
         # The first of the two directions decides for both; what could hold does not slide, and what
         # cannot stick together with others does.
@@ -124,6 +124,14 @@ def next_modes(prepared: Prepared, state: State, signs: Signs) -> Transition:
         carried = sticks & ((signs.drift[i] != 0) | (signs.drift[j] != 0))
         other = jnp.where(sticks, Mode.SLIP_POS, Mode.STICK)
         both = jnp.where(first.violated[i] | carried, other, mode[i])
+        if i >= nf:
+            is_open = mode[i] == Mode.OPEN
+            pulls = second.violated[i] & ~(sticks & first.violated[i])
+            pulls = pulls | (signs.drift[nt + i - nf] > 0)
+            closes = rules.plane_mode(closed[i], closed[j])
+            both = jnp.where(pulls, Mode.OPEN, both)
+            both = jnp.where(is_open, jnp.where(first.violated[i], closes, Mode.OPEN), both)
+            touching = touching.at[j].set(touching[i])
         following = following.at[np.asarray((i, j))].set(both)
     segment = state.segment
     piecewise = prepared.mechanics.piecewise
@@ -134,8 +142,7 @@ def next_modes(prepared: Prepared, state: State, signs: Signs) -> Transition:
     violated = jnp.concatenate([(following != mode) | found.pressed, segment != state.segment])
     for _, j in prepared.mechanics.planes:
         violated = violated.at[j].set(False)
-    touching = found.touching[nf:]
-    return Transition(following, segment, violated, jnp.any(found.hits), touching)
+    return Transition(following, segment, violated, jnp.any(found.hits), touching[nf:])
 
 
 #: Part of a step after which accelerations decide what they leave open at its start.
@@ -210,7 +217,9 @@ def predict(
     mode = rules.predicted_mode(state.mode, fired[:nt], fired[nt : 2 * nt], trial)
     for i, j in prepared.mechanics.planes:
         # Rest decides what follows.
-        both = jnp.where(fired[i], Mode.STICK, state.mode[i])
+        stops = fired[i] & (state.mode[i] != Mode.OPEN)
+        both = jnp.where(stops, Mode.STICK, state.mode[i])
+        both = jnp.where(fired[nt + i], Mode.OPEN, both)
         mode = mode.at[np.asarray((i, j))].set(both)
     piecewise = prepared.mechanics.piecewise
     if piecewise.count:

@@ -53,7 +53,7 @@ class VaryingPiece(SmoothPiece):
         demanded = matvec(g.acceleration, w) + (start.bias - here.bias)
         relative = matvec(now.W, v) - prescribed
         elements, contacts = by_velocity(here)
-        if elements or contacts:
+        if elements or contacts or here.planes:
             pair = kinetic(now, self.state, relative[:nt], self.onset)
             now = eqx.tree_at(lambda p: (p.kinetic_positive, p.kinetic_negative), now, pair)
         e = mode_equations(now, self.state.mode, self.state.segment, self.equations.held)
@@ -79,7 +79,8 @@ class VaryingPiece(SmoothPiece):
         gap = jnp.where(_own_rows(now)[nt:], here.displacements(t, q)[nt:], gap)
         margin = joint[:0]
         if here.planes:
-            margin = self.margins(reaction[:nt], matvec(g.normal, w))
+            normal = jnp.concatenate([matvec(g.normal, w), reaction[nt:]])
+            margin = self.margins(reaction[:nt], normal)
         return jnp.concatenate([a, reaction, relative, gap, demanded[:nt], margin, joint])
 
     def beginning(self, onset: Onset) -> Self:
