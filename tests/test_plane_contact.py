@@ -375,13 +375,12 @@ def test_sentences(field, sentence):
 @pytest.mark.parametrize(
     "solver",
     [
-        jfric.MoreauJean(dt=1e-3),
         jfric.QuasiStatic(),
         jfric.Smoothed(),
         jfric.EventDriven(flow="exact"),
         jfric.EventDriven(kernel="lowered"),
     ],
-    ids=["time stepping", "quasi-static", "smoothed", "exact flow", "lowered"],
+    ids=["quasi-static", "smoothed", "exact flow", "lowered"],
 )
 def test_others_refuse_by_name(solver):
     with pytest.raises(jfric.ProblemError, match="in a plane"):

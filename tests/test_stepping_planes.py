@@ -248,6 +248,75 @@ def test_a_belt_with_two_components_moves_the_same_problem():
     assert jfric.contact_residual(moved, carried).max() < 0.1
 
 
+def plate(contacts, height):
+    """A plate on three legs: it slides, turns about the vertical by ``phi``, and tilts by ``a`` and
+    ``b``, all small; its centre lies above the feet."""
+    feet = {"one": (0.6, 0.0), "two": (-0.3, 0.5), "three": (-0.3, -0.5)}
+    dofs = {"x": "translation", "y": "translation", "z": "translation"}
+    dofs |= dict.fromkeys(("phi", "a", "b"), "rotation")
+    law, found = jfric.Coulomb([0.4, 0.3]), {}
+    for name, (x, y) in feet.items():
+        plane = ({"x": 1.0, "phi": -y, "b": -height}, {"y": 1.0, "phi": x, "a": height})
+        normal = {"z": 1.0, "a": y, "b": -x}
+        if contacts:
+            found[name] = jfric.Contact(normal, plane=plane, law=law)
+        else:
+            found[name] = jfric.Friction(plane=plane, law=law, N=1.0)
+    mass = {dof: jfric.Mass(dof, m) for dof, m in zip(dofs, (1, 1, 1, 0.2, 0.1, 0.1), strict=True)}
+    start = {"x": jfric.InitialState(v=1.5), "y": jfric.InitialState(v=0.5)}
+    start["phi"] = jfric.InitialState(v=2.0)
+    return jfric.Problem(
+        dofs,
+        {
+            "mass": mass,
+            "load": jfric.Load("z", -3.0 if contacts else 0.0),
+            "contact" if contacts else "friction": found,
+        },
+        initial=start,
+        time=1.0,
+    )
+
+
+@pytest.mark.slow
+def test_a_plate_on_three_legs_has_the_friction_of_given_normal_forces():
+    """Where friction does not tilt it, each leg carries a third of the weight."""
+    solver, ts = jfric.MoreauJean(1e-2), jnp.linspace(0.0, 1.0, 5)
+    given = jfric.simulate(plate(False, 0.0), solver, ts=ts)
+    carried = jfric.simulate(plate(True, 0.0), solver, ts=ts)
+    assert given.status == carried.status == jfric.Status.OK
+    np.testing.assert_allclose(carried.q, given.q, atol=1e-9)
+    np.testing.assert_allclose(carried.lambda_n[1:, ::2], 1.0, atol=1e-9)
+    # It tilts, and carries friction where it is pressed.
+    high = jfric.simulate(plate(True, 0.2), solver, ts=ts)
+    assert high.status == jfric.Status.OK
+    assert high.final.residual < 1e-10
+    normal = np.asarray(high.lambda_n[1:, ::2])
+    np.testing.assert_allclose(normal.sum(axis=1), 3.0, atol=1e-9)
+    assert np.ptp(normal[0]) > 0.1
+    friction = np.asarray(high.lambda_t[1:]).reshape(-1, 3, 2) / [0.4, 0.3]
+    assert (np.linalg.norm(friction, axis=2) <= normal + 1e-9).all()
+
+
+@pytest.mark.slow
+def test_a_contact_in_a_plane_that_bounces_converges_to_the_event_driven_solver():
+    problem = jfric.Problem(
+        ["x", "y", "z"],
+        {
+            "mass": {dof: jfric.Mass(dof, 1.0) for dof in "xyz"},
+            "contact": jfric.Contact("z", plane=["x", "y"], law=jfric.Coulomb(0.4), e=0.5),
+            "load": {"x": jfric.Load("x", 0.2), "z": jfric.Load("z", -1.0)},
+        },
+        initial={"y": jfric.InitialState(v=1.0), "z": jfric.InitialState(q=0.5)},
+        time=4.0,
+    )
+    exact = jfric.simulate(problem, jfric.EventDriven()).final.q
+    run = jax.jit(lambda h: jfric.simulate(problem, jfric.MoreauJean(h)))
+    for h in (1e-2, 5e-3, 2.5e-3, 1.25e-3):
+        found = run(h)
+        assert found.status == jfric.Status.OK
+        assert jnp.abs(found.final.q - exact).max() < 0.5 * h
+
+
 def test_methods_for_lines_are_refused():
     with pytest.raises(jfric.ProblemError, match="method: 'lemke' takes friction along lines"):
         jfric.simulate(block(jfric.Coulomb(0.4)), jfric.MoreauJean(1e-2, method="lemke"))
