@@ -195,6 +195,7 @@ def pendulum(l, end=0.5):
     )
 
 
+@pytest.mark.slow
 def test_joints_in_batches_and_under_derivatives():
     """The motion of the point is that of an angle: ``theta'' = -(g/l) cos(theta)``."""
 
@@ -233,6 +234,25 @@ def test_a_joint_that_drives_into_a_wall_ends_the_run_there():
     found = jfric.simulate(driven(0.1), jfric.MoreauJean(1e-2))
     assert found.status == jfric.Status.INCONSISTENT
     assert abs(float(found.final.q[0]) + 0.1) < 5e-3
+
+
+def test_a_contact_that_joints_hold_closed_rests():
+    """Its normal force is not determined, and none is reported; joints keep the gap."""
+    mass = {"x": jfric.Mass("x", 1.0), "y": jfric.Mass("y", 1.0)}
+    problem = jfric.Problem(
+        ["x", "y"],
+        {
+            "mass": mass,
+            "joint": {"rail": jfric.Joint("y - 0.5*x")},
+            "contact": jfric.Contact(gap="y - 0.5*x", sliding="x", law=jfric.Coulomb(0.3)),
+            "load": jfric.Load("y", -9.81),
+        },
+        time=0.2,
+    )
+    found = jfric.simulate(problem, jfric.MoreauJean(1e-2))
+    assert found.status == jfric.Status.OK
+    # As without the contact: m = 1.25 along x.
+    np.testing.assert_allclose(found.final.q[0], -0.5 * 9.81 * 0.5 / 1.25 * 0.04, rtol=1e-12)
 
 
 def test_positions_that_are_not_found_on_joints_end_the_run():

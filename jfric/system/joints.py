@@ -88,7 +88,7 @@ class Tied(NamedTuple):
         """Equations whose accelerations the others do not allow; ``q``, ``v`` (n,): magnitudes."""
         a = self.acceleration
         left = jnp.abs(self.bias + matvec(self.J, a))
-        length, tolerance = self.position_size(q), _tolerance(a.dtype)
+        length, tolerance = self.position_size(q), tolerance_of(a.dtype)
         curved = self.velocity_size(v) ** 2 / jnp.where(length > 0, length, 1.0)
         return left > tolerance * (
             jnp.abs(self.bias) + matvec(jnp.abs(self.J), jnp.abs(a)) + curved
@@ -97,7 +97,7 @@ class Tied(NamedTuple):
     def fails(self, v, q_size, v_size) -> Bool[Array, ""]:
         """Whether the equations contradict each other, or position and velocity do not meet them;
         ``q_size``, ``v_size`` (n,): magnitudes."""
-        tolerance = _tolerance(v.dtype)
+        tolerance = tolerance_of(v.dtype)
         off = jnp.abs(self.value) > tolerance * self.position_size(q_size)
         rate = jnp.abs(matvec(self.J, v) + self.rate)
         runs = rate > tolerance * self.velocity_size(v_size)
@@ -117,15 +117,15 @@ class Joints(eqx.Module):
         S = generalised_inverse(matmul(now.W, MJ))
         return Tied(now.value, now.W, now.rate, now.bias, MJ, *S)
 
-    def put_on(self, tied: Tied, t, q) -> Float[Array, " n"]:
+    def put_on(self, tied: Tied, t, q, rounds: int = ROUNDS) -> Float[Array, " n"]:
         """The position nearest to ``q``, in the metric of the masses, that all equations allow;
-        ``tied``: as seen there."""
-        for _ in range(ROUNDS):
+        ``tied``: as seen near it. After so many ``rounds`` of Newton's method."""
+        for _ in range(rounds):
             q = q - matvec(tied.MJ, matvec(tied.S, self.values(t, q)))
         return q
 
 
-def _tolerance(dtype) -> float:
+def tolerance_of(dtype) -> float:
     """No less than the precision can tell."""
     return max(TOLERANCE, ROUNDINGS * float(jnp.finfo(dtype).eps))
 

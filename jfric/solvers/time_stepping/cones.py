@@ -55,8 +55,8 @@ def settled_in_cones(
         found = moves(solved.gamma, size, parts)
         moving = in_both_directions(prepared, jnp.abs(found[:nt]))
         # In a plane the sign says whether it moves.
-        in_plane = prepared.mechanics.in_plane[:nt]
-        tangents = jnp.where(in_plane, moving, found[:nt])
+        rows = np.asarray(planes).ravel()
+        tangents = found[:nt].at[rows].set(moving[rows])
         return jax.lax.stop_gradient(jnp.concatenate([tangents, found[nt:]]))
 
     none = jnp.zeros((nt,), bool)

@@ -32,7 +32,7 @@ from jfric.solvers.time_stepping.inputs import StepInputs
 from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.state import Motion
 from jfric.solvers.time_stepping.tolerance import DEPENDENT
-from jfric.system.joints import ROUNDS, TOLERANCE, Tied
+from jfric.system.joints import ROUNDS, Tied, tolerance_of
 from jfric.system.mechanics import Mechanics
 
 
@@ -81,15 +81,23 @@ def _demanded(prepared: Prepared) -> Float[Array, " k"]:
 
 
 def without_held(
-    here: Prepared, touching: Bool[Array, " nu"], gamma: Float[Array, " m"]
+    here: Prepared,
+    touching: Bool[Array, " nu"],
+    gamma: Float[Array, " m"],
+    v: Float[Array, " n"],
+    impulse: Float[Array, " n"],
 ) -> tuple[Bool[Array, " nu"], Bool[Array, ""]]:
     """Contacts that ``touching`` leaves, without those whose gaps joints alone determine, and
-    whether joints drive one of these into its partner; ``gamma`` (m,): relative velocities."""
-    tied = here.mechanics.tied
-    if tied is None or not here.nu:
+    whether joints drive one of these into its partner; ``gamma`` (m,): relative velocities, ``v``
+    (n,) at the start, ``impulse`` (n,) of the forces."""
+    mechanics = here.mechanics
+    if mechanics.tied is None or not here.nu:
         return touching, jnp.asarray(False)
     moves, rates = jnp.diagonal(here.D_mass)[here.nt :] > 0, gamma[here.nt :]
-    driven = rates < -TOLERANCE * jnp.max(jnp.abs(_demanded(here)))
+    # Joints leave rounding errors of what they take away.
+    size = jnp.abs(v) + matvec(mechanics.inverse_size, jnp.abs(impulse))
+    size = matvec(jnp.abs(mechanics.W_N), size)
+    driven = rates < -tolerance_of(gamma.dtype) * size
     return touching & moves, jnp.any(touching & ~moves & driven)
 
 
@@ -104,20 +112,20 @@ def put_back(
     varying, tied, ok = mechanics.varying, mechanics.tied, jnp.asarray(0, jnp.int32)
     if varying is None:
         return q, ok
-    closed = mode[here.nf :] != Mode.OPEN
-    back = None
+    joints, closed, back = varying.joints, mode[here.nf :] != Mode.OPEN, None
     if here.nu:
         back = _back_on_gaps(here, jax.lax.stop_gradient(closed))
     for _ in range(ROUNDS):
-        if tied is not None:
-            q = _on_joints(mechanics, t, q)
+        if joints is not None and tied is not None:
+            q = joints.put_on(tied, t, q, rounds=1)
         if back is not None:
             q = q - matvec(back, jnp.where(closed, constant.gaps(t, q), 0.0))
-    if tied is None:
+    if joints is None or tied is None:
         return q, ok
-    q = _on_joints(mechanics, t, q) if back is not None else q
-    tied, value, still, v = jax.lax.stop_gradient((tied, varying.joints.values(t, q), q, v))
-    off = jnp.any(jnp.abs(value) > TOLERANCE * tied.position_size(jnp.abs(still)))
+    q = joints.put_on(tied, t, q, rounds=1)
+    tied, value, still, v = jax.lax.stop_gradient((tied, joints.values(t, q), q, v))
+    tolerance = tolerance_of(q.dtype)
+    off = jnp.any(jnp.abs(value) > tolerance * tied.position_size(jnp.abs(still)))
     wrong = jnp.any(_contradicted(here, tied, jnp.abs(still), jnp.abs(v)))
     status = jnp.where(off, int(Status.STALLED), int(Status.OK))
     return q, jnp.where(wrong, int(Status.INCONSISTENT), status).astype(jnp.int32)
@@ -131,12 +139,7 @@ def _contradicted(here: Prepared, tied: Tied, q, v) -> Bool[Array, " k"]:
     length = tied.position_size(q)
     curved = matvec(jnp.abs(tied.J), v) ** 2 / jnp.where(length > 0, length, 1.0)
     size = jnp.abs(demanded) + matvec(jnp.abs(tied.J), jnp.abs(followed)) + here.h * curved
-    return jnp.abs(demanded - matvec(tied.J, followed)) > TOLERANCE * size
-
-
-def _on_joints(mechanics: Mechanics, t, q):
-    tied, varying = mechanics.tied, mechanics.varying
-    return q - matvec(tied.MJ, matvec(tied.S, varying.joints.values(t, q)))
+    return jnp.abs(demanded - matvec(tied.J, followed)) > tolerance_of(v.dtype) * size
 
 
 def _back_on_gaps(here: Prepared, closed: Bool[Array, " nu"]) -> Float[Array, "n nu"]:

@@ -64,7 +64,7 @@ def step(
             # The way along a curve is known to the order of the scheme alone.
             touching = touching | (motion.mode[nf:] != Mode.OPEN)
             touching = touching.at[np.asarray(mechanics.opposed, int).ravel()].set(True)
-    touching, blocked = without_held(prepared, touching, gamma)
+    touching, blocked = without_held(prepared, touching, gamma, v, impulse)
     problem = _contacts(prepared, matrices.D, gamma, before, touching, motion.mode, x)
     # Rounding errors of the sliding velocities come from those that they are made of.
     size = matvec(jnp.abs(prepared.W), jnp.abs(v)) + jnp.abs(x.before)
