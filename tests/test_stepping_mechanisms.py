@@ -236,23 +236,30 @@ def test_a_joint_that_drives_into_a_wall_ends_the_run_there():
     assert abs(float(found.final.q[0]) + 0.1) < 5e-3
 
 
-def test_a_contact_that_joints_hold_closed_rests():
-    """Its normal force is not determined, and none is reported; joints keep the gap."""
+def held_closed(**friction):
+    """A body on a rail, which keeps the gap of a contact."""
     mass = {"x": jfric.Mass("x", 1.0), "y": jfric.Mass("y", 1.0)}
-    problem = jfric.Problem(
+    return jfric.Problem(
         ["x", "y"],
         {
             "mass": mass,
             "joint": {"rail": jfric.Joint("y - 0.5*x")},
-            "contact": jfric.Contact(gap="y - 0.5*x", sliding="x", law=jfric.Coulomb(0.3)),
+            "contact": jfric.Contact(gap="y - 0.5*x", **friction),
             "load": jfric.Load("y", -9.81),
         },
         time=0.2,
     )
-    found = jfric.simulate(problem, jfric.MoreauJean(1e-2))
+
+
+def test_a_contact_that_joints_hold_closed_has_no_friction_to_tell():
+    """Its normal force is not determined."""
+    found = jfric.simulate(held_closed(), jfric.MoreauJean(1e-2))
     assert found.status == jfric.Status.OK
     # As without the contact: m = 1.25 along x.
     np.testing.assert_allclose(found.final.q[0], -0.5 * 9.81 * 0.5 / 1.25 * 0.04, rtol=1e-12)
+    rubs = held_closed(sliding="x", law=jfric.Coulomb(0.3))
+    found = jfric.simulate(rubs, jfric.MoreauJean(1e-2))
+    assert found.status == jfric.Status.INCONSISTENT
 
 
 def test_positions_that_are_not_found_on_joints_end_the_run():

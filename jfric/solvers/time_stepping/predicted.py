@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.numerics.linear_algebra import eliminate, matvec
@@ -88,8 +89,9 @@ def without_held(
     impulse: Float[Array, " n"],
 ) -> tuple[Bool[Array, " nu"], Bool[Array, ""]]:
     """Contacts that ``touching`` leaves, without those whose gaps joints alone determine, and
-    whether joints drive one of these into its partner; ``gamma`` (m,): relative velocities, ``v``
-    (n,) at the start, ``impulse`` (n,) of the forces."""
+    whether joints drive one of these into its partner, or it rubs under a normal force that nothing
+    determines. ``gamma`` (m,): relative velocities, ``v`` (n,) at the start, ``impulse`` (n,) of
+    the forces."""
     mechanics = here.mechanics
     if mechanics.tied is None or not here.nu:
         return touching, jnp.asarray(False)
@@ -98,7 +100,9 @@ def without_held(
     size = jnp.abs(v) + matvec(mechanics.inverse_size, jnp.abs(impulse))
     size = matvec(jnp.abs(mechanics.W_N), size)
     driven = rates < -tolerance_of(gamma.dtype) * size
-    return touching & moves, jnp.any(touching & ~moves & driven)
+    slides = (jnp.diagonal(here.D_mass) > 0)[here.nf : here.nt]
+    rubs = slides & ~np.asarray(mechanics.frictionless[here.nf :], bool)
+    return touching & moves, jnp.any(touching & ~moves & (driven | rubs))
 
 
 def put_back(
