@@ -179,6 +179,33 @@ def test_a_rod_that_falls_converges_to_the_event_driven_solver():
     assert slope_of(errors, steps) > 0.8
 
 
+def test_a_slider_crank_by_bodies_runs_to_its_end():
+    """Eight joints without friction; one of them, an angle that stays zero, demands nothing."""
+    problem = jfric.set_parameters(jfric.load(shipped("slider_crank")), {"time.end": 0.5})
+    found = jfric.simulate(problem, jfric.MoreauJean(1e-3))
+    assert found.status == jfric.Status.OK
+    assert abs(float(found.final.q[7])) < 1e-14
+
+
+def contradicting(together):
+    """A body on two rails, which drive apart unless they are the same."""
+    mass = {"x": jfric.Mass("x", 1.0), "y": jfric.Mass("y", 1.0)}
+    other = "x + y - 2*t^2" if together else "x + y - 2*t^2 - 3*t^3"
+    rails = {"a": jfric.Joint("x + y - 2*t^2"), "b": jfric.Joint(other)}
+    return jfric.Problem(["x", "y"], {"mass": mass, "joint": rails}, time=0.5)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_joints_that_contradict_each_other_end_the_run(together):
+    found = jfric.simulate(contradicting(together), jfric.MoreauJean(1e-2))
+    assert jfric.Flag.REDUNDANT in jfric.Flag(int(found.flags))
+    if together:
+        assert found.status == jfric.Status.OK
+        assert abs(float(jnp.sum(found.final.q)) - 0.5) < 1e-12
+    else:
+        assert found.status in (jfric.Status.INCONSISTENT, jfric.Status.STALLED)
+
+
 # Derivatives and batches.
 
 

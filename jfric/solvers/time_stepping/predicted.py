@@ -130,20 +130,23 @@ def put_back(
     tied, value, still, v = jax.lax.stop_gradient((tied, joints.values(t, q), q, v))
     tolerance = tolerance_of(q.dtype)
     off = jnp.any(jnp.abs(value) > tolerance * tied.position_size(jnp.abs(still)))
-    wrong = jnp.any(_contradicted(here, tied, jnp.abs(still), jnp.abs(v)))
+    wrong = _contradicts(here, tied, jnp.abs(still), jnp.abs(v))
     status = jnp.where(off, int(Status.STALLED), int(Status.OK))
     return q, jnp.where(wrong, int(Status.INCONSISTENT), status).astype(jnp.int32)
 
 
-def _contradicted(here: Prepared, tied: Tied, q, v) -> Bool[Array, " k"]:
-    """Equations of joints whose velocities the others do not allow; ``q``, ``v`` (n,):
+def _contradicts(here: Prepared, tied: Tied, q, v) -> Bool[Array, ""]:
+    """Whether equations of joints do not allow what others demand; ``q``, ``v`` (n,):
     magnitudes."""
     demanded = jax.lax.stop_gradient(_demanded(here))
-    followed = matvec(tied.MJ, matvec(tied.S, demanded))
+    left = demanded - matvec(tied.J, matvec(tied.MJ, matvec(tied.S, demanded)))
     length = tied.position_size(q)
     curved = matvec(jnp.abs(tied.J), v) ** 2 / jnp.where(length > 0, length, 1.0)
-    size = jnp.abs(demanded) + matvec(jnp.abs(tied.J), jnp.abs(followed)) + here.h * curved
-    return jnp.abs(demanded - matvec(tied.J, followed)) > tolerance_of(v.dtype) * size
+    # In this scale lengths and angles are comparable: rounding errors come from all equations.
+    mobility = jnp.sum(tied.J * tied.MJ.T, axis=1)
+    weight = jnp.where(mobility > 0, mobility, 1.0) ** -0.5
+    size = jnp.max((jnp.abs(demanded) + here.h * curved) * weight)
+    return tied.redundant & jnp.any(jnp.abs(left) * weight > tolerance_of(v.dtype) * size)
 
 
 def _back_on_gaps(here: Prepared, closed: Bool[Array, " nu"]) -> Float[Array, "n nu"]:
