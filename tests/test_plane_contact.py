@@ -275,12 +275,17 @@ def test_plates_that_fall_on_three_feet():
         worst = jfric.contact_residual(problem, solution).max()
         return solution, worst, jfric.motion_residual(problem, solution).max()
 
-    impacts = 0
+    impacts, gained = 0, 0
     for i in range(9):
         feet = np.array([(1.0, 0.0), (-0.5, 0.8), (-0.5, -0.8)]) + 0.1 * rng.normal(size=(3, 2))
         h, mu, e = rng.uniform(0.0, 0.8), rng.uniform(0.4, 1.0), rng.uniform(0.0, 0.8) * (i % 2)
         v = rng.normal(size=6) * [1.0, 1.0, 0.3, 1.0, 1.0, 1.0]
         solution, contact, motion = run(plate(feet.tolist(), v, mu, h, e))
+        if int(solution.status) == jfric.Status.IMPACT_ENERGY:
+            # Newton's restitution with friction may gain energy, and is not followed further.
+            assert e > 0.0
+            gained += 1
+            continue
         solution.check()
         assert float(contact) < 1e-10
         assert float(motion) < 1e-12
@@ -289,6 +294,7 @@ def test_plates_that_fall_on_three_feet():
         assert np.abs(solution.v[-1]).max() < 1e-13
         impacts += int(solution.events.impact.sum())
     assert impacts > 50
+    assert gained <= 1
 
 
 @pytest.mark.slow  # shares the program of the coupled masses
