@@ -277,7 +277,7 @@ MISTAKES = [
         (
             "contact.tangnt: unknown field, allowed are normal, tangent, mu, mu_s, mu_d, "
             "v_s, exponent, mu_v, peak, law, gap, e, belt, impact, sliding, point, line, circle, "
-            "radius, circle_radius, inside; did you mean 'tangent'?"
+            "radius, circle_radius, inside, plane; did you mean 'tangent'?"
         ),
     ),
     (

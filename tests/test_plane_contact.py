@@ -133,18 +133,22 @@ def coupled(rng) -> np.ndarray:
     return np.eye(3) + 0.12 * A @ A.T
 
 
+@jax.jit
+def run_coupled(problem):
+    return jfric.simulate(problem, SOLVER, ts=jnp.linspace(0.0, 3.0, 31))
+
+
 @pytest.mark.slow  # its sibling: impacts alone
 def test_coupled_masses_beside_another_method():
     rng, mu, force = np.random.default_rng(1), np.array([0.5, 0.3]), np.array([0.3, -0.2, -6.0])
     reached = set()
     load = dict(zip("xyz", force, strict=True))
-    run = jax.jit(lambda p: jfric.simulate(p, SOLVER, ts=jnp.linspace(0.0, 3.0, 31)))
     for _ in range(8):
         M, v = coupled(rng), np.array([*rng.normal(size=2) * 1.5, -0.5])
         start = {d: START(v=x) for d, x in zip("xy", v[:2], strict=True)}
         start["z"] = START(q=0.3, v=v[2])
         problem = particle(jfric.Coulomb(list(mu)), start, 3.0, load, M=M)
-        solution = run(problem)
+        solution = run_coupled(problem)
         solution.check()
         reference = Particle(M, force, mu)
         _, place = reference.run([0.0, 0.0, 0.3], v)
@@ -160,7 +164,7 @@ def test_coupled_masses_beside_another_method():
     assert reached == {("stick",), ("slip", "stick")}
     # Bounces that accumulate; no impact gains energy.
     rebounding = particle(jfric.Coulomb(list(mu)), start, 3.0, load, e=0.4, M=M)
-    solution = run(rebounding)
+    solution = run_coupled(rebounding)
     solution.check()
     assert jfric.Flag.ZENO in jfric.Flag(int(solution.flags))
     energy = 0.5 * np.einsum("ti,ij,tj->t", solution.v, M, solution.v) - solution.q @ force
@@ -271,12 +275,17 @@ def test_plates_that_fall_on_three_feet():
         worst = jfric.contact_residual(problem, solution).max()
         return solution, worst, jfric.motion_residual(problem, solution).max()
 
-    impacts = 0
+    impacts, gained = 0, 0
     for i in range(9):
         feet = np.array([(1.0, 0.0), (-0.5, 0.8), (-0.5, -0.8)]) + 0.1 * rng.normal(size=(3, 2))
-        h, mu, e = rng.uniform(0.0, 0.8), rng.uniform(0.05, 1.0), rng.uniform(0.0, 0.8) * (i % 2)
+        h, mu, e = rng.uniform(0.0, 0.8), rng.uniform(0.4, 1.0), rng.uniform(0.0, 0.8) * (i % 2)
         v = rng.normal(size=6) * [1.0, 1.0, 0.3, 1.0, 1.0, 1.0]
         solution, contact, motion = run(plate(feet.tolist(), v, mu, h, e))
+        if int(solution.status) == jfric.Status.IMPACT_ENERGY:
+            # Newton's restitution with friction may gain energy, and is not followed further.
+            assert e > 0.0
+            gained += 1
+            continue
         solution.check()
         assert float(contact) < 1e-10
         assert float(motion) < 1e-12
@@ -285,9 +294,10 @@ def test_plates_that_fall_on_three_feet():
         assert np.abs(solution.v[-1]).max() < 1e-13
         impacts += int(solution.events.impact.sum())
     assert impacts > 50
+    assert gained <= 1
 
 
-@pytest.mark.slow  # compiles for half a minute
+@pytest.mark.slow  # shares the program of the coupled masses
 def test_no_motion_with_much_friction():
     """Painleve: friction would press more than the normal force lifts."""
     M = np.linalg.inv(np.array([[1.0, 0.0, 0.9], [0.0, 1.0, 0.0], [0.9, 0.0, 1.0]]))
@@ -296,8 +306,8 @@ def test_no_motion_with_much_friction():
         (1.5, -1.0, jfric.Status.OK),
         (1.0, 1.0, jfric.Status.OK),
     ]:
-        problem = particle(jfric.Coulomb(mu), {"x": START(v=v)}, 0.05, M=M)
-        solution = jfric.simulate(problem, SOLVER, ts=jnp.array([0.02]))
+        start, load = {"x": START(v=v), "z": START()}, {"x": 0.0, "y": 0.0}
+        solution = run_coupled(particle(jfric.Coulomb([mu, mu]), start, 3.0, load, M=M))
         assert int(solution.status) == status
 
 
@@ -324,7 +334,7 @@ def test_on_a_ball():
     ball = bead("xyz", dict(zip("xy", v, strict=True)), plane=[along.format(d) for d in "xy"])
     flat = bead("xz", {"x": np.hypot(*v)}, sliding=along.format("x"))
     last = []
-    for mu in (0.3, 0.05):
+    for mu in (0.6, 0.05):
         found, same = (
             jfric.simulate(
                 jfric.set_parameters(p, {"contact.mu": mu}), SOLVER, ts=jnp.array([0.2, 1.5])

@@ -152,6 +152,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         C = C + damper.c * jnp.outer(w[:n], w)
     friction = problem.friction_rows()
     contacts = unilateral_contacts(problem)
+    rows: list[Any] = [*friction.values(), *contacts.values()]
     tangents = [f.direction for f in friction.values()] + [c.tangent for c in contacts.values()]
     normals = [c.normal for c in contacts.values()]
     W_T, W_N = (
@@ -225,7 +226,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         W_T=W_T[:, :n],
         W_T_base=W_T[:, n:],
         reactions=_reactions(friction.values(), W_T[:, :n], axes),
-        belts=tuple(e.belt for e in (*friction.values(), *contacts.values())),
+        belts=tuple(row.belt for row in rows),
         laws=tuple(
             [f.coefficients for f in friction.values()]
             + [c.law if c.law is not None else Coulomb(0.0) for c in contacts.values()]
