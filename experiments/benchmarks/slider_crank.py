@@ -5,8 +5,8 @@
 
 ``jfric.simulate`` with positions at the end, one trajectory and a batch over the coefficient of
 friction, after a run that compiles; the reference of ``tests/references/moreau_crank.py``, step by
-step; Siconos, if it is there, is named, not run: its Lagrangian plugins need a compiler. The
-difference is the largest of all positions and velocities at all steps.
+step; whether Siconos is there is said, and it is not run. The difference is the largest of all
+positions and velocities at all steps.
 
     python experiments/benchmarks/slider_crank.py [--json] [--steps 1500] [--lanes 1000]
 """
