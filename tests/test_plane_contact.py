@@ -13,6 +13,7 @@ import jfric
 from jfric.contact.cone_impact import Laws, solve_cone_impact
 from jfric.files.read_toml import load_config, loads
 from jfric.files.write_toml import dump
+from jfric.results.signals import signal_names
 from jfric.verification.configs import shipped
 
 START = jfric.InitialState
@@ -357,7 +358,7 @@ def test_files_and_names():
     written = dump(loads(text.replace('{ x = 1.0, phi_y = "-$R" }', '"x - $R*phi_y"')).problem)
     assert "x - $R*phi_y" in written
     assert dump(loads(written).problem) == written
-    names = jfric.results.signals.signal_names(THROWN)
+    names = signal_names(THROWN)
     assert {"lambda_n.contact", "lambda_t.contact.1", "slip.contact.2"} <= set(names)
     assert "lambda_n.contact.1" not in names
 

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
@@ -77,6 +78,10 @@ class Step(NamedTuple):
     pivot: Float[Array, ""] | None = None
     #: The motion in closed form; ``table`` then holds its leading coefficients alone.
     motion: ClosedMotion | None = None
+
+    def smallest_pivot(self, others: Float[Array, ""]) -> Float[Array, ""]:
+        """The smallest pivot of all reactions, from that of the ``others``."""
+        return others if self.pivot is None else jnp.minimum(others, self.pivot)
 
     def judged_once(self, on: Bool[Array, ""]) -> Step:
         """The same, with what decides about guards computed once where ``on``."""

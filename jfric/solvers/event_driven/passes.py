@@ -217,9 +217,7 @@ def one_pass(
         goes_on = goes_on & ~decision.changes & ~decision.stops
     records, logged = _record(prepared, state, records, signs, waits, settles & on, own_rows)
     # Where no motion or more than one follows, none is reported.
-    unique = equations.unique & rules.is_unique(equations.pivot)
-    if begun.pivot is not None:
-        unique = unique & rules.is_unique(begun.pivot)
+    unique = equations.unique & rules.is_unique(begun.smallest_pivot(equations.pivot))
     moves = settled & goes_on & unique
 
     def output(s):
