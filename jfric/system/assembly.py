@@ -20,6 +20,7 @@ from jfric.system.linkage import LINKAGE
 from jfric.system.linkage_equations import linkage_equations
 from jfric.system.mechanics import Mechanics, inverse_of_mass
 from jfric.system.piecewise import assemble_piecewise
+from jfric.system.pin_friction import pin_friction
 from jfric.system.state_function import Rate, bound_to, is_rate
 from jfric.system.touching import gap_of, link_force, sliding_of
 from jfric.system.varying import Energies, Varying, linear_displacement
@@ -238,6 +239,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         axes=axes,
         contact_names=(*friction, *contacts),
         planes=_planes(problem),
+        pins=pin_friction(problem, equations),
         frictionless=tuple([False] * len(friction) + [c.frictionless for c in contacts.values()]),
         redirected=tuple([f.redirected for f in friction.values()] + [False] * len(contacts)),
         smooth_impact=tuple(c.impact == "none" for c in contacts.values()),

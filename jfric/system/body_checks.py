@@ -10,6 +10,7 @@ from jfric.system.body import Body, Ground, LinkSpring
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import Contact, Gap
 from jfric.system.linkage import Gear, Pin, Rolling, Slider, Weld
+from jfric.system.pin_friction import require_pin
 from jfric.system.places import GROUND, require_line, require_place
 
 _NAME = re.compile(r"[A-Za-z]\w*")
@@ -29,6 +30,8 @@ def require_body(problem: AbstractProblem, section: str, name: str, element: Any
         _two_places(problem, f"{where}.points", element.points)
     if isinstance(element, Pin | Weld):
         _two_sides(where, *element.points)
+    if isinstance(element, Pin):
+        require_pin(problem, where, element)
     if isinstance(element, Gear):
         _two_places(problem, f"{where}.bodies", element.bodies)
         for body in element.bodies:
@@ -102,8 +105,9 @@ def require_body_values(where: str, element: Any) -> None:
             value = float(getattr(element, field))
             if not value > 0.0:
                 raise ProblemError(f"{where}.{field}: found {value:g}, must be positive")
-    if isinstance(element, Rolling) and not float(element.radius) > 0.0:
-        raise ProblemError(f"{where}.radius: found {float(element.radius):g}, must be positive")
+    given = element.radius if isinstance(element, Rolling | Pin) else None
+    if given is not None and not float(given) > 0.0:
+        raise ProblemError(f"{where}.radius: found {float(given):g}, must be positive")
     if isinstance(element, Contact | Rolling) and element.circle is not None:
         radii = element.radius, element.circle_radius
         inner, outer = (0.0 if x is None else float(x) for x in radii)

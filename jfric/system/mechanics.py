@@ -32,6 +32,7 @@ from jfric.system.functions import AbstractFunction
 from jfric.system.joints import Tied
 from jfric.system.laws import AbstractLaw
 from jfric.system.piecewise import PiecewiseElements
+from jfric.system.pin_friction import PinFriction
 from jfric.system.varying import Varying
 
 
@@ -59,7 +60,7 @@ class Mechanics(eqx.Module):
     reactions: Float[Array, "nt n"] | None
     belts: tuple[AbstractFunction | None, ...]
     laws: tuple[AbstractLaw, ...]
-    #: Normal forces of the friction elements (nf of them).
+    #: Normal forces of the friction elements (nf of them); those of pins are zero here.
     normal_forces: tuple[AbstractFunction, ...]
     W_N: Float[Array, "nu n"]
     W_N_base: Float[Array, "nu nb"]
@@ -88,6 +89,8 @@ class Mechanics(eqx.Module):
     varying: Varying | None = None
     #: Tangents that belong together: the two directions of each friction in a plane.
     planes: tuple[tuple[int, int], ...] = eqx.field(static=True, default=())
+    #: Pins with friction, whose normal forces follow from reactions, or None.
+    pins: PinFriction | None = None
     #: Of tangents, then normals, where something depends on position: relative velocity at rest,
     #: and relative acceleration along the motion without acceleration.
     rate: Any = None
