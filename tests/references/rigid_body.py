@@ -260,13 +260,22 @@ def solve(body: Body, y, end, touching=None, resting=None, max_step=0.01) -> Mot
             v, shock = body.impact(y[:3], y[3:], touching)
             y = np.concatenate([y[:3], v])
             approach = body.rows(y[:3], v)[1] @ before[3:]
-            held = [x != OPEN and c.e * abs(r) < 1e-12 for x, c, r in zip(shock, body.contacts, approach, strict=True)]
+            held = [
+                x != OPEN and c.e * abs(r) < 1e-12
+                for x, c, r in zip(shock, body.contacts, approach, strict=True)
+            ]
             touching, resting = held, [h and x == STICK for h, x in zip(held, shock, strict=True)]
         else:
             resting = [x == STICK or (j == i and kind == "velocity") for j, x in enumerate(modes)]
-        y = body.project(y, [STICK if r else POS if c else OPEN for c, r in zip(touching, resting, strict=True)])
+        y = body.project(
+            y, [STICK if r else POS if c else OPEN for c, r in zip(touching, resting, strict=True)]
+        )
         new = body.mode_after(t, y, touching, resting)
         y = body.project(y, new)
         assert new != modes or kind == "gap"
-        found.events += [(t, j, a, b, before) for j, (a, b) in enumerate(zip(modes, new, strict=True)) if a != b or (kind == "gap" and j == i)]
+        found.events += [
+            (t, j, a, b, before)
+            for j, (a, b) in enumerate(zip(modes, new, strict=True))
+            if a != b or (kind == "gap" and j == i)
+        ]
         modes = new

@@ -75,7 +75,9 @@ class VaryingPiece(SmoothPiece):
         if tied is not None:
             joint = tied.reactions(f + matvec(R.T, reaction))
         if here.pins is not None and tied is not None:
-            normal = normal + limits_of_pins(here, e.L, e.sliding, joint)
+            limits = limits_of_pins(here, e.L, e.sliding, joint)
+            # What is not unique at the start ends there, with numbers.
+            normal = normal + jnp.where(self.equations.unique, limits, 0.0)
             friction, before = e.sliding * normal, friction
             f = f + matvec(here.R_T[:nf].T, friction - before)
             reaction = matvec(e.L, f) + matvec(e.Q, wanted)
