@@ -140,7 +140,7 @@ MISTAKES = [
     (
         "mu = 0.4",
         "mu = [0.1, 0.2]",
-        "pin.mu: found two coefficients, which friction in a plane has",
+        "pin.mu: found two coefficients, which friction in a plane",
     ),
     (
         "mu = 0.4",

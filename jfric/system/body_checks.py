@@ -11,7 +11,7 @@ from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import Contact, Gap
 from jfric.system.linkage import Gear, Pin, Rolling, Slider, Weld
 from jfric.system.pin_friction import require_pin
-from jfric.system.places import GROUND, require_line, require_place
+from jfric.system.places import GROUND, place, require_line, require_place
 
 _NAME = re.compile(r"[A-Za-z]\w*")
 
@@ -150,3 +150,17 @@ def require_rolling(problem: AbstractProblem, where: str, element: Any) -> None:
     require_place(problem, f"{where}.point", element.point)
     require_place(problem, f"{where}.circle", element.circle)
     _two_sides(where, element.point, element.circle)
+
+
+def require_lines(problem: AbstractProblem) -> None:
+    """Raise :class:`ProblemError` for a line through two points at one place. All numbers are
+    known."""
+    for where, element in problem.labelled().items():
+        if not isinstance(getattr(element, "line", None), tuple):
+            continue
+        first, second = (place(problem, point).at or (0.0, 0.0) for point in element.line)
+        if all(float(a) == float(b) for a, b in zip(first, second, strict=True)):
+            raise ProblemError(
+                f"{where}.line: both points are at ({float(first[0]):g}, {float(first[1]):g}), a "
+                "line needs two places"
+            )

@@ -136,13 +136,12 @@ class Body:
         return DOP853(rates, t, y, end, rtol=1e-12, atol=1e-14, max_step=max_step)
 
     def combinations(self, touching, resting):
-        for modes in itertools.product(
+        yield from itertools.product(
             *[
                 (OPEN,) if not c else (OPEN, STICK, POS, NEG) if r else (OPEN, POS, NEG)
                 for c, r in zip(touching, resting, strict=True)
             ]
-        ):
-            yield modes
+        )
 
     def mode_after(self, t, y, touching, resting):
         """The mode of the motion that starts at ``t``."""

@@ -17,7 +17,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jfric.contact import rules
 from jfric.numerics.isolation import LEADING
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.solvers.event_driven.given import Given, basis_after
