@@ -184,7 +184,7 @@ def _polygon(problem: Problem, name: str):
     points = [[float(x) for x in at] for at in points_of(problem, name).values()]
     if len(points) < 2:
         points.append([0.0, 0.0])
-    corners = [Place((x, y), place(problem, name).body) for x, y in _hull(points)]
+    corners = [Place(jnp.array([x, y]), place(problem, name).body) for x, y in _hull(points)]
     return lambda q: jnp.stack([corner.position(q) for corner in corners])
 
 

@@ -14,10 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-#: Products up to this many entries are written out; larger ones call the matrix product.
-UNROLLED_ENTRIES = 36
-#: Matrix products with up to this many terms in each sum are written out.
-UNROLLED_TERMS = 10
+#: Products of matrix and vector up to this many entries are sums that fuse with what surrounds
+#: them; larger ones call the library.
+FUSED_ENTRIES = 36
+#: The same of two matrices, terms in each sum.
+FUSED_TERMS = 10
 #: Matrices up to this size are inverted by elimination written out.
 UNROLLED_INVERSE = 5
 #: Pivot beyond which a row that should come first does.
@@ -33,9 +34,9 @@ def matvec(a: Float[Array, "m n"], x: Float[Array, " n"]) -> Float[Array, " m"]:
     m, n = a.shape
     if n == 0 or m == 0:
         return jnp.zeros((m,), a.dtype)
-    if m * n > UNROLLED_ENTRIES:
+    if m * n > FUSED_ENTRIES:
         return a @ x
-    return sum((a[:, j] * x[j] for j in range(1, n)), a[:, 0] * x[0])
+    return jnp.sum(a * x, axis=1)
 
 
 def matmul(a: Float[Array, "l m"], b: Float[Array, "m n"]) -> Float[Array, "l n"]:
@@ -43,9 +44,9 @@ def matmul(a: Float[Array, "l m"], b: Float[Array, "m n"]) -> Float[Array, "l n"
     m = a.shape[1]
     if m == 0:
         return jnp.zeros((a.shape[0], b.shape[1]), a.dtype)
-    if m > UNROLLED_TERMS:
+    if m > FUSED_TERMS:
         return a @ b
-    return sum((a[:, j, None] * b[None, j] for j in range(1, m)), a[:, 0, None] * b[None, 0])
+    return jnp.sum(a[:, :, None] * b[None, :, :], axis=1)
 
 
 class Elimination(NamedTuple):

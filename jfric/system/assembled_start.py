@@ -14,6 +14,7 @@ from jfric.system.description import AbstractProblem
 from jfric.system.joint_checks import joints_at
 from jfric.system.joints import TOLERANCE, Joints
 from jfric.system.linkage_equations import Rolled, SinceStart
+from jfric.system.together import together
 from jfric.system.touching import LineSliding
 
 #: Angles [rad] from which bodies of unknown angle are put together, in this order.
@@ -56,7 +57,7 @@ def _tied(problem: AbstractProblem, q, v, *, rolling: bool):
     functions = tuple(e.function for e in joint_equations(problem))
     if not rolling:
         functions = tuple(f for f in functions if not _rolls(f))
-    return joints_at(Joints(functions), *at)
+    return joints_at(Joints(together(functions, len(q))), *at)
 
 
 def _rolls(function: Any) -> bool:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jfric.system.body import coordinates
+from jfric.system.dependence import linear_displacement
 from jfric.system.description import AbstractProblem
 from jfric.system.elements import AbstractForce, Gap, Lagrangian
 from jfric.system.formula import read_formula
@@ -22,8 +23,9 @@ from jfric.system.mechanics import Mechanics, inverse_of_mass
 from jfric.system.piecewise import assemble_piecewise
 from jfric.system.pin_friction import pin_friction
 from jfric.system.state_function import Rate, bound_to, is_rate
+from jfric.system.together import together
 from jfric.system.touching import gap_of, link_force, sliding_of
-from jfric.system.varying import Energies, Varying, linear_displacement
+from jfric.system.varying import Energies, Varying
 
 
 def mass_matrix(problem: AbstractProblem) -> Float[Array, "n n"]:
@@ -195,11 +197,11 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         varying = Varying(
             M,
             tuple(curved),
-            tuple(g for _, g in moved),
+            together([g for _, g in moved], n) if moved else None,
             rows=tuple(row for row, _ in moved + rates),
             labels=(*(["lagrangian.kinetic"] if curved else []), *displacements, *names),
             rates=tuple(g for _, g in rates),
-            joints=Joints(tuple(e.function for e in equations)) if equations else None,
+            joints=Joints(together([e.function for e in equations], n)) if equations else None,
         )
     loads = problem.section("load").values()
     nonlinear = tuple(

@@ -7,10 +7,10 @@ from typing import Any
 
 from jfric.errors import ProblemError
 from jfric.system.assembly import energies_of
+from jfric.system.dependence import linear_in_velocities
 from jfric.system.description import AbstractProblem
 from jfric.system.elements import Gap, Joint, Lagrangian
 from jfric.system.state_function import bound_to, is_rate, require_state_function
-from jfric.system.varying import linear_in_velocities
 
 #: Functions of the state: field, units of what it measures, an example, whether of velocities.
 _FUNCTIONS = {

@@ -11,7 +11,7 @@ from jfric.errors import ProblemError
 from jfric.system.assembly import joint_equations
 from jfric.system.description import AbstractProblem
 from jfric.system.joints import REDUNDANT, TOLERANCE, Joints, Tied
-from jfric.system.varying import depends_on_time
+from jfric.system.together import together
 
 #: Newton steps towards a position that meets the equations, for the message alone.
 STEPS = 50
@@ -31,7 +31,7 @@ def require_consistent_joints(problem: AbstractProblem) -> None:
     states = [problem.initial[dof] for dof in problem.dofs]
     # A concrete problem may be used while something else is traced.
     with jax.ensure_compile_time_eval():
-        joints, dtype = Joints(functions), jnp.result_type(float)
+        joints, dtype = Joints(together(functions, len(states))), jnp.result_type(float)
         t = jnp.asarray(problem.time.start, dtype)
         q, v = (jnp.stack([jnp.asarray(getattr(s, x), dtype) for s in states]) for x in "qv")
         tied = joints_at(joints, t, q, v)
@@ -62,7 +62,7 @@ def require_consistent_joints(problem: AbstractProblem) -> None:
     size = np.linalg.norm(J, axis=1, keepdims=True)
     rank = np.linalg.matrix_rank(J / size, tol=REDUNDANT)
     n = len(problem.dofs)
-    if rank == n and not any(depends_on_time(g, n) for g in functions):
+    if rank == n and not joints.values.timed:
         raise ProblemError(
             f"{equations[-1].label}: leaves no degree of freedom, the joints hold all of "
             f"{', '.join(problem.dofs)}; leave one out, or prescribe a motion that depends on t"

@@ -21,6 +21,7 @@ from jaxtyping import Array, Bool, Float
 
 from jfric.numerics.linear_algebra import eliminate, least_norm, matmul, matvec, null_space
 from jfric.numerics.tolerances import ROUNDINGS
+from jfric.system.together import Together
 
 #: Relative pivot below which an equation counts as one that follows from others.
 REDUNDANT = 1e-9
@@ -106,24 +107,15 @@ class Tied(NamedTuple):
 class Joints(eqx.Module):
     """The equations of all joints, with numbers for their parameters."""
 
-    functions: tuple[Callable, ...]
-
-    def values(self, t, q) -> Float[Array, " k"]:
-        """``phi``."""
-        return jnp.stack([phi(t, q) for phi in self.functions])
+    #: ``phi``.
+    values: Together
 
     def at(self, t, q, v, inverse: Float[Array, "n n"]) -> Tied:
         """All of them at one instant; ``inverse``: of the mass matrix."""
-
-        def rates(t, q):
-            return jax.jvp(self.values, (t, q), (jnp.ones_like(t), v))[1]
-
-        J = jax.jacfwd(self.values, argnums=1)(t, q)
-        still = (jnp.ones_like(t), jnp.zeros_like(q))
-        value, rate = jax.jvp(self.values, (t, q), still)
-        bias = jax.jvp(rates, (t, q), (jnp.ones_like(t), v))[1]
-        MJ = matmul(inverse, J.T)
-        return Tied(value, J, rate, bias, MJ, *generalised_inverse(matmul(J, MJ)))
+        now = self.values.at(t, q, v)
+        MJ = matmul(inverse, now.W.T)
+        S = generalised_inverse(matmul(now.W, MJ))
+        return Tied(now.value, now.W, now.rate, now.bias, MJ, *S)
 
     def put_on(self, tied: Tied, t, q) -> Float[Array, " n"]:
         """The position nearest to ``q``, in the metric of the masses, that all equations allow;

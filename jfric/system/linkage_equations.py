@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from jfric.system.description import AbstractProblem
 from jfric.system.fields import Scalar
 from jfric.system.joints import JointEquation
 from jfric.system.linkage import LINKAGE, Gear, Pin, Rolling, Slider, Weld
-from jfric.system.places import Place, line, place
+from jfric.system.places import OfPlaces, Place, line, place
 from jfric.system.touching import CircleGap, LineGap, LineSliding
 
 
-class Apart(eqx.Module):
-    """One component of the vector from the second point to the first."""
+class Apart(OfPlaces):
+    """The vector from the second point to the first, ``along`` a unit vector."""
 
     first: Place
     second: Place
-    component: int = eqx.field(static=True)
+    along: Float[Array, 2]
 
     def __call__(self, t, q):
-        return (self.first.position(q) - self.second.position(q))[self.component]
+        return self.along @ (self.first.position(q) - self.second.position(q))
 
 
-class Turned(eqx.Module):
+class Turned(OfPlaces):
     """``r_a phi_a + r_b phi_b``."""
 
     first: Place
@@ -38,10 +38,10 @@ class Turned(eqx.Module):
         return self.radii[0] * self.first.angle(q) + self.radii[1] * self.second.angle(q)
 
 
-class SinceStart(eqx.Module):
+class SinceStart(OfPlaces):
     """What a displacement has changed since the start; ``period``: what it is known up to."""
 
-    displacement: Callable
+    displacement: OfPlaces
     start: Scalar
     period: Scalar = None
 
@@ -52,7 +52,7 @@ class SinceStart(eqx.Module):
         return way - self.period * jnp.round(way / self.period)
 
 
-class Rolled(eqx.Module):
+class Rolled(OfPlaces):
     """How far two touching circles have slipped, ``r phi_A + s R phi_B - (r + s R) theta`` with the
     angle ``theta`` of the line of centres, up to its period; ``s`` is -1 for one inside the
     other."""
@@ -91,14 +91,14 @@ def linkage_equations(problem: AbstractProblem, t, q) -> list[JointEquation]:
 def _equations(problem: AbstractProblem, joint: Any, t, q) -> dict[str, tuple[Callable, str]]:
     """Functions of one joint, and units of their reactions, by the names of these."""
 
-    def held(displacement: Callable, period: Any = None) -> SinceStart:
+    def held(displacement: OfPlaces, period: Any = None) -> SinceStart:
         return SinceStart(displacement, displacement(t, q), period)
 
     zero, one = jnp.zeros(()), jnp.ones(())
     found: dict[str, tuple[Callable, str]] = {}
     if isinstance(joint, Pin | Weld):
         first, second = (place(problem, x) for x in joint.points)
-        found = {c: (Apart(first, second, i), "N") for i, c in enumerate("xy")}
+        found = {c: (Apart(first, second, e), "N") for c, e in zip("xy", jnp.eye(2), strict=True)}
         if isinstance(joint, Weld):
             found["torque"] = held(Turned(first, second, (one, -one))), "N m"
     elif isinstance(joint, Slider):

@@ -147,9 +147,9 @@ class Mechanics(eqx.Module):
         anything where a row has velocities only."""
         fixed = [matvec(self.W_T, q), self.gap0 + matvec(self.W_N, q)]
         found, varying = jnp.concatenate(fixed), self.varying
-        if varying is None or not varying.displacements:
+        if varying is None or varying.displacements is None:
             return found
-        return found.at[np.asarray(varying.displaced)].set(varying.values(t, q))
+        return found.at[np.asarray(varying.displaced)].set(varying.displacements(t, q))
 
     @property
     def R_T(self) -> Float[Array, "nt n"]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from jfric.errors import ProblemError
 from jfric.system.assembly import displacement_functions, energies_of, joint_equations
+from jfric.system.dependence import linear_displacement
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.planes import refuse_planes
-from jfric.system.varying import linear_displacement
 
 
 def varying_parts(problem: AbstractProblem) -> list[str]:

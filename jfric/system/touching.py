@@ -17,11 +17,11 @@ import jax.numpy as jnp
 from jfric.system.description import AbstractProblem
 from jfric.system.elements import AbstractForce, Contact
 from jfric.system.fields import Scalar
-from jfric.system.places import Line, Place, line, place, turned
+from jfric.system.places import Line, OfPlaces, Place, line, place, turned
 from jfric.system.state_function import Rate
 
 
-class LineGap(eqx.Module):
+class LineGap(OfPlaces):
     """Distance of a point, or of a circle round it, from a line: ``n . (p - a) - r + gap``;
     ``inside``: from its other side, ``-n . (p - a) - r + gap``."""
 
@@ -37,7 +37,7 @@ class LineGap(eqx.Module):
         return (-way if self.inside else way) - self.radius + self.gap
 
 
-class LineSliding(eqx.Module):
+class LineSliding(OfPlaces):
     """How far a point, or a circle round it, has slid along a line: ``t . p + r (phi_A - phi_B)``
     with ``p`` from the centre of the line's body.
 
@@ -54,7 +54,7 @@ class LineSliding(eqx.Module):
         return way + self.radius * (self.point.angle(q) - other.angle(q))
 
 
-class CircleGap(eqx.Module):
+class CircleGap(OfPlaces):
     """Distance of two circles: ``d - r - R + gap``; of one inside the other ``(C^2 - d^2)/(2 C)``
     with the clearance ``C = R - r + gap``, which is smooth where they are concentric and has the
     same slope where they touch."""

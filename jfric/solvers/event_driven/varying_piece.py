@@ -158,7 +158,7 @@ class VaryingPiece(SmoothPiece):
         moved = [matvec(self.prepared.W, x) for x in motion]
         rows = _own_rows(self.prepared)
         varying = mechanics.varying
-        if varying.displacements:
+        if varying.displacements is not None:
 
             def displaced(s, q, v):
                 del v

@@ -1,0 +1,69 @@
+"""Functions of positions evaluated together: values, order and derivatives of each alone."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jfric.system.linkage_equations import Apart, Turned
+from jfric.system.places import Line, Place
+from jfric.system.together import together
+from jfric.system.touching import LineGap
+
+X, Y = jnp.eye(2)
+
+
+def _places(count):
+    rows = [None, *(tuple(range(3 * i, 3 * i + 3)) for i in range(count))]
+    # The second body's degrees of freedom are out of order.
+    rows[2] = (5, 3, 4)
+    return [Place(jnp.array([0.3 + 0.1 * i, -0.2 * i]), row) for i, row in enumerate(rows)]
+
+
+def _functions(places):
+    ground, first, second, third = places[:4]
+    line = Line(ground, None)
+    return [
+        Apart(first, second, X),
+        LineGap(third, line, jnp.array(0.1), jnp.array(0.0)),
+        Apart(ground, first, X),
+        Apart(second, third, Y),
+        lambda t, q: q[0] * q[4] - 0.5 * t * t,
+        Apart(first, third, Y),
+        Turned(first, second, (jnp.array(1.0), jnp.array(-2.0))),
+        LineGap(first, line, jnp.array(0.2), jnp.array(0.1)),
+    ]
+
+
+def test_values_and_derivatives_are_those_of_each_alone():
+    functions = _functions(_places(3))
+    several = together(functions, 9)
+    rng = np.random.default_rng(1)
+    t, (q, v) = jnp.array(0.7), jnp.asarray(rng.normal(size=(2, 9)))
+    along = (jnp.ones(()), v)
+    found = several.at(t, q, v)
+    for i, g in enumerate(functions):
+        assert abs(found.value[i] - g(t, q)) < 1e-15
+        np.testing.assert_allclose(found.W[i], jax.grad(g, argnums=1)(t, q), atol=1e-15)
+        at_rest = jax.grad(g, argnums=0)(t, q)
+        np.testing.assert_allclose(found.rate[i], at_rest, atol=1e-15)
+        rates = lambda t, q, g=g: jax.jvp(g, (t, q), along)[1]  # noqa: E731
+        np.testing.assert_allclose(
+            found.bias[i], jax.jvp(rates, (t, q), along)[1], atol=1e-14, err_msg=f"{i}"
+        )
+
+
+def test_the_program_does_not_grow_with_the_number_of_pins():
+    def length(count):
+        places = _places(count)
+        pins = [Apart(a, b, e) for a, b in itertools.pairwise(places[1:]) for e in (X, Y)]
+        several = together(pins, 3 * count)
+        jaxpr = jax.make_jaxpr(several.at)(0.0, *jnp.zeros((2, 3 * count)))
+        return sum(e.primitive.name not in _PICKING for e in jaxpr.jaxpr.eqns)
+
+    assert length(8) == length(3)
+
+
+#: What brings the positions of each body to its row.
+_PICKING = {"slice", "squeeze", "broadcast_in_dim", "concatenate", "gather", "stack", "jit", "pjit"}
