@@ -15,16 +15,17 @@ dofs = {a = "rotation", b = "rotation"}
 [time]
 end = 10
 [parameters]
-m1 = 1.3
-m2 = 0.8
-J1 = 0.05
-J2 = 0.03
+m1 = "1.3 kg"
+m2 = "0.8 kg"
+J1 = "0.05 kg*m^2"
+J2 = "0.03 kg*m^2"
 l1 = "0.6 m"
 l2 = "0.5 m"
+g = "9.81 m/s^2"
 [lagrangian]
-kinetic = \"\"\"0.5*(m1*l1^2/4 + J1 + m2*l1^2)*v.a^2 + 0.5*(m2*l2^2/4 + J2)*v.b^2
-    + 0.5*m2*l1*l2*cos(a - b)*v.a*v.b\"\"\"
-potential = "9.81*(m1*l1/2*sin(a) + m2*(l1*sin(a) + l2/2*sin(b)))"
+kinetic = \"\"\"0.5*(m1*l1^2/4 + J1 + m2*l1^2)*v.a^2 \\
+    + 0.5*(m2*l2^2/4 + J2)*v.b^2 + 0.5*m2*l1*l2*cos(a - b)*v.a*v.b\"\"\"
+potential = "g*(m1*l1/2*sin(a) + m2*(l1*sin(a) + l2/2*sin(b)))"
 [friction.first]
 dof = "a"
 limit = 0.05

@@ -188,7 +188,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
             W_T = W_T.at[row, :n].set(w)
         else:
             W_N, gap0 = W_N.at[row - nt, :n].set(w), gap0.at[row - nt].set(g(start[0], rest))
-    varying = None
+    varying, M_inverse = None, inverse_of_mass(M)
     equations = [e for e in joint_equations(problem) if not e.rubs]
     if curved or displacements or equations:
         moved = [x for x in displacements.values() if not isinstance(x[1], Rate)]
@@ -196,6 +196,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         names = tuple(dict.fromkeys(e.label for e in equations))
         varying = Varying(
             M,
+            M_inverse,
             tuple(curved),
             together([g for _, g in moved], n) if moved else None,
             rows=tuple(row for row, _ in moved + rates),
@@ -214,7 +215,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
     nonlinear += tuple(forces)
     found = Mechanics(
         M=M,
-        M_inverse=inverse_of_mass(M),
+        M_inverse=M_inverse,
         C=C[:, :n],
         K=K[:, :n],
         f0=f0,

@@ -158,9 +158,10 @@ def require_lines(problem: AbstractProblem) -> None:
     for where, element in problem.labelled().items():
         if not isinstance(getattr(element, "line", None), tuple):
             continue
-        first, second = (place(problem, point).at or (0.0, 0.0) for point in element.line)
-        if all(float(a) == float(b) for a, b in zip(first, second, strict=True)):
+        places = (place(problem, point).at for point in element.line)
+        first, second = ((0.0, 0.0) if at is None else tuple(map(float, at)) for at in places)
+        if first == second:
             raise ProblemError(
-                f"{where}.line: both points are at ({float(first[0]):g}, {float(first[1]):g}), a "
-                "line needs two places"
+                f"{where}.line: both points are at ({first[0]:g}, {first[1]:g}), a line needs two "
+                "places"
             )

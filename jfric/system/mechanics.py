@@ -27,6 +27,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate, matmul, matvec
+from jfric.numerics.linear_algebra import inverse as plain_inverse
 from jfric.system.elements import AbstractForce
 from jfric.system.functions import AbstractFunction
 from jfric.system.joints import Tied
@@ -116,7 +117,12 @@ class Mechanics(eqx.Module):
             gap0 = gap0.at[rows[normal] - nt].set(fixed)
             if reactions is not None:
                 reactions = reactions.at[rows[~normal]].set(now.W[~normal])
-        inverse, tied = inverse_of_mass(M), None
+        # Masses of bodies are constant: one inverse for all instants.
+        inverse = varying.M_inverse
+        if varying.energies:
+            # In plain operations: compilers lose library calls in programs of many instants.
+            inverse = (inverse_of_mass if self.n <= UNROLLED_INVERSE else plain_inverse)(M)
+        tied = None
         if varying.joints is not None:
             tied = varying.joints.at(t, q, v, inverse)
             inverse = tied.inverse_of_mass(inverse)
