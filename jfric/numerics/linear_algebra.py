@@ -79,33 +79,9 @@ def eliminate(
     that are not ``active`` are those of the identity: there is nothing to do for them.
     """
     m = a.shape[0]
-    if m > UNROLLED_INVERSE:
-        nobody, all_rows = jnp.zeros((m,), bool), jnp.ones((m,), bool)
-        first, active = nobody if first is None else first, all_rows if active is None else active
-        return Elimination(*_exchange(threshold, a, first, active))
-    inverse = jnp.eye(m, dtype=a.dtype)
-    smallest = jnp.asarray(jnp.inf, a.dtype)
-    dependent = jnp.zeros((m,), bool)
-    index = jnp.arange(m)
-    left = jnp.ones((m,), bool)
-    for k in range(m):
-        if threshold:
-            k = _largest(jnp.diagonal(a), first, left)
-            left = left & (index != k)
-        row, other = a[k], inverse[k]
-        value = row[k]
-        skip = jnp.abs(value) < threshold
-        reciprocal = jnp.where(skip, 0.0, 1.0 / jnp.where(skip, 1.0, value))
-        row, other = row * reciprocal, other * reciprocal
-        factor = jnp.where(skip | (index == k), 0.0, a[:, k])
-        a = a - factor[:, None] * row[None, :]
-        inverse = inverse - factor[:, None] * other[None, :]
-        a = jnp.where((index == k)[:, None], row[None, :], a)
-        inverse = jnp.where((index == k)[:, None], other[None, :], inverse)
-        dependent = dependent | (skip & (index == k))
-        smallest = jnp.where(skip, smallest, jnp.minimum(smallest, value))
-    outside = dependent[:, None] | dependent[None, :]
-    return Elimination(jnp.where(outside, 0.0, inverse), a, dependent, smallest)
+    first = jnp.zeros((m,), bool) if first is None else first
+    active = jnp.ones((m,), bool) if active is None else active
+    return Elimination(*_exchange(threshold, a, first, active))
 
 
 def null_space(
@@ -131,39 +107,52 @@ def least_norm(
     return x - N @ (inner @ (N.T @ x))
 
 
-def _largest(size: Float[Array, " m"], first: Bool[Array, " m"] | None, left: Bool[Array, " m"]):
-    """The row of the next pivot."""
-    if first is not None:
-        size = jnp.where(first & (size > FIRST), size + 1e3, size)
-    return jnp.argmax(jnp.where(left, size, -jnp.inf))
-
-
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _exchange(threshold: float, a, first, active):
-    """The same in place, one round for each active row: the column of a pivot that is done holds
-    that of the inverse."""
+    """The same in place: the column of a pivot that is done holds that of the inverse. One round
+    for each active row; for each row, written out, where they are few."""
     m = a.shape[0]
-    index = jnp.arange(m)
+    few = m <= UNROLLED_INVERSE
 
-    def body(_, carry):
-        a, dependent, smallest, left = carry
-        k = _largest(jnp.diagonal(a), first, left) if threshold else jnp.argmax(left)
-        at = index == k
-        row = a[k]
-        value = row[k]
-        skip = jnp.abs(value) < threshold
-        reciprocal = jnp.where(skip, 0.0, 1.0 / jnp.where(skip, 1.0, value))
-        factor = jnp.where(skip | at, 0.0, a[:, k])
-        row = jnp.where(at, 1.0, row) * reciprocal
-        rest = jnp.where((at & ~skip)[None, :], 0.0, a) - factor[:, None] * row[None, :]
-        a = jnp.where(at[:, None], row[None, :], rest)
-        smallest = jnp.where(skip, smallest, jnp.minimum(smallest, value))
-        return a, dependent | (skip & at), smallest, left & ~at
+    def largest(a, left):
+        size = jnp.where(first & (jnp.diagonal(a) > FIRST), jnp.diagonal(a) + 1e3, jnp.diagonal(a))
+        return jnp.argmax(jnp.where(left, size, -jnp.inf))
 
-    start = (a, jnp.zeros((m,), bool), jnp.asarray(jnp.inf, a.dtype), active)
-    a, dependent, pivot, _ = jax.lax.fori_loop(0, jnp.sum(active), body, start)
+    def body(i, carry):
+        *carry, left = carry
+        if threshold:
+            i = largest(carry[0], left)
+        elif not few:
+            i = jnp.argmax(left)
+        return *_pivoted(threshold, i, carry), left & (np.arange(m) != i)
+
+    # Rows that are not active change nothing: skipping them pays in a loop alone.
+    left = jnp.ones((m,), bool) if few else active
+    carry = (a, jnp.zeros((m,), bool), jnp.asarray(jnp.inf, a.dtype), left)
+    if few:
+        for i in range(m):
+            carry = body(i, carry)
+    else:
+        carry = jax.lax.fori_loop(0, jnp.sum(active), body, carry)
+    a, dependent, pivot = carry[:3]
     outside = dependent[:, None] | dependent[None, :]
     return jnp.where(outside, 0.0, a), a, dependent, pivot
+
+
+def _pivoted(threshold: float, k, carry):
+    """One round of it, row ``k``."""
+    a, dependent, smallest = carry
+    at = np.arange(a.shape[0]) == k
+    row = a[k]
+    value = row[k]
+    # Every pivot is taken without a threshold: nothing to decide.
+    skip = jnp.abs(value) < threshold if threshold else np.asarray(False)
+    reciprocal = jnp.where(skip, 0.0, 1.0 / jnp.where(skip, 1.0, value))
+    factor = jnp.where(at, -1.0, jnp.where(skip, 0.0, a[:, k]))
+    row = jnp.where(at, 1.0, row) * reciprocal
+    done = at[:, None] | (at & ~skip)[None, :]
+    a = jnp.where(done, 0.0, a) - factor[:, None] * row[None, :]
+    return a, dependent | (skip & at), jnp.where(skip, smallest, jnp.minimum(smallest, value))
 
 
 @_exchange.defjvp

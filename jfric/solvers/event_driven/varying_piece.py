@@ -250,15 +250,8 @@ def _taylor(function: Callable, s, order: int) -> list[Array]:
     """``function`` and its derivatives at ``s``, up to ``order``."""
     if order == 0:
         return [function(s)]
-    one = jnp.ones_like(s)
-
-    def both(s):
-        return jax.jvp(function, (s,), (one,))
-
-    if order == 1:
-        return list(both(s))
-    (value, first), rest = both(s), _taylor(lambda s: both(s)[1], s, order - 1)
-    return [value, first, *rest[1:]]
+    values, rates = jax.jvp(lambda s: _taylor(function, s, order - 1), (s,), (jnp.ones_like(s),))
+    return [*values, rates[-1]]
 
 
 def varying_piece(
