@@ -1,5 +1,6 @@
 """Experiments run, and write the figures they name."""
 
+import json
 import re
 import subprocess
 import sys
@@ -41,3 +42,19 @@ def test_an_experiment_runs(script, tmp_path):
     figures = [Path(name) for name in re.findall(r"^wrote (\S+\.png)$", done.stdout, re.MULTILINE)]
     assert all(figure.stat().st_size > 10_000 for figure in figures)
     assert bool(figures) == draws
+
+
+@pytest.mark.slow
+def test_intervals_of_fits_of_a_rod_cover():
+    """mu, e and a length of a rod that hits the floor, from 100 noisy motions: no bias, the least
+    possible spread, and intervals that hold what they say, as far as so few can tell."""
+    path = ROOT / "experiments" / "identify_rod.py"
+    command = [sys.executable, str(path), "--draws", "100", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout)
+    assert found["failed"] == 0
+    for row in found["parameters"].values():
+        assert abs(row["bias in standard errors"]) < 3.5
+        assert 0.75 < row["spread over Cramer-Rao"] < 1.25
+        assert row["coverage of 95 % intervals"] >= 0.85

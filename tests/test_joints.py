@@ -1,7 +1,5 @@
 """Joints: bilateral constraints, prescribed motion, friction on their reactions."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +9,7 @@ import jfric
 from jfric.files.read_toml import load_config, loads
 from jfric.files.schema import json_schema
 from jfric.files.write_toml import dump
-from jfric.results.columns import columns, reactions_at_outputs
+from jfric.results.columns import columns
 from jfric.system.assembly import assemble
 from jfric.system.joints import generalised_inverse
 from jfric.verification.configs import shipped
@@ -319,39 +317,6 @@ def test_a_block_between_straight_rails():
     np.testing.assert_allclose(found["reaction.joint.rail"], [10.0, -20.0, -20.0], atol=1e-13)
     # It slides on as 3 - 1.5 t, then as 2.25 - 3 (t - 0.5).
     assert float(solution.events.time[int(solution.events.count) - 1]) == pytest.approx(1.25)
-
-
-def of_length_and_mass(solver):
-    """Time of the first impact, and the reaction of the pin at 0.7 s."""
-    problem = rod()
-
-    def values(x):
-        changed = jfric.set_parameters(problem, {"parameters.l": x[0], "parameters.m": x[1]})
-        solution = jfric.simulate(changed, solver, ts=jnp.array([0.7]), end=0.7)
-        reaction = reactions_at_outputs(changed, solution)[0, 1]
-        return jnp.stack([solution.events.time[0], reaction])
-
-    return values
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("adjoint", ["auto", "reverse"])
-def test_derivatives_of_a_reaction_and_an_impact_time(adjoint):
-    """Forward and reverse, of a batch, against differences."""
-    at, h = np.array([1.2, 3.0]), 1e-3
-    solver = jfric.EventDriven(rtol=1e-12, adjoint=adjoint, max_steps=200)
-    values = of_length_and_mass(solver)
-    steps = h * np.concatenate([np.eye(2), -np.eye(2), 2 * np.eye(2), -2 * np.eye(2)])
-    plain = of_length_and_mass(dataclasses.replace(solver, adjoint="none"))
-    found = np.asarray(jax.jit(jax.vmap(plain))(jnp.asarray(at + steps)))
-    near, far = found[0:2] - found[2:4], found[4:6] - found[6:8]
-    expected = (8 * near - far).T / (12 * h)
-    slope = jax.jacrev(values) if adjoint == "reverse" else jax.jacfwd(values)
-    slopes = jax.jit(jax.vmap(slope))(jnp.stack([at, 1.1 * at]))
-    np.testing.assert_allclose(slopes[0], expected, rtol=1e-7, atol=1e-8)
-    # Times go with the root of the length, reactions with the mass.
-    np.testing.assert_allclose(slopes[1, 0, 0], slopes[0, 0, 0] / np.sqrt(1.1), rtol=1e-9)
-    np.testing.assert_allclose(slopes[1, 0, 1], 0.0, atol=1e-9)
 
 
 @pytest.mark.slow

@@ -187,6 +187,7 @@ end = "1 s"
 [gravity]
 [ground.points]
 a = ["2 m", 0]
+b = [2, 0]
 [body.crank]
 m = 1
 J = 1
@@ -251,6 +252,21 @@ MISTAKES = [
         "[slider.guide]",
         "[weld]\npoints = ['rod.last', 'ground.a']\n[slider.guide]",
         "weld: leaves no degree of freedom, the joints hold all of crank_x, crank_y, crank_phi",
+    ),
+    (
+        "[time]",
+        "dofs = {rod_x = 'rotation'}\n[time]",
+        "dofs.rod_x: must be a translation, it belongs to a body; rename it",
+    ),
+    (
+        "[slider.guide]",
+        "[contact]\npoint = 'rod.last'\nline = ['ground.a', 'ground.b']\n[slider.guide]",
+        "contact.line: both points are at (2, 0), a line needs two places",
+    ),
+    (
+        "[slider.guide]",
+        "[link_spring]\nk = 1\n[slider.guide]",
+        "link_spring.points: missing; give two points such as ['rod.tip', 'ground']",
     ),
 ]
 

@@ -43,12 +43,16 @@ def contact_residual(problem: Problem, solution: Solution) -> Float[Array, "m nt
     mechanics = assemble(problem)
     if mechanics.n_contacts == 0:
         return jnp.zeros((solution.ts.shape[0], 0))
-    scales = _scales(mechanics, solution)
+    s = solution
+    normal = jax.vmap(lambda *state: _normal_forces(mechanics, *state))(
+        s.ts, s.q, s.v, s.lambda_t, s.lambda_n, s.segment
+    )
+    scales = _scales(mechanics, solution, normal)
 
-    def one(t, q, v, lambda_t, lambda_n):
-        return _violation(mechanics, scales, t, q, v, lambda_t, lambda_n)
+    def one(t, q, v, lambda_t, lambda_n, normal):
+        return _violation(mechanics, scales, t, q, v, lambda_t, lambda_n, normal)
 
-    return jax.vmap(one)(solution.ts, solution.q, solution.v, solution.lambda_t, solution.lambda_n)
+    return jax.vmap(one)(s.ts, s.q, s.v, s.lambda_t, s.lambda_n, normal)
 
 
 def impulse_residual(problem: ContactProblem, impulse: Float[Array, " m"]) -> Float[Array, ""]:
@@ -113,18 +117,25 @@ def motion_residual(problem: Problem, solution: Solution) -> Float[Array, "m n"]
     return jnp.abs(defect) / jnp.maximum(jnp.max(size), jnp.finfo(size.dtype).tiny)
 
 
-def _normal_forces(mechanics: Mechanics, t, lambda_n):
+def _normal_forces(mechanics: Mechanics, t, q, v, lambda_t, lambda_n, segment):
+    """Of all contacts; of pins the limit of the torque without its coefficient."""
     given = [jnp.asarray(n(t), mechanics.K.dtype) for n in mechanics.normal_forces]
-    return jnp.concatenate([jnp.stack(given), lambda_n]) if given else lambda_n
+    normal = jnp.concatenate([jnp.stack(given), lambda_n]) if given else lambda_n
+    if mechanics.pins is None:
+        return normal
+    here = mechanics.at(t, q, v)
+    assert here.tied is not None
+    f = applied_force(here, t, q, v, segment) + here.R_T.T @ lambda_t + here.W_N.T @ lambda_n
+    limits = rules.pin_limits(mechanics.pins.of(here.tied.reactions(f)), mechanics.pins.radius)
+    return normal.at[mechanics.pins.at].set(limits)
 
 
-def _scales(mechanics: Mechanics, solution: Solution):
+def _scales(mechanics: Mechanics, solution: Solution, normal):
     tiny = jnp.finfo(solution.q.dtype).tiny
 
     def largest(x):
         return jnp.maximum(jnp.max(jnp.abs(x), initial=0.0), tiny)
 
-    normal = jax.vmap(lambda t, n: _normal_forces(mechanics, t, n))(solution.ts, solution.lambda_n)
     gamma = jax.vmap(mechanics.sliding_at)(solution.ts, solution.q, solution.v)
     force = jnp.maximum(largest(solution.lambda_t), largest(normal))
     speed = jnp.maximum(largest(gamma), largest(solution.v))
@@ -144,10 +155,9 @@ def _of_plane(mechanics: Mechanics, rows, normal, gamma, friction):
     return outside, jnp.where(fast > 0, slides, jnp.inf)
 
 
-def _violation(mechanics: Mechanics, scales, t, q, v, lambda_t, lambda_n):
+def _violation(mechanics: Mechanics, scales, t, q, v, lambda_t, lambda_n, normal):
     force, speed, length = scales
     nf = mechanics.n_friction
-    normal = _normal_forces(mechanics, t, lambda_n)
     gamma = mechanics.sliding_at(t, q, v) / speed
     static = [law.static() for law in mechanics.laws]
     kinetic = [

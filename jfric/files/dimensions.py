@@ -39,6 +39,7 @@ FIELDS: dict[tuple[str, str], tuple[str, str]] = {
     ("body", "points"): ("length", "length"),
     ("ground", "points"): ("length", "length"),
     ("gear", "radii"): ("length", "length"),
+    ("pin", "radius"): ("length", "length"),
     ("rolling", "radius"): ("length", "length"),
     ("rolling", "circle_radius"): ("length", "length"),
     ("gravity", "g"): ("acceleration", "acceleration"),

@@ -147,7 +147,9 @@ def _problem(table: Any, sections: list[str], folder: Path) -> Problem:
     flat = {section for section, group in groups.items() if isinstance(group, Element)}
     groups = {k: {k: group} if k in flat else group for k, group in groups.items()}
     bases = tuple(groups.get("base", ()))
-    dofs = dict(dofs or {}) | dofs_of(groups.get("body", {}))
+    dofs = dict(dofs or {})
+    # What is declared as well is judged with the problem.
+    dofs |= {k: v for k, v in dofs_of(groups.get("body", {})).items() if k not in dofs}
     lengths = [k for k, v in table.parameters.items() if has_unit(v)]
     elements = {
         section: {

@@ -8,12 +8,20 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from jfric.errors import ProblemError, close_matches, quoted
-from jfric.files.dimensions import dimension
+from jfric.files.dimensions import SHAPES, dimension
 from jfric.files.schema import PYTHON_ONLY, element_model, file_model
 from jfric.system.elements import SECTIONS
 from jfric.system.units import DIMENSIONS, expected
 
 _DIRECTIONS = ("dof", "between", "direction", "normal", "tangent", "plane")
+
+#: What to give for a field that refers to points of bodies.
+_SHAPES = {
+    "text": "a point such as 'rod.tip'",
+    "texts": "two points such as ['rod.tip', 'ground']",
+    "line": "a line such as 'ground'",
+    "pair": "two numbers such as [0.5, 0]",
+}
 
 _KINDS = {
     "dict_type": "a table",
@@ -188,6 +196,10 @@ def _expected(parts: Sequence[Any]) -> str:
     )
     if section == "time":
         return expected(DIMENSIONS["time"])
+    if (section, named[-1]) == ("gear", "bodies"):
+        return "two bodies such as ['wheel', 'pinion']"
+    if (shape := SHAPES.get((section, named[-1]), "")) in _SHAPES:
+        return _SHAPES[shape]
     if field in _DIRECTIONS:
         return "a degree of freedom such as 'u'"
     return expected(dimension(section, field, "translation"))

@@ -21,6 +21,7 @@ from jfric.system.linkage import LINKAGE
 from jfric.system.linkage_equations import linkage_equations
 from jfric.system.mechanics import Mechanics, inverse_of_mass
 from jfric.system.piecewise import assemble_piecewise
+from jfric.system.pin_friction import pin_friction
 from jfric.system.state_function import Rate, bound_to, is_rate
 from jfric.system.together import together
 from jfric.system.touching import gap_of, link_force, sliding_of
@@ -188,7 +189,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
             W_T = W_T.at[row, :n].set(w)
         else:
             W_N, gap0 = W_N.at[row - nt, :n].set(w), gap0.at[row - nt].set(g(start[0], rest))
-    varying = None
+    varying, M_inverse = None, inverse_of_mass(M)
     equations = [e for e in joint_equations(problem) if not e.rubs]
     if curved or displacements or equations:
         moved = [x for x in displacements.values() if not isinstance(x[1], Rate)]
@@ -196,6 +197,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         names = tuple(dict.fromkeys(e.label for e in equations))
         varying = Varying(
             M,
+            M_inverse,
             tuple(curved),
             together([g for _, g in moved], n) if moved else None,
             rows=tuple(row for row, _ in moved + rates),
@@ -214,7 +216,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
     nonlinear += tuple(forces)
     found = Mechanics(
         M=M,
-        M_inverse=inverse_of_mass(M),
+        M_inverse=M_inverse,
         C=C[:, :n],
         K=K[:, :n],
         f0=f0,
@@ -242,6 +244,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         contact_names=(*friction, *contacts),
         planes=_planes(problem),
         opposed=opposed_contacts(problem),
+        pins=pin_friction(problem, equations),
         frictionless=tuple([False] * len(friction) + [c.frictionless for c in contacts.values()]),
         redirected=tuple([f.redirected for f in friction.values()] + [False] * len(contacts)),
         smooth_impact=tuple(c.impact == "none" for c in contacts.values()),
@@ -269,12 +272,13 @@ def _reactions(friction, W_T, axes):
 
 def _planes(problem: AbstractProblem) -> tuple[tuple[int, int], ...]:
     """Rows of the two directions of each friction in a plane."""
-    found, row = [], 0
-    for element in problem.labelled("friction", "contact").values():
-        count = len(element.rows())
-        if count == 2:
-            found.append((row, row + 1))
-        row += count
+    found = []
+    for section, row in (("friction", 0), ("contact", len(problem.friction_rows()))):
+        for element in problem.section(section).values():
+            count = len(element.rows())
+            if count == 2:
+                found.append((row, row + 1))
+            row += count
     return tuple(found)
 
 

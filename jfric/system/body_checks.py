@@ -10,7 +10,8 @@ from jfric.system.body import Body, Ground, LinkSpring
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import Contact, Gap
 from jfric.system.linkage import Gear, Pin, Rolling, Slider, Weld
-from jfric.system.places import GROUND, require_line, require_place
+from jfric.system.pin_friction import require_pin
+from jfric.system.places import GROUND, place, require_line, require_place
 from jfric.system.planes import require_plane
 
 _NAME = re.compile(r"[A-Za-z]\w*")
@@ -30,6 +31,8 @@ def require_body(problem: AbstractProblem, section: str, name: str, element: Any
         _two_places(problem, f"{where}.points", element.points)
     if isinstance(element, Pin | Weld):
         _two_sides(where, *element.points)
+    if isinstance(element, Pin):
+        require_pin(problem, where, element)
     if isinstance(element, Gear):
         _two_places(problem, f"{where}.bodies", element.bodies)
         for body in element.bodies:
@@ -103,8 +106,9 @@ def require_body_values(where: str, element: Any) -> None:
             value = float(getattr(element, field))
             if not value > 0.0:
                 raise ProblemError(f"{where}.{field}: found {value:g}, must be positive")
-    if isinstance(element, Rolling) and not float(element.radius) > 0.0:
-        raise ProblemError(f"{where}.radius: found {float(element.radius):g}, must be positive")
+    given = element.radius if isinstance(element, Rolling | Pin) else None
+    if given is not None and not float(given) > 0.0:
+        raise ProblemError(f"{where}.radius: found {float(given):g}, must be positive")
     if isinstance(element, Contact | Rolling) and element.circle is not None:
         radii = element.radius, element.circle_radius
         inner, outer = (0.0 if x is None else float(x) for x in radii)
@@ -148,3 +152,18 @@ def require_rolling(problem: AbstractProblem, where: str, element: Any) -> None:
     require_place(problem, f"{where}.point", element.point)
     require_place(problem, f"{where}.circle", element.circle)
     _two_sides(where, element.point, element.circle)
+
+
+def require_lines(problem: AbstractProblem) -> None:
+    """Raise :class:`ProblemError` for a line through two points at one place. All numbers are
+    known."""
+    for where, element in problem.labelled().items():
+        if not isinstance(getattr(element, "line", None), tuple):
+            continue
+        places = (place(problem, point).at for point in element.line)
+        first, second = ((0.0, 0.0) if at is None else tuple(map(float, at)) for at in places)
+        if first == second:
+            raise ProblemError(
+                f"{where}.line: both points are at ({first[0]:g}, {first[1]:g}), a line needs two "
+                "places"
+            )

@@ -70,11 +70,13 @@ class AbstractProblem(eqx.Module):
 
     def friction_rows(self) -> dict[str, Any]:
         """Friction elements by the name of their component in results, one for each direction of
-        sliding: ``friction.1`` and ``friction.2`` for one in a plane."""
+        sliding: ``friction.1`` and ``friction.2`` for one in a plane. Then pins with friction,
+        by their labels."""
         found = {}
         for label, element in self.labelled("friction").items():
             found |= with_components(label, element)
-        return found
+        pins = self.labelled("pin").items()
+        return found | {label: pin.friction() for label, pin in pins if pin.law is not None}
 
     def resolved(self) -> Self:
         """The same problem with every expression replaced by its value."""

@@ -11,15 +11,30 @@ from typing import Any
 import equinox as eqx
 
 from jfric.system.body import pair, references
+from jfric.system.direction import Direction
 from jfric.system.fields import Scalar, optional
+from jfric.system.friction import Friction
 from jfric.system.laws import AbstractLaw
+from jfric.system.places import GROUND
 
 
 class Pin(eqx.Module):
     """Two points coincide; both bodies turn freely.
 
-    ``points``: references such as ``("crank.tip", "rod.left")``. Reactions ``x`` and ``y``. A
-    pendulum at rest carries its weight::
+    ``points``: references such as ``("crank.tip", "rod.left")``. Reactions ``x`` and ``y``.
+
+    ``law`` and ``radius`` [m], of the pin, give it friction: a torque ``tau`` on the first body,
+    against its turning relative to the second, limited by the reaction ``R``, which depends on the
+    torque itself::
+
+        stick    |tau| <= mu_s r |R|,    sliding    tau = -mu_d r |R| sign(omega)
+
+    Results call it ``friction`` by the name of the pin (``lambda_t.pin.a``), a torque. A motion
+    has the status INCONSISTENT where its reaction is not unique: where ``mu r`` is as large as
+    lengths of the mechanism, or reactions of its joints are redundant. Beside contacts such pins
+    are refused.
+
+    A pendulum at rest carries its weight::
 
         >>> pendulum = jfric.Problem(
         ...     [],
@@ -35,6 +50,16 @@ class Pin(eqx.Module):
     """
 
     points: tuple[str, str] = eqx.field(static=True, converter=references)
+    law: AbstractLaw | None = None
+    radius: Scalar = eqx.field(converter=optional, default=None)
+
+    def friction(self) -> Friction:
+        """The friction between both bodies; what the pin carries is not known here."""
+        turns = [f"{point.partition('.')[0]}_phi" for point in self.points]
+        bodies = [dof for dof in turns if dof != f"{GROUND}_phi"]
+        signs = dict(zip(turns, (1, -1), strict=True))
+        along = Direction(tuple(bodies), tuple(signs[dof] for dof in bodies))
+        return Friction(along, self.law, N=0.0)
 
 
 class Slider(eqx.Module):

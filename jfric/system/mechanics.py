@@ -27,11 +27,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate, matmul, matvec
+from jfric.numerics.linear_algebra import inverse as plain_inverse
 from jfric.system.elements import AbstractForce
 from jfric.system.functions import AbstractFunction
 from jfric.system.joints import REDUNDANT, Tied
 from jfric.system.laws import AbstractLaw
 from jfric.system.piecewise import PiecewiseElements
+from jfric.system.pin_friction import PinFriction
 from jfric.system.varying import Varying
 
 
@@ -59,7 +61,7 @@ class Mechanics(eqx.Module):
     reactions: Float[Array, "nt n"] | None
     belts: tuple[AbstractFunction | None, ...]
     laws: tuple[AbstractLaw, ...]
-    #: Normal forces of the friction elements (nf of them).
+    #: Normal forces of the friction elements (nf of them); those of pins are zero here.
     normal_forces: tuple[AbstractFunction, ...]
     W_N: Float[Array, "nu n"]
     W_N_base: Float[Array, "nu nb"]
@@ -90,6 +92,8 @@ class Mechanics(eqx.Module):
     planes: tuple[tuple[int, int], ...] = eqx.field(static=True, default=())
     #: Unilateral contacts on both sides of a joint with friction.
     opposed: tuple[tuple[int, int], ...] = eqx.field(static=True, default=())
+    #: Pins with friction, whose normal forces follow from reactions, or None.
+    pins: PinFriction | None = None
     #: Of tangents, then normals, where something depends on position: relative velocity at rest,
     #: and relative acceleration along the motion without acceleration.
     rate: Any = None
@@ -115,7 +119,12 @@ class Mechanics(eqx.Module):
             gap0 = gap0.at[rows[normal] - nt].set(fixed)
             if reactions is not None:
                 reactions = reactions.at[rows[~normal]].set(now.W[~normal])
-        inverse, tied = inverse_of_mass(M), None
+        # Masses of bodies are constant: one inverse for all instants.
+        inverse = varying.M_inverse
+        if varying.energies:
+            # In plain operations: compilers lose library calls in programs of many instants.
+            inverse = (inverse_of_mass if self.n <= UNROLLED_INVERSE else plain_inverse)(M)
+        tied = None
         if varying.joints is not None:
             tied = varying.joints.at(t, q, v, inverse)
             inverse = tied.inverse_of_mass(inverse)

@@ -12,7 +12,12 @@ from typing import Literal, get_args, get_origin, get_type_hints
 import numpy as np
 
 from jfric.errors import ProblemError, nearest
-from jfric.system.body_checks import require_body, require_body_values, require_touching
+from jfric.system.body_checks import (
+    require_body,
+    require_body_values,
+    require_lines,
+    require_touching,
+)
 from jfric.system.bounds import Bounds, bounds_of
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.direction import Direction
@@ -271,6 +276,7 @@ def _numbers(problem: AbstractProblem) -> None:
     require_mass_matrix(problem)
     require_opposing(problem)
     require_planes(problem)
+    require_lines(problem)
 
 
 def _values(where: str, section: str, element, time) -> None:

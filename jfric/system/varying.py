@@ -84,6 +84,8 @@ class Varying(eqx.Module):
 
     #: Constant part of the mass matrix.
     M: Float[Array, "n n"]
+    #: Its inverse where it is all of it, of no use where energies add to it.
+    M_inverse: Float[Array, "n n"]
     energies: tuple[Energies, ...]
     #: Displacements, then velocities of none, and the row of each among tangents, then normals.
     displacements: Together | None

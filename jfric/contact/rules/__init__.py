@@ -45,6 +45,9 @@ from jfric.contact.rules.modes import predicted_mode as predicted_mode
 from jfric.contact.rules.modes import released as released
 from jfric.contact.rules.modes import reported_mode as reported_mode
 from jfric.contact.rules.modes import starts_open as starts_open
+from jfric.contact.rules.pins import limits_are_unique as limits_are_unique
+from jfric.contact.rules.pins import pin_limits as pin_limits
+from jfric.contact.rules.pins import sliding_limits as sliding_limits
 from jfric.contact.rules.planes import cone_margin as cone_margin
 from jfric.contact.rules.planes import cone_size as cone_size
 from jfric.contact.rules.planes import holding_friction as holding_friction

@@ -17,6 +17,7 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.contact.reactions import coupling, reaction_operator
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.results.modes import Mode
+from jfric.solvers.event_driven.pins import pins_are_unique
 from jfric.solvers.event_driven.prepared import Prepared
 
 
@@ -85,8 +86,9 @@ def mode_equations(
         -positive[:nf],
         jnp.where(element == Mode.SLIP_NEG, negative[:nf], 0.0),
     )
+    unique = R.unique & pins_are_unique(mechanics, L, sliding)
     return ModeEquations(
-        K, C, f, P, PQ, L, R.force, sliding, R.pivot, R.redundant, R.dependent, R.unique, held, k, c
+        K, C, f, P, PQ, L, R.force, sliding, R.pivot, R.redundant, R.dependent, unique, held, k, c
     )
 
 

@@ -23,6 +23,7 @@ from jfric.solvers.event_driven.given import Given, basis_after
 from jfric.solvers.event_driven.guards import Quantities
 from jfric.solvers.event_driven.linear_system import LinearSystem
 from jfric.solvers.event_driven.mode_equations import ModeEquations, mode_equations
+from jfric.solvers.event_driven.pins import limits_of_pins
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.smooth_piece import Onset, SmoothPiece, by_velocity, kinetic
 from jfric.solvers.event_driven.state import State
@@ -38,8 +39,8 @@ class VaryingPiece(SmoothPiece):
     compiled: Callable | None = eqx.field(static=True, default=None)
 
     def others(self, s, q, v, w) -> Float[Array, " o"]:
-        """Accelerations, reactions, relative velocities, gaps, prescribed accelerations and
-        reactions of joints a time ``s`` after the start."""
+        """Accelerations, reactions, relative velocities, gaps, prescribed accelerations, limits
+        of pins and reactions of joints a time ``s`` after the start."""
         return (self.compiled or self.instant)(s, q, v, w)
 
     def instant(self, s, q, v, w) -> Float[Array, " o"]:
@@ -60,28 +61,38 @@ class VaryingPiece(SmoothPiece):
         f = e.f + self.extra - matvec(e.K, q) - matvec(e.C, v) + matvec(g.applied, w)
         for element in here.nonlinear:
             f = f + element.force(here.axes, t, q, v)
-        friction = jnp.zeros((0,), q.dtype)
+        friction, normal = jnp.zeros((0,), q.dtype), matvec(g.normal, w)
         if nf:
-            friction = e.sliding * matvec(g.normal, w)
+            friction = e.sliding * normal
             f = f + matvec(here.R_T[:nf].T, friction)
         wanted, tied = demanded, here.tied
+        R = jnp.concatenate([here.R_T, here.W_N])
+        joint = normal[:0]
         if tied is not None:
             wanted = wanted - matvec(now.W, tied.acceleration)
-        a = matvec(e.P, f) + matvec(e.PQ, wanted)
         reaction = matvec(e.L, f) + matvec(e.Q, wanted)
-        joint = jnp.zeros((0,), q.dtype)
+        if tied is not None:
+            joint = tied.reactions(f + matvec(R.T, reaction))
+        if here.pins is not None and tied is not None:
+            limits = limits_of_pins(here, e.L, e.sliding, joint)
+            # What is not unique at the start ends there, with numbers.
+            normal = normal + jnp.where(self.equations.unique, limits, 0.0)
+            friction, before = e.sliding * normal, friction
+            f = f + matvec(here.R_T[:nf].T, friction - before)
+            reaction = matvec(e.L, f) + matvec(e.Q, wanted)
+            joint = tied.reactions(f + matvec(R.T, reaction))
+        a = matvec(e.P, f) + matvec(e.PQ, wanted)
         if tied is not None:
             a = a + tied.acceleration
-            R = jnp.concatenate([here.R_T, here.W_N])
-            joint = tied.reactions(f + matvec(R.T, reaction))
         reaction = reaction + jnp.pad(friction, (0, reaction.shape[0] - nf))
         gap = matvec(here.W_N, q) + matvec(g.gap, w)
         gap = jnp.where(_own_rows(now)[nt:], here.displacements(t, q)[nt:], gap)
         margin = joint[:0]
         if here.planes:
-            normal = jnp.concatenate([matvec(g.normal, w), reaction[nt:]])
-            margin = self.margins(reaction[:nt], normal)
-        return jnp.concatenate([a, reaction, relative, gap, demanded[:nt], margin, joint])
+            pressed = jnp.concatenate([normal, reaction[nt:]])
+            margin = self.margins(reaction[:nt], pressed)
+        own = normal[here.pins.at] if here.pins is not None else joint[:0]
+        return jnp.concatenate([a, reaction, relative, gap, demanded[:nt], margin, own, joint])
 
     def beginning(self, onset: Onset) -> Self:
         return dataclasses.replace(self, onset=onset, compiled=None)
@@ -167,7 +178,7 @@ class VaryingPiece(SmoothPiece):
             moved = [moved[0], *later]
         none, found = jnp.zeros_like(q), []
         for k in range(LEADING):
-            a, reaction, relative, gap, demanded, margin, joint = self._split(
+            a, reaction, relative, gap, demanded, margin, pressed, joint = self._split(
                 own[k] if k < 3 else jnp.zeros_like(own[0])
             )
             if 1 <= k < LEADING - 1:
@@ -176,8 +187,8 @@ class VaryingPiece(SmoothPiece):
                 given = matvec(self.g.gap, w[k])
                 gap = moved[k][nt:] + jnp.where(rows[nt:], 0.0, given)
             rate = motion[k + 1] if k + 1 < len(motion) else none
-            parts = motion[k], rate, w[k], a, reaction, relative, gap, demanded, margin, joint
-            found.append(jnp.concatenate(parts))
+            parts = motion[k], rate, w[k], a, reaction, relative, gap, demanded
+            found.append(jnp.concatenate([*parts, margin, pressed, joint]))
         return jnp.stack(found)
 
     def force_sizes(self, z: Float[Array, "5 z"]) -> Float[Array, "3 n"]:
@@ -207,12 +218,12 @@ class VaryingPiece(SmoothPiece):
 
     def _sizes(self) -> tuple[int, list[int]]:
         n, m, p = self.prepared.mechanics.n, self.prepared.W.shape[0], self.prepared
-        sizes = [n, m, m, p.nu, p.nt, len(p.mechanics.planes), joint_count(p)]
+        sizes = [n, m, m, p.nu, p.nt, len(p.mechanics.planes), pin_count(p), joint_count(p)]
         return sum(sizes), sizes
 
     def _split(self, o: Float[Array, " o"]) -> list[Array]:
         """Accelerations, reactions, relative velocities, gaps, prescribed accelerations, margins of
-        friction in planes, reactions of joints."""
+        friction in planes, limits of pins, reactions of joints."""
         return jnp.split(o, np.cumsum(self._sizes()[1])[:-1])
 
 
@@ -220,6 +231,11 @@ def joint_count(prepared: Prepared) -> int:
     """Number of equations of joints."""
     tied = prepared.mechanics.tied
     return 0 if tied is None else tied.value.shape[0]
+
+
+def pin_count(prepared: Prepared) -> int:
+    """Number of pins with friction."""
+    return 0 if prepared.mechanics.pins is None else len(prepared.mechanics.pins.rows)
 
 
 def _own_rows(prepared: Prepared) -> np.ndarray:
@@ -247,12 +263,14 @@ def varying_piece(
     mechanics, dtype = prepared.mechanics, state.q.dtype
     n, m, nt, nu = mechanics.n, prepared.W.shape[0], prepared.nt, prepared.nu
     b = g.w.shape[0]
-    planes = len(mechanics.planes)
-    ends = np.cumsum([n, n, b, n, m, m, nu, nt, planes, joint_count(prepared)])
+    planes, pins = len(mechanics.planes), pin_count(prepared)
+    ends = np.cumsum([n, n, b, n, m, m, nu, nt, planes, pins, joint_count(prepared)])
     size = int(ends[-1])
     eye = jnp.eye(size, dtype=dtype)
-    q, v, w, a, reaction, relative, gap, demanded, margin, _ = jnp.split(eye, ends[:-1])
+    q, v, w, a, reaction, relative, gap, demanded, margin, pressed, _ = jnp.split(eye, ends[:-1])
     normal = matmul(g.normal, w)
+    if mechanics.pins is not None:
+        normal = normal.at[mechanics.pins.at].set(pressed)
     directions = mechanics.piecewise.directions
     one = w[:1]
     system = LinearSystem(

@@ -1,0 +1,204 @@
+"""Mechanisms against solutions of their own by SciPy, event by event."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from references import rigid_body, slider_crank
+
+import jfric
+
+SOLVER = jfric.EventDriven(rtol=1e-12)
+END = 1.3
+
+
+def body(own: rigid_body.Body, start, push=(0.0, 0.0), belt=0.0, lift=0.0) -> jfric.Problem:
+    """A body with two points, each of which touches a line: of any numbers one program.
+
+    ``push``: amplitude and angular frequency of a force along x; ``belt``, ``lift``: velocity of
+    the first line and force along y from 0.1 s on.
+    """
+    first, second = own.contacts
+    lines, contacts = {}, {}
+    for name, x in (("first", first), ("second", second)):
+        n = np.asarray(x.normal)
+        on = x.offset * n
+        lines |= {f"{name}_a": tuple(on), f"{name}_b": tuple(on + np.array([n[1], -n[0]]))}
+        contacts[name] = jfric.Contact(
+            point=f"body.{name}",
+            line=(f"ground.{name}_a", f"ground.{name}_b"),
+            law=jfric.Coulomb(x.mu),
+            e=x.e,
+            belt=jfric.Steps([0.1], [0.0, belt]) if name == "first" else None,
+        )
+    points = {"first": first.at, "second": second.at}
+    x, y, angle, *v, omega = start
+    moving = jfric.Body(own.m, own.J, (x, y), angle, tuple(v), omega, points)
+    return jfric.Problem(
+        [],
+        {
+            "body": {"body": moving},
+            "ground": jfric.Ground(lines),
+            "gravity": jfric.Gravity(own.g),
+            "load": {
+                "push": jfric.Load("body_x", jfric.Harmonic(*push)),
+                "lift": jfric.Load("body_y", jfric.Steps([0.1], [0.0, lift])),
+            },
+            "contact": contacts,
+        },
+        time=END,
+    )
+
+
+@eqx.filter_jit
+def simulated(problem, ts, end):
+    return jfric.simulate(problem, SOLVER, ts=ts, end=end)
+
+
+def compare(problem, found: rigid_body.Motion, end) -> None:
+    """States, times and modes of all events, impacts; and by the residuals of the laws."""
+    ts = jnp.linspace(0.0, end, 41)
+    solution = simulated(problem, ts, jnp.asarray(end)).check()
+    expected = np.array([found(t) for t in ts])
+    np.testing.assert_allclose(solution.q, expected[:, :3], rtol=0.0, atol=1e-10)
+    np.testing.assert_allclose(solution.v, expected[:, 3:], rtol=0.0, atol=1e-9)
+    rows = solution.event_table()
+    names = ["contact.first", "contact.second"]
+    for row, (t, contact, before, after, _) in zip(rows, found.events, strict=True):
+        assert row["time"] == pytest.approx(t, abs=1e-10)
+        assert (row["contact"], row["from"], row["to"]) == (names[contact], before, after)
+    assert float(jfric.contact_residual(problem, solution).max()) < 1e-12
+    assert float(jfric.motion_residual(problem, solution).max()) < 1e-11
+
+
+def rod(mu=0.607) -> rigid_body.Body:
+    """One metre, one kilogram, with a wall far away from its other end."""
+    far = rigid_body.Touching((0.5, 0.0), (1.0, 0.0), -50.0)
+    return rigid_body.Body(1.0, 1 / 12, (rigid_body.Touching((-0.5, 0.0), mu=mu), far))
+
+
+@pytest.mark.slow
+def test_a_rod_that_falls_on_a_rough_floor():
+    """An impact, sliding that reverses, lift-off, and another impact."""
+    phi = 0.264
+    start = [0.0, 0.5 * np.sin(phi) + 0.02, phi, -2.083, 2.383, 6.322]
+    found = rigid_body.solve(rod(), start, 0.7)
+    modes = [(x[2], x[3]) for x in found.events]
+    turns = [("open", "slip-"), ("slip-", "slip+"), ("slip+", "open"), ("open", "slip-")]
+    assert modes == turns
+    compare(body(rod(), start), found, 0.7)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lift", [0.0, 20.0])
+def test_painleve(lift):
+    """A rod that leans on a floor, which starts to move: without a lift no motion follows, with it
+    two do. It ends there, with a status; with less friction it goes on."""
+    start = [0.0, 0.5 * np.sin(1.1), 1.1, 0.0, 0.0, 0.0]
+    far = rod(2.0).contacts[1]
+    state = rigid_body.solve(rod(2.0), start, 0.1, [True, False], [True, False])(0.1)
+    lifted = rigid_body.Body(
+        1.0, 1 / 12, (rod(2.0).contacts[0], far), lambda t: np.array([0.0, lift, 0.0])
+    )
+    _, normal, _, _ = lifted.motion(("slip-", "open"), 0.1, state[:3], state[3:])
+    falling, _, _, rows = lifted.motion(("open", "open"), 0.1, state[:3], state[3:])
+    parts = rows[1][0] @ falling + rows[3][0, 0]
+    # Neither sliding nor lifting is admissible, or both are; it cannot stick on the moving floor.
+    assert (normal[0] > 0, parts > 0) == (lift > 0, lift > 0)
+    problem = body(rod(2.0), start, belt=1.0, lift=lift)
+    solution = simulated(problem, jnp.linspace(0.0, 0.7, 41), jnp.asarray(0.7))
+    assert int(solution.status) == int(jfric.Status.INCONSISTENT)
+    assert float(solution.final.t) == pytest.approx(0.1, abs=1e-15)
+    np.testing.assert_allclose(solution.final.q, state[:3], rtol=0.0, atol=1e-11)
+    np.testing.assert_allclose(solution.final.v, state[3:], rtol=0.0, atol=1e-11)
+    with pytest.raises(jfric.SimulationError, match="no unique consistent mode"):
+        solution.check()
+    less = body(rod(1.3), start, belt=1.0, lift=lift)
+    simulated(less, jnp.linspace(0.0, 0.7, 41), jnp.asarray(0.7)).check()
+
+
+@pytest.mark.slow
+def test_a_ladder_with_friction_at_both_ends():
+    """From rest: it slides down, leaves the wall, and its foot turns back."""
+    theta = 0.6
+    ends = (
+        rigid_body.Touching((-1.0, 0.0), mu=0.2),
+        rigid_body.Touching((1.0, 0.0), (1.0, 0.0), mu=0.15),
+    )
+    ladder = rigid_body.Body(3.0, 1.0, ends)
+    start = [np.sin(theta), np.cos(theta), np.pi / 2 + theta, 0.0, 0.0, 0.0]
+    found = rigid_body.solve(ladder, start, 1.0, [True, True], [True, True])
+    assert [(x[1], x[3]) for x in found.events] == [(1, "open"), (0, "slip-")]
+    compare(body(ladder, start), found, 1.0)
+
+
+@pytest.mark.slow
+def test_a_block_that_rocks_and_slides():
+    """On one corner, over to the other at an impact, which then slides under a push."""
+    b, h, theta, push = 0.163, 0.595, 0.138, (6.954, 6.891)
+    corners = tuple(rigid_body.Touching((side * b, -h), mu=0.35) for side in (-1, 1))
+    block = rigid_body.Body(
+        2.0,
+        2.0 * (b**2 + h**2) / 3,
+        corners,
+        lambda t: np.array([push[0] * np.sin(push[1] * t), 0.0, 0.0]),
+    )
+    start = [0.0, b * np.sin(theta) + h * np.cos(theta), theta, 0.0, 0.0, 0.0]
+    found = rigid_body.solve(block, start, 1.2, [True, False], [True, False])
+    assert [x[3] for x in found.events] == ["open", "stick", "slip+"]
+    compare(body(block, start, push), found, 1.2)
+
+
+def crank(own: slider_crank.Rubbing, start: tuple[float, float]) -> jfric.Problem:
+    R, L, m, J = slider_crank.R, slider_crank.L, slider_crank.MASSES, slider_crank.INERTIAS
+    bodies = {
+        "crank": jfric.Body(
+            m[0],
+            J[0],
+            angle=start[0],
+            omega=start[1],
+            points={"shaft": (-R / 2, 0), "tip": (R / 2, 0)},
+        ),
+        "rod": jfric.Body(m[1], J[1], points={"big": (-L / 2, 0), "small": (L / 2, 0)}),
+        "piston": jfric.Body(m[2], J[2]),
+    }
+    points = {
+        "shaft": ("crank.shaft", "ground"),
+        "big": ("crank.tip", "rod.big"),
+        "small": ("rod.small", "piston"),
+    }
+    friction = jfric.Coulomb(own.pins)
+    pins = {name: jfric.Pin(x, friction, radius=own.radius) for name, x in points.items()}
+    return jfric.Problem(
+        [],
+        {
+            "body": bodies,
+            "gravity": jfric.Gravity(slider_crank.G),
+            "pin": pins,
+            "slider": jfric.Slider("piston", "ground", turns=False, law=jfric.Coulomb(own.mu)),
+            "load": jfric.Load("crank_phi", jfric.Harmonic(9.0, 2.0)),
+        },
+        time=2.5,
+    )
+
+
+@pytest.mark.slow
+def test_slider_crank_with_friction_in_slider_and_pins():
+    """It sticks, with reactions that four frictions share, breaks away, turns over, and back; the
+    slider changes sides."""
+    own = slider_crank.Rubbing(0.2, 0.3, 0.03, lambda t: 9.0 * np.sin(2.0 * t))
+    pieces, events = own.motion(0.4, 3.0, 2.5)
+    problem, ts = crank(own, (0.4, 3.0)), np.linspace(0.0, 2.5, 51)
+    solution = jfric.simulate(problem, SOLVER, ts=ts).check()
+    ends = np.array([end for _, end in pieces])
+    index = np.minimum(np.searchsorted(ends, ts), len(pieces) - 1)
+    expected = np.array([pieces[i][0](t) for i, t in zip(index, ts, strict=True)])
+    np.testing.assert_allclose(solution.q[:, 2], expected[:, 0], rtol=0.0, atol=1e-9)
+    np.testing.assert_allclose(solution.v[:, 2], expected[:, 1], rtol=1e-9, atol=1e-8)
+    times = [row["time"] for row in solution.event_table()]
+    apart = np.diff(times, prepend=-1.0) > 1e-9
+    np.testing.assert_allclose(np.array(times)[apart], [x[0] for x in events], atol=1e-9)
+    assert {x[1] for x in events} == {"stops", "starts", "small pin", "slider", "other side"}
+    # Outputs are polynomials through a step; where a pin carries next to nothing ``|R|`` is none.
+    assert float(jfric.contact_residual(problem, solution).max()) < 1e-8
+    assert float(jfric.motion_residual(problem, solution).max()) < 1e-11

@@ -1,0 +1,166 @@
+"""Friction in pins: rules, reactions, and what is said of mistakes."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jfric
+from jfric.contact import rules
+from jfric.files.read_toml import loads
+from jfric.files.write_toml import dump
+from jfric.results.columns import column_units
+
+M, J, L, MU, R, G = 2.0, 0.2, 0.7, 0.4, 0.05, 9.81
+
+
+def free_and_response(seed: int, pins: int, size: float):
+    rng = np.random.default_rng(seed)
+    shape = (pins, 2, pins)
+    return jnp.asarray(rng.normal(size=(pins, 2))), jnp.asarray(size * rng.normal(size=shape))
+
+
+@pytest.mark.parametrize("pins", [1, 3])
+def test_limits_obey_their_equation(pins):
+    for seed in range(5):
+        free, response = free_and_response(seed, pins, 0.3)
+        ratio, radius = -jnp.full((pins,), 0.4), jnp.linspace(0.5, 0.9, pins)
+        assert bool(rules.limits_are_unique(response, ratio, radius))
+        L = rules.sliding_limits(free, response, ratio, radius)
+        reaction = free + response @ (ratio * L)
+        np.testing.assert_allclose(L, radius * jnp.hypot(*reaction.T), rtol=1e-14)
+
+
+def test_limits_have_derivatives():
+    """Also of the second order, of which the start of a step is made."""
+    free, response = free_and_response(7, 2, 0.4)
+    ratio, radius = jnp.array([-0.4, 0.3]), jnp.array([0.5, 0.9])
+
+    def limits(s):
+        return rules.sliding_limits(free + s * s * response[:, :, 0], response, ratio, radius)
+
+    h = 1e-3
+    near = limits(0.3 + h) - 2.0 * limits(0.3) + limits(0.3 - h)
+    second = jax.jacfwd(jax.jacfwd(limits))(0.3)
+    np.testing.assert_allclose(second, near / h**2, rtol=1e-5)
+
+
+def test_one_pin_is_unique_until_its_torque_carries_its_own_reaction():
+    """``r |by_torque ratio|`` below one; a pin without load has a limit of zero."""
+    response = jnp.array([[[3.0], [4.0]]])
+    for ratio, unique in ((0.39, True), (0.41, False)):
+        pair = jnp.array([ratio]), jnp.array([0.5])
+        assert bool(rules.limits_are_unique(response, *pair)) == unique
+    assert float(rules.sliding_limits(jnp.zeros((1, 2)), response, *pair)[0]) == 0.0
+
+
+def pendulum(mu=MU, radius=R, omega=0.0) -> jfric.Problem:
+    rod = jfric.Body(M, J, angle=1.2 - np.pi / 2, omega=omega, points={"top": (-L, 0.0)})
+    return jfric.Problem(
+        [],
+        {
+            "body": {"rod": rod},
+            "gravity": jfric.Gravity(G),
+            "pin": jfric.Pin(("rod.top", "ground"), jfric.Coulomb(mu), radius=radius),
+        },
+        time=4.0,
+    )
+
+
+def motion_of_pendulum(times):
+    """Angle from the vertical: the reaction's square is quadratic in the torque."""
+    integrate = pytest.importorskip("scipy.integrate")
+    inertia, found, t, angle, side = J + M * L**2, [], 0.0, 1.2, -1.0
+
+    def acceleration(a, w):
+        along = np.array([np.sin(a), -np.cos(a)])
+        across = np.array([np.cos(a), np.sin(a)])
+        free = M * (-L * w**2 * along - L * M * G * L * np.sin(a) / inertia * across + [0.0, G])
+        change = -side * MU * M * L / inertia * across
+        p, q = R**2 * (free @ change), R**2 * (change @ change) - 1.0
+        limit = (-p - np.sqrt(p**2 - q * R**2 * (free @ free))) / q
+        return (-M * G * L * np.sin(a) - side * MU * limit) / inertia
+
+    while t < times[-1]:
+        event = lambda s, y: y[1]  # noqa: E731
+        event.terminal, event.direction = True, -side
+        piece = integrate.solve_ivp(
+            lambda s, y: [y[1], acceleration(*y)],
+            (t, 20.0),
+            [angle, 0.0],
+            "DOP853",
+            rtol=1e-13,
+            atol=1e-14,
+            events=event,
+            dense_output=True,
+        )
+        found += [piece.sol(s) for s in times if t <= s < piece.t[-1]]
+        t, angle, side = piece.t[-1], piece.y[0, -1], -side
+    return np.array(found[: len(times)])
+
+
+@pytest.mark.slow
+def test_pendulum_on_a_pin_with_friction():
+    """Against a motion by one coordinate; and a pin as large as the pendulum has a status."""
+    times = np.linspace(0.0, 3.9, 40)
+    solver = jfric.EventDriven(rtol=1e-12)
+    solution = jfric.simulate(pendulum(), solver, ts=times).check()
+    expected = motion_of_pendulum(times)
+    np.testing.assert_allclose(solution.q[:, 2] + np.pi / 2, expected[:, 0], atol=1e-10)
+    np.testing.assert_allclose(solution.v[:, 2], expected[:, 1], atol=1e-9)
+    assert float(jfric.contact_residual(pendulum(), solution).max()) < 1e-11
+    units = column_units(pendulum(), solution)
+    assert units["lambda_t.pin"] == "N m"
+    assert solution.names == ("pin",)
+    # It could stick, but does not rest.
+    huge = jfric.simulate(pendulum(5.0, 0.2, 1.0), solver, ts=times)
+    assert int(huge.status) == int(jfric.Status.INCONSISTENT)
+    assert float(huge.final.t) == 0.0
+
+
+TEXT = """
+[time]
+end = 1
+[gravity]
+[body.rod]
+m = 2
+J = 0.2
+[body.rod.points]
+top = [0, 0.7]
+[pin]
+points = ["rod.top", "ground"]
+radius = "5 cm"
+mu = 0.4
+"""
+MISTAKES = [
+    ("mu = 0.4", "", "pin: radius is given without mu; give both, or neither"),
+    ('radius = "5 cm"', "", "pin: mu is given without radius; give both, or neither"),
+    ('"5 cm"', "0", "pin.radius: found 0, must be positive"),
+    ('"5 cm"', '"5 kg"', "pin.radius: found 'kg' (a mass), expected a length such as '10 mm'"),
+    (
+        "mu = 0.4",
+        "mu = [0.1, 0.2]",
+        "pin.mu: found two coefficients, which friction in a plane",
+    ),
+    (
+        "mu = 0.4",
+        'mu = 0.4\n[contact.floor]\npoint = "rod"\nline = "ground"',
+        "pin.mu: found friction in a pin beside contact.floor, whose impacts would go through it",
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "sentence"), MISTAKES)
+def test_sentence(old, new, sentence):
+    assert old in TEXT
+    with pytest.raises(jfric.ProblemError) as caught:
+        loads(TEXT.replace(old, new, 1))
+    assert str(caught.value).startswith(f"<text>: {sentence}")
+
+
+def test_files_and_paths():
+    problem = loads(TEXT).problem
+    assert dump(loads(dump(problem))) == dump(problem)
+    assert {"pin.mu", "pin.radius"} <= set(jfric.parameters(problem))
+    with pytest.raises(jfric.ProblemError, match=r"pin\.mu: .*a pin, which .* cannot represent"):
+        jfric.simulate(problem, jfric.MoreauJean(1e-3))
