@@ -8,8 +8,9 @@ from references import slider_crank
 import jfric
 from jfric.files.read_toml import load_config, loads
 from jfric.files.write_toml import dump
-from jfric.system.assembly import assemble, joint_equations, reaction_units
+from jfric.system.assembly import assemble
 from jfric.system.forces import applied_force
+from jfric.system.joint_equations import joint_equations, reaction_units
 from jfric.verification.configs import shipped
 
 GRAVITY = jfric.Gravity(9.81)

@@ -13,13 +13,14 @@ from jax.core import Tracer
 from jfric.errors import ProblemError
 from jfric.files.config import Config
 from jfric.files.dimensions import SHAPES, dimension
-from jfric.system.body import dofs_of
+from jfric.system.body import COORDINATES, Body, coordinates, dofs_of
 from jfric.system.controller import Controller
 from jfric.system.direction import Direction, kind
 from jfric.system.elements import Along, Gap
 from jfric.system.expression import Expression
 from jfric.system.functions import AbstractFunction, Constant, Harmonic, PiecewiseLinear, Steps, Sum
 from jfric.system.laws import AbstractLaw, Directional, PerAxis
+from jfric.system.linkage import has_joints
 from jfric.system.problem import Problem
 from jfric.system.wrapped import Clipped, Until
 
@@ -63,19 +64,21 @@ def dump(config: Config | Problem) -> str:
         document["parameters"] = {k: _value(v, k) for k, v in problem.parameters.items()}
     for section, group in problem.elements.items():
         tables = {
-            name: _element(section, name, element, problem) for name, element in group.items()
+            name: _element(section, name, _with_start(section, name, element, problem), problem)
+            for name, element in group.items()
         }
         if list(tables) == [section]:
             document[section] = tables[section]
         elif tables:
             document[section] = _named(section, tables)
+    of_bodies = dofs_of(problem.section("body"))
     initial = {
         dof: _table(
             {"q": _value(state.q, dof), "v": _value(state.v, dof)},
             {f: dimension("initial", f, problem.dofs[dof]) for f in ("q", "v")},
         )
         for dof, state in problem.initial.items()
-        if not (_is_zero(state.q) and _is_zero(state.v))
+        if not (dof in of_bodies or (_is_zero(state.q) and _is_zero(state.v)))
     }
     if initial:
         document["initial"] = _named("initial", initial)
@@ -100,6 +103,29 @@ def dump(config: Config | Problem) -> str:
         for check in config.checks:
             document["check"].append(tomlkit.item(_check(check)))
     return tomlkit.dumps(document)
+
+
+def _with_start(section: str, name: str, element: Any, problem: Problem) -> Any:
+    """``element``, a body with the parts of its start that do not follow from joints."""
+    if section != "body":
+        return element
+    given: dict[str, Any] = {}
+    for coordinate, dof in zip(COORDINATES, coordinates(name), strict=True):
+        for what in "qv":
+            value = getattr(problem.initial[dof], what)
+            follows = (dof, what) in problem.follows
+            # Where there are joints, what is not written follows from them.
+            default = _is_zero(value) and not has_joints(problem)
+            given[coordinate + what] = None if follows or default else value
+
+    def both(what: str) -> Any:
+        pair = [(given[c + what], problem.initial[f"{name}_{c}"]) for c in "xy"]
+        if all(value is None for value, _ in pair):
+            return None
+        return tuple(getattr(state, what) if value is None else value for value, state in pair)
+
+    at, v = both("q"), both("v")
+    return Body(element.m, element.J, at, given["phiq"], v, given["phiv"], element.points)
 
 
 def _controller(controller: Controller) -> dict[str, Any]:

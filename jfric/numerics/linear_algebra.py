@@ -36,7 +36,7 @@ def matvec(a: Float[Array, "m n"], x: Float[Array, " n"]) -> Float[Array, " m"]:
         return jnp.zeros((m,), a.dtype)
     if m * n > FUSED_ENTRIES:
         return a @ x
-    return jnp.sum(a * x, axis=1)
+    return jnp.sum(a * x[None, :], axis=1)
 
 
 def matmul(a: Float[Array, "l m"], b: Float[Array, "m n"]) -> Float[Array, "l n"]:

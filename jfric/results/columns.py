@@ -10,10 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jfric.system.assembly import assemble, reaction_units
+from jfric.system.assembly import assemble
 from jfric.system.direction import kind
 from jfric.system.forces import element_forces, force_keys, joint_reactions
 from jfric.system.joint_contacts import normal_forces, unilateral_contacts
+from jfric.system.joint_equations import reaction_units
 
 if TYPE_CHECKING:
     from jfric.results.solution import Solution

@@ -28,6 +28,7 @@ from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
 from jfric.system.reaction import refuse_reactions
 from jfric.system.refuse_varying import refuse_varying
+from jfric.system.start import started
 
 if TYPE_CHECKING:
     from jfric.results.pieces import Piece
@@ -128,14 +129,13 @@ class AbstractSolver(eqx.Module):
 
     def start(self, problem: Problem, prepared: Any) -> Any:
         """State at the problem's start time."""
-        problem = problem.resolved()
         dtype = prepared.mechanics.K.dtype
-        initial = [problem.initial[d] for d in problem.dofs]
+        t, q, v = (x.astype(dtype) for x in started(problem).start())
         zero = jnp.asarray(0, jnp.int32)
         return MotionState(
-            t=jnp.asarray(problem.time.start, dtype),
-            q=jnp.stack([jnp.asarray(i.q, dtype) for i in initial]),
-            v=jnp.stack([jnp.asarray(i.v, dtype) for i in initial]),
+            t=t,
+            q=q,
+            v=v,
             status=jnp.asarray(int(Status.OK), jnp.int32),
             flags=zero,
             steps=zero,

@@ -5,24 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jfric.system.assembly import joint_equations
 from jfric.system.description import AbstractProblem
 from jfric.system.joint_checks import joints_at
+from jfric.system.joint_equations import joint_equations
 from jfric.system.joints import TOLERANCE, Joints
-from jfric.system.linkage_equations import Rolled, SinceStart
+from jfric.system.start import put_on_joints, rolls, turns, weights
 from jfric.system.together import together
-from jfric.system.touching import LineSliding
 
 #: Angles [rad] from which bodies of unknown angle are put together, in this order.
 GUESSES = (0.0, 0.3, -0.3, 1.0, -1.0)
-#: Newton steps, the largest turn of one [rad], and what counts as zero relative to lengths.
-STEPS, TURN, ZERO = 60, 0.5, 1e-13
-#: Displacements are sought before turns.
-STIFF = 1e-2
 
 
 def assembled_start(
@@ -56,43 +52,35 @@ def _tied(problem: AbstractProblem, q, v, *, rolling: bool):
     at = [jnp.asarray(problem.time.start, dtype), *(jnp.asarray(x, dtype) for x in (q, v))]
     functions = tuple(e.function for e in joint_equations(problem))
     if not rolling:
-        functions = tuple(f for f in functions if not _rolls(f))
+        functions = tuple(f for f in functions if not rolls(f))
     return joints_at(Joints(together(functions, len(q))), *at)
-
-
-def _rolls(function: Any) -> bool:
-    """Whether any position meets an equation, which counts from the start."""
-    return isinstance(function, SinceStart) and isinstance(
-        function.displacement, LineSliding | Rolled
-    )
 
 
 def _position(problem: AbstractProblem, q: np.ndarray, free: np.ndarray) -> np.ndarray:
     """``q``, or a position with other ``free`` ones that meets the equations."""
-    angles = np.asarray([problem.dofs[d] == "rotation" for d in problem.dofs])
-    weight = np.where(angles, STIFF, 1.0)[free]
-    rest = np.zeros_like(q)
+    angles, rest = turns(problem), np.zeros_like(q)
+    weight = np.zeros_like(q)
+    weight[free] = weights(problem)[free]
+    fixed = [f for f in (e.function for e in joint_equations(problem)) if not rolls(f)]
 
     def missing(x, tolerance):
         tied = _tied(problem, x, rest, rolling=False)
         off, size = np.asarray(tied.value), np.asarray(tied.position_size(x))
-        return tied, off, bool(np.any(np.abs(off) > tolerance * size))
+        return not np.all(np.abs(off) <= tolerance * size)
 
-    if not free.size or not missing(q, TOLERANCE)[2]:
+    if not free.size or not fixed or not missing(q, TOLERANCE):
         return q
+    t, joints = jnp.asarray(problem.time.start, float), Joints(together(fixed, len(q)))
     for guess in GUESSES:
         x = q.copy()
         x[free] += np.where(angles[free], guess, 0.0)
-        for _ in range(STEPS):
-            tied, off, wrong = missing(x, ZERO)
-            if not wrong or not np.all(np.isfinite(tied.J)):
-                break
-            step = weight * np.linalg.lstsq(np.asarray(tied.J)[:, free] * weight, -off)[0]
-            turn = np.max(np.abs(step[angles[free]]), initial=0.0)
-            x[free] += step * min(1.0, TURN / turn if turn else 1.0)
-        if np.all(np.isfinite(off)) and not missing(x, 100.0 * ZERO)[2]:
-            return x
+        x, met = _sought(joints, t, jnp.asarray(x), weight, angles)
+        if met:
+            return np.asarray(x)
     return q
+
+
+_sought = eqx.filter_jit(put_on_joints)
 
 
 def _velocity(

@@ -13,15 +13,14 @@ from jfric.system.body import coordinates
 from jfric.system.dependence import linear_displacement
 from jfric.system.description import AbstractProblem
 from jfric.system.elements import AbstractForce, Gap, Lagrangian
-from jfric.system.formula import read_formula
 from jfric.system.joint_contacts import opposed_contacts, unilateral_contacts
-from jfric.system.joints import JointEquation, Joints
+from jfric.system.joint_equations import joint_equations
+from jfric.system.joints import Joints
 from jfric.system.laws import Coulomb
-from jfric.system.linkage import LINKAGE
-from jfric.system.linkage_equations import linkage_equations
 from jfric.system.mechanics import Mechanics, inverse_of_mass
 from jfric.system.piecewise import assemble_piecewise
 from jfric.system.pin_friction import pin_friction
+from jfric.system.start import started
 from jfric.system.state_function import Rate, bound_to, is_rate
 from jfric.system.together import together
 from jfric.system.touching import gap_of, link_force, sliding_of
@@ -31,7 +30,7 @@ from jfric.system.varying import Energies, Varying
 def mass_matrix(problem: AbstractProblem) -> Float[Array, "n n"]:
     """Mass matrix of a resolved problem, at its start where it depends on position."""
     result = _fixed_mass(problem)
-    t, q = _start(problem)
+    t, q, _ = problem.start()
     return sum((energies.mass(t, q) for energies in _energies(problem)), result)
 
 
@@ -59,13 +58,6 @@ def _weight(problem: AbstractProblem) -> Float[Array, " n"]:
             force = body.m * gravity.g
             result = result.at[x].add(along * force).at[y].add(-across * force)
     return result
-
-
-def _start(problem: AbstractProblem):
-    """Time and positions at the start."""
-    dtype = jnp.result_type(float)
-    q = [jnp.asarray(problem.initial[dof].q, dtype) for dof in problem.dofs]
-    return jnp.asarray(problem.time.start, dtype), jnp.stack(q)
 
 
 def energies_of(problem: AbstractProblem, element: Lagrangian) -> Energies:
@@ -107,36 +99,9 @@ def displacement_functions(
     return found
 
 
-def joint_equations(problem: AbstractProblem) -> list[JointEquation]:
-    """The equations of all joints, in order."""
-    found = []
-    for label, joint in problem.labelled("joint").items():
-        several = len(joint.constraint) > 1
-        for i, what in enumerate(joint.constraint, 1):
-            name = f"{label}.{i}" if several else label
-            unit = "N m" if _only_rotations(problem, what) else "N"
-            rubs = joint.law is not None
-            found.append(JointEquation(label, name, bound_to(problem, what), unit, rubs))
-    if any(map(problem.section, LINKAGE)):
-        problem = problem.resolved()
-        found += linkage_equations(problem, *_start(problem))
-    return found
-
-
-def reaction_units(problem: AbstractProblem) -> dict[str, str]:
-    """Units of the reactions of joints, by what results call them, in order."""
-    return {e.name: e.unit for e in joint_equations(problem)}
-
-
-def _only_rotations(problem: AbstractProblem, what: Any) -> bool:
-    """Whether a function of positions names angles alone: it measures one, then."""
-    named = read_formula(what).names.values() if isinstance(what, str) else problem.dofs
-    return all(problem.dofs.get(name, "rotation") == "rotation" for name in named)
-
-
 def assemble(problem: AbstractProblem) -> Mechanics:
-    """Assemble ``problem`` (expressions are resolved first)."""
-    problem = problem.resolved()
+    """Assemble ``problem`` (expressions are resolved first, starts put on joints)."""
+    problem = started(problem)
     axes, bases = problem.axes, problem.bases
     n, nb = len(axes), len(bases)
     both = axes + bases
@@ -162,20 +127,20 @@ def assemble(problem: AbstractProblem) -> Mechanics:
     )
     gap0 = _stack([jnp.zeros(()) if c.curved else c.gap for c in contacts.values()])
     # What is found to be linear joins the constant matrices.
-    M, start = _fixed_mass(problem), _start(problem)
+    M, (t, q, v) = _fixed_mass(problem), problem.start()
     curved, forces = [], []
     for energies in _energies(problem):
         if energies.has_constant_mass():
-            M = M + energies.mass(*start)
+            M = M + energies.mass(t, q)
         else:
             curved.append(energies)
         if energies.has_linear_force():
             rest = jnp.zeros((n,))
             along_q, along_v = (
-                jax.jacfwd(energies.force, argnums=i)(axes, start[0], rest, rest) for i in (2, 3)
+                jax.jacfwd(energies.force, argnums=i)(axes, t, rest, rest) for i in (2, 3)
             )
             K, C = K.at[:, :n].add(-along_q), C.at[:, :n].add(-along_v)
-            f0 = f0 + energies.force(axes, start[0], rest, rest)
+            f0 = f0 + energies.force(axes, t, rest, rest)
         else:
             forces.append(energies)
     displacements = {}
@@ -184,11 +149,11 @@ def assemble(problem: AbstractProblem) -> Mechanics:
             displacements[label] = (row, g)
             continue
         rest, nt = jnp.zeros((n,)), W_T.shape[0]
-        w = jax.jacfwd(g, argnums=1)(start[0], rest)
+        w = jax.jacfwd(g, argnums=1)(t, rest)
         if row < nt:
             W_T = W_T.at[row, :n].set(w)
         else:
-            W_N, gap0 = W_N.at[row - nt, :n].set(w), gap0.at[row - nt].set(g(start[0], rest))
+            W_N, gap0 = W_N.at[row - nt, :n].set(w), gap0.at[row - nt].set(g(t, rest))
     varying, M_inverse = None, inverse_of_mass(M)
     equations = [e for e in joint_equations(problem) if not e.rubs]
     if curved or displacements or equations:
@@ -256,8 +221,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
     )
     if varying is None:
         return found
-    v = jnp.stack([jnp.asarray(problem.initial[dof].v, M.dtype) for dof in problem.dofs])
-    return found.at(*start, v)
+    return found.at(t, q, v)
 
 
 def _reactions(friction, W_T, axes):

@@ -32,8 +32,8 @@ class Body(eqx.Module):
     freedom ``rod_x``, ``rod_y`` (of the centre of mass) and ``rod_phi``, counterclockwise, which
     all other elements may name. ``at`` [m], ``angle`` [rad], ``v`` [m/s], ``omega`` [rad/s]: its
     start, kept as initial states (``initial.rod_x.q``). What is not given is zero, or, where the
-    joints do not allow that, follows from them, near an angle of zero. It is a number then, which
-    does not change with lengths in a sweep; an expression does.
+    joints do not allow that, follows from them, near an angle of zero; also where lengths or
+    other parts of the start are changed, swept or differentiated.
     ``points``: named points in body coordinates [m], from the centre of mass along axes that turn
     with the body. Contacts, joints and springs refer to them as ``"rod.tip"``, and to the centre
     of mass as ``"rod"``. A rod that falls flat on two supports::

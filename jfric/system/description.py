@@ -45,6 +45,7 @@ class AbstractProblem(eqx.Module):
     time: eqx.AbstractVar[Any]
     parameters: eqx.AbstractVar[dict[str, Any]]
     matrices: eqx.AbstractVar[Any]
+    follows: eqx.AbstractVar[tuple[tuple[str, str], ...]]
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -77,6 +78,14 @@ class AbstractProblem(eqx.Module):
             found |= with_components(label, element)
         pins = self.labelled("pin").items()
         return found | {label: pin.friction() for label, pin in pins if pin.law is not None}
+
+    def start(self) -> tuple[Any, Any, Any]:
+        """Time, positions (n,) and velocities (n,) at the start of a resolved problem, as they are
+        given."""
+        dtype = jnp.result_type(float)
+        states = [self.initial[dof] for dof in self.dofs]
+        q, v = (jnp.stack([jnp.asarray(getattr(s, x), dtype) for s in states]) for x in "qv")
+        return jnp.asarray(self.time.start, dtype), q, v
 
     def resolved(self) -> Self:
         """The same problem with every expression replaced by its value."""

@@ -8,10 +8,10 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jfric.system.assembly import joint_equations
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import AbstractForce, Damper, Spring
 from jfric.system.joint_contacts import SIDES
+from jfric.system.joint_equations import joint_equations
 from jfric.system.mechanics import Mechanics
 from jfric.system.piecewise import FORMS
 

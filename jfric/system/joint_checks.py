@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.system.assembly import joint_equations
 from jfric.system.description import AbstractProblem
+from jfric.system.joint_equations import joint_equations
 from jfric.system.joints import REDUNDANT, TOLERANCE, Joints, Tied
 from jfric.system.together import together
 

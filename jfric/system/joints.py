@@ -86,13 +86,13 @@ class Tied(NamedTuple):
 
     def contradicted(self, q, v) -> Bool[Array, " k"]:
         """Equations whose accelerations the others do not allow; ``q``, ``v`` (n,): magnitudes."""
-        a = self.acceleration
+        a, bias = self.acceleration, jnp.abs(self.bias)
         left = jnp.abs(self.bias + matvec(self.J, a))
         length, tolerance = self.position_size(q), tolerance_of(a.dtype)
         curved = self.velocity_size(v) ** 2 / jnp.where(length > 0, length, 1.0)
-        return left > tolerance * (
-            jnp.abs(self.bias) + matvec(jnp.abs(self.J), jnp.abs(a)) + curved
-        )
+        # What the acceleration is the sum of, by all equations: it may cancel.
+        made_of = matvec(jnp.abs(self.MJ), matvec(jnp.abs(self.S), bias))
+        return left > tolerance * (bias + matvec(jnp.abs(self.J), made_of) + curved)
 
     def fails(self, v, q_size, v_size) -> Bool[Array, ""]:
         """Whether the equations contradict each other, or position and velocity do not meet them;

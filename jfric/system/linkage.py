@@ -11,6 +11,7 @@ from typing import Any
 import equinox as eqx
 
 from jfric.system.body import pair, references
+from jfric.system.description import AbstractProblem
 from jfric.system.direction import Direction
 from jfric.system.fields import Scalar, optional
 from jfric.system.friction import Friction
@@ -123,3 +124,8 @@ LINKAGE: dict[str, type[eqx.Module]] = {
     "gear": Gear,
     "rolling": Rolling,
 }
+
+
+def has_joints(problem: AbstractProblem) -> bool:
+    """Whether anything of ``problem`` is a joint, or joins bodies."""
+    return any(map(problem.section, ("joint", *LINKAGE)))

@@ -76,9 +76,10 @@ class Rolled(OfPlaces):
         return turned - (r + R) * jnp.arctan2(way[1], way[0])
 
 
-def linkage_equations(problem: AbstractProblem, t, q) -> list[JointEquation]:
-    """Equations of all joints between bodies of a resolved problem; ``t``, ``q``: its start."""
+def linkage_equations(problem: AbstractProblem) -> list[JointEquation]:
+    """Equations of all joints between bodies of a resolved problem."""
     found = []
+    t, q, _ = problem.start()
     for label, joint in problem.labelled(*LINKAGE).items():
         equations = _equations(problem, joint, t, q)
         for name, (function, unit) in equations.items():

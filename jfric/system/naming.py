@@ -74,7 +74,12 @@ def set_parameters(problem: P, values: Mapping[str, object]) -> P:
             raise ValueError(f"{name} is computed as {leaf.text!r}; set {shared} instead")
         return jnp.asarray(wanted[name], leaf.dtype)
 
-    return jax.tree_util.tree_map_with_path(replace, problem, is_leaf=is_expression)
+    changed = jax.tree_util.tree_map_with_path(replace, problem, is_leaf=is_expression)
+    # What is set is given: it no longer follows from joints.
+    left = [x for x in problem.follows if ".".join(("initial", *x)) not in wanted]
+    if len(left) < len(problem.follows):
+        object.__setattr__(changed, "follows", tuple(left))
+    return changed
 
 
 def find_path(problem: AbstractProblem, path: str) -> str:

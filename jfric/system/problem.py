@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import equinox as eqx
 
@@ -14,6 +14,7 @@ from jfric.system.body_checks import require_start
 from jfric.system.description import AbstractProblem
 from jfric.system.fields import Scalar, scalar
 from jfric.system.initial_gaps import without_penetration
+from jfric.system.linkage import has_joints
 from jfric.system.validation import require_start_state, validate
 
 
@@ -49,7 +50,8 @@ class Problem(AbstractProblem):
     section to name to element (see :data:`jfric.system.elements.SECTIONS`). Every number is an
     array leaf, or an :class:`Expression` in the shared ``parameters``. ``initial``: states by
     degree of freedom, zero unless given; contacts must not penetrate. Degrees of freedom of a
-    :class:`jfric.Body` follow those of ``dofs``. ``time``: the end [s], or a :class:`TimeSpan`.
+    :class:`jfric.Body` follow those of ``dofs``; parts of their start that nothing gives follow
+    from the joints (``follows``). ``time``: the end [s], or a :class:`TimeSpan`.
     ``matrices``: full matrices beside the elements.
 
     Raises :class:`jfric.ProblemError` where the description contradicts itself (only checked for
@@ -76,6 +78,9 @@ class Problem(AbstractProblem):
     time: TimeSpan
     parameters: dict[str, Scalar]
     matrices: Matrices
+    #: Parts of the start (degree of freedom, ``"q"`` or ``"v"``) that nothing gives: they follow
+    #: from the joints, near the values in ``initial``.
+    follows: tuple[tuple[str, str], ...] = eqx.field(static=True)
 
     def __init__(
         self,
@@ -86,6 +91,7 @@ class Problem(AbstractProblem):
         time: TimeSpan | float = 1.0,
         parameters: Mapping[str, object] | None = None,
         matrices: Matrices | None = None,
+        follows: Iterable[tuple[str, str]] | None = None,
     ):
         self.dofs = dict(dofs) if isinstance(dofs, Mapping) else dict.fromkeys(dofs, "translation")
         # Ordered: tree transformations sort the keys of plain dictionaries.
@@ -99,8 +105,10 @@ class Problem(AbstractProblem):
         self.time = time if isinstance(time, TimeSpan) else TimeSpan(time)
         self.parameters = OrderedDict((k, scalar(v)) for k, v in (parameters or {}).items())
         self.matrices = matrices if matrices is not None else Matrices()
+        free = free if follows is None else set(follows)
+        self.follows = tuple(sorted(free)) if has_joints(self) else ()
         if validate(self):
-            for dof, state in assembled_start(self.resolved(), free).items():
+            for dof, state in assembled_start(self.resolved(), self.follows).items():
                 self.initial[dof] = InitialState(*state)
             require_start_state(self.resolved())
             for dof, q in without_penetration(self).items():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from jfric.errors import ProblemError
-from jfric.system.assembly import displacement_functions, energies_of, joint_equations
+from jfric.system.assembly import displacement_functions, energies_of
 from jfric.system.dependence import linear_displacement
 from jfric.system.description import AbstractProblem, element_label
+from jfric.system.joint_equations import joint_equations
 from jfric.system.planes import refuse_planes
 
 

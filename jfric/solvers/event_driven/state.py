@@ -19,6 +19,7 @@ from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.states import AbstractState
 from jfric.system.joints import off_velocity
 from jfric.system.problem import Problem
+from jfric.system.start import started
 
 
 class Watch(NamedTuple):
@@ -100,13 +101,8 @@ class State(AbstractState):
 
 def initial_state(problem: Problem, prepared: Prepared) -> State:
     """State at the start time; the first passes settle the modes."""
-    problem = problem.resolved()
-    mechanics = prepared.mechanics
-    dtype = mechanics.M.dtype
-    initial = [problem.initial[d] for d in problem.dofs]
-    t = jnp.asarray(problem.time.start, dtype)
-    q = jnp.stack([jnp.asarray(i.q, dtype) for i in initial])
-    v = jnp.stack([jnp.asarray(i.v, dtype) for i in initial])
+    dtype = prepared.mechanics.M.dtype
+    t, q, v = (x.astype(dtype) for x in started(problem).start())
     q, v = _on_joints(prepared, t, q, v)
     mode = modes_at(prepared, t, q, v)
     segment = segments_at(prepared, t, q)

@@ -122,7 +122,8 @@ def write_events(
     changed = ((modes != modes_before) & ~begins[:, None]) | impact
     changed = changed & (row < valid)[:, None]
     # Both directions of a plane are one contact.
-    changed = changed & ~np.isin(np.arange(contacts), [j for _, j in prepared.mechanics.planes])
+    own = ~np.isin(np.arange(contacts), [j for _, j in prepared.mechanics.planes])
+    changed = changed & own[None, :]
     each = jnp.sum(changed, axis=1, dtype=jnp.int32)
     total = state.event_count + jnp.sum(each, dtype=jnp.int32)
     logged = Logged(total, jnp.any(each > 1), jnp.argmax(each > 0).astype(jnp.int32))

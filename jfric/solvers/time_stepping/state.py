@@ -17,6 +17,7 @@ from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.tolerance import RELATIVE
 from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
+from jfric.system.start import started
 
 
 class State(AbstractState):
@@ -52,13 +53,7 @@ class Motion(NamedTuple):
 
 def initial_state(problem: Problem, prepared: Prepared) -> State:
     """State at the start time; sliding velocities that are zero begin in stick."""
-    problem = problem.resolved()
-    dtype = prepared.h.dtype
-    initial = [problem.initial[d] for d in problem.dofs]
-    t = jnp.asarray(problem.time.start, dtype)
-    q = jnp.stack([jnp.asarray(i.q, dtype) for i in initial])
-    v = jnp.stack([jnp.asarray(i.v, dtype) for i in initial])
-    return start_at(prepared, t, q, v)
+    return start_at(prepared, *(x.astype(prepared.h.dtype) for x in started(problem).start()))
 
 
 def start_at(prepared: Prepared, t, q, v) -> State:

@@ -1,0 +1,112 @@
+"""Starts that nothing gives follow from the joints, also where numbers change."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from jfric.numerics.linear_algebra import matvec
+from jfric.system.description import AbstractProblem
+from jfric.system.joint_equations import joint_equations
+from jfric.system.joints import Joints, off_velocity
+from jfric.system.linkage_equations import Rolled, SinceStart
+from jfric.system.together import together
+from jfric.system.touching import LineSliding
+
+P = TypeVar("P", bound=AbstractProblem)
+
+#: Newton steps, the largest turn of one [rad], and what counts as zero relative to lengths.
+STEPS, TURN, ZERO = 60, 0.5, 1e-13
+#: Displacements are sought before turns.
+STIFF = 1e-2
+#: Steps behind them that have derivatives, each those of twice the order.
+DIFFERENTIATED = 2
+
+
+def started(problem: P) -> P:
+    """``problem``, resolved, with the parts of its start that follow from joints put on these.
+
+    Those in ``problem.follows`` are sought by Newton's method from where they are, all others stay
+    as they are; derivatives are those of the solution. Where there is none, the start does not meet
+    the joints, which solvers report.
+    """
+    problem = problem.resolved()
+    if not problem.follows:
+        return problem
+    t, q, v = problem.start()
+    free = {x: np.asarray([(dof, x) in problem.follows for dof in problem.dofs]) for x in "qv"}
+    fixed = [f for f in (e.function for e in joint_equations(problem)) if not rolls(f)]
+    if free["q"].any() and fixed:
+        joints = Joints(together(fixed, len(q)))
+        weight = weights(problem) * free["q"]
+        found, met = put_on_joints(joints, t, jax.lax.stop_gradient(q), weight, turns(problem))
+        q = jnp.where(free["q"] & met, found, q)
+        for _ in range(DIFFERENTIATED):
+            q = q + jnp.where(met, _step(joints, t, q, weight), 0.0)
+        problem = _with(problem, "q", q)
+    if free["v"].any():
+        equations = tuple(e.function for e in joint_equations(problem))
+        metric = jnp.diag(jnp.asarray(free["v"], q.dtype))
+        tied = Joints(together(equations, len(q))).at(t, q, v, metric)
+        problem = _with(problem, "v", v + off_velocity(tied, v))
+    return problem
+
+
+def _with(problem: P, what: str, values) -> P:
+    def leaves(p):
+        return [getattr(p.initial[dof], what) for dof in p.dofs]
+
+    return eqx.tree_at(leaves, problem, list(values))
+
+
+def rolls(function: Any) -> bool:
+    """Whether any position meets an equation, which counts from the start."""
+    return isinstance(function, SinceStart) and isinstance(
+        function.displacement, LineSliding | Rolled
+    )
+
+
+def turns(problem: AbstractProblem) -> np.ndarray:
+    """Which degrees of freedom (n,) are angles."""
+    return np.asarray([kind == "rotation" for kind in problem.dofs.values()])
+
+
+def weights(problem: AbstractProblem) -> np.ndarray:
+    """How far each degree of freedom (n,) goes for the same price."""
+    return np.where(turns(problem), STIFF, 1.0)
+
+
+def put_on_joints(
+    joints: Joints, t, q, weight, turns
+) -> tuple[Float[Array, " n"], Bool[Array, ""]]:
+    """Positions that meet the equations of ``joints``, near ``q`` (n,) and where ``weight`` (n,) is
+    not zero, and whether they do; ``turns`` (n,): angles. Without derivatives."""
+    joints, t, q = jax.lax.stop_gradient((joints, t, q))
+
+    def unfinished(carry):
+        i, _, off = carry
+        return (i < STEPS) & off
+
+    def improved(carry):
+        i, q, _ = carry
+        step = _step(joints, t, q, weight)
+        turn = jnp.max(jnp.abs(jnp.where(turns, step, 0.0)), initial=0.0)
+        q = q + step * (TURN / jnp.maximum(turn, TURN))
+        tied = joints.at(t, q, jnp.zeros_like(q), jnp.eye(q.shape[0], dtype=q.dtype))
+        return i + 1, q, ~jnp.all(jnp.abs(tied.value) <= ZERO * tied.position_size(q))
+
+    carry = jax.lax.while_loop(unfinished, improved, (0, q, jnp.asarray(True)))
+    # One more: it is not far any more, or in vain.
+    _, q, off = improved(carry)
+    return q, ~off
+
+
+def _step(joints: Joints, t, q, weight) -> Float[Array, " n"]:
+    """A step of Newton's method, the smallest one."""
+    tied = joints.at(t, q, jnp.zeros_like(q), jnp.diag(jnp.asarray(weight, q.dtype) ** 2))
+    return -matvec(tied.MJ, matvec(tied.S, tied.value))
