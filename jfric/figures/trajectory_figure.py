@@ -201,7 +201,7 @@ def _portraits(figure: Figure, grid, solution: Solution, kinds, units) -> None:
         for i in members:
             _, q = motion_curve(solution, "q", i)
             _, v = motion_curve(solution, "v", i)
-            axis.plot(q, v, color=_colour(i), lw=1.2, label=solution.axes[i])
+            axis.plot(q, v, color=_colour(i), lw=1.2)
             axis.plot(q[:1], v[:1], "o", color=_colour(i), ms=5, mfc="white", zorder=4)
             axis.plot(q[-1:], v[-1:], "o", color=_colour(i), ms=5, zorder=4)
         name = solution.axes[members[0]]
@@ -212,9 +212,8 @@ def _portraits(figure: Figure, grid, solution: Solution, kinds, units) -> None:
         )
         _label(axis, "angular velocity" if rotation else "velocity", units[f"v.{name}"])
         style_axes(axis)
+        # No legend, which would cover curves: colours are those of the motion over time.
         axis.margins(0.06)
-        if len(members) > 1:
-            axis.legend(frameon=False, fontsize=8, loc="best")
 
 
 def _legend(figure: Figure, tracks: dict[str, list[Phase]], solution: Solution) -> None:
