@@ -42,6 +42,7 @@ def test_changed_lengths_and_angles_start_as_a_new_file_would(crank, length, ang
     np.testing.assert_allclose(start(changed(crank, length, angle)), own, rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_derivatives_are_those_of_new_files(crank):
     h = 1e-5
     difference = (start(rebuilt(0.7 + h)) - start(rebuilt(0.7 - h))) / (2 * h)

@@ -67,6 +67,7 @@ def smooth(name):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("theta", "order"), [(0.5, 2.0), (1.0, 1.0), (0.7, 1.0)])
 def test_joints_converge_with_the_order_of_theta(theta, order):
     """A slider-crank of five coordinates and four joints."""

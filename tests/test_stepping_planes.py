@@ -218,6 +218,7 @@ def test_a_block_thrown_across_an_incline_converges(scheme, order):
     assert abs(slope - order) < 0.25
 
 
+@pytest.mark.slow
 def test_static_friction_holds_in_a_plane_and_sliding_friction_acts_beyond():
     law = jfric.StaticDynamic(0.4, 0.3)
 
