@@ -625,3 +625,11 @@ def test_tolerances_by_precision():
         assert c.zero < c.zero * c.known < 1e-2
         assert c.zero < c.jump < 1e-2
         assert c.energy < 1e-4
+
+
+def test_holds_next():
+    """All combinations: held is what was or would reverse, unless it has been released."""
+    table = np.asarray(list(itertools.product([False, True], repeat=3)))
+    found = rules.holds_next(*jnp.asarray(table).T)
+    expected = [False, False, True, False, True, False, True, False]
+    np.testing.assert_array_equal(found, expected)

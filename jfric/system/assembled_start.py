@@ -46,31 +46,17 @@ def _indices(problem: AbstractProblem, free: Collection[tuple[str, str]], what: 
     return np.asarray([i for i, d in enumerate(problem.dofs) if (d, what) in free], int)
 
 
-def _tied(problem: AbstractProblem, q, v, *, rolling: bool):
-    """Equations of joints at one instant, with those of ``rolling`` or without."""
-    dtype = jnp.result_type(float)
-    at = [jnp.asarray(problem.time.start, dtype), *(jnp.asarray(x, dtype) for x in (q, v))]
-    functions = tuple(e.function for e in joint_equations(problem))
-    if not rolling:
-        functions = tuple(f for f in functions if not rolls(f))
-    return joints_at(Joints(together(functions, len(q))), *at)
-
-
 def _position(problem: AbstractProblem, q: np.ndarray, free: np.ndarray) -> np.ndarray:
     """``q``, or a position with other ``free`` ones that meets the equations."""
-    angles, rest = turns(problem), np.zeros_like(q)
-    weight = np.zeros_like(q)
+    angles, weight = turns(problem), np.zeros_like(q)
     weight[free] = weights(problem)[free]
     fixed = [f for f in (e.function for e in joint_equations(problem)) if not rolls(f)]
-
-    def missing(x, tolerance):
-        tied = _tied(problem, x, rest, rolling=False)
-        off, size = np.asarray(tied.value), np.asarray(tied.position_size(x))
-        return not np.all(np.abs(off) <= tolerance * size)
-
-    if not free.size or not fixed or not missing(q, TOLERANCE):
+    if not free.size or not fixed:
         return q
     t, joints = jnp.asarray(problem.time.start, float), Joints(together(fixed, len(q)))
+    tied = joints_at(joints, t, jnp.asarray(q), jnp.zeros_like(q))
+    if np.all(np.abs(tied.value) <= TOLERANCE * tied.position_size(jnp.asarray(q))):
+        return q
     for guess in GUESSES:
         x = q.copy()
         x[free] += np.where(angles[free], guess, 0.0)
@@ -87,7 +73,9 @@ def _velocity(
     problem: AbstractProblem, q: np.ndarray, v: np.ndarray, free: np.ndarray
 ) -> np.ndarray:
     """The same for velocities, which the equations are linear in."""
-    tied = _tied(problem, q, v, rolling=True)
+    equations = [e.function for e in joint_equations(problem)]
+    t, joints = jnp.asarray(problem.time.start, float), Joints(together(equations, len(q)))
+    tied = joints_at(joints, t, jnp.asarray(q), jnp.asarray(v))
     J, rate = np.asarray(tied.J), np.asarray(tied.J @ v + tied.rate)
     size = np.asarray(tied.velocity_size(jnp.asarray(v)))
     if not free.size or not np.any(np.abs(rate) > TOLERANCE * size):

@@ -39,6 +39,7 @@ from jfric.contact.rules.modes import NextMode as NextMode
 from jfric.contact.rules.modes import Trial as Trial
 from jfric.contact.rules.modes import closed_mode as closed_mode
 from jfric.contact.rules.modes import has_jumped as has_jumped
+from jfric.contact.rules.modes import holds_next as holds_next
 from jfric.contact.rules.modes import known_zeros as known_zeros
 from jfric.contact.rules.modes import next_mode as next_mode
 from jfric.contact.rules.modes import predicted_mode as predicted_mode

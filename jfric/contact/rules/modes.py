@@ -181,3 +181,11 @@ def reported_mode(
     stuck = jnp.where(slid & null, Mode.STICK, jnp.where(slid & in_plane, Mode.SLIP, mode))
     closed = jnp.where(slid, Mode.CLOSED, mode)
     return chosen(frictionless, closed, stuck).astype(jnp.int32)
+
+
+def holds_next(
+    holds: Bool[Array, " nt"], reverses: Bool[Array, " nt"], released: Bool[Array, " nt"]
+) -> Bool[Array, " nt"]:
+    """Contacts with static limits in the next trial of a step of finite length: what would reverse
+    within it is held first; what slid in spite of that, ``released``, is never held again."""
+    return (holds | reverses) & ~released

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.contact import rules
 from jfric.contact.cones import solve_cones
 from jfric.contact.contact_lcp import ContactProblem
 from jfric.contact.contact_methods import Impulses
@@ -79,8 +80,7 @@ def settled_in_cones(
         tried = solution(p)
         moving = direction(p, tried)[:nt] != 0
         released = released | (holds & moving)
-        # What would reverse within the step is held first.
-        following = (holds | (moving & reverses(tried.gamma[:nt]))) & ~released
+        following = rules.holds_next(holds, moving & reverses(tried.gamma[:nt]), released)
         changed = (following != holds).any()
         return following, released, iterations + tried.iterations, changed
 

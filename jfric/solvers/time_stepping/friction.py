@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.contact import rules
 from jfric.contact.closed_form import (
     Coefficients,
     contact_impulse,
@@ -176,8 +177,7 @@ def settled(
             limits = resting(p, limits, tried, moved)
         else:
             limits = limits._replace(released=limits.released | moved)
-        # What would reverse within the step is held first.
-        holds = (limits.holds | (now * earlier < 0)) & ~limits.released
+        holds = rules.holds_next(limits.holds, now * earlier < 0, limits.released)
         changed = (holds != limits.holds).any() & ~limits.rests
         return limits._replace(
             holds=jnp.where(limits.rests, limits.holds, holds),
