@@ -109,6 +109,10 @@ from jfric.system.functions import Harmonic as Harmonic
 from jfric.system.functions import PiecewiseLinear as PiecewiseLinear
 from jfric.system.functions import Steps as Steps
 from jfric.system.functions import Sum as Sum
+from jfric.system.hysteresis import Iwan as Iwan
+from jfric.system.hysteresis import Jenkins as Jenkins
+from jfric.system.hysteresis import MasingSpring as MasingSpring
+from jfric.system.hysteresis import MaxwellSlip as MaxwellSlip
 from jfric.system.laws import Coulomb as Coulomb
 from jfric.system.laws import Directional as Directional
 from jfric.system.laws import PerAxis as PerAxis
@@ -141,6 +145,7 @@ __all__ = [  # noqa: RUF022
     "parameters", "get_parameter", "set_parameters",
     # Its elements.
     "Mass", "Spring", "Damper", "PolynomialSpring", "DiagramSpring", "GapSpring", "Stop", "Drag",
+    "Jenkins", "MaxwellSlip", "MasingSpring", "Iwan",
     "ForceField", "Lagrangian", "Pendulum", "Friction", "Contact", "Joint", "Load", "Base",
     "Event", "Controller", "Direction", "along", "between",
     # Bodies in the plane, and what joins them.

@@ -45,7 +45,7 @@ def contact_residual(problem: Problem, solution: Solution) -> Float[Array, "m nt
         return jnp.zeros((solution.ts.shape[0], 0))
     s = solution
     normal = jax.vmap(lambda *state: _normal_forces(mechanics, *state))(
-        s.ts, s.q, s.v, s.lambda_t, s.lambda_n, s.segment
+        s.ts, s.q, s.v, s.lambda_t, s.lambda_n, s.segment, s.z
     )
     scales = _scales(mechanics, solution, normal)
 
@@ -91,8 +91,8 @@ def motion_residual(problem: Problem, solution: Solution) -> Float[Array, "m n"]
     """
     mechanics = assemble(problem)
 
-    def terms(t, q, v, a, lambda_t, lambda_n, segment):
-        f = applied_force(mechanics, t, q, v, segment)
+    def terms(t, q, v, a, lambda_t, lambda_n, segment, z):
+        f = applied_force(mechanics, t, q, v, segment, z)
         here = mechanics.at(t, q, v)
         reaction = here.R_T.T @ lambda_t + here.W_N.T @ lambda_n
         # Reactions that balance each other leave rounding errors of their own size.
@@ -113,11 +113,12 @@ def motion_residual(problem: Problem, solution: Solution) -> Float[Array, "m n"]
         solution.lambda_t,
         solution.lambda_n,
         solution.segment,
+        solution.z,
     )
     return jnp.abs(defect) / jnp.maximum(jnp.max(size), jnp.finfo(size.dtype).tiny)
 
 
-def _normal_forces(mechanics: Mechanics, t, q, v, lambda_t, lambda_n, segment):
+def _normal_forces(mechanics: Mechanics, t, q, v, lambda_t, lambda_n, segment, z):
     """Of all contacts; of pins the limit of the torque without its coefficient."""
     given = [jnp.asarray(n(t), mechanics.K.dtype) for n in mechanics.normal_forces]
     normal = jnp.concatenate([jnp.stack(given), lambda_n]) if given else lambda_n
@@ -125,7 +126,7 @@ def _normal_forces(mechanics: Mechanics, t, q, v, lambda_t, lambda_n, segment):
         return normal
     here = mechanics.at(t, q, v)
     assert here.tied is not None
-    f = applied_force(here, t, q, v, segment) + here.R_T.T @ lambda_t + here.W_N.T @ lambda_n
+    f = applied_force(here, t, q, v, segment, z) + here.R_T.T @ lambda_t + here.W_N.T @ lambda_n
     limits = rules.pin_limits(mechanics.pins.of(here.tied.reactions(f)), mechanics.pins.radius)
     return normal.at[mechanics.pins.at].set(limits)
 

@@ -22,6 +22,20 @@ FIELDS: dict[tuple[str, str], tuple[str, str]] = {
     ("stop", "k"): ("stiffness", "rotational stiffness"),
     ("stop", "gap"): ("length", "angle"),
     ("stop", "c"): ("damping", "rotational damping"),
+    ("jenkins", "k"): ("stiffness", "rotational stiffness"),
+    ("jenkins", "R"): ("force", "torque"),
+    ("jenkins", "z0"): ("length", "angle"),
+    ("maxwell_slip", "k"): ("stiffness", "rotational stiffness"),
+    ("maxwell_slip", "R"): ("force", "torque"),
+    ("maxwell_slip", "z0"): ("length", "angle"),
+    ("masing_spring", "x"): ("length", "angle"),
+    ("masing_spring", "F"): ("force", "torque"),
+    ("masing_spring", "z0"): ("length", "angle"),
+    ("iwan", "K_T"): ("stiffness", "rotational stiffness"),
+    ("iwan", "F_S"): ("force", "torque"),
+    ("iwan", "chi"): ("pure number", "pure number"),
+    ("iwan", "beta"): ("pure number", "pure number"),
+    ("iwan", "z0"): ("length", "angle"),
     ("friction", "N"): ("force", "torque"),
     ("friction", "limit"): ("force", "torque"),
     ("friction", "belt"): ("velocity", "angular velocity"),
@@ -69,7 +83,10 @@ LAW_FIELDS = {
 }
 
 #: Fields that hold a list of numbers.
-LISTS = {("diagram_spring", "x"), ("diagram_spring", "F"), ("polynomial_spring", "k")}
+LISTS = {
+    *(("diagram_spring", "x"), ("diagram_spring", "F"), ("polynomial_spring", "k")),
+    *(("maxwell_slip", "k"), ("maxwell_slip", "R"), ("masing_spring", "x"), ("masing_spring", "F")),
+}
 
 #: Fields that hold a formula, or formulas by the name of what they give.
 FORMULAS = {
@@ -84,8 +101,9 @@ FORMULAS = {
     ("joint", "sliding"): "formula",
 }
 
-#: Fields that refer to points of bodies, and those that hold pairs of numbers.
+#: Fields that refer to points of bodies, those that hold pairs of numbers, and numbers of parts.
 SHAPES = {
+    ("iwan", "count"): "count",
     ("contact", "point"): "text",
     ("contact", "circle"): "text",
     ("contact", "line"): "line",

@@ -21,6 +21,7 @@ from jfric.files.tables import (
     Coefficient,
     ControllerTable,
     Coordinates,
+    Count,
     DataTable,
     DirectionValue,
     Dofs,
@@ -144,6 +145,7 @@ def element_model(section: str) -> type[Element]:
                 "texts": Pair,
                 "line": Reference,
                 "flag": bool,
+                "count": Count,
                 "pair": Coordinates,
                 "pairs": dict[str, Coordinates],
             }[role]

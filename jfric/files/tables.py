@@ -165,6 +165,9 @@ Functions = Annotated[
 
 Pair = Annotated[list[str], Field(min_length=2, max_length=2)]
 
+#: A number of parts.
+Count = Annotated[int, Field(ge=1, le=limits.PARTS, strict=True)]
+
 
 Coordinates = Annotated[list[Number], Field(min_length=2, max_length=2)]
 

@@ -26,6 +26,8 @@ SEEDS = 10_000
 DEVICES = 256
 #: Samples that a controller remembers.
 SAMPLES = 1_000_000
+#: Sliders of one element.
+PARTS = 10_000
 
 #: Settings of solvers that count something: least and most.
 COUNTS = {"max_steps": (1, STEPS), "max_events": (0, EVENTS), "increments": (1, INCREMENTS)}

@@ -15,6 +15,7 @@ from jfric.system.direction import kind
 from jfric.system.forces import element_forces, force_keys, joint_reactions
 from jfric.system.joint_contacts import normal_forces, unilateral_contacts
 from jfric.system.joint_equations import reaction_units
+from jfric.system.states import state_units
 
 if TYPE_CHECKING:
     from jfric.results.solution import Solution
@@ -40,6 +41,8 @@ def columns(
     table |= {f"lambda_t.{name}": tangential[:, i] for i, name in enumerate(contacts)}
     table |= {f"force.{k}": x for k, x in spring_forces(problem, solution, rows).items()}
     table |= _reactions(problem, solution, rows)
+    states = np.asarray(solution.z)[rows]
+    table |= {f"z.{name}": states[:, i] for i, name in enumerate(solution.states)}
     mode = np.asarray(solution.mode)[rows]
     segment = np.asarray(solution.segment)[rows]
     for i, name in enumerate(contacts):
@@ -76,7 +79,7 @@ def _reactions(problem: Problem, solution: Solution, rows) -> dict[str, np.ndarr
 def reactions_at_outputs(problem: Problem, solution: Solution) -> Float[Array, "m k"]:
     """Reactions of joints, in the order of :func:`jfric.system.assembly.reaction_units`."""
     s = solution
-    return _reactions_along(problem, (s.ts, s.q, s.v, s.lambda_t, s.lambda_n, s.segment))
+    return _reactions_along(problem, (s.ts, s.q, s.v, s.lambda_t, s.lambda_n, s.segment, s.z))
 
 
 @eqx.filter_jit
@@ -92,10 +95,10 @@ def forces_at_outputs(problem: Problem, solution: Solution) -> Float[Array, "m k
         return jnp.zeros((solution.ts.shape[0], 0))
     mechanics = assemble(problem)
 
-    def at(t, q, v, segment):
-        return element_forces(problem, mechanics, keys, t, q, v, segment)
+    def at(t, q, v, segment, z):
+        return element_forces(problem, mechanics, keys, t, q, v, segment, states=z)
 
-    return jax.vmap(at)(solution.ts, solution.q, solution.v, solution.segment)
+    return jax.vmap(at)(solution.ts, solution.q, solution.v, solution.segment, solution.z)
 
 
 def _labels(solution: Solution, contact: int, codes: np.ndarray) -> np.ndarray:
@@ -132,6 +135,7 @@ def column_units(problem: Problem, solution: Solution) -> dict[str, str]:
     for name in force_keys(problem):
         units[f"force.{name}"] = force_unit(problem, name)
     units |= {f"reaction.{name}": unit for name, unit in reaction_units(problem).items()}
+    units |= {f"z.{name}": unit for name, unit in state_units(problem).items()}
     for name in contacts:
         units[f"mode.{name}"] = ""
     for name in solution.names[n_contacts:]:

@@ -42,6 +42,8 @@ class Moment(NamedTuple):
     #: :class:`jfric.Mode` of each contact, segment of each piecewise-linear element.
     mode: Int[Array, "*times nt"]
     segment: Int[Array, "*times ns"]
+    #: States of elements, as :attr:`jfric.Solution.states` names them.
+    z: Float[Array, "*times z"]
 
 
 class Dense(eqx.Module):
@@ -54,7 +56,7 @@ class Dense(eqx.Module):
     t: Float[Array, " P"]
     h: Float[Array, " P"]
     end: Float[Array, " P"]
-    #: Coefficients of q, v, a, lambda_t and lambda_n side by side, constant term first.
+    #: Coefficients of q, v, a, lambda_t, lambda_n and z side by side, constant term first.
     table: Float[Array, "P p k"]
     #: Modes, then segments.
     modes: Int[Array, "P c"]
@@ -83,14 +85,15 @@ class Dense(eqx.Module):
         s = jnp.where(moves, (t - self.t[i]) / jnp.where(moves, self.h[i], 1.0), 0.0)
         values = jnp.where(known, horner(self.table[i], s), jnp.nan)
         modes = jnp.where(known, self.modes[i], -1)
-        n, nt, _ = self.sizes
-        q, v, a, lambda_t, lambda_n = jnp.split(values, np.cumsum([n, n, n, nt]))
-        return Moment(t, q, v, a, lambda_t, lambda_n, modes[:nt], modes[nt:])
+        n, nt, nu = self.sizes
+        q, v, a, lambda_t, lambda_n, z = jnp.split(values, np.cumsum([n, n, n, nt, nu]))
+        return Moment(t, q, v, a, lambda_t, lambda_n, modes[:nt], modes[nt:], z)
 
 
 def coefficients(piece: Piece) -> tuple[Float[Array, "p k"], Int[Array, " c"]]:
     """All polynomials of a piece side by side, filled up to one length, and its modes."""
     curves = [getattr(piece, name) for name in _CURVES]
+    curves += [] if piece.z is None else [piece.z]
     length = max(x.shape[0] for x in curves)
     filled = [jnp.pad(x, ((0, length - x.shape[0]), (0, 0))) for x in curves]
     return jnp.concatenate(filled, axis=1), jnp.concatenate([piece.mode, piece.segment])

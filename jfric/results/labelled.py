@@ -42,6 +42,7 @@ def labelled(solution: Solution, problem: Problem | None = None) -> xarray.Datas
     }
     table["mode"] = ([*batch, "time", "contact"], np.asarray(solution.mode), meanings)
     table["segment"] = ([*batch, "time", "element"], np.asarray(solution.segment))
+    table["z"] = ([*batch, "time", "state"], np.asarray(solution.z))
     log = solution.events
     for name in ("time", "contact", "from_mode", "to_mode", "impact", "q", "v", "v_before"):
         values = np.asarray(getattr(log, name))
@@ -59,6 +60,7 @@ def labelled(solution: Solution, problem: Problem | None = None) -> xarray.Datas
         "contact": list(contacts),
         "unilateral": list(contacts[nt - nu :]),
         "element": list(segments),
+        "state": list(solution.states),
     }
     # Times of their own for each trajectory are no index.
     if same:

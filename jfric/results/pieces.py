@@ -48,6 +48,8 @@ class Point(NamedTuple):
     slides: Float[Array, " nt"] | None = None
     #: Forces of springs, dampers and stops, likewise.
     forces: Float[Array, " k"] | None = None
+    #: Elongations of springs in series with sliders, None where there are none.
+    z: Float[Array, " z"] | None = None
 
     @property
     def sliding_velocity(self) -> Float[Array, " nt"]:
@@ -102,6 +104,8 @@ class Piece(NamedTuple):
     own: tuple[Int[Array, " e"], Int[Array, " e"]] | None = None
     #: Position before the events at its start, where they may change it.
     q_before: Float[Array, " n"] | None = None
+    #: Elongations of springs in series with sliders, None where there are none.
+    z: Float[Array, "p z"] | None = None
 
     @property
     def useful(self) -> Bool[Array, ""]:
@@ -146,9 +150,11 @@ class Piece(NamedTuple):
 
     def _polynomials(self):
         curves = (self.q, self.v, self.a, self.lambda_t, self.lambda_n)
-        return curves if self.forces is None else (*curves, self.forces)
+        return (*curves, *(x for x in (self.forces, self.z) if x is not None))
 
-    def _point(self, s, q, v, a, lambda_t, lambda_n, forces=None) -> Point:
+    def _point(self, s, q, v, a, lambda_t, lambda_n, *others) -> Point:
+        rest = list(others)
+        forces = None if self.forces is None else rest.pop(0)
         slides = None
         if self.slip is not None:
             passes = self.h > 0
@@ -166,6 +172,7 @@ class Piece(NamedTuple):
             self.mechanics,
             slides,
             forces,
+            None if self.z is None else rest.pop(0),
         )
 
     def _time(self, s):

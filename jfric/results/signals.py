@@ -17,6 +17,7 @@ from jfric.system.forces import FORCE_SECTIONS, element_forces, force_keys, join
 from jfric.system.joint_contacts import normal_forces, unilateral_contacts
 from jfric.system.joint_equations import reaction_units
 from jfric.system.problem import Problem
+from jfric.system.states import state_units
 
 if TYPE_CHECKING:
     from jfric.results.pieces import Point
@@ -31,6 +32,7 @@ FORMS = {
     "force": "element",
     "energy": "lagrangian",
     "reaction": "joint",
+    "z": "state",
 }
 #: Sections of contacts, in the solver's order.
 CONTACTS = ("friction", "contact")
@@ -40,7 +42,7 @@ CONTACTS = ("friction", "contact")
 class Signal:
     """One component of the motion or of the contact forces; a function of a point."""
 
-    #: ``q``, ``v``, ``a``, ``lambda_t``, ``lambda_n`` or ``sliding_velocity``.
+    #: ``q``, ``v``, ``a``, ``lambda_t``, ``lambda_n``, ``z`` or ``sliding_velocity``.
     field: str
     index: int
     unit: str
@@ -71,7 +73,8 @@ class ElementForce:
         p, key = point, (self.section, self.name)
         if p.forces is not None:
             return p.forces[list(force_keys(p.problem).values()).index(key)]
-        return element_forces(p.problem, p.mechanics, [key], p.t, p.q, p.v, p.segment)[0]
+        motion = p.t, p.q, p.v, p.segment
+        return element_forces(p.problem, p.mechanics, [key], *motion, states=p.z)[0]
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ class Reaction:
 
     def __call__(self, point: Point):
         p = point
-        state = p.t, p.q, p.v, p.lambda_t, p.lambda_n, p.segment
+        state = p.t, p.q, p.v, p.lambda_t, p.lambda_n, p.segment, p.z
         return joint_reactions(p.problem, p.mechanics, *state)[self.index]
 
 
@@ -117,7 +120,8 @@ def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
 
     ``u``: position of the degree of freedom u; ``v.u``, ``a.u``: its velocity and acceleration;
     ``lambda_t.NAME``, ``lambda_n.NAME``, ``slip.NAME``: friction force, normal force and sliding
-    velocity of a contact; ``force.NAME``: force of a spring, damper or stop; ``energy.NAME``:
+    velocity of a contact; ``force.NAME``: force of a spring, damper or stop; ``z.NAME``: state of
+    an element, ``z.NAME.1`` and so on where it has several; ``energy.NAME``:
     kinetic and potential energy of a Lagrangian; ``reaction.NAME`` (``reaction.NAME.1`` and so on,
     where it has several equations): reaction of a joint. The name may be left out where there is
     only one. Raises :class:`ProblemError` with the nearest valid name.
@@ -149,6 +153,11 @@ def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
         if label is not None:
             _, _, own = label.partition(".")
             return f"energy.{label}", Energy(own or label)
+    elif kind == "state":
+        states = state_units(problem)
+        label = _only_match(list(states), name)
+        if label is not None:
+            return f"z.{label}", Signal("z", list(states).index(label), states[label])
     elif kind == "joint":
         label = find_reaction(problem, name)
         if label is not None:
@@ -172,14 +181,18 @@ def signal_names(problem: Problem) -> list[str]:
     forms += [("lambda_n", list(normal_forces(problem))), ("slip", contacts)]
     forms += [("force", element_names(problem, FORCE_SECTIONS))]
     forms += [("energy", element_names(problem, ("lagrangian",)))]
-    forms += [("reaction", list(reaction_units(problem)))]
+    forms += [("reaction", list(reaction_units(problem))), ("z", list(state_units(problem)))]
     return [f"{form}.{name}" if form else name for form, names in forms for name in names]
 
 
 def find_reaction(problem: Problem, name: str) -> str | None:
     """The full name of a reaction of a joint, given by that or with the joint's own name; an empty
     one is that of the only reaction."""
-    names = list(reaction_units(problem))
+    return _only_match(list(reaction_units(problem)), name)
+
+
+def _only_match(names: list[str], name: str) -> str | None:
+    """The full one of ``names``, given by that or without its section."""
     if not name:
         return names[0] if len(names) == 1 else None
     if name in names:
@@ -229,6 +242,7 @@ def _missing(problem: Problem, text: str, form: str, kind: str | None) -> str:
         "element": lambda: [n for n in names if n.startswith("force.")],
         "lagrangian": lambda: [n for n in names if n.startswith("energy.")],
         "joint": lambda: [n for n in names if n.startswith("reaction.")],
+        "state": lambda: [n for n in names if n.startswith("z.")],
     }
     own = listed[kind]() if kind in listed else names
     if not own:

@@ -76,6 +76,9 @@ class Solution(eqx.Module):
     mode: Int[Array, "m nt"]
     #: Segment of each piecewise-linear element.
     segment: Int[Array, "m ns"]
+    #: States of elements, by :attr:`states`: elongations of springs in series with sliders
+    #: (:class:`jfric.Jenkins`).
+    z: Float[Array, "m z"]
     #: Log of the changes of mode.
     events: Events
     #: :class:`Status` code.
@@ -92,6 +95,8 @@ class Solution(eqx.Module):
     names: tuple[str, ...] = eqx.field(static=True)
     #: Names of the segments of each piecewise-linear element.
     segment_labels: tuple[tuple[str, ...], ...] = eqx.field(static=True)
+    #: Names of the states of elements.
+    states: tuple[str, ...] = eqx.field(static=True)
     #: Polynomials for :meth:`evaluate`, where they were asked for.
     dense: Dense | None = None
     #: Events of the user's own.
@@ -203,7 +208,7 @@ def reached(solution: Solution) -> Solution:
     rows = np.all(np.isfinite(np.asarray(solution.q)), axis=1)
     if rows.all():
         return solution
-    outputs = ("ts", "q", "v", "a", "lambda_n", "lambda_t", "mode", "segment")
+    outputs = ("ts", "q", "v", "a", "lambda_n", "lambda_t", "mode", "segment", "z")
     return dataclasses.replace(solution, **{k: getattr(solution, k)[rows] for k in outputs})
 
 

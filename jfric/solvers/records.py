@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.numerics.loops import skipped
@@ -23,7 +24,7 @@ class Records(NamedTuple):
     rows than outputs and events: a pass writes a block of rows, whether or not it fills them.
     """
 
-    #: q, v, a, lambda_t, lambda_n; NaN where the trajectory did not get.
+    #: q, v, a, lambda_t, lambda_n, z; NaN where the trajectory did not get.
     output_values: Float[Array, "m f"]
     #: Modes, segments.
     output_modes: Int[Array, "m i"]
@@ -43,10 +44,10 @@ def empty_records(
     n, nt, nu = mechanics.n, mechanics.n_contacts, mechanics.n_unilateral
     ns = mechanics.piecewise.count
     dtype = mechanics.K.dtype
-    rows = count + slots
+    rows, width = count + slots, 3 * n + nt + nu + len(mechanics.piecewise.states)
     spare = int(capacity > 0)
     return Records(
-        output_values=jnp.full((rows, 3 * n + nt + nu), jnp.nan, dtype),
+        output_values=jnp.full((rows, width), jnp.nan, dtype),
         output_modes=jnp.full((rows, nt + ns), -1, jnp.int32),
         event_values=jnp.full((capacity + spare, 1 + 3 * n), jnp.nan, dtype),
         event_modes=jnp.full((capacity + spare, 4), -1, jnp.int32),
@@ -94,7 +95,7 @@ def write_outputs(
 ) -> Records:
     """Evaluate the outputs that lie in ``(t, t_new]`` (from ``t`` on for the first).
 
-    ``evaluate``: all values at a fraction of the step of length ``h``.
+    ``evaluate``: the row of all values at a fraction of the step of length ``h``.
     """
     if ts.shape[0] == 0:
         return records
@@ -103,7 +104,7 @@ def write_outputs(
         s = jnp.where(inside, ((times - state.t) - state.t_rest) / h, 0.0)
 
         def values():
-            return jnp.concatenate(jax.vmap(evaluate)(s)[:5], axis=1)
+            return jax.vmap(evaluate)(s)
 
         # Most passes write none.
         nothing = jnp.zeros((s.shape[0], records.output_values.shape[1]), s.dtype)
@@ -161,7 +162,8 @@ def solution_of(
     """What a run left in its buffers, by name; ``capacity``: events that they hold."""
     n, nt, count = mechanics.n, mechanics.n_contacts, ts.shape[0]
     values, modes = records.output_values[:count], records.output_modes[:count]
-    q, v, a, lambda_t, lambda_n = jnp.split(values, (n, 2 * n, 3 * n, 3 * n + nt), axis=1)
+    ends = np.cumsum([n, n, n, nt, mechanics.n_unilateral])
+    q, v, a, lambda_t, lambda_n, z = jnp.split(values, ends, axis=1)
     log, events = records.event_values[:capacity], records.event_modes[:capacity]
     flags, dense = state.flags, None
     if records.dense is not None:
@@ -177,6 +179,7 @@ def solution_of(
         lambda_t=lambda_t,
         mode=modes[:, :nt],
         segment=modes[:, nt:],
+        z=z,
         events=Events(
             time=log[:, 0],
             contact=events[:, 0],
@@ -195,6 +198,7 @@ def solution_of(
         axes=mechanics.axes,
         names=mechanics.contact_names + mechanics.piecewise.names,
         segment_labels=mechanics.piecewise.labels,
+        states=mechanics.piecewise.states,
         dense=dense,
         event_names=event_names,
     )

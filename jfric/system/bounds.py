@@ -6,6 +6,7 @@ import math
 from typing import NamedTuple
 
 from jfric.system.elements import SECTIONS
+from jfric.system.hysteresis import HYSTERESIS
 
 #: Fields of elements that must not be negative, friction laws included.
 _NOT_NEGATIVE = {
@@ -32,6 +33,8 @@ class Bounds(NamedTuple):
     def message(self, low: float, high: float) -> str | None:
         """What is wrong with the values from ``low`` to ``high``, if anything is."""
         if low < self.low or (low == self.low and not self.closed):
+            if self.low != 0.0:
+                return f"must be above {self.low:g}"
             return "must not be negative" if self.closed else "must be positive"
         return f"must not be larger than {self.high:g}" if high > self.high else None
 
@@ -49,6 +52,9 @@ def bounds_of(path: str) -> Bounds:
     # A function of time is bounded by its values, not by each of its numbers.
     if section == "friction" and field in ("N", "limit"):
         return Bounds(0.0)
+    if section in HYSTERESIS and field != "z0":
+        low = {"chi": -1.0}.get(field, 0.0)
+        return Bounds(low, closed=field == "beta")
     if field in _POSITIVE or (section, field) == ("body", "m"):
         return Bounds(0.0, closed=False)
     return Bounds(0.0) if field in _NOT_NEGATIVE else Bounds()

@@ -17,6 +17,7 @@ from jfric.system.fields import Scalar, optional, scalar
 from jfric.system.friction import Friction as Friction
 from jfric.system.friction import along_plane, as_belt
 from jfric.system.functions import AbstractFunction, as_function
+from jfric.system.hysteresis import HYSTERESIS
 from jfric.system.laws import AbstractLaw
 from jfric.system.linkage import LINKAGE
 from jfric.system.nonlinear import AbstractForce as AbstractForce
@@ -365,6 +366,7 @@ SECTIONS: dict[str, type[eqx.Module]] = {
     "diagram_spring": DiagramSpring,
     "gap_spring": GapSpring,
     "stop": Stop,
+    **HYSTERESIS,
     "friction": Friction,
     "contact": Contact,
     "load": Load,

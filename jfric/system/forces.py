@@ -10,36 +10,42 @@ from jaxtyping import Array, Float
 
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import AbstractForce, Damper, Spring
+from jfric.system.hysteresis import HYSTERESIS, AbstractHysteresis
 from jfric.system.joint_contacts import SIDES
 from jfric.system.joint_equations import joint_equations
 from jfric.system.mechanics import Mechanics
 from jfric.system.piecewise import FORMS
 
 #: Sections of elements with one force along one direction.
-FORCE_SECTIONS = ("spring", "damper", *FORMS, "pendulum", "polynomial_spring", "drag")
+FORCE_SECTIONS = ("spring", "damper", *FORMS, *HYSTERESIS, "pendulum", "polynomial_spring", "drag")
 
 
-def applied_force(mechanics: Mechanics, t, q, v, segment=None) -> Float[Array, " n"]:
+def applied_force(mechanics: Mechanics, t, q, v, segment=None, z=None) -> Float[Array, " n"]:
     """``f(t, q, v)`` (n,) [N, N m]: springs, dampers, moving supports, loads, nonlinear elements
-    and piecewise-linear ones in ``segment`` (ns,), by default that of the elongations.
+    and piecewise-linear ones in ``segment`` (ns,), by default that of the elongations, with the
+    states ``z``.
 
     Contact and friction forces are not part of it.
     """
     f = mechanics.f0 - mechanics.K @ q - mechanics.C @ v
-    z, z_dot = mechanics.base_motion(t)
-    f = f + mechanics.K_base @ z + mechanics.C_base @ z_dot
+    base, base_rate = mechanics.base_motion(t)
+    f = f + mechanics.K_base @ base + mechanics.C_base @ base_rate
     for direction, load in zip(mechanics.load_directions, mechanics.load_functions, strict=True):
         f = f + direction * load(t)
     for element in mechanics.nonlinear:
         f = f + element.force(mechanics.axes, t, q, v)
     piecewise = mechanics.piecewise
     if piecewise.count:
-        x = piecewise.directions @ q + piecewise.base_directions @ z
-        rate = piecewise.directions @ v + piecewise.base_directions @ z_dot
+        x = piecewise.directions @ q + piecewise.base_directions @ base
+        rate = piecewise.directions @ v + piecewise.base_directions @ base_rate
         if segment is None:
             segment = piecewise.segment_at(x, rate)
-        k, c, offset = (piecewise.at(segment, name) for name in ("k", "c", "f"))
-        f = f - piecewise.directions.T @ (k * x + c * rate + offset)
+        nd = piecewise.tables
+        k, c, offset = (piecewise.at(segment[:nd], name) for name in ("k", "c", "f"))
+        own = -(k * x[:nd] + c * rate[:nd] + offset)
+        if piecewise.sliders is not None:
+            own = jnp.concatenate([own, piecewise.sliders.forces(x[nd:], z)])
+        f = f + piecewise.directions.T @ own
     return f
 
 
@@ -57,13 +63,21 @@ def sliding_friction(mechanics: Mechanics, gamma, normal) -> Float[Array, " nt"]
 
 
 def joint_reactions(
-    problem: AbstractProblem, mechanics: Mechanics, t, q, v, lambda_t, lambda_n, segment=None
+    problem: AbstractProblem,
+    mechanics: Mechanics,
+    t,
+    q,
+    v,
+    lambda_t,
+    lambda_n,
+    segment=None,
+    z=None,
 ) -> Float[Array, " k"]:
     """Reactions (k,) of all equations of joints at a state, under the contact forces given."""
     here = mechanics.at(t, q, v)
     found, normal = [], dict(zip(here.contact_names[here.n_friction :], lambda_n, strict=True))
     if here.tied is not None:
-        f = applied_force(here, t, q, v, segment) + here.R_T.T @ lambda_t + here.W_N.T @ lambda_n
+        f = applied_force(here, t, q, v, segment, z) + here.R_T.T @ lambda_t + here.W_N.T @ lambda_n
         found = list(here.tied.reactions(f))
     reactions = []
     for equation in joint_equations(problem.resolved()):
@@ -91,12 +105,14 @@ def element_forces(
     v,
     segment,
     base=None,
+    states=None,
 ) -> Float[Array, " k"]:
     """Forces of the elements ``keys`` (section, name) along their directions [N, N m], as they act
     on the system: a compressed stop pushes back, so its force is negative.
 
     ``segment`` (ns,): segments of the piecewise-linear elements, -1 where they are not known.
-    ``base``: displacements and velocities of the supports, each (nb,), if not those of ``t``.
+    ``base``: displacements and velocities of the supports, each (nb,), if not those of ``t``;
+    ``states``: those of elements.
     """
     problem = problem.resolved()
     z, z_dot = mechanics.base_motion(t) if base is None else base
@@ -106,10 +122,12 @@ def element_forces(
     lines, others = [], []
     for i, (section, name) in enumerate(keys):
         element = problem.section(section)[name]
-        curved = isinstance(element, AbstractForce)
+        if isinstance(element, AbstractHysteresis):
+            others.append((i, _of_sliders(mechanics, element_label(section, name), x[i], states)))
+        curved = isinstance(element, (AbstractForce, AbstractHysteresis))
         row = (0.0, 0.0, 0.0) if curved else _line(problem, mechanics, section, name, segment)
         lines.append(jnp.stack([jnp.asarray(y, q.dtype) for y in row]))
-        if curved:
+        if isinstance(element, AbstractForce):
             own = w[i, : mechanics.n]
             others.append((i, own @ element.force(mechanics.axes, t, q, v) / (own @ own)))
     k, c, offset = jnp.stack(lines, axis=1)
@@ -117,6 +135,13 @@ def element_forces(
     for i, force in others:
         forces = forces.at[i].set(force)
     return forces
+
+
+def _of_sliders(mechanics: Mechanics, label: str, x, states):
+    sliders = mechanics.piecewise.sliders
+    assert sliders is not None
+    i = sliders.names.index(label)
+    return sliders.forces(jnp.zeros_like(sliders.residual).at[i].set(x), states)[i]
 
 
 def _line(problem: AbstractProblem, mechanics: Mechanics, section: str, name: str, segment):

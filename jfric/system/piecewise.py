@@ -3,38 +3,52 @@
 Element j in segment s, elongation ``x = w^T q`` (bases included)::
 
     force along w:  -(k x + c x' + f)
-    guards:         alpha x + beta x' + delta >= 0,  leaving to segment ``next`` when violated
+    guards:         alpha x + beta x' + delta >= 0,  leaving to another segment when violated
 
-Diagram springs, gap springs and elastic stops all take this form; solvers know only this form.
+Diagram springs, gap springs and elastic stops have these numbers in a table. Springs in series with
+sliders (:mod:`jfric.system.sliders`), which stand behind them, have a memory besides: anchors, set
+where they change their segment. Solvers know only this form.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from jfric.system.description import AbstractProblem
+from jfric.system.sliders import Sliders, assemble_sliders
+
+
+class Inner(NamedTuple):
+    """What decides about the elements beside the motion: segments, and anchors of sliders."""
+
+    segment: Int[Array, " ns"]
+    anchor: Float[Array, "e N"]
 
 
 class PiecewiseElements(eqx.Module):
-    """All piecewise-linear elements of a system, padded to ``S`` segments each.
+    """All piecewise-linear elements of a system: ``nd`` from tables, padded to ``S`` segments
+    each, then those with sliders, ``ns`` together.
 
     Guards that a segment lacks are constant (1) and never fire.
     """
 
     directions: Float[Array, "ns n"]
     base_directions: Float[Array, "ns nb"]
-    k: Float[Array, "ns S"]
-    c: Float[Array, "ns S"]
-    f: Float[Array, "ns S"]
+    k: Float[Array, "nd S"]
+    c: Float[Array, "nd S"]
+    f: Float[Array, "nd S"]
     #: Coefficients (alpha, beta, delta) of the two guards of each segment.
-    guards: Float[Array, "ns S 2 3"]
+    guards: Float[Array, "nd S 2 3"]
     #: Segment after each guard, ``next[j][s][g]``.
     next: tuple[tuple[tuple[int, int], ...], ...] = eqx.field(static=True)
     #: What the event log calls each segment, ``labels[j][s]``.
     labels: tuple[tuple[str, ...], ...] = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
+    sliders: Sliders | None = None
 
     @property
     def count(self) -> int:
@@ -42,37 +56,123 @@ class PiecewiseElements(eqx.Module):
         return len(self.names)
 
     @property
+    def tables(self) -> int:
+        """Number of those from tables."""
+        return self.k.shape[0]
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Names of the springs in series with sliders."""
+        return () if self.sliders is None else self.sliders.states
+
+    def elongations(self, inner: Inner, x: Float[Array, " e"]) -> Float[Array, " z"]:
+        """Elongations ``z`` of the springs in series with sliders, element by element; ``x``: of
+        these elements."""
+        if self.sliders is None:
+            return x
+        found = self.sliders.elongations(inner.segment[self.tables :], inner.anchor, x)
+        return self.sliders.joined(found)
+
+    @property
     def segments(self) -> int:
-        """Largest number of segments of any element."""
+        """Largest number of segments of any element from a table."""
         return self.k.shape[1]
 
     def at(self, segment, table: str):
         """Row of a table (``"k"``, ``"c"``, ``"f"``, ``"guards"``) for each element's segment."""
-        return getattr(self, table)[jnp.arange(self.count), segment]
+        return getattr(self, table)[jnp.arange(self.tables), segment]
+
+    def line(self, inner: Inner) -> tuple[Array, Array, Array]:
+        """``k``, ``c`` and ``f`` (ns,) of all elements."""
+        chosen = inner.segment[: self.tables, None] == jnp.arange(self.segments)
+        k, c, f = (
+            jnp.sum(jnp.where(chosen, table, 0.0), axis=1) for table in (self.k, self.c, self.f)
+        )
+        if self.sliders is None:
+            return k, c, f
+        own, offset = self.sliders.line(inner.segment[self.tables :], inner.anchor)
+        joined = (k, own), (c, jnp.zeros_like(own)), (f, offset)
+        k, c, f = (jnp.concatenate(pair) for pair in joined)
+        return k, c, f
+
+    def guards_at(self, inner: Inner) -> Float[Array, "ns 2 3"]:
+        """Coefficients (alpha, beta, delta) of the two guards of each element."""
+        chosen = inner.segment[: self.tables, None] == jnp.arange(self.segments)
+        table = jnp.sum(jnp.where(chosen[:, :, None, None], self.guards, 0.0), axis=1)
+        if self.sliders is None:
+            return table
+        own = self.sliders.guards(inner.segment[self.tables :], inner.anchor)
+        return jnp.concatenate([table, own])
 
     def following(self, segment, first, second):
         """Segments (ns,) after those whose ``first`` or ``second`` guard is violated."""
-        after = jnp.asarray(self.next, jnp.int32)[jnp.arange(self.count), segment]
-        return jnp.where(first, after[:, 0], jnp.where(second, after[:, 1], segment)).astype(
-            jnp.int32
-        )
+        nd, found = self.tables, []
+        if nd:
+            after = jnp.asarray(self.next, jnp.int32)[jnp.arange(nd), segment[:nd]]
+            other = jnp.where(second[:nd], after[:, 1], segment[:nd])
+            found.append(jnp.where(first[:nd], after[:, 0], other).astype(jnp.int32))
+        if self.sliders is not None:
+            found.append(self.sliders.following(segment[nd:], first[nd:], second[nd:]))
+        return jnp.concatenate(found)
+
+    def anchored(self, inner: Inner, after, x: Float[Array, " ns"]) -> Float[Array, "e N"]:
+        """Anchors after a change to the segments ``after`` at the elongations ``x``."""
+        if self.sliders is None:
+            return inner.anchor
+        nd = self.tables
+        return self.sliders.anchored(inner.segment[nd:], after[nd:], inner.anchor, x[nd:])
+
+    def known_zeros(self, before, after) -> Bool[Array, "ns 2"]:
+        """Which guards are zero right after a change of segments, by construction.
+
+        One from a table is if it is the violated one up to sign.
+        """
+        nd, found = self.tables, []
+        if nd:
+            rows = jnp.arange(nd)
+            old, new = self.guards[rows, before[:nd]], self.guards[rows, after[:nd]]
+            leads = jnp.asarray(self.next, jnp.int32)[rows, before[:nd]] == after[:nd, None]
+            same = jnp.all(new[:, :, None] == old[:, None], axis=-1)
+            mirrored = jnp.all(new[:, :, None] == -old[:, None], axis=-1)
+            found.append(jnp.any(leads[:, None] & (same | mirrored), axis=-1))
+        if self.sliders is not None:
+            found.append(self.sliders.known_zeros(before[nd:], after[nd:]))
+        return jnp.concatenate(found)
 
     def segment_at(self, x, rate=None):
-        """Segment (ns,) whose guards hold at elongations ``x`` and, where given, their rates."""
-        g = self.guards
-        value = g[..., 0] * x[:, None, None] + g[..., 2]
+        """Segment (ns,) whose guards hold at elongations ``x`` and, where given, their rates; all
+        sliders are stuck."""
+        g, nd = self.guards, self.tables
+        value = g[..., 0] * x[:nd, None, None] + g[..., 2]
         if rate is None:
             value = jnp.where(g[..., 1] == 0.0, value, 1.0)
         else:
-            value = value + g[..., 1] * rate[:, None, None]
-        return jnp.argmax(jnp.all(value >= 0, axis=-1), axis=1).astype(jnp.int32)
+            value = value + g[..., 1] * rate[:nd, None, None]
+        found = jnp.argmax(jnp.all(value >= 0, axis=-1), axis=1).astype(jnp.int32)
+        return jnp.pad(found, (0, self.count - nd))
+
+    def start(self, x: Float[Array, " ns"]) -> Inner:
+        """Segments and anchors to start from at the elongations ``x``."""
+        anchor = jnp.zeros((0, 0), x.dtype)
+        if self.sliders is not None:
+            anchor = self.sliders.start(x[self.tables :])
+        return Inner(self.segment_at(x), anchor)
+
+    def restarted(self, inner: Inner, x: Float[Array, " ns"], new: Float[Array, " ns"]) -> Inner:
+        """The same after a jump from the elongations ``x`` to ``new``, which stretches the springs
+        in series with sliders; what slips is seen afterwards."""
+        found, nd = self.start(new), self.tables
+        if self.sliders is None:
+            return found
+        z = self.sliders.elongations(inner.segment[nd:], inner.anchor, x[nd:])
+        return found._replace(anchor=x[nd:, None] - z)
 
     def shown(self, segment):
         """Segments as users see them: those of equal name are one."""
         if not self.labels:
             return segment
         rows = [
-            [names.index(names[min(i, len(names) - 1)]) for i in range(self.segments)]
+            [names.index(names[min(i, len(names) - 1)]) for i in range(max(map(len, self.labels)))]
             for names in self.labels
         ]
         return jnp.asarray(rows, jnp.int32)[jnp.arange(self.count), segment]
@@ -182,9 +282,15 @@ def assemble_piecewise(problem: AbstractProblem) -> PiecewiseElements:
     guards = jnp.zeros((0, size, 2, 3))
     if forms:
         guards = jnp.stack([_guard_table(s, size) for s in forms])
+    labels, sliders = [tuple(s.labels) for s in forms], assemble_sliders(problem)
+    along, on_bases = directions[:, :n], directions[:, n:]
+    if sliders is not None:
+        names, labels = [*names, *sliders.names], [*labels, *sliders.labels]
+        along = jnp.concatenate([along, sliders.directions])
+        on_bases = jnp.concatenate([on_bases, sliders.base_directions])
     return PiecewiseElements(
-        directions=directions[:, :n],
-        base_directions=directions[:, n:],
+        directions=along,
+        base_directions=on_bases,
         k=table("k"),
         c=table("c"),
         f=table("f"),
@@ -192,8 +298,9 @@ def assemble_piecewise(problem: AbstractProblem) -> PiecewiseElements:
         next=tuple(
             tuple(tuple(s.next[min(i, len(s.next) - 1)]) for i in range(size)) for s in forms
         ),
-        labels=tuple(tuple(s.labels) for s in forms),
+        labels=tuple(labels),
         names=tuple(names),
+        sliders=sliders,
     )
 
 

@@ -1,4 +1,4 @@
-"""Refusals of what depends on position, and of friction in a plane."""
+"""Refusals of what depends on position, of friction in a plane, and of what has a memory."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from jfric.errors import ProblemError
 from jfric.system.assembly import displacement_functions, energies_of
 from jfric.system.dependence import linear_displacement
 from jfric.system.description import AbstractProblem, element_label
+from jfric.system.hysteresis_checks import refuse_memory
 from jfric.system.joint_equations import joint_equations
 from jfric.system.planes import refuse_planes
 
@@ -23,8 +24,9 @@ def varying_parts(problem: AbstractProblem) -> list[str]:
 
 def refuse_varying(problem: AbstractProblem, who: str) -> None:
     """Raise :class:`ProblemError` where mass matrix or directions depend on position, or friction
-    acts in a plane, which ``who`` cannot represent; joints as well."""
+    acts in a plane, which ``who`` cannot represent; joints and elements with a memory as well."""
     refuse_planes(problem, who)
+    refuse_memory(problem, who)
     for label in dict.fromkeys(e.label for e in joint_equations(problem)):
         raise ProblemError(
             f"{label}: a joint, which {who} cannot represent; use the solver event-driven"

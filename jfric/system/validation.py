@@ -37,6 +37,8 @@ from jfric.system.expression import Expression
 from jfric.system.formula import require_declared
 from jfric.system.function_checks import require_functions_of_time
 from jfric.system.functions_of_state import require_functions
+from jfric.system.hysteresis import AbstractHysteresis
+from jfric.system.hysteresis_checks import require_hysteresis
 from jfric.system.inertia import is_concrete, require_mass_matrix
 from jfric.system.initial_gaps import PROJECTED, initial_gaps, penetrates
 from jfric.system.joint_checks import require_consistent_joints
@@ -46,7 +48,10 @@ from jfric.system.planes import require_plane, require_planes
 from jfric.system.reaction import require_opposing
 
 #: Sections whose numbers may be lists, and the lists within functions of time.
-_WITH_LISTS = ("diagram_spring", "polynomial_spring", "force_field", "matrices")
+_WITH_LISTS = (
+    *("diagram_spring", "polynomial_spring", "force_field", "matrices"),
+    *("maxwell_slip", "masing_spring"),
+)
 _LISTS = ("times", "values")
 #: Names with a meaning of their own where a degree of freedom may be named.
 _RESERVED = ("ground", "dof", "between")
@@ -299,6 +304,8 @@ def _values(where: str, section: str, element, time) -> None:
                 f"{where}.x: found {x.tolist()}, needs at least two strictly "
                 "increasing values and as many values of F"
             )
+    if isinstance(element, AbstractHysteresis):
+        require_hysteresis(where, element)
     require_functions_of_time(where, section, element, time)
 
 

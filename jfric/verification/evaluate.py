@@ -128,12 +128,12 @@ def _at_outputs(function: Callable[[Point], Any], trajectory: Trajectory) -> np.
         return np.asarray(reactions_at_outputs(problem, solution))[:, function.index]
     mechanics = assemble(problem)
 
-    def at(t, q, v, a, lambda_t, lambda_n, mode, segment):
-        return function(Point(t, q, v, a, lambda_t, lambda_n, mode, segment, problem, mechanics))
+    def at(*state, z):
+        return function(Point(*state, problem, mechanics, z=z))
 
     s = solution
     rows = (s.ts, s.q, s.v, s.a, s.lambda_t, s.lambda_n, s.mode, s.segment)
-    return np.asarray(jax.vmap(at)(*rows))
+    return np.asarray(jax.vmap(lambda z, *state: at(*state, z=z))(s.z, *rows))
 
 
 def _at_events(function: Any, log: Any, before: bool) -> np.ndarray:

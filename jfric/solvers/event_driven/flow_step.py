@@ -28,6 +28,8 @@ class Values(NamedTuple):
     normal: Float[Array, " nf"]
     #: Prescribed accelerations along the tangents.
     prescribed_rate: Float[Array, " nt"]
+    #: Elongations of elements with sliders.
+    elongation: Float[Array, " e"]
 
 
 class ClosedMotion(Protocol):
@@ -124,6 +126,8 @@ class Step(NamedTuple):
 
 
 def _parts(prepared: Prepared, rest) -> list[Array]:
-    sizes = (prepared.mechanics.n, prepared.nt, prepared.nu, prepared.nf, prepared.nt)
+    mechanics = prepared.mechanics
+    with_sliders = mechanics.piecewise.count - mechanics.piecewise.tables
+    sizes = (mechanics.n, prepared.nt, prepared.nu, prepared.nf, prepared.nt, with_sliders)
     ends = np.cumsum(sizes)
     return [rest[end - size : end] for size, end in zip(sizes, ends, strict=True)]

@@ -28,6 +28,7 @@ from jaxtyping import Array, Float
 
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.prepared import Prepared
+from jfric.system.piecewise import Inner
 
 
 class Quantities(NamedTuple):
@@ -45,24 +46,24 @@ class Quantities(NamedTuple):
     margin: Float[Array, "p np"]
 
 
-def guards(prepared: Prepared, mode, segment, x: Quantities) -> Float[Array, "p g"]:
+def guards(prepared: Prepared, mode, inner: Inner, x: Quantities) -> Float[Array, "p g"]:
     """All guards from the quantities they are made of."""
-    return _assemble(prepared, mode, segment, x, magnitude=False)
+    return _assemble(prepared, mode, inner, x, magnitude=False)
 
 
-def guard_magnitudes(prepared: Prepared, mode, segment, x: Quantities) -> Float[Array, "p g"]:
+def guard_magnitudes(prepared: Prepared, mode, inner: Inner, x: Quantities) -> Float[Array, "p g"]:
     """Sums of the magnitudes of all contributions, from those of the quantities.
 
     What is below rounding error of this sum cannot be told from zero.
     """
-    return _assemble(prepared, mode, segment, x, magnitude=True)
+    return _assemble(prepared, mode, inner, x, magnitude=True)
 
 
-def _assemble(prepared: Prepared, mode, segment, x: Quantities, *, magnitude: bool):
-    return jax.vmap(lambda row: _one_row(prepared, mode, segment, row, magnitude=magnitude))(x)
+def _assemble(prepared: Prepared, mode, inner: Inner, x: Quantities, *, magnitude: bool):
+    return jax.vmap(lambda row: _one_row(prepared, mode, inner, row, magnitude=magnitude))(x)
 
 
-def _one_row(prepared: Prepared, mode, segment, x: Quantities, *, magnitude: bool):
+def _one_row(prepared: Prepared, mode, inner: Inner, x: Quantities, *, magnitude: bool):
     """Guards of one coefficient of each quantity."""
     nf = prepared.nf
     minus = 1.0 if magnitude else -1.0
@@ -97,7 +98,7 @@ def _one_row(prepared: Prepared, mode, segment, x: Quantities, *, magnitude: boo
     parts = [first, second]
     piecewise = prepared.mechanics.piecewise
     if piecewise.count:
-        alpha, beta, delta = _segment_guards(piecewise, segment)
+        alpha, beta, delta = jnp.moveaxis(piecewise.guards_at(inner), -1, 0)
         if magnitude:
             alpha, beta, delta = jnp.abs(alpha), jnp.abs(beta), jnp.abs(delta)
         parts += [
@@ -105,9 +106,3 @@ def _one_row(prepared: Prepared, mode, segment, x: Quantities, *, magnitude: boo
             for g in (0, 1)
         ]
     return jnp.concatenate(parts)
-
-
-def _segment_guards(piecewise, segment):
-    chosen = (segment[:, None] == jnp.arange(piecewise.segments)[None, :])[:, :, None, None]
-    table = jnp.sum(jnp.where(chosen, piecewise.guards, 0.0), axis=1)
-    return table[..., 0], table[..., 1], table[..., 2]

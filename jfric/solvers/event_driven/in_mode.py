@@ -15,6 +15,7 @@ from jfric.solvers.event_driven.mode_equations import ModeEquations, mode_equati
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import State
 from jfric.solvers.event_driven.transitions import compliances
+from jfric.system.piecewise import Inner
 
 
 class InMode(NamedTuple):
@@ -25,7 +26,7 @@ class InMode(NamedTuple):
     """
 
     mode: Int[Array, " nt"]
-    segment: Int[Array, " ns"]
+    inner: Inner
     equations: ModeEquations
     natural: Float[Array, ""]
     compliance: Float[Array, " nt"]
@@ -34,13 +35,13 @@ class InMode(NamedTuple):
 def in_mode(prepared: Prepared, flow, state: State, on=True) -> InMode:
     """For the mode of ``state``; ``on``: whether the trajectory is still running."""
     held = held_by_others(prepared, state.mode, state.t)
-    equations = mode_equations(prepared, state.mode, state.segment, held)
+    equations = mode_equations(prepared, state.mode, state.inner, held)
     if not (flow.lowered or prepared.many):
         # Few numbers: the compiler would make them anew in each of their uses.
         equations = once(equations, on)
     still = jax.lax.stop_gradient((prepared, equations, state))
     natural, compliance = flow.natural_step(*still), compliances(prepared, still[1].P)
-    return InMode(state.mode, state.segment, equations, natural, compliance)
+    return InMode(state.mode, state.inner, equations, natural, compliance)
 
 
 def shared_by_passes(prepared: Prepared, flow) -> Shared | None:
@@ -49,6 +50,7 @@ def shared_by_passes(prepared: Prepared, flow) -> Shared | None:
         return None
 
     def holds(made: InMode, state: State):
-        return jnp.all(made.mode == state.mode) & jnp.all(made.segment == state.segment)
+        same = jax.tree.map(lambda x, y: jnp.all(x == y), made.inner, state.inner)
+        return jnp.all(made.mode == state.mode) & same.segment & same.anchor
 
     return Shared(functools.partial(in_mode, prepared, flow), holds)

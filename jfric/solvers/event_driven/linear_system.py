@@ -28,7 +28,8 @@ class LinearSystem(NamedTuple):
 
     z: Float[Array, " z"]
     A: Float[Array, "z z"]
-    #: lambda_t, lambda_n, normal forces of friction elements, prescribed rates of tangents.
+    #: lambda_t, lambda_n, normal forces of friction elements, prescribed rates of tangents,
+    #: elongations of elements with sliders.
     reactions: Float[Array, "r z"]
     guards: Float[Array, "g z"]
     #: Relative velocities of tangents and normals.
@@ -183,11 +184,11 @@ def make(
     # In planes they are not linear, and left to the Runge-Kutta flow.
     rows = lambda_t[:, :0]
     if not mechanics.planes:
-        rows = assemble(prepared, state.mode, state.segment, quantities)
+        rows = assemble(prepared, state.mode, state.inner, quantities)
+    rates, stretched = points.along(given=g.acceleration[:nt]), quantities.elongation
+    of_sliders = stretched[:, mechanics.piecewise.tables :]
     return Made(
-        jnp.concatenate(
-            [lambda_t, lambda_n, normal, points.along(given=g.acceleration[:nt])], axis=1
-        ),
+        jnp.concatenate([lambda_t, lambda_n, normal, rates, of_sliders], axis=1),
         rows,
         relative,
         quantities,

@@ -19,6 +19,7 @@ from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.pins import pins_are_unique
 from jfric.solvers.event_driven.prepared import Prepared
+from jfric.system.piecewise import Inner
 
 
 class ModeEquations(NamedTuple):
@@ -52,10 +53,10 @@ class ModeEquations(NamedTuple):
 def mode_equations(
     prepared: Prepared,
     mode: Int[Array, " nt"],
-    segment: Int[Array, " ns"],
+    inner: Inner,
     held: Bool[Array, " nt"],
 ) -> ModeEquations:
-    """Matrices for the given modes of contacts and segments of piecewise-linear elements.
+    """Matrices for the given modes of contacts and the inside of piecewise-linear elements.
 
     Contacts in ``held`` carry their static limits: they do not slide.
     """
@@ -79,7 +80,7 @@ def mode_equations(
     PQ = matmul(prepared.MW, R.motion)
     P = mechanics.M_inverse - matmul(PQ, prepared.WM)
     P, PQ = _exact_rows(prepared, mode, R.dependent, P, PQ)
-    K, C, f, k, c = _segments(prepared, segment)
+    K, C, f, k, c = _segments(prepared, inner)
     element = mode[:nf]
     sliding = jnp.where(
         element == Mode.SLIP_POS,
@@ -92,17 +93,13 @@ def mode_equations(
     )
 
 
-def _segments(prepared: Prepared, segment):
+def _segments(prepared: Prepared, inner: Inner):
     mechanics = prepared.mechanics
     piecewise = mechanics.piecewise
     if piecewise.count == 0:
         empty = jnp.zeros((0,), mechanics.K.dtype)
         return mechanics.K, mechanics.C, mechanics.f0, empty, empty
-    chosen = segment[:, None] == jnp.arange(piecewise.segments)
-    k, c, f = (
-        jnp.sum(jnp.where(chosen, table, 0.0), axis=1)
-        for table in (piecewise.k, piecewise.c, piecewise.f)
-    )
+    k, c, f = piecewise.line(inner)
     w = piecewise.directions
     K = mechanics.K + matmul(w.T * k, w)
     C = mechanics.C + matmul(w.T * c, w)

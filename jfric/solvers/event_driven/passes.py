@@ -34,9 +34,9 @@ from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.reported import reported_modes
 from jfric.solvers.event_driven.state import (
     State,
+    elongations,
     modes_at,
     prescribed_velocities,
-    segments_at,
     unlogged,
 )
 from jfric.solvers.event_driven.transitions import (
@@ -220,10 +220,13 @@ def one_pass(
     unique = equations.unique & rules.is_unique(begun.smallest_pivot(equations.pivot))
     moves = settled & goes_on & unique
 
+    piecewise = prepared.mechanics.piecewise
+
     def output(s):
         values = held_exactly(prepared, state, step.at(prepared, s), signs)
         q, v = put_back(assembled, state, state.t + s * step.h, values.q, values.v)
-        return values._replace(q=q, v=v)
+        z = piecewise.elongations(state.inner, values.elongation)
+        return jnp.concatenate([q, v, *values[2:5], z])
 
     records = write_outputs(
         records,
@@ -233,7 +236,7 @@ def one_pass(
         h,
         ahead.t,
         reported_modes(prepared, state.mode, signs),
-        prepared.mechanics.piecewise.shown(state.segment),
+        piecewise.shown(state.segment),
         moves & on,
     )
     status = jnp.where(
@@ -275,6 +278,11 @@ def one_pass(
     slid = rules.slides(state.mode)
     kept = eqx.tree_at(lambda s: s.known, state, (fired | signs.null).astype(jnp.int32))
     known_guess = known_after(still[0], kept, guessed, moved_on, slid & fired[:nt])
+    # Where springs in series with sliders begin anew.
+    x = elongations(prepared, state.t, state.q)
+    anchor = piecewise.anchored(state.inner, segment, x)
+    moved = elongations(prepared, ahead.t, ahead.q)
+    anchor_ahead = piecewise.anchored(state.inner, moved_on, moved)
 
     q_scale, watch = state.q_scale, state.watch
     if decision is not None and watch is not None:
@@ -298,7 +306,9 @@ def one_pass(
         v_before = jnp.where(changes & ~unlogged(state), state.v, v_before)
         q_new, v_new = jnp.where(changes, q, q_new), jnp.where(changes, v, v_new)
         mode = jnp.where(changes, modes_at(prepared, state.t, q, v), mode)
-        segment = jnp.where(changes, segments_at(prepared, state.t, q), segment)
+        jumped = piecewise.restarted(state.inner, x, elongations(prepared, state.t, q))
+        segment = jnp.where(changes, jumped.segment, segment)
+        anchor = jnp.where(changes, jumped.anchor, anchor)
         known = jnp.where(changes, 0, known)
         sizes = jax.lax.stop_gradient((jnp.abs(q), jnp.abs(v)))
         q_scale = jnp.where(changes, jnp.maximum(q_scale, sizes[0]), q_scale)
@@ -314,6 +324,7 @@ def one_pass(
         v_scale=jnp.where(moves, ahead.v_scale, jnp.maximum(state.v_scale, v_scale)),
         mode=jnp.where(moves, guessed, jnp.where(settles, state.mode, mode)),
         segment=jnp.where(moves, moved_on, jnp.where(settles, state.segment, segment)),
+        anchor=jnp.where(moves, anchor_ahead, jnp.where(settles, state.anchor, anchor)),
         recorded=jnp.where(settles, logged.modes, state.recorded),
         settled=state.settled | settles,
         h_max=jnp.where(settles, ahead.h_max, first_step(prepared, state, flips & ~settled)),

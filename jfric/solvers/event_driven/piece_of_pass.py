@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 
 from jfric.numerics.polynomials import powers
 from jfric.results.pieces import Piece
-from jfric.solvers.event_driven.flow_step import Step
+from jfric.solvers.event_driven.flow_step import Step, Values
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import State, unlogged
 from jfric.system.problem import Problem
@@ -51,4 +52,16 @@ def piece_of_pass(
         v_before=jnp.where(unlogged(old), old.v_before, old.v),
         own=own,
         q_before=q_before,
+        z=None if p.elongation.shape[1] == 0 else _states(prepared, old, p) * scale,
     )
+
+
+def _states(prepared: Prepared, old: State, p: Values):
+    """States of elements as polynomials."""
+    # Of the constant terms, then of those that vanish at the start.
+    piecewise = prepared.mechanics.piecewise
+    first = piecewise.elongations(old.inner, p.elongation[0])
+    inner = old.inner._replace(anchor=jnp.zeros_like(old.anchor))
+    rest = jax.vmap(lambda x: piecewise.elongations(inner, x))(p.elongation[1:])
+    nothing = jax.vmap(lambda x: piecewise.elongations(inner, x))(jnp.zeros_like(p.elongation[1:]))
+    return jnp.concatenate([first[None], rest - nothing])

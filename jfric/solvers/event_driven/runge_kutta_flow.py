@@ -102,10 +102,10 @@ class RungeKuttaFlow(eqx.Module):
         if prepared.mechanics.varying is not None:
             found = _if_defined(found, jnp.concatenate([state.q, state.v]))
         table, missed = _polynomials(piece, found.dense, h, rests, apart=self.lowered)
-        values = guards(prepared, state.mode, state.segment, piece.quantities(table))
+        values = guards(prepared, state.mode, state.inner, piece.quantities(table))
         still = jax.lax.stop_gradient((piece, missed, found, h))
         tail = guard_magnitudes(
-            prepared, state.mode, state.segment, still[0].magnitudes(still[1][None])
+            prepared, state.mode, state.inner, still[0].magnitudes(still[1][None])
         )[0]
         leading, scales, relative, unbalanced = _start(beginning, h)
         rtol = smallest_tolerance(self, state.q.dtype)
@@ -234,7 +234,7 @@ def _start(piece: SmoothPiece, h):
         elongation_rate=series(at.elongation_rate, 4),
         margin=series(at.margin, 3),
     )
-    leading = guards(prepared, state.mode, state.segment, quantities)
+    leading = guards(prepared, state.mode, state.inner, quantities)
     n, nt = prepared.mechanics.n, prepared.nt
     f, a, bends = piece.force_sizes(z), z[1:3, n : 2 * n], piece.bending(z)
     K, C, P = jnp.abs(equations.K), jnp.abs(equations.C), prepared.mechanics.inverse_size
@@ -274,7 +274,7 @@ def _start(piece: SmoothPiece, h):
         elongation_rate=series([stretch, *(d @ x for x in rates)]),
         margin=_margin_sizes(prepared, friction, jnp.concatenate([normal, pressed], axis=1)),
     )
-    scales = guard_magnitudes(prepared, state.mode, state.segment, bounds)
+    scales = guard_magnitudes(prepared, state.mode, state.inner, bounds)
     watched = 0 if prepared.regular else prepared.W.shape[0]
     moves = series(matmul(z, piece.system.relative[:watched].T), 4)
     sizes = series([x[:watched] for x in (speed, *relative)])

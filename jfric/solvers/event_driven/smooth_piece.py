@@ -82,7 +82,7 @@ class SmoothPiece(eqx.Module):
                 self.prepared,
                 (positive, negative),
             )
-            now = mode_equations(now, state.mode, state.segment, old.held)
+            now = mode_equations(now, state.mode, state.inner, old.held)
         c = matvec(self.g.acceleration, w)
         if mechanics.contact_planes:
             z = jnp.concatenate([q, v, w, found])

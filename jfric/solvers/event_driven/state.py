@@ -18,6 +18,7 @@ from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.states import AbstractState
 from jfric.system.joints import off_velocity
+from jfric.system.piecewise import Inner
 from jfric.system.problem import Problem
 from jfric.system.start import started
 
@@ -70,6 +71,8 @@ class State(AbstractState):
     v_scale: Float[Array, " n"]
     mode: Int[Array, " nt"]
     segment: Int[Array, " ns"]
+    #: Where springs in series with stuck sliders have no force.
+    anchor: Float[Array, "e N"]
     #: Modes and segments as last recorded, and whether anything was recorded yet.
     recorded: Int[Array, " c"]
     settled: Bool[Array, ""]
@@ -98,6 +101,11 @@ class State(AbstractState):
     event_count: Int[Array, ""]
     watch: Watch | None = None
 
+    @property
+    def inner(self) -> Inner:
+        """Segments and anchors."""
+        return Inner(self.segment, self.anchor)
+
 
 def initial_state(problem: Problem, prepared: Prepared) -> State:
     """State at the start time; the first passes settle the modes."""
@@ -105,7 +113,7 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
     t, q, v = (x.astype(dtype) for x in started(problem).start())
     q, v = _on_joints(prepared, t, q, v)
     mode = modes_at(prepared, t, q, v)
-    segment = segments_at(prepared, t, q)
+    segment, anchor = prepared.mechanics.piecewise.start(elongations(prepared, t, q))
     pairs = int(prepared.nu > 1)
     return State(
         t=t,
@@ -116,6 +124,7 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
         v_scale=jnp.abs(v),
         mode=mode,
         segment=segment,
+        anchor=anchor,
         recorded=jnp.concatenate([mode, segment]),
         settled=jnp.asarray(False),
         h_max=jnp.asarray(jnp.inf, dtype),
@@ -226,14 +235,8 @@ def together(prepared: Prepared, mode: Int[Array, " nt"]) -> Int[Array, " nt"]:
     return mode
 
 
-def segments_at(prepared: Prepared, t, q) -> Int[Array, " ns"]:
-    """Segments whose guards on the elongation hold; transitions settle the rest."""
+def elongations(prepared: Prepared, t, q) -> Float[Array, " ns"]:
+    """Elongations of the piecewise-linear elements."""
     piecewise = prepared.mechanics.piecewise
-    if piecewise.count == 0:
-        return jnp.zeros((0,), jnp.int32)
     z, _ = prepared.mechanics.base_motion(t)
-    x = matvec(piecewise.directions, q) + matvec(piecewise.base_directions, z)
-    g = piecewise.guards
-    value = g[..., 0] * x[:, None, None] + g[..., 2]
-    value = jnp.where(g[..., 1] == 0.0, value, 1.0)
-    return jnp.argmax(jnp.all(value >= 0, axis=-1), axis=1).astype(jnp.int32)
+    return matvec(piecewise.directions, q) + matvec(piecewise.base_directions, z)

@@ -77,6 +77,10 @@ def release_after_jump(prepared: Prepared, state: State, prescribed) -> State:
     ``prescribed`` (m,): relative velocities of tangents and normals after the jump.
     """
     nt, nf = prepared.nt, prepared.nf
+    if prepared.mechanics.base_functions and prepared.mechanics.piecewise.count:
+        # An elongation that was constant may begin to change.
+        known = jnp.where(at_breakpoint(prepared, state), 0, state.known[2 * nt :])
+        state = eqx.tree_at(lambda s: s.known, state, state.known.at[2 * nt :].set(known))
     if nt == 0 or not any((*prepared.mechanics.belts, *prepared.mechanics.base_functions)):
         return state
     relative = matvec(prepared.W, state.v) - prescribed
@@ -234,7 +238,7 @@ def break_away(prepared: Prepared, state: State, force) -> State:
     nt = prepared.nt
     nobody = jnp.zeros((nt,), bool)
     stuck = eqx.tree_at(lambda s: s.mode, state, jnp.full_like(state.mode, Mode.STICK))
-    equations = mode_equations(prepared, stuck.mode, state.segment, nobody)
+    equations = mode_equations(prepared, stuck.mode, state.inner, nobody)
     of_mode = prepared, equations, given(prepared, equations, state.t), stuck, force
     limits, sizes = linear_system(*of_mode), magnitude_system(*of_mode)
     zero = constants(sizes.z.dtype).zero * matvec(sizes.guards, sizes.z)
@@ -249,8 +253,8 @@ def break_away(prepared: Prepared, state: State, force) -> State:
 def known_after(prepared: Prepared, state: State, mode, segment, at_rest) -> Int[Array, " g"]:
     """Zeros that the guards of new modes have by construction.
 
-    Those of contacts by :func:`jfric.contact.rules.known_zeros`. A guard of a new segment
-    is zero if it is the violated one up to sign; elements that did not change keep what is known.
+    Those of contacts by :func:`jfric.contact.rules.known_zeros`. Elements that did not change keep
+    what is known.
     ``at_rest`` (nt,): contacts whose sliding velocity just reached zero.
     """
     nt = prepared.nt
@@ -259,17 +263,9 @@ def known_after(prepared: Prepared, state: State, mode, segment, at_rest) -> Int
     piecewise = prepared.mechanics.piecewise
     if piecewise.count:
         ns = piecewise.count
-        rows = jnp.arange(ns)
-        old, new = piecewise.guards[rows, state.segment], piecewise.guards[rows, segment]
-        after = jnp.asarray(piecewise.next, jnp.int32)[rows, state.segment]
+        zero = piecewise.known_zeros(state.segment, segment).astype(jnp.int32)
         moved = segment != state.segment
         for g in (0, 1):
-            zero = jnp.zeros((ns,), bool)
-            for h in (0, 1):
-                fired = after[:, h] == segment
-                same = jnp.all(new[:, g] == old[:, h], axis=-1)
-                mirrored = jnp.all(new[:, g] == -old[:, h], axis=-1)
-                zero = zero | (fired & (same | mirrored))
             kept = state.known[2 * nt + g * ns : 2 * nt + (g + 1) * ns]
-            parts.append(jnp.where(moved, zero.astype(jnp.int32), kept))
+            parts.append(jnp.where(moved, zero[:, g], kept))
     return jnp.concatenate(parts).astype(jnp.int32)

@@ -57,7 +57,7 @@ class VaryingPiece(SmoothPiece):
         if elements or contacts or here.planes:
             pair = kinetic(now, self.state, relative[:nt], self.onset)
             now = eqx.tree_at(lambda p: (p.kinetic_positive, p.kinetic_negative), now, pair)
-        e = mode_equations(now, self.state.mode, self.state.segment, self.equations.held)
+        e = mode_equations(now, self.state.mode, self.state.inner, self.equations.held)
         f = e.f + self.extra - matvec(e.K, q) - matvec(e.C, v) + matvec(g.applied, w)
         for element in here.nonlinear:
             f = f + element.force(here.axes, t, q, v)
@@ -271,12 +271,13 @@ def varying_piece(
     normal = matmul(g.normal, w)
     if mechanics.pins is not None:
         normal = normal.at[mechanics.pins.at].set(pressed)
-    directions = mechanics.piecewise.directions
+    directions, nd = mechanics.piecewise.directions, mechanics.piecewise.tables
+    elongation = matmul(directions, q) + matmul(g.elongation, w)
     one = w[:1]
     system = LinearSystem(
         z=jnp.concatenate([state.q, state.v, g.w]),
         A=jnp.concatenate([v, a]),
-        reactions=jnp.concatenate([reaction, normal, demanded]),
+        reactions=jnp.concatenate([reaction, normal, demanded, elongation[nd:]]),
         guards=jnp.zeros((0, size), dtype),
         relative=relative,
         quantities=Quantities(
@@ -286,7 +287,7 @@ def varying_piece(
             lambda_n=reaction[nt:].T,
             normal=normal.T,
             gap=gap.T,
-            elongation=(matmul(directions, q) + matmul(g.elongation, w)).T,
+            elongation=elongation.T,
             elongation_rate=(matmul(directions, v) + matmul(g.elongation_rate, w)).T,
             margin=margin.T,
         ),

@@ -28,7 +28,7 @@ from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.reported import reported_modes
-from jfric.solvers.event_driven.state import State, Watch, unlogged
+from jfric.solvers.event_driven.state import State, Watch, elongations, unlogged
 from jfric.solvers.event_driven.transitions import Signs
 
 #: Rounding errors of an interpolant's coefficients, in units of those of what is interpolated.
@@ -58,14 +58,16 @@ def see(events: UserEvents, prepared: Prepared, flow, state: State, step: Step, 
     """The events on a step; the step of what is returned has them behind the guards."""
     curves = _curves(prepared, state, step)
     mode = reported_modes(prepared, state.mode, signs)
-    segment = prepared.mechanics.piecewise.shown(state.segment)
+    piecewise = prepared.mechanics.piecewise
+    segment = piecewise.shown(state.segment)
 
     def point(x) -> Point:
         sizes = (1, *(part.shape[1] for part in step.polynomials(prepared)[:5]))
         t, q, v, a, lambda_t, lambda_n = jnp.split(x, np.cumsum(sizes)[:-1])
-        return Point(
-            t[0], q, v, a, lambda_t, lambda_n, mode, segment, events.problem, prepared.mechanics
-        )
+        system = events.problem, prepared.mechanics
+        x = elongations(prepared, t[0], q)[piecewise.tables :]
+        z = piecewise.elongations(state.inner, x)
+        return Point(t[0], q, v, a, lambda_t, lambda_n, mode, segment, *system, z=z)
 
     def values(x):
         return events.values(point(x))

@@ -21,6 +21,7 @@ from jfric.solvers.time_stepping.scheme import Scheme
 from jfric.solvers.time_stepping.state import State, initial_state, start_at
 from jfric.system.event import refuse_events
 from jfric.system.inertia import require_inertia
+from jfric.system.hysteresis_checks import refuse_memory
 from jfric.system.pin_friction import refuse_pins
 from jfric.system.problem import Problem
 from jfric.system.reaction import refuse_reactions
@@ -52,6 +53,7 @@ class AbstractTimeStepping(AbstractSolver):
         refuse_reactions(problem, f"the scheme {type(self).__name__}")
         refuse_events(problem, f"the scheme {type(self).__name__}")
         refuse_pins(problem, f"the scheme {type(self).__name__}")
+        refuse_memory(problem, f"the scheme {type(self).__name__}")
         require_time_stepping(problem, self)
 
     def require_duration(self, duration: float) -> None:

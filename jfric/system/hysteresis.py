@@ -1,0 +1,211 @@
+"""Springs in series with sliders: hysteresis that does not depend on the rate, as pure data."""
+
+from __future__ import annotations
+
+import abc
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jfric.system.direction import Direction, as_direction
+from jfric.system.fields import Scalar, scalar
+
+
+class Branches(NamedTuple):
+    """Springs in series with sliders, side by side: stiffnesses and elongations at which they slip
+    (N,), the stiffness of a spring beside them, and the elongation of the springs at the start."""
+
+    k: Float[Array, " N"]
+    slip: Float[Array, " N"]
+    residual: Float[Array, ""]
+    z0: Float[Array, ""]
+
+
+class AbstractHysteresis(eqx.Module):
+    """Springs in series with sliders, side by side along one direction."""
+
+    direction: eqx.AbstractVar[Direction]
+
+    @property
+    @abc.abstractmethod
+    def sliders(self) -> int:
+        """How many sliders."""
+
+    @abc.abstractmethod
+    def branches(self) -> Branches:
+        """The springs and sliders."""
+
+
+class Jenkins(AbstractHysteresis):
+    """Jenkins element: a spring in series with a slider, the node between them without mass.
+
+    With the elongation ``x = w^T q`` and that of the spring ``z``, the force along ``w`` is ``-k z``::
+
+        z' = x'   while |k z| <= R (stick),      k z = R sign(x')   while the slider slips
+
+    ``direction``: of ``w``, as in :class:`jfric.Friction`; it may end at a support
+    (:class:`jfric.Base`). ``k`` [N/m or N m/rad] and ``R`` [N or N m]: positive. ``z0`` [m or rad]:
+    ``z`` at the start, ``|k z0| <= R``. The force does not depend on the rate; a cycle of the
+    amplitude ``X > R/k`` takes the energy ``4 R (X - R/k)``. Changes between stick and slip are
+    events, the motion between them is exact. Results have ``z`` as the quantity ``z.jenkins``.
+
+    Source: W. D. Iwan, "A distributed-element model for hysteresis and its steady-state dynamic
+    response", J. Applied Mechanics 33 (1966); the element is due to G. M. Jenkins (1962). A support
+    that is drawn to 0.03 m pulls with the limit::
+
+        >>> pulled = jfric.Problem(
+        ...     ["u"],
+        ...     {
+        ...         "mass": jfric.Mass("u", 1.0),
+        ...         "base": {"hand": jfric.Base(jfric.PiecewiseLinear([0.0, 1.0], [0.0, 0.03]))},
+        ...         "spring": jfric.Spring("u", 1e4),
+        ...         "jenkins": jfric.Jenkins(("u", "hand"), k=100.0, R=2.0),
+        ...     },
+        ... )
+        >>> found = jfric.observe(pulled, "final.z.jenkins, final.force.jenkins").values
+        >>> {name: round(float(x), 9) for name, x in found.items()}
+        {'final.z.jenkins': 0.02, 'final.force.jenkins': -2.0}
+    """
+
+    direction: Direction = eqx.field(converter=as_direction)
+    k: Scalar = eqx.field(converter=scalar)
+    R: Scalar = eqx.field(converter=scalar)
+    z0: Scalar = eqx.field(converter=scalar, default=0.0)
+
+    @property
+    def sliders(self) -> int:
+        return 1
+
+    def branches(self) -> Branches:
+        return Branches(self.k[None], (self.R / self.k)[None], jnp.zeros_like(self.k), self.z0)
+
+
+class MasingSpring(AbstractHysteresis):
+    """Spring with hysteresis whose initial curve goes through the points ``(x[i], F[i])``.
+
+    Loading from rest follows the curve from the origin, ``F(-x) = -F(x)``, and beyond the last
+    point the last line; after a reversal the same curve scaled by two, until it meets a branch that
+    was left before (Masing's rules). It is made of springs in series with sliders, side by side
+    (generalised Maxwell slip), of which one slips at each ``x[i]``, and a spring for the last line.
+
+    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``x`` (p,) [m or rad] and ``F`` (p,)
+    [N or N m]: increasing strictly from above zero, with slopes that fall and are not negative.
+    ``z0`` [m or rad]: elongation of the springs at the start, of those that slip before it their
+    limits.
+
+    Source: G. Masing, "Eigenspannungen und Verfestigung beim Messing", Proc. 2nd Int. Congress of
+    Applied Mechanics (1926). The slope from the second point on is that of the spring beside them::
+
+        >>> spring = jfric.MasingSpring("u", x=[0.01, 0.03], F=[2.0, 3.0])
+        >>> branches = spring.branches()
+        >>> [round(float(k), 9) for k in branches.k], float(branches.residual)
+        ([150.0], 50.0)
+    """
+
+    direction: Direction = eqx.field(converter=as_direction)
+    x: Scalar = eqx.field(converter=scalar)
+    F: Scalar = eqx.field(converter=scalar)
+    z0: Scalar = eqx.field(converter=scalar, default=0.0)
+
+    @property
+    def sliders(self) -> int:
+        return self.x.shape[0] - 1
+
+    def branches(self) -> Branches:
+        slopes = jnp.diff(self.F, prepend=0.0) / jnp.diff(self.x, prepend=0.0)
+        return Branches(slopes[:-1] - slopes[1:], self.x[:-1], slopes[-1], self.z0)
+
+
+class MaxwellSlip(AbstractHysteresis):
+    """Jenkins elements side by side: generalised Maxwell slip with elastic branches.
+
+    The force along ``w`` is the sum of those of ``N`` elements with the stiffnesses ``k`` (N,)
+    [N/m or N m/rad] and limits ``R`` (N,) [N or N m], all positive, in any order. However many
+    there are, the next event is one of two. ``direction``: of ``w``, as in :class:`jfric.Friction`;
+    ``z0`` [m or rad]: elongation of the springs at the start, of those whose limit is below it the
+    limit. Results have ``z.NAME.1`` and so on, in the order of slipping.
+
+    Source: F. Al-Bender, V. Lampaert, J. Swevers, "The generalized Maxwell-slip model", IEEE Trans.
+    Automatic Control 50 (2005), without its rate-dependent part::
+
+        >>> jfric.MaxwellSlip("u", k=[10.0, 20.0], R=[1.0, 3.0]).sliders
+        2
+    """
+
+    direction: Direction = eqx.field(converter=as_direction)
+    k: Scalar = eqx.field(converter=scalar)
+    R: Scalar = eqx.field(converter=scalar)
+    z0: Scalar = eqx.field(converter=scalar, default=0.0)
+
+    @property
+    def sliders(self) -> int:
+        return self.k.shape[0]
+
+    def branches(self) -> Branches:
+        return Branches(self.k, self.R / self.k, jnp.zeros_like(self.k[0]), self.z0)
+
+
+class Iwan(AbstractHysteresis):
+    """Iwan's model of a joint with the four parameters of Segalman, discretised.
+
+    Sliders of the strengths ``phi`` with the density ``R phi^chi`` on ``(0, phi_max)`` and a mass
+    point ``S`` at ``phi_max``, each in series with a spring of the stiffness 1::
+
+        F(x) = int_0^x rho phi dphi + x int_x^phi_max rho dphi + S min(x, phi_max)
+
+    ``K_T`` [N/m or N m/rad]: stiffness of the stuck joint, ``F_S`` [N or N m]: force of macroslip,
+    ``chi`` (``-1 < chi``, the loss in microslip grows with the amplitude to the power ``3 + chi``)
+    and ``beta >= 0`` (ratio of the stiffness of the point to that of the density).
+    ``count``: sliders; ``(0, phi_max)`` is cut into ``count - 1`` equal parts, and each slider has
+    the stiffness and the strength of its part, so that the force is exact where a part ends; force
+    between and loss are of second order. The last slider is the mass point.
+    ``z0`` [m or rad] as in :class:`jfric.MaxwellSlip`.
+
+    Source: D. J. Segalman, "A four-parameter Iwan model for lap-type joints", J. Applied Mechanics
+    72 (2005)::
+
+        >>> joint = jfric.Iwan("u", K_T=2.0, F_S=3.0, chi=-0.1, beta=0.1, count=40)
+        >>> branches = joint.branches()
+        >>> round(float(branches.k.sum()), 9), round(float(branches.k @ branches.slip), 9)
+        (2.0, 3.0)
+        >>> round(float(joint.phi_max), 9)
+        2.876146789
+    """
+
+    direction: Direction = eqx.field(converter=as_direction)
+    K_T: Scalar = eqx.field(converter=scalar)
+    F_S: Scalar = eqx.field(converter=scalar)
+    chi: Scalar = eqx.field(converter=scalar)
+    beta: Scalar = eqx.field(converter=scalar)
+    count: int = eqx.field(static=True, default=40)
+    z0: Scalar = eqx.field(converter=scalar, default=0.0)
+
+    @property
+    def sliders(self) -> int:
+        return self.count
+
+    @property
+    def phi_max(self):
+        """Displacement at which the last slider slips [m or rad]."""
+        ratio = (self.chi + 1.0) / (self.chi + 2.0)
+        return self.F_S * (1.0 + self.beta) / (self.K_T * (self.beta + ratio))
+
+    def branches(self) -> Branches:
+        c, b, top = self.chi, self.beta, self.phi_max
+        u = jnp.linspace(0.0, 1.0, self.count)
+        weight = self.F_S / (top * (b + (c + 1.0) / (c + 2.0)))
+        k, moment = (jnp.diff(u ** (c + p)) for p in (1.0, 2.0))
+        slip = top * (c + 1.0) / (c + 2.0) * moment / k
+        k, slip = jnp.append(weight * k, weight * b), jnp.append(slip, top)
+        return Branches(k, slip, jnp.zeros_like(weight), self.z0)
+
+
+#: Sections of such elements.
+HYSTERESIS: dict[str, type[AbstractHysteresis]] = {
+    "jenkins": Jenkins,
+    "maxwell_slip": MaxwellSlip,
+    "masing_spring": MasingSpring,
+    "iwan": Iwan,
+}

@@ -1,0 +1,70 @@
+"""Checks of springs in series with sliders, and refusals of what has a memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.system.description import AbstractProblem
+from jfric.system.hysteresis import (
+    HYSTERESIS,
+    AbstractHysteresis,
+    Iwan,
+    Jenkins,
+    MasingSpring,
+    MaxwellSlip,
+)
+
+
+def require_hysteresis(where: str, element: AbstractHysteresis) -> None:
+    """Raise :class:`ProblemError` for numbers that make no such element."""
+    if isinstance(element, MaxwellSlip):
+        k, R = np.asarray(element.k), np.asarray(element.R)
+        if k.ndim != 1 or k.shape != R.shape or k.size == 0:
+            raise ProblemError(
+                f"{where}.R: found {R.size} limits for {k.size} stiffnesses, one for each is needed"
+            )
+    if isinstance(element, MasingSpring):
+        _require_curve(where, element)
+        return
+    for field in ("k", "R", "K_T", "F_S"):
+        value = np.asarray(getattr(element, field, 1.0))
+        if np.any(value <= 0):
+            raise ProblemError(f"{where}.{field}: found {np.min(value):g}, must be positive")
+    if isinstance(element, Jenkins) and abs(float(element.k * element.z0)) > float(element.R):
+        raise ProblemError(
+            f"{where}.z0: found {float(element.z0):g}, the slider slips at "
+            f"{float(element.R / element.k):g} (R/k); start there or nearer to zero"
+        )
+    if isinstance(element, Iwan):
+        if float(element.chi) <= -1:
+            raise ProblemError(f"{where}.chi: found {float(element.chi):g}, must be above -1")
+        if float(element.beta) < 0:
+            raise ProblemError(f"{where}.beta: found {float(element.beta):g}, must not be negative")
+        if element.count < 2:
+            raise ProblemError(f"{where}.count: found {element.count}, needed are at least 2")
+
+
+def _require_curve(where: str, spring: MasingSpring) -> None:
+    x, F = np.asarray(spring.x), np.asarray(spring.F)
+    if x.ndim != 1 or x.shape != F.shape or x.size < 2:
+        raise ProblemError(
+            f"{where}.F: found {F.size} forces for {x.size} elongations, as many of both are "
+            "needed, and at least two"
+        )
+    if np.any(np.diff(x, prepend=0.0) <= 0):
+        raise ProblemError(f"{where}.x: found {x.tolist()}, must increase from above zero")
+    slopes = np.diff(F, prepend=0.0) / np.diff(x, prepend=0.0)
+    if np.any(np.diff(slopes) >= 0) or slopes[-1] < 0:
+        raise ProblemError(
+            f"{where}.F: found the slopes {', '.join(f'{s:g}' for s in slopes)} from the origin on, "
+            "must fall from point to point and not be negative"
+        )
+
+
+def refuse_memory(problem: AbstractProblem, who: str) -> None:
+    """Raise :class:`ProblemError` for elements with a memory, which ``who`` cannot represent."""
+    for label in problem.labelled(*HYSTERESIS):
+        raise ProblemError(
+            f"{label}: has a memory, which {who} cannot represent; use the solver event-driven"
+        )

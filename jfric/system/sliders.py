@@ -1,0 +1,162 @@
+"""Springs in series with sliders as segments with linear guards and a memory.
+
+A slider is stuck, its spring then pulls with ``k (x - anchor)``, or it slips with its limit. Those
+of one element are sorted by the elongation at which they slip. All that slip do so in the direction
+of ``x'``, and whatever the history they are the first ``m`` of them: a segment is ``m`` and that
+direction. Of the stuck ones only the first can slip next, so an element has two guards however
+many sliders it has.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from jfric.system.description import AbstractProblem
+from jfric.system.hysteresis import HYSTERESIS
+
+
+class Sliders(eqx.Module):
+    """All such elements of a system (``e`` of them), filled up to ``N`` sliders each."""
+
+    directions: Float[Array, "e n"]
+    base_directions: Float[Array, "e nb"]
+    #: Stiffnesses, and elongations of the springs at which they slip, increasing.
+    k: Float[Array, "e N"]
+    slip: Float[Array, "e N"]
+    #: Stiffness of the spring beside them.
+    residual: Float[Array, " e"]
+    #: Elongations of the springs at the start.
+    z0: Float[Array, "e N"]
+    counts: tuple[int, ...] = eqx.field(static=True)
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    @property
+    def size(self) -> int:
+        """Sliders of the element that has most."""
+        return self.k.shape[1]
+
+    @property
+    def labels(self) -> tuple[tuple[str, ...], ...]:
+        """What the event log calls each segment."""
+        ways = ("slip_pos", "slip_neg")
+        if self.size == 1:
+            return (("stick", *ways),) * len(self.counts)
+        slipping = [f"{way}.{m}" for way in ways for m in range(1, self.size + 1)]
+        return (("stick", *slipping),) * len(self.counts)
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Names of the springs: of the element, with a number where it has several."""
+        return tuple(
+            name if count == 1 else f"{name}.{i}"
+            for name, count in zip(self.names, self.counts, strict=True)
+            for i in range(1, count + 1)
+        )
+
+    def _slipping(self, segment) -> tuple[Int[Array, " e"], Int[Array, " e"]]:
+        """How many slip, and in which direction (0 where none does)."""
+        back = segment > self.size
+        way = jnp.where(segment == 0, 0, jnp.where(back, -1, 1))
+        return jnp.where(back, segment - self.size, segment), way
+
+    def _stuck(self, segment) -> Bool[Array, "e N"]:
+        return jnp.arange(self.size)[None, :] >= self._slipping(segment)[0][:, None]
+
+    def joined(self, values: Float[Array, "e N"]) -> Float[Array, " z"]:
+        """What belongs to sliders, element by element, without what fills up."""
+        return jnp.concatenate([row[:n] for row, n in zip(values, self.counts, strict=True)])
+
+    def forces(self, x: Float[Array, " e"], z: Float[Array, " z"]) -> Float[Array, " e"]:
+        """Forces of the elements along their directions, by elongations of elements and springs."""
+        pull = self.joined(self.k) * z
+        parts = jnp.split(pull, np.cumsum(self.counts)[:-1])
+        return -self.residual * x - jnp.stack([jnp.sum(part) for part in parts])
+
+    def start(self, x: Float[Array, " e"]) -> Float[Array, "e N"]:
+        """Anchors at the start, at the elongations ``x``."""
+        return x[:, None] - self.z0
+
+    def line(self, segment, anchor):
+        """Stiffness and constant part of the force ``-(k x + f)`` of each element (e,)."""
+        stuck, way = self._stuck(segment), self._slipping(segment)[1]
+        k = jnp.where(stuck, self.k, 0.0)
+        slips = jnp.sum(jnp.where(stuck, 0.0, self.k * self.slip), axis=1)
+        return self.residual + jnp.sum(k, axis=1), way * slips - jnp.sum(k * anchor, axis=1)
+
+    def guards(self, segment, anchor) -> Float[Array, "e 2 3"]:
+        """Coefficients of elongation, its rate and one: the next slider's, then the reversal's or,
+        where none slips, the next slider's in the other direction."""
+        count, way = self._slipping(segment)
+        following = jnp.arange(self.size)[None, :] == count[:, None]
+        at, reach = (jnp.sum(jnp.where(following, x, 0.0), axis=1) for x in (anchor, self.slip))
+        nothing, one = jnp.zeros_like(at), jnp.ones_like(at)
+        upper = jnp.stack([-one, nothing, at + reach], axis=1)
+        lower = jnp.stack([one, nothing, reach - at], axis=1)
+        never = jnp.stack([nothing, nothing, one], axis=1)
+        back = jnp.stack([nothing, way.astype(at.dtype), nothing], axis=1)
+        first = jnp.where((way < 0)[:, None], lower, upper)
+        all_slip = count >= np.asarray(self.counts)
+        first = jnp.where(all_slip[:, None], never, first)
+        second = jnp.where((way == 0)[:, None], lower, back)
+        return jnp.stack([first, second], axis=1)
+
+    def following(self, segment, first, second) -> Int[Array, " e"]:
+        """Segments after those whose ``first`` or ``second`` guard is violated."""
+        way = self._slipping(segment)[1]
+        more = jnp.where(way < 0, segment + 1, jnp.where(way > 0, segment + 1, 1))
+        other = jnp.where(way == 0, self.size + 1, 0)
+        # What turns round slips no further.
+        turns = second & (way != 0)
+        after = jnp.where(first & ~turns, more, jnp.where(second, other, segment))
+        return after.astype(jnp.int32)
+
+    def anchored(self, before, after, anchor, x: Float[Array, " e"]) -> Float[Array, "e N"]:
+        """Anchors after a change of segments at the elongations ``x``: of what is stuck again, where
+        it has its limit."""
+        held = self._stuck(after) & ~self._stuck(before)
+        way = self._slipping(before)[1]
+        return jnp.where(held, x[:, None] - way[:, None] * self.slip, anchor)
+
+    def known_zeros(self, before, after) -> Bool[Array, "e 2"]:
+        """Which guards are zero right after a change: what is stuck again has its limit."""
+        way, turned = self._slipping(before)[1], (before > 0) & (after == 0)
+        return turned[:, None] & jnp.stack([way > 0, way < 0], axis=1)
+
+    def elongations(self, segment, anchor, x: Float[Array, " e"]) -> Float[Array, "e N"]:
+        """Elongations ``z`` of the springs at the elongations ``x`` of the elements."""
+        way = self._slipping(segment)[1]
+        slipping = way[:, None] * self.slip
+        return jnp.where(self._stuck(segment), x[:, None] - anchor, slipping)
+
+
+def assemble_sliders(problem: AbstractProblem) -> Sliders | None:
+    """Those of a resolved problem, or None."""
+    found = problem.labelled(*HYSTERESIS)
+    if not found:
+        return None
+    axes, bases = problem.axes, problem.bases
+    rows = jnp.stack([e.direction.vector(axes + bases) for e in found.values()])
+    n, size = len(axes), max(e.sliders for e in found.values())
+    parts = [e.branches() for e in found.values()]
+    k, slip, z0 = [], [], []
+    for part in parts:
+        # Derivatives of the order there are none.
+        order = jnp.argsort(part.slip)
+        width = (0, size - part.slip.shape[0])
+        own = part.slip[order]
+        k.append(jnp.pad(part.k[order], width))
+        slip.append(jnp.pad(own, width, constant_values=1.0))
+        z0.append(jnp.pad(jnp.clip(part.z0, -own, own), width))
+    return Sliders(
+        directions=rows[:, :n],
+        base_directions=rows[:, n:],
+        k=jnp.stack(k),
+        slip=jnp.stack(slip),
+        residual=jnp.stack([part.residual for part in parts]),
+        z0=jnp.stack(z0),
+        counts=tuple(e.sliders for e in found.values()),
+        names=tuple(found),
+    )

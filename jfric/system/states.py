@@ -1,0 +1,19 @@
+"""States of elements: their names and units."""
+
+from __future__ import annotations
+
+from jfric.system.description import AbstractProblem
+from jfric.system.direction import kind
+from jfric.system.hysteresis import HYSTERESIS
+
+
+def state_units(problem: AbstractProblem) -> dict[str, str]:
+    """Units of all states, by their names in results: that of the element, with a number where it
+    has several."""
+    found = {}
+    for label, element in problem.labelled(*HYSTERESIS).items():
+        count = element.sliders
+        unit = "rad" if kind(element.direction, problem.dofs) == "rotation" else "m"
+        names = [label] if count == 1 else [f"{label}.{i}" for i in range(1, count + 1)]
+        found |= dict.fromkeys(names, unit)
+    return found
