@@ -1,5 +1,7 @@
 """Springs in series with sliders: hysteresis that does not depend on the rate."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,22 +12,26 @@ from references import hysteresis
 
 import jfric
 from jfric.files.read_toml import loads
+from jfric.system.elements import SECTIONS
 
 START = jfric.InitialState
+
+
+def section_of(element):
+    return next(name for name, cls in SECTIONS.items() if cls is type(element))
 
 
 def held(element, path, pace=1.0):
     """A body that friction holds, and a hand that draws the other end along straight lines."""
     times = pace * np.arange(len(path) + 1.0)
     hand = jfric.Base(jfric.PiecewiseLinear(times, [0.0, *path]))
-    section = next(k for k, cls in jfric.system.elements.SECTIONS.items() if cls is type(element))
     return jfric.Problem(
         ["u"],
         {
             "mass": jfric.Mass("u", 1.0),
             "friction": jfric.Friction("u", limit=1e6),
             "base": {"hand": hand},
-            section: element,
+            section_of(element): element,
         },
         time=times[-1],
     )
@@ -202,7 +208,7 @@ def test_energy():
     knots = np.unique(np.r_[0.0, 4.0, [e["time"] for e in solution.event_table()]])
     nodes, weights = np.polynomial.legendre.leggauss(30)
     work = lost = 0.0
-    for a, b in zip(knots[:-1], knots[1:], strict=True):
+    for a, b in itertools.pairwise(knots):
         t = 0.5 * (a + b) + 0.5 * (b - a) * nodes
         m = solution.evaluate(t)
         v, z = np.asarray(m.v)[:, 0], np.asarray(m.z)
@@ -335,9 +341,7 @@ BAD = [
 
 @pytest.mark.parametrize(("element", "sentence"), BAD, ids=[s for _, s in BAD])
 def test_bad_numbers_have_a_sentence(element, sentence):
-    section = {type(e): k for k, e in zip(("jenkins", "maxwell_slip"), (BAD[0][0], BAD[3][0]))}
-    section |= {jfric.MasingSpring: "masing_spring", jfric.Iwan: "iwan"}
-    elements = {"mass": jfric.Mass("u", 1.0), section[type(element)]: element}
+    elements = {"mass": jfric.Mass("u", 1.0), section_of(element): element}
     with pytest.raises(jfric.ProblemError, match=None) as error:
         jfric.Problem(["u"], elements)
     assert sentence in str(error.value)

@@ -105,5 +105,5 @@ def _solution(ts, q, v, lambda_n, lambda_t, mode, segment, events, **names) -> j
     return jfric.Solution(
         ts=ts, q=q, v=v, a=np.zeros_like(q), lambda_n=lambda_n, lambda_t=lambda_t, mode=mode,
         segment=segment, events=events, status=np.array(0), flags=np.array(2), final=None,
-        steps=np.array(31), **names,
+        steps=np.array(31), z=np.zeros((len(ts), 0)), states=(), **names,
     )  # fmt: skip

@@ -33,6 +33,7 @@ from jfric.results.observables import (
 )
 from jfric.results.quantity import STATIC_KINDS, Quantity, parse_quantity, resolve
 from jfric.results.signals import contact_names, look_up, signal_names
+from jfric.system.hysteresis import HYSTERESIS
 from jfric.system.problem import Problem
 
 #: Reductions over a trajectory of any signal: ``max.u``, ``max.v.u``, ``max.lambda_t.pad``.
@@ -125,7 +126,8 @@ def observable(problem: Problem, quantity: Quantity, times=None, end=None) -> Ob
         own = [*problem.section("event")].index(name) if name else None
         return EventTime(int(argument or 0), name=label, own=own)
     if kind in ("dissipated", "stick_fraction"):
-        index = contact_names(problem).index(name) if name else None
+        losing = [*contact_names(problem), *problem.labelled(*HYSTERESIS)]
+        index = losing.index(name) if name else None
         if kind == "dissipated" or index is None:
             return Dissipated(index, name=label)
         return StickFraction(index, name=label)

@@ -191,11 +191,12 @@ class StickFraction(Observable):
 
 @dataclass(frozen=True)
 class Dissipated(OfIntegral):
-    """Energy [J] that friction turns into heat while contacts slide.
+    """Energy [J] that friction turns into heat while contacts slide and sliders slip.
 
-    The integral of ``-lambda_T gamma_T``, of one ``contact`` or, with None, of all. Dampers and
-    impacts are not counted. It is not the energy that an element with a ``reaction`` of its own
-    takes.
+    The integral of ``-lambda_T gamma_T``, and of ``R |x'|`` of springs in series with sliders
+    (:class:`jfric.Jenkins`), which stand behind the contacts: of one of them, ``contact``, or, with
+    None, of all. Dampers and impacts are not counted. It is not the energy that an element with a
+    ``reaction`` of its own takes.
     """
 
     contact: int | None = None
@@ -203,7 +204,13 @@ class Dissipated(OfIntegral):
     unit: str = "J"
 
     def quantity(self, x):
-        return self._of(-x.lambda_t * x.sliding_velocity)
+        power = -x.lambda_t * x.sliding_velocity
+        piecewise = x.mechanics.piecewise
+        if piecewise.sliders is not None:
+            nd, (_, base_rate) = piecewise.tables, x.mechanics.base_motion(x.t)
+            rate = (piecewise.directions @ x.v + piecewise.base_directions @ base_rate)[nd:]
+            power = jnp.concatenate([power, piecewise.sliders.power(x.segment[nd:], rate)])
+        return self._of(power)
 
     def at_jump(self, piece, slip):
         # Forces are straight lines over the way: their mean is that of both ends.

@@ -14,7 +14,14 @@ from typing import Literal, NamedTuple
 
 from jfric.errors import ProblemError, nearest, quoted
 from jfric.numerics.limits import STEPS
-from jfric.results.signals import CONTACTS, FORMS, contact_names, find_name, look_up
+from jfric.results.signals import (
+    CONTACTS,
+    FORMS,
+    element_names,
+    find_name,
+    look_up,
+)
+from jfric.system.hysteresis import HYSTERESIS
 from jfric.system.problem import Problem
 from jfric.system.units import DIMENSIONS, UnitError, to_si
 
@@ -203,12 +210,13 @@ def _event(name: str, problem: Problem) -> str:
 
 
 def _contact(kind: Kind, name: str, problem: Problem) -> str:
-    contacts = contact_names(problem)
+    sections = (*CONTACTS, *(HYSTERESIS if kind == "dissipated" else ()))
+    contacts = element_names(problem, sections)
     if not contacts:
         raise ProblemError("but the system has no contact")
     if kind == "dissipated" and not name:
         return name
-    found = find_name(problem, name, CONTACTS)
+    found = find_name(problem, name, sections)
     if found is None:
         raise ProblemError(
             f"no single contact {name!r}{nearest(name, contacts)}; there are "

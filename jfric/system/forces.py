@@ -44,6 +44,7 @@ def applied_force(mechanics: Mechanics, t, q, v, segment=None, z=None) -> Float[
         k, c, offset = (piecewise.at(segment[:nd], name) for name in ("k", "c", "f"))
         own = -(k * x[:nd] + c * rate[:nd] + offset)
         if piecewise.sliders is not None:
+            assert z is not None
             own = jnp.concatenate([own, piecewise.sliders.forces(x[nd:], z)])
         f = f + piecewise.directions.T @ own
     return f

@@ -41,7 +41,8 @@ class AbstractHysteresis(eqx.Module):
 class Jenkins(AbstractHysteresis):
     """Jenkins element: a spring in series with a slider, the node between them without mass.
 
-    With the elongation ``x = w^T q`` and that of the spring ``z``, the force along ``w`` is ``-k z``::
+    ``x = w^T q`` is the elongation of both, ``z`` that of the spring; the force along ``w`` is
+    ``-k z``::
 
         z' = x'   while |k z| <= R (stick),      k z = R sign(x')   while the slider slips
 
@@ -66,7 +67,7 @@ class Jenkins(AbstractHysteresis):
         ... )
         >>> found = jfric.observe(pulled, "final.z.jenkins, final.force.jenkins").values
         >>> {name: round(float(x), 9) for name, x in found.items()}
-        {'final.z.jenkins': 0.02, 'final.force.jenkins': -2.0}
+        {'final.force.jenkins': -2.0, 'final.z.jenkins': 0.02}
     """
 
     direction: Direction = eqx.field(converter=as_direction)
@@ -100,8 +101,8 @@ class MasingSpring(AbstractHysteresis):
 
         >>> spring = jfric.MasingSpring("u", x=[0.01, 0.03], F=[2.0, 3.0])
         >>> branches = spring.branches()
-        >>> [round(float(k), 9) for k in branches.k], float(branches.residual)
-        ([150.0], 50.0)
+        >>> [round(float(k), 9) for k in (branches.k[0], branches.residual)]
+        [150.0, 50.0]
     """
 
     direction: Direction = eqx.field(converter=as_direction)
@@ -155,6 +156,7 @@ class Iwan(AbstractHysteresis):
 
         F(x) = int_0^x rho phi dphi + x int_x^phi_max rho dphi + S min(x, phi_max)
 
+    ``direction``: of ``w``, as in :class:`jfric.Friction`.
     ``K_T`` [N/m or N m/rad]: stiffness of the stuck joint, ``F_S`` [N or N m]: force of macroslip,
     ``chi`` (``-1 < chi``, the loss in microslip grows with the amplitude to the power ``3 + chi``)
     and ``beta >= 0`` (ratio of the stiffness of the point to that of the density).

@@ -57,8 +57,8 @@ def _require_curve(where: str, spring: MasingSpring) -> None:
     slopes = np.diff(F, prepend=0.0) / np.diff(x, prepend=0.0)
     if np.any(np.diff(slopes) >= 0) or slopes[-1] < 0:
         raise ProblemError(
-            f"{where}.F: found the slopes {', '.join(f'{s:g}' for s in slopes)} from the origin on, "
-            "must fall from point to point and not be negative"
+            f"{where}.F: found the slopes {', '.join(f'{s:g}' for s in slopes)} from the origin "
+            "on, must fall from point to point and not be negative"
         )
 
 

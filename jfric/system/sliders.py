@@ -86,6 +86,12 @@ class Sliders(eqx.Module):
         slips = jnp.sum(jnp.where(stuck, 0.0, self.k * self.slip), axis=1)
         return self.residual + jnp.sum(k, axis=1), way * slips - jnp.sum(k * anchor, axis=1)
 
+    def power(self, segment, rate: Float[Array, " e"]) -> Float[Array, " e"]:
+        """Energy that each element loses per time, at the rates of its elongation."""
+        way = self._slipping(segment)[1]
+        slips = jnp.where(self._stuck(segment), 0.0, self.k * self.slip)
+        return way * rate * jnp.sum(slips, axis=1)
+
     def guards(self, segment, anchor) -> Float[Array, "e 2 3"]:
         """Coefficients of elongation, its rate and one: the next slider's, then the reversal's or,
         where none slips, the next slider's in the other direction."""
@@ -114,8 +120,8 @@ class Sliders(eqx.Module):
         return after.astype(jnp.int32)
 
     def anchored(self, before, after, anchor, x: Float[Array, " e"]) -> Float[Array, "e N"]:
-        """Anchors after a change of segments at the elongations ``x``: of what is stuck again, where
-        it has its limit."""
+        """Anchors after a change of segments at the elongations ``x``: what is stuck again has its
+        limit there."""
         held = self._stuck(after) & ~self._stuck(before)
         way = self._slipping(before)[1]
         return jnp.where(held, x[:, None] - way[:, None] * self.slip, anchor)

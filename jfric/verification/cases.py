@@ -103,6 +103,8 @@ def cases() -> list[Case]:
         ),
         _case("f4_billiard_ball", relative=1e-9),
         _case("f4_billiard_drop", relative=1e-9),
+        _case("m1_jenkins"),
+        _case("m2_iwan"),
         _case("f5_ellipse", relative=1e-9),
         _case("g6_rod"),
         _case("disc_incline"),

@@ -128,12 +128,13 @@ def _at_outputs(function: Callable[[Point], Any], trajectory: Trajectory) -> np.
         return np.asarray(reactions_at_outputs(problem, solution))[:, function.index]
     mechanics = assemble(problem)
 
-    def at(*state, z):
-        return function(Point(*state, problem, mechanics, z=z))
+    def at(t, q, v, a, lambda_t, lambda_n, mode, segment, z):
+        system = problem, mechanics
+        return function(Point(t, q, v, a, lambda_t, lambda_n, mode, segment, *system, z=z))
 
     s = solution
-    rows = (s.ts, s.q, s.v, s.a, s.lambda_t, s.lambda_n, s.mode, s.segment)
-    return np.asarray(jax.vmap(lambda z, *state: at(*state, z=z))(s.z, *rows))
+    rows = (s.ts, s.q, s.v, s.a, s.lambda_t, s.lambda_n, s.mode, s.segment, s.z)
+    return np.asarray(jax.vmap(at)(*rows))
 
 
 def _at_events(function: Any, log: Any, before: bool) -> np.ndarray:

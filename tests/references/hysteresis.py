@@ -30,10 +30,11 @@ def oscillator(m, stiffness, k, R, load, q0, v0, end):
     t, y, log = 0.0, np.array([q0, v0]), []
     while True:
         stuck = way == 0
+        slope = stiffness + np.where(stuck, k, 0.0).sum()
+        pull = np.where(stuck, -k * anchor, way * R).sum()
 
-        def rate(t, y, stuck=stuck, anchor=anchor.copy(), way=way.copy()):
-            pull = np.where(stuck, k * (y[0] - anchor), way * R).sum()
-            return [y[1], (load(t) - stiffness * y[0] - pull) / m]
+        def rate(t, y, slope=slope, pull=pull):
+            return [y[1], (load(t) - slope * y[0] - pull) / m]
 
         guards, kinds = [], []
         for i in np.flatnonzero(stuck):
@@ -47,13 +48,11 @@ def oscillator(m, stiffness, k, R, load, q0, v0, end):
             kinds.append((-1, 0))
         for guard in guards:
             guard.terminal, guard.direction = True, -1
-        found = solve_ivp(
-            rate, (t, end), y, method="DOP853", rtol=1e-13, atol=1e-15, events=guards
-        )
+        found = solve_ivp(rate, (t, end), y, method="DOP853", rtol=1e-13, atol=1e-15, events=guards)
         t, y = found.t[-1], found.y[:, -1]
         if found.status == 0:
             return y, log
-        which, side = next(k for k, e in zip(kinds, found.t_events, strict=True) if len(e))
+        which, side = next(x for x, e in zip(kinds, found.t_events, strict=True) if len(e))
         log.append((t, which))
         if which < 0:
             anchor = np.where(way != 0, y[0] - way * slip, anchor)

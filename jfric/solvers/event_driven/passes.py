@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int
 
 from jfric.contact import rules
 from jfric.contact.pivoting import flip_limit, select_flips, start_pivoting
 from jfric.numerics.linear_algebra import eliminate, matvec
 from jfric.numerics.loops import either, once, when_any, where_any
 from jfric.results.status import Flag, Status
-from jfric.solvers.event_driven.advance import Advance, advance, held_exactly, land, step_length
+from jfric.solvers.event_driven.advance import advance, held_exactly, land, step_length
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.drift import put_back
 from jfric.solvers.event_driven.first_event import resolvable
@@ -28,6 +26,7 @@ from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.given import given
 from jfric.solvers.event_driven.impacts import ImpactLimits, impact, no_impact
 from jfric.solvers.event_driven.in_mode import InMode, in_mode
+from jfric.solvers.event_driven.logged import log_changes, remarks
 from jfric.solvers.event_driven.mode_equations import project
 from jfric.solvers.event_driven.planes import both_components, first_step, stop
 from jfric.solvers.event_driven.prepared import Prepared
@@ -41,7 +40,6 @@ from jfric.solvers.event_driven.state import (
 )
 from jfric.solvers.event_driven.transitions import (
     RESTARTS,
-    Signs,
     at_breakpoint,
     break_away,
     guard_signs,
@@ -52,7 +50,7 @@ from jfric.solvers.event_driven.transitions import (
     release_after_jump,
 )
 from jfric.solvers.event_driven.watching import decide, penetrates, see, watch_after, with_signs
-from jfric.solvers.records import Records, write_events, write_outputs
+from jfric.solvers.records import Records, write_outputs
 from jfric.system.basis import powers_of_time
 
 
@@ -215,7 +213,7 @@ def one_pass(
         own_rows = decision.logged
         settles = settled & ~decision.changes
         goes_on = goes_on & ~decision.changes & ~decision.stops
-    records, logged = _record(prepared, state, records, signs, waits, settles & on, own_rows)
+    records, logged = log_changes(prepared, state, records, signs, waits, settles & on, own_rows)
     # Where no motion or more than one follows, none is reported.
     unique = equations.unique & rules.is_unique(begun.smallest_pivot(equations.pivot))
     moves = settled & goes_on & unique
@@ -245,7 +243,7 @@ def one_pass(
         status,
     )
     status = jnp.where(settled & ~unique, int(Status.INCONSISTENT), status)
-    flags = flags | jnp.where(settled, _remarks(prepared, state, signs, equations, ahead), 0)
+    flags = flags | jnp.where(settled, remarks(prepared, state, signs, equations, ahead), 0)
     unseen = rules.arrives_unseen(state.mode, signs.of(slice(nt)), state.known[:nt])
     unseen = unseen.any() & ~at_breakpoint(prepared, state)
     flags = flags | jnp.where(unseen, int(Flag.GRAZING), 0)
@@ -353,57 +351,3 @@ def one_pass(
         watch=watch,
     )
     return new, records, lambda: step
-
-
-class _Logged(NamedTuple):
-    modes: Int[Array, " c"]
-    total: Int[Array, ""]
-    count: Int[Array, ""]
-
-
-def _record(prepared, state: State, records: Records, signs: Signs, waits, on, own=None):
-    """Log what changed since the last settled pass, but for contacts that wait.
-
-    ``own`` (e,): events of the user's own that fired, by the side that they come from.
-    """
-    shown = jnp.concatenate(
-        [
-            reported_modes(prepared, state.mode, signs),
-            prepared.mechanics.piecewise.shown(state.segment),
-        ]
-    )
-    elements = jnp.zeros(state.segment.shape, bool)
-    impacted = jnp.concatenate([state.impacted, elements])
-    waits = jnp.concatenate([waits, elements])
-    shown = jnp.where(waits, state.recorded, shown)
-    changed = on & ~waits & ((state.settled & (shown != state.recorded)) | impacted)
-    for _, j in prepared.mechanics.planes:
-        changed = changed.at[j].set(False)
-    v_before = jnp.where(unlogged(state), state.v_before, state.v)
-    count = jnp.sum(changed, dtype=jnp.int32)
-    old, new = state.recorded, shown
-    if own is not None:
-        changed = jnp.concatenate([changed, on & (own != 0)])
-        old, new = (jnp.concatenate([x, side * own > 0]) for x, side in ((old, 1), (new, -1)))
-        impacted = jnp.concatenate([impacted, own > 1])
-    records, total = write_events(
-        records,
-        changed,
-        state.t,
-        old,
-        new,
-        impacted,
-        state.q,
-        state.v,
-        v_before,
-        state.event_count,
-    )
-    return records, _Logged(shown, total, count)
-
-
-def _remarks(prepared, state: State, signs: Signs, equations, ahead: Advance):
-    nt, redundant = prepared.nt, equations.redundant
-    edge = rules.is_tie(state.mode, signs.null[:nt], signs.null[nt : 2 * nt])
-    flags = jnp.where(redundant, int(Flag.REDUNDANT), 0)
-    flags = flags | jnp.where(edge.any() & ~redundant, int(Flag.TIE), 0)
-    return flags | jnp.where(ahead.grazing, int(Flag.GRAZING), 0)

@@ -20,8 +20,8 @@ from jfric.solvers.time_stepping.run import run
 from jfric.solvers.time_stepping.scheme import Scheme
 from jfric.solvers.time_stepping.state import State, initial_state, start_at
 from jfric.system.event import refuse_events
-from jfric.system.inertia import require_inertia
 from jfric.system.hysteresis_checks import refuse_memory
+from jfric.system.inertia import require_inertia
 from jfric.system.pin_friction import refuse_pins
 from jfric.system.problem import Problem
 from jfric.system.reaction import refuse_reactions

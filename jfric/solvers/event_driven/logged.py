@@ -1,0 +1,73 @@
+"""What a settled pass writes into the event log, and what it remarks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from jfric.contact import rules
+from jfric.results.status import Flag
+from jfric.solvers.event_driven.advance import Advance
+from jfric.solvers.event_driven.reported import reported_modes
+from jfric.solvers.event_driven.state import State, unlogged
+from jfric.solvers.event_driven.transitions import Signs
+from jfric.solvers.records import Records, write_events
+
+
+class Logged(NamedTuple):
+    """Modes as recorded, events so far, and how many at this instant."""
+
+    modes: Int[Array, " c"]
+    total: Int[Array, ""]
+    count: Int[Array, ""]
+
+
+def log_changes(prepared, state: State, records: Records, signs: Signs, waits, on, own=None):
+    """Log what changed since the last settled pass, but for contacts that wait.
+
+    ``own`` (e,): events of the user's own that fired, by the side that they come from.
+    """
+    shown = jnp.concatenate(
+        [
+            reported_modes(prepared, state.mode, signs),
+            prepared.mechanics.piecewise.shown(state.segment),
+        ]
+    )
+    elements = jnp.zeros(state.segment.shape, bool)
+    impacted = jnp.concatenate([state.impacted, elements])
+    waits = jnp.concatenate([waits, elements])
+    shown = jnp.where(waits, state.recorded, shown)
+    changed = on & ~waits & ((state.settled & (shown != state.recorded)) | impacted)
+    for _, j in prepared.mechanics.planes:
+        changed = changed.at[j].set(False)
+    v_before = jnp.where(unlogged(state), state.v_before, state.v)
+    count = jnp.sum(changed, dtype=jnp.int32)
+    old, new = state.recorded, shown
+    if own is not None:
+        changed = jnp.concatenate([changed, on & (own != 0)])
+        old, new = (jnp.concatenate([x, side * own > 0]) for x, side in ((old, 1), (new, -1)))
+        impacted = jnp.concatenate([impacted, own > 1])
+    records, total = write_events(
+        records,
+        changed,
+        state.t,
+        old,
+        new,
+        impacted,
+        state.q,
+        state.v,
+        v_before,
+        state.event_count,
+    )
+    return records, Logged(shown, total, count)
+
+
+def remarks(prepared, state: State, signs: Signs, equations, ahead: Advance):
+    """Flags that the decisions of a pass set."""
+    nt, redundant = prepared.nt, equations.redundant
+    edge = rules.is_tie(state.mode, signs.null[:nt], signs.null[nt : 2 * nt])
+    flags = jnp.where(redundant, int(Flag.REDUNDANT), 0)
+    flags = flags | jnp.where(edge.any() & ~redundant, int(Flag.TIE), 0)
+    return flags | jnp.where(ahead.grazing, int(Flag.GRAZING), 0)
