@@ -80,7 +80,9 @@ def _pulls(k, R, path):
     element = jfric.MaxwellSlip(("u", "hand"), k=k, R=R)
     problem = held(element, [0.0] * 7)
     values = {"base.hand.displacement.values": jnp.concatenate([jnp.zeros(1), path])}
-    problem = jfric.set_parameters(problem, values | {"maxwell_slip.k": k, "maxwell_slip.R": R})
+    # Rounding errors are relative to what holds the body.
+    values |= {"maxwell_slip.k": k, "maxwell_slip.R": R, "friction.limit": 2.0 * R.sum()}
+    problem = jfric.set_parameters(problem, values)
     solution = jfric.simulate(problem, ts=jnp.arange(1.0, 8.0))
     return -jfric.results.columns.forces_at_outputs(problem, solution)[:, 0], solution.status
 
@@ -88,11 +90,11 @@ def _pulls(k, R, path):
 @settings(deadline=None, max_examples=60)
 @given(
     seed=st.integers(0, 10**6),
-    path=st.lists(st.floats(-1.0, 1.0, allow_subnormal=False), min_size=7, max_size=7),
+    path=st.lists(st.integers(-(10**6), 10**6), min_size=7, max_size=7),
 )
 def test_random_sliders_on_random_paths(seed, path):
     k, R = random_sliders(seed)
-    path = np.asarray(path) * 2.0 * (R / k).max()
+    path = np.asarray(path) * 2e-6 * (R / k).max()
     found, status = _pulls(jnp.asarray(k), jnp.asarray(R), jnp.asarray(path))
     assert int(status) == 0
     np.testing.assert_allclose(found, hysteresis.driven(k, R, path), atol=1e-11 * R.sum())
