@@ -86,6 +86,10 @@ from jfric.system.body import Body as Body
 from jfric.system.body import Gravity as Gravity
 from jfric.system.body import Ground as Ground
 from jfric.system.body import LinkSpring as LinkSpring
+from jfric.system.bristle import BoucWen as BoucWen
+from jfric.system.bristle import Dahl as Dahl
+from jfric.system.bristle import LuGre as LuGre
+from jfric.system.bristle import RateState as RateState
 from jfric.system.controller import Controller as Controller
 from jfric.system.direction import Direction as Direction
 from jfric.system.direction import along as along
@@ -145,7 +149,7 @@ __all__ = [  # noqa: RUF022
     "parameters", "get_parameter", "set_parameters",
     # Its elements.
     "Mass", "Spring", "Damper", "PolynomialSpring", "DiagramSpring", "GapSpring", "Stop", "Drag",
-    "Jenkins", "MaxwellSlip", "MasingSpring", "Iwan",
+    "Jenkins", "MaxwellSlip", "MasingSpring", "Iwan", "Dahl", "BoucWen", "LuGre", "RateState",
     "ForceField", "Lagrangian", "Pendulum", "Friction", "Contact", "Joint", "Load", "Base",
     "Event", "Controller", "Direction", "along", "between",
     # Bodies in the plane, and what joins them.

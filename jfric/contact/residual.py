@@ -49,10 +49,11 @@ def contact_residual(problem: Problem, solution: Solution) -> Float[Array, "m nt
     )
     scales = _scales(mechanics, solution, normal)
 
-    def one(t, q, v, lambda_t, lambda_n, normal):
+    def one(t, q, v, lambda_t, lambda_n, normal, z):
+        q, v = mechanics.complete(q, v, z)
         return _violation(mechanics, scales, t, q, v, lambda_t, lambda_n, normal)
 
-    return jax.vmap(one)(s.ts, s.q, s.v, s.lambda_t, s.lambda_n, normal)
+    return jax.vmap(one)(s.ts, s.q, s.v, s.lambda_t, s.lambda_n, normal, s.z)
 
 
 def impulse_residual(problem: ContactProblem, impulse: Float[Array, " m"]) -> Float[Array, ""]:
@@ -92,6 +93,8 @@ def motion_residual(problem: Problem, solution: Solution) -> Float[Array, "m n"]
     mechanics = assemble(problem)
 
     def terms(t, q, v, a, lambda_t, lambda_n, segment, z):
+        q, v = mechanics.complete(q, v, z)
+        a = jnp.pad(a, (0, mechanics.n_states))
         f = applied_force(mechanics, t, q, v, segment, z)
         here = mechanics.at(t, q, v)
         reaction = here.R_T.T @ lambda_t + here.W_N.T @ lambda_n
@@ -115,6 +118,8 @@ def motion_residual(problem: Problem, solution: Solution) -> Float[Array, "m n"]
         solution.segment,
         solution.z,
     )
+    # Rates of states are nobody's acceleration.
+    defect, size = (x[:, : mechanics.n_dofs] for x in (defect, size))
     return jnp.abs(defect) / jnp.maximum(jnp.max(size), jnp.finfo(size.dtype).tiny)
 
 
@@ -124,6 +129,7 @@ def _normal_forces(mechanics: Mechanics, t, q, v, lambda_t, lambda_n, segment, z
     normal = jnp.concatenate([jnp.stack(given), lambda_n]) if given else lambda_n
     if mechanics.pins is None:
         return normal
+    q, v = mechanics.complete(q, v, z)
     here = mechanics.at(t, q, v)
     assert here.tied is not None
     f = applied_force(here, t, q, v, segment, z) + here.R_T.T @ lambda_t + here.W_N.T @ lambda_n
@@ -137,7 +143,8 @@ def _scales(mechanics: Mechanics, solution: Solution, normal):
     def largest(x):
         return jnp.maximum(jnp.max(jnp.abs(x), initial=0.0), tiny)
 
-    gamma = jax.vmap(mechanics.sliding_at)(solution.ts, solution.q, solution.v)
+    q, v = jax.vmap(mechanics.complete)(solution.q, solution.v, solution.z)
+    gamma = jax.vmap(mechanics.sliding_at)(solution.ts, q, v)
     force = jnp.maximum(largest(solution.lambda_t), largest(normal))
     speed = jnp.maximum(largest(gamma), largest(solution.v))
     return force, speed, largest(solution.q)

@@ -221,7 +221,9 @@ class OutputModel(AbstractModel):
 
 
 def _sliding(problem: Problem, solution: Solution):
-    return jax.vmap(assemble(problem).sliding_at)(solution.ts, solution.q, solution.v)
+    mechanics, s = assemble(problem), solution
+    q, v = jax.vmap(mechanics.complete)(s.q, s.v, s.z)
+    return jax.vmap(mechanics.sliding_at)(s.ts, q, v)
 
 
 def sensor_parameters(signals: Sequence[str]) -> dict[str, float]:

@@ -207,8 +207,9 @@ class Dissipated(OfIntegral):
         power = -x.lambda_t * x.sliding_velocity
         piecewise = x.mechanics.piecewise
         if piecewise.sliders is not None:
+            _, v = x.mechanics.complete(x.q, x.v, x.z)
             nd, (_, base_rate) = piecewise.tables, x.mechanics.base_motion(x.t)
-            rate = (piecewise.directions @ x.v + piecewise.base_directions @ base_rate)[nd:]
+            rate = (piecewise.directions @ v + piecewise.base_directions @ base_rate)[nd:]
             power = jnp.concatenate([power, piecewise.sliders.power(x.segment[nd:], rate)])
         return self._of(power)
 

@@ -56,7 +56,8 @@ class Point(NamedTuple):
         """Sliding velocity of each contact."""
         if self.slides is not None:
             return self.slides
-        return self.mechanics.sliding_at(self.t, self.q, self.v)
+        motion = self.mechanics.complete(self.q, self.v, self.z)
+        return self.mechanics.sliding_at(self.t, *motion)
 
 
 #: What an impact changes beside velocities.

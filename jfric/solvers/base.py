@@ -348,6 +348,6 @@ def _room(one: OnePass, mechanics: Mechanics, state: Any, records: Records, capa
         assert piece is not None
         return coefficients(piece())
 
-    sizes = (mechanics.n, mechanics.n_contacts, mechanics.n_unilateral)
+    sizes = (mechanics.n_dofs, mechanics.n_contacts, mechanics.n_unilateral)
     table, modes = jax.eval_shape(shapes, state, records)
     return empty_dense(table, modes, sizes, capacity)

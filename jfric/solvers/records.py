@@ -164,6 +164,8 @@ def solution_of(
     values, modes = records.output_values[:count], records.output_modes[:count]
     ends = np.cumsum([n, n, n, nt, mechanics.n_unilateral])
     q, v, a, lambda_t, lambda_n, z = jnp.split(values, ends, axis=1)
+    nd = mechanics.n_dofs
+    z = jnp.concatenate([z, v[:, nd:]], axis=1)
     log, events = records.event_values[:capacity], records.event_modes[:capacity]
     flags, dense = state.flags, None
     if records.dense is not None:
@@ -172,9 +174,9 @@ def solution_of(
         flags = flags | jnp.where(full, int(Flag.DENSE_FULL), 0)
     return Solution(
         ts=ts,
-        q=q,
-        v=v,
-        a=a,
+        q=q[:, :nd],
+        v=v[:, :nd],
+        a=a[:, :nd],
         lambda_n=lambda_n,
         lambda_t=lambda_t,
         mode=modes[:, :nt],
@@ -186,19 +188,19 @@ def solution_of(
             from_mode=events[:, 1],
             to_mode=events[:, 2],
             impact=events[:, 3] == 1,
-            q=log[:, 1 : 1 + n],
-            v=log[:, 1 + n : 1 + 2 * n],
-            v_before=log[:, 1 + 2 * n :],
+            q=log[:, 1 : 1 + nd],
+            v=log[:, 1 + n : 1 + n + nd],
+            v_before=log[:, 1 + 2 * n : 1 + 2 * n + nd],
             count=state.event_count,
         ),
         status=status,
         flags=flags,
         final=state,
         steps=state.steps,
-        axes=mechanics.axes,
+        axes=mechanics.axes[:nd],
         names=mechanics.contact_names + mechanics.piecewise.names,
         segment_labels=mechanics.piecewise.labels,
-        states=mechanics.piecewise.states,
+        states=mechanics.states,
         dense=dense,
         event_names=event_names,
     )

@@ -7,10 +7,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.system.body import coordinates
 from jfric.system.dependence import linear_displacement
+from jfric.system.bristles import assemble_bristles
 from jfric.system.description import AbstractProblem
 from jfric.system.elements import AbstractForce, Gap, Lagrangian
 from jfric.system.joint_contacts import opposed_contacts, unilateral_contacts
@@ -40,6 +42,9 @@ def _fixed_mass(problem: AbstractProblem) -> Float[Array, "n n"]:
     for element in problem.section("mass").values():
         w = element.direction.vector(axes)
         result = result + element.m * jnp.outer(w, w)
+    # States of elements are velocities of coordinates of mass one.
+    behind = np.arange(len(axes)) >= len(problem.dofs)
+    result = result + jnp.diag(jnp.asarray(behind, result.dtype))
     for name, body in problem.section("body").items():
         at = jnp.asarray([axes.index(dof) for dof in coordinates(name)])
         result = result.at[at, at].add(jnp.stack([body.m, body.m, body.J]))
@@ -179,6 +184,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
     )
     nonlinear += tuple(link_force(problem, x) for x in problem.section("link_spring").values())
     nonlinear += tuple(forces)
+    piecewise = assemble_piecewise(problem)
     found = Mechanics(
         M=M,
         M_inverse=M_inverse,
@@ -203,8 +209,9 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         W_N_base=W_N[:, n:],
         gap0=gap0,
         e=_stack([c.e for c in contacts.values()]),
-        piecewise=assemble_piecewise(problem),
+        piecewise=piecewise,
         nonlinear=nonlinear,
+        bristles=assemble_bristles(problem, piecewise.names),
         axes=axes,
         contact_names=(*friction, *contacts),
         planes=_planes(problem),
@@ -269,11 +276,14 @@ def _pair(direction, axes) -> tuple[int, int] | None:
 
 
 def _matrix(entries, n: int):
+    """For ``n`` coordinates: what is given is for the degrees of freedom."""
     if entries is None:
         return jnp.zeros((n, n))
     if isinstance(entries, (tuple, list)):
-        return jnp.stack([jnp.stack([jnp.asarray(x) for x in row]) for row in entries])
-    return jnp.asarray(entries)
+        entries = jnp.stack([jnp.stack([jnp.asarray(x) for x in row]) for row in entries])
+    found = jnp.asarray(entries)
+    missing = (0, n - found.shape[0])
+    return jnp.pad(found, (missing, missing))
 
 
 def _rows(rows: list, width: int):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from jfric.system.bristle import BRISTLES
 from jfric.system.elements import SECTIONS
 from jfric.system.hysteresis import HYSTERESIS
 
@@ -39,6 +40,14 @@ class Bounds(NamedTuple):
         return f"must not be larger than {self.high:g}" if high > self.high else None
 
 
+#: Fields of elements with a state, where they need not be positive.
+_OF_BRISTLES = {
+    **dict.fromkeys(("z0", "psi0", "beta", "gamma", "mu0"), Bounds()),
+    **dict.fromkeys(("sigma1", "sigma2", "b"), Bounds(0.0)),
+    "breakaway": Bounds(0.0, 1.0),
+}
+
+
 def bounds_of(path: str) -> Bounds:
     """The bounds of the parameter at the full ``path`` (``friction.mu``)."""
     section, _, rest = path.partition(".")
@@ -55,6 +64,8 @@ def bounds_of(path: str) -> Bounds:
     if section in HYSTERESIS and field != "z0":
         low = {"chi": -1.0}.get(field, 0.0)
         return Bounds(low, closed=field == "beta")
+    if section in BRISTLES:
+        return _OF_BRISTLES.get(field, Bounds(0.0, closed=False))
     if field in _POSITIVE or (section, field) == ("body", "m"):
         return Bounds(0.0, closed=False)
     return Bounds(0.0) if field in _NOT_NEGATIVE else Bounds()

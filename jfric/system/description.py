@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from jfric.system.bristle import BRISTLES
 from jfric.system.expression import Expression, is_expression
 
 
@@ -16,6 +17,11 @@ def element_label(section: str, name: str) -> str:
     """What results, paths and messages call an element: ``friction.a``; the section's name for one
     that was given without a name of its own. It does not depend on the elements beside it."""
     return section if name == section else f"{section}.{name}"
+
+
+def state_axis(label: str) -> str:
+    """Name of the coordinate behind the state of an element."""
+    return f"z.{label}"
 
 
 def accepted_labels(section: str, group: Mapping[str, Any]) -> dict[str, str]:
@@ -49,8 +55,9 @@ class AbstractProblem(eqx.Module):
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """Names of the degrees of freedom, in order."""
-        return tuple(self.dofs)
+        """Names of the coordinates: degrees of freedom in order, then those behind states of
+        elements, whose velocities the states are."""
+        return (*self.dofs, *(state_axis(label) for label in self.labelled(*BRISTLES)))
 
     @property
     def bases(self) -> tuple[str, ...]:
@@ -81,10 +88,12 @@ class AbstractProblem(eqx.Module):
 
     def start(self) -> tuple[Any, Any, Any]:
         """Time, positions (n,) and velocities (n,) at the start of a resolved problem, as they are
-        given."""
+        given, states of elements among the velocities."""
         dtype = jnp.result_type(float)
         states = [self.initial[dof] for dof in self.dofs]
-        q, v = (jnp.stack([jnp.asarray(getattr(s, x), dtype) for s in states]) for x in "qv")
+        own = [element.start() for element in self.labelled(*BRISTLES).values()]
+        q, v = [s.q for s in states] + [0.0] * len(own), [s.v for s in states] + own
+        q, v = (jnp.stack([jnp.asarray(x, dtype) for x in row]) for row in (q, v))
         return jnp.asarray(self.time.start, dtype), q, v
 
     def resolved(self) -> Self:

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 
 import equinox as eqx
 
+from jfric.system.bristle import BRISTLES
 from jfric.system.body import Body, Gravity, Ground, LinkSpring, references
 from jfric.system.direction import Direction, as_direction
 from jfric.system.event import Event
@@ -367,6 +368,7 @@ SECTIONS: dict[str, type[eqx.Module]] = {
     "gap_spring": GapSpring,
     "stop": Stop,
     **HYSTERESIS,
+    **BRISTLES,
     "friction": Friction,
     "contact": Contact,
     "load": Load,

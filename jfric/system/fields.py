@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, TypeAlias
 
+import equinox as eqx
 import jax.numpy as jnp
 from jax.core import Tracer
 
@@ -31,3 +33,9 @@ def scalar(value) -> Any:
 def optional(value) -> Any:
     """Like :func:`scalar`, passing ``None`` through."""
     return None if value is None else scalar(value)
+
+
+def numbers_of(element) -> dict[str, Any]:
+    """Numbers of an element by their field."""
+    given = {f.name: getattr(element, f.name) for f in dataclasses.fields(element)}
+    return {name: value for name, value in given.items() if eqx.is_array_like(value)}

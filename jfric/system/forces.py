@@ -8,7 +8,8 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jfric.system.description import AbstractProblem, element_label
+from jfric.system.bristle import BRISTLES, AbstractBristle
+from jfric.system.description import AbstractProblem, element_label, state_axis
 from jfric.system.elements import AbstractForce, Damper, Spring
 from jfric.system.hysteresis import HYSTERESIS, AbstractHysteresis
 from jfric.system.joint_contacts import SIDES
@@ -17,16 +18,21 @@ from jfric.system.mechanics import Mechanics
 from jfric.system.piecewise import FORMS
 
 #: Sections of elements with one force along one direction.
-FORCE_SECTIONS = ("spring", "damper", *FORMS, *HYSTERESIS, "pendulum", "polynomial_spring", "drag")
+FORCE_SECTIONS = (
+    *("spring", "damper", *FORMS, *HYSTERESIS, *BRISTLES),
+    *("pendulum", "polynomial_spring", "drag"),
+)
 
 
 def applied_force(mechanics: Mechanics, t, q, v, segment=None, z=None) -> Float[Array, " n"]:
     """``f(t, q, v)`` (n,) [N, N m]: springs, dampers, moving supports, loads, nonlinear elements
     and piecewise-linear ones in ``segment`` (ns,), by default that of the elongations, with the
-    states ``z``.
+    states ``z``; (n,) where ``q`` and ``v`` leave states out, too.
 
     Contact and friction forces are not part of it.
     """
+    given = q.shape[0]
+    q, v = mechanics.complete(q, v, z)
     f = mechanics.f0 - mechanics.K @ q - mechanics.C @ v
     base, base_rate = mechanics.base_motion(t)
     f = f + mechanics.K_base @ base + mechanics.C_base @ base_rate
@@ -34,7 +40,7 @@ def applied_force(mechanics: Mechanics, t, q, v, segment=None, z=None) -> Float[
         f = f + direction * load(t)
     for element in mechanics.nonlinear:
         f = f + element.force(mechanics.axes, t, q, v)
-    piecewise = mechanics.piecewise
+    piecewise, bristles = mechanics.piecewise, mechanics.bristles
     if piecewise.count:
         x = piecewise.directions @ q + piecewise.base_directions @ base
         rate = piecewise.directions @ v + piecewise.base_directions @ base_rate
@@ -45,9 +51,12 @@ def applied_force(mechanics: Mechanics, t, q, v, segment=None, z=None) -> Float[
         own = -(k * x[:nd] + c * rate[:nd] + offset)
         if piecewise.sliders is not None:
             assert z is not None
-            own = jnp.concatenate([own, piecewise.sliders.forces(x[nd:], z)])
+            springs = z[: len(piecewise.states)]
+            own = jnp.concatenate([own, piecewise.sliders.forces(x[nd:], springs)])
         f = f + piecewise.directions.T @ own
-    return f
+        if bristles is not None:
+            f = f + bristles.force(rate, v, bristles.sides(segment))
+    return f[:given]
 
 
 def sliding_friction(mechanics: Mechanics, gamma, normal) -> Float[Array, " nt"]:
@@ -75,6 +84,7 @@ def joint_reactions(
     z=None,
 ) -> Float[Array, " k"]:
     """Reactions (k,) of all equations of joints at a state, under the contact forces given."""
+    q, v = mechanics.complete(q, v, z)
     here = mechanics.at(t, q, v)
     found, normal = [], dict(zip(here.contact_names[here.n_friction :], lambda_n, strict=True))
     if here.tied is not None:
@@ -116,6 +126,7 @@ def element_forces(
     ``states``: those of elements.
     """
     problem = problem.resolved()
+    q, v = mechanics.complete(q, v, states)
     z, z_dot = mechanics.base_motion(t) if base is None else base
     both = problem.axes + problem.bases
     w = jnp.stack([problem.section(s)[name].direction.vector(both) for s, name in keys])
@@ -125,7 +136,12 @@ def element_forces(
         element = problem.section(section)[name]
         if isinstance(element, AbstractHysteresis):
             others.append((i, _of_sliders(mechanics, element_label(section, name), x[i], states)))
-        curved = isinstance(element, (AbstractForce, AbstractHysteresis))
+        if isinstance(element, AbstractBristle):
+            place = mechanics.piecewise.names.index(element_label(section, name))
+            side = jnp.where(segment[place] == 0, 1.0, -1.0)
+            state = v[mechanics.axes.index(state_axis(element_label(section, name)))]
+            others.append((i, -element.friction(rate[i], state, side)))
+        curved = isinstance(element, (AbstractForce, AbstractHysteresis, AbstractBristle))
         row = (0.0, 0.0, 0.0) if curved else _line(problem, mechanics, section, name, segment)
         lines.append(jnp.stack([jnp.asarray(y, q.dtype) for y in row]))
         if isinstance(element, AbstractForce):
@@ -141,6 +157,7 @@ def element_forces(
 def _of_sliders(mechanics: Mechanics, label: str, x, states):
     sliders = mechanics.piecewise.sliders
     assert sliders is not None
+    states = states[: len(sliders.states)]
     i = sliders.names.index(label)
     return sliders.forces(jnp.zeros_like(sliders.residual).at[i].set(x), states)[i]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.system.bristle import BRISTLES
 from jfric.system.description import AbstractProblem
 from jfric.system.hysteresis import (
     HYSTERESIS,
@@ -64,7 +65,7 @@ def _require_curve(where: str, spring: MasingSpring) -> None:
 
 def refuse_memory(problem: AbstractProblem, who: str) -> None:
     """Raise :class:`ProblemError` for elements with a memory, which ``who`` cannot represent."""
-    for label in problem.labelled(*HYSTERESIS):
+    for label in problem.labelled(*HYSTERESIS, *BRISTLES):
         raise ProblemError(
             f"{label}: has a memory, which {who} cannot represent; use the solver event-driven"
         )

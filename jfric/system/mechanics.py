@@ -28,6 +28,7 @@ from jaxtyping import Array, Float
 
 from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate, matmul, matvec
 from jfric.numerics.linear_algebra import inverse as plain_inverse
+from jfric.system.bristles import Bristles
 from jfric.system.elements import AbstractForce
 from jfric.system.functions import AbstractFunction
 from jfric.system.joints import REDUNDANT, Tied
@@ -69,6 +70,8 @@ class Mechanics(eqx.Module):
     e: Float[Array, " nu"]
     piecewise: PiecewiseElements
     nonlinear: tuple[AbstractForce, ...]
+    #: Elements with states of their own, or None.
+    bristles: Bristles | None
     axes: tuple[str, ...] = eqx.field(static=True)
     contact_names: tuple[str, ...] = eqx.field(static=True)
     #: Contacts without a tangent direction.
@@ -176,7 +179,7 @@ class Mechanics(eqx.Module):
 
     @property
     def n(self) -> int:
-        """Number of degrees of freedom."""
+        """Number of coordinates: degrees of freedom, and those behind states of elements."""
         return len(self.axes)
 
     @property
@@ -197,8 +200,37 @@ class Mechanics(eqx.Module):
     @property
     def has_linear_modes(self) -> bool:
         """Whether the equations in every mode are linear with constant coefficients."""
-        varies = self.nonlinear or self.varying is not None or self.planes
+        varies = self.has_curved_forces or self.varying is not None or self.planes
         return not varies and all(law.velocity_independent for law in self.laws)
+
+    @property
+    def has_curved_forces(self) -> bool:
+        """Whether forces are not linear in the motion."""
+        return bool(self.nonlinear) or self.bristles is not None
+
+    @property
+    def n_states(self) -> int:
+        """Number of coordinates behind states of elements, which come last."""
+        return 0 if self.bristles is None else len(self.bristles.states)
+
+    @property
+    def n_dofs(self) -> int:
+        """Number of degrees of freedom."""
+        return self.n - self.n_states
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Names of all states: of springs in series with sliders, then those of coordinates."""
+        own = tuple(axis.removeprefix("z.") for axis in self.axes[self.n_dofs :])
+        return self.piecewise.states + own
+
+    def complete(self, q, v, z=None):
+        """Positions and velocities of all coordinates from those of the degrees of freedom and the
+        states of elements; all are left as they are."""
+        if not self.n_states or q.shape[0] == self.n:
+            return q, v
+        assert z is not None
+        return jnp.pad(q, (0, self.n_states)), jnp.concatenate([v, z[-self.n_states :]])
 
     @property
     def in_plane(self) -> np.ndarray | bool:

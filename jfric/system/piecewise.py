@@ -18,6 +18,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.system.bristle import BRISTLES
 from jfric.system.description import AbstractProblem
 from jfric.system.sliders import Sliders, assemble_sliders
 
@@ -258,6 +259,15 @@ def _limited(k, c, gap, leave) -> _Segments:
     )
 
 
+def _sides(element) -> _Segments:
+    """Without force of its own: forwards and backwards."""
+    del element
+    nothing = [0.0, 0.0]
+    guards = [((0.0, 1.0, 0.0), _NEVER), ((0.0, -1.0, 0.0), _NEVER)]
+    return _Segments(nothing, nothing, nothing, guards, [(1, 0), (0, 0)], ["forward", "backward"])
+
+
+#: Elements with a force of their own.
 FORMS = {"diagram_spring": _diagram, "gap_spring": _gap, "stop": _stop}
 
 
@@ -266,7 +276,7 @@ def assemble_piecewise(problem: AbstractProblem) -> PiecewiseElements:
     axes, bases = problem.axes, problem.bases
     n, nb = len(axes), len(bases)
     names, rows, forms = [], [], []
-    for section, form in FORMS.items():
+    for section, form in (FORMS | dict.fromkeys(BRISTLES, _sides)).items():
         for label, element in problem.labelled(section).items():
             names.append(label)
             rows.append(element.direction.vector(axes + bases))

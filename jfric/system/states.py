@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jfric.system.bristle import BRISTLES, AbstractBristle, RateState
 from jfric.system.description import AbstractProblem
 from jfric.system.direction import kind
 from jfric.system.hysteresis import HYSTERESIS
@@ -16,4 +17,14 @@ def state_units(problem: AbstractProblem) -> dict[str, str]:
         unit = "rad" if kind(element.direction, problem.dofs) == "rotation" else "m"
         names = [label] if count == 1 else [f"{label}.{i}" for i in range(1, count + 1)]
         found |= dict.fromkeys(names, unit)
-    return found
+    return found | {
+        label: unit_of_state(element, kind(element.direction, problem.dofs))
+        for label, element in problem.labelled(*BRISTLES).items()
+    }
+
+
+def unit_of_state(element: AbstractBristle, of_kind: str | None) -> str:
+    """Unit of the state of an element along a direction of this kind."""
+    if isinstance(element, RateState):
+        return ""
+    return "rad" if of_kind == "rotation" else "m"

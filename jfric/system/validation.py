@@ -37,6 +37,8 @@ from jfric.system.expression import Expression
 from jfric.system.formula import require_declared
 from jfric.system.function_checks import require_functions_of_time
 from jfric.system.functions_of_state import require_functions
+from jfric.system.bristle import AbstractBristle
+from jfric.system.bristle_checks import require_bristle
 from jfric.system.hysteresis import AbstractHysteresis
 from jfric.system.hysteresis_checks import require_hysteresis
 from jfric.system.inertia import is_concrete, require_mass_matrix
@@ -306,6 +308,8 @@ def _values(where: str, section: str, element, time) -> None:
             )
     if isinstance(element, AbstractHysteresis):
         require_hysteresis(where, element)
+    if isinstance(element, AbstractBristle):
+        require_bristle(where, section, element)
     require_functions_of_time(where, section, element, time)
 
 

@@ -17,7 +17,7 @@ def piece_of_pass(
     problem: Problem, prepared: Prepared, step: Step, old: State, new: State
 ) -> Piece:
     """The part of ``step`` between two states, with its coefficients scaled to ``[0, 1]``."""
-    nt = prepared.nt
+    nt, nd = prepared.nt, prepared.mechanics.n_dofs
     step = step.as_polynomials()
     h = new.t - old.t
     # A step that was not taken may be infinitely long.
@@ -31,14 +31,14 @@ def piece_of_pass(
     own = q_before = None
     if old.watch is not None and new.watch is not None:
         own = old.watch.count, new.watch.count
-        q_before = jnp.where(unlogged(old), old.watch.q_before, old.q)
+        q_before = jnp.where(unlogged(old), old.watch.q_before, old.q)[:nd]
     return Piece(
         t=old.t,
         end=new.t,
         h=h,
-        q=p.q * scale,
-        v=p.v * scale,
-        a=p.a * scale,
+        q=p.q[:, :nd] * scale,
+        v=p.v[:, :nd] * scale,
+        a=p.a[:, :nd] * scale,
         lambda_t=p.lambda_t * scale,
         lambda_n=p.lambda_n * scale,
         mode=new.recorded[:nt],
@@ -49,19 +49,22 @@ def piece_of_pass(
         event_time=old.t,
         problem=problem,
         mechanics=prepared.mechanics,
-        v_before=jnp.where(unlogged(old), old.v_before, old.v),
+        v_before=jnp.where(unlogged(old), old.v_before, old.v)[:nd],
         own=own,
         q_before=q_before,
-        z=None if p.elongation.shape[1] == 0 else _states(prepared, old, p) * scale,
+        z=_states(prepared, old, p) * scale if prepared.mechanics.states else None,
     )
 
 
 def _states(prepared: Prepared, old: State, p: Values):
     """States of elements as polynomials."""
+    own = p.v[:, prepared.mechanics.n_dofs :]
+    if not p.elongation.shape[1]:
+        return own
     # Of the constant terms, then of those that vanish at the start.
     piecewise = prepared.mechanics.piecewise
     first = piecewise.elongations(old.inner, p.elongation[0])
     inner = old.inner._replace(anchor=jnp.zeros_like(old.anchor))
     rest = jax.vmap(lambda x: piecewise.elongations(inner, x))(p.elongation[1:])
     nothing = jax.vmap(lambda x: piecewise.elongations(inner, x))(jnp.zeros_like(p.elongation[1:]))
-    return jnp.concatenate([first[None], rest - nothing])
+    return jnp.concatenate([jnp.concatenate([first[None], rest - nothing]), own], axis=1)

@@ -87,12 +87,17 @@ class RungeKuttaFlow(eqx.Module):
         piece = _piece(prepared, equations, g, state, force)
 
         beginning, rests, pivot = piece, None, None
+        bristles = prepared.mechanics.bristles
+        stiff = bristles is not None and bristles.stiff
         if piece.prepared.mechanics.planes:
             # Stiff towards the end of sliding, and not defined where it begins.
             beginning, guess, pivot = begun(piece)
             assert beginning.onset is not None
             rests = beginning.onset.rests.any()
             found = collocation(piece.acceleration, state.q, state.v, h, guess)
+        elif stiff:
+            begins = piece.acceleration(jnp.zeros_like(h), state.q, state.v)
+            found = collocation(piece.acceleration, state.q, state.v, h, lambda s: begins)
         else:
 
             def field(s, y):
@@ -110,7 +115,8 @@ class RungeKuttaFlow(eqx.Module):
         leading, scales, relative, unbalanced = _start(beginning, h)
         rtol = smallest_tolerance(self, state.q.dtype)
         ratio, bound = _error(rtol, still[0], still[2], unbalanced, still[3])
-        order = tables(self.method).order if rests is None else DEGREE[table.dtype.name] - 1
+        implicit = stiff or rests is not None
+        order = DEGREE[table.dtype.name] - 1 if implicit else tables(self.method).order
         factor, accepted = factor_of_step(ratio, order)
         zero = threshold(rtol, table.dtype)
         return Step(
@@ -325,8 +331,9 @@ def _error(rtol: float, piece: SmoothPiece, found: Stages, unbalanced, h):
     v_scale = jnp.maximum(v_scale, h * jnp.max(jnp.abs(found.slopes[:, n:]), axis=0))
     v_scale = jnp.maximum(v_scale, 1e-3 * h * unbalanced)
     if piece.prepared.mechanics.varying is not None or piece.prepared.mechanics.planes:
-        weight = piece.prepared.inertia_scale
-        v_scale = jnp.maximum(v_scale, HELD * jnp.max(weight * v_scale) / weight)
+        weight, nd = piece.prepared.inertia_scale[:n], piece.prepared.mechanics.n_dofs
+        held = HELD * jnp.max((weight * v_scale)[:nd]) / weight[:nd]
+        v_scale = v_scale.at[:nd].max(held)
     q_scale = jnp.maximum(jnp.maximum(size[:n], state.q_scale), h * v_scale)
     scale = jnp.concatenate([q_scale, v_scale])
     relative = jnp.max(jnp.abs(found.error) / jnp.maximum(scale, jnp.finfo(h.dtype).tiny))

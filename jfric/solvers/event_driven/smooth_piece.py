@@ -57,10 +57,8 @@ class SmoothPiece(eqx.Module):
         """What is not linear, a time ``s`` after the start."""
         mechanics, state = self.prepared.mechanics, self.state
         found = jnp.zeros((0,), q.dtype)
-        if mechanics.nonlinear:
-            found = jnp.zeros_like(q)
-        for element in mechanics.nonlinear:
-            found = found + element.force(mechanics.axes, state.t + s, q, v)
+        if mechanics.has_curved_forces:
+            found = curved_forces(mechanics, state, self.g, state.t + s, q, v, w)
         elements, contacts = by_velocity(mechanics)
         if not elements and not contacts and not mechanics.contact_planes:
             return found
@@ -217,13 +215,13 @@ def smooth_piece(
     # reactions.
     planes = len(mechanics.planes)
     rubbing = np.asarray(mechanics.contact_planes, int).ravel()
-    sizes = [n * bool(mechanics.nonlinear), len(elements), len(rubbing)]
+    sizes = [n * mechanics.has_curved_forces, len(elements), len(rubbing)]
     sizes += [n * contacts, m * contacts, planes]
     count = sum(sizes)
     own = np.split(np.eye(count), np.cumsum(sizes)[:-1])
     by_force = jnp.zeros((n, count), dtype)
     by_acceleration, by_reaction = by_force, jnp.zeros((m, count), dtype)
-    if mechanics.nonlinear:
+    if mechanics.has_curved_forces:
         by_force = by_force + jnp.asarray(own[0], dtype)
     if elements:
         friction = jnp.asarray(own[1], dtype)
@@ -256,6 +254,17 @@ def smooth_piece(
         margin = jnp.eye(forces.shape[1], dtype=dtype)[:, forces.shape[1] - planes :]
         system = system._replace(quantities=system.quantities._replace(margin=margin))
     return SmoothPiece(prepared, equations, g, state, forces, system)
+
+
+def curved_forces(mechanics: Mechanics, state: State, g: Given, t, q, v, w) -> Float[Array, " n"]:
+    """Forces that are not linear in the motion, in the segments of ``state``; ``w``: the basis."""
+    found = jnp.zeros_like(q)
+    for element in mechanics.nonlinear:
+        found = found + element.force(mechanics.axes, t, q, v)
+    if mechanics.bristles is None:
+        return found
+    rate = matvec(mechanics.piecewise.directions, v) + matvec(g.elongation_rate, w)
+    return found + mechanics.bristles.force(rate, v, mechanics.bristles.sides(state.segment))
 
 
 def by_velocity(mechanics: Mechanics) -> tuple[list[int], bool]:

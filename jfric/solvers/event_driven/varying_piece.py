@@ -25,7 +25,13 @@ from jfric.solvers.event_driven.linear_system import LinearSystem
 from jfric.solvers.event_driven.mode_equations import ModeEquations, mode_equations
 from jfric.solvers.event_driven.pins import limits_of_pins
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.smooth_piece import Onset, SmoothPiece, by_velocity, kinetic
+from jfric.solvers.event_driven.smooth_piece import (
+    Onset,
+    SmoothPiece,
+    by_velocity,
+    curved_forces,
+    kinetic,
+)
 from jfric.solvers.event_driven.state import State
 from jfric.system.varying import Energies
 
@@ -59,8 +65,7 @@ class VaryingPiece(SmoothPiece):
             now = eqx.tree_at(lambda p: (p.kinetic_positive, p.kinetic_negative), now, pair)
         e = mode_equations(now, self.state.mode, self.state.inner, self.equations.held)
         f = e.f + self.extra - matvec(e.K, q) - matvec(e.C, v) + matvec(g.applied, w)
-        for element in here.nonlinear:
-            f = f + element.force(here.axes, t, q, v)
+        f = f + curved_forces(here, self.state, g, t, q, v, w)
         friction, normal = jnp.zeros((0,), q.dtype), matvec(g.normal, w)
         if nf:
             friction = e.sliding * normal

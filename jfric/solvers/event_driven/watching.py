@@ -67,6 +67,7 @@ def see(events: UserEvents, prepared: Prepared, flow, state: State, step: Step, 
         system = events.problem, prepared.mechanics
         x = elongations(prepared, t[0], q)[piecewise.tables :]
         z = piecewise.elongations(state.inner, x)
+        z = jnp.concatenate([z, v[prepared.mechanics.n_dofs :]])
         return Point(t[0], q, v, a, lambda_t, lambda_n, mode, segment, *system, z=z)
 
     def values(x):

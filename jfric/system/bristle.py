@@ -1,0 +1,252 @@
+"""Friction with a state of its own: bristles that bend, and asperities that age. Pure data.
+
+With the sliding velocity ``gamma = w^T v`` an element obeys ``z' = rate``, and its force along
+``w`` is ``-friction``; both are smooth for each sign of ``gamma``, which is an event where it
+changes.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import ClassVar, Literal
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from jfric.system.direction import Direction, as_direction
+from jfric.system.fields import Scalar, scalar
+
+
+class AbstractBristle(eqx.Module):
+    """Friction with one state ``z``."""
+
+    direction: eqx.AbstractVar[Direction]
+    #: Whether ``z`` follows ``gamma`` so fast that explicit steps would be short.
+    stiff: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def start(self):
+        """The state at the start."""
+
+    @abc.abstractmethod
+    def rate(self, gamma, z, side):
+        """``z'`` at the sliding velocity ``gamma`` of the sign ``side``."""
+
+    @abc.abstractmethod
+    def friction(self, gamma, z, side):
+        """What resists sliding forwards [N or N m]."""
+
+
+class Dahl(AbstractBristle):
+    """Dahl's friction: a bristle that yields as its force approaches the limit::
+
+        F = sigma z,    z' = gamma |r|^exponent sign(r),    r = 1 - F sign(gamma)/F_c
+
+    ``direction``: of ``w``, as in :class:`jfric.Friction`; it may end at a support
+    (:class:`jfric.Base`). ``sigma`` [N/m or N m/rad]: stiffness at rest, ``F_c`` [N or N m]: limit,
+    both positive; ``exponent`` at least 1, which it is unless given. ``z0`` [m or rad]: state at the
+    start. The force depends on the way alone, not on the rate. There is no true stick: under a load
+    that trembles the body creeps. Results have ``z.dahl``.
+
+    Source: P. R. Dahl, "A solid friction model", Aerospace Corporation TOR-0158(3107-18)-1 (1968).
+    From rest ``F = F_c (1 - exp(-sigma x/F_c))`` for the exponent 1::
+
+        >>> law = jfric.Dahl("u", sigma=100.0, F_c=1.0)
+        >>> float(law.rate(0.2, 0.005, 1.0))
+        0.1
+    """
+
+    direction: Direction = eqx.field(converter=as_direction)
+    sigma: Scalar = eqx.field(converter=scalar)
+    F_c: Scalar = eqx.field(converter=scalar)
+    exponent: Scalar = eqx.field(converter=scalar, default=1.0)
+    z0: Scalar = eqx.field(converter=scalar, default=0.0)
+
+    def start(self):
+        return self.z0
+
+    def rate(self, gamma, z, side):
+        r = 1.0 - side * self.sigma * z / self.F_c
+        return gamma * jnp.sign(r) * _power(jnp.abs(r), self.exponent)
+
+    def friction(self, gamma, z, side):
+        return self.sigma * z
+
+
+class BoucWen(AbstractBristle):
+    """Hysteresis of Bouc and Wen::
+
+        F = k z,    z' = A gamma - beta |gamma| |z|^(n-1) z - gamma_ gamma |z|^n
+
+    with ``gamma_`` for the parameter ``gamma``. ``direction``: of ``w``, as in
+    :class:`jfric.Friction`; it may end at a support. ``k`` [N/m or N m/rad]: positive; ``A`` [1]:
+    positive; ``beta``, ``gamma`` [1/m^n or 1/rad^n]; ``n`` at least 1. ``z0`` [m or rad]: state at
+    the start. ``|z|`` stays below ``(A/(beta + gamma))^(1/n)`` where ``beta + gamma > 0``; the
+    element takes energy from every cycle where ``-beta <= gamma <= beta``. Only ``k A`` and the
+    products of ``beta`` and ``gamma`` with a power of ``k`` show in forces: keep one of them fixed in
+    a fit. Results have ``z.bouc_wen``.
+
+    Sources: R. Bouc, "Forced vibration of mechanical systems with hysteresis" (1967); Y.-K. Wen,
+    "Method for random vibration of hysteretic systems", J. Engineering Mechanics Division 102
+    (1976); on passivity F. Ikhouane, J. Rodellar, Systems with Hysteresis (2007)::
+
+        >>> law = jfric.BoucWen("u", k=10.0, beta=0.5, gamma=0.5, n=2.0)
+        >>> float(law.rate(2.0, 0.5, 1.0))
+        1.5
+    """
+
+    direction: Direction = eqx.field(converter=as_direction)
+    k: Scalar = eqx.field(converter=scalar)
+    beta: Scalar = eqx.field(converter=scalar)
+    gamma: Scalar = eqx.field(converter=scalar)
+    n: Scalar = eqx.field(converter=scalar, default=1.0)
+    A: Scalar = eqx.field(converter=scalar, default=1.0)
+    z0: Scalar = eqx.field(converter=scalar, default=0.0)
+
+    def start(self):
+        return self.z0
+
+    def rate(self, gamma, z, side):
+        size = _power(jnp.abs(z), self.n)
+        bends = self.beta * side * jnp.sign(z) + self.gamma
+        return gamma * (self.A - bends * size)
+
+    def friction(self, gamma, z, side):
+        return self.k * z
+
+
+class LuGre(AbstractBristle):
+    """LuGre friction: the mean deflection of bristles, with Stribeck's curve in steady sliding::
+
+        z' = gamma - alpha sigma0 |gamma| z/g,    g = F_c + (F_s - F_c) exp(-(gamma/v_s)^2)
+        F  = sigma0 z + sigma1 z' + sigma2 gamma
+
+    ``direction``: of ``w``, as in :class:`jfric.Friction`; it may end at a support.
+    ``sigma0`` [N/m or N m/rad], ``F_c`` and ``F_s >= F_c`` [N or N m], ``v_s`` [m/s or rad/s]:
+    positive; ``sigma1``, ``sigma2`` [N s/m or N m s/rad]: not negative. The element is passive if
+    ``sigma2 > sigma1 (F_s - F_c)/F_c``. ``alpha`` is 1, and the body creeps under a load that
+    trembles; with ``breakaway`` between 0 and 1 the element is elasto-plastic and truly sticks::
+
+        alpha = 0 where |z| <= breakaway g/sigma0, or z pushes the way that gamma goes,
+                1 where |z| >= g/sigma0, between them half a period of a sine
+
+    ``z0`` [m or rad]: state at the start. It is stiff: steps are implicit (Radau IIA of order 13).
+    Results have ``z.lugre``.
+
+    Sources: C. Canudas de Wit, H. Olsson, K. J. Astrom, P. Lischinsky, "A new model for control of
+    systems with friction", IEEE Trans. Automatic Control 40 (1995); P. Dupont, V. Hayward,
+    B. Armstrong, F. Altpeter, "Single state elastoplastic friction models", ibid. 47 (2002). In
+    steady sliding::
+
+        >>> law = jfric.LuGre("u", sigma0=1e5, sigma1=300.0, sigma2=0.4, F_c=1.0, F_s=1.5, v_s=1e-3)
+        >>> z = 1.0 / 1e5
+        >>> round(float(law.friction(0.1, z, 1.0)), 9)
+        1.04
+    """
+
+    direction: Direction = eqx.field(converter=as_direction)
+    sigma0: Scalar = eqx.field(converter=scalar)
+    F_c: Scalar = eqx.field(converter=scalar)
+    F_s: Scalar = eqx.field(converter=scalar)
+    v_s: Scalar = eqx.field(converter=scalar)
+    sigma1: Scalar = eqx.field(converter=scalar, default=0.0)
+    sigma2: Scalar = eqx.field(converter=scalar, default=0.0)
+    breakaway: Scalar | None = eqx.field(
+        converter=lambda x: None if x is None else scalar(x), default=None
+    )
+    z0: Scalar = eqx.field(converter=scalar, default=0.0)
+    stiff: ClassVar[bool] = True
+
+    def start(self):
+        return self.z0
+
+    def steady(self, gamma):
+        """``g`` at the sliding velocity ``gamma`` [N or N m]."""
+        drop = self.F_s - self.F_c
+        return self.F_c + drop * jnp.exp(-jnp.square(gamma / self.v_s))
+
+    def rate(self, gamma, z, side):
+        part = side * self.sigma0 * z / self.steady(gamma)
+        if self.breakaway is not None:
+            middle, width = 0.5 * (1.0 + self.breakaway), 1.0 - self.breakaway
+            inside = jnp.clip((part - middle) / width, -0.5, 0.5)
+            part = part * 0.5 * (1.0 + jnp.sin(jnp.pi * inside))
+        return gamma * (1.0 - part)
+
+    def friction(self, gamma, z, side):
+        damping = self.sigma1 * self.rate(gamma, z, side) + self.sigma2 * gamma
+        return self.sigma0 * z + damping
+
+
+Evolution = Literal["ageing", "slip"]
+
+
+class RateState(AbstractBristle):
+    """Rate- and state-dependent friction of Dieterich and Ruina::
+
+        mu = mu0 + a ln(V/V0) + b psi,    psi = ln(V0 theta/D_c),    V = |gamma|
+        ageing:  theta' = 1 - V theta/D_c,      slip:  theta' = -(V theta/D_c) ln(V theta/D_c)
+
+    in the form that is defined at rest, ``mu = a asinh(gamma/(2 V0) exp((mu0 + b psi)/a))``, which
+    differs by less than rounding where sliding counts. ``direction``: of ``w``, as in
+    :class:`jfric.Friction`; it may end at a support. ``N`` [N or N m]: normal force (of a law for
+    stresses the normal stress, beside masses and stiffnesses per area); ``mu0``, ``a``, ``b`` [1],
+    ``D_c`` [m or rad] and ``V0`` [m/s or rad/s]: positive. The state is ``psi`` [1], ``psi0`` at the
+    start: zero in steady sliding at ``V0``. ``evolution``: ``"ageing"`` or ``"slip"``. It is stiff,
+    as :class:`jfric.LuGre`. Results have ``z.rate_state``.
+
+    Steady sliding on a spring is stable above the stiffness ``N (b - a)/D_c``. Sources: J. H.
+    Dieterich, J. Geophysical Research 84 (1979); A. Ruina, ibid. 88 (1983); J. R. Rice, A. L. Ruina,
+    J. Applied Mechanics 50 (1983); the form at rest: N. Lapusta et al., J. Geophysical Research 105
+    (2000)::
+
+        >>> law = jfric.RateState("u", N=1e7, mu0=0.6, a=0.01, b=0.015, D_c=1e-3, V0=1e-6)
+        >>> round(float(law.friction(1e-6, 0.0, 1.0) / 1e7), 9), float(law.rate(1e-6, 0.0, 1.0))
+        (0.6, 0.0)
+    """
+
+    direction: Direction = eqx.field(converter=as_direction)
+    N: Scalar = eqx.field(converter=scalar)
+    mu0: Scalar = eqx.field(converter=scalar)
+    a: Scalar = eqx.field(converter=scalar)
+    b: Scalar = eqx.field(converter=scalar)
+    D_c: Scalar = eqx.field(converter=scalar)
+    V0: Scalar = eqx.field(converter=scalar)
+    psi0: Scalar = eqx.field(converter=scalar, default=0.0)
+    evolution: Evolution = eqx.field(static=True, default="ageing")
+    stiff: ClassVar[bool] = True
+
+    def start(self):
+        return self.psi0
+
+    def rate(self, gamma, z, side):
+        speed = side * gamma
+        if self.evolution == "ageing":
+            return (self.V0 * jnp.exp(-z) - speed) / self.D_c
+        moving = speed > 0
+        logarithm = jnp.log(jnp.where(moving, speed, 1.0) / self.V0)
+        return jnp.where(moving, -speed / self.D_c * (logarithm + z), 0.0)
+
+    def friction(self, gamma, z, side):
+        # The argument of asinh may be beyond the largest number.
+        exponent = (self.mu0 + self.b * z) / self.a
+        x = side * gamma / (2.0 * self.V0)
+        small = jnp.exp(-2.0 * exponent)
+        root = jnp.sqrt(jnp.square(x) + small)
+        return side * self.N * self.a * (exponent + jnp.log(x + root))
+
+
+def _power(x, exponent):
+    """``x^exponent`` for ``x >= 0``, with derivatives at zero."""
+    positive = x > 0
+    at_zero = jnp.where(exponent == 1.0, x, 0.0)
+    return jnp.where(positive, jnp.where(positive, x, 1.0) ** exponent, at_zero)
+
+
+#: Sections of such elements.
+BRISTLES: dict[str, type[AbstractBristle]] = {
+    "dahl": Dahl,
+    "bouc_wen": BoucWen,
+    "lugre": LuGre,
+    "rate_state": RateState,
+}

@@ -1,0 +1,68 @@
+"""All elements with a state of their own of a system, as forces on coordinates.
+
+A state ``z`` is the velocity of a coordinate of mass one behind the degrees of freedom, its rate the
+force on it: nothing else needs to know of states.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from jfric.system.bristle import BRISTLES, AbstractBristle
+from jfric.system.description import AbstractProblem, state_axis
+
+
+class Bristles(eqx.Module):
+    """``b`` of them, in the order of their states."""
+
+    elements: tuple[AbstractBristle, ...]
+    directions: Float[Array, "b n"]
+    #: Coordinates of the states, and places among the piecewise-linear elements, which tell the
+    #: sign of the sliding velocity.
+    states: tuple[int, ...] = eqx.field(static=True)
+    places: tuple[int, ...] = eqx.field(static=True)
+
+    @property
+    def stiff(self) -> bool:
+        """Whether explicit steps would be short."""
+        return any(e.stiff for e in self.elements)
+
+    def sides(self, segment: Int[Array, " ns"]) -> Float[Array, " b"]:
+        """Signs of the sliding velocities in the segments of all piecewise-linear elements."""
+        own = segment[jnp.asarray(self.places)]
+        return jnp.where(own == 0, 1.0, -1.0).astype(self.directions.dtype)
+
+    def friction(self, rate, v, side) -> Float[Array, " b"]:
+        """What resists sliding, at the rates of elongation ``rate`` (ns,)."""
+        found = [
+            e.friction(rate[place], v[state], side[i])
+            for i, (e, place, state) in self._numbered()
+        ]
+        return jnp.stack(found)
+
+    def force(self, rate, v, side) -> Float[Array, " n"]:
+        """Forces on all coordinates, those of the states included."""
+        found = -self.directions.T @ self.friction(rate, v, side)
+        for i, (e, place, state) in self._numbered():
+            found = found.at[state].add(e.rate(rate[place], v[state], side[i]))
+        return found
+
+    def _numbered(self):
+        return enumerate(zip(self.elements, self.places, self.states, strict=True))
+
+
+def assemble_bristles(problem: AbstractProblem, names: tuple[str, ...]) -> Bristles | None:
+    """Those of a resolved problem, or None; ``names``: all piecewise-linear elements."""
+    found = problem.labelled(*BRISTLES)
+    if not found:
+        return None
+    axes = problem.axes
+    return Bristles(
+        elements=tuple(found.values()),
+        directions=jnp.stack([e.direction.vector(axes) for e in found.values()]),
+        states=tuple(axes.index(state_axis(label)) for label in found),
+        places=tuple(names.index(label) for label in found),
+    )
+
