@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.system.body import coordinates
-from jfric.system.dependence import linear_displacement
 from jfric.system.bristles import assemble_bristles
+from jfric.system.dependence import linear_displacement
 from jfric.system.description import AbstractProblem
 from jfric.system.elements import AbstractForce, Gap, Lagrangian
 from jfric.system.joint_contacts import opposed_contacts, unilateral_contacts

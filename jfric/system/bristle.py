@@ -8,7 +8,7 @@ changes.
 from __future__ import annotations
 
 import abc
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -25,15 +25,15 @@ class AbstractBristle(eqx.Module):
     stiff: ClassVar[bool] = False
 
     @abc.abstractmethod
-    def start(self):
+    def start(self) -> Any:
         """The state at the start."""
 
     @abc.abstractmethod
-    def rate(self, gamma, z, side):
+    def rate(self, gamma, z, side) -> Any:
         """``z'`` at the sliding velocity ``gamma`` of the sign ``side``."""
 
     @abc.abstractmethod
-    def friction(self, gamma, z, side):
+    def friction(self, gamma, z, side) -> Any:
         """What resists sliding forwards [N or N m]."""
 
 
@@ -44,9 +44,9 @@ class Dahl(AbstractBristle):
 
     ``direction``: of ``w``, as in :class:`jfric.Friction`; it may end at a support
     (:class:`jfric.Base`). ``sigma`` [N/m or N m/rad]: stiffness at rest, ``F_c`` [N or N m]: limit,
-    both positive; ``exponent`` at least 1, which it is unless given. ``z0`` [m or rad]: state at the
-    start. The force depends on the way alone, not on the rate. There is no true stick: under a load
-    that trembles the body creeps. Results have ``z.dahl``.
+    both positive; ``exponent`` at least 1, which it is unless given. ``z0`` [m or rad]: state at
+    the start. The force depends on the way alone, not on the rate. There is no true stick: under a
+    load that trembles the body creeps. Results have ``z.dahl``.
 
     Source: P. R. Dahl, "A solid friction model", Aerospace Corporation TOR-0158(3107-18)-1 (1968).
     From rest ``F = F_c (1 - exp(-sigma x/F_c))`` for the exponent 1::
@@ -83,8 +83,8 @@ class BoucWen(AbstractBristle):
     positive; ``beta``, ``gamma`` [1/m^n or 1/rad^n]; ``n`` at least 1. ``z0`` [m or rad]: state at
     the start. ``|z|`` stays below ``(A/(beta + gamma))^(1/n)`` where ``beta + gamma > 0``; the
     element takes energy from every cycle where ``-beta <= gamma <= beta``. Only ``k A`` and the
-    products of ``beta`` and ``gamma`` with a power of ``k`` show in forces: keep one of them fixed in
-    a fit. Results have ``z.bouc_wen``.
+    products of ``beta`` and ``gamma`` with a power of ``k`` show in forces: keep one of them fixed
+    in a fit. Results have ``z.bouc_wen``.
 
     Sources: R. Bouc, "Forced vibration of mechanical systems with hysteresis" (1967); Y.-K. Wen,
     "Method for random vibration of hysteretic systems", J. Engineering Mechanics Division 102
@@ -190,15 +190,15 @@ class RateState(AbstractBristle):
     in the form that is defined at rest, ``mu = a asinh(gamma/(2 V0) exp((mu0 + b psi)/a))``, which
     differs by less than rounding where sliding counts. ``direction``: of ``w``, as in
     :class:`jfric.Friction`; it may end at a support. ``N`` [N or N m]: normal force (of a law for
-    stresses the normal stress, beside masses and stiffnesses per area); ``mu0``, ``a``, ``b`` [1],
-    ``D_c`` [m or rad] and ``V0`` [m/s or rad/s]: positive. The state is ``psi`` [1], ``psi0`` at the
-    start: zero in steady sliding at ``V0``. ``evolution``: ``"ageing"`` or ``"slip"``. It is stiff,
-    as :class:`jfric.LuGre`. Results have ``z.rate_state``.
+    stresses the normal stress, beside masses and stiffnesses per area), ``a`` [1], ``D_c`` [m or
+    rad] and ``V0`` [m/s or rad/s]: positive; ``b`` [1]: not negative; ``mu0`` [1]. The state is
+    ``psi`` [1], ``psi0`` at the start: zero in steady sliding at ``V0``. ``evolution``:
+    ``"ageing"`` or ``"slip"``. It is stiff, as :class:`jfric.LuGre`. Results have ``z.rate_state``.
 
     Steady sliding on a spring is stable above the stiffness ``N (b - a)/D_c``. Sources: J. H.
-    Dieterich, J. Geophysical Research 84 (1979); A. Ruina, ibid. 88 (1983); J. R. Rice, A. L. Ruina,
-    J. Applied Mechanics 50 (1983); the form at rest: N. Lapusta et al., J. Geophysical Research 105
-    (2000)::
+    Dieterich, J. Geophysical Research 84 (1979); A. Ruina, ibid. 88 (1983); J. R. Rice, A. L.
+    Ruina, J. Applied Mechanics 50 (1983); the form at rest: N. Lapusta et al., J. Geophysical
+    Research 105 (2000)::
 
         >>> law = jfric.RateState("u", N=1e7, mu0=0.6, a=0.01, b=0.015, D_c=1e-3, V0=1e-6)
         >>> round(float(law.friction(1e-6, 0.0, 1.0) / 1e7), 9), float(law.rate(1e-6, 0.0, 1.0))

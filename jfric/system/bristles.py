@@ -1,7 +1,7 @@
 """All elements with a state of their own of a system, as forces on coordinates.
 
-A state ``z`` is the velocity of a coordinate of mass one behind the degrees of freedom, its rate the
-force on it: nothing else needs to know of states.
+A state ``z`` is the velocity of a coordinate of mass one behind the degrees of freedom, its rate
+the force on it: nothing else needs to know of states.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ class Bristles(eqx.Module):
     def friction(self, rate, v, side) -> Float[Array, " b"]:
         """What resists sliding, at the rates of elongation ``rate`` (ns,)."""
         found = [
-            e.friction(rate[place], v[state], side[i])
-            for i, (e, place, state) in self._numbered()
+            e.friction(rate[place], v[state], side[i]) for i, (e, place, state) in self._numbered()
         ]
         return jnp.stack(found)
 
@@ -65,4 +64,3 @@ def assemble_bristles(problem: AbstractProblem, names: tuple[str, ...]) -> Brist
         states=tuple(axes.index(state_axis(label)) for label in found),
         places=tuple(names.index(label) for label in found),
     )
-

@@ -9,8 +9,8 @@ from typing import Any, Literal, Self
 
 import equinox as eqx
 
-from jfric.system.bristle import BRISTLES
 from jfric.system.body import Body, Gravity, Ground, LinkSpring, references
+from jfric.system.bristle import BRISTLES
 from jfric.system.direction import Direction, as_direction
 from jfric.system.event import Event
 from jfric.system.expression import Expression

@@ -209,6 +209,11 @@ class Mechanics(eqx.Module):
         return bool(self.nonlinear) or self.bristles is not None
 
     @property
+    def stiff(self) -> bool:
+        """Whether explicit steps would be short."""
+        return self.bristles is not None and self.bristles.stiff
+
+    @property
     def n_states(self) -> int:
         """Number of coordinates behind states of elements, which come last."""
         return 0 if self.bristles is None else len(self.bristles.states)

@@ -19,6 +19,8 @@ from jfric.system.body_checks import (
     require_touching,
 )
 from jfric.system.bounds import Bounds, bounds_of
+from jfric.system.bristle import AbstractBristle
+from jfric.system.bristle_checks import require_bristle
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.direction import Direction
 from jfric.system.elements import (
@@ -37,8 +39,6 @@ from jfric.system.expression import Expression
 from jfric.system.formula import require_declared
 from jfric.system.function_checks import require_functions_of_time
 from jfric.system.functions_of_state import require_functions
-from jfric.system.bristle import AbstractBristle
-from jfric.system.bristle_checks import require_bristle
 from jfric.system.hysteresis import AbstractHysteresis
 from jfric.system.hysteresis_checks import require_hysteresis
 from jfric.system.inertia import is_concrete, require_mass_matrix

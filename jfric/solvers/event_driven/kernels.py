@@ -66,6 +66,8 @@ def require_lowered(prepared: Prepared, *, reverse: bool) -> None:
         )
     if prepared.mechanics.planes:
         raise ProblemError("kernel: 'lowered' has no friction in a plane; choose 'general'")
+    if prepared.mechanics.stiff:
+        raise ProblemError("kernel: 'lowered' takes no implicit steps; choose 'general'")
     if reverse:
         raise ProblemError(
             "kernel: 'lowered' has forward derivatives alone, but adjoint is 'reverse'; "

@@ -87,8 +87,7 @@ class RungeKuttaFlow(eqx.Module):
         piece = _piece(prepared, equations, g, state, force)
 
         beginning, rests, pivot = piece, None, None
-        bristles = prepared.mechanics.bristles
-        stiff = bristles is not None and bristles.stiff
+        stiff = prepared.mechanics.stiff
         if piece.prepared.mechanics.planes:
             # Stiff towards the end of sliding, and not defined where it begins.
             beginning, guess, pivot = begun(piece)

@@ -1,0 +1,469 @@
+"""Friction with a state of its own: Dahl, Bouc-Wen, LuGre, rate and state."""
+
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import jfric
+from jfric.files.read_toml import loads
+from jfric.system.bristle import BRISTLES
+from jfric.system.bristle_checks import passivity_remarks
+
+START = jfric.InitialState
+SOLVER = jfric.EventDriven(rtol=1e-12)
+HAND = ("u", "hand")
+
+
+def section_of(element):
+    return next(name for name, cls in BRISTLES.items() if cls is type(element))
+
+
+def held(element, path):
+    """A body that friction holds, and a hand that draws the other end along straight lines."""
+    times = np.arange(len(path) + 1.0)
+    elements = {
+        "mass": jfric.Mass("u", 1.0),
+        "friction": jfric.Friction("u", limit=1e3),
+        "base": {"hand": jfric.Base(jfric.PiecewiseLinear(times, [0.0, *path]))},
+        section_of(element): element,
+    }
+    return jfric.Problem(["u"], elements, time=times[-1])
+
+
+def states_at_corners(element, path):
+    problem = held(element, path)
+    solution = jfric.simulate(problem, SOLVER, ts=jnp.arange(1.0, len(path) + 1.0))
+    solution.check()
+    return np.asarray(solution.z)[:, 0], problem, solution
+
+
+def by_way(rate, path, z0=0.0):
+    """States at the ends of straight ways, by SciPy in the way."""
+    z, at, found = z0, 0.0, []
+    for end in path:
+        side = np.sign(end - at)
+        span = abs(end - at)
+        z = solve_ivp(
+            lambda s, z, side=side: side * rate(side, z),
+            (0.0, span), [z], method="DOP853", rtol=1e-13, atol=1e-15,
+        ).y[0, -1]  # fmt: skip
+        at = end
+        found.append(z)
+    return np.asarray(found)
+
+
+PATH = [0.02, -0.02, 0.02, 0.004, 0.01, -0.03]
+
+
+def test_dahl_is_the_closed_form_in_the_way():
+    """M3: each branch tends to the limit by an exponential."""
+    sigma, F_c = 100.0, 1.0
+    found, problem, solution = states_at_corners(jfric.Dahl(HAND, sigma=sigma, F_c=F_c), PATH)
+    at, force, expected = 0.0, 0.0, []
+    for end in PATH:
+        side = np.sign(end - at)
+        force = side * F_c + (force - side * F_c) * np.exp(-sigma * abs(end - at) / F_c)
+        at = end
+        expected.append(force)
+    np.testing.assert_allclose(sigma * found, expected, atol=1e-11)
+    pull = np.asarray(jfric.spring_forces(problem, solution)["dahl"])
+    np.testing.assert_allclose(pull, -np.asarray(expected), atol=1e-11)
+    assert solution.states == ("dahl",)
+    assert solution.axes == ("u",)
+
+
+def test_dahl_in_a_closed_cycle():
+    X, sigma, F_c = 0.02, 100.0, 1.0
+    problem = held(
+        jfric.Dahl(HAND, sigma=sigma, F_c=F_c, z0=-0.00964027580076), [2 * X, 0.0, 2 * X]
+    )
+    solution = jfric.simulate(problem, SOLVER, dense=True)
+    force = sigma * np.asarray(solution.evaluate(jnp.array([1.0, 2.0, 3.0])).z)[:, 0]
+    np.testing.assert_allclose(np.abs(force), 0.964027580076, atol=1e-9)
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    lost = 0.0
+    for a, sign in ((1.0, -1.0), (2.0, 1.0)):
+        z = np.asarray(solution.evaluate(a + 0.5 + 0.5 * nodes).z)[:, 0]
+        lost += 0.5 * weights @ (sigma * z * sign * 2 * X)
+    assert lost == pytest.approx(0.041438896797, abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("element", "rate"),
+    [
+        (
+            jfric.Dahl(HAND, sigma=50.0, F_c=1.0, exponent=2.5),
+            lambda side, z: np.sign(1 - 50 * z * side) * np.abs(1 - 50 * z * side) ** 2.5,
+        ),
+        (
+            jfric.BoucWen(HAND, k=7.0, beta=40.0, gamma=25.0, n=1.7, A=1.3),
+            lambda side, z: 1.3 - np.abs(z) ** 1.7 * (40.0 * side * np.sign(z) + 25.0),
+        ),
+    ],
+    ids=["dahl", "bouc_wen"],
+)
+def test_any_exponent_agrees_with_scipy(element, rate):
+    found, *_ = states_at_corners(element, PATH)
+    np.testing.assert_allclose(found, by_way(rate, PATH), atol=1e-9 * np.abs(found).max())
+
+
+def test_bouc_wen_in_closed_form():
+    """M4: an exponential and a hyperbolic tangent from rest, straight unloading."""
+    one = jfric.BoucWen(HAND, k=1.0, beta=0.5, gamma=0.5)
+    found, *_ = states_at_corners(one, [1.0, 0.5])
+    top = 1.0 - np.exp(-1.0)
+    np.testing.assert_allclose(found, [top, top - 0.5], atol=1e-11)
+    two = jfric.BoucWen(HAND, k=1.0, beta=0.5, gamma=0.5, n=2.0)
+    found, *_ = states_at_corners(two, [1.0, 5.0])
+    np.testing.assert_allclose(found, np.tanh([1.0, 5.0]), atol=1e-11)
+
+
+def drawn(sigma0, end=30.0, **changes):
+    """M5: 1 kg, drawn at 0.1 m/s by a spring of 2 N/m."""
+    values = {"sigma1": 1e5**0.5, "sigma2": 0.4, "F_c": 1.0, "F_s": 1.5, "v_s": 1e-3}
+    elements = {
+        "mass": jfric.Mass("u", 1.0),
+        "base": {"hand": jfric.Base(jfric.PiecewiseLinear([0.0, 100.0], [0.0, 10.0]))},
+        "spring": jfric.Spring(HAND, k=2.0),
+        "lugre": jfric.LuGre("u", sigma0=sigma0, **(values | changes)),
+    }
+    return jfric.Problem(["u"], elements, time=end)
+
+
+def test_lugre_agrees_with_scipy():
+    """M5 over its first stick-slip: reversals of the motion at rtol 1e-10."""
+    s0, s1, s2, F_c, F_s, v_s = 1e5, 1e5**0.5, 0.4, 1.0, 1.5, 1e-3
+
+    def rate(t, y):
+        x, v, z = y
+        dz = v - s0 * abs(v) * z / (F_c + (F_s - F_c) * np.exp(-((v / v_s) ** 2)))
+        return [v, 2.0 * (0.1 * t - x) - s0 * z - s1 * dz - s2 * v, dz]
+
+    problem = drawn(s0, end=12.0)
+    solution = jfric.simulate(problem, jfric.EventDriven(rtol=1e-10), ts=jnp.array([12.0]))
+    solution.check()
+    # |v| has a corner at v = 0: the reference begins anew there, too.
+    t, y, times = 0.0, np.zeros(3), []
+    # At the start the body is at rest: it moves forwards.
+    crossing = lambda t, y: y[1]  # noqa: E731
+    crossing.terminal = True
+    while t < 12.0:
+        sol = solve_ivp(
+            rate, (t, 12.0), y, method="Radau", rtol=1e-10, atol=1e-13,
+            events=crossing if t > 0 else None, first_step=1e-9,
+        )  # fmt: skip
+        if t == 0.0:
+            sol = solve_ivp(
+                rate, (0.0, 9.0), y, method="Radau", rtol=1e-10, atol=1e-13, first_step=1e-9
+            )
+        elif sol.status == 1 and sol.t[-1] - t < 1e-6:
+            # The crossing that it begins with.
+            sol = solve_ivp(rate, (t, t + 1e-6), y, method="Radau", rtol=1e-10, atol=1e-13)
+            t, y = sol.t[-1], sol.y[:, -1]
+            continue
+        t, y = sol.t[-1], sol.y[:, -1]
+        if sol.status == 1:
+            times.append(t)
+    found = [e["time"] for e in solution.event_table()]
+    assert len(times) >= 4
+    np.testing.assert_allclose(found, times, atol=1e-7)
+    np.testing.assert_allclose(
+        [solution.q[0, 0], solution.v[0, 0], solution.z[0, 0]], y, rtol=1e-6, atol=1e-9
+    )
+
+
+def test_lugre_slides_steadily_along_its_curve():
+    """Behind the fall of the curve a hand that draws steadily feels F_c + sigma2 v."""
+    problem = drawn(1e3, end=60.0, sigma1=10.0, v_s=0.01)
+    problem = jfric.set_parameters(
+        problem, {"initial.u.v": 0.1, "initial.u.q": -0.52, "lugre.z0": 1e-3}
+    )
+    solution = jfric.simulate(problem, jfric.EventDriven(rtol=1e-11), ts=jnp.array([60.0]))
+    assert float(solution.v[0, 0]) == pytest.approx(0.1, abs=1e-8)
+    (spring,) = [
+        float(x[0]) for k, x in jfric.spring_forces(problem, solution).items() if k == "spring"
+    ]
+    g = 1.0 + 0.5 * np.exp(-100.0)
+    assert abs(spring) == pytest.approx(g + 0.4 * 0.1, abs=1e-8)
+
+
+def test_stiffness_costs_few_steps():
+    steps = {}
+    for sigma0 in (1e2, 1e5):
+        problem = drawn(sigma0, end=20.0, sigma1=sigma0**0.5)
+        solution = jfric.simulate(problem, jfric.EventDriven(rtol=1e-10), ts=jnp.array([20.0]))
+        solution.check()
+        steps[sigma0] = int(solution.steps)
+    assert steps[1e5] <= 10 * steps[1e2]
+
+
+def test_elasto_plastic_bristles_stick_and_others_creep():
+    """A load that trembles below the limit: LuGre creeps on, with a breakaway it comes to rest."""
+    moved = {}
+    for breakaway in (None, 0.8):
+        elements = {
+            "mass": jfric.Mass("u", 1.0),
+            "lugre": jfric.LuGre(
+                "u", sigma0=1e4, sigma1=200.0, sigma2=0.4, F_c=1.0, F_s=1.0, v_s=0.01,
+                breakaway=breakaway,
+            ),
+            "load": {
+                "mean": jfric.Load("u", 0.5),
+                "trembles": jfric.Load("u", jfric.Harmonic(0.2, omega=20.0)),
+            },
+        }  # fmt: skip
+        problem = jfric.Problem(["u"], elements, time=12.0)
+        ts = 2 * jnp.pi / 20.0 * jnp.array([19.0, 38.0])
+        solution = jfric.simulate(problem, jfric.EventDriven(rtol=1e-10), ts=ts)
+        solution.check()
+        moved[breakaway] = float(solution.q[1, 0] - solution.q[0, 0])
+    assert moved[None] > 1e-5
+    assert abs(moved[0.8]) < 1e-11
+
+
+ROCK = {"N": 1e7, "mu0": 0.6, "a": 0.01, "b": 0.015, "D_c": 1e-3, "V0": 1e-6}
+
+
+def linearised(law, k, m=0.0, eta=0.0):
+    """Jacobian of (distance of the hand ahead, velocity, state) in steady sliding at V0."""
+    V = ROCK["V0"]
+
+    def rates(x):
+        ahead, v, psi = x
+        pull = k * ahead - law.friction(v, psi, 1.0) - eta * v
+        return jnp.stack([V - v, pull / m, law.rate(v, psi, 1.0)])
+
+    pull = law.friction(V, 0.0, 1.0) + eta * V
+    return jax.jacfwd(rates)(jnp.stack([pull / k, jnp.asarray(V), jnp.asarray(0.0)]))
+
+
+@pytest.mark.parametrize("evolution", ["ageing", "slip"])
+def test_rate_and_state_is_stable_above_its_stiffness(evolution):
+    """M6: at the critical stiffness the roots are imaginary, with the frequency known."""
+    law = jfric.RateState("u", evolution=evolution, **ROCK)
+    k_c, omega = 5.0e7, 7.071067811865e-4
+    m = 0.3 * 1e7 * 0.01 * 1e-3 / 1e-6**2
+    roots = np.linalg.eigvals(linearised(law, 1.3 * k_c, m=m))
+    pair = roots[np.argsort(-np.abs(roots.imag))][:2]
+    assert np.max(np.abs(pair.real)) < 1e-10 * omega * 1e3
+    assert abs(pair[0].imag) == pytest.approx(omega, rel=1e-9)
+    # Without inertia the force is in balance: V follows from it.
+
+    def balanced(k, eta):
+        V = ROCK["V0"]
+
+        def velocity(ahead, psi):
+            v = jnp.asarray(V)
+            for _ in range(50):
+                f = lambda v: k * ahead - law.friction(v, psi, 1.0) - eta * v  # noqa: E731
+                v = v - f(v) / jax.grad(f)(v)
+            return v
+
+        def rates(x):
+            v = velocity(*x)
+            return jnp.stack([V - v, law.rate(v, x[1], 1.0)])
+
+        pull = law.friction(V, 0.0, 1.0) + eta * V
+        return np.trace(np.asarray(jax.jacfwd(rates)(jnp.stack([pull / k, jnp.asarray(0.0)]))))
+
+    for eta, ratio in ((0.0, 1.0), (0.2 * 1e7 * 0.01 / 1e-6, 0.6)):
+        k = ratio * k_c
+        assert abs(balanced(k, eta)) < 1e-10 * omega
+        assert balanced(1.01 * k, eta) < 0 < balanced(0.99 * k, eta)
+
+
+ELEMENTS = {
+    "dahl": jfric.Dahl("u", sigma=60.0, F_c=1.0, exponent=1.5),
+    "bouc_wen": jfric.BoucWen("u", k=40.0, beta=20.0, gamma=10.0, n=1.5),
+    "lugre": jfric.LuGre("u", sigma0=300.0, sigma1=3.0, sigma2=0.4, F_c=1.0, F_s=1.5, v_s=0.1),
+    "elasto_plastic": jfric.LuGre(
+        "u", sigma0=300.0, sigma1=3.0, sigma2=0.4, F_c=1.0, F_s=1.5, v_s=0.1, breakaway=0.6
+    ),
+    "rate_state": jfric.RateState("u", N=10.0, mu0=0.1, a=0.02, b=0.01, D_c=0.05, V0=0.1),
+}
+
+
+def shaken(element, end=2.0):
+    elements = {
+        "mass": jfric.Mass("u", 1.0),
+        "spring": jfric.Spring("u", 20.0),
+        "load": jfric.Load("u", jfric.Harmonic(3.0, omega=5.0)),
+        section_of(element): element,
+    }
+    return jfric.Problem(["u"], elements, initial={"u": START(v=0.3)}, time=end)
+
+
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_energy(name):
+    """What the load puts in is in the spring, in the mass, or taken by the element."""
+    element = ELEMENTS[name]
+    solution = jfric.simulate(shaken(element), jfric.EventDriven(rtol=1e-11), dense=True)
+    solution.check()
+    knots = np.unique(np.r_[solution.dense.t[np.isfinite(solution.dense.t)], 2.0])
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    put = taken = 0.0
+    for a, b in itertools.pairwise(knots):
+        t = 0.5 * (a + b) + 0.5 * (b - a) * nodes
+        m = solution.evaluate(t)
+        v, z = m.v[:, 0], m.z[:, 0]
+        force = jax.vmap(lambda v, z: element.friction(v, z, jnp.sign(v)))(v, z)
+        put += 0.5 * (b - a) * weights @ np.asarray(3.0 * jnp.sin(5.0 * t) * v)
+        taken += 0.5 * (b - a) * weights @ np.asarray(force * v)
+    m = solution.evaluate(jnp.array([0.0, 2.0]))
+    stored = np.diff(0.5 * m.v[:, 0] ** 2 + 10.0 * m.q[:, 0] ** 2)[0]
+    assert put - taken == pytest.approx(stored, abs=1e-9)
+    assert taken > 0.01
+    assert float(jfric.motion_residual(shaken(element), jfric.simulate(
+        shaken(element), jfric.EventDriven(rtol=1e-11), ts=jnp.linspace(0.0, 2.0, 9)
+    )).max()) < 1e-9  # fmt: skip
+
+
+@functools.cache
+def end_of(name, adjoint="forward"):
+    problem = shaken(ELEMENTS[name], end=1.3)
+    section = section_of(ELEMENTS[name])
+    fields = [p for p in jfric.parameters(problem) if p.startswith(f"{section}.")]
+    fields = [p for p in fields if not p.endswith("z0") or name == "dahl"]
+    start = jnp.stack([jfric.get_parameter(problem, p) for p in fields])
+    solver = jfric.EventDriven(rtol=1e-12, adjoint=adjoint)
+
+    def end(x):
+        changed = jfric.set_parameters(problem, dict(zip(fields, x, strict=True)))
+        solution = jfric.simulate(changed, solver, ts=jnp.array([1.3]))
+        return jnp.concatenate([solution.q[0], solution.v[0], solution.z[0]])
+
+    return end, start
+
+
+@pytest.mark.parametrize("name", ["bouc_wen", "lugre"])
+def test_derivatives(name):
+    """Forward against differences; reverse is among the slow tests."""
+    end, x = end_of(name)
+    forward = jax.jit(jax.jacfwd(end))(x)
+    values = jax.jit(end)
+    for i in range(len(x)):
+        h = 1e-5 * max(abs(float(x[i])), 1e-3)
+        difference = (values(x.at[i].add(h)) - values(x.at[i].add(-h))) / (2 * h)
+        np.testing.assert_allclose(forward[:, i], difference, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_derivatives_of_every_law_both_ways(name):
+    end, x = end_of(name)
+    reverse, _ = end_of(name, "reverse")
+    forward = jax.jit(jax.jacfwd(end))(x)
+    np.testing.assert_allclose(jax.jit(jax.jacrev(reverse))(x), forward, rtol=1e-8, atol=1e-10)
+    values = jax.jit(end)
+    for i in range(len(x)):
+        h = 1e-5 * max(abs(float(x[i])), 1e-3)
+        difference = (values(x.at[i].add(h)) - values(x.at[i].add(-h))) / (2 * h)
+        np.testing.assert_allclose(forward[:, i], difference, rtol=1e-6, atol=1e-8)
+
+
+def test_batches_restarts_and_states_beside_sliders():
+    """Two elements with states, one with sliders: names, order, restart, vmap."""
+    problem = shaken(ELEMENTS["dahl"])
+    more = dict(problem.elements) | {"jenkins": jfric.Jenkins("u", k=10.0, R=0.3)}
+    more |= {"bouc_wen": {"a": ELEMENTS["bouc_wen"]}}
+    problem = jfric.Problem(["u"], more, initial={"u": START(v=0.3)}, time=2.0)
+    ts = jnp.array([2.0])
+    whole = jfric.simulate(problem, ts=ts)
+    assert whole.states == ("jenkins", "dahl", "bouc_wen.a")
+    assert whole.z.shape == (1, 3)
+    first = jfric.simulate(jfric.set_parameters(problem, {"time.end": 0.9}), ts=ts / 4)
+    second = jfric.simulate(problem, start=first.final, ts=ts)
+    np.testing.assert_allclose(second.z, whole.z, atol=1e-7)
+    found = jfric.observe(
+        problem, "final.z.dahl, final.z.jenkins, max.z.bouc_wen.a, max.force.dahl"
+    )
+    assert float(found.values["final.z.dahl"]) == pytest.approx(float(whole.z[0, 1]), abs=1e-9)
+    assert float(found.values["final.z.jenkins"]) == pytest.approx(float(whole.z[0, 0]), abs=1e-9)
+
+    def run(m):
+        return jfric.simulate(jfric.set_parameters(problem, {"mass.m": m}), ts=ts).z
+
+    many = jax.jit(jax.vmap(run))(jnp.array([1.0, 1.1]))
+    np.testing.assert_allclose(many[0], whole.z, atol=1e-12)
+
+
+FILE = """
+dofs = ["u"]
+[time]
+end = 1.0
+[mass]
+dof = "u"
+m = "1 kg"
+[{section}]
+dof = "u"
+{numbers}
+[[check]]
+quantity = "final.z.{section}"
+expected = 0.0
+tolerance = 1.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("section", "numbers"),
+    [
+        ("dahl", 'sigma = "1 kN/m"\nF_c = "2 N"\nz0 = "1 mm"'),
+        ("bouc_wen", "k = 3.0\nbeta = 0.5\ngamma = -0.1\nn = 2"),
+        ("lugre", 'sigma0 = 1e5\nF_c = 1.0\nF_s = 1.5\nv_s = "1 mm/s"\nbreakaway = 0.7'),
+        (
+            "rate_state",
+            'N = 1\nmu0 = 0.6\na = 0.01\nb = 0.02\nD_c = "1 um"\nV0 = 1e-6\nevolution = "slip"',
+        ),
+    ],
+)  # fmt: skip
+def test_files_hold_them(section, numbers):
+    problem = loads(FILE.format(section=section, numbers=numbers)).problem
+    again = loads(jfric.to_toml(problem)).problem
+    first, second = (jfric.parameters(p) for p in (problem, again))
+    assert list(first) == list(second)
+    assert all(jnp.array_equal(first[k], second[k]) for k in first)
+
+
+BAD = [
+    (jfric.Dahl("u", sigma=-1.0, F_c=1.0), "dahl.sigma: found -1, must be positive"),
+    (jfric.Dahl("u", sigma=1.0, F_c=1.0, exponent=0.5), "dahl.exponent: found 0.5, must be"),
+    (jfric.Dahl("u", sigma=10.0, F_c=1.0, z0=0.2), "dahl.z0: found 0.2, the state never"),
+    (jfric.BoucWen("u", k=1.0, beta=1.0, gamma=0.0, n=0.5), "bouc_wen.n: found 0.5, must be"),
+    (jfric.BoucWen("u", k=0.0, beta=1.0, gamma=0.0), "bouc_wen.k: found 0, must be positive"),
+    (jfric.LuGre("u", sigma0=1.0, F_c=1.0, F_s=0.5, v_s=1.0), "lugre.F_s: found 0.5, must not"),
+    (
+        jfric.LuGre("u", sigma0=1.0, F_c=1.0, F_s=1.5, v_s=1.0, sigma2=-1.0),
+        "lugre.sigma2: found -1, must not be negative",
+    ),
+    (
+        jfric.LuGre("u", sigma0=1.0, F_c=1.0, F_s=1.5, v_s=1.0, breakaway=1.0),
+        "lugre.breakaway: found 1, must lie between 0 and 1",
+    ),
+    (jfric.RateState("u", **(ROCK | {"a": 0.0})), "rate_state.a: found 0, must be positive"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("element", "sentence"), BAD, ids=[s[:20] for _, s in BAD])
+def test_bad_numbers_have_a_sentence(element, sentence):
+    elements = {"mass": jfric.Mass("u", 1.0), section_of(element): element}
+    with pytest.raises(jfric.ProblemError) as error:
+        jfric.Problem(["u"], elements)
+    assert sentence in str(error.value)
+
+
+def test_what_is_not_passive_is_remarked():
+    assert "lugre: is not passive, sigma2 (0.4) does not" in passivity_remarks(drawn(1e5))[0]
+    assert passivity_remarks(shaken(ELEMENTS["dahl"])) == []
+
+
+@pytest.mark.parametrize(
+    "solver", [jfric.MoreauJean(dt=1e-3), jfric.Smoothed(), jfric.QuasiStatic()]
+)
+def test_other_solvers_refuse_them_by_name(solver):
+    with pytest.raises(jfric.ProblemError, match="dahl: has a memory"):
+        jfric.simulate(shaken(ELEMENTS["dahl"]), solver, ts=jnp.array([1.0]))
