@@ -139,6 +139,7 @@ from jfric.system.problem import InitialState as InitialState
 from jfric.system.problem import Matrices as Matrices
 from jfric.system.problem import Problem as Problem
 from jfric.system.problem import TimeSpan as TimeSpan
+from jfric.system.state import State as State
 from jfric.system.wrapped import Clipped as Clipped
 from jfric.system.wrapped import Until as Until
 from jfric.verification import verify as verify
@@ -149,7 +150,9 @@ __all__ = [  # noqa: RUF022
     "parameters", "get_parameter", "set_parameters",
     # Its elements.
     "Mass", "Spring", "Damper", "PolynomialSpring", "DiagramSpring", "GapSpring", "Stop", "Drag",
+    # Friction with memory, and other states.
     "Jenkins", "MaxwellSlip", "MasingSpring", "Iwan", "Dahl", "BoucWen", "LuGre", "RateState",
+    "State",
     "ForceField", "Lagrangian", "Pendulum", "Friction", "Contact", "Joint", "Load", "Base",
     "Event", "Controller", "Direction", "along", "between",
     # Bodies in the plane, and what joins them.

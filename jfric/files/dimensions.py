@@ -121,11 +121,15 @@ FORMULAS = {
     ("contact", "sliding"): "formula",
     ("joint", "constraint"): "formula or several",
     ("joint", "sliding"): "formula",
+    ("state", "rate"): "formula",
+    ("state", "force"): "formula",
 }
 
 #: Fields that refer to points of bodies, those that hold pairs of numbers, and numbers of parts.
 SHAPES = {
     ("iwan", "count"): "count",
+    ("state", "unit"): "text",
+    ("state", "stiff"): "flag",
     ("contact", "point"): "text",
     ("contact", "circle"): "text",
     ("contact", "line"): "line",

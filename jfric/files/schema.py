@@ -26,6 +26,7 @@ from jfric.files.tables import (
     DirectionValue,
     Dofs,
     Element,
+    FreeElement,
     Function,
     Functions,
     Initial,
@@ -150,7 +151,9 @@ def element_model(section: str) -> type[Element]:
                 "pairs": dict[str, Coordinates],
             }[role]
             fields[f.name] = (hint if required else _or_none(hint), info)
-    return create_model(cls.__name__, __base__=Element, __doc__=cls.__doc__, **fields)
+    attached = any(f.name == "direction" and f.default is not None for f in dataclasses.fields(cls))
+    base = Element if attached or "plane" in roles(section) else FreeElement
+    return create_model(cls.__name__, __base__=base, __doc__=cls.__doc__, **fields)
 
 
 def is_flat(section: str, value: Any) -> bool:

@@ -215,12 +215,22 @@ Plane = Annotated[list[DirectionValue], Field(min_length=2, max_length=2)]
 class Element(Table):
     """An element of a section."""
 
+    #: Whether it acts along a direction at all costs.
+    must_be_attached: typing.ClassVar[bool] = True
+
     @model_validator(mode="after")
     def _attached(self):
         others = {"sliding", "plane"} & self.model_fields_set
-        if "dof" in type(self).model_fields and not others:
+        free = not self.must_be_attached and not set(ATTACHMENTS) & self.model_fields_set
+        if "dof" in type(self).model_fields and not others and not free:
             _exactly_one(self, ATTACHMENTS)
         return self
+
+
+class FreeElement(Element):
+    """An element that may act along no direction."""
+
+    must_be_attached: typing.ClassVar[bool] = False
 
 
 Dofs = Annotated[

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from jfric.system.body import coordinates
 from jfric.system.bristles import assemble_bristles
 from jfric.system.dependence import linear_displacement
-from jfric.system.description import AbstractProblem
+from jfric.system.description import AbstractProblem, state_axis
 from jfric.system.elements import AbstractForce, Gap, Lagrangian
 from jfric.system.joint_contacts import opposed_contacts, unilateral_contacts
 from jfric.system.joint_equations import joint_equations
@@ -23,6 +23,7 @@ from jfric.system.mechanics import Mechanics, inverse_of_mass
 from jfric.system.piecewise import assemble_piecewise
 from jfric.system.pin_friction import pin_friction
 from jfric.system.start import started
+from jfric.system.state import BoundState
 from jfric.system.state_function import Rate, bound_to, is_rate
 from jfric.system.together import together
 from jfric.system.touching import gap_of, link_force, sliding_of
@@ -184,6 +185,10 @@ def assemble(problem: AbstractProblem) -> Mechanics:
     )
     nonlinear += tuple(link_force(problem, x) for x in problem.section("link_spring").values())
     nonlinear += tuple(forces)
+    nonlinear += tuple(
+        BoundState(e, dict(problem.parameters), axes.index(state_axis(name)), len(problem.dofs))
+        for name, e in problem.section("state").items()
+    )
     piecewise = assemble_piecewise(problem)
     found = Mechanics(
         M=M,

@@ -57,7 +57,12 @@ class AbstractProblem(eqx.Module):
     def axes(self) -> tuple[str, ...]:
         """Names of the coordinates: degrees of freedom in order, then those behind states of
         elements, whose velocities the states are."""
-        return (*self.dofs, *(state_axis(label) for label in self.labelled(*BRISTLES)))
+        return (*self.dofs, *(state_axis(name) for name in self.states()))
+
+    def states(self) -> dict[str, Any]:
+        """Elements with states that are coordinates, by the names of these: labels of elements, own
+        names of sections ``state``."""
+        return self.labelled(*BRISTLES) | self.section("state")
 
     @property
     def bases(self) -> tuple[str, ...]:
@@ -91,7 +96,7 @@ class AbstractProblem(eqx.Module):
         given, states of elements among the velocities."""
         dtype = jnp.result_type(float)
         states = [self.initial[dof] for dof in self.dofs]
-        own = [element.start() for element in self.labelled(*BRISTLES).values()]
+        own = [element.start() for element in self.states().values()]
         q, v = [s.q for s in states] + [0.0] * len(own), [s.v for s in states] + own
         q, v = (jnp.stack([jnp.asarray(x, dtype) for x in row]) for row in (q, v))
         return jnp.asarray(self.time.start, dtype), q, v

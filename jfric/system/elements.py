@@ -23,6 +23,7 @@ from jfric.system.laws import AbstractLaw
 from jfric.system.linkage import LINKAGE
 from jfric.system.nonlinear import AbstractForce as AbstractForce
 from jfric.system.nonlinear import Drag, ForceField, Pendulum, PolynomialSpring
+from jfric.system.state import State
 
 
 class Mass(eqx.Module):
@@ -369,6 +370,7 @@ SECTIONS: dict[str, type[eqx.Module]] = {
     "stop": Stop,
     **HYSTERESIS,
     **BRISTLES,
+    "state": State,
     "friction": Friction,
     "contact": Contact,
     "load": Load,

@@ -8,9 +8,11 @@ from typing import Any
 from jfric.errors import ProblemError
 from jfric.system.assembly import energies_of
 from jfric.system.dependence import linear_in_velocities
-from jfric.system.description import AbstractProblem
+from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import Along, Gap, Joint, Lagrangian
 from jfric.system.state_function import bound_to, is_rate, require_state_function
+from jfric.system.states import state_units
+from jfric.system.units import UnitError, dimensions_of
 
 #: Functions of the state: field, units of what it measures, an example, whether of velocities.
 _FUNCTIONS = {
@@ -71,6 +73,44 @@ def require_functions(problem: AbstractProblem, known: Mapping[str, Any] | None 
                 raise ProblemError(f"{where}.{field}: {what!r} must be linear in velocities")
         if isinstance(element, Lagrangian):
             _lagrangian(problem, where, element)
+    _states(problem, known)
+
+
+def _states(problem: AbstractProblem, known: Mapping[str, Any] | None) -> None:
+    """The same for rates of states and their forces."""
+    units = {n: unit for n, unit in state_units(problem).items() if n in problem.states()}
+    for name, element in problem.section("state").items():
+        where = element_label("state", name)
+        if name in problem.labelled():
+            raise ProblemError(f"{where}: {name!r} is the name of another element; rename it")
+        try:
+            dimensions_of(element.unit)
+        except UnitError as error:
+            raise ProblemError(f"{where}.unit: {error}") from None
+        if (element.force is None) != (element.direction is None):
+            found, missing = ("direction", "force")
+            if element.direction is None:
+                found, missing = missing, found
+            raise ProblemError(
+                f"{where}: {found} is given without {missing}; give both, or neither for a state "
+                "that only others use"
+            )
+        per_second = f"({element.unit})/s" if element.unit else "1/s"
+        fields: list[tuple[str, Any, tuple[str, ...], str]]
+        fields = [("rate", element.rate, (per_second,), "-z.p/T")]
+        if element.force is not None:
+            fields.append(("force", element.force, ("N", "N*m"), "A*z.p"))
+        for field, what, allowed, example in fields:
+            require_state_function(
+                problem,
+                f"{where}.{field}",
+                what,
+                allowed,
+                example,
+                velocities=True,
+                known=known,
+                states=units,
+            )
 
 
 def _is_linear(problem: AbstractProblem, what: Any) -> bool:

@@ -65,7 +65,7 @@ def _require_curve(where: str, spring: MasingSpring) -> None:
 
 def refuse_memory(problem: AbstractProblem, who: str) -> None:
     """Raise :class:`ProblemError` for elements with a memory, which ``who`` cannot represent."""
-    for label in problem.labelled(*HYSTERESIS, *BRISTLES):
+    for label in problem.labelled(*HYSTERESIS, *BRISTLES, "state"):
         raise ProblemError(
             f"{label}: has a memory, which {who} cannot represent; use the solver event-driven"
         )

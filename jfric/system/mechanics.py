@@ -35,6 +35,7 @@ from jfric.system.joints import REDUNDANT, Tied
 from jfric.system.laws import AbstractLaw
 from jfric.system.piecewise import PiecewiseElements
 from jfric.system.pin_friction import PinFriction
+from jfric.system.state import BoundState
 from jfric.system.varying import Varying
 
 
@@ -211,12 +212,13 @@ class Mechanics(eqx.Module):
     @property
     def stiff(self) -> bool:
         """Whether explicit steps would be short."""
-        return self.bristles is not None and self.bristles.stiff
+        own = any(e.element.stiff for e in self.nonlinear if isinstance(e, BoundState))
+        return own or (self.bristles is not None and self.bristles.stiff)
 
     @property
     def n_states(self) -> int:
         """Number of coordinates behind states of elements, which come last."""
-        return 0 if self.bristles is None else len(self.bristles.states)
+        return sum(axis.startswith("z.") for axis in self.axes)
 
     @property
     def n_dofs(self) -> int:

@@ -66,15 +66,19 @@ def require_state_function(
     velocities: bool = False,
     displaces: bool = False,
     known: Mapping[str, Any] | None = None,
+    states: Mapping[str, str] | None = None,
 ) -> None:
     """Raise :class:`jfric.ProblemError`, which starts with ``where``, unless ``what`` is a function
     that the problem can have.
 
     ``units``: of what it may measure; ``displaces``: whether it must name a degree of freedom;
-    ``known``: dimensions of shared parameters that have one.
+    ``known``: dimensions of shared parameters that have one; ``states``: units of states of
+    elements that it may name.
     """
+    arguments = "(t, q, v, parameters)" if velocities else "(t, q, parameters)"
+    arguments = arguments if states is None else "(t, q, v, z, parameters)"
     if isinstance(what, str):
-        formula = _read(problem, where, what, velocities)
+        formula = _read(problem, where, what, velocities, states or {})
         named_dofs = {name.removeprefix("v.") for name in formula.names.values()}
         if displaces and not named_dofs & set(problem.dofs):
             raise ProblemError(
@@ -86,25 +90,30 @@ def require_state_function(
         if not formula.quantities and not any(name in (known or {}) for name in used):
             return
         try:
-            found = formula.measured(lambda name: _dimension(problem, name, known or {}))
+            units_of = {f"z.{name}": dimensions_of(unit) for name, unit in (states or {}).items()}
+            found = formula.measured(
+                lambda n: _dimension(problem, n, {**(known or {}), **units_of})
+            )
         except UnitError as error:
             raise ProblemError(f"{where}: {what!r} {error}") from None
         if found is not None and found not in [dimensions_of(unit) for unit in units]:
             allowed = " or ".join(units)
             raise ProblemError(f"{where}: found {what!r}{named(found)}, expected one in {allowed}")
     elif callable(what):
-        _call(problem, where, what, velocities)
+        _call(problem, where, what, velocities, arguments, states)
     else:
-        arguments = "(t, q, v, parameters)" if velocities else "(t, q, parameters)"
         raise ProblemError(
             f"{where}: found {what!r}, expected a text such as {example!r} or a function "
             f"of {arguments}"
         )
 
 
-def _read(problem: AbstractProblem, where: str, text: str, velocities: bool) -> Formula:
+def _read(
+    problem: AbstractProblem, where: str, text: str, velocities: bool, states: Mapping[str, str]
+) -> Formula:
     formula = require_formula(where, text, problem.parameters)
     rates = [f"v.{dof}" for dof in problem.dofs] if velocities else []
+    rates += [f"z.{name}" for name in states]
     allowed = list(dict.fromkeys([*problem.dofs, *rates, "t", *problem.parameters]))
     for name in formula.names.values():
         if name not in allowed:
@@ -119,19 +128,28 @@ def _dimension(problem: AbstractProblem, name: str, known: Mapping[str, Any]) ->
     """What a name measures; None where that is not known."""
     form, _, axis = name.rpartition(".")
     if name not in problem.dofs and form != "v":
+        if form:
+            return known.get(name)
         return dimensions_of("s") if name == "t" else known.get(name.removeprefix("$"))
     length = "m" if problem.dofs[axis] == "translation" else "rad"
     return dimensions_of(f"{length}/s" if form else length)
 
 
-def _call(problem: AbstractProblem, where: str, what: Callable, velocities: bool) -> None:
+def _call(
+    problem: AbstractProblem,
+    where: str,
+    what: Callable,
+    velocities: bool,
+    arguments: str,
+    states: Mapping[str, str] | None,
+) -> None:
     number = jax.ShapeDtypeStruct((), jnp.result_type(float))
     row = jax.ShapeDtypeStruct((len(problem.dofs),), number.dtype)
     like = dict.fromkeys(problem.parameters, number)
     try:
-        found = jax.eval_shape(what, number, row, *([row] * velocities), like)
+        others = [row] * velocities + ([] if states is None else [dict.fromkeys(states, number)])
+        found = jax.eval_shape(what, number, row, *others, like)
     except (TypeError, KeyError, IndexError, AttributeError, ValueError) as error:
-        arguments = "(t, q, v, parameters)" if velocities else "(t, q, parameters)"
         reason = f"{type(error).__name__}: {first_line(error)}"
         raise ProblemError(f"{where}: the function fails for {arguments} ({reason})") from None
     shape = getattr(found, "shape", None)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from jfric.system.bristle import BRISTLES, AbstractBristle, RateState
+from jfric.system.bristle import AbstractBristle, RateState
 from jfric.system.description import AbstractProblem
 from jfric.system.direction import kind
 from jfric.system.hysteresis import HYSTERESIS
+from jfric.system.state import State
 
 
 def state_units(problem: AbstractProblem) -> dict[str, str]:
@@ -19,12 +20,14 @@ def state_units(problem: AbstractProblem) -> dict[str, str]:
         found |= dict.fromkeys(names, unit)
     return found | {
         label: unit_of_state(element, kind(element.direction, problem.dofs))
-        for label, element in problem.labelled(*BRISTLES).items()
+        for label, element in problem.states().items()
     }
 
 
-def unit_of_state(element: AbstractBristle, of_kind: str | None) -> str:
+def unit_of_state(element: AbstractBristle | State, of_kind: str | None) -> str:
     """Unit of the state of an element along a direction of this kind."""
+    if isinstance(element, State):
+        return element.unit
     if isinstance(element, RateState):
         return ""
     return "rad" if of_kind == "rotation" else "m"

@@ -1,0 +1,84 @@
+"""States with an equation of their own that a user writes: a pressure, a temperature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jfric.system.direction import Direction, as_direction
+from jfric.system.fields import Scalar, scalar
+from jfric.system.formula import read_formula
+from jfric.system.nonlinear import AbstractForce
+
+
+class State(eqx.Module):
+    """A state with an equation of its own: ``z' = rate(t, q, v, z)``, and a force that follows it.
+
+    ``rate``: a text in degrees of freedom (``x``), velocities (``v.x``), states of elements by name
+    (``z.NAME``), time ``t`` and shared parameters; or a JAX function ``(t, q, v, z, parameters)``
+    of positions and velocities (n,) and of ``z`` and ``parameters``, numbers by name. It must be
+    smooth, and cannot depend on forces of contacts. ``z0``: the state at the start; ``unit``: what
+    it is measured in, as text (``"Pa"``), in SI units. ``force`` [N or N m], in the same form, acts
+    along ``direction`` (as in :class:`jfric.Friction`). ``stiff``: whether steps are to be
+    implicit, as for :class:`jfric.LuGre`. Results have ``z.NAME``. Air that leaks from a
+    cylinder::
+
+        >>> cylinder = jfric.Problem(
+        ...     ["x"],
+        ...     {
+        ...         "mass": jfric.Mass("x", 2.0),
+        ...         "state": {
+        ...             "p": jfric.State(
+        ...                 rate="-z.p/T", z0=3e5, unit="Pa", force="A*z.p", direction="x"
+        ...             )
+        ...         },
+        ...     },
+        ...     parameters={"T": 0.5, "A": 1e-4},
+        ... )
+        >>> found = jfric.observe(cylinder, "final.z.p, final.v.x").values
+        >>> {name: round(float(x), 6) for name, x in found.items()}
+        {'final.v.x': 6.484985, 'final.z.p': 40600.584971}
+    """
+
+    rate: str | Callable = eqx.field(static=True)
+    z0: Scalar = eqx.field(converter=scalar, default=0.0)
+    unit: str = eqx.field(static=True, default="")
+    force: str | Callable | None = eqx.field(static=True, default=None)
+    direction: Direction | None = eqx.field(converter=as_direction, default=None)
+    stiff: bool = eqx.field(static=True, default=False)
+
+    def start(self):
+        """The state at the start."""
+        return self.z0
+
+
+class BoundState(AbstractForce):
+    """A state of a resolved problem as forces on coordinates, see :mod:`jfric.system.bristles`."""
+
+    element: State
+    parameters: dict[str, Any]
+    place: int = eqx.field(static=True)
+    n_dofs: int = eqx.field(static=True)
+
+    def force(self, axes: tuple[str, ...], t, q, v) -> Float[Array, " n"]:
+        """On all coordinates: on that of the state its rate."""
+        found = jnp.zeros_like(q).at[self.place].set(self._value(self.element.rate, axes, t, q, v))
+        if self.element.force is None or self.element.direction is None:
+            return found
+        w = self.element.direction.vector(axes)
+        return found + w * self._value(self.element.force, axes, t, q, v)
+
+    def _value(self, what: str | Callable, axes, t, q, v):
+        n = self.n_dofs
+        states = {axis.removeprefix("z."): x for axis, x in zip(axes[n:], v[n:], strict=True)}
+        if callable(what):
+            return jnp.asarray(what(t, q[:n], v[:n], states, self.parameters), q.dtype)
+        known = dict(self.parameters) | {"t": t} | dict(zip(axes[:n], q[:n], strict=True))
+        known |= {f"v.{axis}": x for axis, x in zip(axes[:n], v[:n], strict=True)}
+        known |= {f"z.{name}": x for name, x in states.items()}
+        value = read_formula(what).value(known.__getitem__, self.parameters)
+        return jnp.asarray(value, q.dtype)
