@@ -113,3 +113,18 @@ def test_forces_of_load_histories():
     expected = [3.0 * (2.0 - x), 0.0, 0.5 - x, 3.0 * (2.0 - x), x]
     for name, value in zip(names.split(", "), expected, strict=True):
         np.testing.assert_allclose(found[name], value, rtol=EXACT, atol=EXACT, err_msg=name)
+
+
+def test_a_limited_stop_reports_the_force_that_acts():
+    """Two of its segments have one name: the force is that of the one that holds."""
+    stop = jfric.Stop("x", k=100.0, gap=0.1, c=20.0, release="limited")
+    problem = jfric.Problem(
+        ["x"],
+        {"mass": jfric.Mass("x", 1.0), "stop": stop},
+        initial={"x": jfric.InitialState(v=1.0)},
+        time=0.6,
+    )
+    solution = jfric.simulate(problem, ts=jnp.linspace(0.0, 0.6, 61))
+    force = jfric.spring_forces(problem, solution)["stop"]
+    np.testing.assert_allclose(force, solution.a[:, 0], atol=1e-12)
+    assert float(jfric.motion_residual(problem, solution).max()) < 1e-14

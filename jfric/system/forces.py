@@ -46,6 +46,7 @@ def applied_force(mechanics: Mechanics, t, q, v, segment=None, z=None) -> Float[
         rate = piecewise.directions @ v + piecewise.base_directions @ base_rate
         if segment is None:
             segment = piecewise.segment_at(x, rate)
+        segment = piecewise.resolved(segment, x, rate)
         nd = piecewise.tables
         k, c, offset = (piecewise.at(segment[:nd], name) for name in ("k", "c", "f"))
         own = -(k * x[:nd] + c * rate[:nd] + offset)
@@ -131,7 +132,11 @@ def element_forces(
     both = problem.axes + problem.bases
     w = jnp.stack([problem.section(s)[name].direction.vector(both) for s, name in keys])
     x, rate = w @ jnp.concatenate([q, z]), w @ jnp.concatenate([v, z_dot])
-    lines, others = [], []
+    lines, others, piecewise = [], [], mechanics.piecewise
+    if piecewise.count:
+        at, moves = piecewise.directions, piecewise.base_directions
+        own = at @ q + moves @ z, at @ v + moves @ z_dot
+        segment = piecewise.resolved(segment, *own)
     for i, (section, name) in enumerate(keys):
         element = problem.section(section)[name]
         if isinstance(element, AbstractHysteresis):

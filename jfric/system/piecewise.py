@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.system.bristle import BRISTLES
@@ -167,6 +168,29 @@ class PiecewiseElements(eqx.Module):
             return found
         z = self.sliders.elongations(inner.segment[nd:], inner.anchor, x[nd:])
         return found._replace(anchor=x[nd:, None] - z)
+
+    def resolved(self, segment, x: Float[Array, " ns"], rate: Float[Array, " ns"]):
+        """Segments from those that users see: of several with one name the one whose guards hold at
+        elongations ``x`` and their rates. What is not known (-1) stays so."""
+        nd = self.tables
+        if not any(len(set(names)) < len(names) for names in self.labels[:nd]):
+            return segment
+        g = self.guards
+        value = g[..., 0] * x[:nd, None, None] + g[..., 1] * rate[:nd, None, None] + g[..., 2]
+        # Where forces are continuous it does not matter which of two is taken at their border.
+        inside = jnp.min(value, axis=-1)
+        every = [
+            [names.index(names[min(i, len(names) - 1)]) for i in range(self.segments)]
+            for names in self.labels[:nd]
+        ]
+        of_name = jnp.asarray(every, jnp.int32) == segment[:nd, None]
+        first = (
+            jnp.arange(self.segments)[None, :]
+            < np.asarray(list(map(len, self.labels[:nd])))[:, None]
+        )
+        found = jnp.argmax(jnp.where(of_name & first, inside, -jnp.inf), axis=1)
+        found = jnp.where(segment[:nd] < 0, segment[:nd], found).astype(segment.dtype)
+        return jnp.concatenate([found, segment[nd:]])
 
     def shown(self, segment):
         """Segments as users see them: those of equal name are one."""
