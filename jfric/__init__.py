@@ -5,6 +5,7 @@ everything else by subject. All public names are found here as well.
 """
 
 from jfric import contact as contact
+from jfric import exports as exports
 from jfric import figures as figures
 from jfric import files as files
 from jfric import fits as fits
@@ -20,6 +21,8 @@ from jfric.contact import contact_residual as contact_residual
 from jfric.contact import motion_residual as motion_residual
 from jfric.errors import ProblemError as ProblemError
 from jfric.errors import SimulationError as SimulationError
+from jfric.exports import MjcfExport as MjcfExport
+from jfric.exports import export_mjcf as export_mjcf
 from jfric.figures import animate as animate
 from jfric.figures import plot as plot
 from jfric.figures import plot_mechanism as plot_mechanism
@@ -169,9 +172,11 @@ __all__ = [  # noqa: RUF022
     "sweep", "Range", "open_sweep", "plot_sweep", "compile_quickly",
     # Parameters from measurements.
     "fit", "Free", "Experiment", "FitResult", "read_experiments",
+    # Out to other simulators.
+    "export_mjcf",
     # Published cases.
     "verify",
     # By subject.
-    "figures", "files", "fits", "functions", "laws", "results",
+    "exports", "figures", "files", "fits", "functions", "laws", "results",
     "solvers", "statics", "structures", "sweeps", "verification",
 ]  # fmt: skip

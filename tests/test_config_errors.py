@@ -30,8 +30,8 @@ MISTAKES = [
         "mv = 0.1",
         (
             "friction.mv: unknown field, allowed are dof, between, direction, mu, mu_s, mu_d, "
-            "v_s, exponent, mu_v, peak, law, N, limit, belt, reaction, sliding, plane; did you "
-            "mean 'mu_v'?"
+            "v_s, exponent, mu_v, peak, law, N, limit, belt, reaction, sliding, plane, load, "
+            "kappa; did you mean 'mu_v'?"
         ),
     ),
     (

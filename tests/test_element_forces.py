@@ -1,5 +1,6 @@
 """Forces and impulses of springs, dampers and stops: closed forms, balances, names."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 

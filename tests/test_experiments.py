@@ -45,10 +45,12 @@ def test_an_experiment_runs(script, tmp_path):
 
 
 @pytest.mark.slow
-def test_intervals_of_fits_of_a_rod_cover():
-    """mu, e and a length of a rod that hits the floor, from 100 noisy motions: no bias, the least
-    possible spread, and intervals that hold what they say, as far as so few can tell."""
-    path = ROOT / "experiments" / "identify_rod.py"
+@pytest.mark.parametrize("script", ["identify_rod", "identify_load"])
+def test_intervals_of_fits_cover(script):
+    """mu, e and a length of a rod that hits the floor, or what a joint loses, from 100 noisy
+    motions: no bias, the least possible spread, and intervals that hold what they say, as far as
+    so few can tell."""
+    path = ROOT / "experiments" / f"{script}.py"
     command = [sys.executable, str(path), "--draws", "100", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]

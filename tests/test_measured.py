@@ -16,6 +16,7 @@ from jfric.cli.main import app
 from jfric.files.read_toml import load_config, loads
 from jfric.fits.data.measured_files import read_columns, read_experiments
 from jfric.fits.data.measured_inputs import function_paths
+from jfric.fits.free import check_free
 from jfric.fits.law_comparison import candidate_laws, relative_error
 from jfric.solvers.sampled.run import run_sampled
 
@@ -223,7 +224,11 @@ def test_candidate_laws_are_nested():
     for candidate in candidates:
         assert "damper" not in candidate.problem.elements
         paths = jfric.parameters(candidate.problem)
-        assert all(p in paths for p in candidate.free if p != "load_factor")
+        assert all(p in paths for p in candidate.free)
+        # Each bound alone leaves a system that can be simulated.
+        check_free(candidate.problem, candidate.free)
+    with_load = candidates[-1].problem.elements["friction"]["friction"]
+    assert with_load.load.names == ("load",)
 
 
 def test_the_command_writes_a_record_and_a_page_and_repeats(tmp_path):

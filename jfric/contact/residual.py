@@ -25,7 +25,7 @@ from jfric.contact.impulses import limits
 from jfric.numerics.linear_algebra import matvec
 from jfric.results.solution import Solution
 from jfric.system.assembly import assemble
-from jfric.system.forces import applied_force
+from jfric.system.forces import applied_force, normal_forces_at
 from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
 
@@ -125,11 +125,10 @@ def motion_residual(problem: Problem, solution: Solution) -> Float[Array, "m n"]
 
 def _normal_forces(mechanics: Mechanics, t, q, v, lambda_t, lambda_n, segment, z):
     """Of all contacts; of pins the limit of the torque without its coefficient."""
-    given = [jnp.asarray(n(t), mechanics.K.dtype) for n in mechanics.normal_forces]
-    normal = jnp.concatenate([jnp.stack(given), lambda_n]) if given else lambda_n
+    q, v = mechanics.complete(q, v, z)
+    normal = jnp.concatenate([normal_forces_at(mechanics, t, q, v, segment), lambda_n])
     if mechanics.pins is None:
         return normal
-    q, v = mechanics.complete(q, v, z)
     here = mechanics.at(t, q, v)
     assert here.tied is not None
     f = applied_force(here, t, q, v, segment, z) + here.R_T.T @ lambda_t + here.W_N.T @ lambda_n

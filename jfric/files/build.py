@@ -89,6 +89,8 @@ def element(
         elif role == "function" and isinstance(value, list):
             each = enumerate(value, 1)
             values[field] = [function(v, f"{at}[{i}]", measures, folder) for i, v in each]
+        elif role == "elements":
+            values[field] = _elements(value, at)
         elif role == "pair":
             values[field] = _pair(value, at, measures)
         elif role == "pairs":
@@ -105,6 +107,13 @@ def element(
         else:
             values[field] = number(value, at, measures)
     return SECTIONS[section](**values)
+
+
+def _elements(value: Any, where: str) -> Any:
+    """Names of elements: one, or several with factors."""
+    if isinstance(value, str):
+        return value
+    return {name: number(v, f"{where}.{name}", None) for name, v in value.items()}
 
 
 def _pair(value: list, where: str, measures: Dimension | None) -> list:

@@ -125,11 +125,13 @@ FORMULAS = {
     ("state", "force"): "formula",
 }
 
-#: Fields that refer to points of bodies, those that hold pairs of numbers, and numbers of parts.
+#: Fields that refer to points of bodies or to elements, those that hold pairs of numbers, and
+#: numbers of parts.
 SHAPES = {
     ("iwan", "count"): "count",
     ("state", "unit"): "text",
     ("state", "stiff"): "flag",
+    ("friction", "load"): "elements",
     ("contact", "point"): "text",
     ("contact", "circle"): "text",
     ("contact", "line"): "line",

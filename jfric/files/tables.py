@@ -208,6 +208,13 @@ DirectionValue = Annotated[
 ]
 
 
+#: The name of an element, or names with factors.
+Elements = Annotated[
+    Annotated[str, Tag("@name")] | Annotated[dict[str, Number], Tag("@vector")],
+    Discriminator(lambda v: "@vector" if isinstance(v, dict) else "@name"),
+]
+
+
 #: The two directions of a plane.
 Plane = Annotated[list[DirectionValue], Field(min_length=2, max_length=2)]
 

@@ -215,6 +215,8 @@ def _element(section: str, name: str, element: eqx.Module, problem: Problem):
         elif role == "formula or several":
             texts = [_formula(text, f"{where}.{field}") for text in value]
             result[field] = texts[0] if len(texts) == 1 else texts
+        elif role == "elements":
+            result[field] = _direction(value, where, {})
         elif role in ("choice", "formula", "formulas"):
             result[field] = _formula(value, f"{where}.{field}") if role != "choice" else value
         elif role in SHAPES.values():

@@ -32,7 +32,7 @@ from jfric.fits.sampled_model import REFERENCE
 from jfric.fits.uncertainty.autocorrelation import long_run_covariance
 from jfric.system.assembly import assemble
 from jfric.system.expression import Expression
-from jfric.system.forces import applied_force, sliding_friction
+from jfric.system.forces import applied_force, normal_forces_at, sliding_friction
 from jfric.system.naming import find_path, parameters, set_parameters
 from jfric.system.problem import Problem
 from jfric.system.refuse_varying import refuse_varying
@@ -233,7 +233,7 @@ def _linear(problem, paths, t, q, v, acceleration, u: Mapping):
         held = {name: value[None] for name, value in u.items()}
         mechanics = assemble(with_inputs(changed, t[None], held)).at(t, q, v)
         gamma = mechanics.sliding_velocities(t, v)
-        normal = [n(t) for n in mechanics.normal_forces]
+        normal = normal_forces_at(mechanics, t, q, v)
         friction = mechanics.R_T.T @ sliding_friction(mechanics, gamma, normal)
         left = mechanics.M @ a - applied_force(mechanics, t, q, v) - friction
         return left, jnp.min(jnp.abs(gamma), initial=jnp.inf)

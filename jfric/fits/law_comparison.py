@@ -8,8 +8,10 @@ With ``v = |gamma_T|``, and all coefficients for each direction of sliding from 
     Coulomb + viscous  F_c + F_v v
     asymmetric         F_c(+-) + F_v(+-) v
     Stribeck           F_c(+-) + F_v(+-) v + F_s exp(-(v/v_s)^2)
-    load-dependent     the last, times 1 + a |f|
+    load-dependent     the last, times 1 + a |f|, with the sum f of all other forces
 
+The last is a law of :class:`jfric.Friction` with a load: it is a candidate where all other forces
+have names.
 ``F_s`` may be negative: friction then rises with the sliding velocity instead of falling.
 """
 
@@ -31,8 +33,10 @@ from jfric.fits.free import Free
 from jfric.fits.full_paths import full_experiment
 from jfric.fits.model import OutputModel
 from jfric.fits.objective import Objective
-from jfric.fits.sampled_model import LOAD_FACTOR, SampledModel
-from jfric.system.elements import Friction
+from jfric.fits.sampled_model import SampledModel
+from jfric.system.carried import SECTIONS as WITH_FORCE
+from jfric.system.description import element_label
+from jfric.system.elements import SECTIONS, AbstractForce, Friction, Lagrangian
 from jfric.system.functions import Constant
 from jfric.system.laws import Directional, Stribeck
 from jfric.system.planes import refuse_planes
@@ -71,7 +75,7 @@ def candidate_laws(problem: Problem, speed: float, *, loads: bool = True) -> lis
 
     ``speed`` [m/s or rad/s]: a typical sliding velocity, which sets the ranges of viscous terms.
     Dampers are taken out, the law holds their part and begins with it. ``loads``: whether load
-    dependence, which only :class:`jfric.SampledModel` knows, is a candidate.
+    dependence is a candidate.
     """
     refuse_planes(problem, "the comparison of laws")
     group = problem.section("friction")
@@ -90,10 +94,11 @@ def candidate_laws(problem: Problem, speed: float, *, loads: bool = True) -> lis
     force, rate = Free(low, high, init=size), Free(low / speed, high / speed, init=damping)
     sided = {f"F_c_{side}": force for side in SIDES} | {f"F_v_{side}": rate for side in SIDES}
     fall = {
-        "F_s": Free(-10.0 * size, 10.0 * size, init=-0.1 * size, scale="linear"),
+        "F_s": Free(-size, 10.0 * size, init=-0.1 * size, scale="linear"),
         "v_s": Free(1e-3 * speed, 10.0 * speed, init=0.1 * speed),
     }
-    grow = {LOAD_FACTOR: Free(-1.0 / size, 1.0 / size, init=0.0, scale="linear")}
+    # Half of what is carried may be lost, and a thousandth is where the fit begins.
+    grow = {"kappa": Free(0.0, 1.0 / size, init=1e-3 / size, scale="linear")}
     candidates = {
         "viscous": {"F_v": rate},
         "Coulomb": {"F_c": force},
@@ -102,13 +107,13 @@ def candidate_laws(problem: Problem, speed: float, *, loads: bool = True) -> lis
         "Stribeck": sided | fall,
         "load-dependent": sided | fall | grow,
     }
-    if not loads:
+    if not loads or not _carried(problem):
         del candidates["load-dependent"]
     return [
         Candidate(
             title,
             _with_law(problem, name, element, free),
-            {path if path == LOAD_FACTOR else f"parameters.{path}": f for path, f in free.items()},
+            {f"parameters.{path}": f for path, f in free.items()},
         )
         for title, free in candidates.items()
     ]
@@ -131,9 +136,10 @@ def _with_law(problem: Problem, name: str, element: Friction, free: Mapping[str,
         mu_v=of_sides("F_v"),
     )
     elements = {k: dict(v) for k, v in problem.elements.items() if k != "damper"}
-    elements["friction"] = {name: replace(element, law=law)}
+    load = {"load": _carried(problem), "kappa": "$kappa"} if "kappa" in free else {}
+    elements["friction"] = {name: replace(element, law=law, **load)}
     # Friction that is lowest at rest is no Stribeck curve: fits may find it, files may not hold it.
-    numbers = {k: 0.0 if k == "F_s" else f.init for k, f in free.items() if k != LOAD_FACTOR}
+    numbers = {k: 0.0 if k == "F_s" else f.init for k, f in free.items()}
     return Problem(
         problem.dofs,
         elements,
@@ -142,6 +148,19 @@ def _with_law(problem: Problem, name: str, element: Friction, free: Mapping[str,
         parameters={**problem.parameters, **numbers},
         matrices=problem.matrices,
     )
+
+
+def _carried(problem: Problem) -> list[str]:
+    """All elements with a force but dampers and friction; none where some have no force to name."""
+    for group in problem.elements.values():
+        for element in group.values():
+            named = isinstance(element, tuple(SECTIONS[s] for s in WITH_FORCE))
+            if isinstance(element, (AbstractForce, Lagrangian)) and not named:
+                return []
+    if problem.matrices.C is not None or problem.matrices.K is not None:
+        return []
+    sections = [s for s in WITH_FORCE if s != "damper"]
+    return [element_label(s, name) for s in sections for name in problem.section(s)]
 
 
 def laps(experiment: Experiment, dofs: Sequence[str], count: int) -> list[Experiment]:
@@ -190,8 +209,8 @@ def compare_laws(result: FitResult, free: Mapping[str, Free]) -> list[Score]:
         folds = folds[:: len(folds) // PIECES]
     speeds = np.concatenate([np.gradient(e.y[dof], e.t) for e in folds])
     speed = float(np.sqrt(np.nanmean(speeds**2)))
-    sampled = isinstance(model, SampledModel)
-    candidates = candidate_laws(problem, speed, loads=sampled)
+    # Event by event a fit of so many coefficients to each fold takes minutes.
+    candidates = candidate_laws(problem, speed, loads=isinstance(model, SampledModel))
     # Pieces begin at their measured states.
     kept = {
         path: item

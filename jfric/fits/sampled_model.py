@@ -35,8 +35,6 @@ from jfric.system.refuse_varying import refuse_varying
 
 #: Name of the measured reference of a controller among the inputs of an experiment.
 REFERENCE = "controller.reference"
-#: Parameter of friction that grows with the load.
-LOAD_FACTOR = "load_factor"
 
 
 class SampledModel(AbstractModel):
@@ -49,8 +47,7 @@ class SampledModel(AbstractModel):
     ``controller.delay``), and the reference is the input ``controller.reference`` (ignored without
     one); a measured force is not used then. ``hold``: inputs are held (``"zero"``) or connected
     (``"linear"``). ``substeps``: of the integrator in a sample. ``width``: of a smoothed friction
-    law on request. The parameter ``load_factor`` [1/N or 1/(N m)], 0 unless freed, makes friction
-    grow by ``1 + load_factor |f|`` with the sum ``f`` of all other forces.
+    law on request.
     """
 
     problem: Problem
@@ -132,8 +129,6 @@ class SampledModel(AbstractModel):
         return Motion(mode[:, None], slide[:, None])
 
     def default(self, path: str, experiment: Experiment) -> float:
-        if path == LOAD_FACTOR:
-            return 0.0
         section, _, field = path.partition(".")
         if section == "controller" and self.controller is not None:
             numbers = [k for k, v in vars(self.controller).items() if eqx.is_array(v)]
@@ -172,7 +167,7 @@ class SampledModel(AbstractModel):
     def _simulate(self, values: Mapping[str, Array], data: Data) -> tuple[SampledMotion, Problem]:
         sensors = sensor_parameters(data.signals)
         own = {k: x for k, x in values.items() if k.startswith("controller.")}
-        beside = {*sensors, *own, LOAD_FACTOR}
+        beside = {*sensors, *own}
         system = {k: x for k, x in values.items() if k not in beside}
         problem = set_parameters(self.problem, {**data.x0, **system})
         controller = self.controller
@@ -192,7 +187,6 @@ class SampledModel(AbstractModel):
             reference=data.u.get(REFERENCE),
             linear=self.hold == "linear",
             substeps=self.substeps,
-            load_factor=values.get(LOAD_FACTOR, 0.0),
             width=self.width,
         )
         return motion, problem

@@ -20,6 +20,7 @@ from jaxtyping import Array, Bool, Float
 from jfric.errors import ProblemError
 from jfric.numerics.linear_algebra import matvec
 from jfric.system.assembly import assemble
+from jfric.system.carried import refuse_carried
 from jfric.system.elements import AbstractForce
 from jfric.system.piecewise import FORMS
 from jfric.system.problem import Problem
@@ -125,6 +126,7 @@ def require_static(problem: Problem) -> None:
     """Raise :class:`ProblemError` for elements whose force is not linear in the position."""
     refuse_reactions(problem, "a static problem")
     refuse_nonlinear(problem, "a static problem")
+    refuse_carried(problem, "a static problem")
     for section in problem.elements:
         for where, element in problem.labelled(section).items():
             if not isinstance(element, AbstractForce) and section not in FORMS:

@@ -12,6 +12,12 @@ from jaxtyping import Array, Float
 
 from jfric.system.body import coordinates
 from jfric.system.bristles import assemble_bristles
+from jfric.system.carried import (
+    assemble_carried,
+    carried_label,
+    carried_loads,
+    given_normal_forces,
+)
 from jfric.system.dependence import linear_displacement
 from jfric.system.description import AbstractProblem, state_axis
 from jfric.system.elements import AbstractForce, Gap, Lagrangian
@@ -189,7 +195,8 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         BoundState(e, dict(problem.parameters), axes.index(state_axis(name)), len(problem.dofs))
         for name, e in problem.section("state").items()
     )
-    piecewise = assemble_piecewise(problem)
+    signs = [carried_label(label) for label in carried_loads(problem)]
+    piecewise = assemble_piecewise(problem, signs)
     found = Mechanics(
         M=M,
         M_inverse=M_inverse,
@@ -209,7 +216,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
             [f.coefficients for f in friction.values()]
             + [c.law if c.law is not None else Coulomb(0.0) for c in contacts.values()]
         ),
-        normal_forces=tuple(f.normal_force for f in friction.values()),
+        normal_forces=given_normal_forces(problem, friction.values()),
         W_N=W_N[:, :n],
         W_N_base=W_N[:, n:],
         gap0=gap0,
@@ -220,6 +227,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         axes=axes,
         contact_names=(*friction, *contacts),
         planes=_planes(problem),
+        carried=assemble_carried(problem, friction, piecewise),
         opposed=opposed_contacts(problem),
         pins=pin_friction(problem, equations),
         frictionless=tuple([False] * len(friction) + [c.frictionless for c in contacts.values()]),

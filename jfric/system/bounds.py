@@ -12,7 +12,7 @@ from jfric.system.hysteresis import HYSTERESIS
 #: Fields of elements that must not be negative, friction laws included.
 _NOT_NEGATIVE = {
     *("m", "k", "c", "k_positive", "k_negative", "gap_positive", "gap_negative", "L"),
-    *("radius", "circle_radius"),
+    *("radius", "circle_radius", "kappa"),
     *("mu", "mu_s", "mu_d", "mu_v", "peak", "positive", "negative"),
     *("first", "second"),
 }

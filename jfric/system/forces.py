@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from jfric.system.bristle import BRISTLES, AbstractBristle
 from jfric.system.description import AbstractProblem, element_label, state_axis
@@ -45,7 +45,7 @@ def applied_force(mechanics: Mechanics, t, q, v, segment=None, z=None) -> Float[
         x = piecewise.directions @ q + piecewise.base_directions @ base
         rate = piecewise.directions @ v + piecewise.base_directions @ base_rate
         if segment is None:
-            segment = piecewise.segment_at(x, rate)
+            segment = segments_of(mechanics, t, q, v)
         segment = piecewise.resolved(segment, x, rate)
         nd = piecewise.tables
         k, c, offset = (piecewise.at(segment[:nd], name) for name in ("k", "c", "f"))
@@ -58,6 +58,44 @@ def applied_force(mechanics: Mechanics, t, q, v, segment=None, z=None) -> Float[
         if bristles is not None:
             f = f + bristles.force(rate, v, bristles.sides(segment))
     return f[:given]
+
+
+def loads_of_friction(mechanics: Mechanics, t, q, v, segment) -> Float[Array, " k"]:
+    """Loads that friction grows with (:mod:`jfric.system.carried`), piecewise-linear elements in
+    ``segment`` (ns,)."""
+    carried, piecewise = mechanics.carried, mechanics.piecewise
+    assert carried is not None
+    z, z_dot = mechanics.base_motion(t)
+    at, moves = piecewise.directions, piecewise.base_directions
+    segment = piecewise.resolved(segment, at @ q + moves @ z, at @ v + moves @ z_dot)
+    rows = carried.lines(piecewise, segment)
+    found = rows.q @ q + rows.v @ v + rows.z @ z + rows.z_dot @ z_dot + rows.constant
+    found = found + carried.of_curved(mechanics.axes, t, q, v)
+    if not mechanics.load_functions:
+        return found
+    return found + rows.given @ jnp.stack([jnp.asarray(f(t)) for f in mechanics.load_functions])
+
+
+def normal_forces_at(mechanics: Mechanics, t, q, v, segment=None) -> Float[Array, " nf"]:
+    """Normal forces of the friction elements at a state, those that grow with loads included, but
+    not those of pins; ``segment`` as in :func:`applied_force`."""
+    dtype = mechanics.K.dtype
+    given = [jnp.asarray(n(t), dtype) for n in mechanics.normal_forces]
+    normal, carried = jnp.stack(given) if given else jnp.zeros((0,), dtype), mechanics.carried
+    if carried is None:
+        return normal
+    if segment is None:
+        segment = segments_of(mechanics, t, q, v)
+    loads = jnp.abs(loads_of_friction(mechanics, t, q, v, segment))
+    return normal + carried.spread(len(given), dtype) @ (carried.kappa * loads)
+
+
+def segments_of(mechanics: Mechanics, t, q, v) -> Int[Array, " ns"]:
+    """Segments of piecewise-linear elements whose guards hold at a state."""
+    piecewise, (z, z_dot) = mechanics.piecewise, mechanics.base_motion(t)
+    x = piecewise.directions @ q + piecewise.base_directions @ z
+    rate = piecewise.directions @ v + piecewise.base_directions @ z_dot
+    return piecewise.segment_at(x, rate)
 
 
 def sliding_friction(mechanics: Mechanics, gamma, normal) -> Float[Array, " nt"]:

@@ -7,6 +7,7 @@ from typing import Any, Self
 import equinox as eqx
 
 from jfric.system.direction import Direction, as_direction
+from jfric.system.fields import Scalar, optional
 from jfric.system.functions import AbstractFunction, as_function
 from jfric.system.laws import AbstractLaw, Coulomb
 
@@ -21,6 +22,13 @@ def as_belt(value) -> Any:
     return (
         tuple(map(as_function, value)) if isinstance(value, (list, tuple)) else as_function(value)
     )
+
+
+def as_load(value) -> Any:
+    """Names of elements with factors: one name, or a mapping."""
+    if isinstance(value, (list, tuple)):
+        return Direction(tuple(value), (1,) * len(value))
+    return as_direction(value)
 
 
 def along_plane(element) -> list[tuple[Any, dict[str, Any]]]:
@@ -44,6 +52,21 @@ class Friction(eqx.Module):
     force ``r lambda_T``; by default ``w``. Relays are such elements: ``x' = A x + B lambda``,
     ``y = C x`` has ``C`` for ``w`` and ``B`` for ``r``. ``w^T M^-1 r`` must be positive.
 
+    ``load``, in place of both or beside one: forces of other elements whose sum makes friction
+    grow, a name (``"load.motor"``), a list of names, or names with factors (``{"load.motor": 1,
+    "load.external": -1}``)::
+
+        N = N(t) + kappa |load|        or  limit(t) + kappa |load|
+
+    decided like any friction, with the law's coefficients as factors on it. Taken are loads,
+    springs, dampers, springs with clearance or a diagram, and stops, as they act along their own
+    directions; of nonlinear elements pendulum, polynomial_spring and drag. ``kappa``: not
+    negative, 1 unless given; as part of a limit ``kappa >= 1`` locks the joint against the load
+    alone. Loads made of straight lines in time make a given normal force of the whole, which every
+    solver takes; others the solvers event-driven (the sign of the load is an event,
+    ``friction.NAME.load``) and smoothed. Friction on a reaction, which it changes, is that of a
+    joint (:class:`jfric.Joint`) or contact, beside this element for what does not grow.
+
     ``direction``: the name of a degree of freedom, a pair of names (relative motion), a mapping
     from names to coefficients, or a :class:`jfric.Direction`. ``sliding``: in place of it, a
     displacement that depends on position, as in :class:`jfric.Contact`. ``belt``: velocity of the
@@ -62,7 +85,7 @@ class Friction(eqx.Module):
     A. Ruina, J. Papadopoulos, Planar sliding with dry friction, Wear 143 (1991).
 
     Raises (in :class:`jfric.Problem`) :class:`jfric.ProblemError` unless there is one of ``N`` and
-    ``limit``, and for negative ones. A brake on the relative motion of two bodies::
+    ``limit``, or a load, and for negative ones. A brake on the relative motion of two bodies::
 
         >>> pressed = jfric.Steps([1.0], [0.0, 20.0])
         >>> brake = jfric.Friction(("a", "b"), jfric.Coulomb(0.3), N=pressed)
@@ -74,6 +97,22 @@ class Friction(eqx.Module):
         >>> pad = jfric.Friction(plane=["x", "y"], law=jfric.Coulomb([0.4, 0.2]), N=10.0)
         >>> [float(row.law.mu) for row in pad.rows()]
         [0.4, 0.2]
+
+    A gear that loses 0.1 N m and a fifth of the torque it carries, which locks up to 1.625 N m::
+
+        >>> gear = jfric.Friction(
+        ...     "q", limit=0.1, kappa=0.2, load={"load.motor": 1.0, "load.weight": -1.0}
+        ... )
+        >>> lift = jfric.Problem(
+        ...     {"q": "rotation"},
+        ...     {
+        ...         "mass": jfric.Mass("q", 1.0),
+        ...         "load": {"motor": jfric.Load("q", 1.62), "weight": jfric.Load("q", -1.0)},
+        ...         "friction": gear,
+        ...     },
+        ... )
+        >>> float(jfric.simulate(lift).final.q[0])
+        0.0
     """
 
     direction: Direction | None = eqx.field(converter=as_direction, default=None)
@@ -86,6 +125,8 @@ class Friction(eqx.Module):
     reaction: Direction | None = eqx.field(converter=as_direction, default=None)
     sliding: str | Callable | None = eqx.field(static=True, default=None)
     plane: tuple[Direction, ...] | None = eqx.field(converter=as_plane, default=None)
+    load: Direction | None = eqx.field(converter=as_load, default=None)
+    kappa: Scalar = eqx.field(converter=optional, default=None)
 
     def rows(self) -> list[Self]:
         """One element for each direction of sliding: itself, or those of a plane."""
@@ -108,5 +149,7 @@ class Friction(eqx.Module):
 
     @property
     def normal_force(self) -> AbstractFunction:
-        """``N(t)``, or the limit (then the coefficients are factors)."""
-        return self.N if self.N is not None else self.limit  # type: ignore[return-value]
+        """``N(t)``, or the limit (then the coefficients are factors); zero where all friction comes
+        from a load."""
+        given = self.N if self.N is not None else self.limit
+        return given if given is not None else as_function(0.0)

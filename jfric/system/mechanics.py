@@ -29,6 +29,7 @@ from jaxtyping import Array, Float
 from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate, matmul, matvec
 from jfric.numerics.linear_algebra import inverse as plain_inverse
 from jfric.system.bristles import Bristles
+from jfric.system.carried import Carried
 from jfric.system.elements import AbstractForce
 from jfric.system.functions import AbstractFunction
 from jfric.system.joints import REDUNDANT, Tied
@@ -63,7 +64,8 @@ class Mechanics(eqx.Module):
     reactions: Float[Array, "nt n"] | None
     belts: tuple[AbstractFunction | None, ...]
     laws: tuple[AbstractLaw, ...]
-    #: Normal forces of the friction elements (nf of them); those of pins are zero here.
+    #: Normal forces of the friction elements (nf of them); those of pins are zero here, and what
+    #: grows with :attr:`carried` is left out.
     normal_forces: tuple[AbstractFunction, ...]
     W_N: Float[Array, "nu n"]
     W_N_base: Float[Array, "nu nb"]
@@ -98,6 +100,8 @@ class Mechanics(eqx.Module):
     opposed: tuple[tuple[int, int], ...] = eqx.field(static=True, default=())
     #: Pins with friction, whose normal forces follow from reactions, or None.
     pins: PinFriction | None = None
+    #: Loads that friction grows with, or None.
+    carried: Carried | None = None
     #: Of tangents, then normals, where something depends on position: relative velocity at rest,
     #: and relative acceleration along the motion without acceleration.
     rate: Any = None

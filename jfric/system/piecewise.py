@@ -12,6 +12,7 @@ where they change their segment. Solvers know only this form.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -295,8 +296,21 @@ def _sides(element) -> _Segments:
 FORMS = {"diagram_spring": _diagram, "gap_spring": _gap, "stop": _stop}
 
 
-def assemble_piecewise(problem: AbstractProblem) -> PiecewiseElements:
-    """Collect the piecewise-linear elements of a resolved problem."""
+def _sign() -> _Segments:
+    """Without force: a segment for each sign of what stands for the elongation."""
+    return _Segments(
+        k=[0.0, 0.0],
+        c=[0.0, 0.0],
+        f=[0.0, 0.0],
+        guards=[((1.0, 0.0, 0.0), _NEVER), ((-1.0, 0.0, 0.0), _NEVER)],
+        next=[(1, 0), (0, 1)],
+        labels=["positive", "negative"],
+    )
+
+
+def assemble_piecewise(problem: AbstractProblem, signs: Iterable[str] = ()) -> PiecewiseElements:
+    """Collect the piecewise-linear elements of a resolved problem; behind them one of the name for
+    each of ``signs``, the signs of loads (:mod:`jfric.system.carried`)."""
     axes, bases = problem.axes, problem.bases
     n, nb = len(axes), len(bases)
     names, rows, forms = [], [], []
@@ -305,6 +319,10 @@ def assemble_piecewise(problem: AbstractProblem) -> PiecewiseElements:
             names.append(label)
             rows.append(element.direction.vector(axes + bases))
             forms.append(form(element))
+    for label in signs:
+        names.append(label)
+        rows.append(jnp.zeros((n + nb,)))
+        forms.append(_sign())
     size = max((len(s.k) for s in forms), default=1)
     directions = jnp.stack(rows) if rows else jnp.zeros((0, n + nb))
 

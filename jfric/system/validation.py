@@ -21,6 +21,7 @@ from jfric.system.body_checks import (
 from jfric.system.bounds import Bounds, bounds_of
 from jfric.system.bristle import AbstractBristle
 from jfric.system.bristle_checks import require_bristle
+from jfric.system.carried import require_load
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.direction import Direction
 from jfric.system.elements import (
@@ -151,9 +152,11 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
     if isinstance(element, Event):
         require_event(f"{section}.{name}", element)
     if isinstance(element, Friction):
-        if (element.N is None) == (element.limit is None):
+        given = (element.N is not None) + (element.limit is not None)
+        if given != 1 and not (given == 0 and element.load is not None):
             found = "neither" if element.N is None else "both"
             raise ProblemError(f"{where}: found {found} of N and limit, exactly one is needed")
+        require_load(problem, where, element)
         if element.N is not None and element.law is None:
             raise ProblemError(f"{where}: N is given without mu; give mu, or mu_s and mu_d")
         _one_of(where, element, "direction", "sliding", "plane")

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError
 from jfric.system.expression import Expression
@@ -86,7 +87,7 @@ class Clipped(AbstractFunction):
         self.periods = _periods(waves[0], end, periods) if waves else 0
 
     def breakpoints(self):
-        return jnp.sort(self._zeros_of_wave() if self.periods else self._zeros_of_lines())
+        return jnp.sort(self._zeros_of_wave() if self.periods else zeros_of_lines(self.function))
 
     def components(self, t):
         polynomial, harmonics = self.function.components(t)
@@ -110,22 +111,6 @@ class Clipped(AbstractFunction):
         known = jnp.where(outside, jnp.nan, 1.0) if self.periods else 1.0
         return jax.lax.stop_gradient(on), known
 
-    def _zeros_of_lines(self):
-        """Breakpoints, and the zero of each piece or a breakpoint again where it has none."""
-        given = jnp.sort(self.function.breakpoints())
-        if given.shape[0] == 0:
-            given = jnp.zeros((1,))
-        starts = jnp.concatenate([given[:1] - 1.0, given])
-        # The first line comes from before all breakpoints.
-        lower = jnp.concatenate([jnp.full((1,), -jnp.inf), given])
-        upper = jnp.concatenate([given, jnp.full((1,), jnp.inf)])
-        polynomial, _ = self.function.components(starts)
-        value = jnp.broadcast_to(polynomial[0], starts.shape)
-        slope = jnp.broadcast_to(polynomial[1] if len(polynomial) > 1 else 0.0, starts.shape)
-        zero = starts - value / jnp.where(slope == 0.0, 1.0, slope)
-        inside = (slope != 0.0) & (zero > lower) & (zero < upper)
-        return jnp.concatenate([given, jnp.where(inside, zero, jnp.append(given[:1], given))])
-
     def _zeros_of_wave(self):
         polynomial, ((amplitude, _, omega),) = self.function.components(0.0)
         phase = _waves(self.function)[0].phase
@@ -137,6 +122,24 @@ class Clipped(AbstractFunction):
         # Where it does not cross zero these are no more than marks in time.
         angles = jnp.concatenate([turns + angle, turns + jnp.pi - angle]) + first
         return (angles - phase) / omega
+
+
+def zeros_of_lines(function: AbstractFunction) -> Float[Array, " b"]:
+    """Breakpoints of a function of straight lines, and the zero of each piece or a breakpoint again
+    where it has none."""
+    given = jnp.sort(function.breakpoints())
+    if given.shape[0] == 0:
+        given = jnp.zeros((1,))
+    starts = jnp.concatenate([given[:1] - 1.0, given])
+    # The first line comes from before all breakpoints.
+    lower = jnp.concatenate([jnp.full((1,), -jnp.inf), given])
+    upper = jnp.concatenate([given, jnp.full((1,), jnp.inf)])
+    polynomial, _ = function.components(starts)
+    value = jnp.broadcast_to(polynomial[0], starts.shape)
+    slope = jnp.broadcast_to(polynomial[1] if len(polynomial) > 1 else 0.0, starts.shape)
+    zero = starts - value / jnp.where(slope == 0.0, 1.0, slope)
+    inside = (slope != 0.0) & (zero > lower) & (zero < upper)
+    return jnp.concatenate([given, jnp.where(inside, zero, jnp.append(given[:1], given))])
 
 
 def _waves(function: AbstractFunction) -> list[Harmonic]:

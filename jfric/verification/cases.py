@@ -111,6 +111,13 @@ def cases() -> list[Case]:
         _case("m6_rate_state"),
         _case("f5_ellipse", relative=1e-9),
         _case("g6_rod"),
+        _case("m7_gear_load", relative=1e-12),
+        _case("m7_self_locking", relative=1e-12),
+        _case("m7_load_reversal", relative=1e-12),
+        _case("m7_reaction", relative=1e-9),
+        _case("m8_backlash", relative=1e-12),
+        _case("m8_spline", relative=1e-12),
+        *_for_ever(),
         _case("disc_incline"),
         _case("disc_in_bowl", relative=1e-9),
         _case("slider_crank", relative=0.0),
@@ -152,6 +159,40 @@ def _stops() -> list[Case]:
             )
         )
     return found
+
+
+def _for_ever() -> list[Case]:
+    """What holds, and what does not, over a million seconds."""
+    end, source = 1e6, "closed form"
+    moves = 0.5 * (4.91 - 0.5 * 9.81) * end**2
+    slides = 5.0 - 0.4 * 9.81
+    values = {
+        "event_count": 0,
+        "final.x": end + 0.5 * slides * end**2,
+        "final.v.x": 1 + slides * end,
+    }
+    return [
+        _case("m9_hold", relative=1e-12),
+        Case(
+            "m9_hold pushed by 4.91 N",
+            "m9_hold",
+            set={"load.F": 4.91},
+            expected=(
+                Expected("final.x", moves, source=source),
+                Expected("event_count", 0, source=source),
+            ),
+            # The push exceeds the limit by a thousandth of it: rounding counts a thousand times.
+            relative=1e-11,
+        ),
+        _case("m9_static_kinetic", relative=1e-12),
+        Case(
+            "m9_static_kinetic already sliding",
+            "m9_static_kinetic",
+            set={"initial.x.v": 1.0},
+            expected=tuple(Expected(q, x, source=source) for q, x in values.items()),
+            relative=1e-12,
+        ),
+    ]
 
 
 def _time_stepping() -> list[Case]:

@@ -66,7 +66,14 @@ def _given(prepared: Prepared, equations: ModeEquations, w, A, rows: list, absol
     constant = jnp.arange(w.shape[0]) == 0
     rate = matmul(base, A)
     applied = matmul(sized(mechanics.load_directions.T), load)
-    force = applied
+    force, carried = applied, equations.carried
+    loads = applied[:0]
+    if carried is not None:
+        carried = carried.sized() if absolute else carried
+        x = carried.rows
+        loads = matmul(x.given, load) + matmul(x.z, sized(base)) + matmul(x.z_dot, sized(rate))
+        loads = loads + jnp.where(constant[None, :], x.constant[:, None], 0.0)
+        normal = normal + matmul(carried.share, loads)
     if nf:
         sliding = equations.sliding
         if absolute:
@@ -91,6 +98,8 @@ def _given(prepared: Prepared, equations: ModeEquations, w, A, rows: list, absol
         applied, force = (x + sized(K_base) @ base + sized(C_base) @ rate for x in (applied, force))
         gap = gap + sized(mechanics.W_N_base) @ base
         velocity = velocity + minus * (sized(prepared.W_base) @ rate)
+    if mechanics.carried is not None:
+        elongation = elongation.at[mechanics.carried.places].set(loads)
     acceleration = matmul(velocity, A)
     if mechanics.varying is not None:
         own = (minus * sized(x)[:, None] for x in (mechanics.rate, mechanics.bias))

@@ -122,6 +122,8 @@ def _magnitudes(equations: ModeEquations, g: Given, force):
     assert g.bound is not None
     magnitudes = (jnp.abs(x) for x in equations[:9])
     absolute = ModeEquations(*magnitudes, *equations[9:])  # pyright: ignore[reportCallIssue]
+    if absolute.carried is not None:
+        absolute = absolute._replace(carried=absolute.carried.sized())
     return absolute, g.bound, jnp.abs(force)
 
 
@@ -163,12 +165,19 @@ def make(
     if prepared.driven:
         reactions = reactions + points.along(given=matmul(equations.Q, g.acceleration))
     lambda_t, lambda_n = reactions[:, :nt], reactions[:, nt:]
+    carried = equations.carried
     normal = points.along(given=g.normal)
+    if carried is not None:
+        normal = points.along(carried.q, carried.v, g.normal)
     if nf:
         own = lambda_t[:, :nf] + equations.sliding[None, :] * normal
         lambda_t = jnp.concatenate([own, lambda_t[:, nf:]], axis=1)
     relative = points.along(velocities=sized(prepared.W), given=minus * g.velocity)
     directions = sized(mechanics.piecewise.directions)
+    elongation = points.along(positions=directions, given=g.elongation)
+    if carried is not None and mechanics.carried is not None:
+        loads = points.along(carried.rows.q, carried.rows.v)
+        elongation = elongation.at[:, mechanics.carried.places].add(loads)
     quantities = Quantities(
         one=points.along(given=(jnp.arange(g.w.shape[0]) == 0).astype(g.w.dtype)[None]),
         gamma=relative[:, :nt],
@@ -176,7 +185,7 @@ def make(
         lambda_n=lambda_n,
         normal=normal,
         gap=points.along(positions=sized(mechanics.W_N), given=g.gap),
-        elongation=points.along(positions=directions, given=g.elongation),
+        elongation=elongation,
         elongation_rate=points.along(velocities=directions, given=g.elongation_rate),
         margin=lambda_t[:, :0],
     )
@@ -185,8 +194,8 @@ def make(
     rows = lambda_t[:, :0]
     if not mechanics.planes:
         rows = assemble(prepared, state.mode, state.inner, quantities)
-    rates, stretched = points.along(given=g.acceleration[:nt]), quantities.elongation
-    of_sliders = stretched[:, mechanics.piecewise.tables :]
+    rates = points.along(given=g.acceleration[:nt])
+    of_sliders = elongation[:, mechanics.piecewise.tables :]
     return Made(
         jnp.concatenate([lambda_t, lambda_n, normal, rates, of_sliders], axis=1),
         rows,

@@ -19,13 +19,37 @@ from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.pins import pins_are_unique
 from jfric.solvers.event_driven.prepared import Prepared
+from jfric.system.carried import CarriedRows
 from jfric.system.piecewise import Inner
+
+
+class CarriedMode(NamedTuple):
+    """Loads that friction grows with, in a mode: their rows, and how much of each is in the normal
+    force of each friction element."""
+
+    rows: CarriedRows
+    share: Float[Array, "nf k"]
+
+    def sized(self) -> CarriedMode:
+        """The same from magnitudes."""
+        return CarriedMode(self.rows.sized(), jnp.abs(self.share))
+
+    @property
+    def q(self) -> Float[Array, "nf n"]:
+        """Normal forces by positions."""
+        return matmul(self.share, self.rows.q)
+
+    @property
+    def v(self) -> Float[Array, "nf n"]:
+        """Normal forces by velocities."""
+        return matmul(self.share, self.rows.v)
 
 
 class ModeEquations(NamedTuple):
     """Matrices of one mode; see the module's equations."""
 
-    #: Stiffness, damping and constant force, segments of piecewise-linear elements included.
+    #: Stiffness, damping and constant force, segments of piecewise-linear elements and sliding
+    #: friction that grows with positions or velocities included.
     K: Float[Array, "n n"]
     C: Float[Array, "n n"]
     f: Float[Array, " n"]
@@ -48,6 +72,8 @@ class ModeEquations(NamedTuple):
     #: Current segment's stiffness, damping and force of each piecewise-linear element.
     k: Float[Array, " ns"]
     c: Float[Array, " ns"]
+    #: Loads that friction grows with, or None.
+    carried: CarriedMode | None = None
 
 
 def mode_equations(
@@ -88,9 +114,22 @@ def mode_equations(
         jnp.where(element == Mode.SLIP_NEG, negative[:nf], 0.0),
     )
     unique = R.unique & pins_are_unique(mechanics, L, sliding)
-    return ModeEquations(
-        K, C, f, P, PQ, L, R.force, sliding, R.pivot, R.redundant, R.dependent, unique, held, k, c
-    )
+    carried = carried_in_mode(prepared, inner.segment)
+    if carried is not None:
+        friction = mechanics.R_T[:nf].T * sliding[None, :]
+        K, C = K - matmul(friction, carried.q), C - matmul(friction, carried.v)
+    found = K, C, f, P, PQ, L, R.force, sliding, R.pivot, R.redundant, R.dependent, unique, held
+    return ModeEquations(*found, k, c, carried)
+
+
+def carried_in_mode(prepared: Prepared, segment: Int[Array, " ns"]) -> CarriedMode | None:
+    """Loads that friction grows with, while piecewise-linear elements are in ``segment``."""
+    mechanics = prepared.mechanics
+    carried = mechanics.carried
+    if carried is None:
+        return None
+    share = carried.spread(prepared.nf, mechanics.K.dtype) * carried.shares(segment)[None, :]
+    return CarriedMode(carried.lines(mechanics.piecewise, segment), share)
 
 
 def _segments(prepared: Prepared, inner: Inner):
@@ -101,9 +140,9 @@ def _segments(prepared: Prepared, inner: Inner):
         return mechanics.K, mechanics.C, mechanics.f0, empty, empty
     k, c, f = piecewise.line(inner)
     w = piecewise.directions
-    K = mechanics.K + matmul(w.T * k, w)
-    C = mechanics.C + matmul(w.T * c, w)
-    return K, C, mechanics.f0 - (w.T * f).sum(axis=1), k, c
+    K = mechanics.K + matmul(w.T * k[None, :], w)
+    C = mechanics.C + matmul(w.T * c[None, :], w)
+    return K, C, mechanics.f0 - (w.T * f[None, :]).sum(axis=1), k, c
 
 
 def _exact_rows(prepared: Prepared, mode, dependent, P, PQ):

@@ -37,6 +37,7 @@ from jfric.solvers.event_driven.state import (
     modes_at,
     prescribed_velocities,
     unlogged,
+    with_signs_of_loads,
 )
 from jfric.solvers.event_driven.transitions import (
     RESTARTS,
@@ -305,6 +306,7 @@ def one_pass(
         q_new, v_new = jnp.where(changes, q, q_new), jnp.where(changes, v, v_new)
         mode = jnp.where(changes, modes_at(prepared, state.t, q, v), mode)
         jumped = piecewise.restarted(state.inner, x, elongations(prepared, state.t, q))
+        jumped = with_signs_of_loads(prepared, state.t, q, v, jumped)
         segment = jnp.where(changes, jumped.segment, segment)
         anchor = jnp.where(changes, jumped.anchor, anchor)
         known = jnp.where(changes, 0, known)

@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Float
 from jfric.contact import rules
 from jfric.numerics.collocation import collocation
 from jfric.numerics.isolation import LEADING
-from jfric.numerics.linear_algebra import matmul
+from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.numerics.polynomials import DEGREE, nodes_and_fit, through_ends
 from jfric.numerics.runge_kutta import Stages, stages, tables
 from jfric.solvers.event_driven.constants import constants
@@ -39,6 +39,7 @@ from jfric.solvers.event_driven.smooth_piece import (
 )
 from jfric.solvers.event_driven.varying_piece import varying_piece
 from jfric.system.basis import powers_of_time
+from jfric.system.carried import CarriedRows
 
 #: Relative threshold for leading coefficients that count as zero.
 ZERO = 1e-11
@@ -227,6 +228,10 @@ def _start(piece: SmoothPiece, h):
         found += [jnp.zeros_like(found[0])] * (LEADING - len(found))
         return jnp.stack(found) * factor
 
+    carried, stretches = prepared.mechanics.carried, series(at.elongation)
+    if carried is not None:
+        loads = series(at.elongation, 3 if prepared.mechanics.has_curved_forces else 4)
+        stretches = stretches.at[:, carried.places].set(loads[:, carried.places])
     one = (jnp.arange(LEADING) == 0).astype(h.dtype)[:, None]
     quantities = Quantities(
         one=one,
@@ -235,7 +240,7 @@ def _start(piece: SmoothPiece, h):
         lambda_n=series(at.lambda_n, 3),
         normal=series(at.normal, 3),
         gap=series(at.gap),
-        elongation=series(at.elongation),
+        elongation=stretches,
         elongation_rate=series(at.elongation_rate, 4),
         margin=series(at.margin, 3),
     )
@@ -264,6 +269,12 @@ def _start(piece: SmoothPiece, h):
     position = jnp.abs(prepared.mechanics.W_N) @ state.q_scale + bound.gap @ w
     length = d @ state.q_scale + bound.elongation @ w
     stretch = d @ state.v_scale + bound.elongation_rate @ w
+    elongation = series([length, stretch, *(d @ x for x in rates)])
+    if carried is not None and equations.carried is not None:
+        rows, place = equations.carried.rows.sized(), carried.places
+        loads = _load_sizes(rows, bound, state, rates, place)
+        sizes = series(loads) + series(jnp.abs(at.elongation[:, place]))
+        elongation = elongation.at[:, place].set(sizes)
     friction, pressed = (
         series([x[part] for x in reactions]) for part in (slice(nt), slice(nt, None))
     )
@@ -275,7 +286,7 @@ def _start(piece: SmoothPiece, h):
         lambda_n=pressed,
         normal=normal,
         gap=series([position, speed[nt:], *(x[nt:] for x in relative)]),
-        elongation=series([length, stretch, *(d @ x for x in rates)]),
+        elongation=elongation,
         elongation_rate=series([stretch, *(d @ x for x in rates)]),
         margin=_margin_sizes(prepared, friction, jnp.concatenate([normal, pressed], axis=1)),
     )
@@ -287,6 +298,19 @@ def _start(piece: SmoothPiece, h):
         scales, sizes = _resolved(scales), _resolved(sizes)
     moving = moves, jax.lax.stop_gradient(sizes)
     return leading, jax.lax.stop_gradient(scales), moving, jax.lax.stop_gradient(rates[0])
+
+
+def _load_sizes(
+    rows: CarriedRows, bound: Given, state, rates, place: slice
+) -> list[Float[Array, " k"]]:
+    """Magnitudes of loads and their derivatives, from those of their rows and of accelerations."""
+    motion = [state.q_scale, state.v_scale, *rates]
+    w, found = bound.w, []
+    for k in range(len(motion) - 1):
+        given = matvec(bound.elongation, w)[place]
+        found.append(matvec(rows.q, motion[k]) + matvec(rows.v, motion[k + 1]) + given)
+        w = matvec(bound.A, w)
+    return found
 
 
 def _resolved(sizes: Float[Array, "l k"]) -> Float[Array, "l k"]:

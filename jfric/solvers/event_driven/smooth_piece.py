@@ -59,6 +59,11 @@ class SmoothPiece(eqx.Module):
         found = jnp.zeros((0,), q.dtype)
         if mechanics.has_curved_forces:
             found = curved_forces(mechanics, state, self.g, state.t + s, q, v, w)
+        curved, carried = None, mechanics.carried
+        if carried is not None and carried.curved:
+            curved = carried.of_curved(mechanics.axes, state.t + s, q, v)
+            found = jnp.concatenate([found, curved])
+        normal = self.normal_forces(q, v, w, curved)
         elements, contacts = by_velocity(mechanics)
         if not elements and not contacts and not mechanics.contact_planes:
             return found
@@ -72,7 +77,7 @@ class SmoothPiece(eqx.Module):
             ratio = jnp.where(mode == Mode.SLIP_POS, -positive[at], ratio)
             # What others hold carries its static limit.
             change = jnp.where(self.equations.held[at], 0.0, ratio - self.equations.sliding[at])
-            found = jnp.concatenate([found, change * matvec(self.g.normal, w)[at]])
+            found = jnp.concatenate([found, change * normal[at]])
         old = now = self.equations
         if contacts:
             now = eqx.tree_at(
@@ -92,7 +97,16 @@ class SmoothPiece(eqx.Module):
             a = matvec(now.P - old.P, f) + matvec(now.PQ - old.PQ, c)
             reaction = matvec(now.L - old.L, f) + matvec(now.Q - old.Q, c)
             found = jnp.concatenate([found, a, reaction])
-        return self._with_margins(q, v, w, found)
+        return self._with_margins(q, v, w, found, normal)
+
+    def normal_forces(self, q, v, w, curved=None) -> Float[Array, " nf"]:
+        """Given normal forces, those that grow with loads included, to which nonlinear elements add
+        ``curved`` (k,)."""
+        normal, carried = matvec(self.g.normal, w), self.equations.carried
+        if carried is None:
+            return normal
+        normal = normal + matvec(carried.q, q) + matvec(carried.v, v)
+        return normal if curved is None else normal + matvec(carried.share, curved)
 
     def _rubbing(self, equations: ModeEquations, ratio, f, c) -> Float[Array, " k"]:
         """Friction of contacts that slide in planes, ``ratio`` (nt,) times their normal forces,
@@ -118,13 +132,13 @@ class SmoothPiece(eqx.Module):
         presses = matmul(equations.L[normals], self.prepared.W[rows].T) * ratio
         return jnp.eye(len(normals), dtype=presses.dtype) - presses[:, ::2] - presses[:, 1::2]
 
-    def _with_margins(self, q, v, w, found):
+    def _with_margins(self, q, v, w, found, given):
         if not self.prepared.mechanics.planes:
             return found
         z = jnp.concatenate([q, v, w, found])
         x = self.system.quantities
         friction, pressed = (matvec(rows[: len(z)].T, z) for rows in (x.lambda_t, x.lambda_n))
-        normal = jnp.concatenate([matvec(self.g.normal, w), pressed])
+        normal = jnp.concatenate([given, pressed])
         return jnp.concatenate([found, self.margins(friction, normal)])
 
     def beginning(self, onset: Onset) -> Self:
@@ -215,7 +229,10 @@ def smooth_piece(
     # reactions.
     planes = len(mechanics.planes)
     rubbing = np.asarray(mechanics.contact_planes, int).ravel()
-    sizes = [n * mechanics.has_curved_forces, len(elements), len(rubbing)]
+    loads, carried = 0, equations.carried
+    if mechanics.carried is not None and mechanics.carried.curved:
+        loads = mechanics.carried.count
+    sizes = [n * mechanics.has_curved_forces, loads, len(elements), len(rubbing)]
     sizes += [n * contacts, m * contacts, planes]
     count = sum(sizes)
     own = np.split(np.eye(count), np.cumsum(sizes)[:-1])
@@ -223,18 +240,28 @@ def smooth_piece(
     by_acceleration, by_reaction = by_force, jnp.zeros((m, count), dtype)
     if mechanics.has_curved_forces:
         by_force = by_force + jnp.asarray(own[0], dtype)
+    of_loads = jnp.asarray(own[1], dtype)
+    if loads and carried is not None:
+        friction = equations.sliding[:, None] * matmul(carried.share, of_loads)
+        by_force = by_force + matmul(mechanics.R_T[: prepared.nf].T, friction)
     if elements:
-        friction = jnp.asarray(own[1], dtype)
+        friction = jnp.asarray(own[2], dtype)
         by_force = by_force + matmul(mechanics.R_T[jnp.asarray(elements)].T, friction)
         by_reaction = by_reaction.at[jnp.asarray(elements)].set(friction)
     if len(rubbing):
-        friction = jnp.asarray(own[2], dtype)
+        friction = jnp.asarray(own[3], dtype)
         by_force = by_force + matmul(mechanics.R_T[rubbing].T, friction)
         by_reaction = by_reaction.at[rubbing].add(friction)
     if contacts:
-        by_acceleration = by_acceleration + jnp.asarray(own[3], dtype)
-        by_reaction = by_reaction + jnp.asarray(own[4], dtype)
+        by_acceleration = by_acceleration + jnp.asarray(own[4], dtype)
+        by_reaction = by_reaction + jnp.asarray(own[5], dtype)
     wider = _with_columns(g, count)
+    if loads and carried is not None and mechanics.carried is not None:
+        at = wider.w.shape[0] - count
+        wider = wider._replace(
+            normal=wider.normal.at[:, at:].add(matmul(carried.share, of_loads)),
+            elongation=wider.elongation.at[mechanics.carried.places, at:].add(of_loads),
+        )
     constant = jnp.arange(g.w.shape[0]) == 0
     given = g.force + jnp.where(constant, (equations.f + force)[:, None], 0.0)
     forces = jnp.concatenate([-equations.K, -equations.C, given, by_force], axis=1)

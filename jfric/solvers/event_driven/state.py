@@ -17,6 +17,7 @@ from jfric.results.status import Status
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.states import AbstractState
+from jfric.system.forces import loads_of_friction
 from jfric.system.joints import off_velocity
 from jfric.system.piecewise import Inner
 from jfric.system.problem import Problem
@@ -113,7 +114,8 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
     t, q, v = (x.astype(dtype) for x in started(problem).start())
     q, v = _on_joints(prepared, t, q, v)
     mode = modes_at(prepared, t, q, v)
-    segment, anchor = prepared.mechanics.piecewise.start(elongations(prepared, t, q))
+    inner = prepared.mechanics.piecewise.start(elongations(prepared, t, q))
+    segment, anchor = with_signs_of_loads(prepared, t, q, v, inner)
     pairs = int(prepared.nu > 1)
     return State(
         t=t,
@@ -233,6 +235,16 @@ def together(prepared: Prepared, mode: Int[Array, " nt"]) -> Int[Array, " nt"]:
     for i, j in prepared.mechanics.planes:
         mode = mode.at[np.asarray((i, j))].set(rules.plane_mode(mode[i], mode[j]))
     return mode
+
+
+def with_signs_of_loads(prepared: Prepared, t, q, v, inner: Inner) -> Inner:
+    """``inner`` with the segments that the loads of friction have at a state."""
+    carried = prepared.mechanics.carried
+    if carried is None:
+        return inner
+    loads = loads_of_friction(prepared.mechanics, t, q, v, inner.segment)
+    signs = (loads < 0.0).astype(jnp.int32)
+    return inner._replace(segment=inner.segment.at[carried.places].set(signs))
 
 
 def elongations(prepared: Prepared, t, q) -> Float[Array, " ns"]:

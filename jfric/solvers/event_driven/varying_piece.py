@@ -46,7 +46,8 @@ class VaryingPiece(SmoothPiece):
 
     def others(self, s, q, v, w) -> Float[Array, " o"]:
         """Accelerations, reactions, relative velocities, gaps, prescribed accelerations, limits
-        of pins and reactions of joints a time ``s`` after the start."""
+        of pins, reactions of joints and what nonlinear elements add to loads, a time ``s`` after
+        the start."""
         return (self.compiled or self.instant)(s, q, v, w)
 
     def instant(self, s, q, v, w) -> Float[Array, " o"]:
@@ -67,12 +68,18 @@ class VaryingPiece(SmoothPiece):
         f = e.f + self.extra - matvec(e.K, q) - matvec(e.C, v) + matvec(g.applied, w)
         f = f + curved_forces(here, self.state, g, t, q, v, w)
         friction, normal = jnp.zeros((0,), q.dtype), matvec(g.normal, w)
+        curved = joint = normal[:0]
         if nf:
+            # What grows with the motion is part of the stiffness.
+            own, all_of_it = normal, self.normal_forces(q, v, w)
+            if here.carried is not None and e.carried is not None:
+                curved = here.carried.of_curved(here.axes, t, q, v)
+                own, all_of_it = (x + matvec(e.carried.share, curved) for x in (own, all_of_it))
+            f = f + matvec(here.R_T[:nf].T, e.sliding * own)
+            normal = all_of_it
             friction = e.sliding * normal
-            f = f + matvec(here.R_T[:nf].T, friction)
         wanted, tied = demanded, here.tied
         R = jnp.concatenate([here.R_T, here.W_N])
-        joint = normal[:0]
         if tied is not None:
             wanted = wanted - matvec(now.W, tied.acceleration)
         reaction = matvec(e.L, f) + matvec(e.Q, wanted)
@@ -97,7 +104,8 @@ class VaryingPiece(SmoothPiece):
             pressed = jnp.concatenate([normal, reaction[nt:]])
             margin = self.margins(reaction[:nt], pressed)
         own = normal[here.pins.at] if here.pins is not None else joint[:0]
-        return jnp.concatenate([a, reaction, relative, gap, demanded[:nt], margin, own, joint])
+        found = [a, reaction, relative, gap, demanded[:nt], margin, own, joint, curved]
+        return jnp.concatenate(found)
 
     def beginning(self, onset: Onset) -> Self:
         return dataclasses.replace(self, onset=onset, compiled=None)
@@ -183,7 +191,7 @@ class VaryingPiece(SmoothPiece):
             moved = [moved[0], *later]
         none, found = jnp.zeros_like(q), []
         for k in range(LEADING):
-            a, reaction, relative, gap, demanded, margin, pressed, joint = self._split(
+            a, reaction, relative, gap, demanded, margin, pressed, joint, curved = self._split(
                 own[k] if k < 3 else jnp.zeros_like(own[0])
             )
             if 1 <= k < LEADING - 1:
@@ -193,7 +201,7 @@ class VaryingPiece(SmoothPiece):
                 gap = moved[k][nt:] + jnp.where(rows[nt:], 0.0, given)
             rate = motion[k + 1] if k + 1 < len(motion) else none
             parts = motion[k], rate, w[k], a, reaction, relative, gap, demanded
-            found.append(jnp.concatenate([*parts, margin, pressed, joint]))
+            found.append(jnp.concatenate([*parts, margin, pressed, joint, curved]))
         return jnp.stack(found)
 
     def force_sizes(self, z: Float[Array, "5 z"]) -> Float[Array, "3 n"]:
@@ -203,7 +211,7 @@ class VaryingPiece(SmoothPiece):
         R = jnp.concatenate([mechanics.R_T, mechanics.W_N])
         found = []
         for k in range(3):
-            a, reaction, *_, joint = self._split(z[k, size:])
+            a, reaction, *_, joint, _ = self._split(z[k, size:])
             found.append(jnp.abs(matvec(mechanics.M, a) - matvec(R.T, reaction)))
             if mechanics.tied is not None:
                 found[k] = found[k] + matvec(jnp.abs(mechanics.tied.J.T), jnp.abs(joint))
@@ -224,11 +232,13 @@ class VaryingPiece(SmoothPiece):
     def _sizes(self) -> tuple[int, list[int]]:
         n, m, p = self.prepared.mechanics.n, self.prepared.W.shape[0], self.prepared
         sizes = [n, m, m, p.nu, p.nt, len(p.mechanics.planes), pin_count(p), joint_count(p)]
+        sizes.append(load_count(p))
         return sum(sizes), sizes
 
     def _split(self, o: Float[Array, " o"]) -> list[Array]:
         """Accelerations, reactions, relative velocities, gaps, prescribed accelerations, margins of
-        friction in planes, limits of pins, reactions of joints."""
+        friction in planes, limits of pins, reactions of joints, what nonlinear elements add to
+        loads."""
         return jnp.split(o, np.cumsum(self._sizes()[1])[:-1])
 
 
@@ -236,6 +246,11 @@ def joint_count(prepared: Prepared) -> int:
     """Number of equations of joints."""
     tied = prepared.mechanics.tied
     return 0 if tied is None else tied.value.shape[0]
+
+
+def load_count(prepared: Prepared) -> int:
+    """Number of loads that friction grows with, where they are no part of what is given."""
+    return 0 if prepared.mechanics.carried is None else prepared.mechanics.carried.count
 
 
 def pin_count(prepared: Prepared) -> int:
@@ -269,15 +284,24 @@ def varying_piece(
     n, m, nt, nu = mechanics.n, prepared.W.shape[0], prepared.nt, prepared.nu
     b = g.w.shape[0]
     planes, pins = len(mechanics.planes), pin_count(prepared)
-    ends = np.cumsum([n, n, b, n, m, m, nu, nt, planes, pins, joint_count(prepared)])
+    ends = np.cumsum(
+        [n, n, b, n, m, m, nu, nt, planes, pins, joint_count(prepared), load_count(prepared)]
+    )
     size = int(ends[-1])
     eye = jnp.eye(size, dtype=dtype)
-    q, v, w, a, reaction, relative, gap, demanded, margin, pressed, _ = jnp.split(eye, ends[:-1])
-    normal = matmul(g.normal, w)
-    if mechanics.pins is not None:
-        normal = normal.at[mechanics.pins.at].set(pressed)
+    q, v, w, a, reaction, relative, gap, demanded, margin, pressed, _, curved = jnp.split(
+        eye, ends[:-1]
+    )
+    normal, carried = matmul(g.normal, w), equations.carried
     directions, nd = mechanics.piecewise.directions, mechanics.piecewise.tables
     elongation = matmul(directions, q) + matmul(g.elongation, w)
+    if carried is not None and mechanics.carried is not None:
+        normal = normal + matmul(carried.q, q) + matmul(carried.v, v)
+        normal = normal + matmul(carried.share, curved)
+        loads = matmul(carried.rows.q, q) + matmul(carried.rows.v, v) + curved
+        elongation = elongation.at[mechanics.carried.places].add(loads)
+    if mechanics.pins is not None:
+        normal = normal.at[mechanics.pins.at].set(pressed)
     one = w[:1]
     system = LinearSystem(
         z=jnp.concatenate([state.q, state.v, g.w]),

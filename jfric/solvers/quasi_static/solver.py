@@ -17,6 +17,7 @@ from jfric.solvers.quasi_static.piece_of_increment import increment_as_piece
 from jfric.solvers.quasi_static.representable import require_quasi_static
 from jfric.solvers.quasi_static.state import State, initial_state, restart
 from jfric.solvers.states import AbstractState
+from jfric.system.carried import refuse_carried
 from jfric.system.event import refuse_events
 from jfric.system.problem import Problem
 from jfric.system.reaction import refuse_reactions
@@ -71,6 +72,7 @@ class QuasiStatic(AbstractSolver):
     def require(self, problem: Problem) -> None:
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
         refuse_reactions(problem, "the solver quasi-static")
+        refuse_carried(problem, "the solver quasi-static")
         refuse_events(problem, "the solver quasi-static")
         refuse_nonlinear(problem, "the solver quasi-static")
         require_quasi_static(problem)

@@ -8,21 +8,17 @@ import jax.numpy as jnp
 
 from jfric.errors import ProblemError
 from jfric.solvers.smoothed.friction import friction_force
-from jfric.system.fields import Scalar
-from jfric.system.forces import applied_force
+from jfric.system.forces import applied_force, normal_forces_at
 from jfric.system.mechanics import Mechanics
 
 
 class Equations(eqx.Module):
     """``M dv/dt = f(t, q, v) + w lambda_T`` in scalars; ``gamma_T = w v``.
 
-    ``load_factor`` [1/N or 1/(N m)]: friction grows by ``1 + load_factor |f|`` with the forces that
-    the joint transmits. ``width`` [m/s or rad/s]: of a smoothed friction law (tanh); None: the
-    set-valued law.
+    ``width`` [m/s or rad/s]: of a smoothed friction law (tanh); None: the set-valued law.
     """
 
     mechanics: Mechanics
-    load_factor: Scalar = 0.0
     width: float | None = eqx.field(static=True, default=None)
 
     def force(self, t, q, v):
@@ -36,7 +32,7 @@ class Equations(eqx.Module):
         m = self.mechanics
         f = self.force(t, q, v)
         if m.n_friction:
-            w, law, normal = m.W_T[0, 0], m.laws[0], self._normal(t, f)
+            w, law, normal = m.W_T[0, 0], m.laws[0], self._normal(t, q, v)
             gamma = w * v
             if self.width is not None:
                 f = f + w * friction_force(law, gamma, normal, self.width, "tanh")
@@ -50,7 +46,7 @@ class Equations(eqx.Module):
         """Largest forces along positive and negative sliding that stick withstands [N or N m]."""
         m = self.mechanics
         positive, negative = m.laws[0].static()
-        normal = self._normal(t, self.force(t, q, jnp.zeros_like(q)))
+        normal = self._normal(t, q, jnp.zeros_like(q))
         return positive * normal, negative * normal
 
     @jax.jit
@@ -58,8 +54,8 @@ class Equations(eqx.Module):
         """Force along the direction of sliding that friction has to hold in stick."""
         return self.force(t, q, jnp.zeros_like(q)) / self.mechanics.W_T[0, 0]
 
-    def _normal(self, t, f):
-        return self.mechanics.normal_forces[0](t) * (1.0 + self.load_factor * jnp.abs(f))
+    def _normal(self, t, q, v):
+        return normal_forces_at(self.mechanics, t, q[None], v[None])[0]
 
 
 def is_one_degree(mechanics: Mechanics) -> bool:

@@ -17,7 +17,6 @@ from jfric.solvers.sampled.held import Held, hold, with_held
 from jfric.solvers.sampled.update import update
 from jfric.system.assembly import assemble
 from jfric.system.controller import Controller
-from jfric.system.fields import Scalar
 from jfric.system.problem import Problem
 
 
@@ -42,7 +41,6 @@ def run_sampled(
     reference: Float[Array, " m"] | None = None,
     linear: bool = False,
     substeps: int = 1,
-    load_factor: Scalar = 0.0,
     width: float | None = None,
 ) -> SampledMotion:
     """Motion of a system with one degree of freedom at the samples ``t`` [s].
@@ -51,7 +49,7 @@ def run_sampled(
     ``linear``, connected by straight lines; ``slots``: section, name and field of every path
     that is driven, the controller's included. From a sample on in which a given normal force has
     become negative nothing is known. Times that are not finite are behind the end: the
-    motion stands still there. ``substeps``: steps of the integrator in a sample. ``load_factor``,
+    motion stands still there. ``substeps``: steps of the integrator in a sample.
     ``width``: see :class:`Equations`.
     """
     mechanics = assemble(with_held(problem, slots))
@@ -82,7 +80,7 @@ def run_sampled(
             memory = jax.tree.map(lambda a, b: jnp.where(h > 0, a, b), moved, memory)
             pieces[controller.drives] = Held(controller.drives, force, jnp.zeros_like(force), t)
         held = hold(mechanics, pieces)
-        equations = Equations(held, load_factor, width)
+        equations = Equations(held, width)
         after = (q, v, complete)
         for i in range(substeps):
             q_new, v_new, done = update(

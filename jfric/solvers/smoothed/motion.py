@@ -13,7 +13,7 @@ from jfric.results.modes import Mode
 from jfric.solvers.smoothed.contact import normal_forces
 from jfric.solvers.smoothed.friction import BREAKAWAY, friction_forces
 from jfric.solvers.states import Local
-from jfric.system.forces import applied_force
+from jfric.system.forces import applied_force, normal_forces_at
 from jfric.system.mechanics import Mechanics
 
 
@@ -36,8 +36,8 @@ def local(mechanics: Mechanics, settings: Settings, curve: str, t, q, v) -> Loca
     segment = piecewise.segment_at(x, rate)
     f = applied_force(mechanics, t, q, v, segment) + settings.force
     lambda_n = normal_forces(mechanics, t, q, v, settings.stiffness, settings.damping)
-    given = [jnp.asarray(n(t), q.dtype) for n in mechanics.normal_forces]
-    normal_force = jnp.concatenate([jnp.stack(given), lambda_n]) if given else lambda_n
+    given = normal_forces_at(mechanics, t, q, v, segment)
+    normal_force = jnp.concatenate([given, lambda_n])
     gamma = mechanics.sliding_velocities(t, v)
     lambda_t = friction_forces(mechanics, gamma, normal_force, settings.width, curve)
     f = f + mechanics.R_T.T @ lambda_t + mechanics.W_N.T @ lambda_n

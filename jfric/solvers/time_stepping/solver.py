@@ -19,6 +19,7 @@ from jfric.solvers.time_stepping.representable import require_time_stepping
 from jfric.solvers.time_stepping.run import run
 from jfric.solvers.time_stepping.scheme import Scheme
 from jfric.solvers.time_stepping.state import State, initial_state, start_at
+from jfric.system.carried import refuse_carried
 from jfric.system.event import refuse_events
 from jfric.system.hysteresis_checks import refuse_memory
 from jfric.system.inertia import require_inertia
@@ -52,6 +53,7 @@ class AbstractTimeStepping(AbstractSolver):
         require_inertia(problem)
         refuse_reactions(problem, f"the scheme {type(self).__name__}")
         refuse_events(problem, f"the scheme {type(self).__name__}")
+        refuse_carried(problem, f"the scheme {type(self).__name__}")
         refuse_pins(problem, f"the scheme {type(self).__name__}")
         refuse_memory(problem, f"the scheme {type(self).__name__}")
         require_time_stepping(problem, self)

@@ -1,0 +1,131 @@
+"""``export_mjcf``: a system as a model of MuJoCo, and the measured difference between the two."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.exports.friction_of_joint import Form, require_form
+from jfric.exports.mjcf import build_model
+from jfric.exports.mujoco_runs import Creep, creep, has_bristles, installed, motion
+from jfric.solvers.simulation import simulate
+from jfric.system.problem import Problem
+
+#: Instants at which the two motions are compared.
+OUTPUTS = 1001
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Of the positions of a degree of freedom over a run [m or rad]."""
+
+    largest: float
+    rms: float
+    at_end: float
+    #: Largest distance from the start in the exact motion.
+    travel: float
+
+
+@dataclass(frozen=True)
+class MjcfExport:
+    """A model in MJCF, what it cannot represent, and how far its motion is from the exact one.
+
+    ``xml``: the text of the file; ``lost``: label and sentence for each thing that is missing;
+    ``differences``: largest and rms distance, that at the end and the way of the exact motion, by
+    degree of freedom [m or rad]; ``creep``: velocities [m/s or rad/s] of friction elements under
+    half of their limit, steady and shaken; ``mujoco``: version that simulated, or None.
+    """
+
+    xml: str
+    #: What the model does not represent: label of the element, and what is missing.
+    lost: tuple[str, ...]
+    #: By degree of freedom; empty where nothing was simulated.
+    differences: dict[str, Difference]
+    #: By friction element: how fast it creeps where the exact law rests.
+    creep: dict[str, Creep]
+    #: Version of the MuJoCo that simulated, or None.
+    mujoco: str | None
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file."""
+        Path(path).write_text(self.xml, encoding="utf-8")
+
+
+def export_mjcf(
+    problem: Problem,
+    *,
+    friction: Form = "auto",
+    presliding: float = 1e-4,
+    timestep: float = 1e-3,
+    compare: bool = True,
+) -> MjcfExport:
+    """``problem`` as a model of MuJoCo: masses, springs, dampers, pendulums, loads and friction.
+
+    Each degree of freedom is a joint with ``armature`` or mass, ``damping`` and ``stiffness``;
+    elements between several are fixed tendons, loads are motors. ``friction``: ``"frictionloss"``
+    (Coulomb's law, softened), ``"lugre"`` (a passive ``dcmotor`` with a bristle, where the
+    installed MuJoCo has it), or ``"auto"``: that where the law's static limit is above the kinetic
+    one, else the first. ``presliding`` [m or rad]: deflection of a bristle at its limit, whose
+    stiffness follows; it is damped critically. ``timestep`` [s] of MuJoCo.
+
+    ``compare``: whether both simulate the loads of ``problem`` from its start to its end, and
+    whether MuJoCo holds half of each friction limit for ten seconds, at rest and shaken with 40 %
+    of it at 10 Hz: the exact law rests there. Returns a :class:`jfric.exports.MjcfExport`.
+
+    Raises :class:`jfric.ProblemError` for bodies, joints, energies, full matrices and moving
+    supports, and where the package ``mujoco`` is missing for what needs it; what else the model
+    does not represent is listed in ``lost``::
+
+        >>> found = jfric.export_mjcf(problem, compare=False)
+        >>> 'stiffness="5000.0" frictionloss="100.0"' in found.xml, found.lost
+        (True, ('friction: stick: a load below the limit creeps',))
+    """
+    mujoco = installed()
+    if compare and mujoco is None:
+        raise ProblemError(
+            "export: a comparison needs mujoco, which is not installed (pip install mujoco); "
+            "compare=False writes the model alone"
+        )
+    for name, value in (("presliding", presliding), ("timestep", timestep)):
+        if not (np.isfinite(value) and value > 0.0):
+            raise ProblemError(f"{name}: found {value:g}, must be positive")
+    bristles = None if mujoco is None else has_bristles(mujoco)
+    require_form(friction, bristles=bristles)
+    model = build_model(problem, friction, presliding, timestep, bristles=bool(bristles))
+    if not compare or mujoco is None:
+        return MjcfExport(model.xml, model.lost, {}, {}, None)
+    differences = _differences(mujoco, problem, model, timestep)
+    crept = {
+        row.label: creep(mujoco, model, row, timestep)
+        for row in model.friction
+        if row.friction.limit > 0.0
+    }
+    return MjcfExport(model.xml, model.lost, differences, crept, str(mujoco.__version__))
+
+
+def _differences(mujoco: Any, problem: Problem, model, timestep: float) -> dict[str, Difference]:
+    span = problem.resolved().time
+    start, end = float(span.start), float(span.end)
+    steps = max(round((end - start) / timestep), 1)
+    chosen = np.unique(np.rint(np.linspace(0, steps, min(OUTPUTS, steps + 1))).astype(int))
+    times = start + timestep * chosen
+    times = times[times <= end * (1.0 + 1e-12)]
+    solution = simulate(problem, ts=jnp.asarray(np.minimum(times, end)))
+    solution.check()
+    exact = np.asarray(solution.q)
+    apart = motion(mujoco, model, times, timestep) - exact
+    return {
+        dof: Difference(
+            float(np.max(np.abs(apart[:, i]))),
+            float(np.sqrt(np.mean(apart[:, i] ** 2))),
+            float(apart[-1, i]),
+            float(np.max(np.abs(exact[:, i] - exact[0, i]))),
+        )
+        for i, dof in enumerate(model.dofs)
+    }

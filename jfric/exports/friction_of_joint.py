@@ -1,0 +1,126 @@
+"""A friction element as parameters of a joint or tendon of MuJoCo, and what is lost on the way.
+
+``frictionloss`` is Coulomb's law, softened: MuJoCo lets it creep. A bristle (LuGre) is a passive
+``dcmotor``, where the installed version has it: with the deflection ``z``
+
+    z' = v - sigma_0 |v| z/g(v),    F = sigma_0 z + sigma_1 z'
+    g(v) = F_c + (F_s - F_c) exp(-(v/v_s)^2)
+
+Source: MuJoCo's documentation, XML reference, ``actuator/dcmotor``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from jfric.errors import ProblemError, nearest
+from jfric.system.friction import Friction
+from jfric.system.functions import Constant
+from jfric.system.laws import AbstractLaw, Coulomb, Directional, Stribeck
+
+#: How friction is written: what fits its law, or one form for all.
+Form = Literal["auto", "frictionloss", "lugre"]
+
+
+@dataclass(frozen=True)
+class Bristle:
+    """Parameters of MuJoCo's ``lugre``: stiffness, damping, Coulomb and static limit, velocity."""
+
+    stiffness: float
+    damping: float
+    coulomb: float
+    static: float
+    stribeck: float
+
+    def __str__(self) -> str:
+        return " ".join(map(repr, vars(self).values()))
+
+
+@dataclass(frozen=True)
+class JointFriction:
+    """What stands for a friction element."""
+
+    frictionloss: float
+    damping: float
+    bristle: Bristle | None
+    #: Sentences on what is not represented.
+    lost: tuple[str, ...]
+
+    @property
+    def limit(self) -> float:
+        """Largest force [N or N m] that holds."""
+        return self.frictionloss if self.bristle is None else self.bristle.static
+
+
+def require_form(found: str, *, bristles: bool | None) -> None:
+    """Raise :class:`ProblemError` for a form that there is not, or that is not installed."""
+    allowed = get_args(Form)
+    if found not in allowed:
+        hint = nearest(str(found), allowed)
+        raise ProblemError(f"friction: found {found!r}{hint}, allowed are {', '.join(allowed)}")
+    if found == "lugre" and not bristles:
+        version = "no MuJoCo is installed" if bristles is None else "the installed MuJoCo has none"
+        raise ProblemError(f"friction: 'lugre' needs a MuJoCo with this friction, {version}")
+
+
+def joint_friction(
+    friction: Friction,
+    start: float,
+    inertia: float,
+    form: Form,
+    presliding: float,
+    *,
+    bristle: bool,
+) -> JointFriction:
+    """The parameters for one element along one direction, with the ``inertia`` [kg or kg m^2] that
+    it acts on; ``presliding`` [m or rad]: deflection of a bristle at the limit."""
+    lost, law = [], friction.coefficients
+    normal = friction.normal_force
+    if not isinstance(normal, Constant):
+        lost.append("the limit varies in time; it is that of the start")
+    if friction.load is not None:
+        lost.append(f"the part that grows with {' and '.join(friction.load.names)}")
+    if friction.belt is not None:
+        lost.append("the partner's surface moves; it stands still")
+    if any(isinstance(x, Directional) for x in vars(law).values()):
+        lost.append("the limit differs between the two directions; it is their mean")
+    N = float(normal(start))
+    far = 0.0 if law.velocity_independent else 10.0 * _mean(law, "v_s")
+    viscous = _mean(law, "mu_v") * N
+    static = N * float(np.mean([float(x) for x in law.static()]))
+    kinetic = N * float(np.mean([float(x) for x in law.kinetic(far)])) - viscous * far
+    drops = not isinstance(law, Coulomb) and static > kinetic
+    if form == "lugre" or (form == "auto" and drops and bristle):
+        stiffness = max(static, kinetic) / presliding if static > 0.0 else 0.0
+        # Slower than what a load that is put on at once causes before it is held, it would let go.
+        stribeck = _mean(law, "v_s") or presliding * float(np.sqrt(stiffness / inertia))
+        damping = 2.0 * float(np.sqrt(stiffness * inertia))
+        lost.append(f"it yields by about {presliding:g} before it slides")
+        if drops and not hasattr(law, "v_s"):
+            lost.append(
+                f"the drop at the onset of sliding is spread over {stribeck:.3g} per second"
+            )
+        elif drops and not _is_gaussian(law):
+            lost.append(f"the curve of {type(law).__name__}; it is exp(-(v/v_s)^2)")
+        if stiffness:
+            found = Bristle(stiffness, damping, kinetic, max(static, kinetic), stribeck)
+            return JointFriction(0.0, viscous, found, tuple(lost))
+    if drops:
+        lost.append(f"the static limit {static:g} above the kinetic one; it is {kinetic:g}")
+    lost.append("stick: a load below the limit creeps")
+    return JointFriction(kinetic, viscous, None, tuple(lost))
+
+
+def _mean(law: AbstractLaw, field: str) -> float:
+    """A coefficient, the mean of its two directions, zero where the law has none."""
+    value: Any = getattr(law, field, 0.0)
+    if isinstance(value, Directional):
+        return 0.5 * float(value.positive + value.negative)
+    return float(value)
+
+
+def _is_gaussian(law: AbstractLaw) -> bool:
+    return isinstance(law, Stribeck) and _mean(law, "exponent") == 2.0

@@ -1,0 +1,257 @@
+"""A problem as a model of MuJoCo (MJCF): a body and a joint for each degree of freedom.
+
+Along one degree of freedom an element belongs to its joint, else to a fixed tendon, whose length is
+the elongation. Loads are motors, whose controls are their functions of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.exports.friction_of_joint import Form, JointFriction, joint_friction
+from jfric.system.description import AbstractProblem, element_label
+from jfric.system.direction import Direction
+from jfric.system.problem import Problem
+
+#: What a hinge or slider weighs beside the inertia of its degree of freedom.
+LIGHT = 1e-9
+#: Sections that give a model, and those that only others can be built from.
+TAKEN = ("mass", "spring", "damper", "friction", "load", "pendulum")
+#: Sections without which the system would be another one.
+NEEDED = ("body", "lagrangian", "joint", "pin", "slider", "weld", "gear", "rolling", "base")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A friction element of the model."""
+
+    label: str
+    direction: np.ndarray
+    friction: JointFriction
+
+
+@dataclass(frozen=True)
+class Model:
+    """MJCF, and what is needed to run it."""
+
+    xml: str
+    dofs: tuple[str, ...]
+    #: Functions of time of the motors, in order.
+    loads: tuple[Callable, ...]
+    friction: tuple[Row, ...]
+    #: What the model does not represent: label and sentence.
+    lost: tuple[str, ...]
+
+
+@dataclass
+class _Part:
+    """A joint or a tendon: attributes that elements add to."""
+
+    attributes: dict[str, float] = field(default_factory=dict)
+
+    def add(self, name: str, value: float) -> None:
+        if value:
+            self.attributes[name] = self.attributes.get(name, 0.0) + value
+
+    def text(self) -> str:
+        return "".join(f' {k}="{v!r}"' for k, v in self.attributes.items())
+
+
+@dataclass
+class _Builder:
+    problem: AbstractProblem
+    joints: dict[str, _Part]
+    tendons: dict[tuple, _Part] = field(default_factory=dict)
+    actuators: list[str] = field(default_factory=list)
+
+    def place(self, direction: Direction) -> tuple[_Part, float, str]:
+        """Where an element acts, its coefficient there, and how an actuator names it."""
+        w = self.vector(direction)
+        (at,) = np.nonzero(w)
+        if len(at) == 1:
+            dof = self.problem.axes[int(at[0])]
+            return self.joints[dof], float(w[at[0]]), f"joint={quoteattr(dof)}"
+        key = tuple(w.tolist())
+        part = self.tendons.setdefault(key, _Part())
+        name = f"along.{list(self.tendons).index(key) + 1}"
+        return part, 1.0, f"tendon={quoteattr(name)}"
+
+    def vector(self, direction: Direction) -> np.ndarray:
+        return np.asarray(direction.vector(self.problem.axes), float)
+
+
+def build_model(
+    problem: Problem, form: Form, presliding: float, timestep: float, *, bristles: bool
+) -> Model:
+    """The model of ``problem``; raises :class:`jfric.ProblemError` for what is no chain of masses.
+
+    ``form``, ``presliding``: see :func:`joint_friction`; ``bristles``: whether there are such.
+    """
+    problem = problem.resolved()
+    _require(problem)
+    builder = _Builder(problem, {dof: _Part() for dof in problem.axes})
+    lost = [
+        f"{element_label(section, name)}: a {section} is left out"
+        for section, group in problem.elements.items()
+        if section not in TAKEN
+        for name in group
+    ]
+    inertia = {dof: 0.0 for dof in problem.axes}
+    for label, mass in problem.labelled("mass").items():
+        (at,) = np.nonzero(builder.vector(mass.direction))
+        if len(at) == 1:
+            inertia[problem.axes[int(at[0])]] += float(
+                mass.m * builder.vector(mass.direction)[at[0]] ** 2
+            )
+        else:
+            raise ProblemError(
+                f"{label}: acts along several degrees of freedom, the model has a mass for each one"
+            )
+    _springs(builder)
+    _dampers(builder)
+    hanging = _pendulums(builder, inertia, lost)
+    # Motors come first: their controls are then the first, whatever other actuators have.
+    loads = []
+    for label, load in problem.labelled("load").items():
+        _, gear, where = builder.place(load.direction)
+        builder.actuators.append(f'<motor name={quoteattr(label)} {where} gear="{gear!r}"/>')
+        loads.append(load.F)
+    rows, own = _friction(builder, inertia, form, presliding, bristles)
+    lost += own
+    gravity = next((g for _, _, g in hanging.values()), 0.0)
+    xml = _text(builder, inertia, hanging, gravity, timestep)
+    return Model(xml, problem.axes, tuple(loads), tuple(rows), tuple(lost))
+
+
+def _require(problem: Problem) -> None:
+    for section in NEEDED:
+        for name in problem.section(section):
+            raise ProblemError(
+                f"{element_label(section, name)}: a {section} cannot be written as MJCF; taken are "
+                f"{', '.join(TAKEN)}, and what hits or clears is left out"
+            )
+    for name in ("M", "C", "K"):
+        if getattr(problem.matrices, name) is not None:
+            raise ProblemError(f"matrices.{name}: full matrices cannot be written as MJCF")
+
+
+def _springs(builder: _Builder) -> None:
+    groups: dict[int, list[tuple[float, float]]] = {}
+    parts: dict[int, _Part] = {}
+    for label, spring in builder.problem.labelled("spring").items():
+        _supported(builder, label, spring.direction)
+        part, w, where = builder.place(spring.direction)
+        k = float(spring.k) * w * w
+        groups.setdefault(id(part), []).append((k, float(spring.x0) / w))
+        parts[id(part)] = part
+        part.attributes["springref" if where.startswith("joint") else "springlength"] = 0.0
+    for key, found in groups.items():
+        total = sum(k for k, _ in found)
+        name = "springref" if "springref" in parts[key].attributes else "springlength"
+        parts[key].add("stiffness", total)
+        rest = sum(k * x for k, x in found) / total if total else 0.0
+        # For a tendon -1 means another thing: its length at the start.
+        rest = float(np.nextafter(-1.0, 0.0)) if rest == -1.0 else rest
+        parts[key].attributes[name] = rest
+
+
+def _dampers(builder: _Builder) -> None:
+    for label, damper in builder.problem.labelled("damper").items():
+        _supported(builder, label, damper.direction)
+        part, w, _ = builder.place(damper.direction)
+        part.add("damping", float(damper.c) * w * w)
+
+
+def _supported(builder: _Builder, label: str, direction: Direction) -> None:
+    if not set(direction.names) <= set(builder.problem.axes):
+        raise ProblemError(f"{label}: ends at a moving support, which cannot be written as MJCF")
+
+
+def _pendulums(builder: _Builder, inertia: dict[str, float], lost: list[str]):
+    """Mass, length and gravity of hanging masses, by degree of freedom; their inertia is part of
+    what is given."""
+    found: dict[str, tuple[float, float, float]] = {}
+    for label, pendulum in builder.problem.labelled("pendulum").items():
+        m, length, g = (float(x) for x in (pendulum.m, pendulum.L, pendulum.g))
+        (at,) = np.nonzero(builder.vector(pendulum.direction))
+        dof = builder.problem.axes[int(at[0])] if len(at) == 1 else ""
+        single = dof and builder.problem.dofs[dof] == "rotation" and dof not in found
+        rest = inertia.get(dof, 0.0) - m * length**2
+        others = {x[2] for x in found.values()}
+        if not single or rest < 0.0 or (others and g not in others):
+            lost.append(f"{label}: a pendulum that no mass on this joint can stand for is left out")
+            continue
+        inertia[dof], found[dof] = rest, (m, length, g)
+    return found
+
+
+def _friction(builder: _Builder, inertia: Mapping[str, float], form: Form, presliding, bristles):
+    rows, lost = [], []
+    start = float(builder.problem.time.start)
+    for label, friction in builder.problem.labelled("friction").items():
+        if friction.direction is None or friction.redirected:
+            lost.append(f"{label}: friction that is not along one direction is left out")
+            continue
+        _supported(builder, label, friction.direction)
+        part, w, where = builder.place(friction.direction)
+        v = builder.vector(friction.direction)
+        masses = np.array([inertia[dof] for dof in builder.problem.axes])
+        reduced = 1.0 / float(np.sum(v * v / np.where(masses > 0, masses, np.inf)))
+        found = joint_friction(friction, start, reduced, form, presliding, bristle=bristles)
+        part.add("frictionloss", found.frictionloss * abs(w))
+        part.add("damping", found.damping * w * w)
+        if found.bristle is not None:
+            builder.actuators.append(
+                f'<dcmotor name={quoteattr(label)} {where} gear="{w!r}" input="none" '
+                f'motorconst="0" resistance="1" lugre="{found.bristle}"/>'
+            )
+        rows.append(Row(label, v, found))
+        lost += [f"{label}: {sentence}" for sentence in found.lost]
+    return rows, lost
+
+
+def _text(builder: _Builder, inertia, hanging, gravity: float, timestep: float) -> str:
+    problem = builder.problem
+    down = f"0 0 {0.0 - gravity!r}"
+    lines = [
+        '<mujoco model="jfric">',
+        f'  <option timestep="{timestep!r}" gravity="{down}" integrator="implicitfast"/>',
+        '  <compiler angle="radian"/>',
+        "  <worldbody>",
+    ]
+    for dof, part in builder.joints.items():
+        turns = problem.dofs[dof] == "rotation"
+        kind, axis = ("hinge", "0 1 0") if turns else ("slide", "1 0 0")
+        J = inertia[dof]
+        m, length, _ = hanging.get(dof, (LIGHT, 0.0, 0.0))
+        mass = m if turns else max(J, LIGHT)
+        part.add("armature", J if turns else 0.0)
+        tiny = LIGHT * max(m * length**2, J, LIGHT) if turns else LIGHT
+        lines += [
+            f"    <body name={quoteattr(dof)}>",
+            f'      <joint name={quoteattr(dof)} type="{kind}" axis="{axis}"{part.text()}/>',
+            f'      <inertial pos="0 0 {0.0 - length!r}" mass="{mass!r}" '
+            f'diaginertia="{tiny!r} {tiny!r} {tiny!r}"/>',
+            "    </body>",
+        ]
+    lines.append("  </worldbody>")
+    if builder.tendons:
+        lines.append("  <tendon>")
+        for i, (w, part) in enumerate(builder.tendons.items(), 1):
+            lines.append(f'    <fixed name="along.{i}"{part.text()}>')
+            pairs = zip(problem.axes, w, strict=True)
+            lines += [f'      <joint joint={quoteattr(d)} coef="{c!r}"/>' for d, c in pairs if c]
+            lines.append("    </fixed>")
+        lines.append("  </tendon>")
+    if builder.actuators:
+        lines += ["  <actuator>", *(f"    {x}" for x in builder.actuators), "  </actuator>"]
+    states: list[Any] = [problem.initial[dof] for dof in problem.axes]
+    q, v = (" ".join(repr(float(getattr(s, x))) for s in states) for x in "qv")
+    lines += [f'  <keyframe><key name="start" qpos="{q}" qvel="{v}"/></keyframe>', "</mujoco>", ""]
+    return "\n".join(lines)

@@ -1,0 +1,88 @@
+"""The magnitude of a combination of functions of time, with its kinks among the breakpoints."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jfric.system.fields import Scalar
+from jfric.system.functions import (
+    AbstractFunction,
+    Components,
+    Constant,
+    PiecewiseLinear,
+    Steps,
+    Sum,
+)
+from jfric.system.wrapped import Until, zeros_of_lines
+
+
+class Combination(AbstractFunction):
+    """``sum_i factor_i f_i(t)``."""
+
+    functions: tuple[AbstractFunction, ...]
+    factors: tuple[Scalar, ...]
+
+    def components(self, t):
+        polynomial, harmonics = [], []
+        for factor, function in zip(self.factors, self.functions, strict=True):
+            part = function.components(t)
+            polynomial += [0.0] * (len(part.polynomial) - len(polynomial))
+            for j, p in enumerate(part.polynomial):
+                polynomial[j] = polynomial[j] + factor * p
+            harmonics += [(factor * a, angle, w) for a, angle, w in part.harmonics]
+        return Components(polynomial, harmonics)
+
+    def magnitudes(self, t):
+        found = []
+        for factor, function in zip(self.factors, self.functions, strict=True):
+            sizes = function.magnitudes(t)
+            found += [0.0] * (len(sizes) - len(found))
+            for j, size in enumerate(sizes):
+                found[j] = found[j] + jnp.abs(factor) * size
+        return found
+
+    def breakpoints(self):
+        return jnp.concatenate([jnp.zeros((0,)), *(f.breakpoints() for f in self.functions)])
+
+    def frequency(self):
+        return Sum(list(self.functions)).frequency()
+
+
+class Magnitude(AbstractFunction):
+    """``|function|`` of straight lines between breakpoints: the zeros of the lines are breakpoints,
+    too."""
+
+    function: AbstractFunction
+
+    def components(self, t):
+        polynomial, _ = self.function.components(t)
+        sign = self._sign(t)
+        return Components([sign * p for p in polynomial], [])
+
+    def magnitudes(self, t):
+        return self.function.magnitudes(t)
+
+    def breakpoints(self) -> Float[Array, " b"]:
+        return jnp.sort(zeros_of_lines(self.function))
+
+    def _sign(self, t):
+        """Sign of the line on the piece of ``t``, by its middle."""
+        breaks, t = jax.lax.stop_gradient((self.breakpoints(), jnp.asarray(t)))
+        edges = jnp.concatenate([breaks[:1] - 2.0, breaks, breaks[-1:] + 2.0])
+        index = jnp.searchsorted(breaks, t, side="right")
+        middle = 0.5 * (edges[index] + edges[index + 1])
+        return jax.lax.stop_gradient(jnp.where(self.function(middle) < 0.0, -1.0, 1.0))
+
+
+def has_lines(function: AbstractFunction) -> bool:
+    """Whether a function of time is made of straight lines alone, by structure."""
+    match function:
+        case Constant() | Steps() | PiecewiseLinear():
+            return True
+        case Sum():
+            return all(map(has_lines, function.terms))
+        case Until():
+            return has_lines(function.function)
+    return False

@@ -1,0 +1,181 @@
+"""Models for MuJoCo: what is written, what is named as lost, and the measured difference."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+import jax
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import jfric
+from jfric.cli.main import app
+from jfric.exports.mujoco_runs import has_bristles, installed
+
+jax.config.update("jax_enable_x64", True)
+
+
+def machine(friction: jfric.Friction | None = None, **more) -> jfric.Problem:
+    """Two inertias, one against the ground, joined by a spring and a damper."""
+    elements = {
+        "mass": {"a": jfric.Mass("a", 2.0), "b": jfric.Mass("b", 0.5)},
+        "spring": {
+            "wall": jfric.Spring("a", 40.0, x0=0.1),
+            "shaft": jfric.Spring(("a", "b"), 90.0),
+        },
+        "damper": {"wall": jfric.Damper("a", 0.5), "shaft": jfric.Damper(("a", "b"), 0.2)},
+        "load": {"motor": jfric.Load("b", jfric.Harmonic(3.0, 4.0))},
+        **more,
+    }
+    if friction is not None:
+        elements["friction"] = friction
+    initial = {"a": jfric.InitialState(q=0.3), "b": jfric.InitialState(v=1.0)}
+    return jfric.Problem({"a": "translation", "b": "rotation"}, elements, initial=initial, time=2.0)
+
+
+def written(problem: jfric.Problem, **options) -> tuple[ET.Element, tuple[str, ...]]:
+    found = jfric.export_mjcf(problem, compare=False, **options)
+    return ET.fromstring(found.xml), found.lost
+
+
+def test_numbers_are_those_of_joints_and_tendons():
+    root, lost = written(machine(jfric.Friction("a", jfric.Coulomb(0.2), N=5.0)))
+    a, b = (root.find(f".//joint[@name='{dof}']").attrib for dof in "ab")
+    assert (a["type"], b["type"]) == ("slide", "hinge")
+    assert [float(a[k]) for k in ("stiffness", "springref", "damping")] == [40.0, 0.1, 0.5]
+    assert float(a["frictionloss"]) == 1.0
+    assert float(b["armature"]) == 0.5
+    assert float(root.find(".//body[@name='a']/inertial").attrib["mass"]) == 2.0
+    tendon = root.find(".//tendon/fixed")
+    assert float(tendon.attrib["stiffness"]) == 90.0
+    assert {j.attrib["joint"]: float(j.attrib["coef"]) for j in tendon} == {"a": -1.0, "b": 1.0}
+    key = root.find(".//key").attrib
+    assert [key["qpos"], key["qvel"]] == ["0.3 0.0", "0.0 1.0"]
+    assert lost == ("friction: stick: a load below the limit creeps",)
+
+
+@pytest.mark.parametrize(
+    ("friction", "named"),
+    [
+        (jfric.Friction("a", limit=1.0, load="load.motor"), "grows with load.motor"),
+        (jfric.Friction("a", limit=jfric.Steps([1.0], [1.0, 2.0])), "varies in time"),
+        (jfric.Friction("a", limit=1.0, belt=0.1), "surface moves"),
+        (jfric.Friction("a", jfric.Coulomb(jfric.Directional(0.1, 0.2)), N=1.0), "two directions"),
+        (jfric.Friction("a", jfric.StaticDynamic(0.3, 0.2), N=1.0), "static limit 0.3 above"),
+    ],
+)
+def test_what_is_lost_is_named(friction, named):
+    _, lost = written(machine(friction), friction="frictionloss")
+    assert any(named in sentence for sentence in lost)
+
+
+def test_stops_and_contacts_are_left_out_by_name():
+    _, lost = written(machine(stop=jfric.Stop("a", 1e3, 1.0), contact=jfric.Contact("a", gap=2.0)))
+    assert lost == ("stop: a stop is left out", "contact: a contact is left out")
+
+
+@pytest.mark.parametrize(
+    ("problem", "options", "sentence"),
+    [
+        (machine(base=jfric.Base(0.0)), {}, "base: a base cannot be written as MJCF"),
+        (machine(), {"friction": "lugr"}, r"friction: found 'lugr' \(did you mean 'lugre'\?\)"),
+        (machine(), {"timestep": 0.0}, "timestep: found 0, must be positive"),
+        (
+            machine(mass={"m": jfric.Mass({"a": 1.0, "b": 1.0}, 1.0), "a": jfric.Mass("a", 1.0)}),
+            {},
+            r"mass\.m: acts along several",
+        ),
+    ],
+)
+def test_bad_calls_are_one_sentence(problem, options, sentence):
+    with pytest.raises(jfric.ProblemError, match=sentence):
+        jfric.export_mjcf(problem, compare=False, **options)
+
+
+def test_a_missing_package_has_its_sentence(monkeypatch):
+    monkeypatch.setattr("jfric.exports.export.installed", lambda: None)
+    with pytest.raises(jfric.ProblemError, match="needs mujoco, which is not installed"):
+        jfric.export_mjcf(machine())
+    with pytest.raises(jfric.ProblemError, match="no MuJoCo is installed"):
+        jfric.export_mjcf(machine(), compare=False, friction="lugre")
+
+
+# With the package.
+
+
+def test_without_friction_the_motions_agree_to_the_step():
+    pytest.importorskip("mujoco")
+    coarse, fine = (jfric.export_mjcf(machine(), timestep=h).differences for h in (2e-3, 5e-4))
+    for dof in "ab":
+        assert fine[dof].largest < 0.3 * coarse[dof].largest
+        assert fine[dof].largest < 2e-3 * fine[dof].travel
+
+
+def test_a_rest_length_of_minus_one_is_a_length():
+    """MuJoCo takes it for the length at the start."""
+    pytest.importorskip("mujoco")
+    spring = {"wall": jfric.Spring("a", 40.0), "shaft": jfric.Spring(("a", "b"), 90.0, x0=-1.0)}
+    found = jfric.export_mjcf(machine(spring=spring), timestep=5e-4).differences
+    assert found["b"].largest < 2e-3 * found["b"].travel
+
+
+def test_a_pendulum_hangs_in_gravity():
+    pytest.importorskip("mujoco")
+    problem = jfric.Problem(
+        {"q": "rotation"},
+        {
+            "mass": jfric.Mass("q", 0.5),
+            "pendulum": jfric.Pendulum("q", m=1.0, L=0.6, g=9.81),
+            "friction": jfric.Friction("q", limit=0.2),
+        },
+        initial={"q": jfric.InitialState(q=1.2)},
+        time=3.0,
+    )
+    found = jfric.export_mjcf(problem, timestep=5e-4)
+    assert found.differences["q"].largest < 5e-3
+    assert found.differences["q"].travel > 1.5
+
+
+def test_frictionloss_creeps_and_a_bristle_does_not_under_a_steady_load():
+    mujoco = pytest.importorskip("mujoco")
+    law = jfric.Friction("a", jfric.StaticDynamic(1.5, 1.0), N=1.0)
+    problem = jfric.Problem(
+        ["a"],
+        {"mass": jfric.Mass("a", 1.0), "friction": law, "load": jfric.Load("a", 1.2)},
+        time=3.0,
+    )
+    soft = jfric.export_mjcf(problem, friction="frictionloss")
+    assert 1e-5 < soft.creep["friction"].steady < 1e-2
+    # 1.2 is between the limits: Coulomb's law with the kinetic one slides, the exact law holds.
+    assert soft.differences["a"].travel == 0.0
+    assert soft.differences["a"].at_end == pytest.approx(0.5 * 0.2 * 9.0, rel=0.02)
+    if not has_bristles(mujoco):
+        pytest.skip("this MuJoCo has no LuGre friction")
+    bristle = jfric.export_mjcf(problem)
+    assert bristle.mujoco == mujoco.__version__
+    assert "lugre=" in bristle.xml
+    assert abs(bristle.creep["friction"].steady) < 1e-12
+    assert bristle.creep["friction"].shaken > 0.0
+    assert bristle.differences["a"].largest < 2e-4
+
+
+def test_the_command_prints_what_was_measured(tmp_path):
+    config = tmp_path / "brake.toml"
+    config.write_text(jfric.to_toml(machine(jfric.Friction("a", limit=1.0))))
+    call = ["export", str(config), "--to", "mjcf", "--out", str(tmp_path / "brake.xml")]
+    alone = CliRunner().invoke(app, [*call, "--no-compare"])
+    assert alone.exit_code == 0, alone.output
+    assert "a load below the limit creeps" in alone.output
+    assert ET.parse(tmp_path / "brake.xml").getroot().tag == "mujoco"
+    other = CliRunner().invoke(app, [*call[:3], "mjfc"])
+    assert other.exit_code == 2
+    assert "did you mean 'mjcf'?" in other.output
+    if installed() is None:
+        pytest.skip("mujoco is not installed")
+    both = CliRunner().invoke(app, call)
+    assert both.exit_code == 0, both.output
+    numbers = [float(x) for x in re.findall(r"\d\.\d{3}e[+-]\d\d", both.output)]
+    assert len(numbers) == 10
+    assert np.isfinite(numbers).all()
