@@ -11,6 +11,7 @@ from jfric import files as files
 from jfric import fits as fits
 from jfric import functions as functions
 from jfric import laws as laws
+from jfric import periodic as periodic
 from jfric import results as results
 from jfric import solvers as solvers
 from jfric import statics as statics
@@ -25,6 +26,7 @@ from jfric.exports import MjcfExport as MjcfExport
 from jfric.exports import export_mjcf as export_mjcf
 from jfric.figures import animate as animate
 from jfric.figures import plot as plot
+from jfric.figures import plot_basins as plot_basins
 from jfric.figures import plot_mechanism as plot_mechanism
 from jfric.figures import plot_path as plot_path
 from jfric.figures import plot_sweep as plot_sweep
@@ -46,6 +48,18 @@ from jfric.fits import inverse_regression as inverse_regression
 from jfric.fits import read_experiments as read_experiments
 from jfric.numerics import compilation as compilation
 from jfric.numerics.compilation import compile_quickly as compile_quickly
+from jfric.periodic import BalanceStatus as BalanceStatus
+from jfric.periodic import Basins as Basins
+from jfric.periodic import Exponent as Exponent
+from jfric.periodic import FoundAttractor as FoundAttractor
+from jfric.periodic import HarmonicBalance as HarmonicBalance
+from jfric.periodic import PoincareSection as PoincareSection
+from jfric.periodic import basins as basins
+from jfric.periodic import bifurcation_diagram as bifurcation_diagram
+from jfric.periodic import harmonic_balance as harmonic_balance
+from jfric.periodic import lyapunov_exponent as lyapunov_exponent
+from jfric.periodic import lyapunov_exponents as lyapunov_exponents
+from jfric.periodic import poincare_section as poincare_section
 from jfric.results import Events as Events
 from jfric.results import Flag as Flag
 from jfric.results import Mode as Mode
@@ -168,6 +182,9 @@ __all__ = [  # noqa: RUF022
     "plot_mechanism", "animate",
     # Its equilibria.
     "equilibria", "limit_load", "trace",
+    # Its steady states.
+    "harmonic_balance", "poincare_section", "bifurcation_diagram", "lyapunov_exponent",
+    "lyapunov_exponents", "basins", "plot_basins",
     # Many motions at once.
     "sweep", "Range", "open_sweep", "plot_sweep", "compile_quickly",
     # Parameters from measurements.
@@ -177,6 +194,6 @@ __all__ = [  # noqa: RUF022
     # Published cases.
     "verify",
     # By subject.
-    "exports", "figures", "files", "fits", "functions", "laws", "results",
+    "exports", "figures", "files", "fits", "functions", "laws", "periodic", "results",
     "solvers", "statics", "structures", "sweeps", "verification",
 ]  # fmt: skip

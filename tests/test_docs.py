@@ -1,5 +1,7 @@
 """Files and folders that the pages on the architecture name are there."""
 
+import contextlib
+import io
 import re
 from pathlib import Path
 
@@ -22,3 +24,15 @@ def test_named_files_exist(page):
     missing += [link for link in links if not ((ROOT / page).parent / link).exists()]
     assert named
     assert not missing
+
+
+def test_examples_of_the_page_on_steady_states_print_what_they_say():
+    (example,) = re.findall(
+        r"^```python\n(.*?)^```$", (ROOT / "docs/periodic.md").read_text(), re.DOTALL | re.MULTILINE
+    )
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(compile(example, "docs/periodic.md", "exec"), {})
+    said = re.findall(r"^print\(.*\)  # (.+)$", example, re.MULTILINE)
+    assert said
+    assert output.getvalue().splitlines() == said

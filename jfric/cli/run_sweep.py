@@ -68,7 +68,7 @@ def run_sweep(
         config=dump(chosen),
         title=chosen.title or config.stem,
     )
-    store = out if out is not None else _free_folder(Path("results") / config.stem)
+    store = out if out is not None else free_folder(Path("results") / config.stem, "sweep")
     try:
         _, summary = execute(prepared, store=store, **execution)
     except ProblemError:
@@ -97,12 +97,12 @@ def run_sweep(
     return not failed
 
 
-def _free_folder(directory: Path) -> Path:
-    """The next free name ``sweep-NNN.zarr``, reserved at once."""
+def free_folder(directory: Path, kind: str) -> Path:
+    """The next free name ``KIND-NNN.zarr``, reserved at once."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for number in itertools.count(1):
-            path = directory / f"sweep-{number:03d}.zarr"
+            path = directory / f"{kind}-{number:03d}.zarr"
             with contextlib.suppress(FileExistsError):
                 path.mkdir()
                 return path
@@ -125,7 +125,9 @@ def draw(console: Console, store: Path, names: list[str] | None, out: Path | Non
     console.print(f"wrote {path}", markup=False, soft_wrap=True)
 
 
-def parse_vary(problem: Problem, given: list[str], *, sampled: bool) -> dict[str, Any]:
+def parse_vary(
+    problem: Problem, given: list[str], *, sampled: bool, option: str = "--vary"
+) -> dict[str, Any]:
     """Parameters and their values from ``path=low:high:count[:log]`` or ``path=[a, b, ...]``.
 
     Sampled sweeps take ``path=low:high[:log]``. Quantities may carry their units.
@@ -133,32 +135,32 @@ def parse_vary(problem: Problem, given: list[str], *, sampled: bool) -> dict[str
     result: dict[str, Any] = {}
     for text in given:
         form = "PATH=LOW:HIGH[:log]" if sampled else VARY_FORM
-        path, values = split_vary(text, form)
+        path, values = split_vary(text, form, option)
         try:
             name = find_path(problem, path)
         except KeyError as error:
-            raise ProblemError(f"--vary: {error.args[0]}") from None
+            raise ProblemError(f"{option}: {error.args[0]}") from None
         if name in result:
-            raise ProblemError(f"--vary: found {name!r} twice")
+            raise ProblemError(f"{option}: found {name!r} twice")
         if values.startswith("["):
             parts = values.strip("[]").split(",")
-            result[name] = np.array([vary_number(problem, name, part) for part in parts])
+            result[name] = np.array([vary_number(problem, name, part, option) for part in parts])
             continue
         parts = [part.strip() for part in values.split(":")]
         scale = parts.pop() if parts[-1] in SCALES else "linear"
         if len(parts) != (2 if sampled else 3):
-            raise ProblemError(f"--vary {name}: found {values!r}, expected {form}")
-        low, high = (vary_number(problem, name, part) for part in parts[:2])
-        count = None if sampled else _count(name, parts[2])
+            raise ProblemError(f"{option} {name}: found {values!r}, expected {form}")
+        low, high = (vary_number(problem, name, part, option) for part in parts[:2])
+        count = None if sampled else _count(name, parts[2], option)
         try:
             result[name] = Range(low, high, count, scale)
         except ProblemError as error:
-            raise ProblemError(f"--vary {name}: {error}") from None
+            raise ProblemError(f"{option} {name}: {error}") from None
     return result
 
 
-def _count(name: str, text: str) -> int:
-    return parse_count(text, f"--vary {name}: its number of values", 1, TRAJECTORIES)
+def _count(name: str, text: str, option: str) -> int:
+    return parse_count(text, f"{option} {name}: its number of values", 1, TRAJECTORIES)
 
 
 def parse_times(config: Config, text: str | None) -> np.ndarray | None:

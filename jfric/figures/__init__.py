@@ -1,5 +1,6 @@
 """All figures: of trajectories, sweeps, paths, structures, fits."""
 
+from jfric.figures.basins_figure import plot_basins
 from jfric.figures.mechanism_figure import animate, plot_mechanism
 from jfric.figures.path_figure import plot_path
 from jfric.figures.sweep_figure import plot_sweep
@@ -8,6 +9,7 @@ from jfric.figures.trajectory_figure import plot
 __all__ = [
     "animate",
     "plot",
+    "plot_basins",
     "plot_mechanism",
     "plot_path",
     "plot_sweep",

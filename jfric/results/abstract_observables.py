@@ -10,6 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jfric.errors import ProblemError
 from jfric.results.pieces import Function, Piece, Point
 from jfric.results.signals import Signal
 from jfric.system.mechanics import Mechanics
@@ -41,10 +42,33 @@ class Observable(abc.ABC):
     def update(self, carry: Any, piece: Piece) -> Any:
         """``carry`` after one more piece."""
 
+    def enough(self, carry: Any) -> Any:
+        """Whether the run may end, as nothing more is to be seen; None: never.
+
+        Where all of a run's observables that may say so have said so, it ends, with the flag
+        ``STOPPED``: solvers with polynomials do.
+        """
+        del carry
+
     def finish(self, carry: Any, q, v, duration) -> Any:
         """The result, from ``carry``, the last state and the simulated time [s]."""
         del q, v, duration
         return carry
+
+
+class OwnRun(Observable):
+    """An observable that runs the solver by itself, and is the only one of a sweep or a run."""
+
+    @abc.abstractmethod
+    def measured(self, problem: Problem, solver: Any, end: Any) -> tuple[Any, Any, Any, Any]:
+        """The value, status, flags and passes of a run of ``problem``, resolved, up to ``end``
+        [s]; None: to the problem's end."""
+
+    def start(self, problem, mechanics, dtype):
+        raise NotImplementedError
+
+    def update(self, carry, piece):
+        raise NotImplementedError
 
 
 class OfMaximum(Observable):
@@ -77,6 +101,19 @@ class OfIntegral(Observable):
 
     def update(self, carry, piece):
         return carry + integrals([self], piece)[0]
+
+
+def own_run(observables: Sequence[Observable]) -> OwnRun | None:
+    """The one of ``observables`` that runs the solver by itself, if there is one.
+
+    Raises :class:`ProblemError` where it is not alone.
+    """
+    found = [o for o in observables if isinstance(o, OwnRun)]
+    if found and len(observables) > 1:
+        raise ProblemError(
+            f"observe: {found[0].name!r} runs the solver by itself; observe it alone"
+        )
+    return found[0] if found else None
 
 
 def integrals(observables: Sequence[OfIntegral], piece: Piece) -> Float[Array, " k"]:

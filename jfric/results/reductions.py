@@ -56,6 +56,12 @@ class Reductions:
             "others": tuple(o.update(c, piece) for o, c in others),
         }
 
+    def enough(self, carry: dict[str, Any]) -> Any:
+        """Whether all that may say so have seen enough; None where there are none."""
+        others = zip(self._others, carry["others"], strict=True)
+        said = [x for x in (o.enough(c) for o, c in others) if x is not None]
+        return jnp.stack(said).all() if said else None
+
     def finish(self, carry: dict[str, Any], q, v, duration) -> dict[str, Array]:
         """Results by name, in the order of the observables."""
         groups = (self._maxima, self._integrals, self._others)

@@ -82,7 +82,8 @@ class Flag(IntFlag):
     ENERGY_GAIN = 64
     #: The trajectory has more pieces than ``dense`` had room for.
     DENSE_FULL = 128
-    #: An event of the user's own ended the run before its end time.
+    #: An event of the user's own ended the run before its end time, or an observable that had seen
+    #: enough.
     STOPPED = 256
 
     @property
@@ -99,7 +100,8 @@ class Flag(IntFlag):
             "derivatives lack how their times move",
             Flag.ENERGY_GAIN: "an impact increased the energy, as its law demands",
             Flag.DENSE_FULL: "no room for all pieces of dense output: raise dense",
-            Flag.STOPPED: "an event of the description ended the run",
+            Flag.STOPPED: "an event of the description ended the run, or an observable that had "
+            "seen enough",
         }[self]
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from jfric.numerics.loops import keep, run_passes
 from jfric.results.reductions import Reductions
-from jfric.results.status import Status
+from jfric.results.status import Flag, Status
 from jfric.solvers.base import AbstractSolver
 from jfric.solvers.records import empty_records
 from jfric.system.problem import Problem
@@ -48,16 +49,26 @@ def run_with_pieces(
     records = empty_records(mechanics)
     one = solver.one_pass(problem, prepared, state, none, target, force)
     reductions = Reductions(observables)
+    seen = reductions.start(problem, mechanics, dtype)
+    may_stop = reductions.enough(seen) is not None
+
+    def stopped(s):
+        return (s.flags & int(Flag.STOPPED)) != 0
 
     def active(s):
         goes_on = (s.status == int(Status.OK)) & solver.unfinished(prepared, s, target)
-        return goes_on & (s.steps < budget)
+        goes_on = goes_on & (s.steps < budget)
+        return goes_on & ~stopped(s) if may_stop else goes_on
 
     def body(s, carry, on, *common):
         new, _, piece = one.call(s, records, on, *common)
         assert piece is not None
         piece = piece()
-        return new, keep(on & piece.useful, reductions.update(carry, piece), carry)
+        carry = keep(on & piece.useful, reductions.update(carry, piece), carry)
+        if may_stop:
+            flag = jnp.where(reductions.enough(carry), int(Flag.STOPPED), 0)
+            new = eqx.tree_at(lambda s: s.flags, new, new.flags | flag.astype(new.flags.dtype))
+        return new, carry
 
     # Extremes and integrals of polynomials are many scalars: without kernels arrays compile faster.
     scalars = one.kernels or not reductions.of_polynomials
@@ -65,7 +76,7 @@ def run_with_pieces(
         body,
         active,
         state,
-        reductions.start(problem, mechanics, dtype),
+        seen,
         max_steps=solver.max_steps,
         adjoint=solver.adjoint,
         given=prepared,
@@ -75,8 +86,10 @@ def run_with_pieces(
         shared=one.shared,
     )
     status = solver.outcome(prepared, state, target)
-    # An event of the user's own may have ended the run before.
-    last = state.t if problem.section("event") else target
+    if may_stop:
+        status = jnp.where(stopped(state), state.status, status)
+    # An event of the user's own, or an observable, may have ended the run before.
+    last = state.t if problem.section("event") or may_stop else target
     found = reductions.finish(carry, state.q, state.v, last - first)
     values = {n: jnp.where(status == int(Status.OK), x, jnp.nan) for n, x in found.items()}
     return Observed(values, status, state.flags, state.steps)

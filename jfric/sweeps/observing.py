@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 
+from jfric.results.abstract_observables import own_run
+from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver, differentiable, require_solver
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.simulation import call_compiled, require_span
@@ -73,8 +75,14 @@ def run(
 ) -> Observed:
     """Like :func:`observe`, for at most ``budget`` passes (an array; by default the solver's).
 
-    Solvers without polynomials have no budget: they are run to their end.
+    Solvers without polynomials have no budget: they are run to their end, and so are those that an
+    observable runs by itself.
     """
+    own = own_run(observables)
+    if own is not None:
+        value, *outcome = own.measured(problem.resolved(), solver, end)
+        ok = outcome[0] == int(Status.OK)
+        return Observed({own.name: jnp.where(ok, value, jnp.nan)}, *outcome)
     if solver.has_polynomials:
         return run_with_pieces(problem, observables, solver, budget, end)
     values, status, solution = run_with_outputs(problem, observables, solver, end)

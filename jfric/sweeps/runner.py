@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from jfric.results.abstract_observables import Observable
+from jfric.results.abstract_observables import Observable, own_run
 from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver
 from jfric.sweeps.from_passes import Observed
@@ -38,8 +38,10 @@ class Job:
 
     @property
     def most_passes(self) -> int:
-        """Budget of passes of a trajectory; solvers without polynomials have none."""
-        return self.solver.max_steps if self.solver.has_polynomials else 1
+        """Budget of passes of a trajectory; solvers without polynomials have none, nor have runs
+        of an observable's own."""
+        counted = self.solver.has_polynomials and own_run(self.observables) is None
+        return self.solver.max_steps if counted else 1
 
     @property
     def small(self) -> bool:

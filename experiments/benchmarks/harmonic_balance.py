@@ -1,0 +1,162 @@
+"""Harmonic balance in jfric and in pyHarm (PyPI: pyharm-os): values and times of two responses.
+
+1. Duffing's oscillator with 21 harmonics, from 0.6 to 1.6 rad/s round both folds.
+2. Two masses with a friction damper and 7 harmonics, from 0.5 to 1.7 rad/s. pyHarm's dynamic
+   Lagrangian elements correct friction in a march through the period, which remembers where a
+   contact stuck; jfric's projections know velocities only: with few harmonics both are approximate.
+
+Compared is the amplitude of the first harmonic at pyHarm's own points outside the folds, and in 2
+both with the event-driven motion. Times hold compilation; each package chooses its own steps.
+
+pyHarm runs in the Python of ``--pyharm`` (an environment of its own); without it, or where it is
+not installed there, the comparison is skipped with a sentence.
+
+    python experiments/benchmarks/harmonic_balance.py [--pyharm /path/to/python]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+#: What pyHarm runs: curves as JSON, [frequency, amplitude of each degree of freedom] and seconds.
+PYHARM = """
+import json, logging, time, warnings
+import numpy as np
+warnings.simplefilter("ignore")
+logging.disable(logging.CRITICAL)
+from pyHarm.Maestro import Maestro
+
+def run(name, nh, low, high, matrices, connectors, step):
+    count = len(matrices["M"])
+    matrix = {k: np.array(x) for k, x in matrices.items()} | {"G": np.zeros((count, count))}
+    analysis = {"study": "frf", "puls_inf": low, "puls_sup": high, "ds_max": step,
+                "ds0": 0.01, "ds_min": 1e-7, "verbose": False}
+    data = {"analysis": {"frf": analysis}, "system": {"type": "Base", "nh": nh, "nti": 512},
+            "substructures": {"sub": {"matrix": matrix, "ndofs": 1}},
+            "connectors": connectors, "kinematics": {}}
+    start = time.perf_counter()
+    maestro = Maestro(data)
+    maestro.operate()
+    took = time.perf_counter() - start
+    x = np.array([s.x for s in maestro.nls["frf"].SolList if s.flag_accepted])
+    first = np.hypot(x[:, count:2 * count], x[:, 2 * count:3 * count])
+    return {"omega": x[:, -1].tolist(), "first": first.tolist(), "seconds": took}
+
+def force(amp):
+    return {"type": "CosinusForcing", "connect": {"sub": [0]}, "dirs": [0], "amp": amp}
+
+def ground(kind, node, **numbers):
+    return {"type": kind, "connect": {"sub": [node], "GROUND": [0]}, "dirs": [0], **numbers}
+
+found = {
+    "duffing": run("duffing", 21, 0.6, 1.6, {"M": [[1.0]], "C": [[0.05]], "K": [[1.0]]},
+                   {"force": force(0.18), "cubic": ground("CubicSpring", 0, k=0.1)}, 0.05),
+    "damper": run("damper", 7, 0.5, 1.7,
+                  {"M": [[1.0, 0.0], [0.0, 0.3]], "C": [[0.05, 0.0], [0.0, 0.05]],
+                   "K": [[1.5, -0.5], [-0.5, 0.7]]},
+                  {"force": force(1.0),
+                   "pad": ground("DLFTFriction", 1, mu=0.4, N0=1.0, eps=5.0)}, 0.1),
+}
+print("RESULT" + json.dumps(found))
+"""
+
+
+def in_pyharm(python: str) -> dict | None:
+    """The curves of pyHarm, or None with a sentence why there are none."""
+    try:
+        done = subprocess.run(
+            [python, "-c", PYHARM], capture_output=True, text=True, timeout=900, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        print(f"pyHarm: not compared, {python} did not run it ({type(error).__name__})")
+        return None
+    lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT")]
+    if not lines:
+        reason = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        print(f"pyHarm: not compared, {python} has no pyharm-os that runs ({reason})")
+        return None
+    return json.loads(lines[-1].removeprefix("RESULT"))
+
+
+def timed(call):
+    start = time.perf_counter()
+    found = call()
+    return found, time.perf_counter() - start
+
+
+def distance(values: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """Of amplitudes (p, n), relative to the largest of each point."""
+    return np.abs(values - reference).max(axis=1) / np.abs(reference).max(axis=1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pyharm", default=sys.executable, help="Python that has pyharm-os")
+    arguments = parser.parse_args()
+
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    import harmonic_balance as cases
+
+    import jfric
+
+    damper = cases.two_masses(friction=jfric.Friction("b", limit=0.4))
+    runs = {
+        "duffing": (cases.duffing(), 21, 0.6, 1.6),
+        "damper": (damper, 7, 0.5, 1.7),
+    }
+    other = in_pyharm(arguments.pyharm)
+    for name, (problem, harmonics, low, high) in runs.items():
+
+        def curve(problem=problem, harmonics=harmonics, low=low, high=high):
+            return jfric.harmonic_balance(problem, "load.F.omega", low, high, harmonics=harmonics)
+
+        found, cold = timed(curve)
+        _, warm = timed(curve)
+        print(
+            f"{name}, H = {harmonics}: jfric {found.parameter.size} points in {cold:.1f} s, again "
+            f"{warm:.1f} s, folds {np.round(found.folds, 8).tolist()}, all solved "
+            f"{bool(found.ok.all())}"
+        )
+        if other is None:
+            continue
+        theirs = other[name]
+        omega, first = np.array(theirs["omega"]), np.array(theirs["first"])
+        print(
+            f"  pyHarm {omega.size} points in {theirs['seconds']:.1f} s, to {omega[-1]:.4f} rad/s"
+        )
+        chosen = (omega >= low) & (omega <= high)
+        if found.folds.size:
+            inside = (omega > found.folds.min() - 0.01) & (omega < found.folds.max() + 0.01)
+            chosen &= ~inside
+        places = np.flatnonzero(chosen)[:: max(int(chosen.sum()) // 12, 1)]
+        same = jfric.harmonic_balance(
+            problem, "load.F.omega", at=omega[places], harmonics=harmonics
+        )
+        ours = np.stack([same.amplitude(dof, 1) for dof in same.axes], axis=1)
+        apart = distance(ours, first[places])[same.ok]
+        print(
+            f"  first harmonic at {apart.size} of its points: median {np.median(apart):.1e}, "
+            f"largest {apart.max():.1e} apart, relative"
+        )
+        if name == "damper":
+            exact, rest = cases.settled(problem, omega[places])
+            waves = np.exp(-1j * cases.PHASES)
+            reference = np.abs(2 * np.mean(exact * waves[None, :, None], axis=1))
+            use = (rest < 1e-6) & same.ok
+            for who, values in (("jfric", ours), ("pyHarm", first[places])):
+                away = distance(values, reference)[use]
+                print(
+                    f"  {who} from the event-driven motion at {int(use.sum())} of them: median "
+                    f"{np.median(away):.1e}, largest {away.max():.1e}"
+                )
+
+
+if __name__ == "__main__":
+    main()

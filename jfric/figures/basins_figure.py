@@ -1,0 +1,108 @@
+"""Figures of basins of attraction: a colour for each attractor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.figures.style import LINES, style_axes
+from jfric.periodic.basins import FAILED, UNRECOGNISED, Basins
+from jfric.sweeps.design import NUMBER_AXIS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: Colours of failed runs, and of motions without an attractor; lighter ones for basins, on which
+#: their attractors are seen.
+FAILED_COLOUR, NONE_COLOUR = "#c00000", "#222222"
+LIGHT = 0.45
+#: Attractors with a line of their own beside the map.
+MOST_LISTED = 12
+MAX_SCATTERED = 20_000
+
+
+def plot_basins(basins: Basins, *, title: str = "") -> Figure:
+    """Figure of ``basins`` over two parameters: a colour for each attractor, its share beside it.
+
+    Dots are the attractors, where the axes are positions or velocities of the start. Black: not
+    recognised; red: failed, or a start inside a contact. Of samples: one dot each. ``title``: above
+    it. The figure belongs to no window; save it with ``figure.savefig(path)``. Raises
+    :class:`jfric.ProblemError` for basins over other than two parameters.
+    """
+    from matplotlib.colors import ListedColormap
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+    from matplotlib.patches import Patch
+
+    names = [str(n) for n in basins.table.attrs["parameters"]]
+    if len(names) != 2:
+        raise ProblemError(
+            f"basins: found {len(names)} parameters ({', '.join(names)}), a figure has two"
+        )
+    figure = Figure(figsize=(9.0, 5.6), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06))
+    axis = figure.subplots()
+    count = len(basins.attractors)
+    colours = [FAILED_COLOUR, NONE_COLOUR, *(_light(LINES[i % len(LINES)]) for i in range(count))]
+    x, y = (np.asarray(basins.table[n]) for n in names)
+    if basins.dims == (NUMBER_AXIS,):
+        part = slice(None, None, max(basins.labels.size // MAX_SCATTERED, 1))
+        chosen = [colours[label + 1] for label in basins.labels[part]]
+        axis.scatter(x[part], y[part], c=chosen, s=3, lw=0, rasterized=True)
+    else:
+        axis.pcolormesh(
+            x,
+            y,
+            basins.labels.T + 1,
+            cmap=ListedColormap(colours),
+            vmin=-0.5,
+            vmax=len(colours) - 0.5,
+            shading="nearest",
+            rasterized=True,
+        )
+    _mark(axis, basins, names, (x.min(), x.max(), y.min(), y.max()))
+    handles = [
+        Patch(color=colours[i + 2], label=_named(i + 1, a.period, a.share))
+        for i, a in enumerate(basins.attractors[:MOST_LISTED])
+    ]
+    if count > MOST_LISTED:
+        rest = sum(a.share for a in basins.attractors[MOST_LISTED:])
+        handles.append(Patch(color="#ffffff", label=f"{count - MOST_LISTED} more: {rest:.1%}"))
+    for label, colour, words in (
+        (UNRECOGNISED, NONE_COLOUR, "not recognised"),
+        (FAILED, FAILED_COLOUR, "failed, or no start"),
+    ):
+        if np.any(basins.labels == label):
+            handles.append(Patch(color=colour, label=f"{words}: {basins.share(label)[0]:.1%}"))
+    figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize=9)
+    for name, put in zip(names, (axis.set_xlabel, axis.set_ylabel), strict=True):
+        unit = str(basins.table[name].attrs.get("units", ""))
+        put(f"{name} [{unit}]" if unit else name, fontsize=9)
+    style_axes(axis, grid=False)
+    if title:
+        figure.suptitle(title, fontsize=11, fontweight="bold", x=0.012, ha="left")
+    return figure
+
+
+def _light(colour: str) -> tuple[float, ...]:
+    from matplotlib.colors import to_rgb
+
+    return tuple(1.0 - (1.0 - LIGHT) * (1.0 - c) for c in to_rgb(colour))
+
+
+def _named(number: int, period: int, share: float) -> str:
+    return f"{number}: period {period}, {share:.1%}"
+
+
+def _mark(axis: Any, basins: Basins, names: list[str], box: tuple[float, ...]) -> None:
+    """Points of the attractors, where the axes are a position and its velocity."""
+    states = {f"initial.{dof}.{x}": (x, i) for i, dof in enumerate(basins.axes) for x in "qv"}
+    if any(name not in states for name in names):
+        return
+    (along, i), (across, j) = (states[name] for name in names)
+    for number, attractor in enumerate(basins.attractors[:MOST_LISTED]):
+        point = float(getattr(attractor, along)[i]), float(getattr(attractor, across)[j])
+        if box[0] <= point[0] <= box[1] and box[2] <= point[1] <= box[3]:
+            colour = LINES[number % len(LINES)]
+            axis.plot(*point, "o", color=colour, mec="#ffffff", ms=8, zorder=3)

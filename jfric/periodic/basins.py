@@ -1,0 +1,247 @@
+"""``jfric.basins``: which attractor each of many initial states reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from jfric.errors import ProblemError
+from jfric.numerics.limits import OUTPUTS, require_count
+from jfric.periodic.basins_recognition import INSIDE, PERIOD, RETURNS, STATE, Attractor
+from jfric.periodic.section_runs import lasting, with_polynomials
+from jfric.periodic.sections import make_section
+from jfric.results.status import Status
+from jfric.solvers.base import AbstractSolver
+from jfric.sweeps.sweeping import Prepared, Summary, execute, prepare
+from jfric.sweeps.values import by_path
+from jfric.system.problem import Problem
+
+if TYPE_CHECKING:
+    import xarray
+
+#: Labels of what reached no attractor: the run failed or cannot start, nothing was recognised.
+FAILED, UNRECOGNISED = -1, 0
+#: Motions that end up within that distance, relative to the largest state, share an attractor.
+NEAR = 1e-3
+#: Attractors at most: of a continuum of them (positions held by friction) each is one.
+MOST_ATTRACTORS = 100
+#: Longest cycle that is looked for.
+LONGEST = 64
+
+
+@dataclass(frozen=True)
+class FoundAttractor:
+    """An attractor: a cycle of ``period`` returns (1: one point), and a point of it.
+
+    ``q``, ``v`` (n,): that point, the mean over the motions that reached it; ``spread``: their
+    largest distance from it, relative to the largest state. ``share`` of the initial states that
+    reach it, ``error``: standard error of the share for as many states drawn at random (of a grid
+    it is an upper estimate). ``count``: states; ``returns``: mean number until it was recognised.
+    """
+
+    period: int
+    q: Float[np.ndarray, " n"]
+    v: Float[np.ndarray, " n"]
+    share: float
+    error: float
+    count: int
+    spread: float
+    returns: float
+
+
+@dataclass(frozen=True)
+class Basins:
+    """Basins of attraction: a label for each initial state, and the attractors.
+
+    ``labels``: shape of the table's axes; 1 is the attractor with the largest share, 2 the next;
+    0: not recognised (chaotic, slow, or with a longer period); -1: the run failed, or a contact
+    starts with a negative gap. ``attractors``
+    in the order of their labels. ``table``: the sweep, with the axes ``dims`` of the labels;
+    ``axes``: degrees of freedom.
+    """
+
+    labels: Int[np.ndarray, ...]
+    attractors: tuple[FoundAttractor, ...]
+    table: xarray.Dataset
+    dims: tuple[str, ...]
+    axes: tuple[str, ...]
+
+    def share(self, label: int) -> tuple[float, float]:
+        """Share of the initial states with a label, and its standard error."""
+        return _share(int(np.sum(self.labels == label)), self.labels.size)
+
+    @property
+    def unrecognised(self) -> tuple[float, float]:
+        """Share of the states without an attractor, and its standard error."""
+        return self.share(UNRECOGNISED)
+
+    @property
+    def failed(self) -> int:
+        """Number of runs that failed."""
+        return int(np.sum(self.labels == FAILED))
+
+
+def basins(
+    problem: Problem,
+    plane: Mapping[str, Any],
+    *,
+    section: str | float = "period",
+    longest: int = 8,
+    tolerance: float = 1e-7,
+    give_up: int = 500,
+    method: str = "grid",
+    samples: int | None = None,
+    seed: int = 0,
+    solver: AbstractSolver | None = None,
+    **execution: Any,
+) -> Basins:
+    """Which attractor each of many initial states of ``problem`` reaches.
+
+    ``plane``: paths of initial states (``"initial.x.q"``) or other parameters to their values, as
+    in :func:`jfric.sweep`, with its ``method`` (``"grid"``; or ``samples`` points at random with a
+    ``seed``, for shares of many dimensions). Motions are looked at once in each period of the loads
+    or at another ``section``, as in :func:`jfric.poincare_section` (an interval in seconds for
+    systems without loads). One is recognised, and ends, when its states come back within
+    ``tolerance``, relative to its largest state, after 1 to ``longest`` returns, three times in a
+    row; after ``give_up`` returns it counts as not recognised. Recognised motions share an
+    attractor if they have the same period and their states agree to a thousandth.
+
+    ``solver``: with polynomials, :class:`jfric.EventDriven` by default. ``execution``: ``store`` (a
+    folder: a run that is killed goes on with the same call), ``devices``, ``workers``, ``chunk``
+    and the other options of :func:`jfric.sweep`. Returns
+    :class:`jfric.Basins`. Raises :class:`jfric.ProblemError` as :func:`jfric.sweep` and for loads
+    without a period. Sources: G. Datseris, A. Wagemakers, Effortless estimation of basins of
+    attraction, Chaos 32 (2022), for recognition by returns; P. J. Menck et al., Nature Physics 9
+    (2013), for shares and their error. An oscillator between two magnets::
+
+        >>> magnets = jfric.Problem(
+        ...     ["x"],
+        ...     {
+        ...         "mass": jfric.Mass("x", 1.0),
+        ...         "damper": jfric.Damper("x", 1.0),
+        ...         "polynomial_spring": jfric.PolynomialSpring("x", [-1.0, 0.0, 1.0]),
+        ...     },
+        ... )
+        >>> starts = {"initial.x.q": [-1.5, -0.5, 0.5, 1.5]}
+        >>> found = jfric.basins(magnets, starts, section=1.0, progress=False)
+        >>> found.labels.tolist(), [round(float(a.q[0]), 6) for a in found.attractors]
+        ([1, 1, 2, 2], [-1.0, 1.0])
+    """
+    made = prepare_basins(
+        problem,
+        plane,
+        section=section,
+        longest=longest,
+        tolerance=tolerance,
+        give_up=give_up,
+        method=method,
+        samples=samples,
+        seed=seed,
+        solver=solver,
+    )
+    return run_basins(made, **execution)[0]
+
+
+def prepare_basins(
+    problem: Problem,
+    plane: Mapping[str, Any],
+    *,
+    section: str | float = "period",
+    longest: int = 8,
+    tolerance: float = 1e-7,
+    give_up: int = 500,
+    method: str = "grid",
+    samples: int | None = None,
+    seed: int = 0,
+    solver: AbstractSolver | None = None,
+    config: str | None = None,
+    title: str = "",
+) -> Prepared:
+    """The sweep behind :func:`basins`, checked."""
+    require_count("longest", longest, 1, LONGEST)
+    require_count("give_up", give_up, longest + 3, OUTPUTS)
+    if not 0.0 < tolerance < NEAR:
+        raise ProblemError(f"tolerance: found {tolerance:g}, must lie between 0 and {NEAR:g}")
+    solver = with_polynomials(solver)
+    chosen = make_section(problem, section)
+    moved = [path for path in by_path(problem, plane) if not path.startswith("initial.")]
+    if moved and chosen.carrier is not None:
+        raise ProblemError(
+            f"plane: found {moved[0]!r}, a parameter that may change the period of the loads; give "
+            "section an interval in seconds, or initial states only"
+        )
+    problem = lasting(problem, chosen, give_up)
+    seen = Attractor(chosen, len(problem.axes), longest, tolerance, give_up)
+    return prepare(
+        problem,
+        plane,
+        [seen],
+        method=method,
+        samples=samples,
+        seed=seed,
+        solver=solver,
+        config=config,
+        title=title or "basins with jfric",
+    )
+
+
+def run_basins(prepared: Prepared, **execution: Any) -> tuple[Basins, Summary]:
+    """The basins, and what was computed for them."""
+    sink, summary = execute(prepared, **execution)
+    return from_table(sink.dataset(), prepared.job.problem.axes), summary
+
+
+def from_table(table: xarray.Dataset, axes: tuple[str, ...]) -> Basins:
+    """Attractors and labels from a table of recognised motions."""
+    status = np.asarray(table["status"])
+    found = np.asarray(table["attractor"]).reshape(status.size, -1)
+    labels, attractors = _clustered(status.reshape(-1), found, len(axes))
+    dims = tuple(str(d) for d in table["status"].dims)
+    return Basins(labels.reshape(status.shape), attractors, table, dims, axes)
+
+
+def _clustered(
+    status: np.ndarray, found: np.ndarray, n: int
+) -> tuple[np.ndarray, tuple[FoundAttractor, ...]]:
+    ok = (status == int(Status.OK)) & (found[:, PERIOD] != INSIDE)
+    labels = np.where(ok, UNRECOGNISED, FAILED)
+    period = np.where(ok, found[:, PERIOD], 0.0)
+    waiting = np.flatnonzero(period > 0)
+    states, sizes = found[:, STATE : STATE + 2 * n], found[:, STATE + 2 * n :]
+    # Velocities at rest are rounding errors: what they are compared with is the motion before.
+    size = np.maximum(sizes[waiting].max(axis=0, initial=0.0), np.finfo(float).tiny)
+    groups: list[np.ndarray] = []
+    while waiting.size and len(groups) < MOST_ATTRACTORS:
+        leader = waiting[0]
+        apart = np.abs(states[waiting] - states[leader]) / size
+        same = (apart.max(axis=1) <= NEAR) & (period[waiting] == period[leader])
+        groups.append(waiting[same])
+        waiting = waiting[~same]
+    groups.sort(key=len, reverse=True)
+    attractors = []
+    for number, rows in enumerate(groups, start=1):
+        labels[rows] = number
+        centre = states[rows].mean(axis=0)
+        share, error = _share(rows.size, status.size)
+        attractors.append(
+            FoundAttractor(
+                period=int(period[rows[0]]),
+                q=centre[:n],
+                v=centre[n:],
+                share=share,
+                error=error,
+                count=int(rows.size),
+                spread=float((np.abs(states[rows] - centre) / size).max()),
+                returns=float(found[rows, RETURNS].mean()),
+            )
+        )
+    return labels, tuple(attractors)
+
+
+def _share(count: int, total: int) -> tuple[float, float]:
+    share = count / total
+    return share, float(np.sqrt(share * (1.0 - share) / total))
