@@ -10,6 +10,7 @@ from jfric import files as files
 from jfric import fits as fits
 from jfric import functions as functions
 from jfric import laws as laws
+from jfric import periodic as periodic
 from jfric import results as results
 from jfric import solvers as solvers
 from jfric import statics as statics
@@ -43,6 +44,9 @@ from jfric.fits import inverse_regression as inverse_regression
 from jfric.fits import read_experiments as read_experiments
 from jfric.numerics import compilation as compilation
 from jfric.numerics.compilation import compile_quickly as compile_quickly
+from jfric.periodic import OrbitStatus as OrbitStatus
+from jfric.periodic import PeriodicOrbit as PeriodicOrbit
+from jfric.periodic import periodic_orbit as periodic_orbit
 from jfric.results import Events as Events
 from jfric.results import Flag as Flag
 from jfric.results import Mode as Mode
