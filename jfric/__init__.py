@@ -44,8 +44,11 @@ from jfric.fits import inverse_regression as inverse_regression
 from jfric.fits import read_experiments as read_experiments
 from jfric.numerics import compilation as compilation
 from jfric.numerics.compilation import compile_quickly as compile_quickly
+from jfric.periodic import OrbitPath as OrbitPath
+from jfric.periodic import OrbitPoint as OrbitPoint
 from jfric.periodic import OrbitStatus as OrbitStatus
 from jfric.periodic import PeriodicOrbit as PeriodicOrbit
+from jfric.periodic import continue_orbit as continue_orbit
 from jfric.periodic import periodic_orbit as periodic_orbit
 from jfric.results import Events as Events
 from jfric.results import Flag as Flag
@@ -157,6 +160,8 @@ __all__ = [  # noqa: RUF022
     "plot_mechanism", "animate",
     # Its equilibria.
     "equilibria", "limit_load", "trace",
+    # Its periodic motion.
+    "periodic_orbit", "continue_orbit",
     # Many motions at once.
     "sweep", "Range", "open_sweep", "plot_sweep", "compile_quickly",
     # Parameters from measurements.
@@ -164,6 +169,6 @@ __all__ = [  # noqa: RUF022
     # Published cases.
     "verify",
     # By subject.
-    "figures", "files", "fits", "functions", "laws", "results",
+    "figures", "files", "fits", "functions", "laws", "periodic", "results",
     "solvers", "statics", "structures", "sweeps", "verification",
 ]  # fmt: skip

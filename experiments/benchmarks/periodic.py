@@ -104,9 +104,7 @@ def errors(values: dict[str, np.ndarray], found) -> dict[str, float]:
     amplitude = 0.5 * (np.asarray(ways["max.x"]) - np.asarray(ways["min.x"]))
     off = []
     for i in range(len(m)):
-        exact = np.linalg.eigvals(
-            den_hartog.monodromy(m[i], c[i], k[i], after[i], before[i], w[i])
-        )
+        exact = np.linalg.eigvals(den_hartog.monodromy(m[i], c[i], k[i], after[i], before[i], w[i]))
         mine = np.asarray(found.multipliers[i])
         off.append(np.max(np.abs(np.sort_complex(exact) - np.sort_complex(mine))))
     return {

@@ -76,8 +76,9 @@ class Config:
 
     ``outputs``: number of evenly spaced outputs from start to end, or the output times [s].
     ``solver``: the settings that the file gives, by name. ``statics``: the parameter that a path
-    or a limit load follows (``vary``, ``start``, ``stop``, ``seeds``). ``periodic``: which periodic motion is
-    looked for, and the parameter over which it is followed. ``path``: where it was read.
+    or a limit load follows (``vary``, ``start``, ``stop``, ``seeds``). ``periodic``:
+    which periodic motion is looked for, and the parameter over which it is followed. ``path``:
+    where it was read.
     """
 
     problem: Problem

@@ -15,8 +15,8 @@ from jfric.errors import ProblemError
 from jfric.files.checks import check
 from jfric.files.config import Config, time_span
 from jfric.files.function_tables import number, numbers
-from jfric.files.reading import ReadError, read_text
 from jfric.files.periodic_table import periodic
+from jfric.files.reading import ReadError, read_text
 from jfric.files.statics_table import statics
 from jfric.results.formulas import require_formulas
 from jfric.system.body import dofs_of

@@ -189,7 +189,7 @@ class PeriodicOrbit(eqx.Module):
         both = self.observe([chosen])[chosen.name]
         return both[..., 0, :] + 1j * both[..., 1, :]
 
-    def energy_loss(self) -> Float[Array, "..."]:
+    def energy_loss(self) -> Float[Array, ...]:
         """Energy [J] lost in a period: what loads and belts put in. Raises
         :class:`jfric.ProblemError` where a support moves, whose work is not known."""
         for name in self.problem.bases:

@@ -17,17 +17,15 @@ from jaxtyping import ArrayLike
 from jfric.errors import ProblemError
 from jfric.numerics.compilation import platform
 from jfric.numerics.limits import require_count
-from jfric.numerics.linear_algebra import matmul
 from jfric.numerics.sensitivities import with_sensitivities
 from jfric.periodic.forcing import forcing_of, require_commensurate
 from jfric.periodic.guess import autonomous_guess, forced_guess
-from jfric.periodic.multipliers import multipliers
 from jfric.periodic.newton import Found, evaluated, least_step, scaled_equations, solve
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.orbit_status import OrbitStatus
-from jfric.periodic.shooting import Shooting, with_start
+from jfric.periodic.result_of import orbit_of
+from jfric.periodic.shooting import Shooting
 from jfric.results.formulas import bound
-from jfric.results.signals import contact_names
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.simulation import call_compiled
 from jfric.system.naming import find_path, set_parameters
@@ -108,7 +106,7 @@ def periodic_orbit(
         period = start.period if period is None and not start.forced else period
         start = start.state
     values = _values(problem, values)
-    shooting, given, transient = _equations(
+    shooting, given, transient = equations_of(
         problem, solver, period, start, transient, section, cycles, segments
     )
     start = None if start is None else _starts(problem, start)
@@ -199,7 +197,7 @@ def _many(solver, end, call: _Orbit, axes, batch: int, *arguments) -> PeriodicOr
 
 def _without_derivatives(call: _Orbit, problem, given, start) -> PeriodicOrbit:
     found, _ = call.found(problem, given, start)
-    return _orbit(call.shooting, problem, found)
+    return orbit_of(call.shooting, problem, found)
 
 
 def _differentiated(call: _Orbit, problem, given, start) -> PeriodicOrbit:
@@ -218,46 +216,10 @@ def _differentiated(call: _Orbit, problem, given, start) -> PeriodicOrbit:
     again = again._replace(
         status=found.status, run_status=found.run_status, iterations=found.iterations
     )
-    return _orbit(shooting, problem, again)
+    return orbit_of(shooting, problem, again)
 
 
-def _orbit(shooting: Shooting, problem: Problem, found: Found) -> PeriodicOrbit:
-    """What is known of the orbit."""
-    motion, z = found.motion, found.z
-    monodromy = motion.gain[0]
-    for i in range(1, shooting.segments):
-        monodromy = matmul(motion.gain[i], monodromy)
-    values, vectors = multipliers(monodromy)
-    period = jnp.asarray(shooting.period_of(problem, z.period), z.states.dtype)
-    begun = with_start(problem, problem.resolved().time.start, z.states[0])
-    begun = eqx.tree_at(lambda p: p.time.end, begun, begun.time.start + period)
-    times, codes = motion.times.ravel(), motion.codes.reshape(-1, 4)
-    order = jnp.argsort(jax.lax.stop_gradient(times), stable=True)
-    return PeriodicOrbit(
-        problem=begun,
-        period=period,
-        state=z.states[0],
-        states=z.states,
-        monodromy=monodromy,
-        multipliers=values,
-        eigenvectors=vectors,
-        event_times=times[order],
-        event_codes=codes[order],
-        event_count=jnp.sum(motion.count),
-        residual=found.residual,
-        smallest=found.smallest,
-        status=found.status,
-        run_status=found.run_status,
-        flags=motion.flags,
-        iterations=found.iterations,
-        solver=dataclasses.replace(shooting.solver, adjoint="auto"),
-        axes=problem.axes,
-        names=tuple(contact_names(problem)),
-        forced=not shooting.autonomous,
-    )
-
-
-def _equations(problem, solver, period, start, transient, section, cycles, segments):
+def equations_of(problem, solver, period, start, transient, section, cycles, segments):
     """The equations, the period that is given or guessed, and the length of the transient."""
     forcing = forcing_of(problem, period)
     zero = jnp.zeros(())

@@ -71,7 +71,9 @@ HARMONICS, PARTS = ("harmonic", "angle"), ("re", "im")
 class _Form(NamedTuple):
     """What follows a word: a name of ``names`` (None: none), and what is in parentheses."""
 
-    names: Literal["signal", "motion", "contact", "element", "static", "event", "orbit", "part"] | None = None
+    names: (
+        Literal["signal", "motion", "contact", "element", "static", "event", "orbit", "part"] | None
+    ) = None
     holds: Literal["time", "number", "maybe"] | None = None
     #: Whether the name may be left out.
     optional: bool = False
@@ -113,8 +115,8 @@ GRAMMAR = (
     "dissipated, stick_fraction, impulse.NAME with S one of u, v.u, a.u, lambda_t.NAME, "
     "lambda_n.NAME, slip.NAME, force.NAME, reaction.NAME; equilibrium_count, continuum_count, "
     "equilibrium.u(1), equilibrium.lambda_n(1), equilibrium_to.u(1), limit.parameter, "
-    "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1); orbit.period, "
-    "orbit.u, orbit.max.u, orbit.harmonic.u(1), orbit.event_time(1), multiplier(1), "
+    "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1); "
+    "orbit.period, orbit.u, orbit.max.u, orbit.harmonic.u(1), orbit.event_time(1), multiplier(1), "
     "multiplier.re(1), fold(1), flip(1), event_change(1)"
 )
 

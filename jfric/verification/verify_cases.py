@@ -161,7 +161,9 @@ def listed_jobs(case: str | None = None, flow: str | None = None) -> Jobs:
     return jobs
 
 
-def _case_jobs(entry: Case, config: Config, flow: str | None) -> list[Job | StaticJob | PeriodicJob]:
+def _case_jobs(
+    entry: Case, config: Config, flow: str | None
+) -> list[Job | StaticJob | PeriodicJob]:
     further = tuple(
         Check(
             resolve(parse_quantity(e.quantity), config.problem),

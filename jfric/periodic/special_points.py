@@ -1,0 +1,134 @@
+"""What happens between two points of a path of orbits: folds, changes of stability and of events,
+each located along the path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+
+from jfric.periodic.path import OrbitKind, OrbitPoint
+from jfric.periodic.path_kernel import Kernel, PathPoint
+
+#: Places along the path are found to this part of a step.
+LOCATED = 1e-13
+#: A change of events is narrowed down to this part of a step, or of the least one, by so many
+#: halvings at most.
+NARROW, LEAST, HALVINGS = 1e-12, 1e-3, 60
+#: Distance behind a change, in sizes of the motion and of the interval, at which its new events are
+#: taken.
+BEHIND = 1e-7
+#: Multipliers this near to the real axis belong to no pair; sizes this near to one are on the
+#: circle.
+REAL = 1e-9
+
+At = Callable[[float], PathPoint | None]
+
+
+class Change(NamedTuple):
+    """The last point with the old events and the first one with others, if there is any: the places
+    along the step, and the points."""
+
+    before: PathPoint
+    s_before: float
+    after: PathPoint | None
+    s_after: float
+
+
+def narrowed(at: At, first: PathPoint, last: PathPoint | None, s: float) -> Change:
+    """Where along the step the events change: by halving, for nothing is smooth there. ``last``:
+    the point at ``s``, None where there is no orbit."""
+    before, low, after, high, s_after = first, 0.0, last, s, s
+    for _ in range(HALVINGS):
+        if high - low <= NARROW * max(high, LEAST):
+            break
+        middle = 0.5 * (low + high)
+        found = at(middle)
+        if found is not None and found.events == first.events:
+            before, low = found, middle
+        else:
+            high = middle
+            # Right at a change Newton's method may fail: the next place with an orbit counts.
+            after, s_after = (after, s_after) if found is None else (found, middle)
+    # What differs by rounding alone, as both sides of a symmetric system, changes at once.
+    behind = at(low + BEHIND)
+    if behind is not None and behind.events != first.events and low + BEHIND < s:
+        after, s_after = behind, low + BEHIND
+    return Change(before, low, after, s_after)
+
+
+def tests(point: PathPoint) -> dict[OrbitKind, float]:
+    """Numbers that change their sign at special points."""
+    m = np.asarray(point.orbit.monodromy)
+    eye = np.eye(len(m))
+    values = point.multipliers
+    pairs = values[np.abs(values.imag) > REAL]
+    return {
+        "fold": float(point.tangent[-1]),
+        "flip": float(np.linalg.det(m + eye)),
+        "torus": float(np.max(np.abs(pairs), initial=0.0)) - 1.0,
+    }
+
+
+def between(kernel: Kernel, at: At, first: PathPoint, last: PathPoint, s: float) -> list:
+    """Special points with the same events between ``first`` and ``last``, at ``s`` from it: the
+    place along the step, the kind and the point."""
+    del kernel
+    known = {0.0: first, s: last}
+
+    def point(x: float) -> PathPoint:
+        found = known.get(x) or at(x)
+        if found is None:
+            raise ValueError
+        known[x] = found
+        return found
+
+    def oriented(x: float, kind: OrbitKind) -> float:
+        found = point(x)
+        value = tests(found)[kind]
+        return value * (np.sign(found.tangent @ first.tangent) if kind == "fold" else 1.0)
+
+    located = []
+    for kind in ("fold", "flip", "torus"):
+        a, b = oriented(0.0, kind), oriented(s, kind)
+        if a * b >= 0.0:
+            continue
+        try:
+            x = brentq(lambda x, kind=kind: oriented(x, kind), 0.0, s, xtol=LOCATED * s)
+        except ValueError:
+            continue
+        # A pair that meets on the real axis has not crossed the circle.
+        if kind == "torus" and abs(tests(point(x))["torus"]) > 1e-6:
+            continue
+        located.append((x, kind, point(x)))
+    return sorted(located, key=lambda found: found[0])
+
+
+def special(
+    kind: OrbitKind, point: PathPoint, row: int, *, change: Change | None = None, kernel: Kernel
+) -> OrbitPoint:
+    """The entry of a path for ``point``."""
+    after = None if change is None else change.after
+    return OrbitPoint(
+        kind=kind,
+        parameter=point.parameter,
+        state=np.asarray(point.orbit.state),
+        period=float(point.orbit.period),
+        multipliers=point.multipliers,
+        row=row,
+        before=point.events,
+        after=None if after is None else after.events,
+        slope_before=slope(kernel, point),
+        slope_after=None if after is None else slope(kernel, after),
+    )
+
+
+def slope(kernel: Kernel, point: PathPoint) -> np.ndarray:
+    """Derivative of the state at the start (2n,) by the parameter; infinite at a fold."""
+    scales = kernel.scales
+    n2 = len(scales.state)
+    along = point.tangent[:n2] * np.asarray(scales.state)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return along / (point.tangent[-1] * float(scales.parameter))
