@@ -17,7 +17,7 @@ from jfric.periodic.path import OrbitPath, OrbitPoint
 from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, sizes, stacked
 from jfric.periodic.shooting import Shooting, Unknowns
 from jfric.periodic.solving import equations_of, periodic_orbit
-from jfric.periodic.special_points import between, narrowed, slope, special
+from jfric.periodic.special_points import JUMP, between, leaving, narrowed, slope, special
 from jfric.statics.path_names import checked_path
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
@@ -41,6 +41,7 @@ def continue_orbit(
     stop: float,
     *,
     orbit: PeriodicOrbit | None = None,
+    state: Any = None,
     max_step: float = LONGEST,
     max_steps: int = MOST,
     segments: int = 1,
@@ -48,8 +49,8 @@ def continue_orbit(
 ) -> OrbitPath:
     """Periodic motions of ``problem`` over the parameter ``path``, between two values [SI].
 
-    From the orbit at ``start`` (``orbit`` at another parameter, or what
-    :func:`jfric.periodic_orbit` finds with the further ``options``) the path is followed by
+    From the orbit at ``start`` (from the guess ``orbit`` or ``state`` (2n,), or what
+    :func:`jfric.periodic_orbit` finds; it also takes the further ``options``) the path is followed by
     pseudo-arclength: with states, period and parameter unknown, Newton's method finds the orbit on
     a plane at right angles to the path, a step ahead. It goes on around folds, where the parameter
     turns back, until it leaves the interval. Folds, flips (a multiplier of -1) and crossings of the
@@ -89,8 +90,8 @@ def continue_orbit(
     if not 0.0 < max_step <= 1.0:
         raise ProblemError(f"max_step: found {max_step}, must lie between 0 and 1")
     there = set_parameters(problem, {name: start})
-    if orbit is not None:
-        options["start"] = orbit
+    if orbit is not None or state is not None:
+        options["start"] = state if orbit is None else orbit
     first = periodic_orbit(there, segments=segments, **options).check()
     kernel, begin = _begin(problem, name, first, (start, stop), segments, options)
     follower = _Follower(kernel, (start, stop), max_step, max_steps)
@@ -253,12 +254,17 @@ class _Follower:
         if change.s_before > 0.0:
             self._locate(point, at, before, change.s_before)
             self.rows.append(before)
+        other = after is not None
+        if after is None or np.linalg.norm(after.u - before.u) > JUMP:
+            # Nothing goes straight on: a path that begins here may go back, or off like a root.
+            after = leaving(self.kernel, before)
+            change = change._replace(after=after)
         if after is not None:
             away = after.u - before.u
             side = 1.0 if after.tangent @ (away if away.any() else point.tangent) >= 0 else -1.0
             after = after._replace(tangent=side * after.tangent)
             change = change._replace(after=after)
-        kind = "dead end" if after is None else "event change"
+        kind = "event change" if other or after is not None else "dead end"
         self.special.append(
             special(kind, before, len(self.rows) - 1, change=change, kernel=self.kernel)
         )

@@ -41,6 +41,7 @@ class PathPoint(NamedTuple):
     events: tuple[str, ...]
     parameter: float
     iterations: int
+    determinant: float
 
     @property
     def multipliers(self) -> np.ndarray:
@@ -65,16 +66,17 @@ def corrected(
     if not np.all(np.isfinite(scaled)):
         return None
     _, _, vt = np.linalg.svd(scaled)
-    direction = vt[-1]
+    direction = vt[-1] * (1.0 if vt[-1] @ tangent >= 0 else -1.0)
     return PathPoint(
         u=u,
-        tangent=direction * (1.0 if direction @ tangent >= 0 else -1.0),
+        tangent=direction,
         z=found.z,
         phase=_phase_there(kernel, found, phase),
         orbit=orbit,
         events=event_words(orbit),
         parameter=float(found.z.parameter),
         iterations=int(found.iterations),
+        determinant=float(np.linalg.det(np.concatenate([scaled, direction[None]]))),
     )
 
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import brentq
 
 from jfric.periodic.path import OrbitKind, OrbitPoint
-from jfric.periodic.path_kernel import Kernel, PathPoint
+from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, sizes
 
 #: Places along the path are found to this part of a step.
 LOCATED = 1e-13
@@ -23,6 +24,17 @@ BEHIND = 1e-7
 #: Multipliers this near to the real axis belong to no pair; sizes this near to one are on the
 #: circle.
 REAL = 1e-9
+
+#: Distance, in sizes of the motion and of the interval, beyond which the first orbit with other
+#: events is none of the same path.
+JUMP = 0.01
+#: Distances of the parameter at which paths that leave a change of events are looked for, in sizes
+#: of the interval; directions in which Newton's method starts there, and how far it may get, both
+#: relative to the root of the distance.
+DISTANCES, DIRECTIONS, REACH = (1e-6, 1e-5, 1e-4), 12, 10.0
+
+#: What is looked for where the events do not change.
+KINDS: tuple[OrbitKind, ...] = ("fold", "flip", "torus", "branch point")
 
 At = Callable[[float], PathPoint | None]
 
@@ -59,6 +71,28 @@ def narrowed(at: At, first: PathPoint, last: PathPoint | None, s: float) -> Chan
     return Change(before, low, after, s_after)
 
 
+def leaving(kernel: Kernel, point: PathPoint) -> PathPoint | None:
+    """An orbit with other events near ``point``, where the events change: on either side of its
+    parameter, from starts all around."""
+    random = np.random.default_rng(0)
+    columns = sizes(kernel)
+    fixed = np.zeros(point.u.shape)
+    fixed[-1] = 1.0
+    for distance in DISTANCES:
+        root = np.sqrt(distance)
+        for direction in random.normal(size=(DIRECTIONS, len(point.u))):
+            step = root * direction / np.linalg.norm(direction)
+            for side in (distance, -distance):
+                step[-1] = side
+                z = kernel.shooting.moved(point.z, jnp.asarray(step * columns))
+                found = corrected(kernel, z, point.phase, fixed, point.u, side)
+                if found is None or found.events == point.events:
+                    continue
+                if np.linalg.norm(found.u - point.u) <= REACH * root:
+                    return found
+    return None
+
+
 def tests(point: PathPoint) -> dict[OrbitKind, float]:
     """Numbers that change their sign at special points."""
     m = np.asarray(point.orbit.monodromy)
@@ -69,6 +103,7 @@ def tests(point: PathPoint) -> dict[OrbitKind, float]:
         "fold": float(point.tangent[-1]),
         "flip": float(np.linalg.det(m + eye)),
         "torus": float(np.max(np.abs(pairs), initial=0.0)) - 1.0,
+        "branch point": point.determinant,
     }
 
 
@@ -88,10 +123,12 @@ def between(kernel: Kernel, at: At, first: PathPoint, last: PathPoint, s: float)
     def oriented(x: float, kind: OrbitKind) -> float:
         found = point(x)
         value = tests(found)[kind]
-        return value * (np.sign(found.tangent @ first.tangent) if kind == "fold" else 1.0)
+        # Both depend on the direction in which the path is followed.
+        turned = kind in ("fold", "branch point") and found.tangent @ first.tangent < 0
+        return -value if turned else value
 
     located = []
-    for kind in ("fold", "flip", "torus"):
+    for kind in KINDS:
         a, b = oriented(0.0, kind), oriented(s, kind)
         if a * b >= 0.0:
             continue

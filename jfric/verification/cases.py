@@ -112,6 +112,7 @@ def cases() -> list[Case]:
         _case("joint_slider_crank", relative=1e-10),
         _case("p1_ball", relative=1e-9),
         _case("p1_ball_other", relative=1e-9),
+        _case("p2_grazing"),
         _case("p5_continuous_slip"),
         _case("p6_duffing"),
     ]

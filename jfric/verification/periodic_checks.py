@@ -18,6 +18,7 @@ from jfric.verification.result import Result, judged, not_run, whole
 if TYPE_CHECKING:
     from jfric.files.config import Check, Config
     from jfric.periodic.orbit import PeriodicOrbit
+    from jfric.periodic.path import OrbitKind, OrbitPath
 
 
 def is_periodic(check: Check) -> bool:
@@ -71,9 +72,14 @@ class _Values:
     def __init__(self, config: Config):
         self.config = config
         self.orbit: PeriodicOrbit | None = None
+        self.path: OrbitPath | None = None
         self.observed: dict[str, float] = {}
 
     def of(self, quantity: Quantity) -> float:
+        if quantity.kind not in ("orbit", "multiplier"):
+            points = self._path().points(_KINDS[quantity.kind])
+            row = int(quantity.argument or 1) - 1
+            return points[row].parameter if row < len(points) else float("nan")
         orbit = self._orbit()
         if quantity.kind == "multiplier":
             row = int(quantity.argument or 1) - 1
@@ -111,20 +117,43 @@ class _Values:
         from jfric.periodic.solving import periodic_orbit
 
         if self.orbit is None:
-            given = dict(self.config.periodic)
-            for key in ("vary", "start", "stop"):
-                given.pop(key, None)
-            state = given.pop("state", None)
-            settings = self.config.solver
-            if settings.get("name", SOLVERS[0]) != SOLVERS[0]:
-                raise ProblemError(
-                    f"solver.name: found {settings['name']!r}, periodic motion takes {SOLVERS[0]!r}"
-                )
-            solver = choose_solver(settings)[0] if settings else None
-            self.orbit = periodic_orbit(self.config.problem, start=state, solver=solver, **given)
+            self.orbit = periodic_orbit(self.config.problem, **self._settings())
         return self.orbit
 
+    def _path(self) -> OrbitPath:
+        from jfric.periodic.continuation import continue_orbit
 
+        if self.path is None:
+            given = self.config.periodic
+            if "vary" not in given:
+                raise ProblemError(
+                    f"{self.config.path}: a check asks for a path of orbits; the table [periodic] "
+                    "needs vary, start and stop"
+                )
+            ends = given["vary"], given["start"], given["stop"]
+            self.path = continue_orbit(self.config.problem, *ends, **self._settings("state"))
+        return self.path
+
+    def _settings(self, start: str = "start") -> dict[str, Any]:
+        """What the table ``[periodic]`` gives beside the path; ``start``: what the state is
+        called."""
+        given = {k: v for k, v in self.config.periodic.items() if k not in ("start", "stop")}
+        given.pop("vary", None)
+        if "state" in given:
+            given[start] = given.pop("state")
+        settings = self.config.solver
+        if settings.get("name", SOLVERS[0]) != SOLVERS[0]:
+            raise ProblemError(
+                f"solver.name: found {settings['name']!r}, periodic motion takes {SOLVERS[0]!r}"
+            )
+        return given | ({"solver": choose_solver(settings)[0]} if settings else {})
+
+
+#: Special points of a path by the words of a check.
+_KINDS: dict[str, OrbitKind] = {
+    **{"fold": "fold", "flip": "flip", "torus": "torus"},
+    **{"branch_point": "branch point", "event_change": "event change"},
+}
 #: First words of what is observed over a period.
 _REDUCED = (
     *("final", "min", "max", "mean", "rms", "integral", "impulse", "event", "before_event"),
