@@ -14,7 +14,7 @@ from jfric.numerics.limits import require_count
 from jfric.periodic.guess import no_phase, scales_of
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.path import OrbitPath, OrbitPoint
-from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, sizes, stacked
+from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, kernel_of, moved, stacked
 from jfric.periodic.shooting import Shooting, Unknowns
 from jfric.periodic.solving import equations_of, periodic_orbit
 from jfric.periodic.special_points import JUMP, between, leaving, narrowed, slope, special
@@ -29,7 +29,7 @@ LONGEST, SHORTEST, FIRST = 0.1, 1e-9, 0.01
 MOST = 2_000
 #: Rounds of Newton's method beyond which the next step is shorter, and the cosine of the largest
 #: turn of the path in a step.
-ROUNDS, TURN = 6, 0.98
+ROUNDS, TURN = 6, 0.95
 #: Part of a period within which no event comes near the start of the next.
 NEAR = 0.02
 
@@ -49,8 +49,8 @@ def continue_orbit(
 ) -> OrbitPath:
     """Periodic motions of ``problem`` over the parameter ``path``, between two values [SI].
 
-    From the orbit at ``start`` (from the guess ``orbit`` or ``state`` (2n,), or what
-    :func:`jfric.periodic_orbit` finds; it also takes the further ``options``) the path is followed by
+    The path begins with the orbit at ``start``, from the guess ``orbit`` or ``state`` (2n,) or as
+    :func:`jfric.periodic_orbit` finds it, which takes the further ``options``. It is followed by
     pseudo-arclength: with states, period and parameter unknown, Newton's method finds the orbit on
     a plane at right angles to the path, a step ahead. It goes on around folds, where the parameter
     turns back, until it leaves the interval. Folds, flips (a multiplier of -1) and crossings of the
@@ -131,14 +131,14 @@ def _begin(problem, name, orbit: PeriodicOrbit, limits, segments, options):
     if not orbit.forced:
         along = jnp.concatenate([solution.v[0], solution.a[0]]) / scales.state
         phase = phase._replace(at=orbit.state, along=along / jnp.linalg.norm(along) / scales.state)
-    kernel = Kernel(shooting, problem, scales)
+    kernel = kernel_of(shooting, problem, scales)
     period = jnp.asarray(orbit.period, float)
     if orbit.forced and shooting.forcing is None:
         period = jnp.asarray(options["period"], float) * (options.get("cycles") or 1)
     z = Unknowns(orbit.states, period, jnp.asarray(start))
-    fixed = np.zeros(sizes(kernel).shape)
+    fixed = np.zeros(kernel.sizes.shape)
     fixed[-1] = 1.0
-    origin = np.asarray(shooting.pack(z)) / sizes(kernel)
+    origin = np.asarray(shooting.pack(z)) / kernel.sizes
     point = corrected(kernel, z, phase, fixed, origin, 0.0)
     if point is None:
         raise ProblemError(
@@ -197,25 +197,21 @@ class _Follower:
             phase = phase._replace(at=states[0], along=along)
         fixed = np.zeros(point.u.shape)
         fixed[-1] = 1.0 if point.tangent[-1] >= 0 else -1.0
-        origin = np.asarray(kernel.shooting.pack(z)) / self._sizes
-        moved = corrected(kernel, z, phase, fixed, origin, 0.0)
-        if moved is None:
+        origin = np.asarray(kernel.shooting.pack(z)) / kernel.sizes
+        shifted = corrected(kernel, z, phase, fixed, origin, 0.0)
+        if shifted is None:
             return point
         self.kernel = kernel
-        return moved
+        return shifted
 
     def _at(self, point: PathPoint):
         """Orbits on planes at right angles to the path behind ``point``."""
 
         def at(s: float) -> PathPoint | None:
-            z = self.kernel.shooting.moved(point.z, jnp.asarray(s * point.tangent * self._sizes))
+            z = moved(self.kernel, point.z, s * point.tangent)
             return corrected(self.kernel, z, point.phase, point.tangent, point.u, s)
 
         return at
-
-    @property
-    def _sizes(self) -> np.ndarray:
-        return sizes(self.kernel)
 
     def _step(self, point: PathPoint, step: float) -> tuple[PathPoint | None, float]:
         """One step: the point it ends at (None: the path ends), and the length of the next."""
@@ -281,7 +277,7 @@ class _Follower:
         low, high = sorted(self.limits)
         return not low <= point.parameter <= high
 
-    def _to_the_end(self, point, at, found, step) -> tuple[None, float]:
+    def _to_the_end(self, point, at, found, step) -> tuple[PathPoint | None, float]:
         """The orbit at the end of the interval."""
         low, high = sorted(self.limits)
         edge = high if found.parameter > high else low
@@ -290,7 +286,7 @@ class _Follower:
         size = float(self.kernel.scales.parameter)
         part = (edge - point.parameter) / (found.parameter - point.parameter)
         guess = point.u + part * (found.u - point.u)
-        z = self.kernel.shooting.moved(point.z, jnp.asarray((guess - point.u) * self._sizes))
+        z = moved(self.kernel, point.z, guess - point.u)
         s = abs(edge - point.parameter) / size
         last = corrected(self.kernel, z, point.phase, fixed, point.u, s)
         if last is None or last.events != point.events:

@@ -232,7 +232,8 @@ def _status(found: Found, fine) -> Int[Array, ""]:
     many = found.run_status == int(Status.MAX_EVENTS)
     fails = found.run_status != int(Status.OK)
     still = found.z.period <= 0
-    cases = ((good, OrbitStatus.CONVERGED), (still, OrbitStatus.STANDS_STILL))
+    cases = ((good & found.motion.on_event, OrbitStatus.STARTS_ON_EVENT),)
+    cases += ((good, OrbitStatus.CONVERGED), (still, OrbitStatus.STANDS_STILL))
     cases += ((many, OrbitStatus.TOO_MANY_EVENTS), (fails, OrbitStatus.MOTION_FAILED))
     status = jnp.asarray(int(OrbitStatus.NO_CONVERGENCE), jnp.int32)
     for holds, code in cases[::-1]:

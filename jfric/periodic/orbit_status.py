@@ -26,6 +26,9 @@ class OrbitStatus(IntEnum):
     NO_RECURRENCE = 5
     #: The period became zero or negative: the motion that was found stands still.
     STANDS_STILL = 6
+    #: An event coincides with the start of the orbit: the motion is found, but its derivative by
+    #: the state has two sides there.
+    STARTS_ON_EVENT = 7
 
     @property
     def message(self) -> str:
@@ -40,4 +43,6 @@ class OrbitStatus(IntEnum):
             OrbitStatus.NO_RECURRENCE: "no event of the transient recurs: give a section, or a "
             "longer transient",
             OrbitStatus.STANDS_STILL: "the motion that was found stands still",
+            OrbitStatus.STARTS_ON_EVENT: "an event coincides with the start, where multipliers "
+            "are not defined: start the problem at another time",
         }[self]

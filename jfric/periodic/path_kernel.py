@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jfric.periodic.newton import Along, Found, Scales, scaled_equations, solve
+from jfric.periodic.newton import UNDECIDED, Along, Found, Scales, scaled_equations, solve
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.orbit_status import OrbitStatus
 from jfric.periodic.result_of import orbit_of
@@ -27,6 +27,8 @@ class Kernel(NamedTuple):
     shooting: Shooting
     problem: Problem
     scales: Scales
+    #: Sizes of the unknowns (u,).
+    sizes: np.ndarray
 
 
 class PathPoint(NamedTuple):
@@ -54,21 +56,19 @@ def corrected(
 ) -> PathPoint | None:
     """The orbit with ``tangent . (u - origin) = s``, all scaled, near ``z``; None where Newton's
     method finds none."""
-    columns = sizes(kernel)
-    along = Along(jnp.asarray(tangent), jnp.asarray(origin * columns), jnp.asarray(float(s)))
-    found, orbit = call_compiled(
+    columns = kernel.sizes
+    along = Along(*(jnp.asarray(x) for x in (tangent, origin * columns, float(s))))
+    found, orbit, u, scaled = call_compiled(
         _solved, kernel.shooting.solver, None, *kernel[:2], z, phase, kernel.scales, along
     )
     if int(found.status) != int(OrbitStatus.CONVERGED):
         return None
-    u = np.asarray(kernel.shooting.pack(found.z)) / columns
-    scaled = np.asarray(scaled_equations(kernel.shooting, found.jacobian, kernel.scales)[0])
+    scaled = np.asarray(scaled)
     if not np.all(np.isfinite(scaled)):
         return None
-    _, _, vt = np.linalg.svd(scaled)
-    direction = vt[-1] * (1.0 if vt[-1] @ tangent >= 0 else -1.0)
+    direction, determinant = _direction(scaled, tangent)
     return PathPoint(
-        u=u,
+        u=np.asarray(u) / columns,
         tangent=direction,
         z=found.z,
         phase=_phase_there(kernel, found, phase),
@@ -76,22 +76,46 @@ def corrected(
         events=event_words(orbit),
         parameter=float(found.z.parameter),
         iterations=int(found.iterations),
-        determinant=float(np.linalg.det(np.concatenate([scaled, direction[None]]))),
+        determinant=determinant,
     )
 
 
-def _solved(solver, end, shooting, problem, z, phase, scales, along) -> tuple[Found, Any]:
+def _direction(scaled: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, float]:
+    """Unit tangent of the path, and the determinant with it as a further equation. Where sticking
+    leaves more than the parameter open the path turns as little as it can, and nothing is known of
+    branches."""
+    _, values, vt = np.linalg.svd(scaled)
+    free = np.append(values <= UNDECIDED * values[0], True)
+    direction = vt[free].T @ (vt[free] @ before)
+    size = np.linalg.norm(direction)
+    direction = direction / size if size > 0.0 else vt[-1]
+    if np.sum(free) > 1:
+        return direction, float("nan")
+    return direction, float(np.linalg.det(np.concatenate([scaled, direction[None]])))
+
+
+def _solved(solver, end, shooting, problem, z, phase, scales, along) -> tuple[Found, Any, Any, Any]:
     del solver, end
     found = solve(shooting, problem, z, phase, scales, along, most=ROUNDS)
     there = shooting.problem_at(problem, found.z.parameter)
-    return found, orbit_of(shooting, there, found)
+    scaled = scaled_equations(shooting, found.jacobian, scales)[0]
+    return found, orbit_of(shooting, there, found), shooting.pack(found.z), scaled
 
 
-def sizes(kernel: Kernel) -> np.ndarray:
-    """Sizes of the unknowns."""
-    shooting, scales = kernel.shooting, kernel.scales
+def kernel_of(shooting: Shooting, problem: Problem, scales: Scales) -> Kernel:
+    """The kernel of a problem."""
     states = jnp.tile(scales.state, (shooting.segments, 1))
-    return np.asarray(shooting.pack(Unknowns(states, scales.period, scales.parameter)))
+    sizes = np.asarray(shooting.pack(Unknowns(states, scales.period, scales.parameter)))
+    return Kernel(shooting, problem, jax.tree.map(np.asarray, scales), sizes)
+
+
+def moved(kernel: Kernel, z: Unknowns, step: np.ndarray) -> Unknowns:
+    """The unknowns after a scaled step."""
+    z, step = jax.tree.map(np.asarray, z), step * kernel.sizes
+    size = z.states.size
+    period = z.period + step[size] if kernel.shooting.autonomous else z.period
+    states = z.states + step[:size].reshape(z.states.shape)
+    return Unknowns(*(jnp.asarray(x) for x in (states, period, z.parameter + step[-1])))
 
 
 def _phase_there(kernel: Kernel, found: Found, phase: Phase) -> Phase:
@@ -119,4 +143,8 @@ def event_words(orbit: PeriodicOrbit) -> tuple[str, ...]:
 
 def stacked(points: list[PathPoint]) -> PeriodicOrbit:
     """The orbits of points as one batch."""
-    return jax.tree.map(lambda *x: jnp.stack(x), *(point.orbit for point in points))
+    # Stacked on the host: a program for each length would take long to compile.
+    return jax.tree.map(
+        lambda *x: jnp.asarray(np.stack([np.asarray(one) for one in x])),
+        *(point.orbit for point in points),
+    )

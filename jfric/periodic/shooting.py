@@ -13,7 +13,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from jfric.periodic.forcing import Forcing
 from jfric.results.formulas import bound
@@ -23,6 +23,9 @@ from jfric.solvers.event_driven.solver import EventDriven
 from jfric.system.assembly import assemble
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
+
+#: An event this part of a segment beside its start or end coincides with it.
+BESIDE = 1e-10
 
 
 class Unknowns(NamedTuple):
@@ -55,6 +58,7 @@ class Motion(NamedTuple):
     equation of the phase, and its derivatives by the start of the first segment, the period and the
     parameter. ``times`` [s], ``codes``: the log of events (contact, mode before, mode after,
     whether an impact), padded with -1; ``count`` of them. ``gap``: the smallest one at the starts.
+    ``on_event``: whether an event coincides with a start, where derivatives have two sides.
     """
 
     ends: Float[Array, "N x"]
@@ -69,6 +73,7 @@ class Motion(NamedTuple):
     status: Int[Array, ""]
     flags: Int[Array, ""]
     gap: Float[Array, ""]
+    on_event: Bool[Array, ""]
 
 
 class Shooting(eqx.Module):
@@ -136,7 +141,7 @@ class Shooting(eqx.Module):
             slopes, (values, *log) = jax.vmap(one, in_axes=(0, 0, None, None))(
                 index, z.states, z.period, z.parameter
             )
-        times, codes, count, status, flags, gap = log
+        times, codes, count, status, flags, gap, begins, ends, near = log
         nothing = jnp.zeros((self.segments, n2), slopes.dtype)
         last = slopes[:, :n2, n2:]
         worst = jnp.argmax(status != int(Status.OK))
@@ -153,6 +158,7 @@ class Shooting(eqx.Module):
             status=status[worst],
             flags=jax.lax.reduce_or(flags, (0,)),
             gap=jnp.min(gap),
+            on_event=jnp.any(near) | jnp.any(begins != jnp.roll(ends, 1, axis=0)),
         )
 
     def _segment(self, problem: Problem, i, state, period, parameter, phase: Phase):
@@ -180,7 +186,13 @@ class Shooting(eqx.Module):
         elif self.phase == "along":
             value = jnp.sum(phase.along * (state - phase.at))
         gap = _smallest_gap(begun, start, state[:n])
-        return end, value, times, codes, log.count, solution.status, solution.flags, gap
+        ends = solution.final.recorded
+        mine = codes[:, 0, None] == jnp.arange(ends.shape[0])
+        begins = jnp.where(mine.any(axis=0), codes[jnp.argmax(mine, axis=0), 1], ends)
+        edge = BESIDE * length
+        near = used & ((times <= start + edge) | (times >= start + length - edge))
+        run = solution.status, solution.flags, gap
+        return end, value, times, codes, log.count, *run, begins, ends, near.any()
 
     def _on_section(self, problem: Problem, t, state, n: int):
         resolved = problem.resolved()

@@ -4,14 +4,13 @@ each located along the path."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import brentq
 
 from jfric.periodic.path import OrbitKind, OrbitPoint
-from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, sizes
+from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, moved
 
 #: Places along the path are found to this part of a step.
 LOCATED = 1e-13
@@ -75,7 +74,6 @@ def leaving(kernel: Kernel, point: PathPoint) -> PathPoint | None:
     """An orbit with other events near ``point``, where the events change: on either side of its
     parameter, from starts all around."""
     random = np.random.default_rng(0)
-    columns = sizes(kernel)
     fixed = np.zeros(point.u.shape)
     fixed[-1] = 1.0
     for distance in DISTANCES:
@@ -84,7 +82,7 @@ def leaving(kernel: Kernel, point: PathPoint) -> PathPoint | None:
             step = root * direction / np.linalg.norm(direction)
             for side in (distance, -distance):
                 step[-1] = side
-                z = kernel.shooting.moved(point.z, jnp.asarray(step * columns))
+                z = moved(kernel, point.z, step)
                 found = corrected(kernel, z, point.phase, fixed, point.u, side)
                 if found is None or found.events == point.events:
                     continue
@@ -98,7 +96,7 @@ def tests(point: PathPoint) -> dict[OrbitKind, float]:
     m = np.asarray(point.orbit.monodromy)
     eye = np.eye(len(m))
     values = point.multipliers
-    pairs = values[np.abs(values.imag) > REAL]
+    pairs = values[np.abs(np.imag(values)) > REAL]
     return {
         "fold": float(point.tangent[-1]),
         "flip": float(np.linalg.det(m + eye)),
@@ -130,10 +128,10 @@ def between(kernel: Kernel, at: At, first: PathPoint, last: PathPoint, s: float)
     located = []
     for kind in KINDS:
         a, b = oriented(0.0, kind), oriented(s, kind)
-        if a * b >= 0.0:
+        if not a * b < 0.0:
             continue
         try:
-            x = brentq(lambda x, kind=kind: oriented(x, kind), 0.0, s, xtol=LOCATED * s)
+            x: Any = brentq(oriented, 0.0, s, args=(kind,), xtol=LOCATED * s)
         except ValueError:
             continue
         # A pair that meets on the real axis has not crossed the circle.

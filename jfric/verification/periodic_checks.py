@@ -86,13 +86,13 @@ class _Values:
             values = np.asarray(orbit.multipliers)
             if row >= len(values):
                 return float("nan")
-            parts = {"re": np.real, "im": np.imag}
-            return float(parts.get(quantity.name, np.abs)(values[row]))
+            chosen: complex = values[row].item()
+            return {"re": chosen.real, "im": chosen.imag}.get(quantity.name, abs(chosen))
         name, argument = quantity.name, quantity.argument
         first, _, rest = name.partition(".")
         if name in OF_ORBITS:
             found: Any = getattr(orbit, name)
-            return float(found() if callable(found) else found)
+            return float(np.asarray(found() if callable(found) else found))
         if first in ("harmonic", "angle"):
             order = int(argument or 0)
             value = orbit.harmonics(rest, order)[order]
