@@ -24,6 +24,7 @@ from jfric.errors import SimulationError as SimulationError
 from jfric.figures import animate as animate
 from jfric.figures import plot as plot
 from jfric.figures import plot_mechanism as plot_mechanism
+from jfric.figures import plot_orbits as plot_orbits
 from jfric.figures import plot_path as plot_path
 from jfric.figures import plot_sweep as plot_sweep
 from jfric.files import load as load

@@ -23,6 +23,7 @@ def first_stick() -> jfric.OrbitPath:
     return jfric.continue_orbit(problem, "friction.mu", 0.6, 0.8, transient=10)
 
 
+@pytest.mark.slow
 def test_the_first_stick_lies_where_the_closed_form_ends():
     path = first_stick()
     change, end = path.special
@@ -42,6 +43,7 @@ def test_the_first_stick_lies_where_the_closed_form_ends():
     assert sum("> stick" in word for word in change.after) == 2
 
 
+@pytest.mark.slow
 def test_slopes_of_a_path_are_derivatives():
     """In the middle of the path, and on both sides of the change of events."""
     path = first_stick()

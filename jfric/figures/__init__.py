@@ -1,6 +1,7 @@
 """All figures: of trajectories, sweeps, paths, structures, fits."""
 
 from jfric.figures.mechanism_figure import animate, plot_mechanism
+from jfric.figures.orbit_figure import plot_orbits
 from jfric.figures.path_figure import plot_path
 from jfric.figures.sweep_figure import plot_sweep
 from jfric.figures.trajectory_figure import plot
@@ -9,6 +10,7 @@ __all__ = [
     "animate",
     "plot",
     "plot_mechanism",
+    "plot_orbits",
     "plot_path",
     "plot_sweep",
 ]

@@ -37,6 +37,7 @@ class PeriodicOrbit(eqx.Module):
         ...     {
         ...         "mass": jfric.Mass("x", 1.0),
         ...         "spring": jfric.Spring("x", 1.0),
+        ...         "damper": jfric.Damper("x", 0.1),
         ...         "friction": jfric.Friction("x", jfric.Coulomb(0.2), N=1.0),
         ...         "load": jfric.Load("x", jfric.Harmonic(1.0, 0.8)),
         ...     },
