@@ -132,7 +132,7 @@ def test_where_symmetry_breaks_a_multiplier_is_one():
     points = path.points("branch point")
     assert len(points) == 2
     for point in points:
-        assert abs(point.multipliers[0] - 1.0) < 1e-5
+        assert abs(point.multipliers[0] - 1.0) < 1e-6
     # Between them the symmetric motion is unstable.
     inside = (path.parameter > points[0].parameter) & (path.parameter < points[1].parameter)
     np.testing.assert_array_equal(path.stable, ~inside)

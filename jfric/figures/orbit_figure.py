@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -74,7 +75,7 @@ def plot_orbits(
 def _parts(stable: np.ndarray) -> list[slice]:
     """Stretches of one stability, each beginning where the one before ends."""
     cuts = [0, *(np.flatnonzero(stable[1:] != stable[:-1]) + 1).tolist(), len(stable)]
-    return [slice(max(a - 1, 0), b) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a]
+    return [slice(max(a - 1, 0), b) for a, b in itertools.pairwise(cuts) if b > a]
 
 
 def _legend(figure: Figure, path: OrbitPath) -> None:

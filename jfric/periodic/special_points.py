@@ -3,9 +3,11 @@ each located along the path."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import brentq
 
@@ -14,6 +16,14 @@ from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, moved
 
 #: Places along the path are found to this part of a step.
 LOCATED = 1e-13
+#: Beside a branch point Newton's method may go over to the other branch: its place is the zero of a
+#: polynomial through so many orbits around it (no fewer than these), within ever smaller parts of a
+#: step.
+AROUND, FEWEST, PARTS = 10, 5, (0.5, 0.1, 0.03)
+#: A number that changes its sign without coming below this part of its size has no zero there.
+ZERO = 1e-3
+#: Cosine of the angle to the path beyond which an orbit belongs to another one.
+STRAIGHT = 0.9
 #: A change of events is narrowed down to this part of a step, or of the least one, by so many
 #: halvings at most.
 NARROW, LEAST, HALVINGS = 1e-12, 1e-3, 60
@@ -131,14 +141,66 @@ def between(kernel: Kernel, at: At, first: PathPoint, last: PathPoint, s: float)
         if not a * b < 0.0:
             continue
         try:
+            if kind == "branch point":
+                located += _branch_point(at, first, last, s)
+                continue
             x: Any = brentq(oriented, 0.0, s, args=(kind,), xtol=LOCATED * s)
         except ValueError:
             continue
-        # A pair that meets on the real axis has not crossed the circle.
-        if kind == "torus" and abs(tests(point(x))["torus"]) > 1e-6:
+        # It may jump: a pair that meets on the real axis has not crossed the circle.
+        if abs(oriented(x, kind)) > ZERO * max(abs(a), abs(b)):
             continue
         located.append((x, kind, point(x)))
     return sorted(located, key=lambda found: found[0])
+
+
+def _branch_point(at: At, first: PathPoint, last: PathPoint, s: float) -> list:
+    """The place along the step where another path crosses, and the orbit there; nothing where the
+    orbits around it do not tell."""
+    x, found = 0.5 * s, []
+    for part in PARTS:
+        places = np.clip(x + part * s * np.linspace(-1.0, 1.0, AROUND), 0.0, s)
+        places = np.unique(places)
+        points = [first if y == 0.0 else last if y == s else at(float(y)) for y in places]
+        along = [
+            (y, p)
+            for y, p in zip(places, points, strict=True)
+            if p is not None and p.tangent @ first.tangent > STRAIGHT
+        ]
+        if len(along) < FEWEST:
+            break
+        y = np.asarray([place for place, _ in along])
+        fit = np.polynomial.Polynomial.fit(y, [p.determinant for _, p in along], len(y) - 2)
+        roots = fit.roots()
+        real = np.real(roots[np.abs(np.imag(roots)) <= REAL * s])
+        real = real[(real >= y[0]) & (real <= y[-1])]
+        if not len(real):
+            break
+        x, found = float(real[np.argmin(np.abs(real - x))]), along
+    if not found:
+        return []
+    y = np.asarray([place for place, _ in found])
+
+    def there(values) -> np.ndarray:
+        table = np.stack([np.asarray(v) for v in values])
+        parts = [
+            np.polynomial.Polynomial.fit(y, column, len(y) - 2)(x)
+            for column in table.reshape(len(y), -1).T
+        ]
+        return np.asarray(parts).reshape(table.shape[1:])
+
+    points = [p for _, p in found]
+    nearest = points[int(np.argmin(np.abs(y - x)))]
+    orbit = dataclasses.replace(
+        nearest.orbit,
+        state=jnp.asarray(there([p.orbit.state for p in points])),
+        multipliers=jnp.asarray(
+            there([np.real(p.multipliers) for p in points])
+            + 1j * there([np.imag(p.multipliers) for p in points])
+        ),
+    )
+    parameter = float(there([np.asarray(p.parameter) for p in points]))
+    return [(x, "branch point", nearest._replace(orbit=orbit, parameter=parameter))]
 
 
 def special(
