@@ -108,8 +108,9 @@ def test_a_ball_on_a_table_has_two_motions():
         exact = np.sort_complex(np.roots([1.0, -total, e**2]))
         np.testing.assert_allclose(np.sort_complex(both.multipliers[i]), exact, atol=1e-12)
     assert both.stable.tolist() == [False, True, True]
-    vectors = both.monodromy[0] @ both.eigenvectors[0]
-    np.testing.assert_allclose(vectors, both.eigenvectors[0] * both.multipliers[0], atol=1e-12)
+    vectors = np.asarray(both.monodromy[0]) @ np.asarray(both.eigenvectors[0])
+    scaled = np.asarray(both.eigenvectors[0]) * np.asarray(both.multipliers[0])
+    np.testing.assert_allclose(vectors, scaled, atol=1e-12)
 
 
 def test_a_ball_at_rest_on_its_table_is_periodic_too():

@@ -47,17 +47,19 @@ def continue_orbit(
     segments: int = 1,
     **options: Any,
 ) -> OrbitPath:
-    """Periodic motions of ``problem`` over the parameter ``path``, between two values [SI].
+    """Periodic motions of ``problem`` over the parameter ``path``, from ``start`` to ``stop``.
 
-    The path begins with the orbit at ``start``, from the guess ``orbit`` or ``state`` (2n,) or as
-    :func:`jfric.periodic_orbit` finds it, which takes the further ``options``. It is followed by
-    pseudo-arclength: with states, period and parameter unknown, Newton's method finds the orbit on
-    a plane at right angles to the path, a step ahead. It goes on around folds, where the parameter
-    turns back, until it leaves the interval. Folds, flips (a multiplier of -1) and crossings of the
-    unit circle by a pair are located along the path. So is every **change of events**: where a
-    period has another sequence of events (a first stick or lift-off, a touch, one slip more) the
-    path has a corner; the last orbit with the old sequence is found by halving, and the path goes
-    on from the first one with the new sequence, with derivatives on both sides.
+    ``start``, ``stop``: values of the parameter [SI]. The path begins with the orbit at ``start``,
+    from the guess ``orbit`` or ``state`` (2n,) or as :func:`jfric.periodic_orbit` finds it, which
+    takes the further ``options``. It is followed by pseudo-arclength: with states, period and
+    parameter unknown, Newton's method finds the orbit on a plane at right angles to the path, a
+    step ahead. It goes on around folds, where the parameter turns back, until it leaves the
+    interval. Folds, flips (a multiplier of -1), crossings of the unit circle by a pair, and points
+    where another path crosses are located along the path; other paths are not followed. So is every
+    **change of events**: where a period has another sequence of events (a first stick or lift-off,
+    a touch, one slip more) the path has a corner; the last orbit with the old sequence is found by
+    halving, and the path goes on from the first one with the new sequence, with derivatives on both
+    sides.
 
     ``max_step``: longest step, relative to the sizes of the motion and of the interval;
     ``max_steps``: steps after which the path is left; ``segments``: of multiple shooting. Raises

@@ -25,7 +25,7 @@ class Harmonics(Observable):
         return jnp.zeros((2, self.count + 1), dtype)
 
     def update(self, carry, piece):
-        orders = jnp.arange(self.count + 1)
+        orders = jnp.arange(self.count + 1, dtype=carry.dtype)
         time = piece.problem.time
         rate = 2.0 * np.pi / (time.end - time.start)
 
@@ -37,8 +37,8 @@ class Harmonics(Observable):
         return carry + piece.integrals(integrand).reshape(2, -1)
 
     def finish(self, carry, q, v, duration):
-        weight = jnp.where(jnp.arange(self.count + 1) == 0, 1.0, 2.0)
-        return carry * weight / duration
+        weight = jnp.asarray([1.0] + [2.0] * self.count, carry.dtype)
+        return carry * weight[None, :] / duration
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def forced_guess(
     t, _, _ = problem.resolved().start()
     begun = problem if start is None else with_start(problem, t, start)
     count = _samples(shooting)
-    ts = t + period * (transient + jnp.arange(count + 1) / count)
+    ts = t + period * (transient + jnp.linspace(0.0, 1.0, count + 1))
     solution = shooting.solver.solve(begun, ts, None, ts[-1])
     return _guess_from(shooting, solution, period, no_phase(solution.q.shape[1] * 2))
 
@@ -67,7 +67,7 @@ def autonomous_guess(
     """A period of the motion after ``transient`` [s] from the problem's start; or what lies
     ``period`` [s] behind the state ``start``."""
     t, q, v = problem.resolved().start()
-    fractions = jnp.arange(_samples(shooting) + 1) / _samples(shooting)
+    fractions = jnp.linspace(0.0, 1.0, _samples(shooting) + 1)
     if start is not None:
         begun = with_start(problem, t, start)
         solution = shooting.solver.solve(begun, t + period * fractions, None, t + period)
@@ -141,20 +141,20 @@ def _recurrence(shooting: Shooting, solution: Solution):
     """Whether an event of a motion recurs, the time at which a period may begin, its length, and
     what fixes its phase."""
     log = solution.events
-    used = jnp.arange(log.time.shape[0]) < log.count
+    used = jnp.arange(log.time.shape[0], dtype=jnp.int32) < log.count
     codes = jnp.stack([log.contact, log.from_mode, log.to_mode], axis=1).astype(jnp.int32)
     phase = no_phase(2 * log.q.shape[1])
     if shooting.phase == "section":
         label = element_label("event", SECTION)
         used = used & (log.contact == len(solution.names) + solution.event_names.index(label))
-    a = jnp.argmax(used)
+    a = jnp.argmax(used).astype(jnp.int32)
     b, recurs = _as_before(codes, used, a, log.q, log.v)
     period = log.time[b] - log.time[a]
     if shooting.phase == "section":
         return recurs, log.time[a], period, phase
     # The start lies before the event that ends the longest phase without events.
     gaps = jnp.diff(log.time, append=jnp.inf)
-    index = jnp.arange(gaps.shape[0])
+    index = jnp.arange(gaps.shape[0], dtype=jnp.int32)
     k = jnp.argmax(jnp.where((index >= a) & (index < b), gaps, -jnp.inf))
     after = jnp.minimum(0.5 * gaps[k], 0.25 * period / shooting.segments)
     return recurs, log.time[k + 1] - after, period, phase._replace(event=codes[k + 1], after=after)
@@ -163,16 +163,17 @@ def _recurrence(shooting: Shooting, solution: Solution):
 def _as_before(codes, used, a, q, v):
     """The first event behind ``a`` that is as ``a`` is, state included, else the most similar one;
     and whether there is any."""
-    index = jnp.arange(used.shape[0])
-    same = used & (index > a) & jnp.all(codes == codes[a], axis=1)
+    index = jnp.arange(used.shape[0], dtype=jnp.int32)
+    same = used & (index > a) & jnp.all(codes == codes[a][None, :], axis=1)
     states = jnp.where(used[:, None], jnp.concatenate([q, v], axis=1), 0.0)
     n = q.shape[1]
     sizes = jnp.max(jnp.abs(states), axis=0)
     sizes = jnp.concatenate([_raised(sizes[:n]), _raised(sizes[n:])])
-    off = jnp.max(jnp.abs(states - states[a]) / sizes, axis=1)
+    off = jnp.max(jnp.abs(states - states[a][None, :]) / sizes[None, :], axis=1)
     close = same & (off <= RECURS)
     nearest = jnp.argmin(jnp.where(same, off, jnp.inf))
-    return jnp.where(close.any(), jnp.argmax(close), nearest), same.any()
+    found = jnp.where(close.any(), jnp.argmax(close), nearest)
+    return found.astype(jnp.int32), same.any()
 
 
 def scales_of(samples: Float[Array, "m x"], period) -> Scales:

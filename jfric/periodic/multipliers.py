@@ -46,7 +46,7 @@ def _decomposed(a):
     filled = jnp.where(known, a, jnp.eye(a.shape[0], dtype=a.dtype))
     values, left, right = jax.lax.linalg.eig(filled, compute_left_eigenvectors=True)
     order = jnp.argsort(-jnp.abs(values), stable=True)
-    zero = jnp.arange(a.shape[0]) >= a.shape[0] - erased(filled)
+    zero = jnp.arange(a.shape[0], dtype=jnp.int32) >= a.shape[0] - erased(filled)
     values = jnp.where(zero, 0.0, values[order])
     values = jnp.where(known, values, jnp.nan)
     return values, right[:, order], jnp.where(zero[None, :], 0.0, left[:, order])

@@ -194,7 +194,7 @@ def _snapped(z: Unknowns, old: Found, scales: Scales) -> Unknowns:
     """What agrees with the end of the motion but for rounding is that end: what is closed or sticks
     there does so exactly."""
     ends = jnp.roll(old.motion.ends, 1, axis=0)
-    near = jnp.abs(z.states - ends) <= EQUAL * scales.state
+    near = jnp.abs(z.states - ends) <= EQUAL * scales.state[None, :]
     return z._replace(states=jnp.where(near, ends, z.states))
 
 

@@ -104,9 +104,9 @@ class PeriodicOrbit(eqx.Module):
         is one."""
         size = jnp.abs(self.multipliers)
         if not self.forced:
-            trivial = jnp.argmin(jnp.abs(self.multipliers - 1.0), axis=-1)
-            index = jnp.arange(size.shape[-1])
-            size = jnp.where(index == trivial[..., None], 0.0, size)
+            trivial = jnp.argmin(jnp.abs(self.multipliers - 1.0), axis=-1, keepdims=True)
+            places = np.arange(size.shape[-1]).reshape((1,) * (size.ndim - 1) + (-1,))
+            size = jnp.where(trivial == places, 0.0, size)
         return jnp.max(size, axis=-1)
 
     @property
@@ -188,7 +188,7 @@ class PeriodicOrbit(eqx.Module):
         """
         chosen = Harmonics(look_up(self.problem, signal)[1], count)
         both = self.observe([chosen])[chosen.name]
-        return both[..., 0, :] + 1j * both[..., 1, :]
+        return jax.lax.complex(both[..., 0, :], both[..., 1, :])
 
     def energy_loss(self) -> Float[Array, ...]:
         """Energy [J] lost in a period: what loads and belts put in. Raises

@@ -21,8 +21,9 @@ class OrbitPoint:
     period branches off; ``"torus"``, where a pair of multipliers leaves the unit circle;
     ``"branch point"``, where another path crosses; ``"event change"``, where a period has other
     events from there on; ``"dead end"``, where nothing was found to go on. ``multipliers`` (2n,).
-    Of an event change: the sequences of events ``before`` and ``after`` it, and the derivatives of
-    the state (2n,) by the parameter on both sides, None where nothing goes on. ``row``: the row of
+    Of an event change: the sequences of events ``before`` and ``after`` it, and the derivatives
+    ``slope_before``, ``slope_after`` of the state (2n,) by the parameter on both sides, None where
+    nothing goes on. ``row``: the row of
     the path at or before the point.
     """
 
@@ -46,7 +47,8 @@ class OrbitPath:
     ``state`` (r, 2n): positions and velocities at the start of each orbit; ``period`` (r,) [s];
     ``multipliers`` (r, 2n); ``stable`` (r,); ``slope`` (r, 2n): derivatives of the state by the
     parameter; ``events``: the sequence of events of each, in words; ``special``: special points.
-    ``orbits``: all of them as one batch. ``remarks``: what was left out, in words.
+    ``orbits``: all of them as one batch; ``axes``: names of the degrees of freedom. ``remarks``:
+    what was left out, in words.
     """
 
     name: str

@@ -133,7 +133,7 @@ class Shooting(eqx.Module):
                 return jnp.zeros((n2 + 1, directions), start.dtype), found
             return jax.jacfwd(ends, has_aux=True)(zero)
 
-        index = jnp.arange(self.segments)
+        index = jnp.arange(self.segments, dtype=jnp.int32)
         if self.segments == 1:
             found = one(index[0], z.states[0], z.period, z.parameter)
             slopes, (values, *log) = jax.tree.map(lambda x: x[None], found)
@@ -167,11 +167,11 @@ class Shooting(eqx.Module):
         period = self.period_of(problem, period)
         first = jnp.asarray(problem.resolved().time.start, state.dtype)
         length = period / self.segments
-        start = first if self.segments == 1 else first + i * length
+        start = first if self.segments == 1 else first + i.astype(length.dtype) * length
         begun = with_start(problem, start, state)
         solution = self.solver.solve(begun, None, None, start + length)
         log, n = solution.events, state.shape[0] // 2
-        used = jnp.arange(log.time.shape[0]) < log.count
+        used = jnp.arange(log.time.shape[0], dtype=jnp.int32) < log.count
         codes = [log.contact, log.from_mode, log.to_mode, log.impact.astype(jnp.int32)]
         codes = jnp.where(used[:, None], jnp.stack(codes, axis=1), -1)
         times = jnp.where(used, log.time, jnp.inf)
@@ -180,14 +180,14 @@ class Shooting(eqx.Module):
         if self.phase == "section":
             value = self._on_section(begun, start, state, n)
         elif self.phase == "event":
-            mine = used & jnp.all(codes[:, :3] == phase.event, axis=1)
+            mine = used & jnp.all(codes[:, :3] == phase.event[None, :], axis=1)
             at = jnp.where(mine.any(), log.time[jnp.argmax(mine)], jnp.nan)
             value = at - start - phase.after
         elif self.phase == "along":
             value = jnp.sum(phase.along * (state - phase.at))
         gap = _smallest_gap(begun, start, state[:n])
         ends = solution.final.recorded
-        mine = codes[:, 0, None] == jnp.arange(ends.shape[0])
+        mine = codes[:, 0, None] == jnp.arange(ends.shape[0], dtype=jnp.int32)[None, :]
         begins = jnp.where(mine.any(axis=0), codes[jnp.argmax(mine, axis=0), 1], ends)
         edge = BESIDE * length
         near = used & ((times <= start + edge) | (times >= start + length - edge))
@@ -220,7 +220,7 @@ class Shooting(eqx.Module):
             rows = motion.gain[0] - eye
         else:
             blocks = jnp.zeros((count, n2, count, n2), motion.ends.dtype)
-            i = jnp.arange(count)
+            i = jnp.arange(count, dtype=jnp.int32)
             blocks = blocks.at[i, :, i, :].add(motion.gain)
             blocks = blocks.at[i, :, (i + 1) % count, :].add(-eye)
             rows = blocks.reshape(count * n2, count * n2)

@@ -89,8 +89,8 @@ def periodic_orbit(
         ...     initial={"z": jfric.InitialState(q=0.1, v=4.0)},
         ... )
         >>> both = jfric.periodic_orbit(ball, start=jnp.array([[0.1, 4.4], [0.4, -4.5]]))
-        >>> [round(float(x), 6) for x in abs(both.multipliers[0])], both.stable.tolist()
-        ([0.8, 0.8], [True, False])
+        >>> [round(float(x), 6) for x in abs(both.multipliers[1])], both.stable.tolist()
+        ([0.8, 0.8], [False, True])
     """
     solver = EventDriven(max_events=EVENTS) if solver is None else solver
     if not isinstance(solver, EventDriven):
@@ -171,8 +171,11 @@ def _many(solver, end, call: _Orbit, axes, batch: int, *arguments) -> PeriodicOr
         is_leaf=lambda x: x is None or x == 0,
     )
     parts, rest = eqx.partition(arguments, eqx.is_array)
+    places = np.arange(rows * size) % batch
     filled = jax.tree.map(
-        lambda x, m: jnp.take(x, jnp.arange(rows * size) % batch, axis=0) if m else x, parts, marks
+        lambda x, m: jnp.take(x, places, axis=0) if m else x,
+        parts,
+        marks,
     )
 
     def row(i, filled):
@@ -191,7 +194,7 @@ def _many(solver, end, call: _Orbit, axes, batch: int, *arguments) -> PeriodicOr
         share = jax.shard_map(
             share, mesh=mesh, in_specs=(spec, same), out_specs=spec, check_vma=False
         )
-    found = share(jnp.arange(rows), filled)
+    found = share(jnp.arange(rows, dtype=jnp.int32), filled)
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:batch], found)
 
 
