@@ -155,6 +155,18 @@ def stopped() -> tuple[jfric.Problem, jfric.OrbitPath]:
 
 
 @pytest.mark.slow
+def test_a_figure_is_solid_where_motions_are_stable():
+    _, path = stopped()
+    (axis,) = jfric.plot_orbits(path, "max.x").axes
+    styles = [line.get_linestyle() for line in axis.get_lines()]
+    assert styles.count("-") == 2
+    assert styles.count("--") == 1
+    assert styles.count("None") == 4
+    with pytest.raises(jfric.ProblemError, match="no quantity"):
+        jfric.plot_orbits(path, "max.z")
+
+
+@pytest.mark.slow
 def test_a_response_with_two_folds_against_transients():
     """Stable orbits stay where they are for 300 periods; unstable ones leave at the rate of their
     largest multiplier."""
