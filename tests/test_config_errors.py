@@ -43,7 +43,7 @@ MISTAKES = [
             "diagram_spring, gap_spring, stop, jenkins, maxwell_slip, masing_spring, iwan, dahl, "
             "bouc_wen, lugre, rate_state, friction, contact, load, base, joint, pin, "
             "slider, weld, gear, rolling, pendulum, polynomial_spring, drag, event, initial, "
-            "matrices, solver, statics, data, controller, check; did you mean 'spring'?"
+            "matrices, solver, statics, periodic, data, controller, check; did you mean 'spring'?"
         ),
     ),
     ('"5 kN/m"', '"5 kN"', "spring.k: found 'kN' (a force), expected a stiffness such as '5 kN/m'"),
@@ -446,7 +446,9 @@ MISTAKES = [
             "lambda_t.NAME, lambda_n.NAME, slip.NAME, force.NAME, reaction.NAME; "
             "equilibrium_count, continuum_count, equilibrium.u(1), equilibrium.lambda_n(1), "
             "equilibrium_to.u(1), limit.parameter, "
-            "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1)"
+            "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1); "
+            "orbit.period, orbit.u, orbit.max.u, orbit.harmonic.u(1), orbit.event_time(1), "
+            "multiplier(1), multiplier.re(1), fold(1), flip(1), event_change(1)"
         ),
     ),
     (
@@ -491,7 +493,9 @@ MISTAKES = [
             "lambda_t.NAME, lambda_n.NAME, slip.NAME, force.NAME, reaction.NAME; "
             "equilibrium_count, continuum_count, equilibrium.u(1), equilibrium.lambda_n(1), "
             "equilibrium_to.u(1), limit.parameter, "
-            "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1)"
+            "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1); "
+            "orbit.period, orbit.u, orbit.max.u, orbit.harmonic.u(1), orbit.event_time(1), "
+            "multiplier(1), multiplier.re(1), fold(1), flip(1), event_change(1)"
         ),
     ),
     (

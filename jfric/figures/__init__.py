@@ -2,6 +2,7 @@
 
 from jfric.figures.basins_figure import plot_basins
 from jfric.figures.mechanism_figure import animate, plot_mechanism
+from jfric.figures.orbit_figure import plot_orbits
 from jfric.figures.path_figure import plot_path
 from jfric.figures.sweep_figure import plot_sweep
 from jfric.figures.trajectory_figure import plot
@@ -11,6 +12,7 @@ __all__ = [
     "plot",
     "plot_basins",
     "plot_mechanism",
+    "plot_orbits",
     "plot_path",
     "plot_sweep",
 ]

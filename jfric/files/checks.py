@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from jfric.errors import ProblemError
 from jfric.files.config import Check, time_span
 from jfric.files.function_tables import number
-from jfric.results.quantity import STATIC_KINDS, Quantity, parse_quantity, resolve
+from jfric.results.quantity import PERIODIC_KINDS, STATIC_KINDS, Quantity, parse_quantity, resolve
 from jfric.results.signals import look_up
 from jfric.system.expression import Expression
 from jfric.system.problem import Problem
@@ -48,7 +48,7 @@ def _dimension(quantity: Quantity, problem: Problem) -> Dimension | None:
         return DIMENSIONS["time"]
     if quantity.kind in ("event_count", "impact_count", "stick_fraction"):
         return DIMENSIONS["pure number"]
-    if quantity.kind in (*STATIC_KINDS, "integral", "impulse", "dissipated"):
+    if quantity.kind in (*STATIC_KINDS, *PERIODIC_KINDS, "integral", "impulse", "dissipated"):
         return None
     unit = look_up(problem, quantity.name)[1].unit.replace(" ", "*")
     return next((d for d in DIMENSIONS.values() if d.unit == unit), None)

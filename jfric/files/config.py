@@ -76,7 +76,9 @@ class Config:
 
     ``outputs``: number of evenly spaced outputs from start to end, or the output times [s].
     ``solver``: the settings that the file gives, by name. ``statics``: the parameter that a path
-    or a limit load follows (``vary``, ``start``, ``stop``, ``seeds``). ``path``: where it was read.
+    or a limit load follows (``vary``, ``start``, ``stop``, ``seeds``). ``periodic``:
+    which periodic motion is looked for, and the parameter over which it is followed. ``path``:
+    where it was read.
     """
 
     problem: Problem
@@ -86,6 +88,7 @@ class Config:
     outputs: int | tuple[float, ...] = DEFAULT_OUTPUTS
     solver: Mapping[str, object] = field(default_factory=dict)
     statics: Mapping[str, Any] = field(default_factory=dict)
+    periodic: Mapping[str, Any] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
     path: str = ""
     data: Measured | None = None

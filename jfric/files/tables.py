@@ -312,6 +312,20 @@ class StaticsTable(Table):
     seeds: Annotated[int, Field(gt=0, le=limits.SEEDS)] | list[Number] | None = None
 
 
+class PeriodicTable(Table):
+    """What periodic motion is looked for, and the parameter over which it is followed."""
+
+    period: Number | None = None
+    state: list[Number] | None = None
+    transient: Number | None = None
+    section: str | None = None
+    cycles: Annotated[int, Field(gt=0, le=limits.STEPS)] | None = None
+    segments: Annotated[int, Field(gt=0, le=256)] | None = None
+    vary: str | None = None
+    start: Number | None = None
+    stop: Number | None = None
+
+
 class ColumnTable(Table):
     """A column of a measured file: its unit, which may carry a factor, and what is added in SI."""
 

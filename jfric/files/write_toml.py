@@ -93,6 +93,8 @@ def dump(config: Config | Problem) -> str:
         document["solver"] = dict(config.solver)
     if config.statics:
         document["statics"] = dict(config.statics)
+    if config.periodic:
+        document["periodic"] = dict(config.periodic)
     if config.data is not None:
         document["data"] = dict(config.data.table)
     if config.controller is not None:

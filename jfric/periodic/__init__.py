@@ -1,17 +1,23 @@
-"""Steady states: harmonic balance, sections, exponents and basins of attraction."""
+"""Steady states: orbits and their paths, harmonic balance, sections, exponents, basins."""
 
 from jfric.periodic.basins import Basins as Basins
 from jfric.periodic.basins import FoundAttractor as FoundAttractor
 from jfric.periodic.basins import basins as basins
+from jfric.periodic.continuation import continue_orbit as continue_orbit
 from jfric.periodic.harmonic_balance import harmonic_balance as harmonic_balance
 from jfric.periodic.harmonic_balance_result import BalanceStatus as BalanceStatus
 from jfric.periodic.harmonic_balance_result import HarmonicBalance as HarmonicBalance
 from jfric.periodic.lyapunov import Exponent as Exponent
 from jfric.periodic.lyapunov import lyapunov_exponent as lyapunov_exponent
 from jfric.periodic.lyapunov import lyapunov_exponents as lyapunov_exponents
+from jfric.periodic.orbit import PeriodicOrbit as PeriodicOrbit
+from jfric.periodic.orbit_status import OrbitStatus as OrbitStatus
+from jfric.periodic.path import OrbitPath as OrbitPath
+from jfric.periodic.path import OrbitPoint as OrbitPoint
 from jfric.periodic.section_runs import PoincareSection as PoincareSection
 from jfric.periodic.section_runs import bifurcation_diagram as bifurcation_diagram
 from jfric.periodic.section_runs import poincare_section as poincare_section
+from jfric.periodic.solving import periodic_orbit as periodic_orbit
 
 __all__ = [
     "BalanceStatus",
@@ -19,11 +25,17 @@ __all__ = [
     "Exponent",
     "FoundAttractor",
     "HarmonicBalance",
+    "OrbitPath",
+    "OrbitPoint",
+    "OrbitStatus",
+    "PeriodicOrbit",
     "PoincareSection",
     "basins",
     "bifurcation_diagram",
+    "continue_orbit",
     "harmonic_balance",
     "lyapunov_exponent",
     "lyapunov_exponents",
+    "periodic_orbit",
     "poincare_section",
 ]

@@ -51,6 +51,13 @@ Kind = Literal[
     "branch_count",
     "fold_count",
     "special",
+    "orbit",
+    "multiplier",
+    "fold",
+    "flip",
+    "torus",
+    "branch_point",
+    "event_change",
 ]
 
 #: Kinds taken from equilibria, limit loads and paths of a system, not from a trajectory.
@@ -60,11 +67,21 @@ STATIC_KINDS = (
 )
 
 
+#: Kinds taken from a periodic motion, and from its path over a parameter.
+PERIODIC_KINDS = ("orbit", "multiplier", "fold", "flip", "torus", "branch_point", "event_change")
+#: Numbers of a periodic motion that are none of a trajectory.
+OF_ORBITS = ("period", "energy_loss", "residual", "event_count", "largest_multiplier")
+#: Of a harmonic of a quantity over a period: amplitude and angle; of a multiplier.
+HARMONICS, PARTS = ("harmonic", "angle"), ("re", "im")
+
+
 class _Form(NamedTuple):
     """What follows a word: a name of ``names`` (None: none), and what is in parentheses."""
 
-    names: Literal["signal", "motion", "contact", "element", "static", "event"] | None = None
-    holds: Literal["time", "number"] | None = None
+    names: (
+        Literal["signal", "motion", "contact", "element", "static", "event", "orbit", "part"] | None
+    ) = None
+    holds: Literal["time", "number", "maybe"] | None = None
     #: Whether the name may be left out.
     optional: bool = False
 
@@ -86,6 +103,10 @@ _KINDS: dict[Kind, _Form] = {
     "branch_count": _Form(),
     "fold_count": _Form(),
     "special": _Form("static", "number"),
+    "orbit": _Form("orbit", "maybe"),
+    "multiplier": _Form("part", "number", optional=True),
+    **{kind: _Form(None, "number") for kind in ("fold", "flip", "torus")},
+    **{kind: _Form(None, "number") for kind in ("branch_point", "event_change")},
 }
 #: Other words for a kind, and what they put before the name.
 _SAME: dict[str, tuple[Kind, str]] = {
@@ -101,7 +122,9 @@ GRAMMAR = (
     "dissipated, stick_fraction, impulse.NAME with S one of u, v.u, a.u, lambda_t.NAME, "
     "lambda_n.NAME, slip.NAME, force.NAME, reaction.NAME; equilibrium_count, continuum_count, "
     "equilibrium.u(1), equilibrium.lambda_n(1), equilibrium_to.u(1), limit.parameter, "
-    "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1)"
+    "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1); "
+    "orbit.period, orbit.u, orbit.max.u, orbit.harmonic.u(1), orbit.event_time(1), multiplier(1), "
+    "multiplier.re(1), fold(1), flip(1), event_change(1)"
 )
 
 _TEXT = re.compile(r"\s*([^()\s]+?)\s*(?:\((.*)\))?\s*")
@@ -151,7 +174,7 @@ def parse_quantity(text: str, known: Iterable[str] = ()) -> Quantity:
         return Quantity("at", word, "t" if argument.strip() == "t" else _time(text, argument))
     if bool(name) != bool(form.names) and not form.optional:
         raise _error(text, f"{first} takes {'a' if form.names else 'no'} name")
-    if (argument is None) != (form.holds is None):
+    if form.holds != "maybe" and (argument is None) != (form.holds is None):
         needs = {"number": "the number of an event", None: "nothing"}[form.holds]
         raise _error(text, f"{first} takes {needs} in parentheses")
     number = None if argument is None else _number(text, argument)
@@ -178,6 +201,10 @@ def resolve(quantity: Quantity, problem: Problem) -> Quantity:
             found = _static_name(kind, name, problem)
         elif names == "element":
             found = look_up(problem, f"force.{name}")[0].removeprefix("force.")
+        elif names == "orbit":
+            found = _of_orbit(quantity, problem)
+        elif names == "part" and name and name not in PARTS:
+            raise ProblemError(f"no part {name!r}, allowed are {' and '.join(PARTS)}")
         elif names == "event" and name:
             found = _event(name, problem)
         elif names == "contact":
@@ -198,6 +225,26 @@ def _static_name(kind: Kind, name: str, problem: Problem) -> str:
         f"no degree of freedom {name!r}{nearest(name, problem.dofs)}; declared are "
         f"{', '.join(problem.dofs)}"
     )
+
+
+def _of_orbit(quantity: Quantity, problem: Problem) -> str:
+    """What is asked of a periodic motion: a number of its own, a signal at its start, a harmonic of
+    one, or what is observed over a period."""
+    name, argument = quantity.name, quantity.argument
+    first, _, rest = name.partition(".")
+    if name in OF_ORBITS and argument is None:
+        return name
+    if first in HARMONICS and rest:
+        if argument is None:
+            raise ProblemError("it needs the number of the harmonic in parentheses")
+        return f"{first}.{look_up(problem, rest)[0]}"
+    inner = name if argument is None else f"{name}({argument})"
+    if argument is None and first not in _KINDS:
+        return look_up(problem, name)[0]
+    found = resolve(parse_quantity(inner), problem)
+    if found.kind in (*STATIC_KINDS, *PERIODIC_KINDS):
+        raise ProblemError("which is no quantity of a trajectory")
+    return ".".join(part for part in (found.kind, found.name) if part and part != "at")
 
 
 def _event(name: str, problem: Problem) -> str:

@@ -123,6 +123,11 @@ def cases() -> list[Case]:
         _case("slider_crank", relative=0.0),
         _case("joint_pendulum", relative=1e-10),
         _case("joint_slider_crank", relative=1e-10),
+        _case("p1_ball", relative=1e-9),
+        _case("p1_ball_other", relative=1e-9),
+        _case("p2_grazing"),
+        _case("p5_continuous_slip"),
+        _case("p6_duffing"),
     ]
 
 

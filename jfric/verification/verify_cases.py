@@ -31,6 +31,12 @@ from jfric.verification.compare_kernels import agreement
 from jfric.verification.configs import files_in, shipped
 from jfric.verification.evaluate import COUNTS, Trajectory, needed_times
 from jfric.verification.jobs import Job, Refused, batches, run_batches
+from jfric.verification.periodic_checks import (
+    PeriodicJob,
+    is_periodic,
+    periodic_job,
+    periodic_results,
+)
 from jfric.verification.result import Result, compare, not_run, refused, whole
 from jfric.verification.static_checks import StaticJob, is_static, static_job, static_results
 
@@ -43,7 +49,7 @@ ALL = "all"
 KERNELS = tuple(name for name in get_args(Kernel) if name != "auto")
 
 Progress = Callable[[int, int, str], None]
-Jobs = list[Job | StaticJob | Refused]
+Jobs = list[Job | StaticJob | PeriodicJob | Refused]
 
 
 def verify(
@@ -82,6 +88,7 @@ def verify(
     if progress:
         progress(0, len(groups), every[0].case)
     found += [(order[id(j)], static_results(j)) for j in every if isinstance(j, StaticJob)]
+    found += [(order[id(j)], periodic_results(j)) for j in every if isinstance(j, PeriodicJob)]
     found += [(order[id(j)], [refused(j.case, j.reason)]) for j in every if isinstance(j, Refused)]
     for done, (index, outcome) in enumerate(run_batches(groups), start=1):
         for i, job in enumerate(groups[index]):
@@ -154,7 +161,9 @@ def listed_jobs(case: str | None = None, flow: str | None = None) -> Jobs:
     return jobs
 
 
-def _case_jobs(entry: Case, config: Config, flow: str | None) -> list[Job | StaticJob]:
+def _case_jobs(
+    entry: Case, config: Config, flow: str | None
+) -> list[Job | StaticJob | PeriodicJob]:
     further = tuple(
         Check(
             resolve(parse_quantity(e.quantity), config.problem),
@@ -168,10 +177,11 @@ def _case_jobs(entry: Case, config: Config, flow: str | None) -> list[Job | Stat
     repeated = {check.quantity for check in further}
     own = [c for c in config.checks if c.relative is not None or c.quantity not in repeated]
     every = (*own, *further)
-    checks = tuple(check for check in every if not is_static(check))
-    jobs: list[Job | StaticJob] = []
+    checks = tuple(check for check in every if not (is_static(check) or is_periodic(check)))
+    jobs: list[Job | StaticJob | PeriodicJob] = []
     if flow in (None, "auto"):
         jobs += static_job(entry.name, config, every)
+        jobs += periodic_job(entry.name, config, every)
     if every and not checks:
         return jobs
     if config.solver.get("name", SOLVERS[0]) != SOLVERS[0]:
@@ -230,8 +240,11 @@ def _jobs_in(path: Path, name: str, flow: str | None) -> tuple[Jobs, str]:
     config = load_config(path)
     if not config.checks:
         return [], "found no [[check]], nothing to verify"
-    jobs: Jobs = [*static_job(name, config, config.checks)]
-    checks = tuple(check for check in config.checks if not is_static(check))
+    jobs: Jobs = [
+        *static_job(name, config, config.checks),
+        *periodic_job(name, config, config.checks),
+    ]
+    checks = tuple(c for c in config.checks if not (is_static(c) or is_periodic(c)))
     if not checks:
         return jobs, ""
     solver = str(config.solver.get("name", SOLVERS[0]))

@@ -1,0 +1,103 @@
+"""Figures of paths of periodic motions: solid where they are stable, dashed where not."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.figures.style import style_axes
+from jfric.periodic.path import OrbitKind, OrbitPath
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: Marker, colour and label of each kind of special point.
+MARKERS: dict[OrbitKind, tuple[str, str, str]] = {
+    "fold": ("s", "#c0504d", "fold"),
+    "flip": ("^", "#7b4ea3", "flip"),
+    "torus": ("v", "#b8860b", "torus"),
+    "branch point": ("X", "#3a7d44", "branch point"),
+    "event change": ("o", "#222222", "change of events"),
+    "dead end": ("x", "#222222", "dead end"),
+}
+#: More panels than this would be too small to read.
+MAX_PANELS = 12
+
+
+def plot_orbits(
+    path: OrbitPath, show: str | Sequence[str] | None = None, *, title: str = ""
+) -> Figure:
+    """Figure of a ``path`` of periodic motions over its parameter, under a ``title``.
+
+    ``show``: observables over a period (``"max.x, rms.v.x"``), one panel each; by default the
+    largest positions. Solid lines: stable motions; dashed: unstable ones; special points are marked
+    (see :class:`jfric.OrbitPoint`). Raises :class:`jfric.ProblemError` for an unknown observable.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    chosen = [f"max.{axis}" for axis in path.axes[:MAX_PANELS]] if show is None else show
+    values = path.observe(chosen)
+    if len(values) > MAX_PANELS:
+        raise ProblemError(f"show: found {len(values)} observables, at most {MAX_PANELS} fit")
+    columns = min(3, len(values))
+    lines = -(-len(values) // columns)
+    figure = Figure(
+        figsize=(4.8 * columns, 0.8 + 3.3 * lines),
+        layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06),
+    )
+    axes = np.atleast_1d(figure.subplots(lines, columns, squeeze=False)).ravel()
+    for axis, (name, value) in zip(axes, values.items(), strict=False):
+        for part in _parts(path.stable):
+            stable = bool(path.stable[part.stop - 1])
+            style = "-" if stable else "--"
+            axis.plot(path.parameter[part], value[part], style, color="#1f4e79", lw=1.6, zorder=3)
+        for point in path.special:
+            if point.kind in MARKERS:
+                marker, colour, _ = MARKERS[point.kind]
+                place = float(value[point.row])
+                axis.plot(point.parameter, place, marker, color=colour, ms=4.5, zorder=4)
+        axis.set_xlabel(path.name, fontsize=9)
+        axis.set_ylabel(name, fontsize=9)
+        style_axes(axis)
+    for axis in axes[len(values) :]:
+        axis.set_visible(False)
+    _legend(figure, path)
+    if title:
+        figure.suptitle(title, fontsize=12, fontweight="bold", x=0.012, ha="left")
+    return figure
+
+
+def _parts(stable: np.ndarray) -> list[slice]:
+    """Stretches of one stability, each beginning where the one before ends."""
+    cuts = [0, *(np.flatnonzero(stable[1:] != stable[:-1]) + 1).tolist(), len(stable)]
+    return [slice(max(a - 1, 0), b) for a, b in itertools.pairwise(cuts) if b > a]
+
+
+def _legend(figure: Figure, path: OrbitPath) -> None:
+    from matplotlib.lines import Line2D
+
+    lines = [("-", "stable", path.stable.any()), ("--", "unstable", not path.stable.all())]
+    handles = [
+        Line2D([], [], ls=style, color="#1f4e79", lw=1.6, label=label)
+        for style, label, used in lines
+        if used
+    ]
+    kinds = {point.kind for point in path.special}
+    handles += [
+        Line2D([], [], ls="", marker=marker, color=colour, ms=4.5, label=label)
+        for kind, (marker, colour, label) in MARKERS.items()
+        if kind in kinds
+    ]
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=len(handles),
+        frameon=False,
+        fontsize=9,
+        handlelength=3.0,
+    )

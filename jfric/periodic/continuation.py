@@ -1,0 +1,329 @@
+"""``continue_orbit``: periodic motions over a parameter, through folds and changes of events."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.numerics.limits import require_count
+from jfric.periodic.guess import no_phase, scales_of
+from jfric.periodic.orbit import PeriodicOrbit
+from jfric.periodic.path import OrbitPath, OrbitPoint
+from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, kernel_of, moved, stacked
+from jfric.periodic.shooting import Shooting, Unknowns
+from jfric.periodic.solving import equations_of, periodic_orbit
+from jfric.periodic.special_points import JUMP, between, leaving, narrowed, slope, special
+from jfric.statics.path_names import checked_path
+from jfric.system.naming import set_parameters
+from jfric.system.problem import Problem
+from jfric.system.validation import validate
+
+#: Longest and shortest step, in sizes of the motion and of the interval, and the first one.
+LONGEST, SHORTEST, FIRST = 0.1, 1e-9, 0.01
+#: Steps after which a path is left.
+MOST = 2_000
+#: Rounds of Newton's method beyond which the next step is shorter, and the cosine of the largest
+#: turn of the path in a step.
+ROUNDS, TURN = 6, 0.95
+#: Part of a period within which no event comes near the start of the next.
+NEAR = 0.02
+
+
+def continue_orbit(
+    problem: Problem,
+    path: str,
+    start: float,
+    stop: float,
+    *,
+    orbit: PeriodicOrbit | None = None,
+    state: Any = None,
+    max_step: float = LONGEST,
+    max_steps: int = MOST,
+    segments: int = 1,
+    **options: Any,
+) -> OrbitPath:
+    """Periodic motions of ``problem`` over the parameter ``path``, from ``start`` to ``stop``.
+
+    ``start``, ``stop``: values of the parameter [SI]. The path begins with the orbit at ``start``,
+    from the guess ``orbit`` or ``state`` (2n,) or as :func:`jfric.periodic_orbit` finds it, which
+    takes the further ``options``. It is followed by pseudo-arclength: with states, period and
+    parameter unknown, Newton's method finds the orbit on a plane at right angles to the path, a
+    step ahead. It goes on around folds, where the parameter turns back, until it leaves the
+    interval. Folds, flips (a multiplier of -1), crossings of the unit circle by a pair, and points
+    where another path crosses are located along the path; other paths are not followed. So is every
+    **change of events**: where a period has another sequence of events (a first stick or lift-off,
+    a touch, one slip more) the path has a corner; the last orbit with the old sequence is found by
+    halving, and the path goes on from the first one with the new sequence, with derivatives on both
+    sides.
+
+    ``max_step``: longest step, relative to the sizes of the motion and of the interval;
+    ``max_steps``: steps after which the path is left; ``segments``: of multiple shooting. Raises
+    :class:`jfric.ProblemError` for an unknown parameter and an empty interval,
+    :class:`jfric.SimulationError` where there is no orbit to begin with. Source: E. L. Allgower,
+    K. Georg, Introduction to Numerical Continuation Methods (2003). A shaken mass that begins to
+    stick as friction grows::
+
+        >>> shaken = jfric.Problem(
+        ...     ["x"],
+        ...     {
+        ...         "mass": jfric.Mass("x", 1.0),
+        ...         "spring": jfric.Spring("x", 1.0),
+        ...         "damper": jfric.Damper("x", 0.1),
+        ...         "friction": jfric.Friction("x", jfric.Coulomb(0.2), N=1.0),
+        ...         "load": jfric.Load("x", jfric.Harmonic(1.0, 0.8)),
+        ...     },
+        ... )
+        >>> path = jfric.continue_orbit(shaken, "friction.mu", 0.7, 0.75)
+        >>> [(p.kind, round(p.parameter, 8)) for p in path.special]
+        [('event change', 0.72944127), ('end', 0.75)]
+    """
+    name = checked_path(problem, path)
+    start, stop = float(start), float(stop)
+    if not np.isfinite([start, stop]).all() or start == stop:
+        raise ProblemError(f"stop: found {stop:g}, must differ from start ({start:g})")
+    for value in (start, stop):
+        validate(set_parameters(problem, {name: value}))
+    require_count("max_steps", max_steps, 1, 10**6)
+    if not 0.0 < max_step <= 1.0:
+        raise ProblemError(f"max_step: found {max_step}, must lie between 0 and 1")
+    there = set_parameters(problem, {name: start})
+    if orbit is not None or state is not None:
+        options["start"] = state if orbit is None else orbit
+    first = periodic_orbit(there, segments=segments, **options).check()
+    kernel, begin = _begin(problem, name, first, (start, stop), segments, options)
+    follower = _Follower(kernel, (start, stop), max_step, max_steps)
+    follower.follow(begin)
+    return follower.path(problem, name)
+
+
+def _begin(problem, name, orbit: PeriodicOrbit, limits, segments, options):
+    """The equations with the parameter among the unknowns, and the first point."""
+    start, stop = limits
+    forced = {k: options.get(k) for k in ("period", "cycles")}
+    shooting, _, _ = equations_of(
+        problem,
+        dataclasses.replace(orbit.solver, adjoint="forward"),
+        None if not orbit.forced else forced["period"],
+        orbit.state if orbit.forced else None,
+        None,
+        None,
+        forced["cycles"] or 1,
+        segments,
+    )
+    shooting = Shooting(
+        shooting.solver,
+        segments,
+        shooting.forcing,
+        shooting.cycles,
+        "" if orbit.forced else "along",
+        None,
+        name,
+    )
+    t = float(orbit.problem.time.start)
+    ts = t + float(orbit.period) * np.linspace(0.0, 1.0, 25)
+    solution = orbit.solution(np.minimum(ts, float(orbit.problem.time.end)))
+    samples = jnp.concatenate([solution.q, solution.v], axis=1)
+    scales = scales_of(samples, orbit.period)._replace(parameter=jnp.asarray(abs(stop - start)))
+    phase = no_phase(samples.shape[1])
+    if not orbit.forced:
+        along = jnp.concatenate([solution.v[0], solution.a[0]]) / scales.state
+        phase = phase._replace(at=orbit.state, along=along / jnp.linalg.norm(along) / scales.state)
+    kernel = kernel_of(shooting, problem, scales)
+    period = jnp.asarray(orbit.period, float)
+    if orbit.forced and shooting.forcing is None:
+        period = jnp.asarray(options["period"], float) * (options.get("cycles") or 1)
+    z = Unknowns(orbit.states, period, jnp.asarray(start))
+    fixed = np.zeros(kernel.sizes.shape)
+    fixed[-1] = 1.0
+    origin = np.asarray(shooting.pack(z)) / kernel.sizes
+    point = corrected(kernel, z, phase, fixed, origin, 0.0)
+    if point is None:
+        raise ProblemError(
+            f"start: the orbit at {name} = {start:g} is not one of these equations; give the "
+            "options with which it was found"
+        )
+    if point.tangent[-1] * (stop - start) < 0:
+        point = point._replace(tangent=-point.tangent)
+    return kernel, point
+
+
+class _Follower:
+    """A path as it is followed: rows, special points, remarks."""
+
+    def __init__(self, kernel: Kernel, limits, max_step: float, max_steps: int):
+        self.kernel, self.limits = kernel, limits
+        self.max_step, self.max_steps = max_step, max_steps
+        self.rows: list[PathPoint] = []
+        self.special: list[OrbitPoint] = []
+        self.remarks: list[str] = []
+
+    def follow(self, point: PathPoint) -> None:
+        """Step after step until the interval is left or nothing goes on."""
+        self.rows.append(point)
+        step = min(FIRST, self.max_step)
+        for _ in range(self.max_steps):
+            following, step = self._step(self._away_from_events(self.rows[-1]), step)
+            if following is None:
+                return
+        self.remarks.append(f"left after {self.max_steps} steps: raise max_steps")
+
+    def _away_from_events(self, point: PathPoint) -> PathPoint:
+        """The same orbit from another instant, where an event comes near its start: there the state
+        would jump."""
+        orbit = point.orbit
+        first, period = float(orbit.problem.time.start), float(orbit.period)
+        count = min(int(orbit.event_count), len(orbit.event_times))
+        places = np.sort((np.asarray(orbit.event_times[:count]) - first) / period)
+        if not count or min(places[0], 1.0 - places[-1]) > NEAR:
+            return point
+        gaps = np.diff(places, append=places[0] + 1.0)
+        widest = int(np.argmax(gaps))
+        begin = first + period * float(np.mod(places[widest] + 0.5 * gaps[widest], 1.0))
+        if gaps[widest] <= 2.0 * NEAR:
+            return point
+        ts = begin + period * np.arange(self.kernel.shooting.segments) / len(point.z.states)
+        at = orbit.solution(np.sort(first + np.mod(ts - first, period)))
+        states = jnp.concatenate([at.q, at.v], axis=1)
+        states = jnp.roll(states, -int(np.argmin(np.mod(ts - first, period))), axis=0)
+        problem = eqx.tree_at(lambda p: p.time.start, self.kernel.problem, jnp.asarray(begin))
+        kernel = self.kernel._replace(problem=problem)
+        z, phase = point.z._replace(states=states), point.phase
+        if kernel.shooting.autonomous:
+            along = jnp.concatenate([at.v[0], at.a[0]]) / kernel.scales.state
+            along = along / jnp.linalg.norm(along) / kernel.scales.state
+            phase = phase._replace(at=states[0], along=along)
+        fixed = np.zeros(point.u.shape)
+        fixed[-1] = 1.0 if point.tangent[-1] >= 0 else -1.0
+        origin = np.asarray(kernel.shooting.pack(z)) / kernel.sizes
+        shifted = corrected(kernel, z, phase, fixed, origin, 0.0)
+        if shifted is None:
+            return point
+        self.kernel = kernel
+        return shifted
+
+    def _at(self, point: PathPoint):
+        """Orbits on planes at right angles to the path behind ``point``."""
+
+        def at(s: float) -> PathPoint | None:
+            z = moved(self.kernel, point.z, s * point.tangent)
+            return corrected(self.kernel, z, point.phase, point.tangent, point.u, s)
+
+        return at
+
+    def _step(self, point: PathPoint, step: float) -> tuple[PathPoint | None, float]:
+        """One step: the point it ends at (None: the path ends), and the length of the next."""
+        at = self._at(point)
+        found = at(step)
+        while found is None or not _is_near(point, found):
+            if found is not None and found.events != point.events:
+                break
+            if step <= SHORTEST:
+                return self._ends(point)
+            step *= 0.25 if found is None else 0.5
+            found = at(step)
+            if found is None and step <= 1e-5:
+                return self._changes(point, at, None, step * 4.0)
+        if found.events != point.events:
+            return self._changes(point, at, found, step)
+        outside = self._outside(found)
+        if outside:
+            return self._to_the_end(point, at, found, step)
+        self._locate(point, at, found, step)
+        self.rows.append(found)
+        grows = found.iterations <= ROUNDS
+        return found, min(step * (1.5 if grows else 0.7), self.max_step)
+
+    def _locate(self, point, at, found, step) -> None:
+        for _, kind, place in between(self.kernel, at, point, found, step):
+            entry = special(kind, place, len(self.rows) - 1, kernel=self.kernel)
+            self.special.append(dataclasses.replace(entry, after=place.events))
+
+    def _changes(self, point, at, found, step) -> tuple[PathPoint | None, float]:
+        """To the last orbit with these events, and on behind it."""
+        change = narrowed(at, point, found, step)
+        before, after = change.before, change.after
+        if self._outside(before):
+            return self._to_the_end(point, at, before, change.s_before)
+        if change.s_before > 0.0:
+            self._locate(point, at, before, change.s_before)
+            self.rows.append(before)
+        other = after is not None
+        if after is None or np.linalg.norm(after.u - before.u) > JUMP:
+            # Nothing goes straight on: a path that begins here may go back, or off like a root.
+            after = leaving(self.kernel, before)
+            change = change._replace(after=after)
+        if after is not None:
+            away = after.u - before.u
+            side = 1.0 if after.tangent @ (away if away.any() else point.tangent) >= 0 else -1.0
+            after = after._replace(tangent=side * after.tangent)
+            change = change._replace(after=after)
+        kind = "event change" if other or after is not None else "dead end"
+        self.special.append(
+            special(kind, before, len(self.rows) - 1, change=change, kernel=self.kernel)
+        )
+        if after is None:
+            return None, step
+        self.rows.append(after)
+        return after, FIRST * self.max_step
+
+    def _ends(self, point) -> tuple[None, float]:
+        self.special.append(special("dead end", point, len(self.rows) - 1, kernel=self.kernel))
+        return None, SHORTEST
+
+    def _outside(self, point: PathPoint) -> bool:
+        low, high = sorted(self.limits)
+        return not low <= point.parameter <= high
+
+    def _to_the_end(self, point, at, found, step) -> tuple[PathPoint | None, float]:
+        """The orbit at the end of the interval."""
+        low, high = sorted(self.limits)
+        edge = high if found.parameter > high else low
+        fixed = np.zeros(point.u.shape)
+        fixed[-1] = np.sign(found.parameter - point.parameter)
+        size = float(self.kernel.scales.parameter)
+        part = (edge - point.parameter) / (found.parameter - point.parameter)
+        guess = point.u + part * (found.u - point.u)
+        z = moved(self.kernel, point.z, guess - point.u)
+        s = abs(edge - point.parameter) / size
+        last = corrected(self.kernel, z, point.phase, fixed, point.u, s)
+        if last is None or last.events != point.events:
+            return self._changes(point, at, found if last is None else None, step)
+        last = last._replace(tangent=last.tangent * np.sign(last.tangent @ point.tangent or 1.0))
+        for s_there, kind, place in between(self.kernel, at, point, found, step):
+            del s_there
+            if not self._outside(place):
+                entry = special(kind, place, len(self.rows) - 1, kernel=self.kernel)
+                self.special.append(dataclasses.replace(entry, after=place.events))
+        self.rows.append(last)
+        self.special.append(special("end", last, len(self.rows) - 1, kernel=self.kernel))
+        return None, step
+
+    def path(self, problem: Problem, name: str) -> OrbitPath:
+        """What was found."""
+        orbits = stacked(self.rows)
+        return OrbitPath(
+            name=name,
+            start=self.limits[0],
+            stop=self.limits[1],
+            parameter=np.asarray([p.parameter for p in self.rows]),
+            state=np.asarray(orbits.state),
+            period=np.asarray(orbits.period),
+            multipliers=np.asarray(orbits.multipliers),
+            stable=np.asarray(orbits.stable),
+            slope=np.stack([slope(self.kernel, p) for p in self.rows]),
+            events=tuple(p.events for p in self.rows),
+            special=tuple(self.special),
+            orbits=orbits,
+            axes=problem.axes,
+            remarks=tuple(self.remarks),
+        )
+
+
+def _is_near(point: PathPoint, found: PathPoint) -> bool:
+    """Whether the path turns little between the two."""
+    return abs(float(point.tangent @ found.tangent)) >= TURN

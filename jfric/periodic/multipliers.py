@@ -1,0 +1,64 @@
+"""Floquet multipliers: eigenvalues of the monodromy matrix, with derivatives and exact zeros."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Complex, Float, Int
+
+from jfric.numerics.linear_algebra import matmul, singular_values
+
+#: Singular values below this part of the largest one are rounding errors of directions that
+#: sticking has erased.
+ERASED = 1e-13
+
+
+def erased(a: Float[Array, "x x"]) -> Int[Array, ""]:
+    """How many multipliers are exactly zero: the dimension of what powers of ``a`` take to zero."""
+    size = a.shape[0]
+    largest = jnp.max(jnp.abs(a))
+
+    def smaller(_, a):
+        u, values, _ = singular_values(a)
+        zero = values <= ERASED * size * largest
+        # The part of a on its own range has the same eigenvalues but for zeros. Columns of u that
+        # belong to a value of zero may be zero themselves: nothing needs them.
+        u = jnp.where(zero[None, :], 0.0, u)
+        return matmul(u.T, matmul(a, u))
+
+    last = jax.lax.fori_loop(0, size - 1, smaller, a)
+    values = singular_values(last).values
+    return jnp.sum(values <= ERASED * size * largest).astype(jnp.int32)
+
+
+@jax.custom_jvp
+def multipliers(
+    a: Float[Array, "x x"],
+) -> tuple[Complex[Array, " x"], Complex[Array, "x x"]]:
+    """Eigenvalues of ``a``, the largest first, and eigenvectors as columns; those of erased
+    directions are exactly zero."""
+    values, vectors, _ = _decomposed(a)
+    return values, vectors
+
+
+def _decomposed(a):
+    known = jnp.all(jnp.isfinite(a))
+    filled = jnp.where(known, a, jnp.eye(a.shape[0], dtype=a.dtype))
+    values, left, right = jax.lax.linalg.eig(filled, compute_left_eigenvectors=True)
+    order = jnp.argsort(-jnp.abs(values), stable=True)
+    zero = jnp.arange(a.shape[0], dtype=jnp.int32) >= a.shape[0] - erased(filled)
+    values = jnp.where(zero, 0.0, values[order])
+    values = jnp.where(known, values, jnp.nan)
+    return values, right[:, order], jnp.where(zero[None, :], 0.0, left[:, order])
+
+
+@multipliers.defjvp
+def _multipliers_jvp(primals, tangents):
+    """``d lambda = w^H da v / (w^H v)``; eigenvectors have no derivatives here."""
+    values, right, left = _decomposed(primals[0])
+    change = tangents[0].astype(right.dtype)
+    product = jnp.sum(jnp.conj(left) * right, axis=0)
+    moved = jnp.sum(jnp.conj(left) * (change @ right), axis=0)
+    one = product == 0
+    slopes = jnp.where(one, 0.0, moved / jnp.where(one, 1.0, product))
+    return (values, right), (slopes, jnp.zeros_like(right))

@@ -1,0 +1,207 @@
+"""A periodic motion: what :func:`jfric.periodic_orbit` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Complex, Float, Int
+
+from jfric.errors import ProblemError, SimulationError
+from jfric.periodic.cycle import Harmonics, Work
+from jfric.periodic.orbit_status import OrbitStatus
+from jfric.results.modes import Mode
+from jfric.results.signals import look_up
+from jfric.results.solution import Solution
+from jfric.results.status import NOT_DIFFERENTIABLE, Status
+from jfric.solvers.event_driven.solver import EventDriven
+from jfric.solvers.simulation import simulate
+from jfric.sweeps.observing import observe
+from jfric.system.problem import Problem
+
+
+class PeriodicOrbit(eqx.Module):
+    """A periodic motion, its stability, and the system started on it.
+
+    Of a batch every array has the axis of the batch in front. Derivatives of all of it by any
+    parameter of the problem are those of the implicit function theorem; eigenvectors have none.
+    An oscillator under a harmonic load, with friction that never makes it stick::
+
+        >>> shaken = jfric.Problem(
+        ...     ["x"],
+        ...     {
+        ...         "mass": jfric.Mass("x", 1.0),
+        ...         "spring": jfric.Spring("x", 1.0),
+        ...         "damper": jfric.Damper("x", 0.1),
+        ...         "friction": jfric.Friction("x", jfric.Coulomb(0.2), N=1.0),
+        ...         "load": jfric.Load("x", jfric.Harmonic(1.0, 0.8)),
+        ...     },
+        ... )
+        >>> orbit = jfric.periodic_orbit(shaken)
+        >>> orbit.outcome(), bool(orbit.stable), [row["to"] for row in orbit.event_table()]
+        ('converged', True, ['slip-', 'slip+'])
+    """
+
+    #: The system, started on the orbit, with one period of it as its time span.
+    problem: Problem
+    #: Period [s].
+    period: Float[Array, ""]
+    #: State at the start (2n,): positions, velocities [m, m/s or rad, rad/s]; and at the starts of
+    #: all segments.
+    state: Float[Array, " x"]
+    states: Float[Array, "N x"]
+    #: Derivative of the state after a period by the state at the start.
+    monodromy: Float[Array, "x x"]
+    #: Floquet multipliers, the largest first: eigenvalues of the monodromy matrix, exactly zero for
+    #: what sticking erases; eigenvectors are columns.
+    multipliers: Complex[Array, " x"]
+    eigenvectors: Complex[Array, "x x"]
+    #: Events of a period, padded: times [s], infinite in unused rows; contact, mode before, mode
+    #: after and whether an impact, -1 there; their number.
+    event_times: Float[Array, " E"]
+    event_codes: Int[Array, "E 4"]
+    event_count: Int[Array, ""]
+    #: Largest residual of the equations, relative to the sizes of the motion.
+    residual: Float[Array, ""]
+    #: Smallest singular value of the scaled equations, relative to the largest: zero where the
+    #: orbit is one of a continuum, or at a fold.
+    smallest: Float[Array, ""]
+    #: :class:`jfric.OrbitStatus`; :class:`jfric.Status` of the run that ended early, if any.
+    status: Int[Array, ""]
+    run_status: Int[Array, ""]
+    #: :class:`jfric.Flag` bits of the motion; rounds of Newton's method.
+    flags: Int[Array, ""]
+    iterations: Int[Array, ""]
+    #: The solver; names of degrees of freedom and of contacts; whether the period is that of loads.
+    solver: EventDriven
+    axes: tuple[str, ...] = eqx.field(static=True)
+    names: tuple[str, ...] = eqx.field(static=True)
+    forced: bool = eqx.field(static=True)
+
+    @property
+    def q(self) -> Float[Array, "... n"]:
+        """Positions at the start [m or rad]."""
+        return self.state[..., : len(self.axes)]
+
+    @property
+    def v(self) -> Float[Array, "... n"]:
+        """Velocities at the start [m/s or rad/s]."""
+        return self.state[..., len(self.axes) :]
+
+    @property
+    def converged(self):
+        """Whether the orbit was found."""
+        return self.status == int(OrbitStatus.CONVERGED)
+
+    @property
+    def largest_multiplier(self) -> Float[Array, ""]:
+        """Largest magnitude of a multiplier; of an autonomous motion without that along it, which
+        is one."""
+        size = jnp.abs(self.multipliers)
+        if not self.forced:
+            trivial = jnp.argmin(jnp.abs(self.multipliers - 1.0), axis=-1, keepdims=True)
+            places = np.arange(size.shape[-1]).reshape((1,) * (size.ndim - 1) + (-1,))
+            size = jnp.where(trivial == places, 0.0, size)
+        return jnp.max(size, axis=-1)
+
+    @property
+    def stable(self):
+        """Whether small deviations die out."""
+        return self.largest_multiplier < 1.0
+
+    @property
+    def differentiable(self):
+        """Whether no event was met at which derivatives may not exist (see :class:`jfric.Flag`)."""
+        return (self.flags & int(NOT_DIFFERENTIABLE)) == 0
+
+    def outcome(self) -> str:
+        """The status of one orbit in words."""
+        status = OrbitStatus(int(self.status))
+        words = status.message
+        if int(self.run_status) != int(Status.OK) and status != OrbitStatus.CONVERGED:
+            words = f"{words} ({Status(int(self.run_status)).message})"
+        return words
+
+    def check(self) -> Self:
+        """The orbit itself; raises :class:`jfric.SimulationError` unless it converged.
+
+        Of a batch the first orbit that did not is named.
+        """
+        if isinstance(self.status, Tracer):
+            raise ProblemError(
+                "check: the status is not known while JAX traces; call it outside jit and vmap"
+            )
+        codes = np.asarray(self.status)
+        failed = np.argwhere(codes != int(OrbitStatus.CONVERGED))
+        if not len(failed):
+            return self
+        first = tuple(failed[0].tolist())
+        one = jax.tree.map(lambda x: x[first], (self.status, self.run_status))
+        words = OrbitStatus(int(one[0])).message
+        if int(one[1]) != int(Status.OK):
+            words = f"{words}: {Status(int(one[1])).message}"
+        if first:
+            words = f"{len(failed)} of {codes.size} orbits failed, first number {first[0]}: {words}"
+        raise SimulationError(words)
+
+    def event_table(self) -> list[dict[str, Any]]:
+        """Events of one orbit as rows: time, contact, from, to, impact."""
+        count = min(int(self.event_count), self.event_times.shape[0])
+        contacts = len(self.names)
+        rows = []
+        for time, code in zip(self.event_times[:count], self.event_codes[:count], strict=True):
+            contact, old, new, impact = (int(x) for x in code)
+            known = contact < contacts
+            rows.append(
+                {
+                    "time": float(time),
+                    "contact": self.names[contact] if known else f"element {contact}",
+                    "from": Mode(old).label if known else str(old),
+                    "to": Mode(new).label if known else str(new),
+                    "impact": impact == 1,
+                }
+            )
+        return rows
+
+    def solution(self, ts=None, *, dense: bool | int = False) -> Solution:
+        """The motion over a period, see :func:`jfric.simulate`; ``ts`` (m,) [s]: output times."""
+        return self._each(lambda p: simulate(p, self.solver, ts=ts, dense=dense))
+
+    def observe(self, observables: Any, *, times=None) -> dict[str, Any]:
+        """Observables over a period by name (``"max.x, rms.x, dissipated"``), see
+        :func:`jfric.observe`."""
+        return self._each(lambda p: observe(p, observables, self.solver, times=times).values)
+
+    def harmonics(self, signal: str, count: int = 1) -> Complex[Array, "... k"]:
+        """Fourier coefficients ``c_0 .. c_count`` of a quantity (``"x"``, ``"v.x"``,
+        ``"force.spring"``) over the period ``T`` from the start ``t_0``::
+
+            s(t) = c_0 + Re sum_k c_k exp(i k w (t - t_0)),    w = 2 pi / T
+
+        so ``abs(c_k)`` is the amplitude of the k-th harmonic [unit of the quantity], by integrals
+        over the pieces of the motion.
+        """
+        chosen = Harmonics(look_up(self.problem, signal)[1], count)
+        both = self.observe([chosen])[chosen.name]
+        return jax.lax.complex(both[..., 0, :], both[..., 1, :])
+
+    def energy_loss(self) -> Float[Array, ...]:
+        """Energy [J] lost in a period: what loads and belts put in. Raises
+        :class:`jfric.ProblemError` where a support moves, whose work is not known."""
+        for name in self.problem.bases:
+            raise ProblemError(
+                f"base.{name}: the work of a support that moves is not known; observe 'dissipated'"
+            )
+        work = Work()
+        return self.observe([work])[work.name]
+
+    def _each(self, call: Callable[[Problem], Any]) -> Any:
+        """``call`` of the problem, of each of a batch."""
+        for _ in range(self.state.ndim - 1):
+            call = eqx.filter_vmap(call)
+        return call(self.problem)

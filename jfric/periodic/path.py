@@ -1,0 +1,94 @@
+"""What a path of periodic motions over a parameter holds: branches and their special points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from jfric.periodic.orbit import PeriodicOrbit
+
+OrbitKind = Literal["end", "fold", "flip", "torus", "branch point", "event change", "dead end"]
+
+
+@dataclass(frozen=True)
+class OrbitPoint:
+    """A point at which a path of orbits ends, turns around, or changes its stability or events.
+
+    ``parameter``, the ``state`` at the start (2n,) and the ``period`` [s]. ``kind``: ``"end"`` of
+    the interval; ``"fold"``, where the path turns around; ``"flip"``, where a motion of the doubled
+    period branches off; ``"torus"``, where a pair of multipliers leaves the unit circle;
+    ``"branch point"``, where another path crosses; ``"event change"``, where a period has other
+    events from there on; ``"dead end"``, where nothing was found to go on. ``multipliers`` (2n,).
+    Of an event change: the sequences of events ``before`` and ``after`` it, and the derivatives
+    ``slope_before``, ``slope_after`` of the state (2n,) by the parameter on both sides, None where
+    nothing goes on. ``row``: the row of
+    the path at or before the point.
+    """
+
+    kind: OrbitKind
+    parameter: float
+    state: np.ndarray
+    period: float
+    multipliers: np.ndarray
+    row: int
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] | None = None
+    slope_before: np.ndarray | None = None
+    slope_after: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class OrbitPath:
+    """Periodic motions over a parameter, row by row in the order in which they were followed.
+
+    ``name``: full path of the parameter, between ``start`` and ``stop`` [SI]; ``parameter`` (r,);
+    ``state`` (r, 2n): positions and velocities at the start of each orbit; ``period`` (r,) [s];
+    ``multipliers`` (r, 2n); ``stable`` (r,); ``slope`` (r, 2n): derivatives of the state by the
+    parameter; ``events``: the sequence of events of each, in words; ``special``: special points.
+    ``orbits``: all of them as one batch; ``axes``: names of the degrees of freedom. ``remarks``:
+    what was left out, in words.
+    """
+
+    name: str
+    start: float
+    stop: float
+    parameter: np.ndarray
+    state: np.ndarray
+    period: np.ndarray
+    multipliers: np.ndarray
+    stable: np.ndarray
+    slope: np.ndarray
+    events: tuple[tuple[str, ...], ...]
+    special: tuple[OrbitPoint, ...]
+    orbits: PeriodicOrbit
+    axes: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
+
+    def points(self, kind: OrbitKind) -> tuple[OrbitPoint, ...]:
+        """The special points of one kind, in the order in which they were met."""
+        return tuple(point for point in self.special if point.kind == kind)
+
+    def special_table(self) -> list[dict[str, Any]]:
+        """Special points as rows: kind, parameter, period, largest multiplier, events."""
+        return [
+            {
+                "kind": point.kind,
+                "parameter": point.parameter,
+                "period": point.period,
+                "multiplier": float(np.max(np.abs(point.multipliers), initial=0.0)),
+                "before": point.before,
+                "after": point.after,
+            }
+            for point in self.special
+        ]
+
+    def observe(self, observables: Any) -> dict[str, np.ndarray]:
+        """Observables of each orbit (r,), see :meth:`PeriodicOrbit.observe`."""
+        return {k: np.asarray(x) for k, x in self.orbits.observe(observables).items()}
+
+    def harmonics(self, signal: str, count: int = 1) -> np.ndarray:
+        """Fourier coefficients (r, count + 1) of a quantity, see
+        :meth:`PeriodicOrbit.harmonics`."""
+        return np.asarray(self.orbits.harmonics(signal, count))

@@ -1,0 +1,150 @@
+"""One point of a path of orbits: Newton's method with the parameter among the unknowns, compiled
+once, and what the host is told of it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jfric.periodic.newton import UNDECIDED, Along, Found, Scales, scaled_equations, solve
+from jfric.periodic.orbit import PeriodicOrbit
+from jfric.periodic.orbit_status import OrbitStatus
+from jfric.periodic.result_of import orbit_of
+from jfric.periodic.shooting import Phase, Shooting, Unknowns
+from jfric.solvers.simulation import call_compiled
+from jfric.system.problem import Problem
+
+#: Rounds of Newton's method for a point: from a good guess few are needed.
+ROUNDS = 12
+
+
+class Kernel(NamedTuple):
+    """A problem and the equations of its orbits, with a parameter among the unknowns."""
+
+    shooting: Shooting
+    problem: Problem
+    scales: Scales
+    #: Sizes of the unknowns (u,).
+    sizes: np.ndarray
+
+
+class PathPoint(NamedTuple):
+    """A point: the unknowns ``u``, scaled; the unit ``tangent`` of the path, scaled, in either
+    direction; the sign of the determinant that changes at branch points; the orbit."""
+
+    u: np.ndarray
+    tangent: np.ndarray
+    z: Unknowns
+    phase: Phase
+    orbit: PeriodicOrbit
+    events: tuple[str, ...]
+    parameter: float
+    iterations: int
+    determinant: float
+
+    @property
+    def multipliers(self) -> np.ndarray:
+        """Floquet multipliers (2n,)."""
+        return np.asarray(self.orbit.multipliers)
+
+
+def corrected(
+    kernel: Kernel, z: Unknowns, phase: Phase, tangent: np.ndarray, origin: np.ndarray, s: float
+) -> PathPoint | None:
+    """The orbit with ``tangent . (u - origin) = s``, all scaled, near ``z``; None where Newton's
+    method finds none."""
+    columns = kernel.sizes
+    along = Along(*(jnp.asarray(x) for x in (tangent, origin * columns, float(s))))
+    found, orbit, u, scaled = call_compiled(
+        _solved, kernel.shooting.solver, None, *kernel[:2], z, phase, kernel.scales, along
+    )
+    if int(found.status) != int(OrbitStatus.CONVERGED):
+        return None
+    scaled = np.asarray(scaled)
+    if not np.all(np.isfinite(scaled)):
+        return None
+    direction, determinant = _direction(scaled, tangent)
+    return PathPoint(
+        u=np.asarray(u) / columns,
+        tangent=direction,
+        z=found.z,
+        phase=_phase_there(kernel, found, phase),
+        orbit=orbit,
+        events=event_words(orbit),
+        parameter=float(found.z.parameter),
+        iterations=int(found.iterations),
+        determinant=determinant,
+    )
+
+
+def _direction(scaled: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, float]:
+    """Unit tangent of the path, and the determinant with it as a further equation. Where sticking
+    leaves more than the parameter open the path turns as little as it can, and nothing is known of
+    branches."""
+    _, values, vt = np.linalg.svd(scaled)
+    free = np.append(values <= UNDECIDED * values[0], True)
+    direction = vt[free].T @ (vt[free] @ before)
+    size = np.linalg.norm(direction)
+    direction = direction / size if size > 0.0 else vt[-1]
+    if np.sum(free) > 1:
+        return direction, float("nan")
+    return direction, float(np.linalg.det(np.concatenate([scaled, direction[None]])))
+
+
+def _solved(solver, end, shooting, problem, z, phase, scales, along) -> tuple[Found, Any, Any, Any]:
+    del solver, end
+    found = solve(shooting, problem, z, phase, scales, along, most=ROUNDS)
+    there = shooting.problem_at(problem, found.z.parameter)
+    scaled = scaled_equations(shooting, found.jacobian, scales)[0]
+    return found, orbit_of(shooting, there, found), shooting.pack(found.z), scaled
+
+
+def kernel_of(shooting: Shooting, problem: Problem, scales: Scales) -> Kernel:
+    """The kernel of a problem."""
+    states = jnp.tile(scales.state, (shooting.segments, 1))
+    sizes = np.asarray(shooting.pack(Unknowns(states, scales.period, scales.parameter)))
+    return Kernel(shooting, problem, jax.tree.map(np.asarray, scales), sizes)
+
+
+def moved(kernel: Kernel, z: Unknowns, step: np.ndarray) -> Unknowns:
+    """The unknowns after a scaled step."""
+    z, step = jax.tree.map(np.asarray, z), step * kernel.sizes
+    size = z.states.size
+    period = z.period + step[size] if kernel.shooting.autonomous else z.period
+    states = z.states + step[:size].reshape(z.states.shape)
+    return Unknowns(*(jnp.asarray(x) for x in (states, period, z.parameter + step[-1])))
+
+
+def _phase_there(kernel: Kernel, found: Found, phase: Phase) -> Phase:
+    """Where the period is unknown: the next start lies at right angles to the motion here."""
+    if kernel.shooting.phase != "along":
+        return phase
+    motion = np.asarray(found.motion.by_period)[-1]
+    scale = np.asarray(kernel.scales.state)
+    along = motion / scale
+    along = along / np.linalg.norm(along) / scale
+    return phase._replace(at=found.z.states[0], along=jnp.asarray(along))
+
+
+def event_words(orbit: PeriodicOrbit) -> tuple[str, ...]:
+    """The events of a period in words, beginning with the one that comes first by alphabet: where
+    in the cycle a period begins makes no difference."""
+    rows = orbit.event_table()
+    words = [
+        f"{row['contact']}: {row['from']} > {row['to']}{' (impact)' if row['impact'] else ''}"
+        for row in rows
+    ]
+    turned = [tuple(words[i:] + words[:i]) for i in range(max(len(words), 1))]
+    return min(turned)
+
+
+def stacked(points: list[PathPoint]) -> PeriodicOrbit:
+    """The orbits of points as one batch."""
+    # Stacked on the host: a program for each length would take long to compile.
+    return jax.tree.map(
+        lambda *x: jnp.asarray(np.stack([np.asarray(one) for one in x])),
+        *(point.orbit for point in points),
+    )

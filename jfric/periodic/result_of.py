@@ -1,0 +1,53 @@
+"""The result from where Newton's method ended."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from jfric.numerics.linear_algebra import matmul
+from jfric.periodic.multipliers import multipliers
+from jfric.periodic.newton import Found
+from jfric.periodic.orbit import PeriodicOrbit
+from jfric.periodic.shooting import Shooting, with_start
+from jfric.results.signals import contact_names
+from jfric.system.problem import Problem
+
+
+def orbit_of(shooting: Shooting, problem: Problem, found: Found) -> PeriodicOrbit:
+    """What is known of the orbit."""
+    motion, z = found.motion, found.z
+    monodromy = motion.gain[0]
+    for i in range(1, shooting.segments):
+        monodromy = matmul(motion.gain[i], monodromy)
+    values, vectors = multipliers(monodromy)
+    period = jnp.asarray(shooting.period_of(problem, z.period), z.states.dtype)
+    begun = with_start(problem, problem.resolved().time.start, z.states[0])
+    begun = eqx.tree_at(lambda p: p.time.end, begun, begun.time.start + period)
+    times, codes = motion.times.ravel(), motion.codes.reshape(-1, 4)
+    order = jnp.argsort(jax.lax.stop_gradient(times), stable=True)
+    return PeriodicOrbit(
+        problem=begun,
+        period=period,
+        state=z.states[0],
+        states=z.states,
+        monodromy=monodromy,
+        multipliers=values,
+        eigenvectors=vectors,
+        event_times=times[order],
+        event_codes=codes[order],
+        event_count=jnp.sum(motion.count),
+        residual=found.residual,
+        smallest=found.smallest,
+        status=found.status,
+        run_status=found.run_status,
+        flags=motion.flags,
+        iterations=found.iterations,
+        solver=dataclasses.replace(shooting.solver, adjoint="auto"),
+        axes=problem.axes,
+        names=tuple(contact_names(problem)),
+        forced=not shooting.autonomous,
+    )

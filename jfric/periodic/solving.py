@@ -1,0 +1,298 @@
+"""``periodic_orbit``: forced and autonomous periodic motion under the event-driven solver."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jax.sharding import AxisType, Mesh, PartitionSpec
+from jaxtyping import ArrayLike
+
+from jfric.errors import ProblemError
+from jfric.numerics.compilation import platform
+from jfric.numerics.limits import require_count
+from jfric.numerics.sensitivities import with_sensitivities
+from jfric.periodic.forcing import forcing_of, require_commensurate
+from jfric.periodic.guess import autonomous_guess, forced_guess
+from jfric.periodic.newton import Found, evaluated, least_step, scaled_equations, solve
+from jfric.periodic.orbit import PeriodicOrbit
+from jfric.periodic.orbit_status import OrbitStatus
+from jfric.periodic.result_of import orbit_of
+from jfric.periodic.shooting import Shooting
+from jfric.results.formulas import bound
+from jfric.solvers.event_driven.solver import EventDriven
+from jfric.solvers.simulation import call_compiled
+from jfric.system.naming import find_path, set_parameters
+from jfric.system.problem import Problem
+
+#: Periods of a forced motion that a transient goes through by default.
+TRANSIENT = 20
+#: Events of a period that the default solver has room for.
+EVENTS = 64
+#: Bounds of what may be asked for.
+SEGMENTS, PERIODS, ROUNDS = 256, 10**6, 10_000
+
+
+def periodic_orbit(
+    problem: Problem,
+    period: Any = None,
+    *,
+    start: Any = None,
+    transient: Any = None,
+    section: str | None = None,
+    cycles: int = 1,
+    segments: int = 1,
+    values: Mapping[str, ArrayLike] | None = None,
+    solver: EventDriven | None = None,
+    max_iterations: int = 40,
+) -> PeriodicOrbit:
+    """A periodic motion of ``problem``, by Newton's method on the exact flow.
+
+    Sought is a state ``x = (q, v)`` with ``phi_T(x) = x``, where ``phi_T`` is the motion of the
+    event-driven solver over a period; its derivative is exact through stick, impacts and jumps, and
+    what sticking erases does not spoil it. Where a load is harmonic the period ``T`` is that of all
+    loads (``period`` [s] gives it where it is not known), ``cycles`` times. Where nothing depends
+    on time ``T`` is unknown as well.
+
+    ``start``: a guess of the state (2n,) at the problem's start time, several (k, 2n) for a batch,
+    or another :class:`PeriodicOrbit`; without it the guess is where the problem's own start leads
+    after ``transient`` periods (by default 20; of an autonomous system: seconds, by default the
+    problem's time span). ``period`` is then a guess [s], needed with ``start`` alone. ``section``:
+    a quantity of the motion such as ``"x - 0.1 m"`` that is zero at the start of an autonomous
+    orbit; without it one of its own events is kept at its time after the start.
+
+    ``segments``: of multiple shooting, for orbits so unstable that a period amplifies rounding too
+    far. ``values``: numbers (b,) by path, one orbit for each, in one compiled batch. ``solver``:
+    settings of the event-driven solver; ``max_events`` bounds the events of a segment.
+    ``max_iterations``: rounds of Newton's method.
+
+    Works under ``jit``, ``vmap``, ``jvp`` and ``grad``; trouble is :attr:`PeriodicOrbit.status`.
+    Raises :class:`jfric.ProblemError` for loads without a common period or that end, and for a
+    period that they do not have. Sources: P. C. Mueller, Chaos, Solitons and Fractals 5 (1995), for
+    the derivative through events; A. H. Nayfeh, B. Balachandran, Applied Nonlinear Dynamics (1995),
+    for shooting. A ball on a table that shakes it once a second, both motions::
+
+        >>> ball = jfric.Problem(
+        ...     ["z"],
+        ...     {
+        ...         "mass": jfric.Mass("z", 1.0),
+        ...         "load": jfric.Load("z", -9.81),
+        ...         "base": {"table": jfric.Base(jfric.Harmonic(0.0993960811531, 2 * jnp.pi))},
+        ...         "contact": jfric.Contact(("table", "z"), e=0.8),
+        ...     },
+        ...     initial={"z": jfric.InitialState(q=0.1, v=4.0)},
+        ... )
+        >>> both = jfric.periodic_orbit(ball, start=jnp.array([[0.1, 4.4], [0.4, -4.5]]))
+        >>> [round(float(x), 6) for x in abs(both.multipliers[1])], both.stable.tolist()
+        ([0.8, 0.8], [False, True])
+    """
+    solver = EventDriven(max_events=EVENTS) if solver is None else solver
+    if not isinstance(solver, EventDriven):
+        raise ProblemError(
+            f"solver: found {solver!r}, periodic motion takes EventDriven with settings"
+        )
+    solver = dataclasses.replace(solver, adjoint="forward")
+    solver.require(problem)
+    require_count("segments", segments, 1, SEGMENTS)
+    require_count("cycles", cycles, 1, PERIODS)
+    require_count("max_iterations", max_iterations, 1, ROUNDS)
+    if isinstance(start, PeriodicOrbit):
+        period = start.period if period is None and not start.forced else period
+        start = start.state
+    values = _values(problem, values)
+    shooting, given, transient = equations_of(
+        problem, solver, period, start, transient, section, cycles, segments
+    )
+    start = None if start is None else _starts(problem, start)
+    batch = _batch(values, start)
+    arguments = (problem, values, given, start)
+    axes = (None, {k: 0 if np.ndim(x) else None for k, x in values.items()}, None, None)
+    if start is not None and jnp.ndim(start) == 2:
+        axes = (*axes[:3], 0)
+    call = _Orbit(shooting, transient, max_iterations)
+    if batch is None:
+        return call_compiled(_one, solver, None, call, *arguments)
+    return call_compiled(_many, solver, None, call, axes, batch, *arguments)
+
+
+class _Orbit(eqx.Module):
+    """What is fixed for all orbits of a batch; ``transient``: periods, or seconds."""
+
+    shooting: Shooting
+    transient: Any
+    rounds: int = eqx.field(static=True)
+
+    def __call__(self, problem: Problem, values, given, start) -> PeriodicOrbit:
+        problem = set_parameters(problem, values) if values else problem
+        return with_sensitivities(
+            _differentiated, self, problem, given, start, plain=_without_derivatives
+        )
+
+    def found(self, problem: Problem, given, start) -> tuple[Found, Any]:
+        """Where Newton's method ends, and its guess; without derivatives."""
+        problem, given, start = jax.lax.stop_gradient((problem, given, start))
+        make = autonomous_guess if self.shooting.autonomous else forced_guess
+        guess = make(self.shooting, problem, given, start, self.transient)
+        found = solve(
+            self.shooting, problem, guess.start, guess.phase, guess.scales, most=self.rounds
+        )
+        failed = guess.status != int(OrbitStatus.CONVERGED)
+        found = found._replace(
+            status=jnp.where(failed, guess.status, found.status),
+            run_status=jnp.where(failed, guess.run_status, found.run_status),
+        )
+        return jax.lax.stop_gradient((found, guess))
+
+
+def _one(solver, end, call: _Orbit, problem, values, given, start) -> PeriodicOrbit:
+    del solver, end
+    return call(problem, values, given, start)
+
+
+def _many(solver, end, call: _Orbit, axes, batch: int, *arguments) -> PeriodicOrbit:
+    """A batch, row after row: orbits of a row go from round to round together."""
+    del solver, end
+    mapped = jax.vmap(lambda *rest: call(*rest), in_axes=axes)
+    size = platform().row
+    if batch <= size:
+        return mapped(*arguments)
+    devices = tuple(jax.local_devices())
+    rows = -(-batch // (size * len(devices))) * len(devices)
+    marks = jax.tree.map(
+        lambda axis, part: jax.tree.map(lambda _: axis == 0, part),
+        axes,
+        arguments,
+        is_leaf=lambda x: x is None or x == 0,
+    )
+    parts, rest = eqx.partition(arguments, eqx.is_array)
+    places = np.arange(rows * size) % batch
+    filled = jax.tree.map(
+        lambda x, m: jnp.take(x, places, axis=0) if m else x,
+        parts,
+        marks,
+    )
+
+    def row(i, filled):
+        part = jax.tree.map(
+            lambda x, m: jax.lax.dynamic_slice_in_dim(x, i * size, size) if m else x, filled, marks
+        )
+        return mapped(*eqx.combine(part, rest))
+
+    def share(index, filled):
+        return jax.lax.map(lambda i: row(i, filled), index)
+
+    if len(devices) > 1:
+        # Each device stops its loops alone.
+        mesh = Mesh(np.asarray(devices), ("orbits",), axis_types=(AxisType.Auto,))
+        spec, same = PartitionSpec("orbits"), PartitionSpec()
+        share = jax.shard_map(
+            share, mesh=mesh, in_specs=(spec, same), out_specs=spec, check_vma=False
+        )
+    found = share(jnp.arange(rows, dtype=jnp.int32), filled)
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:batch], found)
+
+
+def _without_derivatives(call: _Orbit, problem, given, start) -> PeriodicOrbit:
+    found, _ = call.found(problem, given, start)
+    return orbit_of(call.shooting, problem, found)
+
+
+def _differentiated(call: _Orbit, problem, given, start) -> PeriodicOrbit:
+    """The orbit as a function of the parameters: one more step of Newton's method from where it
+    ended has the derivatives of the implicit function theorem."""
+    shooting = call.shooting
+    found, guess = call.found(problem, given, start)
+    z = found.z
+    if not shooting.autonomous:
+        z = z._replace(period=jnp.asarray(shooting.period_of(problem, given), z.period.dtype))
+    motion = shooting.motion(problem, z, guess.phase, derivatives=False)
+    scaled, rows, columns = scaled_equations(shooting, found.jacobian, guess.scales)
+    step = columns * least_step(scaled, shooting.residual(z, motion) / rows)[0]
+    z = shooting.moved(z, step - jax.lax.stop_gradient(step))
+    again, _ = evaluated(shooting, problem, z, guess.phase, guess.scales)
+    again = again._replace(
+        status=found.status, run_status=found.run_status, iterations=found.iterations
+    )
+    return orbit_of(shooting, problem, again)
+
+
+def equations_of(problem, solver, period, start, transient, section, cycles, segments):
+    """The equations, the period that is given or guessed, and the length of the transient."""
+    forcing = forcing_of(problem, period)
+    zero = jnp.zeros(())
+    if forcing is not None:
+        if section is not None:
+            raise ProblemError(
+                "section: found one, but a load depends on time: the period is known, and the "
+                "phase is that of the load"
+            )
+        if period is not None:
+            require_commensurate(problem, period)
+        periods = (0 if start is not None else TRANSIENT) if transient is None else transient
+        require_count("transient", periods, 0, PERIODS)
+        kept = forcing if period is None else None
+        shooting = Shooting(solver, segments, kept, cycles, "", None, None)
+        given = zero if period is None else cycles * jnp.asarray(period, float)
+        return shooting, given, int(periods)
+    if start is not None and period is None:
+        raise ProblemError(
+            "period: not given; the start of an autonomous motion needs a guess of the period [s]"
+        )
+    if period is not None and start is None:
+        raise ProblemError(
+            "start: not given; nothing depends on time here, so the period is no setting but a "
+            "guess, which needs a state to begin with"
+        )
+    if section is not None:
+        bound(problem, "section", section)
+    phase = "section" if section is not None else "event" if start is None else "along"
+    span: Any = problem.resolved().time
+    transient = span.end - span.start if transient is None else transient
+    shooting = Shooting(solver, segments, None, 1, phase, section, None)
+    return shooting, zero if period is None else jnp.asarray(period, float), jnp.asarray(transient)
+
+
+def _values(problem: Problem, values: Mapping[str, ArrayLike] | None) -> dict[str, Any]:
+    """Numbers by full path, arrays along one axis."""
+    found = {}
+    for path, value in (values or {}).items():
+        try:
+            name = find_path(problem, path)
+        except KeyError as error:
+            raise ProblemError(f"values: {error.args[0]}") from None
+        array = jnp.asarray(value, float)
+        if array.ndim > 1:
+            raise ProblemError(
+                f"values.{name}: found an array of shape {array.shape}, needs one axis"
+            )
+        found[name] = array
+    return found
+
+
+def _starts(problem: Problem, start: Any):
+    size = 2 * len(problem.dofs)
+    start = jnp.asarray(start, float)
+    if start.ndim not in (1, 2) or start.shape[-1] != size:
+        raise ProblemError(
+            f"start: found an array of shape {start.shape}, needs positions and velocities ({size},"
+            f"), or (k, {size}) for a batch"
+        )
+    if not isinstance(start, Tracer) and not np.all(np.isfinite(np.asarray(start))):
+        raise ProblemError("start: found numbers that are not finite")
+    return start
+
+
+def _batch(values: dict[str, Any], start) -> int | None:
+    sizes = {f"values.{k}": x.shape[0] for k, x in values.items() if jnp.ndim(x)}
+    if start is not None and start.ndim == 2:
+        sizes["start"] = start.shape[0]
+    if len(set(sizes.values())) > 1:
+        listed = ", ".join(f"{k} has {n}" for k, n in sizes.items())
+        raise ProblemError(f"values: lengths differ, one orbit is computed for each: {listed}")
+    return next(iter(sizes.values()), None)

@@ -1,0 +1,231 @@
+"""What happens between two points of a path of orbits: folds, changes of stability and of events,
+each located along the path."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from scipy.optimize import brentq
+
+from jfric.periodic.path import OrbitKind, OrbitPoint
+from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, moved
+
+#: Places along the path are found to this part of a step.
+LOCATED = 1e-13
+#: Beside a branch point Newton's method may go over to the other branch: its place is the zero of a
+#: polynomial through so many orbits around it (no fewer than these), within ever smaller parts of a
+#: step.
+AROUND, FEWEST, PARTS = 10, 5, (0.5, 0.1, 0.03)
+#: A number that changes its sign without coming below this part of its size has no zero there.
+ZERO = 1e-3
+#: Cosine of the angle to the path beyond which an orbit belongs to another one.
+STRAIGHT = 0.9
+#: A change of events is narrowed down to this part of a step, or of the least one, by so many
+#: halvings at most.
+NARROW, LEAST, HALVINGS = 1e-12, 1e-3, 60
+#: Distance behind a change, in sizes of the motion and of the interval, at which its new events are
+#: taken.
+BEHIND = 1e-7
+#: Multipliers this near to the real axis belong to no pair; sizes this near to one are on the
+#: circle.
+REAL = 1e-9
+
+#: Distance, in sizes of the motion and of the interval, beyond which the first orbit with other
+#: events is none of the same path.
+JUMP = 0.01
+#: Distances of the parameter at which paths that leave a change of events are looked for, in sizes
+#: of the interval; directions in which Newton's method starts there, and how far it may get, both
+#: relative to the root of the distance.
+DISTANCES, DIRECTIONS, REACH = (1e-6, 1e-5, 1e-4), 12, 10.0
+
+#: What is looked for where the events do not change.
+KINDS: tuple[OrbitKind, ...] = ("fold", "flip", "torus", "branch point")
+
+At = Callable[[float], PathPoint | None]
+
+
+class Change(NamedTuple):
+    """The last point with the old events and the first one with others, if there is any: the places
+    along the step, and the points."""
+
+    before: PathPoint
+    s_before: float
+    after: PathPoint | None
+    s_after: float
+
+
+def narrowed(at: At, first: PathPoint, last: PathPoint | None, s: float) -> Change:
+    """Where along the step the events change: by halving, for nothing is smooth there. ``last``:
+    the point at ``s``, None where there is no orbit."""
+    before, low, after, high, s_after = first, 0.0, last, s, s
+    for _ in range(HALVINGS):
+        if high - low <= NARROW * max(high, LEAST):
+            break
+        middle = 0.5 * (low + high)
+        found = at(middle)
+        if found is not None and found.events == first.events:
+            before, low = found, middle
+        else:
+            high = middle
+            # Right at a change Newton's method may fail: the next place with an orbit counts.
+            after, s_after = (after, s_after) if found is None else (found, middle)
+    # What differs by rounding alone, as both sides of a symmetric system, changes at once.
+    behind = at(low + BEHIND)
+    if behind is not None and behind.events != first.events and low + BEHIND < s:
+        after, s_after = behind, low + BEHIND
+    return Change(before, low, after, s_after)
+
+
+def leaving(kernel: Kernel, point: PathPoint) -> PathPoint | None:
+    """An orbit with other events near ``point``, where the events change: on either side of its
+    parameter, from starts all around."""
+    random = np.random.default_rng(0)
+    fixed = np.zeros(point.u.shape)
+    fixed[-1] = 1.0
+    for distance in DISTANCES:
+        root = np.sqrt(distance)
+        for direction in random.normal(size=(DIRECTIONS, len(point.u))):
+            step = root * direction / np.linalg.norm(direction)
+            for side in (distance, -distance):
+                step[-1] = side
+                z = moved(kernel, point.z, step)
+                found = corrected(kernel, z, point.phase, fixed, point.u, side)
+                if found is None or found.events == point.events:
+                    continue
+                if np.linalg.norm(found.u - point.u) <= REACH * root:
+                    return found
+    return None
+
+
+def tests(point: PathPoint) -> dict[OrbitKind, float]:
+    """Numbers that change their sign at special points."""
+    m = np.asarray(point.orbit.monodromy)
+    eye = np.eye(len(m))
+    values = point.multipliers
+    pairs = values[np.abs(np.imag(values)) > REAL]
+    return {
+        "fold": float(point.tangent[-1]),
+        "flip": float(np.linalg.det(m + eye)),
+        "torus": float(np.max(np.abs(pairs), initial=0.0)) - 1.0,
+        "branch point": point.determinant,
+    }
+
+
+def between(kernel: Kernel, at: At, first: PathPoint, last: PathPoint, s: float) -> list:
+    """Special points with the same events between ``first`` and ``last``, at ``s`` from it: the
+    place along the step, the kind and the point."""
+    del kernel
+    known = {0.0: first, s: last}
+
+    def point(x: float) -> PathPoint:
+        found = known.get(x) or at(x)
+        if found is None:
+            raise ValueError
+        known[x] = found
+        return found
+
+    def oriented(x: float, kind: OrbitKind) -> float:
+        found = point(x)
+        value = tests(found)[kind]
+        # Both depend on the direction in which the path is followed.
+        turned = kind in ("fold", "branch point") and found.tangent @ first.tangent < 0
+        return -value if turned else value
+
+    located = []
+    for kind in KINDS:
+        a, b = oriented(0.0, kind), oriented(s, kind)
+        if not a * b < 0.0:
+            continue
+        try:
+            if kind == "branch point":
+                located += _branch_point(at, first, last, s)
+                continue
+            x: Any = brentq(oriented, 0.0, s, args=(kind,), xtol=LOCATED * s)
+        except ValueError:
+            continue
+        # It may jump: a pair that meets on the real axis has not crossed the circle.
+        if abs(oriented(x, kind)) > ZERO * max(abs(a), abs(b)):
+            continue
+        located.append((x, kind, point(x)))
+    return sorted(located, key=lambda found: found[0])
+
+
+def _branch_point(at: At, first: PathPoint, last: PathPoint, s: float) -> list:
+    """The place along the step where another path crosses, and the orbit there; nothing where the
+    orbits around it do not tell."""
+    x, found = 0.5 * s, []
+    for part in PARTS:
+        places = np.clip(x + part * s * np.linspace(-1.0, 1.0, AROUND), 0.0, s)
+        places = np.unique(places)
+        points = [first if y == 0.0 else last if y == s else at(float(y)) for y in places]
+        along = [
+            (y, p)
+            for y, p in zip(places, points, strict=True)
+            if p is not None and p.tangent @ first.tangent > STRAIGHT
+        ]
+        if len(along) < FEWEST:
+            break
+        y = np.asarray([place for place, _ in along])
+        fit = np.polynomial.Polynomial.fit(y, [p.determinant for _, p in along], len(y) - 2)
+        roots = fit.roots()
+        real = np.real(roots[np.abs(np.imag(roots)) <= REAL * s])
+        real = real[(real >= y[0]) & (real <= y[-1])]
+        if not len(real):
+            break
+        x, found = float(real[np.argmin(np.abs(real - x))]), along
+    if not found:
+        return []
+    y = np.asarray([place for place, _ in found])
+
+    def there(values) -> np.ndarray:
+        table = np.stack([np.asarray(v) for v in values])
+        parts = [
+            np.polynomial.Polynomial.fit(y, column, len(y) - 2)(x)
+            for column in table.reshape(len(y), -1).T
+        ]
+        return np.asarray(parts).reshape(table.shape[1:])
+
+    points = [p for _, p in found]
+    nearest = points[int(np.argmin(np.abs(y - x)))]
+    orbit = dataclasses.replace(
+        nearest.orbit,
+        state=jnp.asarray(there([p.orbit.state for p in points])),
+        multipliers=jnp.asarray(
+            there([np.real(p.multipliers) for p in points])
+            + 1j * there([np.imag(p.multipliers) for p in points])
+        ),
+    )
+    parameter = float(there([np.asarray(p.parameter) for p in points]))
+    return [(x, "branch point", nearest._replace(orbit=orbit, parameter=parameter))]
+
+
+def special(
+    kind: OrbitKind, point: PathPoint, row: int, *, change: Change | None = None, kernel: Kernel
+) -> OrbitPoint:
+    """The entry of a path for ``point``."""
+    after = None if change is None else change.after
+    return OrbitPoint(
+        kind=kind,
+        parameter=point.parameter,
+        state=np.asarray(point.orbit.state),
+        period=float(point.orbit.period),
+        multipliers=point.multipliers,
+        row=row,
+        before=point.events,
+        after=None if after is None else after.events,
+        slope_before=slope(kernel, point),
+        slope_after=None if after is None else slope(kernel, after),
+    )
+
+
+def slope(kernel: Kernel, point: PathPoint) -> np.ndarray:
+    """Derivative of the state at the start (2n,) by the parameter; infinite at a fold."""
+    scales = kernel.scales
+    n2 = len(scales.state)
+    along = point.tangent[:n2] * np.asarray(scales.state)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return along / (point.tangent[-1] * float(scales.parameter))

@@ -1,0 +1,161 @@
+"""Checks on periodic motions of a system, and on their path over a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.files.solver_choice import SOLVERS, choose_solver
+from jfric.results.quantity import OF_ORBITS, PERIODIC_KINDS, Quantity
+from jfric.verification.result import Result, judged, not_run, whole
+
+if TYPE_CHECKING:
+    from jfric.files.config import Check, Config
+    from jfric.periodic.orbit import PeriodicOrbit
+    from jfric.periodic.path import OrbitKind, OrbitPath
+
+
+def is_periodic(check: Check) -> bool:
+    """Whether a check is about a periodic motion."""
+    return check.quantity.kind in PERIODIC_KINDS
+
+
+@dataclass(frozen=True)
+class PeriodicJob:
+    """A system and the checks made on its periodic motion."""
+
+    case: str
+    config: Config
+    checks: tuple[Check, ...]
+
+
+def periodic_job(case: str, config: Config, checks: Sequence[Check]) -> list[PeriodicJob]:
+    """The job of those on periodic motion among ``checks``, if there are any."""
+    chosen = tuple(check for check in checks if is_periodic(check))
+    return [PeriodicJob(case, config, chosen)] if chosen else []
+
+
+def periodic_results(job: PeriodicJob) -> list[Result]:
+    """The checks of ``job``, computed and compared; a motion that was not found is one itself."""
+    label = "periodic"
+    try:
+        values = _Values(job.config)
+        found = [
+            judged(
+                job.case,
+                str(check.quantity),
+                label,
+                check.expected,
+                values.of(check.quantity),
+                check.allowed,
+                check.source,
+            )
+            for check in job.checks
+        ]
+        if values.orbit is not None and not bool(values.orbit.converged):
+            reason = f"status: {values.orbit.outcome()}"
+            found.append(whole(job.case, label, reason, float(values.orbit.status)))
+        return found
+    except (jax.errors.JaxRuntimeError, ProblemError) as error:
+        return not_run(job.case, label, job.checks, error)
+
+
+class _Values:
+    """Values of quantities; orbit and path are computed once, when first asked for."""
+
+    def __init__(self, config: Config):
+        self.config = config
+        self.orbit: PeriodicOrbit | None = None
+        self.path: OrbitPath | None = None
+        self.observed: dict[str, float] = {}
+
+    def of(self, quantity: Quantity) -> float:
+        if quantity.kind not in ("orbit", "multiplier"):
+            points = self._path().points(_KINDS[quantity.kind])
+            row = int(quantity.argument or 1) - 1
+            return points[row].parameter if row < len(points) else float("nan")
+        orbit = self._orbit()
+        if quantity.kind == "multiplier":
+            row = int(quantity.argument or 1) - 1
+            values = np.asarray(orbit.multipliers)
+            if row >= len(values):
+                return float("nan")
+            chosen: complex = values[row].item()
+            return {"re": chosen.real, "im": chosen.imag}.get(quantity.name, abs(chosen))
+        name, argument = quantity.name, quantity.argument
+        first, _, rest = name.partition(".")
+        if name in OF_ORBITS:
+            found: Any = getattr(orbit, name)
+            return float(np.asarray(found() if callable(found) else found))
+        if first in ("harmonic", "angle"):
+            order = int(argument or 0)
+            value = orbit.harmonics(rest, order)[order]
+            return float(jnp.abs(value) if first == "harmonic" else jnp.angle(value))
+        if name == "event_time" and argument is not None:
+            row = int(argument) - 1
+            used = row < min(int(orbit.event_count), len(orbit.event_times))
+            return float(orbit.event_times[row]) if used else float("nan")
+        text = name if argument is None else f"{name}({argument})"
+        return self._observed(orbit, text)
+
+    def _observed(self, orbit: PeriodicOrbit, text: str) -> float:
+        if text not in self.observed:
+            # The state at the start is that after a period.
+            first = text.partition(".")[0]
+            signal = "(" not in text and first not in _REDUCED
+            asked = f"final.{text}" if signal else text
+            self.observed[text] = float(orbit.observe(asked)[asked])
+        return self.observed[text]
+
+    def _orbit(self) -> PeriodicOrbit:
+        from jfric.periodic.solving import periodic_orbit
+
+        if self.orbit is None:
+            self.orbit = periodic_orbit(self.config.problem, **self._settings())
+        return self.orbit
+
+    def _path(self) -> OrbitPath:
+        from jfric.periodic.continuation import continue_orbit
+
+        if self.path is None:
+            given = self.config.periodic
+            if "vary" not in given:
+                raise ProblemError(
+                    f"{self.config.path}: a check asks for a path of orbits; the table [periodic] "
+                    "needs vary, start and stop"
+                )
+            ends = given["vary"], given["start"], given["stop"]
+            self.path = continue_orbit(self.config.problem, *ends, **self._settings("state"))
+        return self.path
+
+    def _settings(self, start: str = "start") -> dict[str, Any]:
+        """What the table ``[periodic]`` gives beside the path; ``start``: what the state is
+        called."""
+        given = {k: v for k, v in self.config.periodic.items() if k not in ("start", "stop")}
+        given.pop("vary", None)
+        if "state" in given:
+            given[start] = given.pop("state")
+        settings = self.config.solver
+        if settings.get("name", SOLVERS[0]) != SOLVERS[0]:
+            raise ProblemError(
+                f"solver.name: found {settings['name']!r}, periodic motion takes {SOLVERS[0]!r}"
+            )
+        return given | ({"solver": choose_solver(settings)[0]} if settings else {})
+
+
+#: Special points of a path by the words of a check.
+_KINDS: dict[str, OrbitKind] = {
+    **{"fold": "fold", "flip": "flip", "torus": "torus"},
+    **{"branch_point": "branch point", "event_change": "event change"},
+}
+#: First words of what is observed over a period.
+_REDUCED = (
+    *("final", "min", "max", "mean", "rms", "integral", "impulse", "event", "before_event"),
+    *("impact_count", "last_event_time", "stop_time", "dissipated", "stick_fraction"),
+)
