@@ -401,3 +401,29 @@ def test_who_refuses_planes(who):
     with pytest.raises(jfric.ProblemError) as caught:
         refused(block(spring={d: jfric.Spring(d, 1.0) for d in "xy"}))[who]()
     assert who in str(caught.value)
+
+
+def test_sliding_begins_where_a_load_has_a_kink():
+    """On the edge of the ellipse at 2 s, to rounding: whether before or after must not matter."""
+    problem = load_config(shipped("f5_ellipse")).problem
+    angles = np.random.default_rng(1).uniform(0.0, 2 * np.pi, 24)
+
+    def run(angle):
+        edge = jnp.stack([jnp.cos(angle), 0.4 * jnp.sin(angle)])
+        beyond = edge + 2.0 * jnp.stack([0.4 * jnp.cos(angle), jnp.sin(angle)])
+        values = {
+            f"load.{d}.F.values": jnp.stack([jnp.zeros(()), edge[i], beyond[i]])
+            for i, d in enumerate("xy")
+        }
+        changed = jfric.set_parameters(problem, values)
+        return jfric.simulate(changed, SOLVER, ts=jnp.array([0.0, 4.0]))
+
+    found = jax.jit(jax.vmap(run))(jnp.asarray(angles))
+    assert np.all(found.status == 0)
+    assert int(found.steps.max()) < 50
+    np.testing.assert_allclose(found.events.time[:, 0], 2.0, rtol=1e-15)
+    # It moves along the normal of the ellipse there.
+    away = found.q[:, 1] / jnp.linalg.norm(found.q[:, 1], axis=1, keepdims=True)
+    normal = np.stack([0.4 * np.cos(angles), np.sin(angles)], axis=1)
+    normal /= np.linalg.norm(normal, axis=1, keepdims=True)
+    np.testing.assert_allclose(away, normal, atol=1e-9)

@@ -141,6 +141,21 @@ def advance(
     )
 
 
+def on_breakpoint(prepared: Prepared, ahead: Advance) -> Advance:
+    """An event that rounding keeps apart from a breakpoint is at it: nothing could be resolved on
+    the step between them."""
+    breaks = prepared.breakpoints
+    if not breaks.shape[0]:
+        return ahead
+    still, rest, breaks = jax.lax.stop_gradient((ahead.t, ahead.t_rest, breaks))
+    missing = (breaks - still) - rest
+    near = (missing > 0) & (missing <= 4 * jnp.finfo(still.dtype).eps * jnp.abs(still))
+    at = jnp.max(jnp.where(near, breaks, -jnp.inf))
+    is_near = jnp.any(near)
+    moved = jnp.where(is_near, at - still, 0.0)
+    return ahead._replace(t=ahead.t + moved, t_rest=jnp.where(is_near, 0.0, ahead.t_rest))
+
+
 def cancelled(prepared: Prepared, state: State, unbalanced, natural):
     """Velocities (n,) whose rounding errors, counted as zero, are those of forces that cancel: a
     body that others hold has a velocity of rounding errors alone."""

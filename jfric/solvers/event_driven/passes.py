@@ -18,7 +18,13 @@ from jfric.contact.pivoting import flip_limit, select_flips, start_pivoting
 from jfric.numerics.linear_algebra import eliminate, matvec
 from jfric.numerics.loops import either, once, when_any, where_any
 from jfric.results.status import Flag, Status
-from jfric.solvers.event_driven.advance import advance, held_exactly, land, step_length
+from jfric.solvers.event_driven.advance import (
+    advance,
+    held_exactly,
+    land,
+    on_breakpoint,
+    step_length,
+)
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.drift import put_back
 from jfric.solvers.event_driven.first_event import resolvable
@@ -126,6 +132,7 @@ def one_pass(
             ahead = land(prepared, state, watched, judged, ahead)
         if planes:
             ahead = stop(prepared, state, ahead, natural)
+        ahead = on_breakpoint(prepared, ahead)
         q, v = put_back(assembled, state, ahead.t, ahead.q, ahead.v)
         return ahead._replace(q=q, v=v)
 
