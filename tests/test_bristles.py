@@ -270,7 +270,10 @@ def shaken(element, end=2.0):
     return jfric.Problem(["u"], elements, initial={"u": START(v=0.3)}, time=end)
 
 
-@pytest.mark.parametrize("name", ELEMENTS)
+@pytest.mark.parametrize(
+    "name",
+    [n if n == "lugre" else pytest.param(n, marks=pytest.mark.slow) for n in ELEMENTS],
+)
 def test_energy(name):
     """What the load puts in is in the spring, in the mass, or taken by the element."""
     element = ELEMENTS[name]
@@ -312,7 +315,7 @@ def end_of(name, adjoint="forward"):
     return end, start
 
 
-@pytest.mark.parametrize("name", ["bouc_wen", "lugre"])
+@pytest.mark.parametrize("name", ["lugre"])
 def test_derivatives(name):
     """Forward against differences; reverse is among the slow tests."""
     end, x = end_of(name)
@@ -338,6 +341,7 @@ def test_derivatives_of_every_law_both_ways(name):
         np.testing.assert_allclose(forward[:, i], difference, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.slow  # restarts and batches of each are tested apart
 def test_batches_restarts_and_states_beside_sliders():
     """Two elements with states, one with sliders: names, order, restart, vmap."""
     problem = shaken(ELEMENTS["dahl"])

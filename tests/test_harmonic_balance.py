@@ -99,6 +99,7 @@ def test_without_friction_it_is_the_linear_response():
     np.testing.assert_allclose(found.omega, omegas, rtol=1e-15)
 
 
+@pytest.mark.slow  # its sibling: that a friction damper is that of exact events
 @pytest.mark.parametrize("omega", [1.2])
 def test_continuous_slip_is_approached_with_more_harmonics(omega):
     problem = oscillator(friction=jfric.Friction("x", limit=0.3))
@@ -134,6 +135,7 @@ def test_a_friction_damper_that_sticks_and_slips_is_that_of_exact_events():
     assert found.stick[1, 0] < found.stick[0, 0]
 
 
+@pytest.mark.slow  # its sibling: that a friction damper is that of exact events
 def test_an_elastic_stop_is_that_of_exact_events():
     problem = two_masses(stop=jfric.Stop("b", k=2.0, gap=0.4))
     exact = after_transient(problem, 1.9, periods=300)

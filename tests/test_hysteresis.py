@@ -226,6 +226,7 @@ def test_energy():
     assert work - lost == pytest.approx(float(stored(4.0) - stored(0.0)), abs=1e-9)
 
 
+@pytest.mark.slow  # its sibling: derivatives of bristles
 def test_derivatives():
     """Forward and reverse against differences, away from changes of the sequence of events."""
     problem, k, _ = mass_on_sliders()
