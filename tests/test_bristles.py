@@ -341,7 +341,7 @@ def test_derivatives_of_every_law_both_ways(name):
         np.testing.assert_allclose(forward[:, i], difference, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.slow  # restarts and batches of each are tested apart
+@pytest.mark.slow  # its sibling: restarts and batches of sliders
 def test_batches_restarts_and_states_beside_sliders():
     """Two elements with states, one with sliders: names, order, restart, vmap."""
     problem = shaken(ELEMENTS["dahl"])
