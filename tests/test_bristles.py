@@ -322,7 +322,7 @@ def test_derivatives(name):
     forward = jax.jit(jax.jacfwd(end))(x)
     values = jax.jit(end)
     for i in range(len(x)):
-        h = 1e-5 * max(abs(float(x[i])), 1e-3)
+        h = 1e-5 * max(abs(float(x[i])), 0.1)
         difference = (values(x.at[i].add(h)) - values(x.at[i].add(-h))) / (2 * h)
         np.testing.assert_allclose(forward[:, i], difference, rtol=1e-6, atol=1e-8)
 
@@ -336,7 +336,7 @@ def test_derivatives_of_every_law_both_ways(name):
     np.testing.assert_allclose(jax.jit(jax.jacrev(reverse))(x), forward, rtol=1e-8, atol=1e-10)
     values = jax.jit(end)
     for i in range(len(x)):
-        h = 1e-5 * max(abs(float(x[i])), 1e-3)
+        h = 1e-5 * max(abs(float(x[i])), 0.1)
         difference = (values(x.at[i].add(h)) - values(x.at[i].add(-h))) / (2 * h)
         np.testing.assert_allclose(forward[:, i], difference, rtol=1e-6, atol=1e-8)
 
