@@ -15,6 +15,7 @@ import jax.numpy as jnp
 
 from jfric.system.direction import Direction, as_direction
 from jfric.system.fields import Scalar, scalar
+from jfric.system.laws import power
 
 
 class AbstractBristle(eqx.Module):
@@ -67,7 +68,7 @@ class Dahl(AbstractBristle):
 
     def rate(self, gamma, z, side):
         r = 1.0 - side * self.sigma * z / self.F_c
-        return gamma * jnp.sign(r) * _power(jnp.abs(r), self.exponent)
+        return gamma * jnp.sign(r) * power(jnp.abs(r), self.exponent)
 
     def friction(self, gamma, z, side):
         return self.sigma * z
@@ -107,7 +108,7 @@ class BoucWen(AbstractBristle):
         return self.z0
 
     def rate(self, gamma, z, side):
-        size = _power(jnp.abs(z), self.n)
+        size = power(jnp.abs(z), self.n)
         bends = self.beta * side * jnp.sign(z) + self.gamma
         return gamma * (self.A - bends * size)
 
@@ -234,13 +235,6 @@ class RateState(AbstractBristle):
         small = jnp.exp(-2.0 * exponent)
         root = jnp.sqrt(jnp.square(x) + small)
         return side * self.N * self.a * (exponent + jnp.log(x + root))
-
-
-def _power(x, exponent):
-    """``x^exponent`` for ``x >= 0``, with derivatives at zero."""
-    positive = x > 0
-    at_zero = jnp.where(exponent == 1.0, x, 0.0)
-    return jnp.where(positive, jnp.where(positive, x, 1.0) ** exponent, at_zero)
 
 
 #: Sections of such elements.

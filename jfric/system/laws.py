@@ -192,7 +192,7 @@ class Stribeck(AbstractLaw):
     def kinetic(self, gamma):
         return _of_each_side(
             lambda mu_s, mu_d, v_s, exponent, mu_v: (
-                mu_d + (mu_s - mu_d) * jnp.exp(-_power(gamma / v_s, exponent)) + mu_v * gamma
+                mu_d + (mu_s - mu_d) * jnp.exp(-power(gamma / v_s, exponent)) + mu_v * gamma
             ),
             (self.mu_s, self.mu_d, self.v_s, self.exponent, self.mu_v),
         )
@@ -235,7 +235,7 @@ def _of_each_side(formula: Callable, coefficients: tuple):
     return formula(*(p[0] for p in pairs)), formula(*(p[1] for p in pairs))
 
 
-def _power(x, exponent):
+def power(x, exponent):
     """``x^exponent`` for ``x >= 0``, without the infinite slope at zero of exponents below 1."""
     positive = x > 0
     at_zero = jnp.where(exponent == 1.0, x, 0.0)
