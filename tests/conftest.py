@@ -39,13 +39,13 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda x: names.index(x.path.stem) if x.path.stem in names else len(names))
 
 
-#: Bytes of a process beyond which its compiled programs are dropped at the end of a file.
-FULL = 5e9
+#: Bytes of a process beyond which its compiled programs are dropped at the end of a file: two
+#: processes share the memory of the machine.
+FULL = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 3
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _programs_do_not_pile_up():
-    """Two processes share the memory of the machine."""
     yield
     memory = Path("/proc/self/statm")
     if memory.exists() and int(memory.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") > FULL:

@@ -48,7 +48,13 @@ def shared() -> dict:
     return names
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+#: Examples that compile for longer than most.
+LONG = ("Body", "Pin", "fit", "continue_orbit", "periodic_orbit", "harmonic_balance")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in EXAMPLES]
+)
 def test_an_example_prints_what_it_says(name, shared):
     test, said = EXAMPLES[name], []
     test.globs = dict(shared)

@@ -69,4 +69,6 @@ def test_version():
     from importlib.metadata import version
 
     result = call("--version")
-    assert (result.exit_code, result.output.strip()) == (0, f"jfric {version('jfric')}")
+    assert result.exit_code == 0
+    assert result.output.startswith(f"jfric {version('jfric')} (jax {version('jax')}, ")
+    assert result.output.rstrip().endswith("cpu)")

@@ -297,6 +297,7 @@ def ball(t, height, e, g=9.81):
     return z, v, by_e, by_height, i
 
 
+@pytest.mark.slow
 def test_derivatives_through_ten_impacts_are_the_closed_form():
     _, data, task = ball_task()
     objective = task.objective

@@ -170,6 +170,7 @@ def test_forces_of_elements_as_a_load(law, options, tolerance):
     [None, pytest.param(STRIBECK, marks=pytest.mark.slow)],
     ids=["exact", "Stribeck"],
 )
+@pytest.mark.slow
 def test_derivatives_through_kinks_and_stops(law):
     """Forward against central differences; the exact flow in reverse as well."""
 

@@ -134,6 +134,7 @@ def test_stick_slip_finds_its_own_period():
     assert float(orbit.energy_loss()) == pytest.approx(loss, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_without_friction_the_response_is_the_linear_one():
     """Amplitude and angle of a linear oscillator; multipliers ``exp(lambda T)``."""
     values = {"friction.mu": np.zeros(3), "load.F.omega": np.array([0.5, 1.1, 1.7])}

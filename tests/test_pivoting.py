@@ -170,7 +170,7 @@ def _rest_on_contacts(M, normals, tangents, mu, force):
 
 
 @_group("unilateral")
-@pytest.mark.parametrize("largest_mu", [0.3, 1.0])
+@pytest.mark.parametrize("largest_mu", [pytest.param(0.3, marks=pytest.mark.slow), 1.0])
 def test_accelerations_from_rest_on_unilateral_contacts(largest_mu):
     """Stick, slip or take off: three contacts, directions at random."""
     rng, contacts, n = RNG(4), 3, 9

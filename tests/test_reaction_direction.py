@@ -183,6 +183,7 @@ def test_random_relays_against_implicit_euler(seed, states, relays):
     assert errors[1] < 0.35 * errors[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 10])
 def test_both_flows_agree(seed):
     problem = relay(*random_relay(seed, 3, 2), end=3.0)
@@ -204,6 +205,7 @@ def test_smoothed_law_tends_to_the_exact_one():
     assert off[1] < 0.2 * off[0] < 0.02
 
 
+@pytest.mark.slow
 def test_an_equal_reaction_changes_nothing():
     def problem(reaction):
         return jfric.Problem(
@@ -231,6 +233,7 @@ def test_an_equal_reaction_changes_nothing():
         np.testing.assert_array_equal(found.mode, expected.mode)
 
 
+@pytest.mark.slow
 def test_beside_a_bouncing_contact_and_a_belt():
     problem = jfric.Problem(
         ["x", "y"],

@@ -38,6 +38,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_python_examples_print_what_they_say():
     examples = blocks("python")
     assert len(examples) >= 4

@@ -51,7 +51,15 @@ def _speed(problem, solver):
     return jnp.max(jnp.abs(solution.final.v)), solution.status
 
 
-@pytest.mark.parametrize("solver", SCHEMES, ids=lambda s: type(s).__name__)
+#: The second one only in the slow tests.
+each_scheme = pytest.mark.parametrize(
+    "solver",
+    [SCHEMES[0], *(pytest.param(s, marks=pytest.mark.slow) for s in SCHEMES[1:])],
+    ids=lambda s: type(s).__name__,
+)
+
+
+@each_scheme
 def test_two_feet_hold_up_to_the_sum_of_their_static_limits(solver):
     """mu_s = 0.5 and a weight of 10: 5, whatever each foot carries."""
 
@@ -108,6 +116,7 @@ def test_what_carries_its_limit_without_moving_is_shown_as_stick():
     ],
     ids=lambda x: x if isinstance(x, int) else type(x).__name__,
 )
+@pytest.mark.slow
 def test_random_feet_hold_up_to_the_limit_load(solver, feet):
     """Random places, coefficients and heights of the push: slip or tilting."""
     random = np.random.default_rng(feet)
@@ -185,7 +194,7 @@ def test_what_slides_beside_it_does_not_loosen_a_body():
     np.testing.assert_allclose(moved[:, 3], v[:, 3], atol=1e-9)
 
 
-@pytest.mark.parametrize("count", [2, 3, 4])
+@pytest.mark.parametrize("count", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, 4))])
 def test_random_frictions_on_one_body_hold_the_sum_of_their_static_limits(count):
     random = np.random.default_rng(count)
     static = jnp.asarray(random.uniform(0.1, 3.0, (64, count)))
@@ -207,7 +216,7 @@ def test_random_frictions_on_one_body_hold_the_sum_of_their_static_limits(count)
     np.testing.assert_allclose(moved, expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("solver", SCHEMES, ids=lambda s: type(s).__name__)
+@each_scheme
 def test_a_body_that_came_to_rest_holds_as_well(solver):
     """It slides, stops on two feet, and is pushed by 0.999 of its static limit."""
     push = jfric.Steps([0.3], [0.0, 4.995])

@@ -180,6 +180,7 @@ def test_a_rod_that_falls_converges_to_the_event_driven_solver():
     assert slope_of(errors, steps) > 0.8
 
 
+@pytest.mark.slow
 def test_a_slider_crank_by_bodies_runs_to_its_end():
     """Eight joints without friction; one of them, an angle that stays zero, demands nothing."""
     problem = jfric.set_parameters(jfric.load(shipped("slider_crank")), {"time.end": 0.5})

@@ -186,6 +186,7 @@ def test_reduction_has_the_lowest_frequencies_of_the_structure():
     np.testing.assert_allclose(few[:3], exact[:3], rtol=2e-2)
 
 
+@pytest.mark.slow
 def test_both_solvers_agree_on_the_shaken_reduced_structure():
     reduced = jfric.reduce_structure(held_block(), 3, mass_redistribution=True)
     frequency = np.sqrt(eigh(reduced.K, reduced.M, eigvals_only=True)[0])

@@ -26,7 +26,9 @@ SOLVERS = {
 }
 EXACT = {"auto": 1e-12, "general": 1e-12, "lowered": 1e-12, "runge-kutta": 1e-8}
 _RUNGE_KUTTA = pytest.param("runge-kutta", marks=pytest.mark.slow)
-each_solver = pytest.mark.parametrize("solver", ["auto", "general", _RUNGE_KUTTA])
+#: Where ``auto`` has a pass of its own, the general one is for the slow tests.
+_GENERAL = pytest.param("general", marks=pytest.mark.slow)
+each_solver = pytest.mark.parametrize("solver", ["auto", _GENERAL, _RUNGE_KUTTA])
 #: Cases with several contacts have no pass of their own.
 each_flow = pytest.mark.parametrize("solver", ["general", _RUNGE_KUTTA])
 #: The kernel in scalars takes half a minute to compile: the cases in which most happens.
@@ -469,9 +471,7 @@ def test_the_limit_of_accumulation_is_an_option():
         jfric.simulate(_bouncing({"x": 5.0}), jfric.EventDriven(accumulation=0.0))
 
 
-@pytest.mark.parametrize(
-    "solver", ["auto", pytest.param("general", marks=pytest.mark.slow), _LOWERED]
-)
+@pytest.mark.parametrize("solver", ["auto", _GENERAL, _LOWERED])
 def test_a_hundred_thousand_impacts_without_drift(solver):
     """An elastic oscillator against a stop, in its 100,001st flight, beside its closed form."""
     omega, offset = 1000.0, 1e-3
@@ -494,6 +494,7 @@ def test_a_hundred_thousand_impacts_without_drift(solver):
 # Energies that are known inside a run only
 
 
+@pytest.mark.slow
 def test_impacts_that_gain_energy_are_an_option():
     """Newton's restitution with friction: a rod's tip leaves faster than it came (Kane)."""
     normal, tangent = {"y": 1.0, "a": -0.5}, {"x": 1.0, "a": 1.0}
@@ -523,7 +524,10 @@ def test_impacts_that_gain_energy_are_an_option():
         jfric.simulate(problem, jfric.EventDriven(energy_gain="alow"))
 
 
-@pytest.mark.parametrize(("mu", "status"), [(0.5, Status.INCONSISTENT), (0.0, Status.OK)])
+@pytest.mark.parametrize(
+    ("mu", "status"),
+    [pytest.param(0.5, Status.INCONSISTENT, marks=pytest.mark.slow), (0.0, Status.OK)],
+)
 def test_an_impulse_that_two_contacts_share(mu, status):
     """Two stops at one place, one of them rough: how far it slows the sliding down is open."""
     elements = {

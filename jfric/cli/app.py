@@ -20,7 +20,6 @@ app = typer.Typer(
     epilog="Examples: jfric run configs/ve0116.toml --plot | jfric show configs/ve0116.toml | "
     "jfric verify",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -59,8 +58,18 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        typer.echo(f"jfric {version('jfric')}")
+        import jax
+
+        others = ", ".join(f"{name} {version(name)}" for name in ("jax", "jaxlib", "diffrax"))
+        typer.echo(f"jfric {version('jfric')} ({others}; {_devices(jax.devices())})")
         raise typer.Exit
+
+
+def _devices(found: list[Any]) -> str:
+    """``1 cpu``, or ``2 gpu (NVIDIA H100)``."""
+    first = found[0]
+    kind = "" if first.device_kind == first.platform else f" ({first.device_kind})"
+    return f"{len(found)} {first.platform}{kind}"
 
 
 @app.callback()
@@ -68,7 +77,10 @@ def _setup(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Print the version.", callback=_print_version, is_eager=True
+            "--version",
+            help="Print the versions and the device.",
+            callback=_print_version,
+            is_eager=True,
         ),
     ] = False,
 ) -> None:
