@@ -22,7 +22,7 @@ def periodic(table: tables.PeriodicTable | None, problem: Problem) -> dict[str, 
         return {}
     found: dict[str, Any] = {
         key: value
-        for key in ("section", "cycles", "segments")
+        for key in ("section", "cycles", "segments", "harmonics")
         if (value := getattr(table, key)) is not None
     }
     time = DIMENSIONS["time"]

@@ -321,6 +321,7 @@ class PeriodicTable(Table):
     section: str | None = None
     cycles: Annotated[int, Field(gt=0, le=limits.STEPS)] | None = None
     segments: Annotated[int, Field(gt=0, le=256)] | None = None
+    harmonics: Annotated[int, Field(gt=0, le=500)] | None = None
     vary: str | None = None
     start: Number | None = None
     stop: Number | None = None

@@ -58,6 +58,8 @@ Kind = Literal[
     "torus",
     "branch_point",
     "event_change",
+    "balance",
+    "balance_fold",
 ]
 
 #: Kinds taken from equilibria, limit loads and paths of a system, not from a trajectory.
@@ -68,7 +70,10 @@ STATIC_KINDS = (
 
 
 #: Kinds taken from a periodic motion, and from its path over a parameter.
-PERIODIC_KINDS = ("orbit", "multiplier", "fold", "flip", "torus", "branch_point", "event_change")
+PERIODIC_KINDS = (
+    *("orbit", "multiplier", "fold", "flip", "torus", "branch_point", "event_change"),
+    *("balance", "balance_fold"),
+)
 #: Numbers of a periodic motion that are none of a trajectory.
 OF_ORBITS = ("period", "energy_loss", "residual", "event_count", "largest_multiplier")
 #: Of a harmonic of a quantity over a period: amplitude and angle; of a multiplier.
@@ -79,7 +84,8 @@ class _Form(NamedTuple):
     """What follows a word: a name of ``names`` (None: none), and what is in parentheses."""
 
     names: (
-        Literal["signal", "motion", "contact", "element", "static", "event", "orbit", "part"] | None
+        Literal["signal", "motion", "contact", "element", "static", "event", "orbit", "part", "dof"]
+        | None
     ) = None
     holds: Literal["time", "number", "maybe"] | None = None
     #: Whether the name may be left out.
@@ -106,7 +112,8 @@ _KINDS: dict[Kind, _Form] = {
     "orbit": _Form("orbit", "maybe"),
     "multiplier": _Form("part", "number", optional=True),
     **{kind: _Form(None, "number") for kind in ("fold", "flip", "torus")},
-    **{kind: _Form(None, "number") for kind in ("branch_point", "event_change")},
+    **{kind: _Form(None, "number") for kind in ("branch_point", "event_change", "balance_fold")},
+    "balance": _Form("dof", "maybe"),
 }
 #: Other words for a kind, and what they put before the name.
 _SAME: dict[str, tuple[Kind, str]] = {
@@ -124,7 +131,7 @@ GRAMMAR = (
     "equilibrium.u(1), equilibrium.lambda_n(1), equilibrium_to.u(1), limit.parameter, "
     "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1); "
     "orbit.period, orbit.u, orbit.max.u, orbit.harmonic.u(1), orbit.event_time(1), multiplier(1), "
-    "multiplier.re(1), fold(1), flip(1), event_change(1)"
+    "multiplier.re(1), fold(1), flip(1), event_change(1); balance.u, balance.u(1), balance_fold(1)"
 )
 
 _TEXT = re.compile(r"\s*([^()\s]+?)\s*(?:\((.*)\))?\s*")
@@ -203,6 +210,8 @@ def resolve(quantity: Quantity, problem: Problem) -> Quantity:
             found = look_up(problem, f"force.{name}")[0].removeprefix("force.")
         elif names == "orbit":
             found = _of_orbit(quantity, problem)
+        elif names == "dof":
+            found = _static_name(kind, name, problem)
         elif names == "part" and name and name not in PARTS:
             raise ProblemError(f"no part {name!r}, allowed are {' and '.join(PARTS)}")
         elif names == "event" and name:
@@ -219,7 +228,8 @@ def resolve(quantity: Quantity, problem: Problem) -> Quantity:
 def _static_name(kind: Kind, name: str, problem: Problem) -> str:
     if name == "parameter" and kind in ("limit", "special"):
         return name
-    if name in problem.dofs or name.partition(".")[0] in ("lambda_n", "lambda_t"):
+    reaction = kind != "balance" and name.partition(".")[0] in ("lambda_n", "lambda_t")
+    if name in problem.dofs or reaction:
         return look_up(problem, name)[0]
     raise ProblemError(
         f"no degree of freedom {name!r}{nearest(name, problem.dofs)}; declared are "

@@ -17,6 +17,7 @@ from jfric.verification.result import Result, judged, not_run, whole
 
 if TYPE_CHECKING:
     from jfric.files.config import Check, Config
+    from jfric.periodic.harmonic_balance_result import HarmonicBalance
     from jfric.periodic.orbit import PeriodicOrbit
     from jfric.periodic.path import OrbitKind, OrbitPath
 
@@ -73,9 +74,12 @@ class _Values:
         self.config = config
         self.orbit: PeriodicOrbit | None = None
         self.path: OrbitPath | None = None
+        self.balances: dict[str, HarmonicBalance] = {}
         self.observed: dict[str, float] = {}
 
     def of(self, quantity: Quantity) -> float:
+        if quantity.kind in ("balance", "balance_fold"):
+            return self._of_balance(quantity)
         if quantity.kind not in ("orbit", "multiplier"):
             points = self._path().points(_KINDS[quantity.kind])
             row = int(quantity.argument or 1) - 1
@@ -124,21 +128,45 @@ class _Values:
         from jfric.periodic.continuation import continue_orbit
 
         if self.path is None:
-            given = self.config.periodic
-            if "vary" not in given:
-                raise ProblemError(
-                    f"{self.config.path}: a check asks for a path of orbits; the table [periodic] "
-                    "needs vary, start and stop"
-                )
-            ends = given["vary"], given["start"], given["stop"]
-            self.path = continue_orbit(self.config.problem, *ends, **self._settings("state"))
+            settings = self._settings("state")
+            self.path = continue_orbit(self.config.problem, *self._ends(), **settings)
         return self.path
+
+    def _of_balance(self, quantity: Quantity) -> float:
+        """By harmonic balance: an amplitude, half of the way or that of a harmonic; a fold."""
+        found = self._balance(quantity.kind)
+        if not found.ok.all():
+            return float("nan")
+        if quantity.kind == "balance_fold":
+            row = int(quantity.argument or 1) - 1
+            return float(found.folds[row]) if row < len(found.folds) else float("nan")
+        order = None if quantity.argument is None else int(quantity.argument)
+        return float(found.amplitude(quantity.name, order)[0])
+
+    def _balance(self, kind: str) -> HarmonicBalance:
+        from jfric.periodic.harmonic_balance import harmonic_balance
+
+        if kind not in self.balances:
+            given = self.config.periodic
+            ends = self._ends() if kind == "balance_fold" else []
+            chosen = {"harmonics": given["harmonics"]} if "harmonics" in given else {}
+            self.balances[kind] = harmonic_balance(self.config.problem, *ends, **chosen)
+        return self.balances[kind]
+
+    def _ends(self) -> list[Any]:
+        """The parameter over which a path goes, and its interval."""
+        given = self.config.periodic
+        if "vary" not in given:
+            raise ProblemError(
+                f"{self.config.path}: a check asks for a path of orbits; the table [periodic] "
+                "needs vary, start and stop"
+            )
+        return [given["vary"], given["start"], given["stop"]]
 
     def _settings(self, start: str = "start") -> dict[str, Any]:
         """What the table ``[periodic]`` gives beside the path; ``start``: what the state is
         called."""
-        given = {k: v for k, v in self.config.periodic.items() if k not in ("start", "stop")}
-        given.pop("vary", None)
+        given = {k: v for k, v in self.config.periodic.items() if k not in _OF_PATHS}
         if "state" in given:
             given[start] = given.pop("state")
         settings = self.config.solver
@@ -149,6 +177,8 @@ class _Values:
         return given | ({"solver": choose_solver(settings)[0]} if settings else {})
 
 
+#: What the table ``[periodic]`` gives that is none of a single orbit.
+_OF_PATHS = ("vary", "start", "stop", "harmonics")
 #: Special points of a path by the words of a check.
 _KINDS: dict[str, OrbitKind] = {
     **{"fold": "fold", "flip": "flip", "torus": "torus"},
