@@ -437,9 +437,60 @@ def test_what_is_not_passive_is_remarked():
     assert passivity_remarks(shaken(ELEMENTS["dahl"])) == []
 
 
-@pytest.mark.parametrize(
-    "solver", [jfric.MoreauJean(dt=1e-3), jfric.Smoothed(), jfric.QuasiStatic()]
-)
-def test_other_solvers_refuse_them_by_name(solver):
+def test_the_quasi_static_solver_refuses_them_by_name():
     with pytest.raises(jfric.ProblemError, match="dahl: has a memory"):
-        jfric.simulate(shaken(ELEMENTS["dahl"]), solver, ts=jnp.array([1.0]))
+        jfric.simulate(shaken(ELEMENTS["dahl"]), jfric.QuasiStatic(), ts=jnp.array([1.0]))
+
+
+SLOW = [n if n == "dahl" else pytest.param(n, marks=pytest.mark.slow) for n in ELEMENTS]
+
+
+@functools.cache
+def exactly(name):
+    times = jnp.linspace(0.0, 2.0, 9)
+    found = jfric.simulate(shaken(ELEMENTS[name]), jfric.EventDriven(rtol=1e-11), ts=times)
+    found.check()
+    return np.concatenate([found.q, found.v, found.z], axis=1)
+
+
+def apart(name, solver):
+    """Largest distance of positions, velocities and states from the exact ones."""
+    times = jnp.linspace(0.0, 2.0, 9)
+    found = jfric.simulate(shaken(ELEMENTS[name]), solver, ts=times)
+    found.check()
+    assert found.states == (section_of(ELEMENTS[name]),)
+    return np.abs(np.concatenate([found.q, found.v, found.z], axis=1) - exactly(name)).max()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_the_solver_without_events_integrates_states_as_they_are(name):
+    """Nothing is smoothed where only states of elements resist: it is an ordinary equation."""
+    solver = jfric.Smoothed(method="kvaerno5", rtol=1e-10, atol=1e-12)
+    assert apart(name, solver) < 1e-7
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_time_stepping_converges_with_states(name):
+    """First order with the whole weight at the end of the step, better in the middle."""
+    steps = 2e-3 * 0.5 ** np.arange(3)
+    errors = [apart(name, jfric.MoreauJean(dt=dt, theta=1.0)) for dt in steps]
+    assert 0.8 < np.log2(errors[0] / errors[2]) / 2 < 1.3
+    for scheme in (jfric.MoreauJean, jfric.StabilisedMidpoint):
+        assert apart(name, scheme(dt=5e-4)) < 0.1 * errors[2]
+
+
+@pytest.mark.slow
+def test_time_stepping_takes_stiff_bristles():
+    """M5 with steps a hundred times as long as the time that its bristles need to bend."""
+    times = jnp.linspace(0.0, 12.0, 13)
+    exact = jfric.simulate(drawn(1e5, end=12.0), jfric.EventDriven(rtol=1e-10), ts=times)
+    errors = [
+        np.abs(
+            jfric.simulate(drawn(1e5, end=12.0), jfric.MoreauJean(dt=dt, theta=1.0), ts=times).q
+            - exact.q
+        ).max()
+        for dt in (1e-3, 2.5e-4)
+    ]
+    assert errors[0] < 5e-3
+    assert errors[1] < 0.3 * errors[0]
