@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import re
 
 import jax
 import jax.numpy as jnp
@@ -494,3 +495,48 @@ def test_time_stepping_takes_stiff_bristles():
     ]
     assert errors[0] < 5e-3
     assert errors[1] < 0.3 * errors[0]
+
+
+def checked(problem, free, sigma):
+    """What a check says of a fit of position and velocity without noise."""
+    t = np.linspace(0.0, float(problem.time.end), 31)
+    found = jfric.observe(problem, ["u(t)", "v.u(t)"], times=t).values
+    y = {name: np.asarray(found[f"{name}(t)"]) for name in ("u", "v.u")}
+    experiment = jfric.Experiment(t, y=y, sigma=dict.fromkeys(y, sigma))
+    return str(jfric.check(problem, experiment, {k: jfric.Free(*b) for k, b in free.items()}))
+
+
+@pytest.mark.slow
+def test_a_check_names_what_sliding_does_not_tell_of_bristles():
+    """LuGre's bristles do not show in sliding that never reverses; limit and damping do."""
+    law = jfric.LuGre("u", sigma0=1e4, sigma1=50.0, sigma2=0.5, F_c=1.0, F_s=1.5, v_s=0.01)
+    elements = {"mass": jfric.Mass("u", 1.0), "load": jfric.Load("u", 2.0), "lugre": law}
+    slides = jfric.Problem(["u"], elements, initial={"u": START(v=1.0)}, time=2.0)
+    free = {"sigma0": (3e3, 3e4), "sigma1": (10.0, 200.0), "sigma2": (0.1, 2.0), "F_c": (0.5, 1.4)}
+    free = {f"lugre.{name}": bounds for name, bounds in free.items()}
+    said = [line for line in checked(slides, free, 0.01).splitlines() if "cannot tell" in line]
+    assert len(said) == 1
+    assert "lugre.sigma0" in said[0]
+    assert "lugre.sigma1" in said[0]
+    assert "sigma2" not in said[0]
+    assert "F_c" not in said[0]
+
+
+@pytest.mark.slow
+def test_a_check_names_the_numbers_of_bouc_wen_that_are_one_too_many():
+    """The state times c is the same force with k/c, c A, beta/c, gamma/c for n = 2."""
+    law = jfric.BoucWen("u", k=200.0, beta=6e3, gamma=4e3, n=2.0)
+    elements = {
+        "mass": jfric.Mass("u", 1.0),
+        "spring": jfric.Spring("u", 5.0),
+        "load": jfric.Load("u", jfric.Harmonic(4.0, 5.0)),
+        "bouc_wen": law,
+    }
+    free = {"k": (60.0, 600.0), "A": (0.3, 3.0), "beta": (2e3, 2e4), "gamma": (1e3, 1e4)}
+    free = {f"bouc_wen.{name}": bounds for name, bounds in free.items()}
+    problem = jfric.Problem(["u"], elements, time=1.2)
+    said = [line for line in checked(problem, free, 1e-4).splitlines() if "cannot tell" in line]
+    assert len(said) == 1
+    signs = {name: re.search(rf"{name} by ([+-])", said[0])[1] for name in free}
+    assert signs["bouc_wen.k"] == signs["bouc_wen.beta"] == signs["bouc_wen.gamma"]
+    assert signs["bouc_wen.k"] != signs["bouc_wen.A"]
