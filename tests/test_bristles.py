@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import re
 
 import jax
 import jax.numpy as jnp
@@ -437,9 +438,105 @@ def test_what_is_not_passive_is_remarked():
     assert passivity_remarks(shaken(ELEMENTS["dahl"])) == []
 
 
-@pytest.mark.parametrize(
-    "solver", [jfric.MoreauJean(dt=1e-3), jfric.Smoothed(), jfric.QuasiStatic()]
-)
-def test_other_solvers_refuse_them_by_name(solver):
+def test_the_quasi_static_solver_refuses_them_by_name():
     with pytest.raises(jfric.ProblemError, match="dahl: has a memory"):
-        jfric.simulate(shaken(ELEMENTS["dahl"]), solver, ts=jnp.array([1.0]))
+        jfric.simulate(shaken(ELEMENTS["dahl"]), jfric.QuasiStatic(), ts=jnp.array([1.0]))
+
+
+SLOW = [n if n == "dahl" else pytest.param(n, marks=pytest.mark.slow) for n in ELEMENTS]
+
+
+@functools.cache
+def exactly(name):
+    times = jnp.linspace(0.0, 2.0, 9)
+    found = jfric.simulate(shaken(ELEMENTS[name]), jfric.EventDriven(rtol=1e-11), ts=times)
+    found.check()
+    return np.concatenate([found.q, found.v, found.z], axis=1)
+
+
+def apart(name, solver):
+    """Largest distance of positions, velocities and states from the exact ones."""
+    times = jnp.linspace(0.0, 2.0, 9)
+    found = jfric.simulate(shaken(ELEMENTS[name]), solver, ts=times)
+    found.check()
+    assert found.states == (section_of(ELEMENTS[name]),)
+    return np.abs(np.concatenate([found.q, found.v, found.z], axis=1) - exactly(name)).max()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_the_solver_without_events_integrates_states_as_they_are(name):
+    """Nothing is smoothed where only states of elements resist: it is an ordinary equation."""
+    solver = jfric.Smoothed(method="kvaerno5", rtol=1e-10, atol=1e-12)
+    assert apart(name, solver) < 1e-7
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_time_stepping_converges_with_states(name):
+    """First order with the whole weight at the end of the step, better in the middle."""
+    steps = 2e-3 * 0.5 ** np.arange(3)
+    errors = [apart(name, jfric.MoreauJean(dt=dt, theta=1.0)) for dt in steps]
+    assert 0.8 < np.log2(errors[0] / errors[2]) / 2 < 1.3
+    for scheme in (jfric.MoreauJean, jfric.StabilisedMidpoint):
+        assert apart(name, scheme(dt=5e-4)) < 0.1 * errors[2]
+
+
+@pytest.mark.slow
+def test_time_stepping_takes_stiff_bristles():
+    """M5 with steps a hundred times as long as the time that its bristles need to bend."""
+    times = jnp.linspace(0.0, 12.0, 13)
+    exact = jfric.simulate(drawn(1e5, end=12.0), jfric.EventDriven(rtol=1e-10), ts=times)
+    errors = [
+        np.abs(
+            jfric.simulate(drawn(1e5, end=12.0), jfric.MoreauJean(dt=dt, theta=1.0), ts=times).q
+            - exact.q
+        ).max()
+        for dt in (1e-3, 2.5e-4)
+    ]
+    assert errors[0] < 5e-3
+    assert errors[1] < 0.3 * errors[0]
+
+
+def checked(problem, free, sigma):
+    """What a check says of a fit of position and velocity without noise."""
+    t = np.linspace(0.0, float(problem.time.end), 31)
+    found = jfric.observe(problem, ["u(t)", "v.u(t)"], times=t).values
+    y = {name: np.asarray(found[f"{name}(t)"]) for name in ("u", "v.u")}
+    experiment = jfric.Experiment(t, y=y, sigma=dict.fromkeys(y, sigma))
+    return str(jfric.check(problem, experiment, {k: jfric.Free(*b) for k, b in free.items()}))
+
+
+@pytest.mark.slow
+def test_a_check_names_what_sliding_does_not_tell_of_bristles():
+    """LuGre's bristles do not show in sliding that never reverses; limit and damping do."""
+    law = jfric.LuGre("u", sigma0=1e4, sigma1=50.0, sigma2=0.5, F_c=1.0, F_s=1.5, v_s=0.01)
+    elements = {"mass": jfric.Mass("u", 1.0), "load": jfric.Load("u", 2.0), "lugre": law}
+    slides = jfric.Problem(["u"], elements, initial={"u": START(v=1.0)}, time=2.0)
+    free = {"sigma0": (3e3, 3e4), "sigma1": (10.0, 200.0), "sigma2": (0.1, 2.0), "F_c": (0.5, 1.4)}
+    free = {f"lugre.{name}": bounds for name, bounds in free.items()}
+    said = [line for line in checked(slides, free, 0.01).splitlines() if "cannot tell" in line]
+    assert len(said) == 1
+    assert "lugre.sigma0" in said[0]
+    assert "lugre.sigma1" in said[0]
+    assert "sigma2" not in said[0]
+    assert "F_c" not in said[0]
+
+
+@pytest.mark.slow
+def test_a_check_names_the_numbers_of_bouc_wen_that_are_one_too_many():
+    """The state times c is the same force with k/c, c A, beta/c, gamma/c for n = 2."""
+    law = jfric.BoucWen("u", k=200.0, beta=6e3, gamma=4e3, n=2.0)
+    elements = {
+        "mass": jfric.Mass("u", 1.0),
+        "spring": jfric.Spring("u", 5.0),
+        "load": jfric.Load("u", jfric.Harmonic(4.0, 5.0)),
+        "bouc_wen": law,
+    }
+    free = {"k": (60.0, 600.0), "A": (0.3, 3.0), "beta": (2e3, 2e4), "gamma": (1e3, 1e4)}
+    free = {f"bouc_wen.{name}": bounds for name, bounds in free.items()}
+    problem = jfric.Problem(["u"], elements, time=1.2)
+    said = [line for line in checked(problem, free, 1e-4).splitlines() if "cannot tell" in line]
+    assert len(said) == 1
+    signs = {name: re.search(rf"{name} by ([+-])", said[0])[1] for name in free}
+    assert signs["bouc_wen.k"] == signs["bouc_wen.beta"] == signs["bouc_wen.gamma"]
+    assert signs["bouc_wen.k"] != signs["bouc_wen.A"]

@@ -155,6 +155,13 @@ def test_show():
         assert text in result.output
 
 
+def test_an_element_that_is_not_passive_is_remarked_on():
+    found = call("show", shipped("m5_lugre"))
+    assert found.exit_code == 0
+    assert "mind: lugre: is not passive, sigma2 (0.4) does not exceed" in found.stderr
+    assert "mind" not in call("show", shipped("m5_lugre"), "--set", "lugre.sigma2=200").stderr
+
+
 def test_schema():
     result = call("schema")
     assert "friction" in json.loads(result.stdout)["properties"]

@@ -54,7 +54,23 @@ def test_intervals_of_fits_cover(script):
     command = [sys.executable, str(path), "--draws", "100", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
+    _holds_what_it_says(json.loads(done.stdout))
+
+
+@pytest.mark.slow
+def test_intervals_of_fits_with_memory_cover():
+    """Stiffness and limit of Dahl's element, and the four numbers of a joint, likewise."""
+    path = ROOT / "experiments" / "identify_memory.py"
+    command = [sys.executable, str(path), "--law", "dahl,iwan", "--draws", "100", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout)
+    assert list(found) == ["dahl", "iwan"]
+    for law in found.values():
+        _holds_what_it_says(law)
+
+
+def _holds_what_it_says(found):
     assert found["failed"] == 0
     for row in found["parameters"].values():
         assert abs(row["bias in standard errors"]) < 3.5

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from jfric.cli.app import ConfigPath, Options, Settings, app, console, one_sentence, status
+from jfric.cli.loading import load_changed
 from jfric.errors import ProblemError
 
 
@@ -33,13 +34,11 @@ def bias(
     """
     from jfric.cli import report
     from jfric.figures.bias_figure import bias_figure
-    from jfric.files.overrides import apply_overrides
-    from jfric.files.read_toml import load_config
     from jfric.files.solver_choice import choose_solver, parse_options
     from jfric.solvers.bias_of_smoothing import smoothing_bias
 
-    chosen = load_config(config)
-    problem = apply_overrides(chosen.problem, set_ or [])
+    chosen = load_changed(config, set_)
+    problem = chosen.problem
     try:
         values = [float(width) for width in widths.split(",")]
     except ValueError:

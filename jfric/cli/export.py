@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from jfric.cli.app import ConfigPath, Settings, app, console, one_sentence, status
+from jfric.cli.loading import load_changed
 from jfric.errors import ProblemError, nearest
 
 if TYPE_CHECKING:
@@ -46,15 +47,13 @@ def export(
     a law with a static limit becomes a bristle (LuGre).
     """
     from jfric.exports import export_mjcf
-    from jfric.files.overrides import apply_overrides
-    from jfric.files.read_toml import load_config
 
     if to not in FORMATS:
         raise ProblemError(
             f"--to: found {to!r}{nearest(to, FORMATS)}, allowed are {', '.join(FORMATS)}"
         )
-    chosen = load_config(config)
-    problem = apply_overrides(chosen.problem, set_ or [])
+    chosen = load_changed(config, set_)
+    problem = chosen.problem
     with status(config.stem) as announce:
         announce("simulating" if compare else "writing")
         found = export_mjcf(

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from jfric.cli.app import ConfigPath, Settings, app, console, one_sentence, status
+from jfric.cli.loading import load_changed
 from jfric.cli.run_fit import RESIDUALS, parse_free, run_fit
 from jfric.errors import ProblemError
 
@@ -72,8 +73,6 @@ def fit(
     from jfric.cli.fit_record import fit_record, write_record
     from jfric.errors import nearest
     from jfric.files.output import reserve
-    from jfric.files.overrides import apply_overrides
-    from jfric.files.read_toml import load_config
     from jfric.fits.optimise.levenberg_marquardt import Outcome
     from jfric.system.units import DIMENSIONS, UnitError, to_si
 
@@ -82,8 +81,7 @@ def fit(
             f"--residual: found {residual!r}{nearest(residual, RESIDUALS)}, allowed are "
             + ", ".join(RESIDUALS)
         )
-    chosen = load_config(config)
-    chosen = dataclasses.replace(chosen, problem=apply_overrides(chosen.problem, set_ or []))
+    chosen = load_changed(config, set_)
     try:
         length = None if window is None else float(to_si(window, DIMENSIONS["time"]))  # pyright: ignore
     except UnitError as error:

@@ -20,6 +20,7 @@ from jfric.cli.app import (
     one_sentence,
     status,
 )
+from jfric.cli.loading import load_changed
 from jfric.errors import ProblemError
 from jfric.numerics.limits import OUTPUTS, parse_count
 
@@ -65,14 +66,11 @@ def run(
     from jfric.cli.run_config import run_config
     from jfric.cli.run_results import print_run, write_run
     from jfric.files import output
-    from jfric.files.overrides import apply_overrides
-    from jfric.files.read_toml import load_config
     from jfric.files.solver_choice import choose_solver, parse_options, resolved
 
     started = time.perf_counter()
     output.require_format(format_)
-    chosen = load_config(config)
-    chosen = dataclasses.replace(chosen, problem=apply_overrides(chosen.problem, set_ or []))
+    chosen = load_changed(config, set_)
     if animate is not None:
         from jfric.figures.mechanism_figure import require_gif
         from jfric.figures.mechanism_scene import require_bodies

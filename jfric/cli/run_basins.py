@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jfric.cli.loading import load_changed
 from jfric.cli.run_sweep import free_folder, parse_vary
 from jfric.errors import ProblemError
-from jfric.files.overrides import apply_overrides
 from jfric.sweeps.design import SAMPLED
 from jfric.system.units import DIMENSIONS, UnitError, to_si
 
@@ -39,14 +38,12 @@ def run_basins(
     **execution: Any,
 ) -> bool:
     """Basins of a configuration, into ``out``, and say what came of it; whether no run failed."""
-    from jfric.files.read_toml import load_config
     from jfric.files.solver_choice import choose_solver
     from jfric.files.write_toml import dump
     from jfric.periodic.basins import prepare_basins
     from jfric.periodic.basins import run_basins as run
 
-    chosen = load_config(config)
-    chosen = dataclasses.replace(chosen, problem=apply_overrides(chosen.problem, settings))
+    chosen = load_changed(config, settings)
     built, _ = choose_solver(chosen.solver, **solver)
     title = chosen.title or config.stem
     prepared = prepare_basins(

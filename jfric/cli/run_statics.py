@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jfric.cli import report
+from jfric.cli.loading import load_changed
 from jfric.cli.vary import split_vary, vary_number
 from jfric.errors import ProblemError
 from jfric.files import output
-from jfric.files.overrides import apply_overrides
-from jfric.files.read_toml import load_config
 from jfric.statics.all_equilibria import Equilibria, equilibria
 from jfric.statics.branch import EquilibriumPath
 from jfric.statics.path_names import checked_path
@@ -23,7 +21,6 @@ from jfric.statics.rest_states import RestStates
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from jfric.files.config import Config
     from jfric.system.problem import Problem
 
 #: Columns of a table beyond which only the first are printed.
@@ -35,7 +32,7 @@ def print_equilibria(
     console: Console, config: Path, settings: list[str], *, rest: bool, starts: int
 ) -> bool:
     """Compute and print all equilibria of a file, or its rest states; whether there are any."""
-    chosen = _read(config, settings)
+    chosen = load_changed(config, settings)
     meaning = "rest" if rest else "reference"
     found = equilibria(chosen.problem, meaning=meaning, starts=starts)
     console.print(chosen.title or config.stem, style="bold", markup=False)
@@ -59,7 +56,7 @@ def print_path(
     plot: bool,
 ) -> None:
     """Trace the equilibria of a file over a parameter, print special points, write the rows."""
-    chosen = _read(config, settings)
+    chosen = load_changed(config, settings)
     given = dict(chosen.statics) if vary is None else parse_interval(chosen.problem, vary)
     if not given:
         raise ProblemError(
@@ -152,11 +149,6 @@ def path_columns(path: EquilibriumPath) -> tuple[dict[str, np.ndarray], dict[str
         for i, name in enumerate(path.names):
             columns[f"mode.{name}"] = np.asarray([Mode(int(m)).label for m in joined("mode")[:, i]])
     return columns, dict.fromkeys(columns, "")
-
-
-def _read(config: Path, settings: list[str]) -> Config:
-    chosen = load_config(config)
-    return dataclasses.replace(chosen, problem=apply_overrides(chosen.problem, settings))
 
 
 def _clean(values: Any) -> np.ndarray:

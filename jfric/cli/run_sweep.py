@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import itertools
 import os
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jfric.cli.loading import load_changed
 from jfric.cli.vary import split_vary, vary_number
 from jfric.errors import ProblemError
-from jfric.files.overrides import apply_overrides
 from jfric.numerics.limits import DEVICES, OUTPUTS, TRAJECTORIES, parse_count, require_count
 from jfric.results.grammar import split
 from jfric.results.status import Status
@@ -48,13 +47,11 @@ def run_sweep(
     **execution: Any,
 ) -> bool:
     """Sweep a configuration into ``out`` and say what came of it; whether all went well."""
-    from jfric.files.read_toml import load_config
     from jfric.files.solver_choice import choose_solver
     from jfric.files.write_toml import dump
     from jfric.sweeps.sweeping import execute, prepare
 
-    chosen = load_config(config)
-    chosen = dataclasses.replace(chosen, problem=apply_overrides(chosen.problem, settings))
+    chosen = load_changed(config, settings)
     built, _ = choose_solver(chosen.solver, **solver)
     prepared = prepare(
         chosen.problem,

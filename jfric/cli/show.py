@@ -7,6 +7,7 @@ import json
 import typer
 
 from jfric.cli.app import ConfigPath, Settings, app, console, one_sentence
+from jfric.cli.loading import load_changed
 
 
 @app.command(epilog="Example: jfric show configs/ve0116.toml")
@@ -14,11 +15,9 @@ from jfric.cli.app import ConfigPath, Settings, app, console, one_sentence
 def show(config: ConfigPath, set_: Settings = None) -> None:
     """Print the system: degrees of freedom, elements, and all parameters with their units."""
     from jfric.cli import report
-    from jfric.files.overrides import apply_overrides
-    from jfric.files.read_toml import load_config
 
-    chosen = load_config(config)
-    problem = apply_overrides(chosen.problem, set_ or [])
+    chosen = load_changed(config, set_)
+    problem = chosen.problem
     terminal = console()
     terminal.print(chosen.title or config.stem, style="bold", markup=False)
     for text in (chosen.source, chosen.description):

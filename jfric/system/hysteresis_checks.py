@@ -63,9 +63,11 @@ def _require_curve(where: str, spring: MasingSpring) -> None:
         )
 
 
-def refuse_memory(problem: AbstractProblem, who: str) -> None:
-    """Raise :class:`ProblemError` for elements with a memory, which ``who`` cannot represent."""
-    for label in problem.labelled(*HYSTERESIS, *BRISTLES, "state"):
+def refuse_memory(problem: AbstractProblem, who: str, *, states: bool = False) -> None:
+    """Raise :class:`ProblemError` for elements with a memory, which ``who`` cannot represent; with
+    ``states`` it takes those with equations of their own, but not sliders."""
+    sections = HYSTERESIS if states else (*HYSTERESIS, *BRISTLES, "state")
+    for label in problem.labelled(*sections):
         raise ProblemError(
             f"{label}: has a memory, which {who} cannot represent; use the solver event-driven"
         )

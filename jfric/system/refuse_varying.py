@@ -22,11 +22,12 @@ def varying_parts(problem: AbstractProblem) -> list[str]:
     return found + [label for label, (_, g) in functions if not linear_displacement(g, n)]
 
 
-def refuse_varying(problem: AbstractProblem, who: str) -> None:
+def refuse_varying(problem: AbstractProblem, who: str, *, states: bool = False) -> None:
     """Raise :class:`ProblemError` where mass matrix or directions depend on position, or friction
-    acts in a plane, which ``who`` cannot represent; joints and elements with a memory as well."""
+    acts in a plane, which ``who`` cannot represent; joints and elements with a memory as well, of
+    which it takes those with ``states`` of their own if that is set."""
     refuse_planes(problem, who)
-    refuse_memory(problem, who)
+    refuse_memory(problem, who, states=states)
     for label in dict.fromkeys(e.label for e in joint_equations(problem)):
         raise ProblemError(
             f"{label}: a joint, which {who} cannot represent; use the solver event-driven"

@@ -128,7 +128,7 @@ class Smoothed(AbstractSolver):
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
         require_inertia(problem)
         refuse_events(problem, "the solver smoothed")
-        refuse_varying(problem, "the solver smoothed")
+        refuse_varying(problem, "the solver smoothed", states=True)
         require_smoothed(problem, self)
 
     def prepare(self, problem: Problem, end=None) -> Prepared:

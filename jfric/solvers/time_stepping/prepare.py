@@ -24,7 +24,8 @@ def prepare(problem: Problem, scheme: Scheme, h, method: str) -> Prepared:
         mechanics = replace(mechanics, rate=None, bias=None, tied=None)
     dtype = mechanics.M.dtype
     h = jnp.asarray(h, dtype)
-    changes = mechanics.nonlinear or mechanics.piecewise.count or mechanics.varying is not None
+    changes = mechanics.has_curved_forces or mechanics.piecewise.count
+    changes = changes or mechanics.varying is not None
     scheme = scheme._replace(theta=jnp.asarray(scheme.theta, dtype))
     matrices = None
     if not changes:

@@ -55,7 +55,7 @@ class AbstractTimeStepping(AbstractSolver):
         refuse_events(problem, f"the scheme {type(self).__name__}")
         refuse_carried(problem, f"the scheme {type(self).__name__}")
         refuse_pins(problem, f"the scheme {type(self).__name__}")
-        refuse_memory(problem, f"the scheme {type(self).__name__}")
+        refuse_memory(problem, f"the scheme {type(self).__name__}", states=True)
         require_time_stepping(problem, self)
 
     def require_duration(self, duration: float) -> None:

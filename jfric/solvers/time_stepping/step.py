@@ -143,19 +143,22 @@ def _linearised(prepared: Prepared, motion: Motion, segment, x: StepInputs):
         return prepared.constant, x.impulse
     mechanics, scheme, h = prepared.mechanics, prepared.scheme, prepared.h
     K, C, impulse = mechanics.K, mechanics.C, x.impulse
-    piecewise = mechanics.piecewise
+    piecewise, bristles = mechanics.piecewise, mechanics.bristles
     if piecewise.count:
         k, c, f = (piecewise.at(segment, name) for name in ("k", "c", "f"))
         w = piecewise.directions
         K = K + (w.T * k) @ w
         C = C + (w.T * c) @ w
         impulse = impulse - h * matvec(w.T, k * x.stretch + c * x.stretch_rate + f)
-    if mechanics.nonlinear:
+    if mechanics.has_curved_forces:
         t = x.t + scheme.theta * h
         q = motion.q + scheme.theta * h * motion.v
 
         def force(q, v):
             parts = [e.force(mechanics.axes, t, q, v) for e in mechanics.nonlinear]
+            if bristles is not None:
+                rate = matvec(piecewise.directions, v) + x.stretch_rate
+                parts.append(bristles.force(rate, v, bristles.sides(segment)))
             return sum(parts[1:], parts[0])
 
         K_q, C_v = (-jacobian for jacobian in jax.jacfwd(force, (0, 1))(q, motion.v))
