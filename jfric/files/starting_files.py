@@ -1,0 +1,44 @@
+"""Commented files to begin with, and the record beside the one about a fit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from jfric.errors import ProblemError, nearest
+from jfric.files.schema import json_schema
+
+#: What there is to begin with, and what each file describes.
+STARTERS = {
+    "oscillator": "a mass on a spring with dry friction",
+    "contact": "a ball that bounces, slides and comes to rest",
+    "mechanism": "a pendulum on a cart: bodies, joints, friction of the guide",
+    "fit": "a drive and a record of it, from which its friction is found",
+}
+#: The JSON schema that a file names in its first line, for editors.
+SCHEMA = "jfric.schema.json"
+_FOLDER = Path(__file__).parent / "starters"
+
+
+def write_starter(kind: str, path: Path) -> list[Path]:
+    """Write the file to begin with of this ``kind`` to ``path``, beside it the JSON schema that it
+    names and the record, if any, and return what was written. Nothing is overwritten."""
+    if kind not in STARTERS:
+        allowed = ", ".join(STARTERS)
+        raise ProblemError(f"init: found {kind!r}{nearest(kind, STARTERS)}, allowed are {allowed}")
+    if path.suffix != ".toml":
+        raise ProblemError(f"init: found the file {str(path)!r}, its name must end in .toml")
+    wanted = {path: f"#:schema {SCHEMA}\n" + (_FOLDER / f"{kind}.toml").read_text("utf-8")}
+    record = _FOLDER / f"{kind}.csv"
+    if record.is_file():
+        wanted[path.with_suffix(".csv")] = record.read_text("utf-8")
+    for each in wanted:
+        if each.exists():
+            raise ProblemError(f"init: {each} exists already and stays as it is; choose a new name")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    schema = path.with_name(SCHEMA)
+    if not schema.exists():
+        wanted[schema] = json.dumps(json_schema(), indent=2) + "\n"
+    for each, text in wanted.items():
+        each.write_text(text, encoding="utf-8")
+    return list(wanted)
