@@ -79,14 +79,46 @@ def test_bad_rows_are_one_sentence(conditions, y, words):
 
 
 def test_samples_over_time_are_no_rows():
-    data = jfric.Experiment([0.0, 0.1], y={"amplitude.x": [1.0, 2.0]})
+    data = jfric.Experiment(np.array([0.0, 0.1]), y={"amplitude.x": np.array([1.0, 2.0])})
     with pytest.raises(jfric.ProblemError, match="takes rows of jfric"):
         jfric.fit(shaken(), data, {"friction.mu": jfric.Free(0.1, 0.3)}, residual="steady")
 
 
+FILE = """
+dofs = ["x"]
+time = {end = 1.0}
+mass = {dof = "x", m = 1.0}
+spring = {dof = "x", k = 1.0}
+[load]
+dof = "x"
+F = {harmonic = {amplitude = 1.0, omega = 1.0}}
+[data.u]
+"load.F.omega" = {column = "w", unit = "rpm"}
+[data.y]
+"amplitude.x" = {column = "a", unit = "mm"}
+"phase.x" = {column = "p", unit = "deg"}
+"""
+
+
+def test_rows_of_a_file_have_units_and_missing_entries(tmp_path):
+    config, rows = tmp_path / "o.toml", tmp_path / "rows.csv"
+    config.write_text(FILE, encoding="utf-8")
+    rows.write_text("w,a,p\n30,2,-90\n60,,-180\n", encoding="utf-8")
+    (found,) = jfric.read_experiments(config, rows)
+    assert found.u
+    assert found.mask
+    np.testing.assert_allclose(found.u["load.F.omega"], [math.pi, 2.0 * math.pi])
+    np.testing.assert_allclose(found.y["phase.x"], [-0.5 * math.pi, -math.pi])
+    assert found.y["amplitude.x"][0] == pytest.approx(2e-3)
+    assert found.mask["amplitude.x"].tolist() == [True, False]
+    config.write_text(FILE.replace("[data.u]", "[data]\nstart = 1.0\n[data.u]"), encoding="utf-8")
+    with pytest.raises(jfric.ProblemError, match=r"data.start: found one without data.time"):
+        jfric.read_experiments(config, rows)
+
+
 @pytest.mark.slow
 def test_friction_and_stiffness_from_amplitudes_and_phases():
-    names = ("amplitude.x", "phase.x")
+    names: tuple[str, ...] = ("amplitude.x", "phase.x")
     y, _ = predicted(shaken(), CONDITIONS, names)
     sigma = {"amplitude.x": 0.01, "phase.x": 0.005}
     noise = np.random.default_rng(0).normal(size=y.shape) * list(sigma.values())
@@ -96,7 +128,7 @@ def test_friction_and_stiffness_from_amplitudes_and_phases():
     clean = jfric.steady_states(CONDITIONS, dict(zip(names, (y + turns).T, strict=True)))
     found = jfric.fit(shaken(), clean, free, residual="steady", starts=1)
     assert found.values == pytest.approx({"friction.mu": 0.2, "spring.k": 1.0}, rel=1e-7)
-    noisy = dict(zip(names, (y + noise).T, strict=True))
+    noisy: dict[str, np.ndarray] = dict(zip(names, (y + noise).T, strict=True))
     rows = jfric.steady_states(CONDITIONS, noisy, sigma=sigma)
     found = jfric.fit(shaken(), rows, free, residual="steady", starts=1)
     errors = found.covariance("gauss-newton").standard_errors

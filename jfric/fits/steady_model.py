@@ -87,10 +87,10 @@ def steady_states(
 class SteadyModel(AbstractModel):
     """Periodic motions under the conditions of each row, all in one batch.
 
-    ``problem``: the system; ``solver``: :class:`jfric.EventDriven` with settings; the further
-    numbers are those of :func:`jfric.periodic_orbit`. A row whose orbit is not found for some
-    values of the parameters makes the search turn away from them; :meth:`orbits` has the status of
-    every row.
+    ``problem``: the system; ``solver``: :class:`jfric.EventDriven` with settings; ``transient``,
+    ``section`` and ``segments`` are those of :func:`jfric.periodic_orbit`. A row whose orbit is not
+    found for some values of the parameters makes the search turn away from them; :meth:`orbits` has
+    the status of every row.
     """
 
     problem: Problem
