@@ -83,14 +83,25 @@ def compared(study: Study, options: argparse.Namespace) -> dict:
     """Fit all draws: the comparison with truth and bound."""
     clean = study.experiment()
     samples = study.draws(clean, options.draws, options.seed)
+    return judged(study, clean, samples, cramer_rao(study, clean), options)
+
+
+def judged(
+    study: Study,
+    clean: jfric.Experiment,
+    samples: Mapping[str, np.ndarray],
+    bound: np.ndarray,
+    options: argparse.Namespace,
+    **fit,
+) -> dict:
+    """The same for draws and a bound (P,) that are known; ``fit``: options of the fits."""
     seconds = []
     for _ in range(3):
         begin = time.perf_counter()
-        found = jfric.fit_batch(study.problem, clean, study.free, samples)
+        found = jfric.fit_batch(study.problem, clean, study.free, samples, **fit)
         seconds.append(time.perf_counter() - begin)
     names = found.names
     truth = np.array([study.truth[n] for n in names])
-    bound = cramer_rao(study, clean)
     good = np.isfinite(found.cost)
     x, sd = found.estimates[good], found.standard_errors[good]
     log = np.array([study.free[n].scale == "log" for n in names])

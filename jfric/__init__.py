@@ -39,6 +39,7 @@ from jfric.fits import FitResult as FitResult
 from jfric.fits import Free as Free
 from jfric.fits import Regression as Regression
 from jfric.fits import SampledModel as SampledModel
+from jfric.fits import SteadyModel as SteadyModel
 from jfric.fits import candidate_laws as candidate_laws
 from jfric.fits import check as check
 from jfric.fits import closed_loop as closed_loop
@@ -47,6 +48,7 @@ from jfric.fits import fit as fit
 from jfric.fits import fit_batch as fit_batch
 from jfric.fits import inverse_regression as inverse_regression
 from jfric.fits import read_experiments as read_experiments
+from jfric.fits import steady_states as steady_states
 from jfric.numerics import compilation as compilation
 from jfric.numerics.compilation import compile_quickly as compile_quickly
 from jfric.periodic import BalanceStatus as BalanceStatus

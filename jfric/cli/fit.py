@@ -37,7 +37,8 @@ def fit(
         str,
         typer.Option(
             help="output: simulated beside measured; input: force of the controller in closed "
-            "loop; windows: short windows with free initial states.",
+            "loop; windows: short windows with free initial states; steady: periodic motions, "
+            "for files without a column of times.",
             metavar="NAME",
         ),
     ] = "output",

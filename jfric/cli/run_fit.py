@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jfric.fits.fit_result import FitResult
     from jfric.fits.free import Free
 
-RESIDUALS = ("output", "input", "windows")
+RESIDUALS = ("output", "input", "windows", "steady")
 WORDS = ("log", "linear", "each")
 
 
@@ -80,6 +80,9 @@ def run_fit(
     from jfric.fits.sampled_model import REFERENCE
 
     experiments = read_experiments(config, files)
+    if config.data is not None and config.data.time is None:
+        # Rows without times are steady states, whatever else they are compared by.
+        residual = "steady"
     options: dict[str, Any] = dict(loss=loss, starts=starts, seed=seed, hold=hold)
     if residual == "input":
         options |= {"controller": config.controller}

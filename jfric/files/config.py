@@ -59,9 +59,10 @@ class Column:
 class Measured:
     """Which columns hold what. ``records``: pattern of the names of several records in one file,
     whose columns are ``NAME/column``. Samples before ``start`` and after ``end`` [s] are left out.
-    ``table``: the table as the file gives it."""
+    Without ``time`` rows are steady states, and ``u`` is what was set in each, by the paths of
+    parameters. ``table``: the table as the file gives it."""
 
-    time: Column
+    time: Column | None
     y: Mapping[str, Column]
     u: Mapping[str, Column] = field(default_factory=dict)
     records: str | None = None

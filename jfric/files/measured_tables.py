@@ -26,6 +26,17 @@ def measured(table: tables.DataTable, problem: Problem) -> Measured:
     if not table.y:
         raise ProblemError('data.y: missing; give a measured quantity such as u = "column"')
 
+    times = table.time
+    steady = times is None
+    for name in ("start", "end"):
+        if steady and getattr(table, name) is not None:
+            raise ProblemError(f"data.{name}: found one without data.time; rows are steady states")
+    if steady and not table.u:
+        raise ProblemError(
+            "data.time: missing; give the column of the times, or in data.u what was set in each "
+            'row, such as "load.F.omega", where rows are steady states'
+        )
+
     def instant(name: str) -> float | None:
         value = getattr(table, name)
         return None if value is None else _plain(value, f"data.{name}", time, problem)
@@ -38,7 +49,7 @@ def measured(table: tables.DataTable, problem: Problem) -> Measured:
         }
 
     return Measured(
-        time=_column(table.time, "data.time", time, problem),
+        time=None if times is None else _column(times, "data.time", time, problem),
         y=columns("y"),
         u=columns("u"),
         records=table.records,
@@ -97,6 +108,13 @@ def _plain(value: Any, where: str, measures: Dimension | None, problem: Problem)
 
 def _measures(problem: Problem, name: str) -> Dimension | None:
     """What the quantity ``name`` measures: a position or velocity, or a function of time."""
+    word, _, signal = name.partition("(")[0].partition(".")
+    if name == "period":
+        return DIMENSIONS["time"]
+    if word == "phase":
+        return DIMENSIONS["angle"]
+    if word in ("amplitude", "mean"):
+        return _measures(problem, signal)
     prefix, _, dof = name.rpartition(".")
     rotates = problem.dofs.get(dof) == "rotation"
     kinds = {

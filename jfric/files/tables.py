@@ -342,9 +342,12 @@ ColumnValue = Annotated[
 
 
 class DataTable(Table):
-    """Columns of measured files: time, measured quantities (y) and inputs (u)."""
+    """Columns of measured files: time, measured quantities (y) and inputs (u).
 
-    time: ColumnValue
+    Without time rows are steady states.
+    """
+
+    time: ColumnValue | None = None
     y: dict[str, ColumnValue] = Field(default_factory=dict)
     u: dict[str, ColumnValue] = Field(default_factory=dict)
     records: str | None = None

@@ -11,6 +11,7 @@ from jfric.fits.inverse import Regression, inverse_regression
 from jfric.fits.law_comparison import candidate_laws, cross_validate
 from jfric.fits.model import AbstractModel
 from jfric.fits.sampled_model import SampledModel, closed_loop
+from jfric.fits.steady_model import SteadyModel, steady_states
 
 __all__ = [
     "AbstractModel",
@@ -19,6 +20,7 @@ __all__ = [
     "Free",
     "Regression",
     "SampledModel",
+    "SteadyModel",
     "candidate_laws",
     "check",
     "closed_loop",
@@ -27,4 +29,5 @@ __all__ = [
     "fit_batch",
     "inverse_regression",
     "read_experiments",
+    "steady_states",
 ]

@@ -47,7 +47,8 @@ def fit(
     ``observe``: measured signals to compare, all by default. ``residual``: ``"output"`` compares
     simulated with measured signals; ``"input"`` simulates the loop closed by ``controller`` and
     compares its force with the measured one; ``"windows"`` cuts the records into windows of
-    ``window`` [s] (1 s unless given), each with a free initial state; a function
+    ``window`` [s] (1 s unless given), each with a free initial state; ``"steady"`` compares
+    periodic motions with rows of :func:`jfric.steady_states`; a function
     ``(predicted, measured, weight) -> residuals`` of arrays (m, k) compares as it likes; a problem
     may be replaced by an :class:`AbstractModel`.
     ``loss``: ``"linear"``, ``"huber"``, ``"soft_l1"`` or ``"cauchy"``, the last three count

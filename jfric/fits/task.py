@@ -19,6 +19,7 @@ from jfric.fits.losses import LOSSES
 from jfric.fits.model import AbstractModel, OutputModel
 from jfric.fits.objective import Objective, weighted
 from jfric.fits.parameter_vector import Layout, lay_out
+from jfric.fits.steady_model import SteadyModel
 from jfric.numerics.limits import SAMPLES, require_count
 from jfric.solvers.base import require_solver
 from jfric.solvers.event_driven.solver import EventDriven
@@ -26,7 +27,10 @@ from jfric.system.controller import Controller
 from jfric.system.problem import Problem
 
 #: What is compared with the data, by name: ``MODELS[name](problem, solver, hold)``.
-MODELS: dict[str, Callable[..., AbstractModel]] = {"output": OutputModel}
+MODELS: dict[str, Callable[..., AbstractModel]] = {
+    "output": OutputModel,
+    "steady": lambda problem, solver, hold: SteadyModel(problem, solver),
+}
 
 
 class Task:

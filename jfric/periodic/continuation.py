@@ -11,12 +11,11 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.numerics.limits import require_count
-from jfric.periodic.guess import no_phase, scales_of
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.path import OrbitPath, OrbitPoint
-from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, kernel_of, moved, stacked
-from jfric.periodic.shooting import Shooting, Unknowns
-from jfric.periodic.solving import equations_of, periodic_orbit
+from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, moved, stacked
+from jfric.periodic.path_start import begun, branched
+from jfric.periodic.solving import periodic_orbit
 from jfric.periodic.special_points import JUMP, between, leaving, narrowed, slope, special
 from jfric.statics.path_names import checked_path
 from jfric.system.naming import set_parameters
@@ -42,6 +41,8 @@ def continue_orbit(
     *,
     orbit: PeriodicOrbit | None = None,
     state: Any = None,
+    from_: OrbitPoint | None = None,
+    side: int = 1,
     max_step: float = LONGEST,
     max_steps: int = MOST,
     segments: int = 1,
@@ -55,11 +56,15 @@ def continue_orbit(
     parameter unknown, Newton's method finds the orbit on a plane at right angles to the path, a
     step ahead. It goes on around folds, where the parameter turns back, until it leaves the
     interval. Folds, flips (a multiplier of -1), crossings of the unit circle by a pair, and points
-    where another path crosses are located along the path; other paths are not followed. So is every
+    where another path crosses are located along the path. So is every
     **change of events**: where a period has another sequence of events (a first stick or lift-off,
     a touch, one slip more) the path has a corner; the last orbit with the old sequence is found by
     halving, and the path goes on from the first one with the new sequence, with derivatives on both
     sides.
+
+    ``from_``: a flip or branch point of a path of the same problem: the path then begins beside it,
+    on the branch that leaves there (at a flip the motion of the doubled period), and goes away from
+    it as long as the parameter is within the interval; ``side`` 1 or -1: to which side.
 
     ``max_step``: longest step, relative to the sizes of the motion and of the interval;
     ``max_steps``: steps after which the path is left; ``segments``: of multiple shooting. Raises
@@ -91,65 +96,19 @@ def continue_orbit(
     require_count("max_steps", max_steps, 1, 10**6)
     if not 0.0 < max_step <= 1.0:
         raise ProblemError(f"max_step: found {max_step}, must lie between 0 and 1")
-    there = set_parameters(problem, {name: start})
-    if orbit is not None or state is not None:
-        options["start"] = state if orbit is None else orbit
-    first = periodic_orbit(there, segments=segments, **options).check()
-    kernel, begin = _begin(problem, name, first, (start, stop), segments, options)
+    if from_ is not None:
+        if orbit is not None or state is not None:
+            raise ProblemError("from_: found a point beside orbit or state, give one of them")
+        kernel, begin = branched(problem, name, from_, (start, stop), side, segments, options)
+    else:
+        there = set_parameters(problem, {name: start})
+        if orbit is not None or state is not None:
+            options["start"] = state if orbit is None else orbit
+        first = periodic_orbit(there, segments=segments, **options).check()
+        kernel, begin = begun(problem, name, first, (start, stop), segments, options)
     follower = _Follower(kernel, (start, stop), max_step, max_steps)
     follower.follow(begin)
     return follower.path(problem, name)
-
-
-def _begin(problem, name, orbit: PeriodicOrbit, limits, segments, options):
-    """The equations with the parameter among the unknowns, and the first point."""
-    start, stop = limits
-    forced = {k: options.get(k) for k in ("period", "cycles")}
-    shooting, _, _ = equations_of(
-        problem,
-        dataclasses.replace(orbit.solver, adjoint="forward"),
-        None if not orbit.forced else forced["period"],
-        orbit.state if orbit.forced else None,
-        None,
-        None,
-        forced["cycles"] or 1,
-        segments,
-    )
-    shooting = Shooting(
-        shooting.solver,
-        segments,
-        shooting.forcing,
-        shooting.cycles,
-        "" if orbit.forced else "along",
-        None,
-        name,
-    )
-    t = float(orbit.problem.time.start)
-    ts = t + float(orbit.period) * np.linspace(0.0, 1.0, 25)
-    solution = orbit.solution(np.minimum(ts, float(orbit.problem.time.end)))
-    samples = jnp.concatenate([solution.q, solution.v], axis=1)
-    scales = scales_of(samples, orbit.period)._replace(parameter=jnp.asarray(abs(stop - start)))
-    phase = no_phase(samples.shape[1])
-    if not orbit.forced:
-        along = jnp.concatenate([solution.v[0], solution.a[0]]) / scales.state
-        phase = phase._replace(at=orbit.state, along=along / jnp.linalg.norm(along) / scales.state)
-    kernel = kernel_of(shooting, problem, scales)
-    period = jnp.asarray(orbit.period, float)
-    if orbit.forced and shooting.forcing is None:
-        period = jnp.asarray(options["period"], float) * (options.get("cycles") or 1)
-    z = Unknowns(orbit.states, period, jnp.asarray(start))
-    fixed = np.zeros(kernel.sizes.shape)
-    fixed[-1] = 1.0
-    origin = np.asarray(shooting.pack(z)) / kernel.sizes
-    point = corrected(kernel, z, phase, fixed, origin, 0.0)
-    if point is None:
-        raise ProblemError(
-            f"start: the orbit at {name} = {start:g} is not one of these equations; give the "
-            "options with which it was found"
-        )
-    if point.tangent[-1] * (stop - start) < 0:
-        point = point._replace(tangent=-point.tangent)
-    return kernel, point
 
 
 class _Follower:

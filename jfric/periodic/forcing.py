@@ -38,8 +38,15 @@ class Forcing(NamedTuple):
 
     def period(self, problem: Problem):
         """Period [s] of all loads of a resolved problem."""
-        function = getattr(problem.section(self.section)[self.element], self.field)
-        return self.cycles * 2.0 * jnp.pi / jnp.abs(_frequencies(function)[0])
+        return self.cycles * 2.0 * jnp.pi / jnp.abs(self._wave(problem).omega)
+
+    def angle(self, problem: Problem):
+        """``angle`` [rad] of the load ``sin(angle)`` at the start of a resolved problem."""
+        wave = self._wave(problem)
+        return wave.omega * problem.time.start + wave.phase
+
+    def _wave(self, problem: Problem) -> Any:
+        return _harmonics(getattr(problem.section(self.section)[self.element], self.field))[0]
 
 
 def forcing_of(problem: Problem, period: Any = None) -> Forcing | None:

@@ -16,12 +16,13 @@ OrbitKind = Literal["end", "fold", "flip", "torus", "branch point", "event chang
 class OrbitPoint:
     """A point at which a path of orbits ends, turns around, or changes its stability or events.
 
-    ``parameter``, the ``state`` at the start (2n,) and the ``period`` [s]. ``kind``: ``"end"`` of
-    the interval; ``"fold"``, where the path turns around; ``"flip"``, where a motion of the doubled
-    period branches off; ``"torus"``, where a pair of multipliers leaves the unit circle;
-    ``"branch point"``, where another path crosses; ``"event change"``, where a period has other
-    events from there on; ``"dead end"``, where nothing was found to go on. ``multipliers`` (2n,).
-    Of an event change: the sequences of events ``before`` and ``after`` it, and the derivatives
+    ``parameter``, the ``state`` (2n,) at the start, which is at ``time`` [s], and the ``period``
+    [s]. ``kind``: ``"end"`` of the interval; ``"fold"``, where the path turns around; ``"flip"``,
+    where a motion of the doubled period branches off; ``"torus"``, where a pair of multipliers
+    leaves the unit circle; ``"branch point"``, where another path crosses; ``"event change"``,
+    where a period has other events from there on; ``"dead end"``, where nothing was found to go on.
+    ``multipliers`` (2n,). Of an event change: the sequences of events ``before`` and ``after`` it,
+    and the derivatives
     ``slope_before``, ``slope_after`` of the state (2n,) by the parameter on both sides, None where
     nothing goes on. ``row``: the row of
     the path at or before the point.
@@ -37,6 +38,7 @@ class OrbitPoint:
     after: tuple[str, ...] | None = None
     slope_before: np.ndarray | None = None
     slope_after: np.ndarray | None = None
+    time: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -219,6 +219,7 @@ def special(
         after=None if after is None else after.events,
         slope_before=slope(kernel, point),
         slope_after=None if after is None else slope(kernel, after),
+        time=float(point.orbit.problem.time.start),
     )
 
 

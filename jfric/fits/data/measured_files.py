@@ -114,7 +114,7 @@ def _of(columns: Mapping[str, np.ndarray], record: str) -> dict[str, np.ndarray]
 
 def _experiment(data: Measured, columns, path: Path, name: str) -> Experiment:
     where = f"{path}" if data.records is None else f"{path}, {name}"
-    t = _values(columns, data.time, "data.time", where)
+    t = _times(data, columns, where)
     # Rounding of written times must not decide whether a sample is inside.
     slack = 1e-9 * (np.ptp(t) if t.size else 0.0)
     inside = np.ones(t.shape, bool)
@@ -133,9 +133,10 @@ def _experiment(data: Measured, columns, path: Path, name: str) -> Experiment:
             field = f"data.{letter}.{quantity}"
             values = _values(columns, column, field, where)
             if values.shape != t.shape:
+                first = data.time or next(iter(data.y.values()))
                 raise ProblemError(
                     f"{where}: {field}: column {column.name!r} has {values.size} samples, "
-                    f"column {data.time.name!r} has {t.size}; must be as many"
+                    f"column {first.name!r} has {t.size}; must be as many"
                 )
             group[quantity] = values[inside]
     missing = {k: np.isfinite(v) for k, v in groups["y"].items()}
@@ -144,6 +145,14 @@ def _experiment(data: Measured, columns, path: Path, name: str) -> Experiment:
         return Experiment(t[inside], groups["u"], groups["y"], mask=mask, meta={"name": name})
     except ProblemError as error:
         raise ProblemError(f"{where}: {error}") from None
+
+
+def _times(data: Measured, columns, where: str) -> np.ndarray:
+    """Times of the samples; numbers of the rows where they are steady states."""
+    if data.time is not None:
+        return _values(columns, data.time, "data.time", where)
+    name, column = next(iter(data.y.items()))
+    return np.arange(_values(columns, column, f"data.y.{name}", where).size, dtype=float)
 
 
 def _values(columns, column: Column, field: str, where: str) -> np.ndarray:

@@ -1,0 +1,263 @@
+"""Fits to steady states: amplitudes and phases over frequency and load, limit cycles."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from jfric.errors import ProblemError, nearest
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.stacking import Data
+from jfric.fits.model import AbstractModel, OutputModel, Prediction, sensor_parameters
+from jfric.periodic.cycle import Harmonics
+from jfric.periodic.forcing import forcing_of
+from jfric.periodic.orbit import PeriodicOrbit
+from jfric.periodic.orbit_status import OrbitStatus
+from jfric.periodic.solving import EVENTS, TRANSIENT, periodic_orbit
+from jfric.results.signals import look_up
+from jfric.results.status import Status
+from jfric.solvers.event_driven.solver import EventDriven
+from jfric.system.naming import find_path, parameters, set_parameters
+from jfric.system.problem import Problem
+
+#: Most harmonics that may be asked for.
+HARMONICS = 100
+_TEXT = re.compile(r"(amplitude|phase|mean)\.(.+?)(?:\((\d+)\))?")
+
+
+class _Measured(NamedTuple):
+    """A measured quantity: the word, the signal, the number of the harmonic."""
+
+    word: str
+    signal: str
+    harmonic: int
+
+
+def steady_states(
+    conditions: Mapping[str, Any],
+    y: Mapping[str, Any],
+    *,
+    sigma: float | Mapping[str, float] | None = None,
+    mask: Any = None,
+    meta: Mapping[str, Any] | None = None,
+) -> Experiment:
+    """Measured steady states, one a row, for ``jfric.fit(..., residual="steady")``.
+
+    ``conditions``: what was set in each row, (m,) [SI] by the path of a parameter: the frequency
+    ``"load.F.omega"`` [rad/s], the level ``"load.F.amplitude"``, the speed of a belt. ``y``: what
+    was measured, (m,): ``"amplitude.S"``, ``"phase.S"`` [rad] and ``"mean.S"`` of a signal ``S``
+    (``x``, ``v.x``, ``a.x``, ``force.NAME``), with ``(k)`` behind it those of the ``k``-th
+    harmonic; of limit cycles ``"period"`` [s]. With the load ``P cos(omega t + a)`` the signal is
+    ``sum_k amplitude_k cos(k (omega t + a) + phase_k)`` and its mean, so that a phase is relative
+    to the load, zero where they go together and negative where the signal lags. A backbone curve is
+    rows with the phase ``-pi/2``. ``sigma``, ``mask``, ``meta``: as in :class:`jfric.Experiment`,
+    which is what is returned, rows being its samples; ``mask`` leaves rows out. Raises
+    :class:`jfric.ProblemError` for lengths that differ and numbers that are not finite::
+
+        >>> data = jfric.steady_states(
+        ...     {"load.F.omega": [0.8, 1.0, 1.2]},
+        ...     {"amplitude.x": [2.4, 9.1, 2.1], "phase.x": [-0.3, -1.5, -2.8]},
+        ...     sigma={"amplitude.x": 0.01, "phase.x": 0.005},
+        ... )
+        >>> data.t.tolist(), list(data.u)
+        ([0.0, 1.0, 2.0], ['load.F.omega'])
+    """
+    for what, table in (("conditions", conditions), ("y", y)):
+        if not isinstance(table, Mapping) or not table:
+            raise ProblemError(
+                f"{what}: found {table!r}, needs a mapping from names to lists of numbers"
+            )
+    rows = np.size(next(iter(y.values())))
+    try:
+        return Experiment(np.arange(rows), conditions, y, sigma, None, mask, meta)
+    except ProblemError as error:
+        words = str(error)
+        words = f"conditions.{words[2:]}" if words.startswith("u.") else words
+        raise ProblemError(words.replace("samples for", "rows for")) from None
+
+
+class SteadyModel(AbstractModel):
+    """Periodic motions under the conditions of each row, all in one batch.
+
+    ``problem``: the system; ``solver``: :class:`jfric.EventDriven` with settings; ``transient``,
+    ``section`` and ``segments`` are those of :func:`jfric.periodic_orbit`. A row whose orbit is not
+    found for some values of the parameters makes the search turn away from them; :meth:`orbits` has
+    the status of every row.
+    """
+
+    problem: Problem
+    solver: EventDriven
+    transient: float | None = None
+    section: str | None = eqx.field(static=True, default=None)
+    segments: int = eqx.field(static=True, default=1)
+
+    def __init__(
+        self,
+        problem: Problem,
+        solver: EventDriven | None = None,
+        transient: float | None = None,
+        section: str | None = None,
+        segments: int = 1,
+    ):
+        solver = EventDriven(max_events=EVENTS) if solver is None else solver
+        if isinstance(solver, EventDriven) and solver.max_events == 0:
+            # Events belong to an orbit.
+            solver = dataclasses.replace(solver, max_events=EVENTS)
+        self.problem, self.solver, self.transient = problem, solver, transient
+        self.section, self.segments = section, segments
+
+    def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
+        """Raise :class:`jfric.ProblemError` for conditions and quantities that have no meaning."""
+        if not isinstance(self.solver, EventDriven):
+            raise ProblemError(
+                f"solver: found {type(self.solver).__name__}, a fit to steady states takes "
+                "EventDriven with settings"
+            )
+        self.solver.require(self.problem)
+        forced = forcing_of(self.problem) is not None
+        for name in signals:
+            found = measured(self.problem, name)
+            if found.word == "phase" and not forced:
+                raise ProblemError(
+                    f"y.{name}: found a phase, but nothing depends on time: there is no load that "
+                    "it could be relative to"
+                )
+            if found.word == "period" and forced:
+                raise ProblemError(f"y.{name}: the period is that of the load, nothing to fit")
+        for i, e in enumerate(experiments):
+            if not np.array_equal(e.t, np.arange(e.t.size)) or not e.u:
+                raise ProblemError(
+                    f"experiment {e.name or i + 1}: found samples over time; residual='steady' "
+                    "takes rows of jfric.steady_states(conditions, y)"
+                )
+            for path, values in e.u.items():
+                name = self._condition(path)
+                for value in np.unique(values):
+                    try:
+                        set_parameters(self.problem, {name: float(value)})
+                    except (KeyError, ValueError, ProblemError) as error:
+                        raise ProblemError(f"conditions.{path}: {error}") from None
+
+    def _condition(self, path: str) -> str:
+        try:
+            return find_path(self.problem, path)
+        except KeyError:
+            known = list(parameters(self.problem))
+            raise ProblemError(
+                f"conditions: no parameter {path!r}{nearest(path, known)}; jfric.parameters lists "
+                "those of the problem"
+            ) from None
+
+    def default(self, path: str, experiment: Experiment) -> float:
+        for name in experiment.u or {}:
+            if self._condition(name) == path:
+                raise ProblemError(f"free: {path} is a condition, which is set in each row")
+        return OutputModel(self.problem, self.solver).default(path, experiment)
+
+    def initial(self, experiment: Experiment) -> tuple[float, dict[str, float]]:
+        del experiment
+        return 0.0, {}
+
+    def orbits(self, values: Mapping[str, Any], rows: Experiment | Data) -> PeriodicOrbit:
+        """The orbits of all rows as one batch, with the status of each; ``values``: numbers by
+        path, of the problem."""
+        conditions = {self._condition(k): jnp.asarray(x) for k, x in (rows.u or {}).items()}
+        problem = set_parameters(self.problem, dict(values)) if values else self.problem
+        transient: Any = self.transient
+        if transient is None and forcing_of(self.problem) is not None:
+            transient = TRANSIENT
+        return periodic_orbit(
+            problem,
+            values=conditions,
+            solver=self.solver,
+            transient=transient,
+            section=self.section,
+            segments=self.segments,
+        )
+
+    def simulate_outputs(self, values: Mapping[str, Array], data: Data) -> Prediction:
+        sensor = {**sensor_parameters(data.signals), **values}
+        own = sensor_parameters(data.signals)
+        system = {path: x for path, x in values.items() if path not in own}
+        orbits = self.orbits(system, data)
+        every = [measured(self.problem, name) for name in data.signals]
+        coefficients = self._coefficients(every, orbits)
+        columns = []
+        for j, (name, asked) in enumerate(zip(data.signals, every, strict=True)):
+            column = self._column(asked, orbits, coefficients)
+            column = sensor[f"sensor.{name}.gain"] * column + sensor[f"sensor.{name}.offset"]
+            if asked.word == "phase":
+                # Phases are compared the shorter way round.
+                turns = jnp.round((column - data.y[:, j]) / (2.0 * jnp.pi))
+                column = column - 2.0 * jnp.pi * jax.lax.stop_gradient(turns)
+            columns.append(column)
+        bad = orbits.status != int(OrbitStatus.CONVERGED)
+        bad = bad & jnp.isfinite(data.t)
+        y = jnp.where(bad[:, None], jnp.nan, jnp.stack(columns, axis=1))
+        status = jnp.where(bad.any(), int(Status.UNSOLVED), int(Status.OK))
+        return Prediction(y, status.astype(jnp.int32))
+
+    def _coefficients(self, every: Sequence[_Measured], orbits: PeriodicOrbit) -> dict[str, Array]:
+        """Fourier coefficients (m, k) of all signals, by one run over a period of each orbit."""
+        counts: dict[str, int] = {}
+        for asked in every:
+            if asked.signal:
+                counts[asked.signal] = max(counts.get(asked.signal, 0), self._order(asked))
+        chosen = [
+            Harmonics(look_up(self.problem, signal)[1], count, signal)
+            for signal, count in counts.items()
+        ]
+        found = orbits.observe(chosen) if chosen else {}
+        return {k: jax.lax.complex(x[..., 0, :], x[..., 1, :]) for k, x in found.items()}
+
+    def _order(self, asked: _Measured) -> int:
+        """Number of the harmonic in the period of the orbit: several of the load, maybe."""
+        forcing = forcing_of(self.problem)
+        return asked.harmonic * (1 if forcing is None else forcing.cycles)
+
+    def _column(self, asked: _Measured, orbits: PeriodicOrbit, coefficients) -> Array:
+        if asked.word == "period":
+            return orbits.period
+        value = coefficients[asked.signal][:, self._order(asked)]
+        if asked.word == "mean":
+            return jnp.real(value)
+        if asked.word == "amplitude":
+            return jnp.abs(value)
+        forcing = forcing_of(self.problem)
+        assert forcing is not None
+        # A load sin(a) is the cosine of a quarter of a turn less.
+        load = jax.vmap(lambda p: forcing.angle(p.resolved()))(orbits.problem) - 0.5 * jnp.pi
+        return jnp.angle(value) - asked.harmonic * load
+
+
+def measured(problem: Problem, name: str) -> _Measured:
+    """What ``name`` means; raises :class:`jfric.ProblemError` for anything else."""
+    if name == "period":
+        return _Measured(name, "", 0)
+    match = _TEXT.fullmatch(name)
+    if match is None:
+        raise ProblemError(
+            f"y.{name}: found {name!r}, a steady state is measured by amplitude.S, phase.S, "
+            "amplitude.S(3), phase.S(3), mean.S with a signal S, and period"
+        )
+    word, signal, order = match.groups()
+    try:
+        signal = look_up(problem, signal)[0]
+    except ProblemError as error:
+        raise ProblemError(f"y.{name}: {error}") from None
+    harmonic = 1 if order is None else int(order)
+    if word == "mean":
+        if order is not None:
+            raise ProblemError(f"y.{name}: a mean has no harmonics")
+        harmonic = 0
+    elif not 1 <= harmonic <= HARMONICS:
+        raise ProblemError(f"y.{name}: found the harmonic {harmonic}, there are 1 to {HARMONICS}")
+    return _Measured(word, signal, harmonic)

@@ -1,0 +1,167 @@
+"""Where a path of orbits begins: at a known orbit, or beside a point where branches cross."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from jfric.errors import ProblemError, SimulationError
+from jfric.periodic.forcing import forcing_of
+from jfric.periodic.guess import no_phase, scales_of
+from jfric.periodic.newton import Along, evaluated, scaled_equations
+from jfric.periodic.orbit import PeriodicOrbit
+from jfric.periodic.path import OrbitPoint
+from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, kernel_of, moved
+from jfric.periodic.shooting import Phase, Shooting, Unknowns
+from jfric.periodic.solving import equations_of, periodic_orbit
+from jfric.system.naming import set_parameters
+from jfric.system.problem import Problem
+
+#: Distances from a point, in sizes of the motion and of the interval, at which the branch that
+#: leaves there is looked for.
+DISTANCES = (1e-2, 3e-3, 1e-3, 3e-2, 1e-4)
+#: Largest second of the smallest singular values, relative to the largest one, where paths cross.
+CROSSING = 1e-3
+#: Periods of the old motion in one of the new, by the kind of point.
+LONGER = {"flip": 2, "branch point": 1}
+
+
+def begun(
+    problem: Problem, name: str, orbit: PeriodicOrbit, limits, segments: int, options
+) -> tuple[Kernel, PathPoint]:
+    """The equations with the parameter among the unknowns, and the first point: ``orbit`` at the
+    first of ``limits``, the path going to the other one."""
+    start, stop = limits
+    kernel, z, phase = equations_at(problem, name, orbit, start, stop - start, segments, options)
+    fixed = np.zeros(kernel.sizes.shape)
+    fixed[-1] = 1.0
+    origin = np.asarray(kernel.shooting.pack(z)) / kernel.sizes
+    point = corrected(kernel, z, phase, fixed, origin, 0.0)
+    if point is None:
+        raise ProblemError(
+            f"start: the orbit at {name} = {start:g} is not one of these equations; give the "
+            "options with which it was found"
+        )
+    if point.tangent[-1] * (stop - start) < 0:
+        point = point._replace(tangent=-point.tangent)
+    return kernel, point
+
+
+def equations_at(
+    problem: Problem, name: str, orbit: PeriodicOrbit, value: float, span, segments: int, options
+) -> tuple[Kernel, Unknowns, Phase]:
+    """The equations with the parameter among the unknowns, its size ``span``, and what solves them:
+    ``orbit`` at ``value`` of the parameter."""
+    forced = {k: options.get(k) for k in ("period", "cycles")}
+    shooting, _, _ = equations_of(
+        problem,
+        dataclasses.replace(orbit.solver, adjoint="forward"),
+        None if not orbit.forced else forced["period"],
+        orbit.state if orbit.forced else None,
+        None,
+        None,
+        forced["cycles"] or 1,
+        segments,
+    )
+    shooting = Shooting(
+        shooting.solver,
+        segments,
+        shooting.forcing,
+        shooting.cycles,
+        "" if orbit.forced else "along",
+        None,
+        name,
+    )
+    t = float(orbit.problem.time.start)
+    ts = t + float(orbit.period) * np.linspace(0.0, 1.0, 25)
+    solution = orbit.solution(np.minimum(ts, float(orbit.problem.time.end)))
+    samples = jnp.concatenate([solution.q, solution.v], axis=1)
+    scales = scales_of(samples, orbit.period)._replace(parameter=jnp.asarray(abs(span)))
+    phase = no_phase(samples.shape[1])
+    if not orbit.forced:
+        along = jnp.concatenate([solution.v[0], solution.a[0]]) / scales.state
+        phase = phase._replace(at=orbit.state, along=along / jnp.linalg.norm(along) / scales.state)
+    kernel = kernel_of(shooting, problem, scales)
+    period = jnp.asarray(orbit.period, float)
+    if orbit.forced and shooting.forcing is None:
+        period = jnp.asarray(options["period"], float) * (options.get("cycles") or 1)
+    return kernel, Unknowns(orbit.states, period, jnp.asarray(value)), phase
+
+
+def branched(
+    problem: Problem, name: str, point: OrbitPoint, limits, side: int, segments: int, options
+) -> tuple[Kernel, PathPoint]:
+    """The equations, and the first orbit of the branch that leaves at ``point``.
+
+    Where paths cross two directions solve the linear equations: that of the path, and another one,
+    at right angles to it, in which the branch is looked for.
+    """
+    if point.kind not in LONGER:
+        raise ProblemError(
+            f"from_: found a point of the kind {point.kind!r}; branches leave a 'flip' or a "
+            "'branch point'"
+        )
+    if side not in (1, -1):
+        raise ProblemError(f"side: found {side!r}, allowed are 1 and -1")
+    if not min(limits) <= point.parameter <= max(limits):
+        raise ProblemError(
+            f"from_: found a point at {name} = {point.parameter:g}, outside the interval from "
+            f"{min(limits):g} to {max(limits):g}"
+        )
+    problem = eqx.tree_at(lambda p: p.time.start, problem, jnp.asarray(point.time))
+    orbit, options = _at_point(problem, name, point, segments, options)
+    span = limits[1] - limits[0]
+    kernel, z, phase = equations_at(problem, name, orbit, point.parameter, span, segments, options)
+    origin = np.asarray(kernel.shooting.pack(z)) / kernel.sizes
+    across = Along(jnp.zeros(origin.shape), jnp.asarray(origin * kernel.sizes), jnp.zeros(()))
+    found, _ = evaluated(kernel.shooting, problem, z, phase, kernel.scales, across)
+    scaled = scaled_equations(kernel.shooting, found.jacobian, kernel.scales)[0]
+    _, values, vt = np.linalg.svd(np.asarray(scaled))
+    if values[-1] > CROSSING * values[0]:
+        raise SimulationError(
+            f"no branch leaves at {name} = {point.parameter:g}: its equations are regular there"
+        )
+    plane = vt[-2:]
+    old = _known(kernel, point, plane)
+    direction = np.asarray([-old[1], old[0]]) @ plane
+    old = old @ plane
+    direction = side * direction / np.linalg.norm(direction)
+    for s in DISTANCES:
+        first = corrected(kernel, moved(kernel, z, s * direction), phase, direction, origin, s)
+        if first is None or abs(first.tangent @ direction) < abs(first.tangent @ old):
+            continue
+        turned = np.sign(first.tangent @ direction)
+        return kernel, first._replace(tangent=turned * first.tangent)
+    raise SimulationError(f"no orbit of the branch at {name} = {point.parameter:g} was found")
+
+
+def _at_point(
+    problem: Problem, name: str, point: OrbitPoint, segments: int, options
+) -> tuple[PeriodicOrbit, dict[str, Any]]:
+    """The orbit at ``point``, as often round as the branch needs, and options that say so."""
+    there = set_parameters(problem, {name: point.parameter})
+    forcing = forcing_of(there, options.get("period"))
+    longer = LONGER[point.kind]
+    if forcing is None:
+        options = options | {"period": longer * point.period}
+    else:
+        base = options.get("period")
+        base = float(forcing.period(there.resolved()) if base is None else base)
+        options = options | {"cycles": longer * round(point.period / base)}
+    found = periodic_orbit(there, start=point.state, segments=segments, **options)
+    return found.check(), options
+
+
+def _known(kernel: Kernel, point: OrbitPoint, plane: np.ndarray) -> np.ndarray:
+    """Direction within ``plane`` of the path that ``point`` was found on."""
+    size = np.asarray(kernel.scales.state)
+    states = np.zeros(len(size)) if point.slope_before is None else point.slope_before / size
+    wanted = np.append(states, 1.0 / float(kernel.scales.parameter))
+    wanted = np.where(np.isfinite(wanted), wanted, 0.0)
+    parts = plane[:, [*range(len(size)), -1]]
+    found = np.linalg.lstsq(parts.T, wanted, rcond=None)[0]
+    return found / np.linalg.norm(found)
