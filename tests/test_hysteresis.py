@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from differences import fourth_order
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from references import hysteresis
@@ -251,6 +252,43 @@ def test_derivatives():
         np.testing.assert_allclose(
             forward[:, i] * x[i], difference * x[i], rtol=1e-6, atol=1e-8 * float(jnp.max(k))
         )
+
+
+JOINTS = {
+    "jenkins": jfric.Jenkins("u", k=2000.0, R=80.0),
+    "masing_spring": jfric.MasingSpring("u", x=[0.01, 0.03, 0.08], F=[40.0, 90.0, 140.0]),
+    "iwan": jfric.Iwan("u", K_T=3000.0, F_S=150.0, chi=-0.3, beta=0.4, count=6),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", JOINTS)
+def test_derivatives_of_every_joint_both_ways(name):
+    """In all its numbers, forward and reverse, against differences of fourth order."""
+    elements = {k: v for k, v in mass_on_sliders()[0].elements.items() if k != "maxwell_slip"}
+    problem = jfric.Problem(
+        ["u"], elements | {name: JOINTS[name]}, initial={"u": START(q=0.003)}, time=2.0
+    )
+    paths = [p for p in jfric.parameters(problem) if p.startswith(f"{name}.") and "z0" not in p]
+    parts = [jnp.atleast_1d(jfric.get_parameter(problem, p)) for p in paths]
+    cuts = np.cumsum([part.size for part in parts])[:-1]
+    scalar = [jnp.ndim(jfric.get_parameter(problem, p)) == 0 for p in paths]
+
+    def end(x, adjoint="forward"):
+        values = dict(zip(paths, jnp.split(x, cuts), strict=True))
+        values = {p: v[0] if s else v for (p, v), s in zip(values.items(), scalar, strict=True)}
+        changed = jfric.set_parameters(problem, values)
+        found = jfric.simulate(changed, jfric.EventDriven(adjoint=adjoint), ts=jnp.array([1.9]))
+        return jnp.concatenate([found.q[0], found.v[0], found.z[0]])
+
+    x = jnp.concatenate(parts)
+    forward = jax.jit(jax.jacfwd(end))(x)
+    backward = jax.jit(jax.jacrev(lambda x: end(x, "reverse")))(x)
+    np.testing.assert_allclose(forward, backward, rtol=1e-9, atol=1e-12)
+    values = jax.jit(end)
+    for i in range(len(x)):
+        difference = fourth_order(lambda d, i=i: values(x.at[i].add(d)), 1e-4 * abs(x[i]))
+        np.testing.assert_allclose(forward[:, i] * x[i], difference * x[i], rtol=1e-7, atol=1e-8)
 
 
 def test_a_jump_of_the_position_stretches_the_springs():

@@ -5,11 +5,13 @@
   Moreau-Jean steps of the set-valued Stribeck law that LuGre tends to, which is another model.
 - limit: distance of LuGre from that law as its stiffness ``sigma0`` grows (``sigma1`` with its
   root): of the position over 15 s, in its largest value, and of the time of the first slip's end.
+- iwan: errors of force and loss of Iwan's joint cut into ever more sliders, over amplitudes up to
+  macroslip, beside Segalman's integrals, and the order in which they fall.
 - batch: trajectories per second, ``jfric.sweep`` over the mass after one tile that compiles: 16
   Jenkins elements side by side, Dahl, Bouc-Wen and LuGre (a tenth of the trajectories) on the
   oscillator of ``configs/ve0116.toml``.
 
-    python experiments/benchmarks/bristles.py [--json] [--lanes 100000] [--only lugre,limit]
+    python experiments/benchmarks/bristles.py [--json] [--lanes 100000] [--only lugre,limit,iwan]
 """
 
 from __future__ import annotations
@@ -118,6 +120,39 @@ def limit() -> list[dict]:
     return rows
 
 
+def iwan() -> list[dict]:
+    import jfric
+
+    four = {"K_T": 2.0, "F_S": 3.0, "chi": -0.1, "beta": 0.1}
+    c, b = four["chi"], four["beta"]
+    rows = []
+    for count in 5 * 2 ** np.arange(1, 8) + 1:
+        joint = jfric.Iwan("u", count=int(count), **four)
+        parts, top = joint.branches(), float(joint.phi_max)
+        k, slip = np.asarray(parts.k), np.asarray(parts.slip)
+        # Density R phi^chi and the mass point S of the article, at amplitudes below macroslip.
+        R = four["F_S"] * (c + 1) / (top ** (c + 2) * (b + (c + 1) / (c + 2)))
+        S = four["F_S"] / top * b / (b + (c + 1) / (c + 2))
+        X = top * np.linspace(0.05, 0.999, 1000)
+        force = R * (X ** (c + 2) / (c + 2) + X * (top ** (c + 1) - X ** (c + 1)) / (c + 1)) + S * X
+        lost = 4.0 * R * X ** (c + 3) / ((c + 2) * (c + 3))
+        over = np.maximum(X[:, None] - slip, 0.0)
+        found = (k * np.minimum(X[:, None], slip)).sum(axis=1), (4.0 * k * slip * over).sum(axis=1)
+        rows.append(
+            {
+                "sliders": int(count),
+                "force, of macroslip": float(np.abs(found[0] - force).max() / four["F_S"]),
+                "loss, of the largest": float(np.abs(found[1] - lost).max() / lost.max()),
+            }
+        )
+    for before, row in zip([None, *rows[:-1]], rows, strict=True):
+        for name in ("force, of macroslip", "loss, of the largest"):
+            ratio = np.nan if before is None else before[name] / row[name]
+            parts = np.nan if before is None else (row["sliders"] - 1) / (before["sliders"] - 1)
+            row[f"order of {name.split(',')[0]}"] = float(np.log(ratio) / np.log(parts))
+    return rows
+
+
 def batch(lanes: int) -> list[dict]:
     import jfric
 
@@ -165,12 +200,12 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--lanes", type=int, default=100_000, help="trajectories of a batch")
-    parser.add_argument("--only", default="lugre,limit,batch", help="parts, comma separated")
+    parser.add_argument("--only", default="lugre,limit,iwan,batch", help="parts, comma separated")
     chosen = parser.parse_args()
     import jax
 
     jax.config.update("jax_enable_x64", True)
-    parts = {"lugre": lugre, "limit": limit, "batch": lambda: batch(chosen.lanes)}
+    parts = {"lugre": lugre, "limit": limit, "iwan": iwan, "batch": lambda: batch(chosen.lanes)}
     found = {name: parts[name]() for name in chosen.only.split(",")}
     if chosen.json:
         print(json.dumps(found, indent=2))
