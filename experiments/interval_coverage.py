@@ -14,6 +14,7 @@ is printed for some draws, which are fitted in full. Compared are
     blocks          moving blocks of residuals (Kuensch 1989), refits by the same step; few draws
     autoregressive  the default of a fit: jfric.fits.uncertainty.noise_model
 
+`--samples 50 100 200 --noise "AR(1) 0.9" "AR(1) 0.98"` shows where the default begins to fail.
 ``degrees``: median degrees of freedom of the last, the lesser of both parameters.
 """
 
@@ -52,7 +53,10 @@ NOISE = {
     "AR(1) 0.6": (0.6,),
     "AR(1) 0.9": (0.9,),
     "AR(2) resonance": (2.0 * 0.95 * np.cos(0.3), -(0.95**2)),
+    "AR(1) 0.98": (0.98,),
 }
+#: The last is slower than records of a few hundred samples can tell.
+USUAL = tuple(NOISE)[:-1]
 #: Draws by blocks and their resamples; longest records for them; draws that are fitted in full.
 BLOCK_DRAWS, RESAMPLES, BLOCK_SAMPLES, FULL = 200, 199, 1000, 10
 
@@ -248,6 +252,7 @@ def main() -> None:
     )
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--samples", type=int, nargs="+", default=list(SAMPLES))
+    parser.add_argument("--noise", nargs="+", default=list(USUAL), choices=list(NOISE))
     parser.add_argument("--systems", nargs="+", help="titles; all by default")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
@@ -261,7 +266,7 @@ def main() -> None:
                 checks[f"{system.title}, {samples} samples"] = full(
                     made, "AR(1) 0.9", FULL, options.seed
                 )
-            for kind in NOISE:
+            for kind in options.noise:
                 rows.append(cell(made, kind, options.draws, options.seed))
                 print(_line(rows[-1]), file=sys.stderr if options.json else sys.stdout, flush=True)
     if options.json:

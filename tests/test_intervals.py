@@ -11,6 +11,7 @@ from scipy.special import stdtrit
 
 import jfric
 from jfric.fits.model import AbstractModel, Prediction
+from jfric.fits.uncertainty.autocorrelation import autocorrelation
 from jfric.fits.uncertainty.noise_model import Autoregression, _Group, autoregressive_covariance
 from jfric.fits.uncertainty.residual_series import ResidualSeries, residual_series
 
@@ -223,3 +224,24 @@ def test_a_fit_without_finite_derivatives_has_no_interval():
     found = fitted()
     nowhere = dataclasses.replace(found, vector=np.array([np.nan, np.nan]))
     assert nowhere.covariance().intervals() == {"rate": None, "omega": None}
+
+
+def test_autocorrelation_leaves_missing_samples_out():
+    noise = coloured((0.8,), 20000, np.random.default_rng(6))
+    missing = np.where(np.random.default_rng(7).random(noise.size) < 0.5, np.nan, noise)
+    expected = 0.8 ** np.arange(6)
+    np.testing.assert_allclose(autocorrelation(noise, 5), expected, atol=0.05)
+    np.testing.assert_allclose(autocorrelation(missing, 5), expected, atol=0.05)
+
+
+def test_band_and_correlation_of_the_page():
+    from jfric.figures.fit_figures import correlations, series
+
+    found = fitted()
+    (one,) = series(found)
+    # Nearly all samples lie in the band, which is a little wider than the noise.
+    assert 0.9 < np.mean(np.abs(one.residual) < 1.96 * one.spread) < 1.0
+    assert np.all(one.spread >= found.sigma["u"])
+    figure = correlations(found)
+    assert figure is not None
+    assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["rate", "omega"]

@@ -57,7 +57,7 @@ def residual_series(fit: Estimate) -> list[ResidualSeries]:
             used = weight[e] > 0
             rows = np.flatnonzero(used[: t.size].any(axis=1))
             inside = slice(rows[0], rows[-1] + 1) if rows.size else slice(0, 0)
-            place, step = _grid(t[inside])
+            place, step = even_grid(t[inside])
         else:  # a residual of one's own: its rows may be anything
             inside, step = slice(None), float("nan")
             used = np.ones(psi[e].shape, bool)
@@ -72,7 +72,7 @@ def residual_series(fit: Estimate) -> list[ResidualSeries]:
     return found
 
 
-def _grid(t: np.ndarray) -> tuple[np.ndarray, float]:
+def even_grid(t: np.ndarray) -> tuple[np.ndarray, float]:
     """Rows of the samples on an even grid and its step; every sample is the next row where there
     is no such grid."""
     every = np.arange(t.size)
