@@ -1,4 +1,4 @@
-"""Five estimates of uncertainty for the same fits of VE0116: they should agree.
+"""Six estimates of uncertainty for the same fits of VE0116: they should agree.
 
     python experiments/identify_uncertainty.py [--draws 100]
 
@@ -31,7 +31,15 @@ def main() -> None:
     batch = jfric.fit_batch(study.problem, clean, study.free, samples)
     names = batch.names
     found: dict[str, list[np.ndarray]] = {
-        name: [] for name in ("Gauss-Newton", "HAC", "bootstrap", "profile", "posterior")
+        name: []
+        for name in (
+            "Gauss-Newton",
+            "autoregressive",
+            "HAC",
+            "bootstrap",
+            "profile",
+            "posterior",
+        )
     }
 
     def keep(method: str, table: dict[str, float]) -> None:
@@ -46,6 +54,7 @@ def main() -> None:
         measured = jfric.Experiment(clean.t, y=data, sigma=clean.sigma)
         fit = jfric.fit(study.problem, measured, start, starts=1)
         keep("Gauss-Newton", fit.covariance("gauss-newton").standard_errors)
+        keep("autoregressive", fit.covariance().standard_errors)
         keep("HAC", fit.covariance("hac").standard_errors)
         keep("bootstrap", fit.bootstrap(REFITS, seed=draw).standard_errors)
         intervals = {n: p.interval(0.95) for n, p in fit.profile(points=9).items()}

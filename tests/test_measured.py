@@ -141,8 +141,10 @@ MISTAKES = [
     ('limit = 100.0', 'limits = 100.0', None, "controller.limits: unknown field"),
     (None, None, {"position": np.zeros(7)},
      "data.y.x: column 'position' has 7 samples, column 'time' has 1200; must be as many"),
-    (None, None, {"volts": np.full(1200, np.nan)}, "u.load.F: found nan at sample 0"),
-    (None, None, {"time": np.zeros(1200)}, "t: found 0 s after 0 s (sample 1), times must"),
+    (None, None, {"volts": np.full(1200, np.nan)},
+     "data.u.load.F: found no number in sample 0, 1200 in all; an input acts all"),
+    (None, None, {"time": np.zeros(1200)},
+     "data.time: found 0 s in sample 1 after 0 s, times must increase"),
     (None, None, {"position": np.array(["a"] * 1200)}, "column 'position' holds text"),
 ]  # fmt: skip
 
@@ -245,7 +247,7 @@ def test_the_command_writes_a_record_and_a_page_and_repeats(tmp_path):
     assert stored["parameters"]["friction.limit"]["value"] == pytest.approx(4.0, rel=1e-5)
     assert stored["versions"]["jax"]
     text = page.read_text()
-    assert text.count("data:image/png;base64,") == 3
+    assert text.count("data:image/png;base64,") == 4
     assert "http" not in text
     again, kept = refit(out)
     assert again.values == {k: v["value"] for k, v in kept["parameters"].items()}

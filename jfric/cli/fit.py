@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jfric.cli.app import ConfigPath, Settings, app, console, one_sentence, status
+from jfric.cli.app import Settings, app, console, one_sentence, status
 from jfric.cli.loading import load_changed
 from jfric.cli.run_fit import RESIDUALS, parse_free, run_fit
 from jfric.errors import ProblemError
@@ -20,18 +20,30 @@ from jfric.errors import ProblemError
 )
 @one_sentence
 def fit(
-    config: ConfigPath,
+    config: Annotated[
+        Path | None,
+        typer.Argument(metavar="CONFIG", help="TOML file that describes the system."),
+    ] = None,
     data: Annotated[
-        list[Path], typer.Option(help="Measured file: .csv, .parquet, .npz or .mat. Repeatable.")
-    ],
+        list[Path] | None,
+        typer.Option(help="Measured file: .csv, .parquet, .npz or .mat. Repeatable."),
+    ] = None,
     free: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             help="Parameter and its bounds, PATH=LOW:HIGH; :linear or :log chooses the scale, "
             ":each a value for each record. Repeatable.",
             metavar="PATH=LOW:HIGH",
         ),
-    ],
+    ] = None,
+    init: Annotated[
+        Path | None,
+        typer.Option(
+            help="Print a table [data] for this measured file, to be checked, and end: columns, "
+            "units, sample rate, what is missing.",
+            metavar="FILE",
+        ),
+    ] = None,
     set_: Settings = None,
     residual: Annotated[
         str,
@@ -71,6 +83,18 @@ def fit(
 
     Exit status: 0, 1 where the fit did not converge, 2 for bad input.
     """
+    if init is not None:
+        return _print_proposal(config, init)
+    for name, value, example in (
+        ("CONFIG", config, "system.toml"),
+        ("--data", data, "--data record.csv"),
+        ("--free", free, "--free friction.mu=0.01:1"),
+    ):
+        if not value:
+            raise ProblemError(f"{name}: missing, such as {example}")
+    assert config is not None
+    assert data
+    assert free
     from jfric.cli.fit_record import fit_record, write_record
     from jfric.errors import nearest
     from jfric.files.output import reserve
@@ -127,3 +151,12 @@ def fit(
         if file is not None:
             terminal.print(f"wrote {file}", markup=False)
     raise typer.Exit(0 if result.outcome == Outcome.CONVERGED else 1)
+
+
+def _print_proposal(config: Path | None, file: Path) -> None:
+    """A table ``[data]`` for a file, on standard output."""
+    from jfric.files.read_toml import load_config
+    from jfric.fits.data.proposal import propose
+
+    problem = None if config is None else load_config(config).problem
+    typer.echo(propose(file, problem), nl=False)

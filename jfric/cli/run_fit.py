@@ -77,12 +77,16 @@ def run_fit(
     from jfric.fits.arrange import sampled_or_whole
     from jfric.fits.data.measured_files import read_experiments
     from jfric.fits.fitting import fit
+    from jfric.fits.plausibility import require_span
     from jfric.fits.sampled_model import REFERENCE
 
     experiments = read_experiments(config, files)
     if config.data is not None and config.data.time is None:
         # Rows without times are steady states, whatever else they are compared by.
         residual = "steady"
+    else:
+        for experiment in experiments:
+            require_span(config, experiment)
     options: dict[str, Any] = dict(loss=loss, starts=starts, seed=seed, hold=hold)
     if residual == "input":
         options |= {"controller": config.controller}

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from jfric.figures.style import style_axes
 from jfric.fits.uncertainty.autocorrelation import autocorrelation
+from jfric.fits.uncertainty.residual_series import even_grid
 
 if TYPE_CHECKING:
     from jfric.fits.fit_result import FitResult
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 MEASURED, SIMULATED, RESIDUAL, OTHER = "#9a9a9a", "#1f4e79", "#c0504d", "#3a7d44"
 #: Records drawn one below the other; the others are in the table only.
 MAX_RECORDS = 6
+#: Parameters whose correlation is drawn.
+MAX_PARAMETERS = 16
 
 
 class Series(NamedTuple):
@@ -30,6 +33,8 @@ class Series(NamedTuple):
     predicted: np.ndarray
     position: np.ndarray | None
     velocity: np.ndarray | None
+    #: Standard deviation of a new sample: of the prediction, with the estimates, and of the noise.
+    spread: np.ndarray
 
     @property
     def residual(self) -> np.ndarray:
@@ -41,7 +46,8 @@ def series(result: FitResult) -> list[Series]:
     """All signals of all records at the fit."""
     from jfric.fits.data.stacking import labels
 
-    predicted = result.linearised().predicted
+    linearised = result.linearised()
+    predicted, spread = linearised.predicted, _spread(result, linearised.jacobian)
     weight, measured = result.objective.weight, np.asarray(result.objective.measured)
     found = []
     for i, (e, label) in enumerate(
@@ -64,18 +70,42 @@ def series(result: FitResult) -> list[Series]:
                     predicted[i, : e.t.size, j][used],
                     None if q is None else q[used],
                     None if v is None else v[used],
+                    spread[i, : e.t.size, j][used],
                 )
             )
     return found
 
 
+def _spread(result: FitResult, jacobian: np.ndarray) -> np.ndarray:
+    """Standard deviation of new samples (E, m, k), zero where there is none; estimates without a
+    finite error are taken as exact."""
+    weight, layout = result.objective.weight, result.objective.layout
+    sigma = np.where(weight > 0, 1.0 / np.where(weight > 0, weight, 1.0), 0.0)
+    if jacobian.shape[:3] != weight.shape:  # a residual of one's own
+        return sigma
+    matrix = result.covariance().matrix
+    known = np.isfinite(np.diagonal(matrix))
+    matrix = np.where(np.outer(known, known) & np.isfinite(matrix), matrix, 0.0)
+    variance = np.stack(
+        [
+            np.einsum("mkl,ln,mkn->mk", own, matrix[np.ix_(columns, columns)], own, optimize=True)
+            for own, columns in zip(jacobian, layout.columns, strict=True)
+        ]
+    )
+    return sigma * np.sqrt(1.0 + np.maximum(variance, 0.0))
+
+
 def compared(found: Sequence[Series]) -> Figure:
-    """Simulated against measured, and the residual below, for each record."""
+    """Simulated, with the band of new samples, against measured, and residuals, by record."""
     shown = found[:MAX_RECORDS]
     made, axes = _grid(11.0, 2.6 * len(shown), len(shown), 2)
     for row, s in zip(axes, shown, strict=True):
         row[0].plot(s.t, s.measured, color=MEASURED, lw=1.6, label="measured")
         row[0].plot(s.t, s.predicted, color=SIMULATED, lw=0.8, label="simulated")
+        low, high = (s.predicted + sign * 1.96 * s.spread for sign in (-1.0, 1.0))
+        row[0].fill_between(s.t, low, high, color=SIMULATED, alpha=0.25, lw=0, label="95 %")
+        for sign in (-1.0, 1.0):
+            row[1].plot(s.t, sign * 1.96 * s.spread, color=SIMULATED, lw=0.7, ls="--")
         row[0].set_ylabel(s.signal)
         row[0].set_title(s.record, fontsize=9, loc="left")
         row[1].plot(s.t, s.residual, color=RESIDUAL, lw=0.7)
@@ -98,17 +128,44 @@ def residuals(found: Sequence[Series]) -> Figure:
     axes[0, 0].set(xlabel="velocity", ylabel=f"residual {signal}")
     axes[0, 1].set(xlabel="position", ylabel=f"residual {signal}")
     longest = max(chosen, key=lambda s: s.t.size)
-    lags = min(400, longest.t.size // 3)
-    step = float(np.median(np.diff(longest.t)))
-    axes[1, 0].plot(
-        step * np.arange(lags + 1), autocorrelation(longest.residual, lags), color=SIMULATED
-    )
+    # Missing samples keep their place: a lag is the same time everywhere.
+    place, step = even_grid(longest.t)
+    values = np.full(place[-1] + 1, np.nan)
+    values[place] = longest.residual
+    lags = min(400, values.size // 3)
+    axes[1, 0].plot(step * np.arange(lags + 1), autocorrelation(values, lags), color=SIMULATED)
     band = 1.96 / np.sqrt(longest.t.size)
     axes[1, 0].axhspan(-band, band, color=MEASURED, alpha=0.4, lw=0, label="white noise, 95 %")
     axes[1, 0].legend(frameon=False, fontsize=8)
     axes[1, 0].set(xlabel="lag [s]", ylabel="autocorrelation")
     axes[1, 1].hist(np.concatenate([s.residual for s in chosen]), 60, color=SIMULATED)
     axes[1, 1].set(xlabel=f"residual {signal}", ylabel="samples")
+    return made
+
+
+def correlations(result: FitResult) -> Figure | None:
+    """Correlation of the estimates; None for fewer than two with a finite error."""
+    found = result.covariance()
+    known = np.flatnonzero(np.isfinite(np.diagonal(found.matrix)))[:MAX_PARAMETERS]
+    if known.size < 2:
+        return None
+    table = found.correlation[np.ix_(known, known)]
+    names = [found.names[i] for i in known]
+    size = 2.2 + 0.5 * known.size
+    made, axes = _grid(size + 1.5, size, 1, 1)
+    axis = axes[0, 0]
+    axis.grid(False)
+    image = axis.imshow(table, vmin=-1.0, vmax=1.0, cmap="RdBu_r")
+    axis.set_xticks(range(known.size), names, fontsize=8, rotation=40, ha="right")
+    axis.set_yticks(range(known.size), names, fontsize=8)
+    for i, row in enumerate(table):
+        for j, value in enumerate(row):
+            dark = abs(value) > 0.6
+            axis.text(
+                j, i, f"{value:.2f}", ha="center", va="center", fontsize=7,
+                color="white" if dark else "#333333",
+            )  # fmt: skip
+    made.colorbar(image, ax=axis, shrink=0.8)
     return made
 
 

@@ -72,6 +72,12 @@ def page(
         "<h2>Residuals</h2>",
         _image(figures.residuals(found), "residuals against velocity and position"),
     ]
+    correlated = figures.correlations(result)
+    if correlated is not None:
+        parts += [
+            "<h2>Correlation of the estimates</h2>",
+            _image(correlated, "correlation of the estimates"),
+        ]
     if scores:
         rows = [
             [s.candidate, s.parameters, f"{100 * s.fitted:.3f}", f"{100 * s.held_out:.3f}"]

@@ -10,6 +10,7 @@ import numpy as np
 
 from jfric.results.quantity import Quantity
 from jfric.system.problem import Problem
+from jfric.system.units import Dimension
 
 if TYPE_CHECKING:
     from jfric.system.controller import Controller
@@ -48,11 +49,17 @@ class Check:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a file: ``SI value = factor * number + offset``."""
+    """A column of a file: ``SI value = factor * number + offset``.
+
+    ``unit``: as the table gives it; where it gives none, the header of the file may.
+    ``measures``: what the numbers have to measure, None where that is not known.
+    """
 
     name: str
     factor: float = 1.0
     offset: float = 0.0
+    unit: str = ""
+    measures: Dimension | None = None
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,8 @@ class Measured:
     """Which columns hold what. ``records``: pattern of the names of several records in one file,
     whose columns are ``NAME/column``. Samples before ``start`` and after ``end`` [s] are left out.
     Without ``time`` rows are steady states, and ``u`` is what was set in each, by the paths of
-    parameters. ``table``: the table as the file gives it."""
+    parameters. ``missing_inputs``: whether missing samples of inputs are refused (``"refuse"``) or
+    replaced by the last one (``"hold"``). ``table``: the table as the file gives it."""
 
     time: Column | None
     y: Mapping[str, Column]
@@ -68,6 +76,7 @@ class Measured:
     records: str | None = None
     start: float | None = None
     end: float | None = None
+    missing_inputs: str = "refuse"
     table: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -55,6 +55,7 @@ def measured(table: tables.DataTable, problem: Problem) -> Measured:
         records=table.records,
         start=instant("start"),
         end=instant("end"),
+        missing_inputs=table.missing_inputs,
         table=table.model_dump(exclude_unset=True),
     )
 
@@ -81,14 +82,15 @@ def _column(
     value: str | tables.ColumnTable, where: str, measures: Dimension | None, problem: Problem
 ) -> Column:
     if isinstance(value, str):
-        return Column(value)
+        return Column(value, measures=measures)
     unit = value.unit
     # A unit may carry a factor: "35.15 N" is the force of one volt.
     text = unit if unit[:1].isdigit() or unit[:1] in "+-." else f"1 {unit}"
     factor = _plain(text, f"{where}.unit", measures, problem) if unit else 1.0
     if factor == 0.0:
         raise ProblemError(f"{where}.unit: found {unit!r}, must not be zero")
-    return Column(value.column, factor, _plain(value.offset, f"{where}.offset", measures, problem))
+    offset = _plain(value.offset, f"{where}.offset", measures, problem)
+    return Column(value.column, factor, offset, unit, measures)
 
 
 def _plain(value: Any, where: str, measures: Dimension | None, problem: Problem) -> float:

@@ -353,6 +353,7 @@ class DataTable(Table):
     records: str | None = None
     start: Number | None = None
     end: Number | None = None
+    missing_inputs: Literal["refuse", "hold"] = "refuse"
 
 
 class ControllerTable(Table):

@@ -30,7 +30,3 @@ class Estimate(Protocol):
     def linearised(self) -> Linearisation:
         """Predictions, residuals and derivatives at the estimate."""
         ...
-
-    def scores(self) -> list[np.ndarray]:
-        """For each experiment the gradient of the cost, sample by sample."""
-        ...

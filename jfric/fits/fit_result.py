@@ -10,10 +10,10 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.fits.data.experiment import Experiment
-from jfric.fits.losses import LOSSES
 from jfric.fits.minimise import solve
 from jfric.fits.objective import Linearisation, Objective
 from jfric.fits.optimise.levenberg_marquardt import Outcome
+from jfric.fits.plausibility import remarks_on_units
 from jfric.fits.recipe import Recipe
 from jfric.fits.serialise import from_json, to_json
 from jfric.fits.uncertainty.bootstrap import Bootstrap, bootstrap
@@ -60,7 +60,11 @@ class FitResult:
             cost=best.cost,
             outcome=best.outcome,
             at_bound=task.objective.layout.at_bound(best.vector),
-            remarks=best.remarks,
+            remarks=(
+                *best.remarks,
+                *remarks_on_units(task, best.vector),
+                *_remarks_on_data(task.experiments),
+            ),
             waterfall=best.waterfall,
             sigma=task.noise(),
             experiments=task.experiments,
@@ -79,28 +83,12 @@ class FitResult:
         found = self.objective.linearise(self.vector[None])
         return Linearisation(*(a[0] for a in found))
 
-    def scores(self) -> list[np.ndarray]:
-        """For each experiment the gradient of the cost, sample by sample in time (m, P)."""
-        _, r, jacobian, _ = self.linearised()
-        objective, layout = self.objective, self.objective.layout
-        scale = objective.loss_scale
-        slope = np.asarray(LOSSES[objective.loss]((r / scale) ** 2)[1])
-        own = np.einsum("emk,emkl->eml", slope * r, jacobian)
-        used = np.any(objective.weight > 0, axis=2)
-        result = []
-        for e, columns in enumerate(layout.columns):
-            rows = own[e][used[e]] if own.shape[1] == used.shape[1] else own[e]
-            scores = np.zeros((rows.shape[0], layout.size))
-            scores[:, columns] = rows
-            result.append(scores)
-        return result
-
-    def covariance(self, method: Method = "hac", lags: int | None = None) -> Covariance:
+    def covariance(self, method: Method = "autoregressive", lags: int | None = None) -> Covariance:
         """Covariance of the estimates; see :func:`jfric.fits.uncertainty.covariance.covariance`."""
         return covariance(self, method, lags)
 
     def intervals(
-        self, level: float = 0.95, method: Method = "hac"
+        self, level: float = 0.95, method: Method = "autoregressive"
     ) -> dict[str, tuple[float, float] | None]:
         """Intervals that hold the true values with probability ``level``; None at a bound and
         where the data do not determine the parameter."""
@@ -144,3 +132,8 @@ class FitResult:
             shown = f"[{pair[0]:.6g}, {pair[1]:.6g}]" if pair else "no interval"
             lines.append(f"{name:{width}}  {value:.6g}  {shown}")
         return "\n".join([*lines, *found.remarks(), *self.remarks])
+
+
+def _remarks_on_data(experiments: Sequence[Experiment]) -> list[str]:
+    """What was found when the records were read, each once: windows of a record repeat it."""
+    return list(dict.fromkeys(r for e in experiments for r in (e.meta or {}).get("remarks", ())))

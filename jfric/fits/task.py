@@ -122,6 +122,7 @@ def prepare(
     layout = _layout(model, chosen, free)
     first = [model.initial(e) for e in chosen]
     data, used, sigma = stack(chosen, signals, [s for s, _ in first], [x for _, x in first])
+    _require_motion(chosen, data, used, sigma)
     weight = _weights(data, used, sigma)
     objective = Objective(model, data, layout, weight, function, loss, loss_scale)
     return Task(chosen, objective, used, sigma)
@@ -165,6 +166,21 @@ def _model(problem, residual, solver, hold) -> tuple[AbstractModel, Callable]:
 def _layout(model: AbstractModel, experiments, free: Mapping[str, Free]) -> Layout:
     defaults = {path: np.array([model.default(path, e) for e in experiments]) for path in free}
     return lay_out(free, defaults, labels(experiments))
+
+
+def _require_motion(experiments, data: Data, used: np.ndarray, sigma: np.ndarray) -> None:
+    """A signal of unknown noise that never changes says neither what moves nor what is noise."""
+    y = np.asarray(data.y)
+    for j, name in enumerate(data.signals):
+        own = used[..., j]
+        if not own.any() or np.isfinite(sigma[..., j][own]).any():
+            continue
+        values = [y[e, ..., j][own[e]] for e in range(len(experiments)) if own[e].any()]
+        if all(np.all(v == v[0]) for v in values):
+            raise ProblemError(
+                f"y.{name}: found {values[0][0]:g} at all of {int(own.sum()):,} samples, nothing "
+                "moves; is it the right column? (give sigma where a standstill was measured)"
+            )
 
 
 def _weights(data: Data, used: np.ndarray, sigma: np.ndarray) -> np.ndarray:

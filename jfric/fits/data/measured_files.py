@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import fnmatch
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jfric.errors import ProblemError, first_line, nearest
+from jfric.errors import ProblemError, first_line, quoted
 from jfric.files.config import Column, Config, Measured
 from jfric.files.read_toml import load_config
+from jfric.fits.data.clock import clock_remarks
+from jfric.fits.data.columns import Table
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.mat import read_mat
+from jfric.fits.data.text_table import read_text
+from jfric.system.units import UnitError, dimensions_of, unit_factor
 
 SUFFIXES = (".csv", ".parquet", ".npz", ".mat")
 
@@ -39,49 +43,27 @@ def read_experiments(
     return found
 
 
-def read_columns(path: Path) -> dict[str, np.ndarray]:
+def read_columns(path: Path) -> Table:
     """All columns of a file by name."""
-    if path.suffix not in SUFFIXES:
+    if path.suffix.lower() not in SUFFIXES:
         raise ProblemError(f"{path}: found {path.suffix!r}, allowed are {', '.join(SUFFIXES)}")
     if not path.is_file():
         raise ProblemError(f"{path}: no such file")
     try:
-        if path.suffix == ".csv":
-            return _csv(path)
-        if path.suffix == ".parquet":
-            return _parquet(path)
-        if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as content:
-                return {name: content[name] for name in content.files}
-        return read_mat(path)
+        match path.suffix.lower():
+            case ".parquet":
+                return Table(_parquet(path))
+            case ".npz":
+                with np.load(path, allow_pickle=False) as content:
+                    return Table({name: content[name] for name in content.files})
+            case ".mat":
+                return Table(read_mat(path))
+            case _:
+                return read_text(path)
     except ProblemError:
         raise
     except Exception as error:  # whatever the reader of a format says of a damaged file
         raise ProblemError(f"{path}: cannot read it ({first_line(error)})") from None
-
-
-def _csv(path: Path) -> dict[str, np.ndarray]:
-    import csv
-
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        first = file.readline()
-        delimiter = max(",;\t", key=first.count)
-        header = [name.strip() for name in next(csv.reader([first], delimiter=delimiter), [])]
-        rows = [row for row in csv.reader(file, delimiter=delimiter) if row]
-    if len(set(header)) != len(header) or not all(header):
-        raise ProblemError(f"{path}: the first line must name every column once")
-    short = next((i for i, row in enumerate(rows, 2) if len(row) != len(header)), None)
-    if short is not None:
-        raise ProblemError(f"{path}: line {short} does not have {len(header)} entries")
-    if not rows:
-        raise ProblemError(f"{path}: found no samples below the header")
-    columns = {}
-    for name, entries in zip(header, zip(*rows, strict=True), strict=True):
-        try:
-            columns[name] = np.array([float(x) if x.strip() else np.nan for x in entries])
-        except ValueError:
-            columns[name] = np.array(entries)  # text: an error where it is asked for
-    return columns
 
 
 def _parquet(path: Path) -> dict[str, np.ndarray]:
@@ -96,25 +78,20 @@ def _parquet(path: Path) -> dict[str, np.ndarray]:
 
 
 def _experiments(data: Measured, path: Path) -> list[Experiment]:
-    columns = read_columns(path)
+    table = read_columns(path)
     if data.records is None:
-        return [_experiment(data, columns, path, path.stem)]
-    names = dict.fromkeys(key.partition("/")[0] for key in columns if "/" in key)
+        return [_experiment(data, table, path, path.stem)]
+    names = dict.fromkeys(key.partition("/")[0] for key in table.values if "/" in key)
     return [
-        _experiment(data, _of(columns, name), path, name)
+        _experiment(data, table.record(name), path, name)
         for name in names
         if fnmatch.fnmatchcase(name, data.records)
     ]
 
 
-def _of(columns: Mapping[str, np.ndarray], record: str) -> dict[str, np.ndarray]:
-    start = f"{record}/"
-    return {k.removeprefix(start): v for k, v in columns.items() if k.startswith(start)}
-
-
-def _experiment(data: Measured, columns, path: Path, name: str) -> Experiment:
+def _experiment(data: Measured, table: Table, path: Path, name: str) -> Experiment:
     where = f"{path}" if data.records is None else f"{path}, {name}"
-    t = _times(data, columns, where)
+    t = _times(data, table, where)
     # Rounding of written times must not decide whether a sample is inside.
     slack = 1e-9 * (np.ptp(t) if t.size else 0.0)
     inside = np.ones(t.shape, bool)
@@ -127,51 +104,126 @@ def _experiment(data: Measured, columns, path: Path, name: str) -> Experiment:
             f"{where}: no sample lies between data.start and data.end; times are from "
             f"{t.min():g} s to {t.max():g} s"
         )
+    falls = np.flatnonzero(inside[1:] & (np.diff(t) <= 0))
+    if falls.size:
+        i = int(falls[0])
+        raise ProblemError(
+            f"{where}: data.time: found {t[i + 1]:.9g} s in {table.place(i + 1)} after {t[i]:.9g} "
+            "s, times must increase"
+        )
     groups: dict[str, Any] = {"y": {}, "u": {}}
+    remarks = [*table.remarks, *(clock_remarks(t[inside]) if data.time is not None else ())]
     for letter, group in groups.items():
         for quantity, column in getattr(data, letter).items():
             field = f"data.{letter}.{quantity}"
-            values = _values(columns, column, field, where)
+            values = _values(table, column, field, where)
             if values.shape != t.shape:
                 first = data.time or next(iter(data.y.values()))
                 raise ProblemError(
                     f"{where}: {field}: column {column.name!r} has {values.size} samples, "
                     f"column {first.name!r} has {t.size}; must be as many"
                 )
+            if letter == "u":
+                values = _without_gaps(values, data, field, where, table, remarks)
             group[quantity] = values[inside]
     missing = {k: np.isfinite(v) for k, v in groups["y"].items()}
+    for k, there in missing.items():
+        if not there.all():
+            said = f"{np.sum(~there):,} of {there.size:,} samples of {k} are missing and left out"
+            remarks.append(said)
     mask = None if all(m.all() for m in missing.values()) else missing
+    meta = {"name": name, **({"remarks": tuple(remarks)} if remarks else {})}
     try:
-        return Experiment(t[inside], groups["u"], groups["y"], mask=mask, meta={"name": name})
+        return Experiment(t[inside], groups["u"], groups["y"], mask=mask, meta=meta)
     except ProblemError as error:
         raise ProblemError(f"{where}: {error}") from None
 
 
-def _times(data: Measured, columns, where: str) -> np.ndarray:
+def _times(data: Measured, table: Table, where: str) -> np.ndarray:
     """Times of the samples; numbers of the rows where they are steady states."""
-    if data.time is not None:
-        return _values(columns, data.time, "data.time", where)
-    name, column = next(iter(data.y.items()))
-    return np.arange(_values(columns, column, f"data.y.{name}", where).size, dtype=float)
+    if data.time is None:
+        name, column = next(iter(data.y.items()))
+        return np.arange(_values(table, column, f"data.y.{name}", where).size, dtype=float)
+    t = _values(table, data.time, "data.time", where)
+    if np.any(np.isnan(t)):
+        i = int(np.argmax(np.isnan(t)))
+        raise ProblemError(f"{where}: data.time: found no time in {table.place(i)}")
+    return t
 
 
-def _values(columns, column: Column, field: str, where: str) -> np.ndarray:
-    if column.name not in columns:
+def _without_gaps(values, data: Measured, field, where, table: Table, remarks) -> np.ndarray:
+    """An input with missing samples held at the last one, where the table ``[data]`` says so."""
+    missing = np.isnan(values)
+    if not missing.any():
+        return values
+    i = int(np.argmax(missing))
+    if data.missing_inputs != "hold" or missing[0]:
         raise ProblemError(
-            f"{where}: {field}: no column {column.name!r}{nearest(column.name, columns)}; there "
-            f"are {', '.join(columns)}"
+            f"{where}: {field}: found no number in {table.place(i)}, {missing.sum()} in all; an "
+            "input acts all the time"
+            + ("" if missing[0] else ', data.missing_inputs = "hold" keeps the last number')
         )
-    values = np.asarray(columns[column.name])
+    remarks.append(f"{missing.sum():,} missing samples of {field} hold the last number")
+    last = np.maximum.accumulate(np.where(missing, 0, np.arange(values.size)))
+    return values[last]
+
+
+def _values(table: Table, column: Column, field: str, where: str) -> np.ndarray:
+    try:
+        name = table.find(column.name)
+    except ProblemError as error:
+        raise ProblemError(f"{where}: {field}: {error}") from None
+    values = np.asarray(table.values[name])
+    if name in table.wrong:
+        line, text = table.wrong[name]
+        raise ProblemError(
+            f"{where}: {field}: column {column.name!r} holds text, {quoted(text)} in line {line}, "
+            "needs one number per sample"
+        )
     if values.ndim != 1 or values.dtype.kind not in "fiub":
         kind = "text" if values.dtype.kind in "USO" else f"an array of shape {values.shape}"
         raise ProblemError(
             f"{where}: {field}: column {column.name!r} holds {kind}, needs one number per sample"
         )
-    found = column.factor * values.astype(float) + column.offset
+    found = _factor(table, name, column, f"{where}: {field}") * values.astype(float) + column.offset
     if np.any(np.isinf(found)):
         i = int(np.argmax(np.isinf(found)))
         raise ProblemError(
-            f"{where}: {field}: column {column.name!r} holds {found[i]} at sample {i}, samples "
-            "must be finite; leave those that are missing empty"
+            f"{where}: {field}: column {column.name!r} holds {found[i]} in {table.place(i)}, "
+            "samples must be finite; leave those that are missing empty"
         )
     return found
+
+
+def _factor(table: Table, name: str, column: Column, where: str) -> float:
+    """SI values of one number of a column: by the table ``[data]``, else by the header."""
+    if name in table.stamps:
+        if column.factor != 1.0:
+            raise ProblemError(
+                f"{where}: column {column.name!r} holds time stamps, which are read in seconds; "
+                "leave the unit out"
+            )
+        return 1.0
+    unit = table.unit(name)
+    if unit is None:
+        return column.factor
+    if not column.unit:
+        try:
+            return float(unit_factor(unit, column.measures)) if unit else column.factor
+        except UnitError as error:
+            raise ProblemError(
+                f"{where}: column {name!r}: {error}; give its unit in the table [data]"
+            ) from None
+    # A unit with a number is a calibration, of whatever the header says.
+    if unit and column.unit[:1].isalpha():
+        given = unit_factor(column.unit, None)
+        try:
+            other = unit_factor(unit, None)
+        except UnitError:
+            return column.factor
+        if dimensions_of(unit) == dimensions_of(column.unit) and other != given:
+            raise ProblemError(
+                f"{where}.unit: found {column.unit!r}, the header of the column says {unit!r}; "
+                f'write "1 {column.unit}" if the header is wrong'
+            )
+    return column.factor

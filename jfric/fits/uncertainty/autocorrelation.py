@@ -40,11 +40,18 @@ def bandwidth(series: Float[np.ndarray, "m p"]) -> int:
 
 
 def autocorrelation(values: Float[np.ndarray, " m"], lags: int) -> Float[np.ndarray, " l"]:
-    """Autocorrelation at the lags 0 to ``lags``."""
-    centred = values - np.mean(values)
+    """Autocorrelation at the lags 0 to ``lags``; NaN are missing samples, of whose pairs the others
+    take the place."""
+    there = np.isfinite(values)
+    centred = np.where(there, values - np.mean(values[there]), 0.0)
     power = centred @ centred
     if power == 0.0:
         return np.r_[1.0, np.zeros(lags)]
-    return np.array(
-        [centred[lag:] @ centred[: values.size - lag] / power for lag in range(lags + 1)]
-    )
+    size, present = values.size, there.astype(float)
+    found = []
+    for lag in range(lags + 1):
+        pairs = present[lag:] @ present[: size - lag]
+        # Without missing samples this factor is one.
+        scale = (size - lag) / size * there.sum() / pairs if pairs else 0.0
+        found.append(scale * (centred[lag:] @ centred[: size - lag]) / power)
+    return np.array(found)

@@ -11,6 +11,7 @@ from jfric.errors import ProblemError, nearest
 from jfric.fits.estimate import Estimate
 from jfric.fits.optimise.levenberg_marquardt import Outcome, levenberg_marquardt
 from jfric.fits.uncertainty.autocorrelation import bandwidth
+from jfric.fits.uncertainty.residual_series import residual_series
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def _resampled(fit: Estimate, count: int, block: int | None, rng):
     residuals = np.where(used, objective.measured - predicted, 0.0)
     if block is None:
         # A block has to span the correlation: twice the window of the covariance estimate.
-        block = max(1, 2 * max(bandwidth(s) for s in fit.scores()))
+        block = max(1, 2 * max(bandwidth(s.scores(fit.vector.size)) for s in residual_series(fit)))
     measured = np.repeat(objective.measured[None], count, axis=0)
     for e in range(used.shape[0]):
         rows = np.flatnonzero(used[e].any(axis=1))

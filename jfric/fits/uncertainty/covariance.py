@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from statistics import NormalDist
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -11,11 +10,17 @@ import numpy as np
 from jfric.errors import ProblemError, nearest
 from jfric.fits.estimate import Estimate
 from jfric.fits.uncertainty.autocorrelation import bandwidth, long_run_covariance
+from jfric.fits.uncertainty.noise_model import autoregressive_covariance
+from jfric.fits.uncertainty.residual_series import ResidualSeries, residual_series
 
-Method = Literal["hac", "gauss-newton"]
-METHODS = ("hac", "gauss-newton")
+Method = Literal["autoregressive", "hac", "gauss-newton"]
+METHODS = ("autoregressive", "hac", "gauss-newton")
 #: A direction is not identified if the data allow more than this part of the range of bounds.
 UNIDENTIFIED = 1.0
+#: Above, Student's distribution is the normal one.
+MANY_DEGREES = 1e6
+#: Below so many degrees of freedom the intervals were seen to miss their level: docs/fits.md.
+FEW_DEGREES = 4.0
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,10 @@ class Covariance:
     unidentified: tuple[dict[str, float], ...]
     #: Lags of the autocorrelation that were counted, for each experiment.
     lags: tuple[int, ...] = ()
+    #: Degrees of freedom (P,) of the variances: infinite where they are taken as known.
+    degrees: np.ndarray | None = None
+    #: Order of the model of the noise, for each group of experiments that shares one.
+    orders: tuple[int, ...] = ()
 
     @property
     def standard_errors(self) -> dict[str, float]:
@@ -54,14 +63,16 @@ class Covariance:
         """Intervals that hold the true values with probability ``level``.
 
         None where there is none: at a bound, or where the data do not determine the parameter.
-        Symmetric on the scale of the parameter.
+        Symmetric on the scale of the parameter, with quantiles of Student's distribution for the
+        degrees of freedom.
         """
         if not 0.0 < level < 1.0:
             raise ProblemError(f"level: found {level:g}, must lie between 0 and 1")
-        z = float(NormalDist().inv_cdf(0.5 + 0.5 * level))
+        quantile = self._quantiles(level)
         sd = np.sqrt(np.diagonal(self.matrix))
         found: dict[str, tuple[float, float] | None] = {}
         for i, name in enumerate(self.names):
+            z = float(quantile[i])
             if not np.isfinite(sd[i]):
                 found[name] = None
             elif self.log[i]:
@@ -70,6 +81,27 @@ class Covariance:
             else:
                 found[name] = (float(self.x[i] - z * sd[i]), float(self.x[i] + z * sd[i]))
         return found
+
+    def _quantiles(self, level: float) -> np.ndarray:
+        from scipy.special import ndtri, stdtrit  # slow to import
+
+        normal = float(ndtri(0.5 + 0.5 * level))
+        if self.degrees is None:
+            return np.full(self.x.size, normal)
+        # With less than one the distribution has no tails that could be told from noise.
+        found = stdtrit(np.clip(self.degrees, 1.0, MANY_DEGREES), 0.5 + 0.5 * level)
+        return np.where(self.degrees > MANY_DEGREES, normal, found)
+
+    def _few(self) -> dict[str, float]:
+        """Parameters whose variance is hardly known, and its degrees of freedom."""
+        if self.degrees is None:
+            return {}
+        known = np.isfinite(np.diagonal(self.matrix))
+        return {
+            name: float(d)
+            for name, d, good in zip(self.names, self.degrees, known, strict=True)
+            if good and d < FEW_DEGREES
+        }
 
     def remarks(self) -> list[str]:
         """What a reader of the intervals has to know."""
@@ -82,16 +114,27 @@ class Covariance:
         for direction in self.unidentified:
             parts = ", ".join(f"{name} by {part:+.2f}" for name, part in direction.items())
             said.append(f"the data do not tell this change from none (parts of the range): {parts}")
+        few = self._few()
+        if few:
+            said.append(
+                f"the noise is slow beside the record: the error of {', '.join(few)} is known as "
+                f"from {min(few.values()):.0f} independent samples; the intervals may be off, a "
+                "longer record helps"
+            )
         return said
 
 
-def covariance(fit: Estimate, method: Method = "hac", lags: int | None = None) -> Covariance:
+def covariance(
+    fit: Estimate, method: Method = "autoregressive", lags: int | None = None
+) -> Covariance:
     """Covariance of the estimates of ``fit``.
 
-    ``"gauss-newton"``: ``(J^T J)^-1`` of the weighted residuals, right if they are independent.
-    ``"hac"``: ``H^-1 S H^-1`` with the long-run covariance ``S`` of the scores (Newey and West
-    1987, Bartlett weights), right for autocorrelated residuals too; ``lags`` by Andrews (1991)
-    unless given.
+    ``"autoregressive"``: ``H^-1 J^T Omega J H^-1`` with the covariance ``Omega`` of autoregressive
+    noise, whose model is taken from the residuals; holds for white noise, too. See
+    :mod:`jfric.fits.uncertainty.noise_model`. ``"gauss-newton"``: ``(J^T J)^-1`` of the weighted
+    residuals, right if they are independent. ``"hac"``: ``H^-1 S H^-1`` with the long-run
+    covariance ``S`` of the scores (Newey and West 1987, Bartlett weights), for noise that also
+    changes along the record; too small for short records; ``lags`` by Andrews (1991) unless given.
     """
     if method not in METHODS:
         raise ProblemError(
@@ -102,24 +145,35 @@ def covariance(fit: Estimate, method: Method = "hac", lags: int | None = None) -
     inside = np.flatnonzero(at_bound == 0)
     hessian = objective.normal(fit.vector[None]).hessian[0][np.ix_(inside, inside)]
     ranges = layout.ranges(fit.vector)[inside]
+    if not np.all(np.isfinite(hessian)):  # the simulation fails at the fit
+        nothing = np.full((layout.size, layout.size), np.nan)
+        return Covariance(
+            fit.names, fit.vector, nothing, method, at_bound, layout.log, layout.bounds, ()
+        )
     values, vectors = np.linalg.eigh(hessian * np.outer(ranges, ranges))
     known = values > 1.0 / UNIDENTIFIED**2
     # Directions by parts of the ranges; those that are not known carry no finite error.
     basis = vectors[:, known]
     inverse = (basis / values[known]) @ basis.T * np.outer(ranges, ranges)
     counted: list[int] = []
+    degrees, orders = np.full(layout.size, np.inf), ()
+    prior = layout.prior_terms(fit.vector)[2][inside]
     if method == "gauss-newton" and objective.loss == "linear":
         matrix = inverse
+    elif method == "autoregressive":
+        series = [_of(s, inside) for s in residual_series(fit)]
+        found = autoregressive_covariance(series, inverse, prior)
+        matrix, degrees[inside], orders = found
     else:
         middle = np.zeros((inside.size, inside.size))
         samples = 0
-        for scores in fit.scores():
-            rows = scores[:, inside]
+        for series in residual_series(fit):
+            rows = series.scores(layout.size)[:, inside]
             chosen = bandwidth(rows * ranges) if lags is None else lags
             counted.append(0 if method == "gauss-newton" else min(chosen, rows.shape[0] - 1))
             middle += long_run_covariance(rows, counted[-1])
-            samples += rows.shape[0]
-        middle += np.diag(layout.prior_terms(fit.vector)[2][inside])
+            samples += int(np.count_nonzero(series.used.any(axis=1)))
+        middle += np.diag(prior)
         matrix = inverse @ middle @ inverse * (samples / max(samples - inside.size, 1))
     lost = np.any(np.abs(vectors[:, ~known]) > 0.05, axis=1)
     matrix[lost, lost] = np.inf
@@ -139,4 +193,13 @@ def covariance(fit: Estimate, method: Method = "hac", lags: int | None = None) -
         layout.bounds,
         tuple(directions),
         tuple(counted),
+        degrees,
+        orders,
     )
+
+
+def _of(series: ResidualSeries, inside: np.ndarray) -> ResidualSeries:
+    """Only the parameters ``inside``, numbered as they stand there."""
+    place = np.searchsorted(inside, series.columns)
+    there = np.isin(series.columns, inside)
+    return replace(series, jacobian=series.jacobian[..., there], columns=place[there])

@@ -1,0 +1,90 @@
+"""Cells of a text table: numbers, missing samples and time stamps."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+
+#: Texts that stand for a missing sample, in small letters.
+MISSING = frozenset(
+    ("", "-", "--", "---", "nan", "n/a", "na", "null", "none", "#n/a", "#nv", "?", "*")
+)
+_INFINITE = {"inf": 1.0, "infinity": 1.0, "∞": 1.0, "#div/0!": 1.0}
+#: Marks between groups of three digits: blanks of several widths, apostrophes, and whichever of
+#: point and comma is not the decimal mark.
+_GROUPS = " \u00a0\u2009\u202f'\u2019"
+_EXPONENT = r"(?:[eEdD][+-]?\d+)?"
+_TIME = re.compile(
+    r"(?:(\d{4}-\d\d-\d\d)[T ])?(\d{1,2}:\d\d:\d\d)(?:[.,](\d+))?\s*(Z|[+-]\d\d:?\d\d)?"
+)
+
+
+def _patterns(decimal: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    mark, other = re.escape(decimal), re.escape("," if decimal == "." else ".")
+    plain = re.compile(rf"[+-]?(?:\d+(?:{mark}\d*)?|{mark}\d+){_EXPONENT}")
+    grouped = re.compile(
+        rf"[+-]?[1-9]\d{{0,2}}([{_GROUPS}]|{other})\d{{3}}(?:\1\d{{3}})*(?:{mark}\d*)?{_EXPONENT}"
+    )
+    return plain, grouped
+
+
+_PATTERNS = {decimal: _patterns(decimal) for decimal in ".,"}
+
+
+def is_grouped(text: str, decimal: str) -> bool:
+    """Whether ``text`` is a number only with marks between thousands."""
+    text = _plain(text)
+    plain, grouped = _PATTERNS[decimal]
+    return not plain.fullmatch(text) and grouped.fullmatch(text) is not None
+
+
+def number(text: str, decimal: str) -> float | None:
+    """The number that ``text`` is: NaN for a missing sample, None where it is no number."""
+    text = _plain(text)
+    plain, grouped = _PATTERNS[decimal]
+    if plain.fullmatch(text):
+        return _float(text.replace(decimal, "."))
+    small = text.lower()
+    if small in MISSING:
+        return float("nan")
+    if small.lstrip("+-") in _INFINITE:
+        return -float("inf") if small[0] == "-" else float("inf")
+    if grouped.fullmatch(text):
+        kept = re.sub(rf"[^\deEdD+\-{re.escape(decimal)}]", "", text)
+        return _float(kept.replace(decimal, "."))
+    return None
+
+
+def _plain(text: str) -> str:
+    return text.strip().replace("\u2212", "-")
+
+
+def _float(text: str) -> float:
+    return float(text.replace("D", "e").replace("d", "e"))
+
+
+def is_stamp(text: str) -> bool:
+    """Whether ``text`` is a time stamp: ISO 8601, or a time of day."""
+    return _TIME.fullmatch(text.strip()) is not None
+
+
+def stamp(text: str) -> tuple[float, float, str] | None:
+    """A time stamp as whole seconds and their fraction, and its kind: ``"date"``, ``"zone"`` (a
+    date with a time zone) or ``"day"`` (a time of day); None for other texts.
+
+    Two numbers: seconds since 1970 alone would leave no room for microseconds.
+    """
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
+        return None
+    date, time, fraction, zone = match.groups()
+    digits = float(f"0.{fraction}") if fraction else 0.0
+    try:
+        moment = datetime.fromisoformat(f"{date or '1970-01-01'}T{time.zfill(8)}")
+        if zone:
+            moment = datetime.fromisoformat(f"{date or '1970-01-01'}T{time.zfill(8)}{zone}")
+            moment = moment.replace(tzinfo=None) - (moment.utcoffset() or timedelta())
+    except ValueError:
+        return None
+    kind = "day" if date is None else "zone" if zone else "date"
+    return (moment - datetime(1970, 1, 1)).total_seconds(), digits, kind

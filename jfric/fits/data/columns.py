@@ -1,0 +1,119 @@
+"""Columns of a measured file by name, and what their headers say of units."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from jfric.errors import ProblemError, nearest
+
+_BRACKETS = re.compile(r"(.*?)[\s_]*(?:\[([^\]]*)\]|\(([^)]*)\)|\{([^}]*)\})\s*")
+_WORDED = re.compile(r"(.+?)(?:\s*/\s*|\s+in\s+|\s*,\s+)(\S+)\s*")
+#: Units as they are written on machines, and as they are read.
+_WRITTEN = {"Nm": "N*m", "Nmm": "N*mm", "Ns": "N*s", "sec": "s", "secs": "s", "msec": "ms"}
+_WRITTEN |= {"usec": "us", "°": "deg", "grad": "deg", "1": "", "-": "", "Sek": "s", "sek": "s"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of one file or record.
+
+    ``values``: by name, as in the file; text where a column holds some. ``units``: those of a row
+    of their own. ``lines``: the line of each sample in a text file. ``wrong``: line and text of the
+    first cell of a column that is no number. ``stamps``: columns of time stamps, which are in
+    seconds since their first. ``layout``, ``remarks``: how a text file was read.
+    """
+
+    values: Mapping[str, np.ndarray]
+    units: Mapping[str, str] = field(default_factory=dict)
+    lines: np.ndarray | None = None
+    wrong: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    stamps: frozenset[str] = frozenset()
+    layout: str = ""
+    remarks: tuple[str, ...] = ()
+
+    def record(self, name: str) -> Table:
+        """The columns ``NAME/column`` of one record."""
+        start = f"{name}/"
+        own = {k.removeprefix(start): v for k, v in self.values.items() if k.startswith(start)}
+        return Table(own)
+
+    def place(self, sample: int) -> str:
+        """Where a sample stands: ``line 12``, or ``sample 10``."""
+        return f"sample {sample}" if self.lines is None else f"line {self.lines[sample]}"
+
+    def find(self, name: str) -> str:
+        """The column that ``name`` means: exactly, without its unit, or but for case, blanks and
+        underscores. Raises :class:`jfric.ProblemError` where it is none or several."""
+        keys = list(self.values)
+        if name in keys:
+            return name
+        bare = {key: split_unit(key)[0] for key in keys}
+        ways = (
+            lambda key: bare[key] == name,
+            lambda key: loose(key) == loose(name),
+            lambda key: loose(bare[key]) == loose(name),
+        )
+        for way in ways:
+            found = [key for key in keys if way(key)]
+            if len(found) > 1:
+                raise ProblemError(
+                    f"column {name!r} may be {' or '.join(repr(f) for f in found)}, write one of "
+                    "them as it stands in the file"
+                )
+            if found:
+                return found[0]
+        raise ProblemError(
+            f"no column {name!r}{nearest(name, [*keys, *bare.values()])}; there are "
+            + ", ".join(keys)
+        )
+
+    def unit(self, column: str) -> str | None:
+        """Unit of a column by its header, None where it says none."""
+        own = self.units.get(column)
+        return own if own is not None else split_unit(column)[1]
+
+
+def split_unit(header: str) -> tuple[str, str | None]:
+    """Name and unit of a header: ``position [mm]``, ``Position (mm)``, ``x/mm``, ``x in mm``.
+
+    Square brackets hold a unit whatever it is; other ways count only where the unit is known.
+    """
+    match = _BRACKETS.fullmatch(header)
+    if match and match[1].strip():
+        square = match[2] is not None
+        unit = next(g for g in match.groups()[1:] if g is not None).strip()
+        if square or is_unit(unit):
+            return match[1].strip(), written(unit)
+    match = _WORDED.fullmatch(header)
+    if match and match[1].strip() and is_unit(match[2]):
+        return match[1].strip(), written(match[2])
+    return header, None
+
+
+def written(unit: str) -> str:
+    """A unit of a header as jfric reads it; empty for a pure number."""
+    unit = unit.strip()
+    return _WRITTEN.get(unit, unit)
+
+
+def is_unit(text: str) -> bool:
+    """Whether ``text`` is a unit that is known, or says that there is none."""
+    from jfric.system.units import UnitError, unit_factor
+
+    unit = written(text)
+    if unit == "":
+        return True
+    try:
+        unit_factor(unit, None)
+    except UnitError:
+        return False
+    return True
+
+
+def loose(name: str) -> str:
+    """A name without blanks, underscores and capitals."""
+    return re.sub(r"[\s_\-]+", "", name).casefold()

@@ -1,0 +1,247 @@
+"""Intervals of fits under coloured noise: the model of the noise, its covariance, its warnings."""
+
+import dataclasses
+import functools
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+from scipy.special import stdtrit
+
+import jfric
+from jfric.fits.model import AbstractModel, Prediction
+from jfric.fits.uncertainty.autocorrelation import autocorrelation
+from jfric.fits.uncertainty.noise_model import Autoregression, _Group, autoregressive_covariance
+from jfric.fits.uncertainty.residual_series import ResidualSeries, residual_series
+
+
+def series(residuals, jacobian, used=None) -> ResidualSeries:
+    k = residuals.shape[1]
+    used = np.ones(residuals.shape, bool) if used is None else used
+    assert jacobian.shape[:2] == (residuals.shape[0], k)
+    return ResidualSeries(residuals, jacobian, np.arange(jacobian.shape[2]), used, 0.01)
+
+
+def coloured(past, samples, rng):
+    return lfilter([1.0], np.r_[1.0, -np.asarray(past)], rng.normal(size=samples + 500))[500:]
+
+
+def waves(samples):
+    t = np.linspace(0.0, 1.0, samples)
+    return np.stack([np.ones(samples), t * np.sin(40.0 * t), np.cos(40.0 * t)], axis=1)
+
+
+def dense_autocovariance(coefficients, innovations, lags):
+    """Autocovariance from the response to innovations, summed."""
+    p, k, _ = coefficients.shape
+    response = [np.eye(k)]
+    for i in range(1, 4000):
+        response.append(sum(coefficients[j] @ response[i - 1 - j] for j in range(min(p, i))))
+    psi = np.array(response)
+    return [
+        np.einsum("iab,bc,idc->ad", psi[lag:], innovations, psi[: len(psi) - lag])
+        for lag in range(lags)
+    ]
+
+
+def test_covariance_of_scores_is_that_of_the_dense_matrix():
+    rng = np.random.default_rng(0)
+    m, k = 50, 2
+    coefficients = np.array([[[0.5, 0.2], [-0.1, 0.3]], [[-0.3, 0.0], [0.1, 0.2]]])
+    innovations = np.array([[1.0, 0.4], [0.4, 0.5]])
+    jacobian = rng.normal(size=(m, k, 3))
+    used = rng.random((m, k)) > 0.1
+    jacobian *= used[:, :, None]
+    group = _Group([series(rng.normal(size=(m, k)) * used, jacobian, used)])
+    group.model = Autoregression(coefficients, innovations)
+    gamma = dense_autocovariance(coefficients, innovations, m)
+    omega = np.block(
+        [[gamma[i - j] if i >= j else gamma[j - i].T for j in range(m)] for i in range(m)]
+    )
+    flat = jacobian.reshape(m * k, 3)
+    np.testing.assert_allclose(group.middle(3), flat.T @ omega @ flat, rtol=1e-8)
+
+
+def test_variance_of_a_variance_is_its_derivative_by_the_model():
+    # One parameter: cov(phi) = (1 - phi^2)/m and var(sigma^2) = 2 sigma^4/m.
+    rng = np.random.default_rng(1)
+    m, phi, sigma = 400, 0.6, 1.7
+    jacobian = waves(m)[:, None, :]
+    group = _Group([series(rng.normal(size=(m, 1)), jacobian)])
+    group.order = 1
+
+    def variance(phi, square):
+        group.model = Autoregression(np.array([[[phi]]]), np.array([[square]]))
+        inverse = np.linalg.inv(jacobian[:, 0].T @ jacobian[:, 0])
+        return np.diagonal(inverse @ group.middle(3) @ inverse), inverse
+
+    here, inverse = variance(phi, sigma**2)
+    found = group.variance_of_variance(inverse) * group.count
+    slope = (variance(phi + 1e-5, sigma**2)[0] - variance(phi - 1e-5, sigma**2)[0]) / 2e-5
+    expected = slope**2 * (1.0 - phi**2) + 2.0 * here**2
+    variance(phi, sigma**2)
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def coverage(past, samples, draws, missing=0.0, seed=2):
+    """Part of the intervals that hold the truth, for each parameter."""
+    rng = np.random.default_rng(seed)
+    held, degrees = [], []
+    for _ in range(draws):
+        used = rng.random(samples) >= missing
+        jacobian = waves(samples) * used[:, None]
+        inverse = np.linalg.inv(jacobian.T @ jacobian)
+        noise = coloured(past, samples, rng) * used
+        off = inverse @ jacobian.T @ noise
+        residuals = (noise - jacobian @ off) * used
+        one = series(residuals[:, None], jacobian[:, None], used[:, None])
+        found = autoregressive_covariance([one], inverse)
+        quantile = stdtrit(np.maximum(found.degrees, 1.0), 0.975)
+        held.append(np.abs(off) <= quantile * np.sqrt(np.diagonal(found.matrix)))
+        degrees.append(found.degrees)
+    return np.mean(held, axis=0), np.median(degrees, axis=0)
+
+
+RESONANCE = (2 * 0.95 * np.cos(0.3), -(0.95**2))
+
+
+@pytest.mark.parametrize(
+    ("past", "draws"),
+    [
+        ((0.9,), 150),
+        pytest.param((), 400, marks=pytest.mark.slow),
+        pytest.param(RESONANCE, 400, marks=pytest.mark.slow),
+    ],
+)
+def test_intervals_hold_what_they_should(past, draws):
+    found, _ = coverage(past, 400, draws)
+    # Three times the scatter of the draws.
+    assert np.all(np.abs(found - 0.95) < 3.0 * np.sqrt(0.95 * 0.05 / draws))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("missing", [0.1, 0.3])
+def test_intervals_hold_with_missing_samples(missing):
+    found, _ = coverage((0.9,), 400, 400, missing)
+    assert np.all(np.abs(found - 0.95) < 3.0 * np.sqrt(0.95 * 0.05 / 400))
+
+
+def test_slow_noise_leaves_few_degrees_of_freedom():
+    _, white = coverage((), 200, 20)
+    _, slow = coverage((0.95,), 200, 20)
+    assert np.all(white > 100.0)
+    # The mean suffers most.
+    assert slow[0] < 8.0
+
+
+def test_short_records_share_a_model():
+    rng = np.random.default_rng(3)
+    whole = coloured((0.8,), 3000, rng)[:, None]
+    jacobian = np.ones((3000, 1, 1))
+    pieces = [series(whole[i : i + 100], jacobian[i : i + 100]) for i in range(0, 3000, 100)]
+    inverse = np.array([[1.0 / 3000.0]])
+    together = autoregressive_covariance(pieces, inverse)
+    alone = autoregressive_covariance([series(whole, jacobian)], inverse)
+    assert len(together.orders) == 1
+    # Correlation between the pieces is left out: a little less than the whole has.
+    assert 0.8 < together.matrix[0, 0] / alone.matrix[0, 0] < 1.05
+
+
+def test_signals_that_are_never_sampled_together_are_modelled_apart():
+    rng = np.random.default_rng(4)
+    used = np.zeros((800, 2), bool)
+    used[::2, 0] = used[1::2, 1] = True
+    residuals = rng.normal(size=(800, 2)) * used
+    jacobian = used[:, :, None].astype(float)
+    found = autoregressive_covariance([series(residuals, jacobian, used)], np.array([[1 / 800.0]]))
+    assert len(found.orders) == 2
+    assert found.matrix[0, 0] == pytest.approx(1.0 / 800.0, rel=0.3)
+
+
+class Decay(AbstractModel):
+    """``u = exp(-rate t) cos(omega t)``: the least squares of a fit without a simulation."""
+
+    def default(self, path, experiment):
+        return FREE[path].init
+
+    def initial(self, experiment):
+        return 0.0, {}
+
+    def simulate_outputs(self, values, data):
+        t = jnp.where(jnp.isfinite(data.t), data.t, 0.0)
+        u = jnp.exp(-values["rate"] * t) * jnp.cos(values["omega"] * t)
+        return Prediction(u[:, None], jnp.asarray(0))
+
+
+FREE = {"rate": jfric.Free(0.1, 1.0, init=0.3), "omega": jfric.Free(8.0, 12.0, init=10.0)}
+
+
+@functools.cache
+def fitted(missing: str = "", past: tuple = (0.9,)):
+    t = np.linspace(0.0, 5.0, 300)
+    u = np.exp(-0.3 * t) * np.cos(10.0 * t)
+    u = u + 0.01 * coloured(past, t.size, np.random.default_rng(5))
+    keep = np.ones(t.size, bool)
+    keep[120:150] = not missing
+    if missing == "gap":
+        data = jfric.Experiment(t[keep], y={"u": u[keep]})
+    else:
+        data = jfric.Experiment(t, y={"u": np.where(keep, u, np.nan)}, mask=keep)
+    return jfric.fit(Decay(), data, FREE, starts=1)
+
+
+def test_a_gap_in_time_is_a_stretch_of_missing_samples():
+    gap, masked = fitted("gap"), fitted("mask")
+    (one,), (other,) = residual_series(gap), residual_series(masked)
+    assert one.psi.shape == other.psi.shape == (300, 1)
+    np.testing.assert_array_equal(one.used, other.used)
+    expected = list(masked.covariance().standard_errors.values())
+    np.testing.assert_allclose(list(gap.covariance().standard_errors.values()), expected, rtol=1e-4)
+
+
+def test_intervals_of_a_fit_use_student_and_say_where_little_is_known():
+    found = fitted().covariance()
+    assert found.method == "autoregressive"
+    assert found.degrees is not None
+    low, high = found.intervals()["rate"] or (0.0, 0.0)
+    quantile = stdtrit(found.degrees[0], 0.975)
+    half = quantile * found.standard_errors["rate"] / found.x[0]
+    assert 0.5 * np.log(high / low) == pytest.approx(half, rel=1e-6)
+    assert not any("independent samples" in r for r in found.remarks())
+    few = dataclasses.replace(found, degrees=np.array([3.2, 50.0]))
+    assert "the error of rate is known as from 3 independent samples" in few.remarks()[0]
+
+
+def test_white_noise_has_the_intervals_of_gauss_and_newton():
+    found = fitted(past=())
+    white = list(found.covariance("gauss-newton").standard_errors.values())
+    expected = pytest.approx(white, rel=0.15)
+    assert list(found.covariance().standard_errors.values()) == expected
+
+
+def test_a_fit_without_finite_derivatives_has_no_interval():
+    found = fitted()
+    nowhere = dataclasses.replace(found, vector=np.array([np.nan, np.nan]))
+    assert nowhere.covariance().intervals() == {"rate": None, "omega": None}
+
+
+def test_autocorrelation_leaves_missing_samples_out():
+    noise = coloured((0.8,), 20000, np.random.default_rng(6))
+    missing = np.where(np.random.default_rng(7).random(noise.size) < 0.5, np.nan, noise)
+    expected = 0.8 ** np.arange(6)
+    np.testing.assert_allclose(autocorrelation(noise, 5), expected, atol=0.05)
+    np.testing.assert_allclose(autocorrelation(missing, 5), expected, atol=0.05)
+
+
+def test_band_and_correlation_of_the_page():
+    from jfric.figures.fit_figures import correlations, series
+
+    found = fitted()
+    (one,) = series(found)
+    # Nearly all samples lie in the band, which is a little wider than the noise.
+    assert 0.9 < np.mean(np.abs(one.residual) < 1.96 * one.spread) < 1.0
+    assert np.all(one.spread >= found.sigma["u"])
+    figure = correlations(found)
+    assert figure is not None
+    assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["rate", "omega"]
