@@ -3,12 +3,13 @@
 import contextlib
 import io
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["ARCHITECTURE.md", "docs/internals.md", "docs/extending.md"]
+PAGES = ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/internals.md", "docs/extending.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -19,6 +20,7 @@ def test_named_files_exist(page):
     known = [f"/{p.relative_to(ROOT)}" + "/" * p.is_dir() for p in (ROOT / "jfric").rglob("*")]
     known += [f"/{p.relative_to(ROOT)}/" for p in ROOT.glob("*/")] + ["/tests/references/"]
     known += [f"/{p.relative_to(ROOT)}" for p in (ROOT / "experiments").rglob("*.py")]
+    known += [f"/{p.relative_to(ROOT)}" for p in (ROOT / "tests").glob("*.py")]
     missing = [name for name in named if not any(k.endswith(f"/{name}") for k in known)]
     links = re.findall(r"\]\(([^)#]+)\)", text)
     missing += [link for link in links if not ((ROOT / page).parent / link).exists()]
@@ -36,3 +38,9 @@ def test_examples_of_the_page_on_steady_states_print_what_they_say():
     said = re.findall(r"^print\(.*\)  # (.+)$", example, re.MULTILINE)
     assert said
     assert output.getvalue().splitlines() == said
+
+
+def test_the_version_is_the_same_in_every_place():
+    """``pyproject.toml`` is the place to change it; a citation names it as well."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
