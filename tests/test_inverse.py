@@ -108,3 +108,11 @@ def test_dependent_columns_are_named():
     twice = jfric.Problem(["x"], elements, time=1.0)
     with pytest.raises(jfric.ProblemError, match=r"damper\.a\.c, damper\.b\.c depend"):
         inverse_regression(twice, record(), ["mass.m", "damper.a.c", "damper.b.c"])
+
+
+def test_missing_samples_are_refused_in_one_sentence():
+    whole = record()
+    y = np.where(np.arange(whole.t.size) == 7, np.nan, whole.y["x"])
+    spoilt = Experiment(whole.t, u=whole.u, y={"x": y}, mask=np.isfinite(y))
+    with pytest.raises(jfric.ProblemError, match=r"y\.x: found 1 missing samples, the first at"):
+        inverse_regression(problem(), spoilt, NAMES)

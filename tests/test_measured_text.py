@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import jfric
+from jfric.cli.main import app
 from jfric.files.read_toml import loads
 from jfric.fits.data.clock import clock_remarks
 from jfric.fits.data.measured_files import read_columns, read_experiments
@@ -288,3 +290,14 @@ def test_units_off_by_a_thousand_are_suspected(tmp_path):
     found = run_fit(config, [path], {"mass.m": Free(0.1, 1e5, init=500.0)}, starts=1)
     assert "mass.m is" in str(found)
     assert "is a unit of the data wrong?" in str(found)
+
+
+def test_the_command_prints_the_proposal_and_asks_for_what_is_missing(tmp_path):
+    path = tmp_path / "run.csv"
+    path.write_text(READ["units in a row"])
+    outcome = CliRunner().invoke(app, ["fit", "--init", str(path)])
+    assert outcome.exit_code == 0, outcome.output
+    assert 'time = {column = "time", unit = "s"}' in outcome.output
+    outcome = CliRunner().invoke(app, ["fit", "--data", str(path)])
+    assert outcome.exit_code == 2
+    assert "CONFIG: missing, such as system.toml" in outcome.output

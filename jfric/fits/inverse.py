@@ -186,6 +186,15 @@ def _equations(problem, experiment, paths, cutoff, decimate, slowest):
             f"({0.5 * rate:g} Hz)"
         )
     sections = signal.butter(ORDER, cutoff / (0.5 * rate), output="sos")
+    for dof in problem.axes:
+        there = (experiment.mask or {}).get(dof, True) & np.isfinite(experiment.y[dof])
+        if not there.all():
+            i = int(np.argmin(there))
+            raise ProblemError(
+                f"y.{dof}: found {np.sum(~there):,} missing samples, the first at "
+                f"t = {experiment.t[i]:g} s; a regression filters the whole record, cut it with "
+                "between or fit by simulation"
+            )
     measured = np.stack([np.asarray(experiment.y[dof]) for dof in problem.axes], axis=1)
     spoilt = round(SPOILT / cutoff * rate)
     if measured.shape[0] < 2 * spoilt + 20 * decimate:

@@ -20,7 +20,7 @@ UNIDENTIFIED = 1.0
 #: Above, Student's distribution is the normal one.
 MANY_DEGREES = 1e6
 #: Below so many degrees of freedom the intervals were seen to miss their level: docs/fits.md.
-FEW_DEGREES = 4.0
+FEW_DEGREES = 6.0
 
 
 @dataclass(frozen=True)
