@@ -79,6 +79,7 @@ from jfric.results import observables as observables
 from jfric.results import spring_forces as spring_forces
 from jfric.solvers import AbstractFixedStep as AbstractFixedStep
 from jfric.solvers import AbstractSolver as AbstractSolver
+from jfric.solvers import BristleBias as BristleBias
 from jfric.solvers import EventDriven as EventDriven
 from jfric.solvers import Local as Local
 from jfric.solvers import Midpoint as Midpoint
@@ -87,6 +88,7 @@ from jfric.solvers import QuasiStatic as QuasiStatic
 from jfric.solvers import Smoothed as Smoothed
 from jfric.solvers import SmoothingBias as SmoothingBias
 from jfric.solvers import StabilisedMidpoint as StabilisedMidpoint
+from jfric.solvers import bristle_bias as bristle_bias
 from jfric.solvers import simulate as simulate
 from jfric.solvers import smoothing_bias as smoothing_bias
 from jfric.statics import Branch as Branch

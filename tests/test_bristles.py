@@ -8,11 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from differences import fourth_order
 from references import lugre
 from scipy.integrate import solve_ivp
 
 import jfric
 from jfric.files.read_toml import loads
+from jfric.solvers.bias_of_bristles import set_valued
 from jfric.system.bristle import BRISTLES
 from jfric.system.bristle_checks import passivity_remarks
 
@@ -337,9 +339,9 @@ def test_derivatives_of_every_law_both_ways(name):
     np.testing.assert_allclose(jax.jit(jax.jacrev(reverse))(x), forward, rtol=1e-8, atol=1e-10)
     values = jax.jit(end)
     for i in range(len(x)):
-        h = 1e-5 * max(abs(float(x[i])), 0.1)
-        difference = (values(x.at[i].add(h)) - values(x.at[i].add(-h))) / (2 * h)
-        np.testing.assert_allclose(forward[:, i], difference, rtol=1e-6, atol=1e-8)
+        h = 1e-3 * max(abs(float(x[i])), 0.1)
+        difference = fourth_order(lambda d, i=i: values(x.at[i].add(d)), h)
+        np.testing.assert_allclose(forward[:, i], difference, rtol=1e-7, atol=1e-8)
 
 
 @pytest.mark.slow  # its sibling: restarts and batches of sliders
@@ -540,3 +542,26 @@ def test_a_check_names_the_numbers_of_bouc_wen_that_are_one_too_many():
     signs = {name: re.search(rf"{name} by ([+-])", said[0])[1] for name in free}
     assert signs["bouc_wen.k"] == signs["bouc_wen.beta"] == signs["bouc_wen.gamma"]
     assert signs["bouc_wen.k"] != signs["bouc_wen.A"]
+
+
+def test_a_bias_without_bristles_has_a_sentence():
+    with pytest.raises(jfric.ProblemError, match="lugre: missing"):
+        jfric.bristle_bias(shaken(ELEMENTS["dahl"]), [1e3])
+    with pytest.raises(jfric.ProblemError, match="sigma0: found"):
+        jfric.bristle_bias(drawn(1e5), [0.0])
+
+
+@pytest.mark.slow
+def test_bristles_tend_to_the_set_valued_law():
+    """The first slip of M5 by stiffer and stiffer bristles; the law itself is that of a direct
+    description."""
+    bias = jfric.bristle_bias(drawn(1e5, end=12.0), [1e5, 1e6, 1e7], points=121)
+    assert np.all(bias.status == jfric.Status.OK)
+    assert np.all(bias.distance[1:] < 0.25 * bias.distance[:-1])
+    elements = {k: v for k, v in drawn(1e5).elements.items() if k != "lugre"}
+    law = jfric.Stribeck(mu_s=1.5, mu_d=1.0, v_s=1e-3)
+    elements |= {"friction": jfric.Friction("u", law, N=1.0), "damper": jfric.Damper("u", 0.4)}
+    solver, ts = jfric.EventDriven(rtol=1e-10), jnp.array([12.0])
+    rigid = jfric.simulate(jfric.Problem(["u"], elements, time=12.0), solver, ts=ts)
+    limit = jfric.simulate(set_valued(drawn(1e5, end=12.0)), solver, ts=ts)
+    np.testing.assert_allclose(limit.q, rigid.q, rtol=1e-12)

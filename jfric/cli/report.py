@@ -20,6 +20,7 @@ from jfric.system.naming import parameters
 
 if TYPE_CHECKING:
     from jfric.results.solution import Solution
+    from jfric.solvers.bias_of_bristles import BristleBias
     from jfric.solvers.bias_of_smoothing import SmoothingBias
     from jfric.system.problem import Problem
     from jfric.verification.result import Result
@@ -143,6 +144,27 @@ def bias_table(bias: SmoothingBias) -> Table:
             Text(Status(int(bias.status[i])).message),
         )
     table.caption = f"exact: {bias.exact_steps} passes of the event-driven solver"
+    table.caption_justify = "left"
+    return table
+
+
+def bristle_table(bias: BristleBias) -> Table:
+    """Distance of bristles to the set-valued motion, and its order in the stiffness."""
+    several = len(bias.axes) > 1
+    names = [(f" {axis}" if several else "") for axis in bias.axes]
+    columns = [f">{what}{name}" for name in names for what in ("distance", "relative")]
+    table = plain_table("Bias of bristles", ">sigma0", *columns, ">order", ">steps", "status")
+    worst = bias.relative.max(axis=1)
+    for i, stiffness in enumerate(bias.sigma0):
+        order = ""
+        if i and min(worst[i - 1], worst[i]) > 0 and stiffness != bias.sigma0[i - 1]:
+            fall = np.log(worst[i - 1] / worst[i])
+            order = f"{fall / np.log(stiffness / bias.sigma0[i - 1]):.2f}"
+        pairs = zip(bias.distance[i], bias.relative[i], strict=True)
+        cells = (f"{x:.3e}" for pair in pairs for x in pair)
+        message = Text(Status(int(bias.status[i])).message)
+        table.add_row(f"{stiffness:g}", *cells, order, str(bias.steps[i]), message)
+    table.caption = f"set-valued: {bias.exact_steps} passes of the event-driven solver"
     table.caption_justify = "left"
     return table
 

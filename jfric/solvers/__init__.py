@@ -1,6 +1,7 @@
 """How it moves: solvers that take a problem and return a solution."""
 
 from jfric.solvers.base import AbstractSolver
+from jfric.solvers.bias_of_bristles import BristleBias, bristle_bias
 from jfric.solvers.bias_of_smoothing import SmoothingBias, smoothing_bias
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.fixed_step import AbstractFixedStep
@@ -13,6 +14,7 @@ from jfric.solvers.time_stepping.schemes import Midpoint, MoreauJean, Stabilised
 __all__ = [
     "AbstractFixedStep",
     "AbstractSolver",
+    "BristleBias",
     "EventDriven",
     "Local",
     "Midpoint",
@@ -21,6 +23,7 @@ __all__ = [
     "Smoothed",
     "SmoothingBias",
     "StabilisedMidpoint",
+    "bristle_bias",
     "simulate",
     "smoothing_bias",
 ]

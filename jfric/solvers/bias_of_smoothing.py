@@ -21,6 +21,7 @@ from jfric.system.assembly import assemble
 
 if TYPE_CHECKING:
     from jfric.results.solution import Solution
+    from jfric.solvers.base import AbstractSolver
     from jfric.system.problem import Problem
 
 #: Evenly spaced times at which the motions are compared.
@@ -68,11 +69,7 @@ def smoothing_bias(
         raise ProblemError(
             f"widths: found {widths}, at least one is needed and all positive and finite"
         )
-    span = problem.resolved().time
-    ts = np.linspace(float(span.start), float(span.end), points)
-    exact = simulate(problem, EventDriven(), ts=ts)
-    if int(exact.status) not in (Status.OK, Status.MAX_EVENTS):
-        raise ProblemError(f"the exact motion is not known to the end: {exact.outcome()}")
+    ts, exact = exact_motion(problem, EventDriven(), points)
     smoothed = solver if solver is not None else Smoothed()
     runs = [
         simulate(
@@ -94,6 +91,19 @@ def smoothing_bias(
         axes=exact.axes,
         contacts=exact.names[: np.asarray(exact.mode).shape[1]],
     )
+
+
+def exact_motion(
+    problem: Problem, solver: AbstractSolver, points: int
+) -> tuple[np.ndarray, Solution]:
+    """The motion that others are compared with, at ``points`` evenly spaced times [s]. Raises
+    :class:`jfric.ProblemError` where it ends early."""
+    span = problem.resolved().time
+    ts = np.linspace(float(span.start), float(span.end), points)
+    exact = simulate(problem, solver, ts=ts)
+    if int(exact.status) not in (Status.OK, Status.MAX_EVENTS):
+        raise ProblemError(f"the exact motion is not known to the end: {exact.outcome()}")
+    return ts, exact
 
 
 def _creep(problem: Problem, exact: Solution, run: Solution) -> np.ndarray:
