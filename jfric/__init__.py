@@ -61,9 +61,11 @@ from jfric.periodic import OrbitPoint as OrbitPoint
 from jfric.periodic import OrbitStatus as OrbitStatus
 from jfric.periodic import PeriodicOrbit as PeriodicOrbit
 from jfric.periodic import PoincareSection as PoincareSection
+from jfric.periodic import SpecialCurve as SpecialCurve
 from jfric.periodic import basins as basins
 from jfric.periodic import bifurcation_diagram as bifurcation_diagram
 from jfric.periodic import continue_orbit as continue_orbit
+from jfric.periodic import continue_special as continue_special
 from jfric.periodic import harmonic_balance as harmonic_balance
 from jfric.periodic import lyapunov_exponent as lyapunov_exponent
 from jfric.periodic import lyapunov_exponents as lyapunov_exponents

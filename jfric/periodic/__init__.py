@@ -18,6 +18,8 @@ from jfric.periodic.section_runs import PoincareSection as PoincareSection
 from jfric.periodic.section_runs import bifurcation_diagram as bifurcation_diagram
 from jfric.periodic.section_runs import poincare_section as poincare_section
 from jfric.periodic.solving import periodic_orbit as periodic_orbit
+from jfric.periodic.special_curve import SpecialCurve as SpecialCurve
+from jfric.periodic.special_curve import continue_special as continue_special
 
 __all__ = [
     "BalanceStatus",
@@ -30,9 +32,11 @@ __all__ = [
     "OrbitStatus",
     "PeriodicOrbit",
     "PoincareSection",
+    "SpecialCurve",
     "basins",
     "bifurcation_diagram",
     "continue_orbit",
+    "continue_special",
     "harmonic_balance",
     "lyapunov_exponent",
     "lyapunov_exponents",

@@ -113,7 +113,7 @@ def branched(
             f"{min(limits):g} to {max(limits):g}"
         )
     problem = eqx.tree_at(lambda p: p.time.start, problem, jnp.asarray(point.time))
-    orbit, options = _at_point(problem, name, point, segments, options)
+    orbit, options = _at_point(problem, name, point, segments, options, LONGER[point.kind])
     span = limits[1] - limits[0]
     kernel, z, phase = equations_at(problem, name, orbit, point.parameter, span, segments, options)
     origin = np.asarray(kernel.shooting.pack(z)) / kernel.sizes
@@ -139,13 +139,37 @@ def branched(
     raise SimulationError(f"no orbit of the branch at {name} = {point.parameter:g} was found")
 
 
+def begun_at(
+    problem: Problem, name: str, point: OrbitPoint, span: float, segments: int, options
+) -> tuple[Kernel, PathPoint]:
+    """The equations, and the orbit at ``point`` with the tangent of the path there."""
+    problem = eqx.tree_at(lambda p: p.time.start, problem, jnp.asarray(point.time))
+    orbit, options = _at_point(problem, name, point, segments, options, 1)
+    kernel, z, phase = equations_at(problem, name, orbit, point.parameter, span, segments, options)
+    origin = np.asarray(kernel.shooting.pack(z)) / kernel.sizes
+    tangent = np.zeros(origin.shape)
+    if point.kind != "fold":
+        tangent[-1] = 1.0
+    elif point.slope_before is not None:
+        # At a fold the path goes along the state alone.
+        size = np.asarray(kernel.scales.state)
+        part = np.nan_to_num(point.slope_before / size, posinf=0.0, neginf=0.0)
+        tangent[: len(size)] = part / np.linalg.norm(part)
+    found = corrected(kernel, z, phase, tangent, origin, 0.0)
+    if found is None:
+        raise SimulationError(
+            f"the orbit at {name} = {point.parameter:g} was not found again; give the options of "
+            "its path"
+        )
+    return kernel, found
+
+
 def _at_point(
-    problem: Problem, name: str, point: OrbitPoint, segments: int, options
+    problem: Problem, name: str, point: OrbitPoint, segments: int, options, longer: int
 ) -> tuple[PeriodicOrbit, dict[str, Any]]:
     """The orbit at ``point``, as often round as the branch needs, and options that say so."""
     there = set_parameters(problem, {name: point.parameter})
     forcing = forcing_of(there, options.get("period"))
-    longer = LONGER[point.kind]
     if forcing is None:
         options = options | {"period": longer * point.period}
     else:
