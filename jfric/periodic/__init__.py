@@ -14,6 +14,10 @@ from jfric.periodic.orbit import PeriodicOrbit as PeriodicOrbit
 from jfric.periodic.orbit_status import OrbitStatus as OrbitStatus
 from jfric.periodic.path import OrbitPath as OrbitPath
 from jfric.periodic.path import OrbitPoint as OrbitPoint
+from jfric.periodic.response import frequency_response as frequency_response
+from jfric.periodic.response_curve import ResponseCurve as ResponseCurve
+from jfric.periodic.response_peak import ResponsePeak as ResponsePeak
+from jfric.periodic.response_result import FrequencyResponse as FrequencyResponse
 from jfric.periodic.section_runs import PoincareSection as PoincareSection
 from jfric.periodic.section_runs import bifurcation_diagram as bifurcation_diagram
 from jfric.periodic.section_runs import poincare_section as poincare_section
@@ -24,15 +28,19 @@ __all__ = [
     "Basins",
     "Exponent",
     "FoundAttractor",
+    "FrequencyResponse",
     "HarmonicBalance",
     "OrbitPath",
     "OrbitPoint",
     "OrbitStatus",
     "PeriodicOrbit",
     "PoincareSection",
+    "ResponseCurve",
+    "ResponsePeak",
     "basins",
     "bifurcation_diagram",
     "continue_orbit",
+    "frequency_response",
     "harmonic_balance",
     "lyapunov_exponent",
     "lyapunov_exponents",

@@ -106,7 +106,7 @@ def _periodic_functions(problem: Problem) -> dict[str, tuple[tuple[str, str, str
     found = {}
     for label, place in function_paths(problem).items():
         function = _function(problem, place)
-        if _harmonics(function):
+        if harmonics_in(function):
             found[label] = (place, function)
     return found
 
@@ -116,18 +116,18 @@ def _function(problem: Problem, place: tuple[str, str, str]) -> Any:
     return getattr(problem.section(section)[element], field)
 
 
-def _harmonics(function: AbstractFunction) -> list[Harmonic]:
+def harmonics_in(function: AbstractFunction) -> list[Harmonic]:
     """The harmonic parts of a function of time, however it is put together."""
     if isinstance(function, Harmonic):
         return [function]
     parts = function.terms if isinstance(function, Sum) else [getattr(function, "function", None)]
-    return [h for p in parts if isinstance(p, AbstractFunction) for h in _harmonics(p)]
+    return [h for p in parts if isinstance(p, AbstractFunction) for h in harmonics_in(p)]
 
 
 def _keys(function: AbstractFunction) -> list[Any]:
     """What tells frequencies apart: the text of an expression, a number, or the tracer itself."""
     keys: list[Any] = []
-    for harmonic in _harmonics(function):
+    for harmonic in harmonics_in(function):
         omega: Any = harmonic.omega
         if is_expression(omega):
             keys.append(omega.text)
@@ -137,7 +137,7 @@ def _keys(function: AbstractFunction) -> list[Any]:
 
 
 def _frequencies(function: AbstractFunction) -> list[Any]:
-    return [harmonic.omega for harmonic in _harmonics(function)]
+    return [harmonic.omega for harmonic in harmonics_in(function)]
 
 
 def _refuse_other_functions(problem: Problem) -> None:

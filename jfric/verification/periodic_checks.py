@@ -117,7 +117,7 @@ class _Values:
         from jfric.periodic.solving import periodic_orbit
 
         if self.orbit is None:
-            self.orbit = periodic_orbit(self.config.problem, **self._settings())
+            self.orbit = periodic_orbit(self.config.problem, **orbit_settings(self.config))
         return self.orbit
 
     def _path(self) -> OrbitPath:
@@ -131,22 +131,23 @@ class _Values:
                     "needs vary, start and stop"
                 )
             ends = given["vary"], given["start"], given["stop"]
-            self.path = continue_orbit(self.config.problem, *ends, **self._settings("state"))
+            self.path = continue_orbit(
+                self.config.problem, *ends, **orbit_settings(self.config, "state")
+            )
         return self.path
 
-    def _settings(self, start: str = "start") -> dict[str, Any]:
-        """What the table ``[periodic]`` gives beside the path; ``start``: what the state is
-        called."""
-        given = {k: v for k, v in self.config.periodic.items() if k not in ("start", "stop")}
-        given.pop("vary", None)
-        if "state" in given:
-            given[start] = given.pop("state")
-        settings = self.config.solver
-        if settings.get("name", SOLVERS[0]) != SOLVERS[0]:
-            raise ProblemError(
-                f"solver.name: found {settings['name']!r}, periodic motion takes {SOLVERS[0]!r}"
-            )
-        return given | ({"solver": choose_solver(settings)[0]} if settings else {})
+
+def orbit_settings(config: Config, start: str = "start") -> dict[str, Any]:
+    """What the table ``[periodic]`` gives beside the path; ``start``: what the state is called."""
+    given = {k: v for k, v in config.periodic.items() if k not in ("start", "stop", "vary")}
+    if "state" in given:
+        given[start] = given.pop("state")
+    settings = config.solver
+    if settings.get("name", SOLVERS[0]) != SOLVERS[0]:
+        raise ProblemError(
+            f"solver.name: found {settings['name']!r}, periodic motion takes {SOLVERS[0]!r}"
+        )
+    return given | ({"solver": choose_solver(settings)[0]} if settings else {})
 
 
 #: Special points of a path by the words of a check.

@@ -1,0 +1,153 @@
+"""Where a path of orbits begins: its equations, and its first point."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.numerics.limits import require_count
+from jfric.periodic.forcing import require_commensurate
+from jfric.periodic.orbit import PeriodicOrbit
+from jfric.periodic.orbit_status import OrbitStatus
+from jfric.periodic.path_kernel import (
+    Call,
+    Kernel,
+    PathPoint,
+    ahead,
+    alone,
+    corrected,
+    kernel_of,
+)
+from jfric.periodic.shooting import Shooting, Unknowns
+from jfric.periodic.solving import SEGMENTS, equations_of, periodic_orbit, solver_of_orbits
+from jfric.system.naming import set_parameters
+from jfric.system.problem import Problem
+
+#: Rounds of Newton's method from a guess.
+ROUNDS = 40
+#: A place of the interval where frequencies agree by chance only.
+GENERIC = 0.381966
+
+
+def first_point(
+    problem: Problem,
+    name: str,
+    limits: tuple[float, float],
+    segments: int,
+    options: dict[str, Any],
+    call: Call = alone,
+) -> tuple[Kernel, PathPoint]:
+    """The equations with the parameter ``name`` among the unknowns, and the orbit at the first of
+    the ``limits``; ``options``: of :func:`jfric.periodic_orbit`.
+
+    Raises :class:`jfric.SimulationError` where there is no orbit.
+    """
+    begin = jnp.asarray(limits[0], float)
+    there = set_parameters(problem, {name: begin})
+    require_count("segments", segments, 1, SEGMENTS)
+    start = options.get("start")
+    if not isinstance(start, PeriodicOrbit):
+        found = _from_transient(problem, there, name, limits, segments, options, call)
+        if found is not None:
+            return found
+        start = periodic_orbit(there, segments=segments, **options).check()
+    return _from_orbit(problem, there, name, start, limits, segments, options, call)
+
+
+def equations_of_path(
+    problem: Problem, there: Problem, name: str, segments: int, options: dict[str, Any], state: Any
+) -> tuple[Shooting, Any, Any]:
+    """The equations, the period that is given or guessed, and the length of the transient."""
+    solver = solver_of_orbits(there, options.get("solver"))
+    shooting, given, transient = equations_of(
+        problem,
+        solver,
+        options.get("period"),
+        state,
+        options.get("transient"),
+        options.get("section"),
+        options.get("cycles", 1),
+        segments,
+    )
+    return dataclasses.replace(shooting, path=name), given, transient
+
+
+def _require_period(shooting: Shooting, problem: Problem, name: str, limits) -> None:
+    """Loads have the period of the path's equations wherever the parameter lies."""
+    if shooting.autonomous:
+        return
+    for part in (0.0, GENERIC, 1.0):
+        value = jnp.asarray(limits[0] + part * (limits[1] - limits[0]), float)
+        there = set_parameters(problem, {name: value})
+        if shooting.forcing is None:
+            continue
+        try:
+            require_commensurate(there, shooting.period_of(there, jnp.zeros(())))
+        except ProblemError as error:
+            raise ProblemError(
+                f"{name}: other loads do not follow it, make their frequencies one shared "
+                f"parameter ({error})"
+            ) from None
+
+
+def _from_transient(problem, there, name, limits, segments, options, call):
+    """From where the problem's start, or a state, leads under periodic loads; None where nothing
+    depends on time, or no orbit is found."""
+    state = options.get("start")
+    known = {"period", "start", "transient", "section", "cycles", "solver", "max_iterations"}
+    if set(options) - known or np.ndim(state) > 1:
+        return None
+    shooting, given, transient = equations_of_path(there, there, name, segments, options, state)
+    if shooting.autonomous:
+        return None
+    _, q, v = there.resolved().start()
+    x = jnp.concatenate([q, v]) if state is None else jnp.asarray(state, float)
+    if x.shape != (2 * len(problem.dofs),):
+        return None
+    _require_period(shooting, problem, name, limits)
+    guess = ahead(call, shooting, there, given, x, transient)
+    if int(guess.status) != int(OrbitStatus.CONVERGED):
+        return None
+    scales = guess.scales._replace(parameter=jnp.asarray(abs(limits[1] - limits[0]), float))
+    kernel = kernel_of(shooting, problem, scales, call)
+    z = guess.start._replace(parameter=jnp.asarray(limits[0], float))
+    point = at_parameter(kernel, z, guess.phase, limits, options.get("max_iterations", ROUNDS))
+    return None if point is None else (kernel, point)
+
+
+def _from_orbit(problem, there, name, orbit: PeriodicOrbit, limits, segments, options, call):
+    """From an orbit that is known."""
+    options = options | {"solver": options.get("solver") or orbit.solver, "section": None}
+    # What is no setting of the path: an autonomous orbit has its own period.
+    options["period"] = options.get("period") if orbit.forced else orbit.period
+    shooting, given, _ = equations_of_path(problem, there, name, segments, options, orbit.state)
+    period = given if orbit.forced else orbit.period
+    _require_period(shooting, problem, name, limits)
+    guess = ahead(call, shooting, there, period, orbit.state, 0.0)
+    scales = guess.scales._replace(parameter=jnp.asarray(abs(limits[1] - limits[0]), float))
+    kernel = kernel_of(shooting, problem, scales, call)
+    same = orbit.states.shape[0] == segments
+    states = orbit.states if same else guess.start.states
+    z = Unknowns(states, guess.start.period, jnp.asarray(limits[0], float))
+    point = at_parameter(kernel, z, guess.phase, limits, options.get("max_iterations", ROUNDS))
+    if point is None:
+        raise ProblemError(
+            f"start: the orbit at {name} = {limits[0]:g} is not one of these equations; give the "
+            "options with which it was found"
+        )
+    return kernel, point
+
+
+def at_parameter(kernel: Kernel, z: Unknowns, phase, limits, most: int) -> PathPoint | None:
+    """The orbit at the parameter's value in ``z``, with the tangent towards the second limit."""
+    fixed = np.zeros(kernel.sizes.shape)
+    fixed[-1] = 1.0
+    origin = np.asarray(kernel.shooting.pack(z)) / kernel.sizes
+    point = corrected(kernel, z, phase, fixed, origin, 0.0, most)
+    if point is not None and point.tangent[-1] * (limits[1] - limits[0]) < 0:
+        point = point._replace(tangent=-point.tangent)
+    return point
