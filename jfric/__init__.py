@@ -56,6 +56,7 @@ from jfric.periodic import Exponent as Exponent
 from jfric.periodic import FoundAttractor as FoundAttractor
 from jfric.periodic import FrequencyResponse as FrequencyResponse
 from jfric.periodic import HarmonicBalance as HarmonicBalance
+from jfric.periodic import LowestPeak as LowestPeak
 from jfric.periodic import OrbitPath as OrbitPath
 from jfric.periodic import OrbitPoint as OrbitPoint
 from jfric.periodic import OrbitStatus as OrbitStatus
@@ -70,6 +71,7 @@ from jfric.periodic import frequency_response as frequency_response
 from jfric.periodic import harmonic_balance as harmonic_balance
 from jfric.periodic import lyapunov_exponent as lyapunov_exponent
 from jfric.periodic import lyapunov_exponents as lyapunov_exponents
+from jfric.periodic import minimise_peak as minimise_peak
 from jfric.periodic import periodic_orbit as periodic_orbit
 from jfric.periodic import poincare_section as poincare_section
 from jfric.results import Events as Events
@@ -195,7 +197,7 @@ __all__ = [  # noqa: RUF022
     # Its equilibria.
     "equilibria", "limit_load", "trace",
     # Its steady states.
-    "periodic_orbit", "continue_orbit", "frequency_response",
+    "periodic_orbit", "continue_orbit", "frequency_response", "minimise_peak",
     "plot_response", "harmonic_balance", "poincare_section",
     "bifurcation_diagram", "lyapunov_exponent", "lyapunov_exponents", "basins", "plot_basins",
     # Many motions at once.

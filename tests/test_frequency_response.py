@@ -37,6 +37,20 @@ def family() -> jfric.FrequencyResponse:
     )
 
 
+def damped_by_friction() -> jfric.Problem:
+    """A mass with a friction damper behind a spring."""
+    return jfric.Problem(
+        ("x", "y"),
+        {
+            "mass": {"a": jfric.Mass("x", 1.0), "b": jfric.Mass("y", 0.1)},
+            "spring": {"a": jfric.Spring("x", 1.0), "b": jfric.Spring(("x", "y"), 0.6)},
+            "damper": {"a": jfric.Damper("x", 0.05), "b": jfric.Damper(("x", "y"), 0.05)},
+            "friction": jfric.Friction("y", jfric.Coulomb(0.4), N=0.5),
+            "load": jfric.Load("x", jfric.Harmonic(0.3, 1.0)),
+        },
+    )
+
+
 def test_bad_requests_are_one_sentence():
     problem = oscillator()
     two = oscillator(base={"b": jfric.Base(jfric.Harmonic(0.1, 0.8))})
@@ -180,3 +194,29 @@ def test_a_periodic_motion_on_the_command_line(tmp_path):
     refused = CliRunner().invoke(app, [*command, "--parameter", "friction.nu=0:1"])
     assert refused.exit_code == 2
     assert "did you mean 'friction.mu'" in refused.output
+
+
+@pytest.mark.slow
+def test_the_normal_force_with_the_lowest_peak_is_that_of_a_fine_sweep():
+    problem, name = damped_by_friction(), "friction.N"
+    ends = "load", 1.04, 1.15
+    best = jfric.minimise_peak(
+        problem, "load", "x", name, 0.58, 0.66, *ends[1:], count=4, transient=30
+    )
+    assert best.kind == "stationary"
+    assert abs(best.peak.derivatives[name]) < 1e-8
+    # Four peaks beside the optimum, and beside another value: differences of fourth order.
+    h, weights = 1e-3, np.array([1.0, -8.0, 8.0, -1.0]) / 12.0
+    places = h * np.array([-2.0, -1.0, 1.0, 2.0])
+    for centre in (best.parameter, 0.64):
+        values = centre + places
+        family = jfric.frequency_response(problem, *ends, over={name: values}, transient=30)
+        found = family.backbone("x", name)
+        assert found["exact"].all()
+        peaks, slopes = found["x"], found[f"d(x)/d({name})"]
+        # The derivative at the centre is that of the curve through the four derivatives.
+        middle = np.polynomial.Polynomial.fit(values, slopes, 3)(centre)
+        assert weights @ peaks / h == pytest.approx(middle, abs=1e-7)
+        if centre == best.parameter:
+            assert weights @ peaks / h == pytest.approx(0.0, abs=1e-7)
+            assert (peaks > best.peak.value).all()

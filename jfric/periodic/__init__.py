@@ -10,6 +10,8 @@ from jfric.periodic.harmonic_balance_result import HarmonicBalance as HarmonicBa
 from jfric.periodic.lyapunov import Exponent as Exponent
 from jfric.periodic.lyapunov import lyapunov_exponent as lyapunov_exponent
 from jfric.periodic.lyapunov import lyapunov_exponents as lyapunov_exponents
+from jfric.periodic.minimise_peak import LowestPeak as LowestPeak
+from jfric.periodic.minimise_peak import minimise_peak as minimise_peak
 from jfric.periodic.orbit import PeriodicOrbit as PeriodicOrbit
 from jfric.periodic.orbit_status import OrbitStatus as OrbitStatus
 from jfric.periodic.path import OrbitPath as OrbitPath
@@ -30,6 +32,7 @@ __all__ = [
     "FoundAttractor",
     "FrequencyResponse",
     "HarmonicBalance",
+    "LowestPeak",
     "OrbitPath",
     "OrbitPoint",
     "OrbitStatus",
@@ -44,6 +47,7 @@ __all__ = [
     "harmonic_balance",
     "lyapunov_exponent",
     "lyapunov_exponents",
+    "minimise_peak",
     "periodic_orbit",
     "poincare_section",
 ]

@@ -29,6 +29,8 @@ ROUNDS = 12
 #: First distance along the curve at which a peak is bracketed, the largest, in sizes of the motion
 #: and of the frequency; and the accuracy of its place.
 NEAR, FAR, PLACED = 1e-3, 1.0, 1e-13
+#: Distance along the curve at which an orbit that is not found is given up.
+SHORTEST = 1e-8
 #: A slope along the curve above this part of those beside it, where its sign changes, is a corner.
 CORNER = 1e-4
 
@@ -153,13 +155,21 @@ class Curve:
             spot = known[s]
             return spot.slope * float(np.sign(spot.tangent @ first.tangent))
 
-        try:
-            inside, outside = 0.0, side * NEAR
-            while slope(outside) * side > 0.0:
-                inside, outside = outside, 2.0 * outside
-                if abs(outside) > FAR:
+        inside, step = 0.0, side * NEAR
+        while True:
+            try:
+                if slope(inside + step) * side <= 0.0:
+                    break
+            except _LostError:
+                step *= 0.25
+                if abs(step) < SHORTEST:
                     return None
-            s: Any = brentq(slope, inside, outside, xtol=PLACED)
+                continue
+            inside, step = inside + step, 2.0 * step
+            if abs(inside) > FAR:
+                return None
+        try:
+            s: Any = brentq(slope, inside, inside + step, xtol=PLACED)
         except _LostError:
             return None
         slope(s)
