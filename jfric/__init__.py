@@ -30,6 +30,7 @@ from jfric.figures import plot_basins as plot_basins
 from jfric.figures import plot_mechanism as plot_mechanism
 from jfric.figures import plot_orbits as plot_orbits
 from jfric.figures import plot_path as plot_path
+from jfric.figures import plot_response as plot_response
 from jfric.figures import plot_sweep as plot_sweep
 from jfric.files import load as load
 from jfric.files import to_toml as to_toml
@@ -55,20 +56,26 @@ from jfric.periodic import BalanceStatus as BalanceStatus
 from jfric.periodic import Basins as Basins
 from jfric.periodic import Exponent as Exponent
 from jfric.periodic import FoundAttractor as FoundAttractor
+from jfric.periodic import FrequencyResponse as FrequencyResponse
 from jfric.periodic import HarmonicBalance as HarmonicBalance
+from jfric.periodic import LowestPeak as LowestPeak
 from jfric.periodic import OrbitPath as OrbitPath
 from jfric.periodic import OrbitPoint as OrbitPoint
 from jfric.periodic import OrbitStatus as OrbitStatus
 from jfric.periodic import PeriodicOrbit as PeriodicOrbit
 from jfric.periodic import PoincareSection as PoincareSection
+from jfric.periodic import ResponseCurve as ResponseCurve
+from jfric.periodic import ResponsePeak as ResponsePeak
 from jfric.periodic import SpecialCurve as SpecialCurve
 from jfric.periodic import basins as basins
 from jfric.periodic import bifurcation_diagram as bifurcation_diagram
 from jfric.periodic import continue_orbit as continue_orbit
 from jfric.periodic import continue_special as continue_special
+from jfric.periodic import frequency_response as frequency_response
 from jfric.periodic import harmonic_balance as harmonic_balance
 from jfric.periodic import lyapunov_exponent as lyapunov_exponent
 from jfric.periodic import lyapunov_exponents as lyapunov_exponents
+from jfric.periodic import minimise_peak as minimise_peak
 from jfric.periodic import periodic_orbit as periodic_orbit
 from jfric.periodic import poincare_section as poincare_section
 from jfric.results import Events as Events
@@ -196,7 +203,8 @@ __all__ = [  # noqa: RUF022
     # Its equilibria.
     "equilibria", "limit_load", "trace",
     # Its steady states.
-    "periodic_orbit", "continue_orbit", "harmonic_balance", "poincare_section",
+    "periodic_orbit", "continue_orbit", "frequency_response", "minimise_peak",
+    "plot_response", "harmonic_balance", "poincare_section",
     "bifurcation_diagram", "lyapunov_exponent", "lyapunov_exponents", "basins", "plot_basins",
     # Many motions at once.
     "sweep", "Range", "open_sweep", "plot_sweep", "compile_quickly",

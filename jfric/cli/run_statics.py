@@ -9,23 +9,19 @@ import numpy as np
 
 from jfric.cli import report
 from jfric.cli.loading import load_changed
-from jfric.cli.vary import split_vary, vary_number
+from jfric.cli.vary import parse_interval
 from jfric.errors import ProblemError
 from jfric.files import output
 from jfric.statics.all_equilibria import Equilibria, equilibria
 from jfric.statics.branch import EquilibriumPath
-from jfric.statics.path_names import checked_path
 from jfric.statics.path_tracing import trace
 from jfric.statics.rest_states import RestStates
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from jfric.system.problem import Problem
-
 #: Columns of a table beyond which only the first are printed.
 MAX_COLUMNS = 6
-INTERVAL_FORM = "path=start:stop such as contact.mu=0:1.5"
 
 
 def print_equilibria(
@@ -110,20 +106,6 @@ def print_path(
         figure.savefig(place.with_suffix(".png"), dpi=150)
         files.append(place.with_suffix(".png"))
     console.print("wrote " + ", ".join(str(f) for f in files), markup=False, soft_wrap=True)
-
-
-def parse_interval(problem: Problem, text: str) -> dict[str, Any]:
-    """``PATH=START:STOP``, where the values may carry units."""
-    path, interval = split_vary(text, INTERVAL_FORM)
-    ends = interval.split(":")
-    if len(ends) != 2:
-        raise ProblemError(f"--vary: found {text!r}, expected {INTERVAL_FORM}")
-    try:
-        name = checked_path(problem, path)
-    except ProblemError as error:
-        raise ProblemError(f"--vary: {error}") from None
-    start, stop = (vary_number(problem, name, end) for end in ends)
-    return {"vary": name, "start": start, "stop": stop}
 
 
 def path_columns(path: EquilibriumPath) -> tuple[dict[str, np.ndarray], dict[str, str]]:

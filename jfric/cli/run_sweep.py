@@ -94,12 +94,12 @@ def run_sweep(
     return not failed
 
 
-def free_folder(directory: Path, kind: str) -> Path:
-    """The next free name ``KIND-NNN.zarr``, reserved at once."""
+def free_folder(directory: Path, kind: str, ending: str = ".zarr") -> Path:
+    """The next free name ``KIND-NNN`` with its ``ending``, reserved at once."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for number in itertools.count(1):
-            path = directory / f"{kind}-{number:03d}.zarr"
+            path = directory / f"{kind}-{number:03d}{ending}"
             with contextlib.suppress(FileExistsError):
                 path.mkdir()
                 return path

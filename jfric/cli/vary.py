@@ -1,11 +1,16 @@
-"""The option ``--vary``: a parameter, and values that may carry units."""
+"""The option ``--vary`` and its like: a parameter, and values that may carry units."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from jfric.errors import ProblemError
 from jfric.files.path_dimensions import path_dimension
+from jfric.statics.path_names import checked_path
 from jfric.system.problem import Problem
 from jfric.system.units import UnitError, to_si
+
+INTERVAL_FORM = "path=start:stop such as contact.mu=0:1.5"
 
 
 def split_vary(text: str, form: str, option: str = "--vary") -> tuple[str, str]:
@@ -25,3 +30,17 @@ def vary_number(problem: Problem, name: str, text: str, option: str = "--vary") 
     if not isinstance(value, float):
         raise ProblemError(f"{option} {name}: found {text!r}, expected a number, not an expression")
     return value
+
+
+def parse_interval(problem: Problem, text: str, option: str = "--vary") -> dict[str, Any]:
+    """``PATH=START:STOP``, where the values may carry units."""
+    path, interval = split_vary(text, INTERVAL_FORM, option)
+    ends = interval.split(":")
+    if len(ends) != 2:
+        raise ProblemError(f"{option}: found {text!r}, expected {INTERVAL_FORM}")
+    try:
+        name = checked_path(problem, path)
+    except ProblemError as error:
+        raise ProblemError(f"{option}: {error}") from None
+    start, stop = (vary_number(problem, name, end, option) for end in ends)
+    return {"vary": name, "start": start, "stop": stop}

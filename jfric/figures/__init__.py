@@ -4,6 +4,7 @@ from jfric.figures.basins_figure import plot_basins
 from jfric.figures.mechanism_figure import animate, plot_mechanism
 from jfric.figures.orbit_figure import plot_orbits
 from jfric.figures.path_figure import plot_path
+from jfric.figures.response_figure import plot_response
 from jfric.figures.sweep_figure import plot_sweep
 from jfric.figures.trajectory_figure import plot
 
@@ -14,5 +15,6 @@ __all__ = [
     "plot_mechanism",
     "plot_orbits",
     "plot_path",
+    "plot_response",
     "plot_sweep",
 ]

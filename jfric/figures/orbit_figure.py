@@ -52,7 +52,7 @@ def plot_orbits(
     )
     axes = np.atleast_1d(figure.subplots(lines, columns, squeeze=False)).ravel()
     for axis, (name, value) in zip(axes, values.items(), strict=False):
-        for part in _parts(path.stable):
+        for part in stretches(path.stable):
             stable = bool(path.stable[part.stop - 1])
             style = "-" if stable else "--"
             axis.plot(path.parameter[part], value[part], style, color="#1f4e79", lw=1.6, zorder=3)
@@ -72,7 +72,7 @@ def plot_orbits(
     return figure
 
 
-def _parts(stable: np.ndarray) -> list[slice]:
+def stretches(stable: np.ndarray) -> list[slice]:
     """Stretches of one stability, each beginning where the one before ends."""
     cuts = [0, *(np.flatnonzero(stable[1:] != stable[:-1]) + 1).tolist(), len(stable)]
     return [slice(max(a - 1, 0), b) for a, b in itertools.pairwise(cuts) if b > a]

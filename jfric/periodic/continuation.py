@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -11,11 +12,11 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.numerics.limits import require_count
+from jfric.periodic.branch_start import branched
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.path import OrbitPath, OrbitPoint
-from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, moved, stacked
-from jfric.periodic.path_start import begun, branched
-from jfric.periodic.solving import periodic_orbit
+from jfric.periodic.path_kernel import Kernel, PathPoint, ahead, corrected, moved, stacked
+from jfric.periodic.path_start import first_point
 from jfric.periodic.special_points import JUMP, between, leaving, narrowed, slope, special
 from jfric.statics.path_names import checked_path
 from jfric.system.naming import set_parameters
@@ -101,34 +102,41 @@ def continue_orbit(
             raise ProblemError("from_: found a point beside orbit or state, give one of them")
         kernel, begin = branched(problem, name, from_, (start, stop), side, segments, options)
     else:
-        there = set_parameters(problem, {name: start})
         if orbit is not None or state is not None:
             options["start"] = state if orbit is None else orbit
-        first = periodic_orbit(there, segments=segments, **options).check()
-        kernel, begin = begun(problem, name, first, (start, stop), segments, options)
-    follower = _Follower(kernel, (start, stop), max_step, max_steps)
+        kernel, begin = first_point(problem, name, (start, stop), segments, options)
+    follower = Follower(kernel, (start, stop), max_step, max_steps)
     follower.follow(begin)
     return follower.path(problem, name)
 
 
-class _Follower:
-    """A path as it is followed: rows, special points, remarks."""
+class Follower:
+    """A path as it is followed: rows, special points, remarks. ``watch`` is told after each step,
+    with the length of the next."""
 
-    def __init__(self, kernel: Kernel, limits, max_step: float, max_steps: int):
-        self.kernel, self.limits = kernel, limits
+    def __init__(
+        self,
+        kernel: Kernel,
+        limits,
+        max_step: float,
+        max_steps: int,
+        watch: Callable[[Follower, float], None] = lambda follower, step: None,
+    ):
+        self.kernel, self.limits, self.watch = kernel, limits, watch
         self.max_step, self.max_steps = max_step, max_steps
         self.rows: list[PathPoint] = []
         self.special: list[OrbitPoint] = []
         self.remarks: list[str] = []
 
-    def follow(self, point: PathPoint) -> None:
+    def follow(self, point: PathPoint, step: float = FIRST) -> None:
         """Step after step until the interval is left or nothing goes on."""
         self.rows.append(point)
-        step = min(FIRST, self.max_step)
+        step = min(step, self.max_step)
         for _ in range(self.max_steps):
             following, step = self._step(self._away_from_events(self.rows[-1]), step)
             if following is None:
                 return
+            self.watch(self, step)
         self.remarks.append(f"left after {self.max_steps} steps: raise max_steps")
 
     def _away_from_events(self, point: PathPoint) -> PathPoint:
@@ -145,17 +153,20 @@ class _Follower:
         begin = first + period * float(np.mod(places[widest] + 0.5 * gaps[widest], 1.0))
         if gaps[widest] <= 2.0 * NEAR:
             return point
-        ts = begin + period * np.arange(self.kernel.shooting.segments) / len(point.z.states)
-        at = orbit.solution(np.sort(first + np.mod(ts - first, period)))
-        states = jnp.concatenate([at.q, at.v], axis=1)
-        states = jnp.roll(states, -int(np.argmin(np.mod(ts - first, period))), axis=0)
-        problem = eqx.tree_at(lambda p: p.time.start, self.kernel.problem, jnp.asarray(begin))
+        guess = ahead(
+            self.kernel.call,
+            self.kernel.shooting,
+            orbit.problem,
+            period,
+            orbit.state,
+            (begin - first) / period,
+        )
+        begins = jnp.asarray(begin, float)
+        problem = eqx.tree_at(lambda p: p.time.start, self.kernel.problem, begins)
         kernel = self.kernel._replace(problem=problem)
-        z, phase = point.z._replace(states=states), point.phase
+        z, phase = point.z._replace(states=guess.start.states), point.phase
         if kernel.shooting.autonomous:
-            along = jnp.concatenate([at.v[0], at.a[0]]) / kernel.scales.state
-            along = along / jnp.linalg.norm(along) / kernel.scales.state
-            phase = phase._replace(at=states[0], along=along)
+            phase = guess.phase
         fixed = np.zeros(point.u.shape)
         fixed[-1] = 1.0 if point.tangent[-1] >= 0 else -1.0
         origin = np.asarray(kernel.shooting.pack(z)) / kernel.sizes

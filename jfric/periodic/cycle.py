@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
+from jfric.errors import ProblemError
 from jfric.results.abstract_observables import Observable, OfIntegral
+from jfric.system.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -53,3 +55,13 @@ class Work(OfIntegral):
         power = jnp.sum(x.lambda_t * mechanics.belt_velocities(x.t))
         pushes = zip(mechanics.load_directions, mechanics.load_functions, strict=True)
         return power + sum(jnp.sum(direction * x.v) * load(x.t) for direction, load in pushes)
+
+
+def work_of_loads(problem: Problem) -> Work:
+    """What is lost in a cycle: the work of loads and belts; raises :class:`ProblemError` where a
+    support moves."""
+    for name in problem.bases:
+        raise ProblemError(
+            f"base.{name}: the work of a support that moves is not known; observe 'dissipated'"
+        )
+    return Work()

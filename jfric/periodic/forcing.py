@@ -46,7 +46,7 @@ class Forcing(NamedTuple):
         return wave.omega * problem.time.start + wave.phase
 
     def _wave(self, problem: Problem) -> Any:
-        return _harmonics(getattr(problem.section(self.section)[self.element], self.field))[0]
+        return harmonics_in(getattr(problem.section(self.section)[self.element], self.field))[0]
 
 
 def forcing_of(problem: Problem, period: Any = None) -> Forcing | None:
@@ -113,7 +113,7 @@ def _periodic_functions(problem: Problem) -> dict[str, tuple[tuple[str, str, str
     found = {}
     for label, place in function_paths(problem).items():
         function = _function(problem, place)
-        if _harmonics(function):
+        if harmonics_in(function):
             found[label] = (place, function)
     return found
 
@@ -123,18 +123,18 @@ def _function(problem: Problem, place: tuple[str, str, str]) -> Any:
     return getattr(problem.section(section)[element], field)
 
 
-def _harmonics(function: AbstractFunction) -> list[Harmonic]:
+def harmonics_in(function: AbstractFunction) -> list[Harmonic]:
     """The harmonic parts of a function of time, however it is put together."""
     if isinstance(function, Harmonic):
         return [function]
     parts = function.terms if isinstance(function, Sum) else [getattr(function, "function", None)]
-    return [h for p in parts if isinstance(p, AbstractFunction) for h in _harmonics(p)]
+    return [h for p in parts if isinstance(p, AbstractFunction) for h in harmonics_in(p)]
 
 
 def _keys(function: AbstractFunction) -> list[Any]:
     """What tells frequencies apart: the text of an expression, a number, or the tracer itself."""
     keys: list[Any] = []
-    for harmonic in _harmonics(function):
+    for harmonic in harmonics_in(function):
         omega: Any = harmonic.omega
         if is_expression(omega):
             keys.append(omega.text)
@@ -144,7 +144,7 @@ def _keys(function: AbstractFunction) -> list[Any]:
 
 
 def _frequencies(function: AbstractFunction) -> list[Any]:
-    return [harmonic.omega for harmonic in _harmonics(function)]
+    return [harmonic.omega for harmonic in harmonics_in(function)]
 
 
 def _refuse_other_functions(problem: Problem) -> None:

@@ -48,7 +48,7 @@ def no_phase(size: int) -> Phase:
 
 
 def forced_guess(
-    shooting: Shooting, problem: Problem, period, start: Float[Array, " x"] | None, transient: int
+    shooting: Shooting, problem: Problem, period, start: Float[Array, " x"] | None, transient
 ) -> Guess:
     """The state after ``transient`` periods from the problem's start, or from the state ``start``;
     ``period`` [s]: where the loads do not give it."""

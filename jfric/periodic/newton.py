@@ -85,7 +85,7 @@ def solve(
     scales: Scales,
     along: Along | None = None,
     *,
-    most: int,
+    most: Int[Array, ""] | int,
 ) -> Found:
     """Newton's method from ``start``, at most ``most`` rounds; without derivatives."""
     given = (problem, start, phase, scales, along)

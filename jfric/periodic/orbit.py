@@ -13,7 +13,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Complex, Float, Int
 
 from jfric.errors import ProblemError, SimulationError
-from jfric.periodic.cycle import Harmonics, Work
+from jfric.periodic.cycle import Harmonics, work_of_loads
 from jfric.periodic.orbit_status import OrbitStatus
 from jfric.results.modes import Mode
 from jfric.results.signals import look_up
@@ -193,11 +193,7 @@ class PeriodicOrbit(eqx.Module):
     def energy_loss(self) -> Float[Array, ...]:
         """Energy [J] lost in a period: what loads and belts put in. Raises
         :class:`jfric.ProblemError` where a support moves, whose work is not known."""
-        for name in self.problem.bases:
-            raise ProblemError(
-                f"base.{name}: the work of a support that moves is not known; observe 'dissipated'"
-            )
-        work = Work()
+        work = work_of_loads(self.problem)
         return self.observe([work])[work.name]
 
     def _each(self, call: Callable[[Problem], Any]) -> Any:

@@ -3,12 +3,14 @@ once, and what the host is told of it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jfric.periodic.guess import Guess, forced_guess
 from jfric.periodic.newton import UNDECIDED, Along, Found, Scales, scaled_equations, solve
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.orbit_status import OrbitStatus
@@ -20,6 +22,14 @@ from jfric.system.problem import Problem
 #: Rounds of Newton's method for a point: from a good guess few are needed.
 ROUNDS = 12
 
+#: Calls one of the programs below with the equations, which are structure, and with numbers.
+Call = Callable[..., Any]
+
+
+def alone(program: Callable[..., Any], shooting: Shooting, *numbers) -> Any:
+    """A ``program`` for one path."""
+    return call_compiled(program, shooting.solver, None, shooting, *numbers)
+
 
 class Kernel(NamedTuple):
     """A problem and the equations of its orbits, with a parameter among the unknowns."""
@@ -29,6 +39,8 @@ class Kernel(NamedTuple):
     scales: Scales
     #: Sizes of the unknowns (u,).
     sizes: np.ndarray
+    #: How programs are called: for this path alone, or for many in one batch.
+    call: Call = alone
 
 
 class PathPoint(NamedTuple):
@@ -52,14 +64,20 @@ class PathPoint(NamedTuple):
 
 
 def corrected(
-    kernel: Kernel, z: Unknowns, phase: Phase, tangent: np.ndarray, origin: np.ndarray, s: float
+    kernel: Kernel,
+    z: Unknowns,
+    phase: Phase,
+    tangent: np.ndarray,
+    origin: np.ndarray,
+    s: float,
+    most: int = ROUNDS,
 ) -> PathPoint | None:
     """The orbit with ``tangent . (u - origin) = s``, all scaled, near ``z``; None where Newton's
-    method finds none."""
+    method finds none in ``most`` rounds."""
     columns = kernel.sizes
-    along = Along(*(jnp.asarray(x) for x in (tangent, origin * columns, float(s))))
-    found, orbit, u, scaled = call_compiled(
-        _solved, kernel.shooting.solver, None, *kernel[:2], z, phase, kernel.scales, along
+    along = Along(*(jnp.asarray(x, float) for x in (tangent, origin * columns, s)))
+    found, orbit, u, scaled = kernel.call(
+        solved, *kernel[:2], z, phase, kernel.scales, along, jnp.asarray(most, jnp.int32)
     )
     if int(found.status) != int(OrbitStatus.CONVERGED):
         return None
@@ -94,19 +112,34 @@ def _direction(scaled: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, floa
     return direction, float(np.linalg.det(np.concatenate([scaled, direction[None]])))
 
 
-def _solved(solver, end, shooting, problem, z, phase, scales, along) -> tuple[Found, Any, Any, Any]:
+def solved(
+    solver, end, shooting, problem, z, phase, scales, along, most
+) -> tuple[Found, Any, Any, Any]:
+    """The program of a point."""
     del solver, end
-    found = solve(shooting, problem, z, phase, scales, along, most=ROUNDS)
+    found = solve(shooting, problem, z, phase, scales, along, most=most)
     there = shooting.problem_at(problem, found.z.parameter)
     scaled = scaled_equations(shooting, found.jacobian, scales)[0]
     return found, orbit_of(shooting, there, found), shooting.pack(found.z), scaled
 
 
-def kernel_of(shooting: Shooting, problem: Problem, scales: Scales) -> Kernel:
+def guessed(solver, end, shooting, problem, period, state, periods) -> Guess:
+    """The program of a guess: what lies ``periods`` behind ``state``."""
+    del solver, end
+    return forced_guess(shooting, problem, period, state, periods)
+
+
+def ahead(call: Call, shooting: Shooting, problem: Problem, period, state, periods: float) -> Guess:
+    """The states at all segments, their sizes and the phase, ``periods`` behind ``state``."""
+    numbers = (jnp.asarray(x, float) for x in (period, state, periods))
+    return call(guessed, shooting, problem, *numbers)
+
+
+def kernel_of(shooting: Shooting, problem: Problem, scales: Scales, call: Call = alone) -> Kernel:
     """The kernel of a problem."""
     states = jnp.tile(scales.state, (shooting.segments, 1))
     sizes = np.asarray(shooting.pack(Unknowns(states, scales.period, scales.parameter)))
-    return Kernel(shooting, problem, jax.tree.map(np.asarray, scales), sizes)
+    return Kernel(shooting, problem, jax.tree.map(np.asarray, scales), sizes, call)
 
 
 def moved(kernel: Kernel, z: Unknowns, step: np.ndarray) -> Unknowns:

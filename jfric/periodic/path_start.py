@@ -1,191 +1,170 @@
-"""Where a path of orbits begins: at a known orbit, or beside a point where branches cross."""
+"""Where a path of orbits begins: its equations, and its first point."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from jfric.errors import ProblemError, SimulationError
-from jfric.periodic.forcing import forcing_of
-from jfric.periodic.guess import no_phase, scales_of
-from jfric.periodic.newton import Along, evaluated, scaled_equations
+from jfric.errors import ProblemError
+from jfric.numerics.limits import require_count
+from jfric.periodic.forcing import require_commensurate
 from jfric.periodic.orbit import PeriodicOrbit
-from jfric.periodic.path import OrbitPoint
-from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, kernel_of, moved
+from jfric.periodic.orbit_status import OrbitStatus
+from jfric.periodic.path_kernel import (
+    Call,
+    Kernel,
+    PathPoint,
+    ahead,
+    alone,
+    corrected,
+    kernel_of,
+)
 from jfric.periodic.shooting import Phase, Shooting, Unknowns
-from jfric.periodic.solving import equations_of, periodic_orbit
+from jfric.periodic.solving import SEGMENTS, equations_of, periodic_orbit, solver_of_orbits
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
 
-#: Distances from a point, in sizes of the motion and of the interval, at which the branch that
-#: leaves there is looked for.
-DISTANCES = (1e-2, 3e-3, 1e-3, 3e-2, 1e-4)
-#: Largest second of the smallest singular values, relative to the largest one, where paths cross.
-CROSSING = 1e-3
-#: Periods of the old motion in one of the new, by the kind of point.
-LONGER = {"flip": 2, "branch point": 1}
+#: Rounds of Newton's method from a guess.
+ROUNDS = 40
+#: A place of the interval where frequencies agree by chance only.
+GENERIC = 0.381966
 
 
-def begun(
-    problem: Problem, name: str, orbit: PeriodicOrbit, limits, segments: int, options
+def first_point(
+    problem: Problem,
+    name: str,
+    limits: tuple[float, float],
+    segments: int,
+    options: dict[str, Any],
+    call: Call = alone,
 ) -> tuple[Kernel, PathPoint]:
-    """The equations with the parameter among the unknowns, and the first point: ``orbit`` at the
-    first of ``limits``, the path going to the other one."""
-    start, stop = limits
-    kernel, z, phase = equations_at(problem, name, orbit, start, stop - start, segments, options)
-    fixed = np.zeros(kernel.sizes.shape)
-    fixed[-1] = 1.0
-    origin = np.asarray(kernel.shooting.pack(z)) / kernel.sizes
-    point = corrected(kernel, z, phase, fixed, origin, 0.0)
+    """The equations with the parameter ``name`` among the unknowns, and the orbit at the first of
+    the ``limits``; ``options``: of :func:`jfric.periodic_orbit`.
+
+    Raises :class:`jfric.SimulationError` where there is no orbit.
+    """
+    begin = jnp.asarray(limits[0], float)
+    there = set_parameters(problem, {name: begin})
+    require_count("segments", segments, 1, SEGMENTS)
+    start = options.get("start")
+    if not isinstance(start, PeriodicOrbit):
+        found = _from_transient(problem, there, name, limits, segments, options, call)
+        if found is not None:
+            return found
+        start = periodic_orbit(there, segments=segments, **options).check()
+    return _from_orbit(problem, name, start, limits, segments, options, call)
+
+
+def equations_of_path(
+    problem: Problem, there: Problem, name: str, segments: int, options: dict[str, Any], state: Any
+) -> tuple[Shooting, Any, Any]:
+    """The equations, the period that is given or guessed, and the length of the transient."""
+    solver = solver_of_orbits(there, options.get("solver"))
+    shooting, given, transient = equations_of(
+        problem,
+        solver,
+        options.get("period"),
+        state,
+        options.get("transient"),
+        options.get("section"),
+        options.get("cycles", 1),
+        segments,
+    )
+    return dataclasses.replace(shooting, path=name), given, transient
+
+
+def _require_period(shooting: Shooting, problem: Problem, name: str, limits) -> None:
+    """Loads have the period of the path's equations wherever the parameter lies."""
+    if shooting.autonomous:
+        return
+    for part in (0.0, GENERIC, 1.0):
+        value = jnp.asarray(limits[0] + part * (limits[1] - limits[0]), float)
+        there = set_parameters(problem, {name: value})
+        if shooting.forcing is None:
+            continue
+        try:
+            require_commensurate(there, shooting.period_of(there, jnp.zeros(())))
+        except ProblemError as error:
+            raise ProblemError(
+                f"{name}: other loads do not follow it, make their frequencies one shared "
+                f"parameter ({error})"
+            ) from None
+
+
+def _from_transient(problem, there, name, limits, segments, options, call):
+    """From where the problem's start, or a state, leads under periodic loads; None where nothing
+    depends on time, or no orbit is found."""
+    state = options.get("start")
+    known = {"period", "start", "transient", "section", "cycles", "solver", "max_iterations"}
+    if set(options) - known or np.ndim(state) > 1:
+        return None
+    shooting, given, transient = equations_of_path(there, there, name, segments, options, state)
+    if shooting.autonomous:
+        return None
+    _, q, v = there.resolved().start()
+    x = jnp.concatenate([q, v]) if state is None else jnp.asarray(state, float)
+    if x.shape != (2 * len(problem.dofs),):
+        return None
+    _require_period(shooting, problem, name, limits)
+    guess = ahead(call, shooting, there, given, x, transient)
+    if int(guess.status) != int(OrbitStatus.CONVERGED):
+        return None
+    scales = guess.scales._replace(parameter=jnp.asarray(abs(limits[1] - limits[0]), float))
+    kernel = kernel_of(shooting, problem, scales, call)
+    z = guess.start._replace(parameter=jnp.asarray(limits[0], float))
+    point = at_parameter(kernel, z, guess.phase, limits, options.get("max_iterations", ROUNDS))
+    return None if point is None else (kernel, point)
+
+
+def _from_orbit(problem, name, orbit: PeriodicOrbit, limits, segments, options, call):
+    """From an orbit that is known."""
+    span = limits[1] - limits[0]
+    kernel, z, phase = equations_at(problem, name, orbit, limits[0], span, segments, options, call)
+    _require_period(kernel.shooting, problem, name, limits)
+    point = at_parameter(kernel, z, phase, limits, options.get("max_iterations", ROUNDS))
     if point is None:
         raise ProblemError(
-            f"start: the orbit at {name} = {start:g} is not one of these equations; give the "
+            f"start: the orbit at {name} = {limits[0]:g} is not one of these equations; give the "
             "options with which it was found"
         )
-    if point.tangent[-1] * (stop - start) < 0:
-        point = point._replace(tangent=-point.tangent)
     return kernel, point
 
 
 def equations_at(
-    problem: Problem, name: str, orbit: PeriodicOrbit, value: float, span, segments: int, options
+    problem: Problem,
+    name: str,
+    orbit: PeriodicOrbit,
+    value: float,
+    span: float,
+    segments: int,
+    options: dict[str, Any],
+    call: Call = alone,
 ) -> tuple[Kernel, Unknowns, Phase]:
-    """The equations with the parameter among the unknowns, its size ``span``, and what solves them:
-    ``orbit`` at ``value`` of the parameter."""
-    forced = {k: options.get(k) for k in ("period", "cycles")}
-    shooting, _, _ = equations_of(
-        problem,
-        dataclasses.replace(orbit.solver, adjoint="forward"),
-        None if not orbit.forced else forced["period"],
-        orbit.state if orbit.forced else None,
-        None,
-        None,
-        forced["cycles"] or 1,
-        segments,
-    )
-    shooting = Shooting(
-        shooting.solver,
-        segments,
-        shooting.forcing,
-        shooting.cycles,
-        "" if orbit.forced else "along",
-        None,
-        name,
-    )
-    t = float(orbit.problem.time.start)
-    ts = t + float(orbit.period) * np.linspace(0.0, 1.0, 25)
-    solution = orbit.solution(np.minimum(ts, float(orbit.problem.time.end)))
-    samples = jnp.concatenate([solution.q, solution.v], axis=1)
-    scales = scales_of(samples, orbit.period)._replace(parameter=jnp.asarray(abs(span)))
-    phase = no_phase(samples.shape[1])
-    if not orbit.forced:
-        along = jnp.concatenate([solution.v[0], solution.a[0]]) / scales.state
-        phase = phase._replace(at=orbit.state, along=along / jnp.linalg.norm(along) / scales.state)
-    kernel = kernel_of(shooting, problem, scales)
-    period = jnp.asarray(orbit.period, float)
-    if orbit.forced and shooting.forcing is None:
-        period = jnp.asarray(options["period"], float) * (options.get("cycles") or 1)
-    return kernel, Unknowns(orbit.states, period, jnp.asarray(value)), phase
+    """The equations with the parameter ``name`` among the unknowns, its size ``span``, and what
+    solves them: ``orbit``, at ``value`` of the parameter."""
+    options = options | {"solver": options.get("solver") or orbit.solver, "section": None}
+    # What is no setting of the path: an autonomous orbit has its own period.
+    options["period"] = options.get("period") if orbit.forced else orbit.period
+    there = set_parameters(problem, {name: jnp.asarray(value, float)})
+    shooting, given, _ = equations_of_path(problem, there, name, segments, options, orbit.state)
+    period = given if orbit.forced else orbit.period
+    guess = ahead(call, shooting, there, period, orbit.state, 0.0)
+    scales = guess.scales._replace(parameter=jnp.asarray(abs(span), float))
+    kernel = kernel_of(shooting, problem, scales, call)
+    same = orbit.states.shape[0] == segments
+    states = orbit.states if same else guess.start.states
+    return kernel, Unknowns(states, guess.start.period, jnp.asarray(value, float)), guess.phase
 
 
-def branched(
-    problem: Problem, name: str, point: OrbitPoint, limits, side: int, segments: int, options
-) -> tuple[Kernel, PathPoint]:
-    """The equations, and the first orbit of the branch that leaves at ``point``.
-
-    Where paths cross two directions solve the linear equations: that of the path, and another one,
-    at right angles to it, in which the branch is looked for.
-    """
-    if point.kind not in LONGER:
-        raise ProblemError(
-            f"from_: found a point of the kind {point.kind!r}; branches leave a 'flip' or a "
-            "'branch point'"
-        )
-    if side not in (1, -1):
-        raise ProblemError(f"side: found {side!r}, allowed are 1 and -1")
-    if not min(limits) <= point.parameter <= max(limits):
-        raise ProblemError(
-            f"from_: found a point at {name} = {point.parameter:g}, outside the interval from "
-            f"{min(limits):g} to {max(limits):g}"
-        )
-    problem = eqx.tree_at(lambda p: p.time.start, problem, jnp.asarray(point.time))
-    orbit, options = _at_point(problem, name, point, segments, options, LONGER[point.kind])
-    span = limits[1] - limits[0]
-    kernel, z, phase = equations_at(problem, name, orbit, point.parameter, span, segments, options)
+def at_parameter(kernel: Kernel, z: Unknowns, phase, limits, most: int) -> PathPoint | None:
+    """The orbit at the parameter's value in ``z``, with the tangent towards the second limit."""
+    fixed = np.zeros(kernel.sizes.shape)
+    fixed[-1] = 1.0
     origin = np.asarray(kernel.shooting.pack(z)) / kernel.sizes
-    across = Along(jnp.zeros(origin.shape), jnp.asarray(origin * kernel.sizes), jnp.zeros(()))
-    found, _ = evaluated(kernel.shooting, problem, z, phase, kernel.scales, across)
-    scaled = scaled_equations(kernel.shooting, found.jacobian, kernel.scales)[0]
-    _, values, vt = np.linalg.svd(np.asarray(scaled))
-    if values[-1] > CROSSING * values[0]:
-        raise SimulationError(
-            f"no branch leaves at {name} = {point.parameter:g}: its equations are regular there"
-        )
-    plane = vt[-2:]
-    old = _known(kernel, point, plane)
-    direction = np.asarray([-old[1], old[0]]) @ plane
-    old = old @ plane
-    direction = side * direction / np.linalg.norm(direction)
-    for s in DISTANCES:
-        first = corrected(kernel, moved(kernel, z, s * direction), phase, direction, origin, s)
-        if first is None or abs(first.tangent @ direction) < abs(first.tangent @ old):
-            continue
-        turned = np.sign(first.tangent @ direction)
-        return kernel, first._replace(tangent=turned * first.tangent)
-    raise SimulationError(f"no orbit of the branch at {name} = {point.parameter:g} was found")
-
-
-def begun_at(
-    problem: Problem, name: str, point: OrbitPoint, span: float, segments: int, options
-) -> tuple[Kernel, PathPoint]:
-    """The equations, and the orbit at ``point`` with the tangent of the path there."""
-    problem = eqx.tree_at(lambda p: p.time.start, problem, jnp.asarray(point.time))
-    orbit, options = _at_point(problem, name, point, segments, options, 1)
-    kernel, z, phase = equations_at(problem, name, orbit, point.parameter, span, segments, options)
-    origin = np.asarray(kernel.shooting.pack(z)) / kernel.sizes
-    tangent = np.zeros(origin.shape)
-    if point.kind != "fold":
-        tangent[-1] = 1.0
-    elif point.slope_before is not None:
-        # At a fold the path goes along the state alone.
-        size = np.asarray(kernel.scales.state)
-        part = np.nan_to_num(point.slope_before / size, posinf=0.0, neginf=0.0)
-        tangent[: len(size)] = part / np.linalg.norm(part)
-    found = corrected(kernel, z, phase, tangent, origin, 0.0)
-    if found is None:
-        raise SimulationError(
-            f"the orbit at {name} = {point.parameter:g} was not found again; give the options of "
-            "its path"
-        )
-    return kernel, found
-
-
-def _at_point(
-    problem: Problem, name: str, point: OrbitPoint, segments: int, options, longer: int
-) -> tuple[PeriodicOrbit, dict[str, Any]]:
-    """The orbit at ``point``, as often round as the branch needs, and options that say so."""
-    there = set_parameters(problem, {name: point.parameter})
-    forcing = forcing_of(there, options.get("period"))
-    if forcing is None:
-        options = options | {"period": longer * point.period}
-    else:
-        base = options.get("period")
-        base = float(forcing.period(there.resolved()) if base is None else base)
-        options = options | {"cycles": longer * round(point.period / base)}
-    found = periodic_orbit(there, start=point.state, segments=segments, **options)
-    return found.check(), options
-
-
-def _known(kernel: Kernel, point: OrbitPoint, plane: np.ndarray) -> np.ndarray:
-    """Direction within ``plane`` of the path that ``point`` was found on."""
-    size = np.asarray(kernel.scales.state)
-    states = np.zeros(len(size)) if point.slope_before is None else point.slope_before / size
-    wanted = np.append(states, 1.0 / float(kernel.scales.parameter))
-    wanted = np.where(np.isfinite(wanted), wanted, 0.0)
-    parts = plane[:, [*range(len(size)), -1]]
-    found = np.linalg.lstsq(parts.T, wanted, rcond=None)[0]
-    return found / np.linalg.norm(found)
+    point = corrected(kernel, z, phase, fixed, origin, 0.0, most)
+    if point is not None and point.tangent[-1] * (limits[1] - limits[0]) < 0:
+        point = point._replace(tangent=-point.tangent)
+    return point

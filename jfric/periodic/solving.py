@@ -92,13 +92,7 @@ def periodic_orbit(
         >>> [round(float(x), 6) for x in abs(both.multipliers[1])], both.stable.tolist()
         ([0.8, 0.8], [False, True])
     """
-    solver = EventDriven(max_events=EVENTS) if solver is None else solver
-    if not isinstance(solver, EventDriven):
-        raise ProblemError(
-            f"solver: found {solver!r}, periodic motion takes EventDriven with settings"
-        )
-    solver = dataclasses.replace(solver, adjoint="forward")
-    solver.require(problem)
+    solver = solver_of_orbits(problem, solver)
     require_count("segments", segments, 1, SEGMENTS)
     require_count("cycles", cycles, 1, PERIODS)
     require_count("max_iterations", max_iterations, 1, ROUNDS)
@@ -220,6 +214,18 @@ def _differentiated(call: _Orbit, problem, given, start) -> PeriodicOrbit:
         status=found.status, run_status=found.run_status, iterations=found.iterations
     )
     return orbit_of(shooting, problem, again)
+
+
+def solver_of_orbits(problem: Problem, solver: EventDriven | None) -> EventDriven:
+    """The solver of periodic motions, the default one where none is given."""
+    solver = EventDriven(max_events=EVENTS) if solver is None else solver
+    if not isinstance(solver, EventDriven):
+        raise ProblemError(
+            f"solver: found {solver!r}, periodic motion takes EventDriven with settings"
+        )
+    solver = dataclasses.replace(solver, adjoint="forward")
+    solver.require(problem)
+    return solver
 
 
 def equations_of(problem, solver, period, start, transient, section, cycles, segments):

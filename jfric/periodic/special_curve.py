@@ -11,9 +11,9 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.numerics.limits import require_count
+from jfric.periodic.branch_start import begun_at
 from jfric.periodic.path import OrbitKind, OrbitPoint
 from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, moved
-from jfric.periodic.path_start import begun_at
 from jfric.periodic.special_points import tests
 from jfric.statics.path_names import checked_path
 from jfric.system.naming import parameters, set_parameters

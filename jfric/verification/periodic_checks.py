@@ -121,14 +121,14 @@ class _Values:
         from jfric.periodic.solving import periodic_orbit
 
         if self.orbit is None:
-            self.orbit = periodic_orbit(self.config.problem, **self._settings())
+            self.orbit = periodic_orbit(self.config.problem, **orbit_settings(self.config))
         return self.orbit
 
     def _path(self) -> OrbitPath:
         from jfric.periodic.continuation import continue_orbit
 
         if self.path is None:
-            settings = self._settings("state")
+            settings = orbit_settings(self.config, "state")
             self.path = continue_orbit(self.config.problem, *self._ends(), **settings)
         return self.path
 
@@ -163,18 +163,18 @@ class _Values:
             )
         return [given["vary"], given["start"], given["stop"]]
 
-    def _settings(self, start: str = "start") -> dict[str, Any]:
-        """What the table ``[periodic]`` gives beside the path; ``start``: what the state is
-        called."""
-        given = {k: v for k, v in self.config.periodic.items() if k not in _OF_PATHS}
-        if "state" in given:
-            given[start] = given.pop("state")
-        settings = self.config.solver
-        if settings.get("name", SOLVERS[0]) != SOLVERS[0]:
-            raise ProblemError(
-                f"solver.name: found {settings['name']!r}, periodic motion takes {SOLVERS[0]!r}"
-            )
-        return given | ({"solver": choose_solver(settings)[0]} if settings else {})
+
+def orbit_settings(config: Config, start: str = "start") -> dict[str, Any]:
+    """What the table ``[periodic]`` gives beside the path; ``start``: what the state is called."""
+    given = {k: v for k, v in config.periodic.items() if k not in _OF_PATHS}
+    if "state" in given:
+        given[start] = given.pop("state")
+    settings = config.solver
+    if settings.get("name", SOLVERS[0]) != SOLVERS[0]:
+        raise ProblemError(
+            f"solver.name: found {settings['name']!r}, periodic motion takes {SOLVERS[0]!r}"
+        )
+    return given | ({"solver": choose_solver(settings)[0]} if settings else {})
 
 
 #: What the table ``[periodic]`` gives that is none of a single orbit.

@@ -1,0 +1,165 @@
+"""Figures of frequency responses: amplitude and phase, solid where stable, dashed where not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.figures.orbit_figure import MARKERS, stretches
+from jfric.figures.style import LINES, style_axes
+from jfric.periodic.cycle_quantities import CycleQuantity, parse_cycle_quantities
+from jfric.periodic.response_result import FrequencyResponse
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Panels, and curves with an entry of their own in the legend.
+MAX_PANELS, MAX_LABELLED = 12, 12
+
+
+def plot_response(
+    response: FrequencyResponse,
+    show: str | Sequence[str] | None = None,
+    *,
+    phase: bool = True,
+    title: str = "",
+) -> Figure:
+    """Figure of a frequency ``response`` under a ``title``.
+
+    ``show``: quantities (``"x, rms.v.x"``), one column of panels each; by default the amplitude of
+    the first degree of freedom. Below an amplitude or a harmonic stands its ``phase`` relative to
+    the load. Solid lines: stable motions; dashed: unstable ones; special points are marked (see
+    :class:`jfric.OrbitPoint`). Families have one colour for each curve. Raises
+    :class:`jfric.ProblemError` for an unknown quantity.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    chosen = parse_cycle_quantities(response.problem, [response.axes[0]] if show is None else show)
+    if len(chosen) > MAX_PANELS:
+        raise ProblemError(f"show: found {len(chosen)} quantities, at most {MAX_PANELS} fit")
+    below = [_phase_of(response, q) if phase else None for q in chosen]
+    lines = 2 if any(below) else 1
+    figure = Figure(
+        figsize=(max(5.6 * len(chosen), 6.4), 4.4 if lines == 1 else 6.2),
+        layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06),
+    )
+    ratios = (2.0, 1.0)[:lines]
+    axes = figure.subplots(lines, len(chosen), squeeze=False, sharex=True, height_ratios=ratios)
+    for column, (upper, lower) in enumerate(zip(chosen, below, strict=True)):
+        _panel(axes[0, column], response, upper)
+        bottom: Axes = axes[0, column]
+        if lines == 2:
+            if lower is None:
+                axes[1, column].set_visible(False)
+                axes[0, column].tick_params(labelbottom=True)
+            else:
+                bottom = axes[1, column]
+                _panel(bottom, response, lower)
+        bottom.set_xlabel("frequency of the load [rad/s]", fontsize=9)
+    _legend(figure, response)
+    if title:
+        figure.suptitle(title, fontsize=12, fontweight="bold", x=0.012, ha="left")
+    return figure
+
+
+def _phase_of(response: FrequencyResponse, q: CycleQuantity) -> CycleQuantity | None:
+    if q.form not in ("amplitude", "harmonic"):
+        return None
+    order = "" if q.order is None else f"({q.order})"
+    return parse_cycle_quantities(response.problem, [f"phase.{q.signal}{order}"])[0]
+
+
+def _panel(axis: Axes, response: FrequencyResponse, q: CycleQuantity) -> None:
+    for i, curve in enumerate(response.curves):
+        if not len(curve):
+            continue
+        value = response.of_curve(i, [q])[:, 0]
+        if q.form == "phase":
+            value = np.degrees(_continuous(value))
+        colour = LINES[i % len(LINES)]
+        for part in stretches(curve.stable):
+            style = "-" if curve.stable[part.stop - 1] else "--"
+            axis.plot(curve.parameter[part], value[part], style, color=colour, lw=1.5, zorder=3)
+        for point in curve.special:
+            if point.kind in MARKERS:
+                marker, face, _ = MARKERS[point.kind]
+                x, y = _place(curve.parameter, value, point.row, point.parameter)
+                axis.plot(x, y, marker, color=face, ms=4.0, zorder=4)
+    axis.set_ylabel(_label(q), fontsize=9)
+    if q.form == "phase":
+        axis.yaxis.set_major_locator(_locator())
+    elif q.form in ("amplitude", "harmonic"):
+        axis.set_ylim(bottom=0.0)
+    style_axes(axis)
+
+
+def _continuous(angle: np.ndarray) -> np.ndarray:
+    """Without jumps along the curve, beginning between -360 and 0 degrees, as a motion lags."""
+    known = np.unwrap(angle)
+    return known - (2.0 * np.pi if known[0] > np.radians(1.0) else 0.0)
+
+
+def _place(parameter: np.ndarray, value: np.ndarray, row: int, there: float):
+    """Between the rows beside a special point, as far as its frequency tells."""
+    last = min(row + 1, len(parameter) - 1)
+    low, high = parameter[row], parameter[last]
+    part = 0.5 if high == low else (there - low) / (high - low)
+    part = float(np.clip(part, 0.0, 1.0))
+    return there, value[row] + part * (value[last] - value[row])
+
+
+def _locator() -> Any:
+    from matplotlib.ticker import MultipleLocator
+
+    return MultipleLocator(45.0)
+
+
+def _label(q: CycleQuantity) -> str:
+    if q.form == "phase":
+        return f"phase of {q.signal} [deg]"
+    name = f"amplitude of {q.signal}" if q.form == "amplitude" else q.text
+    return f"{name} [{q.unit}]" if q.unit else name
+
+
+def _legend(figure: Figure, response: FrequencyResponse) -> None:
+    from matplotlib.lines import Line2D
+
+    stable = np.concatenate([c.stable for c in response.curves])
+    many = len(response.curves) > 1
+    plain = "#444444" if many else LINES[0]
+    handles = [
+        Line2D([], [], ls=style, color=plain, lw=1.5, label=label)
+        for style, label, used in (
+            ("-", "stable", stable.any()),
+            ("--", "unstable", not stable.all()),
+        )
+        if used
+    ]
+    kinds = {point.kind for _, point in response.special}
+    handles += [
+        Line2D([], [], ls="", marker=marker, color=colour, ms=4.5, label=label)
+        for kind, (marker, colour, label) in MARKERS.items()
+        if kind in kinds
+    ]
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=min(len(handles), 5),
+        frameon=False,
+        fontsize=9,
+        handlelength=3.0,
+    )
+    if not many:
+        return
+    chosen = range(len(response.curves))
+    if len(chosen) > MAX_LABELLED:
+        chosen = np.unique(np.linspace(0, len(chosen) - 1, MAX_LABELLED).astype(int)).tolist()
+    curves = [
+        Line2D([], [], color=LINES[i % len(LINES)], lw=1.5, label=response.label(i)) for i in chosen
+    ]
+    figure.axes[0].legend(handles=curves, loc="best", frameon=False, fontsize=8)

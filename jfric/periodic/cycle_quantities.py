@@ -1,0 +1,231 @@
+"""Quantities of periodic motions by name: amplitudes, phases, harmonics, losses; in batches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.periodic.cycle import Harmonics, work_of_loads
+from jfric.periodic.forcing import harmonics_in
+from jfric.periodic.shooting import Shooting, with_start
+from jfric.results.grammar import parse_observable, split
+from jfric.results.signals import look_up
+from jfric.solvers.simulation import call_compiled
+from jfric.sweeps.observing import observe
+from jfric.system.naming import set_parameters
+from jfric.system.problem import Problem
+
+#: Orbits that are measured together.
+ROW = 32
+#: Highest harmonic that may be asked for.
+HIGHEST = 1000
+
+
+@dataclass(frozen=True)
+class CycleQuantity:
+    """A number of a cycle. ``form``: half of the way between extremes of a signal
+    (``"amplitude"``), the size of a ``"harmonic"`` or its ``"phase"`` relative to the load, the
+    ``"energy_loss"``, or any ``"observable"``; ``order``: of a harmonic, in periods of the orbit,
+    None for that of the load."""
+
+    text: str
+    form: str
+    signal: str = ""
+    order: int | None = None
+    unit: str = ""
+
+
+class Drive(NamedTuple):
+    """The load whose frequency varies: where it stands, the full path of its frequency, and how
+    often it repeats in a period of the orbit."""
+
+    place: tuple[str, str, str]
+    path: str
+    order: int
+
+
+def parse_cycle_quantities(problem: Problem, given: str | Sequence[str]) -> list[CycleQuantity]:
+    """Quantities by name: ``x`` or ``amplitude.x``, ``harmonic.x(3)``, ``phase.x``,
+    ``energy_loss``, or whatever can be observed (``rms.x``, ``max.v.x``, ``dissipated``)."""
+    texts = split(given) if isinstance(given, str) else list(given)
+    if not texts:
+        raise ProblemError("quantity: found none, give one such as 'x', 'phase.x' or 'energy_loss'")
+    return [_parsed(problem, str(text).strip()) for text in texts]
+
+
+def _parsed(problem: Problem, text: str) -> CycleQuantity:
+    first, _, rest = text.partition(".")
+    if text == "energy_loss":
+        work_of_loads(problem)
+        return CycleQuantity(text, "energy_loss", unit="J")
+    if first in ("amplitude", "harmonic", "phase") and rest:
+        match = re.fullmatch(r"(.*?)\s*(?:\((\d+)\))?", rest)
+        assert match is not None
+        order = None if match[2] is None else int(match[2])
+        if order is not None and (first == "amplitude" or order > HIGHEST):
+            raise ProblemError(
+                f"quantity: found {text!r}, a number in parentheses is that of a harmonic, up to "
+                f"{HIGHEST}"
+            )
+        signal, function = _signal(problem, match[1], text)
+        unit = "rad" if first == "phase" else function.unit
+        return CycleQuantity(text, first, signal, order, unit)
+    try:
+        signal, function = look_up(problem, text)
+        return CycleQuantity(text, "amplitude", signal, unit=function.unit)
+    except ProblemError:
+        pass
+    try:
+        found = parse_observable(problem, text)
+    except ProblemError as error:
+        raise ProblemError(f"quantity: {error}") from None
+    if found.dims:
+        raise ProblemError(f"quantity: found {text!r}, which is more than one number of a cycle")
+    return CycleQuantity(text, "observable", unit=found.unit)
+
+
+def _signal(problem: Problem, name: str, text: str) -> tuple[str, Any]:
+    try:
+        return look_up(problem, name)
+    except ProblemError as error:
+        raise ProblemError(f"quantity {text}: {error}") from None
+
+
+def _observables(problem: Problem, quantities: Sequence[CycleQuantity], order: int) -> list[Any]:
+    found: dict[str, Any] = {}
+    highest: dict[str, int] = {}
+    for q in quantities:
+        if q.form == "amplitude":
+            for word in ("max", "min"):
+                found[f"{word}.{q.signal}"] = parse_observable(problem, f"{word}.{q.signal}")
+        elif q.form == "energy_loss":
+            found["work"] = work_of_loads(problem)
+        elif q.form == "observable":
+            found[q.text] = parse_observable(problem, q.text)
+        else:
+            wanted = order if q.order is None else q.order
+            highest[q.signal] = max(highest.get(q.signal, 0), wanted)
+    for signal, count in highest.items():
+        name = f"harmonics.{signal}"
+        found[name] = Harmonics(look_up(problem, signal)[1], count, name)
+    return list(found.values())
+
+
+def _value(q: CycleQuantity, values: dict[str, Any], order: int, angle):
+    """One quantity from what was observed; ``angle`` [rad] of the load at the start."""
+    if q.form == "amplitude":
+        return 0.5 * (values[f"max.{q.signal}"] - values[f"min.{q.signal}"])
+    if q.form == "energy_loss":
+        return values["work"]
+    if q.form == "observable":
+        return values[q.text]
+    k = order if q.order is None else q.order
+    real, imaginary = values[f"harmonics.{q.signal}"][:, k]
+    if q.form == "harmonic":
+        size = real**2 + imaginary**2
+        return jnp.where(size > 0, jnp.sqrt(jnp.where(size > 0, size, 1.0)), 0.0)
+    late = jnp.arctan2(imaginary, real) - (k / order) * angle
+    return late - 2.0 * jnp.pi * jnp.round(late / (2.0 * jnp.pi))
+
+
+def _angle_of_load(problem: Problem, drive: Drive, t):
+    """Of the load as a cosine, at the time ``t`` [rad]."""
+    section, element, field = drive.place
+    first = harmonics_in(getattr(problem.section(section)[element], field))[0]
+    back = jnp.where(first.amplitude < 0, -0.5 * jnp.pi, 0.5 * jnp.pi)
+    return first.omega * t + first.phase - back
+
+
+def cycle(shooting: Shooting, problem: Problem, drive: Drive, quantities, start, state):
+    """State (2n,) after the cycle that begins with ``state`` at ``start`` [s], and the quantities
+    (k,) over it."""
+    resolved = problem.resolved()
+    begins = jnp.asarray(start, state.dtype)
+    period = shooting.period_of(problem, jnp.zeros(()))
+    begun = with_start(problem, begins, state)
+    begun = eqx.tree_at(lambda p: p.time.end, begun, begins + period)
+    ends = [f"final.{form}{dof}" for form in ("", "v.") for dof in problem.axes]
+    chosen = _observables(problem, quantities, drive.order)
+    names = {o.name for o in chosen}
+    chosen += [parse_observable(problem, name) for name in ends if name not in names]
+    found = observe(begun, chosen, shooting.solver).values
+    angle = _angle_of_load(resolved, drive, begins)
+    values = [_value(q, found, drive.order, angle) for q in quantities]
+    return jnp.stack([found[name] for name in ends]), jnp.stack(values)
+
+
+def _measured(solver, end, shooting, drive, quantities, problem, values, starts, states):
+    del solver, end
+
+    def one(values, start, state):
+        there = set_parameters(problem, values)
+        return cycle(shooting, there, drive, quantities, start, state)[1]
+
+    return jax.vmap(one)(values, starts, states)
+
+
+def measure(
+    shooting: Shooting,
+    problem: Problem,
+    drive: Drive,
+    quantities: Sequence[CycleQuantity],
+    values: dict[str, np.ndarray],
+    starts: np.ndarray,
+    states: np.ndarray,
+) -> np.ndarray:
+    """The quantities (r, k) of orbits (r,) with parameters ``values`` (r,) that begin at ``starts``
+    (r,) [s] with ``states`` (r, 2n)."""
+    found = np.zeros((len(starts), len(quantities)))
+    for begin in range(0, len(starts), ROW):
+        # Always as many: compiled once.
+        rows = np.minimum(np.arange(begin, begin + ROW), len(starts) - 1)
+        own = {path: jnp.asarray(x[rows], float) for path, x in values.items()}
+        numbers = own, jnp.asarray(starts[rows], float), jnp.asarray(states[rows], float)
+        part = call_compiled(
+            _measured, shooting.solver, None, shooting, drive, tuple(quantities), problem, *numbers
+        )
+        count = min(ROW, len(starts) - begin)
+        found[begin : begin + count] = np.asarray(part)[:count]
+    return found
+
+
+def _sloped(solver, end, shooting, drive, quantity, problem, paths, start, unknowns):
+    del solver, end
+    size = 2 * len(problem.axes)
+
+    def one(x):
+        values = {path: x[size + i] for i, path in enumerate(paths)}
+        there = set_parameters(problem, values)
+        ends, value = cycle(shooting, there, drive, (quantity,), start, x[:size])
+        both = jnp.concatenate([ends, value])
+        return both, both
+
+    slopes, values = jax.jacfwd(one, has_aux=True)(unknowns)
+    return values, slopes
+
+
+def with_slopes(
+    shooting: Shooting,
+    problem: Problem,
+    drive: Drive,
+    quantity: CycleQuantity,
+    paths: tuple[str, ...],
+    start: float,
+    unknowns: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """State after a cycle and a quantity (2n + 1,), and their derivatives (2n + 1, 2n + p) by the
+    state at ``start`` [s] and the parameters ``paths`` (p,), whose values are ``unknowns``."""
+    numbers = jnp.asarray(start, float), jnp.asarray(unknowns, float)
+    found = call_compiled(
+        _sloped, shooting.solver, None, shooting, drive, quantity, problem, paths, *numbers
+    )
+    values, slopes = (np.asarray(x) for x in found)
+    return values, slopes

@@ -1,0 +1,192 @@
+"""``minimise_peak``: the parameter that makes a resonance peak as low as it can be."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.optimize import brentq
+
+from jfric.errors import ProblemError, SimulationError
+from jfric.numerics.limits import require_count
+from jfric.periodic.cycle_quantities import parse_cycle_quantities
+from jfric.periodic.response import frequency_response
+from jfric.periodic.response_peak import Curve, ResponsePeak, peak_at, scale_of
+from jfric.periodic.response_result import FrequencyResponse
+from jfric.statics.path_names import checked_path
+from jfric.system.problem import Problem
+
+#: Values of the parameter of the first, coarse look; the most.
+COUNT, MOST = 9, 10_000
+#: The optimum is found to this part of the interval.
+PLACED = 1e-12
+#: A peak that is higher by less than this part of it is the same.
+SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class LowestPeak:
+    """The optimum of :func:`minimise_peak`.
+
+    ``path``: the parameter, ``parameter`` its value, ``peak`` the peak there. ``kind``:
+    ``"stationary"`` where the derivative of the peak is zero; ``"equal peaks"`` where two peaks of
+    the curve change places, so that the derivative jumps; ``"end"`` where the lowest peak is that
+    at an end of the interval. ``values`` and ``peaks`` (k,): what the coarse look found.
+    """
+
+    path: str
+    parameter: float
+    peak: ResponsePeak
+    kind: Literal["stationary", "equal peaks", "end"]
+    values: np.ndarray
+    peaks: np.ndarray
+
+
+def minimise_peak(
+    problem: Problem,
+    load: str,
+    quantity: str,
+    path: str,
+    low: float,
+    high: float,
+    start: float,
+    stop: float,
+    *,
+    count: int = COUNT,
+    **options: Any,
+) -> LowestPeak:
+    """The value of the parameter ``path`` between ``low`` and ``high`` with the lowest peak.
+
+    The peak is the largest value of ``quantity`` on the response to ``load`` over frequencies from
+    ``start`` to ``stop`` [rad/s], see :func:`jfric.frequency_response`, which takes the
+    ``options``. A coarse look at ``count`` values tells where the lowest peak lies; between the
+    neighbours of that value the derivative of the peak is brought to zero, following the peak
+    itself; the whole curve there confirms that no other peak is higher, else the place where both
+    are equal is found.
+
+    Returns a :class:`jfric.LowestPeak`. Raises :class:`jfric.ProblemError` for bad input,
+    :class:`jfric.SimulationError` where a curve of the coarse look is not complete. A load on a
+    damped oscillator whose damper is best as strong as allowed::
+
+        >>> linear = jfric.Problem(
+        ...     ["x"],
+        ...     {
+        ...         "mass": jfric.Mass("x", 1.0),
+        ...         "spring": jfric.Spring("x", 1.0),
+        ...         "damper": jfric.Damper("x", 0.2),
+        ...         "load": jfric.Load("x", jfric.Harmonic(1.0, 0.8)),
+        ...     },
+        ... )
+        >>> best = jfric.minimise_peak(
+        ...     linear, "load", "x", "damper.c", 0.2, 0.3, 0.9, 1.05, count=3
+        ... )
+        >>> best.kind, best.parameter, round(best.peak.value, 6)
+        ('end', 0.3, 3.371478)
+    """
+    name = checked_path(problem, path)
+    low, high = float(low), float(high)
+    if not np.isfinite([low, high]).all() or not low < high:
+        raise ProblemError(f"low, high: found {low:g} and {high:g}, needs low below high")
+    require_count("count", count, 3, MOST)
+    values = np.linspace(low, high, count)
+    over = {name: values}
+    family = frequency_response(problem, load, start, stop, over=over, **options)
+    for i, curve in enumerate(family.curves):
+        if not curve.complete:
+            raise SimulationError(
+                f"minimise_peak: the curve with {family.label(i)} is not complete: {curve.outcome}"
+            )
+    peaks = [family.peak(quantity, [name], i) for i in range(count)]
+    heights = np.asarray([p.value for p in peaks])
+    best = int(np.argmin(heights))
+    kept = {"path": name, "values": values, "peaks": heights}
+    outward = {0: 1.0, count - 1: -1.0}.get(best)
+    if outward is not None and not peaks[best].derivatives[name] * outward < 0.0:
+        return LowestPeak(parameter=float(values[best]), peak=peaks[best], kind="end", **kept)
+    bracket = float(values[max(best - 1, 0)]), float(values[min(best + 1, count - 1)])
+    follow = _Peaks(family, quantity, name, float(values[best]), peaks[best], best)
+
+    def whole(value: float) -> ResponsePeak:
+        found = frequency_response(
+            problem, load, start, stop, over={name: np.asarray([value])}, **options
+        )
+        return found.peak(quantity, [name])
+
+    value = follow.stationary(*bracket)
+    if value is not None:
+        peak = follow.at(value)
+        assert peak is not None
+        if not whole(value).value > peak.value * (1.0 + SAME):
+            return LowestPeak(parameter=value, peak=peak, kind="stationary", **kept)
+    value = _crossing(whole, name, *bracket)
+    return LowestPeak(parameter=value, peak=whole(value), kind="equal peaks", **kept)
+
+
+class _Peaks:
+    """One peak, followed over a parameter."""
+
+    def __init__(self, family: FrequencyResponse, quantity, name, value, peak, curve: int):
+        (chosen,) = parse_cycle_quantities(family.problem, [quantity])
+        row = family.curves[curve]
+        near = np.argsort(np.abs(row.parameter - peak.frequency))[:5]
+        scale = scale_of(peak.state, row.state[near], peak.frequency)
+        where = family.shooting, family.problem, family.drive, chosen
+        self._curve = Curve(*where, {}, [name], peak.begins, scale)
+        self._known, self._name = {value: peak}, name
+
+    def at(self, value: float) -> ResponsePeak | None:
+        """The peak for a value of the parameter, from the nearest one that is known."""
+        if value in self._known:
+            return self._known[value]
+        near = min(self._known, key=lambda other: abs(other - value))
+        before = self._known[near]
+        made = self._curve.with_values(np.asarray([value]))
+        first = made.at(np.append(before.state, before.frequency), None)
+        spot = None if first is None else made.stationary(first)
+        if first is None or spot is None:
+            return None
+        found = peak_at(made, first, spot, dataclasses.replace(before, derivatives={}))
+        if found.kind != "smooth":
+            return None
+        self._known[value] = found
+        return found
+
+    def stationary(self, low: float, high: float) -> float | None:
+        """Where the derivative is zero; None where the peak is lost, or its derivative keeps its
+        sign."""
+
+        def slope(value: float) -> float:
+            found = self.at(value)
+            if found is None:
+                raise ArithmeticError
+            return found.derivatives[self._name]
+
+        # To the ends in steps that the peak can be followed in.
+        middle = next(iter(self._known))
+        try:
+            for end in (low, high):
+                for part in (0.25, 0.5, 0.75, 1.0):
+                    slope(middle + part * (end - middle))
+            if not slope(low) < 0.0 < slope(high):
+                return None
+            return float(brentq(slope, low, high, xtol=PLACED * (high - low)))  # pyright: ignore
+        except ArithmeticError:
+            return None
+
+
+def _crossing(whole, name: str, low: float, high: float) -> float:
+    """Where the derivative of the largest peak jumps through zero: by halving."""
+    while high - low > PLACED * max(abs(low), abs(high)) * 1e2:
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        slope = whole(middle).derivatives[name]
+        if np.isnan(slope):
+            raise SimulationError(
+                f"minimise_peak: the peak at {name} = {middle:.9g} has no derivative, for events "
+                "change right there"
+            )
+        low, high = (middle, high) if slope < 0.0 else (low, middle)
+    return 0.5 * (low + high)

@@ -1,0 +1,344 @@
+"""``frequency_response``: steady states over the frequency of a load, and families of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import ArrayLike
+
+from jfric.errors import ProblemError, SimulationError, nearest
+from jfric.numerics.limits import require_count
+from jfric.periodic.continuation import FIRST, LONGEST, MOST, Follower
+from jfric.periodic.cycle_quantities import Drive
+from jfric.periodic.forcing import harmonics_in
+from jfric.periodic.guess import no_phase
+from jfric.periodic.lockstep import Stopped, side_by_side
+from jfric.periodic.newton import Scales
+from jfric.periodic.orbit_status import OrbitStatus
+from jfric.periodic.path import OrbitPoint
+from jfric.periodic.path_kernel import Call, PathPoint, alone, corrected, kernel_of
+from jfric.periodic.path_start import equations_of_path, first_point
+from jfric.periodic.response_curve import ResponseCurve, joined, rows_of
+from jfric.periodic.response_result import FrequencyResponse
+from jfric.periodic.response_store import ResponseStore, fingerprint
+from jfric.periodic.shooting import Unknowns
+from jfric.statics.path_names import checked_path
+from jfric.system.expression import Expression
+from jfric.system.functions import Harmonic
+from jfric.system.naming import function_paths, get_parameter, set_parameters
+from jfric.system.problem import Problem
+from jfric.system.validation import validate
+
+#: Curves of a family.
+CURVES = 10_000
+#: Curves that are followed side by side.
+TOGETHER = 16
+#: Rows after which a curve is kept on disk.
+KEPT = 20
+
+#: Told of each row: the number of the curve, the part of the interval that it has come to, rows.
+Watch = Callable[[int, float, int], None]
+
+
+@dataclass
+class _Request:
+    """What all curves of a response share."""
+
+    problem: Problem
+    drive: Drive
+    limits: tuple[float, float]
+    max_step: float
+    max_steps: int
+    segments: int
+    options: dict[str, Any]
+    store: ResponseStore | None
+    watch: Watch
+    curves: list[dict[str, float]] = field(default_factory=list)
+
+
+def frequency_response(
+    problem: Problem,
+    load: str,
+    start: float,
+    stop: float,
+    *,
+    over: Mapping[str, ArrayLike] | None = None,
+    state: Any = None,
+    max_step: float = LONGEST,
+    max_steps: int = MOST,
+    segments: int = 1,
+    store: str | Path | None = None,
+    title: str = "",
+    watch: Watch = lambda curve, part, rows: None,
+    **options: Any,
+) -> FrequencyResponse:
+    """Steady states of ``problem`` over the frequency of a ``load``, from ``start`` to ``stop``.
+
+    ``load``: a load, support or belt that is :class:`jfric.Harmonic` in time, by its name, or the
+    path of its frequency; ``start``, ``stop``: frequencies [rad/s], in the order in which they are
+    gone through. The curve is that of :func:`jfric.continue_orbit`, which takes the further
+    ``options``: exact orbits, stable and unstable ones, round folds, with folds, flips and changes
+    of events located. ``over``: further parameters by path and their values, one curve for each
+    combination. The curves are followed side by side: whatever they need next is computed as one
+    batch, on all devices.
+
+    ``state`` (2n,): a guess of the orbit at ``start``; without it the problem's own start and a
+    transient lead to one, or harmonic balance does. ``max_step``, ``max_steps``, ``segments``: as
+    for :func:`jfric.continue_orbit`. ``store``: a folder that keeps what is finished, so that the
+    same call goes on where one that was stopped ended; ``title``: written there. ``watch`` is told
+    of each row: curve, part of the interval gone through, rows.
+
+    Returns a :class:`jfric.FrequencyResponse`; a curve that has no orbit to begin with is empty and
+    says so in its ``status``. Raises :class:`jfric.ProblemError` for a load without a frequency, or
+    whose frequency others do not follow, and for what :func:`jfric.continue_orbit` refuses. Source:
+    A. H. Nayfeh, D. T. Mook, Nonlinear Oscillations (1979). A linear oscillator::
+
+        >>> linear = jfric.Problem(
+        ...     ["x"],
+        ...     {
+        ...         "mass": jfric.Mass("x", 1.0),
+        ...         "spring": jfric.Spring("x", 1.0),
+        ...         "damper": jfric.Damper("x", 0.2),
+        ...         "load": jfric.Load("x", jfric.Harmonic(1.0, 0.8)),
+        ...     },
+        ... )
+        >>> response = jfric.frequency_response(linear, "load", 0.9, 1.05)
+        >>> w, x = response.frequency, response.amplitude("x")
+        >>> bool(abs(x - abs(1.0 / (1.0 - w**2 + 0.2j * w))).max() < 1e-12)
+        True
+        >>> peak = response.peak("x")
+        >>> round(peak.frequency**2, 9), round(peak.value, 9)
+        (0.98, 5.025189076)
+    """
+    drive = drive_of(problem, load)
+    start, stop = float(start), float(stop)
+    if not np.isfinite([start, stop]).all() or start == stop or min(start, stop) <= 0.0:
+        raise ProblemError(
+            f"start, stop: found {start:g} and {stop:g} rad/s, needs two frequencies above zero "
+            "that differ"
+        )
+    if "section" in options or "period" in options or "orbit" in options:
+        raise ProblemError(
+            "section, period, orbit: a load with a frequency decides on both; give state, or "
+            "transient and cycles"
+        )
+    require_count("max_steps", max_steps, 1, 10**6)
+    if not 0.0 < max_step <= 1.0:
+        raise ProblemError(f"max_step: found {max_step}, must lie between 0 and 1")
+    if state is not None:
+        options["start"] = state
+    varied, curves = _family(problem, over, drive.path)
+    for values, end in itertools.product(curves, (start, stop)):
+        validate(set_parameters(problem, values | {drive.path: end}))
+    shooting, _, _ = equations_of_path(
+        problem, set_parameters(problem, {drive.path: start}), drive.path, segments, options, None
+    )
+    there = set_parameters(problem, curves[0] | {drive.path: start})
+    section, element, name = drive.place
+    omega = float(harmonics_in(getattr(there.resolved().section(section)[element], name))[0].omega)
+    period = float(shooting.period_of(there, 0.0))
+    drive = drive._replace(order=round(abs(omega) * period / (2.0 * np.pi)))
+    request = {
+        "problem": fingerprint(problem),
+        "load": drive.path,
+        "interval": [start, stop],
+        "over": {k: v.tolist() for k, v in varied.items()},
+        "steps": [max_step, max_steps, segments],
+        "options": repr(sorted((k, repr(v)) for k, v in options.items())),
+    }
+    kept = None if store is None else ResponseStore(Path(store), request, title)
+    settings = max_step, max_steps, segments, options, kept, watch
+    asked = _Request(problem, drive, (start, stop), *settings, curves)
+    return FrequencyResponse(
+        problem=problem,
+        drive=drive,
+        limits=(start, stop),
+        over=varied,
+        curves=tuple(_follow_all(asked)),
+        shooting=shooting,
+    )
+
+
+def drive_of(problem: Problem, load: str) -> Drive:
+    """The function of time that ``load`` names, and the path of its frequency."""
+    places = {
+        label: place
+        for label, place in function_paths(problem).items()
+        if harmonics_in(getattr(problem.section(place[0])[place[1]], place[2]))
+    }
+    found = [p for p in places if load in (p, p.rpartition(".")[0], places[p][1], f"{p}.omega")]
+    if len(found) != 1:
+        known = ", ".join(places) or "none"
+        how = "several" if found else "none"
+        raise ProblemError(
+            f"load: found {load!r}{nearest(load, places) if not found else ''}, which names {how} "
+            f"of the functions with a frequency ({known})"
+        )
+    label = found[0]
+    section, element, name = places[label]
+    function = getattr(problem.section(section)[element], name)
+    if not isinstance(function, Harmonic):
+        raise ProblemError(
+            f"{label}: found a {type(function).__name__}, whose frequency is none of one number; "
+            "give a Harmonic function"
+        )
+    path = f"{label}.omega"
+    value = get_parameter(problem, path)
+    if isinstance(value, Expression) and [value.text.strip()] == [*value.references]:
+        path = f"parameters.{value.text.strip()}"
+    return Drive(places[label], checked_path(problem, path), 1)
+
+
+def _family(problem: Problem, over, path: str) -> tuple[dict[str, np.ndarray], list[dict]]:
+    """Values by full path, and those of each curve."""
+    varied: dict[str, np.ndarray] = {}
+    for given, values in (over or {}).items():
+        name = checked_path(problem, given)
+        array = np.atleast_1d(np.asarray(values, float))
+        if name in varied or name == path:
+            raise ProblemError(f"over: found {name!r} twice")
+        if array.ndim != 1 or not array.size or not np.isfinite(array).all():
+            raise ProblemError(f"over.{name}: needs a list of finite numbers")
+        varied[name] = array
+    if len(varied) > 2:
+        raise ProblemError(f"over: found {len(varied)} parameters, at most two")
+    combinations = itertools.product(*(v.tolist() for v in varied.values()))
+    curves = [dict(zip(varied, row, strict=True)) for row in combinations]
+    require_count("over: the number of curves", len(curves), 1, CURVES)
+    return varied, curves
+
+
+def _follow_all(asked: _Request) -> list[ResponseCurve]:
+    found: list[ResponseCurve | None] = []
+    for number, values in enumerate(asked.curves):
+        kept = None if asked.store is None else asked.store.finished(number)
+        whole = None if kept is None else ResponseCurve(values, **_fields(*kept))
+        found.append(whole)
+        if whole is not None:
+            asked.watch(number, 1.0, len(whole))
+    left = [number for number, curve in enumerate(found) if curve is None]
+    for begin in range(0, len(left), TOGETHER):
+        group = left[begin : begin + TOGETHER]
+        if len(asked.curves) == 1:
+            done = [_follow(asked, group[0], alone)]
+        else:
+            tasks = [functools.partial(_follow, asked, number) for number in group]
+            width = min(TOGETHER, len(asked.curves))
+            done = side_by_side(tasks, width)
+        for number, curve in zip(group, done, strict=True):
+            found[number] = curve
+    return [curve for curve in found if curve is not None]
+
+
+def _fields(rows: dict[str, Any], special: Sequence, outcome: tuple[int, str]) -> dict[str, Any]:
+    return {**rows, "special": tuple(special), "status": outcome[0], "outcome": outcome[1]}
+
+
+def _follow(asked: _Request, number: int, call: Call) -> ResponseCurve:
+    """One curve, from its beginning or from where it was left."""
+    size = 2 * len(asked.problem.dofs)
+    values = asked.curves[number]
+    exact = {path: jnp.asarray(x, float) for path, x in values.items()}
+    problem = set_parameters(asked.problem, exact) if exact else asked.problem
+    before = None if asked.store is None else asked.store.begun(number)
+    parts, special = ([before[0]], list(before[1])) if before is not None else ([], [])
+    offset = sum(len(p["parameter"]) for p in parts)
+    path = asked.drive.path
+    try:
+        if before is not None:
+            kernel, point, step = _resumed(asked, problem, before[2], call)
+        else:
+            options = dict(asked.options)
+            kernel, point = first_point(problem, path, asked.limits, asked.segments, options, call)
+            step = FIRST
+    except SimulationError as error:
+        rows, outcome = rows_of([], size), (int(OrbitStatus.NO_CONVERGENCE), str(error))
+        if asked.store is not None:
+            asked.store.keep(number, rows, [], outcome)
+        asked.watch(number, 1.0, 0)
+        return ResponseCurve(values, **_fields(rows, [], outcome))
+    furthest = 0.0
+
+    def gathered(follower: Follower):
+        rows = rows_of(follower.rows[1 if before is not None else 0 :], size)
+        found = [_moved_row(p, offset - 1 if before is not None else 0) for p in follower.special]
+        return joined([*parts, rows]), [*special, *found]
+
+    def watched(follower: Follower, step: float) -> None:
+        nonlocal furthest
+        last = follower.rows[-1]
+        # The row that a path goes on from is there twice.
+        count = offset + len(follower.rows) - (before is not None)
+        low, high = asked.limits
+        furthest = max(furthest, (last.parameter - low) / (high - low))
+        asked.watch(number, min(furthest, 1.0), count)
+        if asked.store is not None and len(follower.rows) % KEPT == 0:
+            asked.store.keep_part(number, *gathered(follower), _state_of(follower, step))
+
+    follower = Follower(kernel, asked.limits, asked.max_step, asked.max_steps - offset, watched)
+    try:
+        follower.follow(point, step)
+    except (KeyboardInterrupt, Stopped):
+        if asked.store is not None and len(follower.rows) > 1:
+            state = _state_of(follower, FIRST * asked.max_step)
+            asked.store.keep_part(number, *gathered(follower), state)
+        raise
+    rows, points = gathered(follower)
+    ended = points[-1].kind if points and not follower.remarks else "left"
+    stuck = "nothing was found to go on from the last row"
+    said = "; ".join(follower.remarks) or ("complete" if ended == "end" else stuck)
+    outcome = int(OrbitStatus.CONVERGED), said
+    if asked.store is not None:
+        asked.store.keep(number, rows, points, outcome)
+    asked.watch(number, 1.0, len(rows["parameter"]))
+    return ResponseCurve(values, **_fields(rows, points, outcome))
+
+
+def _moved_row(point: OrbitPoint, by: int) -> OrbitPoint:
+    return dataclasses.replace(point, row=point.row + by) if by else point
+
+
+def _state_of(follower: Follower, step: float) -> dict[str, np.ndarray]:
+    """What a path goes on from."""
+    last: PathPoint = follower.rows[-1]
+    scales = follower.kernel.scales
+    return {
+        "last_states": np.asarray(last.z.states),
+        "last_period": np.asarray(last.z.period),
+        "last_parameter": np.asarray(last.z.parameter),
+        "last_tangent": np.asarray(last.tangent),
+        "last_step": np.asarray(step),
+        "scales_state": np.asarray(scales.state),
+        "scales_period": np.asarray(scales.period),
+        "scales_parameter": np.asarray(scales.parameter),
+        "begins_last": np.asarray(last.orbit.problem.time.start),
+    }
+
+
+def _resumed(asked: _Request, problem: Problem, kept: dict[str, np.ndarray], call: Call):
+    """The kernel and the point with which a path goes on, and the next step."""
+    path = asked.drive.path
+    there = set_parameters(problem, {path: jnp.asarray(asked.limits[0], float)})
+    shooting, _, _ = equations_of_path(there, there, path, asked.segments, asked.options, None)
+    scales = Scales(*(jnp.asarray(kept[f"scales_{k}"], float) for k in Scales._fields))
+    begins = jnp.asarray(kept["begins_last"], float)
+    problem = eqx.tree_at(lambda p: p.time.start, problem, begins)
+    kernel = kernel_of(shooting, problem, scales, call)
+    states, tangent = jnp.asarray(kept["last_states"], float), kept["last_tangent"]
+    z = Unknowns(states, *(jnp.asarray(kept[f"last_{k}"], float) for k in Unknowns._fields[1:]))
+    origin = np.asarray(shooting.pack(z)) / kernel.sizes
+    point = corrected(kernel, z, no_phase(states.shape[1]), tangent, origin, 0.0)
+    if point is None:
+        raise ProblemError("store: the last orbit that was kept is none of this problem")
+    if point.tangent @ tangent < 0:
+        point = point._replace(tangent=-point.tangent)
+    return kernel, point, float(kept["last_step"])

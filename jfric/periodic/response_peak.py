@@ -1,0 +1,283 @@
+"""The peak of a response curve: where a quantity is stationary, and its derivatives.
+
+On a curve ``F(x, w; p) = 0`` of orbits, with the quantity ``A(x, w; p)``, the peak is where
+``dA/ds = A_x x' + A_w w' = 0`` along the unit tangent ``(x', w')``, which a fold does not disturb.
+As ``A`` is stationary along the curve, its change with a parameter is ``A_u du + A_p dp`` for any
+``du`` with ``F_u du = -F_p dp``: the envelope theorem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+
+from jfric.errors import ProblemError
+from jfric.periodic.cycle_quantities import CycleQuantity, Drive, with_slopes
+from jfric.periodic.newton import EQUAL, LAST_STEP, RESIDUAL, UNDECIDED
+from jfric.periodic.response_curve import ResponseCurve
+from jfric.periodic.shooting import Shooting
+from jfric.statics.path_names import checked_path
+from jfric.system.naming import get_parameter, set_parameters
+from jfric.system.problem import Problem
+
+#: Rounds of Newton's method on a plane across the curve.
+ROUNDS = 12
+#: First distance along the curve at which a peak is bracketed, the largest, in sizes of the motion
+#: and of the frequency; and the accuracy of its place.
+NEAR, FAR, PLACED = 1e-3, 1.0, 1e-13
+#: Distance along the curve at which an orbit that is not found is given up.
+SHORTEST = 1e-8
+#: A slope along the curve above this part of those beside it, where its sign changes, is a corner.
+CORNER = 1e-4
+
+
+@dataclass(frozen=True)
+class ResponsePeak:
+    """The largest value of a quantity on a response curve.
+
+    ``frequency`` [rad/s] and ``value``; ``derivatives``: of the value by parameters, by path;
+    ``begins`` [s] and ``state`` (2n,): start of the orbit; ``stable``. ``kind``: ``"smooth"`` where
+    the quantity is stationary on the curve; ``"corner"`` where events change right at the largest
+    value, and ``"end"`` where the curve ends there, both without derivatives; ``"none"`` of a curve
+    without points.
+    """
+
+    quantity: str
+    frequency: float
+    value: float
+    kind: Literal["smooth", "corner", "end", "none"]
+    begins: float = float("nan")
+    state: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    stable: bool = False
+    derivatives: dict[str, float] = field(default_factory=dict)
+
+
+class Spot(NamedTuple):
+    """An orbit near a peak: ``x`` = state and frequency (2n + 1,), the value, its slope along the
+    unit ``tangent`` (2n + 1,), scaled; slopes of the end of the cycle and the value by ``x`` and
+    the parameters."""
+
+    x: np.ndarray
+    value: float
+    slope: float
+    tangent: np.ndarray
+    slopes: np.ndarray
+
+
+class Curve:
+    """Orbits near a row of a curve, and derivatives there. ``fixed``: parameters of the curve;
+    ``paths``: those by which derivatives are wanted."""
+
+    def __init__(
+        self,
+        shooting: Shooting,
+        problem: Problem,
+        drive: Drive,
+        quantity: CycleQuantity,
+        fixed: dict[str, float],
+        paths: Sequence[str],
+        begins: float,
+        scale: np.ndarray,
+    ):
+        self.shooting, self.drive, self.quantity = shooting, drive, quantity
+        self.problem = set_parameters(problem, fixed) if fixed else problem
+        self.paths, self.begins, self.scale = tuple(paths), begins, scale
+        self.values = np.asarray([float(np.asarray(get_parameter(self.problem, p))) for p in paths])
+
+    def with_values(self, values: np.ndarray) -> Curve:
+        """The curve for other values of the parameters."""
+        changed = object.__new__(Curve)
+        changed.__dict__ |= self.__dict__ | {"values": np.asarray(values, float)}
+        return changed
+
+    def at(self, x: np.ndarray, tangent: np.ndarray | None) -> Spot | None:
+        """The orbit near ``x`` on the plane across the curve through it; None where there is
+        none."""
+        size, n, last = len(x), len(x) - 1, False
+        for _ in range(ROUNDS):
+            numbers = np.concatenate([x, self.values])
+            paths = (self.drive.path, *self.paths)
+            where = self.shooting, self.problem, self.drive, self.quantity, paths, self.begins
+            found, slopes = with_slopes(*where, numbers)
+            if not (np.isfinite(found).all() and np.isfinite(slopes).all()):
+                return None
+            off = (found[:n] - x[:n]) / self.scale[:n]
+            rows = (slopes[:n, :size] - np.eye(n, size)) * self.scale / self.scale[:n, None]
+            along = _direction(rows, tangent)
+            if last and np.max(np.abs(off)) <= RESIDUAL:
+                slope = float(slopes[n, :size] @ (self.scale * along))
+                return Spot(x, float(found[n]), slope, along, slopes)
+            tangent = along if tangent is None else tangent
+            across = np.vstack([rows, tangent]), np.append(-off, 0.0)
+            step = np.linalg.lstsq(*across, rcond=UNDECIDED)[0]
+            # The error that is left is the square of this step.
+            last = bool(np.max(np.abs(step)) <= LAST_STEP)
+            x = x + step * self.scale
+            # What agrees with the end of the cycle but for rounding is that end: it may stick.
+            near = np.abs(x[:n] - found[:n]) <= EQUAL * self.scale[:n]
+            x = np.append(np.where(near, found[:n], x[:n]), x[n])
+        return None
+
+    def derivatives(self, spot: Spot) -> dict[str, float]:
+        """Of the value at a stationary point, by the parameters."""
+        n, size = len(spot.x) - 1, len(spot.x)
+        rows = (spot.slopes[:n, :size] - np.eye(n, size)) * self.scale / self.scale[:n, None]
+        rows = np.vstack([rows, spot.tangent])
+        right = -spot.slopes[:n, size:] / self.scale[:n, None]
+        right = np.vstack([right, np.zeros(right.shape[1])])
+        moved = np.linalg.lstsq(rows, right, rcond=UNDECIDED)[0] * self.scale[:, None]
+        total = spot.slopes[n, :size] @ moved + spot.slopes[n, size:]
+        return dict(zip(self.paths, total.tolist(), strict=True))
+
+    def stationary(self, first: Spot) -> Spot | None:
+        """The place near ``first`` where the value is stationary; None where there is none near.
+        A corner is a place with a slope."""
+        if first.slope == 0.0:
+            return first
+        side = np.sign(first.slope)
+        known = {0.0: first}
+
+        def slope(s: float) -> float:
+            if s not in known:
+                # From the nearest orbit that is known, in small parts.
+                near = min(known, key=lambda other: abs(other - s))
+                x = first.x + s * first.tangent * self.scale
+                guess = known[near].x + (s - near) * known[near].tangent * self.scale
+                across = first.tangent @ ((x - guess) / self.scale)
+                found = self.at(guess + across * first.tangent * self.scale, first.tangent)
+                if found is None:
+                    raise _LostError
+                known[s] = found
+            spot = known[s]
+            return spot.slope * float(np.sign(spot.tangent @ first.tangent))
+
+        inside, step = 0.0, side * NEAR
+        while True:
+            try:
+                if slope(inside + step) * side <= 0.0:
+                    break
+            except _LostError:
+                step *= 0.25
+                if abs(step) < SHORTEST:
+                    return None
+                continue
+            inside, step = inside + step, 2.0 * step
+            if abs(inside) > FAR:
+                return None
+        try:
+            s: Any = brentq(slope, inside, inside + step, xtol=PLACED)
+        except _LostError:
+            return None
+        slope(s)
+        return known[s]
+
+
+class _LostError(Exception):
+    """No orbit where one was looked for."""
+
+
+def _direction(rows: np.ndarray, before: np.ndarray | None) -> np.ndarray:
+    """Unit tangent of the curve; where sticking leaves more open it turns as little as it can."""
+    _, values, vt = np.linalg.svd(rows)
+    free = np.append(values <= UNDECIDED * values[0], True)
+    if before is None or np.sum(free) == 1:
+        found = vt[-1]
+        if np.sum(free) > 1:
+            # What the frequency moves.
+            found = vt[free].T @ vt[free][:, -1]
+    else:
+        found = vt[free].T @ (vt[free] @ before)
+    found = found / np.linalg.norm(found)
+    return found if before is None or found @ before >= 0 else -found
+
+
+def scale_of(state: np.ndarray, states: np.ndarray, frequency: float) -> np.ndarray:
+    """Sizes of the state and the frequency along a curve."""
+    sizes = np.max(np.abs(states), axis=0, initial=0.0) if len(states) else np.abs(state)
+    n = len(state) // 2
+    for part in (slice(0, n), slice(n, None)):
+        largest = np.max(sizes[part], initial=0.0)
+        sizes[part] = np.maximum(sizes[part], 1e-3 * largest if largest > 0 else 1.0)
+    return np.append(sizes, abs(frequency))
+
+
+def largest_peak(
+    shooting: Shooting,
+    problem: Problem,
+    drive: Drive,
+    curve: ResponseCurve,
+    quantity: CycleQuantity,
+    values: np.ndarray,
+    by: Sequence[str],
+) -> ResponsePeak:
+    """The peak of a curve, from the ``values`` (r,) at its rows."""
+    paths = [checked_path(problem, path) for path in by]
+    nothing = dict.fromkeys(paths, float("nan"))
+    if drive.path in paths:
+        raise ProblemError(f"by: found {drive.path}, along which the peak is stationary")
+    if not len(curve) or not np.isfinite(values).any():
+        return ResponsePeak(quantity.text, float("nan"), float("nan"), "none", derivatives=nothing)
+    best: ResponsePeak | None = None
+    for row in _candidates(values):
+        found = _located(shooting, problem, drive, curve, quantity, values, paths, int(row))
+        if best is None or found.value > best.value:
+            best = found
+    assert best is not None
+    return best
+
+
+def _candidates(values: np.ndarray) -> np.ndarray:
+    """Rows whose value may belong to the largest peak: what lies between rows is little."""
+    known = np.where(np.isfinite(values), values, -np.inf)
+    left, right = np.append(-np.inf, known[:-1]), np.append(known[1:], -np.inf)
+    peaks = np.flatnonzero((known >= left) & (known > right))
+    peaks = peaks[np.argsort(-known[peaks])]
+    beside = np.maximum(np.abs(known - left), np.abs(known - right))
+    spread = np.where(np.isfinite(beside), beside, 0.0)[peaks]
+    return peaks[known[peaks] + spread >= known[peaks[0]]][:4]
+
+
+def _located(shooting, problem, drive, curve, quantity, values, paths, row) -> ResponsePeak:
+    near = slice(max(row - 2, 0), row + 3)
+    scale = scale_of(curve.state[row], curve.state[near], curve.parameter[row])
+    begins = float(curve.begins[row])
+    made = Curve(shooting, problem, drive, quantity, curve.values, paths, begins, scale)
+    first = made.at(np.append(curve.state[row], curve.parameter[row]), None)
+    here = ResponsePeak(
+        quantity=quantity.text,
+        frequency=float(curve.parameter[row]),
+        value=float(values[row]),
+        kind="end" if row in (0, len(curve) - 1) else "corner",
+        begins=begins,
+        state=curve.state[row],
+        stable=bool(curve.stable[row]),
+        derivatives=dict.fromkeys(paths, float("nan")),
+    )
+    if first is None:
+        return here
+    spot = made.stationary(first)
+    low, high = sorted((curve.parameter[0], curve.parameter[-1]))
+    if spot is None or (here.kind == "end" and not low <= spot.x[-1] <= high):
+        return here
+    return peak_at(made, first, spot, here)
+
+
+def peak_at(made: Curve, first: Spot, spot: Spot, here: ResponsePeak) -> ResponsePeak:
+    """The peak at ``spot``, found from ``first``."""
+    n = len(spot.x) - 1
+    smooth = abs(spot.slope) <= max(CORNER * abs(first.slope), 1e-9 * abs(spot.value))
+    monodromy = spot.slopes[:n, :n]
+    return ResponsePeak(
+        quantity=here.quantity,
+        frequency=float(spot.x[-1]),
+        value=spot.value,
+        kind="smooth" if smooth else "corner",
+        begins=here.begins,
+        state=spot.x[:n],
+        stable=bool(np.max(np.abs(np.linalg.eigvals(monodromy))) < 1.0),
+        derivatives=made.derivatives(spot) if smooth else here.derivatives,
+    )

@@ -1,0 +1,222 @@
+"""Frequency responses: linear closed forms, folds, families, peaks and their derivatives."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import jfric
+from jfric.cli.main import app
+from jfric.periodic.response_store import ResponseStore
+
+#: Mass and stiffness are one.
+C, F = 0.2, 1.0
+
+
+def oscillator(**more) -> jfric.Problem:
+    """A linear oscillator under a harmonic load, and whatever comes to it."""
+    elements = {
+        "mass": jfric.Mass("x", 1.0),
+        "spring": jfric.Spring("x", 1.0),
+        "damper": jfric.Damper("x", C),
+        "load": jfric.Load("x", jfric.Harmonic(F, 0.8, 0.3)),
+    }
+    return jfric.Problem(["x"], elements | more)
+
+
+@functools.cache
+def family() -> jfric.FrequencyResponse:
+    """Three dampers."""
+    return jfric.frequency_response(
+        oscillator(), "load", 0.9, 1.05, over={"damper.c": np.array([0.1, C, 0.3])}
+    )
+
+
+def damped_by_friction() -> jfric.Problem:
+    """A mass with a friction damper behind a spring."""
+    return jfric.Problem(
+        ("x", "y"),
+        {
+            "mass": {"a": jfric.Mass("x", 1.0), "b": jfric.Mass("y", 0.1)},
+            "spring": {"a": jfric.Spring("x", 1.0), "b": jfric.Spring(("x", "y"), 0.6)},
+            "damper": {"a": jfric.Damper("x", 0.05), "b": jfric.Damper(("x", "y"), 0.05)},
+            "friction": jfric.Friction("y", jfric.Coulomb(0.4), N=0.5),
+            "load": jfric.Load("x", jfric.Harmonic(0.3, 1.0)),
+        },
+    )
+
+
+def test_bad_requests_are_one_sentence():
+    problem = oscillator()
+    two = oscillator(base={"b": jfric.Base(jfric.Harmonic(0.1, 0.8))})
+    requests: list[tuple[Any, dict[str, Any], str]] = [
+        ((problem, "loat", 0.9, 1.0), {}, "load: found 'loat' .did you mean 'load.F'"),
+        ((problem, "load", 0.9, 0.9), {}, "two frequencies above zero that differ"),
+        ((problem, "load", 0.9, 1.0), {"over": {"damper.d": [1.0]}}, "did you mean 'damper.c'"),
+        ((problem, "load", 0.9, 1.0), {"over": {"damper.c": []}}, "needs a list of finite"),
+        ((problem, "load", 0.9, 1.0), {"period": 1.0}, "a load with a frequency decides"),
+        ((two, "load", 0.9, 1.0), {}, "make their frequencies one shared parameter"),
+    ]
+    for given, options, words in requests:
+        with pytest.raises(jfric.ProblemError, match=words):
+            jfric.frequency_response(*given, **options)
+
+
+@pytest.mark.slow
+def test_a_family_of_linear_responses_is_the_closed_form():
+    response = family()
+    c, w = response.over["damper.c"][:, None], response.frequency
+    exact = F / (1.0 - w**2 + 1j * c * w)
+    known = np.isfinite(w)
+    assert response.status[known].tolist() == [0] * known.sum()
+    assert (response.status[~known] == -1).all()
+    assert response.stable[known].all()
+    for found, wanted in (
+        (response.amplitude("x"), abs(exact)),
+        (response.amplitude("x", 1), abs(exact)),
+        (response.phase("x"), np.angle(exact)),
+        (response.phase("v.x"), np.angle(1j * exact)),
+        (response.rms("x"), abs(exact) / np.sqrt(2.0)),
+        (response.energy_loss(), np.pi * c * w * abs(exact) ** 2),
+        (response.observe("force.damper")["force.damper"], c * w * abs(exact)),
+    ):
+        np.testing.assert_allclose(found[known], wanted[known], rtol=1e-11)
+    data = response.to_xarray("x, phase.x")
+    assert data["x"].dims == ("damper.c", "point")
+    assert data["x"].shape == w.shape
+    table = response.columns("x")
+    assert len(table["x"]) == known.sum()
+    with pytest.raises(jfric.ProblemError, match="quantity"):
+        response.observe("y")
+
+
+@pytest.mark.slow
+def test_peaks_and_their_derivatives_are_the_closed_form():
+    response = family()
+    found = response.backbone("x", "damper.c, spring.k, load.F.amplitude")
+    c = found["damper.c"]
+    np.testing.assert_allclose(found["frequency"], np.sqrt(1.0 - c**2 / 2.0), rtol=1e-9)
+    top = F / (c * np.sqrt(1.0 - c**2 / 4.0))
+    np.testing.assert_allclose(found["x"], top, rtol=1e-12)
+    by_c = -top / c + top * c / (4.0 - c**2)
+    np.testing.assert_allclose(found["d(x)/d(damper.c)"], by_c, rtol=1e-10)
+    by_k = -0.5 * top / (1.0 - c**2 / 4.0)
+    np.testing.assert_allclose(found["d(x)/d(spring.k)"], by_k, rtol=1e-9)
+    np.testing.assert_allclose(found["d(x)/d(load.F.amplitude)"], top, rtol=1e-10)
+    edge = jfric.frequency_response(oscillator(), "load", 0.8, 0.9).peak("x", "damper.c")
+    assert (edge.kind, edge.frequency) == ("end", pytest.approx(0.9, abs=1e-12))
+    assert np.isnan(edge.derivatives["damper.c"])
+
+
+@pytest.mark.slow
+def test_a_response_goes_on_where_it_was_stopped(tmp_path):
+    """What was kept is not computed again, and the whole curve is the same."""
+    store, rows = tmp_path / "response", []
+    problem = oscillator(polynomial_spring=jfric.PolynomialSpring("x", [0.0, 0.0, 0.1]))
+
+    def stop_at(limit):
+        def watch(curve, part, count):
+            rows.append(count)
+            if count == limit:
+                raise KeyboardInterrupt
+
+        return watch
+
+    ends = problem, "load", 0.6, 1.9
+    with pytest.raises(KeyboardInterrupt):
+        jfric.frequency_response(*ends, store=store, watch=stop_at(31))
+    assert [p.name for p in store.glob("*.npz")] == ["curve-0001.part.npz"]
+    rows.clear()
+    resumed = jfric.frequency_response(*ends, store=store, watch=stop_at(None))
+    assert rows[0] == 32
+    whole = jfric.frequency_response(*ends)
+    assert resumed.curves[0].complete
+    kinds = [[p.kind for p in r.curves[0].special] for r in (resumed, whole)]
+    assert kinds[0] == kinds[1]
+    assert resumed.peak("x").value == pytest.approx(whole.peak("x").value, rel=1e-10)
+    rows.clear()
+    again = jfric.frequency_response(*ends, store=store, watch=stop_at(None))
+    assert rows == [len(again.curves[0])]
+    np.testing.assert_array_equal(again.frequency, resumed.frequency)
+    with pytest.raises(jfric.ProblemError, match="holds another response"):
+        jfric.frequency_response(problem, "load", 0.6, 1.8, store=store)
+
+
+@pytest.mark.slow
+def test_a_response_on_the_command_line_goes_on_and_ends_in_a_sentence(tmp_path, monkeypatch):
+    runner, out = CliRunner(), tmp_path / "duffing"
+    command = ["response", "configs/p6_duffing.toml", "--load", "load", "--from", "0.6"]
+    command += ["--to", "1.6 rad/s", "--out", str(out)]
+    keep = ResponseStore.keep_part
+
+    def interrupted(self, *given):
+        keep(self, *given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ResponseStore, "keep_part", interrupted)
+        found = runner.invoke(app, command)
+    assert found.exit_code == 2
+    assert "interrupted; 0 of 1 curves" in found.output
+    assert f"the same command with --out {out} goes on" in found.output.replace("\n", "")
+    found = runner.invoke(app, [*command, "--plot", "--json", str(tmp_path / "all.json")])
+    assert found.exit_code == 0, found.output
+    assert "complete" in found.output
+    assert "1.11570025" in found.output  # the lower fold
+    assert (out / "response.png").exists()
+    rows = (out / "response.csv").read_text().splitlines()
+    assert rows[0].startswith("curve,frequency,x,stable,multiplier")
+    content = json.loads((tmp_path / "all.json").read_text())
+    assert [p["kind"] for p in content["special"]].count("fold") == 2
+    for bad, words in (
+        (["--load", "lod"], "did you mean"),
+        (["--quantity", "max.z"], "quantity"),
+        (["--over", "load.F.omega=1:2:3"], "found 'load.F.omega' twice"),
+    ):
+        refused = runner.invoke(app, [*command[:-2], *bad])
+        assert refused.exit_code == 2
+        assert words in refused.output
+
+
+@pytest.mark.slow
+def test_a_periodic_motion_on_the_command_line(tmp_path):
+    command = ["periodic", "configs/p5_continuous_slip.toml", "--out", str(tmp_path)]
+    found = CliRunner().invoke(app, [*command, "--show", "max.x", "--plot"])
+    assert found.exit_code == 0, found.output
+    for words in ("period 7.85398163397 s", "stable", "slip-", "max.x = 2.50013678"):
+        assert words in found.output
+    assert (tmp_path / "orbit-001.png").exists()
+    refused = CliRunner().invoke(app, [*command, "--parameter", "friction.nu=0:1"])
+    assert refused.exit_code == 2
+    assert "did you mean 'friction.mu'" in refused.output
+
+
+@pytest.mark.slow
+def test_the_normal_force_with_the_lowest_peak_is_that_of_a_fine_sweep():
+    problem, name = damped_by_friction(), "friction.N"
+    ends = "load", 1.04, 1.15
+    best = jfric.minimise_peak(
+        problem, "load", "x", name, 0.58, 0.66, *ends[1:], count=4, transient=30
+    )
+    assert best.kind == "stationary"
+    assert abs(best.peak.derivatives[name]) < 1e-8
+    # Four peaks beside the optimum, and beside another value: differences of fourth order.
+    h, weights = 1e-3, np.array([1.0, -8.0, 8.0, -1.0]) / 12.0
+    places = h * np.array([-2.0, -1.0, 1.0, 2.0])
+    for centre in (best.parameter, 0.64):
+        values = centre + places
+        family = jfric.frequency_response(problem, *ends, over={name: values}, transient=30)
+        found = family.backbone("x", name)
+        assert found["exact"].all()
+        peaks, slopes = found["x"], found[f"d(x)/d({name})"]
+        # The derivative at the centre is that of the curve through the four derivatives.
+        middle = np.polynomial.Polynomial.fit(values, slopes, 3)(centre)
+        assert weights @ peaks / h == pytest.approx(middle, abs=1e-7)
+        if centre == best.parameter:
+            assert weights @ peaks / h == pytest.approx(0.0, abs=1e-7)
+            assert (peaks > best.peak.value).all()
