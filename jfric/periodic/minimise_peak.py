@@ -59,7 +59,8 @@ def minimise_peak(
 ) -> LowestPeak:
     """The value of the parameter ``path`` between ``low`` and ``high`` with the lowest peak.
 
-    The peak is the largest value of ``quantity`` on the response to ``load`` over frequencies from
+    The peak is the largest value of ``quantity`` on the response of ``problem`` to ``load``
+    over frequencies from
     ``start`` to ``stop`` [rad/s], see :func:`jfric.frequency_response`, which takes the
     ``options``. A coarse look at ``count`` values tells where the lowest peak lies; between the
     neighbours of that value the derivative of the peak is brought to zero, following the peak

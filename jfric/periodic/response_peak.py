@@ -39,7 +39,8 @@ CORNER = 1e-4
 class ResponsePeak:
     """The largest value of a quantity on a response curve.
 
-    ``frequency`` [rad/s] and ``value``; ``derivatives``: of the value by parameters, by path;
+    ``frequency`` [rad/s] and ``value`` of the ``quantity``; ``derivatives``: of the value by
+    parameters, by path;
     ``begins`` [s] and ``state`` (2n,): start of the orbit; ``stable``. ``kind``: ``"smooth"`` where
     the quantity is stationary on the curve; ``"corner"`` where events change right at the largest
     value, and ``"end"`` where the curve ends there, both without derivatives; ``"none"`` of a curve

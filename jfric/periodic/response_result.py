@@ -35,6 +35,8 @@ MISSING = -1
 class FrequencyResponse:
     """Steady states over the frequency of a load: one curve, or a family.
 
+    ``problem``; ``drive``: the load and the path of its frequency; ``shooting``: the equations of
+    the orbits; ``_known``: what has been measured already.
     ``over``: further parameters by path with their values, one axis of the family each; ``curves``:
     all of them, the last parameter changing fastest. ``limits``: first and last frequency [rad/s].
     Arrays have the axes of the family in front and that of the points ``p`` of the longest curve
