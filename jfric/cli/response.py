@@ -20,8 +20,7 @@ def response(
     load: Annotated[
         str | None,
         typer.Option(
-            help="Load, support or belt whose frequency varies, by its name; by default that of "
-            "the table \\[response].",
+            help="Load, support or belt whose frequency varies, by its name.",
             metavar="NAME",
         ),
     ] = None,

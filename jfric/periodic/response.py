@@ -92,7 +92,7 @@ def frequency_response(
     batch, on all devices.
 
     ``state`` (2n,): a guess of the orbit at ``start``; without it the problem's own start and a
-    transient lead to one, or harmonic balance does. ``max_step``, ``max_steps``, ``segments``: as
+    transient lead to one. ``max_step``, ``max_steps``, ``segments``: as
     for :func:`jfric.continue_orbit`. ``store``: a folder that keeps what is finished, so that the
     same call goes on where one that was stopped ended; ``title``: written there. ``watch`` is told
     of each row: curve, part of the interval gone through, rows.
