@@ -28,16 +28,22 @@ def test_named_files_exist(page):
     assert not missing
 
 
-def test_examples_of_the_page_on_steady_states_print_what_they_say():
-    (example,) = re.findall(
-        r"^```python\n(.*?)^```$", (ROOT / "docs/periodic.md").read_text(), re.DOTALL | re.MULTILINE
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["docs/periodic.md"])
+def test_examples_of_a_page_print_what_they_say(page):
+    """One after the other: what one defines the next may use."""
+    examples = re.findall(
+        r"^```python\n(.*?)^```$", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE
     )
-    output = io.StringIO()
-    with contextlib.redirect_stdout(output):
-        exec(compile(example, "docs/periodic.md", "exec"), {})
-    said = re.findall(r"^print\(.*\)  # (.+)$", example, re.MULTILINE)
-    assert said
-    assert output.getvalue().splitlines() == said
+    assert examples
+    names: dict = {}
+    for example in examples:
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            exec(compile(example, page, "exec"), names)
+        said = re.findall(r"^print\(.*\)  # (.+)$", example, re.MULTILINE)
+        assert said
+        assert output.getvalue().splitlines() == said
 
 
 def test_the_version_is_the_same_in_every_place():
