@@ -130,7 +130,7 @@ def test_fits_have_full_names():
 def test_a_controller_drives_a_load_by_either_path():
     t = np.arange(20) * 0.01
     controller = jfric.Controller("u", "load.F", kp=1.0)
-    reference = {"controller.reference": np.ones(20), "load.push.F": np.ones(20)}
+    reference = {"controller.reference": np.ones(20), "load.push.F": 1.0 + t}
     data = jfric.Experiment(t, u=reference, y={"u": t})
     free = {"friction.mu": jfric.Free(0.01, 1.0)}
     task = prepare(alone(), data, free, residual="input", controller=controller)

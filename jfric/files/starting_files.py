@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 from jfric.errors import ProblemError, nearest
-from jfric.files.schema import json_schema
 
 #: What there is to begin with, and what each file describes.
 STARTERS = {
@@ -23,6 +22,8 @@ _FOLDER = Path(__file__).parent / "starters"
 def write_starter(kind: str, path: Path) -> list[Path]:
     """Write the file to begin with of this ``kind`` to ``path``, beside it the JSON schema that it
     names and the record, if any, and return what was written. Nothing is overwritten."""
+    from jfric.files.schema import json_schema
+
     if kind not in STARTERS:
         allowed = ", ".join(STARTERS)
         raise ProblemError(f"init: found {kind!r}{nearest(kind, STARTERS)}, allowed are {allowed}")
