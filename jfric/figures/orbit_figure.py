@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.figures.style import style_axes
+from jfric.figures.style import legend_below, style_axes
 from jfric.periodic.path import OrbitKind, OrbitPath
 
 if TYPE_CHECKING:
+    from collections.abc import Set
+
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 #: Marker, colour and label of each kind of special point.
 MARKERS: dict[OrbitKind, tuple[str, str, str]] = {
@@ -66,7 +69,7 @@ def plot_orbits(
         style_axes(axis)
     for axis in axes[len(values) :]:
         axis.set_visible(False)
-    _legend(figure, path)
+    legend_below(figure, stability_handles(path.stable, {point.kind for point in path.special}))
     if title:
         figure.suptitle(title, fontsize=12, fontweight="bold", x=0.012, ha="left")
     return figure
@@ -78,26 +81,20 @@ def stretches(stable: np.ndarray) -> list[slice]:
     return [slice(max(a - 1, 0), b) for a, b in itertools.pairwise(cuts) if b > a]
 
 
-def _legend(figure: Figure, path: OrbitPath) -> None:
+def stability_handles(
+    stable: np.ndarray, kinds: Set[OrbitKind], colour: str = "#1f4e79", width: float = 1.6
+) -> list[Line2D]:
+    """Entries of a legend: kinds of lines and of special points that a figure has."""
     from matplotlib.lines import Line2D
 
-    lines = [("-", "stable", path.stable.any()), ("--", "unstable", not path.stable.all())]
+    lines = [("-", "stable", stable.any()), ("--", "unstable", not stable.all())]
     handles = [
-        Line2D([], [], ls=style, color="#1f4e79", lw=1.6, label=label)
+        Line2D([], [], ls=style, color=colour, lw=width, label=label)
         for style, label, used in lines
         if used
     ]
-    kinds = {point.kind for point in path.special}
-    handles += [
-        Line2D([], [], ls="", marker=marker, color=colour, ms=4.5, label=label)
-        for kind, (marker, colour, label) in MARKERS.items()
+    return handles + [
+        Line2D([], [], ls="", marker=marker, color=marked, ms=4.5, label=label)
+        for kind, (marker, marked, label) in MARKERS.items()
         if kind in kinds
     ]
-    figure.legend(
-        handles=handles,
-        loc="outside lower center",
-        ncols=len(handles),
-        frameon=False,
-        fontsize=9,
-        handlelength=3.0,
-    )

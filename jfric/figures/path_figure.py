@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jfric.errors import ProblemError, nearest
-from jfric.figures.style import style_axes
+from jfric.figures.style import legend_below, style_axes
 from jfric.results.modes import Mode
 from jfric.statics.branch import Branch, EquilibriumPath
 
@@ -128,11 +128,4 @@ def _legend(figure: Figure, used: set[Mode]) -> None:
         for mode, (style, colour, label) in STYLES.items()
         if mode in used
     ]
-    figure.legend(
-        handles=handles,
-        loc="outside lower center",
-        ncols=len(handles),
-        frameon=False,
-        fontsize=9,
-        handlelength=3.0,
-    )
+    legend_below(figure, handles)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.figures.orbit_figure import MARKERS, stretches
-from jfric.figures.style import LINES, style_axes
+from jfric.figures.orbit_figure import MARKERS, stability_handles, stretches
+from jfric.figures.style import LINES, legend_below, style_axes
 from jfric.periodic.cycle_quantities import CycleQuantity, parse_cycle_quantities
 from jfric.periodic.response_result import FrequencyResponse
 
@@ -132,28 +132,8 @@ def _legend(figure: Figure, response: FrequencyResponse) -> None:
     stable = np.concatenate([c.stable for c in response.curves])
     many = len(response.curves) > 1
     plain = "#444444" if many else LINES[0]
-    handles = [
-        Line2D([], [], ls=style, color=plain, lw=1.5, label=label)
-        for style, label, used in (
-            ("-", "stable", stable.any()),
-            ("--", "unstable", not stable.all()),
-        )
-        if used
-    ]
     kinds = {point.kind for _, point in response.special}
-    handles += [
-        Line2D([], [], ls="", marker=marker, color=colour, ms=4.5, label=label)
-        for kind, (marker, colour, label) in MARKERS.items()
-        if kind in kinds
-    ]
-    figure.legend(
-        handles=handles,
-        loc="outside lower center",
-        ncols=min(len(handles), 5),
-        frameon=False,
-        fontsize=9,
-        handlelength=3.0,
-    )
+    legend_below(figure, stability_handles(stable, kinds, plain, 1.5), 5)
     if not many:
         return
     chosen = range(len(response.curves))

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 #: Colours that stay apart for colour-blind readers.
 LINES = ("#1f4e79", "#c0504d", "#3a7d44", "#7b4ea3", "#b8860b", "#2a9d9d", "#8c564b", "#555555")
@@ -18,3 +22,15 @@ def style_axes(axis: Axes, *, grid: bool = True) -> None:
     axis.set_axisbelow(True)
     axis.spines[["top", "right"]].set_visible(False)
     axis.tick_params(labelsize=8)
+
+
+def legend_below(figure: Figure, handles: Sequence[Line2D], most: int = 8) -> None:
+    """A legend under all axes, with at most this many entries in a row."""
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=min(len(handles), most),
+        frameon=False,
+        fontsize=9,
+        handlelength=3.0,
+    )
