@@ -1,5 +1,8 @@
 """The plugin of pytest, in sessions of its own."""
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 pytest_plugins = ("pytester",)
@@ -80,3 +83,9 @@ def test_a_file_without_checks_that_is_named_is_refused(folder):
 
 def test_without_the_option_files_are_left_alone(folder):
     run(folder).assert_outcomes(passed=1)
+
+
+def test_it_can_be_asked_for_twice():
+    """By ``-p`` and by its entry point: two names for one module would be an error at every start."""
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"]["pytest11"] == {"pytest_jfric": "pytest_jfric"}
