@@ -86,6 +86,6 @@ def test_without_the_option_files_are_left_alone(folder):
 
 
 def test_it_can_be_asked_for_twice():
-    """By ``-p`` and by its entry point: two names for one module would be an error at every start."""
+    """By ``-p`` and by its entry point: with two names for one module pytest would not start."""
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
     assert project["entry-points"]["pytest11"] == {"pytest_jfric": "pytest_jfric"}
