@@ -69,8 +69,9 @@ def test_a_ball_bounces_in_pairs_behind_the_flip():
             return [*lands, leaves[0] - v[1], leaves[1] - v[0]]
 
         times = [event["time"] for event in orbit.event_table()]
-        found, _, ok, _ = fsolve(off, [*times, 0.5 * g, 0.5 * g], xtol=1e-13, full_output=True)
-        assert ok == 1
+        found = fsolve(off, [*times, 0.5 * g, 0.5 * g], xtol=1e-13)
+        # At rounding it may end without saying that it converged.
+        assert np.abs(off(found)).max() < 1e-12
         assert abs((found[1] - found[0]) % 2.0 - 1.0) > 0.01
         np.testing.assert_allclose(times, found[:2], atol=1e-10)
         assert abs(np.prod(orbit.multipliers)) == pytest.approx(e**4, rel=1e-10)
