@@ -40,6 +40,12 @@ Flow = Annotated[
     str | None,
     typer.Option(help="Flow between events: auto, exact or runge-kutta.", metavar="NAME"),
 ]
+Rtol = Annotated[float | None, typer.Option(help="Relative tolerance of the runge-kutta flow.")]
+ResultFolder = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the result files, instead of results/<name of the file>."),
+]
+Plot = Annotated[bool, typer.Option("--plot", help="Also write a figure (PNG).")]
 
 SolverName = Annotated[
     str | None,

@@ -11,6 +11,7 @@ from jfric.cli.app import (
     ConfigPath,
     Flow,
     Options,
+    Rtol,
     Settings,
     SolverName,
     app,
@@ -66,9 +67,7 @@ def basins(
     seed: Annotated[int, typer.Option(help="Seed of a sampled method.")] = 0,
     solver: SolverName = None,
     flow: Flow = None,
-    rtol: Annotated[
-        float | None, typer.Option(help="Relative tolerance of the runge-kutta flow.")
-    ] = None,
+    rtol: Rtol = None,
     option: Options = None,
     chunk: Annotated[int | None, typer.Option(help="Trajectories that step together.")] = None,
     devices: Annotated[

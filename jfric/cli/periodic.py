@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jfric.cli.app import ConfigPath, Flow, Options, Settings, app, console, one_sentence
+from jfric.cli.app import (
+    ConfigPath,
+    Flow,
+    Options,
+    Plot,
+    ResultFolder,
+    Rtol,
+    Settings,
+    app,
+    console,
+    one_sentence,
+)
 
 
 @app.command(
@@ -33,15 +43,10 @@ def periodic(
         ),
     ] = None,
     flow: Flow = None,
-    rtol: Annotated[
-        float | None, typer.Option(help="Relative tolerance of the runge-kutta flow.")
-    ] = None,
+    rtol: Rtol = None,
     option: Options = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the result files, instead of results/<name of the file>."),
-    ] = None,
-    plot: Annotated[bool, typer.Option("--plot", help="Also write a figure (PNG).")] = False,
+    out: ResultFolder = None,
+    plot: Plot = False,
 ) -> None:
     """Find the periodic motion that the table \\[periodic] of a file describes.
 

@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from jfric.cli.app import ConfigPath, Flow, Options, Settings, app, console, one_sentence
+from jfric.cli.app import (
+    ConfigPath,
+    Flow,
+    Options,
+    Plot,
+    Rtol,
+    Settings,
+    app,
+    console,
+    one_sentence,
+)
 
 
 @app.command(
@@ -51,9 +61,7 @@ def response(
     ] = None,
     set_: Settings = None,
     flow: Flow = None,
-    rtol: Annotated[
-        float | None, typer.Option(help="Relative tolerance of the runge-kutta flow.")
-    ] = None,
+    rtol: Rtol = None,
     option: Options = None,
     out: Annotated[
         Path | None,
@@ -74,7 +82,7 @@ def response(
         Path | None,
         typer.Option(help="Write the table there, instead of into the folder.", metavar="FILE"),
     ] = None,
-    plot: Annotated[bool, typer.Option("--plot", help="Also write a figure (PNG).")] = False,
+    plot: Plot = False,
 ) -> None:
     """Follow the steady states of a system over the frequency of a load, round folds.
 

@@ -13,6 +13,8 @@ from jfric.cli.app import (
     ConfigPath,
     Flow,
     Options,
+    ResultFolder,
+    Rtol,
     Settings,
     SolverName,
     app,
@@ -32,9 +34,7 @@ def run(
     set_: Settings = None,
     solver: SolverName = None,
     flow: Flow = None,
-    rtol: Annotated[
-        float | None, typer.Option(help="Relative tolerance of the runge-kutta flow.")
-    ] = None,
+    rtol: Rtol = None,
     option: Options = None,
     times: Annotated[
         str | None,
@@ -42,10 +42,7 @@ def run(
             help="Outputs: a number of them, or the times as '0.5, 1, 20 ms'.", metavar="N|LIST"
         ),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the result files, instead of results/<name of the file>."),
-    ] = None,
+    out: ResultFolder = None,
     format_: Annotated[
         str, typer.Option("--format", help="Trajectory as csv or parquet.", metavar="csv|parquet")
     ] = "csv",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jfric.cli.app import ConfigPath, Settings, app, console, one_sentence
+from jfric.cli.app import ConfigPath, Plot, ResultFolder, Settings, app, console, one_sentence
 
 
 @app.command(epilog="Example: jfric equilibria configs/janovsky_static_e5.toml")
@@ -60,11 +59,8 @@ def trace(
         str | None,
         typer.Option(help="Contact whose modes give the line styles.", metavar="NAME"),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the result files, instead of results/<name of the file>."),
-    ] = None,
-    plot: Annotated[bool, typer.Option("--plot", help="Also write a figure (PNG).")] = False,
+    out: ResultFolder = None,
+    plot: Plot = False,
 ) -> None:
     """Follow all equilibria over a parameter through folds and changes of mode.
 

@@ -11,6 +11,7 @@ from jfric.cli.app import (
     ConfigPath,
     Flow,
     Options,
+    Rtol,
     Settings,
     SolverName,
     app,
@@ -69,9 +70,7 @@ def sweep(
     ] = None,
     solver: SolverName = None,
     flow: Flow = None,
-    rtol: Annotated[
-        float | None, typer.Option(help="Relative tolerance of the runge-kutta flow.")
-    ] = None,
+    rtol: Rtol = None,
     option: Options = None,
     chunk: Annotated[int | None, typer.Option(help="Trajectories that step together.")] = None,
     block: Annotated[int | None, typer.Option(help="Trajectories stored together.")] = None,
