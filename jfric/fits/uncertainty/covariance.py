@@ -143,9 +143,11 @@ def covariance(
     layout, objective = fit.objective.layout, fit.objective
     at_bound = layout.at_bound(fit.vector)
     inside = np.flatnonzero(at_bound == 0)
-    hessian = objective.normal(fit.vector[None]).hessian[0][np.ix_(inside, inside)]
+    normal = objective.normal(fit.vector[None])
+    hessian = normal.hessian[0][np.ix_(inside, inside)]
     ranges = layout.ranges(fit.vector)[inside]
-    if not np.all(np.isfinite(hessian)):  # the simulation fails at the fit
+    # The simulation fails at the fit, or does not reach every sample.
+    if not (np.isfinite(normal.cost[0]) and np.all(np.isfinite(hessian))):
         nothing = np.full((layout.size, layout.size), np.nan)
         return Covariance(
             fit.names, fit.vector, nothing, method, at_bound, layout.log, layout.bounds, ()
