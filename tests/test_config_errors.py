@@ -43,7 +43,8 @@ MISTAKES = [
             "diagram_spring, gap_spring, stop, jenkins, maxwell_slip, masing_spring, iwan, dahl, "
             "bouc_wen, lugre, rate_state, state, friction, contact, load, base, joint, pin, "
             "slider, weld, gear, rolling, pendulum, polynomial_spring, drag, event, initial, "
-            "matrices, solver, statics, periodic, data, controller, check; did you mean 'spring'?"
+            "matrices, solver, statics, periodic, response, data, controller, check; did you mean "
+            "'spring'?"
         ),
     ),
     ('"5 kN/m"', '"5 kN"', "spring.k: found 'kN' (a force), expected a stiffness such as '5 kN/m'"),
@@ -449,7 +450,7 @@ MISTAKES = [
             "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1); "
             "orbit.period, orbit.u, orbit.max.u, orbit.harmonic.u(1), orbit.event_time(1), "
             "multiplier(1), multiplier.re(1), fold(1), flip(1), event_change(1); balance.u, "
-            "balance.u(1), balance_fold(1)"
+            "balance.u(1), balance_fold(1); response.peak, response.peak_frequency"
         ),
     ),
     (
@@ -497,7 +498,7 @@ MISTAKES = [
             "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1); "
             "orbit.period, orbit.u, orbit.max.u, orbit.harmonic.u(1), orbit.event_time(1), "
             "multiplier(1), multiplier.re(1), fold(1), flip(1), event_change(1); balance.u, "
-            "balance.u(1), balance_fold(1)"
+            "balance.u(1), balance_fold(1); response.peak, response.peak_frequency"
         ),
     ),
     (

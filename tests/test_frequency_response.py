@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,12 @@ from typer.testing import CliRunner
 
 import jfric
 from jfric.cli.main import app
+from jfric.files.read_toml import load_config, loads
+from jfric.files.write_toml import dump
 from jfric.periodic.response_store import ResponseStore
+from jfric.verification.periodic_checks import periodic_job, periodic_results
+
+CONFIGS = Path(__file__).parent.parent / "configs"
 
 #: Mass and stiffness are one.
 C, F = 0.2, 1.0
@@ -181,6 +188,21 @@ def test_a_response_on_the_command_line_goes_on_and_ends_in_a_sentence(tmp_path,
         refused = runner.invoke(app, [*command[:-2], *bad])
         assert refused.exit_code == 2
         assert words in refused.output
+
+
+def test_a_file_that_names_its_response():
+    """A table [response]: read with units, written again, asked for by checks."""
+    config = load_config(CONFIGS / "p4_linear.toml")
+    asked = {"load": "load", "start": 0.8, "stop": 1.6}
+    assert config.response == asked
+    text = dump(config)
+    assert loads(text).response == asked
+    with pytest.raises(jfric.ProblemError, match=r"response\.start: .*Hz"):
+        loads(text.replace("start = 0.8", "start = '0.8 Hz'"))
+    (job,) = periodic_job("lacks", dataclasses.replace(config, response={}), config.checks[-1:])
+    results = periodic_results(job)
+    assert not any(r.passed for r in results)
+    assert any("a table [response] with load, start and stop" in r.quantity for r in results)
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ from jfric.verification.periodic_checks import orbit_settings
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from jfric.files.config import Config
     from jfric.periodic.response_result import FrequencyResponse
 
 #: Curves and special points with a line of their own.
@@ -63,17 +64,16 @@ def run_response(
 
     chosen = load_changed(config, settings)
     chosen = dataclasses.replace(chosen, solver=choose_solver(chosen.solver, **solver)[1])
-    problem, given = chosen.problem, orbit_settings(chosen, "state")
-    # A state is that at the file's own frequency.
-    for key in ("section", "period", "state"):
-        given.pop(key, None)
-    place = _required(load, "--load", "a name such as load")
+    problem, given = chosen.problem, orbit_settings(chosen, "state", response=True)
+    place = load or _of_file(chosen, "load", "--load", "a name such as load")
     path = drive_of(problem, place).path
     start, stop = (
-        vary_number(problem, path, _required(text, option, "a frequency"), option)
-        for text, option in zip(ends, ("--from", "--to"), strict=True)
+        _of_file(chosen, key, option, "a frequency")
+        if text is None
+        else vary_number(problem, path, text, option)
+        for text, key, option in zip(ends, ("start", "stop"), ("--from", "--to"), strict=True)
     )
-    names = split(quantity) if quantity is not None else [problem.axes[0]]
+    names = split(quantity or chosen.response.get("quantity", problem.axes[0]))
     parse_cycle_quantities(problem, names)
     ranges = parse_vary(problem, over, sampled=False, option="--over")
     values = {
@@ -133,10 +133,12 @@ def run_response(
     return ok
 
 
-def _required(text: str | None, option: str, form: str) -> str:
-    if text is None:
-        raise ProblemError(f"{option}: not given, needs {form}")
-    return text
+def _of_file(config: Config, key: str, option: str, form: str) -> Any:
+    if key not in config.response:
+        raise ProblemError(
+            f"{option}: not given, needs {form}; the file has no table [response] with {key}"
+        )
+    return config.response[key]
 
 
 class _Watch:

@@ -87,7 +87,8 @@ class Config:
     ``outputs``: number of evenly spaced outputs from start to end, or the output times [s].
     ``solver``: the settings that the file gives, by name. ``statics``: the parameter that a path
     or a limit load follows (``vary``, ``start``, ``stop``, ``seeds``). ``periodic``:
-    which periodic motion is looked for, and the parameter over which it is followed. ``path``:
+    which periodic motion is looked for, and the parameter over which it is followed.
+    ``response``: the load and the frequencies of a frequency response, and its quantity. ``path``:
     where it was read.
     """
 
@@ -99,6 +100,7 @@ class Config:
     solver: Mapping[str, object] = field(default_factory=dict)
     statics: Mapping[str, Any] = field(default_factory=dict)
     periodic: Mapping[str, Any] = field(default_factory=dict)
+    response: Mapping[str, Any] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
     path: str = ""
     data: Measured | None = None

@@ -1,4 +1,5 @@
-"""The table ``[periodic]`` of a file: which periodic motion is looked for, and over what."""
+"""The tables ``[periodic]`` and ``[response]`` of a file: which periodic motion is looked for, and
+over what."""
 
 from __future__ import annotations
 
@@ -53,6 +54,16 @@ def periodic(table: tables.PeriodicTable | None, problem: Problem) -> dict[str, 
     return found | {"vary": name}
 
 
+def response(table: tables.ResponseTable | None) -> dict[str, Any]:
+    """What the table ``[response]`` gives, in SI units."""
+    if table is None:
+        return {}
+    measures = DIMENSIONS["angular velocity"]
+    ends = {k: _value(getattr(table, k), k, measures, "response") for k in ("start", "stop")}
+    found = {"load": table.load, **ends}
+    return found if table.quantity is None else found | {"quantity": table.quantity}
+
+
 def _state(given: list[Any], problem: Problem) -> list[float]:
     """Positions, then velocities."""
     kinds = list(problem.dofs.values())
@@ -70,8 +81,8 @@ def _state(given: list[Any], problem: Problem) -> list[float]:
     ]
 
 
-def _value(given: Any, where: str, measures: Dimension | None) -> float:
-    found = number(given, f"periodic.{where}", measures)
+def _value(given: Any, where: str, measures: Dimension | None, table: str = "periodic") -> float:
+    found = number(given, f"{table}.{where}", measures)
     if isinstance(found, Expression):
-        raise ProblemError(f"periodic.{where}: found the expression {given!r}, expected a number")
+        raise ProblemError(f"{table}.{where}: found the expression {given!r}, expected a number")
     return float(found)

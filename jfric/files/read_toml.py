@@ -15,7 +15,7 @@ from jfric.errors import ProblemError
 from jfric.files.checks import check
 from jfric.files.config import Config, time_span
 from jfric.files.function_tables import number, numbers
-from jfric.files.periodic_table import periodic
+from jfric.files.periodic_table import periodic, response
 from jfric.files.reading import ReadError, read_text
 from jfric.files.statics_table import statics
 from jfric.results.formulas import require_formulas
@@ -84,6 +84,7 @@ def _config(text: str, path: str | os.PathLike[str]) -> Config:
         solver=_solver(table.solver.given()),
         statics=statics(table.statics, problem),
         periodic=periodic(table.periodic, problem),
+        response=response(table.response),
         checks=tuple(check(c, f"check[{i + 1}]", problem) for i, c in enumerate(table.check)),
         path=os.fspath(path),
         data=None if table.data is None else measured(table.data, problem),

@@ -327,6 +327,15 @@ class PeriodicTable(Table):
     stop: Number | None = None
 
 
+class ResponseTable(Table):
+    """The steady states over the frequency of a load, and the quantity whose peak counts."""
+
+    load: str
+    start: Number
+    stop: Number
+    quantity: str | None = None
+
+
 class ColumnTable(Table):
     """A column of a measured file: its unit, which may carry a factor, and what is added in SI."""
 

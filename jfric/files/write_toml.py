@@ -95,6 +95,8 @@ def dump(config: Config | Problem) -> str:
         document["statics"] = dict(config.statics)
     if config.periodic:
         document["periodic"] = dict(config.periodic)
+    if config.response:
+        document["response"] = dict(config.response)
     if config.data is not None:
         document["data"] = dict(config.data.table)
     if config.controller is not None:

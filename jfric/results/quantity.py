@@ -60,6 +60,7 @@ Kind = Literal[
     "event_change",
     "balance",
     "balance_fold",
+    "response",
 ]
 
 #: Kinds taken from equilibria, limit loads and paths of a system, not from a trajectory.
@@ -72,12 +73,14 @@ STATIC_KINDS = (
 #: Kinds taken from a periodic motion, and from its path over a parameter.
 PERIODIC_KINDS = (
     *("orbit", "multiplier", "fold", "flip", "torus", "branch_point", "event_change"),
-    *("balance", "balance_fold"),
+    *("balance", "balance_fold", "response"),
 )
 #: Numbers of a periodic motion that are none of a trajectory.
 OF_ORBITS = ("period", "energy_loss", "residual", "event_count", "largest_multiplier")
 #: Of a harmonic of a quantity over a period: amplitude and angle; of a multiplier.
 HARMONICS, PARTS = ("harmonic", "angle"), ("re", "im")
+#: Numbers of a frequency response.
+OF_RESPONSES = ("peak", "peak_frequency")
 
 
 class _Form(NamedTuple):
@@ -85,6 +88,7 @@ class _Form(NamedTuple):
 
     names: (
         Literal["signal", "motion", "contact", "element", "static", "event", "orbit", "part", "dof"]
+        | Literal["response"]
         | None
     ) = None
     holds: Literal["time", "number", "maybe"] | None = None
@@ -114,6 +118,7 @@ _KINDS: dict[Kind, _Form] = {
     **{kind: _Form(None, "number") for kind in ("fold", "flip", "torus")},
     **{kind: _Form(None, "number") for kind in ("branch_point", "event_change", "balance_fold")},
     "balance": _Form("dof", "maybe"),
+    "response": _Form("response"),
 }
 #: Other words for a kind, and what they put before the name.
 _SAME: dict[str, tuple[Kind, str]] = {
@@ -131,7 +136,8 @@ GRAMMAR = (
     "equilibrium.u(1), equilibrium.lambda_n(1), equilibrium_to.u(1), limit.parameter, "
     "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1); "
     "orbit.period, orbit.u, orbit.max.u, orbit.harmonic.u(1), orbit.event_time(1), multiplier(1), "
-    "multiplier.re(1), fold(1), flip(1), event_change(1); balance.u, balance.u(1), balance_fold(1)"
+    "multiplier.re(1), fold(1), flip(1), event_change(1); balance.u, balance.u(1), "
+    "balance_fold(1); response.peak, response.peak_frequency"
 )
 
 _TEXT = re.compile(r"\s*([^()\s]+?)\s*(?:\((.*)\))?\s*")
@@ -214,6 +220,8 @@ def resolve(quantity: Quantity, problem: Problem) -> Quantity:
             found = _static_name(kind, name, problem)
         elif names == "part" and name and name not in PARTS:
             raise ProblemError(f"no part {name!r}, allowed are {' and '.join(PARTS)}")
+        elif names == "response" and name not in OF_RESPONSES:
+            raise ProblemError(f"of a response there are {' and '.join(OF_RESPONSES)}")
         elif names == "event" and name:
             found = _event(name, problem)
         elif names == "contact":

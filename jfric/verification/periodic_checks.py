@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from jfric.periodic.harmonic_balance_result import HarmonicBalance
     from jfric.periodic.orbit import PeriodicOrbit
     from jfric.periodic.path import OrbitKind, OrbitPath
+    from jfric.periodic.response_peak import ResponsePeak
 
 
 def is_periodic(check: Check) -> bool:
@@ -74,12 +75,16 @@ class _Values:
         self.config = config
         self.orbit: PeriodicOrbit | None = None
         self.path: OrbitPath | None = None
+        self.peak: ResponsePeak | None = None
         self.balances: dict[str, HarmonicBalance] = {}
         self.observed: dict[str, float] = {}
 
     def of(self, quantity: Quantity) -> float:
         if quantity.kind in ("balance", "balance_fold"):
             return self._of_balance(quantity)
+        if quantity.kind == "response":
+            peak = self._peak()
+            return peak.value if quantity.name == "peak" else peak.frequency
         if quantity.kind not in ("orbit", "multiplier"):
             points = self._path().points(_KINDS[quantity.kind])
             row = int(quantity.argument or 1) - 1
@@ -132,6 +137,24 @@ class _Values:
             self.path = continue_orbit(self.config.problem, *self._ends(), **settings)
         return self.path
 
+    def _peak(self) -> ResponsePeak:
+        from jfric.periodic.response import frequency_response
+
+        if self.peak is None:
+            given = dict(self.config.response)
+            if not given:
+                raise ProblemError(
+                    f"{self.config.path}: a check asks for a response; a table [response] with "
+                    "load, start and stop is missing"
+                )
+            ends = given["load"], given["start"], given["stop"]
+            settings = orbit_settings(self.config, "state", response=True)
+            found = frequency_response(self.config.problem, *ends, **settings)
+            if not found.curves[0].complete:
+                raise ProblemError(f"{self.config.path}: {found.curves[0].outcome}")
+            self.peak = found.peak(given.get("quantity", self.config.problem.axes[0]))
+        return self.peak
+
     def _of_balance(self, quantity: Quantity) -> float:
         """By harmonic balance: an amplitude, half of the way or that of a harmonic; a fold."""
         found = self._balance(quantity.kind)
@@ -164,9 +187,13 @@ class _Values:
         return [given["vary"], given["start"], given["stop"]]
 
 
-def orbit_settings(config: Config, start: str = "start") -> dict[str, Any]:
-    """What the table ``[periodic]`` gives beside the path; ``start``: what the state is called."""
-    given = {k: v for k, v in config.periodic.items() if k not in _OF_PATHS}
+def orbit_settings(
+    config: Config, start: str = "start", *, response: bool = False
+) -> dict[str, Any]:
+    """What the table ``[periodic]`` gives beside the path; ``start``: what the state is called. Of
+    a ``response`` without what belongs to the file's own frequency."""
+    left_out = (*_OF_PATHS, *(("section", "period", "state") if response else ()))
+    given = {k: v for k, v in config.periodic.items() if k not in left_out}
     if "state" in given:
         given[start] = given.pop("state")
     settings = config.solver
