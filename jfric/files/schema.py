@@ -16,6 +16,7 @@ from pydantic import Discriminator, Field, Tag, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
 from jfric.files.dimensions import FORMULAS, LISTS, SHAPES, dimension
+from jfric.files.key_meanings import MEANINGS
 from jfric.files.tables import (
     CheckTable,
     Coefficient,
@@ -218,4 +219,7 @@ class _WithoutNull(GenerateJsonSchema):
 
 def json_schema() -> dict[str, Any]:
     """The JSON schema of a file, for completion and checks in editors."""
-    return file_model().model_json_schema(schema_generator=_WithoutNull)
+    schema = file_model().model_json_schema(schema_generator=_WithoutNull)
+    for (table, key), meaning in MEANINGS.items():
+        schema["$defs"][table]["properties"][key]["description"] = meaning
+    return schema

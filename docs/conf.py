@@ -1,0 +1,58 @@
+"""The site; ``sh scripts/site.sh`` builds it."""
+
+import os
+import sys
+import tomllib
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+# Examples that run at build find the package here, too.
+os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+
+from generators.write import FOLDER, with_links_of_the_site, write  # noqa: E402
+
+project = "jfric"
+author = copyright = "The jfric developers"
+release = tomllib.loads((HERE.parent / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_design", "generators.mathml"]
+exclude_patterns = ["generators"]
+smartquotes = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = "jfric"
+html_math_renderer = "mathml"
+html_show_sourcelink = False
+html_theme_options = {"show_prev_next": True, "navigation_with_keys": False, "show_toc_level": 2}
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 4
+nb_execution_mode = "auto"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+nb_ipywidgets_js: dict = {}
+
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+autodoc_class_signature = "mixed"
+
+
+def _correct_links(app, docname, source):
+    if not docname.startswith(FOLDER) and (HERE / f"{docname}.md").is_file():
+        source[0] = with_links_of_the_site(source[0], f"docs/{docname}.md", f"{docname}.md")
+
+
+def _indent_examples(app, what, name, thing, options, lines):
+    """Examples that are all of a docstring stand without indentation; their output then, too."""
+    inside = False
+    for i, line in enumerate(lines):
+        inside = bool(line) and (inside or line.startswith(">>>"))
+        if inside:
+            lines[i] = f"    {line}"
+
+
+def setup(app):
+    """Write the generated pages before any is read."""
+    app.connect("config-inited", lambda app, config: write())
+    app.connect("source-read", _correct_links)
+    app.connect("autodoc-process-docstring", _indent_examples)

@@ -1,0 +1,13 @@
+#!/bin/sh
+# The documentation as pages that open from disk: scripts/site.sh [FOLDER], results/site unless
+# given. Warnings are errors, and so is a link that leads nowhere.
+set -eu
+root=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
+folder=${1:-$root/results/site}
+"$root/scripts/install.sh" docs
+python="${JFRIC_VENV:-$root/.venv}/bin/python"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"$python" -m sphinx -W --keep-going -q -b html -d "$work" "$root/docs" "$folder"
+PYTHONPATH="$root/docs" "$python" -m generators.check_links "$folder"
+echo "$folder/index.html"
