@@ -10,9 +10,10 @@ from generators import api, check_links, commands, configuration, write
 from test_docstrings import PUBLIC
 
 import jfric
-from jfric.files.key_meanings import MEANINGS
+from jfric.files.key_meanings import MEANINGS, TOP
 from jfric.files.schema import json_schema
 from jfric.results.status import Flag, Status
+from jfric.system.elements import SECTIONS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -48,9 +49,14 @@ def test_every_key_of_the_schema_is_described():
         assert found == list(part.get("properties", {})), name
 
 
-def test_meanings_belong_to_keys():
-    keys = {(table, key) for table, found in configuration.schema_keys().items() for key in found}
-    assert set(MEANINGS) <= keys
+def test_every_key_of_a_table_has_a_meaning():
+    tables = configuration.schema_keys()
+    sections = {cls.__name__ for cls in SECTIONS.values()}
+    keys = {
+        (t, key) for t, found in tables.items() for key in found if t not in {"File", *sections}
+    }
+    assert set(MEANINGS) == keys
+    assert set(TOP) | set(SECTIONS) >= set(tables["File"]) >= set(TOP)
 
 
 def test_editors_see_what_keys_mean():
