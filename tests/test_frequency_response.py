@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from typer.testing import CliRunner
 
 import jfric
@@ -242,3 +243,38 @@ def test_the_normal_force_with_the_lowest_peak_is_that_of_a_fine_sweep():
         if centre == best.parameter:
             assert weights @ peaks / h == pytest.approx(0.0, abs=1e-7)
             assert (peaks > best.peak.value).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("offset", [0.0, 0.05])
+@pytest.mark.parametrize("normal", [0.543, 1.2])
+def test_a_contact_that_stuck_for_the_whole_cycle_begins_to_slip(normal, offset):
+    """To both sides at once, where the amplitude of its force in the linear response is the limit,
+    whatever place it stuck at before; the curve goes on behind."""
+    problem = jfric.Problem(
+        ("x", "y"),
+        {
+            "mass": {"a": jfric.Mass("x", 1.0), "b": jfric.Mass("y", 0.02)},
+            "spring": {"a": jfric.Spring("x", 1.0), "b": jfric.Spring(("x", "y"), 0.6)},
+            "damper": {"a": jfric.Damper("x", 0.05), "b": jfric.Damper(("x", "y"), 0.03)},
+            "friction": jfric.Friction("y", jfric.Coulomb(0.4), N=normal),
+            "load": {
+                "shake": jfric.Load("x", jfric.Harmonic(0.3, 1.0)),
+                "hold": jfric.Load("x", offset),
+            },
+        },
+    )
+
+    def too_much(w):
+        x = 0.3 / abs(complex(1.6 - w**2, 0.08 * w))
+        return abs(complex(0.6, 0.03 * w)) * x - 0.4 * normal
+
+    first, last = {0.543: (0.8, 0.95), 1.2: (1.05, 1.15)}[normal]
+    found = jfric.frequency_response(problem, "shake", first, last, transient=30)
+    (curve,) = found.curves
+    assert curve.complete
+    assert len(curve) < 150
+    begins = next(p for p in curve.special if p.kind == "event change")
+    assert begins.before == ()
+    assert len(begins.after or ()) == 4
+    assert begins.parameter == pytest.approx(brentq(too_much, first, last, xtol=1e-14), abs=1e-9)

@@ -13,6 +13,7 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.numerics.limits import require_count
 from jfric.periodic.branch_start import branched
+from jfric.periodic.middle import in_the_middle
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.path import OrbitPath, OrbitPoint
 from jfric.periodic.path_kernel import Kernel, PathPoint, ahead, corrected, moved, stacked
@@ -61,7 +62,8 @@ def continue_orbit(
     **change of events**: where a period has another sequence of events (a first stick or lift-off,
     a touch, one slip more) the path has a corner; the last orbit with the old sequence is found by
     halving, and the path goes on from the first one with the new sequence, with derivatives on both
-    sides.
+    sides. Where contacts stick for the whole period at any place within an interval, and the path
+    meets an end of it, it goes on from the middle.
 
     ``from_``: a flip or branch point of a path of the same problem: the path then begins beside it,
     on the branch that leaves there (at a flip the motion of the doubled period), and goes away from
@@ -127,6 +129,7 @@ class Follower:
         self.rows: list[PathPoint] = []
         self.special: list[OrbitPoint] = []
         self.remarks: list[str] = []
+        self._middle: PathPoint | None = None
 
     def follow(self, point: PathPoint, step: float = FIRST) -> None:
         """Step after step until the interval is left or nothing goes on."""
@@ -219,6 +222,9 @@ class Follower:
         before, after = change.before, change.after
         if self._outside(before):
             return self._to_the_end(point, at, before, change.s_before)
+        centred = in_the_middle(self.kernel, before) if len(before.open) else None
+        if centred is not None:
+            return self._on_from(point, centred, step)
         if change.s_before > 0.0:
             self._locate(point, at, before, change.s_before)
             self.rows.append(before)
@@ -240,6 +246,17 @@ class Follower:
             return None, step
         self.rows.append(after)
         return after, FIRST * self.max_step
+
+    def _on_from(self, point: PathPoint, centred: PathPoint, step) -> tuple[PathPoint, float]:
+        """On from the middle of what sticking leaves open."""
+        away = centred.u - self._middle.u if self._middle is not None else centred.tangent
+        if self._middle is None or not away[-1] * point.tangent[-1] > 0.0:
+            away = centred.tangent
+        tangent = away / np.linalg.norm(away)
+        tangent = tangent * (1.0 if tangent @ point.tangent >= 0 else -1.0)
+        self._middle = centred._replace(tangent=tangent)
+        self.rows.append(self._middle)
+        return self._middle, max(step, SHORTEST)
 
     def _ends(self, point) -> tuple[None, float]:
         self.special.append(special("dead end", point, len(self.rows) - 1, kernel=self.kernel))

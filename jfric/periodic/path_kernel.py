@@ -56,6 +56,8 @@ class PathPoint(NamedTuple):
     parameter: float
     iterations: int
     determinant: float
+    #: Directions (k, u) in which sticking leaves the orbit open, at the same parameter; scaled.
+    open: np.ndarray
 
     @property
     def multipliers(self) -> np.ndarray:
@@ -84,7 +86,7 @@ def corrected(
     scaled = np.asarray(scaled)
     if not np.all(np.isfinite(scaled)):
         return None
-    direction, determinant = _direction(scaled, tangent)
+    direction, determinant, left_open = _direction(scaled, tangent)
     return PathPoint(
         u=np.asarray(u) / columns,
         tangent=direction,
@@ -95,21 +97,25 @@ def corrected(
         parameter=float(found.z.parameter),
         iterations=int(found.iterations),
         determinant=determinant,
+        open=left_open,
     )
 
 
-def _direction(scaled: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, float]:
-    """Unit tangent of the path, and the determinant with it as a further equation. Where sticking
-    leaves more than the parameter open the path turns as little as it can, and nothing is known of
-    branches."""
+def _direction(scaled: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
+    """Unit tangent of the path, the determinant with it as a further equation, and what is open
+    beside it. Where sticking leaves more than the parameter open the path turns as little as it
+    can, and nothing is known of branches."""
     _, values, vt = np.linalg.svd(scaled)
     free = np.append(values <= UNDECIDED * values[0], True)
     direction = vt[free].T @ (vt[free] @ before)
     size = np.linalg.norm(direction)
     direction = direction / size if size > 0.0 else vt[-1]
     if np.sum(free) > 1:
-        return direction, float("nan")
-    return direction, float(np.linalg.det(np.concatenate([scaled, direction[None]])))
+        # Of all that is open, what leaves the parameter alone.
+        beside = np.linalg.svd(vt[free][:, -1:].T)[2][1:]
+        return direction, float("nan"), beside @ vt[free]
+    determinant = float(np.linalg.det(np.concatenate([scaled, direction[None]])))
+    return direction, determinant, np.zeros((0, len(direction)))
 
 
 def solved(

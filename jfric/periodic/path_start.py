@@ -11,6 +11,7 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.numerics.limits import require_count
 from jfric.periodic.forcing import require_commensurate
+from jfric.periodic.newton import Scales
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.orbit_status import OrbitStatus
 from jfric.periodic.path_kernel import (
@@ -31,6 +32,8 @@ from jfric.system.problem import Problem
 ROUNDS = 40
 #: A place of the interval where frequencies agree by chance only.
 GENERIC = 0.381966
+#: Least size of a position or velocity along a path, as a part of the largest.
+LEAST = 0.1
 
 
 def first_point(
@@ -112,7 +115,7 @@ def _from_transient(problem, there, name, limits, segments, options, call):
     guess = ahead(call, shooting, there, given, x, transient)
     if int(guess.status) != int(OrbitStatus.CONVERGED):
         return None
-    scales = guess.scales._replace(parameter=jnp.asarray(abs(limits[1] - limits[0]), float))
+    scales = _scales_of_path(guess.scales, limits[1] - limits[0])
     kernel = kernel_of(shooting, problem, scales, call)
     z = guess.start._replace(parameter=jnp.asarray(limits[0], float))
     point = at_parameter(kernel, z, guess.phase, limits, options.get("max_iterations", ROUNDS))
@@ -152,11 +155,19 @@ def equations_at(
     shooting, given, _ = equations_of_path(problem, there, name, segments, options, orbit.state)
     period = given if orbit.forced else orbit.period
     guess = ahead(call, shooting, there, period, orbit.state, 0.0)
-    scales = guess.scales._replace(parameter=jnp.asarray(abs(span), float))
+    scales = _scales_of_path(guess.scales, span)
     kernel = kernel_of(shooting, problem, scales, call)
     same = orbit.states.shape[0] == segments
     states = orbit.states if same else guess.start.states
     return kernel, Unknowns(states, guess.start.period, jnp.asarray(value, float)), guess.phase
+
+
+def _scales_of_path(scales: Scales, span: float) -> Scales:
+    """Sizes along a path: what sticks where it begins may move later on, as others do."""
+    sizes = np.asarray(scales.state)
+    parts = [np.maximum(x, LEAST * np.max(x)) for x in np.split(sizes, 2)]
+    parameter = jnp.asarray(abs(span), float)
+    return scales._replace(state=jnp.asarray(np.concatenate(parts)), parameter=parameter)
 
 
 def at_parameter(kernel: Kernel, z: Unknowns, phase, limits, most: int) -> PathPoint | None:
