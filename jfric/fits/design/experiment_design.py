@@ -60,8 +60,8 @@ def design_experiment(
     samples; ``sigma``: measured signals and the standard deviations of their noise. ``of``: the
     parameters that matter, all by default; the others are found, too. ``worst_of``: number of
     parameter vectors that the input has to suit, of which the worst counts: the first start and a
-    Sobol sample between the bounds, or of the priors where there are some. ``options``: of
-    :func:`jfric.fit`, such as ``solver``.
+    Sobol sample between the bounds, or of the priors where there are some. ``seed``: of the
+    samples. ``options``: of :func:`jfric.fit`, such as ``solver``.
 
     Raises :class:`jfric.ProblemError` for what cannot be computed. Source of the criteria:
     F. Pukelsheim, Optimal Design of Experiments (1993). With the problem of :class:`jfric.Problem`,

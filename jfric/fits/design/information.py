@@ -105,7 +105,12 @@ def _one(model, data, weight, slots: Slots, x, u) -> tuple[Array, Array, Array]:
     lowest = jnp.min(jnp.where(real, limited, jnp.inf), axis=0)
     highest = jnp.max(jnp.where(real, limited, -jnp.inf), axis=0)
     bad = failed(status)
-    return tuple(jnp.where(bad, jnp.nan, a) for a in (matrix, lowest, highest))
+    none = jnp.nan
+    return (
+        jnp.where(bad, none, matrix),
+        jnp.where(bad, none, lowest),
+        jnp.where(bad, none, highest),
+    )
 
 
 def _many(model, data, weight, slots, x, u):

@@ -141,7 +141,7 @@ class Search:
         change = slopes(*self.plan(), self.parameters, inputs)
         found = [self._merit(m, s * span) for m, s in zip(matrix, change.matrix, strict=True)]
         value = np.array([f[0] for f in found])
-        slope = np.stack([f[1] for f in found])
+        slope = np.stack([f[1] for f in found if f[1] is not None])
         size = np.tile(self.limits[:, 1] - self.limits[:, 0], 2)[:, None]
         edge = np.concatenate([change.lowest, -change.highest], axis=-2) * span / size
         self._keep(part, value.min(), max(-room.min(initial=np.inf), 0.0))
