@@ -36,6 +36,7 @@ from jfric.files import load as load
 from jfric.files import to_toml as to_toml
 from jfric.fits import AbstractModel as AbstractModel
 from jfric.fits import Experiment as Experiment
+from jfric.fits import ExperimentDesign as ExperimentDesign
 from jfric.fits import FitResult as FitResult
 from jfric.fits import Free as Free
 from jfric.fits import Regression as Regression
@@ -45,6 +46,7 @@ from jfric.fits import candidate_laws as candidate_laws
 from jfric.fits import check as check
 from jfric.fits import closed_loop as closed_loop
 from jfric.fits import cross_validate as cross_validate
+from jfric.fits import design_experiment as design_experiment
 from jfric.fits import fit as fit
 from jfric.fits import fit_batch as fit_batch
 from jfric.fits import inverse_regression as inverse_regression
@@ -210,6 +212,7 @@ __all__ = [  # noqa: RUF022
     "sweep", "Range", "open_sweep", "plot_sweep", "compile_quickly",
     # Parameters from measurements.
     "fit", "Free", "Experiment", "FitResult", "read_experiments",
+    "design_experiment", "ExperimentDesign",
     # Out to other simulators.
     "export_mjcf",
     # Published cases.

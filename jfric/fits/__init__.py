@@ -3,6 +3,8 @@
 from jfric.fits.batch import fit_batch
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.measured_files import read_experiments
+from jfric.fits.design.experiment_design import design_experiment
+from jfric.fits.design.result import ExperimentDesign
 from jfric.fits.fit_result import FitResult
 from jfric.fits.fitting import fit
 from jfric.fits.free import Free
@@ -16,6 +18,7 @@ from jfric.fits.steady_model import SteadyModel, steady_states
 __all__ = [
     "AbstractModel",
     "Experiment",
+    "ExperimentDesign",
     "FitResult",
     "Free",
     "Regression",
@@ -25,6 +28,7 @@ __all__ = [
     "check",
     "closed_loop",
     "cross_validate",
+    "design_experiment",
     "fit",
     "fit_batch",
     "inverse_regression",

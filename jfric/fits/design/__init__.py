@@ -1,0 +1,1 @@
+"""Experiments that make parameters as certain as they can be."""

@@ -1,0 +1,266 @@
+"""``design_experiment``: the input that makes parameters most certain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from jfric.errors import ProblemError, nearest
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.design.information import Slot, Slots, standard_deviations
+from jfric.fits.design.result import ExperimentDesign
+from jfric.fits.design.search import CLIMBS, Search
+from jfric.fits.free import Free
+from jfric.fits.full_paths import full_path
+from jfric.fits.optimise.starts import global_sample
+from jfric.fits.task import Task, prepare
+from jfric.numerics.limits import STARTS, require_count
+from jfric.system.expression import Expression
+from jfric.system.naming import find_path, get_parameter, set_parameters
+from jfric.system.problem import Problem
+
+Criterion = Literal["D", "A"]
+#: Change of the predicted standard deviations one of them away, from which it is said.
+NONLINEAR = 0.2
+
+
+def design_experiment(
+    problem: Problem,
+    free: Mapping[str, Free],
+    inputs: Mapping[str, tuple[Any, Any]],
+    limits: Mapping[str, tuple[float, float]] | None = None,
+    *,
+    times: Float[np.ndarray, " m"],
+    sigma: Mapping[str, float],
+    of: Sequence[str] | None = None,
+    criterion: Criterion = "D",
+    worst_of: int = 1,
+    candidates: int = 64,
+    seed: int = 0,
+    **options: Any,
+) -> ExperimentDesign:
+    """The experiment whose input makes the parameters ``free`` of ``problem`` most certain.
+
+    With the derivatives ``J`` of the samples by the parameters, the information is
+    ``M = J^T J/sigma^2``, and no unbiased estimate has a covariance below ``C = M^-1``. Maximises
+    ``-log det C`` (``criterion="D"``) or ``-log trace C`` (``"A"``) over a Sobol sample of
+    ``candidates`` inputs, then by sequential quadratic programming from the best, with derivatives
+    of ``M`` through all events. They are exact where no event comes or goes.
+
+    ``free``: as in :func:`jfric.fit`; ``init``, else the value of the problem, is where the
+    information is computed, a ``prior`` counts as in a fit. Sizes of parameters are their values
+    on the scale ``"log"``, else the widths of their bounds. ``inputs``: lower and upper limit of
+    each number that may be chosen, by path (``load.F.amplitude``, ``friction.belt``,
+    ``initial.x.v``); of a list (``load.F.values``) for each entry, or as two lists. What the
+    problem has is the present experiment, with which the new one is compared. ``limits``: lowest
+    and highest value of signals at the samples, such as the travel. ``times`` (m,) [s]: of the
+    samples; ``sigma``: measured signals and the standard deviations of their noise. ``of``: the
+    parameters that matter, all by default; the others are found, too. ``worst_of``: number of
+    parameter vectors that the input has to suit, of which the worst counts: the first start and a
+    Sobol sample between the bounds, or of the priors where there are some. ``seed``: of the
+    samples. ``options``: of :func:`jfric.fit`, such as ``solver``.
+
+    Raises :class:`jfric.ProblemError` for what cannot be computed. Source of the criteria:
+    F. Pukelsheim, Optimal Design of Experiments (1993). With the problem of :class:`jfric.Problem`,
+    from which height a mass should be let go::
+
+        >>> design = jfric.design_experiment(
+        ...     problem, {"friction.mu": jfric.Free(0.05, 0.3)}, {"initial.u.q": (0.05, 0.2)},
+        ...     times=jnp.linspace(0.1, 2.0, 20), sigma={"u": 1e-3}, candidates=8)
+        >>> design.after["friction.mu"] < design.before["friction.mu"]
+        True
+    """
+    if not isinstance(problem, Problem):
+        raise ProblemError(f"problem: found {type(problem).__name__}, needs a jfric.Problem")
+    if criterion not in ("D", "A"):
+        raise ProblemError(f"criterion: found {criterion!r}, allowed are 'D' and 'A'")
+    require_count("candidates", candidates, 1, STARTS)
+    require_count("worst_of", worst_of, 1, STARTS)
+    limits = dict(limits or {})
+    task = _task(problem, free, limits, times, sigma, options)
+    layout = task.objective.layout
+    slots, now, low, high = _inputs(problem, layout.paths, inputs, task, limits)
+    chosen = _chosen(problem, layout.names, of)
+    centre = layout.init
+    lower, upper = layout.bounds
+    search = Search(
+        task=task,
+        slots=slots,
+        low=low,
+        high=high,
+        parameters=_scenarios(layout, worst_of, seed),
+        unit=np.where(layout.log, centre, upper - lower),
+        prior=layout.prior_terms(centre[None])[2],
+        chosen=chosen,
+        criterion=criterion,
+        limits=np.array([limits[name] for name in limits], float).reshape(-1, 2),
+    )
+    before, _ = search.matrices(now[None])
+    span = high - low
+    inside = np.clip((now - low) / span, 0.0, 1.0)
+    ranked = search.screen(np.concatenate([inside[None], _sobol(low.size, candidates, seed)]))
+    if not ranked.size:
+        raise ProblemError(
+            f"inputs: none of {candidates} inputs says anything of {', '.join(layout.names)}; is "
+            "everything stuck, or a parameter without influence? (jfric.check tells)"
+        )
+    for part in ranked[:CLIMBS]:
+        search.climb(part)
+    if search.best is None:
+        raise ProblemError(
+            f"limits: none of {search.evaluations} inputs keeps {', '.join(limits)} within them"
+        )
+    return _result(problem, search, before, search.inputs(search.best))
+
+
+def _task(problem, free, limits, times, sigma, options) -> Task:
+    if not isinstance(sigma, Mapping) or not sigma:
+        raise ProblemError(
+            f"sigma: found {sigma!r}, needs the noise of each measured signal, such as "
+            "{'u': 1e-3}"
+        )
+    for path, item in free.items():
+        if isinstance(item, Free) and item.per_experiment:
+            raise ProblemError(f"free.{path}: per_experiment has no meaning for one experiment")
+    t = np.asarray(times, float)
+    signals = dict.fromkeys([*sigma, *limits])
+    for name, pair in limits.items():
+        if len(np.atleast_1d(pair)) != 2 or not pair[0] < pair[1]:
+            raise ProblemError(f"limits.{name}: found {pair}, needs (lowest, highest)")
+    nothing = np.zeros(t.shape)
+    plan = Experiment(
+        t,
+        y=dict.fromkeys(signals, nothing),
+        sigma=dict(sigma),
+        mask={name: np.full(t.shape, name in sigma) for name in signals},
+    )
+    return prepare(problem, plan, free, **options)
+
+
+def _inputs(problem, free, inputs, task: Task, limits):
+    """Slots of the inputs, and their present numbers, lower and upper limits (n,)."""
+    if not inputs:
+        raise ProblemError(
+            "inputs: found none, give the limits of one, such as {'load.F.amplitude': (0, 5)}"
+        )
+    slots, now, low, high = [], [], [], []
+    for path, pair in inputs.items():
+        try:
+            name = find_path(problem, path)
+        except KeyError as error:
+            raise ProblemError(f"inputs: {error.args[0]}") from None
+        if name in free or name in [s.path for s in slots]:
+            raise ProblemError(f"inputs: found {name!r} twice, or among the free parameters")
+        value = get_parameter(problem, name)
+        if isinstance(value, Expression):
+            raise ProblemError(f"inputs: {name} is computed as {value.text!r}")
+        shape = np.shape(value)
+        try:
+            ends = [np.broadcast_to(np.asarray(end, float), shape) for end in pair]
+        except (TypeError, ValueError):
+            ends = []
+        if len(ends) != 2 or not np.all(np.isfinite(ends)) or not np.all(ends[0] < ends[1]):
+            raise ProblemError(
+                f"inputs.{path}: found {pair!r}, needs (lower, upper), finite, lower below upper"
+            )
+        slots.append(Slot(name, sum(a.size for a in now), shape))
+        for numbers, new in ((now, value), (low, ends[0]), (high, ends[1])):
+            numbers.append(np.ravel(np.asarray(new, float)))
+    signals = task.objective.data.signals
+    where = tuple(signals.index(name) for name in limits)
+    found = Slots(tuple(free), tuple(slots), where)
+    return found, np.concatenate(now), np.concatenate(low), np.concatenate(high)
+
+
+def _chosen(problem, names, of) -> list[int]:
+    if of is None:
+        return list(range(len(names)))
+    wanted = [full_path(problem, name) for name in ((of,) if isinstance(of, str) else of)]
+    for name in wanted:
+        if name not in names:
+            raise ProblemError(
+                f"of: found {name!r}{nearest(name, names)}, free are {', '.join(names)}"
+            )
+    if not wanted:
+        raise ProblemError("of: found none, name the parameters that matter")
+    return [names.index(name) for name in dict.fromkeys(wanted)]
+
+
+def _scenarios(layout, count: int, seed: int) -> np.ndarray:
+    """Parameters (T, P): the first start, then a sample of the priors, or between the bounds."""
+    if count == 1:
+        return layout.init[None]
+    from scipy.special import ndtri  # slow to import
+
+    points = global_sample(layout, count - 1, seed)
+    lower, upper = layout.bounds
+    part = (0.5 + np.arange(count - 1)) / (count - 1)
+    rng = np.random.default_rng(seed)
+    for i in np.flatnonzero(np.isfinite(layout.prior[:, 0])):
+        mean, sd = layout.prior[i]
+        points[:, i] = np.clip(mean + sd * ndtri(rng.permutation(part)), lower[i], upper[i])
+    return np.concatenate([layout.init[None], points])
+
+
+def _sobol(size: int, count: int, seed: int) -> np.ndarray:
+    from scipy.stats import qmc  # slow to import
+
+    sampler = qmc.Sobol(size, rng=np.random.default_rng(seed))
+    return sampler.random_base2(int(np.ceil(np.log2(count))))[:count]
+
+
+def _result(problem, search: Search, before, inputs) -> ExperimentDesign:
+    layout = search.task.objective.layout
+    after, _ = search.matrices(inputs[None])
+    unit = search.unit
+    old, new = (standard_deviations(m[0, 0], unit) for m in (before, after))
+    conditions = [_condition(m[0, 0], unit) for m in (before, after)]
+    values: dict[str, float | np.ndarray] = {}
+    for slot in search.slots.inputs:
+        own = inputs[slot.first : slot.first + int(np.prod(slot.shape))].reshape(slot.shape)
+        values[slot.path] = own if slot.shape else float(own)
+    return ExperimentDesign(
+        inputs=values,
+        before=dict(zip(layout.names, old.tolist(), strict=True)),
+        after=dict(zip(layout.names, new.tolist(), strict=True)),
+        condition=(conditions[0], conditions[1]),
+        merit=(float(search.merits(before).min()), float(search.merits(after).min())),
+        remarks=_remarks(search, inputs, new),
+        evaluations=search.evaluations,
+        problem=set_parameters(problem, values),
+    )
+
+
+def _condition(matrix, unit) -> float:
+    scaled = matrix * np.outer(unit, unit)
+    if not np.all(np.isfinite(scaled)):
+        return float("nan")
+    values = np.linalg.eigvalsh(scaled)
+    return float(values[-1] / values[0]) if values[0] > 0 else float("inf")
+
+
+def _remarks(search: Search, inputs, sd) -> tuple[str, ...]:
+    """Whether the prediction would be another one standard deviation away."""
+    layout = search.task.objective.layout
+    if not np.all(np.isfinite(sd)):
+        return ()
+    lower, upper = layout.bounds
+    near = np.concatenate([layout.init + s * np.diag(sd) for s in (1.0, -1.0)])
+    own, search.parameters = search.parameters, np.clip(near, lower, upper)
+    matrix, _ = search.matrices(inputs[None])
+    search.parameters = own
+    other = standard_deviations(matrix[0], search.unit)
+    # What comes or goes there makes the prediction fail: no number counts as another one.
+    change = np.nan_to_num(np.abs(other / sd - 1.0), nan=np.inf, posinf=np.inf)
+    worst = float(np.max(change))
+    if worst <= NONLINEAR:
+        return ()
+    name = layout.names[int(np.argmax(np.max(change, axis=0)))]
+    by = "is lost" if np.isinf(worst) else f"changes by {100 * worst:.0f} %"
+    return (
+        f"one standard deviation away the predicted standard deviation of {name} {by}: the "
+        "prediction is rough; take worst_of > 1",
+    )

@@ -1,0 +1,71 @@
+"""What a design of an experiment returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from jfric.system.problem import Problem
+
+
+@dataclass(frozen=True)
+class ExperimentDesign:
+    """The experiment to make next, and what it is expected to say, beside the present one.
+
+    ``inputs``: its numbers by path; ``problem``: the given one with them. ``before``, ``after``:
+    standard deviations of each parameter by the present and by the new experiment (bounds of Cramer
+    and Rao, at the given values of the parameters); infinite where nothing is known.
+    ``condition``: ratios of the largest to the smallest eigenvalue of the information, by parts of
+    the parameters' sizes, before and after. ``merit``: logarithms of what was maximised, before
+    and after. ``evaluations``: experiments that were simulated. ``remarks``: what a reader of the
+    numbers has to know.
+    """
+
+    inputs: Mapping[str, float | np.ndarray]
+    before: Mapping[str, float]
+    after: Mapping[str, float]
+    condition: tuple[float, float]
+    merit: tuple[float, float]
+    evaluations: int
+    problem: Problem = field(repr=False)
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def information_ratio(self) -> dict[str, float]:
+        """Information on each parameter, new over present: ``(before/after)^2``."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return {
+                name: float(np.divide(old, self.after[name]) ** 2)
+                for name, old in self.before.items()
+            }
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row for each parameter: its standard deviations and their ratio."""
+        return [
+            {
+                "parameter": name,
+                "before": old,
+                "after": self.after[name],
+                "shrinks to": float(np.divide(self.after[name], old)),
+                "information ratio": self.information_ratio[name],
+            }
+            for name, old in self.before.items()
+        ]
+
+    def __str__(self) -> str:
+        lines = [f"{path} = {_shown(x)}" for path, x in self.inputs.items()]
+        width = max(len(name) for name in self.before)
+        lines += [
+            f"{row['parameter']:{width}}  standard deviation {row['before']:.3g} -> "
+            f"{row['after']:.3g}, intervals shrink to {100 * row['shrinks to']:.0f} %"
+            for row in self.table()
+        ]
+        lines.append(f"condition {self.condition[0]:.2g} -> {self.condition[1]:.2g}")
+        return "\n".join([*lines, *self.remarks])
+
+
+def _shown(x) -> str:
+    return np.array2string(np.asarray(x), precision=6, separator=", ", max_line_width=90)

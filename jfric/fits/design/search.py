@@ -1,0 +1,151 @@
+"""The best input: a sample of all, then sequential quadratic programming from the best of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from jfric.fits.design.information import Slots, information, merit, slopes
+from jfric.fits.task import Task
+
+#: Inputs from which is climbed, and steps of each climb.
+CLIMBS, STEPS = 3, 40
+#: What is short of a limit by less, in parts of its range, keeps it.
+SLACK = 1e-6
+
+
+@dataclass
+class Search:
+    """Merit of inputs as parts (n,) of their ranges, and the best so far that keeps all limits."""
+
+    task: Task
+    slots: Slots
+    low: np.ndarray
+    high: np.ndarray
+    #: (T, P) Parameters for which the input has to be good, the least merit counts; their sizes.
+    parameters: np.ndarray
+    unit: np.ndarray
+    prior: np.ndarray
+    chosen: list[int]
+    criterion: str
+    #: (s, 2) Lower and upper limits of signals.
+    limits: np.ndarray
+    best: np.ndarray | None = None
+    value: float = -np.inf
+    evaluations: int = 0
+    _last: dict[bytes, tuple] = field(default_factory=dict)
+
+    def plan(self):
+        """What the programs take, beside parameters and inputs."""
+        objective = self.task.objective
+        import jax
+
+        data = jax.tree_util.tree_map(lambda a: a[0], objective.data)
+        return objective.model, data, objective.weight[0], self.slots
+
+    def inputs(self, part: np.ndarray) -> np.ndarray:
+        """Inputs from parts of their ranges."""
+        return self.low + (self.high - self.low) * part
+
+    def matrices(self, inputs: np.ndarray):
+        """Information (B, T, P, P) with that of the priors, and room (B, T, 2 s) to the limits."""
+        count, members = inputs.shape[0], self.parameters.shape[0]
+        found = information(
+            *self.plan(),
+            np.tile(self.parameters, (count, 1)),
+            np.repeat(inputs, members, axis=0),
+        )
+        self.evaluations += count * members
+        matrix = found.matrix + np.diag(self.prior)
+        size = self.limits[:, 1] - self.limits[:, 0]
+        room = np.concatenate(
+            [found.lowest - self.limits[:, 0], self.limits[:, 1] - found.highest], axis=-1
+        ) / np.tile(size, 2)
+        return matrix.reshape(count, members, *matrix.shape[1:]), room.reshape(count, members, -1)
+
+    def merits(self, matrix: np.ndarray) -> np.ndarray:
+        """Of information (B, T, P, P): (B, T)."""
+        return np.array([[self._merit(m)[0] for m in row] for row in matrix])
+
+    def _merit(self, matrix, slope=None):
+        return merit(matrix, slope, self.unit, self.chosen, self.criterion)
+
+    def screen(self, parts: np.ndarray) -> np.ndarray:
+        """The inputs ``parts`` (B, n), best first; those without any information are left out."""
+        matrix, room = self.matrices(self.inputs(parts))
+        value = self.merits(matrix).min(axis=1)
+        short = np.maximum(-room.min(axis=(1, 2), initial=np.inf), 0.0)
+        for i in range(parts.shape[0]):
+            self._keep(parts[i], value[i], short[i])
+        # Those that miss a limit may still be near a good one that keeps it.
+        rank = np.where(np.isfinite(value), value - 10.0 * short, -np.inf)
+        order = np.argsort(-rank, kind="stable")
+        return parts[order[np.isfinite(rank[order])]]
+
+    def _keep(self, part, value, short) -> None:
+        if short <= SLACK and value > self.value:
+            self.best, self.value = np.array(part), float(value)
+
+    def climb(self, part: np.ndarray) -> None:
+        """Maximise the least merit of all parameters from ``part`` (n,).
+
+        As ``max s`` with ``merit_i >= s`` and room to all limits: smooth where the least is not.
+        """
+        from scipy.optimize import minimize  # slow to import
+
+        n = part.size
+        value, _, room, _ = self._with_slopes(part)
+        if not np.all(np.isfinite(value)):
+            return
+        bounds = [(0.0, 1.0)] * n + [(None, None)]
+        constraints = [
+            {"type": "ineq", "fun": self._gap, "jac": self._gap_slope},
+        ]
+        if room.size:
+            constraints.append({"type": "ineq", "fun": self._room, "jac": self._room_slope})
+        minimize(
+            lambda z: -z[n],
+            np.append(part, value.min()),
+            jac=lambda z: np.append(np.zeros(n), -1.0),
+            method="SLSQP",
+            bounds=bounds,
+            constraints=constraints,
+            options={"maxiter": STEPS, "ftol": 1e-6},
+        )
+
+    def _gap(self, z):
+        return self._with_slopes(z[:-1])[0] - z[-1]
+
+    def _gap_slope(self, z):
+        slope = self._with_slopes(z[:-1])[1]
+        return np.column_stack([slope, -np.ones(len(slope))])
+
+    def _room(self, z):
+        return self._with_slopes(z[:-1])[2]
+
+    def _room_slope(self, z):
+        slope = self._with_slopes(z[:-1])[3]
+        return np.column_stack([slope, np.zeros(len(slope))])
+
+    def _with_slopes(self, part):
+        """Merits (T,), room (T 2 s,) and their slopes by the parts; far below where there are
+        none, so that a search turns back."""
+        part = np.clip(np.asarray(part, float), 0.0, 1.0)
+        key = part.tobytes()
+        if key in self._last:
+            return self._last[key]
+        span = self.high - self.low
+        inputs = self.inputs(part)
+        matrix, room = (a[0] for a in self.matrices(inputs[None]))
+        change = slopes(*self.plan(), self.parameters, inputs)
+        found = [self._merit(m, s * span) for m, s in zip(matrix, change.matrix, strict=True)]
+        value = np.array([f[0] for f in found])
+        slope = np.stack([f[1] for f in found if f[1] is not None])
+        size = np.tile(self.limits[:, 1] - self.limits[:, 0], 2)[:, None]
+        edge = np.concatenate([change.lowest, -change.highest], axis=-2) * span / size
+        self._keep(part, value.min(), max(-room.min(initial=np.inf), 0.0))
+        value, slope = np.nan_to_num(value, neginf=-1e3), np.nan_to_num(slope)
+        room, edge = np.nan_to_num(room, nan=-1.0), np.nan_to_num(edge)
+        self._last = {key: (value, slope, room.reshape(-1), edge.reshape(-1, part.size))}
+        return self._last[key]
