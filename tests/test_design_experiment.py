@@ -37,6 +37,7 @@ def test_the_same_amplitude_tells_more_and_limits_are_kept(design):
     assert [row["parameter"] for row in found.table()] == ["friction.mu", "damper.c"]
 
 
+@pytest.mark.slow
 def test_predicted_standard_deviations_are_those_of_fits(design):
     free, found = design
     clean = np.asarray(jfric.simulate(found.problem, ts=TIMES).q[:, 0])
