@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from scipy.optimize import brentq
@@ -245,12 +246,21 @@ def test_the_normal_force_with_the_lowest_peak_is_that_of_a_fine_sweep():
             assert (peaks > best.peak.value).all()
 
 
+def test_single_precision_is_refused_in_one_sentence():
+    with (
+        jax.enable_x64(False),
+        pytest.raises(jfric.ProblemError, match="found float32"),
+    ):
+        jfric.frequency_response(oscillator(), "load", 0.9, 1.05)
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("begins", [True, False])
 @pytest.mark.parametrize("offset", [0.0, 0.05])
 @pytest.mark.parametrize("normal", [0.543, 1.2])
-def test_a_contact_that_stuck_for_the_whole_cycle_begins_to_slip(normal, offset):
+def test_a_contact_that_sticks_for_the_whole_cycle_begins_or_ends_to_slip(normal, offset, begins):
     """To both sides at once, where the amplitude of its force in the linear response is the limit,
-    whatever place it stuck at before; the curve goes on behind."""
+    whatever place it sticks at; the curve goes on behind, with nothing else found on it."""
     problem = jfric.Problem(
         ("x", "y"),
         {
@@ -270,11 +280,15 @@ def test_a_contact_that_stuck_for_the_whole_cycle_begins_to_slip(normal, offset)
         return abs(complex(0.6, 0.03 * w)) * x - 0.4 * normal
 
     first, last = {0.543: (0.8, 0.95), 1.2: (1.05, 1.15)}[normal]
-    found = jfric.frequency_response(problem, "shake", first, last, transient=30)
+    ends = (first, last) if begins else (last, first)
+    found = jfric.frequency_response(problem, "shake", *ends, transient=30)
     (curve,) = found.curves
     assert curve.complete
     assert len(curve) < 150
-    begins = next(p for p in curve.special if p.kind == "event change")
-    assert begins.before == ()
-    assert len(begins.after or ()) == 4
-    assert begins.parameter == pytest.approx(brentq(too_much, first, last, xtol=1e-14), abs=1e-9)
+    change = next(p for p in curve.special if () in (p.before, p.after))
+    assert change.kind == "event change"
+    slips, sticks = (change.after, change.before) if begins else (change.before, change.after)
+    assert sticks == ()
+    assert len(slips or ()) == 4
+    assert not [p for p in curve.special if p.kind == "branch point"]
+    assert change.parameter == pytest.approx(brentq(too_much, first, last, xtol=1e-14), abs=1e-9)

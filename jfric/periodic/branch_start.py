@@ -70,8 +70,7 @@ def branched(
         first = corrected(kernel, moved(kernel, z, s * direction), phase, direction, origin, s)
         if first is None or abs(first.tangent @ direction) < abs(first.tangent @ old):
             continue
-        turned = np.sign(first.tangent @ direction)
-        return kernel, first._replace(tangent=turned * first.tangent)
+        return kernel, first.along(direction)
     raise SimulationError(f"no orbit of the branch at {name} = {point.parameter:g} was found")
 
 

@@ -13,10 +13,18 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.numerics.limits import require_count
 from jfric.periodic.branch_start import branched
-from jfric.periodic.middle import in_the_middle
+from jfric.periodic.middle import held_behind, in_the_middle
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.path import OrbitPath, OrbitPoint
-from jfric.periodic.path_kernel import Kernel, PathPoint, ahead, corrected, moved, stacked
+from jfric.periodic.path_kernel import (
+    Kernel,
+    PathPoint,
+    ahead,
+    corrected,
+    kernel_of,
+    moved,
+    stacked,
+)
 from jfric.periodic.path_start import first_point
 from jfric.periodic.special_points import JUMP, between, leaving, narrowed, slope, special
 from jfric.statics.path_names import checked_path
@@ -31,6 +39,8 @@ MOST = 2_000
 #: Rounds of Newton's method beyond which the next step is shorter, and the cosine of the largest
 #: turn of the path in a step.
 ROUNDS, TURN = 6, 0.95
+#: Growth of a state beyond its size after which sizes are taken anew.
+GROWN = 2.0
 #: Part of a period within which no event comes near the start of the next.
 NEAR = 0.02
 
@@ -136,7 +146,8 @@ class Follower:
         self.rows.append(point)
         step = min(step, self.max_step)
         for _ in range(self.max_steps):
-            following, step = self._step(self._away_from_events(self.rows[-1]), step)
+            point = self._as_large_as(self._away_from_events(self.rows[-1]))
+            following, step = self._step(point, step)
             if following is None:
                 return
             self.watch(self, step)
@@ -179,6 +190,27 @@ class Follower:
         self.kernel = kernel
         return shifted
 
+    def _as_large_as(self, point: PathPoint) -> PathPoint:
+        """The same point, with sizes that have grown with the motion: what hardly moved where the
+        path began may be as large as everything else by now, and steps are parts of sizes."""
+        states = np.max(np.abs(np.asarray(point.z.states)), axis=0)
+        if np.all(states <= GROWN * np.asarray(self.kernel.scales.state)):
+            return point
+        problem, period = point.orbit.problem, point.orbit.period
+        shooting, call, known = self.kernel.shooting, self.kernel.call, self.kernel.scales
+        guess = ahead(call, shooting, problem, period, point.orbit.state, 0.0)
+        state = jnp.maximum(jnp.asarray(known.state), guess.scales.state)
+        scales = known._replace(state=state)
+        kernel = kernel_of(shooting, self.kernel.problem, scales, call)
+        tangent = point.tangent * point.sizes / kernel.sizes
+        tangent = tangent / np.linalg.norm(tangent)
+        origin = np.asarray(shooting.pack(point.z)) / kernel.sizes
+        found = corrected(kernel, point.z, point.phase, tangent, origin, 0.0)
+        if found is None:
+            return point
+        self.kernel, self._middle = kernel, None
+        return found.along(tangent)
+
     def _at(self, point: PathPoint):
         """Orbits on planes at right angles to the path behind ``point``."""
 
@@ -213,7 +245,7 @@ class Follower:
 
     def _locate(self, point, at, found, step) -> None:
         for _, kind, place in between(self.kernel, at, point, found, step):
-            entry = special(kind, place, len(self.rows) - 1, kernel=self.kernel)
+            entry = special(kind, place, len(self.rows) - 1)
             self.special.append(dataclasses.replace(entry, after=place.events))
 
     def _changes(self, point, at, found, step) -> tuple[PathPoint | None, float]:
@@ -228,6 +260,10 @@ class Follower:
         if change.s_before > 0.0:
             self._locate(point, at, before, change.s_before)
             self.rows.append(before)
+        held = held_behind(self.kernel, before) if len(before.events) else None
+        if held is not None:
+            closed, after = held
+            change = change._replace(after=after)
         other = after is not None
         if after is None or np.linalg.norm(after.u - before.u) > JUMP:
             # Nothing goes straight on: a path that begins here may go back, or off like a root.
@@ -235,13 +271,16 @@ class Follower:
             change = change._replace(after=after)
         if after is not None:
             away = after.u - before.u
-            side = 1.0 if after.tangent @ (away if away.any() else point.tangent) >= 0 else -1.0
-            after = after._replace(tangent=side * after.tangent)
+            after = after.along(away if away.any() else point.tangent)
             change = change._replace(after=after)
         kind = "event change" if other or after is not None else "dead end"
-        self.special.append(
-            special(kind, before, len(self.rows) - 1, change=change, kernel=self.kernel)
-        )
+        self.special.append(special(kind, before, len(self.rows) - 1, change=change))
+        if held is not None:
+            self.special[-1] = dataclasses.replace(
+                self.special[-1],
+                parameter=closed.parameter,
+                state=np.asarray(closed.orbit.state),
+            )
         if after is None:
             return None, step
         self.rows.append(after)
@@ -259,7 +298,7 @@ class Follower:
         return self._middle, max(step, SHORTEST)
 
     def _ends(self, point) -> tuple[None, float]:
-        self.special.append(special("dead end", point, len(self.rows) - 1, kernel=self.kernel))
+        self.special.append(special("dead end", point, len(self.rows) - 1))
         return None, SHORTEST
 
     def _outside(self, point: PathPoint) -> bool:
@@ -280,14 +319,14 @@ class Follower:
         last = corrected(self.kernel, z, point.phase, fixed, point.u, s)
         if last is None or last.events != point.events:
             return self._changes(point, at, found if last is None else None, step)
-        last = last._replace(tangent=last.tangent * np.sign(last.tangent @ point.tangent or 1.0))
+        last = last.along(point.tangent)
         for s_there, kind, place in between(self.kernel, at, point, found, step):
             del s_there
             if not self._outside(place):
-                entry = special(kind, place, len(self.rows) - 1, kernel=self.kernel)
+                entry = special(kind, place, len(self.rows) - 1)
                 self.special.append(dataclasses.replace(entry, after=place.events))
         self.rows.append(last)
-        self.special.append(special("end", last, len(self.rows) - 1, kernel=self.kernel))
+        self.special.append(special("end", last, len(self.rows) - 1))
         return None, step
 
     def path(self, problem: Problem, name: str) -> OrbitPath:
@@ -302,7 +341,7 @@ class Follower:
             period=np.asarray(orbits.period),
             multipliers=np.asarray(orbits.multipliers),
             stable=np.asarray(orbits.stable),
-            slope=np.stack([slope(self.kernel, p) for p in self.rows]),
+            slope=np.stack([slope(p) for p in self.rows]),
             events=tuple(p.events for p in self.rows),
             special=tuple(self.special),
             orbits=orbits,

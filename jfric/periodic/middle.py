@@ -8,6 +8,8 @@ leads there is the middle of the interval.
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, moved
@@ -18,6 +20,11 @@ FIRST, PART = 1e-9, 1e-6
 POINT = 1e-7
 #: Farthest end that is looked for, and halvings at most.
 FARTHEST, HALVINGS = 10.0, 60
+#: How far behind a change of events, in sizes of the interval, orbits that stick are looked for.
+BEHIND = (1e-6, 1e-5)
+#: Secants to where that interval closes, the first step in parts of the distance, and how much of
+#: what is left the next ones take.
+SECANTS, TOWARDS, NEARLY = 3, 0.05, 0.95
 #: How far Newton's method may carry an orbit along what is open.
 SAME = 1e-3
 
@@ -25,15 +32,89 @@ SAME = 1e-3
 def in_the_middle(kernel: Kernel, point: PathPoint) -> PathPoint | None:
     """The orbit in the middle of those with the events of ``point`` that are open, at the same
     parameter, one direction after the other; None where they are no more than a point."""
-    width, found = 0.0, point
+    widths, found = _middle(kernel, point)
+    return found if max(widths, default=0.0) > POINT else None
+
+
+def _middle(kernel: Kernel, point: PathPoint) -> tuple[list[float], PathPoint]:
+    """The middle, and how wide it is open in each direction in which it has ends."""
+    widths, found = [], point
     for direction in point.open:
         low, high = (_end(kernel, found, sign * direction) for sign in (-1.0, 1.0))
         if not np.isfinite(high + low):
             continue
         there = _shifted(kernel, found, 0.5 * (high - low) * direction)
         if there is not None:
-            width, found = max(width, high + low), there
-    return found if width > POINT else None
+            widths.append(high + low)
+            found = there
+    return widths, found
+
+
+def held_behind(kernel: Kernel, point: PathPoint) -> tuple[PathPoint, PathPoint] | None:
+    """Where slip to both sides ends behind ``point``, the last orbit found that slips: the orbit at
+    which the interval of places at which the contact may stick closes, and the middle of those a
+    little further; None where there is no such interval.
+
+    The last orbit that slips lies within it. What lies straight ahead on the path of those that
+    slip does not: Newton's method would be led to the edge, where slips too short to be told from
+    rounding seem to close. For the same reason the interval says best where it closes.
+    """
+    for distance in BEHIND:
+        fixed = _parameter_alone(point)
+        found = _held(kernel, point, distance * fixed)
+        if found is None or found.events == point.events or not len(found.open):
+            continue
+        widths, held = _middle(kernel, found)
+        if widths and max(widths) > POINT:
+            return _closed(kernel, held, min(widths), -distance * fixed), held
+    return None
+
+
+def _closed(kernel: Kernel, held: PathPoint, width: float, step: np.ndarray) -> PathPoint:
+    """The orbit at which the ``width`` around ``held`` becomes zero, within a ``step``: by secants,
+    for it is a smooth function of the parameter."""
+    points, widths, part = [held], [width], TOWARDS
+    for _ in range(SECANTS):
+        found = _held(kernel, points[-1], part * step)
+        if found is None or found.events != held.events or not len(found.open):
+            break
+        there, middle = _middle(kernel, found)
+        if not there:
+            break
+        points.append(middle)
+        widths.append(min(there))
+        falls = widths[-2] - widths[-1]
+        if falls <= 0.0:
+            break
+        # The next one stops short of the zero: behind it nothing is held.
+        part *= NEARLY * widths[-1] / falls
+    if len(points) < 2 or not widths[-2] > widths[-1]:
+        return held
+    (a, b), (wide, narrow) = points[-2:], widths[-2:]
+    beyond = narrow / (wide - narrow)
+
+    def there(x, y):
+        return y + beyond * (y - x)
+
+    return b._replace(
+        u=there(a.u, b.u),
+        z=moved(kernel, b.z, beyond * (b.u - a.u)),
+        parameter=there(a.parameter, b.parameter),
+        orbit=dataclasses.replace(b.orbit, state=there(a.orbit.state, b.orbit.state)),
+    )
+
+
+def _parameter_alone(point: PathPoint) -> np.ndarray:
+    """The unit of the parameter, in the direction in which the path goes."""
+    fixed = np.zeros(point.u.shape)
+    fixed[-1] = 1.0 if point.tangent[-1] >= 0 else -1.0
+    return fixed
+
+
+def _held(kernel: Kernel, point: PathPoint, step: np.ndarray) -> PathPoint | None:
+    """The orbit from the same state at another parameter."""
+    z = moved(kernel, point.z, step)
+    return corrected(kernel, z, point.phase, _parameter_alone(point), point.u + step, 0.0)
 
 
 def _end(kernel: Kernel, point: PathPoint, direction: np.ndarray) -> float:
@@ -54,8 +135,7 @@ def _end(kernel: Kernel, point: PathPoint, direction: np.ndarray) -> float:
 
 def _shifted(kernel: Kernel, point: PathPoint, step: np.ndarray) -> PathPoint | None:
     """The orbit a scaled ``step`` away, if it has the same events and is there."""
-    fixed = np.zeros(point.u.shape)
-    fixed[-1] = 1.0 if point.tangent[-1] >= 0 else -1.0
+    fixed = _parameter_alone(point)
     found = corrected(kernel, moved(kernel, point.z, step), point.phase, fixed, point.u, 0.0)
     if found is None or found.events != point.events:
         return None

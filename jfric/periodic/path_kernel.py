@@ -44,8 +44,9 @@ class Kernel(NamedTuple):
 
 
 class PathPoint(NamedTuple):
-    """A point: the unknowns ``u``, scaled; the unit ``tangent`` of the path, scaled, in either
-    direction; the sign of the determinant that changes at branch points; the orbit."""
+    """A point: the unknowns ``u``, scaled by ``sizes`` (u,); the unit ``tangent`` of the path,
+    scaled, in either direction; the sign of the determinant that changes at branch points; the
+    orbit."""
 
     u: np.ndarray
     tangent: np.ndarray
@@ -58,11 +59,18 @@ class PathPoint(NamedTuple):
     determinant: float
     #: Directions (k, u) in which sticking leaves the orbit open, at the same parameter; scaled.
     open: np.ndarray
+    sizes: np.ndarray
 
     @property
     def multipliers(self) -> np.ndarray:
         """Floquet multipliers (2n,)."""
         return np.asarray(self.orbit.multipliers)
+
+    def along(self, direction: np.ndarray) -> PathPoint:
+        """The same point with its tangent to the side of ``direction``; the determinant goes with
+        the tangent."""
+        side = 1.0 if self.tangent @ direction >= 0 else -1.0
+        return self._replace(tangent=side * self.tangent, determinant=side * self.determinant)
 
 
 def corrected(
@@ -98,6 +106,7 @@ def corrected(
         iterations=int(found.iterations),
         determinant=determinant,
         open=left_open,
+        sizes=columns,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -47,8 +48,14 @@ def first_point(
     """The equations with the parameter ``name`` among the unknowns, and the orbit at the first of
     the ``limits``; ``options``: of :func:`jfric.periodic_orbit`.
 
-    Raises :class:`jfric.SimulationError` where there is no orbit.
+    Raises :class:`jfric.SimulationError` where there is no orbit, :class:`jfric.ProblemError` in
+    single precision, in which orbits are not told from their neighbours.
     """
+    if not jax.config.read("jax_enable_x64"):
+        raise ProblemError(
+            "precision: found float32, paths of orbits need float64: call "
+            "jax.config.update('jax_enable_x64', True) before anything else"
+        )
     begin = jnp.asarray(limits[0], float)
     there = set_parameters(problem, {name: begin})
     require_count("segments", segments, 1, SEGMENTS)
@@ -176,6 +183,4 @@ def at_parameter(kernel: Kernel, z: Unknowns, phase, limits, most: int) -> PathP
     fixed[-1] = 1.0
     origin = np.asarray(kernel.shooting.pack(z)) / kernel.sizes
     point = corrected(kernel, z, phase, fixed, origin, 0.0, most)
-    if point is not None and point.tangent[-1] * (limits[1] - limits[0]) < 0:
-        point = point._replace(tangent=-point.tangent)
-    return point
+    return None if point is None else point.along(fixed * (limits[1] - limits[0]))

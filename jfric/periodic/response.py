@@ -315,7 +315,7 @@ def _state_of(follower: Follower, step: float) -> dict[str, np.ndarray]:
         "last_states": np.asarray(last.z.states),
         "last_period": np.asarray(last.z.period),
         "last_parameter": np.asarray(last.z.parameter),
-        "last_tangent": np.asarray(last.tangent),
+        "last_tangent": last.tangent * last.sizes / follower.kernel.sizes,
         "last_step": np.asarray(step),
         "scales_state": np.asarray(scales.state),
         "scales_period": np.asarray(scales.period),
@@ -339,6 +339,5 @@ def _resumed(asked: _Request, problem: Problem, kept: dict[str, np.ndarray], cal
     point = corrected(kernel, z, no_phase(states.shape[1]), tangent, origin, 0.0)
     if point is None:
         raise ProblemError("store: the last orbit that was kept is none of this problem")
-    if point.tangent @ tangent < 0:
-        point = point._replace(tangent=-point.tangent)
+    point = point.along(tangent)
     return kernel, point, float(kept["last_step"])

@@ -204,7 +204,7 @@ def _branch_point(at: At, first: PathPoint, last: PathPoint, s: float) -> list:
 
 
 def special(
-    kind: OrbitKind, point: PathPoint, row: int, *, change: Change | None = None, kernel: Kernel
+    kind: OrbitKind, point: PathPoint, row: int, *, change: Change | None = None
 ) -> OrbitPoint:
     """The entry of a path for ``point``."""
     after = None if change is None else change.after
@@ -217,16 +217,15 @@ def special(
         row=row,
         before=point.events,
         after=None if after is None else after.events,
-        slope_before=slope(kernel, point),
-        slope_after=None if after is None else slope(kernel, after),
+        slope_before=slope(point),
+        slope_after=None if after is None else slope(after),
         time=float(point.orbit.problem.time.start),
     )
 
 
-def slope(kernel: Kernel, point: PathPoint) -> np.ndarray:
+def slope(point: PathPoint) -> np.ndarray:
     """Derivative of the state at the start (2n,) by the parameter; infinite at a fold."""
-    scales = kernel.scales
-    n2 = len(scales.state)
-    along = point.tangent[:n2] * np.asarray(scales.state)
+    n2 = len(point.orbit.state)
+    along = (point.tangent * point.sizes)[:n2]
     with np.errstate(divide="ignore", invalid="ignore"):
-        return along / (point.tangent[-1] * float(scales.parameter))
+        return along / (point.tangent[-1] * point.sizes[-1])
