@@ -78,11 +78,11 @@ def _closed(kernel: Kernel, held: PathPoint, width: float, step: np.ndarray) -> 
         found = _held(kernel, points[-1], part * step)
         if found is None or found.events != held.events or not len(found.open):
             break
-        there, middle = _middle(kernel, found)
-        if not there:
+        open_here, middle = _middle(kernel, found)
+        if not open_here:
             break
         points.append(middle)
-        widths.append(min(there))
+        widths.append(min(open_here))
         falls = widths[-2] - widths[-1]
         if falls <= 0.0:
             break
