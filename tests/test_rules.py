@@ -177,6 +177,15 @@ def test_each_coefficient_has_its_own_zero():
 
 
 @each_precision
+def test_what_counts_as_no_acceleration_when_sliding_begins_from_rest(dtype):
+    """More than the rounding of its own terms; in other modes, and in motion, no more."""
+    rows = [(mode, known) for mode in Mode for known in (0, 1, 2)]
+    sliding = (Mode.SLIP_POS, Mode.SLIP_NEG)
+    expected = [(10.0 if mode in sliding and known == 1 else 1.0,) for mode, known in rows]
+    check(lambda mode, known: rules.zero_acceleration(1.0, mode, known), rows, expected, dtype)
+
+
+@each_precision
 def test_a_double_root_turns_at_zero(dtype):
     """``g = c/2 (s - r)^2 - d``: least value ``-d``, whatever the place it is looked at from."""
     rows, expected = [], []

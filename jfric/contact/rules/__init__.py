@@ -15,6 +15,7 @@ from jfric.contact.rules.guards import is_tie as is_tie
 from jfric.contact.rules.guards import may_stay_at_zero as may_stay_at_zero
 from jfric.contact.rules.guards import touches_limit as touches_limit
 from jfric.contact.rules.guards import turns_at_zero as turns_at_zero
+from jfric.contact.rules.guards import zero_acceleration as zero_acceleration
 from jfric.contact.rules.impacts import AfterImpact as AfterImpact
 from jfric.contact.rules.impacts import Hit as Hit
 from jfric.contact.rules.impacts import element_after_impact as element_after_impact

@@ -16,6 +16,10 @@ from jfric.contact.rules.kind import Flag, inverse, slides
 from jfric.numerics.tolerances import tolerances
 from jfric.results.modes import Mode
 
+#: Rounding errors of an acceleration beside those of the force at its limit, of which it is the
+#: excess: other terms, other masses.
+FROM_REST = 10.0
+
 
 class GuardSign(NamedTuple):
     """A guard right after an instant.
@@ -58,6 +62,15 @@ def guard_sign(
         still = still & vanishes
         order = order + still.astype(jnp.int32)
     return GuardSign(order, still, negative)
+
+
+def zero_acceleration(zero, mode, known) -> Any:
+    """Magnitude up to which the acceleration of sliding (``zero`` by its own terms) counts as zero.
+
+    Larger where sliding begins from rest: stick ended where its force came within rounding of the
+    limit, and what was zero to one must not be too much for the other, or neither mode is taken.
+    """
+    return zero * jnp.where(slides(mode) & (known == 1), FROM_REST, 1.0)
 
 
 def touches_limit(value, following, k: int, resolution) -> Bool[Array, "*k"]:

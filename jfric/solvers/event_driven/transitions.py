@@ -57,7 +57,10 @@ def guard_signs(
         # That sliding in a plane begins at rest makes none of its guards vanish.
         slid = rules.slides(state.mode) & prepared.mechanics.in_plane
         known = jnp.where(jnp.pad(slid, (0, known.shape[0] - slid.shape[0])), 0, known)
-    signs = rules.guard_sign(leading, step.zero, known=known, of_force=of_force)
+    zero, nt = list(step.zero), prepared.nt
+    of_sliding = rules.zero_acceleration(zero[1][:nt], state.mode, known[:nt])
+    zero[1] = jnp.concatenate([of_sliding, zero[1][nt:]])
+    signs = rules.guard_sign(leading, zero, known=known, of_force=of_force)
     drift = jnp.zeros(dependent.shape, jnp.int32)
     if step.relative_leading.shape[1]:
         leading = jax.lax.stop_gradient(step.relative_leading)

@@ -1,0 +1,398 @@
+"""Two masses through resonance, with a gap to an elastic stop and with a friction damper.
+
+The frequency response of each, stable and unstable parts, and what independent computations say:
+
+1. every tenth orbit as the start of 1,000 periods of the event-driven motion: a stable one is still
+   there, and from beside it, or from beside an unstable one, the motion approaches it or leaves it
+   at the rate of its largest multiplier;
+2. folds: two orbits on one side, whose distance grows like the root of the distance from the fold,
+   and none on the other; changes of the sequence of events: an orbit with the one sequence on one
+   side and with the other on the other;
+3. harmonic balance with 7, 21 and 63 harmonics at every tenth orbit outside the folds, and the
+   folds of its own curve: its distance from the orbits falls;
+4. pyHarm (PyPI: pyharm-os), another harmonic balance, with its time, where ``--pyharm`` names a
+   Python that has it.
+
+    python experiments/resonance.py [--periods 1000] [--pyharm /path/to/python] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from common import print_table
+
+import jfric
+from jfric.numerics.compilation import compile_quickly
+
+FREQUENCY = "load.F.omega"
+HARMONICS = (7, 21, 63)
+PHASES = 2 * np.pi * np.arange(256) / 256
+#: Beside an orbit means this far away; motions are followed within these distances from it, all in
+#: sizes of the motion.
+BESIDE, NEAR, FAR = 1e-7, 1e-10, 1e-6
+#: Distance behind folds and changes of events, in rad/s.
+BEHIND = 1e-6
+
+
+def with_a_stop() -> jfric.Problem:
+    """Two masses in a row, the second one before an elastic stop."""
+    return jfric.Problem(
+        ["x", "y"],
+        {
+            "mass": {"a": jfric.Mass("x", 1.0), "b": jfric.Mass("y", 0.5)},
+            "spring": {"a": jfric.Spring("x", 1.0), "b": jfric.Spring(("x", "y"), 0.6)},
+            "damper": {"a": jfric.Damper("x", 0.08), "b": jfric.Damper(("x", "y"), 0.05)},
+            "stop": jfric.Stop("y", k=1.0, gap=1.0),
+            "load": jfric.Load("x", jfric.Harmonic(0.2, 0.5)),
+        },
+    )
+
+
+def with_a_damper() -> jfric.Problem:
+    """A mass on a spring with a friction damper: a light mass on a rough floor, behind a spring."""
+    return jfric.Problem(
+        ["x", "y"],
+        {
+            "mass": {"a": jfric.Mass("x", 1.0), "b": jfric.Mass("y", 0.1)},
+            "spring": {"a": jfric.Spring("x", 1.0), "b": jfric.Spring(("x", "y"), 0.6)},
+            "damper": {"a": jfric.Damper("x", 0.05), "b": jfric.Damper(("x", "y"), 0.05)},
+            "friction": jfric.Friction("y", jfric.Coulomb(0.4), N=0.6),
+            "load": jfric.Load("x", jfric.Harmonic(0.3, 1.0)),
+        },
+    )
+
+
+SYSTEMS = {
+    "gap to an elastic stop": (with_a_stop, 0.3, 1.2),
+    "friction damper": (with_a_damper, 0.6, 1.6),
+}
+
+
+def begun(problem: jfric.Problem, omega, begins, state) -> jfric.Problem:
+    """The problem on an orbit."""
+    n = len(problem.dofs)
+    values = {FREQUENCY: omega, "time.start": begins}
+    for i, dof in enumerate(problem.dofs):
+        values |= {f"initial.{dof}.q": state[i], f"initial.{dof}.v": state[n + i]}
+    return jfric.set_parameters(problem, values)
+
+
+def transients(problem, omegas, begins, states, periods: int):
+    """States after each of many periods (k, periods + 1, 2n), and the statuses."""
+    solver = jfric.EventDriven(adjoint="none", max_events=0, max_steps=10**7)
+
+    @jax.jit
+    def all_of_them(omegas, begins, states):
+        def one(omega, begins, state):
+            ts = begins + 2 * jnp.pi / omega * jnp.arange(periods + 1)
+            there = begun(problem, omega, begins, state)
+            found = jfric.simulate(there, solver, ts=ts, end=ts[-1])
+            return jnp.concatenate([found.q, found.v], axis=1), found.status
+
+        return jax.vmap(one)(omegas, begins, states)
+
+    found, status = all_of_them(*(jnp.asarray(x) for x in (omegas, begins, states)))
+    return np.asarray(found), np.asarray(status)
+
+
+def rate(deviations: np.ndarray) -> float:
+    """Largest growth in a period of deviations (periods, 2n) between rounding and what is not
+    linear any more, by the linear map that fits best from each to the next; not a number where
+    these are few."""
+    distance = np.linalg.norm(deviations, axis=1)
+    inside = np.flatnonzero((distance > NEAR) & (distance < FAR))
+    if not len(inside):
+        return np.nan
+    end = inside[0] + np.argmax(np.diff(np.append(inside, -1)) != 1)
+    chosen = deviations[inside[0] : end + 1]
+    if len(chosen) <= deviations.shape[1] + 1:
+        return np.nan
+    first = (chosen[:-1] / np.linalg.norm(chosen[:-1], axis=1, keepdims=True)).T
+    following = (chosen[1:] / np.linalg.norm(chosen[:-1], axis=1, keepdims=True)).T
+    map_ = following @ np.linalg.pinv(first, rcond=1e-4)
+    return float(np.abs(np.linalg.eigvals(map_)).max())
+
+
+def checked_by_transients(problem, curve, size, periods: int) -> dict:
+    """Every tenth orbit, 1,000 periods later; and from beside it."""
+    rows = np.arange(0, len(curve), 10)
+    omegas, begins, states = (x[rows] for x in (curve.parameter, curve.begins, curve.state))
+    stable = curve.stable[rows]
+    largest = np.abs(curve.multipliers[rows]).max(axis=1)
+    start = time.perf_counter()
+    from_it, status = transients(problem, omegas, begins, states, periods)
+    away = np.abs((from_it - states[:, None]) / size).max(axis=2)
+    aside = BESIDE * size * np.random.default_rng(1).normal(size=states.shape)
+    # Not along what sticks: there a start beside the orbit is beside it for ever.
+    aside = np.where(np.abs(states) < 1e-12, 0.0, aside)
+    from_beside, also = transients(problem, omegas, begins, states + aside, periods)
+    seconds = time.perf_counter() - start
+    rates = np.array([rate(d) for d in (from_beside - states[:, None]) / size])
+    off = np.abs(rates / largest - 1.0)
+    known = np.isfinite(off)
+    return {
+        "orbits": len(rows),
+        "stable": int(stable.sum()),
+        "runs not ok": int(np.sum(status != 0) + np.sum(also != 0)),
+        "stable ones, farthest after all periods": float(away[stable].max()),
+        "unstable ones, nearest after all periods": float(away[~stable, -1].min(initial=np.inf)),
+        "rates measured": int(known.sum()),
+        "of unstable ones": int(known[~stable].sum()),
+        "rate against multiplier, median": float(np.median(off[known])),
+        "rate against multiplier, largest": float(off[known].max()),
+        "periods": periods,
+        "seconds": seconds,
+    }
+
+
+def orbits_at(problem, omega: float, begins: float, starts: np.ndarray):
+    """Orbits from several guesses."""
+    there = begun(problem, omega, begins, starts[0])
+    return jfric.periodic_orbit(there, start=jnp.asarray(starts))
+
+
+def at_folds(problem, curve, size) -> list[dict]:
+    """Two orbits on one side of each fold, none on the other."""
+    found = []
+    for point in curve.special:
+        if point.kind != "fold":
+            continue
+        # The row before the fold and the one behind it lie on its two branches.
+        first, last = curve.state[point.row], curve.state[point.row + 1]
+        side = np.sign(curve.parameter[point.row] - point.parameter)
+        across = (last - first) / np.linalg.norm((last - first) / size)
+        apart = []
+        for behind in (BEHIND, 4 * BEHIND):
+            root = np.sqrt(behind) * np.array([[-1.0], [1.0]])
+            both = orbits_at(
+                problem, point.parameter + side * behind, point.time, point.state + root * across
+            )
+            ok = np.asarray(both.status == 0).all()
+            states = np.asarray(both.state)
+            apart.append(np.linalg.norm((states[1] - states[0]) / size) if ok else np.nan)
+        none = orbits_at(
+            problem, point.parameter - side * BEHIND, point.time, point.state + root * across
+        )
+        near = np.linalg.norm((np.asarray(none.state) - point.state) / size, axis=1) < 0.1
+        found.append(
+            {
+                "fold": point.parameter,
+                "multiplier": float(
+                    np.real(point.multipliers[np.argmin(abs(point.multipliers - 1))])
+                ),
+                "two orbits, distance": apart[0],
+                "ratio of distances, four times as far": apart[1] / apart[0],
+                "orbits on the other side": int(np.sum((np.asarray(none.status) == 0) & near)),
+            }
+        )
+    return found
+
+
+def words(events: tuple[str, ...] | None) -> str:
+    return f"{len(events)} events" if events else "no event"
+
+
+def at_changes(problem, curve, size) -> list[dict]:
+    """The sequence of events on both sides of each change."""
+    from jfric.periodic.path_kernel import event_words
+
+    found = []
+    for point in curve.special:
+        if point.kind != "event change":
+            continue
+        entry: dict = {"change": point.parameter}
+        ahead = np.sign(curve.parameter[point.row + 1] - curve.parameter[point.row])
+        for name, side, events in (("before", -1, point.before), ("after", 1, point.after)):
+            omega = point.parameter + side * ahead * 10 * BEHIND
+            orbit = jfric.periodic_orbit(
+                begun(problem, omega, point.time, point.state), start=jnp.asarray(point.state)
+            )
+            ok = int(orbit.status) == 0 and event_words(orbit) == events
+            entry[name] = words(events)
+            entry[f"{name}, as found there"] = bool(ok)
+            away = np.abs((np.asarray(orbit.state) - point.state) / size).max()
+            entry[f"{name}, distance"] = float(away)
+        found.append(entry)
+    return found
+
+
+def between_folds(curve) -> tuple[float, float]:
+    folds = [p.parameter for p in curve.special if p.kind == "fold"]
+    return (min(folds), max(folds)) if folds else (np.inf, -np.inf)
+
+
+def by_harmonic_balance(problem, curve, limits) -> list[dict]:
+    """Distances of harmonic balance from the orbits, and of its folds."""
+    low, high = between_folds(curve)
+    stick = np.array([len(e) == 0 for e in curve.events])
+    friction = "friction" in problem.elements
+    rows = np.arange(0, len(curve), 10)
+    omegas = curve.parameter[rows]
+    keep = ((omegas < low) | (omegas > high)) & ~(stick[rows] & friction)
+    rows, omegas = rows[keep], omegas[keep]
+    solver = jfric.EventDriven(adjoint="none", max_events=0, max_steps=10**6)
+    exact = []
+    for row in rows:
+        omega, start = curve.parameter[row], curve.begins[row]
+        there = begun(problem, omega, start, curve.state[row])
+        angle = np.mod(PHASES - omega * start, 2 * np.pi)
+        order = np.argsort(angle)
+        q = np.empty((len(PHASES), len(problem.dofs)))
+        ts = start + angle[order] / omega
+        q[order] = np.asarray(jfric.simulate(there, solver, ts=ts, end=float(ts[-1])).q)
+        exact.append(q)
+    exact = np.stack(exact)
+    size = np.abs(exact).max(axis=(1, 2))
+    found = []
+    for harmonics in HARMONICS:
+        start = time.perf_counter()
+        at = jfric.harmonic_balance(problem, FREQUENCY, at=omegas, harmonics=harmonics)
+        took = time.perf_counter() - start
+        motions = np.stack([at.positions(dof, PHASES) for dof in at.axes], axis=2)
+        away = (np.abs(motions - exact).max(axis=(1, 2)) / size)[at.ok]
+        start = time.perf_counter()
+        whole = jfric.harmonic_balance(problem, FREQUENCY, *limits, harmonics=harmonics)
+        curve_took = time.perf_counter() - start
+        folds = sorted(p.parameter for p in curve.special if p.kind == "fold")
+        theirs = np.sort(np.asarray(whole.folds))
+        apart = np.abs(theirs - folds).max() if len(theirs) == len(folds) and folds else None
+        found.append(
+            {
+                "harmonics": harmonics,
+                "solved": f"{int(at.ok.sum())} of {len(rows)}",
+                "median": float(np.median(away)),
+                "largest": float(away.max()),
+                "s": took,
+                "folds off [rad/s]": apart,
+                "curve, points": int(whole.parameter.size),
+                "curve [s]": curve_took,
+            }
+        )
+    return found
+
+
+def by_pyharm(python: str, curves: dict) -> dict | None:
+    """pyHarm on both systems: times, and the first harmonics against the orbits."""
+    import sys
+    from pathlib import Path
+
+    sys.path.insert(0, str(Path(__file__).parent / "benchmarks"))
+    from harmonic_balance import run_in_pyharm
+
+    systems = {}
+    for name, (_, low, high) in SYSTEMS.items():
+        stop = name.startswith("gap")
+        c, b, m = (0.08, 0.05, 0.5) if stop else (0.05, 0.05, 0.1)
+        element = (
+            {"type": "PenaltyUnilateralGap", "g": 1.0, "k": 1.0}
+            if stop
+            else {"type": "DLFTFriction", "mu": 0.4, "N0": 0.6, "eps": 5.0}
+        )
+        systems[name] = {
+            "harmonics": 21 if stop else 7,
+            "low": low,
+            "high": high,
+            "matrices": {
+                "M": [[1.0, 0.0], [0.0, m]],
+                "C": [[c + b, -b], [-b, b]],
+                "K": [[1.6, -0.6], [-0.6, 0.6]],
+            },
+            "load": 0.2 if stop else 0.3,
+            "element": element,
+            "step": 0.05,
+        }
+    found = run_in_pyharm(python, systems)
+    if found is None:
+        return None
+    result = {}
+    for name, theirs in found.items():
+        problem, curve = SYSTEMS[name][0](), curves[name].curves[0]
+        omega, first = np.array(theirs["omega"]), np.array(theirs["first"])
+        low, high = between_folds(curve)
+        inside = (omega >= curve.parameter.min()) & (omega <= curve.parameter.max())
+        inside &= (omega < low - 0.01) | (omega > high + 0.01)
+        ours = np.stack(
+            [curves[name].observe(f"harmonic.{d}(1)", 0)[f"harmonic.{d}(1)"] for d in problem.dofs],
+            axis=1,
+        )
+        order = np.argsort(curve.parameter)
+        outside = [i for i in order if not low <= curve.parameter[i] <= high]
+        there = np.stack(
+            [np.interp(omega[inside], curve.parameter[outside], ours[outside, i]) for i in (0, 1)],
+            axis=1,
+        )
+        away = np.abs(first[inside] - there).max(axis=1) / there.max(axis=1)
+        result[name] = {
+            "points": int(omega.size),
+            "ends at [rad/s]": float(omega[-1]),
+            "s": theirs["seconds"],
+            "first harmonics, median": float(np.median(away)),
+            "largest": float(away.max()),
+        }
+    return result
+
+
+def study(name: str, periods: int) -> tuple[dict, jfric.FrequencyResponse]:
+    make, *limits = SYSTEMS[name]
+    problem = make()
+    seconds = []
+    for _ in range(2):
+        start = time.perf_counter()
+        found = jfric.frequency_response(problem, "load", *limits)
+        seconds.append(time.perf_counter() - start)
+    (curve,) = found.curves
+    size = np.abs(curve.state).max(axis=0)
+    return {
+        "curve": {
+            "orbits": len(curve),
+            "unstable": int(np.sum(~curve.stable)),
+            "complete": curve.complete,
+            "s": seconds[0],
+            "again [s]": seconds[1],
+        },
+        "transients": checked_by_transients(problem, curve, size, periods),
+        "folds": at_folds(problem, curve, size),
+        "changes": at_changes(problem, curve, size),
+        "harmonic balance": by_harmonic_balance(problem, curve, limits),
+    }, found
+
+
+def text(value) -> str:
+    return f"{value:.10g}" if isinstance(value, float) else "-" if value is None else str(value)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--periods", type=int, default=1000)
+    parser.add_argument("--pyharm", help="a Python that has pyharm-os")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    arguments = parser.parse_args()
+    compile_quickly()
+    jax.config.update("jax_enable_x64", True)
+    results, curves = {}, {}
+    for name in SYSTEMS:
+        results[name], curves[name] = study(name, arguments.periods)
+    if arguments.pyharm:
+        for name, found in (by_pyharm(arguments.pyharm, curves) or {}).items():
+            results[name]["pyHarm"] = found
+    if arguments.json:
+        print(json.dumps(results))
+        return
+    for name, parts in results.items():
+        for title, part in parts.items():
+            rows = part if isinstance(part, list) else [part]
+            if rows and not isinstance(part, list):
+                print_table(f"{name}: {title}", ["", ""], [[k, text(v)] for k, v in part.items()])
+            elif rows:
+                table = [[text(v) for v in row.values()] for row in rows]
+                print_table(f"{name}: {title}", list(rows[0]), table)
+
+
+if __name__ == "__main__":
+    main()
