@@ -20,7 +20,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -123,8 +125,10 @@ def checked_by_transients(problem, curve, size, periods: int) -> dict:
     """Every tenth orbit, 1,000 periods later; and from beside it."""
     rows = np.arange(0, len(curve), 10)
     omegas, begins, states = (x[rows] for x in (curve.parameter, curve.begins, curve.state))
-    stable = curve.stable[rows]
     largest = np.abs(curve.multipliers[rows]).max(axis=1)
+    # Where a contact sticks all the time any place in an interval is an orbit: it stays there.
+    held = np.abs(largest - 1.0) < 1e-9
+    stable, unstable = (largest < 1.0) | held, (largest > 1.0) & ~held
     start = time.perf_counter()
     from_it, status = transients(problem, omegas, begins, states, periods)
     away = np.abs((from_it - states[:, None]) / size).max(axis=2)
@@ -135,15 +139,19 @@ def checked_by_transients(problem, curve, size, periods: int) -> dict:
     seconds = time.perf_counter() - start
     rates = np.array([rate(d) for d in (from_beside - states[:, None]) / size])
     off = np.abs(rates / largest - 1.0)
-    known = np.isfinite(off)
+    # Next to a change of events a motion beside the orbit has the other events.
+    changes = [p.parameter for p in curve.special if p.kind == "event change"]
+    apart = np.min(np.abs(omegas[:, None] - np.array(changes)), axis=1, initial=np.inf)
+    known = np.isfinite(off) & (apart > BEHIND)
     return {
         "orbits": len(rows),
         "stable": int(stable.sum()),
+        "of these held all the time": int(held.sum()),
         "runs not ok": int(np.sum(status != 0) + np.sum(also != 0)),
         "stable ones, farthest after all periods": float(away[stable].max()),
-        "unstable ones, nearest after all periods": float(away[~stable, -1].min(initial=np.inf)),
+        "unstable ones, nearest after all periods": float(away[unstable, -1].min(initial=np.inf)),
         "rates measured": int(known.sum()),
-        "of unstable ones": int(known[~stable].sum()),
+        "of unstable ones": int(known[unstable].sum()),
         "rate against multiplier, median": float(np.median(off[known])),
         "rate against multiplier, largest": float(off[known].max()),
         "periods": periods,
@@ -186,8 +194,8 @@ def at_folds(problem, curve, size) -> list[dict]:
                 "multiplier": float(
                     np.real(point.multipliers[np.argmin(abs(point.multipliers - 1))])
                 ),
-                "two orbits, distance": apart[0],
-                "ratio of distances, four times as far": apart[1] / apart[0],
+                "two orbits, distance": float(apart[0]),
+                "ratio of distances, four times as far": float(apart[1] / apart[0]),
                 "orbits on the other side": int(np.sum((np.asarray(none.status) == 0) & near)),
             }
         )
@@ -261,7 +269,8 @@ def by_harmonic_balance(problem, curve, limits) -> list[dict]:
         curve_took = time.perf_counter() - start
         folds = sorted(p.parameter for p in curve.special if p.kind == "fold")
         theirs = np.sort(np.asarray(whole.folds))
-        apart = np.abs(theirs - folds).max() if len(theirs) == len(folds) and folds else None
+        same = len(theirs) == len(folds) > 0
+        apart = float(np.abs(theirs - folds).max()) if same else None
         found.append(
             {
                 "harmonics": harmonics,
@@ -279,20 +288,17 @@ def by_harmonic_balance(problem, curve, limits) -> list[dict]:
 
 def by_pyharm(python: str, curves: dict) -> dict | None:
     """pyHarm on both systems: times, and the first harmonics against the orbits."""
-    import sys
-    from pathlib import Path
-
     sys.path.insert(0, str(Path(__file__).parent / "benchmarks"))
-    from harmonic_balance import run_in_pyharm
+    from harmonic_balance import force, ground, in_pyharm
 
     systems = {}
     for name, (_, low, high) in SYSTEMS.items():
         stop = name.startswith("gap")
-        c, b, m = (0.08, 0.05, 0.5) if stop else (0.05, 0.05, 0.1)
+        c, b, m, load = (0.08, 0.05, 0.5, 0.2) if stop else (0.05, 0.05, 0.1, 0.3)
         element = (
-            {"type": "PenaltyUnilateralGap", "g": 1.0, "k": 1.0}
+            ground("PenaltyUnilateralGap", 1, g=1.0, k=1.0)
             if stop
-            else {"type": "DLFTFriction", "mu": 0.4, "N0": 0.6, "eps": 5.0}
+            else ground("DLFTFriction", 1, mu=0.4, N0=0.6, eps=5.0)
         )
         systems[name] = {
             "harmonics": 21 if stop else 7,
@@ -303,11 +309,10 @@ def by_pyharm(python: str, curves: dict) -> dict | None:
                 "C": [[c + b, -b], [-b, b]],
                 "K": [[1.6, -0.6], [-0.6, 0.6]],
             },
-            "load": 0.2 if stop else 0.3,
-            "element": element,
+            "connectors": {"force": force(load), "element": element},
             "step": 0.05,
         }
-    found = run_in_pyharm(python, systems)
+    found = in_pyharm(python, systems)
     if found is None:
         return None
     result = {}
@@ -317,10 +322,7 @@ def by_pyharm(python: str, curves: dict) -> dict | None:
         low, high = between_folds(curve)
         inside = (omega >= curve.parameter.min()) & (omega <= curve.parameter.max())
         inside &= (omega < low - 0.01) | (omega > high + 0.01)
-        ours = np.stack(
-            [curves[name].observe(f"harmonic.{d}(1)", 0)[f"harmonic.{d}(1)"] for d in problem.dofs],
-            axis=1,
-        )
+        ours = np.stack([curves[name].amplitude(d, 1) for d in problem.dofs], axis=1)
         order = np.argsort(curve.parameter)
         outside = [i for i in order if not low <= curve.parameter[i] <= high]
         there = np.stack(
@@ -364,7 +366,23 @@ def study(name: str, periods: int) -> tuple[dict, jfric.FrequencyResponse]:
 
 
 def text(value) -> str:
-    return f"{value:.10g}" if isinstance(value, float) else "-" if value is None else str(value)
+    return (
+        f"{value:.10g}"
+        if isinstance(value, (float, np.floating))
+        else "-"
+        if value is None
+        else str(value)
+    )
+
+
+def show(name: str, parts: dict) -> None:
+    """The parts as tables."""
+    for title, part in parts.items():
+        if isinstance(part, dict):
+            print_table(f"{name}: {title}", ["", ""], [[k, text(v)] for k, v in part.items()])
+        elif part:
+            table = [[text(v) for v in row.values()] for row in part]
+            print_table(f"{name}: {title}", list(part[0]), table)
 
 
 def main() -> None:
@@ -378,20 +396,15 @@ def main() -> None:
     results, curves = {}, {}
     for name in SYSTEMS:
         results[name], curves[name] = study(name, arguments.periods)
+        if not arguments.json:
+            show(name, results[name])
     if arguments.pyharm:
         for name, found in (by_pyharm(arguments.pyharm, curves) or {}).items():
             results[name]["pyHarm"] = found
+            if not arguments.json:
+                show(name, {"pyHarm": found})
     if arguments.json:
         print(json.dumps(results))
-        return
-    for name, parts in results.items():
-        for title, part in parts.items():
-            rows = part if isinstance(part, list) else [part]
-            if rows and not isinstance(part, list):
-                print_table(f"{name}: {title}", ["", ""], [[k, text(v)] for k, v in part.items()])
-            elif rows:
-                table = [[text(v) for v in row.values()] for row in rows]
-                print_table(f"{name}: {title}", list(rows[0]), table)
 
 
 if __name__ == "__main__":

@@ -20,25 +20,27 @@ import argparse
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 
-#: What pyHarm runs: curves as JSON, [frequency, amplitude of each degree of freedom] and seconds.
+#: What pyHarm runs: the systems come as JSON; curves go as JSON, [frequency, amplitude of the first
+#: harmonic of each degree of freedom] and seconds.
 PYHARM = """
-import json, logging, time, warnings
+import json, logging, sys, time, warnings
 import numpy as np
 warnings.simplefilter("ignore")
 logging.disable(logging.CRITICAL)
 from pyHarm.Maestro import Maestro
 
-def run(name, nh, low, high, matrices, connectors, step):
+def run(harmonics, low, high, matrices, connectors, step):
     count = len(matrices["M"])
     matrix = {k: np.array(x) for k, x in matrices.items()} | {"G": np.zeros((count, count))}
     analysis = {"study": "frf", "puls_inf": low, "puls_sup": high, "ds_max": step,
                 "ds0": 0.01, "ds_min": 1e-7, "verbose": False}
-    data = {"analysis": {"frf": analysis}, "system": {"type": "Base", "nh": nh, "nti": 512},
+    data = {"analysis": {"frf": analysis}, "system": {"type": "Base", "nh": harmonics, "nti": 512},
             "substructures": {"sub": {"matrix": matrix, "ndofs": 1}},
             "connectors": connectors, "kinematics": {}}
     start = time.perf_counter()
@@ -49,31 +51,63 @@ def run(name, nh, low, high, matrices, connectors, step):
     first = np.hypot(x[:, count:2 * count], x[:, 2 * count:3 * count])
     return {"omega": x[:, -1].tolist(), "first": first.tolist(), "seconds": took}
 
-def force(amp):
-    return {"type": "CosinusForcing", "connect": {"sub": [0]}, "dirs": [0], "amp": amp}
-
-def ground(kind, node, **numbers):
-    return {"type": kind, "connect": {"sub": [node], "GROUND": [0]}, "dirs": [0], **numbers}
-
-found = {
-    "duffing": run("duffing", 21, 0.6, 1.6, {"M": [[1.0]], "C": [[0.05]], "K": [[1.0]]},
-                   {"force": force(0.18), "cubic": ground("CubicSpring", 0, k=0.1)}, 0.05),
-    "damper": run("damper", 7, 0.5, 1.7,
-                  {"M": [[1.0, 0.0], [0.0, 0.3]], "C": [[0.05, 0.0], [0.0, 0.05]],
-                   "K": [[1.5, -0.5], [-0.5, 0.7]]},
-                  {"force": force(1.0),
-                   "pad": ground("DLFTFriction", 1, mu=0.4, N0=1.0, eps=5.0)}, 0.1),
-}
-print("RESULT" + json.dumps(found))
+print("RESULT" + json.dumps({k: run(**s) for k, s in json.load(sys.stdin).items()}))
 """
 
 
-def in_pyharm(python: str) -> dict | None:
+def force(amplitude: float) -> dict:
+    """A load on the first degree of freedom, for pyHarm."""
+    return {"type": "CosinusForcing", "connect": {"sub": [0]}, "dirs": [0], "amp": amplitude}
+
+
+def ground(kind: str, node: int, **numbers: float) -> dict:
+    """An element between a degree of freedom and the ground, for pyHarm."""
+    return {"type": kind, "connect": {"sub": [node], "GROUND": [0]}, "dirs": [0], **numbers}
+
+
+def systems() -> dict[str, dict]:
+    """Both systems in pyHarm's words."""
+    return {
+        "duffing": {
+            "harmonics": 21,
+            "low": 0.6,
+            "high": 1.6,
+            "matrices": {"M": [[1.0]], "C": [[0.05]], "K": [[1.0]]},
+            "connectors": {"force": force(0.18), "cubic": ground("CubicSpring", 0, k=0.1)},
+            "step": 0.05,
+        },
+        "damper": {
+            "harmonics": 7,
+            "low": 0.5,
+            "high": 1.7,
+            "matrices": {
+                "M": [[1.0, 0.0], [0.0, 0.3]],
+                "C": [[0.05, 0.0], [0.0, 0.05]],
+                "K": [[1.5, -0.5], [-0.5, 0.7]],
+            },
+            "connectors": {
+                "force": force(1.0),
+                "pad": ground("DLFTFriction", 1, mu=0.4, N0=1.0, eps=5.0),
+            },
+            "step": 0.1,
+        },
+    }
+
+
+def in_pyharm(python: str, systems: dict[str, dict]) -> dict | None:
     """The curves of pyHarm, or None with a sentence why there are none."""
     try:
-        done = subprocess.run(
-            [python, "-c", PYHARM], capture_output=True, text=True, timeout=900, check=False
-        )
+        # It leaves a folder where it runs.
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(
+                [python, "-c", PYHARM],
+                input=json.dumps(systems),
+                capture_output=True,
+                text=True,
+                timeout=900,
+                check=False,
+                cwd=folder,
+            )
     except (OSError, subprocess.TimeoutExpired) as error:
         print(f"pyHarm: not compared, {python} did not run it ({type(error).__name__})")
         return None
@@ -111,7 +145,7 @@ def main() -> None:
         "duffing": (cases.duffing(), 21, 0.6, 1.6),
         "damper": (damper, 7, 0.5, 1.7),
     }
-    other = in_pyharm(arguments.pyharm)
+    other = in_pyharm(arguments.pyharm, systems())
     for name, (problem, harmonics, low, high) in runs.items():
 
         def curve(problem=problem, harmonics=harmonics, low=low, high=high):

@@ -12,42 +12,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 from single_trajectory import machine
 
-
-def with_a_stop():
-    """Two masses in a row, the second one before an elastic stop."""
-    import jfric
-
-    return jfric.Problem(
-        ["x", "y"],
-        {
-            "mass": {"a": jfric.Mass("x", 1.0), "b": jfric.Mass("y", 0.5)},
-            "spring": {"a": jfric.Spring("x", 1.0), "b": jfric.Spring(("x", "y"), 0.6)},
-            "damper": {"a": jfric.Damper("x", 0.08), "b": jfric.Damper(("x", "y"), 0.05)},
-            "stop": jfric.Stop("y", k=1.0, gap=1.0),
-            "load": jfric.Load("x", jfric.Harmonic(0.2, 0.5)),
-        },
-    )
-
-
-def with_a_damper():
-    """A mass on a spring with a friction damper: a light mass on a rough floor, behind a spring."""
-    import jfric
-
-    return jfric.Problem(
-        ["x", "y"],
-        {
-            "mass": {"a": jfric.Mass("x", 1.0), "b": jfric.Mass("y", 0.1)},
-            "spring": {"a": jfric.Spring("x", 1.0), "b": jfric.Spring(("x", "y"), 0.6)},
-            "damper": {"a": jfric.Damper("x", 0.05), "b": jfric.Damper(("x", "y"), 0.05)},
-            "friction": jfric.Friction("y", jfric.Coulomb(0.4), N=0.6),
-            "load": jfric.Load("x", jfric.Harmonic(0.3, 1.0)),
-        },
-    )
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 
 def timed(work):
@@ -57,6 +29,8 @@ def timed(work):
 
 
 def curve() -> dict[str, object]:
+    from resonance import with_a_stop
+
     import jfric
 
     problem = with_a_stop()
@@ -84,6 +58,8 @@ def curve() -> dict[str, object]:
 
 
 def damper(count: int) -> dict[str, object]:
+    from resonance import with_a_damper
+
     import jfric
 
     problem, name, ends = with_a_damper(), "friction.N", ("load", 1.04, 1.15)
