@@ -366,13 +366,9 @@ def study(name: str, periods: int) -> tuple[dict, jfric.FrequencyResponse]:
 
 
 def text(value) -> str:
-    return (
-        f"{value:.10g}"
-        if isinstance(value, (float, np.floating))
-        else "-"
-        if value is None
-        else str(value)
-    )
+    if value is None:
+        return "-"
+    return f"{value:.10g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
 def show(name: str, parts: dict) -> None:
