@@ -158,6 +158,7 @@ from jfric.system.hysteresis import MasingSpring as MasingSpring
 from jfric.system.hysteresis import MaxwellSlip as MaxwellSlip
 from jfric.system.laws import Coulomb as Coulomb
 from jfric.system.laws import Directional as Directional
+from jfric.system.laws import FrictionCurve as FrictionCurve
 from jfric.system.laws import PerAxis as PerAxis
 from jfric.system.laws import StaticDynamic as StaticDynamic
 from jfric.system.laws import Stribeck as Stribeck
@@ -197,7 +198,8 @@ __all__ = [  # noqa: RUF022
     # Bodies in the plane, and what joins them.
     "Body", "Ground", "Gravity", "LinkSpring", "Pin", "Slider", "Weld", "Gear", "Rolling",
     # Friction laws and functions of time; all of them: jfric.laws, jfric.functions.
-    "Coulomb", "StaticDynamic", "Stribeck", "Harmonic", "PiecewiseLinear", "Steps", "Expression",
+    "Coulomb", "StaticDynamic", "Stribeck", "FrictionCurve",
+    "Harmonic", "PiecewiseLinear", "Steps", "Expression",
     # Its motion.
     "simulate", "EventDriven", "MoreauJean", "QuasiStatic", "Smoothed",
     "Solution", "Status", "Flag", "Mode", "observe", "plot",

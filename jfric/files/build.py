@@ -16,7 +16,7 @@ from jfric.files.directions import direction
 from jfric.files.function_tables import function, number, numbers
 from jfric.system.direction import Direction, kind
 from jfric.system.elements import SECTIONS, is_formula
-from jfric.system.laws import LAWS, AbstractLaw, Directional, PerAxis
+from jfric.system.laws import KNOTS, LAWS, AbstractLaw, Directional, PerAxis
 from jfric.system.problem import InitialState, Matrices
 from jfric.system.units import Dimension
 
@@ -160,11 +160,23 @@ def _required(law: type[AbstractLaw]) -> list[str]:
 
 def _coefficient(value: Any, where: str, field: str, of_kind: str | None):
     measures = dimension("", field, of_kind)
+    if isinstance(value, bool):
+        return value
+    if field in KNOTS:
+        return _at_knots(value, where, measures)
     if isinstance(value, (int, float, str)):
         return number(value, where, measures)
     if isinstance(value, list):
         return PerAxis(*(number(v, f"{where}[{i}]", measures) for i, v in enumerate(value, 1)))
     return Directional(*(number(v, f"{where}.{k}", measures) for k, v in value.given().items()))
+
+
+def _at_knots(value: Any, where: str, measures: Dimension | None):
+    """Numbers at the knots of a curve, or those of both directions of sliding."""
+    if not isinstance(value, list):
+        sides = value.given().items()
+        return Directional(*(_at_knots(v, f"{where}.{side}", measures) for side, v in sides))
+    return tuple(number(v, f"{where}[{i}]", measures) for i, v in enumerate(value, 1))
 
 
 def initial(

@@ -102,6 +102,8 @@ LAW_FIELDS = {
     "v_s": ("velocity", "angular velocity"),
     "exponent": ("pure number", "pure number"),
     "peak": ("pure number", "pure number"),
+    "speeds": ("velocity", "angular velocity"),
+    "curve": ("pure number", "pure number"),
 }
 
 #: Fields that hold a list of numbers.

@@ -32,7 +32,8 @@ def _check_number(value: Any) -> Any:
     return value
 
 
-def _is_table(value: Any) -> bool:
+def is_table(value: Any) -> bool:
+    """Whether a value is a table, read or not yet."""
     return isinstance(value, (dict, BaseModel))
 
 
@@ -132,35 +133,21 @@ class FunctionTable(Table):
 
 Function = Annotated[
     Annotated[Number, Tag("@number")] | Annotated[FunctionTable, Tag("@table")],
-    Discriminator(lambda v: "@table" if _is_table(v) else "@number"),
+    Discriminator(lambda v: "@table" if is_table(v) else "@number"),
 ]
 
 
-class DirectionalTable(Table):
-    """A coefficient for each direction of sliding."""
+def one_or_pair(value: Any) -> str:
+    """The tag of one number, a table, or a pair."""
+    return "@pair" if isinstance(value, list) else "@table" if is_table(value) else "@number"
 
-    positive: Number
-    negative: Number
-
-
-def _one_or_pair(value: Any) -> str:
-    return "@pair" if isinstance(value, list) else "@table" if _is_table(value) else "@number"
-
-
-#: One number, one for each sign of sliding, or one for each direction of a plane.
-Coefficient = Annotated[
-    Annotated[Number, Tag("@number")]
-    | Annotated[DirectionalTable, Tag("@table")]
-    | Annotated[list[Number], Field(min_length=2, max_length=2), Tag("@pair")],
-    Discriminator(_one_or_pair),
-]
 
 #: A function of time, or one for each direction of a plane.
 Functions = Annotated[
     Annotated[Number, Tag("@number")]
     | Annotated[FunctionTable, Tag("@table")]
     | Annotated[list[Function], Field(min_length=2, max_length=2), Tag("@pair")],
-    Discriminator(_one_or_pair),
+    Discriminator(one_or_pair),
 ]
 
 Pair = Annotated[list[str], Field(min_length=2, max_length=2)]
@@ -346,7 +333,7 @@ class ColumnTable(Table):
 
 ColumnValue = Annotated[
     Annotated[str, Tag("@name")] | Annotated[ColumnTable, Tag("@table")],
-    Discriminator(lambda v: "@table" if _is_table(v) else "@name"),
+    Discriminator(lambda v: "@table" if is_table(v) else "@name"),
 ]
 
 

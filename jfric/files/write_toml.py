@@ -315,18 +315,27 @@ def _law(law: AbstractLaw, where: str) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for field in dataclasses.fields(law):
         value = getattr(law, field.name)
-        if value is None:
+        if value is None or value is False:
             continue
         if isinstance(value, Directional):
-            value = _inline({k: _value(getattr(value, k), where) for k in ("positive", "negative")})
+            value = _inline(
+                {k: _at_knots(getattr(value, k), where) for k in ("positive", "negative")}
+            )
         elif isinstance(value, PerAxis):
             value = [_value(x, where) for x in (value.first, value.second)]
-        else:
-            value = _value(value, where)
+        elif value is not True:
+            value = _at_knots(value, where)
         result[field.name] = value
     if pick_law(set(result), LAWS) is not type(law):
         result["law"] = names[type(law)]
     return result
+
+
+def _at_knots(value: Any, where: str) -> Any:
+    """A number, or those at the knots of a curve."""
+    if isinstance(value, tuple):
+        return [_value(x, where) for x in value]
+    return _value(value, where)
 
 
 def _function(function: AbstractFunction, where: str) -> Any:

@@ -22,6 +22,7 @@ from jfric.system.bounds import Bounds, bounds_of
 from jfric.system.bristle import AbstractBristle
 from jfric.system.bristle_checks import require_bristle
 from jfric.system.carried import require_load
+from jfric.system.curve_checks import require_curve, require_knots
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.direction import Direction
 from jfric.system.elements import (
@@ -45,7 +46,7 @@ from jfric.system.hysteresis_checks import require_hysteresis
 from jfric.system.inertia import is_concrete, require_mass_matrix
 from jfric.system.initial_gaps import PROJECTED, initial_gaps, penetrates
 from jfric.system.joint_checks import require_consistent_joints
-from jfric.system.laws import StaticDynamic, Stribeck, VelocityWeakening, sides
+from jfric.system.laws import FrictionCurve, StaticDynamic, Stribeck, VelocityWeakening, sides
 from jfric.system.naming import parameters
 from jfric.system.planes import require_plane, require_planes
 from jfric.system.reaction import require_opposing
@@ -149,6 +150,8 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
                     f"declared are {', '.join(known)}"
                 )
     _choices(where, element, SECTIONS[section])
+    if isinstance(getattr(element, "law", None), FrictionCurve):
+        require_knots(where, element.law)
     if isinstance(element, Event):
         require_event(f"{section}.{name}", element)
     if isinstance(element, Friction):
@@ -300,6 +303,8 @@ def _values(where: str, section: str, element, time) -> None:
     rows: list = getattr(element, "rows", lambda: [element])()
     for row in rows:
         law = getattr(row, "law", None)
+        if isinstance(law, FrictionCurve):
+            require_curve(where, law)
         if isinstance(law, (StaticDynamic, Stribeck, VelocityWeakening)):
             _law(where, law)
     if section == "diagram_spring":

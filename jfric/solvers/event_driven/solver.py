@@ -226,7 +226,8 @@ def _make_flow(solver: EventDriven, prepared: Prepared):
         mechanics = prepared.mechanics
         laws = [law for law in mechanics.laws if not law.velocity_independent]
         parts = [type(e).__name__ for e in (*mechanics.nonlinear, *laws)]
-        parts = ["Lagrangian" if x == "Energies" else x for x in parts]
+        shown = {"Energies": "Lagrangian", "PreparedCurve": "FrictionCurve"}
+        parts = [shown.get(x, x) for x in parts]
         parts += ["friction in a plane"] if mechanics.planes else []
         parts += mechanics.varying.labels if mechanics.varying is not None else ()
         names = ", ".join(dict.fromkeys(parts))
