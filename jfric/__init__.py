@@ -175,6 +175,8 @@ from jfric.system.nonlinear import Drag as Drag
 from jfric.system.nonlinear import ForceField as ForceField
 from jfric.system.nonlinear import Pendulum as Pendulum
 from jfric.system.nonlinear import PolynomialSpring as PolynomialSpring
+from jfric.system.position_factor import PeriodicFactor as PeriodicFactor
+from jfric.system.position_factor import SplineFactor as SplineFactor
 from jfric.system.problem import InitialState as InitialState
 from jfric.system.problem import Matrices as Matrices
 from jfric.system.problem import Problem as Problem

@@ -10,13 +10,17 @@ from jfric.system.laws import (
     Stribeck,
     VelocityWeakening,
 )
+from jfric.system.position_factor import AbstractPositionFactor, PeriodicFactor, SplineFactor
 
 __all__ = [
     "AbstractLaw",
+    "AbstractPositionFactor",
     "Coulomb",
     "Directional",
     "FrictionCurve",
     "PerAxis",
+    "PeriodicFactor",
+    "SplineFactor",
     "StaticDynamic",
     "Stribeck",
     "VelocityWeakening",

@@ -43,11 +43,9 @@ def test_curves_are_those_of_scipy():
     slopes = cubic.monotone_slopes(jnp.asarray(SPEEDS), jnp.asarray(FALLS))
     own = PchipInterpolator(SPEEDS, FALLS).derivative()(SPEEDS)
     np.testing.assert_allclose(slopes[1:-1], own[1:-1], rtol=1e-12)
-    ring = (*FALLS[:-1], FALLS[0])
-    slopes = cubic.periodic_slopes(jnp.asarray(SPEEDS), jnp.asarray(ring))
-    np.testing.assert_allclose(
-        slopes, CubicSpline(SPEEDS, ring, bc_type="periodic")(SPEEDS, 1), rtol=1e-12
-    )
+    slopes = cubic.flat_slopes(jnp.asarray(SPEEDS), jnp.asarray(FALLS))
+    level = CubicSpline(SPEEDS, FALLS, bc_type="clamped")
+    np.testing.assert_allclose(slopes, level(SPEEDS, 1), rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -14,6 +14,7 @@ from jfric.errors import ProblemError, first_line
 from jfric.files.dimensions import dimension, matrix_dimension, polynomial_dimension
 from jfric.files.directions import direction
 from jfric.files.function_tables import function, number, numbers
+from jfric.files.position_tables import position_factor
 from jfric.system.direction import Direction, kind
 from jfric.system.elements import SECTIONS, is_formula
 from jfric.system.laws import KNOTS, LAWS, AbstractLaw, Directional, PerAxis
@@ -89,6 +90,8 @@ def element(
         elif role == "function" and isinstance(value, list):
             each = enumerate(value, 1)
             values[field] = [function(v, f"{at}[{i}]", measures, folder) for i, v in each]
+        elif role == "factor":
+            values[field] = position_factor(value, at, measures)
         elif role == "elements":
             values[field] = _elements(value, at)
         elif role == "pair":

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, model_validator
 
-from jfric.files.tables import Number, Table, is_table, one_or_pair
+from jfric.files.tables import Number, Table, exactly_one, is_table, one_or_pair
 
 
 class DirectionalTable(Table):
@@ -37,3 +37,18 @@ Knots = Annotated[
     Annotated[list[Number], Tag("@list")] | Annotated[DirectionalKnots, Tag("@table")],
     Discriminator(lambda v: "@table" if is_table(v) else "@list"),
 ]
+
+
+class PositionTable(Table):
+    """A factor on friction: of a period with harmonics, or through values at knots."""
+
+    period: Number | None = None
+    cosine: list[Number] | None = None
+    sine: list[Number] | None = None
+    x: list[Number] | None = None
+    factor: list[Number] | None = None
+
+    @model_validator(mode="after")
+    def _one(self):
+        exactly_one(self, ("period", "x"))
+        return self

@@ -17,7 +17,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from jfric.files.dimensions import FORMULAS, LISTS, SHAPES, dimension
 from jfric.files.key_meanings import MEANINGS
-from jfric.files.law_tables import Coefficient, Knots
+from jfric.files.law_tables import Coefficient, Knots, PositionTable
 from jfric.files.tables import (
     CheckTable,
     ControllerTable,
@@ -155,6 +155,7 @@ def element_model(section: str) -> type[Element]:
                 "text": str,
                 "texts": Pair,
                 "elements": Elements,
+                "factor": PositionTable,
                 "line": Reference,
                 "flag": bool,
                 "count": Count,

@@ -51,7 +51,8 @@ class Table(BaseModel):
         return {k: getattr(self, k) for k in type(self).model_fields if k in self.model_fields_set}
 
 
-def _exactly_one(table: Table, names: typing.Iterable[str]) -> None:
+def exactly_one(table: Table, names: typing.Iterable[str]) -> None:
+    """Refuse a table that gives none of ``names``, or several."""
     names = tuple(names)
     found = [n for n in names if n in table.model_fields_set]
     if len(found) != 1:
@@ -94,7 +95,7 @@ class Harmonic(Table):
 
     @model_validator(mode="after")
     def _one(self):
-        _exactly_one(self, ("omega", "frequency"))
+        exactly_one(self, ("omega", "frequency"))
         return self
 
 
@@ -127,7 +128,7 @@ class FunctionTable(Table):
 
     @model_validator(mode="after")
     def _one(self):
-        _exactly_one(self, type(self).model_fields)
+        exactly_one(self, type(self).model_fields)
         return self
 
 
@@ -217,7 +218,7 @@ class Element(Table):
         others = {"sliding", "plane"} & self.model_fields_set
         free = not self.must_be_attached and not set(ATTACHMENTS) & self.model_fields_set
         if "dof" in type(self).model_fields and not others and not free:
-            _exactly_one(self, ATTACHMENTS)
+            exactly_one(self, ATTACHMENTS)
         return self
 
 
@@ -378,5 +379,5 @@ class CheckTable(Table):
 
     @model_validator(mode="after")
     def _one(self):
-        _exactly_one(self, ("tolerance", "relative"))
+        exactly_one(self, ("tolerance", "relative"))
         return self

@@ -5,48 +5,45 @@ On the interval from ``x_i`` to ``x_i + h`` with values ``y_0``, ``y_1`` and slo
 
     y(x) = y_0 + h u d_0 + (y_1 - y_0 - h d_0) u^2 (3 - 2 u) + h (d_1 - d_0) u^2 (u - 1)
 
-Slopes are those of the natural cubic spline (twice continuously differentiable), of the periodic
-one, or those that keep the curve monotone wherever the values are (once continuously
-differentiable; F. N. Fritsch, J. Butland, "A method for constructing local monotone piecewise
-cubic interpolants", SIAM J. Sci. Stat. Comput. 5 (1984)).
+Slopes are those of the natural cubic spline (twice continuously differentiable), of the one
+that is level at both ends, or those that keep the curve monotone wherever the values are (once
+continuously differentiable; F. N. Fritsch, J. Butland, "A method for constructing local
+monotone piecewise cubic interpolants", SIAM J. Sci. Stat. Comput. 5 (1984)).
 """
 
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 
 def natural_slopes(x: Float[Array, " k"], y: Float[Array, " k"]) -> Float[Array, " k"]:
     """Slopes at the knots of the natural cubic spline: no curvature at both ends."""
+    return _spline(x, y, flat=False)
+
+
+def flat_slopes(x: Float[Array, " k"], y: Float[Array, " k"]) -> Float[Array, " k"]:
+    """Slopes at the knots of the cubic spline with none at both ends."""
+    return _spline(x, y, flat=True)
+
+
+def _spline(x, y, *, flat: bool):
     h = jnp.diff(x)
     secant = jnp.diff(y) / h
     if x.shape[0] == 2:
-        return jnp.concatenate([secant, secant])
+        return jnp.concatenate([secant, secant]) * (0.0 if flat else 1.0)
     one = jnp.ones((1,), x.dtype)
-    lower = jnp.concatenate([h[1:], one])
-    upper = jnp.concatenate([one, h[:-1]])
+    along = 0.0 if flat else 1.0
+    lower = jnp.concatenate([h[1:], along * one])
+    upper = jnp.concatenate([along * one, h[:-1]])
     inside = 2.0 * (h[:-1] + h[1:])
     diagonal = jnp.concatenate([2.0 * one, inside, 2.0 * one])
     right = 3.0 * (h[1:] * secant[:-1] + h[:-1] * secant[1:])
-    right = jnp.concatenate([3.0 * secant[:1], right, 3.0 * secant[-1:]])
+    ends = 3.0 * along * secant[:1], 3.0 * along * secant[-1:]
+    right = jnp.concatenate([ends[0], right, ends[1]])
     A = jnp.diag(diagonal) + jnp.diag(lower, -1) + jnp.diag(upper, 1)
     return _solve(A, right)
-
-
-def periodic_slopes(x: Float[Array, " k"], y: Float[Array, " k"]) -> Float[Array, " k"]:
-    """Slopes at the knots of the periodic cubic spline; the last knot is the first, one period
-    on, with the same value."""
-    h = jnp.diff(x)
-    secant = jnp.diff(y) / h
-    m = h.shape[0]
-    # Knot i lies between the intervals i - 1 and i.
-    before, slope_before = jnp.roll(h, 1), jnp.roll(secant, 1)
-    A = jnp.diag(2.0 * (before + h))
-    i = jnp.arange(m)
-    A = A.at[i, (i - 1) % m].add(h).at[i, (i + 1) % m].add(before)
-    d = _solve(A, 3.0 * (h * slope_before + before * secant))
-    return jnp.concatenate([d, d[:1]])
 
 
 def monotone_slopes(x: Float[Array, " k"], y: Float[Array, " k"]) -> Float[Array, " k"]:
@@ -98,3 +95,22 @@ def evaluate(
     curve = curve + h * (d1 - d0) * u * u * (u - 1.0)
     line = jnp.where(beyond, slopes[-1] * (at - x[-1]), 0.0)
     return curve + jnp.where(before, slopes[0] * (at - x[0]), line)
+
+
+def least(x, y, slopes) -> tuple[float, float]:
+    """Where between its first and last knot the curve is least, and how much it is there; of known
+    numbers (k,)."""
+    x, y, slopes = (np.asarray(values, float) for values in (x, y, slopes))
+    h, rise = np.diff(x), np.diff(y)
+    d0, d1 = slopes[:-1] * h, slopes[1:] * h
+    # y = y_0 + d0 u + square u^2 + cube u^3
+    square, cube = 3.0 * rise - 2.0 * d0 - d1, d0 + d1 - 2.0 * rise
+    places, values = list(x), list(y)
+    for i in range(len(h)):
+        for root in np.roots([3.0 * cube[i], 2.0 * square[i], d0[i]]):
+            if root.imag == 0.0 and 0.0 < root.real < 1.0:
+                u = float(root.real)
+                places.append(x[i] + h[i] * u)
+                values.append(y[i] + u * (d0[i] + u * (square[i] + u * cube[i])))
+    lowest = int(np.argmin(values))
+    return float(places[lowest]), float(values[lowest])

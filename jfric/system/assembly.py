@@ -227,6 +227,9 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         axes=axes,
         contact_names=(*friction, *contacts),
         planes=_planes(problem),
+        position_factors=tuple(
+            None if f.position is None else f.position.prepared() for f in friction.values()
+        ),
         carried=assemble_carried(problem, friction, piecewise),
         opposed=opposed_contacts(problem),
         pins=pin_friction(problem, equations),

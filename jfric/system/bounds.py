@@ -15,17 +15,17 @@ _NOT_NEGATIVE = {
     *("m", "k", "c", "k_positive", "k_negative", "gap_positive", "gap_negative", "L"),
     *("radius", "circle_radius", "kappa"),
     *("mu", "mu_s", "mu_d", "mu_v", "peak", "positive", "negative"),
-    *("first", "second", "curve", "speeds"),
+    *("first", "second", "curve", "speeds", "factor"),
 }
 #: Fields of friction laws that must be positive.
-_POSITIVE = ("v_s", "exponent", "J")
+_POSITIVE = ("v_s", "exponent", "J", "period")
 #: Sections whose fields are coefficients of any sign.
 _ANY_SIGN = ("polynomial_spring", "force_field")
 #: Numbers beside those of the system: of the controller and of the sensors of a fit.
 _OTHERS = ("delay", "controller.delay", "controller.limit")
 
 #: A number at a knot of a friction curve: friction.curve.3, friction.curve.positive.3.
-_KNOT = re.compile(r"((?:^|\.)(?:speeds|curve|curve\.positive|curve\.negative))\.\d+$")
+_KNOT = re.compile(r"((?:^|\.)(?:speeds|curve|factor|curve\.positive|curve\.negative))\.\d+$")
 
 
 class Bounds(NamedTuple):

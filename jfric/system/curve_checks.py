@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.numerics import cubic
 from jfric.system.laws import Directional, FrictionCurve, sides
 
 _SIDES = ("positive", "negative")
@@ -46,8 +47,7 @@ def require_curve(where: str, law: FrictionCurve) -> None:
                 f"{where}.mu_s: found {limits[i]:g}, must be at least {start:g}, the first value "
                 f"of {side}"
             )
-        numbers = (np.asarray(x, float) for x in (prepared.x, prepared.y[i], prepared.slopes[i]))
-        place, least = _least(*numbers)
+        place, least = cubic.least(prepared.x, prepared.y[i], prepared.slopes[i])
         at = float(prepared.first) * float(np.expm1(place))
         if least < 0.0:
             raise ProblemError(
@@ -61,20 +61,3 @@ def _sides(law: FrictionCurve) -> list[tuple[str, Any]]:
     if isinstance(law.curve, Directional):
         return [(f"curve.{s}", getattr(law.curve, s)) for s in _SIDES]
     return [("curve", sides(law.curve)[0])]
-
-
-def _least(x, y, slopes) -> tuple[float, float]:
-    """Where the pieces of a curve are least, and how much: at ends or where the slope is zero."""
-    h, rise = np.diff(x), np.diff(y)
-    d0, d1 = slopes[:-1] * h, slopes[1:] * h
-    # y = y_0 + d0 u + (3 rise - 2 d0 - d1) u^2 + (d0 + d1 - 2 rise) u^3
-    places, values = list(x), list(y)
-    for i in range(len(h)):
-        square, cube = 3 * rise[i] - 2 * d0[i] - d1[i], d0[i] + d1[i] - 2 * rise[i]
-        for root in np.roots([3 * cube, 2 * square, d0[i]]):
-            if abs(root.imag) < 1e-12 and 0.0 < root.real < 1.0:
-                u = root.real
-                places.append(x[i] + h[i] * u)
-                values.append(y[i] + d0[i] * u + square * u**2 + cube * u**3)
-    least = int(np.argmin(values))
-    return float(places[least]), float(values[least])

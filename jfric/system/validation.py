@@ -49,6 +49,7 @@ from jfric.system.joint_checks import require_consistent_joints
 from jfric.system.laws import FrictionCurve, StaticDynamic, Stribeck, VelocityWeakening, sides
 from jfric.system.naming import parameters
 from jfric.system.planes import require_plane, require_planes
+from jfric.system.position_factor import require_factor, require_position
 from jfric.system.reaction import require_opposing
 
 #: Sections whose numbers may be lists, and the lists within functions of time.
@@ -164,6 +165,7 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
             raise ProblemError(f"{where}: N is given without mu; give mu, or mu_s and mu_d")
         _one_of(where, element, "direction", "sliding", "plane")
         require_plane(where, element)
+        require_position(where, element)
         if element.sliding is not None and element.reaction is not None:
             raise ProblemError(
                 f"{where}.reaction: cannot be combined with sliding, whose direction depends on "
@@ -300,6 +302,8 @@ def _values(where: str, section: str, element, time) -> None:
     require_body_values(where, element)
     if section == "contact" and not 0.0 <= float(element.e) <= 1.0:
         raise ProblemError(f"{where}.e: found {float(element.e):g}, must lie between 0 and 1")
+    if isinstance(element, Friction) and element.position is not None:
+        require_factor(f"{where}.position", element.position)
     rows: list = getattr(element, "rows", lambda: [element])()
     for row in rows:
         law = getattr(row, "law", None)

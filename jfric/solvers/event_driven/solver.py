@@ -38,6 +38,7 @@ from jfric.solvers.states import AbstractState
 from jfric.system.assembly import assemble
 from jfric.system.inertia import require_inertia
 from jfric.system.problem import Problem
+from jfric.system.refuse_varying import refuse_factors_where_varying
 
 FlowName = Literal["auto", "exact", "runge-kutta"]
 EnergyGain = Literal["stop", "allow"]
@@ -105,6 +106,7 @@ class EventDriven(AbstractSolver):
     def require(self, problem: Problem) -> None:
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
         require_inertia(problem)
+        refuse_factors_where_varying(problem, "the solver event-driven")
         require_adjoint(self.adjoint)
         require_kernel(self.kernel)
         require_formulas(problem)
