@@ -279,7 +279,8 @@ MISTAKES = [
         (
             "contact.tangnt: unknown field, allowed are normal, tangent, mu, mu_s, mu_d, "
             "v_s, exponent, mu_v, peak, speeds, curve, monotone, law, gap, e, belt, impact, "
-            "sliding, point, line, circle, radius, circle_radius, inside, plane; did you mean 'tangent'?"
+            "sliding, point, line, circle, radius, circle_radius, inside, plane; did you mean "
+            "'tangent'?"
         ),
     ),
     (
