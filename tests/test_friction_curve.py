@@ -117,6 +117,7 @@ def test_motion_through_all_knots_against_scipy(monotone):
     assert jfric.motion_residual(problem, solution).max() < 1e-8
 
 
+@pytest.mark.slow
 def test_a_curve_of_equal_values_is_coulomb():
     ts = np.linspace(0.0, 6.0, 61)
     solver = jfric.EventDriven(rtol=1e-12)
@@ -127,7 +128,7 @@ def test_a_curve_of_equal_values_is_coulomb():
     assert [r["to"] for r in found.event_table()] == [r["to"] for r in exact.event_table()]
 
 
-@pytest.mark.parametrize("monotone", [False, True])
+@pytest.mark.parametrize("monotone", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_derivatives_in_every_knot(monotone):
     problem = belt(jfric.FrictionCurve(SPEEDS, FALLS, mu_s=0.45, monotone=monotone), end=2.5)
     paths = [f"friction.curve.{i}" for i in range(6)] + ["friction.speeds.2", "friction.mu_s"]
@@ -207,6 +208,7 @@ def test_a_curve_that_is_negative_between_knots_is_refused():
     belt(jfric.FrictionCurve(**dips, monotone=True))
 
 
+@pytest.mark.slow
 def test_solvers_take_a_curve_or_refuse_it_by_name():
     problem = belt(jfric.FrictionCurve(SPEEDS, FALLS), end=1.0)
     with pytest.raises(jfric.ProblemError, match="FrictionCurve is not; use flow="):

@@ -73,7 +73,9 @@ def reference(factor, mu, grown=0.0):
         times.append(t)
 
 
-@pytest.mark.parametrize(("position", "factor"), [(RIPPLE, ripple), (WORN, worn)])
+@pytest.mark.parametrize(
+    ("position", "factor"), [(RIPPLE, ripple), pytest.param(WORN, worn, marks=pytest.mark.slow)]
+)
 def test_stick_and_sliding_against_scipy(position, factor):
     """While it sticks the belt carries it to where the limit is another one."""
     solution = jfric.simulate(
@@ -106,6 +108,7 @@ def test_with_a_curve_and_a_load():
     np.testing.assert_allclose(found, expected, rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_the_smoothed_solver_takes_it():
     problem = belt(WORN, jfric.FrictionCurve([0.0, 0.2, 0.5], [0.3, 0.25, 0.27]))
     exact = jfric.simulate(problem).final.q
@@ -113,6 +116,7 @@ def test_the_smoothed_solver_takes_it():
     np.testing.assert_allclose(smoothed, exact, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_derivatives():
     paths = [f"friction.position.cosine.{i}" for i in (0, 1)] + ["friction.position.sine.0"]
     paths += ["friction.position.period", "friction.mu_d"]

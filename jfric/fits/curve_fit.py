@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -164,7 +164,8 @@ def fit_curve(
     if weight is not None and not weight > 0.0:
         raise ProblemError(f"weight: found {weight:g}, must be positive")
     x = np.log1p(speeds / speeds[1])
-    first = max(float((side.matrix @ side.start).max()) for side in sides) / float(np.mean(np.diff(x)))
+    largest = max(float((side.matrix @ side.start).max()) for side in sides)
+    first = largest / float(np.mean(np.diff(x)))
     tau = first if weight is None else weight**-0.5
     begin, others, rounds, remarks = None, dict(free or {}), [], []
     while True:
@@ -188,9 +189,7 @@ def fit_curve(
         others = {
             path: _beginning(item, found.values.get(path)) for path, item in (free or {}).items()
         }
-    numbers = {
-        path: value for path, value in found.values.items() if path in parameters(changed)
-    }
+    numbers = {path: value for path, value in found.values.items() if path in parameters(changed)}
     fitted = set_parameters(changed, numbers)
     return CurveFit(
         problem=_plain(fitted, section, name, law, sides),
@@ -204,8 +203,6 @@ def fit_curve(
 
 
 def _beginning(item: Free, value: float | None) -> Free:
-    from dataclasses import replace
-
     if value is None:
         return item
     return replace(item, init=float(np.clip(value, item.lower, item.upper)))
@@ -215,8 +212,6 @@ def _plain(
     problem: Problem, section: str, name: str, law: FrictionCurve, sides: Sequence[Side]
 ) -> Problem:
     """The problem with numbers in place of expressions in start, end and bends."""
-    from dataclasses import replace
-
     curves = []
     for side in sides:
         numbers = [float(problem.parameters[n]) for n in side.names]

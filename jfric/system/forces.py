@@ -89,7 +89,7 @@ def normal_forces_at(mechanics: Mechanics, t, q, v, segment=None) -> Float[Array
         normal = normal + carried.spread(len(given), dtype) @ (carried.kappa * loads)
     if not mechanics.modulated:
         return normal
-    return normal.at[jnp.asarray(mechanics.modulated)].multiply(mechanics.factors(t, q))
+    return normal * mechanics.factors(t, q)
 
 
 def segments_of(mechanics: Mechanics, t, q, v) -> Int[Array, " ns"]:

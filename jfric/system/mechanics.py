@@ -210,10 +210,12 @@ class Mechanics(eqx.Module):
         """Friction elements that depend on position."""
         return tuple(i for i, f in enumerate(self.position_factors) if f is not None)
 
-    def factors(self, t, q) -> Float[Array, " k"]:
-        """Factors of those that depend on position."""
+    def factors(self, t, q) -> Float[Array, " nf"]:
+        """Factors of all friction elements, one where they do not depend on position."""
         s = matvec(self.W_T, q) + matvec(self.W_T_base, self.base_motion(t)[0])
-        return jnp.stack([f(s[i]) for i, f in enumerate(self.position_factors) if f is not None])
+        one = jnp.ones((), q.dtype)
+        factors = [one if f is None else f(s[i]) for i, f in enumerate(self.position_factors)]
+        return jnp.stack(factors)
 
     @property
     def has_linear_modes(self) -> bool:

@@ -65,9 +65,9 @@ class SmoothPiece(eqx.Module):
             found = jnp.concatenate([found, curved])
         normal = self.normal_forces(q, v, w, curved)
         if mechanics.modulated:
-            at = jnp.asarray(mechanics.modulated)
-            excess = normal[at] * (mechanics.factors(state.t + s, q) - 1.0)
-            found, normal = jnp.concatenate([found, excess]), normal.at[at].add(excess)
+            excess = normal * (mechanics.factors(state.t + s, q) - 1.0)
+            at = np.asarray(mechanics.modulated)
+            found, normal = jnp.concatenate([found, excess[at]]), normal + excess
         elements, contacts = by_velocity(mechanics)
         if not elements and not contacts and not mechanics.contact_planes:
             return found
