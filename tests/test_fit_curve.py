@@ -133,6 +133,7 @@ def test_a_curve_is_found_with_its_band():
     assert 2 <= len(result.rounds) <= 8
     assert result.weight == result.rounds[-1] ** -2
     assert "friction curve with bends of" in str(result)
+    assert not any("unit" in remark for remark in result.remarks)
     # What was found is a problem like any other, also in a file.
     assert "curve = {positive = [" in jfric.to_toml(result.problem)
     figure = jfric.plot_friction_curve(result, beside={"flat": lambda v, _: np.full_like(v, 1.1)})

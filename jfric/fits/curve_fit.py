@@ -46,6 +46,8 @@ class CurveFit:
     ``problem``: the system with what was found, its law a :class:`jfric.FrictionCurve` of numbers.
     ``fit``: the fit with its covariance and remarks; its parameters are start, end and bends of
     the curve. ``weight``: of the squares of bends, ``1/tau^2``. ``rounds``: ``tau`` of each fit.
+    ``remarks``: what a reader of the curve has to know. ``place``: section and name of the element;
+    ``sides``: its curves as lines and bends.
     """
 
     problem: Problem
@@ -53,13 +55,13 @@ class CurveFit:
     weight: float
     rounds: tuple[float, ...]
     remarks: tuple[str, ...]
-    _place: tuple[str, str] = field(repr=False)
-    _sides: tuple[Side, ...] = field(repr=False)
+    place: tuple[str, str] = field(repr=False)
+    sides: tuple[Side, ...] = field(repr=False)
 
     @property
     def law(self) -> FrictionCurve:
         """The curve."""
-        section, name = self._place
+        section, name = self.place
         return self.problem.section(section)[name].law
 
     def knots(self, direction: str = "positive") -> Band:
@@ -94,7 +96,7 @@ class CurveFit:
         if np.any(at < 0):
             raise ProblemError(f"v: found {at.min():g}, speeds of sliding are not negative")
         index = 0 if direction == "positive" else 1
-        side = self._sides[index if len(self._sides) == 2 else 0]
+        side = self.sides[index if len(self.sides) == 2 else 0]
         law = self.law
 
         def curve(x):
@@ -114,7 +116,7 @@ class CurveFit:
             f"{self.fit.outcome.message}; friction curve with bends of {self.rounds[-1]:.3g} "
             f"({len(self.rounds)} fits)"
         ]
-        directions = ("positive", "negative") if len(self._sides) == 2 else ("positive",)
+        directions = ("positive", "negative") if len(self.sides) == 2 else ("positive",)
         for direction in directions:
             found = self.knots(direction)
             lines.append(f"speed, coefficient, standard error ({direction})")
@@ -122,7 +124,7 @@ class CurveFit:
                 f"{v:.6g}  {mu:.6g}  {e:.2g}"
                 for v, mu, e in zip(found.v, found.mu, found.standard_error, strict=True)
             ]
-        others = set(self.fit.names) - {path for side in self._sides for path in side.paths}
+        others = set(self.fit.names) - {path for side in self.sides for path in side.paths}
         errors = self.fit.covariance().standard_errors
         lines += [f"{n}  {self.fit.values[n]:.6g}  {errors[n]:.2g}" for n in sorted(others)]
         return "\n".join([*lines, *self.remarks])
@@ -141,9 +143,11 @@ def fit_curve(
     """The friction curve with which ``problem`` reproduces the ``experiments`` best, and its band.
 
     The law of one element is a :class:`jfric.FrictionCurve` with at least three knots; its values
-    are the first guess, those of both directions free of each other where it has two. Free are all
+    are the first guess, those of both directions free of each other where it has two; where several
+    elements have such a law, ``element`` names one (``"friction.guide"``). Free are all
     of them, and what ``free`` names beside, as in :func:`jfric.fit`, which takes ``options``
-    (``observe``, ``residual``, ``controller``, ``window``, ...). A static limit ``mu_s`` of its own
+    (``observe``, ``residual``, ``controller``, ``window``, ...); ``starts``: of the first fit,
+    later ones go on from the last. A static limit ``mu_s`` of its own
     is not found: stick lasts up to the first value.
 
     The curve is smooth: over ``x = ln(1 + v/speeds[1])`` the changes of slope at the knots are
@@ -191,14 +195,17 @@ def fit_curve(
         }
     numbers = {path: value for path, value in found.values.items() if path in parameters(changed)}
     fitted = set_parameters(changed, numbers)
+    # Start and end are far away in the problem for the sake of bounds: no sign of a wrong unit.
+    own = tuple(path for side in sides for path in side.paths)
+    found.remarks = tuple(said for said in found.remarks if not said.startswith(own))
     return CurveFit(
         problem=_plain(fitted, section, name, law, sides),
         fit=found,
         weight=tau**-2,
         rounds=tuple(rounds),
         remarks=(*remarks, *found.remarks),
-        _place=(section, name),
-        _sides=tuple(sides),
+        place=(section, name),
+        sides=tuple(sides),
     )
 
 
@@ -256,11 +263,11 @@ def _best_tau(found: FitResult, bends: Sequence[str], tau: float, first: float) 
         data = gradient @ step + 0.5 * step @ hessian @ step
         return data + 0.5 * information * bend @ bend + at.size * log_tau + 0.5 * size
 
-    bounds = tuple(float(np.log(first * end)) for end in SEARCHED)
-    grid = np.linspace(*bounds, 33)
+    grid = np.linspace(np.log(first * SEARCHED[0]), np.log(first * SEARCHED[1]), 33)
     best = int(np.argmin([minus_log(g) for g in grid]))
     around = (grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)])
-    return float(np.exp(minimize_scalar(minus_log, bounds=around, method="bounded").x))
+    least: Any = minimize_scalar(minus_log, bounds=around, method="bounded")
+    return float(np.exp(least.x))
 
 
 def correlation_time(found: FitResult) -> float:

@@ -151,8 +151,9 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
                     f"declared are {', '.join(known)}"
                 )
     _choices(where, element, SECTIONS[section])
-    if isinstance(getattr(element, "law", None), FrictionCurve):
-        require_knots(where, element.law)
+    law = getattr(element, "law", None)
+    if isinstance(law, FrictionCurve):
+        require_knots(where, law)
     if isinstance(element, Event):
         require_event(f"{section}.{name}", element)
     if isinstance(element, Friction):
@@ -302,8 +303,9 @@ def _values(where: str, section: str, element, time) -> None:
     require_body_values(where, element)
     if section == "contact" and not 0.0 <= float(element.e) <= 1.0:
         raise ProblemError(f"{where}.e: found {float(element.e):g}, must lie between 0 and 1")
-    if isinstance(element, Friction) and element.position is not None:
-        require_factor(f"{where}.position", element.position)
+    factor = getattr(element, "position", None)
+    if section == "friction" and factor is not None:
+        require_factor(f"{where}.position", factor)
     rows: list = getattr(element, "rows", lambda: [element])()
     for row in rows:
         law = getattr(row, "law", None)
