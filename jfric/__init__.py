@@ -27,6 +27,7 @@ from jfric.exports import export_mjcf as export_mjcf
 from jfric.figures import animate as animate
 from jfric.figures import plot as plot
 from jfric.figures import plot_basins as plot_basins
+from jfric.figures import plot_friction_curve as plot_friction_curve
 from jfric.figures import plot_mechanism as plot_mechanism
 from jfric.figures import plot_orbits as plot_orbits
 from jfric.figures import plot_path as plot_path
@@ -35,6 +36,7 @@ from jfric.figures import plot_sweep as plot_sweep
 from jfric.files import load as load
 from jfric.files import to_toml as to_toml
 from jfric.fits import AbstractModel as AbstractModel
+from jfric.fits import CurveFit as CurveFit
 from jfric.fits import Experiment as Experiment
 from jfric.fits import ExperimentDesign as ExperimentDesign
 from jfric.fits import FitResult as FitResult
@@ -49,6 +51,7 @@ from jfric.fits import cross_validate as cross_validate
 from jfric.fits import design_experiment as design_experiment
 from jfric.fits import fit as fit
 from jfric.fits import fit_batch as fit_batch
+from jfric.fits import fit_curve as fit_curve
 from jfric.fits import inverse_regression as inverse_regression
 from jfric.fits import read_experiments as read_experiments
 from jfric.fits import steady_states as steady_states
@@ -158,6 +161,7 @@ from jfric.system.hysteresis import MasingSpring as MasingSpring
 from jfric.system.hysteresis import MaxwellSlip as MaxwellSlip
 from jfric.system.laws import Coulomb as Coulomb
 from jfric.system.laws import Directional as Directional
+from jfric.system.laws import FrictionCurve as FrictionCurve
 from jfric.system.laws import PerAxis as PerAxis
 from jfric.system.laws import StaticDynamic as StaticDynamic
 from jfric.system.laws import Stribeck as Stribeck
@@ -174,6 +178,8 @@ from jfric.system.nonlinear import Drag as Drag
 from jfric.system.nonlinear import ForceField as ForceField
 from jfric.system.nonlinear import Pendulum as Pendulum
 from jfric.system.nonlinear import PolynomialSpring as PolynomialSpring
+from jfric.system.position_factor import PeriodicFactor as PeriodicFactor
+from jfric.system.position_factor import SplineFactor as SplineFactor
 from jfric.system.problem import InitialState as InitialState
 from jfric.system.problem import Matrices as Matrices
 from jfric.system.problem import Problem as Problem
@@ -197,7 +203,8 @@ __all__ = [  # noqa: RUF022
     # Bodies in the plane, and what joins them.
     "Body", "Ground", "Gravity", "LinkSpring", "Pin", "Slider", "Weld", "Gear", "Rolling",
     # Friction laws and functions of time; all of them: jfric.laws, jfric.functions.
-    "Coulomb", "StaticDynamic", "Stribeck", "Harmonic", "PiecewiseLinear", "Steps", "Expression",
+    "Coulomb", "StaticDynamic", "Stribeck", "FrictionCurve",
+    "Harmonic", "PiecewiseLinear", "Steps", "Expression",
     # Its motion.
     "simulate", "EventDriven", "MoreauJean", "QuasiStatic", "Smoothed",
     "Solution", "Status", "Flag", "Mode", "observe", "plot",
@@ -212,7 +219,7 @@ __all__ = [  # noqa: RUF022
     "sweep", "Range", "open_sweep", "plot_sweep", "compile_quickly",
     # Parameters from measurements.
     "fit", "Free", "Experiment", "FitResult", "read_experiments",
-    "design_experiment", "ExperimentDesign",
+    "fit_curve", "CurveFit", "plot_friction_curve", "design_experiment", "ExperimentDesign",
     # Out to other simulators.
     "export_mjcf",
     # Published cases.

@@ -4,17 +4,23 @@ from jfric.system.laws import (
     AbstractLaw,
     Coulomb,
     Directional,
+    FrictionCurve,
     PerAxis,
     StaticDynamic,
     Stribeck,
     VelocityWeakening,
 )
+from jfric.system.position_factor import AbstractPositionFactor, PeriodicFactor, SplineFactor
 
 __all__ = [
     "AbstractLaw",
+    "AbstractPositionFactor",
     "Coulomb",
     "Directional",
+    "FrictionCurve",
     "PerAxis",
+    "PeriodicFactor",
+    "SplineFactor",
     "StaticDynamic",
     "Stribeck",
     "VelocityWeakening",

@@ -30,8 +30,8 @@ MISTAKES = [
         "mv = 0.1",
         (
             "friction.mv: unknown field, allowed are dof, between, direction, mu, mu_s, mu_d, "
-            "v_s, exponent, mu_v, peak, law, N, limit, belt, reaction, sliding, plane, load, "
-            "kappa; did you mean 'mu_v'?"
+            "v_s, exponent, mu_v, peak, speeds, curve, monotone, law, N, limit, belt, reaction, "
+            "sliding, plane, load, kappa, position; did you mean 'mu_v'?"
         ),
     ),
     (
@@ -166,7 +166,7 @@ MISTAKES = [
         "mu = 0.1",
         "mu_s = 0.1",
         "friction: found mu_s, a friction law needs mu, or mu_s and mu_d, or mu_s and mu_d and "
-        "v_s, or mu_s and v_s",
+        "v_s, or mu_s and v_s, or speeds and curve",
     ),
     (
         "mu = 0.1",
@@ -278,8 +278,9 @@ MISTAKES = [
         "[contact]\nnormal = {u = 1}\ntangnt = {u = 1}\n",
         (
             "contact.tangnt: unknown field, allowed are normal, tangent, mu, mu_s, mu_d, "
-            "v_s, exponent, mu_v, peak, law, gap, e, belt, impact, sliding, point, line, circle, "
-            "radius, circle_radius, inside, plane; did you mean 'tangent'?"
+            "v_s, exponent, mu_v, peak, speeds, curve, monotone, law, gap, e, belt, impact, "
+            "sliding, point, line, circle, radius, circle_radius, inside, plane; did you mean "
+            "'tangent'?"
         ),
     ),
     (

@@ -22,6 +22,7 @@ SCRIPTS = {
     "gradients": (),
     "static_lumped": (),
     "identify_ve0116": (),
+    "identify_curve": ("--samples", "800"),
     "missed_events": ("--cases", "40"),
     "complementarity": ("--problems", "100"),
 }

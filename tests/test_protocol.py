@@ -24,6 +24,9 @@ LAW_EXAMPLES: dict[str, Callable[[], AbstractLaw]] = {
     "static-dynamic": lambda: jfric.StaticDynamic(0.15, jfric.Directional(0.11, 0.09)),
     "stribeck": lambda: jfric.Stribeck(0.15, jfric.Directional(0.11, 0.09), 0.3, mu_v=0.01),
     "velocity-weakening": lambda: jfric.VelocityWeakening(0.15, 0.5, mu_d=0.05),
+    "curve": lambda: jfric.FrictionCurve(
+        [0.0, 0.2, 0.7], jfric.Directional([0.12, 0.1, 0.11], [0.11, 0.08, 0.09]), 0.15
+    ),
 }
 TIMES = np.linspace(0.0, 2.0, 9)
 

@@ -130,6 +130,7 @@ def test_the_exact_flow_refuses_them_by_name():
     assert {name for name, law in LAWS.items() if not law.velocity_independent} == {
         "stribeck",
         "velocity-weakening",
+        "curve",
     }
     law = jfric.VelocityWeakening(0.4, 0.5)
     with pytest.raises(jfric.ProblemError, match="VelocityWeakening is not; use flow="):

@@ -19,7 +19,7 @@ import numpy as np
 from jfric.errors import ProblemError, nearest
 from jfric.system.friction import Friction
 from jfric.system.functions import Constant
-from jfric.system.laws import AbstractLaw, Coulomb, Directional, Stribeck
+from jfric.system.laws import AbstractLaw, Coulomb, Directional, FrictionCurve, Stribeck
 
 #: How friction is written: what fits its law, or one form for all.
 Form = Literal["auto", "frictionloss", "lugre"]
@@ -83,12 +83,17 @@ def joint_friction(
         lost.append("the limit varies in time; it is that of the start")
     if friction.load is not None:
         lost.append(f"the part that grows with {' and '.join(friction.load.names)}")
+    if friction.position is not None:
+        lost.append("the dependence on position; it is left out")
     if friction.belt is not None:
         lost.append("the partner's surface moves; it stands still")
     if any(isinstance(x, Directional) for x in vars(law).values()):
         lost.append("the limit differs between the two directions; it is their mean")
     N = float(normal(start))
     far = 0.0 if law.velocity_independent else 10.0 * _mean(law, "v_s")
+    if isinstance(law, FrictionCurve):
+        far = float(law.speeds[-1])
+        lost.append(f"the friction curve; it is that of the speed {far:g}")
     viscous = _mean(law, "mu_v") * N
     static = N * float(np.mean([float(x) for x in law.static()]))
     kinetic = N * float(np.mean([float(x) for x in law.kinetic(far)])) - viscous * far

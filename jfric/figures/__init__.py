@@ -1,6 +1,7 @@
 """All figures: of trajectories, sweeps, paths, structures, fits."""
 
 from jfric.figures.basins_figure import plot_basins
+from jfric.figures.friction_curve_figure import plot_friction_curve
 from jfric.figures.mechanism_figure import animate, plot_mechanism
 from jfric.figures.orbit_figure import plot_orbits
 from jfric.figures.path_figure import plot_path
@@ -12,6 +13,7 @@ __all__ = [
     "animate",
     "plot",
     "plot_basins",
+    "plot_friction_curve",
     "plot_mechanism",
     "plot_orbits",
     "plot_path",

@@ -14,9 +14,10 @@ from jfric.errors import ProblemError, first_line
 from jfric.files.dimensions import dimension, matrix_dimension, polynomial_dimension
 from jfric.files.directions import direction
 from jfric.files.function_tables import function, number, numbers
+from jfric.files.position_tables import position_factor
 from jfric.system.direction import Direction, kind
 from jfric.system.elements import SECTIONS, is_formula
-from jfric.system.laws import LAWS, AbstractLaw, Directional, PerAxis
+from jfric.system.laws import KNOTS, LAWS, AbstractLaw, Directional, PerAxis
 from jfric.system.problem import InitialState, Matrices
 from jfric.system.units import Dimension
 
@@ -89,6 +90,8 @@ def element(
         elif role == "function" and isinstance(value, list):
             each = enumerate(value, 1)
             values[field] = [function(v, f"{at}[{i}]", measures, folder) for i, v in each]
+        elif role == "factor":
+            values[field] = position_factor(value, at, measures)
         elif role == "elements":
             values[field] = _elements(value, at)
         elif role == "pair":
@@ -160,11 +163,23 @@ def _required(law: type[AbstractLaw]) -> list[str]:
 
 def _coefficient(value: Any, where: str, field: str, of_kind: str | None):
     measures = dimension("", field, of_kind)
+    if isinstance(value, bool):
+        return value
+    if field in KNOTS:
+        return _at_knots(value, where, measures)
     if isinstance(value, (int, float, str)):
         return number(value, where, measures)
     if isinstance(value, list):
         return PerAxis(*(number(v, f"{where}[{i}]", measures) for i, v in enumerate(value, 1)))
     return Directional(*(number(v, f"{where}.{k}", measures) for k, v in value.given().items()))
+
+
+def _at_knots(value: Any, where: str, measures: Dimension | None):
+    """Numbers at the knots of a curve, or those of both directions of sliding."""
+    if not isinstance(value, list):
+        sides = value.given().items()
+        return Directional(*(_at_knots(v, f"{where}.{side}", measures) for side, v in sides))
+    return tuple(number(v, f"{where}[{i}]", measures) for i, v in enumerate(value, 1))
 
 
 def initial(

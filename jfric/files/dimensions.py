@@ -58,6 +58,7 @@ FIELDS: dict[tuple[str, str], tuple[str, str]] = {
     ("rate_state", "D_c"): ("length", "angle"),
     ("rate_state", "V0"): ("velocity", "angular velocity"),
     ("rate_state", "psi0"): ("pure number", "pure number"),
+    ("friction", "position"): ("length", "angle"),
     ("friction", "N"): ("force", "torque"),
     ("friction", "limit"): ("force", "torque"),
     ("friction", "belt"): ("velocity", "angular velocity"),
@@ -102,6 +103,8 @@ LAW_FIELDS = {
     "v_s": ("velocity", "angular velocity"),
     "exponent": ("pure number", "pure number"),
     "peak": ("pure number", "pure number"),
+    "speeds": ("velocity", "angular velocity"),
+    "curve": ("pure number", "pure number"),
 }
 
 #: Fields that hold a list of numbers.
@@ -132,6 +135,7 @@ SHAPES = {
     ("state", "unit"): "text",
     ("state", "stiff"): "flag",
     ("friction", "load"): "elements",
+    ("friction", "position"): "factor",
     ("contact", "point"): "text",
     ("contact", "circle"): "text",
     ("contact", "line"): "line",

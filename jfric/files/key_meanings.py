@@ -20,6 +20,9 @@ LAW_KEYS = {
     "exponent": "exponent of v/v_s in Stribeck's law",
     "mu_v": "increase of the coefficient with the sliding velocity",
     "peak": "static limit over mu_s, where it exceeds that of sliding",
+    "speeds": "sliding velocities at the knots of a friction curve, beginning with 0",
+    "curve": "coefficients at these knots, or {positive = [...], negative = [...]}",
+    "monotone": "whether the curve turns only where its values at the knots do",
     "law": "the law, where the fields fit more than one",
 }
 
@@ -133,6 +136,13 @@ MEANINGS: dict[tuple[str, str], str] = {
     ("FunctionTable", "clipped"): "a function cut off at zero",
     ("DirectionalTable", "positive"): "coefficient where the sliding velocity is positive",
     ("DirectionalTable", "negative"): "coefficient where it is negative",
+    ("PositionTable", "period"): "displacement after which the factor repeats itself",
+    ("PositionTable", "cosine"): "cosines of the factor 1 + ..., those of the period first",
+    ("PositionTable", "sine"): "its sines",
+    ("PositionTable", "x"): "displacements at the knots of a factor, which is constant beyond them",
+    ("PositionTable", "factor"): "factors at these knots",
+    ("DirectionalKnots", "positive"): "values where the sliding velocity is positive",
+    ("DirectionalKnots", "negative"): "values where it is negative",
     ("Along", "dof"): "a degree of freedom, or the name of a base",
     ("Between", "between"): "a pair of them, from the first to the second",
 }

@@ -29,6 +29,8 @@ def path_dimension(problem: Problem, name: str) -> Dimension | None:
     element, field = problem.section(section)[rest.pop(0)], rest[0]
     if len(rest) > 1 and rest[-1] in _OF_FUNCTIONS:
         return DIMENSIONS[_OF_FUNCTIONS[rest[-1]]]
+    if (section, field) == ("friction", "position") and rest[1] not in ("period", "x"):
+        return DIMENSIONS["pure number"]
     slides = field == "belt" or field in LAW_FIELDS
     side = {"contact": "tangent" if slides else "normal"}.get(section, "direction")
     direction = getattr(element, side, None)

@@ -17,9 +17,9 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from jfric.files.dimensions import FORMULAS, LISTS, SHAPES, dimension
 from jfric.files.key_meanings import MEANINGS
+from jfric.files.law_tables import Coefficient, Knots, PositionTable
 from jfric.files.tables import (
     CheckTable,
-    Coefficient,
     ControllerTable,
     Coordinates,
     Count,
@@ -101,6 +101,12 @@ def law_fields() -> tuple[str, ...]:
     return tuple(dict.fromkeys(f.name for law in LAWS.values() for f in dataclasses.fields(law)))
 
 
+def law_hint(key: str) -> Any:
+    """What the key of a friction law holds."""
+    special: dict[str, Any] = {"speeds": list[Number], "curve": Knots, "monotone": bool}
+    return special.get(key, Coefficient)
+
+
 def _or_none(hint: Any) -> Any:
     return hint | None
 
@@ -131,7 +137,7 @@ def element_model(section: str) -> type[Element]:
             fields[f.name] = (DirectionValue if required else _or_none(DirectionValue), info)
         elif role == "law":
             fields |= {
-                k: (_or_none(Coefficient), Field(None, description=_describe("", k)))
+                k: (_or_none(law_hint(k)), Field(None, description=_describe("", k)))
                 for k in law_fields()
             }
             fields["law"] = (_or_none(Literal[tuple(LAWS)]), None)
@@ -149,6 +155,7 @@ def element_model(section: str) -> type[Element]:
                 "text": str,
                 "texts": Pair,
                 "elements": Elements,
+                "factor": PositionTable,
                 "line": Reference,
                 "flag": bool,
                 "count": Count,

@@ -32,7 +32,8 @@ def _check_number(value: Any) -> Any:
     return value
 
 
-def _is_table(value: Any) -> bool:
+def is_table(value: Any) -> bool:
+    """Whether a value is a table, read or not yet."""
     return isinstance(value, (dict, BaseModel))
 
 
@@ -50,7 +51,8 @@ class Table(BaseModel):
         return {k: getattr(self, k) for k in type(self).model_fields if k in self.model_fields_set}
 
 
-def _exactly_one(table: Table, names: typing.Iterable[str]) -> None:
+def exactly_one(table: Table, names: typing.Iterable[str]) -> None:
+    """Refuse a table that gives none of ``names``, or several."""
     names = tuple(names)
     found = [n for n in names if n in table.model_fields_set]
     if len(found) != 1:
@@ -93,7 +95,7 @@ class Harmonic(Table):
 
     @model_validator(mode="after")
     def _one(self):
-        _exactly_one(self, ("omega", "frequency"))
+        exactly_one(self, ("omega", "frequency"))
         return self
 
 
@@ -126,41 +128,27 @@ class FunctionTable(Table):
 
     @model_validator(mode="after")
     def _one(self):
-        _exactly_one(self, type(self).model_fields)
+        exactly_one(self, type(self).model_fields)
         return self
 
 
 Function = Annotated[
     Annotated[Number, Tag("@number")] | Annotated[FunctionTable, Tag("@table")],
-    Discriminator(lambda v: "@table" if _is_table(v) else "@number"),
+    Discriminator(lambda v: "@table" if is_table(v) else "@number"),
 ]
 
 
-class DirectionalTable(Table):
-    """A coefficient for each direction of sliding."""
+def one_or_pair(value: Any) -> str:
+    """The tag of one number, a table, or a pair."""
+    return "@pair" if isinstance(value, list) else "@table" if is_table(value) else "@number"
 
-    positive: Number
-    negative: Number
-
-
-def _one_or_pair(value: Any) -> str:
-    return "@pair" if isinstance(value, list) else "@table" if _is_table(value) else "@number"
-
-
-#: One number, one for each sign of sliding, or one for each direction of a plane.
-Coefficient = Annotated[
-    Annotated[Number, Tag("@number")]
-    | Annotated[DirectionalTable, Tag("@table")]
-    | Annotated[list[Number], Field(min_length=2, max_length=2), Tag("@pair")],
-    Discriminator(_one_or_pair),
-]
 
 #: A function of time, or one for each direction of a plane.
 Functions = Annotated[
     Annotated[Number, Tag("@number")]
     | Annotated[FunctionTable, Tag("@table")]
     | Annotated[list[Function], Field(min_length=2, max_length=2), Tag("@pair")],
-    Discriminator(_one_or_pair),
+    Discriminator(one_or_pair),
 ]
 
 Pair = Annotated[list[str], Field(min_length=2, max_length=2)]
@@ -230,7 +218,7 @@ class Element(Table):
         others = {"sliding", "plane"} & self.model_fields_set
         free = not self.must_be_attached and not set(ATTACHMENTS) & self.model_fields_set
         if "dof" in type(self).model_fields and not others and not free:
-            _exactly_one(self, ATTACHMENTS)
+            exactly_one(self, ATTACHMENTS)
         return self
 
 
@@ -346,7 +334,7 @@ class ColumnTable(Table):
 
 ColumnValue = Annotated[
     Annotated[str, Tag("@name")] | Annotated[ColumnTable, Tag("@table")],
-    Discriminator(lambda v: "@table" if _is_table(v) else "@name"),
+    Discriminator(lambda v: "@table" if is_table(v) else "@name"),
 ]
 
 
@@ -391,5 +379,5 @@ class CheckTable(Table):
 
     @model_validator(mode="after")
     def _one(self):
-        _exactly_one(self, ("tolerance", "relative"))
+        exactly_one(self, ("tolerance", "relative"))
         return self

@@ -13,8 +13,9 @@ from jax.core import Tracer
 from jfric.errors import ProblemError
 from jfric.files.config import Config
 from jfric.files.dimensions import SHAPES, dimension
+from jfric.files.position_tables import position_table
+from jfric.files.write_tables import check_table, controller_table
 from jfric.system.body import COORDINATES, Body, coordinates, dofs_of
-from jfric.system.controller import Controller
 from jfric.system.direction import Direction, kind
 from jfric.system.elements import Along, Gap
 from jfric.system.expression import Expression
@@ -100,12 +101,12 @@ def dump(config: Config | Problem) -> str:
     if config.data is not None:
         document["data"] = dict(config.data.table)
     if config.controller is not None:
-        document["controller"] = _controller(config.controller)
+        document["controller"] = controller_table(config.controller)
     if config.checks:
         document.add(tomlkit.nl())
         document["check"] = tomlkit.aot()
         for check in config.checks:
-            document["check"].append(tomlkit.item(_check(check)))
+            document["check"].append(tomlkit.item(check_table(check)))
     return tomlkit.dumps(document)
 
 
@@ -130,17 +131,6 @@ def _with_start(section: str, name: str, element: Any, problem: Problem) -> Any:
 
     at, v = both("q"), both("v")
     return Body(element.m, element.J, at, given["phiq"], v, given["phiv"], element.points)
-
-
-def _controller(controller: Controller) -> dict[str, Any]:
-    """Numbers and choices that differ from the defaults."""
-    result: dict[str, Any] = {}
-    for f in dataclasses.fields(controller):
-        value = getattr(controller, f.name)
-        value = float(value) if eqx.is_array(value) else value
-        if f.name != "longest" and value != f.default:
-            result[f.name] = value
-    return result
 
 
 def _named(section: str, tables: dict[str, Any]):
@@ -241,6 +231,8 @@ def _shape(role: str, value: Any, where: str) -> Any:
     """References to points as they are, and coordinates."""
     if role == "pairs":
         return _inline({k: [_value(x, where) for x in at] for k, at in value.items()})
+    if role == "factor":
+        return _inline(position_table(value, where, _value))
     if role == "pair":
         return [_value(x, where) for x in value]
     return list(value) if isinstance(value, tuple) else value
@@ -315,18 +307,27 @@ def _law(law: AbstractLaw, where: str) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for field in dataclasses.fields(law):
         value = getattr(law, field.name)
-        if value is None:
+        if value is None or value is False:
             continue
         if isinstance(value, Directional):
-            value = _inline({k: _value(getattr(value, k), where) for k in ("positive", "negative")})
+            value = _inline(
+                {k: _at_knots(getattr(value, k), where) for k in ("positive", "negative")}
+            )
         elif isinstance(value, PerAxis):
             value = [_value(x, where) for x in (value.first, value.second)]
-        else:
-            value = _value(value, where)
+        elif value is not True:
+            value = _at_knots(value, where)
         result[field.name] = value
     if pick_law(set(result), LAWS) is not type(law):
         result["law"] = names[type(law)]
     return result
+
+
+def _at_knots(value: Any, where: str) -> Any:
+    """A number, or those at the knots of a curve."""
+    if isinstance(value, tuple):
+        return [_value(x, where) for x in value]
+    return _value(value, where)
 
 
 def _function(function: AbstractFunction, where: str) -> Any:
@@ -380,11 +381,3 @@ def _matrix(value: Any) -> list:
 
 def _is_zero(value: Any) -> bool:
     return not isinstance(value, Expression) and bool(np.all(np.asarray(value) == 0.0))
-
-
-def _check(check) -> dict[str, Any]:
-    result = {"quantity": str(check.quantity), "expected": check.expected}
-    for key in ("tolerance", "relative", "source"):
-        if getattr(check, key) not in (None, ""):
-            result[key] = getattr(check, key)
-    return result

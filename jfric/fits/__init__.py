@@ -1,6 +1,7 @@
 """Fits: parameters of a problem from measured trajectories, with their uncertainty."""
 
 from jfric.fits.batch import fit_batch
+from jfric.fits.curve_fit import CurveFit, fit_curve
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.measured_files import read_experiments
 from jfric.fits.design.experiment_design import design_experiment
@@ -17,6 +18,7 @@ from jfric.fits.steady_model import SteadyModel, steady_states
 
 __all__ = [
     "AbstractModel",
+    "CurveFit",
     "Experiment",
     "ExperimentDesign",
     "FitResult",
@@ -31,6 +33,7 @@ __all__ = [
     "design_experiment",
     "fit",
     "fit_batch",
+    "fit_curve",
     "inverse_regression",
     "read_experiments",
     "steady_states",

@@ -16,6 +16,7 @@ from jfric.system.functions import AbstractFunction
 from jfric.system.inertia import require_inertia
 from jfric.system.mechanics import Mechanics
 from jfric.system.naming import function_paths, set_parameters
+from jfric.system.position_factor import refuse_position
 from jfric.system.problem import Problem
 from jfric.system.refuse_varying import refuse_varying
 
@@ -34,6 +35,7 @@ def require_balance(problem: Problem) -> None:
     require_inertia(problem)
     refuse_varying(problem, WHO)
     refuse_events(problem, WHO)
+    refuse_position(problem, WHO)
     for where, element in problem.labelled("friction", "contact").items():
         law = element.law
         if law is not None and law.drops_at_onset:

@@ -23,6 +23,7 @@ from jfric.system.assembly import assemble
 from jfric.system.carried import refuse_carried
 from jfric.system.elements import AbstractForce
 from jfric.system.piecewise import FORMS
+from jfric.system.position_factor import refuse_position
 from jfric.system.problem import Problem
 from jfric.system.reaction import refuse_reactions
 from jfric.system.refuse_varying import refuse_nonlinear
@@ -127,6 +128,7 @@ def require_static(problem: Problem) -> None:
     refuse_reactions(problem, "a static problem")
     refuse_nonlinear(problem, "a static problem")
     refuse_carried(problem, "a static problem")
+    refuse_position(problem, "a static problem")
     for section in problem.elements:
         for where, element in problem.labelled(section).items():
             if not isinstance(element, AbstractForce) and section not in FORMS:

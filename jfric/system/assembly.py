@@ -213,8 +213,8 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         reactions=_reactions(friction.values(), W_T[:, :n], axes),
         belts=tuple(row.belt for row in rows),
         laws=tuple(
-            [f.coefficients for f in friction.values()]
-            + [c.law if c.law is not None else Coulomb(0.0) for c in contacts.values()]
+            [f.coefficients.prepared() for f in friction.values()]
+            + [Coulomb(0.0) if c.law is None else c.law.prepared() for c in contacts.values()]
         ),
         normal_forces=given_normal_forces(problem, friction.values()),
         W_N=W_N[:, :n],
@@ -227,6 +227,9 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         axes=axes,
         contact_names=(*friction, *contacts),
         planes=_planes(problem),
+        position_factors=tuple(
+            None if f.position is None else f.position.prepared() for f in friction.values()
+        ),
         carried=assemble_carried(problem, friction, piecewise),
         opposed=opposed_contacts(problem),
         pins=pin_friction(problem, equations),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import NamedTuple
 
 from jfric.system.bristle import BRISTLES
@@ -14,14 +15,17 @@ _NOT_NEGATIVE = {
     *("m", "k", "c", "k_positive", "k_negative", "gap_positive", "gap_negative", "L"),
     *("radius", "circle_radius", "kappa"),
     *("mu", "mu_s", "mu_d", "mu_v", "peak", "positive", "negative"),
-    *("first", "second"),
+    *("first", "second", "curve", "speeds", "factor"),
 }
 #: Fields of friction laws that must be positive.
-_POSITIVE = ("v_s", "exponent", "J")
+_POSITIVE = ("v_s", "exponent", "J", "period")
 #: Sections whose fields are coefficients of any sign.
 _ANY_SIGN = ("polynomial_spring", "force_field")
 #: Numbers beside those of the system: of the controller and of the sensors of a fit.
 _OTHERS = ("delay", "controller.delay", "controller.limit")
+
+#: A number at a knot of a friction curve: friction.curve.3, friction.curve.positive.3.
+_KNOT = re.compile(r"((?:^|\.)(?:speeds|curve|factor|curve\.positive|curve\.negative))\.\d+$")
 
 
 class Bounds(NamedTuple):
@@ -51,7 +55,7 @@ _OF_BRISTLES = {
 def bounds_of(path: str) -> Bounds:
     """The bounds of the parameter at the full ``path`` (``friction.mu``)."""
     section, _, rest = path.partition(".")
-    field = rest.rpartition(".")[2]
+    field = _KNOT.sub(r"\1", rest).rpartition(".")[2]
     if path in _OTHERS:
         return Bounds(0.0)
     if section not in SECTIONS or section in _ANY_SIGN:

@@ -30,6 +30,13 @@ def scalar(value) -> Any:
         return value  # tree transformations put placeholders here
 
 
+def scalars(value) -> Any:
+    """Each number of a list or a tuple; anything else like :func:`scalar`."""
+    if eqx.is_array(value) and value.ndim == 1:
+        value = tuple(value)
+    return tuple(map(scalar, value)) if isinstance(value, (list, tuple)) else scalar(value)
+
+
 def optional(value) -> Any:
     """Like :func:`scalar`, passing ``None`` through."""
     return None if value is None else scalar(value)

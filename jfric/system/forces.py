@@ -82,12 +82,14 @@ def normal_forces_at(mechanics: Mechanics, t, q, v, segment=None) -> Float[Array
     dtype = mechanics.K.dtype
     given = [jnp.asarray(n(t), dtype) for n in mechanics.normal_forces]
     normal, carried = jnp.stack(given) if given else jnp.zeros((0,), dtype), mechanics.carried
-    if carried is None:
+    if carried is not None:
+        if segment is None:
+            segment = segments_of(mechanics, t, q, v)
+        loads = jnp.abs(loads_of_friction(mechanics, t, q, v, segment))
+        normal = normal + carried.spread(len(given), dtype) @ (carried.kappa * loads)
+    if not mechanics.modulated:
         return normal
-    if segment is None:
-        segment = segments_of(mechanics, t, q, v)
-    loads = jnp.abs(loads_of_friction(mechanics, t, q, v, segment))
-    return normal + carried.spread(len(given), dtype) @ (carried.kappa * loads)
+    return normal * mechanics.factors(t, q)
 
 
 def segments_of(mechanics: Mechanics, t, q, v) -> Int[Array, " ns"]:

@@ -10,6 +10,7 @@ from jfric.system.direction import Direction, as_direction
 from jfric.system.fields import Scalar, optional
 from jfric.system.functions import AbstractFunction, as_function
 from jfric.system.laws import AbstractLaw, Coulomb
+from jfric.system.position_factor import AbstractPositionFactor
 
 
 def as_plane(value) -> Any:
@@ -66,6 +67,13 @@ class Friction(eqx.Module):
     solver takes; others the solvers event-driven (the sign of the load is an event,
     ``friction.NAME.load``) and smoothed. Friction on a reaction, which it changes, is that of a
     joint (:class:`jfric.Joint`) or contact, beside this element for what does not grow.
+
+    ``position``: a factor on all of it that depends on the displacement along ``direction``,
+    :class:`jfric.laws.PeriodicFactor` or :class:`jfric.laws.SplineFactor`::
+
+        N = f(s) (N(t) + kappa |load|),    s = w^T q
+
+    for the solvers event-driven and smoothed, and for fits.
 
     ``direction``: the name of a degree of freedom, a pair of names (relative motion), a mapping
     from names to coefficients, or a :class:`jfric.Direction`. ``sliding``: in place of it, a
@@ -127,6 +135,7 @@ class Friction(eqx.Module):
     plane: tuple[Direction, ...] | None = eqx.field(converter=as_plane, default=None)
     load: Direction | None = eqx.field(converter=as_load, default=None)
     kappa: Scalar = eqx.field(converter=optional, default=None)
+    position: AbstractPositionFactor | None = None
 
     def rows(self) -> list[Self]:
         """One element for each direction of sliding: itself, or those of a plane."""

@@ -19,22 +19,25 @@ from typing import ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
-from jfric.system.fields import Scalar, scalar
+from jfric.numerics import cubic
+from jfric.system.fields import Scalar, scalar, scalars
 
 
 class Directional(eqx.Module):
     """A coefficient that differs between sliding in the positive and the negative direction.
 
     ``positive``, ``negative``: the coefficient for a positive and a negative sliding velocity, each
-    a number or an expression; for any coefficient of any law::
+    a number or an expression, or those of a :class:`jfric.FrictionCurve`; for any coefficient of
+    any law::
 
         >>> [float(mu) for mu in jfric.Coulomb(jfric.laws.Directional(0.2, 0.3)).static()]
         [0.2, 0.3]
     """
 
-    positive: Scalar = eqx.field(converter=scalar)
-    negative: Scalar = eqx.field(converter=scalar)
+    positive: Scalar = eqx.field(converter=scalars)
+    negative: Scalar = eqx.field(converter=scalars)
 
 
 class PerAxis(eqx.Module):
@@ -58,6 +61,11 @@ def coefficient(value):
     if isinstance(value, (list, tuple)) and len(value) == 2:
         return PerAxis(*value)
     return value if isinstance(value, (Directional, PerAxis)) else scalar(value)
+
+
+def knots(value):
+    """Values of a curve at its knots, or :class:`Directional` with those of both directions."""
+    return value if isinstance(value, Directional) else scalars(value)
 
 
 def sides(value) -> tuple[Scalar, Scalar]:
@@ -87,6 +95,10 @@ class AbstractLaw(eqx.Module):
             return (value.first, value.second)[axis] if isinstance(value, PerAxis) else value
 
         return replace(self, **{f.name: own(getattr(self, f.name)) for f in fields(self)})
+
+    def prepared(self) -> AbstractLaw:
+        """The law with what follows from its numbers alone, computed once for a simulation."""
+        return self
 
     def holding(self, kind: type) -> list[str]:
         """Names of the coefficients that are of a ``kind``."""
@@ -230,6 +242,95 @@ class VelocityWeakening(AbstractLaw):
         )
 
 
+class FrictionCurve(AbstractLaw):
+    """A friction curve through values at knots, which need not be any of the laws with a name.
+
+    ``mu(v) = curve[i]`` at ``v = |gamma_T| = speeds[i]`` [m/s or rad/s]; ``speeds`` begin with 0
+    and increase strictly, at least two. ``curve``: not negative, as many; with
+    :class:`jfric.laws.Directional` one curve for each direction of sliding. Numbers or
+    expressions, each a parameter of its own (``friction.curve.2``,
+    ``friction.curve.negative.0``). Between the
+    knots it is the natural cubic spline over ``ln(1 + v/speeds[1])``, which spaces knots evenly
+    that get wider with the speed, and is twice continuously differentiable; with ``monotone`` it
+    turns only where the values do, and is once continuously differentiable. Beyond the last knot
+    it goes on straight, or decays as an exponential of the same slope where it falls.
+
+    ``mu_s``, at least ``curve[0]``: limit in stick; not given, it is ``curve[0]``, and there is no
+    jump at the onset of sliding. Impacts take the limit at vanishing velocity, ``curve[0]``.
+
+    Raises (in :class:`jfric.Problem`) :class:`jfric.ProblemError` for knots that do not increase
+    and a curve that is negative anywhere, between knots, too. A curve that dips::
+
+        >>> law = jfric.FrictionCurve([0.0, 0.01, 0.1, 1.0], [0.3, 0.2, 0.15, 0.25])
+        >>> [round(float(law.kinetic(jnp.asarray(v))[0]), 4) for v in (0.0, 0.01, 1.0, 2.0)]
+        [0.3, 0.2, 0.25, 0.3048]
+    """
+
+    velocity_independent: ClassVar[bool] = False
+    speeds: tuple[Scalar, ...] = eqx.field(converter=scalars)
+    curve: tuple[Scalar, ...] | Directional = eqx.field(converter=knots)
+    mu_s: Scalar | Directional | PerAxis | None = eqx.field(converter=coefficient, default=None)
+    monotone: bool = eqx.field(static=True, default=False)
+
+    @property
+    def drops_at_onset(self) -> bool:
+        return self.mu_s is not None
+
+    def static(self):
+        if self.mu_s is not None:
+            return sides(self.mu_s)
+        positive, negative = sides(self.curve)
+        return positive[0], negative[0]
+
+    def kinetic(self, gamma):
+        return self.prepared().kinetic(gamma)
+
+    def prepared(self) -> PreparedCurve:
+        speeds = jnp.stack(self.speeds)
+        x = jnp.log1p(speeds / speeds[1])
+        y = jnp.stack([jnp.stack(side) for side in sides(self.curve)])
+        of = cubic.monotone_slopes if self.monotone else cubic.natural_slopes
+        slopes = jnp.stack([of(x, side) for side in y])
+        limits = jnp.stack(self.static())
+        return PreparedCurve(x, y, slopes, speeds[1], speeds[-1], limits, self.drops_at_onset)
+
+
+class PreparedCurve(AbstractLaw):
+    """A :class:`FrictionCurve` over ``x = ln(1 + v/first)`` with its slopes at the knots, rows for
+    both directions, up to the speed ``last``."""
+
+    velocity_independent: ClassVar[bool] = False
+    x: Float[Array, " k"]
+    y: Float[Array, "2 k"]
+    slopes: Float[Array, "2 k"]
+    first: Float[Array, ""]
+    last: Float[Array, ""]
+    limits: Float[Array, " 2"]
+    drops: bool = eqx.field(static=True)
+
+    @property
+    def drops_at_onset(self) -> bool:
+        return self.drops
+
+    def static(self):
+        return self.limits[0], self.limits[1]
+
+    def kinetic(self, gamma):
+        gamma = jnp.asarray(gamma, self.y.dtype)
+        of_side = jnp.vectorize(self._at, signature="(k),(k),()->()")
+        return tuple(of_side(y, d, gamma) for y, d in zip(self.y, self.slopes, strict=True))
+
+    def _at(self, y, slopes, speed):
+        beyond = speed > self.last
+        inside = jnp.where(beyond, self.last, speed)
+        curve = cubic.evaluate(self.x, y, slopes, jnp.log1p(inside / self.first))
+        slope = slopes[-1] / (self.first + self.last)
+        falls = (slope < 0.0) & (y[-1] > 0.0)
+        rate = jnp.where(falls, slope / jnp.where(falls, y[-1], 1.0), 0.0)
+        more = jnp.where(beyond, speed - self.last, 0.0)
+        return jnp.where(falls, curve * jnp.exp(rate * more), curve + slope * more)
+
+
 def _of_each_side(formula: Callable, coefficients: tuple):
     pairs = [sides(c) for c in coefficients]
     return formula(*(p[0] for p in pairs)), formula(*(p[1] for p in pairs))
@@ -242,10 +343,13 @@ def power(x, exponent):
     return jnp.where(positive, jnp.where(positive, x, 1.0) ** exponent, at_zero)
 
 
+#: Fields of laws that hold numbers at knots.
+KNOTS = ("speeds", "curve")
 #: Laws by the name that files use. Where the fields given fit several, the first is meant.
 LAWS: dict[str, type[AbstractLaw]] = {
     "coulomb": Coulomb,
     "static-dynamic": StaticDynamic,
     "stribeck": Stribeck,
     "velocity-weakening": VelocityWeakening,
+    "curve": FrictionCurve,
 }

@@ -36,6 +36,7 @@ from jfric.system.joints import REDUNDANT, Tied
 from jfric.system.laws import AbstractLaw
 from jfric.system.piecewise import PiecewiseElements
 from jfric.system.pin_friction import PinFriction
+from jfric.system.position_factor import AbstractPositionFactor
 from jfric.system.state import BoundState
 from jfric.system.varying import Varying
 
@@ -102,6 +103,8 @@ class Mechanics(eqx.Module):
     pins: PinFriction | None = None
     #: Loads that friction grows with, or None.
     carried: Carried | None = None
+    #: For each friction element, how it depends on position, or None.
+    position_factors: tuple[AbstractPositionFactor | None, ...] = ()
     #: Of tangents, then normals, where something depends on position: relative velocity at rest,
     #: and relative acceleration along the motion without acceleration.
     rate: Any = None
@@ -203,9 +206,22 @@ class Mechanics(eqx.Module):
         return len(self.laws)
 
     @property
+    def modulated(self) -> tuple[int, ...]:
+        """Friction elements that depend on position."""
+        return tuple(i for i, f in enumerate(self.position_factors) if f is not None)
+
+    def factors(self, t, q) -> Float[Array, " nf"]:
+        """Factors of all friction elements, one where they do not depend on position."""
+        s = matvec(self.W_T, q) + matvec(self.W_T_base, self.base_motion(t)[0])
+        one = jnp.ones((), q.dtype)
+        factors = [one if f is None else f(s[i]) for i, f in enumerate(self.position_factors)]
+        return jnp.stack(factors)
+
+    @property
     def has_linear_modes(self) -> bool:
         """Whether the equations in every mode are linear with constant coefficients."""
         varies = self.has_curved_forces or self.varying is not None or self.planes
+        varies = varies or self.modulated
         return not varies and all(law.velocity_independent for law in self.laws)
 
     @property

@@ -39,6 +39,18 @@ def refuse_varying(problem: AbstractProblem, who: str, *, states: bool = False) 
         )
 
 
+def refuse_factors_where_varying(problem: AbstractProblem, who: str) -> None:
+    """Raise :class:`ProblemError` for friction with a factor of position in a system whose mass
+    matrix or directions depend on position, which ``who`` cannot represent together."""
+    parts = varying_parts(problem)
+    for label, element in problem.labelled("friction").items():
+        if element.position is not None and parts:
+            raise ProblemError(
+                f"{label}.position: cannot be combined with {parts[0]}, which depends on position, "
+                f"in {who}; use the solver smoothed"
+            )
+
+
 def refuse_nonlinear(problem: AbstractProblem, who: str) -> None:
     """Raise :class:`ProblemError` for energies and contacts that are not those of masses, linear
     springs and dampers, and straight contacts."""

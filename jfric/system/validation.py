@@ -22,6 +22,7 @@ from jfric.system.bounds import Bounds, bounds_of
 from jfric.system.bristle import AbstractBristle
 from jfric.system.bristle_checks import require_bristle
 from jfric.system.carried import require_load
+from jfric.system.curve_checks import require_curve, require_knots
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.direction import Direction
 from jfric.system.elements import (
@@ -45,9 +46,10 @@ from jfric.system.hysteresis_checks import require_hysteresis
 from jfric.system.inertia import is_concrete, require_mass_matrix
 from jfric.system.initial_gaps import PROJECTED, initial_gaps, penetrates
 from jfric.system.joint_checks import require_consistent_joints
-from jfric.system.laws import StaticDynamic, Stribeck, VelocityWeakening, sides
+from jfric.system.laws import FrictionCurve, StaticDynamic, Stribeck, VelocityWeakening, sides
 from jfric.system.naming import parameters
 from jfric.system.planes import require_plane, require_planes
+from jfric.system.position_factor import require_factor, require_position
 from jfric.system.reaction import require_opposing
 
 #: Sections whose numbers may be lists, and the lists within functions of time.
@@ -149,6 +151,9 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
                     f"declared are {', '.join(known)}"
                 )
     _choices(where, element, SECTIONS[section])
+    law = getattr(element, "law", None)
+    if isinstance(law, FrictionCurve):
+        require_knots(where, law)
     if isinstance(element, Event):
         require_event(f"{section}.{name}", element)
     if isinstance(element, Friction):
@@ -161,6 +166,7 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
             raise ProblemError(f"{where}: N is given without mu; give mu, or mu_s and mu_d")
         _one_of(where, element, "direction", "sliding", "plane")
         require_plane(where, element)
+        require_position(where, element)
         if element.sliding is not None and element.reaction is not None:
             raise ProblemError(
                 f"{where}.reaction: cannot be combined with sliding, whose direction depends on "
@@ -297,9 +303,14 @@ def _values(where: str, section: str, element, time) -> None:
     require_body_values(where, element)
     if section == "contact" and not 0.0 <= float(element.e) <= 1.0:
         raise ProblemError(f"{where}.e: found {float(element.e):g}, must lie between 0 and 1")
+    factor = getattr(element, "position", None)
+    if section == "friction" and factor is not None:
+        require_factor(f"{where}.position", factor)
     rows: list = getattr(element, "rows", lambda: [element])()
     for row in rows:
         law = getattr(row, "law", None)
+        if isinstance(law, FrictionCurve):
+            require_curve(where, law)
         if isinstance(law, (StaticDynamic, Stribeck, VelocityWeakening)):
             _law(where, law)
     if section == "diagram_spring":

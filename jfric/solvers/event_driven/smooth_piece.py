@@ -64,6 +64,10 @@ class SmoothPiece(eqx.Module):
             curved = carried.of_curved(mechanics.axes, state.t + s, q, v)
             found = jnp.concatenate([found, curved])
         normal = self.normal_forces(q, v, w, curved)
+        if mechanics.modulated:
+            excess = normal * (mechanics.factors(state.t + s, q) - 1.0)
+            at = np.asarray(mechanics.modulated)
+            found, normal = jnp.concatenate([found, excess[at]]), normal + excess
         elements, contacts = by_velocity(mechanics)
         if not elements and not contacts and not mechanics.contact_planes:
             return found
@@ -232,7 +236,8 @@ def smooth_piece(
     loads, carried = 0, equations.carried
     if mechanics.carried is not None and mechanics.carried.curved:
         loads = mechanics.carried.count
-    sizes = [n * mechanics.has_curved_forces, loads, len(elements), len(rubbing)]
+    modulated = np.asarray(mechanics.modulated, int)
+    sizes = [n * mechanics.has_curved_forces, loads, len(modulated), len(elements), len(rubbing)]
     sizes += [n * contacts, m * contacts, planes]
     count = sum(sizes)
     own = np.split(np.eye(count), np.cumsum(sizes)[:-1])
@@ -244,18 +249,26 @@ def smooth_piece(
     if loads and carried is not None:
         friction = equations.sliding[:, None] * matmul(carried.share, of_loads)
         by_force = by_force + matmul(mechanics.R_T[: prepared.nf].T, friction)
+    excess = jnp.zeros((prepared.nf, count), dtype)
+    if len(modulated):
+        excess = excess.at[modulated].set(jnp.asarray(own[2], dtype))
+        friction = equations.sliding[:, None] * excess
+        by_force = by_force + matmul(mechanics.R_T[: prepared.nf].T, friction)
     if elements:
-        friction = jnp.asarray(own[2], dtype)
+        friction = jnp.asarray(own[3], dtype)
         by_force = by_force + matmul(mechanics.R_T[jnp.asarray(elements)].T, friction)
         by_reaction = by_reaction.at[jnp.asarray(elements)].set(friction)
     if len(rubbing):
-        friction = jnp.asarray(own[3], dtype)
+        friction = jnp.asarray(own[4], dtype)
         by_force = by_force + matmul(mechanics.R_T[rubbing].T, friction)
         by_reaction = by_reaction.at[rubbing].add(friction)
     if contacts:
-        by_acceleration = by_acceleration + jnp.asarray(own[4], dtype)
-        by_reaction = by_reaction + jnp.asarray(own[5], dtype)
+        by_acceleration = by_acceleration + jnp.asarray(own[5], dtype)
+        by_reaction = by_reaction + jnp.asarray(own[6], dtype)
     wider = _with_columns(g, count)
+    if len(modulated):
+        at = wider.w.shape[0] - count
+        wider = wider._replace(normal=wider.normal.at[:, at:].add(excess))
     if loads and carried is not None and mechanics.carried is not None:
         at = wider.w.shape[0] - count
         wider = wider._replace(

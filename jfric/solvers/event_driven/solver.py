@@ -38,6 +38,7 @@ from jfric.solvers.states import AbstractState
 from jfric.system.assembly import assemble
 from jfric.system.inertia import require_inertia
 from jfric.system.problem import Problem
+from jfric.system.refuse_varying import refuse_factors_where_varying
 
 FlowName = Literal["auto", "exact", "runge-kutta"]
 EnergyGain = Literal["stop", "allow"]
@@ -105,6 +106,7 @@ class EventDriven(AbstractSolver):
     def require(self, problem: Problem) -> None:
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
         require_inertia(problem)
+        refuse_factors_where_varying(problem, "the solver event-driven")
         require_adjoint(self.adjoint)
         require_kernel(self.kernel)
         require_formulas(problem)
@@ -226,7 +228,8 @@ def _make_flow(solver: EventDriven, prepared: Prepared):
         mechanics = prepared.mechanics
         laws = [law for law in mechanics.laws if not law.velocity_independent]
         parts = [type(e).__name__ for e in (*mechanics.nonlinear, *laws)]
-        parts = ["Lagrangian" if x == "Energies" else x for x in parts]
+        shown = {"Energies": "Lagrangian", "PreparedCurve": "FrictionCurve"}
+        parts = [shown.get(x, x) for x in parts]
         parts += ["friction in a plane"] if mechanics.planes else []
         parts += mechanics.varying.labels if mechanics.varying is not None else ()
         names = ", ".join(dict.fromkeys(parts))

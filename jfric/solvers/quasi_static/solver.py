@@ -19,6 +19,7 @@ from jfric.solvers.quasi_static.state import State, initial_state, restart
 from jfric.solvers.states import AbstractState
 from jfric.system.carried import refuse_carried
 from jfric.system.event import refuse_events
+from jfric.system.position_factor import refuse_position
 from jfric.system.problem import Problem
 from jfric.system.reaction import refuse_reactions
 from jfric.system.refuse_varying import refuse_nonlinear
@@ -73,6 +74,7 @@ class QuasiStatic(AbstractSolver):
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
         refuse_reactions(problem, "the solver quasi-static")
         refuse_carried(problem, "the solver quasi-static")
+        refuse_position(problem, "the solver quasi-static")
         refuse_events(problem, "the solver quasi-static")
         refuse_nonlinear(problem, "the solver quasi-static")
         require_quasi_static(problem)

@@ -24,6 +24,7 @@ from jfric.system.event import refuse_events
 from jfric.system.hysteresis_checks import refuse_memory
 from jfric.system.inertia import require_inertia
 from jfric.system.pin_friction import refuse_pins
+from jfric.system.position_factor import refuse_position
 from jfric.system.problem import Problem
 from jfric.system.reaction import refuse_reactions
 
@@ -54,6 +55,7 @@ class AbstractTimeStepping(AbstractSolver):
         refuse_reactions(problem, f"the scheme {type(self).__name__}")
         refuse_events(problem, f"the scheme {type(self).__name__}")
         refuse_carried(problem, f"the scheme {type(self).__name__}")
+        refuse_position(problem, f"the scheme {type(self).__name__}")
         refuse_pins(problem, f"the scheme {type(self).__name__}")
         refuse_memory(problem, f"the scheme {type(self).__name__}", states=True)
         require_time_stepping(problem, self)

@@ -1,0 +1,74 @@
+"""Figure of a friction curve found from measurements, with its band."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jfric.figures.style import LINES, style_axes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from jfric.fits.curve_fit import CurveFit
+
+#: Speeds drawn in each direction.
+POINTS = 400
+
+
+def plot_friction_curve(
+    found: CurveFit,
+    *,
+    level: float = 0.95,
+    beside: Mapping[str, Callable[[np.ndarray, str], np.ndarray]] | None = None,
+    title: str = "",
+) -> Figure:
+    """Figure of a friction curve that :func:`jfric.fit_curve` ``found``, under a ``title``.
+
+    Coefficients over the sliding velocity, negative ones for the other direction, with the band
+    that holds the true curve with probability ``level`` and the values at the knots.
+
+    Speeds are spaced as knots are: evenly near zero, by their logarithm beyond the first knot.
+    ``beside``: other curves by name, functions of speeds (m,) and ``"positive"`` or ``"negative"``.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    speeds = np.array([float(v) for v in found.law.speeds])
+    at = speeds[1] * np.expm1(np.linspace(0.0, np.log1p(speeds[-1] / speeds[1]), POINTS))
+    figure = Figure(figsize=(7.2, 4.2), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06))
+    axis = figure.subplots()
+    for sign, direction in ((1.0, "positive"), (-1.0, "negative")):
+        band, knots = found.band(at, direction, level), found.knots(direction)
+        first = sign > 0
+        axis.fill_between(
+            sign * at,
+            band.low,
+            band.high,
+            color=LINES[0],
+            alpha=0.2,
+            lw=0,
+            label=f"{100 * level:g} % band" if first else None,
+        )
+        axis.plot(sign * at, band.mu, color=LINES[0], lw=1.6, label="curve" if first else None)
+        axis.plot(sign * knots.v, knots.mu, "o", color=LINES[0], ms=4)
+        for i, (name, curve) in enumerate((beside or {}).items(), 1):
+            axis.plot(
+                sign * at,
+                curve(at, direction),
+                color=LINES[i % len(LINES)],
+                lw=1.1,
+                ls="--",
+                label=name if first else None,
+            )
+    axis.set_xscale("symlog", linthresh=float(speeds[1]))
+    axis.axvline(0.0, color="#000000", lw=0.6)
+    axis.set_xlabel("sliding velocity", fontsize=9)
+    axis.set_ylabel("coefficient", fontsize=9)
+    axis.legend(frameon=False, fontsize=8)
+    style_axes(axis)
+    if title:
+        figure.suptitle(title, fontsize=12, fontweight="bold", x=0.012, ha="left")
+    return figure

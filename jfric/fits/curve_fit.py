@@ -1,0 +1,289 @@
+"""``fit_curve``: a friction curve that nobody wrote down, from measurements, with its band."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from jfric.errors import ProblemError
+from jfric.fits.curve_prior import Side, find_curve, free_of, with_bends
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.fit_result import FitResult
+from jfric.fits.fitting import fit
+from jfric.fits.free import Free
+from jfric.fits.uncertainty.covariance import Method
+from jfric.system.laws import Directional, FrictionCurve
+from jfric.system.naming import parameters, set_parameters
+from jfric.system.problem import Problem
+
+#: Fits with the weight chosen anew from the last one, at most.
+ROUNDS = 8
+#: Change of the logarithm of the standard deviation of bends at which the choice has settled.
+SETTLED = 0.1
+#: Standard deviations that are looked at, over the first one.
+SEARCHED = (1e-4, 1e3)
+
+
+class Band(NamedTuple):
+    """A curve at sliding speeds ``v`` (m,) with its standard errors, and the interval that holds
+    the true value at each speed with the probability asked for; each (m,)."""
+
+    v: np.ndarray
+    mu: np.ndarray
+    standard_error: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+@dataclass
+class CurveFit:
+    """A friction curve from measurements.
+
+    ``problem``: the system with what was found, its law a :class:`jfric.FrictionCurve` of numbers.
+    ``fit``: the fit with its covariance and remarks; its parameters are start, end and bends of
+    the curve. ``weight``: of the squares of bends, ``1/tau^2``. ``rounds``: ``tau`` of each fit.
+    ``remarks``: what a reader of the curve has to know. ``place``: section and name of the element;
+    ``sides``: its curves as lines and bends.
+    """
+
+    problem: Problem
+    fit: FitResult
+    weight: float
+    rounds: tuple[float, ...]
+    remarks: tuple[str, ...]
+    place: tuple[str, str] = field(repr=False)
+    sides: tuple[Side, ...] = field(repr=False)
+
+    @property
+    def law(self) -> FrictionCurve:
+        """The curve."""
+        section, name = self.place
+        return self.problem.section(section)[name].law
+
+    def knots(self, direction: str = "positive") -> Band:
+        """The values at the knots with 95 % intervals; see :meth:`band`."""
+        return self.band([float(v) for v in self.law.speeds], direction)
+
+    def band(
+        self,
+        v: Sequence[float] | np.ndarray,
+        direction: str = "positive",
+        level: float = 0.95,
+        method: Method = "autoregressive",
+    ) -> Band:
+        """The curve for one ``direction`` of sliding (``"positive"``, ``"negative"``) at the speeds
+        ``v`` (m,) [m/s or rad/s], and how certain it is: by the noise and by the prior.
+
+        Intervals hold the true value at a speed with probability ``level`` on the average over
+        speeds (G. Wahba, J. R. Stat. Soc. B 45 (1983)). ``method`` as in
+        :meth:`jfric.FitResult.covariance`. NaN where the data and the prior say nothing.
+        """
+        import jax
+        import jax.numpy as jnp
+        from scipy.special import ndtri
+
+        if direction not in ("positive", "negative"):
+            raise ProblemError(
+                f"direction: found {direction!r}, allowed are 'positive' and 'negative'"
+            )
+        if not 0.0 < level < 1.0:
+            raise ProblemError(f"level: found {level:g}, must lie between 0 and 1")
+        at = np.atleast_1d(np.asarray(v, float))
+        if np.any(at < 0):
+            raise ProblemError(f"v: found {at.min():g}, speeds of sliding are not negative")
+        index = 0 if direction == "positive" else 1
+        side = self.sides[index if len(self.sides) == 2 else 0]
+        law = self.law
+
+        def curve(x):
+            values = tuple(jnp.asarray(side.matrix) @ x)
+            return FrictionCurve(law.speeds, values, monotone=law.monotone).kinetic(at)[0]
+
+        place = [self.fit.names.index(path) for path in side.paths]
+        x = jnp.asarray(self.fit.vector[place])
+        J = np.asarray(jax.jacfwd(curve)(x))
+        matrix = self.fit.covariance(method).matrix[np.ix_(place, place)]
+        error = np.sqrt(np.einsum("mi,ij,mj->m", J, matrix, J))
+        mu, z = np.asarray(curve(x)), float(ndtri(0.5 + 0.5 * level))
+        return Band(at, mu, error, mu - z * error, mu + z * error)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.fit.outcome.message}; friction curve with bends of {self.rounds[-1]:.3g} "
+            f"({len(self.rounds)} fits)"
+        ]
+        directions = ("positive", "negative") if len(self.sides) == 2 else ("positive",)
+        for direction in directions:
+            found = self.knots(direction)
+            lines.append(f"speed, coefficient, standard error ({direction})")
+            lines += [
+                f"{v:.6g}  {mu:.6g}  {e:.2g}"
+                for v, mu, e in zip(found.v, found.mu, found.standard_error, strict=True)
+            ]
+        others = set(self.fit.names) - {path for side in self.sides for path in side.paths}
+        errors = self.fit.covariance().standard_errors
+        lines += [f"{n}  {self.fit.values[n]:.6g}  {errors[n]:.2g}" for n in sorted(others)]
+        return "\n".join([*lines, *self.remarks])
+
+
+def fit_curve(
+    problem: Problem,
+    experiments: Experiment | Sequence[Experiment],
+    free: Mapping[str, Free] | None = None,
+    *,
+    element: str | None = None,
+    weight: float | None = None,
+    starts: int = 1,
+    **options: Any,
+) -> CurveFit:
+    """The friction curve with which ``problem`` reproduces the ``experiments`` best, and its band.
+
+    The law of one element is a :class:`jfric.FrictionCurve` with at least three knots; its values
+    are the first guess, those of both directions free of each other where it has two; where several
+    elements have such a law, ``element`` names one (``"friction.guide"``). Free are all
+    of them, and what ``free`` names beside, as in :func:`jfric.fit`, which takes ``options``
+    (``observe``, ``residual``, ``controller``, ``window``, ...); ``starts``: of the first fit,
+    later ones go on from the last. A static limit ``mu_s`` of its own
+    is not found: stick lasts up to the first value.
+
+    The curve is smooth: over ``x = ln(1 + v/speeds[1])`` the changes of slope at the knots are
+    normal with mean zero and a standard deviation ``tau``, ``weight = 1/tau^2`` the weight of their
+    squares. Not given, it is the one with the largest marginal likelihood, with Laplace's
+    approximation around the last fit and its Gauss-Newton matrix; samples count as many as are
+    independent of each other by the autocorrelation of the residuals.
+
+    Raises :class:`jfric.ProblemError` for what cannot be fitted, and where the curve that fits best
+    is negative. Source: D. J. C. MacKay, Bayesian interpolation, Neural Computation 4 (1992).
+    """
+    section, name, law = find_curve(problem, element)
+    changed, sides = with_bends(problem, element)
+    speeds = np.array([float(v) for v in problem.resolved().section(section)[name].law.speeds])
+    for path in free or {}:
+        if ".curve." in path or path.endswith(".mu_s"):
+            raise ProblemError(f"free.{path}: all values of the curve are free already")
+    if weight is not None and not weight > 0.0:
+        raise ProblemError(f"weight: found {weight:g}, must be positive")
+    x = np.log1p(speeds / speeds[1])
+    largest = max(float((side.matrix @ side.start).max()) for side in sides)
+    first = largest / float(np.mean(np.diff(x)))
+    tau = first if weight is None else weight**-0.5
+    begin, others, rounds, remarks = None, dict(free or {}), [], []
+    while True:
+        rounds.append(tau)
+        chosen = dict(others)
+        for side in sides:
+            chosen |= free_of(side, speeds, tau, begin)
+        found = fit(changed, experiments, chosen, starts=starts, **options)
+        if weight is not None or not np.isfinite(found.cost):
+            break
+        better = _best_tau(found, [p for s in sides for p in s.bends], tau, first)
+        if abs(np.log(better / tau)) < SETTLED:
+            break
+        if len(rounds) == ROUNDS:
+            remarks.append(
+                f"the weight of the prior has not settled after {ROUNDS} fits: bends of {tau:.3g} "
+                f"were taken, {better:.3g} would follow"
+            )
+            break
+        tau, begin, starts = better, found.values, 1
+        others = {
+            path: _beginning(item, found.values.get(path)) for path, item in (free or {}).items()
+        }
+    numbers = {path: value for path, value in found.values.items() if path in parameters(changed)}
+    fitted = set_parameters(changed, numbers)
+    # Start and end are far away in the problem for the sake of bounds: no sign of a wrong unit.
+    own = tuple(path for side in sides for path in side.paths)
+    found.remarks = tuple(said for said in found.remarks if not said.startswith(own))
+    return CurveFit(
+        problem=_plain(fitted, section, name, law, sides),
+        fit=found,
+        weight=tau**-2,
+        rounds=tuple(rounds),
+        remarks=(*remarks, *found.remarks),
+        place=(section, name),
+        sides=tuple(sides),
+    )
+
+
+def _beginning(item: Free, value: float | None) -> Free:
+    if value is None:
+        return item
+    return replace(item, init=float(np.clip(value, item.lower, item.upper)))
+
+
+def _plain(
+    problem: Problem, section: str, name: str, law: FrictionCurve, sides: Sequence[Side]
+) -> Problem:
+    """The problem with numbers in place of expressions in start, end and bends."""
+    curves = []
+    for side in sides:
+        numbers = [float(problem.parameters[n]) for n in side.names]
+        curves.append(tuple((side.matrix @ np.array(numbers)).tolist()))
+    curve = Directional(*curves) if len(curves) == 2 else curves[0]
+    elements = {k: dict(group) for k, group in problem.elements.items()}
+    part = elements[section][name]
+    elements[section][name] = replace(part, law=replace(law, curve=curve, mu_s=None))
+    own = {n for side in sides for n in side.names}
+    return Problem(
+        problem.dofs,
+        elements,
+        initial=problem.initial,
+        time=problem.time,
+        parameters={k: v for k, v in problem.parameters.items() if k not in own},
+        matrices=problem.matrices,
+    )
+
+
+def _best_tau(found: FitResult, bends: Sequence[str], tau: float, first: float) -> float:
+    """The standard deviation of bends with the largest marginal likelihood around a fit."""
+    from scipy.optimize import minimize_scalar
+
+    normal = found.objective.normal(found.vector[None])
+    at = np.array([found.names.index(path) for path in bends])
+    x, share = found.vector, 1.0 / correlation_time(found)
+    gradient, hessian = normal.gradient[0].copy(), normal.hessian[0].copy()
+    gradient[at] -= x[at] / tau**2
+    hessian[at, at] -= tau**-2
+    gradient, hessian = share * gradient, share * hessian
+
+    def minus_log(log_tau: float) -> float:
+        information = np.exp(-2.0 * log_tau)
+        total, slope = hessian.copy(), gradient.copy()
+        total[at, at] += information
+        slope[at] += information * x[at]
+        sign, size = np.linalg.slogdet(total)
+        if sign <= 0:
+            return np.inf
+        step = -np.linalg.solve(total, slope)
+        bend = x[at] + step[at]
+        data = gradient @ step + 0.5 * step @ hessian @ step
+        return data + 0.5 * information * bend @ bend + at.size * log_tau + 0.5 * size
+
+    grid = np.linspace(np.log(first * SEARCHED[0]), np.log(first * SEARCHED[1]), 33)
+    best = int(np.argmin([minus_log(g) for g in grid]))
+    around = (grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)])
+    least: Any = minimize_scalar(minus_log, bounds=around, method="bounded")
+    return float(np.exp(least.x))
+
+
+def correlation_time(found: FitResult) -> float:
+    """How many samples of the residuals tell as much as one that is independent of the others: one
+    and twice the sum of their autocorrelations up to the first that is not positive."""
+    residuals, weight = found.linearised().residuals, found.objective.weight
+    if residuals.shape != weight.shape:  # a residual of one's own
+        return 1.0
+    products: Float[np.ndarray, " m"] = np.zeros(residuals.shape[1])
+    for e in range(residuals.shape[0]):
+        for k in range(residuals.shape[2]):
+            r = np.where(weight[e, :, k] > 0, residuals[e, :, k], 0.0)
+            spectrum = np.fft.rfft(r, 2 * r.size)
+            products += np.fft.irfft(spectrum * spectrum.conj())[: r.size]
+    if not products[0] > 0.0:
+        return 1.0
+    rho = products[1:] / products[0]
+    negative = np.flatnonzero(rho <= 0.0)
+    return float(1.0 + 2.0 * rho[: negative[0] if negative.size else rho.size].sum())

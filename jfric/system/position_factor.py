@@ -1,0 +1,174 @@
+"""How friction depends on position: a factor on the normal force or the limit of an element."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jfric.errors import ProblemError
+from jfric.numerics import cubic
+from jfric.system.description import AbstractProblem
+from jfric.system.fields import Scalar, scalar, scalars
+
+#: Points at which a period is looked at for each harmonic.
+POINTS = 32
+
+
+class AbstractPositionFactor(eqx.Module):
+    """A factor on friction, a function of the displacement ``s`` along its direction."""
+
+    @abc.abstractmethod
+    def __call__(self, s: Float[Array, ""]) -> Float[Array, ""]:
+        """The factor at the displacement ``s`` [m or rad]."""
+
+    def prepared(self) -> AbstractPositionFactor:
+        """The factor with what follows from its numbers alone, computed once for a simulation."""
+        return self
+
+    @abc.abstractmethod
+    def least(self) -> tuple[float, float]:
+        """Where the factor is least, and how large it is there."""
+
+    @abc.abstractmethod
+    def require(self, where: str) -> None:
+        """Raise :class:`ProblemError` for numbers that make no factor."""
+
+
+class PeriodicFactor(AbstractPositionFactor):
+    """A factor that repeats itself, as the balls of a screw, teeth or poles do::
+
+        f(s) = 1 + sum_j cosine[j] cos(2 pi j s/period) + sine[j] sin(2 pi j s/period)
+
+    with ``j = 1, 2, ...``.
+
+    ``period`` [m or rad]: positive. ``cosine``, ``sine``: as many harmonics as are given, pure
+    numbers or expressions. The factor must not be negative anywhere::
+
+        >>> ripple = jfric.laws.PeriodicFactor(0.02, cosine=[0.1], sine=[0.0, 0.05])
+        >>> [round(float(ripple(jnp.asarray(s))), 4) for s in (0.0, 0.01, 0.0025)]
+        [1.1, 0.9, 1.1207]
+    """
+
+    period: Scalar = eqx.field(converter=scalar)
+    cosine: tuple[Scalar, ...] = eqx.field(converter=scalars, default=())
+    sine: tuple[Scalar, ...] = eqx.field(converter=scalars, default=())
+
+    def __call__(self, s):
+        angle = 2.0 * jnp.pi * s / self.period
+        found = jnp.ones_like(angle)
+        for j, a in enumerate(self.cosine, 1):
+            found = found + a * jnp.cos(j * angle)
+        for j, b in enumerate(self.sine, 1):
+            found = found + b * jnp.sin(j * angle)
+        return found
+
+    def least(self):
+        harmonics = max(len(self.cosine), len(self.sine), 1)
+        s = float(self.period) * np.linspace(0.0, 1.0, POINTS * harmonics, endpoint=False)
+        values = np.asarray(self(jnp.asarray(s)))
+        return float(s[np.argmin(values)]), float(values.min())
+
+    def require(self, where):
+        if not float(self.period) > 0.0:
+            raise ProblemError(f"{where}.period: found {float(self.period):g}, must be positive")
+
+
+class SplineFactor(AbstractPositionFactor):
+    """A factor through values at knots.
+
+    It is a cubic spline, twice continuously differentiable between them and level at both ends,
+    beyond which it stays what it is there.
+
+    ``x`` [m or rad]: strictly increasing displacements, at least two. ``factor``: as many values,
+    not negative, nor between the knots; pure numbers or expressions::
+
+        >>> worn = jfric.laws.SplineFactor([0.0, 0.1, 0.2], [1.0, 0.8, 1.0])
+        >>> [round(float(worn(jnp.asarray(s))), 4) for s in (0.1, 0.15, 0.5)]
+        [0.8, 0.9, 1.0]
+    """
+
+    x: tuple[Scalar, ...] = eqx.field(converter=scalars)
+    factor: tuple[Scalar, ...] = eqx.field(converter=scalars)
+
+    def __call__(self, s):
+        return self.prepared()(s)
+
+    def prepared(self) -> PreparedSpline:
+        x, y = jnp.stack(self.x), jnp.stack(self.factor)
+        return PreparedSpline(x, y, cubic.flat_slopes(x, y))
+
+    def least(self):
+        return self.prepared().least()
+
+    def require(self, where):
+        count, values = (len(n) if isinstance(n, tuple) else 1 for n in (self.x, self.factor))
+        if count < 2 or values != count:
+            raise ProblemError(
+                f"{where}.factor: found {values} values for {count} of x, needed are as many, and "
+                "at least two"
+            )
+        x = np.array([float(value) for value in self.x])
+        if np.any(np.diff(x) <= 0):
+            raise ProblemError(f"{where}.x: found {x.tolist()}, must increase strictly")
+
+
+class PreparedSpline(AbstractPositionFactor):
+    """A :class:`SplineFactor` with its slopes at the knots."""
+
+    x: Float[Array, " k"]
+    y: Float[Array, " k"]
+    slopes: Float[Array, " k"]
+
+    def __call__(self, s):
+        at = jnp.vectorize(cubic.evaluate, signature="(k),(k),(k),()->()")
+        return at(self.x, self.y, self.slopes, s)
+
+    def least(self):
+        return cubic.least(self.x, self.y, self.slopes)
+
+    def require(self, where):
+        del where
+
+
+def require_position(where: str, element: Any) -> None:
+    """Raise :class:`ProblemError` for a factor on friction whose displacement is not one constant
+    direction."""
+    if element.position is None:
+        return
+    if not isinstance(element.position, AbstractPositionFactor):
+        raise ProblemError(
+            f"{where}.position: found {type(element.position).__name__}, needed is a "
+            "jfric.laws.PeriodicFactor or a jfric.laws.SplineFactor"
+        )
+    if element.direction is None or element.plane is not None:
+        given = "plane" if element.plane is not None else "sliding"
+        raise ProblemError(
+            f"{where}.position: cannot be combined with {given}; it needs the displacement along "
+            "a direction such as 'x'"
+        )
+
+
+def require_factor(where: str, factor: AbstractPositionFactor) -> None:
+    """Raise :class:`ProblemError` for numbers that make no factor, or a negative one."""
+    factor.require(where)
+    at, least = factor.least()
+    if least < 0.0:
+        raise ProblemError(
+            f"{where}: the factor on friction is negative, {least:.3g} at the displacement {at:.4g}"
+        )
+
+
+def refuse_position(problem: AbstractProblem, who: str) -> None:
+    """Raise :class:`ProblemError` for friction that depends on position, which ``who`` cannot
+    represent."""
+    for label, element in problem.labelled("friction").items():
+        if element.position is not None:
+            raise ProblemError(
+                f"{label}.position: found friction that depends on position, which {who} cannot "
+                "represent; use the solver event-driven or smoothed"
+            )

@@ -1,0 +1,178 @@
+"""Friction curves from data: the prior, its weight, the band; against exact Gaussian formulas."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+import jfric
+from jfric.fits.curve_fit import _best_tau, correlation_time
+from jfric.fits.curve_prior import free_of, with_bends
+from jfric.fits.task import prepare
+
+SPEEDS = (0.0, 0.02, 0.08, 0.3, 1.0)
+TRUE = (1.3, 1.0, 0.9, 1.0, 1.2)
+SIDED = jfric.Directional((1.3, 1.0, 0.9, 1.0, 1.2), (0.9, 0.95, 1.0, 1.1, 1.3))
+CONTROLLER = jfric.Controller("x", "load.drive.F", kp=400.0, kd=40.0)
+MASS = {"mass.m": jfric.Free(0.3, 3.0)}
+
+
+def axis(curve, position=None, speeds=SPEEDS) -> jfric.Problem:
+    law = jfric.FrictionCurve(speeds, curve)
+    return jfric.Problem(
+        ("x",),
+        {
+            "mass": jfric.Mass("x", 1.0),
+            "friction": jfric.Friction("x", law, limit=2.0, position=position),
+            "load": {"drive": jfric.Load("x", 0.0)},
+        },
+        time=1.0,
+    )
+
+
+def record(problem, samples=500, seed=0, noise=0.05) -> jfric.Experiment:
+    """Force of the position loop on a reference of two sines, with noise."""
+    t = 0.01 * np.arange(samples)
+    reference = 0.15 * np.sin(3.0 * t) + 0.02 * np.sin(1.1 * t)
+    u = {"controller.reference": reference * (1.0 - np.exp(-((t / 0.3) ** 2)))}
+    task = prepare(
+        jfric.SampledModel(problem, CONTROLLER), jfric.Experiment(t, u, {"load.drive.F": t}),
+        MASS, observe="load.drive.F",
+    )  # fmt: skip
+    force = task.objective.predict(np.array([[1.0]]))[0, 0, :, 0]
+    force = force + noise * np.random.default_rng(seed).normal(size=samples)
+    return jfric.Experiment(t, u, {"load.drive.F": force})
+
+
+def found(problem, experiment, **options):
+    return jfric.fit_curve(
+        problem, experiment, MASS, observe="load.drive.F", residual="input",
+        controller=CONTROLLER, **options,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_curve_is_a_line_and_bends(seed):
+    rng = np.random.default_rng(seed)
+    speeds = np.concatenate([[0.0], np.cumsum(rng.uniform(0.01, 1.0, rng.integers(2, 9)))])
+    y = rng.uniform(0.8, 1.0, speeds.size)
+    changed, (side,) = with_bends(axis(tuple(y), speeds=tuple(speeds)), None)
+    values = dict(zip(side.paths, side.start, strict=True))
+    law = jfric.set_parameters(changed, values).resolved().section("friction")["friction"].law
+    np.testing.assert_allclose([float(v) for v in law.curve], y, rtol=1e-9)
+    x = np.log1p(speeds / speeds[1])
+    np.testing.assert_allclose(side.start[2:], np.diff(np.diff(y) / np.diff(x)), rtol=1e-9)
+    np.testing.assert_allclose(side.start[:2], y[[0, -1]], rtol=1e-12)
+    # Whatever single bend is tried, no knot is negative.
+    for path, item in free_of(side, speeds, 0.1).items():
+        for value in (item.lower, item.upper):
+            law = jfric.set_parameters(changed, {path: value}).resolved()
+            curve = law.section("friction")["friction"].law.curve
+            assert min(float(v) for v in curve) >= 0.0
+
+
+def test_the_weight_has_the_largest_marginal_likelihood():
+    """A linear model, whose marginal likelihood is that of a normal distribution."""
+    rng = np.random.default_rng(1)
+    A = rng.normal(size=(40, 6))
+    b = A @ np.array([1.0, 2.0, *rng.normal(size=4) * 0.3]) + rng.normal(size=40)
+    x = np.array([0.9, 2.1, 0.1, -0.1, 0.2, 0.0])
+    tau = 0.7
+    information = np.where(np.arange(6) < 2, 0.0, tau**-2)
+    normal = SimpleNamespace(
+        gradient=(A.T @ (A @ x - b) + information * x)[None],
+        hessian=(A.T @ A + np.diag(information))[None],
+    )
+    residuals = (A @ x - b).reshape(1, -1, 1)
+    fit = SimpleNamespace(
+        names=tuple("abcdef"),
+        vector=x,
+        objective=SimpleNamespace(normal=lambda _: normal, weight=np.ones_like(residuals)),
+        linearised=lambda: SimpleNamespace(residuals=np.sign(residuals) * 0.0),
+    )
+    best = _best_tau(fit, list("cdef"), tau, 1.0)
+
+    def exact(t):
+        wide = np.diag(np.where(np.arange(6) < 2, 1e8, t**2))
+        return multivariate_normal(np.zeros(40), np.eye(40) + A @ wide @ A.T).logpdf(b)
+
+    around = [exact(best * f) for f in (0.97, 1.0, 1.03)]
+    assert around[1] == max(around)
+
+
+def test_samples_that_depend_on_each_other_count_less():
+    rng = np.random.default_rng(0)
+    white = rng.normal(size=20000)
+    slow = np.zeros(20000)
+    for i in range(1, 20000):
+        slow[i] = 0.8 * slow[i - 1] + white[i]
+    for r, expected, within in ((white, 1.0, 0.15), (slow, 9.0, 0.2)):
+        r = r.reshape(1, -1, 1)
+        fit = SimpleNamespace(
+            linearised=lambda r=r: SimpleNamespace(residuals=r),
+            objective=SimpleNamespace(weight=np.ones_like(r)),
+        )
+        assert correlation_time(fit) == pytest.approx(expected, rel=within)
+
+
+def test_a_curve_is_found_with_its_band():
+    """Both directions at once, from a flat first guess, on an axis with a ripple that is known."""
+    ripple = jfric.laws.PeriodicFactor(0.1, cosine=[0.2])
+    flat = jfric.Directional((1.1,) * 5, (1.1,) * 5)
+    result = found(axis(flat, ripple), record(axis(SIDED, ripple)))
+    for direction, true in (("positive", SIDED.positive), ("negative", SIDED.negative)):
+        knots = result.knots(direction)
+        # The last knot is faster than all of the record.
+        off = np.abs(knots.mu - np.array([float(v) for v in true]))[:4]
+        assert np.all(off < 4.0 * knots.standard_error[:4])
+        assert np.all(knots.standard_error[:4] < 0.05)
+        np.testing.assert_allclose(knots.high - knots.mu, 1.959964 * knots.standard_error)
+    assert result.fit.values["mass.m"] == pytest.approx(1.0, abs=0.02)
+    assert result.problem.parameters == {}
+    assert 2 <= len(result.rounds) <= 8
+    assert result.weight == result.rounds[-1] ** -2
+    assert "friction curve with bends of" in str(result)
+    assert not any("unit" in remark for remark in result.remarks)
+    # What was found is a problem like any other, also in a file.
+    assert "curve = {positive = [" in jfric.to_toml(result.problem)
+    figure = jfric.plot_friction_curve(result, beside={"flat": lambda v, _: np.full_like(v, 1.1)})
+    assert len(figure.axes[0].lines) >= 6
+    with pytest.raises(jfric.ProblemError, match="direction: found 'both'"):
+        result.band([0.1], "both")
+
+
+@pytest.mark.slow
+def test_a_heavy_prior_leaves_a_straight_line():
+    result = found(axis((1.1,) * 5), record(axis(TRUE)), weight=1e8)
+    law, x = result.law, np.log1p(np.divide(SPEEDS, 0.02))
+    y = np.array([float(v) for v in law.curve])
+    np.testing.assert_allclose(y, y[0] + (y[-1] - y[0]) * x / x[-1], atol=1e-3)
+    assert result.rounds == (pytest.approx(1e-4),)
+
+
+@pytest.mark.parametrize(
+    ("problem", "options", "sentence"),
+    [
+        (axis((1.0,) * 2, speeds=(0.0, 0.1)), {}, "speeds: found 2 knots"),
+        (axis(TRUE), {"element": "friction.one"}, "element: found 'friction.one'"),
+        (axis(TRUE), {"weight": -1.0}, "weight: found -1, must be positive"),
+        (axis(TRUE), {"free": {"friction.curve.0": jfric.Free(0.1, 1.0)}}, "are free already"),
+    ],
+)
+def test_what_cannot_be_found_is_refused(problem, options, sentence):
+    e = jfric.Experiment(np.linspace(0.1, 1.0, 5), y={"x": np.arange(5.0)})
+    with pytest.raises(jfric.ProblemError, match=sentence):
+        jfric.fit_curve(problem, e, **options)
+
+
+@pytest.mark.slow
+def test_bands_cover_what_they_say():
+    """Over draws of the noise, and over speeds that the record reaches."""
+    speeds, problem = np.geomspace(2e-3, 0.4, 40), axis(TRUE)
+    true = np.asarray(jfric.FrictionCurve(SPEEDS, TRUE).kinetic(speeds)[0])
+    inside = []
+    for seed in range(10):
+        band = found(axis((1.1,) * 5), record(problem, seed=seed)).band(speeds)
+        inside.append(np.mean((band.low <= true) & (true <= band.high)))
+    assert 0.85 <= np.mean(inside) <= 1.0
