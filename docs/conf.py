@@ -27,7 +27,8 @@ html_theme_options = {"show_prev_next": True, "navigation_with_keys": False, "sh
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
-nb_execution_mode = "auto"
+# JFRIC_DOCS_EXECUTE=off leaves out what pages compute, figures too: a look at the text in seconds.
+nb_execution_mode = os.environ.get("JFRIC_DOCS_EXECUTE", "auto")
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_ipywidgets_js: dict = {}

@@ -29,7 +29,7 @@ gc.disable()
 
 #: Files that take longest, first: no worker is left with one of them at the end.
 LONGEST = (
-    "readme", "protocol", "time_stepping", "several_contacts", "identify", "pivoting",
+    "pages", "protocol", "time_stepping", "several_contacts", "identify", "pivoting",
     "sweep_resume", "cross_checks", "sweep", "smoothed", "isolation", "derivatives",
 )  # fmt: skip
 

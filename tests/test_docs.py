@@ -1,7 +1,5 @@
 """Files and folders that the pages on the architecture name are there."""
 
-import contextlib
-import io
 import re
 import tomllib
 from pathlib import Path
@@ -29,24 +27,6 @@ def test_named_files_exist(page):
     missing += [link for link in links if not ((ROOT / page).parent / link).exists()]
     assert named
     assert not missing
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", ["docs/periodic.md"])
-def test_examples_of_a_page_print_what_they_say(page):
-    """One after the other: what one defines the next may use."""
-    examples = re.findall(
-        r"^```python\n(.*?)^```$", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE
-    )
-    assert examples
-    names: dict = {}
-    for example in examples:
-        output = io.StringIO()
-        with contextlib.redirect_stdout(output):
-            exec(compile(example, page, "exec"), names)
-        said = re.findall(r"^print\(.*\)  # (.+)$", example, re.MULTILINE)
-        assert said
-        assert output.getvalue().splitlines() == said
 
 
 def test_the_version_is_the_same_in_every_place():

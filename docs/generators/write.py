@@ -14,7 +14,6 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "generated"
 #: Pages that stand beside ``docs``, and their names on the site.
 BESIDE = {
-    "README.md": "readme.md",
     "ARCHITECTURE.md": "architecture.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -34,6 +33,8 @@ def with_links_of_the_site(text: str, source: str, page: str) -> str:
         if not target:
             return match[0]
         path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+        if path == "README.md":  # on the site the first page takes its place
+            path = "docs/index.md"
         if path in BESIDE:
             path = f"docs/{FOLDER}/{BESIDE[path]}"
         if not path.startswith("docs/"):
