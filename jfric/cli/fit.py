@@ -8,10 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from jfric.cli.app import Settings, app, console, one_sentence, status
+from jfric.cli.app import Settings, app, console, one_sentence
+from jfric.cli.interrupt import NOTHING, kept
 from jfric.cli.loading import load_changed
 from jfric.cli.run_fit import RESIDUALS, parse_free, run_fit
 from jfric.errors import ProblemError
+from jfric.sweeps.progress import Progress
 
 
 @app.command(
@@ -120,14 +122,14 @@ def fit(
         "hold": hold,
         "loss": loss,
     }
-    with status(config.stem) as announce:
-        announce("fitting")
-        result = run_fit(chosen, data, found, seed=seed, **options)
+    watch = _Watch()
+    with kept(watch.kept), Progress(0) as watch.bar:
+        result = run_fit(chosen, data, found, seed=seed, watch=watch, **options)
         scores = None
         if comparison:
             from jfric.fits.law_comparison import compare_laws
 
-            scores = compare_laws(result, found)
+            scores = compare_laws(result, found, watch)
         extra = (
             {} if scores is None else {"law_comparison": [dataclasses.asdict(s) for s in scores]}
         )
@@ -151,6 +153,28 @@ def fit(
         if file is not None:
             terminal.print(f"wrote {file}", markup=False)
     raise typer.Exit(0 if result.outcome == Outcome.CONVERGED else 1)
+
+
+class _Watch:
+    """Shows how far a fit has come, and knows the best parameters so far."""
+
+    bar: Progress
+
+    def __init__(self) -> None:
+        self._best: tuple[float, dict[str, float]] | None = None
+
+    def __call__(
+        self, stage: str, iteration: int, most: int, cost: float, values: dict[str, float]
+    ) -> None:
+        self._best = cost, values
+        self.bar.show(iteration, most, f"{stage}, iteration, cost {cost:.6g}")
+
+    def kept(self) -> str:
+        if self._best is None:
+            return NOTHING
+        cost, values = self._best
+        found = ", ".join(f"{name} = {value:.6g}" for name, value in values.items())
+        return f"{NOTHING}; the best so far, at a cost of {cost:.6g}: {found}"
 
 
 def _print_proposal(config: Path | None, file: Path) -> None:

@@ -27,13 +27,16 @@ def fit_record(
     **extra: Any,
 ) -> dict[str, Any]:
     """Everything about a fit: configuration as TOML, files with checksums, free parameters,
-    options and seed, versions; values with errors and intervals; starts."""
+    options and seed, versions; values with errors and intervals; starts; measured and predicted
+    samples."""
     from jfric.files.write_toml import dump
+    from jfric.fits.series import series
 
     covariance = result.covariance()
     intervals = covariance.intervals()
     errors = covariance.standard_errors
     return {
+        "title": config.title,
         "config": dump(config),
         "config_path": config.path,
         "data": [{"path": str(p), "sha256": checksum(p)} for p in files],
@@ -57,6 +60,18 @@ def fit_record(
         },
         "waterfall": [{**row, "outcome": row["outcome"].name.lower()} for row in result.waterfall],
         **extra,
+        # Last, as they are long.
+        "series": [
+            {
+                "record": s.record,
+                "signal": s.signal,
+                "t": s.t,
+                "measured": s.measured,
+                "predicted": s.predicted,
+                "spread": s.spread,
+            }
+            for s in series(result)
+        ],
     }
 
 

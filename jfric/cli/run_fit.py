@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from jfric.files.config import Config
     from jfric.fits.fit_result import FitResult
     from jfric.fits.free import Free
+    from jfric.fits.minimise import Watch
 
 RESIDUALS = ("output", "input", "windows", "steady")
 WORDS = ("log", "linear", "each")
@@ -72,8 +73,9 @@ def run_fit(
     hold: str = "zero",
     loss: str = "linear",
     seed: int = 0,
+    watch: Watch | None = None,
 ) -> FitResult:
-    """The fit that the command makes."""
+    """The fit that the command makes; ``watch`` as for :func:`jfric.fit`."""
     from jfric.fits.arrange import sampled_or_whole
     from jfric.fits.data.measured_files import read_experiments
     from jfric.fits.fitting import fit
@@ -87,7 +89,7 @@ def run_fit(
     else:
         for experiment in experiments:
             require_span(config, experiment)
-    options: dict[str, Any] = dict(loss=loss, starts=starts, seed=seed, hold=hold)
+    options: dict[str, Any] = dict(loss=loss, starts=starts, seed=seed, hold=hold, watch=watch)
     if residual == "input":
         options |= {"controller": config.controller}
     model: Any = config.problem

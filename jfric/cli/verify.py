@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from jfric.cli.app import Flow, app, console, one_sentence
+from jfric.cli.interrupt import kept
 from jfric.errors import ProblemError
 
 
@@ -62,13 +63,19 @@ def verify(
         require_flow(flow)
     started = time.perf_counter()
     remarks: list[str] = []
-    with Progress(0, stage="reading") as bar:
+    reached = [0, 0]
+
+    def show(done: int, total: int, name: str) -> None:
+        reached[:] = done, total
+        bar.show(done, total, name)
+
+    with kept(lambda: _kept(*reached)), Progress(0, stage="reading") as bar:
         results = run_checks(
             paths or None,
             case=case,
             flow=flow,
             kernel=kernel,
-            progress=bar.show,
+            progress=show,
             remark=remarks.append,
         )
     seconds = time.perf_counter() - started
@@ -96,3 +103,8 @@ def verify(
             style="bold red" if failed else "bold green",
         )
     raise typer.Exit(1 if failed else 0)
+
+
+def _kept(done: int, total: int) -> str:
+    """Nothing is: a verification that is not whole says nothing."""
+    return f"interrupted after {done} of {total} runs; results are kept only of all of them"

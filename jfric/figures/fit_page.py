@@ -13,6 +13,7 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.figures import fit_figures as figures
+from jfric.fits.series import Series, series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,7 +57,7 @@ def page(
     scores: Sequence[Score] | None = None,
 ) -> str:
     """The page as text: everything is inside it, figures too."""
-    found = figures.series(result)
+    found = series(result)
     title = config.title or Path(config.path).stem
     parts = [
         f"<h1>{html.escape(title)}</h1>",
@@ -111,7 +112,7 @@ def _parameters(table: Mapping[str, Mapping[str, Any]]) -> str:
     return _table(["parameter", "value", "standard error", "interval"], rows)
 
 
-def _records(found: Sequence[figures.Series]) -> str:
+def _records(found: Sequence[Series]) -> str:
     rows = []
     for s in found:
         error = float(np.sqrt(np.mean(s.residual**2)))

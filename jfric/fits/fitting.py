@@ -8,7 +8,7 @@ from typing import Any
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.fit_result import FitResult
 from jfric.fits.free import Free
-from jfric.fits.minimise import Optimiser
+from jfric.fits.minimise import Optimiser, Watch
 from jfric.fits.model import AbstractModel
 from jfric.fits.recipe import Recipe
 from jfric.system.controller import Controller
@@ -34,6 +34,7 @@ def fit(
     learning_rate: float = 0.02,
     batch: int | None = None,
     seed: int = 0,
+    watch: Watch | None = None,
 ) -> FitResult:
     """Values of the ``free`` parameters for which ``problem`` reproduces the ``experiments`` best.
 
@@ -58,7 +59,8 @@ def fit(
     ``"levenberg-marquardt"``; ``"l-bfgs"`` or ``"adam"`` for many parameters, the latter with
     ``learning_rate`` and, for many experiments, looking at ``batch`` of them in each step;
     ``"direct"`` uses no derivatives. ``max_iterations`` of the optimiser: 60, or 200 of the last
-    three. ``seed``: of the starts.
+    three. ``seed``: of the starts. ``watch(stage, iteration, most, cost, values)`` is told after
+    each iteration how far the search has come: the least cost, and the free parameters by name.
 
     Raises :class:`jfric.ProblemError` for what cannot be fitted. Numerical trouble of a start is
     its outcome in ``result.waterfall``. Source of the optimiser: K. Madsen, H. B. Nielsen,
@@ -82,4 +84,4 @@ def fit(
             "learning_rate": learning_rate, "batch": batch, "seed": seed,
         },
     )  # fmt: skip
-    return FitResult.of(recipe)
+    return FitResult.of(recipe, watch)

@@ -31,6 +31,7 @@ from jfric.fits.fit_result import FitResult
 from jfric.fits.fitting import fit
 from jfric.fits.free import Free
 from jfric.fits.full_paths import full_experiment
+from jfric.fits.minimise import Watch
 from jfric.fits.model import OutputModel
 from jfric.fits.objective import Objective
 from jfric.fits.sampled_model import SampledModel
@@ -192,9 +193,12 @@ def cross_validate(
     return scores
 
 
-def compare_laws(result: FitResult, free: Mapping[str, Free]) -> list[Score]:
+def compare_laws(
+    result: FitResult, free: Mapping[str, Free], watch: Watch | None = None
+) -> list[Score]:
     """Laws compared for the system and records of a fit, over its records or, where there is
-    one only, over four pieces of it. What the comparison does not replace stays free."""
+    one only, over four pieces of it. What the comparison does not replace stays free. ``watch`` is
+    told as by :func:`jfric.fit`, with the law as the stage."""
     model = result.objective.model
     if not isinstance(model, OutputModel | SampledModel):
         raise ProblemError(f"compare laws: found the model {type(model).__name__} of your own")
@@ -220,7 +224,10 @@ def compare_laws(result: FitResult, free: Mapping[str, Free]) -> list[Score]:
 
     def fitted(candidate: Candidate, experiments: Sequence[Experiment]) -> FitResult:
         own = replace(model, problem=candidate.problem)
-        return fit(own, experiments, {**kept, **candidate.free}, observe=signals, starts=1)
+        told = None if watch is None else lambda stage, *found: watch(candidate.name, *found)
+        return fit(
+            own, experiments, {**kept, **candidate.free}, observe=signals, starts=1, watch=told
+        )
 
     return cross_validate(fitted, candidates, folds)
 

@@ -68,9 +68,11 @@ def verify(
     computation (see :class:`jfric.EventDriven`) and keeps the trajectories that it can run;
     ``"all"`` runs each with every kernel that can, and checks that they agree.
     Trajectories of equal structure run as one batch.
-    ``progress(done, total, case)`` is called at the start and after each batch. A file that is
-    refused, and a program that cannot be compiled or run on this machine, is a failed result, and
-    the others go on. ``remark(sentence)`` is told which files hold nothing to verify.
+    ``progress(done, total, case)`` is called at the start and after each job: the trajectory, the
+    equilibria or the orbit of a case by one solver; ``case`` is the one that follows, or the one
+    just finished where batches run side by side. A file that is refused, and a program that cannot
+    be compiled or run on this machine, is a failed result, and the others go on.
+    ``remark(sentence)`` is told which files hold nothing to verify.
 
     Raises :class:`jfric.ProblemError` for a single bad file and unknown cases. Needs float64.
     """
@@ -85,23 +87,40 @@ def verify(
     found: list[tuple[int, list[Result]]] = []
     compared: dict[Any, list[tuple[Job, Trajectory]]] = {}
     groups = batches([job for job in every if isinstance(job, Job)])
-    if progress:
-        progress(0, len(groups), every[0].case)
-    found += [(order[id(j)], static_results(j)) for j in every if isinstance(j, StaticJob)]
-    found += [(order[id(j)], periodic_results(j)) for j in every if isinstance(j, PeriodicJob)]
-    found += [(order[id(j)], [refused(j.case, j.reason)]) for j in every if isinstance(j, Refused)]
-    for done, (index, outcome) in enumerate(run_batches(groups), start=1):
+    count = 0
+
+    def done(jobs: int, case: str) -> None:
+        nonlocal count
+        count += jobs
+        if progress:
+            progress(count, len(every), case)
+
+    for job in [job for job in every if not isinstance(job, Job)]:
+        done(0, job.case)
+        found.append((order[id(job)], _without_trajectory(job)))
+        done(1, job.case)
+    if groups:
+        done(0, groups[0][0].case)
+    for index, outcome in run_batches(groups):
         for i, job in enumerate(groups[index]):
             one = outcome if isinstance(outcome, Exception) else outcome[i]
             found.append((order[id(job)], _results(job, one)))
             if kernel == ALL and job.kernel and isinstance(one, Trajectory):
                 compared.setdefault((job.case, job.settings), []).append((job, one))
-        if progress:
-            progress(done, len(groups), groups[index][0].case)
+        done(len(groups[index]), groups[index][0].case)
     for same in compared.values():
         first, *others = sorted(same, key=lambda x: order[id(x[0])])
         found += [(order[id(other[0])], agreement(*first, *other)) for other in others]
     return [result for _, results in sorted(found, key=lambda x: x[0]) for result in results]
+
+
+def _without_trajectory(job: StaticJob | PeriodicJob | Refused) -> list[Result]:
+    """The checks of a job that has no trajectory to simulate."""
+    if isinstance(job, StaticJob):
+        return static_results(job)
+    if isinstance(job, PeriodicJob):
+        return periodic_results(job)
+    return [refused(job.case, job.reason)]
 
 
 def _with_kernel(every: Jobs, kernel: str) -> Jobs:
