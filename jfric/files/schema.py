@@ -154,6 +154,7 @@ def element_model(section: str) -> type[Element]:
                 "number": Number,
                 "text": str,
                 "texts": Pair,
+                "corners": list[str],
                 "elements": Elements,
                 "factor": PositionTable,
                 "line": Reference,

@@ -24,7 +24,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate, matmul, matvec
 from jfric.numerics.linear_algebra import inverse as plain_inverse
@@ -36,6 +36,7 @@ from jfric.system.joints import REDUNDANT, Tied
 from jfric.system.laws import AbstractLaw
 from jfric.system.piecewise import PiecewiseElements
 from jfric.system.pin_friction import PinFriction
+from jfric.system.polygons import PolygonGap, in_regions
 from jfric.system.position_factor import AbstractPositionFactor
 from jfric.system.state import BoundState
 from jfric.system.varying import Varying
@@ -151,6 +152,24 @@ class Mechanics(eqx.Module):
             bias=bias,
             tied=tied,
         )
+
+    @property
+    def polygons(self) -> tuple[PolygonGap, ...]:
+        """Gaps of contacts with polygons."""
+        return () if self.varying is None else self.varying.polygons
+
+    @property
+    def polygon_contacts(self) -> tuple[int, ...]:
+        """Their contacts, among unilateral ones."""
+        if not self.polygons or self.varying is None:
+            return ()
+        return tuple(row - self.n_contacts for row in self.varying.polygon_rows)
+
+    def in_regions(self, regions: Int[Array, " np"]) -> Mechanics:
+        """The same with polygons touched in these ``regions``, whatever is nearest."""
+        if not self.polygons:
+            return self
+        return replace(self, varying=in_regions(self.varying, regions))
 
     def accelerations(self, W: Float[Array, "m n"], R: Float[Array, "m n"]) -> Float[Array, "n m"]:
         """``M^-1 R^T``; zero where joints hold the row of ``W`` itself."""

@@ -85,6 +85,7 @@ def cases() -> list[Case]:
         _case("g4_ladder", relative=1e-9),
         _case("g4_ladder_body", relative=1e-9),
         _case("g5_sphere", relative=1e-9),
+        _case("table_edge", relative=1e-9),
         _case("f1_rotating_load", relative=1e-9),
         _case("f1_free_block", relative=1e-9),
         _case("f2_stop", relative=1e-9),
