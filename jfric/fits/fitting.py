@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.fit_result import FitResult
 from jfric.fits.free import Free
-from jfric.fits.minimise import Optimiser, Watch
+from jfric.fits.minimise import Optimiser, Search, Watch
 from jfric.fits.model import AbstractModel
 from jfric.fits.recipe import Recipe
 from jfric.system.controller import Controller
@@ -24,6 +26,8 @@ def fit(
     residual: str | Callable = "output",
     loss: str = "linear",
     loss_scale: float = 1.0,
+    search: Search = "starts",
+    schedule: Sequence[float] | None = None,
     starts: int = 8,
     solver: Any = None,
     hold: str = "zero",
@@ -52,6 +56,11 @@ def fit(
     periodic motions with rows of :func:`jfric.steady_states`; a function
     ``(predicted, measured, weight) -> residuals`` of arrays (m, k) compares as it likes; a problem
     may be replaced by an :class:`AbstractModel`.
+    ``search``: ``"starts"`` descends from the best of a small sample; ``"global"`` from the best of
+    one four times as large on growing parts of the records, where there are fewer local minima;
+    ``"shooting"`` before that on windows of ``window`` [s] (an eighth of the record) from measured
+    states, for chaotic motions and unknown initial states. ``schedule``: lengths of the parts [s],
+    the whole comes last.
     ``loss``: ``"linear"``, ``"huber"``, ``"soft_l1"`` or ``"cauchy"``, the last three count
     residuals above ``loss_scale`` less. ``solver``: of the simulation,
     :class:`jfric.EventDriven` by default; :class:`jfric.Smoothed` has smooth, biased derivatives.
@@ -59,7 +68,7 @@ def fit(
     ``"levenberg-marquardt"``; ``"l-bfgs"`` or ``"adam"`` for many parameters, the latter with
     ``learning_rate`` and, for many experiments, looking at ``batch`` of them in each step;
     ``"direct"`` uses no derivatives. ``max_iterations`` of the optimiser: 60, or 200 of the last
-    three. ``seed``: of the starts. ``watch(stage, iteration, most, cost, values)`` is told after
+    three. ``seed``: of the starts and samples. ``watch(stage, iteration, most, cost, values)`` is told after
     each iteration how far the search has come: the least cost, and the free parameters by name.
 
     Raises :class:`jfric.ProblemError` for what cannot be fitted. Numerical trouble of a start is
@@ -79,6 +88,8 @@ def fit(
         dict(free),
         {
             "observe": observe, "residual": residual, "loss": loss, "loss_scale": loss_scale,
+            "search": search,
+            "schedule": None if schedule is None else np.ravel(np.asarray(schedule)).tolist(),
             "starts": starts, "solver": solver, "hold": hold, "controller": controller,
             "window": window, "optimiser": optimiser, "max_iterations": max_iterations,
             "learning_rate": learning_rate, "batch": batch, "seed": seed,

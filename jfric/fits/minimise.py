@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -11,12 +11,14 @@ from jfric.errors import ProblemError, nearest
 from jfric.fits.objective import Objective, failed
 from jfric.fits.optimise.descent import descend
 from jfric.fits.optimise.direct_search import direct_search
+from jfric.fits.optimise.growing import SHARES, can_grow, growing
 from jfric.fits.optimise.levenberg_marquardt import Members, Outcome, levenberg_marquardt
 from jfric.fits.optimise.starts import nearby
 from jfric.fits.optimise.starts import starts as choose_starts
 from jfric.fits.optimise.watch import nobody
 from jfric.fits.parameter_vector import Layout
 from jfric.fits.recipe import SEARCH, Recipe
+from jfric.fits.shooting import shooting
 from jfric.fits.task import Task, prepare
 from jfric.numerics.limits import STARTS, require_count
 from jfric.results.status import Status
@@ -26,6 +28,8 @@ OPTIMISERS = get_args(Optimiser)
 #: Told after each iteration of a fit: the stage, the number of the iteration and the most there can
 #: be, the least cost so far, and the parameters there by name.
 Watch = Callable[[str, int, int, float, dict[str, float]], None]
+Search = Literal["starts", "global", "shooting"]
+SEARCHES = get_args(Search)
 #: Fits after the first where the noise is unknown: weights and parameters settle together.
 NOISE_ROUNDS = 2
 
@@ -49,7 +53,8 @@ class Minimum(NamedTuple):
 def solve(recipe: Recipe, watch: Watch | None = None) -> tuple[Task, Minimum]:
     """Compute the fit with these arguments; raises :class:`jfric.ProblemError`."""
     options = dict(recipe.options)
-    search = {name: options.pop(name) for name in SEARCH}
+    # Fits that were written before there was a choice have none.
+    search = {name: options.pop(name, None) for name in SEARCH}
     task = prepare(recipe.problem, recipe.experiments, recipe.free, **options)
     starts, seed = search.pop("starts"), search["seed"]
     require_count("starts", starts, 1, STARTS)
@@ -60,7 +65,43 @@ def solve(recipe: Recipe, watch: Watch | None = None) -> tuple[Task, Minimum]:
             f"optimiser: found {search['optimiser']!r}{nearest(search['optimiser'], OPTIMISERS)}, "
             "allowed are " + ", ".join(OPTIMISERS)
         )
-    return task, _least(task, _minimiser(task.objective, watch, **search), starts, seed)
+    way, shares = search.pop("search") or "starts", _shares(task, search.pop("schedule"))
+    if way not in SEARCHES:
+        raise ProblemError(
+            f"search: found {way!r}{nearest(way, SEARCHES)}, allowed are " + ", ".join(SEARCHES)
+        )
+    objective = task.objective
+    minimise = _minimiser(objective, watch, **search)
+    if way == "starts":
+        x0 = choose_starts(lambda x: objective.normal(x).cost, objective.layout, starts, seed)
+    else:
+        more = None
+        if way == "shooting":
+            more = shooting(recipe, options, objective.layout, starts, seed)
+        x0 = growing(objective, starts, seed, shares, more)
+    return task, _least(task, minimise, x0, seed)
+
+
+def _shares(task: Task, schedule: Sequence[float] | None) -> tuple[float, ...]:
+    """Parts of the records from lengths [s]; the whole comes last."""
+    if not can_grow(task.objective):
+        if schedule is not None:
+            raise ProblemError("schedule: found one for residuals that are no samples in time")
+        return (1.0,)
+    if schedule is None:
+        return SHARES
+    longest = max(float(np.ptp(e.t)) for e in task.experiments)
+    try:
+        lengths = np.asarray(schedule, float)
+    except (TypeError, ValueError):
+        lengths = np.array([np.nan])
+    rising = lengths.size and np.all(np.diff(lengths, prepend=0.0) > 0)
+    if not rising or not lengths[-1] <= longest * (1 + 1e-9):
+        raise ProblemError(
+            f"schedule: found {schedule}, needs lengths [s] that increase, above 0 and up to that "
+            f"of the record, {longest:g} s"
+        )
+    return (*(x for x in (lengths / longest).tolist() if x < 1.0), 1.0)
 
 
 def _minimiser(
@@ -107,10 +148,10 @@ def _minimiser(
     return minimise
 
 
-def _least(task: Task, minimise: Minimiser, starts: int, seed: int) -> Minimum:
-    """The least cost that ``minimise`` (from starts (B, P) to where they end) gets to."""
+def _least(task: Task, minimise: Minimiser, x0: np.ndarray, seed: int) -> Minimum:
+    """The least cost that ``minimise`` (from starts (B, P) to where they end) gets to from x0."""
     objective, layout = task.objective, task.objective.layout
-    x0 = choose_starts(lambda x: objective.normal(x).cost, layout, starts, seed)
+    starts = len(x0)
     members = minimise(x0, "starts")
     waterfall = _waterfall(layout, x0, members)
     best = np.argmin(members.cost)

@@ -82,6 +82,11 @@ class AbstractModel(eqx.Module):
         """Whether one member is work enough for a call: long records, simulated by samples."""
         return False
 
+    @property
+    def runs_in_time(self) -> bool:
+        """Whether samples follow each other in time, so that the first of them are a record."""
+        return True
+
     def motion(self, values: Mapping[str, Array], data: Data) -> Motion | None:
         """How the contacts move, for :func:`jfric.check`; None where the model does not say."""
         return None

@@ -10,7 +10,9 @@ from jfric.fits.data.experiment import Experiment
 from jfric.fits.free import Free
 
 #: Options of a fit that say how the minimum is looked for, not what is minimised.
-SEARCH = ("starts", "optimiser", "max_iterations", "learning_rate", "batch", "seed")
+SEARCH = (
+    "search", "schedule", "starts", "optimiser", "max_iterations", "learning_rate", "batch", "seed",
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)

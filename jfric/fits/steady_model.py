@@ -114,6 +114,10 @@ class SteadyModel(AbstractModel):
         self.problem, self.solver, self.transient = problem, solver, transient
         self.section, self.segments = section, segments
 
+    @property
+    def runs_in_time(self) -> bool:
+        return False
+
     def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
         """Raise :class:`jfric.ProblemError` for conditions and quantities that have no meaning."""
         if not isinstance(self.solver, EventDriven):

@@ -24,13 +24,18 @@ def starts(
     """
     chosen = [layout.init]
     if count > 1:
-        friction = np.array([n.split(".")[0] in ("friction", "contact") for n in layout.names])
-        chosen.append(np.where(friction, _at(layout, np.full(layout.size, LOW)), layout.init))
+        chosen.append(little_friction(layout))
     if count > 2:
         points = global_sample(layout, CANDIDATES * count, seed)
         best = np.argsort(cost(points), kind="stable")[: count - 2]
         chosen += list(points[best])
     return np.stack(chosen)
+
+
+def little_friction(layout: Layout) -> np.ndarray:
+    """The first start (P,) with small coefficients of friction."""
+    friction = np.array([n.split(".")[0] in ("friction", "contact") for n in layout.names])
+    return np.where(friction, _at(layout, np.full(layout.size, LOW)), layout.init)
 
 
 def global_sample(layout: Layout, count: int, seed: int) -> np.ndarray:
