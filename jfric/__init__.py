@@ -41,13 +41,14 @@ from jfric.fits import Experiment as Experiment
 from jfric.fits import ExperimentDesign as ExperimentDesign
 from jfric.fits import FitResult as FitResult
 from jfric.fits import Free as Free
+from jfric.fits import LawComparison as LawComparison
 from jfric.fits import Regression as Regression
 from jfric.fits import SampledModel as SampledModel
 from jfric.fits import SteadyModel as SteadyModel
 from jfric.fits import candidate_laws as candidate_laws
 from jfric.fits import check as check
 from jfric.fits import closed_loop as closed_loop
-from jfric.fits import cross_validate as cross_validate
+from jfric.fits import compare_laws as compare_laws
 from jfric.fits import design_experiment as design_experiment
 from jfric.fits import fit as fit
 from jfric.fits import fit_batch as fit_batch
@@ -220,6 +221,7 @@ __all__ = [  # noqa: RUF022
     # Parameters from measurements.
     "fit", "Free", "Experiment", "FitResult", "read_experiments",
     "fit_curve", "CurveFit", "plot_friction_curve", "design_experiment", "ExperimentDesign",
+    "compare_laws", "LawComparison",
     # Out to other simulators.
     "export_mjcf",
     # Published cases.

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from jfric.cli.app import Settings, app, console, one_sentence
+from jfric.cli.app import Settings, app, console, one_sentence, status
 from jfric.cli.interrupt import NOTHING, kept
 from jfric.cli.loading import load_changed
-from jfric.cli.run_fit import RESIDUALS, parse_free, run_fit
+from jfric.cli.run_fit import RESIDUALS, free_of, read_records, run_fit, to_seconds
 from jfric.errors import ProblemError
 from jfric.sweeps.progress import Progress
+
+#: What laws are fitted to in a comparison, by what the fit compares.
+COMPARED = {"input": "closed loop", "windows": "windows", "inverse": "inverse dynamics"}
 
 
 @app.command(
@@ -34,7 +36,8 @@ def fit(
         list[str] | None,
         typer.Option(
             help="Parameter and its bounds, PATH=LOW:HIGH; :linear or :log chooses the scale, "
-            ":each a value for each record. Repeatable.",
+            ":each a value for each record, :varies values around a common mean. Repeatable; the "
+            "table [fit] of the file unless given.",
             metavar="PATH=LOW:HIGH",
         ),
     ] = None,
@@ -51,7 +54,8 @@ def fit(
         str,
         typer.Option(
             help="output: simulated beside measured; input: force of the controller in closed "
-            "loop; windows: short windows with free initial states; steady: periodic motions, "
+            "loop; windows: short windows with free initial states; inverse: forces that the "
+            "measured motion needs, without simulation; steady: periodic motions, "
             "for files without a column of times.",
             metavar="NAME",
         ),
@@ -71,7 +75,11 @@ def fit(
     ] = "linear",
     seed: Annotated[int, typer.Option(help="Seed of the starts.")] = 0,
     comparison: Annotated[
-        bool, typer.Option("--compare-laws", help="Also compare friction models on held-out data.")
+        bool,
+        typer.Option(
+            "--compare-laws",
+            help="Also compare laws of friction on held-out data, as jfric compare does.",
+        ),
     ] = False,
     out: Annotated[
         Path | None,
@@ -90,18 +98,15 @@ def fit(
     for name, value, example in (
         ("CONFIG", config, "system.toml"),
         ("--data", data, "--data record.csv"),
-        ("--free", free, "--free friction.mu=0.01:1"),
     ):
         if not value:
             raise ProblemError(f"{name}: missing, such as {example}")
     assert config is not None
     assert data
-    assert free
     from jfric.cli.fit_record import fit_record, write_record
     from jfric.errors import nearest
     from jfric.files.output import reserve
     from jfric.fits.optimise.levenberg_marquardt import Outcome
-    from jfric.system.units import DIMENSIONS, UnitError, to_si
 
     if residual not in RESIDUALS:
         raise ProblemError(
@@ -109,11 +114,8 @@ def fit(
             + ", ".join(RESIDUALS)
         )
     chosen = load_changed(config, set_)
-    try:
-        length = None if window is None else float(to_si(window, DIMENSIONS["time"]))  # pyright: ignore
-    except UnitError as error:
-        raise ProblemError(f"--window: {error}") from None
-    found = parse_free(chosen, free)
+    length = to_seconds(window, "--window")
+    found = free_of(chosen, free, required=True)
     options: dict[str, Any] = {
         "residual": residual,
         "window": length,
@@ -123,32 +125,37 @@ def fit(
         "loss": loss,
     }
     watch = _Watch()
-    with kept(watch.kept), Progress(0) as watch.bar:
-        result = run_fit(chosen, data, found, seed=seed, watch=watch, **options)
-        scores = None
+    compared = None
+    with kept(watch.kept):
+        with Progress(0) as watch.bar:
+            result = run_fit(chosen, data, found, seed=seed, watch=watch, **options)
         if comparison:
-            from jfric.fits.law_comparison import compare_laws
+            from jfric.fits.comparison.compare_laws import compare_laws
 
-            scores = compare_laws(result, found, watch)
-        extra = (
-            {} if scores is None else {"law_comparison": [dataclasses.asdict(s) for s in scores]}
-        )
+            with status(config.stem) as announce:
+                compared = compare_laws(
+                    chosen.problem,
+                    read_records(chosen, data),
+                    {k: f for k, f in found.items() if not f.per_experiment},
+                    controller=chosen.controller,
+                    fitted_to=COMPARED.get(residual),
+                    window=length,
+                    hold=hold,
+                    announce=announce,
+                )
+        extra = {} if compared is None else {"law_comparison": compared.to_dict()}
         record = fit_record(result, chosen, data, found, options, **extra)
         path = out if out is not None else reserve(Path("results") / config.stem, "fit")
         write_record(path, record)
         if report is not None:
             from jfric.figures.fit_page import write_page
 
-            write_page(report, chosen, result, record, scores)
+            write_page(report, chosen, result, record, compared)
     terminal = console()
     terminal.print(chosen.title or config.stem, style="bold", markup=False)
     terminal.print(str(result), markup=False)
-    for score in scores or ():
-        terminal.print(
-            f"{score.candidate}: {100 * score.fitted:.2f} % fitted, "
-            f"{100 * score.held_out:.2f} % held out",
-            markup=False,
-        )
+    if compared is not None:
+        terminal.print(f"\n{compared}", markup=False, soft_wrap=True)
     for file in (path, report):
         if file is not None:
             terminal.print(f"wrote {file}", markup=False)

@@ -15,7 +15,6 @@ from jfric.fits.uncertainty.residual_series import even_grid
 
 if TYPE_CHECKING:
     from jfric.fits.fit_result import FitResult
-    from jfric.fits.law_comparison import Score
 
 MEASURED, SIMULATED, RESIDUAL, OTHER = "#9a9a9a", "#1f4e79", "#c0504d", "#3a7d44"
 #: Records drawn one below the other; the others are in the table only.
@@ -108,21 +107,6 @@ def starts(result: FitResult) -> Figure:
         axes[0, 0].set_yscale("log")
     failed = len(costs) - len(finite)
     axes[0, 0].set(xlabel=f"start ({failed} failed)" if failed else "start", ylabel="cost")
-    return made
-
-
-def law_comparison(scores: Sequence[Score]) -> Figure:
-    """Relative errors of the models in fitted and in held-out data."""
-    made, axes = _grid(7.0, 3.0, 1, 1)
-    place = np.arange(len(scores))
-    axis = axes[0, 0]
-    axis.bar(place - 0.2, [100 * s.fitted for s in scores], 0.4, color=MEASURED, label="fitted")
-    axis.bar(
-        place + 0.2, [100 * s.held_out for s in scores], 0.4, color=SIMULATED, label="held out"
-    )
-    axis.set_xticks(place, [s.candidate for s in scores], fontsize=8, rotation=15)
-    axis.set_ylabel("relative error [%]")
-    axis.legend(frameon=False, fontsize=8)
     return made
 
 

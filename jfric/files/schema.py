@@ -28,6 +28,7 @@ from jfric.files.tables import (
     Dofs,
     Element,
     Elements,
+    FitTable,
     FreeElement,
     Function,
     Functions,
@@ -210,6 +211,7 @@ def file_model() -> type[Table]:
         response=(ResponseTable | None, None),
         data=(DataTable | None, None),
         controller=(ControllerTable | None, None),
+        fit=(FitTable | None, None),
         check=(list[CheckTable], Field(default_factory=list)),
     )
 

@@ -48,11 +48,14 @@ def fit(
     on from there, and the result says so.
 
     ``free``: parameters by path, of the problem or of the measurement (``sensor.SIGNAL.offset``,
-    ``sensor.SIGNAL.gain``, ``delay`` [s]); initial states are ``initial.DOF.q`` and ``.v``.
+    ``.gain``, ``.delay`` and ``.lag`` [s], the time constant of a first-order filter;
+    ``input.PATH.delay`` and ``.lag`` of a measured input; ``delay`` of all sensors); initial states
+    are ``initial.DOF.q`` and ``.v``.
     ``observe``: measured signals to compare, all by default. ``residual``: ``"output"`` compares
     simulated with measured signals; ``"input"`` simulates the loop closed by ``controller`` and
     compares its force with the measured one; ``"windows"`` cuts the records into windows of
-    ``window`` [s] (1 s unless given), each with a free initial state; ``"steady"`` compares
+    ``window`` [s] (1 s unless given), each with a free initial state; ``"inverse"`` compares forces
+    that the measured motion needs with the measured ones, without simulation; ``"steady"`` compares
     periodic motions with rows of :func:`jfric.steady_states`; a function
     ``(predicted, measured, weight) -> residuals`` of arrays (m, k) compares as it likes; a problem
     may be replaced by an :class:`AbstractModel`.
@@ -68,8 +71,9 @@ def fit(
     ``"levenberg-marquardt"``; ``"l-bfgs"`` or ``"adam"`` for many parameters, the latter with
     ``learning_rate`` and, for many experiments, looking at ``batch`` of them in each step;
     ``"direct"`` uses no derivatives. ``max_iterations`` of the optimiser: 60, or 200 of the last
-    three. ``seed``: of the starts and samples. ``watch(stage, iteration, most, cost, values)`` is told after
-    each iteration how far the search has come: the least cost, and the free parameters by name.
+    three. ``seed``: of the starts and samples. ``watch(stage, iteration, most, cost, values)`` is
+    told after each iteration how far the search has come: the least cost, and the free parameters
+    by name.
 
     Raises :class:`jfric.ProblemError` for what cannot be fitted. Numerical trouble of a start is
     its outcome in ``result.waterfall``. Source of the optimiser: K. Madsen, H. B. Nielsen,
