@@ -170,7 +170,7 @@ def test_a_response_on_the_command_line_goes_on_and_ends_in_a_sentence(tmp_path,
     with monkeypatch.context() as patch:
         patch.setattr(ResponseStore, "keep_part", interrupted)
         found = runner.invoke(app, command)
-    assert found.exit_code == 2
+    assert found.exit_code == 130
     assert "interrupted; 0 of 1 curves" in found.output
     assert f"the same command with --out {out} goes on" in found.output.replace("\n", "")
     found = runner.invoke(app, [*command, "--plot", "--json", str(tmp_path / "all.json")])

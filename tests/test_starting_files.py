@@ -29,8 +29,8 @@ def test_a_file_is_read_and_names_its_schema(kind, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "kind", ["oscillator", pytest.param("contact", marks=pytest.mark.slow),
-             pytest.param("mechanism", marks=pytest.mark.slow)]
+    "kind", ["oscillator", *(pytest.param(kind, marks=pytest.mark.slow)
+                             for kind in ("drive", "contact", "mechanism"))]
 )  # fmt: skip
 def test_its_checks_pass(kind, tmp_path):
     write_starter(kind, tmp_path / "own.toml")

@@ -174,7 +174,7 @@ class _Watch:
         self, stage: str, iteration: int, most: int, cost: float, values: dict[str, float]
     ) -> None:
         self._best = cost, values
-        self.bar.show(iteration, most, f"{stage}, iteration, cost {cost:.6g}")
+        self.bar.show(iteration, most, f"{stage}, cost {cost:.4g}, iteration")
 
     def kept(self) -> str:
         if self._best is None:

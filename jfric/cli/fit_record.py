@@ -16,6 +16,7 @@ from jfric.fits.free import Free
 if TYPE_CHECKING:
     from jfric.files.config import Config
     from jfric.fits.fit_result import FitResult
+    from jfric.system.problem import Problem
 
 
 def fit_record(
@@ -65,6 +66,7 @@ def fit_record(
             {
                 "record": s.record,
                 "signal": s.signal,
+                "unit": _unit(config.problem, s.signal),
                 "t": s.t,
                 "measured": s.measured,
                 "predicted": s.predicted,
@@ -73,6 +75,22 @@ def fit_record(
             for s in series(result)
         ],
     }
+
+
+def _unit(problem: Problem, signal: str) -> str:
+    """Unit of a signal; none for what only the data and the fit know."""
+    from jfric.files.path_dimensions import path_dimension
+    from jfric.results.signals import look_up
+
+    try:
+        return str(getattr(look_up(problem, signal)[1], "unit", ""))
+    except ProblemError:
+        pass
+    try:
+        dimension = path_dimension(problem, signal)
+    except KeyError:
+        return ""
+    return "" if dimension is None else dimension.unit
 
 
 def write_record(path: Path, record: Mapping[str, Any]) -> None:

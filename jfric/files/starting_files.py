@@ -11,6 +11,7 @@ from jfric.errors import ProblemError, nearest
 #: What there is to begin with, and what each file describes.
 STARTERS = {
     "oscillator": "a mass on a spring with dry friction",
+    "drive": "a carriage that a motor pulls, with stick-slip",
     "contact": "a ball that bounces, slides and comes to rest",
     "mechanism": "a pendulum on a cart: bodies, joints, friction of the guide",
     "fit": "a drive and a record of it, from which its friction is found",

@@ -29,7 +29,7 @@ class Progress:
             self._bar = Bar(
                 TextColumn("{task.description}", markup=False),
                 BarColumn(),
-                TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
+                TextColumn("{task.fields[count]}"),
                 TextColumn("{task.fields[rate]}"),
                 TimeElapsedColumn(),
                 TextColumn("left"),
@@ -38,7 +38,9 @@ class Progress:
                 transient=True,
             )
             self._bar.start()
-            self._task = self._bar.add_task(self._stage, total=self._total, rate="")
+            self._task = self._bar.add_task(
+                self._stage, total=self._total or None, rate="", count=self._count
+            )
         return self
 
     def __exit__(
@@ -81,8 +83,17 @@ class Progress:
     def _update(self, stage: str, rate: str = "") -> None:
         if self._bar is not None:
             self._bar.update(
-                self._task, completed=self._done, total=self._total, description=stage, rate=rate
+                self._task,
+                completed=self._done,
+                total=self._total or None,
+                description=stage,
+                rate=rate,
+                count=self._count,
             )
+
+    @property
+    def _count(self) -> str:
+        return f"{self._done:,}/{self._total:,}" if self._total else ""
 
     @property
     def seconds(self) -> float:

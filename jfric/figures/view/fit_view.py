@@ -27,6 +27,8 @@ from jfric.optional import import_plotly
 
 #: Half the width of a 95 % interval, in standard deviations.
 NORMAL = 1.96
+#: Measured samples that are points of their own.
+MOST_MARKERS = 3000
 
 
 def read_fit(path: Path) -> dict[str, Any]:
@@ -95,7 +97,15 @@ def _compared(s: Mapping[str, Any]) -> dict[str, Any]:
             "fillcolor": rgb,
             "name": "95 % of new samples",
         },
-        {**common, "x": t, "y": measured, "name": "measured", "line": _line(MEASURED, 2.0)},
+        {
+            **common,
+            "mode": "markers" if t.size <= MOST_MARKERS else "lines",
+            "x": t,
+            "y": measured,
+            "name": "measured",
+            "marker": {"color": MEASURED, "size": 5},
+            "line": _line(MEASURED, 2.0),
+        },
         {**common, "x": t, "y": predicted, "name": "simulated", "line": _line(SIMULATED, 1.2)},
         {
             **common,

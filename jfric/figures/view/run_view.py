@@ -94,6 +94,8 @@ def spans(run: StoredRun, column: str) -> list[tuple[float, float, str]]:
     now = mine[0]["from"] if mine else str(words[0])
     found, start = [], float(t[0])
     for time, following in [*changes, (float(t[-1]), "")]:
+        if following == now:  # an output that shows what the log has
+            continue
         end = min(float(time), float(t[-1]))
         if end > start:
             found.append((start, end, now))
