@@ -25,8 +25,9 @@ def between_folds(curve) -> tuple[float, float]:
     return (min(folds), max(folds)) if folds else (np.inf, -np.inf)
 
 
-def by_harmonic_balance(problem, curve, limits) -> list[dict]:
-    """Distances of harmonic balance from the orbits, and of its folds."""
+def by_harmonic_balance(problem, curve, limits, counts=HARMONICS) -> list[dict]:
+    """Distances of harmonic balance from the orbits, and of its folds, for ``counts`` of
+    harmonics."""
     low, high = between_folds(curve)
     stick = np.array([len(e) == 0 for e in curve.events])
     friction = "friction" in problem.elements
@@ -48,7 +49,7 @@ def by_harmonic_balance(problem, curve, limits) -> list[dict]:
     exact = np.stack(exact)
     size = np.abs(exact).max(axis=(1, 2))
     found = []
-    for harmonics in HARMONICS:
+    for harmonics in counts:
         start = time.perf_counter()
         at = jfric.harmonic_balance(problem, FREQUENCY, at=omegas, harmonics=harmonics)
         took = time.perf_counter() - start
