@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import jfric
 from jfric.cli.main import app
+from jfric.figures.response_figure import rounded
 from jfric.files.read_toml import load_config, loads
 from jfric.files.write_toml import dump
 from jfric.periodic.response_store import ResponseStore
@@ -244,6 +245,17 @@ def test_the_normal_force_with_the_lowest_peak_is_that_of_a_fine_sweep():
         if centre == best.parameter:
             assert weights @ peaks / h == pytest.approx(0.0, abs=1e-7)
             assert (peaks > best.peak.value).all()
+
+
+def test_lines_of_a_figure_go_through_their_points_and_add_no_peak():
+    x = np.array([0.5, 0.8, 0.9, 0.9, 0.85, 1.2])  # twice the same point, round two folds
+    y = np.array([0.3, 1.0, 2.5, 2.5, 1.0, 0.4])
+    line_x, line_y = rounded(x, y)
+    for point in zip(x, y, strict=True):
+        assert min(np.hypot(line_x - point[0], line_y - point[1])) < 1e-14
+    assert len(line_x) > 5 * len(x)
+    assert (line_y.min(), line_y.max()) == (0.3, 2.5)
+    assert np.flatnonzero(np.diff(np.sign(np.diff(line_x)))).size == 2
 
 
 def test_single_precision_is_refused_in_one_sentence():
