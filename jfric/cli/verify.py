@@ -80,7 +80,8 @@ def verify(
         if html is None:
             results = run_checks(paths or None, **settings)
         else:
-            from jfric.manual import collect, write_manual
+            from jfric.manual.collect import collect
+            from jfric.manual.write import write_manual
 
             entries, results = collect(paths or None, **settings)
             write_manual(html, entries, _below())

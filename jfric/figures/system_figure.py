@@ -219,7 +219,7 @@ def _draw(axis: Axes, part: _Part, y: float) -> None:
         symbols.line(axis, [_left(order[i]) + BLOCK, left if last else _left(following)], [y, y])
     several = len(part.columns) + abs(part.ground) > 2
     for column in part.columns if several else ():
-        axis.plot([_left(column) + BLOCK / 2], [y], "o", ms=4, color=symbols.INK, zorder=7)
+        axis.plot([_left(column) + 0.1], [y], "o", ms=4, color="#111111", zorder=7)
     axis.text(0.5 * (left + right), y + 0.2, part.text, fontsize=7.5, ha="center", va="bottom")
 
 

@@ -23,8 +23,8 @@ CONTENT_STYLE = """
 .jfric math[display="block"] { margin: .2rem 0; padding: .3em 0; overflow-x: auto;
   overflow-y: hidden; font-size: 1.1em; }
 .jfric mi.dotted { font-style: italic; }
-.jfric mi.dotted, .jfric math { font-family: math, "Latin Modern Math", "STIX Two Math", "Cambria Math",
-  "DejaVu Serif", serif; }
+.jfric mi.dotted, .jfric math { font-family: math, "Latin Modern Math", "STIX Two Math",
+  "Cambria Math", "DejaVu Serif", serif; }
 .jfric mtable.matrix { border-left: 1.5px solid; border-right: 1.5px solid; border-radius: 4px; }
 .jfric mtable.cases { border-left: 1.5px solid; border-radius: 4px; }
 .jfric mtable.cases mtd { text-align: left; }
