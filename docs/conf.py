@@ -10,7 +10,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 # Examples that run at build find the package here, too.
 os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
 
-from generators import manual  # noqa: E402
+from generators import gallery, manual  # noqa: E402
 from generators.write import FOLDER, with_links_of_the_site, write  # noqa: E402
 from sphinx.errors import ExtensionError  # noqa: E402
 
@@ -58,6 +58,7 @@ def _write_pages(app, config):
     write()
     try:
         manual.build()
+        gallery.build()
     except RuntimeError as error:
         raise ExtensionError(str(error)) from None
 
