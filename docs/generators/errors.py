@@ -40,8 +40,8 @@ def page() -> str:
         heading("Errors", "="),
         "Bad input is one sentence of :class:`jfric.ProblemError`: the field, what was found,\n"
         "what is allowed, often the nearest valid choice. These are the sentences as they are\n"
-        f"written where they are raised; {HOLE} stands for what is filled in. Trouble on the way of\n"
-        "a trajectory is no error but a :doc:`status <diagnostics>`.\n",
+        f"written where they are raised; {HOLE} stands for what is filled in. Trouble on the way\n"
+        "of a trajectory is no error but a :doc:`status <diagnostics>`.\n",
     ]
     for folder, title in TOPICS.items():
         sentences = found.get(folder, [])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jfric.manual.contact_laws import Line
 from jfric.manual.entry import Entry, ratio
 from jfric.manual.equations import equations
-from jfric.manual.layout import table
+from jfric.manual.layout import Row, table
 from jfric.manual.source import inner_comments, read, statement_and_remarks
 
 if TYPE_CHECKING:
@@ -73,28 +73,24 @@ def _source(entry: Entry, remarks: str, inner: Sequence[str]) -> str:
 
 
 def results_table(results: Sequence[Result]) -> str:
-    """Target, result, error and tolerance of every check, for every solver."""
+    """Target, result, error and tolerance of every check, solver after solver."""
     titles = (
-        *("Quantity", "Solver", ">Target", ">Result", ">Error", ">Tolerance"),
+        *("Quantity, in SI units", ">Target", ">Result", ">Error", ">Tolerance"),
         *(">Error/tolerance", "Source of the target"),
     )
-    rows = [
-        (
-            "" if r.passed else "failed",
-            [
-                html.escape(r.quantity),
-                html.escape(r.solver),
-                _number(r.expected, 12),
-                _number(r.value, 12),
-                _number(r.error, 2),
-                _number(r.tolerance, 2),
-                share(r),
-                html.escape(r.source),
-            ],
-        )
-        for r in results
-    ]
-    return table(titles, rows)
+    groups: dict[str, list[Row]] = {}
+    for r in results:
+        cells = [
+            html.escape(r.quantity),
+            _number(r.expected, 12),
+            _number(r.value, 12),
+            _number(r.error, 2),
+            _number(r.tolerance, 2),
+            share(r),
+            html.escape(r.source),
+        ]
+        groups.setdefault(r.solver, []).append(("" if r.passed else "failed", cells))
+    return table(titles, {html.escape(solver): rows for solver, rows in groups.items()})
 
 
 def share(result: Result) -> str:

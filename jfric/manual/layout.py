@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 #: Of the content, wherever it stands.
 CONTENT_STYLE = """
@@ -14,6 +14,7 @@ CONTENT_STYLE = """
 .jfric table { overflow-wrap: normal; font-size: .92rem; }
 .jfric th, .jfric td:first-child, .jfric td.n { white-space: nowrap; }
 .jfric th.n, .jfric td.n { text-align: right; font-variant-numeric: tabular-nums; }
+.jfric tr.group th { padding-top: .9rem; border-bottom-width: 2px; }
 .jfric tr.failed td { color: #d6362b; font-weight: 600; }
 .jfric figure { margin: 1rem 0; overflow-x: auto; }
 .jfric figure svg { width: 100%; height: auto; min-width: 18rem; font-family: inherit; }
@@ -47,7 +48,8 @@ nav, footer { font-size: .85rem; opacity: .8; }
 @media (prefers-color-scheme: dark) {
   body { color: #e3e3e3; background: #16181b; } a { color: #7db5f0; }
   .jfric .passed { color: #6fcf84; }
-  .jfric .failed, .jfric tr.failed td { color: #ff8a80; }
+  .jfric .failed, .jfric tr.group th { padding-top: .9rem; border-bottom-width: 2px; }
+.jfric tr.failed td { color: #ff8a80; }
 }
 @media print { body { color: #000; background: #fff; max-width: none; font-size: 10pt; } }
 """
@@ -64,9 +66,13 @@ def page(title: str, body: str, above: str = "", below: str = "") -> str:
     )
 
 
-def table(titles: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]) -> str:
-    """A table; each row has a class, or none, and cells of HTML. Titles that begin with ``>`` are
-    of numbers."""
+#: A row has a class, or none, and cells of HTML.
+Row = tuple[str, Sequence[str]]
+
+
+def table(titles: Sequence[str], groups: Mapping[str, Sequence[Row]]) -> str:
+    """A table; ``groups`` of rows by their heading, an empty one for none. Titles that begin with
+    ``>`` are of numbers."""
     right = [title.startswith(">") for title in titles]
     head = "".join(
         f'<th class="n">{html.escape(title.removeprefix(">"))}</th>'
@@ -75,10 +81,13 @@ def table(titles: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]) -> s
         for title, number in zip(titles, right, strict=True)
     )
     lines = []
-    for kind, cells in rows:
-        drawn = "".join(
-            f'<td class="n">{cell}</td>' if number else f"<td>{cell}</td>"
-            for cell, number in zip(cells, right, strict=True)
-        )
-        lines.append(f'<tr class="{kind}">{drawn}</tr>' if kind else f"<tr>{drawn}</tr>")
+    for heading, rows in groups.items():
+        if heading:
+            lines.append(f'<tr class="group"><th colspan="{len(titles)}">{heading}</th></tr>')
+        for kind, cells in rows:
+            drawn = "".join(
+                f'<td class="n">{cell}</td>' if number else f"<td>{cell}</td>"
+                for cell, number in zip(cells, right, strict=True)
+            )
+            lines.append(f'<tr class="{kind}">{drawn}</tr>' if kind else f"<tr>{drawn}</tr>")
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"

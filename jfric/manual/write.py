@@ -57,7 +57,7 @@ def index(entries: Sequence[Entry], names: dict[str, str], ending: str = ".html"
     checks = sum(len(entry.results) for entry in entries)
     good = sum(r.passed for entry in entries for r in entry.results)
     words = f"<p>{good} of {checks} checks passed, {len(entries)} cases.</p>"
-    return words + table(titles, rows)
+    return words + table(titles, {"": rows})
 
 
 def verdict(entry: Entry) -> str:
