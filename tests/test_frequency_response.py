@@ -203,7 +203,7 @@ def test_a_file_that_names_its_response():
     with pytest.raises(jfric.ProblemError, match=r"response\.start: .*Hz"):
         loads(text.replace("start = 0.8", "start = '0.8 Hz'"))
     (job,) = periodic_job("lacks", dataclasses.replace(config, response={}), config.checks[-1:])
-    results = periodic_results(job)
+    _, results = periodic_results(job)
     assert not any(r.passed for r in results)
     assert any("a table [response] with load, start and stop" in r.quantity for r in results)
 
