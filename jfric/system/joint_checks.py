@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.system.description import AbstractProblem
+from jfric.system.description import AbstractProblem, element_label
+from jfric.system.initial_gaps import gap_rows, initial_gaps
 from jfric.system.joint_equations import joint_equations
 from jfric.system.joints import REDUNDANT, TOLERANCE, Joints, Tied
 from jfric.system.together import together
@@ -67,6 +68,23 @@ def require_consistent_joints(problem: AbstractProblem) -> None:
             f"{equations[-1].label}: leaves no degree of freedom, the joints hold all of "
             f"{', '.join(problem.dofs)}; leave one out, or prescribe a motion that depends on t"
         )
+    _free_gaps(problem, J / size, np.asarray(q))
+
+
+def _free_gaps(problem: AbstractProblem, J: np.ndarray, q: np.ndarray) -> None:
+    """Closed contacts whose gap joints ``J`` (k, n) leave free at the positions ``q`` (n,)."""
+    if not problem.section("contact"):
+        return
+    gaps, size = initial_gaps(problem)
+    normals = gap_rows(problem, q)[0][:, : len(q)]
+    basis = np.linalg.svd(J)[2][: np.linalg.matrix_rank(J, tol=REDUNDANT)]
+    for (name, gap), w, length in zip(gaps.items(), normals, np.atleast_1d(size), strict=True):
+        free = w - basis.T @ (basis @ w)
+        if gap <= TOLERANCE * length and np.linalg.norm(free) <= REDUNDANT * np.linalg.norm(w):
+            raise ProblemError(
+                f"{element_label('contact', name)}: the joints keep its gap at {abs(gap):.3g}, so "
+                "that nothing presses on it; leave it out, or give its friction to the joint"
+            )
 
 
 @eqx.filter_jit
