@@ -255,11 +255,6 @@ MISTAKES = [
         "weld: leaves no degree of freedom, the joints hold all of crank_x, crank_y, crank_phi",
     ),
     (
-        "[slider.guide]",
-        "[contact.rail]\npoint = 'rod.last'\nline = 'ground'\n[slider.guide]",
-        "contact.rail: the joints keep its gap at 0, so that nothing presses on it; leave it out",
-    ),
-    (
         "[time]",
         "dofs = {rod_x = 'rotation'}\n[time]",
         "dofs.rod_x: must be a translation, it belongs to a body; rename it",

@@ -9,9 +9,11 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.system.description import AbstractProblem, element_label
+from jfric.system.inertia import is_concrete
 from jfric.system.initial_gaps import gap_rows, initial_gaps
 from jfric.system.joint_equations import joint_equations
 from jfric.system.joints import REDUNDANT, TOLERANCE, Joints, Tied
+from jfric.system.start import started
 from jfric.system.together import together
 
 #: Newton steps towards a position that meets the equations, for the message alone.
@@ -68,13 +70,22 @@ def require_consistent_joints(problem: AbstractProblem) -> None:
             f"{equations[-1].label}: leaves no degree of freedom, the joints hold all of "
             f"{', '.join(problem.dofs)}; leave one out, or prescribe a motion that depends on t"
         )
-    _free_gaps(problem, J / size, np.asarray(q))
 
 
-def _free_gaps(problem: AbstractProblem, J: np.ndarray, q: np.ndarray) -> None:
-    """Closed contacts whose gap joints ``J`` (k, n) leave free at the positions ``q`` (n,)."""
-    if not problem.section("contact"):
+def require_free_gaps(problem: AbstractProblem, who: str) -> None:
+    """Raise :class:`ProblemError` for a closed contact whose gap joints hold at the start: its
+    forces are not determined, which ``who`` needs."""
+    if not problem.section("contact") or not is_concrete(problem):
         return
+    with jax.ensure_compile_time_eval():
+        problem = started(problem)
+        equations = joint_equations(problem)
+        if not equations:
+            return
+        t, q, v = problem.start()
+        functions = tuple(e.function for e in equations)
+        J = np.asarray(joints_at(Joints(together(functions, len(q))), t, q, v).J)
+    J, q = J / np.linalg.norm(J, axis=1, keepdims=True), np.asarray(q)
     gaps, size = initial_gaps(problem)
     normals = gap_rows(problem, q)[0][:, : len(q)]
     basis = np.linalg.svd(J)[2][: np.linalg.matrix_rank(J, tol=REDUNDANT)]
@@ -83,7 +94,8 @@ def _free_gaps(problem: AbstractProblem, J: np.ndarray, q: np.ndarray) -> None:
         if gap <= TOLERANCE * length and np.linalg.norm(free) <= REDUNDANT * np.linalg.norm(w):
             raise ProblemError(
                 f"{element_label('contact', name)}: the joints keep its gap at {abs(gap):.3g}, so "
-                "that nothing presses on it; leave it out, or give its friction to the joint"
+                f"that nothing tells what presses on it, which {who} needs; leave it out, or give "
+                "its friction to the joint"
             )
 
 
