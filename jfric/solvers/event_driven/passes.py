@@ -316,7 +316,7 @@ def one_pass(
             functools.partial(events.changed, seen.point, decision.fires),
             lambda: (state.q, state.v),
         )
-        inside = changes & penetrates(prepared, state.t, q)
+        inside = changes & penetrates(anywhere, state.t, q)
         status = jnp.where(inside, int(Status.PENETRATION), status)
         status = jnp.where(decision.accumulates, int(Status.ACCUMULATION), status)
         # Modes as at the start of a run.
