@@ -103,8 +103,8 @@ F = -10
 """
 
 
-def test_a_ladder_stands_up_to_its_limit():
-    """``tan(theta) = 2 mu/(1 - mu mu_wall)``, with its derivative in ``mu``."""
+def test_a_ladder_that_friction_holds():
+    """Forces of both contacts lie in intervals, whose ends follow from those at the wall."""
     problem = loads(LADDER).problem
     found = jfric.equilibria(problem, meaning="rest")
     assert int(found.count) == 1
@@ -115,6 +115,12 @@ def test_a_ladder_stands_up_to_its_limit():
     tilt = np.tan(0.5)
     np.testing.assert_allclose(high - 40.0, 0.2 * 40.0 * tilt / 2.0 / (1.0 - 0.2 * tilt), rtol=1e-9)
     assert low < 40.0
+
+
+@pytest.mark.slow
+def test_a_ladder_stands_up_to_its_limit():
+    """``tan(theta) = 2 mu/(1 - mu mu_wall)``, with its derivative in ``mu``."""
+    problem = loads(LADDER).problem
 
     def limit(mu):
         known = jfric.set_parameters(problem, {"parameters.mu": mu})
@@ -127,6 +133,7 @@ def test_a_ladder_stands_up_to_its_limit():
     np.testing.assert_allclose(rate, slope / (1.0 + tangent**2), rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_the_torque_that_a_crank_holds():
     """Friction in a guide holds between two torques, by the balance of its slider."""
     problem = loads(CRANK).problem

@@ -87,6 +87,30 @@ def test_derivatives_in_reverse():
     np.testing.assert_allclose(reverse, jax.jacfwd(landing)(x), rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.slow
+def test_derivatives_through_the_start_of_sliding():
+    """A load that grows pushes the particle off: ``x = a tau^3/6`` with ``tau = T - mu g/a``."""
+    ramp = {"x": jfric.PiecewiseLinear([0.0, 2.0], [0.0, 4.0])}
+    pushed = particle(jfric.Coulomb(0.2), {}, 2.0, load=ramp)
+
+    def place(x):
+        mu, h = x
+        values = {"contact.mu": mu, "time.end": h}
+        solution = jfric.simulate(jfric.set_parameters(pushed, values), SOLVER, ts=h[None])
+        return jnp.stack([solution.events.time[0], solution.q[0, 0], solution.v[0, 0]])
+
+    def expected(x):
+        starts = x[0] * G / 2.0
+        tau = x[1] - starts
+        return jnp.stack([starts, tau**3 / 3.0, tau**2])
+
+    x = jnp.array([0.2, 1.8])
+    forward = jax.jit(lambda x: (place(x), jax.jacfwd(place)(x)))
+    found, rates = forward(x)
+    np.testing.assert_allclose(found, expected(x), rtol=1e-10)
+    np.testing.assert_allclose(rates, jax.jacfwd(expected)(x), rtol=1e-7, atol=1e-9)
+
+
 @pytest.mark.slow  # its siblings: the same with a given normal force
 def test_as_with_a_given_normal_force():
     """The cases F2, F3 and F5: the weight presses as the given force does."""

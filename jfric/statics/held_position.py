@@ -16,6 +16,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float
 
 from jfric.errors import ProblemError
@@ -80,7 +81,7 @@ def require_held(problem: AbstractProblem) -> None:
         jax.jvp(e.function, (t, q), (jnp.ones_like(t), jnp.zeros_like(q)))[1] for e in equations
     ]
     for equation, value in zip(equations, rate, strict=True):
-        if not isinstance(value, jax.core.Tracer) and value != 0.0:
+        if not isinstance(value, Tracer) and value != 0.0:
             raise ProblemError(
                 f"{equation.label}: prescribes a motion with the rate {float(value):g} at the "
                 f"start, which {WHO} cannot represent"

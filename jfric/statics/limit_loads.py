@@ -112,8 +112,10 @@ def _solve(problem: Problem, path: str, start, stop, t) -> LimitLoad:
     state = jax.tree.map(lambda x, dx: x + jnp.where(moves, dx * shift, 0.0), state, rate)
     status = jnp.where(search.at_start, int(Status.INCONSISTENT), int(Status.OK))
     status = jnp.where(never, int(Status.MAX_STEPS), status).astype(jnp.int32)
-    names = rest_sets(problem, t)
-    return LimitLoad(p + shift, *state, status, names.axes, names.names, names.joints)
+    q, lambda_t, lambda_n, reactions = state
+    of = rest_sets(problem, t)
+    names = of.axes, of.names, of.joints
+    return LimitLoad(p + shift, q, lambda_t, lambda_n, reactions, status, *names)
 
 
 class _Search(eqx.Module):

@@ -20,7 +20,7 @@ from jfric.system.friction import along_plane, as_belt
 from jfric.system.functions import AbstractFunction, as_function
 from jfric.system.hysteresis import HYSTERESIS
 from jfric.system.laws import AbstractLaw
-from jfric.system.linkage import LINKAGE
+from jfric.system.linkage import LINKAGE, ImpactLaw
 from jfric.system.nonlinear import AbstractForce as AbstractForce
 from jfric.system.nonlinear import Drag, ForceField, Pendulum, PolynomialSpring
 from jfric.system.state import State
@@ -116,9 +116,6 @@ class Stop(eqx.Module):
     gap: Scalar = eqx.field(converter=scalar, default=0.0)
     c: Scalar = eqx.field(converter=scalar, default=0.0)
     release: Release = eqx.field(static=True, default="physical")
-
-
-ImpactLaw = Literal["coulomb", "none"]
 
 
 class Gap(eqx.Module):

@@ -257,12 +257,11 @@ def one_pass(
         piecewise.shown(state.segment),
         moves & on,
     )
-    status = jnp.where(
-        ~settled & (pivoting.flips > flip_limit(nt + state.segment.shape[0])),
-        int(Status.INCONSISTENT),
-        status,
-    )
-    status = jnp.where(settled & ~unique, int(Status.INCONSISTENT), status)
+    cycles = ~settled & (pivoting.flips > flip_limit(nt + state.segment.shape[0]))
+    status = jnp.where(cycles | (settled & ~unique), int(Status.INCONSISTENT), status)
+    flags = flags | jnp.where(cycles, int(Flag.NO_MODE), 0)
+    if prepared.mechanics.pins is None:
+        flags = flags | jnp.where(settled & ~unique, int(Flag.SEVERAL_MOTIONS), 0)
     flags = flags | jnp.where(settled, remarks(prepared, state, signs, equations, ahead), 0)
     unseen = rules.arrives_unseen(state.mode, signs.of(slice(nt)), state.known[:nt])
     unseen = unseen.any() & ~at_breakpoint(prepared, state)
@@ -317,7 +316,7 @@ def one_pass(
             functools.partial(events.changed, seen.point, decision.fires),
             lambda: (state.q, state.v),
         )
-        inside = changes & penetrates(prepared, state.t, q)
+        inside = changes & penetrates(anywhere, state.t, q)
         status = jnp.where(inside, int(Status.PENETRATION), status)
         status = jnp.where(decision.accumulates, int(Status.ACCUMULATION), status)
         # Modes as at the start of a run.

@@ -37,6 +37,7 @@ from jfric.solvers.given_forces import ending_at, first_negative_force
 from jfric.solvers.states import AbstractState
 from jfric.system.assembly import assemble
 from jfric.system.inertia import require_inertia
+from jfric.system.joint_checks import require_free_gaps
 from jfric.system.problem import Problem
 from jfric.system.refuse_varying import refuse_factors_where_varying
 
@@ -107,6 +108,7 @@ class EventDriven(AbstractSolver):
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
         require_inertia(problem)
         refuse_factors_where_varying(problem, "the solver event-driven")
+        require_free_gaps(problem, "the solver event-driven")
         require_adjoint(self.adjoint)
         require_kernel(self.kernel)
         require_formulas(problem)
