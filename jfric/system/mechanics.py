@@ -30,6 +30,7 @@ from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate, matmul, m
 from jfric.numerics.linear_algebra import inverse as plain_inverse
 from jfric.system.bristles import Bristles
 from jfric.system.carried import Carried
+from jfric.system.description import with_short_names
 from jfric.system.elements import AbstractForce
 from jfric.system.functions import AbstractFunction
 from jfric.system.joints import REDUNDANT, Tied
@@ -253,6 +254,26 @@ class Mechanics(eqx.Module):
         """Whether explicit steps would be short."""
         own = any(e.element.stiff for e in self.nonlinear if isinstance(e, BoundState))
         return own or (self.bristles is not None and self.bristles.stiff)
+
+    @property
+    def reacting(self) -> tuple[BoundState, ...]:
+        """States whose rate depends on what contacts do."""
+        return tuple(e for e in self.nonlinear if isinstance(e, BoundState) and e.reacts)
+
+    def rates_by_contacts(self, t, q, v, lambda_t, lambda_n, gamma) -> Float[Array, " k"]:
+        """Rates of the states :attr:`reacting`, by frictions and sliding velocities (nt,) and
+        normal forces (nu,) of contacts."""
+        names, unilateral = self.contact_names, self.contact_names[self.n_friction :]
+        contacts = {f"lambda_t.{name}": x for name, x in zip(names, lambda_t, strict=True)}
+        contacts |= {f"slip.{name}": x for name, x in zip(names, gamma, strict=True)}
+        contacts |= {f"lambda_n.{name}": x for name, x in zip(unilateral, lambda_n, strict=True)}
+        contacts = with_short_names(contacts)
+        return jnp.stack([e.rate(self.axes, t, q, v, contacts) for e in self.reacting])
+
+    def reaction_to_rates(self, rates: Float[Array, " k"]) -> Float[Array, " n"]:
+        """What such rates are as forces on all coordinates."""
+        found = jnp.zeros((self.n,), rates.dtype)
+        return found.at[np.asarray([e.place for e in self.reacting])].set(rates)
 
     @property
     def n_states(self) -> int:

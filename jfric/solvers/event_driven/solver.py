@@ -61,10 +61,11 @@ class EventDriven(AbstractSolver):
     (``solution.final.energy_gained``). ``adjoint``: see :class:`AbstractSolver`.
 
     ``kernel``: the form of the computation; all forms give the same result. ``"general"`` takes any
-    system; ``"one-dof"`` one degree of freedom with one friction element under piecewise constant
-    loads, in closed form. ``"lowered"`` is the general one taken apart into scalars by the program
-    itself, in ``simulate``, ``observe`` and ``sweep``, for batches of systems with up to four
-    contact rows: 4 to 18 times as fast; call :func:`jfric.compile_quickly` first. ``"auto"``
+    system; ``"one-dof"`` one degree of freedom with at most one friction element, beside springs,
+    stops and sliders, under piecewise constant loads, in closed form. ``"lowered"`` is the general
+    one taken apart into scalars by the program itself, in ``simulate``, ``observe`` and ``sweep``,
+    for batches of systems with up to four contact rows: 4 to 18 times as fast; call
+    :func:`jfric.compile_quickly` first. ``"auto"``
     chooses among these: ``"one-dof"`` where it applies (but for ``adjoint="reverse"``), and
     ``"lowered"`` for large batches, after :func:`jfric.compile_quickly`: with one contact under
     ``vmap`` over 512 trajectories and more (4,096 where there are derivatives, whose compilation

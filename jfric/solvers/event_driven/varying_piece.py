@@ -98,6 +98,10 @@ class VaryingPiece(SmoothPiece):
         if tied is not None:
             a = a + tied.acceleration
         reaction = reaction + jnp.pad(friction, (0, reaction.shape[0] - nf))
+        if here.reacting:
+            # Nothing else acts on the coordinates behind states, whose masses are one.
+            rates = here.rates_by_contacts(t, q, v, reaction[:nt], reaction[nt:], relative[:nt])
+            a = a + here.reaction_to_rates(rates)
         gap = matvec(here.W_N, q) + matvec(g.gap, w)
         gap = jnp.where(_own_rows(now)[nt:], here.displacements(t, q)[nt:], gap)
         margin = joint[:0]
