@@ -55,12 +55,32 @@ def fit(
         ),
     ] = "output",
     window: Annotated[
-        str | None, typer.Option(help="Length of the windows, 1 s unless given.", metavar="TIME")
+        str | None,
+        typer.Option(
+            help="Length of the windows: 1 s unless given; of --search shooting an eighth of the "
+            "record.",
+            metavar="TIME",
+        ),
     ] = None,
     observe: Annotated[
         str | None, typer.Option(help="Signals to compare; all by default.", metavar="NAMES")
     ] = None,
     starts: Annotated[int, typer.Option(help="Starts of the optimiser.")] = 8,
+    search: Annotated[
+        str,
+        typer.Option(
+            help="starts: descents from the best of a sample; global: of a larger one, on growing "
+            "parts of the records; shooting: on short windows before that.",
+            metavar="NAME",
+        ),
+    ] = "starts",
+    schedule: Annotated[
+        str | None,
+        typer.Option(
+            help="Lengths of the growing parts, such as '1 s, 5 s'; the whole comes last.",
+            metavar="TIMES",
+        ),
+    ] = None,
     hold: Annotated[
         str, typer.Option(help="Inputs between samples: zero or linear.", metavar="NAME")
     ] = "zero",
@@ -107,15 +127,21 @@ def fit(
             + ", ".join(RESIDUALS)
         )
     chosen = load_changed(config, set_)
-    try:
-        length = None if window is None else float(to_si(window, DIMENSIONS["time"]))  # pyright: ignore
-    except UnitError as error:
-        raise ProblemError(f"--window: {error}") from None
+
+    def time_of(option: str, text: str) -> float:
+        try:
+            return float(to_si(text.strip(), DIMENSIONS["time"]))  # pyright: ignore
+        except UnitError as error:
+            raise ProblemError(f"{option}: {error}") from None
+
+    parts = None if schedule is None else [time_of("--schedule", t) for t in schedule.split(",")]
     found = parse_free(chosen, free)
     options: dict[str, Any] = {
         "residual": residual,
-        "window": length,
+        "window": None if window is None else time_of("--window", window),
         "observe": None if observe is None else [name.strip() for name in observe.split(",")],
+        "search": search,
+        "schedule": parts,
         "starts": starts,
         "hold": hold,
         "loss": loss,

@@ -68,6 +68,8 @@ def run_fit(
     residual: str = "output",
     window: float | None = None,
     observe: Sequence[str] | None = None,
+    search: str = "starts",
+    schedule: Sequence[float] | None = None,
     starts: int = 8,
     hold: str = "zero",
     loss: str = "linear",
@@ -87,7 +89,9 @@ def run_fit(
     else:
         for experiment in experiments:
             require_span(config, experiment)
-    options: dict[str, Any] = dict(loss=loss, starts=starts, seed=seed, hold=hold)
+    options: dict[str, Any] = dict(
+        loss=loss, search=search, schedule=schedule, starts=starts, seed=seed, hold=hold
+    )
     if residual == "input":
         options |= {"controller": config.controller}
     model: Any = config.problem
