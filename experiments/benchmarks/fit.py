@@ -126,8 +126,9 @@ def by_pypesto(residual: Counted) -> np.ndarray:
         ub=np.array(UPPER) / scale,
         x_guesses=np.ones((1, 2)),
     )
-    tolerances = {"ftol": TOLERANCE, "xtol": TOLERANCE, "gtol": TOLERANCE}
-    optimizer = optimize.ScipyOptimizer(method="ls_trf", options=tolerances)
+    # ``tol`` is the ``ftol`` of SciPy.
+    others = {"xtol": TOLERANCE, "gtol": TOLERANCE}
+    optimizer = optimize.ScipyOptimizer(method="ls_trf", tol=TOLERANCE, options=others)
     found = optimize.minimize(problem, optimizer=optimizer, n_starts=1, progress_bar=False)
     return found.optimize_result[0].x
 

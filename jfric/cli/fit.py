@@ -95,6 +95,12 @@ def fit(
         Path | None,
         typer.Option(help="Result (JSON), instead of results/<name of the file>/fit-NNN.json."),
     ] = None,
+    posterior: Annotated[
+        int,
+        typer.Option(
+            help="Samples of the posterior to draw on the page (needs jfric\\[bayes]).", min=0
+        ),
+    ] = 0,
     report: Annotated[
         Path | None, typer.Option(help="Also write a page with all plots.", metavar="FILE.html")
     ] = None,
@@ -163,7 +169,9 @@ def fit(
         if report is not None:
             from jfric.figures.fit_page import write_page
 
-            write_page(report, chosen, result, record, scores)
+            # Chains of the sampler run side by side.
+            drawn = result.sample(-(-posterior // 16), seed=seed) if posterior else None
+            write_page(report, chosen, result, record, scores, drawn)
     terminal = console()
     terminal.print(chosen.title or config.stem, style="bold", markup=False)
     terminal.print(str(result), markup=False)
