@@ -243,6 +243,6 @@ def test_band_and_correlation_of_the_page():
     # Nearly all samples lie in the band, which is a little wider than the noise.
     assert 0.9 < np.mean(np.abs(one.residual) < 1.96 * one.spread) < 1.0
     assert np.all(one.spread >= found.sigma["u"])
-    figure = correlations(found)
-    assert figure is not None
-    assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["rate", "omega"]
+    panel = correlations(found)
+    assert panel is not None
+    assert [t.get_text() for t in panel.figure.axes[0].get_yticklabels()] == ["rate", "omega"]

@@ -248,7 +248,10 @@ def test_the_command_writes_a_record_and_a_page_and_repeats(tmp_path):
     assert stored["parameters"]["friction.limit"]["value"] == pytest.approx(4.0, rel=1e-5)
     assert stored["versions"]["jax"]
     text = page.read_text()
-    assert text.count("data:image/png;base64,") == 4
+    # Two in time, four of residuals, two of parameters together, three profiles, starts.
+    assert text.count("data:image/png;base64,") == 12
+    assert "profile of friction.limit" in text
+    assert 'name="viewport"' in text
     assert "http" not in text
     again, kept = refit(out)
     assert again.values == {k: v["value"] for k, v in kept["parameters"].items()}

@@ -1,4 +1,4 @@
-"""Fits of mu and k to noisy displacements of VE0116: jfric beside SciPy.
+"""Fits of mu and k to noisy displacements of VE0116: jfric beside SciPy, lmfit and pyPESTO.
 
 400 samples on 0 to 4 s, noise of 1 % of the peak, one start (mu = 0.1, k = 5 kN/m), both until a
 step promises to lower the sum of squares by less than 1e-10 of it.
@@ -7,6 +7,10 @@ step promises to lower the sum of squares by less than 1e-10 of it.
   derivatives; first calls include compilation.
 - SciPy: ``least_squares`` (trust region, forward differences) driving ``solve_ivp`` (DOP853, rtol
   1e-9), which stops at every zero of the velocity and starts again in the next phase.
+- lmfit (``leastsq``: Levenberg-Marquardt of MINPACK, its bounds) and pyPESTO (``ls_trf``), where
+  they are installed, drive the same simulation.
+
+Beside the time on the wall stands that of all processors, which other programs disturb less.
 
     python experiments/benchmarks/fit.py [--json] [--draws 1024] [--scipy 5]
 """
@@ -14,10 +18,13 @@ step promises to lower the sum of squares by less than 1e-10 of it.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
+import logging
 import os
 import platform
 import time
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -67,26 +74,95 @@ def scipy_displacement(mu: float, k: float) -> np.ndarray:
     return u
 
 
-def scipy_fit(y: np.ndarray, sigma: float):
-    # SciPy is given parameters of equal size.
+class Counted:
+    """Residuals of one record by relative parameters; counts its simulations."""
+
+    def __init__(self, y: np.ndarray, sigma: float):
+        self.y, self.sigma, self.calls = y, sigma, 0
+
+    def __call__(self, x) -> np.ndarray:
+        self.calls += 1
+        return (scipy_displacement(*(np.asarray(x) * START)) - self.y) / self.sigma
+
+
+def by_scipy(residual: Counted) -> np.ndarray:
+    # Parameters of equal size.
     scale = np.array(START)
     return least_squares(
-        lambda x: (scipy_displacement(*(x * scale)) - y) / sigma,
+        residual,
         np.ones(2),
         bounds=(np.array(LOWER) / scale, np.array(UPPER) / scale),
         ftol=TOLERANCE,
-        xtol=1e-10,
-        gtol=1e-10,
+        xtol=TOLERANCE,
+        gtol=TOLERANCE,
+    ).x
+
+
+def by_lmfit(residual: Counted) -> np.ndarray:
+    import lmfit
+
+    table = lmfit.Parameters()
+    for name, low, high, start in zip(("mu", "k"), LOWER, UPPER, START, strict=True):
+        table.add(name, value=1.0, min=low / start, max=high / start)
+    found = lmfit.minimize(
+        lambda p: residual([p["mu"].value, p["k"].value]),
+        table,
+        ftol=TOLERANCE,
+        xtol=TOLERANCE,
+        gtol=TOLERANCE,
     )
+    return np.array([found.params["mu"].value, found.params["k"].value])
+
+
+def by_pypesto(residual: Counted) -> np.ndarray:
+    import pypesto
+    from pypesto import optimize
+
+    logging.getLogger("pypesto").setLevel(logging.ERROR)
+    scale = np.array(START)
+    problem = pypesto.Problem(
+        pypesto.Objective(res=residual),
+        lb=np.array(LOWER) / scale,
+        ub=np.array(UPPER) / scale,
+        x_guesses=np.ones((1, 2)),
+    )
+    # ``tol`` is the ``ftol`` of SciPy.
+    others = {"xtol": TOLERANCE, "gtol": TOLERANCE}
+    optimizer = optimize.ScipyOptimizer(method="ls_trf", tol=TOLERANCE, options=others)
+    found = optimize.minimize(problem, optimizer=optimizer, n_starts=1, progress_bar=False)
+    return found.optimize_result[0].x
+
+
+#: What is beside, by the package that it needs.
+PARTNERS = {
+    "scipy": ("SciPy least_squares with solve_ivp", by_scipy),
+    "lmfit": ("lmfit leastsq, same simulation", by_lmfit),
+    "pypesto": ("pyPESTO ls_trf, same simulation", by_pypesto),
+}
+
+
+class Time(NamedTuple):
+    """Seconds on the wall, and of all processors."""
+
+    wall: float
+    processor: float
+
+    @staticmethod
+    def since(begin: tuple[float, float]) -> Time:
+        return Time(time.perf_counter() - begin[0], time.process_time() - begin[1])
+
+
+def now() -> tuple[float, float]:
+    return time.perf_counter(), time.process_time()
 
 
 def seconds(call, repeats: int):
     times = []
     for _ in range(repeats):
-        begin = time.perf_counter()
+        begin = now()
         found = call()
-        times.append(time.perf_counter() - begin)
-    return float(np.median(times)), found
+        times.append(Time.since(begin))
+    return Time(*np.median(np.array(times), axis=0).tolist()), found
 
 
 def main() -> None:
@@ -95,7 +171,7 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--draws", type=int, default=1024, help="fits of the batch")
-    parser.add_argument("--scipy", type=int, default=5, help="fits by SciPy")
+    parser.add_argument("--scipy", type=int, default=5, help="fits by each of the others")
     options = parser.parse_args()
 
     problem = jfric.load(shipped("ve0116"))
@@ -120,12 +196,25 @@ def main() -> None:
     many, batch = seconds(
         lambda: jfric.fit_batch(problem, experiments[0], free, {"u": draws}, starts=1), 5
     )
-    begin = time.perf_counter()
-    scipy_found = [scipy_fit(y, sigma) for y in draws[: options.scipy]]
-    scipy_one = (time.perf_counter() - begin) / options.scipy
-    x = np.array([f.x * START for f in scipy_found])
-    apart = np.abs(batch.estimates[: options.scipy] / x - 1.0).max()
-    calls = float(np.mean([f.nfev * 3 for f in scipy_found]))
+    partners = {}
+    for package, (name, fit) in PARTNERS.items():
+        if importlib.util.find_spec(package) is None:
+            continue
+        fit(Counted(draws[0], sigma))  # imports
+        x, calls, begin = [], 0, now()
+        for y in draws[: options.scipy]:
+            residual = Counted(y, sigma)
+            x.append(fit(residual) * START)
+            calls += residual.calls
+        spent = Time.since(begin)
+        partners[name] = {
+            "one fit [s]": spent.wall / options.scipy,
+            "one fit, processor [s]": spent.processor / options.scipy,
+            "simulations of a fit": calls / options.scipy,
+            "largest relative difference of the estimates": float(
+                np.abs(batch.estimates[: options.scipy] / np.array(x) - 1.0).max()
+            ),
+        }
 
     result = {
         "machine": platform.processor() or platform.machine(),
@@ -133,29 +222,38 @@ def main() -> None:
         "versions": {"jax": jax.__version__},
         "jfric, first fit with compilation [s]": first,
         "jfric, first batch with compilation [s]": first_batch,
-        "jfric, one fit [s]": one,
+        "jfric, one fit [s]": one.wall,
+        "jfric, one fit, processor [s]": one.processor,
         "jfric, batch of fits": options.draws,
-        "jfric, fit in the batch [s]": many / options.draws,
-        "jfric, fits per second": options.draws / many,
-        "SciPy, one fit [s]": scipy_one,
-        "SciPy, simulations of a fit": calls,
-        "largest relative difference of the estimates": float(apart),
+        "jfric, fit in the batch [s]": many.wall / options.draws,
+        "jfric, fit in the batch, processor [s]": many.processor / options.draws,
+        "jfric, fits per second": options.draws / many.wall,
+        **partners,
     }
     if options.json:
         print(json.dumps(result, indent=2))
         return
     rows = [
-        ("SciPy least_squares with solve_ivp", scipy_one, 1.0 / scipy_one),
-        ("jfric, one fit", one, 1.0 / one),
-        (f"jfric, batch of {options.draws}", many / options.draws, options.draws / many),
+        *(
+            (name, row["one fit [s]"], row["one fit, processor [s]"])
+            for name, row in partners.items()
+        ),
+        ("jfric, one fit", one.wall, one.processor),
+        (
+            f"jfric, batch of {options.draws}",
+            many.wall / options.draws,
+            many.processor / options.draws,
+        ),
     ]
-    print(f"{'method':36} {'time of a fit [ms]':>18} {'fits per second':>16}")
-    for name, time_of_one, rate in rows:
-        print(f"{name:36} {1e3 * time_of_one:18.3f} {rate:16.1f}")
-    print(
-        f"first calls, with compilation: {first:.1f} s (one fit), {first_batch:.1f} s (batch); "
-        f"estimates differ by {apart:.1e} at most"
-    )
+    print(f"{'method':36} {'a fit [ms]':>10} {'processor [ms]':>14} {'fits per second':>16}")
+    for name, wall, processor in rows:
+        print(f"{name:36} {1e3 * wall:10.3f} {1e3 * processor:14.3f} {1.0 / wall:16.1f}")
+    print(f"first calls, with compilation: {first:.1f} s (one fit), {first_batch:.1f} s (batch)")
+    for name, row in partners.items():
+        print(
+            f"{name}: {row['simulations of a fit']:.0f} simulations of a fit, estimates differ by "
+            f"{row['largest relative difference of the estimates']:.1e} at most"
+        )
 
 
 if __name__ == "__main__":

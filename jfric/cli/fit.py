@@ -61,12 +61,32 @@ def fit(
         ),
     ] = "output",
     window: Annotated[
-        str | None, typer.Option(help="Length of the windows, 1 s unless given.", metavar="TIME")
+        str | None,
+        typer.Option(
+            help="Length of the windows: 1 s unless given; of --search shooting an eighth of the "
+            "record.",
+            metavar="TIME",
+        ),
     ] = None,
     observe: Annotated[
         str | None, typer.Option(help="Signals to compare; all by default.", metavar="NAMES")
     ] = None,
     starts: Annotated[int, typer.Option(help="Starts of the optimiser.")] = 8,
+    search: Annotated[
+        str,
+        typer.Option(
+            help="starts: descents from the best of a sample; global: of a larger one, on growing "
+            "parts of the records; shooting: on short windows before that.",
+            metavar="NAME",
+        ),
+    ] = "starts",
+    schedule: Annotated[
+        str | None,
+        typer.Option(
+            help="Lengths of the growing parts, such as '1 s, 5 s'; the whole comes last.",
+            metavar="TIMES",
+        ),
+    ] = None,
     hold: Annotated[
         str, typer.Option(help="Inputs between samples: zero or linear.", metavar="NAME")
     ] = "zero",
@@ -85,6 +105,12 @@ def fit(
         Path | None,
         typer.Option(help="Result (JSON), instead of results/<name of the file>/fit-NNN.json."),
     ] = None,
+    posterior: Annotated[
+        int,
+        typer.Option(
+            help="Samples of the posterior to draw on the page (needs jfric\\[bayes]).", min=0
+        ),
+    ] = 0,
     report: Annotated[
         Path | None, typer.Option(help="Also write a page with all plots.", metavar="FILE.html")
     ] = None,
@@ -115,11 +141,16 @@ def fit(
         )
     chosen = load_changed(config, set_)
     length = to_seconds(window, "--window")
+    parts = None
+    if schedule is not None:
+        parts = [to_seconds(text.strip(), "--schedule") for text in schedule.split(",")]
     found = free_of(chosen, free, required=True)
     options: dict[str, Any] = {
         "residual": residual,
         "window": length,
         "observe": None if observe is None else [name.strip() for name in observe.split(",")],
+        "search": search,
+        "schedule": parts,
         "starts": starts,
         "hold": hold,
         "loss": loss,
@@ -150,7 +181,9 @@ def fit(
         if report is not None:
             from jfric.figures.fit_page import write_page
 
-            write_page(report, chosen, result, record, compared)
+            # Chains of the sampler run side by side.
+            drawn = result.sample(-(-posterior // 16), seed=seed) if posterior else None
+            write_page(report, chosen, result, record, compared, drawn)
     terminal = console()
     terminal.print(chosen.title or config.stem, style="bold", markup=False)
     terminal.print(str(result), markup=False)

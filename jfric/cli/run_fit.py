@@ -108,6 +108,8 @@ def run_fit(
     residual: str = "output",
     window: float | None = None,
     observe: Sequence[str] | None = None,
+    search: str = "starts",
+    schedule: Sequence[float] | None = None,
     starts: int = 8,
     hold: str = "zero",
     loss: str = "linear",
@@ -123,7 +125,15 @@ def run_fit(
     if config.data is not None and config.data.time is None:
         # Rows without times are steady states, whatever else they are compared by.
         residual = "steady"
-    options: dict[str, Any] = dict(loss=loss, starts=starts, seed=seed, hold=hold, watch=watch)
+    options: dict[str, Any] = dict(
+        loss=loss,
+        search=search,
+        schedule=schedule,
+        starts=starts,
+        seed=seed,
+        hold=hold,
+        watch=watch,
+    )
     if residual == "input":
         options |= {"controller": config.controller}
     model: Any = config.problem

@@ -1,77 +1,127 @@
-"""Figures of a fit: simulated beside measured, residuals, starts, compared laws."""
+"""Panels of a fit: simulated beside measured, residuals, starts, compared laws.
+
+Each is a picture of its own, so that a page can set them side by side or one below the other.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from jfric.figures.style import style_axes
+from jfric.figures.style import LINES, legend_below, style_axes
 from jfric.fits.series import Series
 from jfric.fits.uncertainty.autocorrelation import autocorrelation
 from jfric.fits.uncertainty.residual_series import even_grid
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from jfric.fits.fit_result import FitResult
 
-MEASURED, SIMULATED, RESIDUAL, OTHER = "#9a9a9a", "#1f4e79", "#c0504d", "#3a7d44"
+MEASURED, SIMULATED, RESIDUAL = "#9a9a9a", "#1f4e79", "#c0504d"
 #: Records drawn one below the other; the others are in the table only.
 MAX_RECORDS = 6
 #: Parameters whose correlation is drawn.
 MAX_PARAMETERS = 16
+#: Signals whose residuals are drawn, and bins of their means.
+MAX_SIGNALS, BINS = 3, 24
 
 
-def compared(found: Sequence[Series]) -> Figure:
-    """Simulated, with the band of new samples, against measured, and residuals, by record."""
-    shown = found[:MAX_RECORDS]
-    made, axes = _grid(11.0, 2.6 * len(shown), len(shown), 2)
-    for row, s in zip(axes, shown, strict=True):
-        row[0].plot(s.t, s.measured, color=MEASURED, lw=1.6, label="measured")
-        row[0].plot(s.t, s.predicted, color=SIMULATED, lw=0.8, label="simulated")
-        low, high = (s.predicted + sign * 1.96 * s.spread for sign in (-1.0, 1.0))
-        row[0].fill_between(s.t, low, high, color=SIMULATED, alpha=0.25, lw=0, label="95 %")
+class Panel(NamedTuple):
+    """A picture and what it shows, in words."""
+
+    figure: Figure
+    shows: str
+
+
+def compared(found: Sequence[Series]) -> list[Panel]:
+    """Simulated, with the band of new samples, against measured, and residuals in time."""
+    panels = []
+    for s in found[:MAX_RECORDS]:
+        made, axis = _panel()
+        band = 1.96 * s.spread
+        axis.plot(s.t, s.measured, color=MEASURED, lw=1.8, label="measured")
+        axis.fill_between(
+            s.t, s.predicted - band, s.predicted + band, color=SIMULATED, alpha=0.25, lw=0,
+            label="95 % of new samples",
+        )  # fmt: skip
+        axis.plot(s.t, s.predicted, color=SIMULATED, lw=0.9, label="simulated")
+        axis.set(xlabel="t [s]", ylabel=s.signal)
+        legend_below(made, axis.get_legend_handles_labels()[0])
+        panels.append(Panel(made, f"{s.signal} of record {s.record}, simulated and measured"))
+        made, axis = _panel()
+        axis.plot(s.t, s.residual, color=RESIDUAL, lw=0.7, label="simulated minus measured")
         for sign in (-1.0, 1.0):
-            row[1].plot(s.t, sign * 1.96 * s.spread, color=SIMULATED, lw=0.7, ls="--")
-        row[0].set_ylabel(s.signal)
-        row[0].set_title(s.record, fontsize=9, loc="left")
-        row[1].plot(s.t, s.residual, color=RESIDUAL, lw=0.7)
-        row[1].set_ylabel("residual")
-        for axis in row:
-            axis.set_xlabel("t [s]")
-    axes[0, 0].legend(frameon=False, fontsize=8)
-    return made
+            label = "95 % of new samples" if sign > 0 else None
+            axis.plot(s.t, sign * band, color=SIMULATED, lw=0.9, ls="--", label=label)
+        axis.set(xlabel="t [s]", ylabel=f"residual of {s.signal}")
+        legend_below(made, axis.get_legend_handles_labels()[0])
+        panels.append(Panel(made, f"residual of {s.signal} of record {s.record} in time"))
+    return panels
 
 
-def residuals(found: Sequence[Series]) -> Figure:
-    """Residuals against velocity and position, their distribution and autocorrelation."""
-    signal = found[0].signal
-    chosen = [s for s in found if s.signal == signal]
-    made, axes = _grid(11.0, 6.0, 2, 2)
-    for s in chosen:
-        if s.velocity is not None and s.position is not None:
-            axes[0, 0].plot(s.velocity, s.residual, ".", ms=1.2, color=RESIDUAL, alpha=0.5)
-            axes[0, 1].plot(s.position, s.residual, ".", ms=1.2, color=RESIDUAL, alpha=0.5)
-    axes[0, 0].set(xlabel="velocity", ylabel=f"residual {signal}")
-    axes[0, 1].set(xlabel="position", ylabel=f"residual {signal}")
+def residuals(found: Sequence[Series]) -> list[Panel]:
+    """Residuals of each signal by velocity, position and lag, and their distribution."""
+    panels = []
+    for signal in list(dict.fromkeys(s.signal for s in found))[:MAX_SIGNALS]:
+        chosen = [s for s in found if s.signal == signal]
+        for what in ("velocity", "position"):
+            pairs = [(getattr(s, what), s.residual) for s in chosen if s.velocity is not None]
+            if pairs:
+                x, r = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+                panels.append(_scattered(what, signal, x, r))
+        panels += [_by_lag(signal, chosen), _distribution(signal, chosen)]
+    return panels
+
+
+def _scattered(what: str, signal: str, x: np.ndarray, residual: np.ndarray) -> Panel:
+    """Residuals over ``x`` (m,), and their means in bins of as many samples."""
+    made, axis = _panel()
+    axis.plot(x, residual, ".", ms=1.6, color=RESIDUAL, alpha=0.5)
+    order = np.array_split(np.argsort(x, kind="stable"), min(BINS, max(x.size // 8, 1)))
+    middle, mean = (np.array([np.mean(values[rows]) for rows in order]) for values in (x, residual))
+    axis.plot(middle, mean, "o-", ms=2.5, lw=1.2, color=SIMULATED, label="mean of neighbours")
+    axis.axhline(0.0, color="#333333", lw=0.6)
+    axis.set(xlabel=what, ylabel=f"residual of {signal}")
+    legend_below(made, axis.get_legend_handles_labels()[0])
+    return Panel(made, f"residual of {signal} by {what}")
+
+
+def _by_lag(signal: str, chosen: Sequence[Series]) -> Panel:
     longest = max(chosen, key=lambda s: s.t.size)
     # Missing samples keep their place: a lag is the same time everywhere.
     place, step = even_grid(longest.t)
     values = np.full(place[-1] + 1, np.nan)
     values[place] = longest.residual
     lags = min(400, values.size // 3)
-    axes[1, 0].plot(step * np.arange(lags + 1), autocorrelation(values, lags), color=SIMULATED)
+    made, axis = _panel()
+    axis.plot(step * np.arange(lags + 1), autocorrelation(values, lags), color=SIMULATED, lw=1.2)
     band = 1.96 / np.sqrt(longest.t.size)
-    axes[1, 0].axhspan(-band, band, color=MEASURED, alpha=0.4, lw=0, label="white noise, 95 %")
-    axes[1, 0].legend(frameon=False, fontsize=8)
-    axes[1, 0].set(xlabel="lag [s]", ylabel="autocorrelation")
-    axes[1, 1].hist(np.concatenate([s.residual for s in chosen]), 60, color=SIMULATED)
-    axes[1, 1].set(xlabel=f"residual {signal}", ylabel="samples")
-    return made
+    axis.axhspan(-band, band, color=MEASURED, alpha=0.4, lw=0, label="95 % of white noise")
+    axis.set(xlabel="lag [s]", ylabel=f"autocorrelation, {signal}")
+    legend_below(made, axis.get_legend_handles_labels()[0])
+    return Panel(made, f"autocorrelation of the residual of {signal}")
 
 
-def correlations(result: FitResult) -> Figure | None:
+def _distribution(signal: str, chosen: Sequence[Series]) -> Panel:
+    """Residuals over the standard deviation of new samples beside the normal distribution."""
+    values = np.concatenate([s.residual / np.where(s.spread > 0, s.spread, 1.0) for s in chosen])
+    made, axis = _panel()
+    most = min(float(np.max(np.abs(values), initial=0.0)), 8.0) or 1.0
+    edges = np.linspace(-most, most, 41)
+    axis.hist(values, edges, color=SIMULATED, alpha=0.7, density=True, label="residuals")
+    x = np.linspace(-most, most, 200)
+    normal = np.exp(-0.5 * x**2) / np.sqrt(2.0 * np.pi)
+    axis.plot(x, normal, color=RESIDUAL, lw=1.2, label="normal")
+    axis.set(xlabel=f"residual of {signal} / its standard deviation", ylabel="density")
+    legend_below(made, axis.get_legend_handles_labels()[0])
+    return Panel(made, f"distribution of the residual of {signal}")
+
+
+def correlations(result: FitResult) -> Panel | None:
     """Correlation of the estimates; None for fewer than two with a finite error."""
     found = result.covariance()
     known = np.flatnonzero(np.isfinite(np.diagonal(found.matrix)))[:MAX_PARAMETERS]
@@ -80,8 +130,7 @@ def correlations(result: FitResult) -> Figure | None:
     table = found.correlation[np.ix_(known, known)]
     names = [found.names[i] for i in known]
     size = 2.2 + 0.5 * known.size
-    made, axes = _grid(size + 1.5, size, 1, 1)
-    axis = axes[0, 0]
+    made, axis = _panel(size + 1.5, size)
     axis.grid(False)
     image = axis.imshow(table, vmin=-1.0, vmax=1.0, cmap="RdBu_r")
     axis.set_xticks(range(known.size), names, fontsize=8, rotation=40, ha="right")
@@ -94,25 +143,40 @@ def correlations(result: FitResult) -> Figure | None:
                 color="white" if dark else "#333333",
             )  # fmt: skip
     made.colorbar(image, ax=axis, shrink=0.8)
-    return made
+    return Panel(made, "correlation of the estimates")
 
 
-def starts(result: FitResult) -> Figure:
-    """Costs of all starts, best first."""
-    made, axes = _grid(5.4, 2.8, 1, 1)
-    costs = [row["cost"] for row in result.waterfall]
-    finite = [c for c in costs if np.isfinite(c)]
-    axes[0, 0].plot(np.arange(1, len(finite) + 1), finite, "o-", color=SIMULATED)
-    if finite and min(finite) > 0:
-        axes[0, 0].set_yscale("log")
-    failed = len(costs) - len(finite)
-    axes[0, 0].set(xlabel=f"start ({failed} failed)" if failed else "start", ylabel="cost")
-    return made
+def starts(result: FitResult) -> Panel:
+    """Costs of all descents, best first: a broad step at the bottom says that it is found often."""
+    made, axis = _panel()
+    rows = [row for row in result.waterfall if np.isfinite(row["cost"])]
+    cost = np.array([row["cost"] for row in rows])
+    place = np.arange(1, cost.size + 1)
+    axis.plot(place, cost, color=MEASURED, lw=1.0)
+    outcomes = list(dict.fromkeys(row["outcome"] for row in rows))
+    for colour, outcome in zip(LINES, outcomes, strict=False):
+        own = np.array([row["outcome"] == outcome for row in rows])
+        name = outcome.name.lower().replace("_", " ")
+        axis.plot(place[own], cost[own], "o", ms=4.5, color=colour, label=name)
+    if cost.size and cost.min() > 0:
+        axis.set_yscale("log")
+    if cost.size < 12:
+        axis.set_xticks(place)
+    failed = len(result.waterfall) - len(rows)
+    first = any(e.sigma is None for e in result.experiments)
+    axis.set(
+        xlabel=f"start ({failed} failed)" if failed else "start",
+        ylabel="cost, before the noise was estimated" if first else "cost",
+    )
+    if outcomes:
+        legend_below(made, axis.get_legend_handles_labels()[0])
+    return Panel(made, "costs of the starts")
 
 
-def _grid(width: float, height: float, rows: int, columns: int):
+def _panel(width: float = 5.2, height: float = 3.1) -> tuple[Figure, Axes]:
     made = Figure(figsize=(width, height), layout="constrained")
-    axes = made.subplots(rows, columns, squeeze=False)
-    for axis in axes.flat:
-        style_axes(axis)
-    return made, axes
+    axis = made.subplots()
+    style_axes(axis)
+    axis.xaxis.label.set_size(9)
+    axis.yaxis.label.set_size(9)
+    return made, axis

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.figures import fit_certainty as certainty
 from jfric.figures import fit_figures as figures
 from jfric.figures.comparison_figure import plot_comparison
 from jfric.fits.series import Series, series
@@ -22,17 +23,33 @@ if TYPE_CHECKING:
     from jfric.files.config import Config
     from jfric.fits.comparison.result import LawComparison
     from jfric.fits.fit_result import FitResult
+    from jfric.fits.uncertainty.posterior import Posterior
 
 _STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem;
-  color: #222; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
-table { border-collapse: collapse; } th, td { padding: .2rem .9rem .2rem 0; text-align: left; }
-td.n { text-align: right; font-variant-numeric: tabular-nums; }
+body { font: 16px/1.45 system-ui, sans-serif; max-width: 66rem; margin: 1.5rem auto;
+  padding: 0 1rem; color: #222; overflow-wrap: break-word; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin: 2rem 0 .6rem; }
+table { border-collapse: collapse; font-size: .95rem; }
+th, td { padding: .2rem 1rem .2rem 0; text-align: left; vertical-align: top; }
+.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 th { border-bottom: 1px solid #999; }
-img { max-width: 100%; } pre { background: #f5f5f5; padding: .8rem; overflow: auto; }
+.wide { overflow-x: auto; margin-bottom: .8rem; }
+.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr));
+  gap: 1rem; align-items: start; }
+.panels img { width: 100%; max-width: 42rem; height: auto; }
+pre { background: #f5f5f5; padding: .8rem; overflow: auto; font-size: .85rem; }
 .remark { color: #a33; }
+@media print {
+  body { font-size: 10pt; max-width: none; margin: 0; padding: 0; }
+  h2, .lead { break-after: avoid; } img, tr { break-inside: avoid; }
+  .panels { grid-template-columns: 1fr 1fr; gap: .4cm; }
+  .wide { overflow: visible; } td, th { overflow-wrap: anywhere; }
+  pre { white-space: pre-wrap; background: none; border: 1px solid #ccc; }
+}
 """
+
+#: Parameters whose profiles are computed for the page, and points of each.
+MAX_PROFILES, POINTS = 8, 9
 
 
 def write_page(
@@ -41,10 +58,10 @@ def write_page(
     result: FitResult,
     record: Mapping[str, Any],
     compared: LawComparison | None = None,
+    posterior: Posterior | None = None,
 ) -> None:
     """Write the page; raises :class:`jfric.ProblemError` where it cannot be written."""
-    text = page(config, result, record, compared)
-    _write(path, text)
+    _write(path, page(config, result, record, compared, posterior))
 
 
 def page(
@@ -52,8 +69,10 @@ def page(
     result: FitResult,
     record: Mapping[str, Any],
     compared: LawComparison | None = None,
+    posterior: Posterior | None = None,
 ) -> str:
-    """The page as text: everything is inside it, figures too."""
+    """The page as text: everything is inside it, figures too; ``posterior``: samples to be drawn
+    beside the normal approximation."""
     found = series(result)
     title = config.title or Path(config.path).stem
     parts = [
@@ -66,21 +85,19 @@ def page(
         "<h2>Records</h2>",
         _records(found),
         "<h2>Simulated against measured</h2>",
-        _image(figures.compared(found), "simulated and measured signals, and residuals in time"),
+        _panels(figures.compared(found)),
+        _omitted(found),
         "<h2>Residuals</h2>",
-        _image(figures.residuals(found), "residuals against velocity and position"),
+        '<p class="lead">A trend by velocity or position is friction that the model does not have; '
+        "what leaves the grey band by lag is no white noise.</p>",
+        _panels(figures.residuals(found)),
+        *_certainty(result, posterior),
     ]
-    correlated = figures.correlations(result)
-    if correlated is not None:
-        parts += [
-            "<h2>Correlation of the estimates</h2>",
-            _image(correlated, "correlation of the estimates"),
-        ]
     if compared is not None:
         parts += _comparison(compared)
     parts += [
         "<h2>Starts</h2>",
-        _image(figures.starts(result), "costs of the starts"),
+        _panels([figures.starts(result)]),
         "<h2>To repeat it</h2>",
         _table(["file", "SHA-256"], [[d["path"], d["sha256"]] for d in record["data"]]),
         _table(["", ""], [["seed", record["seed"]], *record["options"].items()]),
@@ -117,7 +134,9 @@ def _write(path: Path, text: str) -> None:
 
 
 def _document(title: str, parts: Iterable[str]) -> str:
-    head = f'<meta charset="utf-8"><title>{html.escape(title)}</title><style>{_STYLE}</style>'
+    head = '<meta charset="utf-8">'
+    head += '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    head += f"<title>{html.escape(title)}</title><style>{_STYLE}</style>"
     body = "\n".join(p for p in parts if p)
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
 
@@ -135,6 +154,27 @@ def _comparison(compared: LawComparison) -> list[str]:
         "the difference from the best</p>",
         *(f'<p class="remark">{html.escape(w)}</p>' for w in compared.warnings),
     ]
+
+
+def _certainty(result: FitResult, posterior: Posterior | None) -> list[str]:
+    """Correlations, pairs and profiles of what has a finite error."""
+    pairs = certainty.corner(result, posterior)
+    if pairs is None:
+        return []
+    together = [p for p in (figures.correlations(result), pairs) if p is not None]
+    parts = ["<h2>Parameters together</h2>"]
+    if len(together) > 1:
+        parts.append('<p class="lead">Ellipses hold 50 and 95 % of the normal approximation.</p>')
+    parts.append(_panels(together))
+    matrix = result.covariance().matrix
+    known = [n for i, n in enumerate(result.names) if np.isfinite(matrix[i, i])][:MAX_PROFILES]
+    found = result.profile(known, points=POINTS)
+    return [*parts, "<h2>Profiles of the cost</h2>", _panels(certainty.profiles(found))]
+
+
+def _omitted(found: Sequence[Series]) -> str:
+    more = len(found) - figures.MAX_RECORDS
+    return f"<p>{more} more are in the table only.</p>" if more > 0 else ""
 
 
 def _parameters(table: Mapping[str, Mapping[str, Any]]) -> str:
@@ -157,18 +197,34 @@ def _records(found: Sequence[Series]) -> str:
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    def cell(value: Any) -> str:
-        text = html.escape(str(value))
-        number = text.replace(".", "").replace("-", "").replace("e", "").replace("+", "").isdigit()
-        return f'<td class="n">{text}</td>' if number else f"<td>{text}</td>"
+    """A table; columns of numbers are aligned to the right."""
+    texts = [[html.escape(str(value)) for value in row] for row in rows]
+    kinds = [
+        ' class="n"' if all(map(_is_number, column)) else "" for column in zip(*texts, strict=True)
+    ]
+    lines = "".join(
+        f"<tr>{''.join(f'<td{k}>{v}</td>' for v, k in zip(row, kinds, strict=True))}</tr>"
+        for row in texts
+    )
+    top = "".join(f"<th{k}>{html.escape(h)}</th>" for h, k in zip(header, kinds, strict=False))
+    top = f"<tr>{top}</tr>" if any(header) else ""
+    return f'<div class="wide"><table>{top}{lines}</table></div>'
 
-    lines = "".join(f"<tr>{''.join(cell(v) for v in row)}</tr>" for row in rows)
-    top = "".join(f"<th>{html.escape(h)}</th>" for h in header)
-    return f"<table><tr>{top}</tr>{lines}</table>"
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _panels(panels: Sequence[figures.Panel]) -> str:
+    return f'<div class="panels">{"".join(_image(*panel) for panel in panels)}</div>'
 
 
 def _image(figure: Figure, what: str) -> str:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=110)
+    figure.savefig(buffer, format="png", dpi=150)
     data = base64.b64encode(buffer.getvalue()).decode()
     return f'<img alt="{html.escape(what)}" src="data:image/png;base64,{data}">'

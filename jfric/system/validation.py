@@ -5,6 +5,7 @@ Each failure is one sentence: path of the field, what was found, what is allowed
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 from typing import Literal, get_args, get_origin, get_type_hints
@@ -46,7 +47,15 @@ from jfric.system.hysteresis_checks import require_hysteresis
 from jfric.system.inertia import is_concrete, require_mass_matrix
 from jfric.system.initial_gaps import PROJECTED, initial_gaps, penetrates
 from jfric.system.joint_checks import require_consistent_joints
-from jfric.system.laws import FrictionCurve, StaticDynamic, Stribeck, VelocityWeakening, sides
+from jfric.system.laws import (
+    LAWS,
+    AbstractLaw,
+    FrictionCurve,
+    StaticDynamic,
+    Stribeck,
+    VelocityWeakening,
+    sides,
+)
 from jfric.system.naming import parameters
 from jfric.system.planes import require_plane, require_planes
 from jfric.system.position_factor import require_factor, require_position
@@ -268,14 +277,28 @@ def _expressions(problem: AbstractProblem) -> None:
                 )
 
 
+def _of_own_laws(problem: AbstractProblem) -> tuple[str, ...]:
+    """How paths to the numbers of laws begin that this package does not ship: they may hold arrays,
+    such as the weights of a network."""
+    laws = {where: getattr(e, "law", None) for where, e in problem.labelled().items()}
+    return tuple(
+        f"{where}.{field.name}."
+        for where, law in laws.items()
+        if isinstance(law, AbstractLaw) and type(law) not in LAWS.values()
+        for field in dataclasses.fields(law)
+    )
+
+
 def _numbers(problem: AbstractProblem) -> None:
+    with_arrays = _of_own_laws(problem)
     for path, value in parameters(problem).items():
         array = np.asarray(value)
         if not np.all(np.isfinite(array)):
             raise ProblemError(f"{path}: found {array.tolist()}, must be finite")
         field = path.rsplit(".", 1)[-1]
         section = path.split(".", 1)[0]
-        if array.ndim and section not in _WITH_LISTS and field not in _LISTS:
+        may_be_list = section in _WITH_LISTS or field in _LISTS
+        if array.ndim and not may_be_list and not f"{path}.".startswith(with_arrays):
             raise ProblemError(f"{path}: found {array.tolist()}, expected one number")
         # The others have sentences of their own below.
         if bounds_of(path) == Bounds(0.0) and field not in ("N", "limit") and np.any(array < 0):

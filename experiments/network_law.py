@@ -1,0 +1,169 @@
+"""A small network as a friction law, trained through the simulation, beside a friction curve.
+
+    python experiments/network_law.py [--samples 750] [--steps 300] [--json]
+
+The axis of `identify_curve.py` without ripple and side load: friction dips in one direction alone.
+The law is two networks of `equinox`, one for each direction, of the logarithm of the speed; what
+they give is positive, and the limit in stick is their value at rest, so that the axis sticks
+exactly. Networks and mass are trained with `optax` on the force of the position loop, by the
+gradient in reverse through all samples. Printed are the errors on a record that was not trained
+on, beside those of `jfric.fit_curve` and of the true law, and how long the axis sticks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from typing import ClassVar
+
+import equinox as eqx
+import identify_curve
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from identify_curve import CONTROLLER, NOISE, SPEEDS, STEP, AxisLaw, axis, rms
+
+import jfric
+from jfric.fits.task import prepare
+
+#: Speed [m/s] of which the logarithm is taken, and neurons.
+SLOW, WIDTH = 0.01, 8
+
+
+class NetworkLaw(jfric.laws.AbstractLaw):
+    """Coefficients of sliding friction by one hidden layer for each direction."""
+
+    velocity_independent: ClassVar[bool] = False
+    hidden: eqx.nn.Linear
+    last: eqx.nn.Linear
+
+    def __init__(self, key):
+        first, second = jax.random.split(key)
+        self.hidden = eqx.nn.Linear(1, 2 * WIDTH, key=first)
+        self.last = eqx.nn.Linear(2 * WIDTH, 2, key=second)
+
+    def static(self):
+        return self.kinetic(jnp.zeros(()))
+
+    def kinetic(self, gamma):
+        x = jnp.log1p(gamma / SLOW) - 2.0
+        forward, backward = jax.nn.softplus(self.last(jnp.tanh(self.hidden(x[None]))) + 0.5)
+        return forward, backward
+
+
+def record(samples: int, seed: int) -> tuple[jfric.Experiment, np.ndarray]:
+    """A record of the axis without side load, and its force without noise."""
+    experiment, _ = identify_curve.record(samples, seed)
+    u = {**experiment.u, "load.process.F": np.zeros(samples)}
+    clean = identify_curve.predicted(
+        axis(AxisLaw()), jfric.Experiment(experiment.t, u, experiment.y)
+    )
+    noise = NOISE * np.random.default_rng(seed).normal(size=samples)
+    return jfric.Experiment(experiment.t, u, {"load.drive.F": clean + noise}), clean
+
+
+def trained(data: jfric.Experiment, steps: int) -> tuple[jfric.Problem, list[float]]:
+    """The axis with a network, and the root mean square error in training."""
+    guess = axis(NetworkLaw(jax.random.key(0)))
+    task = prepare(
+        jfric.SampledModel(guess, CONTROLLER), data,
+        {"mass.m": jfric.Free(1.0, 100.0)}, observe="load.drive.F",
+    )  # fmt: skip
+    model, samples = task.objective.model, jax.tree.map(lambda a: a[0], task.objective.data)
+
+    def error(law, log_mass):
+        changed = eqx.tree_at(lambda m: m.problem.elements["friction"]["friction"].law, model, law)
+        force = changed.simulate_outputs({"mass.m": jnp.exp(log_mass)}, samples).y
+        return jnp.mean((force - samples.y) ** 2)
+
+    law = guess.section("friction")["friction"].law
+    free = (law, jnp.log(jnp.asarray(30.0)))
+    transform = optax.adam(optax.cosine_decay_schedule(0.03, steps))
+
+    @eqx.filter_jit
+    def step(free, state):
+        value, slope = eqx.filter_value_and_grad(lambda f: error(*f))(free)
+        change, state = transform.update(slope, state, free)
+        return eqx.apply_updates(free, change), state, value
+
+    state, errors = transform.init(eqx.filter(free, eqx.is_inexact_array)), []
+    for _ in range(steps):
+        free, state, value = step(free, state)
+        errors.append(float(jnp.sqrt(value)))
+    law, log_mass = free
+    found = eqx.tree_at(lambda p: p.elements["friction"]["friction"].law, guess, law)
+    return jfric.set_parameters(found, {"mass.m": float(jnp.exp(log_mass))}), errors
+
+
+def stuck(problem: jfric.Problem, data: jfric.Experiment) -> float:
+    """Part of the samples of a record at which the velocity is exactly zero."""
+    task = prepare(
+        jfric.SampledModel(problem, CONTROLLER),
+        jfric.Experiment(data.t, data.u, {"v.x": np.sin(data.t)}),
+        {"mass.m": jfric.Free(1.0, 100.0)},
+    )
+    mass = float(jfric.get_parameter(problem, "mass.m"))
+    return float(np.mean(task.objective.predict(np.array([[mass]]))[0, 0, :, 0] == 0.0))
+
+
+def study(samples: int, steps: int) -> dict:
+    train, _ = record(samples, 0)
+    test, clean = record(samples, 1000)
+    measured = test.y["load.drive.F"]
+    began = time.perf_counter()
+    network, errors = trained(train, steps)
+    seconds = time.perf_counter() - began
+    flat = jfric.FrictionCurve(SPEEDS, jfric.laws.Directional([1.0] * 7, [1.0] * 7))
+    curve = jfric.fit_curve(
+        axis(flat), train, {"mass.m": jfric.Free(5.0, 80.0)}, observe="load.drive.F",
+        residual="input", controller=CONTROLLER,
+    ).problem  # fmt: skip
+    own = {
+        "network": identify_curve.predicted(network, test),
+        "curve": identify_curve.predicted(curve, test),
+    }
+    speeds = np.linspace(0.0, 0.3, 61)
+    true, law = AxisLaw(), network.section("friction")["friction"].law
+    off = [np.abs(np.array(law.kinetic(v)) - np.array(true.kinetic(v))).max() for v in speeds]
+    return {
+        "samples of a record": samples,
+        "sample time [s]": STEP,
+        "training error, first and last [N]": [errors[0], errors[-1]],
+        "training [s]": seconds,
+        "held-out error [N]": {
+            "true law": rms(clean - measured),
+            **{k: rms(x - measured) for k, x in own.items()},
+        },
+        "held-out error without noise [N]": {k: rms(x - clean) for k, x in own.items()},
+        "mass [kg]": {
+            "network": float(jfric.get_parameter(network, "mass.m")),
+            "curve": float(jfric.get_parameter(curve, "mass.m")),
+        },
+        "largest error of the coefficients up to 0.3 m/s": float(np.max(off)),
+        "samples at rest": {
+            "true law": stuck(axis(AxisLaw()), test),
+            "network": stuck(network, test),
+        },
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--samples", type=int, default=750)
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
+    options = parser.parse_args()
+    found = study(options.samples, options.steps)
+    if options.json:
+        print(json.dumps(found, indent=2))
+        return
+    for name, value in found.items():
+        print(f"{name}: {value}")
+
+
+if __name__ == "__main__":
+    main()
