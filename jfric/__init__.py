@@ -41,6 +41,7 @@ from jfric.fits import Experiment as Experiment
 from jfric.fits import ExperimentDesign as ExperimentDesign
 from jfric.fits import FitResult as FitResult
 from jfric.fits import Free as Free
+from jfric.fits import HierarchicalFit as HierarchicalFit
 from jfric.fits import LawComparison as LawComparison
 from jfric.fits import Regression as Regression
 from jfric.fits import SampledModel as SampledModel
@@ -53,6 +54,7 @@ from jfric.fits import design_experiment as design_experiment
 from jfric.fits import fit as fit
 from jfric.fits import fit_batch as fit_batch
 from jfric.fits import fit_curve as fit_curve
+from jfric.fits import fit_hierarchical as fit_hierarchical
 from jfric.fits import inverse_regression as inverse_regression
 from jfric.fits import read_experiments as read_experiments
 from jfric.fits import steady_states as steady_states
@@ -221,7 +223,7 @@ __all__ = [  # noqa: RUF022
     # Parameters from measurements.
     "fit", "Free", "Experiment", "FitResult", "read_experiments",
     "fit_curve", "CurveFit", "plot_friction_curve", "design_experiment", "ExperimentDesign",
-    "compare_laws", "LawComparison",
+    "compare_laws", "LawComparison", "fit_hierarchical", "HierarchicalFit",
     # Out to other simulators.
     "export_mjcf",
     # Published cases.

@@ -132,6 +132,7 @@ def fit(
     from jfric.cli.fit_record import fit_record, write_record
     from jfric.errors import nearest
     from jfric.files.output import reserve
+    from jfric.fits.hierarchical import HierarchicalFit
     from jfric.fits.optimise.levenberg_marquardt import Outcome
 
     if residual not in RESIDUALS:
@@ -159,7 +160,8 @@ def fit(
     compared = None
     with kept(watch.kept):
         with Progress(0) as watch.bar:
-            result = run_fit(chosen, data, found, seed=seed, watch=watch, **options)
+            made = run_fit(chosen, data, found, seed=seed, watch=watch, **options)
+        result = made.fit if isinstance(made, HierarchicalFit) else made
         if comparison:
             from jfric.fits.comparison.compare_laws import compare_laws
 
@@ -175,6 +177,8 @@ def fit(
                     announce=announce,
                 )
         extra = {} if compared is None else {"law_comparison": compared.to_dict()}
+        if isinstance(made, HierarchicalFit):
+            extra["hierarchical"] = made.to_dict()
         record = fit_record(result, chosen, data, found, options, **extra)
         path = out if out is not None else reserve(Path("results") / config.stem, "fit")
         write_record(path, record)
@@ -186,7 +190,7 @@ def fit(
             write_page(report, chosen, result, record, compared, drawn)
     terminal = console()
     terminal.print(chosen.title or config.stem, style="bold", markup=False)
-    terminal.print(str(result), markup=False)
+    terminal.print(str(made), markup=False)
     if compared is not None:
         terminal.print(f"\n{compared}", markup=False, soft_wrap=True)
     for file in (path, report):

@@ -121,6 +121,7 @@ def refit(path: Path) -> tuple[FitResult, dict[str, Any]]:
     """
     from jfric.cli.run_fit import run_fit
     from jfric.files.read_toml import loads
+    from jfric.fits.hierarchical import HierarchicalFit
 
     record = read_record(path)
     files = [Path(item["path"]) for item in record["data"]]
@@ -129,7 +130,8 @@ def refit(path: Path) -> tuple[FitResult, dict[str, Any]]:
             raise ProblemError(f"{file}: missing or changed since the fit in {path}")
     free = {name: _free(item) for name, item in record["free"].items()}
     config = loads(record["config"], record["config_path"])
-    return run_fit(config, files, free, seed=record["seed"], **record["options"]), record
+    found = run_fit(config, files, free, seed=record["seed"], **record["options"])
+    return (found.fit if isinstance(found, HierarchicalFit) else found), record
 
 
 def _free(item: dict[str, Any]) -> Free:

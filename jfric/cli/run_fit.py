@@ -13,15 +13,16 @@ if TYPE_CHECKING:
     from jfric.fits.data.experiment import Experiment
     from jfric.fits.fit_result import FitResult
     from jfric.fits.free import Free
+    from jfric.fits.hierarchical import HierarchicalFit
     from jfric.fits.minimise import Watch
 
 RESIDUALS = ("output", "input", "windows", "inverse", "steady")
-WORDS = ("log", "linear", "each")
+WORDS = ("log", "linear", "each", "varies")
 
 
 def parse_free(config: Config, texts: Sequence[str]) -> dict[str, Free]:
-    """``PATH=LOW:HIGH``, with ``:log`` or ``:linear`` for the scale and ``:each`` for a value in
-    each record; bounds may carry units."""
+    """``PATH=LOW:HIGH``, with ``:log`` or ``:linear`` for the scale, ``:each`` for a value in each
+    record, ``:varies`` for values around a common mean; bounds may carry units."""
     from jfric.fits.free import Free
     from jfric.fits.full_paths import full_path
 
@@ -33,15 +34,22 @@ def parse_free(config: Config, texts: Sequence[str]) -> dict[str, Free]:
         if not equals or not path.strip() or len(bounds) != 2:
             raise ProblemError(
                 f"--free: found {text!r}, expected PATH=LOW:HIGH such as friction.mu=0.01:1, with "
-                ":linear or :log for the scale and :each for a value in each record"
+                ":linear or :log for the scale, :each for a value in each record and :varies for "
+                "values around a common mean"
             )
         path = full_path(config.problem, path.strip())
         if path in found:
             raise ProblemError(f"--free: found {path!r} twice")
         low, high = (_bound(config, path, b) for b in bounds)
-        scale = next((w for w in words if w != "each"), "log" if low > 0 else "linear")
+        scale = next((w for w in words if w in ("log", "linear")), "log" if low > 0 else "linear")
         try:
-            found[path] = Free(low, high, scale=scale, per_experiment="each" in words)  # pyright: ignore
+            found[path] = Free(
+                low,
+                high,
+                scale=scale,  # pyright: ignore
+                per_experiment="each" in words,
+                varies="varies" in words,
+            )
         except ProblemError as error:
             raise ProblemError(f"--free {path}: {error}") from None
     return found
@@ -115,8 +123,9 @@ def run_fit(
     loss: str = "linear",
     seed: int = 0,
     watch: Watch | None = None,
-) -> FitResult:
-    """The fit that the command makes; ``watch`` as for :func:`jfric.fit`."""
+) -> FitResult | HierarchicalFit:
+    """The fit that the command makes; hierarchical where something varies from run to run.
+    ``watch`` as for :func:`jfric.fit`."""
     from jfric.fits.arrange import sampled_or_whole
     from jfric.fits.fitting import fit
     from jfric.fits.sampled_model import REFERENCE
@@ -140,6 +149,12 @@ def run_fit(
     if residual == "output":
         experiments = [_without(e, REFERENCE) for e in experiments]
         model = sampled_or_whole(config.problem, experiments, None, hold)
+    if any(item.varies for item in free.values()):
+        from jfric.fits.hierarchical import fit_hierarchical
+
+        return fit_hierarchical(
+            model, experiments, free, residual=residual, window=window, observe=observe, **options
+        )
     return fit(
         model, experiments, free, residual=residual, window=window, observe=observe, **options
     )

@@ -12,6 +12,7 @@ from jfric.fits.design.result import ExperimentDesign
 from jfric.fits.fit_result import FitResult
 from jfric.fits.fitting import fit
 from jfric.fits.free import Free
+from jfric.fits.hierarchical import HierarchicalFit, fit_hierarchical
 from jfric.fits.identifiability import check
 from jfric.fits.inverse import Regression, inverse_regression
 from jfric.fits.model import AbstractModel
@@ -25,6 +26,7 @@ __all__ = [
     "ExperimentDesign",
     "FitResult",
     "Free",
+    "HierarchicalFit",
     "LawComparison",
     "Regression",
     "SampledModel",
@@ -37,6 +39,7 @@ __all__ = [
     "fit",
     "fit_batch",
     "fit_curve",
+    "fit_hierarchical",
     "inverse_regression",
     "read_experiments",
     "steady_states",

@@ -116,6 +116,12 @@ def prepare(
         free, observe = full_free(system, free), full_signals(system, observe)
         controller = full_controller(system, controller)
     controller = _remembering(controller, free)
+    varying = [path for path, item in free.items() if isinstance(item, Free) and item.varies]
+    if varying:
+        raise ProblemError(
+            f"free.{varying[0]}: values that vary around a common mean are found by "
+            "jfric.fit_hierarchical"
+        )
     if residual == "input" and isinstance(problem, Problem):
         problem, chosen, force = closed(problem, chosen, controller)
         residual, observe = "output", force if observe is None else observe
