@@ -102,9 +102,11 @@ class HarmonicBalance:
         return np.real(self.coefficients[:, :, self._dof(dof)] @ waves)
 
     def states(self, t: float = 0.0) -> Float[np.ndarray, "p x"]:
-        """Positions and velocities ``(q, v)`` at the time ``t`` [s] of each point (p, 2n): starts
-        for :func:`jfric.periodic_orbit`. With one harmonic they are those of the linear response
-        where the system is linear."""
+        """States ``(q, v)`` (p, 2n) of all points at the time ``t`` [s].
+
+        They are starts for :func:`jfric.periodic_orbit`. Of a linear system one harmonic is its
+        linear response.
+        """
         turning = 1j * self.omega[:, None] * np.arange(self.harmonics + 1)
         waves = self.coefficients * np.exp(turning * t)[:, :, None]
         q, v = waves.sum(axis=1), (turning[:, :, None] * waves).sum(axis=1)
