@@ -25,7 +25,10 @@ html_theme = "pydata_sphinx_theme"
 html_title = "jfric"
 html_math_renderer = "mathml"
 html_show_sourcelink = False
-html_theme_options = {"show_prev_next": True, "navigation_with_keys": False, "show_toc_level": 2}
+html_theme_options = {
+    **{"show_prev_next": True, "navigation_with_keys": False, "show_toc_level": 2},
+    "header_links_before_dropdown": 8,
+}
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
