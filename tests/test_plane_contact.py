@@ -1,6 +1,7 @@
 """Unilateral contacts with friction in a plane: the normal force is a reaction."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ from references.plane import Belts
 from references.plane_contact import Particle
 
 import jfric
+from jfric.cli.report import contacts_table
 from jfric.contact.cone_impact import Laws, solve_cone_impact
 from jfric.files.read_toml import load_config, loads
 from jfric.files.write_toml import dump
@@ -385,6 +387,21 @@ def test_files_and_names():
     names = signal_names(THROWN)
     assert {"lambda_n.contact", "lambda_t.contact.1", "slip.contact.2"} <= set(names)
     assert "lambda_n.contact.1" not in names
+
+
+def test_one_normal_force_is_printed_for_both_directions():
+    stuck = SimpleNamespace(
+        names=("contact.1", "contact.2"),
+        axes=("x", "y", "z"),
+        states=(),
+        mode=np.full((1, 2), jfric.Mode.STICK),
+        lambda_t=np.array([[3.0, 4.0]]),
+        lambda_n=np.array([[9.81, 0.0]]),
+        mode_label=lambda i, mode: jfric.Mode(int(mode)).label,
+    )
+    table = contacts_table(THROWN, stuck)
+    forces = list(table.columns[4].cells)
+    assert forces == ["9.81", ""]
 
 
 @pytest.mark.parametrize(
