@@ -174,6 +174,7 @@ from jfric.system.linkage import Pin as Pin
 from jfric.system.linkage import Rolling as Rolling
 from jfric.system.linkage import Slider as Slider
 from jfric.system.linkage import Weld as Weld
+from jfric.system.massless import eliminate_massless as eliminate_massless
 from jfric.system.naming import get_parameter as get_parameter
 from jfric.system.naming import parameters as parameters
 from jfric.system.naming import set_parameters as set_parameters
@@ -195,7 +196,7 @@ from jfric.verification import verify as verify
 __all__ = [  # noqa: RUF022
     # A system: described in Python, or in a file.
     "Problem", "InitialState", "TimeSpan", "Matrices", "load", "to_toml", "ProblemError",
-    "parameters", "get_parameter", "set_parameters",
+    "parameters", "get_parameter", "set_parameters", "eliminate_massless",
     # Its elements.
     "Mass", "Spring", "Damper", "PolynomialSpring", "DiagramSpring", "GapSpring", "Stop", "Drag",
     # Friction with memory, and other states.

@@ -263,13 +263,13 @@ def test_derivatives_through_sliders_are_those_of_reverse_mode_and_differences()
     np.testing.assert_allclose(found, back, rtol=1e-8, atol=1e-10)
     end_of = jax.jit(functools.partial(end, adjoint="none"))
     quotient = jnp.stack(
-        [fourth_order(lambda d, e=e: end_of(at + d * e), 1e-3) for e in jnp.eye(11)], axis=1
+        [fourth_order(lambda d, e=e: end_of(at + d * e), 1e-5) for e in jnp.eye(11)], axis=1
     )
     np.testing.assert_allclose(found, quotient, rtol=1e-7, atol=1e-8)
     twice = jax.jit(jax.jacfwd(jax.jacfwd(lambda x: end(at.at[9].set(x), "forward"))))(at[9])
     slope = jax.jit(jax.jacfwd(lambda x: end(at.at[9].set(x), "forward")))
     np.testing.assert_allclose(
-        twice, fourth_order(lambda d: slope(at[9] + d), 1e-3), rtol=1e-6, atol=1e-6
+        twice, fourth_order(lambda d: slope(at[9] + d), 1e-5), rtol=1e-6, atol=1e-6
     )
 
 

@@ -117,6 +117,7 @@ def cases() -> list[Case]:
         _case("m7_load_reversal", relative=1e-12),
         _case("m7_reaction", relative=1e-9),
         _case("m8_backlash", relative=1e-12),
+        _case("m8_ring_spring", relative=1e-12),
         _case("m8_spline", relative=1e-12),
         *_for_ever(),
         _case("disc_incline"),
