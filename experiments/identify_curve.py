@@ -76,19 +76,24 @@ def axis(law, position=None, kappa: float = 0.0) -> jfric.Problem:
 TRUE = axis(AxisLaw(), jfric.laws.PeriodicFactor(0.05, cosine=[0.12], sine=[0.06]), 0.15)
 
 
+def reference(t: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Where the axis has to go: four sines."""
+    found = np.zeros(t.size)
+    for period, speed in zip((1.0, 2.7, 0.6, 5.3), (0.05, 0.2, 0.25, 0.02), strict=True):
+        w = 2 * np.pi / (period * rng.uniform(0.8, 1.25))
+        found += speed / w * np.sin(w * t + rng.uniform(0, 2 * np.pi))
+    # It begins at rest: no jump that would be faster than all knots.
+    return found * (1.0 - np.exp(-((t / 0.3) ** 2)))
+
+
 def record(samples: int, seed: int) -> tuple[jfric.Experiment, np.ndarray]:
     """A record of the true axis, and its force without noise."""
     rng = np.random.default_rng(seed)
     t = STEP * np.arange(samples)
-    reference = np.zeros(samples)
-    for period, speed in zip((1.0, 2.7, 0.6, 5.3), (0.05, 0.2, 0.25, 0.02), strict=True):
-        w = 2 * np.pi / (period * rng.uniform(0.8, 1.25))
-        reference += speed / w * np.sin(w * t + rng.uniform(0, 2 * np.pi))
-    # It begins at rest: no jump that would be faster than all knots.
-    reference *= 1.0 - np.exp(-((t / 0.3) ** 2))
+    followed = reference(t, rng)
     w = 2 * np.pi / 2.3
     process = 30.0 * np.sin(w * t + rng.uniform(0, 2 * np.pi))
-    u = {"controller.reference": reference, "load.process.F": process}
+    u = {"controller.reference": followed, "load.process.F": process}
     force = predicted(TRUE, jfric.Experiment(t, u, {"load.drive.F": np.sin(t)}))
     noisy = force + NOISE * rng.normal(size=samples)
     return jfric.Experiment(t, u, {"load.drive.F": noisy}), force

@@ -13,6 +13,7 @@ import jfric
 from jfric.fits.model import AbstractModel, Prediction
 from jfric.fits.uncertainty.autocorrelation import autocorrelation
 from jfric.fits.uncertainty.noise_model import Autoregression, _Group, autoregressive_covariance
+from jfric.fits.uncertainty.posterior import Posterior
 from jfric.fits.uncertainty.residual_series import ResidualSeries, residual_series
 
 
@@ -246,3 +247,42 @@ def test_band_and_correlation_of_the_page():
     panel = correlations(found)
     assert panel is not None
     assert [t.get_text() for t in panel.figure.axes[0].get_yticklabels()] == ["rate", "omega"]
+
+
+def test_profiles_and_pairs_of_the_page():
+    from jfric.figures.fit_certainty import corner, profiles
+    from jfric.figures.fit_figures import residuals, series, starts
+
+    found = fitted()
+    panels = profiles(found.profile(points=7))
+    assert [p.shows for p in panels] == ["profile of rate", "profile of omega"]
+    axis = panels[0].figure.axes[0]
+    parabola, profile, limit = axis.get_lines()
+    # A model that is nearly linear over the profile: both are the same curve, through 95 %.
+    x, deviance = profile.get_data()
+    np.testing.assert_allclose(np.interp(x, *parabola.get_data()), deviance, atol=0.6)
+    assert deviance.min() < 0.01 < limit.get_ydata()[0] < deviance.max()
+    samples = np.random.default_rng(8).multivariate_normal(
+        found.vector, found.covariance().matrix, (4, 300)
+    )
+    one = np.ones(2)
+    drawn = corner(found, Posterior(found.names, samples, one, one, 0.3))
+    assert drawn is not None
+    assert "samples" in drawn.shows
+    pair = drawn.figure.axes[2]
+    cloud, inner, outer = (np.array(line.get_data()) for line in pair.get_lines()[:3])
+    inside = np.linalg.inv(np.cov(outer))
+    off = cloud - outer.mean(axis=1, keepdims=True)
+    # The outer ellipse is the level 2 of its own second moments.
+    assert np.mean(np.einsum("im,ij,jm->m", off, inside, off) < 2.0) == pytest.approx(
+        0.95, abs=0.04
+    )
+    assert np.ptp(inner[0]) < np.ptp(outer[0])
+    shown = [p.shows for p in residuals(series(found))]
+    assert shown == [
+        "residual of u by velocity",
+        "residual of u by position",
+        "autocorrelation of the residual of u",
+        "distribution of the residual of u",
+    ]
+    assert starts(found).figure.axes[0].get_ylabel() == "cost, before the noise was estimated"
