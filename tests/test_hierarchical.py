@@ -71,11 +71,11 @@ TRUE = np.array([0.9, 1.2, 1.0, 1.35, 0.8])
 
 def runs(noise=0.02, seed=0):
     """Slides from a speed of 2 that friction stops, of one run each."""
-    rng, t = np.random.default_rng(seed), np.linspace(0.05, 1.5, 30)
+    rng, t = np.random.default_rng(seed), np.linspace(0.0, 1.5, 31)
     return [
         jfric.Experiment(
             t, y={"x": 2.0 * t - 0.5 * limit * t**2 + noise * rng.normal(size=t.size)},
-            sigma=noise, x0={"x": (0.0, 2.0)}, start=0.0, meta={"name": f"run {i}"},
+            sigma=noise, x0={"x": (0.0, 2.0)}, meta={"name": f"run {i}"},
         )
         for i, limit in enumerate(TRUE)
     ]  # fmt: skip
@@ -99,7 +99,7 @@ def test_runs_around_a_common_mean():
     # A run that says nothing lies at the mean.
     given = runs()
     given[3] = jfric.Experiment(
-        given[3].t, y=given[3].y, sigma=50.0, x0=given[3].x0, start=0.0, meta=given[3].meta
+        given[3].t, y=given[3].y, sigma=50.0, x0=given[3].x0, meta=given[3].meta
     )
     vague = jfric.fit_hierarchical(model, given, FREE, starts=1)
     others = np.delete(TRUE, 3).mean()
