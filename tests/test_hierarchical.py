@@ -115,3 +115,21 @@ def test_bad_calls_are_one_sentence():
         jfric.fit_hierarchical(PROBLEM, runs(), {"mass.m": jfric.Free(0.5, 2.0)})
     with pytest.raises(jfric.ProblemError, match="'windows', whose pieces are no runs"):
         jfric.fit_hierarchical(PROBLEM, runs(), FREE, residual="windows")
+
+
+def test_a_command_and_a_file_say_what_varies():
+    from jfric.cli.run_fit import free_of
+    from jfric.files.read_toml import loads
+
+    system = 'dofs = ["x"]\ntime = {end = "1 s"}\nmass = {dof = "x", m = 1.0}\n'
+    system += 'friction = {dof = "x", limit = "1 N"}\n'
+    table = '[fit.free]\n"friction.limit" = {between = ["0.5 N", "2 N"], varies = true}\n'
+    config = loads(system + table)
+    read = free_of(config, None, required=True)
+    assert read == {"friction.limit": jfric.Free(0.5, 2.0, varies=True)}
+    assert free_of(config, ["friction.limit=0.5 N:2 N:varies"], required=True) == read
+    with pytest.raises(jfric.ProblemError, match=r"or a table \[fit.free\] in the file"):
+        free_of(loads(system), None, required=True)
+    config = loads(system + table.replace("varies", "prior = [1.0, 0.0], each"))
+    with pytest.raises(jfric.ProblemError, match=r"fit.free.friction.limit: prior: found"):
+        free_of(config, None, required=True)

@@ -26,7 +26,7 @@ from jfric.fits.uncertainty.residual_series import ResidualSeries
 
 #: Periods that are looked at: the span of the motion over these numbers, as far as a motion at the
 #: root mean square speed takes so many rows for one. Others lie where the filter begins.
-HARMONICS, ROWS = range(1, 25), 10.0
+HARMONICS, ROWS = range(1, 25), 6.0
 #: Speeds, as parts of the fastest, between which the dependence on velocity is straight.
 SPEEDS = (0.0, 0.1, 0.4, 1.0)
 #: Functions of which less than this is left beside the others are not asked for.
