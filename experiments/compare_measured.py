@@ -90,7 +90,8 @@ def whole_records(problem, records, found) -> dict[str, float]:
     pieces = [p for e in records for p in laps(e, problem.axes, 1)]
     rows = {}
     for law in found.laws:
-        errors = [error(OPEN, law.problem, v, pieces, Setting())[0] for v in law.values]
+        fits = zip(law.problems, law.values, strict=True)
+        errors = [error(OPEN, fitted, v, pieces, Setting())[0] for fitted, v in fits]
         rows[law.name] = float(np.mean(errors))
     return rows
 

@@ -71,11 +71,11 @@ TRUE = np.array([0.9, 1.2, 1.0, 1.35, 0.8])
 
 def runs(noise=0.02, seed=0):
     """Slides from a speed of 2 that friction stops, of one run each."""
-    rng, t = np.random.default_rng(seed), np.linspace(0.05, 1.5, 30)
+    rng, t = np.random.default_rng(seed), np.linspace(0.0, 1.5, 31)
     return [
         jfric.Experiment(
             t, y={"x": 2.0 * t - 0.5 * limit * t**2 + noise * rng.normal(size=t.size)},
-            sigma=noise, x0={"x": (0.0, 2.0)}, start=0.0, meta={"name": f"run {i}"},
+            sigma=noise, x0={"x": (0.0, 2.0)}, meta={"name": f"run {i}"},
         )
         for i, limit in enumerate(TRUE)
     ]  # fmt: skip
@@ -99,7 +99,7 @@ def test_runs_around_a_common_mean():
     # A run that says nothing lies at the mean.
     given = runs()
     given[3] = jfric.Experiment(
-        given[3].t, y=given[3].y, sigma=50.0, x0=given[3].x0, start=0.0, meta=given[3].meta
+        given[3].t, y=given[3].y, sigma=50.0, x0=given[3].x0, meta=given[3].meta
     )
     vague = jfric.fit_hierarchical(model, given, FREE, starts=1)
     others = np.delete(TRUE, 3).mean()
@@ -115,3 +115,21 @@ def test_bad_calls_are_one_sentence():
         jfric.fit_hierarchical(PROBLEM, runs(), {"mass.m": jfric.Free(0.5, 2.0)})
     with pytest.raises(jfric.ProblemError, match="'windows', whose pieces are no runs"):
         jfric.fit_hierarchical(PROBLEM, runs(), FREE, residual="windows")
+
+
+def test_a_command_and_a_file_say_what_varies():
+    from jfric.cli.run_fit import free_of
+    from jfric.files.read_toml import loads
+
+    system = 'dofs = ["x"]\ntime = {end = "1 s"}\nmass = {dof = "x", m = 1.0}\n'
+    system += 'friction = {dof = "x", limit = "1 N"}\n'
+    table = '[fit.free]\n"friction.limit" = {between = ["0.5 N", "2 N"], varies = true}\n'
+    config = loads(system + table)
+    read = free_of(config, None, required=True)
+    assert read == {"friction.limit": jfric.Free(0.5, 2.0, varies=True)}
+    assert free_of(config, ["friction.limit=0.5 N:2 N:varies"], required=True) == read
+    with pytest.raises(jfric.ProblemError, match=r"or a table \[fit.free\] in the file"):
+        free_of(loads(system), None, required=True)
+    config = loads(system + table.replace("varies", "prior = [1.0, 0.0], each"))
+    with pytest.raises(jfric.ProblemError, match=r"fit.free.friction.limit: prior: found"):
+        free_of(config, None, required=True)

@@ -110,7 +110,7 @@ def test_names_are_found_and_refused():
     with pytest.raises(jfric.ProblemError, match=r"no parameter 'input.load.G.delay'.*'input.load"):
         prepare(PROBLEM, e, {"input.load.G.delay": jfric.Free(0.0, 1.0, scale="linear")})
     with pytest.raises(jfric.ProblemError, match=r"input.load.F.lag.*must not be negative"):
-        prepare(PROBLEM, e, {"input.F.lag": jfric.Free(-1.0, 1.0, scale="linear")})
+        prepare(PROBLEM, e, {"input.load.F.lag": jfric.Free(-1.0, 1.0, scale="linear")})
     loop = jfric.SampledModel(PROBLEM, jfric.Controller("x", "load.F", kp=1.0))
     with pytest.raises(jfric.ProblemError, match=r"free controller\.delay instead"):
         loop.default("input.load.F.delay", e)

@@ -55,7 +55,8 @@ def low_pass(rate: float, cutoff: float | None) -> tuple[np.ndarray, float]:
             f"cutoff: found {cutoff:g} Hz, must lie between 0 and half the sampling rate "
             f"({0.5 * rate:g} Hz)"
         )
-    return signal.butter(ORDER, cutoff / (0.5 * rate), output="sos"), cutoff
+    sections: Any = signal.butter(ORDER, cutoff / (0.5 * rate), output="sos")
+    return sections, cutoff
 
 
 def complete_positions(problem: Problem, experiment: Experiment) -> np.ndarray:

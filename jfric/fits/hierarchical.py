@@ -37,7 +37,8 @@ class HierarchicalFit:
 
     ``mean``, ``scatter``: by path; ``runs``: values by path and name of the run, drawn towards the
     mean by as much as they are uncertain; ``common``: what all runs share. ``fit``: the last fit,
-    with the runs' values under their prior; ``rounds``: scatters of each round; ``remarks``.
+    with the runs' values under their prior; ``rounds``: scatters of each round; ``remarks``: what a
+    reader has to know; ``effects``: the quadratic cost behind the intervals.
     """
 
     mean: dict[str, float]
@@ -142,7 +143,8 @@ def fit_hierarchical(
     starts: int = 8,
     **options: Any,
 ) -> HierarchicalFit:
-    """Parameters that vary from run to run, with the mean and the scatter of all runs.
+    """Parameters of ``problem`` that vary from run to run, with the mean and the scatter of all
+    runs.
 
     ``free``: as in :func:`jfric.fit`; those with ``varies=True`` have a value in each of the
     ``experiments``, at least three, that is normal around a common mean. Mean and standard

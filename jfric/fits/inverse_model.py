@@ -8,7 +8,7 @@ equation of motion of each degree of freedom::
 Compared are ``g + e`` and ``g``, where ``g`` is the force of the measured inputs, or ``M dv/dt`` of
 the given problem where none are measured; so every parameter may be free, those in the law of
 friction, masses, and delays and filters of sensors and inputs. Positions and inputs pass the same
-zero-phase low-pass filter; rows follow each other at five times its cut-off frequency. In samples
+zero-phase low-pass filter; rows follow each other at 2.5 times its cut-off frequency. In samples
 in which something sticks the friction force is not known, they do not count.
 """
 
@@ -34,7 +34,7 @@ from jfric.fits.force_balance import (
     sampling_step,
     unbalanced,
 )
-from jfric.fits.measurement import acting, at_times, total_delay
+from jfric.fits.measurement import acting, at_times, slopes, total_delay
 from jfric.fits.model import AbstractModel, OutputModel, Prediction
 from jfric.fits.sampled_model import REFERENCE
 from jfric.results.status import Status
@@ -44,8 +44,9 @@ from jfric.system.naming import function_paths, set_parameters
 from jfric.system.problem import Problem
 from jfric.system.refuse_varying import refuse_varying
 
-#: Rows per second over the cut-off frequency.
-ROWS = 5.0
+#: Rows per second over the cut-off frequency: more would be of noise that has no highest
+#: frequencies, which no autoregression follows.
+ROWS = 2.5
 #: Slower sliding, as a part of its root mean square over the record, may be stick.
 SLOW = 0.02
 #: Periods of the cut-off frequency around a reversal in which the filter mixes both directions.
@@ -186,7 +187,8 @@ def _known_force(problem: Problem, rows, u) -> tuple[np.ndarray, np.ndarray]:
 
         return jax.vmap(one)(t, q, v, a, u)
 
-    force, speed = known(problem, *rows, u)
+    t, q, v, a = rows
+    force, speed = known(problem, t, q, v, a, u)
     return np.asarray(force), np.asarray(speed)
 
 
@@ -200,7 +202,8 @@ def _motion(problem: Problem, values: Mapping[str, Array], data: Data):
         if gain is not None:
             q, v, a = q / gain, v / gain, a / gain
         if lag is not None:
-            q, v, a = q + lag * v, v + lag * a, a + lag * jnp.gradient(a, data.t[1] - data.t[0])
+            jerk = slopes(data.t, a)
+            q, v, a = q + lag * v, v + lag * a, a + lag * jerk
         delay = total_delay(dof, values)
         if delay is not None:
             q, v, a = (at_times(data.t + delay, data.t, x) for x in (q, v, a))

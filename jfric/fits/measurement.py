@@ -65,17 +65,18 @@ def acting(t, u, path: str, values: Mapping[str, Any], hold: str):
     return u if lag is None else filtered(t, u, lag)
 
 
-def at_times(times, t, values, slopes=None):
-    """A signal with ``values`` (m,) at ``t`` (m,) at other ``times``; constant outside."""
+def at_times(times, t, values, rates=None):
+    """A signal with ``values`` (m,) and ``rates`` at ``t`` (m,) at other ``times``; constant
+    outside."""
     t = _even_behind(t)
-    slopes = _slopes(t, values) if slopes is None else slopes
+    rate = slopes(t, values) if rates is None else rates
     i = jnp.clip(jnp.searchsorted(t, times, side="right") - 1, 0, t.shape[0] - 2)
     h = t[i + 1] - t[i]
     s = jnp.clip((times - t[i]) / h, 0.0, 1.0)
     rest = 1.0 - s
     return (
-        rest**2 * ((1.0 + 2.0 * s) * values[i] + s * h * slopes[i])
-        + s**2 * ((1.0 + 2.0 * rest) * values[i + 1] - rest * h * slopes[i + 1])
+        rest**2 * ((1.0 + 2.0 * s) * values[i] + s * h * rate[i])
+        + s**2 * ((1.0 + 2.0 * rest) * values[i + 1] - rest * h * rate[i + 1])
     )  # fmt: skip
 
 
@@ -133,7 +134,7 @@ def _decay(h, lag):
     return jnp.where(has, jnp.exp(-h / jnp.where(has, lag, 1.0)), 0.0)
 
 
-def _slopes(t, values):
+def slopes(t, values):
     """Slopes at the samples: of the parabolas through them and their neighbours."""
     h, rise = jnp.diff(t), jnp.diff(values)
     rate = rise / h

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -188,7 +189,11 @@ class RandomEffects:
         low, high = bounds[j]
         high += np.log(10.0)
         below = profile(low) - limit
-        start = 0.0 if below <= 0.0 else np.exp(brentq(lambda v: profile(v) - limit, low, log[j]))
-        end = profile(high) - limit
-        stop = np.inf if end <= 0.0 else np.exp(brentq(lambda v: profile(v) - limit, log[j], high))
-        return float(start), float(stop)
+
+        def crossing(a: float, b: float) -> float:
+            place: Any = brentq(lambda v: profile(v) - limit, a, b)
+            return float(np.exp(place))
+
+        start = 0.0 if below <= 0.0 else crossing(low, float(log[j]))
+        stop = np.inf if profile(high) <= limit else crossing(float(log[j]), high)
+        return start, float(stop)

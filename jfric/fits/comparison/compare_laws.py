@@ -36,6 +36,7 @@ from jfric.fits.full_paths import full_controller, full_experiment, full_free
 from jfric.solvers.sampled.equations import is_one_degree
 from jfric.system.assembly import assemble
 from jfric.system.controller import Controller
+from jfric.system.naming import parameters, set_parameters
 from jfric.system.problem import Problem
 
 #: What the comparison replaces, or takes from the measured state.
@@ -70,13 +71,13 @@ def compare_laws(
     (over the whole of what was left out); all that the records allow by default. ``fitted_to``: the
     one that is minimised, by default the closed loop where there is one, else windows.
 
-    Left out in turns are ``folds`` pieces of every record, or laps of ``lap`` [s]; by default whole
-    records where there are three, else four pieces. Laws are compared by the differences of their
-    errors on the same folds; the standard error of their mean allows for the overlap of what was
-    fitted (Nadeau and Bengio 2003), and correlation within a fold does not enter. How smooth the
-    curve is, one number, is chosen on the first fold's records alone. Recommended is
-    the simplest law that is within one standard error of the best by every criterion, or by all
-    that were not fitted, else none.
+    Left out in turns are ``folds`` pieces of each of the ``experiments``, or laps of ``lap`` [s];
+    by default whole records where there are three, else four pieces. Laws are compared by the
+    differences of their errors on the same folds; the standard error of their mean allows for the
+    overlap of what was fitted (Nadeau and Bengio 2003), and correlation within a fold does not
+    enter. How smooth the curve is, one number, is chosen on the first fold's records alone.
+    Recommended is the simplest law that is within one standard error of the best by every
+    criterion, or by all that were not fitted, else none.
 
     ``starts``, ``max_iterations``, ``hold``: as in :func:`jfric.fit`; every fit also begins from
     what the simpler laws found. ``announce``: called with what is being computed. Raises
@@ -207,7 +208,7 @@ class _Comparison:
     def _law(self, name, candidates, fastest, sizes) -> tuple[LawResult, np.ndarray]:
         """One law on all folds: what it found, and its scores (C, F)."""
         scores = np.full((len(self.criteria), len(self.folds)), np.inf)
-        first, remarks, values, free = None, [], [], 0
+        first, remarks, values, problems, free = None, [], [], [], 0
         for i, fold in enumerate(self.folds):
             self.announce(f"{name}, {i + 1} of {len(self.folds)} folds left out")
             try:
@@ -218,6 +219,7 @@ class _Comparison:
             own = {k: x for k, x in result.values.items() if "[" not in k}
             self.values[name, i] = own
             values.append(own)
+            problems.append(_with_values(problem, own))
             free = len([k for k in own if not k.startswith("initial.")])
             if not np.isfinite(result.cost):
                 remarks.append(f"fold {i + 1} left out: {result.outcome.message}")
@@ -226,15 +228,19 @@ class _Comparison:
             for j, criterion in enumerate(self.criteria):
                 scores[j, i], size = error(criterion, problem, own, fold, self.setting)
                 sizes[j, i] = size if np.isfinite(size) else sizes[j, i]
+            errors = zip(self.criteria, scores[:, i], strict=True)
+            self.announce(f"{name}: " + ", ".join(f"{c} {e:.4g}" for c, e in errors))
         if first is None:
-            return LawResult(name, free, tuple(values), (), (), None, tuple(remarks)), scores
-        problem, result = first
+            return LawResult(name, free, tuple(values), (), (), (), tuple(remarks)), scores
+        _, result = first
         try:
             tests = residual_tests(result)
         except ProblemError:
             tests = ()  # records without inverse dynamics
         return (
-            LawResult(name, free, tuple(values), trades(result), tests, problem, tuple(remarks)),
+            LawResult(
+                name, free, tuple(values), trades(result), tests, tuple(problems), tuple(remarks)
+            ),
             scores,
         )
 
@@ -285,6 +291,11 @@ class _Comparison:
             found = fit(candidate.problem, pieces, {**self.kept, **candidate.free}, **options)
             self.values[name, left_out] = found.values
         return self.values[name, left_out]
+
+
+def _with_values(problem: Problem, values: Mapping[str, float]) -> Problem:
+    known = parameters(problem)
+    return set_parameters(problem, {k: x for k, x in values.items() if k in known})
 
 
 def _from(free: Mapping[str, Free], values: Mapping[str, float]) -> dict[str, Free]:

@@ -39,6 +39,8 @@ CRITERIA = (CLOSED, INVERSE, WINDOWS, OPEN)
 #: By the names that fits have for them.
 RESIDUAL = {CLOSED: "input", INVERSE: "inverse", WINDOWS: "windows", OPEN: "windows"}
 FORCES = (CLOSED, INVERSE)
+#: First words of parameters that are not those of a problem.
+BESIDE = ("sensor", "input", "delay", "controller")
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def error(
     known = parameters(problem)
     numbers = {k: jnp.asarray(x, float) for k, x in values.items()}
     own = {k: x for k, x in numbers.items() if k in known}
-    beside = {k: x for k, x in numbers.items() if k not in known and "[" not in k}
+    beside = {k: x for k, x in numbers.items() if k.partition(".")[0] in BESIDE}
     problem = set_parameters(problem, own)
     model, chosen, signals = _arranged(criterion, problem, beside, pieces, setting)
     if not isinstance(model, SampledModel) or model.controller is None:

@@ -42,7 +42,7 @@ def differences(scores: np.ndarray, held_over_fitted: float) -> Differences:
     those that were fitted for it."""
     mean = np.mean(scores, axis=1)
     best = int(np.argmin(mean))
-    good = np.isfinite(scores).all(axis=1)
+    good: np.ndarray = np.all(np.isfinite(scores), axis=1)
     folds = scores.shape[1]
     difference, error = np.full(mean.shape, np.inf), np.full(mean.shape, np.inf)
     if good[best]:

@@ -24,9 +24,9 @@ from jfric.fits.task import prepare
 from jfric.fits.uncertainty.noise_model import autoregressive_covariance
 from jfric.fits.uncertainty.residual_series import ResidualSeries
 
-#: Periods that are looked at: the span of the motion over these numbers, as far as the fastest
-#: motion takes so many rows for one. Faster ones lie where the filter of the positions begins.
-HARMONICS, ROWS = range(1, 25), 20.0
+#: Periods that are looked at: the span of the motion over these numbers, as far as a motion at the
+#: root mean square speed takes so many rows for one. Others lie where the filter begins.
+HARMONICS, ROWS = range(1, 25), 6.0
 #: Speeds, as parts of the fastest, between which the dependence on velocity is straight.
 SPEEDS = (0.0, 0.1, 0.4, 1.0)
 #: Functions of which less than this is left beside the others are not asked for.
@@ -135,7 +135,7 @@ def _ask(rows: Rows, dof: str, data: Data) -> Iterator[ResidualTest]:
         powers = [x, x**2, x**3]
         yield _test("position", rows, dof, [*powers, *(sign * p for p in powers)])
         best, step = None, float(data.t[0, 1] - data.t[0, 0])
-        shortest = ROWS * step * scale["v"]
+        shortest = ROWS * step * float(np.sqrt(np.mean(v[used] ** 2)))
         numbers = [n for n in HARMONICS if high - low >= n * shortest] or [1]
         for number in numbers:
             angle = np.pi * number * x

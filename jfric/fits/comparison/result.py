@@ -11,6 +11,7 @@ import numpy as np
 from jfric.fits.comparison.residual_tests import ResidualTest
 from jfric.fits.comparison.trades import Trade
 from jfric.fits.comparison.verdict import Criterion, Verdict, shown
+from jfric.system.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,8 @@ class LawResult:
 
     ``parameters``: how many are free, what is common to all laws included; ``values``: found for
     each fold that was left out; ``trades``: parameters of which the records know a combination
-    only; ``tests``: what the residual force depends on; both of the first fold's fit. ``problem``:
-    the system with this law and the values of that fit. ``remarks``: what went wrong.
+    only; ``tests``: what the residual force depends on; both of the first fold's fit. ``problems``:
+    the system with this law and the values found for each fold. ``remarks``: what went wrong.
     """
 
     name: str
@@ -28,7 +29,7 @@ class LawResult:
     values: tuple[Mapping[str, float], ...]
     trades: tuple[Trade, ...]
     tests: tuple[ResidualTest, ...]
-    problem: Any
+    problems: tuple[Problem, ...]
     remarks: tuple[str, ...] = ()
 
 
