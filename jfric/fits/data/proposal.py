@@ -87,7 +87,10 @@ def _matched(table: Table, left: list[str], problem: Problem | None):
     loads = [path for path in function_paths(problem) if path.startswith("load.")]
     free = list(left)
     for name in dofs:
-        same = [c for c in free if loose(split_unit(c)[0]) == loose(name)]
+        called = {c: loose(split_unit(c)[0]) for c in free}
+        # Or as a run of one's own calls it.
+        same = [c for c in free if called[c] == loose(name)]
+        same = same or [c for c in free if called[c] == loose(f"q.{name}")]
         if len(same) == 1:
             y[name] = same[0]
             free.remove(same[0])
