@@ -31,6 +31,7 @@ from resonance_systems import SYSTEMS, begun
 
 import jfric
 from jfric.numerics.compilation import compile_quickly
+from jfric.periodic.multipliers import NEUTRAL
 
 #: Beside an orbit means this far away; motions are followed within these distances from it, all in
 #: sizes of the motion.
@@ -81,8 +82,9 @@ def checked_by_transients(problem, curve, size, periods: int) -> dict:
     omegas, begins, states = (x[rows] for x in (curve.parameter, curve.begins, curve.state))
     largest = np.abs(curve.multipliers[rows]).max(axis=1)
     # Where a contact sticks all the time any place in an interval is an orbit: it stays there.
-    held = np.abs(largest - 1.0) < 1e-9
-    stable, unstable = (largest < 1.0) | held, (largest > 1.0) & ~held
+    held = np.abs(largest - 1.0) <= NEUTRAL
+    stable = curve.stable[rows]
+    unstable = ~stable
     start = time.perf_counter()
     from_it, status = transients(problem, omegas, begins, states, periods)
     away = np.abs((from_it - states[:, None]) / size).max(axis=2)

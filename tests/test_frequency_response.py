@@ -19,6 +19,7 @@ from jfric.cli.main import app
 from jfric.figures.response_figure import rounded
 from jfric.files.read_toml import load_config, loads
 from jfric.files.write_toml import dump
+from jfric.periodic.response_curve import ResponseCurve
 from jfric.periodic.response_store import ResponseStore
 from jfric.verification.periodic_checks import periodic_job, periodic_results
 
@@ -245,6 +246,24 @@ def test_the_normal_force_with_the_lowest_peak_is_that_of_a_fine_sweep():
         if centre == best.parameter:
             assert weights @ peaks / h == pytest.approx(0.0, abs=1e-7)
             assert (peaks > best.peak.value).all()
+
+
+def test_what_sticks_for_a_whole_cycle_is_not_unstable():
+    """Multipliers of one but for rounding, and such that are larger."""
+    largest = np.array([0.9, 1.0 - 1e-12, 1.0 + 1e-12, 1.0 + 1e-6])
+    count = len(largest)
+    curve = ResponseCurve(
+        values={},
+        parameter=np.ones(count),
+        period=np.ones(count),
+        begins=np.zeros(count),
+        state=np.zeros((count, 2)),
+        multipliers=np.stack([largest + 0.0j, 0.5 * largest], axis=1),
+        flags=np.zeros(count, int),
+        events=((),) * count,
+        special=(),
+    )
+    assert curve.stable.tolist() == [True, True, True, False]
 
 
 def test_lines_of_a_figure_go_through_their_points_and_add_no_peak():

@@ -159,7 +159,7 @@ def test_without_friction_the_response_is_the_linear_one():
 def test_an_event_at_the_start_is_no_place_for_multipliers():
     """At resonance the mass turns where the load is zero, which is the start; a little later all is
     well. Without a damper there is no periodic motion."""
-    values = {"time.start": [0.0, 0.3, 0.3], "damper.c": [0.1, 0.1, 0.0]}
+    values = {"time.start": np.array([0.0, 0.3, 0.3]), "damper.c": np.array([0.1, 0.1, 0.0])}
     values |= {"friction.mu": np.zeros(3), "load.F.omega": np.ones(3)}
     orbits = jfric.periodic_orbit(shaken(), values=values, transient=3, solver=SOLVER)
     statuses = [jfric.OrbitStatus.STARTS_ON_EVENT, 0, jfric.OrbitStatus.NO_CONVERGENCE]

@@ -11,6 +11,13 @@ from jfric.numerics.linear_algebra import matmul, singular_values
 #: Singular values below this part of the largest one are rounding errors of directions that
 #: sticking has erased.
 ERASED = 1e-13
+#: A multiplier this near to one is one: what sticks for a whole cycle stays where it is put.
+NEUTRAL = 1e-9
+
+
+def none_grows(largest):
+    """Whether small deviations die out or stay as they are; ``largest``: size of a multiplier."""
+    return largest <= 1.0 + NEUTRAL
 
 
 def erased(a: Float[Array, "x x"]) -> Int[Array, ""]:

@@ -14,6 +14,7 @@ from jaxtyping import Array, Complex, Float, Int
 
 from jfric.errors import ProblemError, SimulationError
 from jfric.periodic.cycle import Harmonics, work_of_loads
+from jfric.periodic.multipliers import none_grows
 from jfric.periodic.orbit_status import OrbitStatus
 from jfric.results.modes import Mode
 from jfric.results.signals import look_up
@@ -111,8 +112,9 @@ class PeriodicOrbit(eqx.Module):
 
     @property
     def stable(self):
-        """Whether small deviations die out."""
-        return self.largest_multiplier < 1.0
+        """Whether no small deviation grows. They die out, but for contacts that stick for the whole
+        period, which stay where they are put: a multiplier is one then."""
+        return none_grows(self.largest_multiplier)
 
     @property
     def differentiable(self):

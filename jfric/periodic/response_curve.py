@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.periodic.multipliers import none_grows
 from jfric.periodic.orbit_status import OrbitStatus
 from jfric.periodic.path import OrbitPoint
 from jfric.periodic.path_kernel import PathPoint
@@ -45,8 +46,8 @@ class ResponseCurve:
 
     @property
     def stable(self) -> np.ndarray:
-        """Where small deviations die out (r,)."""
-        return np.max(np.abs(self.multipliers), axis=1, initial=0.0) < 1.0
+        """Where no small deviation grows (r,): see :attr:`jfric.PeriodicOrbit.stable`."""
+        return none_grows(np.max(np.abs(self.multipliers), axis=1, initial=0.0))
 
     @property
     def complete(self) -> bool:

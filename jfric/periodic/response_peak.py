@@ -17,6 +17,7 @@ from scipy.optimize import brentq
 
 from jfric.errors import ProblemError
 from jfric.periodic.cycle_quantities import CycleQuantity, Drive, with_slopes
+from jfric.periodic.multipliers import none_grows
 from jfric.periodic.newton import EQUAL, LAST_STEP, RESIDUAL, UNDECIDED
 from jfric.periodic.response_curve import ResponseCurve
 from jfric.periodic.shooting import Shooting
@@ -279,6 +280,6 @@ def peak_at(made: Curve, first: Spot, spot: Spot, here: ResponsePeak) -> Respons
         kind="smooth" if smooth else "corner",
         begins=here.begins,
         state=spot.x[:n],
-        stable=bool(np.max(np.abs(np.linalg.eigvals(monodromy))) < 1.0),
+        stable=bool(none_grows(np.max(np.abs(np.linalg.eigvals(monodromy))))),
         derivatives=made.derivatives(spot) if smooth else here.derivatives,
     )

@@ -74,7 +74,7 @@ class FrequencyResponse:
 
     @property
     def stable(self) -> np.ndarray:
-        """Whether small deviations die out (..., p)."""
+        """Whether no small deviation grows (..., p), see :attr:`jfric.PeriodicOrbit.stable`."""
         return self._padded([c.stable for c in self.curves], False)
 
     @property
