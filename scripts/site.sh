@@ -1,6 +1,11 @@
 #!/bin/sh
 # The documentation as pages that open from disk: scripts/site.sh [FOLDER], results/site unless
-# given. Warnings are errors, and so is a link that leads nowhere.
+# given. Warnings are errors, and so is a link that leads nowhere, and a case of the verification
+# manual outside its tolerance.
+#
+# JFRIC_DOCS_MANUAL='c8*': only these cases in the manual; off: none. JFRIC_DOCS_EXECUTE=off: pages
+# without what they compute. For a look at text; the manual is kept while code and files are as they
+# were.
 set -eu
 root=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
 folder=${1:-$root/results/site}
