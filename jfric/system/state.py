@@ -19,8 +19,7 @@ from jfric.system.nonlinear import AbstractForce
 
 
 class State(eqx.Module):
-    """A state with an equation of its own: ``z' = rate(t, q, v, z, lambda)``, and a force that
-    follows it.
+    """A state with an equation of its own, ``z' = rate(t, q, v, z, lambda)``, and its force.
 
     ``rate``: a text in degrees of freedom (``x``), velocities (``v.x``), states of elements by name
     (``z.NAME``), reactions and sliding velocities of contacts (``lambda_t.NAME``,
