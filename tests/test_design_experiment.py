@@ -46,15 +46,13 @@ def test_the_same_amplitude_tells_more_and_limits_are_kept(design):
     assert [row["parameter"] for row in design.table()] == ["friction.mu", "damper.c"]
 
 
-def test_what_matters_decides(design):
-    # The limits change no program.
-    wide = {"x": (-9.0, 9.0)}
-    one = designed(limits=wide, of="friction.mu", criterion="A")
-    other = designed(limits=wide, of=["damper.c"], criterion="A")
-    assert one.after["friction.mu"] <= other.after["friction.mu"]
-    assert other.after["damper.c"] <= min(one.after["damper.c"], design.after["damper.c"])
-    # One parameter: its variance, by its value.
-    assert other.merit[1] == pytest.approx(-2.0 * np.log(other.after["damper.c"]))
+def test_what_matters_decides():
+    # The limits are never met: they change no program.
+    found = designed(limits={"x": (-9.0, 9.0)}, of="damper.c", criterion="A", candidates=4)
+    assert found.after["damper.c"] < found.before["damper.c"]
+    # One parameter: its variance, by its value, and nothing of the other.
+    for value, table in zip(found.merit, (found.before, found.after), strict=True):
+        assert value == pytest.approx(-2.0 * np.log(table["damper.c"]))
 
 
 @pytest.mark.slow
@@ -91,7 +89,7 @@ def test_predicted_standard_deviations_are_those_of_fits():
     np.testing.assert_allclose(spread, list(found.after.values()), rtol=0.1)
 
 
-def test_slopes_of_the_merit_are_differences():
+def test_slopes_of_the_valueare_differences():
     rng = np.random.default_rng(1)
     a, b = (m @ m.T + np.eye(3) for m in rng.normal(size=(2, 3, 3)))
     unit = np.array([1.0, 0.1, 10.0])
