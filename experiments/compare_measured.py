@@ -2,12 +2,11 @@
 
     python experiments/compare_measured.py --data ../shared/data [--only emps]
 
-1. EMPS, a motor-driven axis: fitted to the force of the closed loop on three of four laps, judged
-on
-   the fourth by that force, by inverse dynamics, in windows of 1 s and in open loop over the lap;
-   then fitted to windows (``--only emps-windows``).
-2. A servo with a pendulum: fitted to windows of two of three free decays, judged on the third.
-3. A pendulum: fitted to windows of three of four quarters of its swing, judged on the fourth.
+1. ``emps``, a motor-driven axis: fitted to the force of the closed loop on three of four laps, and
+   judged on the fourth by that force, by inverse dynamics, in windows of 1 s and in open loop over
+   the lap; ``emps-inverse``: fitted to inverse dynamics; ``emps-windows``: to windows.
+2. ``servo``, with a pendulum: fitted to windows of two of three free decays, judged on the third.
+3. ``pendulum``: fitted to windows of three of four quarters of its swing, judged on the fourth.
 
 ``--laws`` takes some of the laws, ``--json`` writes all numbers. Data: see ``identify_emps.py``,
 ``identify_servo.py`` and ``identify_pendulum.py``; they are not part of this project.
@@ -80,6 +79,7 @@ def pendulum(folder: Path, fitted_to: str, **options):
 STUDIES = {
     "emps": (emps, "closed loop"),
     "emps-windows": (emps, "windows"),
+    "emps-inverse": (emps, "inverse dynamics"),
     "servo": (servo, "windows"),
     "pendulum": (pendulum, "windows"),
 }

@@ -133,3 +133,16 @@ def test_a_command_and_a_file_say_what_varies():
     config = loads(system + table.replace("varies", "prior = [1.0, 0.0], each"))
     with pytest.raises(jfric.ProblemError, match=r"fit.free.friction.limit: prior: found"):
         free_of(config, None, required=True)
+
+
+def test_runs_that_do_not_differ():
+    """Values that were drawn together keep a scatter to be looked for, and no warning is needed."""
+    given = []
+    for i, e in enumerate(runs()):
+        y = 2.0 * e.t - 0.5 * e.t**2 + 0.02 * np.sin(9.0 * i + 40.0 * e.t)
+        given.append(jfric.Experiment(e.t, y={"x": y}, sigma=0.05, x0=e.x0))
+    found = jfric.fit_hierarchical(jfric.SampledModel(PROBLEM), given, FREE, starts=1)
+    assert found.mean["friction.limit"] == pytest.approx(1.0, abs=0.05)
+    assert 0.0 < found.scatter["friction.limit"] < 0.02
+    assert found.scatter_intervals()["friction.limit"][0] == 0.0
+    assert any("no more than their noise" in said for said in found.remarks)

@@ -29,7 +29,7 @@ def compare(
         list[str] | None,
         typer.Option(
             help="What is free in every law beside its own coefficients, PATH=LOW:HIGH. "
-            "Repeatable; the table [fit] of the file unless given.",
+            "Repeatable; the table fit of the file unless given.",
             metavar="PATH=LOW:HIGH",
         ),
     ] = None,

@@ -37,7 +37,7 @@ def fit(
         typer.Option(
             help="Parameter and its bounds, PATH=LOW:HIGH; :linear or :log chooses the scale, "
             ":each a value for each record, :varies values around a common mean. Repeatable; the "
-            "table [fit] of the file unless given.",
+            "table fit of the file unless given.",
             metavar="PATH=LOW:HIGH",
         ),
     ] = None,

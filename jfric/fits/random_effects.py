@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-#: Scatters that are looked at, over the first guess of each.
-SEARCHED = (1e-4, 1e3)
+#: Scatters that are looked at, over that of the values and their noise.
+SEARCHED = (1e-3, 1e3)
 #: Step of differences by the logarithm of a scatter, and the largest standard deviation of one.
 STEP, WIDEST = 1e-2, 1.5
 #: Scatters over which the errors of single runs are averaged.
@@ -75,8 +75,9 @@ class RandomEffects:
         found = []
         for group in self.groups:
             own = self.hessian[group, group]
-            noise = float(np.sqrt(1.0 / np.median(own))) if np.median(own) > 0 else 0.0
-            size = float(np.std(self.x[group], ddof=1)) or noise or 1e-300
+            noise = 1.0 / np.median(own) if np.median(own) > 0 else 0.0
+            # Values that were drawn together to the mean have no scatter left, but noise.
+            size = float(np.sqrt(np.var(self.x[group], ddof=1) + noise)) or 1e-300
             found.append((float(np.log(size * SEARCHED[0])), float(np.log(size * SEARCHED[1]))))
         return found
 
