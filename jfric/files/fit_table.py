@@ -12,11 +12,11 @@ from jfric.system.naming import find_path
 from jfric.system.units import DIMENSIONS, Dimension
 
 if TYPE_CHECKING:
-    from jfric.files import tables
+    from jfric.files import data_tables
     from jfric.system.problem import Problem
 
 
-def fit_settings(table: tables.FitTable | None, problem: Problem) -> dict[str, Any]:
+def fit_settings(table: data_tables.FitTable | None, problem: Problem) -> dict[str, Any]:
     """Arguments of :class:`jfric.Free` by path, in SI, and the table as the file gives it."""
     if table is None:
         return {}
@@ -29,7 +29,7 @@ def fit_settings(table: tables.FitTable | None, problem: Problem) -> dict[str, A
     return {"free": free, "table": table.model_dump(exclude_unset=True)}
 
 
-def _free(item: tables.FreeTable, path: str, problem: Problem) -> dict[str, Any]:
+def _free(item: data_tables.FreeTable, path: str, problem: Problem) -> dict[str, Any]:
     where, measures = f"fit.free.{path}", free_dimension(problem, path)
 
     def plain(value: Any, key: str) -> float:

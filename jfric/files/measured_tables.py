@@ -16,11 +16,11 @@ from jfric.system.naming import find_function
 from jfric.system.units import DIMENSIONS, Dimension
 
 if TYPE_CHECKING:
-    from jfric.files import tables
+    from jfric.files import data_tables
     from jfric.system.problem import Problem
 
 
-def measured(table: tables.DataTable, problem: Problem) -> Measured:
+def measured(table: data_tables.DataTable, problem: Problem) -> Measured:
     """The table ``[data]``; raises :class:`jfric.ProblemError`."""
     time = DIMENSIONS["time"]
     if not table.y:
@@ -60,7 +60,7 @@ def measured(table: tables.DataTable, problem: Problem) -> Measured:
     )
 
 
-def controller(table: tables.ControllerTable, problem: Problem) -> Controller:
+def controller(table: data_tables.ControllerTable, problem: Problem) -> Controller:
     """The table ``[controller]``; its numbers may use shared parameters."""
     words = ("reads", "drives", "on", "mean")
     values: dict[str, Any] = {
@@ -79,7 +79,7 @@ def controller(table: tables.ControllerTable, problem: Problem) -> Controller:
 
 
 def _column(
-    value: str | tables.ColumnTable, where: str, measures: Dimension | None, problem: Problem
+    value: str | data_tables.ColumnTable, where: str, measures: Dimension | None, problem: Problem
 ) -> Column:
     if isinstance(value, str):
         return Column(value, measures=measures)

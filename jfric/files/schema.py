@@ -15,20 +15,18 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
+from jfric.files.data_tables import ControllerTable, DataTable, FitTable
 from jfric.files.dimensions import FORMULAS, LISTS, SHAPES, dimension
 from jfric.files.key_meanings import MEANINGS
 from jfric.files.law_tables import Coefficient, Knots, PositionTable
 from jfric.files.tables import (
     CheckTable,
-    ControllerTable,
     Coordinates,
     Count,
-    DataTable,
     DirectionValue,
     Dofs,
     Element,
     Elements,
-    FitTable,
     FreeElement,
     Function,
     Functions,
