@@ -34,6 +34,8 @@ _SINGLE = Constants(14, 2.2, 8, 0.2, 12, SINGLE.zero, 2e-6, 4)
 
 #: A step is not halved below this fraction of the natural step to resolve nearby crossings.
 SMALLEST_FRACTION = 1e-7
+#: Part of a contact's inertia below which friction has taken it away where steps become too small.
+VANISHING = 1e-3
 #: Newton steps, each a real step of the flow, to land on an event.
 LANDINGS = 6
 #: Remaining time to an event, relative to the step, below which it is reached without another step:

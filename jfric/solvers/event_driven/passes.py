@@ -25,7 +25,7 @@ from jfric.solvers.event_driven.advance import (
     on_breakpoint,
     step_length,
 )
-from jfric.solvers.event_driven.constants import constants
+from jfric.solvers.event_driven.constants import VANISHING, constants
 from jfric.solvers.event_driven.drift import put_back
 from jfric.solvers.event_driven.first_event import resolvable
 from jfric.solvers.event_driven.flow_step import Step
@@ -268,7 +268,11 @@ def one_pass(
     flags = flags | jnp.where(unseen, int(Flag.GRAZING), 0)
     if prepared.mechanics.varying is not None:
         lost = settled & ~step.accepted & ~resolvable(prepared.end - state.start, step.h)
+        # Slid into a singular point: the normal force grows beyond bounds.
+        gone = lost & (begun.smallest_pivot(equations.pivot) < VANISHING)
         status = jnp.where(lost, int(Status.STALLED), status)
+        status = jnp.where(gone, int(Status.INCONSISTENT), status)
+        flags = flags | jnp.where(gone, int(Flag.NO_MODE), 0)
         # Numbers that a sweep varies may leave no mass, or a negative one.
         pivot = eliminate(jax.lax.stop_gradient(prepared.mechanics.M), 0.0).pivot
         status = jnp.where(pivot > 0, status, int(Status.INCONSISTENT))
