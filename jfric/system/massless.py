@@ -200,7 +200,9 @@ def _direction(problem: Problem, names: tuple[str, ...], row) -> Direction:
     return vector({n: row[i] for i, n in enumerate(names)}, measures)
 
 
-def _elements_at(problem: Problem, dof: str, *, concrete: bool):
+def _elements_at(
+    problem: Problem, dof: str, *, concrete: bool
+) -> tuple[dict[str, Spring], tuple[str, Friction] | None]:
     """Springs on ``dof``, and its friction element with its name, or None."""
     for name, matrix in (
         ("M", problem.matrices.M),
@@ -212,7 +214,8 @@ def _elements_at(problem: Problem, dof: str, *, concrete: bool):
                 f"matrices.{name}: cannot be split to eliminate {dof!r}; give masses, dampers and "
                 "springs as elements"
             )
-    springs, friction = {}, None
+    springs: dict[str, Spring] = {}
+    friction: tuple[str, Friction] | None = None
     for section, group in problem.elements.items():
         if section not in KNOWN:
             raise ProblemError(
@@ -224,9 +227,9 @@ def _elements_at(problem: Problem, dof: str, *, concrete: bool):
             if not any(isinstance(d, Direction) and dof in d.names for d in directions):
                 continue
             where = section if name == section else f"{section}.{name}"
-            if section == "spring":
+            if isinstance(element, Spring):
                 springs[name] = element
-            elif section == "friction" and friction is None:
+            elif isinstance(element, Friction) and friction is None:
                 _require_simple(where, element, dof, values=concrete)
                 friction = name, element
             else:

@@ -144,9 +144,10 @@ class SmoothPiece(eqx.Module):
             return found
         z = jnp.concatenate([q, v, w, found])
         x = self.system.quantities
-        reactions = (matvec(rows[: len(z)].T, z) for rows in (x.lambda_t, x.lambda_n))
+        friction, pressed = (matvec(rows[: len(z)].T, z) for rows in (x.lambda_t, x.lambda_n))
         t = self.state.t + s
-        return jnp.concatenate([found, mechanics.rates_by_contacts(t, q, v, *reactions, gamma)])
+        rates = mechanics.rates_by_contacts(t, q, v, friction, pressed, gamma)
+        return jnp.concatenate([found, rates])
 
     def _with_margins(self, q, v, w, found, given):
         if not self.prepared.mechanics.planes:
