@@ -20,7 +20,7 @@ def test_a_response_is_what_independent_computations_say():
     assert curve.complete
     size = np.abs(curve.state).max(axis=0)
 
-    runs = checked_by_transients(problem, curve, size, 200)
+    runs = checked_by_transients(problem, curve, size, 1000)
     assert runs["runs not ok"] == 0
     assert runs["stable"] < runs["orbits"]
     assert runs["stable ones, farthest after all periods"] < 1e-9
