@@ -168,7 +168,8 @@ def _directions(element: Any, field: str = "direction") -> list[Direction]:
 
 def _words(problem: Problem, label: str, section: str) -> str:
     """The label of an element and its most telling numbers."""
-    known, words = parameters(problem), []
+    known: dict[str, Any] = parameters(problem)
+    words = []
     for field in _SHOWN.get(section, ()):
         path = f"{label}.{field}"
         if path not in known or np.ndim(known[path]):

@@ -62,7 +62,7 @@ def _set(node: ast.expr, leaf: Callable[[ast.Name], str]) -> tuple[str, int]:
         return text if tight >= least else m.bracketed(text)
 
     match node:
-        case ast.Constant(value=value):
+        case ast.Constant(value=int() | float() as value):
             return m.number(float(value), 10), _ATOM
         case ast.Name():
             return leaf(node), _ATOM

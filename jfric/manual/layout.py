@@ -5,8 +5,17 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 
-#: Of the content, wherever it stands.
-CONTENT_STYLE = """
+#: Lines of figures on dark pages, in the order of those on light ones.
+_BRIGHT = ("#7db5f0", "#ff8f8a", "#7fd08b", "#c9a3ee", "#e6c04d", "#62d6d6", "#d2a59b", "#bbbbbb")
+_LINES = " ".join(f"--line{i}: {colour};" for i, colour in enumerate(_BRIGHT))
+#: Of the content, wherever it stands: a page of its own follows the screen, the site its button.
+CONTENT_STYLE = (
+    f"""
+@media (prefers-color-scheme: dark) {{ html:not([data-theme="light"]) .jfric {{ {_LINES} }} }}
+html[data-theme="dark"] .jfric {{ {_LINES} }}
+@media print {{ html .jfric {{ {" ".join(f"--line{i}: initial;" for i in range(8))} }} }}
+"""
+    + """
 .jfric table { border-collapse: collapse; display: block; overflow-x: auto; max-width: 100%; }
 .jfric th, .jfric td { padding: .22rem .8rem .22rem 0; text-align: left; vertical-align: baseline; }
 .jfric th { border-bottom: 1px solid currentColor; font-weight: 600; }
@@ -17,7 +26,7 @@ CONTENT_STYLE = """
 .jfric tr.group th { padding-top: .9rem; border-bottom-width: 2px; }
 .jfric tr.failed td { color: #d6362b; font-weight: 600; }
 .jfric figure { margin: 1rem 0; overflow-x: auto; }
-.jfric figure svg { width: 100%; height: auto; min-width: 18rem; font-family: inherit; }
+.jfric figure svg { width: 100%; height: auto; font-family: inherit; }
 .jfric figure.pixels img { max-width: 100%; background: #fff; }
 .jfric pre { overflow: auto; padding: .7rem .9rem; border: 1px solid rgba(128, 128, 128, .35);
   border-radius: 4px; background: rgba(128, 128, 128, .08); font-size: .85rem; line-height: 1.4; }
@@ -38,6 +47,7 @@ CONTENT_STYLE = """
   .jfric table { display: table; font-size: .85em; }
 }
 """
+)
 _FRAME_STYLE = """
 :root { color-scheme: light dark; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem;

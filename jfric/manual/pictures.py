@@ -9,6 +9,8 @@ import io
 import re
 from typing import TYPE_CHECKING
 
+from jfric.figures.style import LINES
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -48,11 +50,15 @@ def _svg(figure: Figure, what: str) -> str:
     text = re.sub(r'(xlink:href="|url\()#', rf"\1#{salt}-", text)
     for ink in _INK:
         text = text.replace(ink, "currentColor")
+    for i, colour in enumerate(LINES):  # brighter ones on dark pages
+        text = text.replace(f"stroke: {colour}", f"stroke: var(--line{i}, {colour})")
     # Text names no colour of its own, and is black where nothing says otherwise.
     width, height = figure.get_size_inches() * 72.0
+    pixels = width / 72.0 * 96.0
     opening = (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
         f'role="img" aria-label="{html.escape(what)}" fill="currentColor" '
-        f'viewBox="0 0 {width:g} {height:g}" style="max-width: {width / 72 * 96:.0f}px">'
+        f'viewBox="0 0 {width:g} {height:g}" style="max-width: {pixels:.0f}px; '
+        f'min-width: min({pixels:.0f}px, 40rem)">'
     )
     return opening + text[text.index(">") + 1 :]
