@@ -207,7 +207,7 @@ def test_both_flows_and_progress():
     results = jfric.verify(case="c8*", progress=lambda *args: seen.append(args))
     assert all(r.passed for r in results)
     assert {r.solver for r in results} == {"event-driven (exact)", "event-driven (runge-kutta)"}
-    assert [(done, total) for done, total, _ in seen] == [(0, 2), (1, 2), (2, 2)]
+    assert [(done, total) for done, total, _ in seen] == [(0, 4), (2, 4), (4, 4)]
     keys = "case quantity solver expected value error tolerance passed source"
     assert list(results[0].as_dict()) == keys.split()
     json.dumps([r.as_dict() for r in results], allow_nan=False)
