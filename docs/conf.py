@@ -10,7 +10,9 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 # Examples that run at build find the package here, too.
 os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
 
+from generators import gallery, manual  # noqa: E402
 from generators.write import FOLDER, with_links_of_the_site, write  # noqa: E402
+from sphinx.errors import ExtensionError  # noqa: E402
 
 project = "jfric"
 author = copyright = "The jfric developers"
@@ -23,7 +25,10 @@ html_theme = "pydata_sphinx_theme"
 html_title = "jfric"
 html_math_renderer = "mathml"
 html_show_sourcelink = False
-html_theme_options = {"show_prev_next": True, "navigation_with_keys": False, "show_toc_level": 2}
+html_theme_options = {
+    **{"show_prev_next": True, "navigation_with_keys": False, "show_toc_level": 2},
+    "header_links_before_dropdown": 8,
+}
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
@@ -52,8 +57,17 @@ def _indent_examples(app, what, name, thing, options, lines):
             lines[i] = f"    {line}"
 
 
+def _write_pages(app, config):
+    write()
+    try:
+        manual.build()
+        gallery.build()
+    except RuntimeError as error:
+        raise ExtensionError(str(error)) from None
+
+
 def setup(app):
     """Write the generated pages before any is read."""
-    app.connect("config-inited", lambda app, config: write())
+    app.connect("config-inited", _write_pages)
     app.connect("source-read", _correct_links)
     app.connect("autodoc-process-docstring", _indent_examples)

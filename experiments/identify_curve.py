@@ -24,7 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import jfric
-from jfric.fits.law_comparison import candidate_laws, relative_error
+from jfric.fits.comparison.candidates import candidate_laws
+from jfric.fits.comparison.prediction import relative_error
 from jfric.fits.task import prepare
 from jfric.numerics.compilation import use_compilation_cache
 

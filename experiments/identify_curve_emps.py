@@ -20,8 +20,10 @@ from measured import arguments, rms
 
 import jfric
 from jfric.files.read_toml import load_config
+from jfric.fits.comparison.candidates import candidate_laws
+from jfric.fits.comparison.folds import laps
+from jfric.fits.comparison.prediction import relative_error
 from jfric.fits.data.measured_files import read_experiments
-from jfric.fits.law_comparison import candidate_laws, laps, relative_error
 from jfric.fits.task import prepare
 from jfric.verification.configs import shipped
 

@@ -4,9 +4,10 @@
 
 1. inverse-dynamics regression beside the published estimates,
 2. closed-loop force error of the published parameters, and of fits of the candidate laws,
-3. the candidates on held-out laps,
-4. one-second windows in open loop,
-5. intervals of white and of autocorrelated residuals beside the scatter from lap to lap (figure).
+3. one-second windows in open loop,
+4. intervals of white and of autocorrelated residuals beside the scatter from lap to lap (figure).
+
+What the candidates are worth on laps that were not fitted: ``compare_measured.py``.
 
 Data: A. Janot, M. Gautier, M. Brunot, "Data Set and Reference Models of EMPS", Workshop on
 Nonlinear System Identification Benchmarks, 2019; it is not part of this project.
@@ -22,9 +23,11 @@ from measured import arguments, rms
 
 import jfric
 from jfric.files.read_toml import load_config
+from jfric.fits.comparison.candidates import candidate_laws
+from jfric.fits.comparison.folds import laps
+from jfric.fits.comparison.prediction import relative_error
 from jfric.fits.data.measured_files import read_experiments
 from jfric.fits.inverse import inverse_regression
-from jfric.fits.law_comparison import candidate_laws, cross_validate, laps, relative_error
 from jfric.verification.configs import shipped
 
 PUBLISHED = {
@@ -117,30 +120,6 @@ def published_error(config, record) -> float:
     )  # fmt: skip
     result.vector = np.zeros(1)
     return 100.0 * relative_error(result)
-
-
-def held_out(candidates, controller, record) -> None:
-    """All candidates fitted to three laps and judged on the fourth, in turns."""
-
-    def fitted(candidate, experiments):
-        return jfric.fit(
-            jfric.SampledModel(candidate.problem, controller), experiments, free_of(candidate),
-            observe=controller.drives, starts=1,
-        )  # fmt: skip
-
-    folds = [jfric.closed_loop(lap, controller) for lap in laps(record, ["x"], LAPS)]
-    scores = cross_validate(fitted, candidates, folds)
-    rows = [
-        [
-            s.candidate,
-            str(len(free_of(candidate))),
-            f"{100 * s.fitted:.3f}",
-            f"{100 * s.held_out:.3f}",
-        ]
-        for candidate, s in zip(candidates, scores, strict=True)
-    ]
-    header = ["model", "free", "fitted laps [%]", "held-out lap [%]"]
-    print_table("Closed loop, cross-validation over laps", header, rows)
 
 
 def open_loop(candidates, record) -> None:
@@ -248,7 +227,6 @@ def main() -> None:
     results = closed_loop_fits(candidates, controller, record)
     for name in ("asymmetric", candidates[-1].name):
         print(f"\n{name}\n{results[name]}")
-    held_out(candidates, controller, record)
     open_loop(names, record)
     intervals(names["asymmetric"], results["asymmetric"], controller, record, out)
     law_figure(results, record, out)

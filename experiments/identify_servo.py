@@ -17,8 +17,8 @@ from measured import arguments, rms
 
 import jfric
 from jfric.files.read_toml import load_config
+from jfric.fits.comparison.candidates import candidate_laws
 from jfric.fits.data.measured_files import read_experiments
-from jfric.fits.law_comparison import candidate_laws
 from jfric.verification.configs import shipped
 
 #: Errors that each log had when fitted alone, best and worst log [mrad], from the data's README.

@@ -20,69 +20,23 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from common import print_table
+from resonance_harmonics import by_harmonic_balance, by_pyharm
+from resonance_systems import SYSTEMS, begun
 
 import jfric
 from jfric.numerics.compilation import compile_quickly
 
-FREQUENCY = "load.F.omega"
-HARMONICS = (7, 21, 63)
-PHASES = 2 * np.pi * np.arange(256) / 256
 #: Beside an orbit means this far away; motions are followed within these distances from it, all in
 #: sizes of the motion.
 BESIDE, NEAR, FAR = 1e-7, 1e-10, 1e-6
 #: Distance behind folds and changes of events, in rad/s.
 BEHIND = 1e-6
-
-
-def with_a_stop() -> jfric.Problem:
-    """Two masses in a row, the second one before an elastic stop."""
-    return jfric.Problem(
-        ["x", "y"],
-        {
-            "mass": {"a": jfric.Mass("x", 1.0), "b": jfric.Mass("y", 0.5)},
-            "spring": {"a": jfric.Spring("x", 1.0), "b": jfric.Spring(("x", "y"), 0.6)},
-            "damper": {"a": jfric.Damper("x", 0.08), "b": jfric.Damper(("x", "y"), 0.05)},
-            "stop": jfric.Stop("y", k=1.0, gap=1.0),
-            "load": jfric.Load("x", jfric.Harmonic(0.2, 0.5)),
-        },
-    )
-
-
-def with_a_damper() -> jfric.Problem:
-    """A mass on a spring with a friction damper: a light mass on a rough floor, behind a spring."""
-    return jfric.Problem(
-        ["x", "y"],
-        {
-            "mass": {"a": jfric.Mass("x", 1.0), "b": jfric.Mass("y", 0.1)},
-            "spring": {"a": jfric.Spring("x", 1.0), "b": jfric.Spring(("x", "y"), 0.6)},
-            "damper": {"a": jfric.Damper("x", 0.05), "b": jfric.Damper(("x", "y"), 0.05)},
-            "friction": jfric.Friction("y", jfric.Coulomb(0.4), N=0.6),
-            "load": jfric.Load("x", jfric.Harmonic(0.3, 1.0)),
-        },
-    )
-
-
-SYSTEMS = {
-    "gap to an elastic stop": (with_a_stop, 0.3, 1.2),
-    "friction damper": (with_a_damper, 0.6, 1.6),
-}
-
-
-def begun(problem: jfric.Problem, omega, begins, state) -> jfric.Problem:
-    """The problem on an orbit."""
-    n = len(problem.dofs)
-    values = {FREQUENCY: omega, "time.start": begins}
-    for i, dof in enumerate(problem.dofs):
-        values |= {f"initial.{dof}.q": state[i], f"initial.{dof}.v": state[n + i]}
-    return jfric.set_parameters(problem, values)
 
 
 def transients(problem, omegas, begins, states, periods: int):
@@ -136,6 +90,7 @@ def checked_by_transients(problem, curve, size, periods: int) -> dict:
     # Not along what sticks: there a start beside the orbit is beside it for ever.
     aside = np.where(np.abs(states) < 1e-12, 0.0, aside)
     from_beside, also = transients(problem, omegas, begins, states + aside, periods)
+    gone = np.abs((from_beside - states[:, None]) / size).max(axis=(1, 2))
     seconds = time.perf_counter() - start
     rates = np.array([rate(d) for d in (from_beside - states[:, None]) / size])
     off = np.abs(rates / largest - 1.0)
@@ -149,7 +104,7 @@ def checked_by_transients(problem, curve, size, periods: int) -> dict:
         "of these held all the time": int(held.sum()),
         "runs not ok": int(np.sum(status != 0) + np.sum(also != 0)),
         "stable ones, farthest after all periods": float(away[stable].max()),
-        "unstable ones, nearest after all periods": float(away[unstable, -1].min(initial=np.inf)),
+        "beside unstable ones, least distance reached": float(gone[unstable].min(initial=np.inf)),
         "rates measured": int(known.sum()),
         "of unstable ones": int(known[unstable].sum()),
         "rate against multiplier, median": float(np.median(off[known])),
@@ -230,116 +185,6 @@ def at_changes(problem, curve, size) -> list[dict]:
     return found
 
 
-def between_folds(curve) -> tuple[float, float]:
-    folds = [p.parameter for p in curve.special if p.kind == "fold"]
-    return (min(folds), max(folds)) if folds else (np.inf, -np.inf)
-
-
-def by_harmonic_balance(problem, curve, limits) -> list[dict]:
-    """Distances of harmonic balance from the orbits, and of its folds."""
-    low, high = between_folds(curve)
-    stick = np.array([len(e) == 0 for e in curve.events])
-    friction = "friction" in problem.elements
-    rows = np.arange(0, len(curve), 10)
-    omegas = curve.parameter[rows]
-    keep = ((omegas < low) | (omegas > high)) & ~(stick[rows] & friction)
-    rows, omegas = rows[keep], omegas[keep]
-    solver = jfric.EventDriven(adjoint="none", max_events=0, max_steps=10**6)
-    exact = []
-    for row in rows:
-        omega, start = curve.parameter[row], curve.begins[row]
-        there = begun(problem, omega, start, curve.state[row])
-        angle = np.mod(PHASES - omega * start, 2 * np.pi)
-        order = np.argsort(angle)
-        q = np.empty((len(PHASES), len(problem.dofs)))
-        ts = start + angle[order] / omega
-        q[order] = np.asarray(jfric.simulate(there, solver, ts=ts, end=float(ts[-1])).q)
-        exact.append(q)
-    exact = np.stack(exact)
-    size = np.abs(exact).max(axis=(1, 2))
-    found = []
-    for harmonics in HARMONICS:
-        start = time.perf_counter()
-        at = jfric.harmonic_balance(problem, FREQUENCY, at=omegas, harmonics=harmonics)
-        took = time.perf_counter() - start
-        motions = np.stack([at.positions(dof, PHASES) for dof in at.axes], axis=2)
-        away = (np.abs(motions - exact).max(axis=(1, 2)) / size)[at.ok]
-        start = time.perf_counter()
-        whole = jfric.harmonic_balance(problem, FREQUENCY, *limits, harmonics=harmonics)
-        curve_took = time.perf_counter() - start
-        folds = sorted(p.parameter for p in curve.special if p.kind == "fold")
-        theirs = np.sort(np.asarray(whole.folds))
-        same = len(theirs) == len(folds) > 0
-        apart = float(np.abs(theirs - folds).max()) if same else None
-        found.append(
-            {
-                "harmonics": harmonics,
-                "solved": f"{int(at.ok.sum())} of {len(rows)}",
-                "median": float(np.median(away)),
-                "largest": float(away.max()),
-                "s": took,
-                "folds off [rad/s]": apart,
-                "curve, points": int(whole.parameter.size),
-                "curve [s]": curve_took,
-            }
-        )
-    return found
-
-
-def by_pyharm(python: str, curves: dict) -> dict | None:
-    """pyHarm on both systems: times, and the first harmonics against the orbits."""
-    sys.path.insert(0, str(Path(__file__).parent / "benchmarks"))
-    from harmonic_balance import force, ground, in_pyharm
-
-    systems = {}
-    for name, (_, low, high) in SYSTEMS.items():
-        stop = name.startswith("gap")
-        c, b, m, load = (0.08, 0.05, 0.5, 0.2) if stop else (0.05, 0.05, 0.1, 0.3)
-        element = (
-            ground("PenaltyUnilateralGap", 1, g=1.0, k=1.0)
-            if stop
-            else ground("DLFTFriction", 1, mu=0.4, N0=0.6, eps=5.0)
-        )
-        systems[name] = {
-            "harmonics": 21 if stop else 7,
-            "low": low,
-            "high": high,
-            "matrices": {
-                "M": [[1.0, 0.0], [0.0, m]],
-                "C": [[c + b, -b], [-b, b]],
-                "K": [[1.6, -0.6], [-0.6, 0.6]],
-            },
-            "connectors": {"force": force(load), "element": element},
-            "step": 0.05,
-        }
-    found = in_pyharm(python, systems)
-    if found is None:
-        return None
-    result = {}
-    for name, theirs in found.items():
-        problem, curve = SYSTEMS[name][0](), curves[name].curves[0]
-        omega, first = np.array(theirs["omega"]), np.array(theirs["first"])
-        low, high = between_folds(curve)
-        inside = (omega >= curve.parameter.min()) & (omega <= curve.parameter.max())
-        inside &= (omega < low - 0.01) | (omega > high + 0.01)
-        ours = np.stack([curves[name].amplitude(d, 1) for d in problem.dofs], axis=1)
-        order = np.argsort(curve.parameter)
-        outside = [i for i in order if not low <= curve.parameter[i] <= high]
-        there = np.stack(
-            [np.interp(omega[inside], curve.parameter[outside], ours[outside, i]) for i in (0, 1)],
-            axis=1,
-        )
-        away = np.abs(first[inside] - there).max(axis=1) / there.max(axis=1)
-        result[name] = {
-            "points": int(omega.size),
-            "ends at [rad/s]": float(omega[-1]),
-            "s": theirs["seconds"],
-            "first harmonics, median": float(np.median(away)),
-            "largest": float(away.max()),
-        }
-    return result
-
-
 def study(name: str, periods: int) -> tuple[dict, jfric.FrequencyResponse]:
     make, *limits = SYSTEMS[name]
     problem = make()
@@ -395,10 +240,11 @@ def main() -> None:
         if not arguments.json:
             show(name, results[name])
     if arguments.pyharm:
-        for name, found in (by_pyharm(arguments.pyharm, curves) or {}).items():
-            results[name]["pyHarm"] = found
+        found = by_pyharm(arguments.pyharm, curves)
+        for name in SYSTEMS:
+            results[name]["pyHarm"] = found[name]
             if not arguments.json:
-                show(name, {"pyHarm": found})
+                show(name, {"pyHarm": found[name]})
     if arguments.json:
         print(json.dumps(results))
 

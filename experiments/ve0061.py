@@ -16,6 +16,9 @@ from common import problem as shipped_problem
 
 import jfric
 
+#: Short: the site runs it.
+GALLERY = True
+
 
 def main() -> None:
     out = folder(__doc__)

@@ -16,6 +16,8 @@ from solvers import SOLVERS
 
 import jfric
 
+#: Short: the site runs it.
+GALLERY = True
 #: Deflection [mm], velocity [m/s] and acceleration [m/s^2] at 0.25 s.
 PUBLISHED = {
     "published reference": (-20.434, -0.098, 15.434),

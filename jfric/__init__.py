@@ -41,17 +41,20 @@ from jfric.fits import Experiment as Experiment
 from jfric.fits import ExperimentDesign as ExperimentDesign
 from jfric.fits import FitResult as FitResult
 from jfric.fits import Free as Free
+from jfric.fits import HierarchicalFit as HierarchicalFit
+from jfric.fits import LawComparison as LawComparison
 from jfric.fits import Regression as Regression
 from jfric.fits import SampledModel as SampledModel
 from jfric.fits import SteadyModel as SteadyModel
 from jfric.fits import candidate_laws as candidate_laws
 from jfric.fits import check as check
 from jfric.fits import closed_loop as closed_loop
-from jfric.fits import cross_validate as cross_validate
+from jfric.fits import compare_laws as compare_laws
 from jfric.fits import design_experiment as design_experiment
 from jfric.fits import fit as fit
 from jfric.fits import fit_batch as fit_batch
 from jfric.fits import fit_curve as fit_curve
+from jfric.fits import fit_hierarchical as fit_hierarchical
 from jfric.fits import inverse_regression as inverse_regression
 from jfric.fits import read_experiments as read_experiments
 from jfric.fits import steady_states as steady_states
@@ -171,6 +174,7 @@ from jfric.system.linkage import Pin as Pin
 from jfric.system.linkage import Rolling as Rolling
 from jfric.system.linkage import Slider as Slider
 from jfric.system.linkage import Weld as Weld
+from jfric.system.massless import eliminate_massless as eliminate_massless
 from jfric.system.naming import get_parameter as get_parameter
 from jfric.system.naming import parameters as parameters
 from jfric.system.naming import set_parameters as set_parameters
@@ -192,7 +196,7 @@ from jfric.verification import verify as verify
 __all__ = [  # noqa: RUF022
     # A system: described in Python, or in a file.
     "Problem", "InitialState", "TimeSpan", "Matrices", "load", "to_toml", "ProblemError",
-    "parameters", "get_parameter", "set_parameters",
+    "parameters", "get_parameter", "set_parameters", "eliminate_massless",
     # Its elements.
     "Mass", "Spring", "Damper", "PolynomialSpring", "DiagramSpring", "GapSpring", "Stop", "Drag",
     # Friction with memory, and other states.
@@ -220,6 +224,7 @@ __all__ = [  # noqa: RUF022
     # Parameters from measurements.
     "fit", "Free", "Experiment", "FitResult", "read_experiments",
     "fit_curve", "CurveFit", "plot_friction_curve", "design_experiment", "ExperimentDesign",
+    "compare_laws", "LawComparison", "fit_hierarchical", "HierarchicalFit",
     # Out to other simulators.
     "export_mjcf",
     # Published cases.

@@ -14,3 +14,16 @@ def import_xarray():
             "a sweep needs xarray, which is not installed (pip install jfric[sweep])"
         ) from None
     return xarray
+
+
+def import_plotly():
+    """plotly, with its figures and its library for pages, or a sentence on how to install it."""
+    try:
+        import plotly
+        import plotly.graph_objects
+        import plotly.offline
+    except ImportError:
+        raise ProblemError(
+            "a page to play with needs plotly, which is not installed (pip install jfric[view])"
+        ) from None
+    return plotly

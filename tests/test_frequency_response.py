@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import jfric
 from jfric.cli.main import app
+from jfric.figures.response_figure import rounded
 from jfric.files.read_toml import load_config, loads
 from jfric.files.write_toml import dump
 from jfric.periodic.response_store import ResponseStore
@@ -170,7 +171,7 @@ def test_a_response_on_the_command_line_goes_on_and_ends_in_a_sentence(tmp_path,
     with monkeypatch.context() as patch:
         patch.setattr(ResponseStore, "keep_part", interrupted)
         found = runner.invoke(app, command)
-    assert found.exit_code == 2
+    assert found.exit_code == 130
     assert "interrupted; 0 of 1 curves" in found.output
     assert f"the same command with --out {out} goes on" in found.output.replace("\n", "")
     found = runner.invoke(app, [*command, "--plot", "--json", str(tmp_path / "all.json")])
@@ -202,7 +203,7 @@ def test_a_file_that_names_its_response():
     with pytest.raises(jfric.ProblemError, match=r"response\.start: .*Hz"):
         loads(text.replace("start = 0.8", "start = '0.8 Hz'"))
     (job,) = periodic_job("lacks", dataclasses.replace(config, response={}), config.checks[-1:])
-    results = periodic_results(job)
+    _, results = periodic_results(job)
     assert not any(r.passed for r in results)
     assert any("a table [response] with load, start and stop" in r.quantity for r in results)
 
@@ -244,6 +245,17 @@ def test_the_normal_force_with_the_lowest_peak_is_that_of_a_fine_sweep():
         if centre == best.parameter:
             assert weights @ peaks / h == pytest.approx(0.0, abs=1e-7)
             assert (peaks > best.peak.value).all()
+
+
+def test_lines_of_a_figure_go_through_their_points_and_add_no_peak():
+    x = np.array([0.5, 0.8, 0.9, 0.9, 0.85, 1.2])  # twice the same point, round two folds
+    y = np.array([0.3, 1.0, 2.5, 2.5, 1.0, 0.4])
+    line_x, line_y = rounded(x, y)
+    for point in zip(x, y, strict=True):
+        assert min(np.hypot(line_x - point[0], line_y - point[1])) < 1e-14
+    assert len(line_x) > 5 * len(x)
+    assert (line_y.min(), line_y.max()) == (0.3, 2.5)
+    assert np.flatnonzero(np.diff(np.sign(np.diff(line_x)))).size == 2
 
 
 def test_single_precision_is_refused_in_one_sentence():

@@ -183,10 +183,8 @@ def test_a_curve_goes_round_its_folds(curve):
 
 def test_motions_on_a_curve_return_after_a_period(curve):
     rows = np.linspace(1, len(curve.parameter) - 2, 7).astype(int)
-    k = np.arange(curve.harmonics + 1)
-    Q = curve.coefficients[rows, :, 0]
-    q0 = np.real(Q.sum(axis=1))
-    v0 = np.real((1j * k * curve.omega[rows, None] * Q).sum(axis=1))
+    states = curve.states()[rows]
+    q0, v0 = states.T
 
     def returned(omega, q, v):
         problem = jfric.set_parameters(
@@ -197,7 +195,23 @@ def test_motions_on_a_curve_return_after_a_period(curve):
         return jnp.stack([final.q[0], final.v[0]])
 
     back = jax.vmap(returned)(curve.omega[rows], jnp.asarray(q0), jnp.asarray(v0))
-    np.testing.assert_allclose(back, np.stack([q0, v0], axis=1), atol=2e-8)
+    np.testing.assert_allclose(back, states, atol=2e-8)
+    # A quarter of a period later, and the same motion there.
+    later = curve.states(0.5 * np.pi / curve.omega[rows[0]])[rows[0], 0]
+    assert later == pytest.approx(curve.positions("x", [0.5 * np.pi])[rows[0], 0], abs=1e-12)
+
+
+@pytest.mark.slow
+def test_exact_orbits_start_from_harmonic_balance(curve):
+    """Stable and unstable ones between the folds, without a transient."""
+    upper, lower = curve.folds
+    inside = (curve.parameter > lower + 0.01) & (curve.parameter < upper - 0.01)
+    rows = np.flatnonzero(inside)[::4]
+    omega = {"load.F.omega": curve.parameter[rows]}
+    orbits = jfric.periodic_orbit(duffing(), values=omega, start=curve.states()[rows])
+    assert orbits.converged.all()
+    np.testing.assert_allclose(orbits.state, curve.states()[rows], atol=1e-6)
+    assert 0 < int(orbits.stable.sum()) < len(rows)
 
 
 def test_amplitude_phase_and_rms_are_those_of_the_motion(curve):

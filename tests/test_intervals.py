@@ -236,7 +236,8 @@ def test_autocorrelation_leaves_missing_samples_out():
 
 
 def test_band_and_correlation_of_the_page():
-    from jfric.figures.fit_figures import correlations, series
+    from jfric.figures.fit_figures import correlations
+    from jfric.fits.series import series
 
     found = fitted()
     (one,) = series(found)

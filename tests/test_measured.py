@@ -14,10 +14,11 @@ import jfric
 from jfric.cli.fit_record import refit
 from jfric.cli.main import app
 from jfric.files.read_toml import load_config, loads
+from jfric.fits.comparison.candidates import candidate_laws
+from jfric.fits.comparison.prediction import relative_error
 from jfric.fits.data.measured_files import read_columns, read_experiments
 from jfric.fits.data.measured_inputs import function_paths
 from jfric.fits.free import check_free
-from jfric.fits.law_comparison import candidate_laws, relative_error
 from jfric.solvers.sampled.run import run_sampled
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -108,6 +108,8 @@ def test_painleve(lift):
     problem = body(rod(2.0), start, belt=1.0, lift=lift)
     solution = simulated(problem, jnp.linspace(0.0, 0.7, 41), jnp.asarray(0.7))
     assert int(solution.status) == int(jfric.Status.INCONSISTENT)
+    kind = jfric.Flag.SEVERAL_MOTIONS if lift else jfric.Flag.NO_MODE
+    assert kind in jfric.Flag(int(solution.flags))
     assert float(solution.final.t) == pytest.approx(0.1, abs=1e-15)
     np.testing.assert_allclose(solution.final.q, state[:3], rtol=0.0, atol=1e-11)
     np.testing.assert_allclose(solution.final.v, state[3:], rtol=0.0, atol=1e-11)
@@ -115,6 +117,23 @@ def test_painleve(lift):
         solution.check()
     less = body(rod(1.3), start, belt=1.0, lift=lift)
     simulated(less, jnp.linspace(0.0, 0.7, 41), jnp.asarray(0.7)).check()
+
+
+@pytest.mark.slow
+def test_sliding_into_painleve():
+    """A rod that slides on a rough floor turns until friction takes the contact's inertia away: the
+    normal force grows beyond bounds, and no motion goes on from there."""
+    mu, phi, omega, speed = 2.5, 0.41386, 2.49185, -6.98254
+    start = [0.0, 0.5 * np.sin(phi), phi, speed, 0.5 * np.cos(phi) * omega, omega]
+    problem = body(rod(mu), start)
+    solution = simulated(problem, jnp.linspace(0.0, 0.7, 41), jnp.asarray(0.7))
+    assert int(solution.status) == int(jfric.Status.INCONSISTENT)
+    assert jfric.Flag.NO_MODE in jfric.Flag(int(solution.flags))
+    angle = float(solution.final.q[2])
+    left = 1.0 + 3.0 * np.cos(angle) * (np.cos(angle) - mu * np.sin(angle))
+    before = 1.0 + 3.0 * np.cos(phi) * (np.cos(phi) - mu * np.sin(phi))
+    assert abs(left) < 1e-4 * before
+    assert 0.0 < float(solution.final.t) < 0.1
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from differences import fourth_order
 from systems import simulated
 
 import jfric
@@ -60,6 +61,33 @@ def _block() -> jfric.Problem:
             "load": jfric.Load("x", jfric.Steps([1.0, 3.0], [1.5, -1.2, 0.0])),
         },
         time=6.0,
+    )
+
+
+@_concrete
+def _with_elements() -> jfric.Problem:
+    """Friction beside a stop with a damper, a spring with play, and sliders."""
+    elements = {
+        "stop": jfric.Stop("x", k=30.0, gap=0.4, c=1.0),
+        "gap_spring": jfric.GapSpring("x", 12.0, 9.0, 0.25, 0.15),
+        "jenkins": jfric.Jenkins("x", k=8.0, R=0.6),
+    }
+    return jfric.Problem(
+        ("x",),
+        {**_oscillator().elements, **elements},
+        initial={"x": jfric.InitialState(q=0.0, v=0.0)},
+        time=6.0,
+    )
+
+
+@_concrete
+def _on_sliders() -> jfric.Problem:
+    """Sliders alone."""
+    k = np.array([1.0, 3.0, 5.0, 9.0])
+    elements = {k: v for k, v in _oscillator().elements.items() if k != "friction"}
+    elements["maxwell_slip"] = jfric.MaxwellSlip("x", k=k, R=0.1 * k * np.arange(1, 5))
+    return jfric.Problem(
+        ("x",), elements, initial={"x": jfric.InitialState(q=0.0, v=0.0)}, time=6.0
     )
 
 
@@ -121,6 +149,30 @@ def test_random_oscillators_move_as_in_the_general_pass():
     assert np.mean(solution.events.count == 0) < 0.5
 
 
+@pytest.mark.parametrize(
+    "system", [pytest.param(_with_elements, marks=pytest.mark.slow), _on_sliders]
+)
+def test_piecewise_elements_and_sliders_move_as_in_the_general_pass(system):
+    rng = np.random.default_rng(3)
+    lanes = 200
+    load = rng.uniform(-3.0, 3.0, lanes)
+    values = {
+        "mass.m": rng.uniform(0.3, 3.0, lanes),
+        "spring.k": rng.uniform(0.0, 20.0, lanes) * rng.integers(0, 2, lanes),
+        # Undamped, a shaken-down slider comes back to its limit exactly, again and again.
+        "damper.c": rng.uniform(0.02, 1.0, lanes),
+        "initial.x.q": rng.uniform(-0.5, 0.5, lanes),
+        "initial.x.v": rng.uniform(-2.0, 2.0, lanes),
+        "load.F.values": np.stack([load, -load, 0.5 * load], axis=1),
+    }
+    if system is _with_elements:
+        mu = rng.uniform(0.05, 0.5, lanes)
+        values |= {"friction.mu_d": mu, "friction.mu_s": mu * rng.choice([1.0, 1.4], lanes)}
+        values |= {"jenkins.k": rng.uniform(2.0, 20.0, lanes)}
+    solution = _compare(system, values, 10.0)
+    assert int(np.max(solution.events.count)) >= 20
+
+
 def test_a_block_without_a_time_scale_of_its_own():
     loads = np.array([0.8, 0.8 * (1 + 1e-9), 0.79, 1.5, -2.0])
     values = {"load.F.values": np.stack([loads, -1.2 + 0 * loads, 0 * loads], axis=1)}
@@ -131,11 +183,13 @@ def test_a_block_without_a_time_scale_of_its_own():
 def test_the_pass_is_chosen_by_the_structure_of_the_problem():
     assert is_one_dof(prepare(_oscillator()))
     assert is_one_dof(prepare(_block()))
+    assert is_one_dof(prepare(_with_elements()))
+    assert is_one_dof(prepare(_on_sliders()))
     elements, law = dict(_block().elements), jfric.Coulomb(0.4)
     for change in (
         {"load": jfric.Load("x", jfric.Harmonic(1.0, 2.0))},
         {"load": jfric.Load("x", jfric.PiecewiseLinear([0.0, 1.0], [0.0, 1.0]))},
-        {"stop": jfric.Stop("x", k=10.0, gap=0.1)},
+        {"dahl": jfric.Dahl("x", sigma=10.0, F_c=0.1)},
         {"friction": jfric.Friction("x", law, N=2.0, belt=jfric.Steps([1.0], [0.0, 1.0]))},
         {"friction": {c: jfric.Friction("x", law, N=2.0) for c in "ab"}},
     ):
@@ -188,6 +242,35 @@ def test_derivatives_are_quotients_of_differences_or_refused():
         jax.jacrev(end)(at, "none")
     with pytest.raises(jfric.ProblemError, match="adjoint: found 'none', but derivatives"):
         jax.jvp(lambda values: end(values, "none"), (at,), (at,))
+
+
+@pytest.mark.slow
+def test_derivatives_through_sliders_are_those_of_reverse_mode_and_differences():
+    names = ("maxwell_slip.k", "maxwell_slip.R", "spring.k", "mass.m", "initial.x.v")
+    at = jnp.concatenate([jnp.array([1.0, 3.0, 5.0, 9.0, 0.1, 0.6, 1.5, 3.6, 2.0, 1.2, 0.3])])
+    cuts = np.array([4, 8, 9, 10])
+
+    def end(values, adjoint):
+        changes = dict(zip(names, jnp.split(values, cuts), strict=True))
+        changes = {k: v if v.size > 1 else v[0] for k, v in changes.items()}
+        changes |= {"damper.c": 0.1, "load.F.values": jnp.array([3.0, -3.0, 1.5])}
+        problem = jfric.set_parameters(_on_sliders(), changes)
+        solution = jfric.simulate(problem, jfric.EventDriven(adjoint=adjoint), ts=TIMES[1::8])
+        return jnp.append(solution.q[:, 0], solution.events.time[:8])
+
+    found = jax.jit(jax.jacfwd(functools.partial(end, adjoint="forward")))(at)
+    back = jax.jit(jax.jacrev(functools.partial(end, adjoint="reverse")))(at)
+    np.testing.assert_allclose(found, back, rtol=1e-8, atol=1e-10)
+    end_of = jax.jit(functools.partial(end, adjoint="none"))
+    quotient = jnp.stack(
+        [fourth_order(lambda d, e=e: end_of(at + d * e), 1e-5) for e in jnp.eye(11)], axis=1
+    )
+    np.testing.assert_allclose(found, quotient, rtol=1e-7, atol=1e-8)
+    twice = jax.jit(jax.jacfwd(jax.jacfwd(lambda x: end(at.at[9].set(x), "forward"))))(at[9])
+    slope = jax.jit(jax.jacfwd(lambda x: end(at.at[9].set(x), "forward")))
+    np.testing.assert_allclose(
+        twice, fourth_order(lambda d: slope(at[9] + d), 1e-5), rtol=1e-6, atol=1e-6
+    )
 
 
 @pytest.mark.slow

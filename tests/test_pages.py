@@ -78,17 +78,14 @@ def test_files_load_and_survive_a_round_trip(folder):
         assert jfric.to_toml(config.problem)
 
 
-@pytest.mark.parametrize(
-    "line",
-    dict.fromkeys(
-        line for page in PAGES for text in blocks(page, "sh") for line in text.splitlines()
-    ),
-)
-def test_commands(folder, line):
-    program, *arguments = shlex.split(line)
-    assert program == "jfric"
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == (1 if FAILS in line else 0), result.output
+@pytest.mark.parametrize("text", dict.fromkeys(t for page in PAGES for t in blocks(page, "sh")))
+def test_commands(folder, text):
+    """One after the other: what one writes the next of the block may use."""
+    for line in text.splitlines():
+        program, *arguments = shlex.split(line)
+        assert program == "jfric"
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == (1 if FAILS in line else 0), result.output
 
 
 def places(text: str) -> set[str]:

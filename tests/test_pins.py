@@ -54,23 +54,27 @@ def test_one_pin_is_unique_until_its_torque_carries_its_own_reaction():
     assert float(rules.sliding_limits(jnp.zeros((1, 2)), response, *pair)[0]) == 0.0
 
 
-def pendulum(mu=MU, radius=R, omega=0.0) -> jfric.Problem:
-    rod = jfric.Body(M, J, angle=1.2 - np.pi / 2, omega=omega, points={"top": (-L, 0.0)})
-    return jfric.Problem(
-        [],
-        {
-            "body": {"rod": rod},
-            "gravity": jfric.Gravity(G),
-            "pin": jfric.Pin(("rod.top", "ground"), jfric.Coulomb(mu), radius=radius),
-        },
-        time=4.0,
-    )
+def pendulum(mu=MU, radius=R, omega=0.0, wall=None) -> jfric.Problem:
+    """``wall``: angle from the vertical at which the lower end hits a wall."""
+    points = {"top": (-L, 0.0), "end": (L, 0.0)}
+    pin = jfric.Pin(("rod.top", "ground"), jfric.Coulomb(mu), radius=radius, impact="none")
+    parts = {
+        "body": {"rod": jfric.Body(M, J, angle=1.2 - np.pi / 2, omega=omega, points=points)},
+        "gravity": jfric.Gravity(G),
+        "pin": pin,
+    }
+    if wall is not None:
+        x = 2.0 * L * np.sin(wall)
+        parts["ground"] = jfric.Ground({"a": (x, 0.0), "b": (x, -1.0)})
+        parts["contact"] = jfric.Contact(point="rod.end", line=("ground.a", "ground.b"), e=0.5)
+    return jfric.Problem([], parts, time=4.0)
 
 
-def motion_of_pendulum(times):
+def motion_of_pendulum(times, wall=-10.0):
     """Angle from the vertical: the reaction's square is quadratic in the torque."""
     integrate = pytest.importorskip("scipy.integrate")
-    inertia, found, t, angle, side = J + M * L**2, [], 0.0, 1.2, -1.0
+    inertia, found, t, side = J + M * L**2, [], 0.0, -1.0
+    angle, speed = 1.2, 0.0
 
     def acceleration(a, w):
         along = np.array([np.sin(a), -np.cos(a)])
@@ -82,20 +86,22 @@ def motion_of_pendulum(times):
         return (-M * G * L * np.sin(a) - side * MU * limit) / inertia
 
     while t < times[-1]:
-        event = lambda s, y: y[1]  # noqa: E731
-        event.terminal, event.direction = True, -side
+        turn, hit = (lambda s, y: y[1]), (lambda s, y: y[0] - wall)
+        turn.terminal, turn.direction = True, -side
+        hit.terminal, hit.direction = True, -1.0
         piece = integrate.solve_ivp(
             lambda s, y: [y[1], acceleration(*y)],
             (t, 20.0),
-            [angle, 0.0],
+            [angle, speed],
             "DOP853",
             rtol=1e-13,
             atol=1e-14,
-            events=event,
+            events=[turn, hit],
             dense_output=True,
         )
         found += [piece.sol(s) for s in times if t <= s < piece.t[-1]]
         t, angle, side = piece.t[-1], piece.y[0, -1], -side
+        speed = -0.5 * piece.y[1, -1] if piece.t_events[1].size else 0.0
     return np.array(found[: len(times)])
 
 
@@ -116,6 +122,20 @@ def test_pendulum_on_a_pin_with_friction():
     huge = jfric.simulate(pendulum(5.0, 0.2, 1.0), solver, ts=times)
     assert int(huge.status) == int(jfric.Status.INCONSISTENT)
     assert float(huge.final.t) == 0.0
+
+
+@pytest.mark.slow
+def test_pendulum_on_a_pin_with_friction_hits_a_wall():
+    """Impacts reverse and halve the speed; between them friction follows the reaction."""
+    times = np.linspace(0.0, 1.2, 25)
+    solver = jfric.EventDriven(rtol=1e-12)
+    problem = pendulum(wall=0.3)
+    solution = jfric.simulate(problem, solver, ts=times, end=1.2).check()
+    assert int(solution.events.impact.sum()) >= 2
+    expected = motion_of_pendulum(times, wall=0.3)
+    np.testing.assert_allclose(solution.q[:, 2] + np.pi / 2, expected[:, 0], atol=1e-10)
+    np.testing.assert_allclose(solution.v[:, 2], expected[:, 1], atol=1e-9)
+    assert float(jfric.contact_residual(problem, solution).max()) < 1e-11
 
 
 TEXT = """
@@ -145,7 +165,7 @@ MISTAKES = [
     (
         "mu = 0.4",
         'mu = 0.4\n[contact.floor]\npoint = "rod"\nline = "ground"',
-        "pin.mu: found friction in a pin beside contact.floor, whose impacts would go through it",
+        "pin.impact: found friction in a pin beside contact.floor, whose impacts would go",
     ),
 ]
 

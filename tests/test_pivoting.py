@@ -229,6 +229,9 @@ def test_painleve(mu, load, status):
     problem = jfric.set_parameters(_rod(), {"contact.mu": mu, "load.z.F": load})
     solution = jfric.simulate(problem, ts=np.zeros(1))
     assert solution.status == status
+    if status == jfric.Status.INCONSISTENT:
+        kind = jfric.Flag.NO_MODE if load < 0.0 else jfric.Flag.SEVERAL_MOTIONS
+        assert jfric.Flag(int(solution.flags)) == kind
     if status == jfric.Status.OK:
         # In slip z" = load + (1 - mu/2) lambda_N for the load in the coordinates of M^-1.
         push = np.linalg.inv([[1.0, 0.5], [0.5, 1.0]])

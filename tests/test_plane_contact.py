@@ -1,6 +1,7 @@
 """Unilateral contacts with friction in a plane: the normal force is a reaction."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ from references.plane import Belts
 from references.plane_contact import Particle
 
 import jfric
+from jfric.cli.report import contacts_table
 from jfric.contact.cone_impact import Laws, solve_cone_impact
 from jfric.files.read_toml import load_config, loads
 from jfric.files.write_toml import dump
@@ -85,6 +87,30 @@ def test_derivatives_in_reverse():
     x = jnp.array([0.2, 2.0, 0.3])
     reverse, _ = jax.jit(jax.jacrev(simulated_landing, has_aux=True))(x)
     np.testing.assert_allclose(reverse, jax.jacfwd(landing)(x), rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_derivatives_through_the_start_of_sliding():
+    """A load that grows pushes the particle off: ``x = a tau^3/6`` with ``tau = T - mu g/a``."""
+    ramp = {"x": jfric.PiecewiseLinear([0.0, 2.0], [0.0, 4.0])}
+    pushed = particle(jfric.Coulomb(0.2), {}, 2.0, load=ramp)
+
+    def place(x):
+        mu, h = x
+        values = {"contact.mu": mu, "time.end": h}
+        solution = jfric.simulate(jfric.set_parameters(pushed, values), SOLVER, ts=h[None])
+        return jnp.stack([solution.events.time[0], solution.q[0, 0], solution.v[0, 0]])
+
+    def expected(x):
+        starts = x[0] * G / 2.0
+        tau = x[1] - starts
+        return jnp.stack([starts, tau**3 / 3.0, tau**2])
+
+    x = jnp.array([0.2, 1.8])
+    forward = jax.jit(lambda x: (place(x), jax.jacfwd(place)(x)))
+    found, rates = forward(x)
+    np.testing.assert_allclose(found, expected(x), rtol=1e-10)
+    np.testing.assert_allclose(rates, jax.jacfwd(expected)(x), rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.slow  # its siblings: the same with a given normal force
@@ -361,6 +387,21 @@ def test_files_and_names():
     names = signal_names(THROWN)
     assert {"lambda_n.contact", "lambda_t.contact.1", "slip.contact.2"} <= set(names)
     assert "lambda_n.contact.1" not in names
+
+
+def test_one_normal_force_is_printed_for_both_directions():
+    stuck = SimpleNamespace(
+        names=("contact.1", "contact.2"),
+        axes=("x", "y", "z"),
+        states=(),
+        mode=np.full((1, 2), jfric.Mode.STICK),
+        lambda_t=np.array([[3.0, 4.0]]),
+        lambda_n=np.array([[9.81, 0.0]]),
+        mode_label=lambda i, mode: jfric.Mode(int(mode)).label,
+    )
+    table = contacts_table(THROWN, stuck)
+    forces = list(table.columns[4].cells)
+    assert forces == ["9.81", ""]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from generators import api, check_links, commands, configuration, write
+from generators import api, check_links, citation, commands, configuration, errors, gallery, write
 from test_docstrings import PUBLIC
 
 import jfric
@@ -82,6 +82,36 @@ def test_every_status_and_flag_is_listed():
         assert f"* - ``{name}``\n" in text
 
 
+def test_every_error_is_in_the_catalogue():
+    found = errors.messages()
+    assert set(found) <= set(errors.TOPICS)
+    assert sum(map(len, found.values())) > 500
+    text = errors.page()
+    for sentence in ("the pages need a folder", "no shipped configuration", "did you mean"):
+        assert (sentence in text) == (sentence != "did you mean")  # that is filled in
+    assert text.count("\n- ") == sum(map(len, found.values()))
+
+
+def test_every_experiment_is_in_the_gallery():
+    found = gallery.scripts()
+    folder = ROOT / "experiments"
+    named = {p for p in folder.rglob("*.py") if "    python experiments/" in p.read_text("utf-8")}
+    assert named == {script.path for script in found}
+    text = gallery.page(found)
+    for script in found:
+        assert script.title
+        assert f"   {script.command}\n" in text
+    assert any(script.executed for script in found)
+
+
+def test_the_citation_is_that_of_the_file():
+    assert f"version = {{{jfric_version()}}}" in citation.page()
+
+
+def jfric_version() -> str:
+    return re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.M)[1]
+
+
 @pytest.mark.parametrize(
     ("text", "becomes"),
     [
@@ -116,7 +146,11 @@ def test_links_are_checked(body, said, tmp_path):
 def test_the_site_builds_without_a_warning_and_its_links_hold(tmp_path):
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
     folders = ["-d", tmp_path / "doctrees", ROOT / "docs", tmp_path / "html"]
-    reduced = {**os.environ, "JFRIC_DOCS_EXECUTE": "off"}  # test_pages.py executes the pages
+    # test_pages.py executes the pages; of the manual one case is enough.
+    reduced = {**os.environ, "JFRIC_DOCS_EXECUTE": "off", "JFRIC_DOCS_MANUAL": "c10_conveyor"}
     done = subprocess.run([*command, *folders], capture_output=True, text=True, env=reduced)
     assert done.returncode == 0, done.stderr
     assert check_links.complaints(tmp_path / "html") == []
+    case = (tmp_path / "html" / "generated" / "manual" / "c10_conveyor.html").read_text("utf-8")
+    assert "<math" in case
+    assert "<svg" in case

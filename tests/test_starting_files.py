@@ -5,12 +5,15 @@ import tomllib
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import jfric
+from jfric.cli.main import app
 from jfric.errors import ProblemError
 from jfric.files.read_toml import load_config
 from jfric.files.schema import json_schema
 from jfric.files.starting_files import SCHEMA, STARTERS, write_starter
+from jfric.verification.configs import shipped
 
 
 @pytest.mark.parametrize("kind", STARTERS)
@@ -26,8 +29,8 @@ def test_a_file_is_read_and_names_its_schema(kind, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "kind", ["oscillator", pytest.param("contact", marks=pytest.mark.slow),
-             pytest.param("mechanism", marks=pytest.mark.slow)]
+    "kind", ["oscillator", *(pytest.param(kind, marks=pytest.mark.slow)
+                             for kind in ("drive", "contact", "mechanism"))]
 )  # fmt: skip
 def test_its_checks_pass(kind, tmp_path):
     write_starter(kind, tmp_path / "own.toml")
@@ -49,6 +52,17 @@ def test_the_record_gives_what_it_was_made_with(tmp_path):
         assert low < true < high
     step = np.deg2rad(0.05)
     assert found.sigma["phi"] == pytest.approx(step, rel=0.15)
+
+
+def test_a_system_of_the_package_is_copied(tmp_path):
+    path = tmp_path / "system.toml"
+    found = CliRunner().invoke(app, ["init", "ve0116", str(path)])
+    assert found.exit_code == 0, found.output
+    assert path.read_text() == f"#:schema {SCHEMA}\n" + shipped("ve0116").read_text()
+    assert load_config(path).problem == load_config(shipped("ve0116")).problem
+    found = CliRunner().invoke(app, ["init", "ve016", str(tmp_path / "other.toml")])
+    assert found.exit_code == 2
+    assert "did you mean 've0116'?" in found.output
 
 
 def test_what_exists_stays(tmp_path):

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from differences import fourth_order
 from scipy.integrate import solve_ivp
 
 import jfric
@@ -99,6 +100,104 @@ def test_python_functions_and_derivatives():
     assert float(end(0.5)) == pytest.approx(1 - np.exp(-2.0), abs=1e-10)
     expected = -np.exp(-2.0) * 1.0 / 0.25
     assert float(jax.jacfwd(end)(0.5)) == pytest.approx(expected, abs=1e-8)
+
+
+HEAT = "-lambda_t.brake*slip.brake"
+
+
+def braked(rate, **elements):
+    """A body on a spring, with friction whose power heats something that cools."""
+    own = {
+        "mass": jfric.Mass("x", 2.0),
+        "spring": jfric.Spring("x", 50.0),
+        "friction": {"brake": jfric.Friction("x", limit=4.0)},
+        "state": {"T": jfric.State(rate, unit="K")},
+    }
+    return jfric.Problem(
+        ["x"],
+        own | elements,
+        initial={"x": START(q=1.0)},
+        parameters={"C": 3.0, "tau": 0.8},
+        time=1.5,
+    )
+
+
+def test_heat_of_friction_in_closed_form():
+    """Half periods under constant friction: the power is ``mu N |v|``, and what it heats cools."""
+    problem = braked(f"({HEAT})/C - z.T/tau")
+    solution = jfric.simulate(problem, jfric.EventDriven(rtol=1e-12), ts=jnp.array([1.0, 1.5]))
+    solution.check()
+    R, omega, half = 4.0, 5.0, np.pi / 5.0
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+
+    def heat(end):
+        found, at = 0.0, 1.0
+        for i in range(3):
+            shift = R / 50.0 * np.sign(at)
+            size, a, b = abs(at - shift), i * half, min((i + 1) * half, end)
+            if b > a:
+                t = 0.5 * (a + b) + 0.5 * (b - a) * nodes
+                power = R * size * omega * np.sin(omega * (t - a)) * np.exp(-(end - t) / 0.8)
+                found += 0.5 * (b - a) * weights @ power / 3.0
+            at = 2 * shift - at
+        return found
+
+    np.testing.assert_allclose(solution.z[:, 0], [heat(1.0), heat(1.5)], atol=1e-10)
+    smoothed = jfric.observe(problem, "final.z.T, max.z.T", jfric.Smoothed(width=1e-4)).values
+    assert float(smoothed["final.z.T"]) == pytest.approx(heat(1.5), abs=1e-3)
+    assert float(smoothed["max.z.T"]) > heat(1.5)
+
+
+@pytest.mark.slow
+def test_rates_by_contacts_have_derivatives_and_may_be_python_functions():
+    """Heat that weakens a spring, wear of a contact that bounces; forward, reverse, differences."""
+
+    def wear(t, q, v, z, p, contacts):
+        return contacts["lambda_n.floor"] * jnp.abs(v[1]) / p["C"]
+
+    def end(x, adjoint):
+        problem = jfric.Problem(
+            ["y", "x"],
+            {
+                "mass": {"a": jfric.Mass("y", 1.0), "b": jfric.Mass("x", 1.0)},
+                "load": {
+                    "w": jfric.Load("y", -9.81),
+                    "p": jfric.Load("x", jfric.Harmonic(3.0, 4.0)),
+                },
+                "spring": jfric.Spring("x", 10.0),
+                "friction": {"brake": jfric.Friction("x", limit=x[0])},
+                "contact": {"floor": jfric.Contact("y", gap=0.0)},
+                "state": {
+                    "T": jfric.State(f"({HEAT})/C - z.T", force="-k*z.T", direction="x", unit="K"),
+                    "wear": jfric.State(wear),
+                },
+            },
+            initial={"x": START(v=x[1])},
+            parameters={"C": x[2], "k": 0.5},
+            time=1.0,
+        )
+        solver = jfric.EventDriven(adjoint=adjoint, rtol=1e-12)
+        found = jfric.simulate(problem, solver, ts=jnp.array([1.0]))
+        return jnp.concatenate([found.z[0], found.q[0, 1:]])
+
+    x = jnp.array([0.6, 1.0, 2.0])
+    forward = jax.jit(jax.jacfwd(lambda x: end(x, "forward")))(x)
+    backward = jax.jit(jax.jacrev(lambda x: end(x, "reverse")))(x)
+    np.testing.assert_allclose(forward, backward, rtol=1e-8, atol=1e-10)
+    value = jax.jit(lambda x: end(x, "none"))
+    difference = jnp.stack(
+        [fourth_order(lambda d, e=e: value(x + d * e), 1e-3) for e in jnp.eye(3)], axis=1
+    )
+    np.testing.assert_allclose(forward, difference, rtol=1e-7, atol=1e-8)
+
+
+def test_bad_rates_by_contacts_have_a_sentence():
+    with pytest.raises(jfric.ProblemError, match=r"names 'lambda_t.brak', which is not known"):
+        braked("lambda_t.brak*slip.brake")
+    with pytest.raises(jfric.ProblemError, match=r"state.T.rate: .*, expected one in \(K\)/s"):
+        braked("lambda_t.brake*slip.brake + 2 W")
+    with pytest.raises(jfric.ProblemError, match="MoreauJean cannot represent"):
+        jfric.simulate(braked(f"({HEAT})/C"), jfric.MoreauJean(dt=1e-3), ts=jnp.ones(1))
 
 
 def test_files_hold_them():

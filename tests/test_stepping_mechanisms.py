@@ -289,6 +289,8 @@ def test_a_contact_that_joints_hold_closed_has_no_friction_to_tell():
     rubs = held_closed(sliding="x", law=jfric.Coulomb(0.3))
     found = jfric.simulate(rubs, jfric.MoreauJean(1e-2))
     assert found.status == jfric.Status.INCONSISTENT
+    with pytest.raises(jfric.ProblemError, match="contact: the joints keep its gap at 0, so that"):
+        jfric.simulate(rubs)
 
 
 def test_positions_that_are_not_found_on_joints_end_the_run():

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Sequence
 
 
 def heading(text: str, mark: str = "-") -> str:
     """A heading, underlined."""
     return f"{text}\n{mark * len(text)}\n"
+
+
+def plain(text: str) -> str:
+    """``text`` with nothing in it that is markup."""
+    return re.sub(r"([\\*|_`<>:])", r"\\\1", text)
 
 
 def literal(text: object) -> str:

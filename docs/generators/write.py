@@ -6,7 +6,7 @@ import posixpath
 import re
 from pathlib import Path
 
-from generators import api, commands, configuration, statuses
+from generators import api, citation, commands, configuration, errors, statuses
 from generators.rst import heading
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,7 +62,7 @@ def _diagnostics() -> str:
             heading("Bad input"),
             "One sentence of :class:`jfric.ProblemError` before anything is computed: the field,\n"
             "what was found, what is allowed, and the nearest valid choice. On the command line\n"
-            "the exit status is then 2.\n",
+            "the exit status is then 2. All sentences: :doc:`errors`.\n",
         ]
     )
 
@@ -76,9 +76,11 @@ def pages() -> dict[str, str]:
     return {
         **beside,
         **api.pages(),
+        "citation.rst": citation.page(),
         "commands.rst": commands.page(),
         "configuration.rst": configuration.page(),
         "diagnostics.rst": _diagnostics(),
+        "errors.rst": errors.page(),
     }
 
 

@@ -7,9 +7,10 @@
   root): of the position over 15 s, in its largest value, and of the time of the first slip's end.
 - iwan: errors of force and loss of Iwan's joint cut into ever more sliders, over amplitudes up to
   macroslip, beside Segalman's integrals, and the order in which they fall.
-- batch: trajectories per second, ``jfric.sweep`` over the mass after one tile that compiles: 16
-  Jenkins elements side by side, Dahl, Bouc-Wen and LuGre (a tenth of the trajectories) on the
-  oscillator of ``configs/ve0116.toml``.
+- batch: trajectories per second, and per second of processor time of all cores, which other work
+  on the machine does not change: ``jfric.sweep`` over the mass after one of the same size in rows
+  that compiles, 16 Jenkins elements side by side, Dahl, Bouc-Wen and LuGre (a tenth of the
+  trajectories) on the oscillator of ``configs/ve0116.toml``; passes of a trajectory.
 
     python experiments/benchmarks/bristles.py [--json] [--lanes 100000] [--only lugre,limit,iwan]
 """
@@ -179,15 +180,17 @@ def batch(lanes: int) -> list[dict]:
             return jfric.sweep(problem, vary, observe="final.u", progress=False)
 
         run(min(count, 1024))
-        start = time.perf_counter()
+        start, used = time.perf_counter(), time.process_time()
         table = run(count)
-        wall = time.perf_counter() - start
+        wall, used = time.perf_counter() - start, time.process_time() - used
         rows.append(
             {
                 "law": name,
                 "trajectories": count,
                 "time [s]": wall,
                 "per second": count / wall,
+                "per second of one core": count / used,
+                "passes": float(np.asarray(table["steps"]).mean()),
                 "not ok": int((np.asarray(table["status"]) != 0).sum()),
             }
         )
@@ -204,6 +207,9 @@ def main() -> None:
     chosen = parser.parse_args()
     import jax
 
+    from jfric.numerics.compilation import compile_quickly
+
+    compile_quickly()
     jax.config.update("jax_enable_x64", True)
     parts = {"lugre": lugre, "limit": limit, "iwan": iwan, "batch": lambda: batch(chosen.lanes)}
     found = {name: parts[name]() for name in chosen.only.split(",")}

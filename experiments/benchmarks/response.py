@@ -29,7 +29,7 @@ def timed(work):
 
 
 def curve() -> dict[str, object]:
-    from resonance import with_a_stop
+    from resonance_systems import with_a_stop
 
     import jfric
 
@@ -58,7 +58,7 @@ def curve() -> dict[str, object]:
 
 
 def damper(count: int) -> dict[str, object]:
-    from resonance import with_a_damper
+    from resonance_systems import with_a_damper
 
     import jfric
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from jfric.cli.interrupt import INTERRUPTED, say
 from jfric.errors import ProblemError, first_line, quoted
 from jfric.files.solver_choice import SOLVERS
 from jfric.numerics.compilation import collect_seldom, compile_quickly, use_compilation_cache
@@ -99,13 +100,16 @@ def _setup(
 
 
 def one_sentence(command: Callable[..., None]) -> Callable[..., None]:
-    """Report bad input as one sentence on standard error, with exit status 2; and with 1 what
-    this machine cannot compute."""
+    """Report bad input as one sentence on standard error, with exit status 2; with 1 what this
+    machine cannot compute; with 130 what an interruption left."""
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> None:
         try:
             command(*args, **kwargs)
+        except KeyboardInterrupt as error:
+            say(error)
+            raise typer.Exit(INTERRUPTED) from None
         except ProblemError as error:
             _end(2, str(error))
         except BrokenPipeError:
@@ -135,11 +139,17 @@ def _is_of_the_compiler(error: RuntimeError) -> bool:
 
 @contextlib.contextmanager
 def status(text: str) -> Iterator[Callable[[str], None]]:
-    """A spinner on standard error while something takes its time."""
+    """A spinner with the time on standard error, on a terminal, while something takes long of
+    which no part can be told."""
     from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    with Console(stderr=True).status(text) as spinner:
-        yield lambda stage: spinner.update(f"{text}: {stage}")
+    terminal = Console(stderr=True)
+    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+    disabled = not terminal.is_terminal
+    with Progress(*columns, console=terminal, transient=True, disable=disabled) as spinner:
+        task = spinner.add_task(text, total=None)
+        yield lambda stage: spinner.update(task, description=f"{text}: {stage}")
 
 
 def console() -> Any:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from jfric.cli.app import Settings, app, console, one_sentence, status
+from jfric.cli.interrupt import NOTHING, kept
 from jfric.cli.loading import load_changed
-from jfric.cli.run_fit import RESIDUALS, parse_free, run_fit
+from jfric.cli.run_fit import RESIDUALS, free_of, read_records, run_fit, to_seconds
 from jfric.errors import ProblemError
+from jfric.sweeps.progress import Progress
+
+#: What laws are fitted to in a comparison, by what the fit compares.
+COMPARED = {"input": "closed loop", "windows": "windows", "inverse": "inverse dynamics"}
 
 
 @app.command(
@@ -32,7 +36,8 @@ def fit(
         list[str] | None,
         typer.Option(
             help="Parameter and its bounds, PATH=LOW:HIGH; :linear or :log chooses the scale, "
-            ":each a value for each record. Repeatable.",
+            ":each a value for each record, :varies values around a common mean. Repeatable; the "
+            "table [fit] of the file unless given.",
             metavar="PATH=LOW:HIGH",
         ),
     ] = None,
@@ -49,7 +54,8 @@ def fit(
         str,
         typer.Option(
             help="output: simulated beside measured; input: force of the controller in closed "
-            "loop; windows: short windows with free initial states; steady: periodic motions, "
+            "loop; windows: short windows with free initial states; inverse: forces that the "
+            "measured motion needs, without simulation; steady: periodic motions, "
             "for files without a column of times.",
             metavar="NAME",
         ),
@@ -89,7 +95,11 @@ def fit(
     ] = "linear",
     seed: Annotated[int, typer.Option(help="Seed of the starts.")] = 0,
     comparison: Annotated[
-        bool, typer.Option("--compare-laws", help="Also compare friction models on held-out data.")
+        bool,
+        typer.Option(
+            "--compare-laws",
+            help="Also compare laws of friction on held-out data, as jfric compare does.",
+        ),
     ] = False,
     out: Annotated[
         Path | None,
@@ -114,18 +124,16 @@ def fit(
     for name, value, example in (
         ("CONFIG", config, "system.toml"),
         ("--data", data, "--data record.csv"),
-        ("--free", free, "--free friction.mu=0.01:1"),
     ):
         if not value:
             raise ProblemError(f"{name}: missing, such as {example}")
     assert config is not None
     assert data
-    assert free
     from jfric.cli.fit_record import fit_record, write_record
     from jfric.errors import nearest
     from jfric.files.output import reserve
+    from jfric.fits.hierarchical import HierarchicalFit
     from jfric.fits.optimise.levenberg_marquardt import Outcome
-    from jfric.system.units import DIMENSIONS, UnitError, to_si
 
     if residual not in RESIDUALS:
         raise ProblemError(
@@ -133,18 +141,14 @@ def fit(
             + ", ".join(RESIDUALS)
         )
     chosen = load_changed(config, set_)
-
-    def time_of(option: str, text: str) -> float:
-        try:
-            return float(to_si(text.strip(), DIMENSIONS["time"]))  # pyright: ignore
-        except UnitError as error:
-            raise ProblemError(f"{option}: {error}") from None
-
-    parts = None if schedule is None else [time_of("--schedule", t) for t in schedule.split(",")]
-    found = parse_free(chosen, free)
+    length = to_seconds(window, "--window")
+    parts = None
+    if schedule is not None:
+        parts = [to_seconds(text.strip(), "--schedule") for text in schedule.split(",")]
+    found = free_of(chosen, free, required=True)
     options: dict[str, Any] = {
         "residual": residual,
-        "window": None if window is None else time_of("--window", window),
+        "window": length,
         "observe": None if observe is None else [name.strip() for name in observe.split(",")],
         "search": search,
         "schedule": parts,
@@ -152,17 +156,29 @@ def fit(
         "hold": hold,
         "loss": loss,
     }
-    with status(config.stem) as announce:
-        announce("fitting")
-        result = run_fit(chosen, data, found, seed=seed, **options)
-        scores = None
+    watch = _Watch()
+    compared = None
+    with kept(watch.kept):
+        with Progress(0) as watch.bar:
+            made = run_fit(chosen, data, found, seed=seed, watch=watch, **options)
+        result = made.fit if isinstance(made, HierarchicalFit) else made
         if comparison:
-            from jfric.fits.law_comparison import compare_laws
+            from jfric.fits.comparison.compare_laws import compare_laws
 
-            scores = compare_laws(result, found)
-        extra = (
-            {} if scores is None else {"law_comparison": [dataclasses.asdict(s) for s in scores]}
-        )
+            with status(config.stem) as announce:
+                compared = compare_laws(
+                    chosen.problem,
+                    read_records(chosen, data),
+                    {k: f for k, f in found.items() if not f.per_experiment},
+                    controller=chosen.controller,
+                    fitted_to=COMPARED.get(residual),
+                    window=length,
+                    hold=hold,
+                    announce=announce,
+                )
+        extra = {} if compared is None else {"law_comparison": compared.to_dict()}
+        if isinstance(made, HierarchicalFit):
+            extra["hierarchical"] = made.to_dict()
         record = fit_record(result, chosen, data, found, options, **extra)
         path = out if out is not None else reserve(Path("results") / config.stem, "fit")
         write_record(path, record)
@@ -171,20 +187,38 @@ def fit(
 
             # Chains of the sampler run side by side.
             drawn = result.sample(-(-posterior // 16), seed=seed) if posterior else None
-            write_page(report, chosen, result, record, scores, drawn)
+            write_page(report, chosen, result, record, compared, drawn)
     terminal = console()
     terminal.print(chosen.title or config.stem, style="bold", markup=False)
-    terminal.print(str(result), markup=False)
-    for score in scores or ():
-        terminal.print(
-            f"{score.candidate}: {100 * score.fitted:.2f} % fitted, "
-            f"{100 * score.held_out:.2f} % held out",
-            markup=False,
-        )
+    terminal.print(str(made), markup=False)
+    if compared is not None:
+        terminal.print(f"\n{compared}", markup=False, soft_wrap=True)
     for file in (path, report):
         if file is not None:
             terminal.print(f"wrote {file}", markup=False)
     raise typer.Exit(0 if result.outcome == Outcome.CONVERGED else 1)
+
+
+class _Watch:
+    """Shows how far a fit has come, and knows the best parameters so far."""
+
+    bar: Progress
+
+    def __init__(self) -> None:
+        self._best: tuple[float, dict[str, float]] | None = None
+
+    def __call__(
+        self, stage: str, iteration: int, most: int, cost: float, values: dict[str, float]
+    ) -> None:
+        self._best = cost, values
+        self.bar.show(iteration, most, f"{stage}, cost {cost:.4g}, iteration")
+
+    def kept(self) -> str:
+        if self._best is None:
+            return NOTHING
+        cost, values = self._best
+        found = ", ".join(f"{name} = {value:.6g}" for name, value in values.items())
+        return f"{NOTHING}; the best so far, at a cost of {cost:.6g}: {found}"
 
 
 def _print_proposal(config: Path | None, file: Path) -> None:

@@ -16,6 +16,7 @@ from jfric.fits.free import Free
 if TYPE_CHECKING:
     from jfric.files.config import Config
     from jfric.fits.fit_result import FitResult
+    from jfric.system.problem import Problem
 
 
 def fit_record(
@@ -27,13 +28,16 @@ def fit_record(
     **extra: Any,
 ) -> dict[str, Any]:
     """Everything about a fit: configuration as TOML, files with checksums, free parameters,
-    options and seed, versions; values with errors and intervals; starts."""
+    options and seed, versions; values with errors and intervals; starts; measured and predicted
+    samples."""
     from jfric.files.write_toml import dump
+    from jfric.fits.series import series
 
     covariance = result.covariance()
     intervals = covariance.intervals()
     errors = covariance.standard_errors
     return {
+        "title": config.title,
         "config": dump(config),
         "config_path": config.path,
         "data": [{"path": str(p), "sha256": checksum(p)} for p in files],
@@ -57,7 +61,36 @@ def fit_record(
         },
         "waterfall": [{**row, "outcome": row["outcome"].name.lower()} for row in result.waterfall],
         **extra,
+        # Last, as they are long.
+        "series": [
+            {
+                "record": s.record,
+                "signal": s.signal,
+                "unit": _unit(config.problem, s.signal),
+                "t": s.t,
+                "measured": s.measured,
+                "predicted": s.predicted,
+                "spread": s.spread,
+            }
+            for s in series(result)
+        ],
     }
+
+
+def _unit(problem: Problem, signal: str) -> str:
+    """Unit of a signal; none for what only the data and the fit know."""
+    from jfric.files.path_dimensions import path_dimension
+    from jfric.results.signals import look_up
+
+    try:
+        return str(getattr(look_up(problem, signal)[1], "unit", ""))
+    except ProblemError:
+        pass
+    try:
+        dimension = path_dimension(problem, signal)
+    except KeyError:
+        return ""
+    return "" if dimension is None else dimension.unit
 
 
 def write_record(path: Path, record: Mapping[str, Any]) -> None:
@@ -88,6 +121,7 @@ def refit(path: Path) -> tuple[FitResult, dict[str, Any]]:
     """
     from jfric.cli.run_fit import run_fit
     from jfric.files.read_toml import loads
+    from jfric.fits.hierarchical import HierarchicalFit
 
     record = read_record(path)
     files = [Path(item["path"]) for item in record["data"]]
@@ -96,7 +130,8 @@ def refit(path: Path) -> tuple[FitResult, dict[str, Any]]:
             raise ProblemError(f"{file}: missing or changed since the fit in {path}")
     free = {name: _free(item) for name, item in record["free"].items()}
     config = loads(record["config"], record["config_path"])
-    return run_fit(config, files, free, seed=record["seed"], **record["options"]), record
+    found = run_fit(config, files, free, seed=record["seed"], **record["options"])
+    return (found.fit if isinstance(found, HierarchicalFit) else found), record
 
 
 def _free(item: dict[str, Any]) -> Free:

@@ -9,6 +9,7 @@ import typer
 
 from jfric.cli.app import app, console, one_sentence
 from jfric.files.starting_files import STARTERS, write_starter
+from jfric.verification.configs import config_directory
 
 _KINDS = "; ".join(f"{kind}: {what}" for kind, what in STARTERS.items())
 
@@ -16,17 +17,24 @@ _KINDS = "; ".join(f"{kind}: {what}" for kind, what in STARTERS.items())
 @app.command(epilog="Example: jfric init oscillator drive.toml")
 @one_sentence
 def init(
-    kind: Annotated[str, typer.Argument(help=f"{_KINDS}.", metavar="|".join(STARTERS))],
+    kind: Annotated[
+        str,
+        typer.Argument(
+            help=f"{_KINDS}; or a system of the package by its name, such as ve0116.",
+            metavar="|".join([*STARTERS, "NAME"]),
+        ),
+    ],
     path: Annotated[
         Path | None, typer.Argument(help="File to write; KIND.toml unless given.", metavar="FILE")
     ] = None,
 ) -> None:
-    """Write a commented file to begin with, and the JSON schema by which editors complete it.
+    """Write a file to begin with, and the JSON schema by which editors complete it.
 
     Nothing that exists is overwritten. Exit status: 0, 2 for bad input.
     """
     chosen = path or Path(f"{kind}.toml")
-    written = write_starter(kind, chosen)
+    systems = {p.stem: p for p in sorted(config_directory().glob("*.toml"))}
+    written = write_starter(kind, chosen, systems)
     terminal = console()
     terminal.print(f"wrote {', '.join(str(p) for p in written)}", markup=False)
     terminal.print(f"next: {_next(kind, chosen)}", markup=False)

@@ -16,6 +16,7 @@ from jfric.system.direction import Direction
 from jfric.system.event import Event
 from jfric.system.expression import Expression
 from jfric.system.functions_of_state import functions_of
+from jfric.system.joint_contacts import normal_forces
 from jfric.system.naming import parameters
 
 if TYPE_CHECKING:
@@ -196,20 +197,22 @@ def contacts_table(problem: Problem, solution: Solution) -> Table:
     mode, lambda_t = np.asarray(solution.mode)[-1], np.asarray(solution.lambda_t)[-1]
     lambda_n = np.asarray(solution.lambda_n)[-1]
     first = mode.size - lambda_n.size
+    # Both components of friction in a plane belong to one normal force.
+    places = {first + at: name for name, at in normal_forces(problem).items()}
     if not mode.size:
         table = plain_table("", "element", "segment")
     else:
         table = plain_table("", "contact", "mode", ">friction force", "", ">normal force", "")
     for i, name in enumerate(solution.names):
         if i < mode.size:
-            normal = number(lambda_n[i - first]) if i >= first else "given"
+            normal = number(lambda_n[i - first]) if i in places else "" if i >= first else "given"
             table.add_row(
                 Text(name),
                 solution.mode_label(i, mode[i]),
                 number(lambda_t[i]),
                 units[f"lambda_t.{name}"],
                 normal,
-                units.get(f"lambda_n.{name}", ""),
+                units.get(f"lambda_n.{places.get(i, name)}", ""),
             )
         else:
             code = np.asarray(solution.segment)[-1, i - mode.size]

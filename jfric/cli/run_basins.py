@@ -6,8 +6,9 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jfric.cli.interrupt import kept
 from jfric.cli.loading import load_changed
-from jfric.cli.run_sweep import free_folder, parse_vary
+from jfric.cli.run_sweep import free_folder, keeps, parse_vary
 from jfric.errors import ProblemError
 from jfric.sweeps.design import SAMPLED
 from jfric.system.units import DIMENSIONS, UnitError, to_si
@@ -60,15 +61,12 @@ def run_basins(
     )
     store = out if out is not None else free_folder(Path("results") / config.stem, "basins")
     try:
-        found, summary = run(prepared, store=store, **execution)
+        with kept(lambda: keeps(store)):
+            found, summary = run(prepared, store=store, **execution)
     except ProblemError:
         with contextlib.suppress(OSError):  # only a folder that was reserved and never used
             store.rmdir()
         raise
-    except KeyboardInterrupt:
-        raise ProblemError(
-            f"interrupted; what is finished is kept, the same command with --out {store} goes on"
-        ) from None
     total = prepared.design.size
     if total > summary.computed:
         there = total - summary.computed

@@ -88,7 +88,7 @@ def run_config(
                 compare(c.quantity, c.expected, trajectory, tolerance=c.allowed, source=c.source)
                 for c in checks
             ),
-            *(result for job in static for result in static_results(job)),
+            *(result for job in static for result in static_results(job)[1]),
         ],
         compile_seconds=compile_seconds,
         run_seconds=run_seconds,

@@ -10,16 +10,19 @@ from jfric.errors import ProblemError
 
 if TYPE_CHECKING:
     from jfric.files.config import Config
+    from jfric.fits.data.experiment import Experiment
     from jfric.fits.fit_result import FitResult
     from jfric.fits.free import Free
+    from jfric.fits.hierarchical import HierarchicalFit
+    from jfric.fits.minimise import Watch
 
-RESIDUALS = ("output", "input", "windows", "steady")
-WORDS = ("log", "linear", "each")
+RESIDUALS = ("output", "input", "windows", "inverse", "steady")
+WORDS = ("log", "linear", "each", "varies")
 
 
 def parse_free(config: Config, texts: Sequence[str]) -> dict[str, Free]:
-    """``PATH=LOW:HIGH``, with ``:log`` or ``:linear`` for the scale and ``:each`` for a value in
-    each record; bounds may carry units."""
+    """``PATH=LOW:HIGH``, with ``:log`` or ``:linear`` for the scale, ``:each`` for a value in each
+    record, ``:varies`` for values around a common mean; bounds may carry units."""
     from jfric.fits.free import Free
     from jfric.fits.full_paths import full_path
 
@@ -31,33 +34,78 @@ def parse_free(config: Config, texts: Sequence[str]) -> dict[str, Free]:
         if not equals or not path.strip() or len(bounds) != 2:
             raise ProblemError(
                 f"--free: found {text!r}, expected PATH=LOW:HIGH such as friction.mu=0.01:1, with "
-                ":linear or :log for the scale and :each for a value in each record"
+                ":linear or :log for the scale, :each for a value in each record and :varies for "
+                "values around a common mean"
             )
         path = full_path(config.problem, path.strip())
         if path in found:
             raise ProblemError(f"--free: found {path!r} twice")
         low, high = (_bound(config, path, b) for b in bounds)
-        scale = next((w for w in words if w != "each"), "log" if low > 0 else "linear")
+        scale = next((w for w in words if w in ("log", "linear")), "log" if low > 0 else "linear")
         try:
-            found[path] = Free(low, high, scale=scale, per_experiment="each" in words)  # pyright: ignore
+            found[path] = Free(
+                low,
+                high,
+                scale=scale,  # pyright: ignore
+                per_experiment="each" in words,
+                varies="varies" in words,
+            )
         except ProblemError as error:
             raise ProblemError(f"--free {path}: {error}") from None
     return found
 
 
 def _bound(config: Config, path: str, text: str) -> float:
-    from jfric.files.path_dimensions import path_dimension
+    from jfric.files.fit_table import free_dimension
     from jfric.system.units import UnitError, to_si
 
     try:
-        dimension = path_dimension(config.problem, path)
-    except KeyError:
-        dimension = None  # of the sensor or the controller; fit checks the name
-    try:
-        value = to_si(text, dimension)
+        value = to_si(text, free_dimension(config.problem, path))
         return float(value)  # pyright: ignore[reportArgumentType]
     except (UnitError, TypeError) as error:
         raise ProblemError(f"--free {path}: {error}") from None
+
+
+def free_of(config: Config, texts: Sequence[str] | None, *, required: bool) -> dict[str, Free]:
+    """What is free: as the options ``--free`` say, else the table ``[fit]`` of the file."""
+    from jfric.fits.free import Free
+    from jfric.fits.full_paths import full_path
+
+    if texts:
+        return parse_free(config, texts)
+    found = {}
+    for path, item in config.fit.get("free", {}).items():
+        try:
+            found[full_path(config.problem, path)] = Free(**item)
+        except ProblemError as error:
+            raise ProblemError(f"fit.free.{path}: {error}") from None
+    if required and not found:
+        raise ProblemError(
+            "--free: missing, such as --free friction.mu=0.01:1, or a table [fit.free] in the file"
+        )
+    return found
+
+
+def to_seconds(text: str | None, option: str) -> float | None:
+    """A time with its unit in seconds."""
+    from jfric.system.units import DIMENSIONS, UnitError, to_si
+
+    try:
+        return None if text is None else float(to_si(text, DIMENSIONS["time"]))  # pyright: ignore
+    except UnitError as error:
+        raise ProblemError(f"{option}: {error}") from None
+
+
+def read_records(config: Config, files: Sequence[Path]) -> list[Experiment]:
+    """The records in the files, as long as the system is simulated, about."""
+    from jfric.fits.data.measured_files import read_experiments
+    from jfric.fits.plausibility import require_span
+
+    experiments = read_experiments(config, files)
+    if config.data is None or config.data.time is not None:
+        for experiment in experiments:
+            require_span(config, experiment)
+    return experiments
 
 
 def run_fit(
@@ -74,23 +122,26 @@ def run_fit(
     hold: str = "zero",
     loss: str = "linear",
     seed: int = 0,
-) -> FitResult:
-    """The fit that the command makes."""
+    watch: Watch | None = None,
+) -> FitResult | HierarchicalFit:
+    """The fit that the command makes; hierarchical where something varies from run to run.
+    ``watch`` as for :func:`jfric.fit`."""
     from jfric.fits.arrange import sampled_or_whole
-    from jfric.fits.data.measured_files import read_experiments
     from jfric.fits.fitting import fit
-    from jfric.fits.plausibility import require_span
     from jfric.fits.sampled_model import REFERENCE
 
-    experiments = read_experiments(config, files)
+    experiments = read_records(config, files)
     if config.data is not None and config.data.time is None:
         # Rows without times are steady states, whatever else they are compared by.
         residual = "steady"
-    else:
-        for experiment in experiments:
-            require_span(config, experiment)
     options: dict[str, Any] = dict(
-        loss=loss, search=search, schedule=schedule, starts=starts, seed=seed, hold=hold
+        loss=loss,
+        search=search,
+        schedule=schedule,
+        starts=starts,
+        seed=seed,
+        hold=hold,
+        watch=watch,
     )
     if residual == "input":
         options |= {"controller": config.controller}
@@ -98,12 +149,18 @@ def run_fit(
     if residual == "output":
         experiments = [_without(e, REFERENCE) for e in experiments]
         model = sampled_or_whole(config.problem, experiments, None, hold)
+    if any(item.varies for item in free.values()):
+        from jfric.fits.hierarchical import fit_hierarchical
+
+        return fit_hierarchical(
+            model, experiments, free, residual=residual, window=window, observe=observe, **options
+        )
     return fit(
         model, experiments, free, residual=residual, window=window, observe=observe, **options
     )
 
 
-def _without(experiment, name: str):
+def _without(experiment: Experiment, name: str) -> Experiment:
     from dataclasses import replace
 
     return replace(experiment, u={k: v for k, v in (experiment.u or {}).items() if k != name})

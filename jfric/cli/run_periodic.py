@@ -16,6 +16,7 @@ from jfric.errors import SimulationError
 from jfric.files import output
 from jfric.results.columns import columns
 from jfric.results.grammar import split
+from jfric.sweeps.progress import Progress
 from jfric.verification.periodic_checks import orbit_settings
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Outputs over a period, and events and multipliers with a line of their own.
 OUTPUTS, MOST_LISTED = 401, 20
+#: Parts of an interval in the progress bar.
+PARTS = 1000
 
 
 def run_periodic(
@@ -55,9 +58,13 @@ def run_periodic(
     if interval is not None:
         ends = interval["vary"], interval["start"], interval["stop"]
         try:
-            with status(config.stem) as announce:
-                announce(f"following the motion over {ends[0]}")
-                path = continue_orbit(problem, *ends, **orbit_settings(chosen, "state"))
+            with Progress(PARTS, stage="compiling") as bar:
+
+                def watch(part: float, orbits: int) -> None:
+                    bar.show(round(PARTS * part), PARTS, f"{orbits:,} orbits over {ends[0]}")
+
+                given = orbit_settings(chosen, "state")
+                path = continue_orbit(problem, *ends, watch=watch, **given)
         except SimulationError as error:
             console.print(f"no periodic motion at the start: {error}", style="bold red")
             return False

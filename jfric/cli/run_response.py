@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jfric.cli import report
+from jfric.cli.interrupt import kept
 from jfric.cli.loading import load_changed
 from jfric.cli.run_sweep import free_folder, parse_vary
 from jfric.cli.vary import vary_number
@@ -88,7 +89,7 @@ def run_response(
     curves = int(np.prod([len(v) for v in values.values()], dtype=int))
     begun = time.perf_counter()
     try:
-        with Progress(curves * PARTS) as bar:
+        with kept(lambda: _keeps(folder, curves)), Progress(curves * PARTS) as bar:
             found = frequency_response(
                 problem,
                 place,
@@ -104,12 +105,6 @@ def run_response(
         with contextlib.suppress(OSError):  # only a folder that was reserved and never used
             folder.rmdir()
         raise
-    except KeyboardInterrupt:
-        whole = len(list(folder.glob("curve-*.whole.npz")))
-        raise ProblemError(
-            f"interrupted; {whole} of {curves} curves and what there is of the others are kept, "
-            f"the same command with --out {folder} goes on"
-        ) from None
     seconds = time.perf_counter() - begun
     console.print(title, style="bold", markup=False)
     points = sum(len(c) for c in found.curves)
@@ -131,6 +126,15 @@ def run_response(
         files.append(picture)
     console.print("wrote " + ", ".join(str(f) for f in files), markup=False, soft_wrap=True)
     return ok
+
+
+def _keeps(folder: Path, curves: int) -> str:
+    """What is kept of a response that was interrupted."""
+    whole = len(list(folder.glob("curve-*.whole.npz")))
+    return (
+        f"interrupted; {whole} of {curves} curves and what there is of the others are kept, "
+        f"the same command with --out {folder} goes on"
+    )
 
 
 def _of_file(config: Config, key: str, option: str, form: str) -> Any:
@@ -157,9 +161,9 @@ class _Watch:
             # The first waited for the compiler: the rate is that of the others.
             self._first = now, done
         rate = (done - self._first[1]) / max(now - self._first[0], 1e-9)
-        stage = f"{done:,} orbits, {rate:,.0f}/s" if rate else "compiling"
+        stage = f"{done:,} orbits" if rate else "compiling"
         reached = round(PARTS * sum(self._parts.values()))
-        self._bar.show(reached, PARTS * self._curves, stage)
+        self._bar.show(reached, PARTS * self._curves, stage, f"{rate:,.0f}/s" if rate else "")
 
 
 def _report(console: Console, found: FrequencyResponse, names: list[str]) -> bool:

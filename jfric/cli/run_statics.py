@@ -200,7 +200,7 @@ def _print_rest(console: Console, found: RestStates) -> None:
             f"Rest states, closed contacts: {closed}" if found.closed.shape[-1] else "Rest states"
         )
         table = report.plain_table(title, "", ">from", ">to")
-        for kind in ("q", "lambda_t", "lambda_n"):
+        for kind in ("q", "lambda_t", "lambda_n", "reaction"):
             for name, (low, high) in row[kind].items():
                 label = name if kind == "q" else f"{kind}.{name}"
                 table.add_row(label, f"{low + 0.0:.10g}", f"{high + 0.0:.10g}")

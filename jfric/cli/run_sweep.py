@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import shlex
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jfric.cli.interrupt import kept
 from jfric.cli.loading import load_changed
 from jfric.cli.vary import split_vary, vary_number
 from jfric.errors import ProblemError
@@ -53,9 +56,10 @@ def run_sweep(
 
     chosen = load_changed(config, settings)
     built, _ = choose_solver(chosen.solver, **solver)
+    varied = parse_vary(chosen.problem, vary, sampled=method in SAMPLED)
     prepared = prepare(
         chosen.problem,
-        parse_vary(chosen.problem, vary, sampled=method in SAMPLED),
+        varied,
         split(observe),
         method=method,
         samples=samples,
@@ -64,18 +68,16 @@ def run_sweep(
         solver=built,
         config=dump(chosen),
         title=chosen.title or config.stem,
+        command=command_of_a_point(chosen.problem, config, settings, varied, solver),
     )
     store = out if out is not None else free_folder(Path("results") / config.stem, "sweep")
     try:
-        _, summary = execute(prepared, store=store, **execution)
+        with kept(lambda: keeps(store)):
+            _, summary = execute(prepared, store=store, **execution)
     except ProblemError:
         with contextlib.suppress(OSError):  # only a folder that was reserved and never used
             store.rmdir()
         raise
-    except KeyboardInterrupt:
-        raise ProblemError(
-            f"interrupted; what is finished is kept, the same command with --out {store} goes on"
-        ) from None
     total = prepared.design.size
     before = total - summary.computed
     if before:
@@ -92,6 +94,30 @@ def run_sweep(
     if plot:
         draw(console, store, None, None)
     return not failed
+
+
+def command_of_a_point(
+    problem: Problem,
+    config: Path,
+    settings: Iterable[str],
+    varied: Collection[str],
+    solver: dict[str, Any],
+) -> str:
+    """The command of one run; where the varied parameters are set as well, that of a point."""
+    words = ["jfric", "run", str(config)]
+    for setting in settings:
+        if find_path(problem, setting.partition("=")[0].strip()) not in varied:
+            words += ["--set", setting]
+    own = {"name": "--solver", "flow": "--flow", "rtol": "--rtol"}
+    for key, value in solver.items():
+        if value is not None:
+            words += [own[key], str(value)] if key in own else ["--option", f"{key}={value}"]
+    return shlex.join(words)
+
+
+def keeps(store: Path) -> str:
+    """What is kept of a sweep that was interrupted."""
+    return f"interrupted; what is finished is kept, the same command with --out {store} goes on"
 
 
 def free_folder(directory: Path, kind: str, ending: str = ".zarr") -> Path:

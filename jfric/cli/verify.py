@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from jfric.cli.app import Flow, app, console, one_sentence
+from jfric.cli.interrupt import kept
 from jfric.errors import ProblemError
 
 
 @app.command(
     epilog="Examples: jfric verify | jfric verify --case 've0116*' --json | "
-    "jfric verify my/configs --junit report.xml"
+    "jfric verify my/configs --junit report.xml | jfric verify my/configs --html pages"
 )
 @one_sentence
 def verify(
@@ -47,6 +48,14 @@ def verify(
     junit: Annotated[
         Path | None, typer.Option(help="Also write JUnit XML.", metavar="FILE")
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write a page for each case, with the system, its equations, results and "
+            "plots, and an index.",
+            metavar="FOLDER",
+        ),
+    ] = None,
 ) -> None:
     """Compare with published values: the shipped cases, or every [bold]\\[\\[check]][/] in your
     files.
@@ -62,15 +71,27 @@ def verify(
         require_flow(flow)
     started = time.perf_counter()
     remarks: list[str] = []
-    with Progress(0, stage="reading") as bar:
-        results = run_checks(
-            paths or None,
-            case=case,
-            flow=flow,
-            kernel=kernel,
-            progress=bar.show,
-            remark=remarks.append,
-        )
+    if html is not None:
+        _require_folder(html)
+    reached = [0, 0]
+
+    def show(done: int, total: int, name: str) -> None:
+        reached[:] = done, total
+        bar.show(done, total, name)
+
+    with kept(lambda: _kept(*reached)), Progress(0, stage="reading") as bar:
+        settings: dict[str, Any] = {
+            **{"case": case, "flow": flow, "kernel": kernel},
+            **{"progress": show, "remark": remarks.append},
+        }
+        if html is None:
+            results = run_checks(paths or None, **settings)
+        else:
+            from jfric.manual.collect import collect
+            from jfric.manual.write import write_manual
+
+            entries, results = collect(paths or None, **settings)
+            write_manual(html, entries, _below())
     seconds = time.perf_counter() - started
     if junit is not None:
         from jfric.verification.junit import write_junit
@@ -95,4 +116,25 @@ def verify(
             f"{seconds:.1f} s",
             style="bold red" if failed else "bold green",
         )
+        if html is not None:
+            terminal.print(f"{html / 'index.html'}", markup=False)
     raise typer.Exit(1 if failed else 0)
+
+
+def _kept(done: int, total: int) -> str:
+    """Nothing is: a verification that is not whole says nothing."""
+    return f"interrupted after {done} of {total} runs; results are kept only of all of them"
+
+
+def _require_folder(path: Path) -> None:
+    if path.exists() and not path.is_dir():
+        raise ProblemError(f"--html: {str(path)!r} is a file, the pages need a folder")
+
+
+def _below() -> str:
+    """What is written under every page: how it was made."""
+    from datetime import date
+    from importlib.metadata import version
+
+    made = date.today().isoformat()
+    return f"jfric {version('jfric')}, jax {version('jax')}; jfric verify, {made}"

@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from jfric.figures.style import LINES, legend_below, style_axes
+from jfric.fits.series import Series
 from jfric.fits.uncertainty.autocorrelation import autocorrelation
 from jfric.fits.uncertainty.residual_series import even_grid
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from jfric.fits.fit_result import FitResult
-    from jfric.fits.law_comparison import Score
 
 MEASURED, SIMULATED, RESIDUAL = "#9a9a9a", "#1f4e79", "#c0504d"
 #: Records drawn one below the other; the others are in the table only.
@@ -35,78 +35,6 @@ class Panel(NamedTuple):
 
     figure: Figure
     shows: str
-
-
-class Series(NamedTuple):
-    """One signal of one record: samples that count, and the measured motion beside them."""
-
-    record: str
-    signal: str
-    t: np.ndarray
-    measured: np.ndarray
-    predicted: np.ndarray
-    position: np.ndarray | None
-    velocity: np.ndarray | None
-    #: Standard deviation of a new sample: of the prediction, with the estimates, and of the noise.
-    spread: np.ndarray
-
-    @property
-    def residual(self) -> np.ndarray:
-        """Predicted minus measured."""
-        return self.predicted - self.measured
-
-
-def series(result: FitResult) -> list[Series]:
-    """All signals of all records at the fit."""
-    from jfric.fits.data.stacking import labels
-
-    linearised = result.linearised()
-    predicted, spread = linearised.predicted, _spread(result, linearised.jacobian)
-    weight, measured = result.objective.weight, np.asarray(result.objective.measured)
-    found = []
-    for i, (e, label) in enumerate(
-        zip(result.experiments, labels(result.experiments), strict=True)
-    ):
-        dof = next(iter(e.y)) if "." not in next(iter(e.y)) else None
-        dof = dof or next((name for name in e.y if "." not in name), None)
-        q = None if dof is None else e.y[dof]
-        v = None if q is None else np.gradient(q, e.t)
-        for j, signal in enumerate(result.objective.data.signals):
-            used = weight[i, : e.t.size, j] > 0
-            if not np.any(used):
-                continue
-            found.append(
-                Series(
-                    label,
-                    signal,
-                    e.t[used],
-                    measured[i, : e.t.size, j][used],
-                    predicted[i, : e.t.size, j][used],
-                    None if q is None else q[used],
-                    None if v is None else v[used],
-                    spread[i, : e.t.size, j][used],
-                )
-            )
-    return found
-
-
-def _spread(result: FitResult, jacobian: np.ndarray) -> np.ndarray:
-    """Standard deviation of new samples (E, m, k), zero where there is none; estimates without a
-    finite error are taken as exact."""
-    weight, layout = result.objective.weight, result.objective.layout
-    sigma = np.where(weight > 0, 1.0 / np.where(weight > 0, weight, 1.0), 0.0)
-    if jacobian.shape[:3] != weight.shape:  # a residual of one's own
-        return sigma
-    matrix = result.covariance().matrix
-    known = np.isfinite(np.diagonal(matrix))
-    matrix = np.where(np.outer(known, known) & np.isfinite(matrix), matrix, 0.0)
-    variance = np.stack(
-        [
-            np.einsum("mkl,ln,mkn->mk", own, matrix[np.ix_(columns, columns)], own, optimize=True)
-            for own, columns in zip(jacobian, layout.columns, strict=True)
-        ]
-    )
-    return sigma * np.sqrt(1.0 + np.maximum(variance, 0.0))
 
 
 def compared(found: Sequence[Series]) -> list[Panel]:
@@ -243,20 +171,6 @@ def starts(result: FitResult) -> Panel:
     if outcomes:
         legend_below(made, axis.get_legend_handles_labels()[0])
     return Panel(made, "costs of the starts")
-
-
-def law_comparison(scores: Sequence[Score]) -> Panel:
-    """Relative errors of the models in fitted and in held-out data."""
-    made, axis = _panel()
-    place = np.arange(len(scores))
-    axis.bar(place - 0.2, [100 * s.fitted for s in scores], 0.4, color=MEASURED, label="fitted")
-    axis.bar(
-        place + 0.2, [100 * s.held_out for s in scores], 0.4, color=SIMULATED, label="held out"
-    )
-    axis.set_xticks(place, [s.candidate for s in scores], fontsize=8, rotation=15)
-    axis.set_ylabel("relative error [%]")
-    axis.legend(frameon=False, fontsize=8)
-    return Panel(made, "errors of the friction models")
 
 
 def _panel(width: float = 5.2, height: float = 3.1) -> tuple[Figure, Axes]:

@@ -14,13 +14,15 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.figures import fit_certainty as certainty
 from jfric.figures import fit_figures as figures
+from jfric.figures.comparison_figure import plot_comparison
+from jfric.fits.series import Series, series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from jfric.files.config import Config
+    from jfric.fits.comparison.result import LawComparison
     from jfric.fits.fit_result import FitResult
-    from jfric.fits.law_comparison import Score
     from jfric.fits.uncertainty.posterior import Posterior
 
 _STYLE = """
@@ -55,28 +57,23 @@ def write_page(
     config: Config,
     result: FitResult,
     record: Mapping[str, Any],
-    scores: Sequence[Score] | None = None,
+    compared: LawComparison | None = None,
     posterior: Posterior | None = None,
 ) -> None:
     """Write the page; raises :class:`jfric.ProblemError` where it cannot be written."""
-    text = page(config, result, record, scores, posterior)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ProblemError(f"--report: cannot write {path} ({error.strerror})") from None
+    _write(path, page(config, result, record, compared, posterior))
 
 
 def page(
     config: Config,
     result: FitResult,
     record: Mapping[str, Any],
-    scores: Sequence[Score] | None = None,
+    compared: LawComparison | None = None,
     posterior: Posterior | None = None,
 ) -> str:
     """The page as text: everything is inside it, figures too; ``posterior``: samples to be drawn
     beside the normal approximation."""
-    found = figures.series(result)
+    found = series(result)
     title = config.title or Path(config.path).stem
     parts = [
         f"<h1>{html.escape(title)}</h1>",
@@ -96,16 +93,8 @@ def page(
         _panels(figures.residuals(found)),
         *_certainty(result, posterior),
     ]
-    if scores:
-        rows = [
-            [s.candidate, s.parameters, f"{100 * s.fitted:.3f}", f"{100 * s.held_out:.3f}"]
-            for s in scores
-        ]
-        parts += [
-            "<h2>Friction models on held-out data</h2>",
-            _table(["model", "friction parameters", "fitted [%]", "held out [%]"], rows),
-            _panels([figures.law_comparison(scores)]),
-        ]
+    if compared is not None:
+        parts += _comparison(compared)
     parts += [
         "<h2>Starts</h2>",
         _panels([figures.starts(result)]),
@@ -115,11 +104,56 @@ def page(
         _table(["package", "version"], record["versions"].items()),
         f"<pre>{html.escape(record['config'])}</pre>",
     ]
+    return _document(title, parts)
+
+
+def write_comparison(
+    path: Path, config: Config, compared: LawComparison, record: Mapping[str, Any]
+) -> None:
+    """Write the page of a comparison of laws; raises :class:`jfric.ProblemError` where it cannot be
+    written."""
+    title = config.title or Path(config.path).stem
+    parts = [
+        f"<h1>{html.escape(title)}</h1>",
+        f"<p>{html.escape(config.source)}</p>" if config.source else "",
+        *_comparison(compared),
+        "<h2>To repeat it</h2>",
+        _table(["file", "SHA-256"], [[d["path"], d["sha256"]] for d in record["data"]]),
+        _table(["package", "version"], record["versions"].items()),
+        f"<pre>{html.escape(record['config'])}</pre>",
+    ]
+    _write(path, _document(title, parts))
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ProblemError(f"--report: cannot write {path} ({error.strerror})") from None
+
+
+def _document(title: str, parts: Iterable[str]) -> str:
     head = '<meta charset="utf-8">'
     head += '<meta name="viewport" content="width=device-width, initial-scale=1">'
     head += f"<title>{html.escape(title)}</title><style>{_STYLE}</style>"
     body = "\n".join(p for p in parts if p)
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
+
+
+def _comparison(compared: LawComparison) -> list[str]:
+    """Laws on what they were not fitted to: recommendation, picture, table, warnings."""
+    name, reason = compared.recommended, compared.verdict.reason
+    said = reason if name is None else f"Recommended: {name}, {reason}."
+    return [
+        "<h2>Laws of friction on what they were not fitted to</h2>",
+        f"<p>{html.escape(said)}</p>",
+        _image(plot_comparison(compared), "errors of the laws by all criteria"),
+        _table(*compared.table()),
+        "<p>* simplest within one standard error of the best; in brackets the standard error of "
+        "the difference from the best</p>",
+        *(f'<p class="remark">{html.escape(w)}</p>' for w in compared.warnings),
+    ]
 
 
 def _certainty(result: FitResult, posterior: Posterior | None) -> list[str]:
@@ -138,7 +172,7 @@ def _certainty(result: FitResult, posterior: Posterior | None) -> list[str]:
     return [*parts, "<h2>Profiles of the cost</h2>", _panels(certainty.profiles(found))]
 
 
-def _omitted(found: Sequence[figures.Series]) -> str:
+def _omitted(found: Sequence[Series]) -> str:
     more = len(found) - figures.MAX_RECORDS
     return f"<p>{more} more are in the table only.</p>" if more > 0 else ""
 
@@ -152,7 +186,7 @@ def _parameters(table: Mapping[str, Mapping[str, Any]]) -> str:
     return _table(["parameter", "value", "standard error", "interval"], rows)
 
 
-def _records(found: Sequence[figures.Series]) -> str:
+def _records(found: Sequence[Series]) -> str:
     rows = []
     for s in found:
         error = float(np.sqrt(np.mean(s.residual**2)))

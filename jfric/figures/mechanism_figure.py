@@ -158,7 +158,7 @@ def _columns(count: int, ratio: float) -> int:
 
 def _centres(drawn: Scene) -> list[tuple[int, np.ndarray]]:
     """Paths of what stands for each body."""
-    found = {x.body: x.corners.mean(axis=1) for x in drawn.outlines}
+    found = {x.body: x.corners.mean(axis=1) for x in drawn.outlines if x.body >= 0}
     found |= {x.body: x.centre for x in drawn.circles if x.body >= 0}
     return list(found.items())
 

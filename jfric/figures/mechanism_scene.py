@@ -13,6 +13,7 @@ from jfric.figures.curves import motion_curve
 from jfric.results.phases import phases
 from jfric.system.linkage import LINKAGE
 from jfric.system.places import GROUND, Line, Place, line, place, points_of, turned
+from jfric.system.polygons import polygon_gap
 
 if TYPE_CHECKING:
     from jfric.results.solution import Solution
@@ -125,6 +126,10 @@ def scene(solution: Solution, problem: Problem, times: np.ndarray) -> Scene:
         for i, name in enumerate(bodies)
         if i not in round_ or len(points_of(problem, name)) > 1
     ]
+    ground = [c.polygon for c in problem.section("contact").values() if c.polygon is not None]
+    for corners in dict.fromkeys(x for x in ground if body(x[0]) < 0):
+        at = [place(problem, corner) for corner in corners]
+        outlines.append(Outline(-1, over(lambda q, at=at: jnp.stack([x.position(q) for x in at]))))
     pins = [
         (over(place(problem, joint.points[0]).position), min(map(body, joint.points)) < 0)
         for joint in problem.labelled("pin", "weld").values()
@@ -163,14 +168,19 @@ def _touching(problem: Problem, contact: Any):
     """Where a contact touches, or is nearest to its other side, as a function of positions."""
     point = place(problem, contact.point)
     radius = 0.0 if contact.radius is None else contact.radius
-    other: Line | Place = (
-        line(problem, contact.line) if contact.line is not None else place(problem, contact.circle)
-    )
+    around = None if contact.polygon is None else polygon_gap(problem, contact)
+    other = None
+    if around is None:
+        ends = contact.line is None
+        other = place(problem, contact.circle) if ends else line(problem, contact.line)
 
     def at(q):
         here = point.position(q)
+        if around is not None:
+            return here - radius * around.body.along(q, around.outwards(around.place_on(q)))
         if isinstance(other, Line):
             return here - radius * turned(other.direction(q))
+        assert other is not None
         way = here - other.position(q)
         length = jnp.sqrt(way @ way)
         n = way / jnp.where(length > 0.0, length, 1.0)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Panels, and curves with an entry of their own in the legend.
 MAX_PANELS, MAX_LABELLED = 12, 12
+#: Pieces of a line between neighbouring points.
+FINER = 8
 
 
 def plot_response(
@@ -84,7 +86,8 @@ def _panel(axis: Axes, response: FrequencyResponse, q: CycleQuantity) -> None:
         colour = LINES[i % len(LINES)]
         for part in stretches(curve.stable):
             style = "-" if curve.stable[part.stop - 1] else "--"
-            axis.plot(curve.parameter[part], value[part], style, color=colour, lw=1.5, zorder=3)
+            x, y = rounded(curve.parameter[part], value[part])
+            axis.plot(x, y, style, color=colour, lw=1.5, zorder=3)
         for point in curve.special:
             if point.kind in MARKERS:
                 marker, face, _ = MARKERS[point.kind]
@@ -96,6 +99,22 @@ def _panel(axis: Axes, response: FrequencyResponse, q: CycleQuantity) -> None:
     elif q.form in ("amplitude", "harmonic"):
         axis.set_ylim(bottom=0.0)
     style_axes(axis)
+
+
+def rounded(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A smooth line through points, which lie far apart where the curve is nearly straight; it is
+    monotone between neighbours and so adds no peak."""
+    from scipy.interpolate import PchipInterpolator
+
+    steps = np.hypot(np.diff(x) / (np.ptp(x) or 1.0), np.diff(y) / (np.ptp(y) or 1.0))
+    apart = np.append(True, steps > 0.0)
+    x, y, along = x[apart], y[apart], np.append(0.0, np.cumsum(steps))[apart]
+    if len(x) < 3:
+        return x, y
+    parts = np.arange(FINER * (len(x) - 1) + 1) / FINER
+    places = np.interp(parts, np.arange(len(x)), along)
+    both = PchipInterpolator(along, np.stack([x, y], axis=1))(places)
+    return both[:, 0], both[:, 1]
 
 
 def _continuous(angle: np.ndarray) -> np.ndarray:

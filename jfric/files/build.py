@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: Roles of fields that are taken as they are.
 _AS_GIVEN = (
     *("choice", "formula", "formulas", "formula or several"),
-    *("text", "texts", "line", "flag", "count"),
+    *("text", "texts", "corners", "line", "flag", "count"),
 )
 
 

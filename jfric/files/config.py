@@ -52,7 +52,8 @@ class Column:
     """A column of a file: ``SI value = factor * number + offset``.
 
     ``unit``: as the table gives it; where it gives none, the header of the file may.
-    ``measures``: what the numbers have to measure, None where that is not known.
+    ``measures``: what the numbers have to measure, None where that is not known. ``resolution``:
+    the step of what was read, in SI.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Column:
     offset: float = 0.0
     unit: str = ""
     measures: Dimension | None = None
+    resolution: float | None = None
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,8 @@ class Config:
     ``solver``: the settings that the file gives, by name. ``statics``: the parameter that a path
     or a limit load follows (``vary``, ``start``, ``stop``, ``seeds``). ``periodic``:
     which periodic motion is looked for, and the parameter over which it is followed.
-    ``response``: the load and the frequencies of a frequency response, and its quantity. ``path``:
-    where it was read.
+    ``response``: the load and the frequencies of a frequency response, and its quantity. ``fit``:
+    what a fit is free to change. ``path``: where it was read.
     """
 
     problem: Problem
@@ -105,6 +107,7 @@ class Config:
     path: str = ""
     data: Measured | None = None
     controller: Controller | None = None
+    fit: Mapping[str, Any] = field(default_factory=dict)
 
     def times(self) -> np.ndarray:
         """Output times [s]."""

@@ -138,6 +138,7 @@ SHAPES = {
     ("friction", "position"): "factor",
     ("contact", "point"): "text",
     ("contact", "circle"): "text",
+    ("contact", "polygon"): "corners",
     ("contact", "line"): "line",
     ("contact", "inside"): "flag",
     ("link_spring", "points"): "texts",

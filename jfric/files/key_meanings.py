@@ -41,6 +41,7 @@ TOP = {
     "periodic": "what `jfric periodic` and checks of periodic motion look for",
     "response": "what `jfric response` and checks of frequency responses look for",
     "data": "which columns of measured files hold what",
+    "fit": "what `jfric fit` and `jfric compare` are free to change",
     "controller": "a sampled controller that drives a load",
     "check": "numbers that a correct solution has, for `jfric verify`",
 }
@@ -93,6 +94,7 @@ MEANINGS: dict[tuple[str, str], str] = {
     ("ColumnTable", "column"): "name of the column",
     ("ColumnTable", "unit"): 'its unit, with a factor if need be ("35.15 N")',
     ("ColumnTable", "offset"): "added to the value in SI units",
+    ("ColumnTable", "resolution"): "step of what was read, such as that of an encoder",
     ("DataTable", "time"): "column of the times; without it rows are steady states",
     ("DataTable", "y"): "measured quantities by name",
     ("DataTable", "u"): "measured inputs by the path of the load",
@@ -100,6 +102,17 @@ MEANINGS: dict[tuple[str, str], str] = {
     ("DataTable", "start"): "first time that is used [s]",
     ("DataTable", "end"): "last time that is used [s]",
     ("DataTable", "missing_inputs"): "what happens to missing samples of inputs",
+    ("FitTable", "free"): "parameters by path, {between = [LOW, HIGH]}",
+    ("FreeTable", "between"): "lower and upper bound",
+    ("FreeTable", "init"): "first start",
+    ("FreeTable", "scale"): "scale of starts and steps; log where the lower bound is positive",
+    ("FreeTable", "prior"): "mean and standard deviation of what is known already",
+    ("FreeTable", "each"): "whether every record has a value of its own",
+    (
+        "FreeTable",
+        "varies",
+    ): "whether the values of the records scatter around a common mean, which "
+    "is found with their scatter",
     ("ControllerTable", "reads"): "the degree of freedom that is measured",
     ("ControllerTable", "drives"): "path of the load that it sets",
     ("ControllerTable", "kp"): "proportional gain",

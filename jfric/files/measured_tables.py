@@ -90,7 +90,12 @@ def _column(
     if factor == 0.0:
         raise ProblemError(f"{where}.unit: found {unit!r}, must not be zero")
     offset = _plain(value.offset, f"{where}.offset", measures, problem)
-    return Column(value.column, factor, offset, unit, measures)
+    step = None
+    if value.resolution is not None:
+        step = _plain(value.resolution, f"{where}.resolution", measures, problem)
+        if not step > 0.0:
+            raise ProblemError(f"{where}.resolution: found {step:g}, must be positive")
+    return Column(value.column, factor, offset, unit, measures, step)
 
 
 def _plain(value: Any, where: str, measures: Dimension | None, problem: Problem) -> float:

@@ -65,10 +65,11 @@ def require_format(name: str) -> None:
     if name not in FORMATS:
         raise ProblemError(f"--format: found {name!r}, allowed are {' and '.join(FORMATS)}")
     if name == "parquet":
-        _pyarrow()
+        import_pyarrow()
 
 
-def _pyarrow():
+def import_pyarrow():
+    """pyarrow, or a sentence on how to install it."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -80,7 +81,7 @@ def _pyarrow():
 
 
 def _write_parquet(path: Path, table: dict[str, np.ndarray], units: dict[str, str]) -> None:
-    pa = _pyarrow()
+    pa = import_pyarrow()
     arrays, fields = [], []
     for name, values in table.items():
         array = pa.array(values.tolist() if values.dtype == object else values)

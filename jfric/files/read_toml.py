@@ -63,6 +63,7 @@ def _config(text: str, path: str | os.PathLike[str]) -> Config:
     # Slow imports, only needed where files are read.
     from pydantic import ValidationError
 
+    from jfric.files.fit_table import fit_settings
     from jfric.files.measured_tables import controller, measured
     from jfric.files.schema import file_model
     from jfric.files.shape_errors import shape_error
@@ -88,6 +89,7 @@ def _config(text: str, path: str | os.PathLike[str]) -> Config:
         checks=tuple(check(c, f"check[{i + 1}]", problem) for i, c in enumerate(table.check)),
         path=os.fspath(path),
         data=None if table.data is None else measured(table.data, problem),
+        fit=fit_settings(table.fit, problem),
         controller=None if table.controller is None else controller(table.controller, problem),
     )
 

@@ -28,6 +28,7 @@ from jfric.files.tables import (
     Dofs,
     Element,
     Elements,
+    FitTable,
     FreeElement,
     Function,
     Functions,
@@ -154,6 +155,7 @@ def element_model(section: str) -> type[Element]:
                 "number": Number,
                 "text": str,
                 "texts": Pair,
+                "corners": list[str],
                 "elements": Elements,
                 "factor": PositionTable,
                 "line": Reference,
@@ -209,6 +211,7 @@ def file_model() -> type[Table]:
         response=(ResponseTable | None, None),
         data=(DataTable | None, None),
         controller=(ControllerTable | None, None),
+        fit=(FitTable | None, None),
         check=(list[CheckTable], Field(default_factory=list)),
     )
 

@@ -19,6 +19,7 @@ _DIRECTIONS = ("dof", "between", "direction", "normal", "tangent", "plane")
 _SHAPES = {
     "text": "a point such as 'rod.tip'",
     "texts": "two points such as ['rod.tip', 'ground']",
+    "corners": "corners such as ['box.a', 'box.b', 'box.c']",
     "line": "a line such as 'ground'",
     "pair": "two numbers such as [0.5, 0]",
 }

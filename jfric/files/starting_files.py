@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from jfric.errors import ProblemError, nearest
@@ -10,6 +11,7 @@ from jfric.errors import ProblemError, nearest
 #: What there is to begin with, and what each file describes.
 STARTERS = {
     "oscillator": "a mass on a spring with dry friction",
+    "drive": "a carriage that a motor pulls, with stick-slip",
     "contact": "a ball that bounces, slides and comes to rest",
     "mechanism": "a pendulum on a cart: bodies, joints, friction of the guide",
     "fit": "a drive and a record of it, from which its friction is found",
@@ -19,18 +21,24 @@ SCHEMA = "jfric.schema.json"
 _FOLDER = Path(__file__).parent / "starters"
 
 
-def write_starter(kind: str, path: Path) -> list[Path]:
+def write_starter(kind: str, path: Path, systems: Mapping[str, Path] | None = None) -> list[Path]:
     """Write the file to begin with of this ``kind`` to ``path``, beside it the JSON schema that it
-    names and the record, if any, and return what was written. Nothing is overwritten."""
+    names and the record, if any, and return what was written. Nothing is overwritten.
+
+    ``systems``: further files by name, any of which may be the ``kind``."""
     from jfric.files.schema import json_schema
 
-    if kind not in STARTERS:
+    systems = systems or {}
+    if kind not in STARTERS and kind not in systems:
         allowed = ", ".join(STARTERS)
-        raise ProblemError(f"init: found {kind!r}{nearest(kind, STARTERS)}, allowed are {allowed}")
+        more = f", and {len(systems)} systems such as {next(iter(systems))}" if systems else ""
+        near = nearest(kind, [*STARTERS, *systems])
+        raise ProblemError(f"init: found {kind!r}{near}, allowed are {allowed}{more}")
     if path.suffix != ".toml":
         raise ProblemError(f"init: found the file {str(path)!r}, its name must end in .toml")
-    wanted = {path: f"#:schema {SCHEMA}\n" + (_FOLDER / f"{kind}.toml").read_text("utf-8")}
-    record = _FOLDER / f"{kind}.csv"
+    source = _FOLDER / f"{kind}.toml" if kind in STARTERS else systems[kind]
+    wanted = {path: f"#:schema {SCHEMA}\n" + source.read_text("utf-8")}
+    record = source.with_suffix(".csv")
     if record.is_file():
         wanted[path.with_suffix(".csv")] = record.read_text("utf-8")
     for each in wanted:

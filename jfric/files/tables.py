@@ -325,11 +325,13 @@ class ResponseTable(Table):
 
 
 class ColumnTable(Table):
-    """A column of a measured file: its unit, which may carry a factor, and what is added in SI."""
+    """A column of a measured file: its unit, which may carry a factor, what is added in SI, and the
+    step of what was read."""
 
     column: str
     unit: str = ""
     offset: Number = 0.0
+    resolution: Number | None = None
 
 
 ColumnValue = Annotated[
@@ -351,6 +353,23 @@ class DataTable(Table):
     start: Number | None = None
     end: Number | None = None
     missing_inputs: Literal["refuse", "hold"] = "refuse"
+
+
+class FreeTable(Table):
+    """What a fit may change: bounds, and how its values are chosen."""
+
+    between: tuple[Number, Number]
+    init: Number | None = None
+    scale: Literal["log", "linear"] | None = None
+    prior: tuple[Number, Number] | None = None
+    each: bool = False
+    varies: bool = False
+
+
+class FitTable(Table):
+    """What `jfric fit` and `jfric compare` are free to change."""
+
+    free: dict[str, FreeTable] = Field(default_factory=dict)
 
 
 class ControllerTable(Table):

@@ -100,6 +100,8 @@ def dump(config: Config | Problem) -> str:
         document["response"] = dict(config.response)
     if config.data is not None:
         document["data"] = dict(config.data.table)
+    if config.fit:
+        document["fit"] = dict(config.fit["table"])
     if config.controller is not None:
         document["controller"] = controller_table(config.controller)
     if config.checks:

@@ -10,7 +10,7 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.fits.data.experiment import Experiment
-from jfric.fits.minimise import solve
+from jfric.fits.minimise import Watch, solve
 from jfric.fits.objective import Linearisation, Objective
 from jfric.fits.optimise.levenberg_marquardt import Outcome
 from jfric.fits.plausibility import remarks_on_units
@@ -51,9 +51,9 @@ class FitResult:
     recipe: Recipe | None = field(default=None, repr=False)
 
     @staticmethod
-    def of(recipe: Recipe) -> FitResult:
-        """The fit with these arguments, computed."""
-        task, best = solve(recipe)
+    def of(recipe: Recipe, watch: Watch | None = None) -> FitResult:
+        """The fit with these arguments, computed; ``watch`` as for :func:`jfric.fit`."""
+        task, best = solve(recipe, watch)
         return FitResult(
             names=task.objective.layout.names,
             vector=best.vector,

@@ -10,7 +10,7 @@ import numpy as np
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.fit_result import FitResult
 from jfric.fits.free import Free
-from jfric.fits.minimise import Optimiser, Search
+from jfric.fits.minimise import Optimiser, Search, Watch
 from jfric.fits.model import AbstractModel
 from jfric.fits.recipe import Recipe
 from jfric.system.controller import Controller
@@ -38,6 +38,7 @@ def fit(
     learning_rate: float = 0.02,
     batch: int | None = None,
     seed: int = 0,
+    watch: Watch | None = None,
 ) -> FitResult:
     """Values of the ``free`` parameters for which ``problem`` reproduces the ``experiments`` best.
 
@@ -47,11 +48,14 @@ def fit(
     on from there, and the result says so.
 
     ``free``: parameters by path, of the problem or of the measurement (``sensor.SIGNAL.offset``,
-    ``sensor.SIGNAL.gain``, ``delay`` [s]); initial states are ``initial.DOF.q`` and ``.v``.
+    ``.gain``, ``.delay`` and ``.lag`` [s], the time constant of a first-order filter;
+    ``input.PATH.delay`` and ``.lag`` of a measured input; ``delay`` of all sensors); initial states
+    are ``initial.DOF.q`` and ``.v``.
     ``observe``: measured signals to compare, all by default. ``residual``: ``"output"`` compares
     simulated with measured signals; ``"input"`` simulates the loop closed by ``controller`` and
     compares its force with the measured one; ``"windows"`` cuts the records into windows of
-    ``window`` [s] (1 s unless given), each with a free initial state; ``"steady"`` compares
+    ``window`` [s] (1 s unless given), each with a free initial state; ``"inverse"`` compares forces
+    that the measured motion needs with the measured ones, without simulation; ``"steady"`` compares
     periodic motions with rows of :func:`jfric.steady_states`; a function
     ``(predicted, measured, weight) -> residuals`` of arrays (m, k) compares as it likes; a problem
     may be replaced by an :class:`AbstractModel`.
@@ -67,7 +71,9 @@ def fit(
     ``"levenberg-marquardt"``; ``"l-bfgs"`` or ``"adam"`` for many parameters, the latter with
     ``learning_rate`` and, for many experiments, looking at ``batch`` of them in each step;
     ``"direct"`` uses no derivatives. ``max_iterations`` of the optimiser: 60, or 200 of the last
-    three. ``seed``: of the starts and samples.
+    three. ``seed``: of the starts and samples. ``watch(stage, iteration, most, cost, values)`` is
+    told after each iteration how far the search has come: the least cost, and the free parameters
+    by name.
 
     Raises :class:`jfric.ProblemError` for what cannot be fitted. Numerical trouble of a start is
     its outcome in ``result.waterfall``. Source of the optimiser: K. Madsen, H. B. Nielsen,
@@ -93,4 +99,4 @@ def fit(
             "learning_rate": learning_rate, "batch": batch, "seed": seed,
         },
     )  # fmt: skip
-    return FitResult.of(recipe)
+    return FitResult.of(recipe, watch)

@@ -26,8 +26,9 @@ class Free:
     ``scale``: ``"log"`` for positive quantities known to an order of magnitude, else ``"linear"``;
     starts are drawn and steps are taken on this scale. ``prior``: (mean, standard deviation) of a
     normal distribution that is added to the data; None: none. ``per_experiment``: one value for
-    each experiment instead of one for all. Raises :class:`jfric.ProblemError` for bounds that hold
-    no value::
+    each experiment instead of one for all. ``varies``: the values of the experiments scatter around
+    a common mean, see :func:`jfric.fit_hierarchical`. Raises :class:`jfric.ProblemError` for bounds
+    that hold no value::
 
         >>> jfric.Free(1e3, 1e4, init=5e3).scale
         'log'
@@ -39,6 +40,7 @@ class Free:
     scale: Scale = "log"
     prior: tuple[float, float] | None = None
     per_experiment: bool = False
+    varies: bool = False
 
     def __post_init__(self):
         if self.scale not in ("log", "linear"):

@@ -17,6 +17,10 @@ from jfric.system.problem import Problem
 def full_path(problem: Problem, path: str) -> str:
     """The full form of the path of a parameter; ``path`` itself where it names none of the
     problem's, but one of a sensor or the controller."""
+    word, _, rest = path.partition(".")
+    if word == "input":
+        place, _, field = rest.rpartition(".")
+        return f"input.{find_function(problem, place) or place}.{field}"
     try:
         return find_path(problem, path)
     except KeyError:
@@ -49,7 +53,7 @@ def full_experiment(problem: Problem, experiment: Experiment) -> Experiment:
             return table
         return {find_function(problem, name) or name: x for name, x in table.items()}
 
-    fields = ("u", "y", "sigma", "mask")
+    fields = ("u", "y", "sigma", "mask", "resolution")
     return replace(experiment, **{name: named(getattr(experiment, name)) for name in fields})
 
 

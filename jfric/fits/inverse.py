@@ -26,23 +26,21 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.fits.data.experiment import Experiment
-from jfric.fits.data.measured_inputs import with_inputs
+from jfric.fits.force_balance import (
+    SPOILT,
+    complete_positions,
+    low_pass,
+    sampling_step,
+    slowest_sliding,
+    unbalanced,
+)
 from jfric.fits.full_paths import full_experiment
 from jfric.fits.sampled_model import REFERENCE
 from jfric.fits.uncertainty.autocorrelation import long_run_covariance
-from jfric.system.assembly import assemble
 from jfric.system.expression import Expression
-from jfric.system.forces import applied_force, normal_forces_at, sliding_friction
 from jfric.system.naming import find_path, parameters, set_parameters
 from jfric.system.problem import Problem
 from jfric.system.refuse_varying import refuse_varying
-
-#: Order of the low-pass filter of the positions (applied forwards and backwards).
-ORDER = 4
-#: Cut-off over sampling rate where none is given.
-CUTOFF = 0.1
-#: Rows that filtering spoils at each end, in periods of the cut-off frequency.
-SPOILT = 5.0
 
 
 @dataclass(frozen=True)
@@ -174,28 +172,10 @@ def _equations(problem, experiment, paths, cutoff, decimate, slowest):
     """Rows (m, n, P), right sides (m, n) and times (m,) of one experiment."""
     from scipy import signal  # slow to import
 
-    missing = [dof for dof in problem.axes if dof not in experiment.y]
-    if missing:
-        raise ProblemError(f"y.{missing[0]}: the regression needs the measured position")
+    measured = complete_positions(problem, experiment)
     dt = sampling_step(experiment.t)
     rate = 1.0 / dt
-    cutoff = CUTOFF * rate if cutoff is None else cutoff
-    if not 0.0 < cutoff < 0.5 * rate:
-        raise ProblemError(
-            f"cutoff: found {cutoff:g} Hz, must lie between 0 and half the sampling rate "
-            f"({0.5 * rate:g} Hz)"
-        )
-    sections = signal.butter(ORDER, cutoff / (0.5 * rate), output="sos")
-    for dof in problem.axes:
-        there = (experiment.mask or {}).get(dof, True) & np.isfinite(experiment.y[dof])
-        if not there.all():
-            i = int(np.argmin(there))
-            raise ProblemError(
-                f"y.{dof}: found {np.sum(~there):,} missing samples, the first at "
-                f"t = {experiment.t[i]:g} s; a regression filters the whole record, cut it with "
-                "between or fit by simulation"
-            )
-    measured = np.stack([np.asarray(experiment.y[dof]) for dof in problem.axes], axis=1)
+    sections, cutoff = low_pass(rate, cutoff)
     spoilt = round(SPOILT / cutoff * rate)
     if measured.shape[0] < 2 * spoilt + 20 * decimate:
         raise ProblemError(
@@ -215,19 +195,6 @@ def _equations(problem, experiment, paths, cutoff, decimate, slowest):
     return A[fast], right[fast], times[fast]
 
 
-def sampling_step(t: np.ndarray) -> float:
-    """The step between samples [s]; raises :class:`jfric.ProblemError` if steps differ."""
-    steps = np.diff(t)
-    dt = float((t[-1] - t[0]) / steps.size)
-    worst = int(np.argmax(np.abs(steps - dt)))
-    if abs(steps[worst] - dt) > 1e-2 * dt:
-        raise ProblemError(
-            f"t: found a step of {steps[worst]:g} s at {t[worst]:g} s among steps of {dt:g} s, "
-            "samples must be evenly spaced"
-        )
-    return dt
-
-
 def _thinned(x: np.ndarray, factor: int) -> np.ndarray:
     from scipy import signal
 
@@ -237,15 +204,9 @@ def _thinned(x: np.ndarray, factor: int) -> np.ndarray:
 def _linear(problem, paths, t, q, v, acceleration, u: Mapping):
     """``A`` (m, n, P), ``b`` (m, n) and the lowest sliding speed (m,) of all samples."""
 
-    def unbalanced(theta, t, q, v, a, u):
+    def of(theta, *row):
         changed = set_parameters(problem, dict(zip(paths, theta, strict=True)))
-        held = {name: value[None] for name, value in u.items()}
-        mechanics = assemble(with_inputs(changed, t[None], held)).at(t, q, v)
-        gamma = mechanics.sliding_velocities(t, v)
-        normal = normal_forces_at(mechanics, t, q, v)
-        friction = mechanics.R_T.T @ sliding_friction(mechanics, gamma, normal)
-        left = mechanics.M @ a - applied_force(mechanics, t, q, v) - friction
-        return left, jnp.min(jnp.abs(gamma), initial=jnp.inf)
+        return unbalanced(changed, *row), slowest_sliding(problem, *row[:3])
 
     known = parameters(problem)
     theta = jnp.asarray([known[path] for path in paths])
@@ -253,9 +214,9 @@ def _linear(problem, paths, t, q, v, acceleration, u: Mapping):
     other = 1.3 * theta + 0.1
 
     def at(theta):
-        derivative = jax.jacfwd(unbalanced, has_aux=True)
+        derivative = jax.jacfwd(of, has_aux=True)
         A, speed = jax.vmap(lambda *x: derivative(theta, *x))(t, q, v, acceleration, u)
-        left, _ = jax.vmap(lambda *x: unbalanced(theta, *x))(t, q, v, acceleration, u)
+        left, _ = jax.vmap(lambda *x: of(theta, *x))(t, q, v, acceleration, u)
         return A, left, speed
 
     (A, left, speed), (A_other, _, _) = jax.jit(at)(theta), jax.jit(at)(other)

@@ -15,6 +15,7 @@ from jfric.fits.optimise.growing import SHARES, can_grow, growing
 from jfric.fits.optimise.levenberg_marquardt import Members, Outcome, levenberg_marquardt
 from jfric.fits.optimise.starts import nearby
 from jfric.fits.optimise.starts import starts as choose_starts
+from jfric.fits.optimise.watch import nobody
 from jfric.fits.parameter_vector import Layout
 from jfric.fits.recipe import SEARCH, Recipe
 from jfric.fits.shooting import shooting
@@ -24,10 +25,16 @@ from jfric.results.status import Status
 
 Optimiser = Literal["levenberg-marquardt", "l-bfgs", "adam", "direct"]
 OPTIMISERS = get_args(Optimiser)
+#: Told after each iteration of a fit: the stage, the number of the iteration and the most there can
+#: be, the least cost so far, and the parameters there by name.
+Watch = Callable[[str, int, int, float, dict[str, float]], None]
 Search = Literal["starts", "global", "shooting"]
 SEARCHES = get_args(Search)
 #: Fits after the first where the noise is unknown: weights and parameters settle together.
 NOISE_ROUNDS = 2
+
+
+Minimiser = Callable[[np.ndarray, str], Members]
 
 
 class Minimum(NamedTuple):
@@ -43,7 +50,7 @@ class Minimum(NamedTuple):
     remarks: tuple[str, ...]
 
 
-def solve(recipe: Recipe) -> tuple[Task, Minimum]:
+def solve(recipe: Recipe, watch: Watch | None = None) -> tuple[Task, Minimum]:
     """Compute the fit with these arguments; raises :class:`jfric.ProblemError`."""
     options = dict(recipe.options)
     # Fits that were written before there was a choice have none.
@@ -64,7 +71,7 @@ def solve(recipe: Recipe) -> tuple[Task, Minimum]:
             f"search: found {way!r}{nearest(way, SEARCHES)}, allowed are " + ", ".join(SEARCHES)
         )
     objective = task.objective
-    minimise = _minimiser(objective, **search)
+    minimise = _minimiser(objective, watch, **search)
     if way == "starts":
         x0 = choose_starts(lambda x: objective.normal(x).cost, objective.layout, starts, seed)
     else:
@@ -99,25 +106,34 @@ def _shares(task: Task, schedule: Sequence[float] | None) -> tuple[float, ...]:
 
 def _minimiser(
     objective: Objective,
+    watch: Watch | None,
     *,
     optimiser: Optimiser,
     max_iterations: int | None,
     learning_rate: float,
     batch: int | None,
     seed: int,
-) -> Callable[[np.ndarray], Members]:
-    """A function from starts (B, P) to where they end."""
+) -> Minimiser:
+    """A function from starts (B, P) to where they end, in a stage with a name."""
 
-    def minimise(x0: np.ndarray) -> Members:
+    def minimise(x0: np.ndarray, stage: str) -> Members:
+        told = nobody
+        if watch is not None:
+
+            def told(iteration: int, most: int, cost: float, x: np.ndarray) -> None:
+                values = dict(zip(objective.layout.names, x.tolist(), strict=True))
+                watch(stage, iteration, most, cost, values)
+
         if optimiser == "levenberg-marquardt":
             return levenberg_marquardt(
                 lambda x, _: objective.normal(x),
                 objective.layout,
                 x0,
                 max_iterations=max_iterations or 60,
+                watch=told,
             )
         if optimiser == "direct":
-            return _direct(objective, x0, max_iterations or 200, seed)
+            return _direct(objective, x0, max_iterations or 200, seed, told)
         return descend(
             objective,
             x0,
@@ -126,23 +142,22 @@ def _minimiser(
             learning_rate=learning_rate,
             batch=batch,
             seed=seed,
+            watch=told,
         )
 
     return minimise
 
 
-def _least(
-    task: Task, minimise: Callable[[np.ndarray], Members], x0: np.ndarray, seed: int
-) -> Minimum:
+def _least(task: Task, minimise: Minimiser, x0: np.ndarray, seed: int) -> Minimum:
     """The least cost that ``minimise`` (from starts (B, P) to where they end) gets to from x0."""
     objective, layout = task.objective, task.objective.layout
     starts = len(x0)
-    members = minimise(x0)
+    members = minimise(x0, "starts")
     waterfall = _waterfall(layout, x0, members)
     best = np.argmin(members.cost)
     if starts > 1 and np.isfinite(members.cost[best]):
         x0 = nearby(lambda x: objective.normal(x).cost, layout, members.x[best], starts, seed)
-        again = minimise(x0)
+        again = minimise(x0, "around the best")
         waterfall = sorted(waterfall + _waterfall(layout, x0, again), key=lambda w: w["cost"])
         if np.min(again.cost) < members.cost[best]:
             members, best = again, np.argmin(again.cost)
@@ -151,7 +166,7 @@ def _least(
             if not np.isfinite(members.cost[best]):
                 break
             task.estimate_noise(members.x[best])
-            members, best = minimise(members.x[best][None]), 0
+            members, best = minimise(members.x[best][None], "with the noise"), 0
     vector, cost, remarks = members.x[best], float(members.cost[best]), ()
     if members.outcome[best] == Outcome.STALLED:
         vector, cost, remarks = _refine(objective, vector, cost, seed)
@@ -195,7 +210,7 @@ def _refine(objective: Objective, x: np.ndarray, cost: float, seed: int):
     )
 
 
-def _direct(objective: Objective, x0: np.ndarray, generations: int, seed: int) -> Members:
+def _direct(objective: Objective, x0: np.ndarray, generations: int, seed: int, watch) -> Members:
     """Every start by a search without derivatives."""
     layout = objective.layout
     found = [
@@ -206,6 +221,7 @@ def _direct(objective: Objective, x0: np.ndarray, generations: int, seed: int) -
             seed=seed + i,
             generations=generations,
             width=0.2,
+            watch=watch,
         )
         for i, x in enumerate(x0)
     ]

@@ -21,6 +21,12 @@ from jfric.errors import ProblemError, nearest
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.measured_inputs import check_inputs, with_inputs
 from jfric.fits.data.stacking import Data
+from jfric.fits.measurement import (
+    acting,
+    measurement_parameters,
+    shown,
+    total_delay,
+)
 from jfric.fits.samples import sample_signals
 from jfric.results.signals import find_signal
 from jfric.results.solution import Solution
@@ -30,10 +36,6 @@ from jfric.system.assembly import assemble
 from jfric.system.expression import Expression
 from jfric.system.naming import find_path, parameters, set_parameters
 from jfric.system.problem import Problem
-
-#: Parameters of the measurement, beside those of the problem.
-DELAY = "delay"
-SENSOR_FIELDS = {"offset": 0.0, "gain": 1.0}
 
 
 class Prediction(NamedTuple):
@@ -111,9 +113,9 @@ class AbstractModel(eqx.Module):
 class OutputModel(AbstractModel):
     """Simulated signals at the times of the samples.
 
-    ``y(t) = gain * signal(t - delay) + offset``, with ``sensor.SIGNAL.gain``,
-    ``sensor.SIGNAL.offset`` and ``delay`` [s] beside the parameters of the problem. Before the
-    start a signal has its initial value.
+    ``y(t) = gain * signal(t - delay) + offset``, behind a filter; parameters beside those of the
+    problem are those of :mod:`jfric.fits.measurement`. Before the start a signal has its initial
+    value.
     """
 
     problem: Problem
@@ -133,7 +135,7 @@ class OutputModel(AbstractModel):
             check_inputs(self.problem, tuple(e.u or {}), self.hold)
 
     def default(self, path: str, experiment: Experiment) -> float:
-        sensors = sensor_parameters(tuple(experiment.y))
+        sensors = measurement_parameters(tuple(experiment.y), tuple(experiment.u or {}))
         if path in sensors:
             return sensors[path]
         try:
@@ -179,24 +181,34 @@ class OutputModel(AbstractModel):
         return start, own
 
     def simulate_outputs(self, values: Mapping[str, Array], data: Data) -> Prediction:
-        sensor = {**sensor_parameters(data.signals), **values}
-        changed, ts = self._changed(values, data)
+        changed = self._changed(values, data)
         signals = [find_signal(self.problem, name) for name in data.signals]
-        if self.solver.has_polynomials and not self.solver.positions_jump:
-            y, status = sample_signals(changed, self.solver, signals, ts)
+        delays = [total_delay(name, values) for name in data.signals]
+        if all(f"sensor.{name}.delay" not in values for name in data.signals):
+            columns, status = self._sampled(changed, signals, _earlier(data, delays[0]))
         else:
-            solution = simulate(changed, self.solver, ts=ts)
-            status, slide = solution.status, _sliding(changed, solution)
-            of = {s.field: getattr(solution, s.field, slide) for s in signals}
-            y = jnp.stack([of[s.field][:, s.index] for s in signals], axis=1)
-        gain, offset = (
-            jnp.stack([jnp.asarray(sensor[f"sensor.{name}.{f}"], y.dtype) for name in data.signals])
-            for f in ("gain", "offset")
-        )
-        return Prediction(gain * y + offset, status)
+            # Sensors look at different times: all of them in one run, in order of time.
+            looks = [_earlier(data, delay) for delay in delays]
+            every = jnp.concatenate(looks)
+            order = jnp.argsort(every)
+            found, status = self._sampled(changed, signals, every[order])
+            found = found[jnp.argsort(order)].reshape(len(signals), -1, len(signals))
+            columns = jnp.stack([found[j, :, j] for j in range(len(signals))], axis=1)
+        y = [shown(data.t, columns[:, j], s, values) for j, s in enumerate(data.signals)]
+        return Prediction(jnp.stack(y, axis=1), status)
+
+    def _sampled(self, changed: Problem, signals, ts):
+        """Values (m, k) of the signals at the times ``ts``, and the status."""
+        if self.solver.has_polynomials and not self.solver.positions_jump:
+            return sample_signals(changed, self.solver, signals, ts)
+        solution = simulate(changed, self.solver, ts=ts)
+        slide = _sliding(changed, solution)
+        of = {s.field: getattr(solution, s.field, slide) for s in signals}
+        return jnp.stack([of[s.field][:, s.index] for s in signals], axis=1), solution.status
 
     def motion(self, values: Mapping[str, Array], data: Data) -> Motion | None:
-        changed, ts = self._changed(values, data)
+        changed = self._changed(values, data)
+        ts = _earlier(data, total_delay(data.signals[0], values))
         solution = simulate(changed, self.solver, ts=ts)
         return Motion(solution.mode, _sliding(changed, solution))
 
@@ -212,26 +224,22 @@ class OutputModel(AbstractModel):
         remark = self.solver.remark
         return [f"{type(self.solver).__name__}: {remark}"] if remark else []
 
-    def _changed(self, values: Mapping[str, Array], data: Data) -> tuple[Problem, Array]:
-        """The problem of one experiment, and when its sensors look."""
-        own = sensor_parameters(data.signals)
+    def _changed(self, values: Mapping[str, Array], data: Data) -> Problem:
+        """The problem of one experiment."""
+        own = measurement_parameters(data.signals, tuple(data.u))
         system = {path: x for path, x in values.items() if path not in own}
         changed = set_parameters(self.problem, {**data.x0, **system})
-        changed = with_inputs(changed, data.t, data.u, self.hold)
-        changed = eqx.tree_at(lambda p: (p.time.start, p.time.end), changed, (data.start, data.end))
-        ts = data.t
-        if DELAY in values:
-            ts = jnp.maximum(ts - values[DELAY], data.start)
-        return changed, ts
+        u = {path: acting(data.t, x, path, values, self.hold) for path, x in data.u.items()}
+        changed = with_inputs(changed, data.t, u, self.hold)
+        return eqx.tree_at(lambda p: (p.time.start, p.time.end), changed, (data.start, data.end))
+
+
+def _earlier(data: Data, delay):
+    """When a sensor looks that shows what was ``delay`` [s] before."""
+    return data.t if delay is None else jnp.maximum(data.t - delay, data.start)
 
 
 def _sliding(problem: Problem, solution: Solution):
     mechanics, s = assemble(problem), solution
     q, v = jax.vmap(mechanics.complete)(s.q, s.v, s.z)
     return jax.vmap(mechanics.sliding_at)(s.ts, q, v)
-
-
-def sensor_parameters(signals: Sequence[str]) -> dict[str, float]:
-    """Parameters of the measurement and their values if they are not fitted."""
-    table = {f"sensor.{s}.{f}": x for s in signals for f, x in SENSOR_FIELDS.items()}
-    return {**table, DELAY: 0.0}

@@ -13,14 +13,8 @@ from jfric.errors import ProblemError, nearest
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.stacking import Data
 from jfric.fits.full_paths import full_controller
-from jfric.fits.model import (
-    DELAY,
-    AbstractModel,
-    Motion,
-    OutputModel,
-    Prediction,
-    sensor_parameters,
-)
+from jfric.fits.measurement import acting, at_times, measurement_parameters, shown, total_delay
+from jfric.fits.model import AbstractModel, Motion, OutputModel, Prediction
 from jfric.results.modes import Mode
 from jfric.results.signals import find_signal
 from jfric.solvers.event_driven.solver import EventDriven
@@ -138,6 +132,12 @@ class SampledModel(AbstractModel):
                     + ", ".join(numbers)
                 )
             return float(getattr(self.controller, field))
+        driven = self.controller is not None and path.startswith(f"input.{self.controller.drives}.")
+        if driven:
+            raise ProblemError(
+                f"free.{path}: the controller sets this input, nothing measured acts; free "
+                "controller.delay instead"
+            )
         return self._plain.default(path, experiment)
 
     def initial(self, experiment: Experiment) -> tuple[float, dict[str, float]]:
@@ -151,23 +151,24 @@ class SampledModel(AbstractModel):
 
     def simulate_outputs(self, values: Mapping[str, Array], data: Data) -> Prediction:
         motion, _ = self._simulate(values, data)
-        sensor = {**sensor_parameters(data.signals), **values}
         columns = []
         for name in data.signals:
+            slopes = None
             if name in motion.inputs:
                 column = motion.inputs[name]
+            elif find_signal(self.problem, name).field == "q":
+                column, slopes = motion.q, motion.v
             else:
-                column = motion.q if find_signal(self.problem, name).field == "q" else motion.v
-            if DELAY in values:
-                column = _earlier(data.t, column, values[DELAY])
-            gain, offset = (sensor[f"sensor.{name}.{f}"] for f in ("gain", "offset"))
-            columns.append(gain * column + offset)
+                column = motion.v
+            delay = total_delay(name, values)
+            if delay is not None:
+                column = at_times(data.t - delay, data.t, column, slopes)
+            columns.append(shown(data.t, column, name, values))
         return Prediction(jnp.stack(columns, axis=1), motion.status)
 
     def _simulate(self, values: Mapping[str, Array], data: Data) -> tuple[SampledMotion, Problem]:
-        sensors = sensor_parameters(data.signals)
         own = {k: x for k, x in values.items() if k.startswith("controller.")}
-        beside = {*sensors, *own}
+        beside = {*measurement_parameters(data.signals, tuple(data.u)), *own}
         system = {k: x for k, x in values.items() if k not in beside}
         problem = set_parameters(self.problem, {**data.x0, **system})
         controller = self.controller
@@ -181,7 +182,11 @@ class SampledModel(AbstractModel):
         motion = run_sampled(
             problem,
             data.t,
-            {k: x for k, x in data.u.items() if k in driven and not self._sets(k)},
+            {
+                k: acting(data.t, x, k, values, self.hold)
+                for k, x in data.u.items()
+                if k in driven and not self._sets(k)
+            },
             {k: slots[k] for k in driven},
             controller=controller,
             reference=data.u.get(REFERENCE),
@@ -216,9 +221,7 @@ def closed_loop(experiment: Experiment, controller: Controller) -> Experiment:
         y = {controller.drives: u.pop(controller.drives), **experiment.y}
     else:
         y = experiment.y
-    return Experiment(
-        experiment.t, u, y, experiment.sigma, experiment.x0, experiment.mask, experiment.meta
-    )
+    return dataclasses.replace(experiment, u=u, y=y, start=None)
 
 
 def _of_motion(problem: Problem, name: str) -> bool:
@@ -230,13 +233,4 @@ def _of_motion(problem: Problem, name: str) -> bool:
 
 def _at_first(experiment: Experiment) -> Experiment:
     """The experiment without a start of its own."""
-    e = experiment
-    return Experiment(e.t, e.u, e.y, e.sigma, e.x0, e.mask, e.meta, start=float(e.t[0]))
-
-
-def _earlier(t, column, delay):
-    """The signal ``delay`` seconds before each sample, between samples along straight lines."""
-    finite = jnp.isfinite(t)
-    times = jnp.where(finite, t, jnp.max(jnp.where(finite, t, -jnp.inf)))
-    times = times + jnp.where(finite, 0.0, jnp.arange(1, t.shape[0] + 1))
-    return jnp.interp(times - delay, times, column)
+    return dataclasses.replace(experiment, start=float(experiment.t[0]))

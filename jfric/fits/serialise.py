@@ -124,6 +124,7 @@ def _experiment(e: Experiment) -> dict[str, Any]:
         "mask": None if e.mask is None else {k: v.tolist() for k, v in e.mask.items()},
         "meta": meta,
         "start": e.start,
+        "resolution": e.resolution,
     }
 
 

@@ -16,7 +16,8 @@ from jaxtyping import Array
 from jfric.errors import ProblemError, nearest
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.stacking import Data
-from jfric.fits.model import AbstractModel, OutputModel, Prediction, sensor_parameters
+from jfric.fits.measurement import DELAY, SENSOR_FIELDS
+from jfric.fits.model import AbstractModel, OutputModel, Prediction
 from jfric.periodic.cycle import Harmonics
 from jfric.periodic.forcing import forcing_of
 from jfric.periodic.orbit import PeriodicOrbit
@@ -164,6 +165,9 @@ class SteadyModel(AbstractModel):
         for name in experiment.u or {}:
             if self._condition(name) == path:
                 raise ProblemError(f"free: {path} is a condition, which is set in each row")
+        word, _, rest = path.partition(".")
+        if path == DELAY or word == "input" or rest.endswith((".delay", ".lag")):
+            raise ProblemError(f"free: {path} changes nothing that steady states have")
         return OutputModel(self.problem, self.solver).default(path, experiment)
 
     def initial(self, experiment: Experiment) -> tuple[float, dict[str, float]]:
@@ -188,8 +192,9 @@ class SteadyModel(AbstractModel):
         )
 
     def simulate_outputs(self, values: Mapping[str, Array], data: Data) -> Prediction:
-        sensor = {**sensor_parameters(data.signals), **values}
-        own = sensor_parameters(data.signals)
+        fields = {name: SENSOR_FIELDS[name] for name in ("gain", "offset")}
+        own = {f"sensor.{s}.{f}": x for s in data.signals for f, x in fields.items()}
+        sensor = {**own, **values}
         system = {path: x for path, x in values.items() if path not in own}
         orbits = self.orbits(system, data)
         every = [measured(self.problem, name) for name in data.signals]

@@ -12,9 +12,11 @@ import numpy as np
 from jfric.errors import ProblemError, nearest
 from jfric.fits.arrange import closed, sampled_or_whole, windowed
 from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.quantisation import Steps, steps_of
 from jfric.fits.data.stacking import Data, labels, signals_of, stack
 from jfric.fits.free import Free, check_free
 from jfric.fits.full_paths import full_controller, full_experiment, full_free, full_signals
+from jfric.fits.inverse_model import InverseModel, inverse_experiments
 from jfric.fits.losses import LOSSES
 from jfric.fits.model import AbstractModel, OutputModel
 from jfric.fits.objective import Objective, weighted
@@ -36,12 +38,14 @@ MODELS: dict[str, Callable[..., AbstractModel]] = {
 class Task:
     """A fit that is ready to be computed."""
 
-    def __init__(self, experiments, objective: Objective, used, sigma):
+    def __init__(self, experiments, objective: Objective, used, sigma, steps):
         self.experiments: tuple[Experiment, ...] = experiments
         self.objective = objective
         #: (E, m, k) Which samples count, and their noise; NaN where it is unknown.
         self.used: np.ndarray = used
         self.sigma: np.ndarray = sigma
+        #: What the resolution of readings adds to the noise.
+        self.steps: Steps = steps
 
     @property
     def noise_is_known(self) -> bool:
@@ -66,16 +70,19 @@ class Task:
                 # Outliers do not move the median.
                 size = 1.4826 * np.median(np.abs(off - np.median(off)))
             least = 1e-12 * max(float(np.max(np.abs(objective.measured[..., j][own]))), 1e-300)
-            weight[..., j] = np.where(own, 1.0 / max(size, least), weight[..., j])
+            # Readings in steps leave no less than these do.
+            rest = max(size**2 - float(np.mean(self.steps.variance[..., j][own])), least**2)
+            noise = np.sqrt(rest + self.steps.counted[..., j])
+            weight[..., j] = np.where(own, 1.0 / noise, weight[..., j])
         objective.weight = weight
 
     def noise(self) -> dict[str, float]:
         """Root mean square noise of each signal, as the weights have it."""
-        weight = self.objective.weight
+        weight = np.where(self.used, self.objective.weight, 1.0)
         return {
-            name: float(np.sqrt(np.mean(1.0 / weight[..., j][self.used[..., j]] ** 2)))
+            name: float(np.sqrt(np.mean((1.0 / weight**2 - self.steps.more)[own, j])))
             for j, name in enumerate(self.objective.data.signals)
-            if self.used[..., j].any()
+            if (own := self.used[..., j]).any()
         }
 
 
@@ -109,12 +116,21 @@ def prepare(
         free, observe = full_free(system, free), full_signals(system, observe)
         controller = full_controller(system, controller)
     controller = _remembering(controller, free)
+    varying = [path for path, item in free.items() if isinstance(item, Free) and item.varies]
+    if varying:
+        raise ProblemError(
+            f"free.{varying[0]}: values that vary around a common mean are found by "
+            "jfric.fit_hierarchical"
+        )
     if residual == "input" and isinstance(problem, Problem):
         problem, chosen, force = closed(problem, chosen, controller)
         residual, observe = "output", force if observe is None else observe
     elif residual == "windows" and isinstance(problem, Problem):
         chosen, free = windowed(problem, chosen, free, window)
         residual, problem = "output", sampled_or_whole(problem, chosen, solver, hold)
+    elif residual == "inverse" and isinstance(problem, Problem):
+        chosen = tuple(inverse_experiments(problem, chosen, hold=hold))
+        residual, observe, problem = "output", None, InverseModel(problem)
     signals = signals_of(chosen, observe)
     model, function = _model(problem, residual, solver, hold)
     model.check(chosen, signals)
@@ -123,9 +139,10 @@ def prepare(
     first = [model.initial(e) for e in chosen]
     data, used, sigma = stack(chosen, signals, [s for s, _ in first], [x for _, x in first])
     _require_motion(chosen, data, used, sigma)
-    weight = _weights(data, used, sigma)
+    steps = steps_of(chosen, signals, used)
+    weight = _weights(data, used, sigma, steps)
     objective = Objective(model, data, layout, weight, function, loss, loss_scale)
-    return Task(chosen, objective, used, sigma)
+    return Task(chosen, objective, used, sigma, steps)
 
 
 def _remembering(controller: Controller | None, free: Mapping[str, Free]) -> Controller | None:
@@ -149,7 +166,7 @@ def _model(problem, residual, solver, hold) -> tuple[AbstractModel, Callable]:
         )
     name = "output" if callable(residual) else residual
     if name not in MODELS:
-        allowed = (*MODELS, "input", "windows")
+        allowed = (*MODELS, "input", "windows", "inverse")
         raise ProblemError(
             f"residual: found {name!r}{nearest(name, allowed)}, allowed are {', '.join(allowed)} "
             "and a function"
@@ -183,8 +200,9 @@ def _require_motion(experiments, data: Data, used: np.ndarray, sigma: np.ndarray
             )
 
 
-def _weights(data: Data, used: np.ndarray, sigma: np.ndarray) -> np.ndarray:
+def _weights(data: Data, used: np.ndarray, sigma: np.ndarray, steps: Steps) -> np.ndarray:
     """``1/sigma``; where the noise is unknown, one over the spread of the signal."""
     y = np.asarray(data.y)
     spread = np.array([np.std(y[..., j][used[..., j]]) or 1.0 for j in range(y.shape[-1])])
-    return np.where(used, 1.0 / np.where(np.isfinite(sigma), sigma, spread), 0.0)
+    known = np.sqrt(np.where(np.isfinite(sigma), sigma, 1.0) ** 2 + steps.counted)
+    return np.where(used, 1.0 / np.where(np.isfinite(sigma), known, spread), 0.0)

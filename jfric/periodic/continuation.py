@@ -58,6 +58,7 @@ def continue_orbit(
     max_step: float = LONGEST,
     max_steps: int = MOST,
     segments: int = 1,
+    watch: Callable[[float, int], None] | None = None,
     **options: Any,
 ) -> OrbitPath:
     """Periodic motions of ``problem`` over the parameter ``path``, from ``start`` to ``stop``.
@@ -80,8 +81,9 @@ def continue_orbit(
     it as long as the parameter is within the interval; ``side`` 1 or -1: to which side.
 
     ``max_step``: longest step, relative to the sizes of the motion and of the interval;
-    ``max_steps``: steps after which the path is left; ``segments``: of multiple shooting. Raises
-    :class:`jfric.ProblemError` for an unknown parameter and an empty interval,
+    ``max_steps``: steps after which the path is left; ``segments``: of multiple shooting. ``watch``
+    is told after each step how far the path has come, as a part of the interval, and the number of
+    its orbits. Raises :class:`jfric.ProblemError` for an unknown parameter and an empty interval,
     :class:`jfric.SimulationError` where there is no orbit to begin with. Source: E. L. Allgower,
     K. Georg, Introduction to Numerical Continuation Methods (2003). A shaken mass that begins to
     stick as friction grows::
@@ -117,7 +119,16 @@ def continue_orbit(
         if orbit is not None or state is not None:
             options["start"] = state if orbit is None else orbit
         kernel, begin = first_point(problem, name, (start, stop), segments, options)
-    follower = Follower(kernel, (start, stop), max_step, max_steps)
+    furthest = 0.0
+
+    def told(follower: Follower, step: float) -> None:
+        nonlocal furthest
+        part = (follower.rows[-1].parameter - start) / (stop - start)
+        furthest = max(furthest, min(part, 1.0))
+        if watch is not None:
+            watch(furthest, len(follower.rows))
+
+    follower = Follower(kernel, (start, stop), max_step, max_steps, told)
     follower.follow(begin)
     return follower.path(problem, name)
 

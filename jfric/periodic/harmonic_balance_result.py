@@ -101,6 +101,17 @@ class HarmonicBalance:
         waves = np.exp(1j * np.outer(k, np.asarray(phases, float)))
         return np.real(self.coefficients[:, :, self._dof(dof)] @ waves)
 
+    def states(self, t: float = 0.0) -> Float[np.ndarray, "p x"]:
+        """States ``(q, v)`` (p, 2n) of all points at the time ``t`` [s].
+
+        They are starts for :func:`jfric.periodic_orbit`. Of a linear system one harmonic is its
+        linear response.
+        """
+        turning = 1j * self.omega[:, None] * np.arange(self.harmonics + 1)
+        waves = self.coefficients * np.exp(turning * t)[:, :, None]
+        q, v = waves.sum(axis=1), (turning[:, :, None] * waves).sum(axis=1)
+        return np.real(np.concatenate([q, v], axis=1))
+
     def amplitude(self, dof: str, harmonic: int | None = None) -> Float[np.ndarray, " p"]:
         """Half of the distance between largest and smallest ``q`` of ``dof`` (p,) [m, rad]; of one
         ``harmonic`` ``|Q_k|``."""

@@ -11,9 +11,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.system.assembly import assemble
-from jfric.system.direction import kind
 from jfric.system.forces import element_forces, force_keys, joint_reactions
-from jfric.system.joint_contacts import normal_forces, unilateral_contacts
+from jfric.system.joint_contacts import force_unit, normal_forces, unilateral_contacts
 from jfric.system.joint_equations import reaction_units
 from jfric.system.states import state_units
 
@@ -109,14 +108,6 @@ def has_friction(problem: Problem) -> dict[str, bool]:
     """Whether each contact (by the name used in :class:`Solution`) carries a friction force."""
     result = dict.fromkeys(problem.friction_rows(), True)
     return result | {k: c.law is not None for k, c in unilateral_contacts(problem).items()}
-
-
-def force_unit(problem: Problem, contact: str, field: str = "tangent") -> str:
-    """Unit of a contact's force: N m where its direction measures an angle, else N."""
-    rows = problem.friction_rows() | unilateral_contacts(problem)
-    element = (problem.labelled() | rows)[contact]
-    direction = getattr(element, "direction", None) or getattr(element, field, None)
-    return "N m" if direction and kind(direction, problem.dofs) == "rotation" else "N"
 
 
 def column_units(problem: Problem, solution: Solution) -> dict[str, str]:

@@ -206,8 +206,11 @@ class Solution(eqx.Module):
 def reached(solution: Solution) -> Solution:
     """One trajectory up to where it got: without the outputs that an early end left unknown."""
     rows = np.all(np.isfinite(np.asarray(solution.q)), axis=1)
-    if rows.all():
-        return solution
+    return solution if rows.all() else rows_of(solution, rows)
+
+
+def rows_of(solution: Solution, rows: np.ndarray) -> Solution:
+    """One trajectory with the outputs that ``rows`` (m,) marks; its events as they are."""
     outputs = ("ts", "q", "v", "a", "lambda_n", "lambda_t", "mode", "segment", "z")
     return dataclasses.replace(solution, **{k: getattr(solution, k)[rows] for k in outputs})
 

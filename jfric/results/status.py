@@ -85,6 +85,12 @@ class Flag(IntFlag):
     #: An event of the user's own ended the run before its end time, or an observable that had seen
     #: enough.
     STOPPED = 256
+    #: Beside ``INCONSISTENT``: no modes of the contacts fit where the trajectory ends (Painleve's
+    #: paradox without a solution).
+    NO_MODE = 512
+    #: Beside ``INCONSISTENT``: contact forces with which modes fit are more than one, and move the
+    #: system differently (Painleve's paradox with several solutions).
+    SEVERAL_MOTIONS = 1024
 
     @property
     def message(self) -> str:
@@ -102,6 +108,10 @@ class Flag(IntFlag):
             Flag.DENSE_FULL: "no room for all pieces of dense output: raise dense",
             Flag.STOPPED: "an event of the description ended the run, or an observable that had "
             "seen enough",
+            Flag.NO_MODE: "no modes of the contacts fit where the trajectory ends: no motion with "
+            "finite forces follows",
+            Flag.SEVERAL_MOTIONS: "more than one motion follows where the trajectory ends: "
+            "friction helps a contact to press, or to let go",
         }[self]
 
 

@@ -16,7 +16,7 @@ from jfric.results.modes import Mode
 from jfric.statics.candidate import candidate, distinct
 from jfric.statics.many_contacts import from_many_starts
 from jfric.statics.modes_of_contacts import all_modes, mode_count
-from jfric.statics.rest_states import RestStates, rest_states
+from jfric.statics.rest_states import RestStates, require_rest, rest_states
 from jfric.statics.static_mode_equations import split
 from jfric.statics.static_problem import (
     StaticProblem,
@@ -97,15 +97,17 @@ def equilibria(
     Newton's method runs from ``starts`` modes drawn at random (``seed``); there may be others.
 
     ``meaning="rest"``: where the system can stay at rest, whatever its history. These are
-    intervals, not points; see :class:`jfric.RestStates`.
+    intervals, not points; see :class:`jfric.RestStates`. A mechanism, of joints or of directions
+    that depend on its position, is judged where it stands: at the initial position, with the
+    intervals of all reactions that hold it there.
 
     Works under ``jit`` and ``vmap``; solutions are differentiable. Compiled once for each
-    structure of the problem. Raises :class:`jfric.ProblemError` for nonlinear elements, and for
-    belts in the first meaning. Sources: V. Janovsky, Numerical analysis of a lumped parameter
-    friction model, 2015, section 2; P. Hild, Y. Renard, Local uniqueness and continuation of
-    solutions for the discrete Coulomb friction problem in elastostatics, Quart. Appl. Math. 63
-    (2005). The problem of :class:`jfric.Problem` slides until the spring holds what friction
-    leaves of the load, (1500 - 100) N / 5000 N/m::
+    structure of the problem. Raises :class:`jfric.ProblemError` for nonlinear elements and belts in
+    the first meaning, for belts of mechanisms and pins with friction in the second. Sources: V.
+    Janovsky, Numerical analysis of a lumped parameter friction model, 2015, section 2; P. Hild, Y.
+    Renard, Local uniqueness and continuation of solutions for the discrete Coulomb friction problem
+    in elastostatics, Quart. Appl. Math. 63 (2005). The problem of :class:`jfric.Problem` slides
+    until the spring holds what friction leaves of the load, (1500 - 100) N / 5000 N/m::
 
         >>> found = jfric.equilibria(problem)
         >>> [(row["mode"], round(float(row["q"][0]), 6)) for row in found.table()]
@@ -116,10 +118,11 @@ def equilibria(
             f"meaning: found {meaning!r}{nearest(meaning, MEANINGS)}, allowed are "
             f"{' and '.join(MEANINGS)}"
         )
-    require_static(problem)
     t = None if t is None else jnp.asarray(t, jnp.result_type(float))
     if meaning == "rest":
+        require_rest(problem)
         return rest_states(problem, t=t)
+    require_static(problem)
     require_no_belt(problem)
     require_count("starts", starts, 1, STARTS)
     return _solve(problem, t, jax.random.key(seed), starts)

@@ -13,13 +13,10 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.numerics.linear_program import maximise
 from jfric.results.status import Status
 from jfric.statics.path_names import checked_path
-from jfric.statics.rest_states import Polyhedron, patterns, polyhedron
-from jfric.statics.static_mode_equations import split
-from jfric.statics.static_problem import require_static, static_problem
-from jfric.system.assembly import assemble
+from jfric.statics.polyhedron import margin
+from jfric.statics.rest_states import require_rest, rest_sets
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
 from jfric.system.validation import validate
@@ -35,7 +32,8 @@ class LimitLoad(eqx.Module):
     """The limit ``parameter``, and the state there.
 
     Positions ``q`` (n,) [m, rad] of the degrees of freedom ``axes``; friction forces ``lambda_t``
-    (nt,) and normal forces ``lambda_n`` (nu,) [N] of the contacts ``names``. ``status``:
+    (nt,) and normal forces ``lambda_n`` (nu,) [N] of the contacts ``names``; ``reactions`` (k,)
+    [N, N m] of the equations ``joints``. ``status``:
     ``OK``; ``INCONSISTENT`` where there is no rest state at the start; ``MAX_STEPS`` where there is
     one all the way (``parameter`` is then the stop). The state at the limit is one of several where
     reactions or positions are not unique.
@@ -45,9 +43,11 @@ class LimitLoad(eqx.Module):
     q: Float[Array, " n"]
     lambda_t: Float[Array, " nt"]
     lambda_n: Float[Array, " nu"]
+    reactions: Float[Array, " k"]
     status: Int[Array, ""]
     axes: tuple[str, ...] = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
+    joints: tuple[str, ...] = eqx.field(static=True)
 
 
 def limit_load(problem: Problem, path: str, start, stop, *, t=None) -> LimitLoad:
@@ -55,8 +55,10 @@ def limit_load(problem: Problem, path: str, start, stop, *, t=None) -> LimitLoad
 
     It is looked for between ``start`` and ``stop`` of the parameter ``path``. ``t`` [s]: time at
     which loads are taken (default: the start). A loss and return within a 64th of the way is not
-    seen. Works under ``jit``, ``vmap`` and ``jvp``. Raises :class:`jfric.ProblemError` for unknown
-    parameters and nonlinear elements. A block of 10 N that friction holds up to 3 N::
+    seen. A mechanism is judged where it stands, which the parameter may be part of
+    (``initial.theta.q``). Works under ``jit``, ``vmap`` and ``jvp``. Raises
+    :class:`jfric.ProblemError` for unknown parameters, and for what has no states of rest that can
+    be computed. A block of 10 N that friction holds up to 3 N::
 
         >>> block = jfric.Problem(
         ...     ["x"],
@@ -69,7 +71,7 @@ def limit_load(problem: Problem, path: str, start, stop, *, t=None) -> LimitLoad
         >>> round(float(jfric.limit_load(block, "load.F", 0.0, 10.0).parameter), 6)
         3.0
     """
-    require_static(problem)
+    require_rest(problem)
     name = checked_path(problem, path)
     for value in (start, stop):
         if not isinstance(value, Tracer):
@@ -83,15 +85,14 @@ def limit_load(problem: Problem, path: str, start, stop, *, t=None) -> LimitLoad
 @eqx.filter_jit
 def _solve(problem: Problem, path: str, start, stop, t) -> LimitLoad:
     def margins(p):
-        static = static_problem(set_parameters(problem, {path: p}), t)
-        closed = jnp.asarray(patterns(static))
-        s, x = jax.vmap(lambda c: _margin(polyhedron(static, c)))(closed)
-        return static, jnp.where(jnp.isnan(s), -jnp.inf, s), x
+        found = rest_sets(set_parameters(problem, {path: p}), t)
+        s, x = jax.vmap(margin)(found.sets)
+        return found, jnp.where(jnp.isnan(s), -jnp.inf, s), x
 
     def at(p, chosen=None):
-        static, s, x = margins(p)
+        found, s, x = margins(p)
         best = jnp.argmax(s) if chosen is None else chosen
-        return s[best], split(static, x[best])
+        return s[best], found.split(x[best])
 
     search = _search(jax.lax.stop_gradient(start), jax.lax.stop_gradient(stop))
     search = jax.lax.fori_loop(
@@ -111,9 +112,10 @@ def _solve(problem: Problem, path: str, start, stop, t) -> LimitLoad:
     state = jax.tree.map(lambda x, dx: x + jnp.where(moves, dx * shift, 0.0), state, rate)
     status = jnp.where(search.at_start, int(Status.INCONSISTENT), int(Status.OK))
     status = jnp.where(never, int(Status.MAX_STEPS), status).astype(jnp.int32)
-    names = eqx.filter_eval_shape(assemble, problem)
-    q, lambda_t, lambda_n = state
-    return LimitLoad(p + shift, q, lambda_t, lambda_n, status, names.axes, names.contact_names)
+    q, lambda_t, lambda_n, reactions = state
+    of = rest_sets(problem, t)
+    names = of.axes, of.names, of.joints
+    return LimitLoad(p + shift, q, lambda_t, lambda_n, reactions, status, *names)
 
 
 class _Search(eqx.Module):
@@ -151,15 +153,3 @@ def _search(start, stop) -> _Search:
     no = jnp.asarray(False)
     step = (stop - start) / SCAN
     return _Search(start, step, start, start, jnp.asarray(0), lost=no, at_start=no)
-
-
-def _margin(p: Polyhedron):
-    """The margin ``s <= 1``, as a fraction of the numbers in each inequality, and a state that has
-    it; NaN where the equations contradict each other."""
-    steepest = jnp.max(jnp.abs(p.A), axis=1, initial=0.0)
-    weight = jax.lax.stop_gradient(jnp.where(p.size > 0, p.size, steepest))
-    last = jnp.zeros((1, p.A.shape[1]), p.A.dtype)
-    A = jnp.block([[p.A, -jnp.where(p.used, weight, 0.0)[:, None]], [last, -jnp.ones((1, 1))]])
-    aim = jnp.zeros((A.shape[1],), A.dtype).at[-1].set(1.0)
-    z, solved = maximise(aim, A, jnp.concatenate([p.b, jnp.ones((1,), p.b.dtype)]))
-    return jnp.where(solved & p.consistent, z[-1], jnp.nan), p.origin + p.N @ z[:-1]

@@ -13,6 +13,7 @@ the limit itself.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -24,25 +25,35 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.contact import rules
 from jfric.errors import ProblemError
 from jfric.numerics.elimination import solve_general
-from jfric.numerics.linear_program import maximise
 from jfric.results.modes import Mode
+from jfric.statics.held_position import (
+    held,
+    is_mechanism,
+    polyhedron_of,
+    require_held,
+    sides,
+)
+from jfric.statics.polyhedron import Polyhedron, extent
 from jfric.statics.static_mode_equations import mode_equations, split
-from jfric.statics.static_problem import StaticProblem, static_problem
+from jfric.statics.static_problem import StaticProblem, require_static, static_problem
+from jfric.system.joint_equations import joint_equations
 from jfric.system.problem import Problem
 
 #: Unilateral contacts up to which every choice of closed ones is tried.
 MAX_UNILATERAL = 8
-#: Rounding error of a margin, relative to the numbers it is made of.
-ROUNDING = 1e-13
 
 
 class RestStates(eqx.Module):
     """Sets of rest states, one row for each choice of closed contacts.
 
+    A mechanism is judged where it stands: ``q`` is its initial position, closed is what has no gap
+    there, and a row is a choice of the sides on which joints with friction push.
+
     Those with ``exists`` count, ``count`` of them. Each is a convex set of positions and reactions;
     ``q_low`` and ``q_high`` (p, n) [m, rad], ``lambda_t_low``, ``lambda_t_high`` (p, nt) and
-    ``lambda_n_low``, ``lambda_n_high`` (p, nu) [N] are its extent in each coordinate, infinite
-    where it has no end; ``axes`` and ``names`` are those of degrees of freedom and contacts.
+    ``lambda_n_low``, ``lambda_n_high`` (p, nu) [N], ``reaction_low`` and ``reaction_high`` (p, k)
+    [N, N m] are its extent in each coordinate, infinite where it has no end; ``axes``, ``names``
+    and ``joints`` are those of degrees of freedom, contacts and reactions.
     ``closed``: which unilateral contacts are closed. Under ``vmap`` arrays have the batch axis in
     front.
     """
@@ -53,11 +64,14 @@ class RestStates(eqx.Module):
     lambda_t_high: Float[Array, "p nt"]
     lambda_n_low: Float[Array, "p nu"]
     lambda_n_high: Float[Array, "p nu"]
+    reaction_low: Float[Array, "p k"]
+    reaction_high: Float[Array, "p k"]
     closed: Bool[Array, "p nu"]
     exists: Bool[Array, " p"]
     count: Int[Array, ""]
     axes: tuple[str, ...] = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
+    joints: tuple[str, ...] = eqx.field(static=True)
 
     def table(self) -> list[dict[str, Any]]:
         """The sets of one problem as rows: intervals (low, high) by name of coordinate."""
@@ -68,6 +82,7 @@ class RestStates(eqx.Module):
                 "q": _intervals(self.axes, self.q_low[i], self.q_high[i]),
                 "lambda_t": _intervals(self.names, self.lambda_t_low[i], self.lambda_t_high[i]),
                 "lambda_n": _intervals(normals, self.lambda_n_low[i], self.lambda_n_high[i]),
+                "reaction": _intervals(self.joints, self.reaction_low[i], self.reaction_high[i]),
                 "closed": tuple(np.asarray(normals, object)[np.asarray(self.closed[i])]),
             }
             for i in np.flatnonzero(np.asarray(self.exists))
@@ -76,19 +91,6 @@ class RestStates(eqx.Module):
 
 def _intervals(names, low, high) -> dict[str, tuple[float, float]]:
     return {n: (float(a), float(b)) for n, a, b in zip(names, low, high, strict=True)}
-
-
-class Polyhedron(NamedTuple):
-    """``x = origin + N z`` with ``A z + b >= 0``; empty where not ``consistent``. ``size``:
-    magnitude of the parts of ``b``; ``used`` marks the inequalities that there are."""
-
-    origin: Float[Array, " m"]
-    N: Float[Array, "m m"]
-    A: Float[Array, "g m"]
-    b: Float[Array, " g"]
-    size: Float[Array, " g"]
-    used: Bool[Array, " g"]
-    consistent: Bool[Array, ""]
 
 
 def patterns(static: StaticProblem) -> np.ndarray:
@@ -138,13 +140,50 @@ def rest_states(problem: Problem, *, t=None) -> RestStates:
     return _solve(problem, t)
 
 
-@eqx.filter_jit
-def _solve(problem: Problem, t) -> RestStates:
+class RestSets(NamedTuple):
+    """Rest states of a problem: a polyhedron of unknowns for each choice of closed contacts."""
+
+    #: Unilateral contacts that may carry, in each choice.
+    closed: Bool[Array, "p nu"]
+    sets: Polyhedron
+    #: Positions, frictions, normal forces and reactions of joints of unknowns.
+    split: Callable
+    axes: tuple[str, ...]
+    names: tuple[str, ...]
+    joints: tuple[str, ...]
+
+
+def rest_sets(problem: Problem, t) -> RestSets:
+    """All rest states of ``problem``: of a mechanism where it stands, else anywhere."""
+    if is_mechanism(problem):
+        here = held(problem, t)
+        nt, nu = here.mechanics.n_contacts, here.mechanics.n_unilateral
+        carries = jnp.asarray(sides(here.mechanics))
+        sets = jax.vmap(lambda c: polyhedron_of(here, c))(carries)
+        joints = tuple(e.name for e in joint_equations(problem.resolved()) if not e.rubs)
+
+        def parts(x):
+            return here.q, x[:nt], x[nt : nt + nu], x[nt + nu :]
+
+        names = here.mechanics.axes, here.mechanics.contact_names, joints
+        return RestSets(carries & here.closed, sets, parts, *names)
     static = static_problem(problem, t)
     closed = jnp.asarray(patterns(static))
-    low, high, exists = jax.vmap(lambda c: _extent(polyhedron(static, c)))(closed)
-    parts = [jax.vmap(lambda x: split(static, x))(bound) for bound in (low, high)]
-    (q_low, t_low, n_low), (q_high, t_high, n_high) = parts
+    sets = jax.vmap(lambda c: polyhedron(static, c))(closed)
+
+    def unknowns(x):
+        return *split(static, x), x[:0]
+
+    return RestSets(closed, sets, unknowns, static.axes, static.names, ())
+
+
+@eqx.filter_jit
+def _solve(problem: Problem, t) -> RestStates:
+    found = rest_sets(problem, t)
+    low, high, exists = jax.vmap(extent)(found.sets)
+    (q_low, t_low, n_low, r_low), (q_high, t_high, n_high, r_high) = (
+        jax.vmap(found.split)(bound) for bound in (low, high)
+    )
     return RestStates(
         q_low=q_low,
         q_high=q_high,
@@ -152,32 +191,20 @@ def _solve(problem: Problem, t) -> RestStates:
         lambda_t_high=t_high,
         lambda_n_low=n_low,
         lambda_n_high=n_high,
-        closed=closed,
+        reaction_low=r_low,
+        reaction_high=r_high,
+        closed=found.closed,
         exists=exists,
         count=jnp.sum(exists, dtype=jnp.int32),
-        axes=static.axes,
-        names=static.names,
+        axes=found.axes,
+        names=found.names,
+        joints=found.joints,
     )
 
 
-def _extent(p: Polyhedron):
-    """Lower and upper bounds of all unknowns, and whether there is a point at all."""
-    zero = jnp.zeros((p.N.shape[1],), p.N.dtype)
-    # Differences below the rounding error of their parts are zero: a set may be a point.
-    p = p._replace(b=jnp.where(jnp.abs(p.b) <= ROUNDING * p.size, 0.0, p.b))
-    _, feasible = maximise(zero, p.A, p.b)
-    exists = feasible & p.consistent
-
-    def bound(direction):
-        z, bounded = maximise(direction, p.A, p.b)
-        # A coordinate that the free ones do not move has one value.
-        fixed = jnp.all(direction == 0.0)
-        return jnp.where(fixed, 0.0, jnp.where(bounded, direction @ z, jnp.inf))
-
-    highest = p.origin + jax.vmap(bound)(p.N)
-    lowest = p.origin - jax.vmap(bound)(-p.N)
-    return (
-        jnp.where(exists, lowest, jnp.nan),
-        jnp.where(exists, highest, jnp.nan),
-        exists,
-    )
+def require_rest(problem: Problem) -> None:
+    """Raise :class:`jfric.ProblemError` for what has no states of rest that can be computed."""
+    if is_mechanism(problem):
+        require_held(problem)
+    else:
+        require_static(problem)

@@ -41,7 +41,7 @@ OUTPUTS = 1001
 #: Observables of changes of mode, which come from the log.
 OF_EVENTS = (AtEvent, BeforeEvent, EventCount, EventTime, LastEventTime, StopTime)
 #: Fields of a piece that are polynomials.
-_CURVES = ("q", "v", "a", "lambda_t", "lambda_n", "forces")
+_CURVES = ("q", "v", "a", "lambda_t", "lambda_n", "forces", "z")
 
 
 class _Pieces(NamedTuple):
@@ -144,6 +144,8 @@ def _path(solution: Solution, forces) -> _Pieces:
         "v_before": v[:-1],
         "forces": line(forces),
     }
+    if solution.states:
+        fields["z"] = line(solution.z)
     reached = jnp.isfinite(q[1:].sum(axis=1)) & (h > 0)
     return _Pieces(fields, reached, jnp.ones_like(reached))
 
@@ -151,7 +153,7 @@ def _path(solution: Solution, forces) -> _Pieces:
 def _log(solution: Solution, problem: Problem, mechanics: Mechanics, *, before: bool) -> _Pieces:
     """A piece of no length for each change of mode: the state after it, or ``before`` it."""
     e = solution.events
-    size = e.time.shape[0]
+    size, nd = e.time.shape[0], mechanics.n_dofs
     number = jnp.arange(size, dtype=jnp.int32)
     nt, nu = mechanics.n_contacts, mechanics.n_unilateral
 
@@ -165,9 +167,9 @@ def _log(solution: Solution, problem: Problem, mechanics: Mechanics, *, before: 
         "t": e.time,
         "end": e.time,
         "h": jnp.zeros_like(e.time),
-        "q": constant(e.q),
-        "v": constant(e.v_before if before else e.v),
-        "a": unknown(mechanics.n),
+        "q": constant(e.q[:, :nd]),
+        "v": constant((e.v_before if before else e.v)[:, :nd]),
+        "a": unknown(nd),
         "lambda_t": unknown(nt),
         "lambda_n": unknown(nu),
         "mode": jnp.full((size, nt), -1, jnp.int32),
@@ -176,9 +178,11 @@ def _log(solution: Solution, problem: Problem, mechanics: Mechanics, *, before: 
         "events": jnp.ones_like(number),
         "impacts": e.impact.astype(jnp.int32),
         "event_time": e.time,
-        "v_before": e.v_before,
+        "v_before": e.v_before[:, :nd],
         "forces": unknown(len(force_keys(problem))),
     }
+    if mechanics.states:
+        fields["z"] = unknown(len(mechanics.states))
     reached = number < e.count
     return _Pieces(fields, reached, jnp.zeros_like(reached))
 

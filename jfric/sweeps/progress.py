@@ -27,9 +27,9 @@ class Progress:
             from rich.progress import Progress as Bar
 
             self._bar = Bar(
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(),
-                TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
+                TextColumn("{task.fields[count]}"),
                 TextColumn("{task.fields[rate]}"),
                 TimeElapsedColumn(),
                 TextColumn("left"),
@@ -38,7 +38,9 @@ class Progress:
                 transient=True,
             )
             self._bar.start()
-            self._task = self._bar.add_task(self._stage, total=self._total, rate="")
+            self._task = self._bar.add_task(
+                self._stage, total=self._total or None, rate="", count=self._count
+            )
         return self
 
     def __exit__(
@@ -57,22 +59,41 @@ class Progress:
 
     def advance(self, trajectories: int) -> None:
         """Some more trajectories are finished."""
-        now = time.perf_counter()
-        if self._first is None:
-            # The first trajectories waited for the compiler: the rate is that of the others.
-            self._first = now, self._done + trajectories
         self._done += trajectories
-        rate = (self._done - self._first[1]) / max(now - self._first[0], 1e-9)
-        self._update("sweep", f"{rate:,.0f}/s" if rate else "")
+        self._update("sweep", self._rate(self._done))
 
-    def show(self, done: int, total: int, stage: str) -> None:
-        """Set what is done of all, in a stage with this name."""
-        if self._bar is not None:
-            self._bar.update(self._task, completed=done, total=total, description=stage, rate="")
+    def show(self, done: int, total: int, stage: str, rate: str | None = None) -> None:
+        """Set what is done of all, in a stage with this name; ``rate``: in words, where it is not
+        that of what is done."""
+        if done < self._done:  # another stage, which begins anew
+            self._first = None
+        self._done, self._total = done, total
+        self._update(stage, self._rate(done) if rate is None else rate)
+
+    def _rate(self, done: int) -> str:
+        now = time.perf_counter()
+        if not done:
+            return ""
+        if self._first is None:
+            # The first ones waited for the compiler: the rate is that of the others.
+            self._first = now, done
+        rate = (done - self._first[1]) / max(now - self._first[0], 1e-9)
+        return f"{rate:,.0f}/s" if rate >= 10.0 else f"{rate:.2g}/s" if rate else ""
 
     def _update(self, stage: str, rate: str = "") -> None:
         if self._bar is not None:
-            self._bar.update(self._task, completed=self._done, description=stage, rate=rate)
+            self._bar.update(
+                self._task,
+                completed=self._done,
+                total=self._total or None,
+                description=stage,
+                rate=rate,
+                count=self._count,
+            )
+
+    @property
+    def _count(self) -> str:
+        return f"{self._done:,}/{self._total:,}" if self._total else ""
 
     @property
     def seconds(self) -> float:

@@ -143,10 +143,12 @@ def prepare(
     solver: AbstractSolver | None = None,
     config: str | None = None,
     title: str = "",
+    command: str = "",
 ) -> Prepared:
     """Check everything that a sweep is made of; see :func:`sweep`.
 
-    ``config``: the system as TOML text (by default written from ``problem``).
+    ``config``: the system as TOML text (by default written from ``problem``). ``command``: one
+    that computes a point once the varied parameters are set, kept with the results.
     """
     import_xarray()
     design = make_design(by_path(problem, vary), method, samples, seed)
@@ -167,6 +169,7 @@ def prepare(
     units = {name: _unit(problem, name) for name in design.names}
     attributes = {
         "title": title or "sweep with jfric",
+        "command": command,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "method": method,
         "parameters": list(design.names),

@@ -28,6 +28,7 @@ from jfric.system.laws import Coulomb
 from jfric.system.mechanics import Mechanics, inverse_of_mass
 from jfric.system.piecewise import assemble_piecewise
 from jfric.system.pin_friction import pin_friction
+from jfric.system.polygons import PolygonGap
 from jfric.system.start import started
 from jfric.system.state import BoundState
 from jfric.system.state_function import Rate, bound_to, is_rate
@@ -97,7 +98,7 @@ def displacement_functions(
     ]
     for i, (label, c) in enumerate(contacts.items()):
         if c.point is not None:
-            other = "line" if c.line is not None else "circle"
+            other = next(x for x in ("line", "circle", "polygon") if getattr(c, x) is not None)
             found[f"{label}.{other}"] = nt + i, gap_of(problem, c)
             if (sliding := sliding_of(problem, c)) is not None:
                 found[f"{label}.point"] = nf + i, sliding
@@ -180,6 +181,8 @@ def assemble(problem: AbstractProblem) -> Mechanics:
             rows=tuple(row for row, _ in moved + rates),
             labels=(*(["lagrangian.kinetic"] if curved else []), *displacements, *names),
             rates=tuple(g for _, g in rates),
+            polygons=tuple(g for _, g in moved if isinstance(g, PolygonGap)),
+            polygon_rows=tuple(row for row, g in moved if isinstance(g, PolygonGap)),
             joints=Joints(together([e.function for e in equations], n)) if equations else None,
         )
     loads = problem.section("load").values()

@@ -13,6 +13,7 @@ from jfric.system.linkage import Gear, Pin, Rolling, Slider, Weld
 from jfric.system.pin_friction import require_pin
 from jfric.system.places import GROUND, place, require_line, require_place
 from jfric.system.planes import require_plane
+from jfric.system.polygons import require_convex, require_polygon
 
 _NAME = re.compile(r"[A-Za-z]\w*")
 
@@ -129,12 +130,31 @@ def require_touching(problem: AbstractProblem, where: str, contact: Contact) -> 
                 f"{where}.{field}: cannot be combined with point, from which it follows"
             )
     require_plane(where, contact)
+    if contact.polygon is not None:
+        _around(problem, where, contact)
+        return
     if isinstance(contact.gap, Gap):
         raise ProblemError(
             f"{where}.gap: found {contact.gap.function!r} beside point; give a number, the "
             "clearance between both"
         )
     require_rolling(problem, where, contact)
+
+
+def _around(problem: AbstractProblem, where: str, contact: Contact) -> None:
+    for field in ("line", "circle", "circle_radius", "inside"):
+        if getattr(contact, field) not in (None, False):
+            raise ProblemError(f"{where}.{field}: cannot be combined with polygon")
+    require_place(problem, f"{where}.point", contact.point)
+    require_polygon(problem, where, contact)
+    assert contact.point is not None
+    assert contact.polygon is not None
+    _two_sides(where, contact.point, contact.polygon[0])
+    if isinstance(contact.gap, Gap):
+        raise ProblemError(
+            f"{where}.gap: found {contact.gap.function!r} beside point; give a number, the "
+            "clearance between both"
+        )
 
 
 def require_rolling(problem: AbstractProblem, where: str, element: Any) -> None:
@@ -158,6 +178,8 @@ def require_lines(problem: AbstractProblem) -> None:
     """Raise :class:`ProblemError` for a line through two points at one place. All numbers are
     known."""
     for where, element in problem.labelled().items():
+        if getattr(element, "polygon", None) is not None:
+            require_convex(problem, where, element)
         if not isinstance(getattr(element, "line", None), tuple):
             continue
         places = (place(problem, point).at for point in element.line)

@@ -23,6 +23,7 @@ _POSITIVE = ("v_s", "exponent", "J", "period")
 _ANY_SIGN = ("polynomial_spring", "force_field")
 #: Numbers beside those of the system: of the controller and of the sensors of a fit.
 _OTHERS = ("delay", "controller.delay", "controller.limit")
+_CHANNELS, _LATE = ("sensor", "input"), ("delay", "lag")
 
 #: A number at a knot of a friction curve: friction.curve.3, friction.curve.positive.3.
 _KNOT = re.compile(r"((?:^|\.)(?:speeds|curve|factor|curve\.positive|curve\.negative))\.\d+$")
@@ -56,7 +57,7 @@ def bounds_of(path: str) -> Bounds:
     """The bounds of the parameter at the full ``path`` (``friction.mu``)."""
     section, _, rest = path.partition(".")
     field = _KNOT.sub(r"\1", rest).rpartition(".")[2]
-    if path in _OTHERS:
+    if path in _OTHERS or (section in _CHANNELS and field in _LATE):
         return Bounds(0.0)
     if section not in SECTIONS or section in _ANY_SIGN:
         return Bounds()

@@ -42,6 +42,17 @@ def with_components(label: str, element: Any) -> dict[str, Any]:
     return {f"{label}.{i}": row for i, row in enumerate(rows, 1)}
 
 
+def with_short_names(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of ``form.section.name``, also by ``form.name`` where that is one alone."""
+    short: dict[str, list[Any]] = {}
+    for name, what in found.items():
+        form, _, label = name.partition(".")
+        own = label.partition(".")[2]
+        if own:
+            short.setdefault(f"{form}.{own}", []).append(what)
+    return {name: x[0] for name, x in short.items() if len(x) == 1} | dict(found)
+
+
 class AbstractProblem(eqx.Module):
     """The parts of a :class:`jfric.Problem`, for modules that its own checks use."""
 

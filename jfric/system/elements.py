@@ -20,7 +20,7 @@ from jfric.system.friction import along_plane, as_belt
 from jfric.system.functions import AbstractFunction, as_function
 from jfric.system.hysteresis import HYSTERESIS
 from jfric.system.laws import AbstractLaw
-from jfric.system.linkage import LINKAGE
+from jfric.system.linkage import LINKAGE, ImpactLaw
 from jfric.system.nonlinear import AbstractForce as AbstractForce
 from jfric.system.nonlinear import Drag, ForceField, Pendulum, PolynomialSpring
 from jfric.system.state import State
@@ -118,9 +118,6 @@ class Stop(eqx.Module):
     release: Release = eqx.field(static=True, default="physical")
 
 
-ImpactLaw = Literal["coulomb", "none"]
-
-
 class Gap(eqx.Module):
     """The gap of a contact as a function: a text, or a Python function ``(t, q, parameters)``."""
 
@@ -177,9 +174,12 @@ class Contact(eqx.Module):
     ``point`` of a :class:`jfric.Body` or the ground, in place of both: a point (``"rod.tip"``), or
     a circle of ``radius`` [m] round it, touches a ``line`` (two points, the free side on the left
     of the way between them; the name of a body for its x-axis) or a ``circle`` of
-    ``circle_radius`` round another point, from outside or ``inside``. It slides with the relative
-    velocity of the material, forwards along the line, or clockwise round the other circle
-    (``inside``: counterclockwise); ``gap`` is then a clearance.
+    ``circle_radius`` round another point, from outside or ``inside``, or a ``polygon``: corners of
+    one body one after the other, two of which are a thin plate, touched from both sides. Lines have
+    no ends; polygons have: a point leaves them there, a circle rolls over corners. It slides with
+    the relative velocity of the material, forwards along the line, or clockwise round the other
+    circle or the polygon (``inside``: counterclockwise; a plate's first side is the left of the way
+    between its corners); ``gap`` is then a clearance.
 
     ``plane``, in place of ``tangent`` and ``sliding``: two directions at right angles to each
     other, each as ``tangent``, or a function as ``sliding``: friction in a plane as in
@@ -224,6 +224,7 @@ class Contact(eqx.Module):
     point: str | None = eqx.field(static=True, default=None)
     line: str | tuple[str, str] | None = eqx.field(static=True, converter=references, default=None)
     circle: str | None = eqx.field(static=True, default=None)
+    polygon: tuple[str, ...] | None = eqx.field(static=True, converter=references, default=None)
     radius: Scalar = eqx.field(converter=optional, default=None)
     circle_radius: Scalar = eqx.field(converter=optional, default=None)
     inside: bool = eqx.field(static=True, default=False)

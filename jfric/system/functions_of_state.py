@@ -10,6 +10,7 @@ from jfric.system.assembly import energies_of
 from jfric.system.dependence import linear_in_velocities
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import Along, Gap, Joint, Lagrangian
+from jfric.system.joint_contacts import contact_units
 from jfric.system.state_function import bound_to, is_rate, require_state_function
 from jfric.system.states import state_units
 from jfric.system.units import UnitError, dimensions_of
@@ -110,6 +111,7 @@ def _states(problem: AbstractProblem, known: Mapping[str, Any] | None) -> None:
                 velocities=True,
                 known=known,
                 states=units,
+                contacts=contact_units(problem) if field == "rate" else None,
             )
 
 

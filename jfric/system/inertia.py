@@ -75,8 +75,9 @@ def require_inertia(problem: AbstractProblem) -> None:
                 "[mass] element for it"
             )
         raise ProblemError(
-            f"mass: the degree of freedom {dof!r} has no mass; add a [mass] element for it, or "
-            "use the solver quasi-static, which needs none"
+            f"mass: the degree of freedom {dof!r} has no mass; add a [mass] element for it, use "
+            "the solver quasi-static, which needs none, or leave out what springs and friction "
+            "alone hold by jfric.eliminate_massless"
         )
 
 

@@ -31,7 +31,7 @@ def initial_gaps(problem: AbstractProblem) -> tuple[dict[str, float], np.ndarray
     bases = problem.section("base").values()
     with jax.ensure_compile_time_eval():
         z = [float(base.displacement(problem.time.start)) for base in bases]
-    normal, gap0 = _rows(problem, q)
+    normal, gap0 = gap_rows(problem, q)
     at = np.concatenate([q, z])
     # Lengths of the whole system: a body at zero may stand on another one far away.
     size = np.max(np.abs(q), initial=0.0) + np.max(np.abs(gap0)) + np.abs(normal) @ np.abs(at)
@@ -46,7 +46,7 @@ def penetrates(name: str, gap: float) -> ProblemError:
     )
 
 
-def _rows(problem: AbstractProblem, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def gap_rows(problem: AbstractProblem, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Directions of all gaps (nu, n + nb) and what is added (nu,); curved ones as straight lines
     at the positions ``q``."""
     both, contacts = problem.axes + problem.bases, problem.section("contact")
@@ -85,7 +85,7 @@ def without_penetration(problem: AbstractProblem) -> dict[str, Any]:
     if not small.any():
         return {}
     q = np.asarray([float(known.initial[dof].q) for dof in known.dofs])
-    normal = _rows(known, q)[0][:, : len(q)]
+    normal = gap_rows(known, q)[0][:, : len(q)]
     movable = [not isinstance(problem.initial[dof].q, Expression) for dof in problem.dofs]
     shift = _shift(normal * np.asarray(movable), gap)
     names = [element_label("contact", k) for k, s in zip(gaps, small, strict=True) if s]

@@ -8,9 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.system.description import AbstractProblem
+from jfric.system.description import AbstractProblem, element_label
+from jfric.system.inertia import is_concrete
+from jfric.system.initial_gaps import gap_rows, initial_gaps
 from jfric.system.joint_equations import joint_equations
 from jfric.system.joints import REDUNDANT, TOLERANCE, Joints, Tied
+from jfric.system.start import started
 from jfric.system.together import together
 
 #: Newton steps towards a position that meets the equations, for the message alone.
@@ -67,6 +70,33 @@ def require_consistent_joints(problem: AbstractProblem) -> None:
             f"{equations[-1].label}: leaves no degree of freedom, the joints hold all of "
             f"{', '.join(problem.dofs)}; leave one out, or prescribe a motion that depends on t"
         )
+
+
+def require_free_gaps(problem: AbstractProblem, who: str) -> None:
+    """Raise :class:`ProblemError` for a closed contact whose gap joints hold at the start: its
+    forces are not determined, which ``who`` needs."""
+    if not problem.section("contact") or not is_concrete(problem):
+        return
+    with jax.ensure_compile_time_eval():
+        problem = started(problem)
+        equations = joint_equations(problem)
+        if not equations:
+            return
+        t, q, v = problem.start()
+        functions = tuple(e.function for e in equations)
+        J = np.asarray(joints_at(Joints(together(functions, len(q))), t, q, v).J)
+    J, q = J / np.linalg.norm(J, axis=1, keepdims=True), np.asarray(q)
+    gaps, size = initial_gaps(problem)
+    normals = gap_rows(problem, q)[0][:, : len(q)]
+    basis = np.linalg.svd(J)[2][: np.linalg.matrix_rank(J, tol=REDUNDANT)]
+    for (name, gap), w, length in zip(gaps.items(), normals, np.atleast_1d(size), strict=True):
+        free = w - basis.T @ (basis @ w)
+        if gap <= TOLERANCE * length and np.linalg.norm(free) <= REDUNDANT * np.linalg.norm(w):
+            raise ProblemError(
+                f"{element_label('contact', name)}: the joints keep its gap at {abs(gap):.3g}, so "
+                f"that nothing tells what presses on it, which {who} needs; leave it out, or give "
+                "its friction to the joint"
+            )
 
 
 @eqx.filter_jit

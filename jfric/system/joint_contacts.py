@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from jfric.system.description import AbstractProblem, with_components
+from jfric.system.description import AbstractProblem, with_components, with_short_names
+from jfric.system.direction import kind
 from jfric.system.elements import Contact, Gap, Joint
 
 #: What results call the two sides of a joint with friction.
@@ -67,6 +68,25 @@ def normal_forces(problem: AbstractProblem) -> dict[str, int]:
         row += len(contact.rows())
     others = list(unilateral_contacts(problem))[row:]
     return found | {label: row + i for i, label in enumerate(others)}
+
+
+def force_unit(problem: AbstractProblem, contact: str, field: str = "tangent") -> str:
+    """Unit of a contact's force: N m where its direction measures an angle, else N."""
+    rows = problem.friction_rows() | unilateral_contacts(problem)
+    element = (problem.labelled() | rows)[contact]
+    direction = getattr(element, "direction", None) or getattr(element, field, None)
+    return "N m" if direction and kind(direction, problem.dofs) == "rotation" else "N"
+
+
+def contact_units(problem: AbstractProblem) -> dict[str, str]:
+    """Units of frictions, sliding velocities and normal forces of all contacts by their names."""
+    found = {}
+    for label in (*problem.friction_rows(), *unilateral_contacts(problem)):
+        unit = force_unit(problem, label)
+        found |= {f"lambda_t.{label}": unit, f"slip.{label}": "m/s" if unit == "N" else "rad/s"}
+    for label in unilateral_contacts(problem):
+        found[f"lambda_n.{label}"] = force_unit(problem, label, "normal")
+    return with_short_names(found)
 
 
 def _sides(joint: Joint) -> tuple[Contact, Contact]:

@@ -6,7 +6,7 @@ with the opposite sign on the second.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 
@@ -17,6 +17,9 @@ from jfric.system.fields import Scalar, optional
 from jfric.system.friction import Friction
 from jfric.system.laws import AbstractLaw
 from jfric.system.places import GROUND
+
+#: What a contact, or a pin with friction, does to tangential impulses, or those of its torque.
+ImpactLaw = Literal["coulomb", "none"]
 
 
 class Pin(eqx.Module):
@@ -32,8 +35,9 @@ class Pin(eqx.Module):
 
     Results call it ``friction`` by the name of the pin (``lambda_t.pin.a``), a torque. A motion
     has the status INCONSISTENT where its reaction is not unique: where ``mu r`` is as large as
-    lengths of the mechanism, or reactions of its joints are redundant. Beside contacts such pins
-    are refused.
+    lengths of the mechanism, or reactions of its joints are redundant. ``impact``, beside
+    contacts: ``"none"``, their impacts cause no impulse of the torque; ``"coulomb"``, the limit
+    holds for impulses, too, which is refused.
 
     A pendulum at rest carries its weight::
 
@@ -53,6 +57,7 @@ class Pin(eqx.Module):
     points: tuple[str, str] = eqx.field(static=True, converter=references)
     law: AbstractLaw | None = None
     radius: Scalar = eqx.field(converter=optional, default=None)
+    impact: ImpactLaw = eqx.field(static=True, default="coulomb")
 
     def friction(self) -> Friction:
         """The friction between both bodies; what the pin carries is not known here."""

@@ -24,18 +24,20 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate, matmul, matvec
 from jfric.numerics.linear_algebra import inverse as plain_inverse
 from jfric.system.bristles import Bristles
 from jfric.system.carried import Carried
+from jfric.system.description import with_short_names
 from jfric.system.elements import AbstractForce
 from jfric.system.functions import AbstractFunction
 from jfric.system.joints import REDUNDANT, Tied
 from jfric.system.laws import AbstractLaw
 from jfric.system.piecewise import PiecewiseElements
 from jfric.system.pin_friction import PinFriction
+from jfric.system.polygons import PolygonGap, in_regions
 from jfric.system.position_factor import AbstractPositionFactor
 from jfric.system.state import BoundState
 from jfric.system.varying import Varying
@@ -152,6 +154,24 @@ class Mechanics(eqx.Module):
             tied=tied,
         )
 
+    @property
+    def polygons(self) -> tuple[PolygonGap, ...]:
+        """Gaps of contacts with polygons."""
+        return () if self.varying is None else self.varying.polygons
+
+    @property
+    def polygon_contacts(self) -> tuple[int, ...]:
+        """Their contacts, among unilateral ones."""
+        if not self.polygons or self.varying is None:
+            return ()
+        return tuple(row - self.n_contacts for row in self.varying.polygon_rows)
+
+    def in_regions(self, regions: Int[Array, " np"]) -> Mechanics:
+        """The same with polygons touched in these ``regions``, whatever is nearest."""
+        if not self.polygons:
+            return self
+        return replace(self, varying=in_regions(self.varying, regions))
+
     def accelerations(self, W: Float[Array, "m n"], R: Float[Array, "m n"]) -> Float[Array, "n m"]:
         """``M^-1 R^T``; zero where joints hold the row of ``W`` itself."""
         found = matmul(self.M_inverse, R.T)
@@ -234,6 +254,26 @@ class Mechanics(eqx.Module):
         """Whether explicit steps would be short."""
         own = any(e.element.stiff for e in self.nonlinear if isinstance(e, BoundState))
         return own or (self.bristles is not None and self.bristles.stiff)
+
+    @property
+    def reacting(self) -> tuple[BoundState, ...]:
+        """States whose rate depends on what contacts do."""
+        return tuple(e for e in self.nonlinear if isinstance(e, BoundState) and e.reacts)
+
+    def rates_by_contacts(self, t, q, v, lambda_t, lambda_n, gamma) -> Float[Array, " k"]:
+        """Rates of the states :attr:`reacting`, by frictions and sliding velocities (nt,) and
+        normal forces (nu,) of contacts."""
+        names, unilateral = self.contact_names, self.contact_names[self.n_friction :]
+        contacts = {f"lambda_t.{name}": x for name, x in zip(names, lambda_t, strict=True)}
+        contacts |= {f"slip.{name}": x for name, x in zip(names, gamma, strict=True)}
+        contacts |= {f"lambda_n.{name}": x for name, x in zip(unilateral, lambda_n, strict=True)}
+        contacts = with_short_names(contacts)
+        return jnp.stack([e.rate(self.axes, t, q, v, contacts) for e in self.reacting])
+
+    def reaction_to_rates(self, rates: Float[Array, " k"]) -> Float[Array, " n"]:
+        """What such rates are as forces on all coordinates."""
+        found = jnp.zeros((self.n,), rates.dtype)
+        return found.at[np.asarray([e.place for e in self.reacting])].set(rates)
 
     @property
     def n_states(self) -> int:

@@ -44,7 +44,7 @@ def pin_friction(problem: AbstractProblem, equations: list) -> PinFriction | Non
 
 def require_pin(problem: AbstractProblem, where: str, pin: Pin) -> None:
     """Raise :class:`ProblemError` for a pin with half a description of friction, or beside contacts
-    whose impacts would go through it."""
+    whose impacts would cause impulses of its torque."""
     if (pin.law is None) != (pin.radius is None):
         found, missing = ("radius", "mu") if pin.law is None else ("mu", "radius")
         raise ProblemError(
@@ -54,10 +54,11 @@ def require_pin(problem: AbstractProblem, where: str, pin: Pin) -> None:
     if pin.law is None:
         return
     refuse_axes(where, pin.law)
-    for contact in problem.labelled("contact"):
+    for contact in problem.labelled("contact") if pin.impact != "none" else ():
         raise ProblemError(
-            f"{where}.mu: found friction in a pin beside {contact}, whose impacts would go through "
-            "it; leave one of them out"
+            f"{where}.impact: found friction in a pin beside {contact}, whose impacts would go "
+            "through it, which no solver can represent; give impact = 'none' for impacts without "
+            "an impulse of the pin's torque"
         )
 
 

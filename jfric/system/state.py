@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jfric.errors import ProblemError
+from jfric.system.description import AbstractProblem, element_label
 from jfric.system.direction import Direction, as_direction
 from jfric.system.fields import Scalar, scalar
 from jfric.system.formula import read_formula
@@ -16,16 +19,20 @@ from jfric.system.nonlinear import AbstractForce
 
 
 class State(eqx.Module):
-    """A state with an equation of its own: ``z' = rate(t, q, v, z)``, and a force that follows it.
+    """A state with an equation of its own: ``z' = rate(t, q, v, z, lambda)``, and a force that
+    follows it.
 
     ``rate``: a text in degrees of freedom (``x``), velocities (``v.x``), states of elements by name
-    (``z.NAME``), time ``t`` and shared parameters; or a JAX function ``(t, q, v, z, parameters)``
-    of positions and velocities (n,) and of ``z`` and ``parameters``, numbers by name. It must be
-    smooth, and cannot depend on forces of contacts. ``z0``: the state at the start; ``unit``: what
+    (``z.NAME``), reactions and sliding velocities of contacts (``lambda_t.NAME``,
+    ``lambda_n.NAME``, ``slip.NAME``), time ``t`` and shared parameters; or a JAX function ``(t, q,
+    v, z, parameters)`` of positions and velocities (n,) and of ``z`` and ``parameters``, numbers by
+    name, or ``(t, q, v, z, parameters, contacts)`` with the numbers of contacts by those names. It
+    must be smooth where no contact changes its mode; what impacts do in no time does not count.
+    ``z0``: the state at the start; ``unit``: what
     it is measured in, as text (``"Pa"``), in SI units. ``force`` [N or N m], in the same form, acts
-    along ``direction`` (as in :class:`jfric.Friction`). ``stiff``: whether steps are to be
-    implicit, as for :class:`jfric.LuGre`. Results have ``z.NAME``. Air that leaks from a
-    cylinder::
+    along ``direction`` (as in :class:`jfric.Friction`); it cannot depend on contacts. ``stiff``:
+    whether steps are to be implicit, as for :class:`jfric.LuGre`. Results have ``z.NAME``. Air that
+    leaks from a cylinder::
 
         >>> cylinder = jfric.Problem(
         ...     ["x"],
@@ -42,6 +49,22 @@ class State(eqx.Module):
         >>> found = jfric.observe(cylinder, "final.z.p, final.v.x").values
         >>> {name: round(float(x), 6) for name, x in found.items()}
         {'final.v.x': 6.484985, 'final.z.p': 40600.584971}
+
+    Heat that a brake takes, ``-lambda_t.brake*slip.brake`` being the power of friction, is the
+    kinetic energy that is lost::
+
+        >>> braked = jfric.Problem(
+        ...     ["x"],
+        ...     {
+        ...         "mass": jfric.Mass("x", 2.0),
+        ...         "friction": {"brake": jfric.Friction("x", limit=4.0)},
+        ...         "state": {"heat": jfric.State("-lambda_t.brake*slip.brake", unit="J")},
+        ...     },
+        ...     initial={"x": jfric.InitialState(v=3.0)},
+        ...     time=2.0,
+        ... )
+        >>> round(float(jfric.observe(braked, "final.z.heat").values["final.z.heat"]), 9)
+        9.0
     """
 
     rate: str | Callable = eqx.field(static=True)
@@ -56,6 +79,29 @@ class State(eqx.Module):
         return self.z0
 
 
+def refuse_reacting(problem: AbstractProblem, who: str) -> None:
+    """Raise :class:`ProblemError` for states whose rate depends on contacts, which ``who`` cannot
+    represent."""
+    for name, element in problem.section("state").items():
+        if reads_contacts(element.rate):
+            raise ProblemError(
+                f"{element_label('state', name)}.rate: depends on reactions or sliding of contacts,"
+                f" which {who} cannot represent; use the solver event-driven or smoothed"
+            )
+
+
+#: What a rate may name of a contact: friction, normal force, sliding velocity.
+OF_CONTACTS = ("lambda_t", "lambda_n", "slip")
+
+
+def reads_contacts(rate: str | Callable) -> bool:
+    """Whether a rate depends on what contacts do."""
+    if callable(rate):
+        return len(inspect.signature(rate).parameters) == 6
+    names = read_formula(rate).names.values()
+    return any(name.partition(".")[0] in OF_CONTACTS for name in names)
+
+
 class BoundState(AbstractForce):
     """A state of a resolved problem as forces on coordinates, see :mod:`jfric.system.bristles`."""
 
@@ -64,21 +110,35 @@ class BoundState(AbstractForce):
     place: int = eqx.field(static=True)
     n_dofs: int = eqx.field(static=True)
 
+    @property
+    def reacts(self) -> bool:
+        """Whether the rate depends on what contacts do, and is no part of :meth:`force`."""
+        return reads_contacts(self.element.rate)
+
+    def rate(self, axes: tuple[str, ...], t, q, v, contacts: dict[str, Any]):
+        """The rate of a state that :attr:`reacts`; ``contacts``: numbers by name."""
+        return self._value(self.element.rate, axes, t, q, v, contacts)
+
     def force(self, axes: tuple[str, ...], t, q, v) -> Float[Array, " n"]:
         """On all coordinates: on that of the state its rate."""
-        found = jnp.zeros_like(q).at[self.place].set(self._value(self.element.rate, axes, t, q, v))
+        found = jnp.zeros_like(q)
+        if not self.reacts:
+            rate = self._value(self.element.rate, axes, t, q, v)
+            found = found.at[self.place].set(rate)
         if self.element.force is None or self.element.direction is None:
             return found
         w = self.element.direction.vector(axes)
         return found + w * self._value(self.element.force, axes, t, q, v)
 
-    def _value(self, what: str | Callable, axes, t, q, v):
+    def _value(self, what: str | Callable, axes, t, q, v, contacts: dict[str, Any] | None = None):
         n = self.n_dofs
         states = {axis.removeprefix("z."): x for axis, x in zip(axes[n:], v[n:], strict=True)}
         if callable(what):
-            return jnp.asarray(what(t, q[:n], v[:n], states, self.parameters), q.dtype)
+            others = [] if contacts is None else [contacts]
+            found = what(t, q[:n], v[:n], states, self.parameters, *others)
+            return jnp.asarray(found, q.dtype)
         known = dict(self.parameters) | {"t": t} | dict(zip(axes[:n], q[:n], strict=True))
         known |= {f"v.{axis}": x for axis, x in zip(axes[:n], v[:n], strict=True)}
-        known |= {f"z.{name}": x for name, x in states.items()}
+        known |= {f"z.{name}": x for name, x in states.items()} | (contacts or {})
         value = read_formula(what).value(known.__getitem__, self.parameters)
         return jnp.asarray(value, q.dtype)

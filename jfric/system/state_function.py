@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -67,18 +68,20 @@ def require_state_function(
     displaces: bool = False,
     known: Mapping[str, Any] | None = None,
     states: Mapping[str, str] | None = None,
+    contacts: Mapping[str, str] | None = None,
 ) -> None:
     """Raise :class:`jfric.ProblemError`, which starts with ``where``, unless ``what`` is a function
     that the problem can have.
 
     ``units``: of what it may measure; ``displaces``: whether it must name a degree of freedom;
     ``known``: dimensions of shared parameters that have one; ``states``: units of states of
-    elements that it may name.
+    elements that it may name; ``contacts``: of frictions, normal forces and sliding velocities.
     """
     arguments = "(t, q, v, parameters)" if velocities else "(t, q, parameters)"
     arguments = arguments if states is None else "(t, q, v, z, parameters)"
     if isinstance(what, str):
-        formula = _read(problem, where, what, velocities, states or {})
+        others = {f"z.{name}": unit for name, unit in (states or {}).items()} | dict(contacts or {})
+        formula = _read(problem, where, what, velocities, others)
         named_dofs = {name.removeprefix("v.") for name in formula.names.values()}
         if displaces and not named_dofs & set(problem.dofs):
             raise ProblemError(
@@ -90,7 +93,7 @@ def require_state_function(
         if not formula.quantities and not any(name in (known or {}) for name in used):
             return
         try:
-            units_of = {f"z.{name}": dimensions_of(unit) for name, unit in (states or {}).items()}
+            units_of = {name: dimensions_of(unit) for name, unit in others.items()}
             found = formula.measured(
                 lambda n: _dimension(problem, n, {**(known or {}), **units_of})
             )
@@ -100,7 +103,7 @@ def require_state_function(
             allowed = " or ".join(units)
             raise ProblemError(f"{where}: found {what!r}{named(found)}, expected one in {allowed}")
     elif callable(what):
-        _call(problem, where, what, velocities, arguments, states)
+        _call(problem, where, what, velocities, arguments, states, contacts)
     else:
         raise ProblemError(
             f"{where}: found {what!r}, expected a text such as {example!r} or a function "
@@ -109,11 +112,11 @@ def require_state_function(
 
 
 def _read(
-    problem: AbstractProblem, where: str, text: str, velocities: bool, states: Mapping[str, str]
+    problem: AbstractProblem, where: str, text: str, velocities: bool, others: Mapping[str, str]
 ) -> Formula:
     formula = require_formula(where, text, problem.parameters)
     rates = [f"v.{dof}" for dof in problem.dofs] if velocities else []
-    rates += [f"z.{name}" for name in states]
+    rates += list(others)
     allowed = list(dict.fromkeys([*problem.dofs, *rates, "t", *problem.parameters]))
     for name in formula.names.values():
         if name not in allowed:
@@ -142,13 +145,17 @@ def _call(
     velocities: bool,
     arguments: str,
     states: Mapping[str, str] | None,
+    contacts: Mapping[str, str] | None,
 ) -> None:
     number = jax.ShapeDtypeStruct((), jnp.result_type(float))
     row = jax.ShapeDtypeStruct((len(problem.dofs),), number.dtype)
     like = dict.fromkeys(problem.parameters, number)
     try:
         others = [row] * velocities + ([] if states is None else [dict.fromkeys(states, number)])
-        found = jax.eval_shape(what, number, row, *others, like)
+        last = []
+        if contacts is not None and len(inspect.signature(what).parameters) == 6:
+            last = [dict.fromkeys(contacts, number)]
+        found = jax.eval_shape(what, number, row, *others, like, *last)
     except (TypeError, KeyError, IndexError, AttributeError, ValueError) as error:
         reason = f"{type(error).__name__}: {first_line(error)}"
         raise ProblemError(f"{where}: the function fails for {arguments} ({reason})") from None

@@ -18,6 +18,7 @@ from jfric.system.description import AbstractProblem
 from jfric.system.elements import AbstractForce, Contact
 from jfric.system.fields import Scalar
 from jfric.system.places import Line, OfPlaces, Place, line, place, turned
+from jfric.system.polygons import PolygonSliding, polygon_gap
 from jfric.system.state_function import Rate
 
 
@@ -133,6 +134,9 @@ def _parts(problem: AbstractProblem, contact: Contact) -> tuple[Any, Any]:
         along = line(problem, contact.line)
         sides = LineGap(point, along, radius, gap, contact.inside)
         return sides, LineSliding(point, along, radius)
+    if contact.polygon is not None:
+        around = polygon_gap(problem, contact)
+        return around, Rate(PolygonSliding(around))
     circle, other = place(problem, contact.circle), _or_zero(contact.circle_radius)  # type: ignore[arg-type]
     found = CircleGap(point, circle, radius, other, gap, contact.inside)
     return found, Rate(CircleSliding(found))

@@ -216,7 +216,7 @@ def _one_of(where: str, element, *fields: str) -> None:
 def _contact(where: str, contact: Contact) -> None:
     require_plane(where, contact)
     curved = isinstance(contact.gap, Gap)
-    for field in ("line", "circle", "radius", "circle_radius"):
+    for field in ("line", "circle", "polygon", "radius", "circle_radius"):
         if getattr(contact, field) is not None:
             raise ProblemError(f"{where}.{field}: is given without point; give one of a body")
     if curved == (contact.normal is not None):

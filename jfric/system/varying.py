@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 from jfric.system.dependence import depends, is_linear, like
 from jfric.system.elements import AbstractForce
 from jfric.system.joints import Joints
+from jfric.system.polygons import PolygonGap
 from jfric.system.state_function import Rate, StateFunction
 from jfric.system.together import Instant, Together
 
@@ -94,6 +95,10 @@ class Varying(eqx.Module):
     labels: tuple[str, ...] = eqx.field(static=True)
     rates: tuple[Rate, ...] = ()
     joints: Joints | None = None
+    #: Gaps of polygons, among the displacements.
+    polygons: tuple[PolygonGap, ...] = ()
+    #: Their rows among tangents, then normals.
+    polygon_rows: tuple[int, ...] = eqx.field(static=True, default=())
 
     def mass(self, t, q) -> Float[Array, "n n"]:
         """Mass matrix at an instant."""

@@ -28,7 +28,7 @@ from jfric.results.observables import (
 from jfric.results.pieces import Point
 from jfric.results.quantity import Quantity
 from jfric.results.signals import Reaction, Signal
-from jfric.results.solution import Solution
+from jfric.results.solution import Solution, rows_of
 from jfric.sweeps.observing import observe
 from jfric.system.assembly import assemble
 from jfric.system.problem import Problem
@@ -44,6 +44,11 @@ class Trajectory(NamedTuple):
     problem: Problem
     solution: Solution
     reduced: Mapping[str, Any] = {}
+
+    def at(self, times: np.ndarray) -> Trajectory:
+        """The same where its solution was asked for at these ``times`` alone."""
+        chosen = np.isin(np.asarray(self.solution.ts), times)
+        return self._replace(solution=rows_of(self.solution, chosen))
 
 
 def needed_times(quantities: Iterable[Quantity]) -> set[float]:

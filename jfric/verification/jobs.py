@@ -35,7 +35,8 @@ class Job:
 
     ``label``: solver and flow, as shown in tables. ``relative``: error allowed relative to a
     quantity's scale, beside each check's own tolerance. ``kernel``: the form of the computation
-    that was asked for.
+    that was asked for. ``further``: times at which the trajectory is known, too, without being
+    judged there.
     """
 
     case: str
@@ -48,6 +49,12 @@ class Job:
     sequence: tuple[str, ...] = ()
     settings: tuple = field(default=())
     kernel: str = ""
+    further: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def outputs(self) -> np.ndarray:
+        """All times at which the trajectory is known."""
+        return np.union1d(self.ts, self.further)
 
 
 @dataclass(frozen=True)
@@ -75,8 +82,8 @@ def run_batch(jobs: list[Job]) -> list[Trajectory]:
 
     Many of them run as one vmapped batch; few run one after the other, which compiles faster.
     """
-    size = max(job.ts.size for job in jobs)
-    ts = [jnp.asarray(_padded(job.ts, size)) for job in jobs]
+    size = max(job.outputs.size for job in jobs)
+    ts = [jnp.asarray(_padded(job.outputs, size)) for job in jobs]
     problems = [jax.tree.map(jnp.asarray, job.problem) for job in jobs]
     simulate = _simulation(jobs[0].solver)
     quantities = dict.fromkeys(check.quantity for job in jobs for check in job.checks)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from jfric.periodic.harmonic_balance_result import HarmonicBalance
     from jfric.periodic.orbit import PeriodicOrbit
     from jfric.periodic.path import OrbitKind, OrbitPath
+    from jfric.periodic.response import FrequencyResponse
     from jfric.periodic.response_peak import ResponsePeak
 
 
@@ -43,11 +44,12 @@ def periodic_job(case: str, config: Config, checks: Sequence[Check]) -> list[Per
     return [PeriodicJob(case, config, chosen)] if chosen else []
 
 
-def periodic_results(job: PeriodicJob) -> list[Result]:
-    """The checks of ``job``, computed and compared; a motion that was not found is one itself."""
+def periodic_results(job: PeriodicJob) -> tuple[PeriodicValues, list[Result]]:
+    """What was computed for ``job``, and its checks, compared; a motion that was not found is one
+    itself."""
     label = "periodic"
+    values = PeriodicValues(job.config)
     try:
-        values = _Values(job.config)
         found = [
             judged(
                 job.case,
@@ -63,18 +65,19 @@ def periodic_results(job: PeriodicJob) -> list[Result]:
         if values.orbit is not None and not bool(values.orbit.converged):
             reason = f"status: {values.orbit.outcome()}"
             found.append(whole(job.case, label, reason, float(values.orbit.status)))
-        return found
+        return values, found
     except (jax.errors.JaxRuntimeError, ProblemError) as error:
-        return not_run(job.case, label, job.checks, error)
+        return values, not_run(job.case, label, job.checks, error)
 
 
-class _Values:
+class PeriodicValues:
     """Values of quantities; orbit and path are computed once, when first asked for."""
 
     def __init__(self, config: Config):
         self.config = config
         self.orbit: PeriodicOrbit | None = None
         self.path: OrbitPath | None = None
+        self.response: FrequencyResponse | None = None
         self.peak: ResponsePeak | None = None
         self.balances: dict[str, HarmonicBalance] = {}
         self.observed: dict[str, float] = {}
@@ -150,6 +153,7 @@ class _Values:
             ends = given["load"], given["start"], given["stop"]
             settings = orbit_settings(self.config, "state", response=True)
             found = frequency_response(self.config.problem, *ends, **settings)
+            self.response = found
             if not found.curves[0].complete:
                 raise ProblemError(f"{self.config.path}: {found.curves[0].outcome}")
             self.peak = found.peak(given.get("quantity", self.config.problem.axes[0]))

@@ -38,11 +38,11 @@ def static_job(case: str, config: Config, checks: Sequence[Check]) -> list[Stati
     return [StaticJob(case, config, chosen)] if chosen else []
 
 
-def static_results(job: StaticJob) -> list[Result]:
-    """The checks of ``job``, computed and compared."""
-    values = _Values(job.config)
+def static_results(job: StaticJob) -> tuple[StaticValues, list[Result]]:
+    """What was computed for ``job``, and its checks, compared."""
+    values = StaticValues(job.config)
     try:
-        return [
+        return values, [
             judged(
                 job.case,
                 str(check.quantity),
@@ -55,10 +55,10 @@ def static_results(job: StaticJob) -> list[Result]:
             for check in job.checks
         ]
     except (jax.errors.JaxRuntimeError, ProblemError) as error:
-        return not_run(job.case, "statics", job.checks, error)
+        return values, not_run(job.case, "statics", job.checks, error)
 
 
-class _Values:
+class StaticValues:
     """Values of quantities; each computation is made once, when it is first asked for."""
 
     def __init__(self, config: Config):

@@ -49,7 +49,11 @@ ALL = "all"
 KERNELS = tuple(name for name in get_args(Kernel) if name != "auto")
 
 Progress = Callable[[int, int, str], None]
-Jobs = list[Job | StaticJob | PeriodicJob | Refused]
+AnyJob = Job | StaticJob | PeriodicJob | Refused
+Jobs = list[AnyJob]
+#: Told of each job: what was computed for it (a :class:`Trajectory`, the values of a static or
+#: periodic one, or the error in place of them) and what came of its checks.
+Each = Callable[[AnyJob, Any, list[Result]], None]
 
 
 def verify(
@@ -60,6 +64,8 @@ def verify(
     kernel: str | None = None,
     progress: Progress | None = None,
     remark: Callable[[str], None] | None = None,
+    each: Each | None = None,
+    outputs: int = 0,
 ) -> list[Result]:
     """Run the shipped verification list, or every ``[[check]]`` in the files and folders ``paths``.
 
@@ -68,9 +74,13 @@ def verify(
     computation (see :class:`jfric.EventDriven`) and keeps the trajectories that it can run;
     ``"all"`` runs each with every kernel that can, and checks that they agree.
     Trajectories of equal structure run as one batch.
-    ``progress(done, total, case)`` is called at the start and after each batch. A file that is
-    refused, and a program that cannot be compiled or run on this machine, is a failed result, and
-    the others go on. ``remark(sentence)`` is told which files hold nothing to verify.
+    ``progress(done, total, case)`` is called at the start and after each job: the trajectory, the
+    equilibria or the orbit of a case by one solver; ``case`` is the one that follows, or the one
+    just finished where batches run side by side. A file that is refused, and a program that cannot
+    be compiled or run on this machine, is a failed result, and the others go on.
+    ``remark(sentence)`` is told which files hold nothing to verify.
+    ``each(job, computed, results)`` is told of every job when it is done, trajectories with this
+    many further ``outputs``, evenly spaced; no check sees these.
 
     Raises :class:`jfric.ProblemError` for a single bad file and unknown cases. Needs float64.
     """
@@ -81,27 +91,54 @@ def verify(
         raise ProblemError(f"flow: no case runs with {flow!r}")
     if kernel is not None:
         every = _with_kernel(every, kernel)
+    if outputs:
+        every = [_with_outputs(job, outputs) for job in every]
     order = {id(job): i for i, job in enumerate(every)}
     found: list[tuple[int, list[Result]]] = []
+
+    def keep(job: AnyJob, computed: Any, results: list[Result]) -> None:
+        found.append((order[id(job)], results))
+        if each is not None:
+            each(job, computed, results)
+
     compared: dict[Any, list[tuple[Job, Trajectory]]] = {}
     groups = batches([job for job in every if isinstance(job, Job)])
-    if progress:
-        progress(0, len(groups), every[0].case)
-    found += [(order[id(j)], static_results(j)) for j in every if isinstance(j, StaticJob)]
-    found += [(order[id(j)], periodic_results(j)) for j in every if isinstance(j, PeriodicJob)]
-    found += [(order[id(j)], [refused(j.case, j.reason)]) for j in every if isinstance(j, Refused)]
-    for done, (index, outcome) in enumerate(run_batches(groups), start=1):
+    count = 0
+
+    def done(jobs: int, case: str) -> None:
+        nonlocal count
+        count += jobs
+        if progress:
+            progress(count, len(every), case)
+
+    for job in every:
+        if isinstance(job, Job):
+            continue
+        done(0, job.case)
+        keep(job, *_without_trajectory(job))
+        done(1, job.case)
+    if groups:
+        done(0, groups[0][0].case)
+    for index, outcome in run_batches(groups):
         for i, job in enumerate(groups[index]):
             one = outcome if isinstance(outcome, Exception) else outcome[i]
-            found.append((order[id(job)], _results(job, one)))
+            keep(job, one, _results(job, one))
             if kernel == ALL and job.kernel and isinstance(one, Trajectory):
                 compared.setdefault((job.case, job.settings), []).append((job, one))
-        if progress:
-            progress(done, len(groups), groups[index][0].case)
+        done(len(groups[index]), groups[index][0].case)
     for same in compared.values():
         first, *others = sorted(same, key=lambda x: order[id(x[0])])
         found += [(order[id(other[0])], agreement(*first, *other)) for other in others]
     return [result for _, results in sorted(found, key=lambda x: x[0]) for result in results]
+
+
+def _without_trajectory(job: StaticJob | PeriodicJob | Refused) -> tuple[Any, list[Result]]:
+    """What a job without a trajectory computes, and its checks."""
+    if isinstance(job, StaticJob):
+        return static_results(job)
+    if isinstance(job, PeriodicJob):
+        return periodic_results(job)
+    return None, [refused(job.case, job.reason)]
 
 
 def _with_kernel(every: Jobs, kernel: str) -> Jobs:
@@ -130,6 +167,13 @@ def _by_kernel(job: Job, kernel: str) -> Job | None:
         return None
     label = f"{job.label}, {kernel} kernel"
     return dataclasses.replace(job, solver=solver, label=label, kernel=kernel)
+
+
+def _with_outputs(job: AnyJob, count: int) -> AnyJob:
+    """The same with further times for whoever looks at the trajectory."""
+    if not isinstance(job, Job):
+        return job
+    return dataclasses.replace(job, further=np.linspace(job.ts[0], job.ts[-1], count))
 
 
 def _results(job: Job, outcome: Trajectory | Exception) -> list[Result]:
@@ -214,11 +258,9 @@ def file_jobs(
 ) -> Jobs:
     """Jobs of the files and folders of a user, for each file that holds checks. A file that is
     refused is a job as well, unless it is the only one; ``remark`` is told of the others."""
-    files = files_in([Path(p) for p in paths])
-    stems = [path.stem for path in files]
+    files = named_files(paths)
     jobs: Jobs = []
-    for path in files:
-        name = path.stem if stems.count(path.stem) == 1 else str(path)
+    for name, path in files.items():
         try:
             found, why = _jobs_in(path, name, flow)
         except ProblemError as error:
@@ -230,9 +272,16 @@ def file_jobs(
             remark(f"{path}: {why}")
     if not jobs and flow is None:
         raise ProblemError(
-            f"found no [[check]] in {', '.join(str(p) for p in files)}; nothing to verify"
+            f"found no [[check]] in {', '.join(map(str, files.values()))}; nothing to verify"
         )
     return jobs
+
+
+def named_files(paths: Iterable[str | os.PathLike[str]]) -> dict[str, Path]:
+    """Files of a user among ``paths`` by what their case is called."""
+    files = files_in([Path(p) for p in paths])
+    stems = [path.stem for path in files]
+    return {path.stem if stems.count(path.stem) == 1 else str(path): path for path in files}
 
 
 def _jobs_in(path: Path, name: str, flow: str | None) -> tuple[Jobs, str]:
@@ -295,6 +344,8 @@ def output_times(config: Config, quantities: Sequence[Quantity]) -> np.ndarray:
 
 def judge(job: Job, trajectory: Trajectory) -> list[Result]:
     """All checks of a job on its trajectory; an incomplete one is a failed check itself."""
+    if job.further.size:
+        trajectory = trajectory.at(job.ts)
     solution = trajectory.solution
     about = {"case": job.case, "solver": job.label}
     results = [

@@ -27,6 +27,9 @@ class Experiment:
     ``mask``: which samples count, (m,) of bool or a mapping like ``y``. Masked samples may be NaN.
     ``start`` [s]: where the simulation begins: at the first sample if ``x0`` is given, else at the
     problem's start.
+    ``resolution``: step of what was read of a quantity, by name: the readings of an encoder are
+    multiples of it. Its part of the noise is added to ``sigma``, or to what is estimated; see
+    :mod:`jfric.fits.data.quantisation`.
     ``meta``: anything to be kept with the data; ``meta["name"]`` labels results.
 
     Raises :class:`jfric.ProblemError` for samples that cannot be used::
@@ -44,6 +47,7 @@ class Experiment:
     mask: Any = None
     meta: Mapping[str, Any] | None = None
     start: float | None = None
+    resolution: Mapping[str, float] | None = None
 
     def __post_init__(self):
         t = _samples("t", self.t)
@@ -88,12 +92,18 @@ class Experiment:
             for name, value in sigma.items():
                 if not value > 0.0:
                     raise ProblemError(f"sigma.{name}: found {value}, must be a positive number")
+        resolution = {k: float(v) for k, v in (self.resolution or {}).items()}
+        _known("resolution", resolution, y)
+        for name, value in resolution.items():
+            if not value > 0.0:
+                raise ProblemError(f"resolution.{name}: found {value}, must be a positive number")
         first = t[0] if self.start is None else float(self.start)
         if first > t[0]:
             raise ProblemError(
                 f"start: found {first:g} s, must not be later than the first sample at {t[0]:g} s"
             )
         values = {"t": t, "y": y, "u": u, "mask": mask, "sigma": sigma}
+        values["resolution"] = resolution or None
         values["meta"] = dict(self.meta or {})
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -121,6 +131,7 @@ class Experiment:
             mask=cut(self.mask),
             meta=self.meta,
             start=float(self.t[inside][0]),
+            resolution=self.resolution,
         )
 
 

@@ -131,10 +131,15 @@ def _experiment(data: Measured, table: Table, path: Path, name: str) -> Experime
         if not there.all():
             said = f"{np.sum(~there):,} of {there.size:,} samples of {k} are missing and left out"
             remarks.append(said)
+    resolution = {
+        k: column.resolution for k, column in data.y.items() if column.resolution is not None
+    }
     mask = None if all(m.all() for m in missing.values()) else missing
     meta = {"name": name, **({"remarks": tuple(remarks)} if remarks else {})}
     try:
-        return Experiment(t[inside], groups["u"], groups["y"], mask=mask, meta=meta)
+        return Experiment(
+            t[inside], groups["u"], groups["y"], mask=mask, meta=meta, resolution=resolution
+        )
     except ProblemError as error:
         raise ProblemError(f"{where}: {error}") from None
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from jfric.fits.objective import Objective, experiment_cost
 from jfric.fits.optimise.levenberg_marquardt import Members, Outcome
+from jfric.fits.optimise.watch import Watch, nobody
 from jfric.numerics.compilation import quick_options
 
 #: With more parameters of one experiment than this the gradient is computed in reverse.
@@ -36,6 +37,7 @@ def descend(
     batch: int | None = None,
     seed: int = 0,
     tolerance: float = 1e-10,
+    watch: Watch = nobody,
 ) -> Members:
     """Minimise the cost of every member from ``x0`` (B, P) in the coordinates of the layout.
 
@@ -44,11 +46,11 @@ def descend(
     shrink to nothing along a cosine; each looks at ``batch`` experiments, all by default.
     """
     if optimiser == "adam":
-        return _adam(objective, x0, max_iterations, learning_rate, batch, seed)
-    return _lbfgs(objective, x0, max_iterations, tolerance)
+        return _adam(objective, x0, max_iterations, learning_rate, batch, seed, watch)
+    return _lbfgs(objective, x0, max_iterations, tolerance, watch)
 
 
-def _lbfgs(objective: Objective, x0, max_iterations, tolerance) -> Members:
+def _lbfgs(objective: Objective, x0, max_iterations, tolerance, watch: Watch) -> Members:
     layout = objective.layout
     z = layout.coordinates(np.asarray(x0, float))
     cost, g = _value_and_gradient(objective, z)
@@ -57,7 +59,9 @@ def _lbfgs(objective: Objective, x0, max_iterations, tolerance) -> Members:
     iterations = np.zeros(z.shape[0], int)
     first, direction = _memory()
     memory = first(z)
-    for _ in range(max_iterations):
+    for iteration in range(max_iterations):
+        least = int(np.argmin(cost))
+        watch(iteration, max_iterations, float(cost[least]), layout.values(z)[least])
         on = outcome == Outcome.RUNNING
         if not on.any():
             break
@@ -104,7 +108,9 @@ def _memory():
     return jax.jit(jax.vmap(transform.init)), direction
 
 
-def _adam(objective: Objective, x0, max_iterations, learning_rate, batch, seed) -> Members:
+def _adam(
+    objective: Objective, x0, max_iterations, learning_rate, batch, seed, watch: Watch
+) -> Members:
     import optax  # slow to import
 
     layout = objective.layout
@@ -119,6 +125,8 @@ def _adam(objective: Objective, x0, max_iterations, learning_rate, batch, seed) 
     for step in range(max_iterations):
         chosen = None if batch is None or batch >= runs else rng.permutation(runs)[:batch]
         cost, g = _value_and_gradient(objective, z, chosen)
+        lowest = int(np.argmin(cost))
+        watch(step, max_iterations, float(cost[lowest]), layout.values(z)[lowest])
         if step == 0:
             flat = np.isfinite(cost) & (np.abs(g).max(axis=1) == 0.0)
         if chosen is None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from jfric.fits.optimise.watch import Watch, nobody
 from jfric.fits.parameter_vector import Layout
 
 #: Points of a generation, those it is drawn from next, and how far the old distribution counts.
@@ -26,6 +27,7 @@ def direct_search(
     seed: int = 0,
     generations: int = 60,
     width: float = FIRST,
+    watch: Watch = nobody,
 ) -> tuple[np.ndarray, float, int]:
     """The best parameters (P,) found around ``x`` (P,), their cost, and the generations used.
 
@@ -37,6 +39,7 @@ def direct_search(
     spread = (np.pi * width) ** 2 * np.eye(layout.size)
     used = 0
     while used < generations:
+        watch(used, generations, least, best)
         used += 1
         root = np.linalg.cholesky(spread + 1e-18 * np.eye(layout.size))
         z = center + rng.normal(size=(POINTS, layout.size)) @ root.T

@@ -14,6 +14,7 @@ from enum import IntEnum
 import numpy as np
 
 from jfric.fits.objective import Normal
+from jfric.fits.optimise.watch import Watch, nobody
 from jfric.fits.parameter_vector import Layout
 
 
@@ -66,12 +67,13 @@ def levenberg_marquardt(
     tolerance: float = 1e-10,
     max_iterations: int = 60,
     held: np.ndarray | None = None,
+    watch: Watch = nobody,
 ) -> Members:
     """Minimise the cost of every member from ``x0`` (B, P).
 
     ``normal(x, members)``: normal equations of some members, given by number. ``tolerance``: a
     member has converged when its next step promises to lower the cost by less than this part.
-    ``held`` (B, P): parameters that keep their value.
+    ``held`` (B, P): parameters that keep their value. ``watch`` is told after each iteration.
     """
     z = layout.coordinates(np.asarray(x0, float))
     count, size = z.shape
@@ -85,7 +87,8 @@ def levenberg_marquardt(
     flat = np.isfinite(cost) & (np.max(scale * free, axis=1, initial=0.0) == 0.0)
     outcome[flat] = Outcome.NO_GRADIENT
     damping, growth = np.full(count, 1e-4), np.full(count, 2.0)
-    for _ in range(max_iterations):
+    for iteration in range(max_iterations):
+        _tell(watch, iteration, max_iterations, x, cost)
         on = np.flatnonzero(outcome == Outcome.RUNNING)
         if not on.size:
             break
@@ -122,6 +125,11 @@ def levenberg_marquardt(
     outcome[late & (rejected > 0.5 * iterations)] = Outcome.STALLED
     outcome[outcome == Outcome.RUNNING] = Outcome.MAX_ITERATIONS
     return Members(z, x, cost, outcome, iterations)
+
+
+def _tell(watch: Watch, iteration: int, most: int, x: np.ndarray, cost: np.ndarray) -> None:
+    best = int(np.argmin(np.where(np.isfinite(cost), cost, np.inf)))
+    watch(iteration, most, float(cost[best]), x[best])
 
 
 def _in_coordinates(found: Normal, layout: Layout, z, free) -> Normal:

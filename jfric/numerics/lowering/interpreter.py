@@ -267,10 +267,18 @@ def _while(g: Graph, eqn, args):
     )
 
 
+def _scan_sizes(params) -> tuple[int, int]:
+    """How many inputs of a loop are the same in all rounds, and how many are carried."""
+    if "num_consts" in params:
+        return params["num_consts"], params["num_carry"]
+    same, carried, _ = params["ft_in"].unpack()  # from jax 0.12 on
+    return len(same.vals), len(carried.vals)
+
+
 def _scan(g: Graph, eqn, args):
     """Written out."""
     p = eqn.params
-    nb, nc = p["num_consts"], p["num_carry"]
+    nb, nc = _scan_sizes(p)
     given, carry, along = args[:nb], args[nb : nb + nc], args[nb + nc :]
     if p["length"] > WRITTEN_OUT or any(x.parts is None for x in along):
         return None

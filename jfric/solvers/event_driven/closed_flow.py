@@ -1,4 +1,5 @@
-"""The closed form: one degree of freedom, one friction element, loads constant between steps."""
+"""The closed form: one degree of freedom, at most one friction element, piecewise-linear elements
+and sliders, loads constant between steps."""
 
 from __future__ import annotations
 
@@ -7,12 +8,23 @@ from typing import ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from jfric.contact import rules
 from jfric.numerics.linear_algebra import matvec
 from jfric.numerics.loops import once
-from jfric.numerics.oscillator import Motion, Oscillator, Search, first_zero, motion, propagator
+from jfric.numerics.oscillator import (
+    Motion,
+    Oscillator,
+    Reached,
+    Search,
+    corrected,
+    first_zero,
+    motion,
+    propagator,
+    series,
+)
+from jfric.numerics.polynomials import horner
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.exact_flow import natural_step, step_of_rows, taylor_coefficients
@@ -21,9 +33,11 @@ from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.given import Given
 from jfric.solvers.event_driven.prepared import Prepared
 
-#: Under constant loads a guard is zero identically if it and two derivatives are: the sliding
-#: velocity, acceleration and jerk; a limit of friction and its rate.
+#: Under constant loads a guard is zero identically if it and two derivatives are: it obeys an
+#: equation of second order.
 VANISHING = 3
+#: Order of the derivatives of an event.
+DERIVATIVES = 3
 
 
 def is_one_dof(prepared: Prepared) -> bool:
@@ -33,10 +47,11 @@ def is_one_dof(prepared: Prepared) -> bool:
     constant = (*mechanics.load_functions, *mechanics.normal_forces, *belts)
     return (
         mechanics.n == 1
-        and prepared.nt == prepared.nf == 1
+        and prepared.nt == prepared.nf <= 1
+        and prepared.n_guards > 0
         and not any(mechanics.redirected)
         and mechanics.has_linear_modes
-        and mechanics.piecewise.count == 0
+        and mechanics.carried is None
         and not mechanics.base_functions
         and all(_is_constant(f) for f in constant)
         and not any(b.breakpoints().shape[0] for b in belts)
@@ -105,39 +120,84 @@ class ClosedFlow(eqx.Module):
         """The earliest event on a step."""
         h = step.h
         assert isinstance(step.motion, _Motion)
-        assert step.guard_rows is not None
         x, start = step.motion.oscillator()
-        sticks = state.mode[0] == Mode.STICK
-        c = constants(h.dtype)
-        # The first guard in slip is w v + offset.
-        w, offset = step.guard_rows[0, 1], step.guard_rows[0, 2]
-        # Where it is zero, body and belt are as fast.
-        zero = jax.lax.stop_gradient(c.zero * 2.0 * jnp.abs(offset))
-        way = Search(offset, signs.order[0], ~sticks, c.order, zero, rules.turns_at_zero)
-        along = Motion(*(w * y for y in start))
-        stop = first_zero(x, along, way, h, derivatives=self.derivatives)
-        at = [_falls_to_zero(step.leading[:2, i], signs.null[i]) for i in (0, 1)]
-        s = jnp.where(sticks, jnp.minimum(jnp.minimum(*at), 1.0), stop.s / h)
-        first = jnp.where(sticks, (at[0] <= 1.0) & (at[0] <= at[1]), stop.found)
-        second = sticks & (at[1] <= 1.0) & ~first
-        safe = jnp.where(sticks, 1.0, w)
-        u = jnp.where(sticks, start.u + start.v * (s * h), stop.u / safe)
-        v = jnp.where(sticks, start.v, stop.v / safe)
+        find = _of_many if prepared.mechanics.piecewise.count else _of_friction
+        reached, fired = find(state, step, signs, on)
+        # What is found has no derivatives; those of the motion there give them.
+        s = jax.lax.stop_gradient(reached.s)
+        if self.derivatives:
+            s = jnp.where(s >= h, h, s)
+        u, v, a = once(start.after(propagator(x, s, constants(h.dtype).order)), on)
+        further = jnp.zeros_like(s)
+        if self.derivatives:
+            path = series(x, (u, v, a), DERIVATIVES + 1)
+            rates = [(k + 1) * y for k, y in enumerate(path[1:])]
+            assert step.guard_rows is not None
+            row = jnp.sum(jnp.where(fired[:, None], step.guard_rows, 0.0), axis=0)
+            guard = [row[0] * y + row[1] * z for y, z in zip(path, rates, strict=False)]
+            guard[0] = guard[0] + row[2]
+            turned = reached.found & ~reached.grazes
+            further = jnp.where(turned, corrected(guard), 0.0)
+            u, v = horner(path, further), horner(rates, further)
         values = step.split(prepared, jnp.stack([u, v, jnp.ones_like(u)]))
         rate = h * jnp.abs(start.a)
         largest_v = jnp.abs(start.v) + rate
         largest = jnp.stack([jnp.abs(start.u) + h * largest_v, largest_v])
-        fired = jnp.stack([first, second])
         return Found(
-            s=s,
-            event=first | second,
+            s=(s + further) / h,
+            event=reached.found,
             fired=fired,
-            grazing=~sticks & stop.grazes,
+            grazing=reached.grazes,
             values=values,
             largest=jax.lax.stop_gradient(largest),
             accepted=jnp.asarray(True),
             h_next=step.h_next,
         )
+
+
+def _search(step: Step, signs, rows, which, wanted) -> Reached:
+    """Where guards with these ``rows`` (..., 3) over ``(u, v, 1)`` are first zero."""
+    assert isinstance(step.motion, _Motion)
+    x, start = step.motion.oscillator()
+    of_u, of_v, constant = jnp.moveaxis(rows, -1, 0)
+    g = motion(
+        x,
+        of_u * start.u + of_v * start.v + constant,
+        of_u * start.v + of_v * start.a,
+        of_u * start.a + of_v * start.jerk,
+    )
+    c = constants(step.h.dtype)
+    size = jnp.abs(of_u * start.u) + jnp.abs(of_v * start.v) + jnp.abs(constant)
+    # Where a guard is zero, what moves is as large as what does not.
+    zero = c.zero * 2.0 * jnp.abs(constant)
+    order = signs.order[which]
+    return first_zero(x, g, Search(order, wanted, c.order, size, zero, rules.turns_at_zero), step.h)
+
+
+def _of_friction(state, step: Step, signs, on) -> tuple[Reached, Bool[Array, " g"]]:
+    """Friction alone: while it sticks, its limits are linear in time."""
+    del on
+    assert step.guard_rows is not None
+    h, sticks = step.h, state.mode[0] == Mode.STICK
+    at = [_falls_to_zero(step.leading[:2, i], signs.null[i]) for i in (0, 1)]
+    stop = _search(step, signs, step.guard_rows[0], 0, ~sticks)
+    s = jnp.where(sticks, h * jnp.minimum(jnp.minimum(*at), 1.0), stop.s)
+    first = jnp.where(sticks, (at[0] <= 1.0) & (at[0] <= at[1]), stop.found)
+    second = sticks & (at[1] <= 1.0) & ~first
+    return Reached(s, first | second, ~sticks & stop.grazes), jnp.stack([first, second])
+
+
+def _of_many(state, step: Step, signs, on) -> tuple[Reached, Bool[Array, " g"]]:
+    """All guards side by side."""
+    del state
+    assert step.guard_rows is not None
+    moves = jnp.any(step.guard_rows[:, :2] != 0.0, axis=1)
+    found = _search(step, signs, step.guard_rows, slice(None), on & moves & ~signs.null)
+    s = jnp.where(moves & ~signs.null, found.s, step.h)
+    first = jnp.min(s)
+    at = found.found & (s == first)
+    fired = at & (jnp.arange(s.shape[0]) == jnp.argmax(at))
+    return Reached(first, jnp.any(fired), jnp.any(fired & found.grazes)), fired
 
 
 def _falls_to_zero(leading, null):

@@ -1,6 +1,7 @@
 """Guards: functions that stay positive while the mode lasts.
 
-Two for each contact, then two for each piecewise-linear element. With ``mu`` the static
+Two for each contact, two for each piecewise-linear element, then two for each polygon, which are
+positive in the region in which it is touched. With ``mu`` the static
 coefficients of the two directions::
 
     stick   mu(+) N + lambda_T,  mu(-) N - lambda_T
@@ -44,6 +45,8 @@ class Quantities(NamedTuple):
     elongation_rate: Float[Array, "p ns"]
     #: How far friction in planes is inside its limits, see :mod:`jfric.contact.rules.planes`.
     margin: Float[Array, "p np"]
+    #: What is positive in the regions of polygons, the first of all, then the second.
+    region: Float[Array, "p nr"]
 
 
 def guards(prepared: Prepared, mode, inner: Inner, x: Quantities) -> Float[Array, "p g"]:
@@ -78,7 +81,8 @@ def _one_row(prepared: Prepared, mode, inner: Inner, x: Quantities, *, magnitude
         m = mode[nf:]
         is_open, is_stick = m == Mode.OPEN, m == Mode.STICK
         one_u = one[nf:]
-        gap = jnp.where(is_open, x.gap, first[nf:])
+        apart = x.gap if prepared.let_go is None else jnp.where(prepared.let_go, one_u, x.gap)
+        gap = jnp.where(is_open, apart, first[nf:])
         limited = is_stick & ~prepared.unlimited[nf:]
         pulls = jnp.where(is_open, one_u, jnp.where(limited, second[nf:], x.lambda_n))
         first = jnp.concatenate([first[:nf], gap])
@@ -105,4 +109,4 @@ def _one_row(prepared: Prepared, mode, inner: Inner, x: Quantities, *, magnitude
             alpha[:, g] * x.elongation + beta[:, g] * x.elongation_rate + x.one * delta[:, g]
             for g in (0, 1)
         ]
-    return jnp.concatenate(parts)
+    return jnp.concatenate([*parts, x.region])

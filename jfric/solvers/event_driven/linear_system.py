@@ -188,6 +188,7 @@ def make(
         elongation=elongation,
         elongation_rate=points.along(velocities=directions, given=g.elongation_rate),
         margin=lambda_t[:, :0],
+        region=lambda_t[:, :0],
     )
     assemble = guard_magnitudes if magnitude else guards
     # In planes they are not linear, and left to the Runge-Kutta flow.

@@ -36,12 +36,14 @@ from jfric.solvers.event_driven.logged import log_changes, remarks
 from jfric.solvers.event_driven.mode_equations import project
 from jfric.solvers.event_driven.planes import both_components, first_step, stop
 from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.regions import after_move, next_regions, only_regions
 from jfric.solvers.event_driven.reported import reported_modes
 from jfric.solvers.event_driven.state import (
     State,
     elongations,
     modes_at,
     prescribed_velocities,
+    regions_at,
     unlogged,
     with_signs_of_loads,
 )
@@ -80,7 +82,8 @@ def one_pass(
     extra constant force. ``common``: what passes in this mode share, if it was made. ``limits``:
     settings of the solver.
     """
-    assembled, prepared = prepared, prepared.at(state.t, state.q, state.v)
+    anywhere, assembled = prepared, prepared.in_regions(state.region)
+    prepared = assembled.at(state.t, state.q, state.v)
     state = release_after_jump(prepared, state, prescribed_velocities(prepared, state.t))
     if flow.looks_first:
         state = break_away(prepared, state, force)
@@ -106,7 +109,11 @@ def one_pass(
         begun = begun.judged_once(on)
     signs = once(guard_signs(prepared, begun, state, equations.dependent), on)
     transition = once(next_modes(still[0], still[2], signs), on)
-    settled = ~transition.violated.any()
+    settled, region = ~transition.violated.any(), state.region
+    regions = None
+    if prepared.mechanics.polygons:
+        regions = once(next_regions(still[0], still[2], signs), on)
+        settled, region = settled & ~regions.any, regions.region
 
     nt, events = prepared.nt, prepared.events
     # Independent friction alone has positive principal minors: pivoting ends. Cones have none.
@@ -114,6 +121,9 @@ def one_pass(
     flips, restart, pivoting = select_flips(
         transition.violated, state.pivoting, restarts=RESTARTS * coupled
     )
+    if regions is not None:
+        flips, restart = flips & ~regions.any, restart & ~regions.any
+        transition, pivoting = only_regions(regions, transition, pivoting)
     flips = both_components(prepared, flips)
     c = constants(state.q.dtype)
     step, judged, refine, seen = begun, signs, None, None
@@ -172,6 +182,8 @@ def one_pass(
         segment = jnp.where(restart, state.segment, segment)
     nobody = jnp.zeros((nt,), bool)
     known = known_after(still[0], state, mode, segment, nobody)
+    if regions is not None:
+        mode, known = after_move(still[0], regions, mode, known)
     # A mode that does not last leaves the state as it was: a start from rest keeps its
     # derivatives with respect to the start velocity.
     q_new, v_new = unprojected.q, unprojected.v
@@ -245,12 +257,11 @@ def one_pass(
         piecewise.shown(state.segment),
         moves & on,
     )
-    status = jnp.where(
-        ~settled & (pivoting.flips > flip_limit(nt + state.segment.shape[0])),
-        int(Status.INCONSISTENT),
-        status,
-    )
-    status = jnp.where(settled & ~unique, int(Status.INCONSISTENT), status)
+    cycles = ~settled & (pivoting.flips > flip_limit(nt + state.segment.shape[0]))
+    status = jnp.where(cycles | (settled & ~unique), int(Status.INCONSISTENT), status)
+    flags = flags | jnp.where(cycles, int(Flag.NO_MODE), 0)
+    if prepared.mechanics.pins is None:
+        flags = flags | jnp.where(settled & ~unique, int(Flag.SEVERAL_MOTIONS), 0)
     flags = flags | jnp.where(settled, remarks(prepared, state, signs, equations, ahead), 0)
     unseen = rules.arrives_unseen(state.mode, signs.of(slice(nt)), state.known[:nt])
     unseen = unseen.any() & ~at_breakpoint(prepared, state)
@@ -305,13 +316,14 @@ def one_pass(
             functools.partial(events.changed, seen.point, decision.fires),
             lambda: (state.q, state.v),
         )
-        inside = changes & penetrates(prepared, state.t, q)
+        inside = changes & penetrates(anywhere, state.t, q)
         status = jnp.where(inside, int(Status.PENETRATION), status)
         status = jnp.where(decision.accumulates, int(Status.ACCUMULATION), status)
         # Modes as at the start of a run.
         v_before = jnp.where(changes & ~unlogged(state), state.v, v_before)
         q_new, v_new = jnp.where(changes, q, q_new), jnp.where(changes, v, v_new)
-        mode = jnp.where(changes, modes_at(prepared, state.t, q, v), mode)
+        mode = jnp.where(changes, modes_at(anywhere, state.t, q, v), mode)
+        region = jnp.where(changes, regions_at(anywhere, q), region)
         jumped = piecewise.restarted(state.inner, x, elongations(prepared, state.t, q))
         jumped = with_signs_of_loads(prepared, state.t, q, v, jumped)
         segment = jnp.where(changes, jumped.segment, segment)
@@ -332,6 +344,7 @@ def one_pass(
         mode=jnp.where(moves, guessed, jnp.where(settles, state.mode, mode)),
         segment=jnp.where(moves, moved_on, jnp.where(settles, state.segment, segment)),
         anchor=jnp.where(moves, anchor_ahead, jnp.where(settles, state.anchor, anchor)),
+        region=jnp.where(settles, state.region, region),
         recorded=jnp.where(settles, logged.modes, state.recorded),
         settled=state.settled | settles,
         h_max=jnp.where(settles, ahead.h_max, first_step(prepared, state, flips & ~settled)),

@@ -60,6 +60,22 @@ class Prepared(WithContacts):
         mechanics = self.mechanics.at(t, q, v)
         return replace(self, mechanics=mechanics, **_contact_space(mechanics))
 
+    def in_regions(self, regions: Int[Array, " np"]) -> Prepared:
+        """The same with polygons touched in these ``regions``."""
+        if not self.mechanics.polygons:
+            return self
+        return replace(self, mechanics=self.mechanics.in_regions(regions))
+
+    @property
+    def let_go(self) -> Bool[Array, " nu"] | None:
+        """Unilateral contacts that cannot touch: points beside corners of polygons; None where
+        there are no polygons."""
+        polygons = self.mechanics.polygons
+        if not polygons:
+            return None
+        at = np.asarray(self.mechanics.polygon_contacts)
+        return jnp.zeros((self.nu,), bool).at[at].set(jnp.stack([p.lets_go for p in polygons]))
+
     @property
     def kind(self) -> Kind:
         """What the contacts (nt,) are; of no array where all are the same."""
@@ -101,8 +117,8 @@ class Prepared(WithContacts):
 
     @property
     def n_guards(self) -> int:
-        """Two guards for each contact and each piecewise-linear element."""
-        return 2 * (self.nt + self.mechanics.piecewise.count)
+        """Two guards for each contact, each piecewise-linear element and each polygon."""
+        return 2 * (self.nt + self.mechanics.piecewise.count + len(self.mechanics.polygons))
 
     @property
     def n_watched(self) -> int:

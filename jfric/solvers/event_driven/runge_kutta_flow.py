@@ -37,7 +37,7 @@ from jfric.solvers.event_driven.smooth_piece import (
     plane_coefficients,
     smooth_piece,
 )
-from jfric.solvers.event_driven.varying_piece import varying_piece
+from jfric.solvers.event_driven.varying_piece import regions_of, varying_piece
 from jfric.system.basis import powers_of_time
 from jfric.system.carried import CarriedRows
 
@@ -243,6 +243,7 @@ def _start(piece: SmoothPiece, h):
         elongation=stretches,
         elongation_rate=series(at.elongation_rate, 4),
         margin=series(at.margin, 3),
+        region=series(at.region, 3),
     )
     leading = guards(prepared, state.mode, state.inner, quantities)
     n, nt = prepared.mechanics.n, prepared.nt
@@ -289,6 +290,7 @@ def _start(piece: SmoothPiece, h):
         elongation=elongation,
         elongation_rate=series([stretch, *(d @ x for x in rates)]),
         margin=_margin_sizes(prepared, friction, jnp.concatenate([normal, pressed], axis=1)),
+        region=series(_region_sizes(prepared, state, rates, at.region)),
     )
     scales = guard_magnitudes(prepared, state.mode, state.inner, bounds)
     watched = 0 if prepared.regular else prepared.W.shape[0]
@@ -311,6 +313,18 @@ def _load_sizes(
         found.append(matvec(rows.q, motion[k]) + matvec(rows.v, motion[k + 1]) + given)
         w = matvec(bound.A, w)
     return found
+
+
+def _region_sizes(prepared: Prepared, state, rates, region) -> list[Float[Array, " nr"]]:
+    """Magnitudes of what is positive in the regions of polygons, and of its derivatives."""
+    mechanics = prepared.mechanics
+    if not mechanics.polygons:
+        return [region[0]]
+    W = jnp.abs(jax.jacfwd(lambda q: regions_of(mechanics, q))(state.q))
+    corners = jnp.stack([jnp.max(jnp.abs(p.corners)) for p in mechanics.polygons])
+    lengths = jnp.concatenate([corners, corners]) + matvec(W, state.q_scale)
+    motion = [matvec(W, x) for x in (state.v_scale, *rates)]
+    return [lengths, motion[0], *(x + jnp.abs(region[2]) for x in motion[1:])]
 
 
 def _resolved(sizes: Float[Array, "l k"]) -> Float[Array, "l k"]:

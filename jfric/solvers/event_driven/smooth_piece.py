@@ -63,6 +63,8 @@ class SmoothPiece(eqx.Module):
         if carried is not None and carried.curved:
             curved = carried.of_curved(mechanics.axes, state.t + s, q, v)
             found = jnp.concatenate([found, curved])
+        gamma = matvec(self.prepared.W[: self.prepared.nt], v)
+        gamma = gamma - matvec(self.g.velocity[: self.prepared.nt], w)
         normal = self.normal_forces(q, v, w, curved)
         if mechanics.modulated:
             excess = normal * (mechanics.factors(state.t + s, q) - 1.0)
@@ -70,9 +72,7 @@ class SmoothPiece(eqx.Module):
             found, normal = jnp.concatenate([found, excess[at]]), normal + excess
         elements, contacts = by_velocity(mechanics)
         if not elements and not contacts and not mechanics.contact_planes:
-            return found
-        nt = self.prepared.nt
-        gamma = matvec(self.prepared.W[:nt], v) - matvec(self.g.velocity[:nt], w)
+            return self._with_rates(s, q, v, w, found, gamma)
         positive, negative = kinetic(self.prepared, state, gamma, self.onset)
         if elements:
             at = jnp.asarray(elements)
@@ -101,6 +101,7 @@ class SmoothPiece(eqx.Module):
             a = matvec(now.P - old.P, f) + matvec(now.PQ - old.PQ, c)
             reaction = matvec(now.L - old.L, f) + matvec(now.Q - old.Q, c)
             found = jnp.concatenate([found, a, reaction])
+        found = self._with_rates(s, q, v, w, found, gamma)
         return self._with_margins(q, v, w, found, normal)
 
     def normal_forces(self, q, v, w, curved=None) -> Float[Array, " nf"]:
@@ -135,6 +136,17 @@ class SmoothPiece(eqx.Module):
         rows, normals = self.plane_rows
         presses = matmul(equations.L[normals], self.prepared.W[rows].T) * ratio
         return jnp.eye(len(normals), dtype=presses.dtype) - presses[:, ::2] - presses[:, 1::2]
+
+    def _with_rates(self, s, q, v, w, found, gamma):
+        """``found`` with the rates of states that depend on contacts."""
+        mechanics = self.prepared.mechanics
+        if not mechanics.reacting:
+            return found
+        z = jnp.concatenate([q, v, w, found])
+        x = self.system.quantities
+        reactions = (matvec(rows[: len(z)].T, z) for rows in (x.lambda_t, x.lambda_n))
+        t = self.state.t + s
+        return jnp.concatenate([found, mechanics.rates_by_contacts(t, q, v, *reactions, gamma)])
 
     def _with_margins(self, q, v, w, found, given):
         if not self.prepared.mechanics.planes:
@@ -230,7 +242,7 @@ def smooth_piece(
     n, m = mechanics.n, prepared.W.shape[0]
     elements, contacts = by_velocity(mechanics)
     # What is not linear: forces, friction of elements and in planes, then accelerations and
-    # reactions.
+    # reactions, and rates of states that depend on these.
     planes = len(mechanics.planes)
     rubbing = np.asarray(mechanics.contact_planes, int).ravel()
     loads, carried = 0, equations.carried
@@ -238,7 +250,8 @@ def smooth_piece(
         loads = mechanics.carried.count
     modulated = np.asarray(mechanics.modulated, int)
     sizes = [n * mechanics.has_curved_forces, loads, len(modulated), len(elements), len(rubbing)]
-    sizes += [n * contacts, m * contacts, planes]
+    reacting = [e.place for e in mechanics.reacting]
+    sizes += [n * contacts, m * contacts, len(reacting), planes]
     count = sum(sizes)
     own = np.split(np.eye(count), np.cumsum(sizes)[:-1])
     by_force = jnp.zeros((n, count), dtype)
@@ -265,6 +278,8 @@ def smooth_piece(
     if contacts:
         by_acceleration = by_acceleration + jnp.asarray(own[5], dtype)
         by_reaction = by_reaction + jnp.asarray(own[6], dtype)
+    if reacting:
+        by_force = by_force.at[jnp.asarray(reacting)].add(jnp.asarray(own[7], dtype))
     wider = _with_columns(g, count)
     if len(modulated):
         at = wider.w.shape[0] - count

@@ -37,6 +37,7 @@ from jfric.solvers.given_forces import ending_at, first_negative_force
 from jfric.solvers.states import AbstractState
 from jfric.system.assembly import assemble
 from jfric.system.inertia import require_inertia
+from jfric.system.joint_checks import require_free_gaps
 from jfric.system.problem import Problem
 from jfric.system.refuse_varying import refuse_factors_where_varying
 
@@ -60,10 +61,11 @@ class EventDriven(AbstractSolver):
     (``solution.final.energy_gained``). ``adjoint``: see :class:`AbstractSolver`.
 
     ``kernel``: the form of the computation; all forms give the same result. ``"general"`` takes any
-    system; ``"one-dof"`` one degree of freedom with one friction element under piecewise constant
-    loads, in closed form. ``"lowered"`` is the general one taken apart into scalars by the program
-    itself, in ``simulate``, ``observe`` and ``sweep``, for batches of systems with up to four
-    contact rows: 4 to 18 times as fast; call :func:`jfric.compile_quickly` first. ``"auto"``
+    system; ``"one-dof"`` one degree of freedom with at most one friction element, beside springs,
+    stops and sliders, under piecewise constant loads, in closed form. ``"lowered"`` is the general
+    one taken apart into scalars by the program itself, in ``simulate``, ``observe`` and ``sweep``,
+    for batches of systems with up to four contact rows: 4 to 18 times as fast; call
+    :func:`jfric.compile_quickly` first. ``"auto"``
     chooses among these: ``"one-dof"`` where it applies (but for ``adjoint="reverse"``), and
     ``"lowered"`` for large batches, after :func:`jfric.compile_quickly`: with one contact under
     ``vmap`` over 512 trajectories and more (4,096 where there are derivatives, whose compilation
@@ -107,6 +109,7 @@ class EventDriven(AbstractSolver):
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
         require_inertia(problem)
         refuse_factors_where_varying(problem, "the solver event-driven")
+        require_free_gaps(problem, "the solver event-driven")
         require_adjoint(self.adjoint)
         require_kernel(self.kernel)
         require_formulas(problem)

@@ -100,6 +100,8 @@ class State(AbstractState):
     flags: Int[Array, ""]
     steps: Int[Array, ""]
     event_count: Int[Array, ""]
+    #: Where polygons are touched, see :mod:`jfric.system.polygons`.
+    region: Int[Array, " np"]
     watch: Watch | None = None
 
     @property
@@ -146,6 +148,7 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
         steps=jnp.asarray(0, jnp.int32),
         event_count=jnp.asarray(0, jnp.int32),
         watch=start_watching(prepared, q),
+        region=regions_at(prepared, q),
     )
 
 
@@ -252,3 +255,9 @@ def elongations(prepared: Prepared, t, q) -> Float[Array, " ns"]:
     piecewise = prepared.mechanics.piecewise
     z, _ = prepared.mechanics.base_motion(t)
     return matvec(piecewise.directions, q) + matvec(piecewise.base_directions, z)
+
+
+def regions_at(prepared: Prepared, q: Float[Array, " n"]) -> Int[Array, " np"]:
+    """Regions of the nearest places."""
+    found = [p.located(p.seen(q)) for p in prepared.mechanics.polygons]
+    return jnp.stack(found) if found else jnp.zeros((0,), jnp.int32)

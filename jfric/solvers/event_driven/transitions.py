@@ -51,7 +51,8 @@ def guard_signs(
 ) -> Signs:
     """The first non-vanishing derivative decides; a guard that vanishes identically holds."""
     sticks, closed = state.mode == Mode.STICK, state.mode != Mode.OPEN
-    of_force = jnp.concatenate([sticks, closed, jnp.zeros((2 * state.segment.shape[0],), bool)])
+    others = jnp.zeros((prepared.n_guards - 2 * prepared.nt,), bool)
+    of_force = jnp.concatenate([sticks, closed, others])
     leading, known = jax.lax.stop_gradient(step.leading), state.known
     if prepared.mechanics.planes:
         # That sliding in a plane begins at rest makes none of its guards vanish.
@@ -82,8 +83,9 @@ def release_after_jump(prepared: Prepared, state: State, prescribed) -> State:
     nt, nf = prepared.nt, prepared.nf
     if prepared.mechanics.base_functions and prepared.mechanics.piecewise.count:
         # An elongation that was constant may begin to change.
-        known = jnp.where(at_breakpoint(prepared, state), 0, state.known[2 * nt :])
-        state = eqx.tree_at(lambda s: s.known, state, state.known.at[2 * nt :].set(known))
+        elements = slice(2 * nt, 2 * (nt + prepared.mechanics.piecewise.count))
+        known = jnp.where(at_breakpoint(prepared, state), 0, state.known[elements])
+        state = eqx.tree_at(lambda s: s.known, state, state.known.at[elements].set(known))
     if nt == 0 or not any((*prepared.mechanics.belts, *prepared.mechanics.base_functions)):
         return state
     relative = matvec(prepared.W, state.v) - prescribed
@@ -144,7 +146,7 @@ def next_modes(prepared: Prepared, state: State, signs: Signs) -> Transition:
     piecewise = prepared.mechanics.piecewise
     if piecewise.count:
         ns = piecewise.count
-        g1, g2 = signs.violated[2 * nt : 2 * nt + ns], signs.violated[2 * nt + ns :]
+        g1, g2 = jnp.split(signs.violated[2 * nt : 2 * (nt + ns)], 2)
         segment = piecewise.following(segment, g1, g2)
     violated = jnp.concatenate([(following != mode) | found.pressed, segment != state.segment])
     for _, j in prepared.mechanics.planes:
@@ -231,7 +233,7 @@ def predict(
     piecewise = prepared.mechanics.piecewise
     if piecewise.count:
         ns = piecewise.count
-        segment = piecewise.following(segment, fired[2 * nt : 2 * nt + ns], fired[2 * nt + ns :])
+        segment = piecewise.following(segment, *jnp.split(fired[2 * nt : 2 * (nt + ns)], 2))
     return mode, segment
 
 
@@ -271,4 +273,5 @@ def known_after(prepared: Prepared, state: State, mode, segment, at_rest) -> Int
         for g in (0, 1):
             kept = state.known[2 * nt + g * ns : 2 * nt + (g + 1) * ns]
             parts.append(jnp.where(moved, zero[:, g], kept))
+    parts.append(state.known[2 * (nt + piecewise.count) :])
     return jnp.concatenate(parts).astype(jnp.int32)

@@ -33,6 +33,7 @@ from jfric.solvers.event_driven.smooth_piece import (
     kinetic,
 )
 from jfric.solvers.event_driven.state import State
+from jfric.system.mechanics import Mechanics
 from jfric.system.varying import Energies
 
 
@@ -97,6 +98,10 @@ class VaryingPiece(SmoothPiece):
         if tied is not None:
             a = a + tied.acceleration
         reaction = reaction + jnp.pad(friction, (0, reaction.shape[0] - nf))
+        if here.reacting:
+            # Nothing else acts on the coordinates behind states, whose masses are one.
+            rates = here.rates_by_contacts(t, q, v, reaction[:nt], reaction[nt:], relative[:nt])
+            a = a + here.reaction_to_rates(rates)
         gap = matvec(here.W_N, q) + matvec(g.gap, w)
         gap = jnp.where(_own_rows(now)[nt:], here.displacements(t, q)[nt:], gap)
         margin = joint[:0]
@@ -104,7 +109,8 @@ class VaryingPiece(SmoothPiece):
             pressed = jnp.concatenate([normal, reaction[nt:]])
             margin = self.margins(reaction[:nt], pressed)
         own = normal[here.pins.at] if here.pins is not None else joint[:0]
-        found = [a, reaction, relative, gap, demanded[:nt], margin, own, joint, curved]
+        region = regions_of(here, q)
+        found = [a, reaction, relative, gap, demanded[:nt], margin, own, joint, curved, region]
         return jnp.concatenate(found)
 
     def beginning(self, onset: Onset) -> Self:
@@ -191,9 +197,8 @@ class VaryingPiece(SmoothPiece):
             moved = [moved[0], *later]
         none, found = jnp.zeros_like(q), []
         for k in range(LEADING):
-            a, reaction, relative, gap, demanded, margin, pressed, joint, curved = self._split(
-                own[k] if k < 3 else jnp.zeros_like(own[0])
-            )
+            values = own[k] if k < 3 else jnp.zeros_like(own[0])
+            a, reaction, relative, gap, demanded, *others = self._split(values)
             if 1 <= k < LEADING - 1:
                 relative = moved[k + 1] - matvec(self.g.velocity, w[k])
             if k >= 1:
@@ -201,7 +206,7 @@ class VaryingPiece(SmoothPiece):
                 gap = moved[k][nt:] + jnp.where(rows[nt:], 0.0, given)
             rate = motion[k + 1] if k + 1 < len(motion) else none
             parts = motion[k], rate, w[k], a, reaction, relative, gap, demanded
-            found.append(jnp.concatenate([*parts, margin, pressed, joint, curved]))
+            found.append(jnp.concatenate([*parts, *others]))
         return jnp.stack(found)
 
     def force_sizes(self, z: Float[Array, "5 z"]) -> Float[Array, "3 n"]:
@@ -211,7 +216,7 @@ class VaryingPiece(SmoothPiece):
         R = jnp.concatenate([mechanics.R_T, mechanics.W_N])
         found = []
         for k in range(3):
-            a, reaction, *_, joint, _ = self._split(z[k, size:])
+            a, reaction, *_, joint, _, _ = self._split(z[k, size:])
             found.append(jnp.abs(matvec(mechanics.M, a) - matvec(R.T, reaction)))
             if mechanics.tied is not None:
                 found[k] = found[k] + matvec(jnp.abs(mechanics.tied.J.T), jnp.abs(joint))
@@ -232,13 +237,13 @@ class VaryingPiece(SmoothPiece):
     def _sizes(self) -> tuple[int, list[int]]:
         n, m, p = self.prepared.mechanics.n, self.prepared.W.shape[0], self.prepared
         sizes = [n, m, m, p.nu, p.nt, len(p.mechanics.planes), pin_count(p), joint_count(p)]
-        sizes.append(load_count(p))
+        sizes += [load_count(p), 2 * len(p.mechanics.polygons)]
         return sum(sizes), sizes
 
     def _split(self, o: Float[Array, " o"]) -> list[Array]:
         """Accelerations, reactions, relative velocities, gaps, prescribed accelerations, margins of
         friction in planes, limits of pins, reactions of joints, what nonlinear elements add to
-        loads."""
+        loads, what is positive in the regions of polygons."""
         return jnp.split(o, np.cumsum(self._sizes()[1])[:-1])
 
 
@@ -246,6 +251,13 @@ def joint_count(prepared: Prepared) -> int:
     """Number of equations of joints."""
     tied = prepared.mechanics.tied
     return 0 if tied is None else tied.value.shape[0]
+
+
+def regions_of(mechanics: Mechanics, q) -> Float[Array, " nr"]:
+    """What is positive in the regions in which polygons are touched: the first of all, then the
+    second."""
+    found = [p.inside(q) for p in mechanics.polygons]
+    return jnp.stack(found, axis=1).ravel() if found else jnp.zeros((0,), q.dtype)
 
 
 def load_count(prepared: Prepared) -> int:
@@ -284,12 +296,12 @@ def varying_piece(
     n, m, nt, nu = mechanics.n, prepared.W.shape[0], prepared.nt, prepared.nu
     b = g.w.shape[0]
     planes, pins = len(mechanics.planes), pin_count(prepared)
-    ends = np.cumsum(
-        [n, n, b, n, m, m, nu, nt, planes, pins, joint_count(prepared), load_count(prepared)]
-    )
+    polygons = 2 * len(mechanics.polygons)
+    counts = [n, n, b, n, m, m, nu, nt, planes, pins, joint_count(prepared), load_count(prepared)]
+    ends = np.cumsum([*counts, polygons])
     size = int(ends[-1])
     eye = jnp.eye(size, dtype=dtype)
-    q, v, w, a, reaction, relative, gap, demanded, margin, pressed, _, curved = jnp.split(
+    q, v, w, a, reaction, relative, gap, demanded, margin, pressed, _, curved, region = jnp.split(
         eye, ends[:-1]
     )
     normal, carried = matmul(g.normal, w), equations.carried
@@ -319,6 +331,7 @@ def varying_piece(
             elongation=elongation.T,
             elongation_rate=(matmul(directions, v) + matmul(g.elongation_rate, w)).T,
             margin=margin.T,
+            region=region.T,
         ),
     )
     forces = jnp.zeros((n, size), dtype)

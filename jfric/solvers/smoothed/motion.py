@@ -41,6 +41,9 @@ def local(mechanics: Mechanics, settings: Settings, curve: str, t, q, v) -> Loca
     gamma = mechanics.sliding_velocities(t, v)
     lambda_t = friction_forces(mechanics, gamma, normal_force, settings.width, curve)
     f = f + mechanics.R_T.T @ lambda_t + mechanics.W_N.T @ lambda_n
+    if mechanics.reacting:
+        rates = mechanics.rates_by_contacts(t, q, v, lambda_t, lambda_n, gamma)
+        f = f + mechanics.reaction_to_rates(rates)
     return Local(
         a=mechanics.M_inverse @ f,
         lambda_t=lambda_t,

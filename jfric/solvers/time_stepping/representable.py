@@ -31,6 +31,12 @@ def require_time_stepping(problem: Problem, solver: Any) -> None:
     require_adjoint(solver.adjoint)
     elements = [*problem.section("friction").items(), *problem.section("contact").items()]
     require_method(solver.method, len(elements))
+    for name, element in elements:
+        if getattr(element, "polygon", None) is not None:
+            raise ProblemError(
+                f"contact.{name}.polygon: a step does not end where an edge does, which time "
+                "stepping cannot represent; use the solver event-driven"
+            )
     if any(getattr(element, "plane", None) is not None for _, element in elements):
         require_cone_method(solver.method)
     if scheme.rests:

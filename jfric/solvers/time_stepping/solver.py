@@ -27,6 +27,7 @@ from jfric.system.pin_friction import refuse_pins
 from jfric.system.position_factor import refuse_position
 from jfric.system.problem import Problem
 from jfric.system.reaction import refuse_reactions
+from jfric.system.state import refuse_reacting
 
 
 class AbstractTimeStepping(AbstractSolver):
@@ -57,6 +58,7 @@ class AbstractTimeStepping(AbstractSolver):
         refuse_carried(problem, f"the scheme {type(self).__name__}")
         refuse_position(problem, f"the scheme {type(self).__name__}")
         refuse_pins(problem, f"the scheme {type(self).__name__}")
+        refuse_reacting(problem, f"the scheme {type(self).__name__}")
         refuse_memory(problem, f"the scheme {type(self).__name__}", states=True)
         require_time_stepping(problem, self)
 

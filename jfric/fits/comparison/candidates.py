@@ -1,4 +1,4 @@
-"""Comparison of friction laws for one problem, on data that were not fitted.
+"""The friction laws that are compared for one problem.
 
 Every candidate replaces the law of one friction element; what its own law gives is the start.
 With ``v = |gamma_T|``, and all coefficients for each direction of sliding from "asymmetric" on::
@@ -9,44 +9,41 @@ With ``v = |gamma_T|``, and all coefficients for each direction of sliding from 
     asymmetric         F_c(+-) + F_v(+-) v
     Stribeck           F_c(+-) + F_v(+-) v + F_s exp(-(v/v_s)^2)
     load-dependent     the last, times 1 + a |f|, with the sum f of all other forces
+    curve              values at knots, each direction, as smooth as the data ask for
 
-The last is a law of :class:`jfric.Friction` with a load: it is a candidate where all other forces
-have names.
+"load-dependent" is a law of :class:`jfric.Friction` with a load: it is a candidate where all other
+forces have names. The curve is made by :func:`curve_candidate`.
 ``F_s`` may be negative: friction then rises with the sliding velocity instead of falling.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.fits.arrange import windows
-from jfric.fits.data.experiment import Experiment
-from jfric.fits.data.stacking import stack
-from jfric.fits.fit_result import FitResult
-from jfric.fits.fitting import fit
 from jfric.fits.free import Free
-from jfric.fits.full_paths import full_experiment
-from jfric.fits.model import OutputModel
-from jfric.fits.objective import Objective
-from jfric.fits.sampled_model import SampledModel
 from jfric.system.carried import SECTIONS as WITH_FORCE
 from jfric.system.description import element_label
 from jfric.system.elements import SECTIONS, AbstractForce, Friction, Lagrangian
 from jfric.system.functions import Constant
-from jfric.system.laws import Directional, Stribeck
+from jfric.system.laws import Directional, FrictionCurve, Stribeck
 from jfric.system.planes import refuse_planes
 from jfric.system.problem import Problem
 
 #: Ranges of the coefficients, as parts of the present friction (and of it over the velocity).
 RANGE = (1e-3, 1e2)
 SIDES = ("positive", "negative")
-#: Pieces of a single record for the comparison on held-out data.
-PIECES = 4
+#: Knots of a curve in each direction.
+KNOTS = 8
+CURVE = "curve"
+#: The fastest knot over the first one above zero, about.
+FINEST = 100.0
+#: The candidate that a curve begins with.
+_BEGINNING = "Coulomb + viscous"
 
 
 @dataclass(frozen=True)
@@ -56,18 +53,6 @@ class Candidate:
     name: str
     problem: Problem
     free: Mapping[str, Free]
-
-
-@dataclass(frozen=True)
-class Score:
-    """How well a candidate predicts: relative errors in the fitted and in the held-out records."""
-
-    candidate: str
-    parameters: int
-    fitted: float
-    held_out: float
-    #: For each fold.
-    folds: tuple[float, ...]
 
 
 def candidate_laws(problem: Problem, speed: float, *, loads: bool = True) -> list[Candidate]:
@@ -99,7 +84,7 @@ def candidate_laws(problem: Problem, speed: float, *, loads: bool = True) -> lis
     }
     # Half of what is carried may be lost, and a thousandth is where the fit begins.
     grow = {"kappa": Free(0.0, 1.0 / size, init=1e-3 / size, scale="linear")}
-    candidates = {
+    candidates: dict[str, dict[str, Free]] = {
         "viscous": {"F_v": rate},
         "Coulomb": {"F_c": force},
         "Coulomb + viscous": {"F_c": force, "F_v": rate},
@@ -117,6 +102,31 @@ def candidate_laws(problem: Problem, speed: float, *, loads: bool = True) -> lis
         )
         for title, free in candidates.items()
     ]
+
+
+def curve_candidate(problem: Problem, fastest: float, values: Mapping[str, float]) -> Candidate:
+    """A friction curve for each direction up to the speed ``fastest`` [m/s or rad/s], to be found
+    by :func:`jfric.fit_curve`; it begins with what Coulomb's and viscous friction were fitted to:
+    ``values`` of that candidate."""
+    candidate = {c.name: c for c in candidate_laws(problem, fastest, loads=False)}[_BEGINNING]
+    ((name, element),) = candidate.problem.section("friction").items()
+    # Even steps of ln(1 + v/v_1), which is what a curve is smooth over.
+    steps = np.expm1(np.linspace(0.0, np.log1p(FINEST), KNOTS))
+    speeds = fastest * steps / steps[-1]
+    level, slope = (values[f"parameters.{key}"] for key in ("F_c", "F_v"))
+    flat = tuple((level + slope * speeds).tolist())
+    law = FrictionCurve(tuple(speeds.tolist()), Directional(flat, flat))
+    elements = {k: dict(v) for k, v in candidate.problem.elements.items()}
+    elements["friction"] = {name: replace(element, law=law)}
+    changed = Problem(
+        problem.dofs,
+        elements,
+        initial=problem.initial,
+        time=problem.time,
+        parameters=problem.parameters,
+        matrices=problem.matrices,
+    )
+    return Candidate(CURVE, changed, {})
 
 
 def _with_law(problem: Problem, name: str, element: Friction, free: Mapping[str, Free]) -> Problem:
@@ -161,96 +171,3 @@ def _carried(problem: Problem) -> list[str]:
         return []
     sections = [s for s in WITH_FORCE if s != "damper"]
     return [element_label(s, name) for s in sections for name in problem.section(s)]
-
-
-def laps(experiment: Experiment, dofs: Sequence[str], count: int) -> list[Experiment]:
-    """``count`` pieces of equal length, each starting from its measured state."""
-    length = (experiment.t[-1] - experiment.t[0]) / count
-    return windows(experiment, dofs, length)[:count]
-
-
-def cross_validate(
-    fit_candidate: Callable[[Candidate, Sequence[Experiment]], FitResult],
-    candidates: Sequence[Candidate],
-    folds: Sequence[Experiment],
-) -> list[Score]:
-    """Fit every candidate to all but one of ``folds`` and predict that one, in turns.
-
-    ``fit_candidate(candidate, experiments)`` makes the fit; errors are those of the predicted
-    signals, relative to the measured ones (see :func:`relative_error`). ``candidates``: those of
-    :func:`jfric.candidate_laws`, or one's own.
-    """
-    scores = []
-    for candidate in candidates:
-        inside, outside, size = [], [], 0
-        for i, held_out in enumerate(folds):
-            found = fit_candidate(candidate, [f for j, f in enumerate(folds) if j != i])
-            inside.append(relative_error(found))
-            outside.append(relative_error(found, held_out))
-            size = len(candidate.free)
-        scores.append(Score(candidate.name, size, _rms(inside), _rms(outside), tuple(outside)))
-    return scores
-
-
-def compare_laws(result: FitResult, free: Mapping[str, Free]) -> list[Score]:
-    """Laws compared for the system and records of a fit, over its records or, where there is
-    one only, over four pieces of it. What the comparison does not replace stays free."""
-    model = result.objective.model
-    if not isinstance(model, OutputModel | SampledModel):
-        raise ProblemError(f"compare laws: found the model {type(model).__name__} of your own")
-    problem, signals = model.problem, result.objective.data.signals
-    dof = next((d for d in problem.axes if d in result.experiments[0].y), None)
-    if dof is None:
-        raise ProblemError("compare laws: needs a measured position")
-    folds = list(result.experiments)
-    if len(folds) == 1:
-        folds = laps(folds[0], [dof], PIECES)
-    elif len(folds) > 2 * PIECES:
-        folds = folds[:: len(folds) // PIECES]
-    speeds = np.concatenate([np.gradient(e.y[dof], e.t) for e in folds])
-    speed = float(np.sqrt(np.nanmean(speeds**2)))
-    # Event by event a fit of so many coefficients to each fold takes minutes.
-    candidates = candidate_laws(problem, speed, loads=isinstance(model, SampledModel))
-    # Pieces begin at their measured states.
-    kept = {
-        path: item
-        for path, item in free.items()
-        if path.partition(".")[0] not in ("friction", "damper", "initial")
-    }
-
-    def fitted(candidate: Candidate, experiments: Sequence[Experiment]) -> FitResult:
-        own = replace(model, problem=candidate.problem)
-        return fit(own, experiments, {**kept, **candidate.free}, observe=signals, starts=1)
-
-    return cross_validate(fitted, candidates, folds)
-
-
-def relative_error(result: FitResult, experiment: Experiment | None = None) -> float:
-    """``|predicted - measured| / |measured|`` over the fitted records, or over another one, which
-    is predicted with the fitted values and its own initial state."""
-    objective = result.objective
-    if experiment is not None:
-        objective = _on(result, experiment)
-    predicted = objective.linearise(result.vector[None]).predicted[0]
-    measured, used = np.asarray(objective.measured), objective.weight > 0
-    return float(np.linalg.norm((predicted - measured)[used]) / np.linalg.norm(measured[used]))
-
-
-def _on(result: FitResult, experiment: Experiment) -> Objective:
-    """The objective of a fit with the data of another experiment."""
-    fitted = result.objective
-    layout = fitted.layout
-    if np.any(layout.columns != layout.columns[0]):
-        raise ProblemError("free: parameters of single experiments cannot predict another one")
-    problem = getattr(fitted.model, "problem", None)
-    if isinstance(problem, Problem):
-        experiment = full_experiment(problem, experiment)
-    start, x0 = fitted.model.initial(experiment)
-    data, used, _ = stack([experiment], fitted.data.signals, [start], [x0])
-    return Objective(
-        fitted.model, data, replace(layout, columns=layout.columns[:1]), used.astype(float)
-    )
-
-
-def _rms(values: Sequence[float]) -> float:
-    return float(np.sqrt(np.mean(np.square(values))))

@@ -1,0 +1,131 @@
+"""The verification manual: every case of ``jfric verify`` run now, a page for each.
+
+``python -m generators.manual [PATTERN]`` runs the cases of a name (all without one) and writes
+their pages. Exit status 1 where a check fails: the build ends there. Pages made from the same code
+and files are kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from textwrap import indent
+from typing import TYPE_CHECKING
+
+from generators.rst import heading, plain
+
+if TYPE_CHECKING:
+    from jfric.manual.entry import Entry
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "docs" / "generated" / "manual"
+#: What chooses the cases: all, a pattern of names, or off for none.
+VARIABLE, ALL, OFF = "JFRIC_DOCS_MANUAL", "all", "off"
+_OPENING = """\
+Each page is one case of ``jfric verify``, computed when this site was built: the system, its
+equations, the source of the expected values and its misprints, every value beside the expected one
+for every solver, the motion, and the file. A build ends where one value is outside its tolerance.
+``jfric verify --html FOLDER`` writes the same pages of your own files.
+"""
+
+
+def _raw(text: str) -> str:
+    return f".. raw:: html\n\n{indent(text, '   ')}\n"
+
+
+def _content(text: str, style: str = "") -> str:
+    opening = f"<style>{style}</style>\n" if style else ""
+    return _raw(f'{opening}<div class="jfric">\n{text}\n</div>')
+
+
+def pages(entries: Sequence[Entry]) -> dict[str, str]:
+    """All pages by name."""
+    from jfric.manual.case_page import parts
+    from jfric.manual.entry import slugs
+    from jfric.manual.layout import CONTENT_STYLE
+    from jfric.manual.write import index, verdict
+
+    names = slugs(list(entries))
+    contents = "\n".join(f"   {name}" for name in names.values())
+    found = {
+        "index.rst": "\n".join(
+            [
+                heading("Verification manual", "="),
+                _OPENING,
+                _content(index(entries, names), CONTENT_STYLE),
+                f".. toctree::\n   :hidden:\n\n{contents}\n",
+            ]
+        )
+    }
+    for entry in entries:
+        written = [heading(plain(entry.heading), "="), _content(verdict(entry), CONTENT_STYLE)]
+        for title, content in parts(entry):
+            written += [heading(plain(title)), _content(content)]
+        found[f"{names[entry.name]}.rst"] = "\n".join(written)
+    return found
+
+
+def build() -> None:
+    """Make the pages in a process of its own, unless those there are of today's code. Raises
+    ``RuntimeError`` where a check fails."""
+    pattern = os.environ.get(VARIABLE, ALL)
+    stamp, state = FOLDER / "stamp", f"{pattern} {_state()}"
+    if stamp.is_file() and stamp.read_text("utf-8") == state:
+        return
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for old in FOLDER.iterdir():
+        old.unlink()
+    if pattern == OFF:
+        text = f"{heading('Verification manual', '=')}\nLeft out of this build.\n"
+        (FOLDER / "index.rst").write_text(text, "utf-8")
+    else:
+        path = os.pathsep.join([str(ROOT / "docs"), str(ROOT), os.environ.get("PYTHONPATH", "")])
+        command = [sys.executable, "-m", "generators.manual", pattern]
+        done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=False)
+        if done.returncode:
+            raise RuntimeError("a case of the verification manual is outside its tolerance")
+    stamp.write_text(state, "utf-8")
+
+
+def _state() -> str:
+    """A checksum of all that the pages are made from."""
+    found = hashlib.sha256(f"{sys.version}{version('jax')}{version('jaxlib')}".encode())
+    files = [*ROOT.glob("jfric/**/*.py"), *ROOT.glob("jfric/**/*.json"), *ROOT.glob("configs/*")]
+    for path in sorted((*files, Path(__file__))):
+        found.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
+    return found.hexdigest()
+
+
+def main(pattern: str = ALL) -> int:
+    """Run the cases and write their pages, also where a check fails, so that one can look."""
+    import jax
+
+    from jfric.manual.collect import collect
+    from jfric.numerics.compilation import collect_seldom, compile_quickly, use_compilation_cache
+    from jfric.sweeps.progress import Progress
+
+    jax.config.update("jax_enable_x64", True)
+    compile_quickly()
+    collect_seldom()
+    use_compilation_cache()
+    with Progress(0, stage="verification manual") as bar:
+        entries, results = collect(case=None if pattern == ALL else pattern, progress=bar.show)
+    for name, text in pages(entries).items():
+        (FOLDER / name).write_text(text, "utf-8")
+    failed = [r for r in results if not r.passed]
+    for r in failed:
+        print(
+            f"{r.case}, {r.solver}: {r.quantity} is {r.value!r} instead of {r.expected!r}, "
+            f"error {r.error:.3g} exceeds {r.tolerance:.3g}",
+            file=sys.stderr,
+        )
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

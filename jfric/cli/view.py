@@ -1,0 +1,46 @@
+"""``jfric view``: a stored result as a page that answers to the mouse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jfric.cli.app import app, console, one_sentence
+from jfric.errors import ProblemError
+
+
+@app.command(epilog="Example: jfric view results/ve0116")
+@one_sentence
+def view(
+    result: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RESULT",
+            help="A run (run-001.json), a sweep (sweep-001.zarr) or a fit (fit-001.json), or a "
+            "folder of them, of which the newest is taken.",
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Page to write, instead of one beside the result.", metavar="FILE.html"),
+    ] = None,
+) -> None:
+    """Write a stored run, sweep or fit as one HTML page that needs no network.
+
+    A run: motion, forces, events and modes in time, phase portraits; a sweep: curves and maps with
+    a slider for each other parameter; a fit: simulated beside measured, and residuals.
+    """
+    from jfric.figures.view.stored import find
+    from jfric.figures.view.view import view_page
+
+    kind, place = find(result)
+    path = out or place.with_suffix(".html")
+    text = view_page(kind, place)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ProblemError(f"--out: cannot write {path} ({error.strerror})") from None
+    console().print(f"wrote {path}", markup=False, soft_wrap=True)

@@ -1,0 +1,120 @@
+"""A page that holds everything it needs: the drawing library, its data and its text."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from jfric.optional import import_plotly
+
+#: Settings of every plot: the wheel zooms, a double click shows all, nothing is sent anywhere.
+CONFIG = {
+    "responsive": True,
+    "displaylogo": False,
+    "scrollZoom": True,
+    "showSendToCloud": False,
+    "plotlyServerURL": "",
+    "modeBarButtonsToRemove": ["select2d", "lasso2d"],
+}
+#: The page may run what it holds, and reach nothing.
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+)
+LAYOUT = {
+    "template": "plotly_white",
+    "font": {"family": "system-ui, sans-serif", "size": 12},
+    "margin": {"l": 80, "r": 20, "t": 30, "b": 50},
+    "hovermode": "closest",
+}
+
+
+def page(title: str, about: str, parts: Iterable[str], scripts: Sequence[str]) -> str:
+    """The page as text. ``parts``: HTML, as the functions below make it; ``scripts``: files beside
+    this one, run in their order."""
+    plotly = import_plotly()
+    inside = "\n".join(part for part in parts if part)
+    own = "\n".join(f"<script>\n{resource(name)}</script>" for name in scripts)
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        f"<title>{text(title)}</title><style>{resource('view.css')}</style>"
+        f"<script>{plotly.offline.get_plotlyjs()}</script></head><body>\n"
+        f"<h1>{text(title)}</h1>\n<p class='about'>{text(about)}</p>\n{inside}\n{own}\n"
+        "</body></html>\n"
+    )
+
+
+def resource(name: str) -> str:
+    """A file beside this one."""
+    return files("jfric.figures.view").joinpath(name).read_text("utf-8")
+
+
+def text(value: object) -> str:
+    """As it is, whatever signs of HTML are in it."""
+    return html.escape(str(value))
+
+
+def label(name: str, unit: str = "") -> str:
+    """A name in a plot as it is, with its unit; the library reads some HTML there, too."""
+    pretty = unit.replace("*", "·").replace("N m", "N·m").replace("^2", "²")
+    return html.escape(f"{name} [{pretty}]" if unit else name, quote=False)
+
+
+def data(name: str, content: Any) -> str:
+    """Data for the scripts, under a name."""
+    # Nothing inside ends the element.
+    found = json.dumps(content, allow_nan=False, default=_plain).replace("<", "\\u003c")
+    return f'<script type="application/json" id="{name}">{found}</script>'
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is no data of a page")
+
+
+def array(values: Any) -> dict[str, Any]:
+    """An array of float64, every bit of it: ``unpacked`` of ``unpack.js`` reads it."""
+    found = np.ascontiguousarray(values, "<f8")
+    return {"shape": list(found.shape), "bytes": base64.b64encode(found.tobytes()).decode()}
+
+
+def figure(name: str, traces: Sequence[Mapping[str, Any]], layout: Mapping[str, Any]) -> str:
+    """A plot at this place, checked by the library as it is made."""
+    plotly = import_plotly()
+    made = plotly.graph_objects.Figure(list(traces), {**LAYOUT, **layout})
+    content = {**json.loads(made.to_json()), "config": CONFIG}
+    return f'<div class="plot" id="{name}"></div>{data(f"{name}-data", content)}'
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A table; numbers to the right."""
+
+    def cell(value: Any) -> str:
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        shown = f"{value:.10g}" if isinstance(value, float) else str(value)
+        return f"<td{' class=n' if number else ''}>{text(shown)}</td>"
+
+    lines = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
+    top = "".join(f"<th>{text(h)}</th>" for h in header)
+    return f"<div class=wide><table><tr>{top}</tr>{lines}</table></div>"
+
+
+def folded(summary: str, inside: str) -> str:
+    """What is seen after a click."""
+    return f"<details><summary>{text(summary)}</summary>{inside}</details>"
+
+
+def system(config: str, versions: Mapping[str, str] | str) -> str:
+    """The system as a file, and what computed it."""
+    if not isinstance(versions, str):
+        versions = " ".join(f"{k} {v}" for k, v in versions.items())
+    shown = f"<pre>{text(config)}</pre>" if config else "<p>Python code, which no file holds.</p>"
+    return folded("The system", shown) + f"<p class='about'>{text(versions)}</p>"

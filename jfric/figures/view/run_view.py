@@ -1,0 +1,352 @@
+"""The page of a run: motion and forces in time with events and modes, and phase portraits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jfric.figures.style import LINES
+from jfric.figures.trajectory_figure import MODES, SEGMENTS
+from jfric.figures.view.page import array, data, figure, label, page, system, table, text
+from jfric.figures.view.stored import WORDS, StoredRun
+
+#: Columns that are drawn in time, by the beginning of their names, and what they are.
+GROUPS = {
+    "q.": "position",
+    "v.": "velocity",
+    "lambda_t.": "friction force",
+    "lambda_n.": "normal force",
+    "force.": "force",
+    "reaction.": "reaction",
+    "z.": "state",
+}
+#: Events that are drawn, and that are listed.
+MOST_EVENTS, MOST_LISTED = 400, 500
+#: Height of a row of curves and of a row of modes [px], and the gap between rows.
+ROW, MODE_ROW, GAP = 150, 26, 12
+#: Height of a phase portrait [px].
+PORTRAIT = 460
+
+
+def run_page(run: StoredRun, name: str) -> str:
+    """The page of a run; ``name``: what it is called where it has no title."""
+    about = run.about
+    motions = [motion(run, axis) for axis in run.axes]
+    status = about["status"]
+    said = f"status: {status['message']}"
+    if status["flags"]:
+        said += f"; flags: {', '.join(status['flags'])}"
+    said += f"; reached t = {about['reached']:.6g} s"
+    if about.get("set"):
+        said += f"; changed: {', '.join(about['set'])}"
+    kind = "" if status["code"] == "ok" else " class=failed"
+    parts = [
+        f"<p{kind}>{text(said)}</p>",
+        "<h2>In time</h2>",
+        _in_time(run, motions),
+        "<h2>Phase portraits</h2>",
+        _portraits(run, motions),
+        data("motions", [dict(zip("tqv", map(array, m), strict=True)) for m in motions]),
+        *_events(about),
+        *_checks(about.get("checks") or []),
+        system(about.get("config", ""), about["versions"]),
+    ]
+    title = about.get("title") or name
+    return page(title, name, parts, ["unpack.js", "plots.js", "run.js"])
+
+
+def motion(run: StoredRun, axis: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Times, positions and velocities of a degree of freedom: outputs joined by the states at
+    events, before and after each."""
+    t, q, v = (run.columns[name] for name in ("t", f"q.{axis}", f"v.{axis}"))
+    column = run.axes.index(axis)
+    rows = [e for e in run.about["events"] if t.size and t[0] <= e["time"] <= t[-1]]
+    when = np.array([e["time"] for e in rows], float)
+    place, before, after = (
+        np.array([e[key][column] for e in rows], float) for key in ("q", "v_before", "v")
+    )
+    times = np.concatenate([t, when, when])
+    # An output at the very time of an event counts as after it.
+    rank = np.concatenate([np.full(t.size, 2), np.zeros(when.size), np.ones(when.size)])
+    order = np.lexsort((rank, times))
+    return (
+        times[order],
+        np.concatenate([q, place, place])[order],
+        np.concatenate([v, before, after])[order],
+    )
+
+
+def spans(run: StoredRun, column: str) -> list[tuple[float, float, str]]:
+    """Intervals in which a contact keeps its mode: from the events, and from the outputs where
+    these are not all there."""
+    t, words = run.columns["t"], run.columns[column]
+    if not t.size:
+        return []
+    name = column.split(".", 1)[1]
+    events = run.about["events"]
+    mine = [e for e in events if e["contact"] == name]
+    changes = [(e["time"], e["to"]) for e in mine]
+    if run.about["event_count"] > len(events):
+        last = events[-1]["time"] if events else -np.inf
+        changed = np.flatnonzero(words[1:] != words[:-1]) + 1
+        changes += [(t[i], words[i]) for i in changed if t[i] > last]
+    now = mine[0]["from"] if mine else str(words[0])
+    found, start = [], float(t[0])
+    for time, following in [*changes, (float(t[-1]), "")]:
+        if following == now:  # an output that shows what the log has
+            continue
+        end = min(float(time), float(t[-1]))
+        if end > start:
+            found.append((start, end, now))
+            start = end
+        now = str(following)
+    return found
+
+
+def _in_time(run: StoredRun, motions: list) -> str:
+    t = run.columns["t"]
+    rows: dict[tuple[str, str], list[str]] = {}
+    for column in run.columns:
+        group = next((g for g in GROUPS if column.startswith(g)), None)
+        if group is not None:
+            rows.setdefault((group, run.unit(column)), []).append(column)
+    contacts = [c for c in run.columns if c.startswith(WORDS)]
+    height = (ROW + GAP) * len(rows) + (MODE_ROW * len(contacts) + GAP if contacts else 0)
+    traces: list[dict[str, Any]] = []
+    layout: dict[str, Any] = {}
+    top = 1.0
+    for number, ((group, unit), members) in enumerate(rows.items(), start=1):
+        axis = f"y{number}"
+        layout[f"yaxis{number}"] = {
+            "domain": [max(top - ROW / height, 0.0), top],
+            "title": {"text": label(GROUPS[group], unit)},
+            "anchor": "x",
+            "zeroline": False,
+        }
+        top -= (ROW + GAP) / height
+        for i, column in enumerate(members):
+            x, y = t, run.columns[column]
+            if group in ("q.", "v."):
+                found = motions[run.axes.index(column[2:])]
+                x, y = found[0], found[1 if group == "q." else 2]
+            elif group == "lambda_t.":
+                x, y = _upright(run, column)
+            traces.append(
+                {
+                    "type": "scatter",
+                    "mode": "lines",
+                    "x": x,
+                    "y": y,
+                    "xaxis": "x",
+                    "yaxis": axis,
+                    "name": label(column),
+                    "line": {"color": LINES[i % len(LINES)], "width": 1.4, "simplify": False},
+                    "hovertemplate": "%{y:.8g}",
+                }
+            )
+    shapes = _marks(run)
+    if contacts:
+        number = len(rows) + 1
+        layout[f"yaxis{number}"] = {
+            "domain": [0.0, max(top, 0.0)],
+            "range": [len(contacts) - 0.5, -0.5],
+            "tickvals": list(range(len(contacts))),
+            "ticktext": [label(c.split(".", 1)[1]) for c in contacts],
+            "anchor": "x",
+            "showgrid": False,
+            "zeroline": False,
+            "fixedrange": True,
+        }
+        words = {str(w) for c in contacts for w in run.columns[c]}
+        words |= {word for c in contacts for *_, word in spans(run, c)}
+        others = sorted(words - set(MODES))
+        traces += [_key(word, _colour(word, others)) for word in [*MODES, *others] if word in words]
+        for i, column in enumerate(contacts):
+            traces.append(_words(run, column, i, f"y{number}"))
+            shapes += [
+                _band(start, end, i, f"y{number}", _colour(word, others))
+                for start, end, word in spans(run, column)
+            ]
+    layout |= {
+        "height": height + 80,
+        "hovermode": "x unified",
+        "hoversubplots": "axis",
+        "shapes": shapes,
+        "showlegend": len(traces) > 1,
+        "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom"},
+        "xaxis": {
+            "title": {"text": "t [s]"},
+            "anchor": f"y{len(rows) + bool(contacts)}",
+            "showspikes": True,
+            "spikemode": "across",
+            "spikethickness": 1,
+            "unifiedhovertitle": {"text": "t = %{x:.8g} s"},
+        },
+    }
+    return figure("time", traces, layout)
+
+
+def _upright(run: StoredRun, column: str) -> tuple[np.ndarray, np.ndarray]:
+    """Samples of a force, its jumps at the contact's own events drawn upright."""
+    t, values = run.columns["t"], run.columns[column]
+    name = column.split(".", 1)[1]
+    own = np.array([e["time"] for e in run.about["events"] if e["contact"] == name], float)
+    own = own[(own > t[0]) & (own <= t[-1])] if t.size else own
+    after = np.searchsorted(t, own)
+    pairs = np.stack([values[after - 1], values[after]], axis=1).ravel()
+    twice = np.repeat(after, 2)
+    return np.insert(t, twice, np.repeat(own, 2)), np.insert(values, twice, pairs)
+
+
+def _words(run: StoredRun, column: str, row: int, axis: str) -> dict[str, Any]:
+    """Modes at the outputs, which the cursor names."""
+    words = [label(str(word).replace("_", " ")) for word in run.columns[column]]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": run.columns["t"],
+        "y": np.full(len(words), float(row)),
+        "yaxis": axis,
+        "name": label(column),
+        "text": words,
+        "line": {"color": "rgba(0,0,0,0)"},
+        "hovertemplate": "%{text}",
+        "showlegend": False,
+    }
+
+
+def _key(word: str, colour: str) -> dict[str, Any]:
+    """An entry of the legend."""
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [None],
+        "y": [None],
+        "name": label(word.replace("_", " ")),
+        "marker": {"color": colour, "symbol": "square", "size": 11},
+        "hoverinfo": "skip",
+    }
+
+
+def _colour(word: str, others: list[str]) -> str:
+    return MODES[word] if word in MODES else SEGMENTS[others.index(word) % len(SEGMENTS)]
+
+
+def _band(start: float, end: float, row: int, axis: str, colour: str) -> dict[str, Any]:
+    return {
+        "type": "rect",
+        "x0": start,
+        "x1": end,
+        "y0": row - 0.42,
+        "y1": row + 0.42,
+        "xref": "x",
+        "yref": axis,
+        "fillcolor": colour,
+        "line": {"width": 0},
+        "layer": "below",
+    }
+
+
+def _marks(run: StoredRun) -> list[dict[str, Any]]:
+    """Events as upright lines, impacts red; none where they would only blacken the plot."""
+    events = run.about["events"]
+    if len(events) > MOST_EVENTS:
+        return []
+    return [
+        {
+            "type": "line",
+            "x0": e["time"],
+            "x1": e["time"],
+            "y0": 0.0,
+            "y1": 1.0,
+            "yref": "paper",
+            "line": {
+                "color": "#c00000" if e["impact"] else "#777777",
+                "width": 1,
+                "dash": "solid" if e["impact"] else "dot",
+            },
+            "layer": "below",
+        }
+        for e in events
+    ]
+
+
+def _portraits(run: StoredRun, motions: list) -> str:
+    """Velocity over position, translations and rotations apart; the last traces are the points
+    that follow the mouse."""
+    kinds = list(dict.fromkeys(run.unit(f"q.{axis}") for axis in run.axes))
+    layout: dict[str, Any] = {"height": PORTRAIT, "showlegend": len(run.axes) > 1}
+    curves, points = [], []
+    width = 1.0 / len(kinds)
+    for number, unit in enumerate(kinds, start=1):
+        left = (number - 1) * width
+        layout[f"xaxis{number}"] = {
+            "domain": [left, left + width * (0.88 if len(kinds) > 1 else 1.0)],
+            "title": {"text": label("position", unit)},
+            "anchor": f"y{number}",
+        }
+        layout[f"yaxis{number}"] = {
+            "title": {"text": label("velocity", f"{unit}/s")},
+            "anchor": f"x{number}",
+        }
+    for i, (axis, (t, q, v)) in enumerate(zip(run.axes, motions, strict=True)):
+        number = 1 + kinds.index(run.unit(f"q.{axis}"))
+        colour = LINES[i % len(LINES)]
+        shared = {
+            "type": "scatter",
+            "xaxis": f"x{number}",
+            "yaxis": f"y{number}",
+            "name": label(axis),
+            "legendgroup": axis,
+        }
+        curves.append(
+            {
+                **shared,
+                "mode": "lines",
+                "x": q,
+                "y": v,
+                "customdata": t,
+                "line": {"color": colour, "width": 1.3, "simplify": False},
+                "hovertemplate": "position %{x:.8g}<br>velocity %{y:.8g}<br>"
+                "t = %{customdata:.8g} s",
+            }
+        )
+        points.append(
+            {
+                **shared,
+                "mode": "markers",
+                "x": q[-1:],
+                "y": v[-1:],
+                "marker": {"color": colour, "size": 10},
+                "hoverinfo": "skip",
+                "showlegend": False,
+            }
+        )
+    return figure("portrait", [*curves, *points], layout)
+
+
+def _events(about: dict[str, Any]) -> list[str]:
+    events, count = about["events"], about["event_count"]
+    if not count:
+        return ["<h2>Events</h2>", "<p>none</p>"]
+    rows = [
+        (i, e["time"], e["contact"], e["from"], e["to"], "impact" if e["impact"] else "")
+        for i, e in enumerate(events[:MOST_LISTED], start=1)
+    ]
+    more = f"<p>and {count - len(rows)} more</p>" if count > len(rows) else ""
+    return ["<h2>Events</h2>", table(["", "time [s]", "contact", "from", "to", ""], rows), more]
+
+
+def _checks(checks: list[dict[str, Any]]) -> list[str]:
+    if not checks:
+        return []
+    header = ["quantity", "expected", "value", "error", "allowed", ""]
+    rows = [
+        (
+            *(c[k] for k in ("quantity", "expected", "value", "error", "tolerance")),
+            "passed" if c["passed"] else "failed",
+        )
+        for c in checks
+    ]
+    return ["<h2>Checks</h2>", table(header, rows)]

@@ -1,0 +1,141 @@
+"""The page of a sweep: curves and maps of its table, with a slider for each other parameter."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jfric.figures.sweep_figure import COLOURS, FAILED
+from jfric.figures.view.page import CONFIG, LAYOUT, array, data, label, page, system, table, text
+from jfric.results.status import Status
+from jfric.sweeps.design import NUMBER_AXIS
+from jfric.sweeps.table import MISSING, OUTCOME
+
+if TYPE_CHECKING:
+    import xarray
+
+#: Numbers that a page holds of all observables together, each 11 bytes of text.
+MOST_NUMBERS = 2_000_000
+#: Command of a point where the sweep came from Python: the system is saved from the page first.
+UNNAMED = "jfric run system.toml"
+
+
+def sweep_page(found: xarray.Dataset, name: str) -> str:
+    """The page of the results of a sweep; ``name``: what it is called where it has no title."""
+    names = _observables(found)
+    thinned, remarks = _thinned(found, names)
+    status = np.asarray(thinned["status"])
+    points = int(np.prod(list(found["status"].shape), dtype=int))
+    remarks += _outcome(found)
+    config = str(found.attrs.get("config", ""))
+    command = str(found.attrs.get("command", "")) or (UNNAMED if config else "")
+    if command == UNNAMED:
+        remarks.append("The commands take the system below, saved as system.toml.")
+    content = {
+        "axes": {
+            str(axis): {"unit": _unit(thinned[axis]), "values": array(thinned[axis])}
+            for axis in thinned.dims
+            if axis in thinned.coords
+        },
+        "sampled": NUMBER_AXIS in found.dims,
+        "parameters": _parameters(thinned),
+        "observables": [
+            {
+                "name": n,
+                "label": label(n, _unit(thinned[n])),
+                "unit": _unit(thinned[n]),
+                "dims": [str(d) for d in thinned[n].dims],
+                "values": array(thinned[n]),
+            }
+            for n in names
+        ],
+        "status": {"dims": [str(d) for d in thinned["status"].dims], "values": array(status)},
+        "words": {int(s): s.message for s in Status} | {MISSING: "not computed"},
+        "command": command,
+        "layout": LAYOUT,
+        "config": CONFIG,
+        "colours": {"map": COLOURS.capitalize(), "failed": FAILED},
+    }
+    parts = [
+        *(f"<p class=remark>{text(remark)}</p>" for remark in remarks),
+        "<div class=controls id=controls></div>",
+        "<div id=curve></div>",
+        "<div id=map></div>",
+        "<div class=readout id=readout>The point under the mouse; a click keeps it.</div>",
+        data("sweep", content),
+        "<h2>What was swept</h2>",
+        _axes_table(found),
+        system(config, str(found.attrs.get("versions", ""))),
+    ]
+    about = f"{name}: {points:,} points, {found.attrs.get('method', '')}, {_solver(found)}"
+    title = str(found.attrs.get("title", "")) or name
+    return page(title, about, parts, ["unpack.js", "sweep.js"])
+
+
+def _observables(found: xarray.Dataset) -> list[str]:
+    known = [str(n) for n in found.data_vars if n not in OUTCOME]
+    order = list(found.attrs.get("observables", ()))
+    return sorted(known, key=lambda n: order.index(n) if n in order else len(order))
+
+
+def _thinned(found: xarray.Dataset, names: list[str]) -> tuple[xarray.Dataset, list[str]]:
+    """The table with so few values along its longest axes that a page can hold it."""
+    strides = dict.fromkeys(map(str, found.dims), 1)
+
+    def size() -> int:
+        shape = {d: math.ceil(found.sizes[d] / s) for d, s in strides.items()}
+        return sum(math.prod(shape[str(d)] for d in found[n].dims) for n in [*names, "status"])
+
+    while size() > MOST_NUMBERS:
+        longest = max(strides, key=lambda d: found.sizes[d] / strides[d])
+        strides[longest] += 1
+    thinner = {d: s for d, s in strides.items() if s > 1}
+    remarks = [
+        f"Of {d} every {s}{'nd' if s == 2 else 'rd' if s == 3 else 'th'} of "
+        f"{found.sizes[d]:,} values is on this page; the store holds all."
+        for d, s in thinner.items()
+    ]
+    return found.isel({d: slice(None, None, s) for d, s in thinner.items()}), remarks
+
+
+def _parameters(found: xarray.Dataset) -> list[dict[str, Any]]:
+    """Parameters that have a value at each sample, where they are no axes."""
+    names = [str(n) for n in found.attrs.get("parameters", ())]
+    return [
+        {
+            "name": n,
+            "label": label(n, _unit(found[n])),
+            "unit": _unit(found[n]),
+            "values": array(found[n]),
+        }
+        for n in names
+        if n in found.coords and found[n].dims == (NUMBER_AXIS,)
+    ]
+
+
+def _unit(values: Any) -> str:
+    return str(values.attrs.get("units", ""))
+
+
+def _outcome(found: xarray.Dataset) -> list[str]:
+    status = np.asarray(found["status"])
+    failed, missing = int((status > int(Status.OK)).sum()), int((status == MISSING).sum())
+    remarks = [f"{failed:,} of {status.size:,} failed (red)."] if failed else []
+    return [*remarks, f"{missing:,} not computed."] if missing else remarks
+
+
+def _solver(found: xarray.Dataset) -> str:
+    return str(json.loads(found.attrs.get("solver", "{}")).get("name", ""))
+
+
+def _axes_table(found: xarray.Dataset) -> str:
+    names = [str(n) for n in found.attrs.get("parameters", ())]
+    rows = [
+        (n, float(np.min(found[n])), float(np.max(found[n])), int(found[n].size), _unit(found[n]))
+        for n in names
+        if n in found.coords
+    ]
+    return table(["parameter", "smallest", "largest", "values", "unit"], rows)

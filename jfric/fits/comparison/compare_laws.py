@@ -1,0 +1,308 @@
+"""``compare_laws``: laws of friction, fitted to some records and judged on the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from jfric.errors import ProblemError, nearest
+from jfric.fits.comparison.candidates import CURVE, Candidate, candidate_laws, curve_candidate
+from jfric.fits.comparison.criteria import (
+    CLOSED,
+    CRITERIA,
+    OPEN,
+    RESIDUAL,
+    WINDOWS,
+    Setting,
+    error,
+    possible,
+    unit_of,
+)
+from jfric.fits.comparison.differences import differences
+from jfric.fits.comparison.folds import Fold, folds_of, held_out_over_fitted
+from jfric.fits.comparison.residual_tests import residual_tests
+from jfric.fits.comparison.result import LawComparison, LawResult
+from jfric.fits.comparison.trades import trades
+from jfric.fits.comparison.verdict import Criterion, verdict
+from jfric.fits.curve_fit import CurveFit, fit_curve
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.fit_result import FitResult
+from jfric.fits.fitting import fit
+from jfric.fits.free import Free
+from jfric.fits.full_paths import full_controller, full_experiment, full_free
+from jfric.solvers.sampled.equations import is_one_degree
+from jfric.system.assembly import assemble
+from jfric.system.controller import Controller
+from jfric.system.naming import parameters, set_parameters
+from jfric.system.problem import Problem
+
+#: What the comparison replaces, or takes from the measured state.
+REPLACED = ("friction", "damper", "initial")
+#: Laws whose values a later one begins with, where it has not found its own before.
+SIDES = ("_positive", "_negative")
+
+
+def compare_laws(
+    problem: Problem,
+    experiments: Experiment | Sequence[Experiment],
+    free: Mapping[str, Free] | None = None,
+    *,
+    laws: Sequence[str] | None = None,
+    criteria: Sequence[str] | None = None,
+    fitted_to: str | None = None,
+    folds: int | None = None,
+    lap: float | None = None,
+    controller: Controller | None = None,
+    window: float | None = None,
+    hold: str = "zero",
+    starts: int = 1,
+    max_iterations: int | None = None,
+    announce: Callable[[str], None] | None = None,
+) -> LawComparison:
+    """Laws for the one friction element of ``problem``, compared on what they were not fitted to.
+
+    ``laws``: names of :func:`jfric.candidate_laws`, and ``"curve"`` for :func:`jfric.fit_curve`;
+    all by default. ``free``: what else is free, by path, in every law; initial states are free
+    where they matter. ``criteria``: of ``"closed loop"`` (force of the ``controller``),
+    ``"inverse dynamics"``, ``"windows"`` of ``window`` [s] (1 s unless given) and ``"open loop"``
+    (over the whole of what was left out); all that the records allow by default. ``fitted_to``: the
+    one that is minimised, by default the closed loop where there is one, else windows.
+
+    Left out in turns are ``folds`` pieces of each of the ``experiments``, or laps of ``lap`` [s];
+    by default whole records where there are three, else four pieces. Laws are compared by the
+    differences of their errors on the same folds; the standard error of their mean allows for the
+    overlap of what was fitted (Nadeau and Bengio 2003), and correlation within a fold does not
+    enter. How smooth the curve is, one number, is chosen on the first fold's records alone.
+    Recommended is the simplest law that is within one standard error of the best by every
+    criterion, or by all that were not fitted, else none.
+
+    ``starts``, ``max_iterations``, ``hold``: as in :func:`jfric.fit`; every fit also begins from
+    what the simpler laws found. ``announce``: called with what is being computed. Raises
+    :class:`jfric.ProblemError` for what cannot be compared.
+    """
+    given = [experiments] if isinstance(experiments, Experiment) else list(experiments)
+    chosen = [full_experiment(problem, e) for e in given]
+    controller = full_controller(problem, controller)
+    missing = [dof for dof in problem.axes for e in chosen if dof not in e.y]
+    if missing:
+        raise ProblemError(f"y.{missing[0]}: the comparison needs measured positions")
+    kept = _kept(problem, free or {})
+    pieces = folds_of(chosen, problem.axes, folds, lap)
+    allowed = possible(problem, [e for fold in pieces for e in fold], controller)
+    judged = _chosen("criteria", criteria, allowed)
+    target = fitted_to or (CLOSED if CLOSED in allowed else WINDOWS)
+    _known("fitted_to", target, allowed)
+    if window is None and WINDOWS in judged:
+        window = _window(pieces)
+    setting = Setting(controller, window, hold)
+    comparison = _Comparison(
+        problem, kept, pieces, setting, target, judged,
+        {"starts": starts, "max_iterations": max_iterations},
+        announce or (lambda text: None),
+    )  # fmt: skip
+    return comparison.of(laws)
+
+
+def _kept(problem: Problem, free: Mapping[str, Free]) -> dict[str, Free]:
+    """What stays free in every law."""
+    found = {}
+    for path, item in full_free(problem, free).items():
+        if path.partition(".")[0] in REPLACED:
+            continue
+        if item.per_experiment:
+            raise ProblemError(
+                f"free.{path}: a value of each experiment cannot predict another one"
+            )
+        found[path] = item
+    return found
+
+
+def _chosen(what: str, given: Sequence[str] | None, allowed: Sequence[str]) -> list[str]:
+    if given is None:
+        return list(allowed)
+    for name in given:
+        _known(what, name, allowed)
+    return [name for name in allowed if name in given]
+
+
+def _known(what: str, name: str, allowed: Sequence[str]) -> None:
+    if name in CRITERIA and name not in allowed:
+        needs = (
+            "a controller and its measured reference and force"
+            if name == CLOSED
+            else "even steps and positions without gaps, longer than the filter"
+        )
+        raise ProblemError(f"{what}: found {name!r}, which needs {needs}")
+    if name not in allowed:
+        raise ProblemError(
+            f"{what}: found {name!r}{nearest(name, allowed)}, allowed are {', '.join(allowed)}"
+        )
+
+
+def _window(pieces: Sequence[Fold]) -> float:
+    """One second, or a quarter of the shortest piece."""
+    shortest = min(float(np.ptp(e.t)) for fold in pieces for e in fold)
+    return min(1.0, shortest / 4.0)
+
+
+@dataclass
+class _Comparison:
+    problem: Problem
+    kept: Mapping[str, Free]
+    folds: Sequence[Fold]
+    setting: Setting
+    target: str
+    criteria: Sequence[str]
+    search: Mapping[str, Any]
+    announce: Callable[[str], None]
+    #: The last curve.
+    curve: CurveFit | None = None
+    #: Found so far, by law and fold.
+    values: dict[tuple[str, int], Mapping[str, float]] = field(default_factory=dict)
+
+    def of(self, laws: Sequence[str] | None) -> LawComparison:
+        """All laws on all folds."""
+        candidates, fastest = self._candidates()
+        names = [*(c.name for c in candidates), CURVE]
+        wanted = _chosen("laws", laws, names)
+        if len(wanted) < 2:
+            raise ProblemError(f"laws: found {', '.join(wanted) or 'none'}, give at least two")
+        results, scores, sizes = [], [], np.full((len(self.criteria), len(self.folds)), np.nan)
+        for name in wanted:
+            found, own = self._law(name, candidates, fastest, sizes)
+            results.append(found)
+            scores.append(own)
+        table = np.stack(scores)  # (L, C, F)
+        ratio = held_out_over_fitted(self.folds)
+        judged = tuple(
+            Criterion(
+                name,
+                unit_of(self.problem, name),
+                float(np.sqrt(np.nanmean(sizes[i] ** 2))),
+                name == self.target,
+                differences(table[:, i], ratio),
+            )
+            for i, name in enumerate(self.criteria)
+        )
+        return LawComparison(
+            tuple(results),
+            judged,
+            tuple(", ".join(str(e.name) for e in fold) for fold in self.folds),
+            self.target,
+            verdict(wanted, judged),
+        )
+
+    def _candidates(self) -> tuple[list[Candidate], float]:
+        """Laws with a name, and the fastest motion of the records."""
+        speeds = np.concatenate(
+            [np.gradient(e.y[dof], e.t) for f in self.folds for e in f for dof in self.problem.axes]
+        )
+        speeds = np.abs(speeds[np.isfinite(speeds)])
+        speed = float(np.sqrt(np.mean(speeds**2)))
+        loads = is_one_degree(assemble(self.problem))
+        return candidate_laws(self.problem, speed, loads=loads), float(np.quantile(speeds, 0.999))
+
+    def _law(self, name, candidates, fastest, sizes) -> tuple[LawResult, np.ndarray]:
+        """One law on all folds: what it found, and its scores (C, F)."""
+        scores = np.full((len(self.criteria), len(self.folds)), np.inf)
+        first, remarks, values, problems, free = None, [], [], [], 0
+        for i, fold in enumerate(self.folds):
+            self.announce(f"{name}, {i + 1} of {len(self.folds)} folds left out")
+            try:
+                problem, result = self._fitted(name, candidates, fastest, i)
+            except ProblemError as wrong:
+                remarks.append(f"fold {i + 1} left out: {wrong}")
+                continue
+            own = {k: x for k, x in result.values.items() if "[" not in k}
+            self.values[name, i] = own
+            values.append(own)
+            problems.append(_with_values(problem, own))
+            free = len([k for k in own if not k.startswith("initial.")])
+            if not np.isfinite(result.cost):
+                remarks.append(f"fold {i + 1} left out: {result.outcome.message}")
+                continue
+            first = first or (problem, result)
+            for j, criterion in enumerate(self.criteria):
+                scores[j, i], size = error(criterion, problem, own, fold, self.setting)
+                sizes[j, i] = size if np.isfinite(size) else sizes[j, i]
+            errors = zip(self.criteria, scores[:, i], strict=True)
+            self.announce(f"{name}: " + ", ".join(f"{c} {e:.4g}" for c, e in errors))
+        if first is None:
+            return LawResult(name, free, tuple(values), (), (), (), tuple(remarks)), scores
+        _, result = first
+        try:
+            tests = residual_tests(result)
+        except ProblemError:
+            tests = ()  # records without inverse dynamics
+        return (
+            LawResult(
+                name, free, tuple(values), trades(result), tests, tuple(problems), tuple(remarks)
+            ),
+            scores,
+        )
+
+    def _fitted(self, name, candidates, fastest, left_out: int) -> tuple[Problem, FitResult]:
+        """The problem of a law and its fit to all folds but one."""
+        pieces = [e for i, fold in enumerate(self.folds) if i != left_out for e in fold]
+        options = {**self.search, "residual": RESIDUAL[self.target]}
+        if self.target == CLOSED:
+            options["controller"] = self.setting.controller
+        elif self.target in (WINDOWS, OPEN):
+            shortest = min(float(e.t[-1] - e.t[0]) for e in pieces)
+            options["window"] = self.setting.window if self.target == WINDOWS else shortest
+            options["hold"] = self.setting.hold
+        if name != CURVE:
+            candidate = next(c for c in candidates if c.name == name)
+            start = self._start(name, candidates, left_out)
+            free = _from({**self.kept, **candidate.free}, start)
+            result = fit(candidate.problem, pieces, free, **options)
+            return candidate.problem, result
+        if self.curve is None:
+            start = self._simple(candidates, left_out, pieces, options)
+            problem = curve_candidate(self.problem, fastest, start).problem
+            found = fit_curve(problem, pieces, _from(self.kept, start), **options)
+        else:
+            # How smooth it is was chosen once, on the first fold's records.
+            start, weight = self.curve.fit.values, self.curve.weight
+            free = _from(self.kept, start)
+            found = fit_curve(self.curve.problem, pieces, free, weight=weight, **options)
+        if np.isfinite(found.fit.cost):
+            self.curve = found
+        return found.problem, found.fit
+
+    def _start(self, name: str, candidates, left_out: int) -> dict[str, float]:
+        """Values to begin with: of the simpler laws on this fold, then of this law on others."""
+        order = [c.name for c in candidates]
+        begin: dict[str, float] = {}
+        for other in order[: order.index(name)]:
+            for path, value in self.values.get((other, left_out), {}).items():
+                begin[path] = value
+                begin |= {path + side: value for side in SIDES}
+        return begin | dict(self.values.get((name, left_out - 1), {}))
+
+    def _simple(self, candidates, left_out: int, pieces, options) -> Mapping[str, float]:
+        """Values of Coulomb and viscous friction on this fold."""
+        name = "Coulomb + viscous"
+        if (name, left_out) not in self.values:
+            candidate = next(c for c in candidates if c.name == name)
+            found = fit(candidate.problem, pieces, {**self.kept, **candidate.free}, **options)
+            self.values[name, left_out] = found.values
+        return self.values[name, left_out]
+
+
+def _with_values(problem: Problem, values: Mapping[str, float]) -> Problem:
+    known = parameters(problem)
+    return set_parameters(problem, {k: x for k, x in values.items() if k in known})
+
+
+def _from(free: Mapping[str, Free], values: Mapping[str, float]) -> dict[str, Free]:
+    """``free`` with starts at ``values``, a little inside the bounds."""
+    return {
+        path: item
+        if path not in values
+        else replace(item, init=float(np.clip(values[path], item.lower, item.upper)))
+        for path, item in free.items()
+    }

@@ -1,0 +1,168 @@
+"""What a law is judged by on records that it was not fitted to.
+
+    closed loop        force of the simulated controller that follows the measured reference
+    inverse dynamics   force that the measured motion needs
+    windows            positions in short windows, from the measured state at their start
+    open loop          positions over the whole piece, from the measured state at its start
+
+A state is that of a straight line through the first samples, seen through the fitted sensor.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.fits.arrange import WINDOW, sampled_or_whole, windows
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.stacking import stack
+from jfric.fits.inverse_model import InverseModel, inverse_experiments
+from jfric.fits.model import AbstractModel, OutputModel
+from jfric.fits.objective import failed
+from jfric.fits.sampled_model import REFERENCE, SampledModel, closed_loop
+from jfric.solvers.event_driven.solver import EventDriven
+from jfric.system.controller import Controller
+from jfric.system.naming import parameters, set_parameters
+from jfric.system.problem import Problem
+
+CLOSED, INVERSE, WINDOWS, OPEN = "closed loop", "inverse dynamics", "windows", "open loop"
+CRITERIA = (CLOSED, INVERSE, WINDOWS, OPEN)
+#: By the names that fits have for them.
+RESIDUAL = {CLOSED: "input", INVERSE: "inverse", WINDOWS: "windows", OPEN: "windows"}
+FORCES = (CLOSED, INVERSE)
+#: First words of parameters that are not those of a problem.
+BESIDE = ("sensor", "input", "delay", "controller")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What criteria need beside a law: controller, length of windows [s], how inputs go on."""
+
+    controller: Controller | None = None
+    window: float | None = None
+    hold: str = "zero"
+
+
+def possible(
+    problem: Problem, experiments: Sequence[Experiment], controller: Controller | None
+) -> list[str]:
+    """The criteria that the records allow."""
+    found = []
+    follows = all(REFERENCE in (e.u or {}) for e in experiments)
+    if controller is not None and follows:
+        loops = [closed_loop(e, controller) for e in experiments]
+        if all(controller.drives in e.y for e in loops):
+            found.append(CLOSED)
+    try:
+        inverse_experiments(problem, experiments)
+        found.append(INVERSE)
+    except ProblemError:
+        pass  # a criterion that these records do not have
+    return [*found, WINDOWS, OPEN]
+
+
+def unit_of(problem: Problem, criterion: str) -> str:
+    """Unit of a criterion; errors of several kinds are parts of the spread of each signal."""
+    kinds = {problem.dofs.get(dof) == "rotation" for dof in problem.axes}
+    if len(kinds) > 1:
+        return ""
+    turns = kinds.pop()
+    return ("N m" if turns else "N") if criterion in FORCES else ("rad" if turns else "m")
+
+
+def error(
+    criterion: str,
+    problem: Problem,
+    values: Mapping[str, float],
+    pieces: Sequence[Experiment],
+    setting: Setting,
+) -> tuple[float, float]:
+    """Root mean square error of a law on ``pieces``, infinite where a simulation fails, and the
+    size of what is predicted; ``values``: fitted numbers by path, of the problem and the
+    measurement."""
+    known = parameters(problem)
+    numbers = {k: jnp.asarray(x, float) for k, x in values.items()}
+    own = {k: x for k, x in numbers.items() if k in known}
+    beside = {k: x for k, x in numbers.items() if k.partition(".")[0] in BESIDE}
+    problem = set_parameters(problem, own)
+    model, chosen, signals = _arranged(criterion, problem, beside, pieces, setting)
+    if not isinstance(model, SampledModel) or model.controller is None:
+        beside = {k: x for k, x in beside.items() if not k.startswith("controller.")}
+    first = [model.initial(e) for e in chosen]
+    data, used, _ = stack(chosen, signals, [s for s, _ in first], [x for _, x in first])
+    predicted, status = (np.asarray(x) for x in _predicted(model, data, beside))
+    if np.any(failed(status)) or not np.all(np.isfinite(predicted[used])):
+        return math.inf, math.nan
+    measured = np.asarray(data.y)
+    squares, sizes = [], []
+    for j in range(len(signals)):
+        there, y = used[..., j], measured[..., j]
+        size = float(np.sqrt(np.mean(y[there] ** 2)) if criterion in FORCES else np.std(y[there]))
+        off = float(np.mean((predicted[..., j] - y)[there] ** 2))
+        mixed = unit_of(problem, criterion) == ""
+        squares.append(off / (size**2 or 1.0) if mixed else off)
+        sizes.append(1.0 if mixed else size**2)
+    return float(np.sqrt(np.mean(squares))), float(np.sqrt(np.mean(sizes)))
+
+
+def _arranged(criterion, problem, values, pieces, setting: Setting):
+    """The model, its experiments and signals."""
+    if criterion == CLOSED:
+        controller = setting.controller
+        assert controller is not None
+        delay = float(values.get("controller.delay", controller.delay))
+        longest = max(controller.longest, math.ceil(delay))
+        controller = dataclasses.replace(controller, longest=longest)
+        model: AbstractModel = SampledModel(problem, controller)
+        loops = [closed_loop(e, controller) for e in pieces]
+        return model, loops, (controller.drives,)
+    if criterion == INVERSE:
+        rows = inverse_experiments(problem, pieces, hold=setting.hold)
+        return InverseModel(problem), rows, tuple(rows[0].y)
+    chosen = list(pieces)
+    if criterion == WINDOWS:
+        length = WINDOW if setting.window is None else setting.window
+        chosen = [w for e in pieces for w in windows(e, problem.axes, length)]
+    chosen = [_from_what_is_seen(e, values) for e in chosen]
+    found = sampled_or_whole(problem, chosen, None, setting.hold)
+    if isinstance(found, Problem):
+        found = OutputModel(found, EventDriven(max_events=0, adjoint="forward"), setting.hold)
+    else:
+        chosen = [_without_reference(e) for e in chosen]
+    return found, chosen, tuple(dof for dof in problem.axes if dof in chosen[0].y)
+
+
+def _from_what_is_seen(e: Experiment, values: Mapping[str, Any]) -> Experiment:
+    """The experiment with the state that its sensors show, instead of their readings."""
+    x0 = {}
+    for dof, (q, v) in (e.x0 or {}).items():
+        offset, gain = (float(values.get(f"sensor.{dof}.{f}", d)) for f, d in _SEEN)
+        late = sum(float(values.get(k, 0.0)) for k in ("delay", f"sensor.{dof}.delay"))
+        late += float(values.get(f"sensor.{dof}.lag", 0.0))
+        x0[dof] = ((q - offset + late * v) / gain, v / gain)
+    return replace(e, x0=x0)
+
+
+_SEEN = (("offset", 0.0), ("gain", 1.0))
+
+
+def _without_reference(e: Experiment) -> Experiment:
+    return replace(e, u={k: x for k, x in (e.u or {}).items() if k != REFERENCE})
+
+
+@eqx.filter_jit
+def _predicted(model: AbstractModel, data, values):
+    def one(data):
+        found = model.simulate_outputs(values, data)
+        return found.y, found.status
+
+    return jax.vmap(one)(data)

@@ -1,0 +1,52 @@
+"""Differences of scores over folds, and which laws are as good as the best.
+
+A score is one number for each fold: whatever correlation residuals have within a fold, long as it
+may be, is in the scatter of these numbers. Two laws are compared on the same folds, by the
+differences of their scores (Breiman, Friedman, Olshen, Stone, Classification and Regression Trees,
+1984, with the rule of one standard error; the standard error is that of the difference here). The
+fits of different folds share data: the variance of a mean over ``k`` folds is taken as
+``s^2 (1/k + n_held/n_fitted)`` instead of ``s^2/k`` (C. Nadeau, Y. Bengio, Inference for the
+generalization error, Machine Learning 52, 2003).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Scores (L, F) of laws on folds, compared with the best law.
+
+    ``mean`` (L,): over the folds; ``best``: the law of the least; ``difference``,
+    ``standard_error`` (L,): from the best one, zero there; infinite where a prediction failed.
+    """
+
+    scores: np.ndarray
+    mean: np.ndarray
+    best: int
+    difference: np.ndarray
+    standard_error: np.ndarray
+
+    @property
+    def within(self) -> np.ndarray:
+        """Which laws (L,) are within one standard error of the best one."""
+        good = np.isfinite(self.mean)
+        return good & (self.difference <= np.where(good, self.standard_error, 0.0))
+
+
+def differences(scores: np.ndarray, held_over_fitted: float) -> Differences:
+    """Compare ``scores`` (L, F), the least are best; ``held_over_fitted``: samples of a fold over
+    those that were fitted for it."""
+    mean = np.mean(scores, axis=1)
+    best = int(np.argmin(mean))
+    good: np.ndarray = np.all(np.isfinite(scores), axis=1)
+    folds = scores.shape[1]
+    difference, error = np.full(mean.shape, np.inf), np.full(mean.shape, np.inf)
+    if good[best]:
+        off = scores[good] - scores[best]
+        difference[good] = off.mean(axis=1)
+        error[good] = off.std(axis=1, ddof=1) * np.sqrt(1.0 / folds + held_over_fitted)
+    return Differences(scores, mean, best, difference, error)

@@ -1,0 +1,224 @@
+"""What the force that a fit leaves unexplained depends on: velocity, acceleration, position, delay.
+
+Residuals are those of inverse dynamics at the fitted values. For each question some functions of
+the measured motion are added to the equation of motion, beside the derivatives by everything that
+was free, and their coefficients are estimated by least squares; small ones mean that nothing is
+missing. Their covariance takes the residuals as autoregressive
+(:mod:`jfric.fits.uncertainty.noise_model`), the test is that of Wald with quantiles of F. Five
+questions are asked of each degree of freedom: p-values are multiplied as Holm (1979) has it, those
+of harmonics by the number of periods before. With long records any small effect is significant: the
+share of the variance that it explains says how much of it there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jfric.fits.data.stacking import Data
+from jfric.fits.fit_result import FitResult
+from jfric.fits.inverse_model import MOTION, force_names
+from jfric.fits.task import prepare
+from jfric.fits.uncertainty.noise_model import autoregressive_covariance
+from jfric.fits.uncertainty.residual_series import ResidualSeries
+
+#: Periods that are looked at: the span of the motion over these numbers, as far as a motion at the
+#: root mean square speed takes so many rows for one. Others lie where the filter begins.
+HARMONICS, ROWS = range(1, 25), 6.0
+#: Speeds, as parts of the fastest, between which the dependence on velocity is straight.
+SPEEDS = (0.0, 0.1, 0.4, 1.0)
+#: Functions of which less than this is left beside the others are not asked for.
+DEPENDENT = 1e-6
+SIGNIFICANT = 0.01
+
+
+@dataclass(frozen=True)
+class ResidualTest:
+    """One question to the residuals of one degree of freedom.
+
+    ``p``: corrected for the number of tests; ``share``: of the variance of the residuals that the
+    functions explain; ``estimate``: the delay [s] or the period [m or rad] that fits best, where
+    that is the question.
+    """
+
+    dof: str
+    question: str
+    p: float
+    share: float
+    estimate: float | None = None
+
+    @property
+    def significant(self) -> bool:
+        """Whether something is missing, at the level of 1 %."""
+        return self.p < SIGNIFICANT
+
+    def __str__(self) -> str:
+        much = f"{100 * self.share:.2g} % of its variance, p = {self.p:.2g}"
+        said = {
+            "velocity": "depends on the velocity: another curve of friction",
+            "acceleration": "depends on the acceleration: a mass, or friction that grows with the "
+            "load",
+            "position": "depends on the position: a spring, or friction that changes along the way",
+            "harmonics": "repeats along the way: a ripple of friction or force",
+            "late input": "follows the rate of the inputs: a delay or a filter",
+        }[self.question]
+        if self.estimate is not None and self.question == "harmonics":
+            said += f" of period {self.estimate:.3g}"
+        if self.estimate is not None and self.question == "late input":
+            said += f" of {1e3 * self.estimate:.2g} ms"
+        return f"the force that is left along {self.dof} {said} ({much})"
+
+
+def residual_tests(result: FitResult) -> tuple[ResidualTest, ...]:
+    """All questions to a fit of a problem, on the records that it was fitted to.
+
+    Raises :class:`jfric.ProblemError` where the records have no inverse dynamics.
+    """
+    recipe = result.recipe
+    assert recipe is not None
+    free = {
+        path: item
+        for path, item in recipe.free.items()
+        if path in result.values and not path.startswith(("initial.", "controller."))
+    }
+    task = prepare(
+        recipe.problem, recipe.experiments, free, residual="inverse", hold=recipe.options["hold"]
+    )
+    x = np.array([result.values[path] for path in task.objective.layout.names])
+    found = task.objective.linearise(x[None])
+    off, jacobian = found.predicted[0] - task.objective.measured, found.jacobian[0]
+    tests = []
+    for j, dof in enumerate(force_names(task.objective.data.signals)):
+        used = task.used[..., j]
+        # Weights are one number for a signal: undone, they leave derivatives of forces.
+        weight = np.where(used, task.objective.weight[..., j], 1.0)[..., None]
+        rows = Rows(off[..., j], jacobian[:, :, j] / weight, used)
+        tests += _corrected(list(_ask(rows, dof, task.objective.data)))
+    return tuple(tests)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Residuals (E, m), their derivatives (E, m, P) by what was free, and which count (E, m)."""
+
+    off: np.ndarray
+    jacobian: np.ndarray
+    used: np.ndarray
+
+
+def _corrected(tests: list[ResidualTest]) -> list[ResidualTest]:
+    """p-values as Holm (1979) corrects them for all of ``tests``."""
+    found, least = {}, 0.0
+    for rank, test in enumerate(sorted(tests, key=lambda t: t.p)):
+        least = max(least, min(1.0, test.p * (len(tests) - rank)))
+        found[test.question] = least
+    return [ResidualTest(t.dof, t.question, found[t.question], t.share, t.estimate) for t in tests]
+
+
+def _ask(rows: Rows, dof: str, data: Data) -> Iterator[ResidualTest]:
+    q, v, a = (np.asarray(data.u[f"{MOTION}.{dof}.{letter}"]) for letter in "qva")
+    used, sign = rows.used, np.sign(v)
+    scale = {name: float(np.abs(x[used]).max()) or 1.0 for name, x in (("v", v), ("a", a))}
+    speed = np.abs(v) / scale["v"]
+    hats = [
+        np.interp(speed, SPEEDS, np.eye(len(SPEEDS))[i]) * (sign == s)
+        for i in range(len(SPEEDS))
+        for s in (1.0, -1.0)
+    ]
+    yield _test("velocity", rows, dof, hats)
+    yield _test("acceleration", rows, dof, [a / scale["a"], np.abs(a) / scale["a"]])
+    low, high = float(q[used].min()), float(q[used].max())
+    if high > low:
+        x = 2.0 * (q - low) / (high - low) - 1.0
+        powers = [x, x**2, x**3]
+        yield _test("position", rows, dof, [*powers, *(sign * p for p in powers)])
+        best, step = None, float(data.t[0, 1] - data.t[0, 0])
+        shortest = ROWS * step * float(np.sqrt(np.mean(v[used] ** 2)))
+        numbers = [n for n in HARMONICS if high - low >= n * shortest] or [1]
+        for number in numbers:
+            angle = np.pi * number * x
+            waves = [np.cos(angle), np.sin(angle)]
+            test = _test("harmonics", rows, dof, [*waves, *(sign * w for w in waves)])
+            if best is None or test.p < best.p or (test.p == best.p and test.share > best.share):
+                best = ResidualTest(dof, test.question, test.p, test.share, (high - low) / number)
+        assert best is not None
+        p = min(1.0, best.p * len(numbers))
+        yield ResidualTest(dof, best.question, p, best.share, best.estimate)
+    inputs = [np.asarray(u) for k, u in data.u.items() if not k.startswith(f"{MOTION}.")]
+    if inputs:
+        times = np.asarray(data.t)
+        step = float(times[0][1] - times[0][0])
+        rate = np.gradient(sum(inputs), step, axis=1)
+        test, coefficients = _wald("late input", rows, dof, [rate])
+        # What acts later leaves minus the delay times the rate.
+        late = -coefficients[0] if coefficients.size else None
+        yield ResidualTest(dof, test.question, test.p, test.share, late)
+
+
+def _test(question: str, rows: Rows, dof: str, functions: Sequence[np.ndarray]) -> ResidualTest:
+    return _wald(question, rows, dof, functions)[0]
+
+
+def _wald(question, rows: Rows, dof: str, functions) -> tuple[ResidualTest, np.ndarray]:
+    """The test, and the coefficients of the ``functions`` where they are as many as are tested."""
+    p, share, coefficients = wald(rows, np.stack(functions, axis=-1))
+    return ResidualTest(dof, question, p, share), coefficients
+
+
+def wald(rows: Rows, functions: np.ndarray) -> tuple[float, float, np.ndarray]:
+    """p-value for the ``functions`` (E, m, g) of the residuals, the share of the variance that they
+    explain, and their coefficients (g,); none where some depend on the others."""
+    from scipy import stats
+
+    used = rows.used
+    e = np.where(used, rows.off, 0.0)
+    size = float(np.sqrt(np.mean(e[used] ** 2))) or 1.0
+    J, Z = (np.where(used[..., None], x, 0.0)[used] for x in (rows.jacobian, functions))
+    known = _basis(J)
+    free = Z - known @ (known.T @ Z)
+    norm = np.linalg.norm(Z, axis=0)
+    u, s, vt = np.linalg.svd(free / np.where(norm > 0, norm, 1.0), full_matrices=False)
+    count = int(np.count_nonzero(s > DEPENDENT))
+    if not count:
+        return 1.0, 0.0, np.zeros(0)
+    basis = np.concatenate([known, u[:, :count]], axis=1)
+    y = e[used] / size
+    estimates = basis.T @ y
+    left = y - basis @ estimates
+    series = []
+    start = 0
+    for own in used:
+        place = np.flatnonzero(own)
+        part = slice(start, start + place.size)
+        start += place.size
+        if place.size < 2:
+            continue
+        psi = np.zeros((own.size, 1))
+        jacobian = np.zeros((own.size, 1, basis.shape[1]))
+        psi[place, 0], jacobian[place, 0] = left[part], basis[part]
+        inside = slice(place[0], place[-1] + 1)
+        columns = np.arange(basis.shape[1])
+        series.append(
+            ResidualSeries(psi[inside], jacobian[inside], columns, own[inside, None], 1.0)
+        )
+    covariance = autoregressive_covariance(series, np.eye(basis.shape[1]))
+    asked = slice(known.shape[1], None)
+    b, matrix = estimates[asked], covariance.matrix[asked, asked]
+    statistic = float(b @ np.linalg.solve(matrix, b)) / count
+    degrees = float(np.clip(np.min(covariance.degrees[asked]), 1.0, 1e6))
+    before = float(np.sum((y - known @ estimates[: known.shape[1]]) ** 2))
+    share = float(b @ b) / before if before > 0 else 0.0
+    coefficients = np.zeros(0)
+    if count == Z.shape[1]:
+        coefficients = size * (vt.T @ (b / s)) / norm
+    return float(stats.f.sf(statistic, count, degrees)), share, coefficients
+
+
+def _basis(columns: np.ndarray) -> np.ndarray:
+    """Orthonormal columns with the same span."""
+    norm = np.linalg.norm(columns, axis=0)
+    there = norm > 0.0
+    u, s, _ = np.linalg.svd(columns[:, there] / norm[there], full_matrices=False)
+    return u[:, s > DEPENDENT * s[0]] if s.size else np.zeros((columns.shape[0], 0))

@@ -1,0 +1,164 @@
+"""What a comparison of laws returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jfric.fits.comparison.residual_tests import ResidualTest
+from jfric.fits.comparison.trades import Trade
+from jfric.fits.comparison.verdict import Criterion, Verdict, shown
+from jfric.system.problem import Problem
+
+
+@dataclass(frozen=True)
+class LawResult:
+    """A law of a comparison.
+
+    ``parameters``: how many are free, what is common to all laws included; ``values``: found for
+    each fold that was left out; ``trades``: parameters of which the records know a combination
+    only; ``tests``: what the residual force depends on; both of the first fold's fit. ``problems``:
+    the system with this law and the values found for each fold. ``remarks``: what went wrong.
+    """
+
+    name: str
+    parameters: int
+    values: tuple[Mapping[str, float], ...]
+    trades: tuple[Trade, ...]
+    tests: tuple[ResidualTest, ...]
+    problems: tuple[Problem, ...]
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LawComparison:
+    """Laws of friction compared on what they were not fitted to; see :func:`jfric.compare_laws`.
+
+    ``laws``: the simplest first; ``criteria``: scores by each criterion, with the differences from
+    the best law; ``folds``: what was left out in turns; ``fitted_to``: the criterion that was
+    minimised; ``verdict``: recommendation and contradictions.
+    """
+
+    laws: tuple[LawResult, ...]
+    criteria: tuple[Criterion, ...]
+    folds: tuple[str, ...]
+    fitted_to: str
+    verdict: Verdict
+
+    @property
+    def recommended(self) -> str | None:
+        """Name of the law that is recommended; None where none can be."""
+        found = self.verdict.recommended
+        return None if found is None else self.laws[found].name
+
+    def criterion(self, name: str) -> Criterion:
+        """The scores by one criterion."""
+        return next(c for c in self.criteria if c.name == name)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader has to know: criteria that contradict each other, parameters that trade in
+        any law, and what is missing in the recommended law, or else in the last."""
+        said = list(self.verdict.warnings)
+        for law in self.laws:
+            said += [f"{law.name}: {trade}" for trade in law.trades]
+            said += [f"{law.name}: {remark}" for remark in law.remarks]
+        law = self._looked_at
+        said += [f"{law.name}: {test}" for test in law.tests if test.significant]
+        return tuple(said)
+
+    @property
+    def _looked_at(self) -> LawResult:
+        found = self.verdict.recommended
+        return self.laws[-1 if found is None else found]
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows: mean error of each law by each criterion, and how far it is from the
+        best, with the standard error of that difference."""
+        header = ["law", "free"]
+        for c in self.criteria:
+            header += [c.name + (" (fitted)" if c.fitted else ""), "from best"]
+        rows = []
+        for i, law in enumerate(self.laws):
+            row = [law.name, str(law.parameters)]
+            for c in self.criteria:
+                d = c.differences
+                mark = " *" if c.simplest == i else ""
+                row.append(shown(d.mean[i], c) + mark)
+                if not np.isfinite(d.difference[i]):
+                    row.append("")
+                elif i == d.best:
+                    row.append("best")
+                else:
+                    error = shown(d.standard_error[i], c)
+                    row.append(f"+{shown(d.difference[i], c)} ({error})")
+            rows.append(row)
+        return header, rows
+
+    def __str__(self) -> str:
+        header, rows = self.table()
+        lines = [
+            f"{len(self.laws)} laws fitted to {self.fitted_to}, each judged on what was left out: "
+            f"{len(self.folds)} folds",
+            *aligned(header, rows),
+            "* simplest within one standard error of the best",
+        ]
+        name = self.recommended
+        if name is None:
+            lines.append(self.verdict.reason)
+        else:
+            lines.append(f"recommended: {name}, {self.verdict.reason}")
+        return "\n".join([*lines, *(f"- {said}" for said in self.warnings)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as numbers, strings, lists and mappings, for JSON."""
+        return {
+            "recommended": self.recommended,
+            "reason": self.verdict.reason,
+            "warnings": list(self.warnings),
+            "fitted_to": self.fitted_to,
+            "folds": list(self.folds),
+            "criteria": {
+                c.name: {
+                    "unit": c.unit,
+                    "size": c.size,
+                    "fitted": c.fitted,
+                    "laws": {
+                        law.name: {
+                            "scores": c.differences.scores[i].tolist(),
+                            "mean": float(c.differences.mean[i]),
+                            "difference": float(c.differences.difference[i]),
+                            "standard_error": float(c.differences.standard_error[i]),
+                            "within": bool(c.differences.within[i]),
+                        }
+                        for i, law in enumerate(self.laws)
+                    },
+                }
+                for c in self.criteria
+            },
+            "laws": {
+                law.name: {
+                    "parameters": law.parameters,
+                    "values": [dict(v) for v in law.values],
+                    "trades": [
+                        {"names": list(t.names), "condition": t.condition} for t in law.trades
+                    ],
+                    "tests": [vars(t) for t in law.tests],
+                    "remarks": list(law.remarks),
+                }
+                for law in self.laws
+            },
+        }
+
+
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table whose columns are as wide as they have to be."""
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+    return [
+        "  ".join(cell.ljust(w) if i == 0 else cell.rjust(w)
+                  for i, (cell, w) in enumerate(zip(row, widths, strict=True)))
+        for row in [header, *rows]
+    ]  # fmt: skip

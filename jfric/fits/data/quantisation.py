@@ -1,0 +1,53 @@
+"""Readings in steps, such as those of an encoder, as noise.
+
+A reading is off by up to half a step ``D``. While the motion goes through steps the errors are as
+good as independent from sample to sample and uniform, of variance ``D^2/12``, uncorrelated with the
+motion (B. Widrow, I. Kollar, Quantization Noise, 2008, chapter 5). In ``n`` samples in a row with
+the same reading it is one error: their mean has the variance ``sigma^2/n + D^2/12`` beside other
+noise ``sigma``. Each counts with the variance ``sigma^2 + n D^2/12``, as if it were independent,
+which gives that mean the same variance; a record at rest does not count for more than it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from jfric.fits.data.experiment import Experiment
+
+
+class Steps(NamedTuple):
+    """Variances (E, m, k): of the errors of single readings, and as they count in a fit."""
+
+    variance: np.ndarray
+    counted: np.ndarray
+
+    @property
+    def more(self) -> np.ndarray:
+        """What counts beyond the variance of single readings."""
+        return self.counted - self.variance
+
+
+def steps_of(experiments: Sequence[Experiment], signals: Sequence[str], used: np.ndarray) -> Steps:
+    """What the resolution of the readings adds to the noise; zero where it is not given."""
+    variance, counted = np.zeros(used.shape), np.zeros(used.shape)
+    for i, e in enumerate(experiments):
+        for j, name in enumerate(signals):
+            step = (e.resolution or {}).get(name)
+            if step is None or name not in e.y:
+                continue
+            there = np.flatnonzero(used[i, : e.t.size, j])
+            variance[i, there, j] = step**2 / 12.0
+            counted[i, there, j] = run_lengths(e.y[name][there], step) * step**2 / 12.0
+    return Steps(variance, counted)
+
+
+def run_lengths(values: np.ndarray, step: float) -> np.ndarray:
+    """For each sample (m,) how many samples in a row have the same reading."""
+    if not values.size:
+        return np.zeros(0)
+    starts = np.flatnonzero(np.r_[True, np.abs(np.diff(values)) > 0.5 * step])
+    lengths = np.diff(np.r_[starts, values.size])
+    return np.repeat(lengths, lengths)

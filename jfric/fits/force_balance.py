@@ -1,0 +1,116 @@
+"""The equation of motion at measured samples: what is missing in it, and filters of positions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.measured_inputs import with_inputs
+from jfric.system.assembly import assemble
+from jfric.system.forces import applied_force, normal_forces_at, sliding_friction
+from jfric.system.problem import Problem
+
+#: Order of the low-pass filter of the positions (applied forwards and backwards).
+ORDER = 4
+#: Cut-off over sampling rate where none is given.
+CUTOFF = 0.1
+#: Part of the variance of accelerations that may be noise of the positions.
+NOISE = 2e-3
+#: Lower cut-off frequencies that are tried, each by this factor.
+LOWER = 0.8
+#: Periods of the cut-off frequency that a record has at least.
+PERIODS = 40.0
+#: Rows that filtering spoils at each end, in periods of the cut-off frequency.
+SPOILT = 5.0
+
+
+def unbalanced(problem: Problem, t, q, v, a, u: Mapping[str, Any]):
+    """What is missing in the equation of motion at one instant [N or N m], sliding everywhere."""
+    held = {name: value[None] for name, value in u.items()}
+    mechanics = assemble(with_inputs(problem, t[None], held)).at(t, q, v)
+    gamma = mechanics.sliding_velocities(t, v)
+    normal = normal_forces_at(mechanics, t, q, v)
+    friction = mechanics.R_T.T @ sliding_friction(mechanics, gamma, normal)
+    return mechanics.M @ a - applied_force(mechanics, t, q, v) - friction
+
+
+def slowest_sliding(problem: Problem, t, q, v):
+    """The lowest sliding speed of all contacts at one instant; infinite without any."""
+    gamma = assemble(problem).at(t, q, v).sliding_velocities(t, v)
+    return jnp.min(jnp.abs(gamma), initial=jnp.inf)
+
+
+def low_pass(rate: float, cutoff: float | None) -> tuple[np.ndarray, float]:
+    """The filter of positions that are sampled at ``rate`` [Hz], and its cut-off frequency [Hz]."""
+    from scipy import signal  # slow to import
+
+    cutoff = CUTOFF * rate if cutoff is None else cutoff
+    if not 0.0 < cutoff < 0.5 * rate:
+        raise ProblemError(
+            f"cutoff: found {cutoff:g} Hz, must lie between 0 and half the sampling rate "
+            f"({0.5 * rate:g} Hz)"
+        )
+    sections: Any = signal.butter(ORDER, cutoff / (0.5 * rate), output="sos")
+    return sections, cutoff
+
+
+def complete_positions(problem: Problem, experiment: Experiment) -> np.ndarray:
+    """Measured positions (m, n); raises :class:`jfric.ProblemError` where some are missing."""
+    missing = [dof for dof in problem.axes if dof not in experiment.y]
+    if missing:
+        raise ProblemError(f"y.{missing[0]}: the regression needs the measured position")
+    for dof in problem.axes:
+        there = (experiment.mask or {}).get(dof, True) & np.isfinite(experiment.y[dof])
+        if not there.all():
+            i = int(np.argmin(there))
+            raise ProblemError(
+                f"y.{dof}: found {np.sum(~there):,} missing samples, the first at "
+                f"t = {experiment.t[i]:g} s; a regression filters the whole record, cut it with "
+                "between or fit by simulation"
+            )
+    return np.stack([np.asarray(experiment.y[dof]) for dof in problem.axes], axis=1)
+
+
+def sampling_step(t: np.ndarray) -> float:
+    """The step between samples [s]; raises :class:`jfric.ProblemError` if steps differ."""
+    steps = np.diff(t)
+    dt = float((t[-1] - t[0]) / steps.size)
+    worst = int(np.argmax(np.abs(steps - dt)))
+    if abs(steps[worst] - dt) > 1e-2 * dt:
+        raise ProblemError(
+            f"t: found a step of {steps[worst]:g} s at {t[worst]:g} s among steps of {dt:g} s, "
+            "samples must be evenly spaced"
+        )
+    return dt
+
+
+def quiet_cutoff(rate: float, positions: np.ndarray, steps: np.ndarray) -> float:
+    """The highest cut-off frequency [Hz], a tenth of the ``rate`` [Hz] at most, behind which the
+    accelerations of measured ``positions`` (m, n) are hardly noise.
+
+    ``steps`` (n,): of the readings, zero where they are not known. Noise of positions, taken as
+    white from what the highest cut-off removes, and no less than the steps make, has the variance
+    ``2 sigma^2 (2 pi)^4 f^5/(5 rate)`` in accelerations up to ``f``: a mass that is fitted to them
+    is too small by its part of their variance.
+    """
+    from scipy import signal
+
+    cutoff = CUTOFF * rate
+    sections, _ = low_pass(rate, cutoff)
+    removed = positions - signal.sosfiltfilt(sections, positions, axis=0)
+    variance = np.maximum(np.var(removed, axis=0) / (1.0 - 2.0 * CUTOFF), steps**2 / 12.0)
+    lowest = PERIODS * rate / positions.shape[0]
+    while LOWER * cutoff > lowest:
+        sections, _ = low_pass(rate, cutoff)
+        q = signal.sosfiltfilt(sections, positions, axis=0)
+        a = np.gradient(np.gradient(q, 1.0 / rate, axis=0), 1.0 / rate, axis=0)
+        noise = 2.0 * variance * (2.0 * np.pi) ** 4 * cutoff**5 / (5.0 * rate)
+        if np.all(noise <= NOISE * np.var(a, axis=0)):
+            break
+        cutoff *= LOWER
+    return cutoff

@@ -1,0 +1,258 @@
+"""``fit_hierarchical``: parameters that vary from run to run around a common mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.fits.curve_fit import correlation_time
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.stacking import labels
+from jfric.fits.fit_result import FitResult
+from jfric.fits.fitting import fit
+from jfric.fits.free import Free
+from jfric.fits.full_paths import full_free
+from jfric.fits.model import AbstractModel
+from jfric.fits.random_effects import RandomEffects
+from jfric.system.problem import Problem
+
+#: Fits with mean and scatter of the last one, at most, and the change that ends them: of the
+#: logarithm of the scatter, and of the mean in scatters.
+ROUNDS, SETTLED = 12, 0.02
+#: Runs below which a scatter means nothing.
+LEAST_RUNS = 3
+#: A scatter below this part of the largest that was looked at is none.
+NONE = 1e-3
+
+Interval = tuple[float, float]
+
+
+@dataclass
+class HierarchicalFit:
+    """Common mean and scatter of parameters that vary from run to run, and their values in each.
+
+    ``mean``, ``scatter``: by path; ``runs``: values by path and name of the run, drawn towards the
+    mean by as much as they are uncertain; ``common``: what all runs share. ``fit``: the last fit,
+    with the runs' values under their prior; ``rounds``: scatters of each round; ``remarks``: what a
+    reader has to know; ``effects``: the quadratic cost behind the intervals.
+    """
+
+    mean: dict[str, float]
+    scatter: dict[str, float]
+    runs: dict[str, dict[str, float]]
+    common: dict[str, float]
+    fit: FitResult
+    rounds: tuple[dict[str, float], ...]
+    remarks: tuple[str, ...]
+    effects: RandomEffects = field(repr=False)
+
+    @property
+    def _tau(self) -> np.ndarray:
+        return np.array(list(self.scatter.values()))
+
+    def mean_intervals(self, level: float = 0.95) -> dict[str, Interval]:
+        """Intervals of the means: by Student's distribution with degrees of freedom that allow for
+        the uncertain scatter."""
+        from scipy.stats import t
+
+        tau = self._tau
+        error = np.sqrt(self.effects.mean_variances(tau))
+        half = t.ppf(0.5 + 0.5 * level, self.effects.mean_degrees(tau)) * error
+        return {
+            path: (x - float(h), x + float(h))
+            for (path, x), h in zip(self.mean.items(), half, strict=True)
+        }
+
+    def scatter_intervals(self, level: float = 0.95) -> dict[str, Interval]:
+        """Intervals of the scatters, by the profile of their marginal likelihood."""
+        tau = self._tau
+        return {
+            path: self.effects.scatter_interval(tau, j, level)
+            for j, path in enumerate(self.scatter)
+        }
+
+    def run_intervals(self, level: float = 0.95) -> dict[str, dict[str, Interval]]:
+        """Intervals of the values of each run, given all runs; they allow for the uncertain
+        scatter."""
+        half = self._half(level)
+        found = {}
+        for (path, values), group in zip(self.runs.items(), self.effects.groups, strict=True):
+            found[path] = {
+                name: (x - float(half[i]), x + float(half[i]))
+                for (name, x), i in zip(values.items(), group, strict=True)
+            }
+        return found
+
+    def common_intervals(self, level: float = 0.95) -> dict[str, Interval]:
+        """Intervals of what all runs share."""
+        half = self._half(level)
+        place = {name: i for i, name in enumerate(self.fit.names)}
+        return {
+            name: (x - float(half[place[name]]), x + float(half[place[name]]))
+            for name, x in self.common.items()
+        }
+
+    def _half(self, level: float) -> np.ndarray:
+        from scipy.special import ndtri
+
+        return float(ndtri(0.5 + 0.5 * level)) * self.effects.errors(self._tau)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Values and 95 % intervals, for JSON."""
+        return {
+            "mean": self.mean,
+            "mean_intervals": self.mean_intervals(),
+            "scatter": self.scatter,
+            "scatter_intervals": self.scatter_intervals(),
+            "runs": self.runs,
+            "run_intervals": self.run_intervals(),
+            "common": self.common,
+            "common_intervals": self.common_intervals(),
+            "remarks": list(self.remarks),
+        }
+
+    def __str__(self) -> str:
+        means, scatters = self.mean_intervals(), self.scatter_intervals()
+        runs = self.run_intervals()
+        lines = [
+            f"{self.fit.outcome.message}; {len(self.rounds)} rounds, 95 % intervals",
+        ]
+        for path, x in self.mean.items():
+            low, high = means[path]
+            below, above = scatters[path]
+            lines.append(f"{path}: mean {x:.6g} [{low:.6g}, {high:.6g}]")
+            lines.append(f"  scatter {self.scatter[path]:.3g} [{below:.3g}, {above:.3g}]")
+            lines += [
+                f"  {name}  {value:.6g} [{runs[path][name][0]:.6g}, {runs[path][name][1]:.6g}]"
+                for name, value in self.runs[path].items()
+            ]
+        for name, (low, high) in self.common_intervals().items():
+            lines.append(f"{name}: {self.common[name]:.6g} [{low:.6g}, {high:.6g}]")
+        return "\n".join([*lines, *self.remarks])
+
+
+def fit_hierarchical(
+    problem: Problem | AbstractModel,
+    experiments: Sequence[Experiment],
+    free: Mapping[str, Free],
+    *,
+    starts: int = 8,
+    **options: Any,
+) -> HierarchicalFit:
+    """Parameters of ``problem`` that vary from run to run, with the mean and the scatter of all
+    runs.
+
+    ``free``: as in :func:`jfric.fit`; those with ``varies=True`` have a value in each of the
+    ``experiments``, at least three, that is normal around a common mean. Mean and standard
+    deviation (the scatter) are found with the values: runs that say little are drawn towards the
+    mean, runs that say much are not. ``starts``: of the first fit; ``options``: those of
+    :func:`jfric.fit`, but for windows.
+
+    The scatter has the largest marginal likelihood, with mean and common parameters integrated out
+    and Laplace's approximation around one fit after the other (restricted maximum likelihood);
+    samples count as many as are independent by the autocorrelation of the residuals. At few runs
+    that is less biased than maximum likelihood, by EM or otherwise, and it needs no sampling.
+    Source: Laird and Ware (1982), Lindstrom and Bates (1990), see :mod:`jfric.fits.random_effects`.
+
+    Raises :class:`jfric.ProblemError` for what cannot be fitted.
+    """
+    chosen = list(experiments)
+    system = problem if isinstance(problem, Problem) else getattr(problem, "problem", None)
+    if isinstance(system, Problem):
+        free = full_free(system, free)
+    varying = [path for path, item in free.items() if item.varies]
+    if not varying:
+        raise ProblemError(
+            "free: found nothing that varies, such as jfric.Free(lower, upper, varies=True)"
+        )
+    if len(chosen) < LEAST_RUNS:
+        raise ProblemError(
+            f"experiments: found {len(chosen)}, at least {LEAST_RUNS} show how they scatter"
+        )
+    if options.get("residual") in ("windows", "steady"):
+        raise ProblemError(
+            f"residual: found {options['residual']!r}, whose pieces are no runs; take 'output', "
+            "'input' or 'inverse'"
+        )
+    for path in varying:
+        if free[path].prior is not None:
+            raise ProblemError(f"free.{path}: found a prior, mean and scatter are its prior")
+    own = {k: replace(f, varies=False, per_experiment=True) if f.varies else f
+           for k, f in free.items()}  # fmt: skip
+    found = fit(problem, chosen, own, starts=starts, **options)
+    names, tau, mean = labels(chosen), np.zeros(0), np.zeros(0)
+    rounds, remarks, settled = [], [], False
+    effects = _effects(found, varying, names, None, None)
+    for _ in range(ROUNDS):
+        new = effects.scatter()
+        means = effects.means(new)
+        rounds.append(dict(zip(varying, new.tolist(), strict=True)))
+        if tau.size:
+            change = np.abs(np.log(new / tau))
+            change[_none(effects, new) & _none(effects, tau)] = 0.0
+            settled = bool(
+                np.all(change < SETTLED) and np.all(np.abs(means - mean) < SETTLED * new)
+            )
+        tau, mean = new, means
+        if settled or not np.isfinite(found.cost):
+            break
+        share = 1.0 / correlation_time(found)
+        again = dict(own)
+        for path, m, t in zip(varying, mean, tau, strict=True):
+            item = own[path]
+            init = float(np.clip(m, item.lower, item.upper))
+            # The prior weighs against samples, all of which count there.
+            again[path] = replace(item, init=init, prior=(float(m), float(t * np.sqrt(share))))
+        for path, item in own.items():
+            if path not in varying and path in found.values:
+                init = float(np.clip(found.values[path], item.lower, item.upper))
+                again[path] = replace(item, init=init)
+        found = fit(problem, chosen, again, starts=1, **options)
+        effects = _effects(found, varying, names, mean, tau * np.sqrt(share))
+    if not settled:
+        remarks.append(f"mean and scatter have not settled after {len(rounds)} rounds")
+    best = effects.best(tau)
+    for path, none in zip(varying, _none(effects, tau), strict=True):
+        if none:
+            remarks.append(f"{path}: the runs differ by no more than their noise")
+    runs = {
+        path: dict(zip(names, best[group].tolist(), strict=True))
+        for path, group in zip(varying, effects.groups, strict=True)
+    }
+    beside = {n for path in varying for n in (f"{path}[{name}]" for name in names)}
+    return HierarchicalFit(
+        dict(zip(varying, mean.tolist(), strict=True)),
+        dict(zip(varying, tau.tolist(), strict=True)),
+        runs,
+        {n: float(best[i]) for i, n in enumerate(found.names) if n not in beside},
+        found,
+        tuple(rounds),
+        (*remarks, *found.remarks),
+        effects,
+    )
+
+
+def _effects(found: FitResult, varying, names, mean, sd) -> RandomEffects:
+    """The cost of the data around a fit, without the priors ``mean`` and ``sd`` of the runs."""
+    groups = [
+        np.array([found.names.index(f"{path}[{name}]") for name in names]) for path in varying
+    ]
+    normal = found.objective.normal(found.vector[None])
+    gradient, hessian = normal.gradient[0].copy(), normal.hessian[0].copy()
+    if mean is not None:
+        for group, m, s in zip(groups, mean, sd, strict=True):
+            gradient[group] -= (found.vector[group] - m) / s**2
+            hessian[group, group] -= s**-2
+    share = 1.0 / correlation_time(found)
+    return RandomEffects(found.vector, share * gradient, share * hessian, groups)
+
+
+def _none(effects: RandomEffects, tau: np.ndarray) -> np.ndarray:
+    """Which scatters are none: far below what one run tells."""
+    noise = [np.sqrt(1.0 / np.maximum(np.median(effects.hessian[g, g]), 1e-300))
+             for g in effects.groups]  # fmt: skip
+    return tau < 0.05 * np.array(noise) / np.sqrt([g.size for g in effects.groups])

@@ -1,0 +1,1 @@
+"""The verification manual: a page for each case, written from what was computed."""

@@ -1,0 +1,140 @@
+"""Runs a verification and keeps what the manual shows of each case."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.figures.mechanism_figure import plot_mechanism
+from jfric.figures.orbit_figure import plot_orbits
+from jfric.figures.path_figure import plot_path
+from jfric.figures.response_figure import plot_response
+from jfric.figures.system_figure import can_be_sketched, plot_system
+from jfric.figures.trajectory_figure import MAX_TICKS, plot
+from jfric.files.read_toml import load_config
+from jfric.manual.entry import Entry
+from jfric.manual.pictures import picture
+from jfric.results.solution import reached
+from jfric.solvers.simulation import simulate
+from jfric.verification.configs import shipped
+from jfric.verification.evaluate import Trajectory
+from jfric.verification.jobs import Job, Refused
+from jfric.verification.periodic_checks import PeriodicJob, PeriodicValues
+from jfric.verification.result import Result
+from jfric.verification.static_checks import StaticJob, StaticValues
+from jfric.verification.verify_cases import AnyJob, named_files, verify
+
+#: Evenly spaced times of a plot.
+POINTS = 501
+
+
+def collect(
+    paths: Sequence[str | os.PathLike[str]] | None = None,
+    **settings: Any,
+) -> tuple[list[Entry], list[Result]]:
+    """All cases of a verification (:func:`jfric.verify` with these ``settings``) with pictures, and
+    the results in their order."""
+    gathered = _Gathered(dict(named_files(paths)) if paths else None)
+    results = verify(paths, each=gathered.keep, outputs=POINTS, **settings)
+    for result in results:
+        gathered.entry(result.case).results.append(result)
+    order = list(dict.fromkeys(result.case for result in results))
+    return [gathered.entries[name] for name in order], results
+
+
+class _Gathered:
+    """Entries by name, filled as jobs are done."""
+
+    def __init__(self, files: dict[str, Path] | None):
+        from jfric.verification.cases import cases
+
+        self.files = files
+        self.listed = {case.name: case for case in cases()} if files is None else {}
+        self.entries: dict[str, Entry] = {}
+
+    def entry(self, name: str) -> Entry:
+        """The entry of a case, made when it is first asked for."""
+        if name not in self.entries:
+            self.entries[name] = self._made(name)
+        return self.entries[name]
+
+    def _made(self, name: str) -> Entry:
+        if self.files is not None:
+            entry = Entry(name, self.files[name])
+        else:
+            case = self.listed[name]
+            entry = Entry(name, shipped(case.config), changed=case.set, solver=case.solver)
+        try:
+            config = load_config(entry.path)
+        except ProblemError:
+            return entry  # refused: its result says why
+        entry.title, entry.source = config.title, config.source
+        entry.description = config.description
+        return entry
+
+    def keep(self, job: AnyJob, computed: Any, results: list[Result]) -> None:
+        """Told of every job when it is done."""
+        entry = self.entry(job.case)
+        if isinstance(job, Refused):
+            return
+        if entry.problem is None:
+            problem = job.problem if isinstance(job, Job) else job.config.problem
+            entry.problem = jax.tree.map(np.asarray, problem)
+            if can_be_sketched(problem):
+                what = f"sketch of {job.case}"
+                entry.pictures["sketch"] = picture(plot_system(problem), what)
+        try:
+            self._draw(entry, job, computed)
+        except ProblemError:
+            return  # what cannot be drawn has results that say why
+
+    def _draw(self, entry: Entry, job: AnyJob, computed: Any) -> None:
+        name = entry.name
+        if isinstance(job, Job) and isinstance(computed, Trajectory):
+            if "motion" in entry.pictures or reached(computed.solution).ts.size < 2:
+                return
+            self._bodies(entry, job, computed.solution)
+            entry.pictures["motion"] = _motion(job, computed.solution, name)
+        elif isinstance(job, StaticJob) and isinstance(computed, StaticValues):
+            path = computed.known.get("path")
+            if path is not None:
+                drawn = picture(plot_path(path), f"path of equilibria of {name}")
+                entry.pictures["path of equilibria"] = drawn
+        elif isinstance(job, PeriodicJob) and isinstance(computed, PeriodicValues):
+            self._periodic(entry, computed)
+
+    def _bodies(self, entry: Entry, job: Job, solution: Any) -> None:
+        """Of a mechanism its bodies at some instants, which is its sketch."""
+        if job.problem.section("body"):
+            figure = plot_mechanism(solution, job.problem, instants=4)
+            entry.pictures["sketch"] = picture(figure, f"bodies of {entry.name}")
+
+    def _periodic(self, entry: Entry, computed: PeriodicValues) -> None:
+        orbit, name = computed.orbit, entry.name
+        if orbit is not None and "motion" not in entry.pictures:
+            ts = np.linspace(0.0, float(orbit.period), POINTS)
+            start = float(np.asarray(orbit.problem.resolved().time.start))
+            solution = simulate(orbit.problem, solver=orbit.solver, ts=start + ts)
+            solution = jax.tree.map(np.asarray, solution)
+            drawn = picture(plot(solution, orbit.problem), f"one period of {name}")
+            entry.pictures["one period"] = drawn
+        if computed.path is not None:
+            figure = plot_orbits(computed.path)
+            entry.pictures["path of orbits"] = picture(figure, f"path of orbits of {name}")
+        if computed.response is not None:
+            figure = plot_response(computed.response)
+            entry.pictures["frequency response"] = picture(figure, f"response of {name}")
+
+
+def _motion(job: Job, solution: Any, name: str) -> str:
+    figure = plot(solution, job.problem)
+    count = int(solution.events.count)
+    marks = "" if count <= MAX_TICKS else ", too many to mark"
+    words = f"{job.label}; {count} events{marks}"
+    return picture(figure, f"motion of {name} over time") + f'<p class="words">{words}</p>'

@@ -1,0 +1,192 @@
+"""Whether a mechanism is held where it stands: reactions that balance it at a given position.
+
+Unknown are forces of contacts and reactions of joints, at rest in the initial position::
+
+    f(t, q) + W_T^T lambda_T + W_N^T lambda_N + J^T lambda_J = 0
+    -c+ <= lambda_T <= c-,   lambda_N >= 0 where closed,   both zero where open
+
+They form a convex polyhedron for each choice of the side on which joints with friction push.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Bool, Float
+
+from jfric.errors import ProblemError
+from jfric.numerics.elimination import solve_general
+from jfric.statics.polyhedron import Polyhedron
+from jfric.system.assembly import assemble, energies_of
+from jfric.system.description import AbstractProblem
+from jfric.system.elements import AbstractForce
+from jfric.system.forces import applied_force, normal_forces_at
+from jfric.system.hysteresis_checks import refuse_memory
+from jfric.system.joint_equations import joint_equations
+from jfric.system.mechanics import Mechanics
+from jfric.system.piecewise import FORMS
+from jfric.system.planes import refuse_planes
+from jfric.system.problem import Problem
+from jfric.system.refuse_varying import varying_parts
+from jfric.system.start import started
+
+#: Part of the lengths of a system up to which a gap counts as closed.
+CLOSED = 1e-9
+#: Joints with friction up to which every choice of sides is tried.
+MAX_SIDES = 8
+
+#: Who refuses, in messages.
+WHO = "a state of rest of a mechanism"
+
+
+def is_mechanism(problem: AbstractProblem) -> bool:
+    """Whether rest is a matter of the position alone: directions depend on it, there are joints, or
+    forces that are not linear."""
+    if joint_equations(problem) or varying_parts(problem):
+        return True
+    if any(problem.section(form) for form in FORMS):
+        return True
+    elements = [x for group in problem.elements.values() for x in group.values()]
+    if any(isinstance(x, AbstractForce) for x in elements) or problem.section("link_spring"):
+        return True
+    energies = [energies_of(problem, x) for x in problem.section("lagrangian").values()]
+    return any(not x.has_linear_force() for x in energies)
+
+
+def require_held(problem: AbstractProblem) -> None:
+    """Raise :class:`ProblemError` for what is not decided at rest."""
+    refuse_planes(problem, WHO)
+    refuse_memory(problem, WHO)
+    for where, element in problem.labelled("pin").items():
+        if element.law is not None:
+            raise ProblemError(
+                f"{where}: friction in a pin has a limit that is not convex in the reaction, which "
+                f"{WHO} cannot represent; leave it out, or simulate the start of the motion"
+            )
+    for where, element in problem.labelled("friction", "contact").items():
+        if element.belt is not None:
+            raise ProblemError(
+                f"{where}.belt: found a moving surface, which {WHO} cannot represent; simulate the "
+                "motion until it is steady"
+            )
+    problem = started(problem.resolved())
+    equations = joint_equations(problem)
+    t, q, _ = problem.start()
+    rate = [
+        jax.jvp(e.function, (t, q), (jnp.ones_like(t), jnp.zeros_like(q)))[1] for e in equations
+    ]
+    for equation, value in zip(equations, rate, strict=True):
+        if not isinstance(value, Tracer) and value != 0.0:
+            raise ProblemError(
+                f"{equation.label}: prescribes a motion with the rate {float(value):g} at the "
+                f"start, which {WHO} cannot represent"
+            )
+
+
+class Held(NamedTuple):
+    """The mechanism at rest: ``x = (lambda_T, lambda_N, lambda_J)`` and what they must satisfy.
+
+    ``closed`` (nu,): unilateral contacts without a gap; ``reactions``: names of ``lambda_J``.
+    """
+
+    mechanics: Mechanics
+    q: Float[Array, " n"]
+    force: Float[Array, " n"]
+    #: Directions of all unknowns.
+    R: Float[Array, "m n"]
+    closed: Bool[Array, " nu"]
+    #: Limits that do not depend on the unknowns, for both directions of sliding.
+    cap: Float[Array, "2 nt"]
+    mu: Float[Array, "2 nt"]
+
+
+def held(problem: Problem, t=None) -> Held:
+    """The static problem of ``problem`` at its initial position, with the loads at ``t`` [s]."""
+    problem = started(problem.resolved())
+    mechanics = assemble(problem)
+    start, q, _ = (x.astype(mechanics.K.dtype) for x in problem.start())
+    t = start if t is None else jnp.asarray(t, q.dtype)
+    rest = jnp.zeros_like(q)
+    here = mechanics.at(t, q, rest)
+    nf, nt, nu = here.n_friction, here.n_contacts, here.n_unilateral
+    J = jnp.zeros((0, q.shape[0]), q.dtype) if here.tied is None else here.tied.J
+    limits = [law.static() for law in here.laws]
+    static = jnp.zeros((2, 0), q.dtype)
+    if nt:
+        static = jnp.stack(
+            [jnp.stack([jnp.asarray(p[i], q.dtype) for p in limits]) for i in (0, 1)]
+        )
+    given = normal_forces_at(here, t, q, rest) * here.factors(t, q) if nf else jnp.zeros((0,))
+    own = np.arange(nt) >= nf
+    size = jnp.abs(here.gap0) + jnp.abs(here.W_N) @ jnp.abs(q)
+    size = size + jnp.max(jnp.abs(q), initial=0.0)
+    gap = jax.lax.stop_gradient(here.gaps(t, q))
+    return Held(
+        mechanics=here,
+        q=q,
+        force=applied_force(here, t, q, rest),
+        R=jnp.concatenate([here.R_T, here.W_N, J]),
+        closed=gap <= CLOSED * jax.lax.stop_gradient(size),
+        cap=static * jnp.pad(given, (0, nu)),
+        mu=jnp.where(own, static, 0.0),
+    )
+
+
+def sides(mechanics: Mechanics) -> np.ndarray:
+    """All choices (p, nu) of unilateral contacts that may carry: of the two sides of a joint with
+    friction one; raises for too many."""
+    nf, nu = mechanics.n_friction, mechanics.n_unilateral
+    pairs = [(i - nf, j - nf) for i, j in _opposed(mechanics)]
+    if len(pairs) > MAX_SIDES:
+        raise ProblemError(
+            f"joint: found {len(pairs)} joints with friction, {WHO} is computed for at most "
+            f"{MAX_SIDES}"
+        )
+    rows = []
+    for choice in itertools.product((0, 1), repeat=len(pairs)):
+        row = np.ones(nu, bool)
+        for pair, side in zip(pairs, choice, strict=True):
+            row[pair[1 - side]] = False
+        rows.append(row)
+    return np.asarray(rows, bool).reshape(len(rows), nu)
+
+
+def _opposed(mechanics: Mechanics) -> list[tuple[int, int]]:
+    offset = mechanics.n_contacts - mechanics.n_unilateral
+    return [(i + offset, j + offset) for i, j in mechanics.opposed]
+
+
+def polyhedron_of(held: Held, carries: Bool[Array, " nu"]) -> Polyhedron:
+    """The reactions that balance the mechanism where the contacts that are closed and ``carries``
+    push."""
+    here, dtype = held.mechanics, held.q.dtype
+    nf, nt, nu = here.n_friction, here.n_contacts, here.n_unilateral
+    m = held.R.shape[0]
+    push = held.closed & carries
+    may_rub = jnp.concatenate([jnp.ones((nf,), bool), push]) & ~np.asarray(here.frictionless, bool)
+    absent = ~jnp.concatenate([may_rub, push, jnp.ones((m - nt - nu,), bool)])
+    A = jnp.concatenate([held.R.T, jnp.where(absent[:, None], jnp.eye(m, dtype=dtype), 0.0)])
+    found = solve_general(A, jnp.concatenate([-held.force, jnp.zeros((m,), dtype)]))
+    pressed = jnp.zeros((nt, m), dtype).at[nf + np.arange(nu), nt + np.arange(nu)].set(1.0)
+    rubs = jnp.eye(nt, m, dtype=dtype)
+    normal = jnp.eye(nu, m, nt, dtype=dtype)
+    G = jnp.concatenate(
+        [held.mu[0][:, None] * pressed + rubs, held.mu[1][:, None] * pressed - rubs, normal]
+    )
+    h = jnp.concatenate([held.cap[0], held.cap[1], jnp.zeros((nu,), dtype)])
+    used = jnp.concatenate([may_rub, may_rub, push])
+    G, h = jnp.where(used[:, None], G, 0.0), jnp.where(used, h, 1.0)
+    return Polyhedron(
+        origin=found.x,
+        N=found.null,
+        A=G @ found.null,
+        b=G @ found.x + h,
+        size=jnp.abs(G) @ found.size + jnp.abs(h),
+        used=jax.lax.stop_gradient(used),
+        consistent=found.consistent,
+    )

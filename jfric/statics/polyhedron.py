@@ -1,0 +1,62 @@
+"""A convex polyhedron of states of rest: its extent, and how far inside its sides are."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from jfric.numerics.linear_program import maximise
+
+#: Rounding error of a margin, relative to the numbers it is made of.
+ROUNDING = 1e-13
+
+
+class Polyhedron(NamedTuple):
+    """``x = origin + N z`` with ``A z + b >= 0``; empty where not ``consistent``. ``size``:
+    magnitude of the parts of ``b``; ``used`` marks the inequalities that there are."""
+
+    origin: Float[Array, " m"]
+    N: Float[Array, "m m"]
+    A: Float[Array, "g m"]
+    b: Float[Array, " g"]
+    size: Float[Array, " g"]
+    used: Bool[Array, " g"]
+    consistent: Bool[Array, ""]
+
+
+def extent(p: Polyhedron):
+    """Lower and upper bounds of all unknowns, and whether there is a point at all."""
+    zero = jnp.zeros((p.N.shape[1],), p.N.dtype)
+    # Differences below the rounding error of their parts are zero: a set may be a point.
+    p = p._replace(b=jnp.where(jnp.abs(p.b) <= ROUNDING * p.size, 0.0, p.b))
+    _, feasible = maximise(zero, p.A, p.b)
+    exists = feasible & p.consistent
+
+    def bound(direction):
+        z, bounded = maximise(direction, p.A, p.b)
+        # A coordinate that the free ones do not move has one value.
+        fixed = jnp.all(direction == 0.0)
+        return jnp.where(fixed, 0.0, jnp.where(bounded, direction @ z, jnp.inf))
+
+    highest = p.origin + jax.vmap(bound)(p.N)
+    lowest = p.origin - jax.vmap(bound)(-p.N)
+    return (
+        jnp.where(exists, lowest, jnp.nan),
+        jnp.where(exists, highest, jnp.nan),
+        exists,
+    )
+
+
+def margin(p: Polyhedron):
+    """The margin ``s <= 1``, as a fraction of the numbers in each inequality, and a state that has
+    it; NaN where the equations contradict each other."""
+    steepest = jnp.max(jnp.abs(p.A), axis=1, initial=0.0)
+    weight = jax.lax.stop_gradient(jnp.where(p.size > 0, p.size, steepest))
+    last = jnp.zeros((1, p.A.shape[1]), p.A.dtype)
+    A = jnp.block([[p.A, -jnp.where(p.used, weight, 0.0)[:, None]], [last, -jnp.ones((1, 1))]])
+    aim = jnp.zeros((A.shape[1],), A.dtype).at[-1].set(1.0)
+    z, solved = maximise(aim, A, jnp.concatenate([p.b, jnp.ones((1,), p.b.dtype)]))
+    return jnp.where(solved & p.consistent, z[-1], jnp.nan), p.origin + p.N @ z[:-1]

@@ -1,0 +1,282 @@
+"""Comparison of laws: differences over folds, verdicts, trades, residual tests, the command."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import jfric
+from jfric.cli.main import app
+from jfric.files.read_toml import loads
+from jfric.files.write_toml import dump
+from jfric.fits.comparison.differences import differences
+from jfric.fits.comparison.folds import folds_of, held_out_over_fitted
+from jfric.fits.comparison.residual_tests import Rows, residual_tests, wald
+from jfric.fits.comparison.trades import weak_directions
+from jfric.fits.comparison.verdict import Criterion, verdict
+
+LAWS = ("Coulomb", "asymmetric", "Stribeck")
+
+
+def test_differences_are_paired_and_allow_for_common_training_data():
+    scores = np.array([[1.0, 3.0, 2.0, 4.0], [1.2, 3.1, 2.3, 4.2], [np.inf, 1.0, 1.0, 1.0]])
+    d = differences(scores, 1.0 / 3.0)
+    off = scores[1] - scores[0]
+    assert d.best == 0
+    assert d.difference[1] == pytest.approx(off.mean())
+    # Not of the scores, whose scatter over the folds is ten times that of the difference.
+    assert d.standard_error[1] == pytest.approx(off.std(ddof=1) * np.sqrt(1 / 4 + 1 / 3))
+    assert d.within.tolist() == [True, False, False]
+    assert np.isinf(d.difference[2])
+
+
+def criterion(name, means, fitted=False, spread=0.0):
+    rng = np.random.default_rng(0)
+    scores = np.array(means)[:, None] + spread * rng.normal(size=(len(means), 4))
+    return Criterion(name, "m", 1.0, fitted, differences(scores, 1 / 3))
+
+
+def test_a_law_that_wins_in_closed_loop_and_loses_in_open_loop_is_named():
+    given = [
+        criterion("closed loop", [3.0, 2.0, 1.0], True),
+        criterion("open loop", [1.0, 2.0, 3.0]),
+    ]
+    found = verdict(LAWS, given)
+    assert LAWS[found.recommended] == "Coulomb"
+    assert "not fitted" in found.reason
+    assert any(
+        w.startswith(
+            "Stribeck wins by closed loop (fitted), and is worse than Coulomb by open loop"
+        )
+        for w in found.warnings
+    )
+
+
+def test_without_another_criterion_nothing_is_recommended():
+    found = verdict(LAWS, [criterion("closed loop", [3.0, 2.0, 1.0], True)])
+    assert found.recommended is None
+    assert "judged only by what they were fitted to" in found.reason
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_what_wins_only_on_what_it_was_fitted_to_is_never_recommended(seed):
+    rng = np.random.default_rng(seed)
+    given = [
+        Criterion(name, "m", 1.0, name == "a", differences(rng.uniform(1.0, 1.5, (5, 4)), 1 / 3))
+        for name in "abcd"
+    ]
+    found = verdict([str(i) for i in range(5)], given)
+    if found.recommended is not None:
+        assert all(c.differences.within[found.recommended] for c in given if not c.fitted)
+
+
+def test_offset_and_asymmetry_trade():
+    """Forces of an offset and of both directions: the offset is half their difference."""
+    rng = np.random.default_rng(0)
+    sign, a = np.sign(rng.normal(size=400)), rng.normal(size=400)
+    J = np.stack([a, -np.ones(400), sign > 0, -1.0 * (sign < 0)], axis=1)
+    names = ("mass.m", "load.offset.F", "F_c_positive", "F_c_negative")
+    (trade,) = weak_directions(J.T @ J + 1e-9 * np.eye(4), names)
+    assert set(trade.names) == set(names[1:])
+    assert trade.condition > 1e3
+    assert not weak_directions(J[:, [0, 2, 3]].T @ J[:, [0, 2, 3]], names[:3])
+
+
+def test_folds():
+    t = np.linspace(0.0, 8.0, 801)
+    e = jfric.Experiment(t, y={"x": np.sin(t)})
+    four = folds_of([e], ["x"])
+    assert [len(f) for f in four] == [1, 1, 1, 1]
+    assert held_out_over_fitted(four) == pytest.approx(1 / 3, rel=0.01)
+    assert len(folds_of([e, e], ["x"], lap=2.0)) == 8
+    assert [len(f) for f in folds_of([e, e], ["x"], 3)] == [2, 2, 2]
+    assert [len(f) for f in folds_of([e] * 10, ["x"])] == [2, 2, 1, 1, 1, 1, 1, 1]
+    q, v = four[1][0].x0["x"]
+    assert (q, v) == pytest.approx((np.sin(2.0), np.cos(2.0)), abs=1e-3)
+    with pytest.raises(jfric.ProblemError, match="folds: found 1, at least 2"):
+        folds_of([e], ["x"], 1)
+
+
+def test_p_values_hold_under_coloured_noise():
+    """At the level of 5 %, with residuals of an autoregression that a fit has gone through."""
+    rng = np.random.default_rng(0)
+    m, found = 300, []
+    t = np.linspace(0.0, 30.0, m)
+    J = np.stack([np.sin(t), np.cos(1.7 * t)], axis=1)[None]
+    Z = np.stack([np.sin(0.6 * t), np.sign(np.sin(t))], axis=1)[None]
+    used = np.ones((1, m), bool)
+    for _ in range(200):
+        e = rng.normal(size=m)
+        for i in range(1, m):
+            e[i] += 0.7 * e[i - 1]
+        found.append(wald(Rows((e + J[0] @ [1.0, 2.0])[None], J, used), Z)[0])
+    assert 0.02 < np.mean(np.array(found) < 0.05) < 0.09
+    p, share, b = wald(Rows((e + 2.0 * Z[0, :, 0])[None], J, used), Z)
+    assert p < 1e-4
+    assert 0.3 < share < 1.0
+    assert b[0] == pytest.approx(2.0, abs=0.6)
+
+
+M, FC, RIPPLE, PERIOD, DELAY = 3.0, 2.0, 0.15, 0.12, 0.004
+
+
+def axis(limit=1.0, m=1.0):
+    elements = {
+        "mass": jfric.Mass("x", m),
+        "friction": jfric.Friction("x", limit=limit),
+        "load": {"drive": jfric.Load("x", 0.0), "offset": jfric.Load("x", 0.0)},
+    }
+    return jfric.Problem(["x"], elements, time=1.0)
+
+
+def moved(ripple=0.0, delay=0.0, seed=0):
+    """A motion of several frequencies and the force that was recorded ``delay`` too early."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(0.0, 12.0, 5e-3)
+    w = np.array([2.0, 4.6, 9.1])[:, None]
+    a = np.array([0.3, 0.1, 0.02])[:, None]
+
+    def force(t):
+        x, v = np.sum(a * np.sin(w * t), 0), np.sum(a * w * np.cos(w * t), 0)
+        acceleration = -np.sum(a * w**2 * np.sin(w * t), 0)
+        wave = 1.0 + ripple * np.sin(2.0 * np.pi * x / PERIOD)
+        return x, M * acceleration + FC * wave * np.sign(v)
+
+    x, _ = force(t)
+    # Held from each sample to the next, it acts half a sample later on average.
+    _, late = force(t + 0.5 * 5e-3 + delay)
+    noise = rng.normal(size=(2, t.size))
+    return jfric.Experiment(t, {"load.drive.F": late + 0.05 * noise[0]}, {"x": x + 1e-7 * noise[1]})
+
+
+FREE = {"mass.m": jfric.Free(0.5, 20.0), "friction.limit": jfric.Free(0.1, 10.0)}
+
+
+@pytest.fixture(scope="module")
+def inverse():
+    """Fits to inverse dynamics of a record with nothing missing, with a ripple, with a delay."""
+    given = {"nothing": moved(), "ripple": moved(RIPPLE), "delay": moved(0.0, DELAY)}
+    return {k: jfric.fit(axis(), e, FREE, residual="inverse", starts=1) for k, e in given.items()}
+
+
+def test_inverse_dynamics_find_the_parameters(inverse):
+    found = inverse["nothing"]
+    assert found.values["mass.m"] == pytest.approx(M, rel=3e-3)
+    assert found.values["friction.limit"] == pytest.approx(FC, rel=1e-2)
+    low, high = found.intervals()["mass.m"]
+    assert high - low < 0.05
+
+
+def test_what_is_missing_is_found_in_the_residuals(inverse):
+    tests = {k: {t.question: t for t in residual_tests(r)} for k, r in inverse.items()}
+    assert not any(t.significant for t in tests["nothing"].values())
+    ripple, late = tests["ripple"]["harmonics"], tests["delay"]["late input"]
+    assert ripple.significant
+    assert ripple.estimate == pytest.approx(PERIOD, rel=0.1)
+    assert ripple.share > 0.3
+    assert late.significant
+    assert late.estimate == pytest.approx(DELAY, rel=0.15)
+    assert "a delay or a filter of" in str(late)
+
+
+def test_a_delay_is_fitted_in_inverse_dynamics():
+    free = {**FREE, "input.load.drive.F.delay": jfric.Free(0.0, 0.05, init=0.0, scale="linear")}
+    found = jfric.fit(axis(), moved(0.0, DELAY), free, residual="inverse", starts=1)
+    low, high = found.intervals()["input.load.drive.F.delay"]
+    assert low < DELAY < high
+    assert high - low < 1e-3
+
+
+LOOP = """
+dofs = ["x"]
+time = {end = "8 s"}
+mass = {dof = "x", m = "2 kg"}
+friction = {dof = "x", limit = "3 N"}
+load = {dof = "x", F = "0 N"}
+[controller]
+reads = "x"
+drives = "load.F"
+kp = 900.0
+kd = 60.0
+[data]
+time = "t"
+[data.y]
+x = {column = "x", unit = "mm", resolution = "1 um"}
+[data.u]
+"load.F" = {column = "F", unit = "N"}
+"controller.reference" = {column = "r", unit = "mm"}
+[fit.free]
+"mass.m" = {between = ["0.5 kg", "8 kg"], init = "3 kg"}
+"""
+
+
+def loop_record(samples=1200):
+    """A loop whose friction differs between the directions, with noise of the force."""
+    from jfric.fits.task import prepare
+
+    config = loads(LOOP)
+    law = jfric.Stribeck(*(jfric.laws.Directional(*x) for x in ((4.0, 3.0), (4.0, 3.0))), 1.0,
+                         jfric.laws.Directional(3.0, 2.0))  # fmt: skip
+    elements = {**config.problem.elements,
+                "friction": {"friction": jfric.Friction("x", law, limit=1.0)}}  # fmt: skip
+    true = jfric.Problem(("x",), elements, time=8.0)
+    t = 5e-3 * np.arange(samples)
+    r = (0.1 * np.sin(2 * t) + 0.03 * np.sin(5.3 * t)) * (1.0 - np.exp(-((t / 0.3) ** 2)))
+    blank = jfric.Experiment(t, {"controller.reference": r}, {"load.F": t, "x": t})
+    task = prepare(jfric.SampledModel(true, config.controller), blank,
+                   {"mass.m": jfric.Free(1.0, 4.0)}, observe=["x", "load.F"])  # fmt: skip
+    x, force = task.objective.predict(np.array([[2.0]]))[0, 0].T
+    noisy = force + 0.05 * np.random.default_rng(0).normal(size=samples)
+    return t, 1e3 * np.round(x, 6), noisy, 1e3 * r
+
+
+def test_a_file_says_what_is_free(tmp_path):
+    config = loads(LOOP)
+    assert config.fit["free"]["mass.m"] == {
+        "lower": 0.5, "upper": 8.0, "scale": "log", "per_experiment": False, "varies": False,
+        "init": 3.0,
+    }  # fmt: skip
+    assert config.data.y["x"].resolution == pytest.approx(1e-6)
+    again = loads(dump(config))
+    assert again.fit["free"] == config.fit["free"]
+    wrong = LOOP.replace('"8 kg"]', '"8 m"]')
+    with pytest.raises(jfric.ProblemError, match=r"fit.free.mass.m.between: found 'm' .a length"):
+        loads(wrong)
+
+
+def test_bad_calls_are_one_sentence():
+    t = np.linspace(0.0, 8.0, 801)
+    e = jfric.Experiment(t, {"load.drive.F": np.sin(t)}, {"x": np.sin(t)})
+    for options, sentence in [
+        ({"laws": ["Stribek", "viscous"]}, "laws: found 'Stribek' .did you mean 'Stribeck'"),
+        ({"laws": ["Coulomb"]}, "laws: found Coulomb, give at least two"),
+        ({"criteria": ["closed loop"]}, "'closed loop', which needs a controller"),
+        ({"fitted_to": "window"}, "fitted_to: found 'window' .did you mean 'windows'"),
+        ({"folds": 4, "lap": 1.0}, "lap: give it or folds, not both"),
+    ]:
+        with pytest.raises(jfric.ProblemError, match=sentence):
+            jfric.compare_laws(axis(), e, **options)
+    each = {"mass.m": jfric.Free(1.0, 2.0, per_experiment=True)}
+    with pytest.raises(jfric.ProblemError, match="a value of each experiment cannot predict"):
+        jfric.compare_laws(axis(), e, each)
+
+
+@pytest.mark.slow
+def test_the_command_recommends_the_true_law(tmp_path):
+    system, data = tmp_path / "axis.toml", tmp_path / "run.csv"
+    system.write_text(LOOP)
+    rows = np.stack(loop_record(), axis=1)
+    data.write_text("t,x,F,r\n" + "\n".join(",".join(map(repr, row)) for row in rows.tolist()))
+    out, page = tmp_path / "found.json", tmp_path / "page.html"
+    laws = ["--law", "Coulomb + viscous", "--law", "asymmetric", "--law", "curve"]
+    arguments = ["compare", str(system), "--data", str(data), *laws, "--out", str(out)]
+    done = CliRunner().invoke(app, [*arguments, "--report", str(page)])
+    assert done.exit_code == 0, done.output
+    assert "recommended: asymmetric" in done.output
+    found = json.loads(out.read_text())
+    assert found["recommended"] == "asymmetric"
+    assert set(found["criteria"]) == {"closed loop", "inverse dynamics", "windows", "open loop"}
+    values = found["laws"]["asymmetric"]["values"][0]
+    assert values["parameters.F_c_positive"] == pytest.approx(4.0, rel=0.03)
+    assert "Recommended: asymmetric" in page.read_text()

@@ -1,0 +1,269 @@
+"""Pages of stored results: what they hold, and that they answer in a browser without a network."""
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from jfric.cli.main import app
+from jfric.errors import ProblemError
+from jfric.figures.view.fit_view import fit_page, read_fit
+from jfric.figures.view.page import data, label, text
+from jfric.figures.view.run_view import spans
+from jfric.figures.view.stored import StoredRun, find, read_run
+from jfric.sweeps.store import open_sweep
+
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+in_browser = pytest.mark.skipif(BROWSER is None, reason="needs chromium")
+TITLE = "<script>document.body.remove()</script> & 'more'"
+SYSTEM = f'''
+title = "{TITLE}"
+dofs = ["u"]
+[time]
+end = "2 s"
+outputs = 81
+[mass]
+dof = "u"
+m = "100 kg"
+[spring]
+dof = "u"
+k = "5 kN/m"
+[friction]
+dof = "u"
+mu = 0.1
+N = "1 kN"
+[load]
+dof = "u"
+F = "1.5 kN"
+'''
+
+
+def jfric(*arguments):
+    found = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert found.exit_code == 0, found.output
+    return found.output
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run, and a sweep over three parameters, with their pages."""
+    place = tmp_path_factory.mktemp("view")
+    (place / "system.toml").write_text(SYSTEM)
+    jfric("run", place / "system.toml", "--out", place / "run")
+    jfric(
+        "sweep", place / "system.toml", "--set", "spring.k=5.5 kN/m", "--set", "mass.m=99",
+        "--vary", "friction.mu=0.05:0.3:7", "--vary", "load.F=1000:2000:5", "--vary",
+        "mass.m=[90, 110]", "--observe", "final.u,max.v", "--out", place / "sweep.zarr",
+    )  # fmt: skip
+    for result in ("run", "sweep.zarr"):
+        assert "wrote" in jfric("view", place / result)
+    return place
+
+
+def driven(page, script):
+    """What ``script`` leaves in ``found``, run in the page once it is there."""
+    watch = (
+        "<script>var problems = []; addEventListener('error', e => problems.push(e.message));"
+        "addEventListener('securitypolicyviolation', e => problems.push(e.blockedURI));</script>"
+    )
+    drive = (
+        "<script>addEventListener('load', () => setTimeout(() => { const found = {};"
+        f"{script}; const out = document.createElement('pre'); out.id = 'driven';"
+        "out.textContent = JSON.stringify({...found, problems}); document.body.append(out);"
+        "}, 200))</script>"
+    )
+    page_text = page.read_text("utf-8")
+    changed = page.with_name("driven.html")
+    changed.write_text(page_text.replace("<head>", f"<head>{watch}").replace("</body>", drive))
+    done = subprocess.run(
+        [
+            str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+            "--window-size=1200,900", "--virtual-time-budget=10000", f"file://{changed}",
+        ],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    found = re.search(r'<pre id="driven">(.*?)</pre>', done.stdout, re.DOTALL)
+    assert found, done.stdout[-2000:]
+    return json.loads(found[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+
+
+def test_a_page_reaches_nothing(folder):
+    for page in (folder / "run" / "run-001.html", folder / "sweep.html"):
+        found = page.read_text("utf-8")
+        assert "default-src 'none'" in found
+        assert not re.search(r"<(script|link|img|iframe)[^>]+(src|href)=", found.split("<body>")[1])
+        assert TITLE not in found
+        assert text(TITLE) in found
+
+
+@in_browser
+def test_a_run_is_drawn_and_its_cursor_follows(folder):
+    found = driven(
+        folder / "run" / "run-001.html",
+        """
+        const time = document.getElementById('time');
+        const portrait = document.getElementById('portrait');
+        found.title = document.querySelector('h1').textContent;
+        found.names = time.data.map((d) => d.name);
+        found.shapes = time.layout.shapes.length;
+        found.svg = document.querySelectorAll('#time .scatterlayer .trace').length;
+        time.emit('plotly_hover', { points: [{ x: 0.5 }] });
+        const last = portrait.data[portrait.data.length - 1];
+        found.at = [last.x[0], last.y[0]];
+        found.events = document.querySelectorAll('table tr').length;
+        """,
+    )
+    assert found["problems"] == []
+    assert found["title"] == TITLE
+    assert {"q.u", "v.u", "lambda_t.friction", "mode.friction"} <= set(found["names"])
+    assert found["svg"] >= 5
+    run = read_run(folder / "run" / "run-001.json")
+    row = int(np.flatnonzero(np.isclose(run.columns["t"], 0.5))[0])
+    assert found["at"] == [run.columns["q.u"][row], run.columns["v.u"][row]]
+    # A line for each event and a band for each phase.
+    events = run.about["events"]
+    assert found["shapes"] == len(events) + len(spans(run, "mode.friction"))
+    assert len(events) == 4
+
+
+@in_browser
+def test_sliders_move_the_curve_and_a_point_has_its_command(folder):
+    found = driven(
+        folder / "sweep.html",
+        """
+        const curve = document.getElementById('curve'), map = document.getElementById('map');
+        const y = () => Array.from(curve.data[0].y);
+        const move = (axis, to) => {
+          const slider = document.querySelector(`input[data-axis="${axis}"]`);
+          slider.value = to; slider.dispatchEvent(new Event('input'));
+        };
+        const [quantity] = document.querySelectorAll('#controls select');
+        found.title = document.querySelector('h1').textContent;
+        move('load.F', 0); move('mass.m', 0); found.first = y();
+        move('load.F', 4); found.force = y();
+        move('mass.m', 1); found.mass = y(); found.map = map.data[0].z;
+        quantity.value = 1; quantity.dispatchEvent(new Event('input')); found.speed = y();
+        curve.emit('plotly_hover', { points: [{ customdata: 3 }] });
+        found.readout = document.getElementById('readout').innerText;
+        found.command = document.getElementById('command').textContent;
+        """,
+    )
+    assert found["problems"] == []
+    assert found["title"] == TITLE
+    table = open_sweep(folder / "sweep.zarr")
+    position = table["final.u"].transpose("friction.mu", "load.F", "mass.m").values
+    assert found["first"] == position[:, 0, 0].tolist()
+    assert found["force"] == position[:, 4, 0].tolist()
+    assert found["mass"] == position[:, 4, 1].tolist()
+    assert found["map"] == position[:, :, 1].T.tolist()
+    speed = table["max.v"].transpose("friction.mu", "load.F", "mass.m").values
+    assert found["speed"] == speed[:, 4, 1].tolist()
+    at = {"friction.mu": 3, "load.F": 4, "mass.m": 1}
+    numbers = dict(re.findall(r"([\w.]+) = (\S+?)(?:,| |$)", found["readout"], re.MULTILINE))
+    assert float(numbers["final.u"]) == pytest.approx(float(table["final.u"][at]), rel=1e-9)
+    # The command is complete: it gives the same number.
+    program, *arguments = shlex.split(found["command"])
+    assert program == "jfric"
+    jfric(*arguments, "--out", folder / "again")
+    again = read_run(folder / "again" / "run-001.json")
+    assert again.columns["q.u"][-1] == pytest.approx(float(table["final.u"][at]), abs=1e-12)
+
+
+RECORD = {
+    "title": TITLE, "config": "dofs = ['u']", "data": [{"path": "<b>.csv", "sha256": "0"}],
+    "free": {}, "parameters": {"friction.mu": {
+        "value": 0.1, "standard_error": "inf", "interval": None, "at_bound": 1}},
+    "outcome": "converged", "cost": 1.5, "remarks": ["<i>mind</i>"], "method": "hac",
+    "waterfall": [{"cost": 1.5, "outcome": "converged", "start": {"friction.mu": 1.0},
+                   "values": {"friction.mu": 0.1}, "iterations": 3},
+                  {"cost": "inf", "outcome": "failed", "start": {"friction.mu": 9.0},
+                   "values": {"friction.mu": 9.0}, "iterations": 0}],
+    "versions": {"jfric": "1"},
+    "series": [{"record": f"<r{i}>", "signal": "u", "unit": "m", "t": [0.0, 1.0],
+                "measured": [i + 0.0, i + 1.0], "predicted": [i + 0.5, i + 1.0],
+                "spread": [0.1, 0.1]} for i in range(2)],
+}  # fmt: skip
+
+
+@in_browser
+def test_a_fit_shows_one_record_at_a_time(tmp_path):
+    (tmp_path / "fit.html").write_text(fit_page(RECORD, "fit-001"), "utf-8")
+    found = driven(
+        tmp_path / "fit.html",
+        """
+        const plot = document.getElementById('compared');
+        const choice = document.getElementById('choice');
+        const y = (name) => Array.from(plot._fullData.find((d) => d.name === name).y);
+        found.title = document.querySelector('h1').textContent;
+        found.names = Array.from(choice.options, (o) => o.textContent);
+        found.first = y('measured');
+        choice.value = 1; choice.dispatchEvent(new Event('input'));
+        found.second = y('measured'); found.residual = y('residual');
+        found.costs = Array.from(document.getElementById('starts')._fullData[0].y);
+        """,
+    )
+    assert found["problems"] == []
+    assert found["title"] == TITLE
+    assert found["names"] == ["<r0>: u", "<r1>: u"]
+    assert (found["first"], found["second"]) == ([0.0, 1.0], [1.0, 2.0])
+    assert found["residual"] == [0.5, 0.0]
+    assert found["costs"] == [1.5, None]
+
+
+def test_what_is_there_is_found(folder, tmp_path):
+    assert find(folder / "run") == ("run", folder / "run" / "run-001.json")
+    assert find(folder / "run" / "run-001.csv")[0] == "run"
+    assert find(folder / "sweep.zarr") == ("sweep", folder / "sweep.zarr")
+    (tmp_path / "other.json").write_text("[1]")
+    (tmp_path / "fit-001.json").write_text(json.dumps(RECORD))
+    assert find(tmp_path) == ("fit", tmp_path / "fit-001.json")
+    for place, sentence in (
+        (tmp_path / "none", "no such file or folder"),
+        (tmp_path / "other.json", r"other.json: no run \(run-001.json\), sweep"),
+    ):
+        with pytest.raises(ProblemError, match=sentence):
+            find(place)
+    (tmp_path / "fit-001.json").unlink()
+    with pytest.raises(ProblemError, match="holds no run, sweep or fit"):
+        find(tmp_path)
+    (tmp_path / "old.json").write_text(json.dumps(RECORD | {"series": []}))
+    with pytest.raises(ProblemError, match="holds no series, it was written by an older version"):
+        read_fit(tmp_path / "old.json")
+
+
+def test_a_run_without_its_trajectory_is_refused(folder, tmp_path):
+    shutil.copy(folder / "run" / "run-001.json", tmp_path)
+    found = CliRunner().invoke(app, ["view", str(tmp_path / "run-001.json")])
+    assert found.exit_code == 2
+    assert "run-001.csv: no such file, run-001.json names it as its trajectory" in found.output
+
+
+def test_modes_where_the_log_of_events_ends_early():
+    event = {"time": 1.5, "contact": "f", "from": "stick", "to": "slip+", "impact": False}
+    columns = {
+        "t": np.arange(5.0),
+        "mode.f": np.array(["stick", "stick", "slip+", "slip-", "slip-"]),
+    }
+    run = StoredRun(columns, {"events": [event], "event_count": 2})
+    expected = [(0.0, 1.5, "stick"), (1.5, 3.0, "slip+"), (3.0, 4.0, "slip-")]
+    assert spans(run, "mode.f") == expected
+
+
+def test_text_stays_text():
+    assert label("<b>&", "N*m") == "&lt;b&gt;&amp; [N·m]"
+    inside = data("x", {"a": "</script><script>"})
+    assert inside.count("</script>") == 1
+    assert json.loads(re.search(r">(.*)</script>", inside)[1]) == {"a": "</script><script>"}
+
+
+def test_without_the_library_there_is_a_sentence(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    found = CliRunner().invoke(app, ["view", str(folder / "run")])
+    assert found.exit_code == 2
+    assert "needs plotly, which is not installed (pip install jfric[view])" in found.output
