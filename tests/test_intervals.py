@@ -251,7 +251,8 @@ def test_band_and_correlation_of_the_page():
 
 def test_profiles_and_pairs_of_the_page():
     from jfric.figures.fit_certainty import corner, profiles
-    from jfric.figures.fit_figures import residuals, series, starts
+    from jfric.figures.fit_figures import residuals, starts
+    from jfric.fits.series import series
 
     found = fitted()
     panels = profiles(found.profile(points=7))

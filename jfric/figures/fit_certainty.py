@@ -114,7 +114,7 @@ def _density(axis, centre: float, sd: float, drawn: np.ndarray | None) -> None:
     normal = np.exp(-0.5 * ((x - centre) / sd) ** 2) / (sd * np.sqrt(2.0 * np.pi))
     if drawn is not None:
         edges = np.linspace(x[0], x[-1], 33)
-        axis.hist(drawn, edges, density=True, color=MEASURED, alpha=0.6)
+        axis.hist(drawn, edges.tolist(), density=True, color=MEASURED, alpha=0.6)
     axis.plot(x, normal, color=SIMULATED, lw=1.2)
     axis.axvline(centre, color=RESIDUAL, lw=0.8)
     axis.set_yticks([])

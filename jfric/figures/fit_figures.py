@@ -112,7 +112,7 @@ def _distribution(signal: str, chosen: Sequence[Series]) -> Panel:
     made, axis = _panel()
     most = min(float(np.max(np.abs(values), initial=0.0)), 8.0) or 1.0
     edges = np.linspace(-most, most, 41)
-    axis.hist(values, edges, color=SIMULATED, alpha=0.7, density=True, label="residuals")
+    axis.hist(values, edges.tolist(), color=SIMULATED, alpha=0.7, density=True, label="residuals")
     x = np.linspace(-most, most, 200)
     normal = np.exp(-0.5 * x**2) / np.sqrt(2.0 * np.pi)
     axis.plot(x, normal, color=RESIDUAL, lw=1.2, label="normal")
@@ -177,6 +177,6 @@ def _panel(width: float = 5.2, height: float = 3.1) -> tuple[Figure, Axes]:
     made = Figure(figsize=(width, height), layout="constrained")
     axis = made.subplots()
     style_axes(axis)
-    axis.xaxis.label.set_size(9)
-    axis.yaxis.label.set_size(9)
+    axis.xaxis.label.set_fontsize(9)
+    axis.yaxis.label.set_fontsize(9)
     return made, axis

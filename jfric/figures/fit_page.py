@@ -201,12 +201,12 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     texts = [[html.escape(str(value)) for value in row] for row in rows]
     kinds = [
         ' class="n"' if all(map(_is_number, column)) else "" for column in zip(*texts, strict=True)
-    ]
+    ] or [""] * len(header)
     lines = "".join(
         f"<tr>{''.join(f'<td{k}>{v}</td>' for v, k in zip(row, kinds, strict=True))}</tr>"
         for row in texts
     )
-    top = "".join(f"<th{k}>{html.escape(h)}</th>" for h, k in zip(header, kinds, strict=False))
+    top = "".join(f"<th{k}>{html.escape(h)}</th>" for h, k in zip(header, kinds, strict=True))
     top = f"<tr>{top}</tr>" if any(header) else ""
     return f'<div class="wide"><table>{top}{lines}</table></div>'
 

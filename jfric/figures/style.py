@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
 
 #: Colours that stay apart for colour-blind readers.
 LINES = ("#1f4e79", "#c0504d", "#3a7d44", "#7b4ea3", "#b8860b", "#2a9d9d", "#8c564b", "#555555")
@@ -24,7 +24,7 @@ def style_axes(axis: Axes, *, grid: bool = True) -> None:
     axis.tick_params(labelsize=8)
 
 
-def legend_below(figure: Figure, handles: Sequence[Line2D], most: int = 8) -> None:
+def legend_below(figure: Figure, handles: Sequence[Artist], most: int = 8) -> None:
     """A legend under all axes, with at most this many entries in a row."""
     figure.legend(
         handles=handles,
