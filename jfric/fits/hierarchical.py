@@ -143,14 +143,13 @@ def fit_hierarchical(
     starts: int = 8,
     **options: Any,
 ) -> HierarchicalFit:
-    """Parameters of ``problem`` that vary from run to run, with the mean and the scatter of all
-    runs.
+    """Parameters that vary from run to run, with the mean and the scatter of all runs.
 
-    ``free``: as in :func:`jfric.fit`; those with ``varies=True`` have a value in each of the
-    ``experiments``, at least three, that is normal around a common mean. Mean and standard
-    deviation (the scatter) are found with the values: runs that say little are drawn towards the
-    mean, runs that say much are not. ``starts``: of the first fit; ``options``: those of
-    :func:`jfric.fit`, but for windows.
+    ``problem``: as in :func:`jfric.fit`, or a model. ``free``: as in :func:`jfric.fit`; those with
+    ``varies=True`` have a value in each of the ``experiments``, at least three, that is normal
+    around a common mean. Mean and standard deviation (the scatter) are found with the values: runs
+    that say little are drawn towards the mean, runs that say much are not. ``starts``: of the first
+    fit; ``options``: those of :func:`jfric.fit`, but for windows.
 
     The scatter has the largest marginal likelihood, with mean and common parameters integrated out
     and Laplace's approximation around one fit after the other (restricted maximum likelihood);

@@ -15,6 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+#: A law whose error is larger by less than this part is as good, however certain that is.
+NEGLIGIBLE = 0.01
+
 
 @dataclass(frozen=True)
 class Differences:
@@ -32,9 +35,10 @@ class Differences:
 
     @property
     def within(self) -> np.ndarray:
-        """Which laws (L,) are within one standard error of the best one."""
+        """Which laws (L,) are within one standard error of the best one, or hardly worse."""
         good = np.isfinite(self.mean)
-        return good & (self.difference <= np.where(good, self.standard_error, 0.0))
+        allowed = np.maximum(self.standard_error, NEGLIGIBLE * self.mean[self.best])
+        return good & (self.difference <= np.where(good, allowed, 0.0))
 
 
 def differences(scores: np.ndarray, held_over_fitted: float) -> Differences:
