@@ -141,6 +141,8 @@ def _mode_colour(label: str, labels: list[str]) -> str:
 
 
 def _shade(axis: Axes, spans: list[Phase]) -> None:
+    if len(spans) > MAX_TICKS:  # too narrow to be told apart
+        return
     labels = _other_labels({"": spans})
     for start, end, label in spans:
         axis.axvspan(start, end, color=_mode_colour(label, labels), alpha=0.45, lw=0, zorder=0)
