@@ -15,7 +15,6 @@ from jfric.fits.optimise.growing import SHARES, can_grow, growing
 from jfric.fits.optimise.levenberg_marquardt import Members, Outcome, levenberg_marquardt
 from jfric.fits.optimise.starts import nearby
 from jfric.fits.optimise.starts import starts as choose_starts
-from jfric.fits.optimise.watch import nobody
 from jfric.fits.parameter_vector import Layout
 from jfric.fits.recipe import SEARCH, Recipe
 from jfric.fits.shooting import shooting
@@ -117,10 +116,8 @@ def _minimiser(
     """A function from starts (B, P) to where they end, in a stage with a name."""
 
     def minimise(x0: np.ndarray, stage: str) -> Members:
-        told = nobody
-        if watch is not None:
-
-            def told(iteration: int, most: int, cost: float, x: np.ndarray) -> None:
+        def told(iteration: int, most: int, cost: float, x: np.ndarray) -> None:
+            if watch is not None:
                 values = dict(zip(objective.layout.names, x.tolist(), strict=True))
                 watch(stage, iteration, most, cost, values)
 

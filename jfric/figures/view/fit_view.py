@@ -12,18 +12,16 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.figures.fit_figures import MEASURED, RESIDUAL, SIMULATED
 from jfric.figures.view.page import (
-    CONFIG,
-    LAYOUT,
     data,
     figure,
     folded,
     label,
     page,
+    plain,
     system,
     table,
     text,
-)  # fmt: skip
-from jfric.optional import import_plotly
+)
 
 #: Half the width of a 95 % interval, in standard deviations.
 NORMAL = 1.96
@@ -125,9 +123,7 @@ def _compared(s: Mapping[str, Any]) -> dict[str, Any]:
         "yaxis": {"domain": [0.36, 1.0], "title": {"text": label(s["signal"], unit)}},
         "yaxis2": {"domain": [0.0, 0.3], "title": {"text": label("residual", unit)}},
     }
-    made = import_plotly().graph_objects.Figure(traces, {**LAYOUT, **layout})
-    found = {**json.loads(made.to_json()), "config": CONFIG}
-    return found | {"label": f"{s['record']}: {s['signal']}"}
+    return plain(traces, layout) | {"label": f"{s['record']}: {s['signal']}"}
 
 
 def _line(colour: str, width: float) -> dict[str, Any]:

@@ -88,10 +88,13 @@ def array(values: Any) -> dict[str, Any]:
 
 def figure(name: str, traces: Sequence[Mapping[str, Any]], layout: Mapping[str, Any]) -> str:
     """A plot at this place, checked by the library as it is made."""
-    plotly = import_plotly()
-    made = plotly.graph_objects.Figure(list(traces), {**LAYOUT, **layout})
-    content = {**json.loads(made.to_json()), "config": CONFIG}
-    return f'<div class="plot" id="{name}"></div>{data(f"{name}-data", content)}'
+    return f'<div class="plot" id="{name}"></div>{data(f"{name}-data", plain(traces, layout))}'
+
+
+def plain(traces: Sequence[Mapping[str, Any]], layout: Mapping[str, Any]) -> dict[str, Any]:
+    """A plot as plain data, checked by the library."""
+    made = import_plotly().graph_objects.Figure(list(traces), {**LAYOUT, **layout})
+    return {**json.loads(str(made.to_json())), "config": CONFIG}
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
