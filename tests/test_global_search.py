@@ -133,6 +133,7 @@ def test_windows_find_stiffness_friction_and_start():
         ({"search": "global", "schedule": [3.0, 2.0]}, "schedule: found [3.0, 2.0], needs lengths"),
         ({"search": "global", "schedule": 50.0}, "up to that of the record, 40 s"),
         ({"search": "global", "schedule": ["soon"]}, "schedule: found ['soon'], needs lengths"),
+        ({"schedule": [3.0]}, "schedule: has no meaning for search='starts', take 'global'"),
         ({"search": "shooting"}, "'shooting' cuts records of signals into windows"),
     ],
 )

@@ -64,12 +64,14 @@ def solve(recipe: Recipe, watch: Watch | None = None) -> tuple[Task, Minimum]:
             f"optimiser: found {search['optimiser']!r}{nearest(search['optimiser'], OPTIMISERS)}, "
             "allowed are " + ", ".join(OPTIMISERS)
         )
-    way, shares = search.pop("search") or "starts", _shares(task, search.pop("schedule"))
+    way, schedule = search.pop("search") or "starts", search.pop("schedule")
     if way not in SEARCHES:
         raise ProblemError(
             f"search: found {way!r}{nearest(way, SEARCHES)}, allowed are " + ", ".join(SEARCHES)
         )
-    objective = task.objective
+    if way == "starts" and schedule is not None:
+        raise ProblemError("schedule: has no meaning for search='starts', take 'global'")
+    shares, objective = _shares(task, schedule), task.objective
     minimise = _minimiser(objective, watch, **search)
     if way == "starts":
         x0 = choose_starts(lambda x: objective.normal(x).cost, objective.layout, starts, seed)
