@@ -119,9 +119,10 @@ def _minimiser(
 
     def minimise(x0: np.ndarray, stage: str) -> Members:
         def told(iteration: int, most: int, cost: float, x: np.ndarray) -> None:
-            if watch is not None:
-                values = dict(zip(objective.layout.names, x.tolist(), strict=True))
-                watch(stage, iteration, most, cost, values)
+            if watch is None:
+                return
+            values = dict(zip(objective.layout.names, x.tolist(), strict=True))
+            watch(stage, iteration, most, cost, values)
 
         if optimiser == "levenberg-marquardt":
             return levenberg_marquardt(
