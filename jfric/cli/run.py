@@ -58,8 +58,8 @@ def run(
     """Simulate a system, print its checks and write the trajectory.
 
     Results are numbered; those that exist are never overwritten. Checks hold for the numbers of the
-    file: with --set they are left out. Exit status: 0, 1 where a check
-    fails or the trajectory is incomplete, 2 for bad input.
+    file: with --set they are left out. Exit status: 0, 1 where a check fails or the trajectory is
+    incomplete, 2 for bad input.
     """
     from jfric.cli.run_config import run_config
     from jfric.cli.run_results import print_run, write_run
