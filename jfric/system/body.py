@@ -123,7 +123,7 @@ class LinkSpring(eqx.Module):
         ...         "link_spring": jfric.LinkSpring(("rod.tip", "ground.wall"), k=100.0, x0=2.0),
         ...     },
         ... )
-        >>> print(jfric.to_toml(sprung).split("\n\n")[3])
+        >>> print(jfric.to_toml(sprung).split("\\n\\n")[3].strip())
         [link_spring]
         points = ["rod.tip", "ground.wall"]
         k = 100.0 # N/m

@@ -33,9 +33,9 @@ def read_experiments(
 
         >>> import pathlib, tempfile
         >>> folder = pathlib.Path(tempfile.mkdtemp())
-        >>> columns = '[data]\ntime = "t"\n[data.y]\nu = {column = "position", unit = "mm"}\n'
+        >>> columns = '[data]\\ntime = "t"\\n[data.y]\\nu = {column = "position", unit = "mm"}\\n'
         >>> _ = (folder / "block.toml").write_text(jfric.to_toml(problem) + columns)
-        >>> _ = (folder / "run.csv").write_text("t,position\n0.0,0.0\n0.1,20.0\n0.2,60.0\n")
+        >>> _ = (folder / "run.csv").write_text("t,position\\n0.0,0.0\\n0.1,20.0\\n0.2,60.0\\n")
         >>> (record,) = jfric.read_experiments(folder / "block.toml", folder / "run.csv")
         >>> record.name, record.y["u"].tolist()
         ('run', [0.0, 0.02, 0.06])
