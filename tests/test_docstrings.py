@@ -50,10 +50,10 @@ def shared() -> dict:
 
 #: Examples that compile for longer than most.
 LONG = (
-    "Body", "Pin", "animate", "check", "compare_laws", "continue_orbit", "continue_special", "fit",
-    "fit_batch", "fit_curve", "fit_hierarchical", "harmonic_balance", "periodic_orbit",
-    "plot_basins", "plot_friction_curve", "plot_mechanism", "plot_orbits", "plot_response",
-    "smoothing_bias", "verify",
+    "Body", "Moment", "Pin", "RestStates", "animate", "check", "compare_laws", "continue_orbit",
+    "continue_special", "fit", "fit_batch", "fit_curve", "fit_hierarchical", "harmonic_balance",
+    "inverse_regression", "periodic_orbit", "plot_basins", "plot_friction_curve",
+    "plot_mechanism", "plot_orbits", "plot_response", "smoothing_bias", "verify",
 )  # fmt: skip
 
 
