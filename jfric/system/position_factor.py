@@ -22,7 +22,7 @@ POINTS = 32
 class AbstractPositionFactor(eqx.Module):
     """A factor on friction, a function of the displacement ``s`` along its direction.
 
-    Example: see :class:`jfric.laws.PeriodicFactor`.
+    Example: see :class:`jfric.PeriodicFactor`.
     """
 
     @abc.abstractmethod
