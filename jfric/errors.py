@@ -13,7 +13,14 @@ class ProblemError(ValueError):
     """A description that cannot be simulated.
 
     One sentence: the field, what was found, what is allowed and, where there is one, the nearest
-    valid choice."""
+    valid choice. As text::
+
+        >>> try:
+        ...     jfric.Problem(["u"], {"mass": jfric.Mass("w", 1.0)})
+        ... except jfric.ProblemError as error:
+        ...     print(error)
+        mass.direction: no degree of freedom 'w'; declared are u
+    """
 
 
 class SimulationError(RuntimeError):

@@ -49,7 +49,12 @@ def shared() -> dict:
 
 
 #: Examples that compile for longer than most.
-LONG = ("Body", "Pin", "fit", "continue_orbit", "periodic_orbit", "harmonic_balance")
+LONG = (
+    "Body", "Moment", "Pin", "RestStates", "animate", "check", "compare_laws", "continue_orbit",
+    "continue_special", "fit", "fit_batch", "fit_curve", "fit_hierarchical", "harmonic_balance",
+    "inverse_regression", "periodic_orbit", "plot_basins", "plot_friction_curve",
+    "plot_mechanism", "plot_orbits", "plot_response", "smoothing_bias", "verify",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -60,6 +65,49 @@ def test_an_example_prints_what_it_says(name, shared):
     test.globs = dict(shared)
     failed, _ = doctest.DocTestRunner().run(test, out=said.append)
     assert not failed, "".join(said)
+
+
+def _annotations(thing) -> str:
+    """What a function returns, or a field holds, as its source says it."""
+    if isinstance(thing, property):
+        thing = thing.fget
+    said = getattr(thing, "__annotations__", {}).get("return", "")
+    return said if isinstance(said, str) else getattr(said, "__name__", "")
+
+
+def _members(thing: type, source: str) -> str:
+    """Annotations of the fields, properties and methods of a class that ``source`` uses."""
+    said = {
+        name: str(note)
+        for c in thing.__mro__
+        for name, note in vars(c).get("__annotations__", {}).items()
+    } | {name: _annotations(inspect.getattr_static(thing, name)) for name in dir(thing)}
+    return " ".join(said.get(name, "") for name in re.findall(r"\.(\w+)", source))
+
+
+def _shown_by(name: str) -> set[str]:
+    """Public classes that the example of ``name`` names, makes, or takes from what it makes."""
+    source = "".join(re.sub(r'".*?"', "", e.source) for e in EXAMPLES[name].examples)
+    own = PUBLIC[name]
+    bases = " ".join(c.__name__ for c in own.__mro__) if inspect.isclass(own) else ""
+    words, known = f"{source} {bases} {_annotations(own)}", set()
+    while new := {w for w in re.findall(r"\w+", words) if w in PUBLIC} - known:
+        known |= new
+        things = [PUBLIC[n] for n in new]
+        words = " ".join(
+            _members(x, source) if inspect.isclass(x) else _annotations(x) for x in things
+        )
+    return known
+
+
+@pytest.mark.parametrize("name", [n for n in PUBLIC if n not in EXAMPLES])
+def test_what_has_no_example_names_one_that_shows_it(name):
+    assert inspect.isclass(PUBLIC[name]), f"{name}: a function needs an executed example"
+    text = " ".join((vars(PUBLIC[name]).get("__doc__") or "").split())
+    found = re.search(r"Example: see :(?:func|class):`jfric\.(?:\w+\.)*(\w+)`", text)
+    assert found, f"{name}: neither an executed example nor 'Example: see :func:`jfric.NAME`'"
+    assert found[1] in EXAMPLES, f"{name}: {found[1]} has no executed example"
+    assert name in _shown_by(found[1]), f"{name}: the example of {found[1]} does not show it"
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -40,6 +40,7 @@ class MjcfExport:
     ``differences``: largest and rms distance, that at the end and the way of the exact motion, by
     degree of freedom [m or rad]; ``creep``: velocities [m/s or rad/s] of friction elements under
     half of their limit, steady and shaken; ``mujoco``: version that simulated, or None.
+    Example: see :func:`jfric.export_mjcf`.
     """
 
     xml: str

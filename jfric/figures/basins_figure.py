@@ -30,6 +30,21 @@ def plot_basins(basins: Basins, *, title: str = "") -> Figure:
     recognised; red: failed, or a start inside a contact. Of samples: one dot each. ``title``: above
     it. The figure belongs to no window; save it with ``figure.savefig(path)``. Raises
     :class:`jfric.ProblemError` for basins over other than two parameters.
+    A mass between two magnets::
+
+        >>> magnets = jfric.Problem(
+        ...     ["x"],
+        ...     {
+        ...         "mass": jfric.Mass("x", 1.0),
+        ...         "damper": jfric.Damper("x", 1.0),
+        ...         "polynomial_spring": jfric.PolynomialSpring("x", [-1.0, 0.0, 1.0]),
+        ...     },
+        ... )
+        >>> starts = {"initial.x.q": [-1.5, -0.5, 0.5, 1.5], "initial.x.v": [0.0, 0.1]}
+        >>> found = jfric.basins(magnets, starts, section=1.0, progress=False)
+        >>> figure = jfric.plot_basins(found)
+        >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
+        ('initial.x.q [m]', 'initial.x.v [m/s]')
     """
     from matplotlib.colors import ListedColormap
     from matplotlib.figure import Figure

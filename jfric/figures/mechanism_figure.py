@@ -41,6 +41,15 @@ def plot_mechanism(
     ``instants``: how many, evenly spaced; ``title``: above them. Bodies are drawn as the hull of
     their points and the circles of their contacts, with the paths of their centres. Raises
     :class:`jfric.ProblemError` without bodies, or with a trajectory that holds no outputs.
+    A falling rod::
+
+        >>> rod = jfric.Body(2.0, 0.5, at=(0, 1), points={"left": (-0.8, 0), "right": (0.8, 0)})
+        >>> elements = {"body": {"rod": rod}, "gravity": jfric.Gravity(10.0)}
+        >>> falling = jfric.Problem([], elements, time=0.4)
+        >>> solution = jfric.simulate(falling, ts=jnp.linspace(0.0, 0.4, 9))
+        >>> figure = jfric.plot_mechanism(solution, falling, instants=3)
+        >>> figure.axes[0].get_ylabel()
+        'y [m]'
     """
     from matplotlib.figure import Figure
 
@@ -86,7 +95,16 @@ def animate(
     The bodies of ``problem`` as its ``solution`` moves them, under a ``title``: in real time with
     ``fps`` pictures a second, runs of more than ten seconds faster. Raises
     :class:`jfric.ProblemError` without bodies, and for a ``path`` that exists or does not end in
-    ``.gif``.
+    ``.gif``. A falling rod::
+
+        >>> rod = jfric.Body(2.0, 0.5, at=(0, 1), points={"left": (-0.8, 0), "right": (0.8, 0)})
+        >>> elements = {"body": {"rod": rod}, "gravity": jfric.Gravity(10.0)}
+        >>> falling = jfric.Problem([], elements, time=0.4)
+        >>> solution = jfric.simulate(falling, ts=jnp.linspace(0.0, 0.4, 9))
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "falling.gif"
+        >>> jfric.animate(solution, falling, path, fps=10).read_bytes()[:6]
+        b'GIF89a'
     """
     from matplotlib.animation import PillowWriter
     from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -40,7 +40,12 @@ def plot_path(
     ``show``: names of degrees of freedom, one panel each (by default the first ones). Solid: no
     contact; dashed: stick; dash-dotted: slip, of the ``contact`` (one for all panels or one for
     each; by default the first). Dots: folds and changes of mode of that contact. Raises
-    :class:`jfric.ProblemError` for unknown names.
+    :class:`jfric.ProblemError` for unknown names. Equilibria over a load::
+
+        >>> path = jfric.trace(problem, "load.F", 0.0, 500.0, seeds=1)
+        >>> figure = jfric.plot_path(path)
+        >>> figure.axes[-1].get_xlabel(), figure.axes[-1].get_ylabel()
+        ('load.F', 'u [m]')
     """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine

@@ -36,7 +36,20 @@ def plot_response(
     the first degree of freedom. Below an amplitude or a harmonic stands its ``phase`` relative to
     the load. Solid lines: stable motions; dashed: unstable ones; special points are marked (see
     :class:`jfric.OrbitPoint`). Families have one colour for each curve. Raises
-    :class:`jfric.ProblemError` for an unknown quantity.
+    :class:`jfric.ProblemError` for an unknown quantity. An oscillator::
+
+        >>> linear = jfric.Problem(
+        ...     ["x"],
+        ...     {
+        ...         "mass": jfric.Mass("x", 1.0),
+        ...         "spring": jfric.Spring("x", 1.0),
+        ...         "damper": jfric.Damper("x", 0.2),
+        ...         "load": jfric.Load("x", jfric.Harmonic(1.0, 0.8)),
+        ...     },
+        ... )
+        >>> response = jfric.frequency_response(linear, "load", 0.9, 1.05)
+        >>> [axes.get_ylabel() for axes in jfric.plot_response(response, "x").axes]
+        ['amplitude of x [m]', 'phase of x [deg]']
     """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine

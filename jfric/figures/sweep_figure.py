@@ -36,7 +36,12 @@ def plot_sweep(data: xarray.Dataset, observe: Sequence[str] | None = None) -> Fi
     One axis gives curves, two give maps, more give maps over the two longest in the middle of the
     others, samples give a scatter matrix. Failed trajectories are marked red. The figure belongs
     to no window; save it with ``figure.savefig(path)``. Raises :class:`ProblemError` for the name
-    of no observable.
+    of no observable. Two coefficients of friction::
+
+        >>> table = jfric.sweep(problem, {"friction.mu": [0.1, 0.2]}, "max.u", progress=False)
+        >>> figure = jfric.plot_sweep(table)
+        >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
+        ('friction.mu', 'max.u [m]')
     """
     names = _chosen(data, observe)
     axes = [str(d) for d in data["status"].dims]

@@ -39,7 +39,12 @@ def plot(solution: Solution, problem: Problem, title: str = "") -> Figure:
     Displacement, velocity and friction force over time with the phases shaded and the events
     marked, and the phase portrait. Systems with several contacts (or piecewise-linear elements) get
     one row of phases each.
-    The figure belongs to no window; save it with ``figure.savefig(path)``.
+    The figure belongs to no window; save it with ``figure.savefig(path)``::
+
+        >>> solution = jfric.simulate(problem, ts=jnp.linspace(0.0, 4.0, 5))
+        >>> figure = jfric.plot(solution, problem, "A block on a spring")
+        >>> [axes.get_xlabel() for axes in figure.axes[-2:]]
+        ['time [s]', 'displacement [m]']
     """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine

@@ -35,6 +35,13 @@ def load(path: str | os.PathLike[str]) -> Problem:
 
     Quantities may carry units (``"5 kN/m"``); bare numbers are SI. Raises
     :class:`jfric.ProblemError` with one sentence that names the file and the field.
+    What :func:`jfric.to_toml` writes is read again::
+
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "block.toml"
+        >>> _ = path.write_text(jfric.to_toml(problem))
+        >>> jfric.load(path).dofs
+        {'u': 'translation'}
     """
     return load_config(path).problem
 

@@ -58,6 +58,18 @@ def fit_batch(
     measured values: ``starts`` points are simulated once and serve all data sets, each of which
     starts at the best for it. After the fits every data set also tries the results of the others.
     ``options``: those of :func:`jfric.fit`; the noise has to be given.
+    Two data sets, of two coefficients of friction::
+
+        >>> t = jnp.linspace(0.1, 2.0, 20)
+        >>> measured = [
+        ...     jfric.simulate(jfric.set_parameters(problem, {"friction.mu": mu}), ts=t).q[:, 0]
+        ...     for mu in (0.1, 0.2)
+        ... ]
+        >>> data = jfric.Experiment(t, y={"u": measured[0]}, sigma=1e-3)
+        >>> free = {"friction.mu": jfric.Free(0.05, 0.3)}
+        >>> found = jfric.fit_batch(problem, data, free, {"u": jnp.stack(measured)}, starts=4)
+        >>> found.estimates.round(6).tolist()
+        [[0.1], [0.2]]
     """
     task = prepare(problem, experiments, free, **options)
     objective, layout = task.objective, task.objective.layout

@@ -47,7 +47,7 @@ class CurveFit:
     ``fit``: the fit with its covariance and remarks; its parameters are start, end and bends of
     the curve. ``weight``: of the squares of bends, ``1/tau^2``. ``rounds``: ``tau`` of each fit.
     ``remarks``: what a reader of the curve has to know. ``place``: section and name of the element;
-    ``sides``: its curves as lines and bends.
+    ``sides``: its curves as lines and bends. Example: see :func:`jfric.fit_curve`.
     """
 
     problem: Problem
@@ -158,6 +158,25 @@ def fit_curve(
 
     Raises :class:`jfric.ProblemError` for what cannot be fitted, and where the curve that fits best
     is negative. Source: D. J. C. MacKay, Bayesian interpolation, Neural Computation 4 (1992).
+    Friction ``2 + |v|`` N, from inverse dynamics::
+
+        >>> law = jfric.FrictionCurve([0.0, 0.1, 0.3, 1.0], [2.0, 2.0, 2.0, 2.0])
+        >>> slide = jfric.Problem(
+        ...     ["x"],
+        ...     {
+        ...         "mass": jfric.Mass("x", 3.0),
+        ...         "friction": jfric.Friction("x", law, limit=1.0),
+        ...         "load": jfric.Load("x", 0.0),
+        ...     },
+        ... )
+        >>> t = jnp.arange(0.0, 12.0, 5e-3)
+        >>> x, v, a = 0.5 * jnp.sin(2.0 * t), jnp.cos(2.0 * t), -2.0 * jnp.sin(2.0 * t)
+        >>> F = 3.0 * a + jnp.sign(v) * (2.0 + abs(v))
+        >>> data = jfric.Experiment(t, u={"load.F": F}, y={"x": x})
+        >>> found = jfric.fit_curve(slide, data, residual="inverse")
+        >>> law = found.problem.elements["friction"]["friction"].law
+        >>> [round(float(law.kinetic(jnp.asarray(v))[0]), 1) for v in (0.3, 0.8)]
+        [2.3, 2.8]
     """
     section, name, law = find_curve(problem, element)
     changed, sides = with_bends(problem, element)

@@ -29,6 +29,7 @@ class FitResult:
     ``names`` (P,): free numbers, ``PATH`` or ``PATH[EXPERIMENT]``. ``vector`` (P,): their values.
     ``outcome``: why the search ended; ``experiments``, ``objective``, ``seed``: what was fitted.
     :meth:`covariance`, :meth:`bootstrap`, :meth:`profile` and :meth:`sample` say how certain it is.
+    Example: see :func:`jfric.fit`.
     """
 
     names: tuple[str, ...]

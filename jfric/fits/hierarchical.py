@@ -39,6 +39,7 @@ class HierarchicalFit:
     mean by as much as they are uncertain; ``common``: what all runs share. ``fit``: the last fit,
     with the runs' values under their prior; ``rounds``: scatters of each round; ``remarks``: what a
     reader has to know; ``effects``: the quadratic cost behind the intervals.
+    Example: see :func:`jfric.fit_hierarchical`.
     """
 
     mean: dict[str, float]
@@ -158,6 +159,22 @@ def fit_hierarchical(
     Source: Laird and Ware (1982), Lindstrom and Bates (1990), see :mod:`jfric.fits.random_effects`.
 
     Raises :class:`jfric.ProblemError` for what cannot be fitted.
+    Slides from 2 m/s that different friction stops::
+
+        >>> elements = {"mass": jfric.Mass("x", 1.0), "friction": jfric.Friction("x", limit=1.0)}
+        >>> slide = jfric.Problem(["x"], elements)
+        >>> t = jnp.linspace(0.0, 1.5, 31)
+        >>> runs = [
+        ...     jfric.Experiment(t, y={"x": 2.0 * t - 0.5 * limit * t**2}, sigma=0.01,
+        ...                      x0={"x": (0.0, 2.0)}, meta={"name": f"run {limit}"})
+        ...     for limit in (0.8, 1.0, 1.2)
+        ... ]
+        >>> free = {"friction.limit": jfric.Free(0.1, 3.0, scale="linear", varies=True)}
+        >>> found = jfric.fit_hierarchical(jfric.SampledModel(slide), runs, free, starts=1)
+        >>> round(found.mean["friction.limit"], 3), round(found.scatter["friction.limit"], 3)
+        (1.0, 0.199)
+        >>> {run: round(x, 2) for run, x in found.runs["friction.limit"].items()}
+        {'run 0.8': 0.8, 'run 1.0': 1.0, 'run 1.2': 1.2}
     """
     chosen = list(experiments)
     system = problem if isinstance(problem, Problem) else getattr(problem, "problem", None)

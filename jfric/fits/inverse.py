@@ -49,7 +49,7 @@ class Regression:
 
     ``vector`` (P,): estimates of the parameters ``names`` [SI]. ``A`` (m, P), ``b`` (m,): rows
     kept; ``t`` (m,) [s] their times, one after the other for each degree of freedom and experiment
-    (``groups`` (m,) numbers these).
+    (``groups`` (m,) numbers these). Example: see :func:`jfric.inverse_regression`.
     """
 
     names: tuple[str, ...]
@@ -115,6 +115,22 @@ def inverse_regression(
 
     Other parameters keep the values of ``problem``. Raises :class:`jfric.ProblemError` for a
     parameter that does not enter linearly, and where columns depend on each other.
+    A mass of 3 kg with a damper of 0.5 N s/m::
+
+        >>> block = jfric.Problem(
+        ...     ["x"],
+        ...     {
+        ...         "mass": jfric.Mass("x", 1.0),
+        ...         "damper": jfric.Damper("x", 1.0),
+        ...         "load": jfric.Load("x", 0.0),
+        ...     },
+        ... )
+        >>> t = jnp.arange(0.0, 6.0, 1e-3)
+        >>> x, v, a = jnp.sin(2.0 * t), 2.0 * jnp.cos(2.0 * t), -4.0 * jnp.sin(2.0 * t)
+        >>> data = jfric.Experiment(t, u={"load.F": 3.0 * a + 0.5 * v}, y={"x": x})
+        >>> found = jfric.inverse_regression(block, data, ["mass.m", "damper.c"])
+        >>> [round(float(value), 3) for value in found.vector]
+        [3.0, 0.5]
     """
     chosen = [experiments] if isinstance(experiments, Experiment) else list(experiments)
     chosen = [full_experiment(problem, e) for e in chosen]

@@ -58,6 +58,7 @@ class AbstractModel(eqx.Module):
     """What a fit compares with the samples of an experiment, written for one experiment.
 
     ``problem``: the system; ``signals`` of the data name the columns of the prediction.
+    Example: see :class:`jfric.SampledModel`.
     """
 
     def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:

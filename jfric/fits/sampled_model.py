@@ -41,7 +41,14 @@ class SampledModel(AbstractModel):
     ``controller.delay``), and the reference is the input ``controller.reference`` (ignored without
     one); a measured force is not used then. ``hold``: inputs are held (``"zero"``) or connected
     (``"linear"``). ``substeps``: of the integrator in a sample. ``width``: of a smoothed friction
-    law on request.
+    law on request. What is not fitted keeps the value of the problem::
+
+        >>> t = jnp.linspace(0.0, 1.0, 11)
+        >>> data = jfric.Experiment(t, u={"load.F": 1500.0 + 0.0 * t}, y={"u": 0.0 * t})
+        >>> model = jfric.SampledModel(problem)
+        >>> model.check([data], ["u"])
+        >>> float(model.default("friction.mu", data))
+        0.1
     """
 
     problem: Problem
@@ -214,7 +221,13 @@ class SampledModel(AbstractModel):
 def closed_loop(experiment: Experiment, controller: Controller) -> Experiment:
     """``experiment`` with its measured force as a measured quantity instead of an input.
 
-    It is then compared with the force of the simulated ``controller``.
+    It is then compared with the force of the simulated ``controller``::
+
+        >>> t = jnp.linspace(0.0, 1.0, 11)
+        >>> data = jfric.Experiment(t, u={"load.F": 0.0 * t}, y={"u": 0.0 * t})
+        >>> judged = jfric.closed_loop(data, jfric.Controller("u", "load.F", kp=100.0))
+        >>> list(judged.u), list(judged.y)
+        ([], ['load.F', 'u'])
     """
     u = dict(experiment.u or {})
     if controller.drives in u:

@@ -91,7 +91,24 @@ class SteadyModel(AbstractModel):
     ``problem``: the system; ``solver``: :class:`jfric.EventDriven` with settings; ``transient``,
     ``section`` and ``segments`` are those of :func:`jfric.periodic_orbit`. A row whose orbit is not
     found for some values of the parameters makes the search turn away from them; :meth:`orbits` has
-    the status of every row.
+    the status of every row. What is not fitted keeps the value of the problem::
+
+        >>> data = jfric.steady_states(
+        ...     {"load.F.omega": [0.8, 1.2]}, {"amplitude.x": [2.4, 2.1]}, sigma=0.1
+        ... )
+        >>> shaken = jfric.Problem(
+        ...     ["x"],
+        ...     {
+        ...         "mass": jfric.Mass("x", 1.0),
+        ...         "spring": jfric.Spring("x", 1.0),
+        ...         "friction": jfric.Friction("x", limit=0.2),
+        ...         "load": jfric.Load("x", jfric.Harmonic(1.0, 0.8)),
+        ...     },
+        ... )
+        >>> model = jfric.SteadyModel(shaken)
+        >>> model.check([data], ["amplitude.x"])
+        >>> float(model.default("friction.limit", data))
+        0.2
     """
 
     problem: Problem

@@ -41,6 +41,7 @@ class FoundAttractor:
     largest distance from it, relative to the largest state. ``share`` of the initial states that
     reach it, ``error``: standard error of the share for as many states drawn at random (of a grid
     it is an upper estimate). ``count``: states; ``returns``: mean number until it was recognised.
+    Example: see :func:`jfric.basins`.
     """
 
     period: int
@@ -61,7 +62,7 @@ class Basins:
     0: not recognised (chaotic, slow, or with a longer period); -1: the run failed, or a contact
     starts with a negative gap. ``attractors``
     in the order of their labels. ``table``: the sweep, with the axes ``dims`` of the labels;
-    ``axes``: degrees of freedom.
+    ``axes``: degrees of freedom. Example: see :func:`jfric.basins`.
     """
 
     labels: Int[np.ndarray, ...]

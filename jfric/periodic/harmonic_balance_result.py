@@ -46,6 +46,7 @@ class HarmonicBalance:
     """Periodic motions with ``H`` harmonics, one for each of ``p`` points, in their order.
 
     ``q(t) = Re sum_k Q_k exp(i k omega t)``, ``k = 0 .. H``, in the time of the problem's loads.
+    Example: see :func:`jfric.harmonic_balance`.
     """
 
     #: Degrees of freedom, and contacts in the order of ``friction`` and ``normal``.

@@ -102,6 +102,7 @@ class Exponent(NamedTuple):
 
     ``value`` [1/s] and its standard ``error``, from the scatter of the means over ``parts`` (p,) of
     the run; ``status`` and ``flags`` of the run (:class:`jfric.Status`, :class:`jfric.Flag`).
+    Example: see :func:`jfric.lyapunov_exponent`.
     """
 
     value: Float[Array, ""]

@@ -34,6 +34,7 @@ class LowestPeak:
     ``"stationary"`` where the derivative of the peak is zero; ``"equal peaks"`` where two peaks of
     the curve change places, so that the derivative jumps; ``"end"`` where the lowest peak is that
     at an end of the interval. ``values`` and ``peaks`` (k,): what the coarse look found.
+    Example: see :func:`jfric.minimise_peak`.
     """
 
     path: str

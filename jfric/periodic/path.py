@@ -25,7 +25,7 @@ class OrbitPoint:
     and the derivatives
     ``slope_before``, ``slope_after`` of the state (2n,) by the parameter on both sides, None where
     nothing goes on. ``row``: the row of
-    the path at or before the point.
+    the path at or before the point. Example: see :func:`jfric.continue_orbit`.
     """
 
     kind: OrbitKind
@@ -50,7 +50,7 @@ class OrbitPath:
     ``multipliers`` (r, 2n); ``stable`` (r,); ``slope`` (r, 2n): derivatives of the state by the
     parameter; ``events``: the sequence of events of each, in words; ``special``: special points.
     ``orbits``: all of them as one batch; ``axes``: names of the degrees of freedom. ``remarks``:
-    what was left out, in words.
+    what was left out, in words. Example: see :func:`jfric.continue_orbit`.
     """
 
     name: str

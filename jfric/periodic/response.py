@@ -118,6 +118,9 @@ def frequency_response(
         >>> peak = response.peak("x")
         >>> round(peak.frequency**2, 9), round(peak.value, 9)
         (0.98, 5.025189076)
+        >>> curve = response.curves[0]
+        >>> curve.outcome, [point.kind for point in curve.special]
+        ('complete', ['end'])
     """
     drive = drive_of(problem, load)
     start, stop = float(start), float(stop)

@@ -30,6 +30,7 @@ class ResponseCurve:
     sequence of events of each in words. ``special``: folds, flips, crossings of the unit circle by
     a pair, branch points and changes of events. ``status``: :class:`jfric.OrbitStatus` of the whole
     curve: a curve without an orbit to begin with has no rows. ``outcome``: how it ended, in words.
+    Example: see :func:`jfric.frequency_response`.
     """
 
     values: dict[str, float]

@@ -45,7 +45,7 @@ class ResponsePeak:
     ``begins`` [s] and ``state`` (2n,): start of the orbit; ``stable``. ``kind``: ``"smooth"`` where
     the quantity is stationary on the curve; ``"corner"`` where events change right at the largest
     value, and ``"end"`` where the curve ends there, both without derivatives; ``"none"`` of a curve
-    without points.
+    without points. Example: see :func:`jfric.frequency_response`.
     """
 
     quantity: str

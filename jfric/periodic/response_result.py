@@ -44,7 +44,7 @@ class FrequencyResponse:
     named as everywhere (``"x"``, ``"v.x"``, ``"force.spring"``), and reduced to a number of the
     cycle: ``"amplitude.x"`` or ``"x"``, ``"harmonic.x(3)"``, ``"phase.x"`` (of the harmonic of the
     load, relative to it, negative where the motion lags), ``"rms.x"``, ``"max.x"``,
-    ``"energy_loss"`` and all other observables.
+    ``"energy_loss"`` and all other observables. Example: see :func:`jfric.frequency_response`.
     """
 
     problem: Problem

@@ -36,6 +36,7 @@ class PoincareSection(NamedTuple):
 
     ``q``, ``v`` (r, n) [m, rad; m/s, rad/s], not a number where there were fewer; ``status`` and
     ``flags`` of the run (:class:`jfric.Status`, :class:`jfric.Flag`).
+    Example: see :func:`jfric.poincare_section`.
     """
 
     q: Float[Array, "r n"]

@@ -40,6 +40,7 @@ class SpecialCurve:
     ``kind``; ``names``: full paths of both parameters; ``parameter``, ``second`` (r,) [SI]: their
     values; ``state`` (r, 2n), ``period`` (r,) [s], ``multipliers`` (r, 2n): the orbits; ``time``
     [s]: their start. ``remarks``: why the curve ends early, in words.
+    Example: see :func:`jfric.continue_special`.
     """
 
     kind: OrbitKind
@@ -79,6 +80,24 @@ def continue_special(
     A curve that is not found on ends early, with a remark; it is not followed round where it turns
     back in the second parameter. Raises :class:`jfric.ProblemError` for other kinds of points and
     unknown parameters. Source: Y. A. Kuznetsov, Elements of Applied Bifurcation Theory (2004).
+    Where a motion begins to stick, over the damping::
+
+        >>> shaken = jfric.Problem(
+        ...     ["x"],
+        ...     {
+        ...         "mass": jfric.Mass("x", 1.0),
+        ...         "spring": jfric.Spring("x", 1.0),
+        ...         "damper": jfric.Damper("x", 0.1),
+        ...         "friction": jfric.Friction("x", jfric.Coulomb(0.2), N=1.0),
+        ...         "load": jfric.Load("x", jfric.Harmonic(1.0, 0.8)),
+        ...     },
+        ... )
+        >>> path = jfric.continue_orbit(shaken, "friction.mu", 0.7, 0.75)
+        >>> curve = jfric.continue_special(
+        ...     shaken, "friction.mu", path.special[0], "damper.c", 0.12, points=3
+        ... )
+        >>> curve.second.round(9).tolist(), curve.parameter.round(6).tolist(), curve.remarks
+        ([0.1, 0.11, 0.12], [0.729441, 0.721372, 0.713425], ())
     """
     name, other = checked_path(problem, path), checked_path(problem, second)
     if point.kind not in FOLLOWED:

@@ -24,6 +24,45 @@ class Observable(abc.ABC):
     gives the number that is reduced; ``number`` is that of an event, from 1; ``contact`` the place
     of a contact in ``Solution.names``. ``dims`` are the axes of a result that is an array, each
     with its name, its coordinates and their unit.
+    One of one's own, which counts smooth pieces, beside those of this module::
+
+        >>> import numpy as np
+        >>> seen = jfric.results.observables
+        >>> class SmoothPieces(seen.Observable):
+        ...     name, unit = "smooth pieces", ""
+        ...
+        ...     def start(self, problem, mechanics, dtype):
+        ...         return jnp.asarray(0)
+        ...
+        ...     def update(self, carry, piece: seen.Piece):
+        ...         return carry + (piece.h > 0)
+        >>> def position(point: seen.Point):
+        ...     return point.q[0]
+        >>> wanted = [
+        ...     SmoothPieces(),
+        ...     seen.Final(position),
+        ...     seen.Maximum(position),
+        ...     seen.Minimum(position),
+        ...     seen.Mean(position),
+        ...     seen.RootMeanSquare(position),
+        ...     seen.Integral(position, unit="m s"),
+        ...     seen.AtTimes(position, (1.0, 2.0)),
+        ...     seen.Dissipated(),
+        ...     seen.StickFraction(0),
+        ... ]
+        >>> found = jfric.observe(problem, wanted).values
+        >>> for name, x in found.items():
+        ...     print(name, np.asarray(x).round(6).tolist())
+        dissipated 224.0
+        final 0.32
+        integral 1.208914
+        maximum 0.56
+        mean 0.302228
+        minimum 0.0
+        rms 0.322765
+        smooth pieces 8.0
+        stick_fraction 0.222495
+        values [0.13893, 0.280596]
     """
 
     name: str

@@ -29,6 +29,11 @@ class Moment(NamedTuple):
     """A trajectory at given times ``t`` [s]: arrays with the axes of the times in front.
 
     Not a number (mode and segment: -1) at times that the run did not reach.
+    After the start, in between and at the end::
+
+        >>> moment = jfric.simulate(problem, dense=True).evaluate(jnp.array([0.0, 0.1, 4.0]))
+        >>> moment.q.shape, moment.a[0].tolist(), round(float(moment.q[2, 0]), 9)
+        ((3, 1), [14.0], 0.32)
     """
 
     t: Float[Array, "*times"]

@@ -22,6 +22,29 @@ class EventTime(Observable):
     """Time of the event ``number`` (from 1) [s]; NaN where there are fewer.
 
     ``own``: index of an event of the user's own, of which it is; None: of all events.
+    All that tell of events::
+
+        >>> import numpy as np
+        >>> seen = jfric.results.observables
+        >>> def speed(point):
+        ...     return point.v[0]
+        >>> wanted = [
+        ...     seen.EventTime(2),
+        ...     seen.LastEventTime(),
+        ...     seen.StopTime(),
+        ...     seen.EventCount(),
+        ...     seen.AtEvent(lambda point: point.q[0], 2),
+        ...     seen.BeforeEvent(speed, 2),
+        ... ]
+        >>> found = jfric.observe(problem, wanted).values
+        >>> for name, x in found.items():
+        ...     print(name, np.asarray(x).round(6).tolist())
+        before_event 0.0
+        event 0.08
+        event_count 7.0
+        event_time 0.888577
+        last_event_time 3.110018
+        stop_time 3.110018
     """
 
     number: int
@@ -42,7 +65,10 @@ class EventTime(Observable):
 
 @dataclass(frozen=True)
 class AtEvent(Observable):
-    """Value just after the event ``number`` (from 1); NaN where there are fewer."""
+    """Value just after the event ``number`` (from 1); NaN where there are fewer.
+
+    Example: see :class:`jfric.results.observables.EventTime`.
+    """
 
     function: Function
     number: int
@@ -61,7 +87,7 @@ class AtEvent(Observable):
 class BeforeEvent(Observable):
     """Value just before the event ``number`` (from 1), of positions and velocities.
 
-    NaN where there are fewer events.
+    NaN where there are fewer events. Example: see :class:`jfric.results.observables.EventTime`.
     """
 
     function: Function
@@ -79,7 +105,10 @@ class BeforeEvent(Observable):
 
 @dataclass(frozen=True)
 class LastEventTime(Observable):
-    """Time of the last event [s]; NaN where there is none."""
+    """Time of the last event [s]; NaN where there is none.
+
+    Example: see :class:`jfric.results.observables.EventTime`.
+    """
 
     name: str = "last_event_time"
     unit: str = "s"
@@ -96,6 +125,7 @@ class StopTime(Observable):
     """Time of the event from which on nothing moves [s].
 
     NaN where the motion goes on to the end, or where nothing ever moved.
+    Example: see :class:`jfric.results.observables.EventTime`.
     """
 
     name: str = "stop_time"
@@ -144,7 +174,10 @@ def _largest_speed(piece: Piece) -> Float[Array, ""]:
 
 @dataclass(frozen=True)
 class EventCount(Observable):
-    """Number of changes of mode, or of ``impacts`` only."""
+    """Number of changes of mode, or of ``impacts`` only.
+
+    Example: see :class:`jfric.results.observables.EventTime`.
+    """
 
     impacts: bool = False
     name: str = "event_count"

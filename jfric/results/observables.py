@@ -55,7 +55,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Final(Observable):
-    """Value at the end of the trajectory."""
+    """Value at the end of the trajectory.
+
+    Example: see :class:`jfric.results.observables.Observable`.
+    """
 
     function: Function
     name: str = "final"
@@ -78,7 +81,10 @@ class Final(Observable):
 
 @dataclass(frozen=True)
 class Maximum(OfMaximum):
-    """Largest value over the whole trajectory, not only at outputs."""
+    """Largest value over the whole trajectory, not only at outputs.
+
+    Example: see :class:`jfric.results.observables.Observable`.
+    """
 
     function: Function
     name: str = "maximum"
@@ -90,7 +96,10 @@ class Maximum(OfMaximum):
 
 @dataclass(frozen=True)
 class Minimum(Maximum):
-    """Smallest value over the whole trajectory, not only at outputs."""
+    """Smallest value over the whole trajectory, not only at outputs.
+
+    Example: see :class:`jfric.results.observables.Observable`.
+    """
 
     name: str = "minimum"
 
@@ -103,7 +112,10 @@ class Minimum(Maximum):
 
 @dataclass(frozen=True)
 class Integral(OfIntegral):
-    """Integral over time [unit of the function times s]."""
+    """Integral over time [unit of the function times s].
+
+    Example: see :class:`jfric.results.observables.Observable`.
+    """
 
     function: Function
     name: str = "integral"
@@ -115,7 +127,10 @@ class Integral(OfIntegral):
 
 @dataclass(frozen=True)
 class Mean(Integral):
-    """Mean over time."""
+    """Mean over time.
+
+    Example: see :class:`jfric.results.observables.Observable`.
+    """
 
     name: str = "mean"
 
@@ -125,7 +140,10 @@ class Mean(Integral):
 
 @dataclass(frozen=True)
 class RootMeanSquare(Integral):
-    """Square root of the mean of the square over time."""
+    """Square root of the mean of the square over time.
+
+    Example: see :class:`jfric.results.observables.Observable`.
+    """
 
     name: str = "rms"
 
@@ -143,6 +161,7 @@ class AtTimes(Observable):
     """Values at given ``times`` [s]; NaN outside the simulated time.
 
     At an event the value after it. ``axis``: name of their axis in tables; None: one time, no axis.
+    Example: see :class:`jfric.results.observables.Observable`.
     """
 
     function: Function
@@ -173,7 +192,10 @@ class AtTimes(Observable):
 
 @dataclass(frozen=True)
 class StickFraction(Observable):
-    """Part of the simulated time in which a contact sticks."""
+    """Part of the simulated time in which a contact sticks.
+
+    Example: see :class:`jfric.results.observables.Observable`.
+    """
 
     contact: int
     name: str = "stick_fraction"
@@ -196,7 +218,7 @@ class Dissipated(OfIntegral):
     The integral of ``-lambda_T gamma_T``, and of ``R |x'|`` of springs in series with sliders
     (:class:`jfric.Jenkins`), which stand behind the contacts: of one of them, ``contact``, or, with
     None, of all. Dampers and impacts are not counted. It is not the energy that an element with a
-    ``reaction`` of its own takes.
+    ``reaction`` of its own takes. Example: see :class:`jfric.results.observables.Observable`.
     """
 
     contact: int | None = None

@@ -28,7 +28,10 @@ NEWTON_STEPS = 5
 
 
 class Point(NamedTuple):
-    """A trajectory at one instant, in SI units: what a function of an observable receives."""
+    """A trajectory at one instant, in SI units: what a function of an observable receives.
+
+    Example: see :class:`jfric.results.observables.Observable`.
+    """
 
     #: Time, positions, velocities, accelerations.
     t: Float[Array, ""]
@@ -70,6 +73,7 @@ class Piece(NamedTuple):
     """A smooth piece of a trajectory, on ``[t, end]``; coefficients first, constant term first.
 
     Its length ``h`` is zero where a pass only logged an event.
+    Example: see :class:`jfric.results.observables.Observable`.
     """
 
     #: Start, end and length [s]; coefficients of positions, velocities, accelerations and forces.

@@ -29,6 +29,7 @@ class Events(eqx.Module):
     One record for each contact (or piecewise-linear element) that changes its mode, in order of
     time; an impact with its change of mode is one record; the start is not counted.
     :meth:`Solution.event_table` gives the used rows with names.
+    Example: see :func:`jfric.simulate`.
     """
 
     #: Time [s].

@@ -71,7 +71,7 @@ class AbstractSolver(eqx.Module):
     ``adjoint``: which derivatives its runs have. ``"auto"``: ``jvp``, ``jacfwd``, ``grad`` and
     ``jacrev``, at a cost that grows with the parameters (more than 16 numbers: ``jvp`` and
     ``jacfwd`` only); ``"reverse"``: ``grad`` and ``jacrev``, for many parameters; ``"forward"``:
-    ``jvp`` and ``jacfwd``; ``"none"``: none of them.
+    ``jvp`` and ``jacfwd``; ``"none"``: none of them. Example: see :class:`jfric.EventDriven`.
     """
 
     max_steps: eqx.AbstractVar[int]

@@ -35,6 +35,7 @@ class BristleBias:
     ``distance`` (S, n): largest difference of each degree of freedom [m, rad], and ``relative``
     the same over the largest value of the set-valued motion. ``steps`` (S,): steps with bristles;
     ``exact_steps``: passes with the set-valued law. ``status`` (S,): :class:`jfric.Status`.
+    Example: see :func:`jfric.bristle_bias`.
     """
 
     sigma0: np.ndarray

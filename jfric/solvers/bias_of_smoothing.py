@@ -37,6 +37,7 @@ class SmoothingBias:
     largest value of the exact motion. ``creep`` (W, nt): path [m, rad] that each contact slides
     while the exact one sticks. ``steps`` (W,): steps of the integrator; ``exact_steps``: passes of
     the exact solver. ``status`` (W,): :class:`jfric.Status`.
+    Example: see :func:`jfric.smoothing_bias`.
     """
 
     widths: np.ndarray
@@ -62,7 +63,13 @@ def smoothing_bias(
     ``widths`` (W,) [m/s or rad/s]. ``solver``: the smoothed solver to judge, its own width
     apart. ``points``: number of evenly spaced times at which the motions are compared. Raises
     :class:`jfric.ProblemError` for widths that are not positive, and where the exact simulation
-    ends early.
+    ends early. Narrower is closer and creeps less::
+
+        >>> bias = jfric.smoothing_bias(problem, [1e-2, 1e-3], points=201)
+        >>> bool(bias.distance[1, 0] < 0.2 * bias.distance[0, 0])
+        True
+        >>> bool(bias.creep[1, 0] < bias.creep[0, 0])
+        True
     """
     widths = [float(w) for w in widths]
     if not widths or not all(0.0 < w < np.inf for w in widths):

@@ -29,20 +29,31 @@ class AbstractFixedStep(AbstractSolver):
     Time, outputs, the end of a run, batches and derivatives are taken care of. Outputs inside a
     step lie on the cubic through positions and velocities at both of its ends, velocities on a
     straight line; a step that covers more than :data:`SLOTS` outputs is cut short.
-    Symplectic Euler, with the forces left to ``local``::
+    Symplectic Euler without friction, over one period of an oscillator::
 
-        class Euler(jfric.AbstractFixedStep):
-            dt: Any
-            max_steps: int = eqx.field(static=True, default=100_000)
-            adjoint: str = eqx.field(static=True, default="auto")
+        >>> import equinox as eqx
+        >>> from jfric.system.forces import applied_force
+        >>> class Euler(jfric.AbstractFixedStep):
+        ...     dt: float
+        ...     max_steps: int = eqx.field(static=True, default=100_000)
+        ...     adjoint: str = eqx.field(static=True, default="auto")
+        ...
+        ...     def motion(self, prepared, t, q, v, h, force):
+        ...         a = self.local(prepared, t, q, v).a + prepared.mechanics.M_inverse @ force
+        ...         return q + h * (v + h * a), v + h * a
+        ...
+        ...     def local(self, prepared, t, q, v):
+        ...         none = jnp.zeros(0, jnp.int32)
+        ...         force = applied_force(prepared.mechanics, t, q, v, none)
+        ...         a = prepared.mechanics.M_inverse @ force
+        ...         return jfric.Local(a, jnp.zeros(0), jnp.zeros(0), none, none)
+        >>> elements = {"mass": jfric.Mass("x", 1.0), "spring": jfric.Spring("x", 1.0)}
+        >>> start = {"x": jfric.InitialState(q=1.0)}
+        >>> swing = jfric.Problem(["x"], elements, initial=start, time=2.0 * jnp.pi)
+        >>> bool(abs(jfric.simulate(swing, Euler(dt=1e-3)).final.q[0] - 1.0) < 1e-4)
+        True
 
-            def motion(self, prepared, t, q, v, h, force):
-                a = self.local(prepared, t, q, v).a + prepared.mechanics.M_inverse @ force
-                return q + h * (v + h * a), v + h * a
-
-            def local(self, prepared, t, q, v) -> jfric.Local: ...
-
-    ``tests/test_own_solver.py`` has all of it.
+    ``tests/test_own_solver.py`` has one with friction.
     """
 
     dt: eqx.AbstractVar[Any]

@@ -51,6 +51,7 @@ class Local(NamedTuple):
 
     ``a`` (n,) [m/s^2, rad/s^2]; ``lambda_t`` (nt,), ``lambda_n`` (nu,) [N]: friction forces of all
     contacts, normal forces of the unilateral ones; ``mode`` (nt,): :class:`jfric.Mode`.
+    Example: see :class:`jfric.AbstractFixedStep`.
     """
 
     a: Float[Array, " n"]

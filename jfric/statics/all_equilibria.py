@@ -41,7 +41,7 @@ class Equilibria(eqx.Module):
     ``lambda_n`` (c, nu) [N] of the contacts ``names``. Where ``continuum``, the row is a segment of
     solutions from ``(q, lambda_t, lambda_n)`` to ``(q_to, lambda_t_to, lambda_n_to)``, infinite
     where it has no end; else both are the same. Under ``vmap`` arrays have the batch axis in
-    front.
+    front. Example: see :func:`jfric.equilibria`.
     """
 
     q: Float[Array, "c n"]

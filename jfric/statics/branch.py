@@ -25,7 +25,7 @@ class SpecialPoint:
     ``"mode change"``; ``"fold"``, where the branch turns around; ``"bifurcation"``, where more than
     one branch goes on; ``"vertical"``, where a segment of solutions at one value of the parameter
     begins or ends; ``"asymptote"``, where the state grows without bound; ``"dead end"``, where
-    nothing goes on.
+    nothing goes on. Example: see :func:`jfric.trace`.
     """
 
     kind: Kind
@@ -71,7 +71,7 @@ class Branch:
     continuation. A change of mode appears as two rows with the same state: the last in the old
     modes and the first in the new ones. ``dq``, ``dlambda_t``, ``dlambda_n``: derivatives with
     respect to the parameter in the row's own modes, NaN on vertical segments. ``closed``: the
-    branch is a loop.
+    branch is a loop. Example: see :func:`jfric.trace`.
     """
 
     parameter: np.ndarray
@@ -101,7 +101,7 @@ class EquilibriumPath:
     """All branches found between two values of a parameter.
 
     ``name``: full path of the parameter, between ``start`` and ``stop`` [SI]; ``branches``: those
-    found; ``axes``, ``names``: degrees of freedom and contacts.
+    found; ``axes``, ``names``: degrees of freedom and contacts. Example: see :func:`jfric.trace`.
     """
 
     name: str

@@ -36,7 +36,7 @@ class LimitLoad(eqx.Module):
     [N, N m] of the equations ``joints``. ``status``:
     ``OK``; ``INCONSISTENT`` where there is no rest state at the start; ``MAX_STEPS`` where there is
     one all the way (``parameter`` is then the stop). The state at the limit is one of several where
-    reactions or positions are not unique.
+    reactions or positions are not unique. Example: see :func:`jfric.limit_load`.
     """
 
     parameter: Float[Array, ""]

@@ -55,7 +55,19 @@ class RestStates(eqx.Module):
     [N, N m] are its extent in each coordinate, infinite where it has no end; ``axes``, ``names``
     and ``joints`` are those of degrees of freedom, contacts and reactions.
     ``closed``: which unilateral contacts are closed. Under ``vmap`` arrays have the batch axis in
-    front.
+    front. The friction that holds a block is known::
+
+        >>> block = jfric.Problem(
+        ...     ["x"],
+        ...     {
+        ...         "mass": jfric.Mass("x", 1.0),
+        ...         "friction": jfric.Friction("x", limit=3.0),
+        ...         "load": jfric.Load("x", 2.0),
+        ...     },
+        ... )
+        >>> found = jfric.equilibria(block, meaning="rest")
+        >>> int(found.count), found.lambda_t_low[0].tolist(), found.lambda_t_high[0].tolist()
+        (1, [-2.0], [-2.0])
     """
 
     q_low: Float[Array, "p n"]

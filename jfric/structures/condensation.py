@@ -39,6 +39,7 @@ class CondensedStructure(eqx.Module):
     gaps; ``a`` (l,): load factors. Arrays are leaves of a PyTree.
 
     ``u = a @ free + (lambda + kappa r) @ influence`` are the displacements of the whole structure.
+    Example: see :func:`jfric.condense`.
     """
 
     #: Schur complement [N/m].
@@ -104,7 +105,14 @@ def condense(structure: Structure) -> CondensedStructure:
 
     Returns the condensed structure, whose :meth:`~CondensedStructure.problem` is an ordinary
     problem with two degrees of freedom for each contact. Raises :class:`jfric.ProblemError` where a
-    body floats even if all contacts hold.
+    body floats even if all contacts hold. One node pressed on a rigid floor::
+
+        >>> import numpy as np
+        >>> K, W_N, W_T = np.diag([2e6, 1e6]), np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
+        >>> pressed = jfric.Structure(K, W_N, W_T, np.array([[-100.0, 20.0]]), np.array([0.0]))
+        >>> condensed = jfric.condense(pressed)
+        >>> condensed.problem(mu=0.3).dofs
+        {'n01': 'translation', 't01': 'translation'}
     """
     K: Any = sp.csc_matrix(structure.K)
     W: Any = sp.vstack([sp.csr_matrix(structure.W_N), sp.csr_matrix(structure.W_T)]).tocsr()

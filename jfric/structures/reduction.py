@@ -36,6 +36,7 @@ class ReducedStructure(eqx.Module):
 
     ``r`` (2m,) [m]: relative displacements of the contacts, gaps first, with the initial gaps
     ``gap`` (m,) [m]; ``eta`` (k,): interior modes; ``a`` (l,): load factors. ``u = T x``.
+    Example: see :func:`jfric.reduce_structure`.
     """
 
     M: Float[Array, "x x"]
@@ -88,7 +89,15 @@ def reduce_structure(
     """Keep the contacts and the ``modes`` lowest interior modes of ``structure``.
 
     ``mass_redistribution``: contact nodes are made massless, their mass goes to the other nodes
-    (:func:`redistribute_mass`).
+    (:func:`redistribute_mass`). One interior mode beside a contact::
+
+        >>> import numpy as np
+        >>> K, M = np.diag([2.0, 1.0, 4.0, 9.0]), np.eye(4)
+        >>> W_N, W_T = np.eye(4)[:1], np.eye(4)[1:2]
+        >>> beam = jfric.Structure(K, W_N, W_T, np.zeros((1, 4)), np.array([0.1]), M=M)
+        >>> reduced = jfric.reduce_structure(beam, modes=1)
+        >>> np.diag(reduced.K).round(9).tolist()
+        [2.0, 1.0, 4.0]
     """
     if structure.M is None:
         raise ProblemError("M: the structure has no mass matrix, dynamics need one")

@@ -83,6 +83,16 @@ def load_structure(
     .npz file with the arrays ``normal`` and ``tangent`` (m, 2), pairs of degrees of freedom (i, j)
     counted from zero: the gap opens by ``u_i - u_j``, and sliding is ``u_i - u_j``; ``j = -1`` is a
     rigid foundation. Optional: ``gap`` (m,), initial gaps; ``loads`` (l, n) or (n,).
+    One node above a rigid floor::
+
+        >>> import pathlib, tempfile
+        >>> import numpy as np, scipy.sparse
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> scipy.sparse.save_npz(folder / "K.npz", scipy.sparse.csr_matrix(np.diag([2e6, 1e6])))
+        >>> np.savez(folder / "contacts.npz", normal=[[0, -1]], tangent=[[1, -1]], gap=[0.1])
+        >>> structure = jfric.load_structure(folder / "K.npz", folder / "contacts.npz")
+        >>> structure.n_contacts, structure.contact_dofs.tolist(), structure.gap.tolist()
+        (1, [0, 1], [0.1])
     """
     K: Any = _matrix(stiffness)
     n = K.shape[0]

@@ -129,7 +129,13 @@ def open_sweep(path: str | os.PathLike[str]) -> xarray.Dataset:
     """The results of a sweep on disk, read when they are used.
 
     ``xarray.open_zarr(path, consolidated=False)`` gives the same. Raises :class:`ProblemError`
-    where there is none.
+    where there is none. Two coefficients of friction::
+
+        >>> import pathlib, tempfile
+        >>> store, vary = pathlib.Path(tempfile.mkdtemp()) / "mu.zarr", {"friction.mu": [0.1, 0.2]}
+        >>> _ = jfric.sweep(problem, vary, "max.u", store=store, progress=False)
+        >>> jfric.open_sweep(store)["max.u"].values.round(6).tolist()
+        [0.56, 0.52]
     """
     xarray = import_xarray()
     _import_zarr()

@@ -79,7 +79,11 @@ class Ground(eqx.Module):
     """What stands still, with named points.
 
     ``points`` [m]: ``"ground.corner"`` refers to one; ``"ground"`` itself is the origin, and as a
-    line the x-axis.
+    line the x-axis::
+
+        >>> ground = jfric.Ground(points={"corner": (1.0, 0.5)})
+        >>> [float(x) for x in ground.points["corner"]]
+        [1.0, 0.5]
     """
 
     points: dict[str, Any] = eqx.field(converter=_points, default_factory=dict)
@@ -89,6 +93,11 @@ class Gravity(eqx.Module):
     """Weight of all bodies: ``m g`` along -y, turned towards +x by ``tilt`` [rad].
 
     ``g`` [m/s^2]. With a tilt the x-axis is an incline that falls along +x.
+    The part along the incline::
+
+        >>> incline = jfric.Gravity(10.0, tilt=jnp.pi / 6)
+        >>> round(float(incline.g * jnp.sin(incline.tilt)), 9)
+        5.0
     """
 
     g: Scalar = eqx.field(converter=scalar, default=9.81)
@@ -104,7 +113,22 @@ class LinkSpring(eqx.Module):
     """Spring and damper between two points: force ``-(k (L - x0) + c dL/dt)`` along the line.
 
     ``points``: two references (``"rod.tip"``, ``"ground.wall"``) a distance ``L`` apart. ``k``
-    [N/m], ``c`` [N s/m]: not negative; ``x0`` [m]: length without force.
+    [N/m], ``c`` [N s/m]: not negative; ``x0`` [m]: length without force. As a file says it::
+
+        >>> sprung = jfric.Problem(
+        ...     [],
+        ...     {
+        ...         "body": {"rod": jfric.Body(2.0, 0.5, at=(0, 1), points={"tip": (0, 1)})},
+        ...         "ground": jfric.Ground(points={"wall": (3.0, 2.0)}),
+        ...         "link_spring": jfric.LinkSpring(("rod.tip", "ground.wall"), k=100.0, x0=2.0),
+        ...     },
+        ... )
+        >>> print(jfric.to_toml(sprung).split("\\n\\n")[3].strip())
+        [link_spring]
+        points = ["rod.tip", "ground.wall"]
+        k = 100.0 # N/m
+        c = 0.0 # N*s/m
+        x0 = 2.0 # m
     """
 
     points: tuple[str, str] = eqx.field(static=True, converter=references)

@@ -34,7 +34,12 @@ class Controller(eqx.Module):
     ``mean`` samples, of ``-y`` (``on="measurement"``) or of ``e`` (``on="error"``). The integral
     stands still in saturation. ``delay`` counts samples; between whole numbers the two neighbours
     share the sample, which keeps the impulse of every sample. ``reads``: the degree of freedom;
-    ``drives``: path of the load that it sets.
+    ``drives``: path of the load that it sets. A reference beyond the limit::
+
+        >>> controller = jfric.Controller(reads="x", drives="load.motor.F", kp=100.0, limit=10.0)
+        >>> rest = controller.start(0.0, jnp.array(0.0), 0.0, dt=1e-3)
+        >>> [float(controller.step(rest, r, jnp.array(0.0), 1e-3)[0]) for r in (0.05, 0.2)]
+        [5.0, 10.0]
     """
 
     reads: str = eqx.field(static=True)

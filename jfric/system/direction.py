@@ -24,7 +24,11 @@ class Direction(eqx.Module):
 
     ``measures``: what ``x`` is where the units of the coefficients say it: ``"translation"`` with
     a lever arm [m] on an angle, ``"rotation"`` with an inverse radius [1/m] on a displacement,
-    ``"unknown"``; None: what the degrees of freedom are.
+    ``"unknown"``; None: what the degrees of freedom are. A rope over a drum of radius 0.5 m::
+
+        >>> rope = jfric.Direction(("u", "theta"), coefficients={"u": 1.0, "theta": -0.5})
+        >>> rope.vector(("u", "theta")).tolist()
+        [1.0, -0.5]
     """
 
     names: tuple[str, ...] = eqx.field(static=True)

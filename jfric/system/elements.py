@@ -30,6 +30,7 @@ class Mass(eqx.Module):
     """Mass or moment of inertia: kinetic energy ``m (w^T v)^2 / 2``.
 
     ``direction``: of ``w``, as in :class:`jfric.Friction`. ``m`` [kg or kg m^2]: positive.
+    Example: see :class:`jfric.Problem`.
     """
 
     direction: Direction = eqx.field(converter=as_direction)
@@ -56,7 +57,7 @@ class Damper(eqx.Module):
     """Viscous damper: force ``-c dx/dt`` along ``w``, with the elongation ``x = w^T q``.
 
     ``direction``: of ``w``, as in :class:`jfric.Friction`. ``c`` [N s/m or N m s/rad]: not
-    negative.
+    negative. Example: see :func:`jfric.frequency_response`.
     """
 
     direction: Direction = eqx.field(converter=as_direction)
@@ -68,7 +69,11 @@ class DiagramSpring(eqx.Module):
 
     The force along ``w`` is ``-F(x)`` with the elongation ``x = w^T q``; beyond the first and last
     point the end lines continue. ``direction``: of ``w``, as in :class:`jfric.Friction`. ``x`` (p,)
-    [m or rad]: at least two, increasing strictly; ``F`` (p,) [N or N m].
+    [m or rad]: at least two, increasing strictly; ``F`` (p,) [N or N m]. Each stiffness::
+
+        >>> spring = jfric.DiagramSpring("u", x=[-0.5, 0.0, 0.25], F=[-5.0, 0.0, 40.0])
+        >>> (jnp.diff(spring.F) / jnp.diff(spring.x)).tolist()
+        [10.0, 160.0]
     """
 
     direction: Direction = eqx.field(converter=as_direction)
@@ -82,7 +87,10 @@ class GapSpring(eqx.Module):
     Its force is ``-k_positive (x - gap_positive)`` for ``x > gap_positive`` and
     ``-k_negative (x + gap_negative)`` for ``x < -gap_negative``, with ``x = w^T q``.
     ``direction``: of ``w``, as in :class:`jfric.Friction`. ``k_positive``, ``k_negative``
-    [N/m or N m/rad] and ``gap_positive``, ``gap_negative`` [m or rad]: not negative.
+    [N/m or N m/rad] and ``gap_positive``, ``gap_negative`` [m or rad]: not negative::
+
+        >>> float(jfric.GapSpring("u", 1e4, 2e4, gap_positive=0.1, gap_negative=0.2).gap_negative)
+        0.2
     """
 
     direction: Direction = eqx.field(converter=as_direction)
@@ -108,7 +116,10 @@ class Stop(eqx.Module):
 
     so that the stop neither pulls at release nor hits with ``c dx/dt`` at touch: the force is
     continuous and lies between 0 and ``2 k p``. Source of the limited law:
-    ``Modelica.Mechanics.Translational.Components.ElastoGap``.
+    ``Modelica.Mechanics.Translational.Components.ElastoGap``. Unless asked otherwise::
+
+        >>> jfric.Stop("u", k=1e5, gap=0.01, c=20.0).release
+        'physical'
     """
 
     direction: Direction = eqx.field(converter=as_direction)
@@ -274,6 +285,7 @@ class Base(eqx.Module):
     ``displacement`` [m or rad]: a number or a function of time that does not jump where a spring
     with a damper or a contact is attached. With ``"base": {"table": Base(z)}`` the spring
     ``Spring(("table", "u"), k)`` has the elongation ``u - z(t)``.
+    Example: see :class:`jfric.Jenkins`.
     """
 
     displacement: AbstractFunction = eqx.field(converter=as_function)

@@ -32,7 +32,7 @@ class AbstractFunction(eqx.Module):
     """A piecewise smooth scalar function of time: ``function(t)`` for ``t`` [s].
 
     A new one defines :meth:`components` (polynomial and harmonics of the piece at ``t``) and
-    :meth:`breakpoints`, at which solvers end their steps.
+    :meth:`breakpoints`, at which solvers end their steps. Example: see :class:`jfric.Harmonic`.
     """
 
     @abc.abstractmethod
@@ -80,7 +80,12 @@ class AbstractFunction(eqx.Module):
 
 
 class Constant(AbstractFunction):
-    """The constant ``f(t) = value``; numbers become one by themselves."""
+    """The constant ``f(t) = value``; numbers become one by themselves::
+
+    >>> pull = jfric.Load("u", 5.0).F
+    >>> type(pull).__name__, float(pull(1.0)), float(pull.derivative(1.0))
+    ('Constant', 5.0, 0.0)
+    """
 
     value: Scalar = eqx.field(converter=scalar)
 

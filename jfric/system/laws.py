@@ -77,6 +77,7 @@ class AbstractLaw(eqx.Module):
     """A friction law: limits in stick, and the coefficient of a contact that slides.
 
     A new law is one subclass, listed in :data:`jfric.system.laws.LAWS`. Its fields are its numbers.
+    Example: see :class:`jfric.Coulomb`.
     """
 
     #: Whether the sliding force does not depend on the sliding velocity, so that the equations of

@@ -75,7 +75,11 @@ class Slider(eqx.Module):
     against each other; if not, they keep the angle that they have at the start. Reactions
     ``normal``, along the left normal of the line, and, where it does not turn, ``torque``.
     ``law``: friction along the line under the magnitude of the normal reaction, as in
-    :class:`jfric.Joint`.
+    :class:`jfric.Joint`::
+
+        >>> crosshead = jfric.Slider("rod.tip", "ground", turns=False, law=jfric.Coulomb(0.1))
+        >>> crosshead.point, crosshead.turns, float(crosshead.law.mu)
+        ('rod.tip', False, 0.1)
     """
 
     point: str = eqx.field(static=True)
@@ -87,7 +91,10 @@ class Slider(eqx.Module):
 class Weld(eqx.Module):
     """Two points coincide, and the bodies keep the angle between them that they have at the start.
 
-    ``points`` as in :class:`jfric.Pin`. Reactions ``x``, ``y`` and ``torque``.
+    ``points`` as in :class:`jfric.Pin`. Reactions ``x``, ``y`` and ``torque``::
+
+        >>> jfric.Weld(("rod.end", "plate.edge")).points
+        ('rod.end', 'plate.edge')
     """
 
     points: tuple[str, str] = eqx.field(static=True, converter=references)
@@ -98,7 +105,11 @@ class Gear(eqx.Module):
 
     ``bodies``: two names; ``radii`` [m]: of their pitch circles, with a negative sign on one for an
     inner gear or a belt. Their centres stand still, or are held by other joints. One reaction, the
-    force between the teeth.
+    force between the teeth::
+
+        >>> gear = jfric.Gear(("pinion", "wheel"), radii=(0.02, 0.06))
+        >>> [float(r) for r in gear.radii]
+        [0.02, 0.06]
     """
 
     bodies: tuple[str, str] = eqx.field(static=True, converter=references)
@@ -110,7 +121,11 @@ class Rolling(eqx.Module):
 
     ``point``, ``radius``, ``line`` or ``circle``, ``circle_radius`` and ``inside`` as in
     :class:`jfric.Contact`. Reactions ``normal`` and ``tangent``, of any size and sign; with limits
-    it is a contact.
+    it is a contact. A wheel on the ground::
+
+        >>> wheel = jfric.Rolling("wheel.centre", 0.3, line="ground")
+        >>> wheel.line, float(wheel.radius)
+        ('ground', 0.3)
     """
 
     point: str = eqx.field(static=True)

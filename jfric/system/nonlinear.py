@@ -23,7 +23,11 @@ class Pendulum(AbstractForce):
     """Gravity of a pendulum: torque ``-m g L sin(theta)`` with the angle ``theta = w^T q``.
 
     ``direction``: of ``w``, as in :class:`jfric.Friction`. ``m`` [kg], ``L`` [m], ``g`` [m/s^2].
-    Its inertia is a :class:`jfric.Mass` of ``m L^2`` beside it.
+    Its inertia is a :class:`jfric.Mass` of ``m L^2`` beside it::
+
+        >>> pendulum = jfric.Pendulum("theta", m=2.0, L=0.5, g=10.0)
+        >>> pendulum.force(("theta",), 0.0, jnp.array([jnp.pi / 2]), jnp.array([0.0])).tolist()
+        [-10.0]
     """
 
     direction: Direction = eqx.field(converter=as_direction)
@@ -40,7 +44,11 @@ class PolynomialSpring(AbstractForce):
     """Spring with force ``-sum_i k[i] x^(i+1)`` along ``w``, ``x = w^T q``.
 
     ``direction``: of ``w``, as in :class:`jfric.Friction`. ``k`` (d,), ``k[i]`` in [N/m^(i+1) or
-    N m/rad^(i+1)]: ``[k1, 0, k3]`` is Duffing's spring.
+    N m/rad^(i+1)]: ``[k1, 0, k3]`` is Duffing's spring::
+
+        >>> spring = jfric.PolynomialSpring("u", [100.0, 0.0, 5000.0])
+        >>> spring.force(("u",), 0.0, jnp.array([0.1]), jnp.array([0.0])).tolist()
+        [-15.0]
     """
 
     direction: Direction = eqx.field(converter=as_direction)
@@ -55,7 +63,11 @@ class PolynomialSpring(AbstractForce):
 class Drag(AbstractForce):
     """Quadratic drag: force ``-c |dx/dt| dx/dt`` along ``w``, ``x = w^T q``.
 
-    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``c`` [kg/m or kg m^2]: not negative.
+    ``direction``: of ``w``, as in :class:`jfric.Friction`. ``c`` [kg/m or kg m^2]: not negative::
+
+        >>> drag = jfric.Drag("u", c=0.5)
+        >>> drag.force(("u",), 0.0, jnp.array([0.0]), jnp.array([-4.0])).tolist()
+        [8.0]
     """
 
     direction: Direction = eqx.field(converter=as_direction)

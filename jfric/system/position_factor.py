@@ -20,7 +20,10 @@ POINTS = 32
 
 
 class AbstractPositionFactor(eqx.Module):
-    """A factor on friction, a function of the displacement ``s`` along its direction."""
+    """A factor on friction, a function of the displacement ``s`` along its direction.
+
+    Example: see :class:`jfric.PeriodicFactor`.
+    """
 
     @abc.abstractmethod
     def __call__(self, s: Float[Array, ""]) -> Float[Array, ""]:

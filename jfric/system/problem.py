@@ -19,14 +19,28 @@ from jfric.system.validation import require_start_state, validate
 
 
 class InitialState(eqx.Module):
-    """Initial state of one degree of freedom: ``q`` [m or rad] and ``v`` [m/s or rad/s]."""
+    """Initial state of one degree of freedom: ``q`` [m or rad] and ``v`` [m/s or rad/s].
+
+    Thrown back from 0.1 m::
+
+        >>> start = jfric.InitialState(q=0.1, v=-2.0)
+        >>> float(start.q), float(start.v)
+        (0.1, -2.0)
+    """
 
     q: Scalar = eqx.field(converter=scalar, default=0.0)
     v: Scalar = eqx.field(converter=scalar, default=0.0)
 
 
 class TimeSpan(eqx.Module):
-    """Simulated time: from ``start`` to ``end`` [s]."""
+    """Simulated time: from ``start`` to ``end`` [s].
+
+    Three seconds::
+
+        >>> span = jfric.TimeSpan(end=4.0, start=1.0)
+        >>> float(span.end - span.start)
+        3.0
+    """
 
     end: Scalar = eqx.field(converter=scalar)
     start: Scalar = eqx.field(converter=scalar, default=0.0)
@@ -35,7 +49,14 @@ class TimeSpan(eqx.Module):
 class Matrices(eqx.Module):
     """Full matrices added to what the elements contribute: ``M q'' + C q' + K q``.
 
-    Each is (n, n): an array, or rows of numbers and expressions.
+    Each is (n, n): an array, or rows of numbers and expressions. Two masses of 1 kg on springs::
+
+        >>> K = [[2.0, -1.0], [-1.0, jfric.Expression("$k")]]
+        >>> beam = jfric.Problem(
+        ...     ["a", "b"], {}, matrices=jfric.Matrices(M=jnp.eye(2), K=K), parameters={"k": 1.0}
+        ... )
+        >>> [[float(x) for x in row] for row in beam.resolved().matrices.K]
+        [[2.0, -1.0], [-1.0, 1.0]]
     """
 
     M: object = None

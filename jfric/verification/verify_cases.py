@@ -83,6 +83,11 @@ def verify(
     many further ``outputs``, evenly spaced; no check sees these.
 
     Raises :class:`jfric.ProblemError` for a single bad file and unknown cases. Needs float64.
+    A case of the list::
+
+        >>> results = jfric.verify(case="c8_incline")
+        >>> {result.case for result in results}, all(result.passed for result in results)
+        ({'c8_incline'}, True)
     """
     every = file_jobs(paths, flow, remark) if paths else listed_jobs(case, flow)
     if paths:

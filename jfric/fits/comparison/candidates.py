@@ -60,7 +60,12 @@ def candidate_laws(problem: Problem, speed: float, *, loads: bool = True) -> lis
 
     ``speed`` [m/s or rad/s]: a typical sliding velocity, which sets the ranges of viscous terms.
     Dampers are taken out, the law holds their part and begins with it. ``loads``: whether load
-    dependence is a candidate.
+    dependence is a candidate. Six of them::
+
+        >>> [law.name for law in jfric.candidate_laws(problem, speed=0.1)]
+        ['viscous', 'Coulomb', 'Coulomb + viscous', 'asymmetric', 'Stribeck', 'load-dependent']
+        >>> sorted(jfric.candidate_laws(problem, speed=0.1)[2].free)
+        ['parameters.F_c', 'parameters.F_v']
     """
     refuse_planes(problem, "the comparison of laws")
     group = problem.section("friction")

@@ -81,7 +81,25 @@ def compare_laws(
 
     ``starts``, ``max_iterations``, ``hold``: as in :func:`jfric.fit`; every fit also begins from
     what the simpler laws found. ``announce``: called with what is being computed. Raises
-    :class:`jfric.ProblemError` for what cannot be compared.
+    :class:`jfric.ProblemError` for what cannot be compared. A motion under Coulomb's friction::
+
+        >>> slide = jfric.Problem(
+        ...     ["x"],
+        ...     {
+        ...         "mass": jfric.Mass("x", 3.0),
+        ...         "friction": jfric.Friction("x", limit=1.0),
+        ...         "load": jfric.Load("x", 0.0),
+        ...     },
+        ... )
+        >>> t = jnp.arange(0.0, 12.0, 1e-2)
+        >>> x, v, a = 0.5 * jnp.sin(2.0 * t), jnp.cos(2.0 * t), -2.0 * jnp.sin(2.0 * t)
+        >>> data = jfric.Experiment(t, u={"load.F": 3.0 * a + 2.0 * jnp.sign(v)}, y={"x": x})
+        >>> found = jfric.compare_laws(
+        ...     slide, data, laws=["viscous", "Coulomb"], criteria=["inverse dynamics"],
+        ...     fitted_to="inverse dynamics", folds=2)
+        >>> header, rows = found.table()
+        >>> [row[0] for row in rows if row[3] == "best"], found.fitted_to
+        (['Coulomb'], 'inverse dynamics')
     """
     given = [experiments] if isinstance(experiments, Experiment) else list(experiments)
     chosen = [full_experiment(problem, e) for e in given]

@@ -40,6 +40,7 @@ class LawComparison:
     ``laws``: the simplest first; ``criteria``: scores by each criterion, with the differences from
     the best law; ``folds``: what was left out in turns; ``fitted_to``: the criterion that was
     minimised; ``verdict``: recommendation and contradictions.
+    Example: see :func:`jfric.compare_laws`.
     """
 
     laws: tuple[LawResult, ...]

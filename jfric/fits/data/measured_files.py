@@ -29,6 +29,16 @@ def read_experiments(
     """The records in ``files``, their columns mapped as the table ``[data]`` of ``config`` says.
 
     Raises :class:`jfric.ProblemError` for files, columns and lengths that do not fit.
+    A file of two columns::
+
+        >>> import pathlib, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> columns = '[data]\\ntime = "t"\\n[data.y]\\nu = {column = "position", unit = "mm"}\\n'
+        >>> _ = (folder / "block.toml").write_text(jfric.to_toml(problem) + columns)
+        >>> _ = (folder / "run.csv").write_text("t,position\\n0.0,0.0\\n0.1,20.0\\n0.2,60.0\\n")
+        >>> (record,) = jfric.read_experiments(folder / "block.toml", folder / "run.csv")
+        >>> record.name, record.y["u"].tolist()
+        ('run', [0.0, 0.02, 0.06])
     """
     chosen = config if isinstance(config, Config) else load_config(config)
     if chosen.data is None:

@@ -21,7 +21,7 @@ class ExperimentDesign:
     ``condition``: ratios of the largest to the smallest eigenvalue of the information, by parts of
     the parameters' sizes, before and after. ``merit``: logarithms of what was maximised, before
     and after. ``evaluations``: experiments that were simulated. ``remarks``: what a reader of the
-    numbers has to know.
+    numbers has to know. Example: see :func:`jfric.design_experiment`.
     """
 
     inputs: Mapping[str, float | np.ndarray]

@@ -91,7 +91,11 @@ class Midpoint(AbstractTimeStepping):
     ``method``, ``max_steps``, ``max_events``, ``adjoint`` and derivatives: see
     :class:`MoreauJean`. Source: T. Ligursky, Y. Renard, A well-posed
     semi-discretization of elastodynamic contact problems with friction, Quart. J. Mech. Appl.
-    Math. 64 (2011), as used in V. Janovsky (2015), section 5.
+    Math. 64 (2011), as used in V. Janovsky (2015), section 5. It never stands quite still::
+
+        >>> solution = jfric.simulate(problem, jfric.Midpoint(dt=1e-3))
+        >>> 0.0 < abs(float(solution.final.v[0]))
+        True
     """
 
     name: ClassVar[str] = "midpoint"
@@ -114,7 +118,11 @@ class StabilisedMidpoint(AbstractTimeStepping):
     contacts are set to zero. Stick is exact, positions do not creep. ``method``, ``max_steps``,
     ``max_events``, ``adjoint`` and derivatives: see :class:`MoreauJean`. Source: V. Janovsky,
     Numerical analysis of a lumped parameter friction model, Applications of Mathematics 2015,
-    section 5.
+    section 5. It stands still where it stops::
+
+        >>> solution = jfric.simulate(problem, jfric.StabilisedMidpoint(dt=1e-3))
+        >>> float(solution.final.v[0]), bool(abs(solution.final.q[0] - 0.32) < 1e-4)
+        (0.0, True)
     """
 
     name: ClassVar[str] = "stabilised-midpoint"
