@@ -43,8 +43,8 @@ MISTAKES = [
             "diagram_spring, gap_spring, stop, jenkins, maxwell_slip, masing_spring, iwan, dahl, "
             "bouc_wen, lugre, rate_state, state, friction, contact, load, base, joint, pin, "
             "slider, weld, gear, rolling, pendulum, polynomial_spring, drag, event, initial, "
-            "matrices, solver, statics, periodic, response, data, controller, fit, check; did you mean "
-            "'spring'?"
+            "matrices, solver, statics, periodic, response, data, controller, fit, check; did you "
+            "mean 'spring'?"
         ),
     ),
     ('"5 kN/m"', '"5 kN"', "spring.k: found 'kN' (a force), expected a stiffness such as '5 kN/m'"),
@@ -279,8 +279,8 @@ MISTAKES = [
         (
             "contact.tangnt: unknown field, allowed are normal, tangent, mu, mu_s, mu_d, "
             "v_s, exponent, mu_v, peak, speeds, curve, monotone, law, gap, e, belt, impact, "
-            "sliding, point, line, circle, polygon, radius, circle_radius, inside, plane; did you mean "
-            "'tangent'?"
+            "sliding, point, line, circle, polygon, radius, circle_radius, inside, plane; did you "
+            "mean 'tangent'?"
         ),
     ),
     (
