@@ -85,6 +85,7 @@ def test_adhesive_teeth_would_pull():
     assert float(pull["max.force.stop.forward"]) > 1.0
 
 
+@pytest.mark.slow
 def test_derivatives_of_three_contacts():
     """Of the final relative displacement, with respect to all numbers, against differences of the
     closed form."""
@@ -110,6 +111,7 @@ def test_derivatives_of_three_contacts():
     np.testing.assert_allclose(slope, expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_rigid_teeth_rattle():
     """Restitution e on both flanks: times and velocities of a ball between two walls, and the same
     motion of the centre."""

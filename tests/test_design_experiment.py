@@ -37,6 +37,7 @@ def design():
     return designed(limits={"x": (-0.3, 0.3)})
 
 
+@pytest.mark.slow
 def test_the_same_amplitude_tells_more_and_limits_are_kept(design):
     assert max(design.information_ratio.values()) > 2.0
     assert design.merit[1] > design.merit[0]

@@ -52,7 +52,7 @@ def shared() -> dict:
 LONG = (
     "Body", "Moment", "Pin", "RestStates", "animate", "check", "compare_laws", "continue_orbit",
     "continue_special", "fit", "fit_batch", "fit_curve", "fit_hierarchical", "harmonic_balance",
-    "inverse_regression", "periodic_orbit", "plot_basins", "plot_friction_curve",
+    "inverse_regression", "minimise_peak", "periodic_orbit", "plot_basins", "plot_friction_curve",
     "plot_mechanism", "plot_orbits", "plot_response", "smoothing_bias", "verify",
 )  # fmt: skip
 

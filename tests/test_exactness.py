@@ -177,6 +177,7 @@ def _path(values, u, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.array(q), np.array(v), np.array(modes)
 
 
+@pytest.mark.slow
 @hypothesis.settings(max_examples=8, deadline=None, derandomize=True, database=None)
 @hypothesis.given(seed=st.integers(0, 2**32 - 1))
 def test_random_oscillators_keep_the_balance_of_energy_and_the_laws(seed):

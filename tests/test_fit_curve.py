@@ -116,6 +116,7 @@ def test_samples_that_depend_on_each_other_count_less():
         assert correlation_time(fit) == pytest.approx(expected, rel=within)
 
 
+@pytest.mark.slow
 def test_a_curve_is_found_with_its_band():
     """Both directions at once, from a flat first guess, on an axis with a ripple that is known."""
     ripple = jfric.laws.PeriodicFactor(0.1, cosine=[0.2])

@@ -128,6 +128,7 @@ def test_a_curve_of_equal_values_is_coulomb():
     assert [r["to"] for r in found.event_table()] == [r["to"] for r in exact.event_table()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("monotone", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_derivatives_in_every_knot(monotone):
     problem = belt(jfric.FrictionCurve(SPEEDS, FALLS, mu_s=0.45, monotone=monotone), end=2.5)

@@ -120,6 +120,7 @@ def test_continuous_slip_is_approached_with_more_harmonics(omega):
     assert left[2] < left[1] < left[0]
 
 
+@pytest.mark.slow
 def test_a_friction_damper_that_sticks_and_slips_is_that_of_exact_events():
     problem = two_masses(friction=jfric.Friction("b", limit=0.4))
     omegas = [0.7, 1.1]
@@ -224,6 +225,7 @@ def test_amplitude_phase_and_rms_are_those_of_the_motion(curve):
     np.testing.assert_allclose(first[:, 0], 2 * np.real(wave), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_loads_work_for_what_friction_and_dampers_take():
     problem = two_masses(friction=jfric.Friction("b", limit=0.3, belt=None))
     found = jfric.harmonic_balance(problem, "load.F.omega", at=np.linspace(0.5, 1.6, 6))

@@ -46,6 +46,7 @@ def forces_at_corners(element, path, pace=1.0):
     return -np.asarray(force), solution
 
 
+@pytest.mark.slow
 def test_cycle_of_one_slider():
     """M1: virgin curve, limit, the closed cycle and its loss, at any rate."""
     k, R, X = 100.0, 2.0, 0.05

@@ -317,6 +317,7 @@ def test_derivatives_through_ten_impacts_are_the_closed_form():
         assert np.all(found.residuals[0, k, m:] == 0.0)
 
 
+@pytest.mark.slow
 def test_sensor_and_initial_states_are_found_with_the_rest():
     problem, data, task = ball_task()
     truth = np.array([0.88, 0.01, 1.1, 0.05, 1.02, 0.79])

@@ -28,6 +28,7 @@ def at_start(problem):
     return dict(zip(problem.dofs, a.tolist(), strict=True)), reactions
 
 
+@pytest.mark.slow
 def test_slider_crank():
     """Against the equation of its one coordinate; the start is met to rounding."""
     problem = load_config(shipped("slider_crank")).problem
@@ -81,6 +82,7 @@ def test_what_is_given_stays_as_it_is():
         jfric.Problem([], elements)
 
 
+@pytest.mark.slow
 def test_a_weld_makes_one_body():
     """A pendulum of two welded rods: its angular acceleration, and the torque in the weld."""
     bodies = {

@@ -74,6 +74,7 @@ def test_a_share_of_one_locks_against_the_load():
         assert np.all(np.asarray(v)[2:] == 0.0)
 
 
+@pytest.mark.slow
 def test_derivatives_of_a_lift_are_those_of_the_closed_form():
     """``v = (1 - kappa) tau_m - (1 + kappa) - tau_c`` after one second, forward and reverse."""
 

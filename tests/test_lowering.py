@@ -99,6 +99,7 @@ def test_rounds_and_their_derivatives_are_the_same(function):
         np.testing.assert_allclose(*second, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_scalars_keep_derivatives_of_both_kinds_and_batches():
     rng = np.random.default_rng(5)
     given = {"D": jnp.asarray(rng.normal(size=(2, 2))) + 3.0 * jnp.eye(2), "n": jnp.asarray(2)}

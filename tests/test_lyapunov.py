@@ -33,6 +33,7 @@ def test_two_masses_have_that_of_the_slower_one():
     np.testing.assert_allclose(found.parts, slowest, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_impacts_multiply_by_the_multipliers_of_the_orbit():
     # The motion with one impact in each period is a focus whose multipliers have the modulus e.
     found = jfric.lyapunov_exponent(ball_on_table(0.4), 1.0, intervals=4000, parts=4)
@@ -55,6 +56,7 @@ def test_a_ball_on_a_strongly_shaken_table_is_chaotic():
     assert np.all(np.asarray(found.parts) > 0.2)
 
 
+@pytest.mark.slow
 def test_stick_leaves_the_derivative_of_the_map_over_a_period():
     # One degree of freedom that stops and goes on in each period: one multiplier is zero.
     problem = damped(0.05, friction=jfric.Friction("x", limit=0.7))
@@ -73,6 +75,7 @@ def test_stick_leaves_the_derivative_of_the_map_over_a_period():
     np.testing.assert_allclose(found.parts, np.log(multipliers[1]) / period, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_motions_that_become_one_have_no_finite_exponent():
     # A table that shakes less than gravity: the ball comes to rest on it, wherever it fell from.
     found = jfric.lyapunov_exponent(ball_on_table(0.5, e=0.2), 1.0, intervals=20, skip=20, parts=2)

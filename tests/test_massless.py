@@ -78,6 +78,7 @@ def test_friction_between_a_node_and_a_body_as_with_a_tiny_mass():
     np.testing.assert_allclose(found.position(exact), near.q[:, 1], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_derivatives_pass_through():
     def end(x):
         found = jfric.eliminate_massless(chain(*x), "y")

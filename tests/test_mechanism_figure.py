@@ -22,6 +22,7 @@ def disc():
     return jfric.simulate(problem, ts=jnp.linspace(0.0, 2.0, 41)), problem
 
 
+@pytest.mark.slow
 def test_what_is_drawn():
     solution, problem = disc()
     times = np.array([0.0, 0.5, 1.5, 2.0])

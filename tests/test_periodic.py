@@ -126,6 +126,7 @@ def test_a_ball_at_rest_on_its_table_is_periodic_too():
     assert orbit.multipliers.tolist() == [0.0, 0.0]
 
 
+@pytest.mark.slow
 def test_stick_slip_finds_its_own_period():
     belt = jfric.load(f"{CONFIGS}/c4_belt.toml")
     orbit = jfric.periodic_orbit(belt).check()

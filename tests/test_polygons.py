@@ -72,6 +72,7 @@ def slip(q, v, at):
     return found[0] - found[1]
 
 
+@pytest.mark.slow
 def test_gaps_and_sliding_are_those_of_the_nearest_place():
     mechanics = assemble(loads(TEXT).problem)
     chains = {

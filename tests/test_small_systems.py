@@ -308,6 +308,7 @@ def test_the_form_is_chosen_by_the_structure_of_the_problem_and_the_size_of_the_
     assert sizes(_forced(), jfric.EventDriven(kernel="general")) is None
 
 
+@pytest.mark.slow
 def test_simulations_of_a_batch_are_those_of_one_trajectory():
     """512 trajectories run as scalars, with the same outputs and events."""
     problem, ts = _forced(), jnp.linspace(0.0, 8.0, 60)

@@ -179,6 +179,7 @@ def test_another_number_of_devices_agrees(tmp_path, whole):
             execute(prepared(), store=store)
 
 
+@pytest.mark.slow
 def test_the_loss_of_a_worker_loses_nothing(tmp_path, whole):
     distributed = pytest.importorskip("distributed")
     store = tmp_path / "sweep.zarr"

@@ -203,6 +203,7 @@ def _stacked(problems):
     return jax.tree.map(lambda *x: jnp.stack([jnp.asarray(y) for y in x]), *problems)
 
 
+@pytest.mark.slow
 @each_kernel
 def test_belt_that_pulls_a_body_off_a_wall(solver):
     ts = np.linspace(0.0, 6.0, 13)

@@ -5,6 +5,7 @@ import itertools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jfric.system.linkage_equations import Apart, Turned
 from jfric.system.places import Line, Place
@@ -36,6 +37,7 @@ def _functions(places):
     ]
 
 
+@pytest.mark.slow
 def test_values_and_derivatives_are_those_of_each_alone():
     functions = _functions(_places(3))
     several = together(functions, 9)

@@ -87,6 +87,7 @@ def _check(seed: int, count: int, name: str, exact: float) -> int:
     return int(np.sum(status == Status.OK))
 
 
+@pytest.mark.slow
 def test_a_few_systems():
     assert _check(12, 40, "auto", 1e-9) >= 38
 
