@@ -22,6 +22,7 @@ html[data-theme="dark"] .jfric {{ {_LINES} }}
 .jfric td { border-bottom: 1px solid rgba(128, 128, 128, .25); }
 .jfric table { overflow-wrap: normal; font-size: .92rem; }
 .jfric th, .jfric td:first-child, .jfric td.n { white-space: nowrap; }
+.jfric td:nth-child(2):not(.n) { min-width: 15rem; }
 .jfric th.n, .jfric td.n { text-align: right; font-variant-numeric: tabular-nums; }
 .jfric tr.group th { padding-top: .9rem; border-bottom-width: 2px; }
 .jfric tr.failed td { color: #d6362b; font-weight: 600; }
