@@ -103,7 +103,7 @@ def test_a_bar_is_for_terminals_only(tmp_path):
         text=True, check=True,
     )  # fmt: skip
     assert done.stderr == ""
-    assert "checks passed, 1 cases" in done.stdout
+    assert "checks passed, 2 cases" in done.stdout
 
 
 def test_before_the_package_is_there(tmp_path):
