@@ -31,6 +31,13 @@ def test_differences_are_paired_and_allow_for_common_training_data():
     assert np.isinf(d.difference[2])
 
 
+@pytest.mark.parametrize(("size", "good"), [(0.0, False), (10.0, False), (40.0, True)])
+def test_what_nobody_sees_in_the_data_is_no_difference(size, good):
+    # 3 % of the error and certain, but less than a thousandth of what is measured.
+    scores = np.array([[1.0, 1.0, 1.0, 1.0], [1.03, 1.031, 1.03, 1.03]])
+    assert differences(scores, 1.0 / 3.0, size).within.tolist() == [True, good]
+
+
 def criterion(name, means, fitted=False, spread=0.0):
     rng = np.random.default_rng(0)
     scores = np.array(means)[:, None] + spread * rng.normal(size=(len(means), 4))

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: A law whose error is larger by less than this part is as good, however certain that is.
-NEGLIGIBLE = 0.01
+#: A law whose error is larger by less than this part of it, or of what is measured, is as good,
+#: however certain that is: what is exact in simulation is filtered and cut into samples in data.
+NEGLIGIBLE, INVISIBLE = 0.01, 0.001
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Differences:
 
     ``mean`` (L,): over the folds; ``best``: the law of the least; ``difference``,
     ``standard_error`` (L,): from the best one, zero there; infinite where a prediction failed.
+    ``size``: of what is measured, in the unit of the scores.
     """
 
     scores: np.ndarray
@@ -32,18 +34,20 @@ class Differences:
     best: int
     difference: np.ndarray
     standard_error: np.ndarray
+    size: float = 0.0
 
     @property
     def within(self) -> np.ndarray:
         """Which laws (L,) are within one standard error of the best one, or hardly worse."""
         good = np.isfinite(self.mean)
-        allowed = np.maximum(self.standard_error, NEGLIGIBLE * self.mean[self.best])
+        least = max(NEGLIGIBLE * float(self.mean[self.best]), INVISIBLE * self.size)
+        allowed = np.maximum(self.standard_error, least)
         return good & (self.difference <= np.where(good, allowed, 0.0))
 
 
-def differences(scores: np.ndarray, held_over_fitted: float) -> Differences:
+def differences(scores: np.ndarray, held_over_fitted: float, size: float = 0.0) -> Differences:
     """Compare ``scores`` (L, F), the least are best; ``held_over_fitted``: samples of a fold over
-    those that were fitted for it."""
+    those that were fitted for it; ``size``: of what is measured."""
     mean = np.mean(scores, axis=1)
     best = int(np.argmin(mean))
     good: np.ndarray = np.all(np.isfinite(scores), axis=1)
@@ -53,4 +57,4 @@ def differences(scores: np.ndarray, held_over_fitted: float) -> Differences:
         off = scores[good] - scores[best]
         difference[good] = off.mean(axis=1)
         error[good] = off.std(axis=1, ddof=1) * np.sqrt(1.0 / folds + held_over_fitted)
-    return Differences(scores, mean, best, difference, error)
+    return Differences(scores, mean, best, difference, error, size)
