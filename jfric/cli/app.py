@@ -37,6 +37,10 @@ Settings = Annotated[
         help="Change a parameter; the value may carry its unit (spring.k='5 kN/m'). Repeatable.",
     ),
 ]
+Measured = Annotated[
+    list[Path] | None,
+    typer.Option(help="Measured file: .csv, .parquet, .npz or .mat. Repeatable."),
+]
 Flow = Annotated[
     str | None,
     typer.Option(help="Flow between events: auto, exact or runge-kutta.", metavar="NAME"),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jfric.cli.app import Settings, app, console, one_sentence, status
+from jfric.cli.app import Measured, Settings, app, console, one_sentence, status
 from jfric.cli.loading import load_changed
 from jfric.cli.run_fit import free_of, to_seconds
 from jfric.errors import ProblemError
@@ -21,10 +21,7 @@ def compare(
     config: Annotated[
         Path, typer.Argument(metavar="CONFIG", help="TOML file that describes the system.")
     ],
-    data: Annotated[
-        list[Path] | None,
-        typer.Option(help="Measured file: .csv, .parquet, .npz or .mat. Repeatable."),
-    ] = None,
+    data: Measured = None,
     free: Annotated[
         list[str] | None,
         typer.Option(

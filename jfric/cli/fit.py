@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jfric.cli.app import Settings, app, console, one_sentence, status
+from jfric.cli.app import Measured, Settings, app, console, one_sentence, status
 from jfric.cli.interrupt import NOTHING, kept
 from jfric.cli.loading import load_changed
 from jfric.cli.run_fit import RESIDUALS, free_of, read_records, run_fit, to_seconds
@@ -28,10 +28,7 @@ def fit(
         Path | None,
         typer.Argument(metavar="CONFIG", help="TOML file that describes the system."),
     ] = None,
-    data: Annotated[
-        list[Path] | None,
-        typer.Option(help="Measured file: .csv, .parquet, .npz or .mat. Repeatable."),
-    ] = None,
+    data: Measured = None,
     free: Annotated[
         list[str] | None,
         typer.Option(
