@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from jfric.results.solution import Solution
     from jfric.system.problem import Problem
 
+
+T = TypeVar("T")
 
 #: Jobs of equal structure from which on a vmapped batch pays.
 BATCH = 8
@@ -102,27 +104,28 @@ def run_batch(jobs: list[Job]) -> list[Trajectory]:
     return [Trajectory(job.problem, *one) for job, one in zip(jobs, found, strict=True)]
 
 
-def run_batches(
-    groups: list[list[Job]],
-) -> Iterator[tuple[int, list[Trajectory] | Exception]]:
-    """Trajectories of each group with its index, as they are ready; instead of them the error,
-    where a system is refused, or a program cannot be compiled or run on this machine. Groups
-    compile in parallel."""
+def outcomes(group: list[Job]) -> Sequence[Trajectory | Exception]:
+    """Trajectories of a group; instead of each the error, where a system is refused, or a program
+    cannot be compiled or run on this machine."""
+    try:
+        return run_batch(group)
+    except (jax.errors.JaxRuntimeError, ProblemError) as error:
+        return [error] * len(group)
+
+
+def side_by_side(works: Sequence[Callable[[], T]]) -> Iterator[tuple[int, T]]:
+    """What each work returns with its index, as they are ready, begun in this order. They compile
+    in parallel."""
     double = jnp.result_type(float) == jnp.float64
 
-    def run(index: int) -> tuple[int, list[Trajectory] | Exception]:
+    def run(index: int) -> tuple[int, T]:
         # A `with jax.enable_x64(True)` of the caller does not reach other threads by itself.
         with jax.enable_x64(double):
-            try:
-                return index, run_batch(groups[index])
-            except (jax.errors.JaxRuntimeError, ProblemError) as error:
-                return index, error
+            return index, works[index]()
 
-    workers = max(1, min(os.cpu_count() or 1, len(groups), MAX_WORKERS))
+    workers = max(1, min(os.cpu_count() or 1, len(works), MAX_WORKERS))
     with ThreadPoolExecutor(workers) as pool:
-        # Large groups compile longest: first.
-        order = sorted(range(len(groups)), key=lambda i: -len(groups[i]))
-        futures = [pool.submit(run, i) for i in order]
+        futures = [pool.submit(run, i) for i in range(len(works))]
         try:
             for future in as_completed(futures):
                 yield future.result()

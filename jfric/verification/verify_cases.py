@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -30,7 +31,7 @@ from jfric.verification.case import EXACT, RUNGE_KUTTA, Case
 from jfric.verification.compare_kernels import agreement
 from jfric.verification.configs import files_in, shipped
 from jfric.verification.evaluate import COUNTS, Trajectory, needed_times
-from jfric.verification.jobs import Job, Refused, batches, run_batches
+from jfric.verification.jobs import Job, Refused, batches, outcomes, side_by_side
 from jfric.verification.periodic_checks import (
     PeriodicJob,
     is_periodic,
@@ -75,8 +76,8 @@ def verify(
     ``"all"`` runs each with every kernel that can, and checks that they agree.
     Trajectories of equal structure run as one batch.
     ``progress(done, total, case)`` is called at the start and after each job: the trajectory, the
-    equilibria or the orbit of a case by one solver; ``case`` is the one that follows, or the one
-    just finished where batches run side by side. A file that is refused, and a program that cannot
+    equilibria or the orbit of a case by one solver, as they run side by side; ``case`` is the one
+    just finished, the first one at the start. A file that is refused, and a program that cannot
     be compiled or run on this machine, is a failed result, and the others go on.
     ``remark(sentence)`` is told which files hold nothing to verify.
     ``each(job, computed, results)`` is told of every job when it is done, trajectories with this
@@ -116,34 +117,35 @@ def verify(
         if progress:
             progress(count, len(every), case)
 
-    for job in every:
-        if isinstance(job, Job):
-            continue
-        done(0, job.case)
-        keep(job, *_without_trajectory(job))
-        done(1, job.case)
-    if groups:
-        done(0, groups[0][0].case)
-    for index, outcome in run_batches(groups):
-        for i, job in enumerate(groups[index]):
-            one = outcome if isinstance(outcome, Exception) else outcome[i]
-            keep(job, one, _results(job, one))
-            if kernel == ALL and job.kernel and isinstance(one, Trajectory):
+    # Orbits take longest, and large groups compile longest: first.
+    works: list[Sequence[AnyJob]] = [[job] for job in every if not isinstance(job, Job)]
+    works += sorted(groups, key=lambda group: -len(group))
+    if works:
+        done(0, works[0][0].case)
+    for index, computed in side_by_side([partial(_computed, jobs) for jobs in works]):
+        for job, (one, results) in zip(works[index], computed, strict=True):
+            keep(job, one, results)
+            forms = kernel == ALL and isinstance(one, Trajectory)
+            if forms and isinstance(job, Job) and job.kernel:
                 compared.setdefault((job.case, job.settings), []).append((job, one))
-        done(len(groups[index]), groups[index][0].case)
+        done(len(works[index]), works[index][0].case)
     for same in compared.values():
         first, *others = sorted(same, key=lambda x: order[id(x[0])])
         found += [(order[id(other[0])], agreement(*first, *other)) for other in others]
     return [result for _, results in sorted(found, key=lambda x: x[0]) for result in results]
 
 
-def _without_trajectory(job: StaticJob | PeriodicJob | Refused) -> tuple[Any, list[Result]]:
-    """What a job without a trajectory computes, and its checks."""
-    if isinstance(job, StaticJob):
-        return static_results(job)
-    if isinstance(job, PeriodicJob):
-        return periodic_results(job)
-    return None, [refused(job.case, job.reason)]
+def _computed(jobs: Sequence[AnyJob]) -> list[tuple[Any, list[Result]]]:
+    """What trajectories of equal structure, or one job of another kind, compute, and the checks."""
+    first = jobs[0]
+    if isinstance(first, StaticJob):
+        return [static_results(first)]
+    if isinstance(first, PeriodicJob):
+        return [periodic_results(first)]
+    if isinstance(first, Refused):
+        return [(None, [refused(first.case, first.reason)])]
+    group = [job for job in jobs if isinstance(job, Job)]
+    return [(one, _results(job, one)) for job, one in zip(group, outcomes(group), strict=True)]
 
 
 def _with_kernel(every: Jobs, kernel: str) -> Jobs:
@@ -181,12 +183,12 @@ def _with_outputs(job: AnyJob, count: int) -> AnyJob:
     return dataclasses.replace(job, further=np.linspace(job.ts[0], job.ts[-1], count))
 
 
-def _results(job: Job, outcome: Trajectory | Exception) -> list[Result]:
+def _results(job: Job, found: Trajectory | Exception) -> list[Result]:
     """The checks of a job, all failed where it could not run or be judged."""
-    if isinstance(outcome, Exception):
-        return not_run(job.case, job.label, job.checks, outcome)
+    if isinstance(found, Exception):
+        return not_run(job.case, job.label, job.checks, found)
     try:
-        return judge(job, outcome)
+        return judge(job, found)
     except ProblemError as error:
         return not_run(job.case, job.label, job.checks, error)
 
