@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 
@@ -9,6 +10,13 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 # Examples that run at build find the package here, too.
 os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+
+# Kernels that run pages warn of their sockets, once for each page: only their errors are shown.
+_kernels = tempfile.TemporaryDirectory()
+_profile = Path(_kernels.name, "profile_default")
+_profile.mkdir()
+(_profile / "ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 'ERROR'\n")
+os.environ["IPYTHONDIR"] = _kernels.name
 
 from generators import gallery, manual  # noqa: E402
 from generators.write import FOLDER, with_links_of_the_site, write  # noqa: E402
