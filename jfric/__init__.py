@@ -156,6 +156,7 @@ from jfric.system.expression import Expression as Expression
 from jfric.system.functions import Constant as Constant
 from jfric.system.functions import Harmonic as Harmonic
 from jfric.system.functions import PiecewiseLinear as PiecewiseLinear
+from jfric.system.functions import Ramp as Ramp
 from jfric.system.functions import Steps as Steps
 from jfric.system.functions import Sum as Sum
 from jfric.system.hysteresis import Iwan as Iwan
@@ -208,7 +209,7 @@ __all__ = [  # noqa: RUF022
     "Body", "Ground", "Gravity", "LinkSpring", "Pin", "Slider", "Weld", "Gear", "Rolling",
     # Friction laws and functions of time; all of them: jfric.laws, jfric.functions.
     "Coulomb", "StaticDynamic", "Stribeck", "FrictionCurve",
-    "Harmonic", "PiecewiseLinear", "Steps", "Expression",
+    "Harmonic", "PiecewiseLinear", "Ramp", "Steps", "Expression",
     # Its motion.
     "simulate", "EventDriven", "MoreauJean", "QuasiStatic", "Smoothed",
     "Solution", "Status", "Flag", "Mode", "observe", "plot",

@@ -1,7 +1,15 @@
 """Functions of time, for loads, normal forces, belts and supports; and expressions for numbers."""
 
 from jfric.system.expression import Expression
-from jfric.system.functions import AbstractFunction, Constant, Harmonic, PiecewiseLinear, Steps, Sum
+from jfric.system.functions import (
+    AbstractFunction,
+    Constant,
+    Harmonic,
+    PiecewiseLinear,
+    Ramp,
+    Steps,
+    Sum,
+)
 from jfric.system.wrapped import Clipped, Until
 
 __all__ = [
@@ -11,6 +19,7 @@ __all__ = [
     "Expression",
     "Harmonic",
     "PiecewiseLinear",
+    "Ramp",
     "Steps",
     "Sum",
     "Until",

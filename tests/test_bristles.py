@@ -217,6 +217,40 @@ def linearised(law, k, m=0.0, eta=0.0):
     return jax.jacfwd(rates)(jnp.stack([pull / k, jnp.asarray(V), jnp.asarray(0.0)]))
 
 
+def test_a_start_may_slide_backwards_over_a_moving_support():
+    """The sign of sliding was that of forwards until a first step, which was not defined."""
+    ends = []
+    for way in (1.0, -1.0):
+        elements = {
+            "mass": jfric.Mass("u", 3e13),
+            "base": {"plate": jfric.Base(jfric.Ramp(1e-6 * way))},
+            "spring": jfric.Spring("u", 6.5e7),
+            "rate_state": jfric.RateState(("u", "plate"), psi0=1e-3, **ROCK),
+        }
+        start = {"u": START(q=0.0923 * way)}
+        problem = jfric.Problem(["u"], elements, initial=start, time=300.0)
+        run = jfric.simulate(problem, SOLVER, ts=np.array([300.0])).check()
+        ends.append((float(run.final.q[0]), float(run.z[-1, 0])))
+    (q, z), (q_back, z_back) = ends
+    assert q_back == pytest.approx(-q, rel=1e-12)
+    assert z_back == pytest.approx(z, rel=1e-9)
+    assert abs(z) > 1e-4
+
+
+def test_rest_is_no_trouble_for_stiff_steps():
+    """Accelerations are rounding errors there, and steps were shortened without end."""
+    elements = {
+        "mass": jfric.Mass("u", 3e13),
+        "base": {"plate": jfric.Base(jfric.Ramp(1e-6))},
+        "spring": jfric.Spring("u", 6.5e7),
+        "rate_state": jfric.RateState(("u", "plate"), **ROCK),
+    }
+    still = jfric.Problem(["u"], elements, initial={"u": START(q=0.6 * 1e7 / 6.5e7)}, time=1000.0)
+    run = jfric.simulate(still, jfric.EventDriven(rtol=1e-13)).check()
+    assert int(run.steps) < 100
+    assert float(run.final.q[0]) == pytest.approx(0.6 * 1e7 / 6.5e7, rel=1e-13)
+
+
 @pytest.mark.parametrize("evolution", ["ageing", "slip"])
 def test_rate_and_state_is_stable_above_its_stiffness(evolution):
     """M6: at the critical stiffness the roots are imaginary, with the frequency known."""

@@ -342,7 +342,7 @@ scalars = st.one_of(numbers, expressions)
 def functions(draw):
     times = sorted(draw(st.sets(st.floats(0, 10), min_size=1, max_size=4)))
     values = draw(st.lists(numbers, min_size=len(times) + 1, max_size=len(times) + 1))
-    choice = draw(st.integers(0, 4))
+    choice = draw(st.integers(0, 5))
     if choice == 0:
         return jfric.Constant(draw(scalars))
     if choice == 1:
@@ -351,6 +351,8 @@ def functions(draw):
         return jfric.PiecewiseLinear(times, values[1:])
     if choice == 3:
         return jfric.Harmonic(draw(scalars), draw(scalars), draw(numbers))
+    if choice == 4:
+        return jfric.Ramp(draw(scalars), draw(numbers))
     return jfric.Sum([jfric.Constant(draw(numbers)), jfric.Steps(times, values)])
 
 

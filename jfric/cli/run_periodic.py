@@ -96,11 +96,13 @@ def _print_orbit(
     console: Console, orbit: PeriodicOrbit, names: list[str] | None
 ) -> dict[str, float]:
     """Period, multipliers, stability, events, energy; what was observed."""
+    from jfric.periodic.state_vector import state_columns
+
     kind = "that of the loads" if orbit.forced else "its own"
     console.print(f"period {float(orbit.period):.12g} s ({kind})", markup=False)
     n = len(orbit.axes)
-    state = [f"{a} = {float(x):.12g}" for a, x in zip(orbit.axes, orbit.q, strict=True)]
-    state += [f"v.{a} = {float(x):.12g}" for a, x in zip(orbit.axes, orbit.v, strict=True)]
+    named = state_columns(orbit.axes, np.concatenate([orbit.q, orbit.v])[None])
+    state = [f"{name} = {float(x[0]):.12g}" for name, x in named.items()]
     start = float(orbit.problem.resolved().time.start)
     console.print(f"at t = {start:g} s: {', '.join(state)}", markup=False)
     table = report.plain_table("Floquet multipliers", ">", ">real", ">imaginary", ">size")
@@ -188,10 +190,10 @@ def _print_path(console: Console, path: OrbitPath) -> None:
 
 def _write_path(path: OrbitPath, names: list[str] | None, folder: Path, config: str) -> list[Path]:
     """All orbits of a path (CSV), and its special points (JSON)."""
-    n = len(path.axes)
+    from jfric.periodic.state_vector import state_columns
+
     table: dict[str, np.ndarray] = {path.name: path.parameter, "period": path.period}
-    for i, axis in enumerate(path.axes):
-        table |= {axis: path.state[:, i], f"v.{axis}": path.state[:, n + i]}
+    table |= state_columns(path.axes, path.state)
     table["multiplier"] = np.max(np.abs(path.multipliers), axis=1)
     table["stable"] = path.stable.astype(int)
     table |= path.observe(names) if names else {}

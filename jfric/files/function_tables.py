@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 from jfric.errors import ProblemError
 from jfric.files.reading import ReadError, read_text
 from jfric.system.expression import Expression
-from jfric.system.functions import AbstractFunction, Constant, Harmonic, PiecewiseLinear, Steps, Sum
+from jfric.system.functions import (
+    AbstractFunction,
+    Constant,
+    Harmonic,
+    PiecewiseLinear,
+    Ramp,
+    Steps,
+    Sum,
+)
 from jfric.system.units import DIMENSIONS, Dimension, UnitError, to_si, unit_factor
 from jfric.system.wrapped import Clipped, Until
 
@@ -81,6 +89,9 @@ def function(
         return _until(table, where, measures, folder)
     if form == "clipped":
         return _clipped(table, where, measures, folder)
+    if form == "ramp":
+        start = number(table.value, f"{where}.value", measures)
+        return Ramp(number(table.rate, f"{where}.rate", _per_second(measures)), start)
     if form == "harmonic":
         return _harmonic(table, where, measures)
     if form == "table":
@@ -100,6 +111,14 @@ def function(
     if not all(b > a for a, b in itertools.pairwise(times)):
         raise ProblemError(f"{where}.times: found {times}, times must increase strictly")
     return _of_samples(Steps if extra else PiecewiseLinear, times, values)
+
+
+def _per_second(measures: Dimension | None) -> Dimension | None:
+    """What the rate of a quantity measures."""
+    if measures is None:
+        return None
+    unit = f"({measures.unit})/s" if measures.unit else "1/s"
+    return Dimension(f"{measures.name} per time", unit, f"{measures.example}/s")
 
 
 def _until(table: tables.UntilTable, where: str, measures: Dimension | None, folder: Path) -> Until:

@@ -11,6 +11,7 @@ from jfric.files.path_dimensions import path_dimension
 from jfric.system.expression import Expression
 from jfric.system.naming import find_path
 from jfric.system.problem import Problem
+from jfric.system.states import state_units
 from jfric.system.units import DIMENSIONS, Dimension
 
 if TYPE_CHECKING:
@@ -65,15 +66,16 @@ def response(table: tables.ResponseTable | None) -> dict[str, Any]:
 
 
 def _state(given: list[Any], problem: Problem) -> list[float]:
-    """Positions, then velocities."""
-    kinds = list(problem.dofs.values())
-    if len(given) != 2 * len(kinds):
+    """Positions, velocities, then states of elements."""
+    kinds, states = list(problem.dofs.values()), state_units(problem)
+    if len(given) != 2 * len(kinds) + len(states):
+        behind = "".join(f", then z.{name}" for name in states)
         raise ProblemError(
             f"periodic.state: found {len(given)} numbers, needs {len(kinds)} positions and "
-            f"{len(kinds)} velocities"
+            f"{len(kinds)} velocities{behind}"
         )
     units = {"translation": ("m", "m/s"), "rotation": ("rad", "rad/s")}
-    names = [units[kind][i] for i in (0, 1) for kind in kinds]
+    names = [units[kind][i] for i in (0, 1) for kind in kinds] + list(states.values())
     every = {d.unit: d for d in DIMENSIONS.values()}
     return [
         _value(x, f"state[{i + 1}]", every.get(unit))

@@ -115,11 +115,19 @@ class ClippedTable(Table):
     periods: Annotated[int, Field(gt=0)] | None = None
 
 
+class RampTable(Table):
+    """value + rate t, without an end."""
+
+    rate: Number
+    value: Number = 0.0
+
+
 class FunctionTable(Table):
     """A function of time: exactly one of the keys."""
 
     steps: Steps | None = None
     linear: Linear | None = None
+    ramp: RampTable | None = None
     table: Samples | None = None
     harmonic: Harmonic | None = None
     sum: list[Function] | None = None

@@ -19,7 +19,15 @@ from jfric.system.body import COORDINATES, Body, coordinates, dofs_of
 from jfric.system.direction import Direction, kind
 from jfric.system.elements import Along, Gap
 from jfric.system.expression import Expression
-from jfric.system.functions import AbstractFunction, Constant, Harmonic, PiecewiseLinear, Steps, Sum
+from jfric.system.functions import (
+    AbstractFunction,
+    Constant,
+    Harmonic,
+    PiecewiseLinear,
+    Ramp,
+    Steps,
+    Sum,
+)
 from jfric.system.laws import AbstractLaw, Directional, PerAxis
 from jfric.system.linkage import has_joints
 from jfric.system.problem import Problem
@@ -339,6 +347,8 @@ def _function(function: AbstractFunction, where: str) -> Any:
         case Steps() | PiecewiseLinear():
             form = "steps" if isinstance(function, Steps) else "linear"
             fields = ("times", "values")
+        case Ramp():
+            form, fields = "ramp", ("rate", "value")
         case Harmonic():
             form, fields = "harmonic", ("amplitude", "omega", "phase")
         case Until():

@@ -15,6 +15,7 @@ from jfric.system.functions import (
     Constant,
     Harmonic,
     PiecewiseLinear,
+    Ramp,
     Steps,
     Sum,
 )
@@ -40,6 +41,9 @@ def of_time(function: AbstractFunction, unit: str = "") -> str:
                 angle = m.row(angle, *_signed(m.number(abs(float(phase))), float(phase)))
             sine = m.row('<mi mathvariant="normal">sin</mi>', m.bracketed(angle))
             return m.row(value(a, unit), m.SPACE, sine)
+        case Ramp(rate=rate, value=start):
+            line = m.row(value(rate), m.SPACE, "<mi>t</mi>")
+            return line if not float(start) else m.row(value(start, unit), m.op("+"), line)
         case Steps(times=times, values=values) if np.size(values) <= MOST:
             ends = [*np.asarray(times), None]
             return m.cases([(value(v, unit), _until(t)) for v, t in zip(values, ends, strict=True)])

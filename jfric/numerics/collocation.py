@@ -64,12 +64,18 @@ def tables(degree: int) -> Tables:
 
 
 def collocation(
-    acceleration: Callable, q: Float[Array, " n"], v: Float[Array, " n"], h, guess: Callable
+    acceleration: Callable,
+    q: Float[Array, " n"],
+    v: Float[Array, " n"],
+    h,
+    guess: Callable,
+    parts: Float[Array, " n"] | None = None,
 ) -> Stages:
     """A step of ``q'' = acceleration(s, q, v)`` of length ``h``, as an explicit method gives it.
 
     ``guess(s)`` (n,): accelerations to start Newton's method from. Where it does not converge the
-    error is not defined.
+    error is not defined. ``parts`` (n,): sizes of what accelerations are the difference of; in
+    equilibrium they are rounding errors of these.
     """
     dtype, n = q.dtype, q.shape[0]
     table = tables(DEGREE[dtype.name])
@@ -101,7 +107,7 @@ def collocation(
         def improved(state):
             i, a, size, _ = state
             change = (newton(a) @ missed(a).reshape(-1)).reshape(k, n)
-            now = jnp.max(jnp.abs(change)) / jnp.maximum(jnp.max(jnp.abs(a)), tiny)
+            now = jnp.max(jnp.abs(change)) / jnp.maximum(jnp.max(jnp.abs(a)), least)
             return i + 1, a + change, now, size
 
         def unfinished(state):
@@ -117,7 +123,9 @@ def collocation(
         J = jax.jacfwd(linear)(jnp.zeros_like(y)).reshape(k * n, k * n)
         return (inverse(J) @ y.reshape(-1)).reshape(k, n)
 
-    eps, tiny = float(jnp.finfo(dtype).eps), jnp.finfo(dtype).tiny
+    eps, least = float(jnp.finfo(dtype).eps), jnp.asarray(jnp.finfo(dtype).tiny, dtype)
+    if parts is not None:
+        least = jnp.maximum(least, jax.lax.stop_gradient(jnp.max(parts)))
     start = jax.lax.stop_gradient(jax.vmap(guess)(h * nodes))
     a, size = jax.lax.custom_root(missed, start, solve, tangent_solve, has_aux=True)
     good = size <= GOOD * eps

@@ -27,6 +27,7 @@ from jfric.periodic.path_kernel import (
 )
 from jfric.periodic.path_start import first_point
 from jfric.periodic.special_points import JUMP, between, leaving, narrowed, slope, special
+from jfric.periodic.state_vector import axes_of
 from jfric.statics.path_names import checked_path
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
@@ -356,7 +357,7 @@ class Follower:
             events=tuple(p.events for p in self.rows),
             special=tuple(self.special),
             orbits=orbits,
-            axes=problem.axes,
+            axes=axes_of(problem),
             remarks=tuple(self.remarks),
         )
 

@@ -15,13 +15,15 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.periodic.cycle import Harmonics, work_of_loads
 from jfric.periodic.forcing import harmonics_in
-from jfric.periodic.shooting import Shooting, with_start
+from jfric.periodic.shooting import Shooting
+from jfric.periodic.state_vector import axes_of, joined, with_start
 from jfric.results.grammar import parse_observable, split
 from jfric.results.signals import look_up
 from jfric.solvers.simulation import call_compiled
 from jfric.sweeps.observing import observe
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
+from jfric.system.states import state_units
 
 #: Orbits that are measured together.
 ROW = 32
@@ -152,14 +154,17 @@ def cycle(shooting: Shooting, problem: Problem, drive: Drive, quantities, start,
     period = shooting.period_of(problem, jnp.zeros(()))
     begun = with_start(problem, begins, state)
     begun = eqx.tree_at(lambda p: p.time.end, begun, begins + period)
-    ends = [f"final.{form}{dof}" for form in ("", "v.") for dof in problem.axes]
+    dofs, states = list(problem.dofs), list(state_units(problem))
+    forms = {"": dofs, "v.": dofs, "z.": states}
+    ends = [f"final.{form}{name}" for form, names in forms.items() for name in names]
     chosen = _observables(problem, quantities, drive.order)
     names = {o.name for o in chosen}
     chosen += [parse_observable(problem, name) for name in ends if name not in names]
     found = observe(begun, chosen, shooting.solver).values
     angle = _angle_of_load(resolved, drive, begins)
     values = [_value(q, found, drive.order, angle) for q in quantities]
-    return jnp.stack([found[name] for name in ends]), jnp.stack(values)
+    x, n = jnp.stack([found[name] for name in ends]), len(dofs)
+    return joined(x[:n], x[n : 2 * n], x[2 * n :]), jnp.stack(values)
 
 
 def _measured(solver, end, shooting, drive, quantities, problem, values, starts, states):
@@ -199,7 +204,7 @@ def measure(
 
 def _sloped(solver, end, shooting, drive, quantity, problem, paths, start, unknowns):
     del solver, end
-    size = 2 * len(problem.axes)
+    size = 2 * len(axes_of(problem))
 
     def one(x):
         values = {path: x[size + i] for i, path in enumerate(paths)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -11,9 +12,10 @@ import numpy as np
 from jax.core import Tracer
 
 from jfric.errors import ProblemError
+from jfric.system.bristle import BRISTLES
 from jfric.system.description import element_label
 from jfric.system.expression import is_expression
-from jfric.system.functions import AbstractFunction, Harmonic, Sum
+from jfric.system.functions import AbstractFunction, Harmonic, Ramp, Sum
 from jfric.system.inertia import is_concrete
 from jfric.system.naming import function_paths
 from jfric.system.problem import Problem
@@ -23,6 +25,8 @@ from jfric.system.wrapped import Clipped
 LARGEST = 60
 #: Deviation of a number of cycles from an integer that is rounding.
 ROUNDING = 1e-9
+#: Sections of elements that feel the velocity of a support alone.
+FEEL_VELOCITY = frozenset({"damper", "friction", *BRISTLES})
 
 
 class Forcing(NamedTuple):
@@ -131,6 +135,34 @@ def harmonics_in(function: AbstractFunction) -> list[Harmonic]:
     return [h for p in parts if isinstance(p, AbstractFunction) for h in harmonics_in(p)]
 
 
+def ramps_in(function: AbstractFunction) -> list[Ramp]:
+    """The parts of a function of time that grow without end, however it is put together."""
+    if isinstance(function, Ramp):
+        return [function]
+    parts = function.terms if isinstance(function, Sum) else [getattr(function, "function", None)]
+    return [r for p in parts if isinstance(p, AbstractFunction) for r in ramps_in(p)]
+
+
+def _require_only_velocity(problem: Problem, base: str) -> None:
+    """Raise :class:`ProblemError` for an element that feels where a support is that moves for
+    ever, not only how fast."""
+    word = re.compile(rf"\b{re.escape(base)}\b")
+    for section in problem.elements:
+        for name, element in problem.section(section).items():
+            still = section in FEEL_VELOCITY and getattr(element, "position", None) is None
+            if (
+                section == "base"
+                or still
+                or not any(word.search(str(x)) for x in vars(element).values())
+            ):
+                continue
+            raise ProblemError(
+                f"{element_label('base', base)}.displacement: found a ramp, and "
+                f"{element_label(section, name)} feels where this support is; periodic motion "
+                f"allows it for {', '.join(sorted(FEEL_VELOCITY))}, which feel its velocity"
+            )
+
+
 def _keys(function: AbstractFunction) -> list[Any]:
     """What tells frequencies apart: the text of an expression, a number, or the tracer itself."""
     keys: list[Any] = []
@@ -152,6 +184,13 @@ def _refuse_other_functions(problem: Problem) -> None:
     resolved = problem.resolved() if is_concrete(problem) else problem
     for label, place in function_paths(problem).items():
         function = _function(resolved, place)
+        if isinstance(function, AbstractFunction) and ramps_in(function):
+            if place[0] != "base":
+                raise ProblemError(
+                    f"{label}: found a function that grows without end; periodic motion needs "
+                    "constant and harmonic loads"
+                )
+            _require_only_velocity(problem, place[1])
         if isinstance(function, Clipped) or not isinstance(function, AbstractFunction):
             continue
         if not is_concrete(problem):

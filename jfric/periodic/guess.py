@@ -13,7 +13,8 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.numerics.loops import keep
 from jfric.periodic.newton import Scales
 from jfric.periodic.orbit_status import OrbitStatus
-from jfric.periodic.shooting import Phase, Shooting, Unknowns, with_start
+from jfric.periodic.shooting import Phase, Shooting, Unknowns
+from jfric.periodic.state_vector import at_start, axes_of, joined, sizes_of_states, with_start
 from jfric.results.solution import Solution
 from jfric.results.status import Status
 from jfric.system.description import element_label
@@ -26,6 +27,8 @@ SAMPLES = 24
 RECURS = 1e-3
 #: Sizes below this part of the largest one are raised to it.
 SMALL = 1e-6
+#: Part of the size of an element's state in gross sliding below which it counts as none.
+PART = 1e-3
 #: Name of the event by which a transient meets the section.
 SECTION = "section of the orbit"
 
@@ -58,7 +61,7 @@ def forced_guess(
     count = _samples(shooting)
     ts = t + period * (transient + jnp.linspace(0.0, 1.0, count + 1))
     solution = shooting.solver.solve(begun, ts, None, ts[-1])
-    return _guess_from(shooting, solution, period, no_phase(solution.q.shape[1] * 2))
+    return _guess_from(shooting, problem, solution, period, no_phase(2 * len(axes_of(problem))))
 
 
 def autonomous_guess(
@@ -66,12 +69,12 @@ def autonomous_guess(
 ) -> Guess:
     """A period of the motion after ``transient`` [s] from the problem's start; or what lies
     ``period`` [s] behind the state ``start``."""
-    t, q, v = problem.resolved().start()
+    t, _, _ = problem.resolved().start()
     fractions = jnp.linspace(0.0, 1.0, _samples(shooting) + 1)
     if start is not None:
         begun = with_start(problem, t, start)
         solution = shooting.solver.solve(begun, t + period * fractions, None, t + period)
-        return _guess_from(shooting, solution, period, no_phase(start.shape[0]))
+        return _guess_from(shooting, problem, solution, period, no_phase(start.shape[0]))
     begun = _with_section(shooting, problem)
 
     class Stage(NamedTuple):
@@ -87,8 +90,8 @@ def autonomous_guess(
         """To the end of the transient; again, to find what recurs; and over one period."""
         ts = stage.begins + stage.period * fractions
         solution = shooting.solver.solve(with_start(begun, t, stage.state), ts, None, ts[-1])
-        guess = _guess_from(shooting, solution, stage.period, stage.phase)
-        there = jnp.concatenate([solution.final.q, solution.final.v])
+        guess = _guess_from(shooting, problem, solution, stage.period, stage.phase)
+        there = joined(solution.q[-1], solution.v[-1], solution.z[-1])
         return guess, there, _recurrence(shooting, solution)
 
     def one(i, stage: Stage) -> Stage:
@@ -105,7 +108,7 @@ def autonomous_guess(
             guess=guess,
         )
 
-    x = jnp.concatenate([q, v])
+    x = at_start(problem.resolved())
     transient = jnp.asarray(transient, x.dtype)
     ok = jnp.asarray(int(Status.OK), jnp.int32)
     stage = Stage(x, t, transient, no_phase(x.shape[0]), jnp.asarray(False), ok, None)
@@ -116,12 +119,19 @@ def autonomous_guess(
     return stage.guess._replace(status=status.astype(jnp.int32), run_status=stage.failed)
 
 
-def _guess_from(shooting: Shooting, solution: Solution, period, phase: Phase) -> Guess:
+def _guess_from(
+    shooting: Shooting, problem: Problem, solution: Solution, period, phase: Phase
+) -> Guess:
     """The guess from outputs over a period."""
-    samples = jnp.concatenate([solution.q, solution.v], axis=1)
+    samples = joined(solution.q, solution.v, solution.z)
     scales = scales_of(samples, period)
+    # At rest states of elements are rounding errors, too.
+    least = PART * sizes_of_states(problem)
+    places = slice(scales.state.shape[0] - least.shape[0], None)
+    scales = scales._replace(state=scales.state.at[places].max(least))
     if shooting.phase == "along":
-        along = jnp.concatenate([solution.v[0], solution.a[0]]) / scales.state
+        along = joined(solution.v[0], solution.a[0], jnp.zeros_like(solution.z[0]))
+        along = along / scales.state
         size = jnp.sqrt(jnp.sum(along**2))
         along = along / jnp.where(size > 0, size, 1.0) / scales.state
         phase = phase._replace(at=samples[0], along=along)
@@ -143,7 +153,7 @@ def _recurrence(shooting: Shooting, solution: Solution):
     log = solution.events
     used = jnp.arange(log.time.shape[0], dtype=jnp.int32) < log.count
     codes = jnp.stack([log.contact, log.from_mode, log.to_mode], axis=1).astype(jnp.int32)
-    phase = no_phase(2 * log.q.shape[1])
+    phase = no_phase(2 * (log.q.shape[1] + solution.z.shape[1]))
     if shooting.phase == "section":
         label = element_label("event", SECTION)
         used = used & (log.contact == len(solution.names) + solution.event_names.index(label))

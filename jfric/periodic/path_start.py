@@ -26,6 +26,7 @@ from jfric.periodic.path_kernel import (
 )
 from jfric.periodic.shooting import Phase, Shooting, Unknowns
 from jfric.periodic.solving import SEGMENTS, equations_of, periodic_orbit, solver_of_orbits
+from jfric.periodic.state_vector import at_start, axes_of, checked_start
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
 
@@ -114,9 +115,8 @@ def _from_transient(problem, there, name, limits, segments, options, call):
     shooting, given, transient = equations_of_path(there, there, name, segments, options, state)
     if shooting.autonomous:
         return None
-    _, q, v = there.resolved().start()
-    x = jnp.concatenate([q, v]) if state is None else jnp.asarray(state, float)
-    if x.shape != (2 * len(problem.dofs),):
+    x = at_start(there.resolved()) if state is None else checked_start(problem, state)
+    if x.shape != (2 * len(axes_of(problem)),):
         return None
     _require_period(shooting, problem, name, limits)
     guess = ahead(call, shooting, there, given, x, transient)

@@ -31,6 +31,7 @@ from jfric.periodic.response_curve import ResponseCurve, joined, rows_of
 from jfric.periodic.response_result import FrequencyResponse
 from jfric.periodic.response_store import ResponseStore, fingerprint
 from jfric.periodic.shooting import Unknowns
+from jfric.periodic.state_vector import axes_of
 from jfric.statics.path_names import checked_path
 from jfric.system.expression import Expression
 from jfric.system.functions import Harmonic
@@ -248,7 +249,7 @@ def _fields(rows: dict[str, Any], special: Sequence, outcome: tuple[int, str]) -
 
 def _follow(asked: _Request, number: int, call: Call) -> ResponseCurve:
     """One curve, from its beginning or from where it was left."""
-    size = 2 * len(asked.problem.dofs)
+    size = 2 * len(axes_of(asked.problem))
     values = asked.curves[number]
     exact = {path: jnp.asarray(x, float) for path, x in values.items()}
     problem = set_parameters(asked.problem, exact) if exact else asked.problem

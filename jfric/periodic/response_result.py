@@ -21,6 +21,7 @@ from jfric.periodic.cycle_quantities import (
 from jfric.periodic.response_curve import ResponseCurve
 from jfric.periodic.response_peak import ResponsePeak, largest_peak
 from jfric.periodic.shooting import Shooting
+from jfric.periodic.state_vector import axes_of
 from jfric.results.grammar import split
 from jfric.system.problem import Problem
 
@@ -60,7 +61,7 @@ class FrequencyResponse:
     @property
     def axes(self) -> tuple[str, ...]:
         """Names of the degrees of freedom."""
-        return self.problem.axes
+        return axes_of(self.problem)
 
     @property
     def shape(self) -> tuple[int, ...]:

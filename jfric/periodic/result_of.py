@@ -12,7 +12,8 @@ from jfric.numerics.linear_algebra import matmul
 from jfric.periodic.multipliers import multipliers
 from jfric.periodic.newton import Found
 from jfric.periodic.orbit import PeriodicOrbit
-from jfric.periodic.shooting import Shooting, with_start
+from jfric.periodic.shooting import Shooting
+from jfric.periodic.state_vector import axes_of, with_start
 from jfric.results.signals import contact_names
 from jfric.system.problem import Problem
 
@@ -47,7 +48,7 @@ def orbit_of(shooting: Shooting, problem: Problem, found: Found) -> PeriodicOrbi
         flags=motion.flags,
         iterations=found.iterations,
         solver=dataclasses.replace(shooting.solver, adjoint="auto"),
-        axes=problem.axes,
+        axes=axes_of(problem),
         names=tuple(contact_names(problem)),
         forced=not shooting.autonomous,
     )

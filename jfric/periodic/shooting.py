@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.periodic.forcing import Forcing
+from jfric.periodic.state_vector import axes_of, joined, with_start
 from jfric.results.formulas import bound
 from jfric.results.pieces import Point
 from jfric.results.status import Status
@@ -169,13 +170,17 @@ class Shooting(eqx.Module):
         length = period / self.segments
         start = first if self.segments == 1 else first + i.astype(length.dtype) * length
         begun = with_start(problem, start, state)
-        solution = self.solver.solve(begun, None, None, start + length)
+        remembers = len(axes_of(problem)) > len(problem.dofs)
+        ts = (start + length)[None] if remembers else None
+        solution = self.solver.solve(begun, ts, None, start + length)
         log, n = solution.events, state.shape[0] // 2
         used = jnp.arange(log.time.shape[0], dtype=jnp.int32) < log.count
         codes = [log.contact, log.from_mode, log.to_mode, log.impact.astype(jnp.int32)]
         codes = jnp.where(used[:, None], jnp.stack(codes, axis=1), -1)
         times = jnp.where(used, log.time, jnp.inf)
-        end = jnp.concatenate([solution.final.q, solution.final.v])
+        end, nd = solution.final, len(problem.dofs)
+        z = solution.z[0] if remembers else jnp.zeros((0,), state.dtype)
+        end = joined(end.q[:nd], end.v[:nd], z)
         value = jnp.zeros((), state.dtype)
         if self.phase == "section":
             value = self._on_section(begun, start, state, n)
@@ -249,23 +254,6 @@ class Shooting(eqx.Module):
         period = z.period + step[size] if self.autonomous else z.period
         parameter = z.parameter + step[-1] if self.path is not None else z.parameter
         return Unknowns(z.states + step[:size].reshape(z.states.shape), period, parameter)
-
-
-def with_start(problem: Problem, t, state: Float[Array, " x"]) -> Problem:
-    """``problem`` from the state (q, v) at the time ``t`` [s]."""
-    n = state.shape[0] // 2
-    values: dict[str, object] = {}
-    for i, dof in enumerate(problem.dofs):
-        values |= {f"initial.{dof}.q": state[i], f"initial.{dof}.v": state[n + i]}
-    begun = set_parameters(_without_expressions(problem), values)
-    return eqx.tree_at(lambda p: p.time.start, begun, jnp.asarray(t))
-
-
-def _without_expressions(problem: Problem) -> Problem:
-    """Starts that are expressions become numbers, which can be set."""
-    resolved = problem.resolved()
-    changed = eqx.tree_at(lambda p: p.initial, problem, resolved.initial)
-    return eqx.tree_at(lambda p: p.time, changed, resolved.time)
 
 
 def _smallest_gap(problem: Problem, t, q) -> Float[Array, ""]:

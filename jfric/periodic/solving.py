@@ -10,7 +10,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jax.sharding import AxisType, Mesh, PartitionSpec
 from jaxtyping import ArrayLike
 
@@ -25,6 +24,7 @@ from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.orbit_status import OrbitStatus
 from jfric.periodic.result_of import orbit_of
 from jfric.periodic.shooting import Shooting
+from jfric.periodic.state_vector import checked_start
 from jfric.results.formulas import bound
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.simulation import call_compiled
@@ -103,7 +103,7 @@ def periodic_orbit(
     shooting, given, transient = equations_of(
         problem, solver, period, start, transient, section, cycles, segments
     )
-    start = None if start is None else _starts(problem, start)
+    start = None if start is None else checked_start(problem, start)
     batch = _batch(values, start)
     arguments = (problem, values, given, start)
     axes = (None, {k: 0 if np.ndim(x) else None for k, x in values.items()}, None, None)
@@ -279,19 +279,6 @@ def _values(problem: Problem, values: Mapping[str, ArrayLike] | None) -> dict[st
             )
         found[name] = array
     return found
-
-
-def _starts(problem: Problem, start: Any):
-    size = 2 * len(problem.dofs)
-    start = jnp.asarray(start, float)
-    if start.ndim not in (1, 2) or start.shape[-1] != size:
-        raise ProblemError(
-            f"start: found an array of shape {start.shape}, needs positions and velocities ({size},"
-            f"), or (k, {size}) for a batch"
-        )
-    if not isinstance(start, Tracer) and not np.all(np.isfinite(np.asarray(start))):
-        raise ProblemError("start: found numbers that are not finite")
-    return start
 
 
 def _batch(values: dict[str, Any], start) -> int | None:

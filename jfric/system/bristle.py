@@ -24,10 +24,17 @@ class AbstractBristle(eqx.Module):
     direction: eqx.AbstractVar[Direction]
     #: Whether ``z`` follows ``gamma`` so fast that explicit steps would be short.
     stiff: ClassVar[bool] = False
+    #: The field that is the state at the start.
+    starts: ClassVar[str] = "z0"
 
-    @abc.abstractmethod
     def start(self) -> Any:
         """The state at the start."""
+        return getattr(self, self.starts)
+
+    @property
+    @abc.abstractmethod
+    def size(self) -> Any:
+        """The size of the state in gross sliding: far below it nothing needs to be resolved."""
 
     @abc.abstractmethod
     def rate(self, gamma, z, side) -> Any:
@@ -63,8 +70,9 @@ class Dahl(AbstractBristle):
     exponent: Scalar = eqx.field(converter=scalar, default=1.0)
     z0: Scalar = eqx.field(converter=scalar, default=0.0)
 
-    def start(self):
-        return self.z0
+    @property
+    def size(self):
+        return self.F_c / self.sigma
 
     def rate(self, gamma, z, side):
         r = 1.0 - side * self.sigma * z / self.F_c
@@ -104,8 +112,11 @@ class BoucWen(AbstractBristle):
     A: Scalar = eqx.field(converter=scalar, default=1.0)
     z0: Scalar = eqx.field(converter=scalar, default=0.0)
 
-    def start(self):
-        return self.z0
+    @property
+    def size(self):
+        bounded = self.beta + self.gamma > 0.0
+        limit = self.A / jnp.where(bounded, self.beta + self.gamma, 1.0)
+        return jnp.where(bounded, jnp.maximum(limit, 0.0) ** (1.0 / self.n), 0.0)
 
     def rate(self, gamma, z, side):
         size = power(jnp.abs(z), self.n)
@@ -158,8 +169,9 @@ class LuGre(AbstractBristle):
     z0: Scalar = eqx.field(converter=scalar, default=0.0)
     stiff: ClassVar[bool] = True
 
-    def start(self):
-        return self.z0
+    @property
+    def size(self):
+        return self.F_c / self.sigma0
 
     def steady(self, gamma):
         """``g`` at the sliding velocity ``gamma`` [N or N m]."""
@@ -216,9 +228,11 @@ class RateState(AbstractBristle):
     psi0: Scalar = eqx.field(converter=scalar, default=0.0)
     evolution: Evolution = eqx.field(static=True, default="ageing")
     stiff: ClassVar[bool] = True
+    starts: ClassVar[str] = "psi0"
 
-    def start(self):
-        return self.psi0
+    @property
+    def size(self):
+        return 1.0
 
     def rate(self, gamma, z, side):
         speed = side * gamma
@@ -232,6 +246,9 @@ class RateState(AbstractBristle):
         # The argument of asinh may be beyond the largest number.
         exponent = (self.mu0 + self.b * z) / self.a
         x = side * gamma / (2.0 * self.V0)
+        # An odd function; steps may look a little beyond rest.
+        back = x < 0.0
+        x, side = jnp.where(back, -x, x), jnp.where(back, -side, side)
         small = jnp.exp(-2.0 * exponent)
         root = jnp.sqrt(jnp.square(x) + small)
         return side * self.N * self.a * (exponent + jnp.log(x + root))

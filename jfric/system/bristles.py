@@ -29,6 +29,11 @@ class Bristles(eqx.Module):
         """Whether explicit steps would be short."""
         return any(e.stiff for e in self.elements)
 
+    @property
+    def sizes(self) -> Float[Array, " b"]:
+        """Sizes of the states in gross sliding."""
+        return jnp.stack([jnp.asarray(e.size, self.directions.dtype) for e in self.elements])
+
     def sides(self, segment: Int[Array, " ns"]) -> Float[Array, " b"]:
         """Signs of the sliding velocities in the segments of all piecewise-linear elements."""
         own = segment[jnp.asarray(self.places)]

@@ -96,6 +96,29 @@ class Constant(AbstractFunction):
         return jnp.zeros((0,))
 
 
+class Ramp(AbstractFunction):
+    """The straight line ``f(t) = value + rate t``, without an end; ``rate`` [its unit per second].
+
+    A support that moves for ever at one speed is one::
+
+        >>> pulled = jfric.Base(jfric.Ramp(0.5)).displacement
+        >>> float(pulled(3.0)), float(pulled.derivative(3.0))
+        (1.5, 0.5)
+    """
+
+    rate: Scalar = eqx.field(converter=scalar)
+    value: Scalar = eqx.field(converter=scalar, default=0.0)
+
+    def components(self, t):
+        return Components([self.value + self.rate * t, self.rate], [])
+
+    def magnitudes(self, t):
+        return [jnp.abs(self.value) + jnp.abs(self.rate * t), jnp.abs(self.rate)]
+
+    def breakpoints(self):
+        return jnp.zeros((0,))
+
+
 class Steps(AbstractFunction):
     """Piecewise constant: ``values[i]`` for ``times[i-1] <= t < times[i]``.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -27,6 +27,8 @@ class AbstractHysteresis(eqx.Module):
     """Springs in series with sliders, side by side along one direction."""
 
     direction: eqx.AbstractVar[Direction]
+    #: The field that is the states at the start.
+    starts: ClassVar[str] = "z0"
 
     @property
     @abc.abstractmethod

@@ -12,6 +12,7 @@ from jfric.system.functions import (
     Components,
     Constant,
     PiecewiseLinear,
+    Ramp,
     Steps,
     Sum,
 )
@@ -79,7 +80,7 @@ class Magnitude(AbstractFunction):
 def has_lines(function: AbstractFunction) -> bool:
     """Whether a function of time is made of straight lines alone, by structure."""
     match function:
-        case Constant() | Steps() | PiecewiseLinear():
+        case Constant() | Ramp() | Steps() | PiecewiseLinear():
             return True
         case Sum():
             return all(map(has_lines, function.terms))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -73,9 +73,12 @@ class State(eqx.Module):
     direction: Direction | None = eqx.field(converter=as_direction, default=None)
     stiff: bool = eqx.field(static=True, default=False)
 
+    #: The field that is the state at the start.
+    starts: ClassVar[str] = "z0"
+
     def start(self):
         """The state at the start."""
-        return self.z0
+        return getattr(self, self.starts)
 
 
 def refuse_reacting(problem: AbstractProblem, who: str) -> None:

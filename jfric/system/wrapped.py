@@ -24,6 +24,7 @@ from jfric.system.functions import (
     Constant,
     Harmonic,
     PiecewiseLinear,
+    Ramp,
     Steps,
     Sum,
     as_function,
@@ -151,7 +152,7 @@ def _waves(function: AbstractFunction) -> list[Harmonic]:
             return [wave for term in function.terms for wave in _waves(term)]
         case Until() | Clipped():
             return _waves(function.function)
-        case Constant() | Steps() | PiecewiseLinear():
+        case Constant() | Ramp() | Steps() | PiecewiseLinear():
             return []
     raise ProblemError(
         f"a function that is clipped at zero is made of straight lines, or is a constant plus one "

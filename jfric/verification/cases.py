@@ -110,6 +110,7 @@ def cases() -> list[Case]:
         _case("m4_bouc_wen", relative=1e-9),
         _case("m5_lugre", relative=1e-7),
         _case("m6_rate_state"),
+        _case("m6_stability"),
         _case("f5_ellipse", relative=1e-9),
         _case("g6_rod"),
         _case("m7_gear_load", relative=1e-12),

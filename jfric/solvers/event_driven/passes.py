@@ -45,7 +45,7 @@ from jfric.solvers.event_driven.state import (
     prescribed_velocities,
     regions_at,
     unlogged,
-    with_signs_of_loads,
+    with_sides,
 )
 from jfric.solvers.event_driven.transitions import (
     RESTARTS,
@@ -329,7 +329,7 @@ def one_pass(
         mode = jnp.where(changes, modes_at(anywhere, state.t, q, v), mode)
         region = jnp.where(changes, regions_at(anywhere, q), region)
         jumped = piecewise.restarted(state.inner, x, elongations(prepared, state.t, q))
-        jumped = with_signs_of_loads(prepared, state.t, q, v, jumped)
+        jumped = with_sides(prepared, state.t, q, v, jumped)
         segment = jnp.where(changes, jumped.segment, segment)
         anchor = jnp.where(changes, jumped.anchor, anchor)
         known = jnp.where(changes, 0, known)

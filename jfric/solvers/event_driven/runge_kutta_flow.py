@@ -97,7 +97,8 @@ class RungeKuttaFlow(eqx.Module):
             found = collocation(piece.acceleration, state.q, state.v, h, guess)
         elif stiff:
             begins = piece.acceleration(jnp.zeros_like(h), state.q, state.v)
-            found = collocation(piece.acceleration, state.q, state.v, h, lambda s: begins)
+            parts = _start(piece, h)[3]
+            found = collocation(piece.acceleration, state.q, state.v, h, lambda s: begins, parts)
         else:
 
             def field(s, y):
@@ -367,6 +368,9 @@ def _error(rtol: float, piece: SmoothPiece, found: Stages, unbalanced, h):
     v_scale = jnp.maximum(size[n:], state.v_scale)
     v_scale = jnp.maximum(v_scale, h * jnp.max(jnp.abs(found.slopes[:, n:]), axis=0))
     v_scale = jnp.maximum(v_scale, 1e-3 * h * unbalanced)
+    if (bristles := piece.prepared.mechanics.bristles) is not None:
+        # Rates of these are differences, too.
+        v_scale = v_scale.at[np.asarray(bristles.states)].max(1e-3 * bristles.sizes)
     if piece.prepared.mechanics.varying is not None or piece.prepared.mechanics.planes:
         weight, nd = piece.prepared.inertia_scale[:n], piece.prepared.mechanics.n_dofs
         held = HELD * jnp.max((weight * v_scale)[:nd]) / weight[:nd]

@@ -117,7 +117,7 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
     q, v = _on_joints(prepared, t, q, v)
     mode = modes_at(prepared, t, q, v)
     inner = prepared.mechanics.piecewise.start(elongations(prepared, t, q))
-    segment, anchor = with_signs_of_loads(prepared, t, q, v, inner)
+    segment, anchor = with_sides(prepared, t, q, v, inner)
     pairs = int(prepared.nu > 1)
     return State(
         t=t,
@@ -240,9 +240,16 @@ def together(prepared: Prepared, mode: Int[Array, " nt"]) -> Int[Array, " nt"]:
     return mode
 
 
-def with_signs_of_loads(prepared: Prepared, t, q, v, inner: Inner) -> Inner:
-    """``inner`` with the segments that the loads of friction have at a state."""
-    carried = prepared.mechanics.carried
+def with_sides(prepared: Prepared, t, q, v, inner: Inner) -> Inner:
+    """``inner`` with the segments that sliding against elements with a state, and the loads of
+    friction, have at a state."""
+    bristles, carried = prepared.mechanics.bristles, prepared.mechanics.carried
+    if bristles is not None:
+        piecewise, (_, z_dot) = prepared.mechanics.piecewise, prepared.mechanics.base_motion(t)
+        rate = matvec(piecewise.directions, v) + matvec(piecewise.base_directions, z_dot)
+        places = np.asarray(bristles.places)
+        back = (rate[places] < 0.0).astype(jnp.int32)
+        inner = inner._replace(segment=inner.segment.at[places].set(back))
     if carried is None:
         return inner
     loads = loads_of_friction(prepared.mechanics, t, q, v, inner.segment)
