@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from jfric.numerics.linear_algebra import matmul
+from jfric.periodic.linearised import Found
 from jfric.periodic.multipliers import multipliers
-from jfric.periodic.newton import Found
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.shooting import Shooting, with_start
 from jfric.results.signals import contact_names
