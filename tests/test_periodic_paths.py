@@ -10,8 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from references import den_hartog
+from typer.testing import CliRunner
 
 import jfric
+from jfric.cli.main import app
+from jfric.periodic.continuation import Follower
 
 CONFIGS = "configs"
 
@@ -58,6 +61,76 @@ def test_slopes_of_a_path_are_derivatives():
     assert change.slope_after is not None
     # The force changes its way, but the motion changes smoothly into the first stick.
     np.testing.assert_allclose(change.slope_before, change.slope_after, rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_a_path_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
+    """What was kept is not computed again, and the whole path is the same, in the library and on
+    the command line."""
+    problem = jfric.load(f"{CONFIGS}/p5_continuous_slip.toml")
+    ends, store, whole = (problem, "friction.mu", 0.6, 0.8), tmp_path / "path", first_stick()
+    rows: list[int] = []
+
+    def stop_at(limit):
+        def watch(part, count):
+            rows.append(count)
+            if count == limit:
+                raise KeyboardInterrupt
+
+        return watch
+
+    # Before the change of events, and behind it.
+    behind = whole.special[0].row + 3
+    for limit in (4, behind):
+        with pytest.raises(KeyboardInterrupt):
+            jfric.continue_orbit(*ends, transient=10, store=store, watch=stop_at(limit))
+        assert [p.name for p in store.glob("*.npz")] == ["curve-0001.part.npz"]
+    # At the change of events two orbits are found at once.
+    assert rows == [n for n in range(2, behind + 1) if n != whole.special[0].row + 1]
+    resumed = jfric.continue_orbit(*ends, transient=10, store=store)
+    assert [p.name for p in store.glob("*.npz")] == ["curve-0001.whole.npz"]
+    assert [p.kind for p in resumed.special] == [p.kind for p in whole.special]
+    assert resumed.special[0].parameter == pytest.approx(whole.special[0].parameter, abs=1e-10)
+    assert resumed.special[0].row == whole.special[0].row
+    np.testing.assert_allclose(resumed.parameter, whole.parameter, rtol=1e-9)
+    np.testing.assert_array_equal(resumed.parameter[:4], whole.parameter[:4])
+    np.testing.assert_array_equal(resumed.slope[:4], whole.slope[:4])
+    assert len(resumed.events) == len(resumed.parameter) == len(resumed.observe("max.x")["max.x"])
+
+    def never(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(Follower, "follow", never)
+    again = jfric.continue_orbit(*ends, transient=10, store=store)
+    np.testing.assert_array_equal(again.parameter, resumed.parameter)
+    np.testing.assert_array_equal(again.orbits.state, resumed.orbits.state)
+    with pytest.raises(jfric.ProblemError, match=r"holds another path \(interval differ\)"):
+        jfric.continue_orbit(problem, "friction.mu", 0.6, 0.7, transient=10, store=store)
+
+
+@pytest.mark.slow
+def test_a_path_on_the_command_line_goes_on(tmp_path, monkeypatch):
+    out = tmp_path / "slip"
+    command = ["periodic", "configs/p5_continuous_slip.toml", "--out", str(out)]
+    command += ["--parameter", "friction.mu=0.6:0.8"]
+    step = Follower._step
+
+    def interrupted(self, *given):
+        if len(self.rows) == 3:
+            raise KeyboardInterrupt
+        return step(self, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Follower, "_step", interrupted)
+        found = CliRunner().invoke(app, command)
+    assert found.exit_code == 130
+    assert f"the same command with --out {out} goes on" in found.output.replace("\n", "")
+    found = CliRunner().invoke(app, command)
+    assert found.exit_code == 0, found.output
+    assert "0.72944127" in found.output
+    assert sorted(p.name for p in out.iterdir()) == [
+        *("curve-0001.whole.npz", "orbits-001.csv", "orbits-001.json", "path.json")
+    ]
 
 
 def test_bad_requests_are_one_sentence():

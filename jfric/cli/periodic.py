@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,7 +12,6 @@ from jfric.cli.app import (
     Flow,
     Options,
     Plot,
-    ResultFolder,
     Rtol,
     Settings,
     app,
@@ -45,7 +45,14 @@ def periodic(
     flow: Flow = None,
     rtol: Rtol = None,
     option: Options = None,
-    out: ResultFolder = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the result files, instead of results/<name of the file>, of a path "
+            "with --parameter path-NNN there: the same command goes on after an interruption.",
+            metavar="FOLDER",
+        ),
+    ] = None,
     plot: Plot = False,
 ) -> None:
     """Find the periodic motion that the table \\[periodic] of a file describes.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,11 @@ import numpy as np
 
 from jfric.cli import report
 from jfric.cli.app import status
+from jfric.cli.interrupt import kept
 from jfric.cli.loading import load_changed
+from jfric.cli.run_sweep import free_folder
 from jfric.cli.vary import parse_interval
-from jfric.errors import SimulationError
+from jfric.errors import ProblemError, SimulationError
 from jfric.files import output
 from jfric.results.columns import columns
 from jfric.results.grammar import split
@@ -57,19 +60,26 @@ def run_periodic(
     folder, title = out or Path("results") / config.stem, chosen.title or config.stem
     if interval is not None:
         ends = interval["vary"], interval["start"], interval["stop"]
+        store = out or free_folder(folder, "path", "")
         try:
-            with Progress(PARTS, stage="compiling") as bar:
+            with kept(lambda: _keeps(store)), Progress(PARTS, stage="compiling") as bar:
 
                 def watch(part: float, orbits: int) -> None:
                     bar.show(round(PARTS * part), PARTS, f"{orbits:,} orbits over {ends[0]}")
 
                 given = orbit_settings(chosen, "state")
-                path = continue_orbit(problem, *ends, watch=watch, **given)
-        except SimulationError as error:
+                path = continue_orbit(
+                    problem, *ends, store=store, title=title, watch=watch, **given
+                )
+        except (ProblemError, SimulationError) as error:
+            with contextlib.suppress(OSError):  # only a folder that nothing was kept in
+                store.rmdir()
+            if isinstance(error, ProblemError):
+                raise
             console.print(f"no periodic motion at the start: {error}", style="bold red")
             return False
         _print_path(console, path)
-        files = _write_path(path, names, folder, dump(chosen))
+        files = _write_path(path, names, store, dump(chosen))
         if plot:
             from jfric.figures.orbit_figure import plot_orbits
 
@@ -90,6 +100,13 @@ def run_periodic(
         _figure(orbit, title).savefig(files[-1], dpi=150)
     console.print("wrote " + ", ".join(str(f) for f in files), markup=False, soft_wrap=True)
     return True
+
+
+def _keeps(store: Path) -> str:
+    """What is kept of a path that was interrupted."""
+    if not list(store.glob("curve-*.npz")):
+        return "interrupted; no orbit was kept"
+    return f"interrupted; the orbits so far are kept, the same command with --out {store} goes on"
 
 
 def _print_orbit(

@@ -10,7 +10,7 @@ import numpy as np
 
 from jfric.errors import ProblemError, SimulationError
 from jfric.periodic.forcing import forcing_of
-from jfric.periodic.newton import Along, evaluated, scaled_equations
+from jfric.periodic.linearised import Along, evaluated, scaled_equations
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.path import OrbitPoint
 from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, moved

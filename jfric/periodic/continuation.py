@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -23,11 +24,11 @@ from jfric.periodic.path_kernel import (
     corrected,
     kernel_of,
     moved,
-    stacked,
 )
+from jfric.periodic.path_resume import resumed
 from jfric.periodic.path_start import first_point
-from jfric.periodic.special_points import JUMP, between, leaving, narrowed, slope, special
-from jfric.periodic.state_vector import axes_of
+from jfric.periodic.path_store import KEPT, PathStore, Rows, path_of, request_of, rows_of_path
+from jfric.periodic.special_points import JUMP, between, leaving, narrowed, special
 from jfric.statics.path_names import checked_path
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
@@ -59,6 +60,8 @@ def continue_orbit(
     max_step: float = LONGEST,
     max_steps: int = MOST,
     segments: int = 1,
+    store: str | Path | None = None,
+    title: str = "",
     watch: Callable[[float, int], None] | None = None,
     **options: Any,
 ) -> OrbitPath:
@@ -82,12 +85,14 @@ def continue_orbit(
     it as long as the parameter is within the interval; ``side`` 1 or -1: to which side.
 
     ``max_step``: longest step, relative to the sizes of the motion and of the interval;
-    ``max_steps``: steps after which the path is left; ``segments``: of multiple shooting. ``watch``
-    is told after each step how far the path has come, as a part of the interval, and the number of
-    its orbits. Raises :class:`jfric.ProblemError` for an unknown parameter and an empty interval,
-    :class:`jfric.SimulationError` where there is no orbit to begin with. Source: E. L. Allgower,
-    K. Georg, Introduction to Numerical Continuation Methods (2003). A shaken mass that begins to
-    stick as friction grows::
+    ``max_steps``: steps after which the path is left; ``segments``: of multiple shooting.
+    ``store``: a folder that keeps what is there, so that the same call goes on where one that was
+    stopped ended; ``title``: written there. ``watch`` is told after each step how far the path has
+    come, as a part of the interval, and the number of its orbits. Raises
+    :class:`jfric.ProblemError` for an unknown parameter, an empty interval and a folder that holds
+    something else, :class:`jfric.SimulationError` where there is no orbit to begin with. Source:
+    E. L. Allgower, K. Georg, Introduction to Numerical Continuation Methods (2003). A shaken mass
+    that begins to stick as friction grows::
 
         >>> shaken = jfric.Problem(
         ...     ["x"],
@@ -112,26 +117,58 @@ def continue_orbit(
     require_count("max_steps", max_steps, 1, 10**6)
     if not 0.0 < max_step <= 1.0:
         raise ProblemError(f"max_step: found {max_step}, must lie between 0 and 1")
+    if from_ is not None and (orbit is not None or state is not None):
+        raise ProblemError("from_: found a point beside orbit or state, give one of them")
+    limits, kept = (start, stop), None
+    if store is not None:
+        begins = {"orbit": orbit, "state": state, "from_": from_, "side": side}
+        settings = [max_step, max_steps, segments]
+        request = request_of(problem, name, limits, settings, begins | options)
+        kept = PathStore(Path(store), request, title)
     if from_ is not None:
-        if orbit is not None or state is not None:
-            raise ProblemError("from_: found a point beside orbit or state, give one of them")
-        kernel, begin = branched(problem, name, from_, (start, stop), side, segments, options)
+        kernel, begin = branched(problem, name, from_, limits, side, segments, options)
     else:
         if orbit is not None or state is not None:
             options["start"] = state if orbit is None else orbit
-        kernel, begin = first_point(problem, name, (start, stop), segments, options)
-    furthest = 0.0
+        kernel, begin = first_point(problem, name, limits, segments, options)
+    whole = None if kept is None else kept.finished()
+    if whole is not None:
+        return path_of(whole[0], begin.orbit, *whole[1:], problem, name, limits)
+    before, step, like = None if kept is None else kept.begun(), FIRST, begin.orbit
+    if before is not None:
+        kernel, begin, step = resumed(kernel, before[2])
+    offset = 0 if before is None else len(before[0].columns["parameter"])
+    furthest, following = 0.0, step
+
+    def gathered(follower: Follower) -> tuple[Rows, list[OrbitPoint]]:
+        if before is None:
+            return rows_of_path(follower.rows), follower.special
+        # The row that a path goes on from is there already.
+        found = [dataclasses.replace(p, row=p.row + offset - 1) for p in follower.special]
+        new = follower.rows[1:]
+        return before[0].followed_by(rows_of_path(new)) if new else before[0], before[1] + found
 
     def told(follower: Follower, step: float) -> None:
-        nonlocal furthest
-        part = (follower.rows[-1].parameter - start) / (stop - start)
+        nonlocal furthest, following
+        last, following = follower.rows[-1], step
+        part = (last.parameter - start) / (stop - start)
         furthest = max(furthest, min(part, 1.0))
         if watch is not None:
-            watch(furthest, len(follower.rows))
+            watch(furthest, len(follower.rows) + (offset - 1 if offset else 0))
+        if kept is not None and len(follower.rows) % KEPT == 0:
+            kept.keep_part(*gathered(follower), follower.kernel, last, step)
 
-    follower = Follower(kernel, (start, stop), max_step, max_steps, told)
-    follower.follow(begin)
-    return follower.path(problem, name)
+    follower = Follower(kernel, limits, max_step, max_steps - offset, told)
+    try:
+        follower.follow(begin, step)
+    except KeyboardInterrupt:
+        if kept is not None and len(follower.rows) > 1:
+            kept.keep_part(*gathered(follower), follower.kernel, follower.rows[-1], following)
+        raise
+    rows, points = gathered(follower)
+    if kept is not None:
+        kept.keep(rows, points, follower.remarks)
+    return path_of(rows, like, points, follower.remarks, problem, name, limits)
 
 
 class Follower:
@@ -340,26 +377,6 @@ class Follower:
         self.rows.append(last)
         self.special.append(special("end", last, len(self.rows) - 1))
         return None, step
-
-    def path(self, problem: Problem, name: str) -> OrbitPath:
-        """What was found."""
-        orbits = stacked(self.rows)
-        return OrbitPath(
-            name=name,
-            start=self.limits[0],
-            stop=self.limits[1],
-            parameter=np.asarray([p.parameter for p in self.rows]),
-            state=np.asarray(orbits.state),
-            period=np.asarray(orbits.period),
-            multipliers=np.asarray(orbits.multipliers),
-            stable=np.asarray(orbits.stable),
-            slope=np.stack([slope(p) for p in self.rows]),
-            events=tuple(p.events for p in self.rows),
-            special=tuple(self.special),
-            orbits=orbits,
-            axes=axes_of(problem),
-            remarks=tuple(self.remarks),
-        )
 
 
 def _is_near(point: PathPoint, found: PathPoint) -> bool:

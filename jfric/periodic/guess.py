@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.numerics.loops import keep
-from jfric.periodic.newton import Scales
+from jfric.periodic.linearised import Scales
 from jfric.periodic.orbit_status import OrbitStatus
 from jfric.periodic.shooting import Phase, Shooting, Unknowns
 from jfric.periodic.state_vector import at_start, axes_of, joined, sizes_of_states, with_start

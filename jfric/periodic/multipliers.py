@@ -25,17 +25,22 @@ def erased(a: Float[Array, "x x"]) -> Int[Array, ""]:
     size = a.shape[0]
     largest = jnp.max(jnp.abs(a))
 
-    def smaller(_, a):
+    def smaller(carry):
+        a, _, count = carry
         u, values, _ = singular_values(a)
         zero = values <= ERASED * size * largest
         # The part of a on its own range has the same eigenvalues but for zeros. Columns of u that
         # belong to a value of zero may be zero themselves: nothing needs them.
         u = jnp.where(zero[None, :], 0.0, u)
-        return matmul(u.T, matmul(a, u))
+        return matmul(u.T, matmul(a, u)), count, jnp.sum(zero).astype(jnp.int32)
 
-    last = jax.lax.fori_loop(0, size - 1, smaller, a)
-    values = singular_values(last).values
-    return jnp.sum(values <= ERASED * size * largest).astype(jnp.int32)
+    def grows(carry):
+        # Where a power takes no more to zero than the one before, no further one does.
+        _, before, count = carry
+        return count > before
+
+    start = a, jnp.asarray(-1, jnp.int32), jnp.asarray(0, jnp.int32)
+    return jax.lax.while_loop(grows, smaller, start)[2]
 
 
 @jax.custom_jvp

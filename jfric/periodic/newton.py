@@ -2,21 +2,38 @@
 
 One round evaluates the motion and its derivatives once, at a trial point: a batch goes from round
 to round together. A step that does not lower the residual is shortened.
+
+Derivatives by many unknowns cost as much as many motions. Of large systems they are kept: rounds
+between two evaluations of them compute the motion alone, and correct the inverse by what they see
+(Broyden's update). What counts as converged is the same, and the derivatives that are returned are
+those at the end.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.numerics.linear_algebra import matvec, singular_values
+from jfric.numerics.compilation import platform
+from jfric.numerics.linear_algebra import matvec
 from jfric.numerics.loops import keep
+from jfric.periodic.linearised import (
+    Along,
+    Found,
+    Scales,
+    cut,
+    evaluated,
+    inverse_of,
+    left_sides,
+    linearised,
+    size_of_step,
+    sizes_of_unknowns,
+)
 from jfric.periodic.orbit_status import OrbitStatus
-from jfric.periodic.shooting import Motion, Phase, Shooting, Unknowns
+from jfric.periodic.shooting import Phase, Shooting, Unknowns
 from jfric.results.status import Status
 from jfric.system.problem import Problem
 
@@ -26,46 +43,25 @@ LAST_STEP = 1e-8
 ROUNDING = 1e-12
 #: Largest residual, relative to the scales, of what counts as converged.
 RESIDUAL = 1e-9
-#: Singular values below this part of the largest one belong to directions that nothing decides.
-UNDECIDED = 1e-10
 #: Steps are shortened by this factor, down to ``SHORTEST``.
 SHORTENED, SHORTEST = 0.25, 1e-5
 #: States that agree to this part of the scales are the same but for rounding.
 EQUAL = 1e-14
 #: Gaps at the start below this part of the sizes count as closed.
 CLOSED = 1e-9
-#: Newton steps longer than this many scales are cut.
-LONGEST = 4.0
-
-
-class Scales(NamedTuple):
-    """Sizes of states (2n,), period and parameter: what errors and steps are relative to."""
-
-    state: Float[Array, " x"]
-    period: Float[Array, ""]
-    parameter: Float[Array, ""]
-
-
-class Along(NamedTuple):
-    """A further equation where a parameter is unknown: ``tangent . (u - origin) / scales = s``."""
-
-    tangent: Float[Array, " u"]
-    origin: Float[Array, " u"]
-    s: Float[Array, ""]
-
-
-class Found(NamedTuple):
-    """Where Newton's method ended. ``smallest``: smallest singular value of the scaled equations,
-    relative to the largest one."""
-
-    z: Unknowns
-    motion: Motion
-    jacobian: Float[Array, "e u"]
-    residual: Float[Array, ""]
-    smallest: Float[Array, ""]
-    status: Int[Array, ""]
-    run_status: Int[Array, ""]
-    iterations: Int[Array, ""]
+#: Unknowns from which on derivatives are kept for several rounds.
+KEPT_FROM = 24
+#: Rounds with the same derivatives at most, and the part of the residual that each has to leave.
+KEPT_ROUNDS, CONTRACTS = 24, 0.3
+#: Derivatives at points closer than this, in sizes of the motion, are the same but for rounding.
+SAME_POINT = 1e-11
+#: Newton's method that leaves about a quarter of the residual goes half of the way to where it has
+#: a double zero: the same step again is tried.
+A_QUARTER = (0.15, 0.4)
+#: Updates of the inverse with a smaller denominator, relative to the step, are left out.
+UPDATED = 1e-3
+#: What a motion computed without derivatives lacks.
+DERIVATIVES = ("gain", "by_period", "by_parameter", "phase_by")
 
 
 class _Carry(NamedTuple):
@@ -75,6 +71,27 @@ class _Carry(NamedTuple):
     last: Bool[Array, ""]
     done: Bool[Array, ""]
     first: Bool[Array, ""]
+
+
+class _Kept(NamedTuple):
+    """Rounds with the same derivatives. ``found``: the point, with the derivatives that were last
+    computed; ``right``: scaled left sides of the equations; ``inverse`` (u, e): of their
+    derivatives; ``step``: the last one; ``again``: whether it is the next one, too; ``factor``: by
+    which the next one is shortened; ``away``: how far the point is
+    from that of the derivatives, in sizes; ``last``: whether one step is left; ``stale``: whether
+    derivatives are needed before the next."""
+
+    found: Found
+    right: Float[Array, " e"]
+    inverse: Float[Array, "u e"]
+    step: Float[Array, " u"]
+    again: Bool[Array, ""]
+    factor: Float[Array, ""]
+    away: Float[Array, ""]
+    rounds: Int[Array, ""]
+    last: Bool[Array, ""]
+    stale: Bool[Array, ""]
+    done: Bool[Array, ""]
 
 
 def solve(
@@ -90,23 +107,33 @@ def solve(
     """Newton's method from ``start``, at most ``most`` rounds; without derivatives."""
     given = (problem, start, phase, scales, along)
     problem, start, phase, scales, along = jax.lax.stop_gradient(given)
+    few = shooting.pack(start).shape[0] < KEPT_FROM
+    found = (_every_round if few else _kept)(
+        shooting, problem, start, phase, scales, along, most=most
+    )
+    return found._replace(status=_status(found, _fine(found, scales)))
+
+
+def together(unknowns: int) -> int:
+    """How many motions of a batch go from round to round together: of large systems few, each of
+    which is a batch of its derivatives and waits for no other one."""
+    size = platform().row
+    return size if unknowns < KEPT_FROM else max(1, size // unknowns**2)
+
+
+def _every_round(shooting, problem, start, phase, scales, along, *, most) -> Found:
+    """Newton's method with derivatives in every round."""
 
     def at(z: Unknowns) -> tuple[Found, Float[Array, " u"]]:
         return evaluated(shooting, problem, z, phase, scales, along)
-
-    def fine(found: Found):
-        moves = (found.run_status == int(Status.OK)) & (found.z.period > 0)
-        # A start inside another body is no motion.
-        outside = found.motion.gap >= -CLOSED * jnp.max(scales.state)
-        return moves & outside & jnp.isfinite(found.residual)
 
     def one(carry: _Carry) -> _Carry:
         old = carry.found
         trial, step = at(_snapped(shooting.moved(old.z, carry.factor * carry.step), old, scales))
         falls = trial.residual <= (1.0 - 1e-4 * carry.factor) * old.residual
-        good = fine(trial) & (carry.first | falls | (trial.residual <= ROUNDING))
+        good = _fine(trial, scales) & (carry.first | falls | (trial.residual <= ROUNDING))
         kept = keep(good | carry.first, trial, old)
-        size = _size(shooting, step, scales)
+        size = size_of_step(shooting, step, scales)
         factor = jnp.where(good, 1.0, SHORTENED * carry.factor)
         # What was the last step is not tried again: nothing but rounding is left.
         ends = carry.last | (good & (size <= ROUNDING * LAST_STEP))
@@ -115,7 +142,7 @@ def solve(
                 iterations=old.iterations + 1,
                 status=jnp.where(factor < SHORTEST, int(OrbitStatus.NO_CONVERGENCE), old.status),
             ),
-            step=jnp.where(good, _cut(shooting, step, scales), carry.step),
+            step=jnp.where(good, cut(shooting, step, scales), carry.step),
             factor=factor,
             last=good & (size <= LAST_STEP),
             done=ends | (factor < SHORTEST) | (carry.first & ~good),
@@ -134,60 +161,123 @@ def solve(
         first=~no,
     )
     carry = jax.lax.while_loop(lambda c: ~c.done & (c.found.iterations <= most), one, carry)
-    found = carry.found
-    return found._replace(status=_status(found, fine(found)))
+    return carry.found
 
 
-@eqx.filter_jit
-def evaluated(
-    shooting: Shooting,
-    problem: Problem,
-    z: Unknowns,
-    phase: Phase,
-    scales: Scales,
-    along: Along | None = None,
-) -> tuple[Found, Float[Array, " u"]]:
-    """What is known at ``z``, and the step of Newton's method from there."""
-    motion = shooting.motion(problem, z, phase)
-    residual, jacobian = shooting.residual(z, motion), shooting.jacobian(motion)
-    scaled, rows, columns = scaled_equations(shooting, jacobian, scales)
-    right = residual / rows
-    if along is not None:
-        off = jnp.sum(along.tangent * (shooting.pack(z) - along.origin) / columns) - along.s
-        scaled = jnp.concatenate([scaled, along.tangent[None]])
-        right = jnp.append(right, off)
-    step, smallest = least_step(scaled, right)
-    found = Found(
-        z=z,
-        motion=motion,
-        jacobian=jacobian,
-        residual=jnp.max(jnp.abs(right)),
-        smallest=smallest,
-        status=jnp.asarray(int(OrbitStatus.CONVERGED), jnp.int32),
-        run_status=motion.status,
-        iterations=jnp.asarray(0, jnp.int32),
+def _kept(shooting, problem, start, phase, scales, along, *, most) -> Found:
+    """The same with derivatives kept for several rounds; ``iterations`` counts those with
+    derivatives."""
+    columns = sizes_of_unknowns(shooting, scales)
+
+    def derived(z: Unknowns):
+        found, right, scaled = linearised(shooting, problem, z, phase, scales, along)
+        inverse, smallest = inverse_of(scaled)
+        return found._replace(smallest=smallest), right, inverse
+
+    def size_of(carry: _Kept):
+        return jnp.max(jnp.abs(matvec(carry.inverse, carry.right)))
+
+    def tried(carry: _Kept) -> _Kept:
+        """A step with what is known of the derivatives, and the motion at its end alone."""
+        old = carry.found
+        step = carry.factor * cut(shooting, -columns * matvec(carry.inverse, carry.right), scales)
+        step = jnp.where(carry.again, carry.step, step)
+        z = _snapped(shooting.moved(old.z, step), old, scales)
+        motion = shooting.motion(problem, z, phase, derivatives=False)
+        right = left_sides(shooting, z, motion, scales, along)
+        known = {name: getattr(old.motion, name) for name in DERIVATIVES}
+        trial = old._replace(
+            z=z,
+            motion=motion._replace(**known),
+            residual=jnp.max(jnp.abs(right)),
+            run_status=motion.status,
+        )
+        falls = trial.residual <= (1.0 - 1e-4 * carry.factor) * old.residual
+        tiny = trial.residual <= ROUNDING
+        part = trial.residual / old.residual
+        enough = jnp.where(carry.again, part <= A_QUARTER[0], falls | tiny)
+        good = _fine(trial, scales) & enough
+        whole = carry.factor == 1.0
+        contracts = (part <= CONTRACTS) & whole
+        again = good & whole & (carry.rounds == 0) & (A_QUARTER[0] < part) & (part < A_QUARTER[1])
+        new = _Kept(
+            found=keep(good, trial, old),
+            right=jnp.where(good, right, carry.right),
+            inverse=jnp.where(
+                good, _updated(carry.inverse, step / columns, right - carry.right), carry.inverse
+            ),
+            step=step,
+            again=again & ~carry.last,
+            # With derivatives that are those of the point itself a step is shortened.
+            factor=jnp.where(good | carry.again, 1.0, SHORTENED * carry.factor),
+            away=carry.away + jnp.where(good, size_of_step(shooting, step, scales), 0.0),
+            rounds=carry.rounds + 1,
+            # Where the residual is nothing but rounding nothing is gained any more.
+            last=carry.last | (good & tiny & (old.residual <= ROUNDING)),
+            stale=carry.stale,
+            done=carry.done,
+        )
+        arrived = size_of(new) <= SAME_POINT
+        fails = ~good & (new.factor < SHORTEST)
+        here = new.away <= SAME_POINT
+        stale = jnp.where(good, ~contracts | arrived, (carry.away > 0.0) & ~carry.again)
+        stale = stale | new.last | fails | (new.rounds >= KEPT_ROUNDS)
+        return new._replace(
+            stale=stale,
+            done=fails | (here & (new.last | (good & arrived))),
+            found=new.found._replace(
+                status=jnp.where(fails, int(OrbitStatus.NO_CONVERGENCE), new.found.status)
+            ),
+        )
+
+    def one(carry: _Kept) -> _Kept:
+        """Derivatives, and rounds without."""
+        going, first = unfinished(carry), carry.found.iterations == 0
+        found, right, inverse = derived(carry.found.z)
+        found = found._replace(iterations=carry.found.iterations + 1)
+        zero = jnp.zeros((), right.dtype)
+        new = carry._replace(
+            found=found,
+            right=right,
+            inverse=inverse,
+            again=jnp.asarray(False),
+            factor=zero + 1.0,
+            away=zero,
+            rounds=jnp.asarray(0, jnp.int32),
+            stale=~going,
+            # The last step has been taken: these are the derivatives at its end.
+            done=carry.last | (first & ~_fine(found, scales)),
+        )
+        size = size_of(new)
+        done = new.done | (size <= ROUNDING * LAST_STEP)
+        new = new._replace(last=carry.last | (size <= LAST_STEP), done=done, stale=~going | done)
+        return jax.lax.while_loop(lambda c: ~c.stale, tried, new)
+
+    def unfinished(carry: _Kept):
+        return ~carry.done & (carry.found.iterations <= most)
+
+    found, right, inverse = jax.tree.map(
+        lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(derived, start)
     )
-    return found, columns * step
+    no = jnp.asarray(False)
+    found = found._replace(z=start, residual=jnp.asarray(jnp.inf, right.dtype))
+    zero = jnp.zeros((), right.dtype)
+    none = jnp.asarray(0, jnp.int32)
+    carry = _Kept(*(found, right, inverse, zero * columns, no, zero + 1.0, zero, none, no, no, no))
+    return jax.lax.while_loop(unfinished, one, carry).found
 
 
-def scaled_equations(shooting: Shooting, jacobian, scales: Scales):
-    """Derivatives of equations and unknowns in their own sizes, and these sizes."""
-    columns, rows = _columns(shooting, scales), _rows(shooting, scales)
-    return jacobian * columns[None, :] / rows[:, None], rows, columns
-
-
-def least_step(
-    a: Float[Array, "e e"], residual: Float[Array, " e"]
-) -> tuple[Float[Array, " e"], Float[Array, ""]]:
-    """The shortest solution of ``a x = -residual`` in the directions that ``a`` decides, and the
-    smallest singular value relative to the largest one."""
-    a = jnp.where(jnp.isfinite(a), a, 0.0)
-    u, values, vt = singular_values(a)
-    largest = jnp.max(values)
-    decided = values > UNDECIDED * largest
-    x = matvec(u.T, residual) * jnp.where(decided, 1.0 / jnp.where(decided, values, 1.0), 0.0)
-    smallest = jnp.min(values) / jnp.where(largest > 0, largest, 1.0)
-    return -matvec(vt.T, x), smallest
+def _updated(
+    inverse: Float[Array, "u e"], step: Float[Array, " u"], change: Float[Array, " e"]
+) -> Float[Array, "u e"]:
+    """Broyden's update of an inverse: of all that take ``change`` to ``step`` the nearest one.
+    Source: J. E. Dennis, R. B. Schnabel, Numerical Methods for Unconstrained Optimization and
+    Nonlinear Equations (1983), section 8.3."""
+    predicted, row = matvec(inverse, change), matvec(inverse.T, step)
+    denominator = jnp.sum(step * predicted)
+    sound = jnp.abs(denominator) > UPDATED * jnp.sum(step**2)
+    factor = jnp.where(sound, 1.0 / jnp.where(sound, denominator, 1.0), 0.0)
+    return inverse + factor * (step - predicted)[:, None] * row[None, :]
 
 
 def _snapped(z: Unknowns, old: Found, scales: Scales) -> Unknowns:
@@ -198,32 +288,12 @@ def _snapped(z: Unknowns, old: Found, scales: Scales) -> Unknowns:
     return z._replace(states=jnp.where(near, ends, z.states))
 
 
-def _columns(shooting: Shooting, scales: Scales) -> Float[Array, " u"]:
-    """Sizes of the unknowns."""
-    states = jnp.tile(scales.state, (shooting.segments, 1))
-    return shooting.pack(Unknowns(states, scales.period, scales.parameter))
-
-
-def _rows(shooting: Shooting, scales: Scales) -> Float[Array, " e"]:
-    """Sizes of the equations."""
-    states = jnp.tile(scales.state, shooting.segments)
-    if not shooting.autonomous:
-        return states
-    size = jnp.ones((), states.dtype)
-    if shooting.phase == "event":
-        size = scales.period
-    if shooting.phase == "section":
-        size = jnp.max(scales.state)
-    return jnp.append(states, size)
-
-
-def _size(shooting: Shooting, step, scales: Scales):
-    return jnp.max(jnp.abs(step / _columns(shooting, scales)))
-
-
-def _cut(shooting: Shooting, step, scales: Scales):
-    size = _size(shooting, step, scales)
-    return step * (LONGEST / jnp.maximum(size, LONGEST))
+def _fine(found: Found, scales: Scales) -> Bool[Array, ""]:
+    """Whether there is a motion at all."""
+    moves = (found.run_status == int(Status.OK)) & (found.z.period > 0)
+    # A start inside another body is no motion.
+    outside = found.motion.gap >= -CLOSED * jnp.max(scales.state)
+    return moves & outside & jnp.isfinite(found.residual)
 
 
 def _status(found: Found, fine) -> Int[Array, ""]:

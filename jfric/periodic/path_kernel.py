@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.periodic.guess import Guess, forced_guess
-from jfric.periodic.newton import UNDECIDED, Along, Found, Scales, scaled_equations, solve
+from jfric.periodic.linearised import UNDECIDED, Along, Found, Scales, scaled_equations
+from jfric.periodic.newton import solve
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.orbit_status import OrbitStatus
 from jfric.periodic.result_of import orbit_of

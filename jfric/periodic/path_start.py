@@ -12,7 +12,7 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.numerics.limits import require_count
 from jfric.periodic.forcing import require_commensurate
-from jfric.periodic.newton import Scales
+from jfric.periodic.linearised import Scales
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.orbit_status import OrbitStatus
 from jfric.periodic.path_kernel import (

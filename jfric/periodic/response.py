@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike
@@ -20,17 +19,16 @@ from jfric.numerics.limits import require_count
 from jfric.periodic.continuation import FIRST, LONGEST, MOST, Follower
 from jfric.periodic.cycle_quantities import Drive
 from jfric.periodic.forcing import harmonics_in
-from jfric.periodic.guess import no_phase
+from jfric.periodic.linearised import Scales
 from jfric.periodic.lockstep import Stopped, side_by_side
-from jfric.periodic.newton import Scales
 from jfric.periodic.orbit_status import OrbitStatus
 from jfric.periodic.path import OrbitPoint
-from jfric.periodic.path_kernel import Call, PathPoint, alone, corrected, kernel_of
+from jfric.periodic.path_kernel import Call, alone, kernel_of
+from jfric.periodic.path_resume import resumed, state_of
 from jfric.periodic.path_start import equations_of_path, first_point
 from jfric.periodic.response_curve import ResponseCurve, joined, rows_of
 from jfric.periodic.response_result import FrequencyResponse
 from jfric.periodic.response_store import ResponseStore, fingerprint
-from jfric.periodic.shooting import Unknowns
 from jfric.periodic.state_vector import axes_of
 from jfric.statics.path_names import checked_path
 from jfric.system.expression import Expression
@@ -225,7 +223,7 @@ def _follow_all(asked: _Request) -> list[ResponseCurve]:
     found: list[ResponseCurve | None] = []
     for number, values in enumerate(asked.curves):
         kept = None if asked.store is None else asked.store.finished(number)
-        whole = None if kept is None else ResponseCurve(values, **_fields(*kept))
+        whole = None if kept is None else ResponseCurve(values, **_fields(*kept[:3]))
         found.append(whole)
         if whole is not None:
             asked.watch(number, 1.0, len(whole))
@@ -286,14 +284,16 @@ def _follow(asked: _Request, number: int, call: Call) -> ResponseCurve:
         furthest = max(furthest, (last.parameter - low) / (high - low))
         asked.watch(number, min(furthest, 1.0), count)
         if asked.store is not None and len(follower.rows) % KEPT == 0:
-            asked.store.keep_part(number, *gathered(follower), _state_of(follower, step))
+            asked.store.keep_part(
+                number, *gathered(follower), state_of(follower.kernel, follower.rows[-1], step)
+            )
 
     follower = Follower(kernel, asked.limits, asked.max_step, asked.max_steps - offset, watched)
     try:
         follower.follow(point, step)
     except (KeyboardInterrupt, Stopped):
         if asked.store is not None and len(follower.rows) > 1:
-            state = _state_of(follower, FIRST * asked.max_step)
+            state = state_of(follower.kernel, follower.rows[-1], FIRST * asked.max_step)
             asked.store.keep_part(number, *gathered(follower), state)
         raise
     rows, points = gathered(follower)
@@ -311,37 +311,10 @@ def _moved_row(point: OrbitPoint, by: int) -> OrbitPoint:
     return dataclasses.replace(point, row=point.row + by) if by else point
 
 
-def _state_of(follower: Follower, step: float) -> dict[str, np.ndarray]:
-    """What a path goes on from."""
-    last: PathPoint = follower.rows[-1]
-    scales = follower.kernel.scales
-    return {
-        "last_states": np.asarray(last.z.states),
-        "last_period": np.asarray(last.z.period),
-        "last_parameter": np.asarray(last.z.parameter),
-        "last_tangent": last.tangent * last.sizes / follower.kernel.sizes,
-        "last_step": np.asarray(step),
-        "scales_state": np.asarray(scales.state),
-        "scales_period": np.asarray(scales.period),
-        "scales_parameter": np.asarray(scales.parameter),
-        "begins_last": np.asarray(last.orbit.problem.time.start),
-    }
-
-
 def _resumed(asked: _Request, problem: Problem, kept: dict[str, np.ndarray], call: Call):
     """The kernel and the point with which a path goes on, and the next step."""
     path = asked.drive.path
     there = set_parameters(problem, {path: jnp.asarray(asked.limits[0], float)})
     shooting, _, _ = equations_of_path(there, there, path, asked.segments, asked.options, None)
     scales = Scales(*(jnp.asarray(kept[f"scales_{k}"], float) for k in Scales._fields))
-    begins = jnp.asarray(kept["begins_last"], float)
-    problem = eqx.tree_at(lambda p: p.time.start, problem, begins)
-    kernel = kernel_of(shooting, problem, scales, call)
-    states, tangent = jnp.asarray(kept["last_states"], float), kept["last_tangent"]
-    z = Unknowns(states, *(jnp.asarray(kept[f"last_{k}"], float) for k in Unknowns._fields[1:]))
-    origin = np.asarray(shooting.pack(z)) / kernel.sizes
-    point = corrected(kernel, z, no_phase(states.shape[1]), tangent, origin, 0.0)
-    if point is None:
-        raise ProblemError("store: the last orbit that was kept is none of this problem")
-    point = point.along(tangent)
-    return kernel, point, float(kept["last_step"])
+    return resumed(kernel_of(shooting, problem, scales, call), kept)

@@ -17,8 +17,9 @@ from scipy.optimize import brentq
 
 from jfric.errors import ProblemError
 from jfric.periodic.cycle_quantities import CycleQuantity, Drive, with_slopes
+from jfric.periodic.linearised import UNDECIDED
 from jfric.periodic.multipliers import none_grows
-from jfric.periodic.newton import EQUAL, LAST_STEP, RESIDUAL, UNDECIDED
+from jfric.periodic.newton import EQUAL, LAST_STEP, RESIDUAL
 from jfric.periodic.response_curve import ResponseCurve
 from jfric.periodic.shooting import Shooting
 from jfric.statics.path_names import checked_path

@@ -17,20 +17,20 @@ from jfric.system.expression import Expression
 from jfric.system.naming import parameters
 from jfric.system.problem import Problem
 
-#: File that says what was asked for.
-REQUEST = "response.json"
-
 
 class ResponseStore:
     """A folder with one file for each finished curve, and one for what there is of others.
 
-    ``request``: what is asked for; a folder that holds something else is refused.
+    ``request``: what is asked for; a folder that holds something else is refused. ``what``: it is
+    called, in messages and by the file that says what was asked for.
     """
 
-    def __init__(self, folder: Path, request: dict[str, Any], title: str = ""):
+    def __init__(
+        self, folder: Path, request: dict[str, Any], title: str = "", what: str = "response"
+    ):
         self.folder = folder
         found = json.loads(json.dumps(request))
-        path = folder / REQUEST
+        path = folder / f"{what}.json"
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if path.exists():
@@ -38,7 +38,7 @@ class ResponseStore:
                 if kept != found:
                     differ = [k for k in found if kept.get(k) != found[k]]
                     raise ProblemError(
-                        f"{folder}: holds another response ({', '.join(differ)} differ); choose "
+                        f"{folder}: holds another {what} ({', '.join(differ)} differ); choose "
                         "another folder"
                     )
                 return
@@ -53,15 +53,17 @@ class ResponseStore:
         except (ValueError, KeyError, TypeError) as error:
             if isinstance(error, ProblemError):
                 raise
-            raise ProblemError(f"{path}: not the request of a response ({error})") from None
+            raise ProblemError(f"{path}: not the request of a {what} ({error})") from None
 
     def _path(self, number: int, kind: str) -> Path:
         return self.folder / f"curve-{number + 1:04d}.{kind}.npz"
 
-    def finished(self, number: int) -> tuple[dict, list[OrbitPoint], tuple[int, str]] | None:
-        """A curve that is there."""
+    def finished(
+        self, number: int
+    ) -> tuple[dict, list[OrbitPoint], tuple[int, str], dict[str, np.ndarray]] | None:
+        """A curve that is there, and what was kept with it."""
         path = self._path(number, "whole")
-        return read_curve(path)[:3] if path.exists() else None
+        return read_curve(path) if path.exists() else None
 
     def begun(self, number: int) -> tuple[dict, list[OrbitPoint], dict[str, np.ndarray]] | None:
         """What there is of a curve, and what it goes on from."""
@@ -71,9 +73,16 @@ class ResponseStore:
         rows, special, _, more = read_curve(path)
         return rows, special, more
 
-    def keep(self, number: int, rows, special, outcome: tuple[int, str]) -> None:
-        """A finished curve."""
-        write_curve(self._path(number, "whole"), rows, special, outcome)
+    def keep(
+        self,
+        number: int,
+        rows,
+        special,
+        outcome: tuple[int, str],
+        more: dict[str, np.ndarray] | None = None,
+    ) -> None:
+        """A finished curve, and what is kept with it."""
+        write_curve(self._path(number, "whole"), rows, special, outcome, more)
         self._path(number, "part").unlink(missing_ok=True)
 
     def keep_part(self, number: int, rows, special, more: dict[str, np.ndarray]) -> None:

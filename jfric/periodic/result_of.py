@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from jfric.numerics.linear_algebra import matmul
+from jfric.periodic.linearised import Found
 from jfric.periodic.multipliers import multipliers
-from jfric.periodic.newton import Found
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.shooting import Shooting
 from jfric.periodic.state_vector import axes_of, with_start

@@ -99,6 +99,11 @@ class Shooting(eqx.Module):
         """Whether the period is unknown."""
         return bool(self.phase)
 
+    def unknowns(self, problem: Problem) -> int:
+        """How many there are."""
+        states = 2 * len(axes_of(problem)) * self.segments
+        return states + int(self.autonomous) + int(self.path is not None)
+
     def problem_at(self, problem: Problem, parameter) -> Problem:
         """The problem for a value of the unknown parameter."""
         return problem if self.path is None else set_parameters(problem, {self.path: parameter})

@@ -14,12 +14,12 @@ from jax.sharding import AxisType, Mesh, PartitionSpec
 from jaxtyping import ArrayLike
 
 from jfric.errors import ProblemError
-from jfric.numerics.compilation import platform
 from jfric.numerics.limits import require_count
 from jfric.numerics.sensitivities import with_sensitivities
 from jfric.periodic.forcing import forcing_of, require_commensurate
 from jfric.periodic.guess import autonomous_guess, forced_guess
-from jfric.periodic.newton import Found, evaluated, least_step, scaled_equations, solve
+from jfric.periodic.linearised import Found, evaluated, least_step, scaled_equations
+from jfric.periodic.newton import solve, together
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.orbit_status import OrbitStatus
 from jfric.periodic.result_of import orbit_of
@@ -153,7 +153,7 @@ def _many(solver, end, call: _Orbit, axes, batch: int, *arguments) -> PeriodicOr
     """A batch, row after row: orbits of a row go from round to round together."""
     del solver, end
     mapped = jax.vmap(lambda *rest: call(*rest), in_axes=axes)
-    size = platform().row
+    size = together(call.shooting.unknowns(arguments[0]))
     if batch <= size:
         return mapped(*arguments)
     devices = tuple(jax.local_devices())

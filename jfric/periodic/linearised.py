@@ -1,0 +1,156 @@
+"""The equations of periodic motion at one point, linearised, in sizes of their own."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from jfric.numerics.linear_algebra import matmul, matvec, singular_values
+from jfric.periodic.orbit_status import OrbitStatus
+from jfric.periodic.shooting import Motion, Phase, Shooting, Unknowns
+from jfric.system.problem import Problem
+
+#: Singular values below this part of the largest one belong to directions that nothing decides.
+UNDECIDED = 1e-10
+#: Newton steps longer than this many scales are cut.
+LONGEST = 4.0
+
+
+class Scales(NamedTuple):
+    """Sizes of states (2n,), period and parameter: what errors and steps are relative to."""
+
+    state: Float[Array, " x"]
+    period: Float[Array, ""]
+    parameter: Float[Array, ""]
+
+
+class Along(NamedTuple):
+    """A further equation where a parameter is unknown: ``tangent . (u - origin) / scales = s``."""
+
+    tangent: Float[Array, " u"]
+    origin: Float[Array, " u"]
+    s: Float[Array, ""]
+
+
+class Found(NamedTuple):
+    """Where Newton's method ended. ``smallest``: smallest singular value of the scaled equations,
+    relative to the largest one."""
+
+    z: Unknowns
+    motion: Motion
+    jacobian: Float[Array, "e u"]
+    residual: Float[Array, ""]
+    smallest: Float[Array, ""]
+    status: Int[Array, ""]
+    run_status: Int[Array, ""]
+    iterations: Int[Array, ""]
+
+
+@eqx.filter_jit
+def evaluated(
+    shooting: Shooting,
+    problem: Problem,
+    z: Unknowns,
+    phase: Phase,
+    scales: Scales,
+    along: Along | None = None,
+) -> tuple[Found, Float[Array, " u"]]:
+    """What is known at ``z``, and the step of Newton's method from there."""
+    found, right, scaled = linearised(shooting, problem, z, phase, scales, along)
+    step, smallest = least_step(scaled, right)
+    return found._replace(smallest=smallest), sizes_of_unknowns(shooting, scales) * step
+
+
+def linearised(shooting: Shooting, problem: Problem, z: Unknowns, phase: Phase, scales, along):
+    """What is known at ``z``, the scaled left sides of all equations and their derivatives."""
+    motion = shooting.motion(problem, z, phase)
+    jacobian = shooting.jacobian(motion)
+    scaled = scaled_equations(shooting, jacobian, scales)[0]
+    right = left_sides(shooting, z, motion, scales, along)
+    if along is not None:
+        scaled = jnp.concatenate([scaled, along.tangent[None]])
+    found = Found(
+        z=z,
+        motion=motion,
+        jacobian=jacobian,
+        residual=jnp.max(jnp.abs(right)),
+        smallest=jnp.zeros((), right.dtype),
+        status=jnp.asarray(int(OrbitStatus.CONVERGED), jnp.int32),
+        run_status=motion.status,
+        iterations=jnp.asarray(0, jnp.int32),
+    )
+    return found, right, scaled
+
+
+def left_sides(shooting: Shooting, z: Unknowns, motion: Motion, scales, along):
+    """Left sides of all equations, in their own sizes."""
+    right = shooting.residual(z, motion) / _rows(shooting, scales)
+    if along is None:
+        return right
+    away = (shooting.pack(z) - along.origin) / sizes_of_unknowns(shooting, scales)
+    return jnp.append(right, jnp.sum(along.tangent * away) - along.s)
+
+
+def scaled_equations(shooting: Shooting, jacobian, scales: Scales):
+    """Derivatives of equations and unknowns in their own sizes, and these sizes."""
+    columns, rows = sizes_of_unknowns(shooting, scales), _rows(shooting, scales)
+    return jacobian * columns[None, :] / rows[:, None], rows, columns
+
+
+def least_step(
+    a: Float[Array, "e e"], residual: Float[Array, " e"]
+) -> tuple[Float[Array, " e"], Float[Array, ""]]:
+    """The shortest solution of ``a x = -residual`` in the directions that ``a`` decides, and the
+    smallest singular value relative to the largest one."""
+    (u, _, vt), reciprocals, smallest = _decided(a)
+    return -matvec(vt.T, matvec(u.T, residual) * reciprocals), smallest
+
+
+def inverse_of(a: Float[Array, "e u"]) -> tuple[Float[Array, "u e"], Float[Array, ""]]:
+    """The matrix that gives this step, up to its sign."""
+    (u, _, vt), reciprocals, smallest = _decided(a)
+    return matmul(vt.T * reciprocals[None, :], u.T), smallest
+
+
+def _decided(a):
+    """Singular values and vectors, reciprocals of values in directions that are decided, and the
+    smallest value relative to the largest one."""
+    parts = singular_values(jnp.where(jnp.isfinite(a), a, 0.0))
+    values = parts.values
+    largest = jnp.max(values)
+    decided = values > UNDECIDED * largest
+    reciprocals = jnp.where(decided, 1.0 / jnp.where(decided, values, 1.0), 0.0)
+    return parts, reciprocals, jnp.min(values) / jnp.where(largest > 0, largest, 1.0)
+
+
+def sizes_of_unknowns(shooting: Shooting, scales: Scales) -> Float[Array, " u"]:
+    """Sizes of the unknowns."""
+    states = jnp.tile(scales.state, (shooting.segments, 1))
+    return shooting.pack(Unknowns(states, scales.period, scales.parameter))
+
+
+def _rows(shooting: Shooting, scales: Scales) -> Float[Array, " e"]:
+    """Sizes of the equations."""
+    states = jnp.tile(scales.state, shooting.segments)
+    if not shooting.autonomous:
+        return states
+    size = jnp.ones((), states.dtype)
+    if shooting.phase == "event":
+        size = scales.period
+    if shooting.phase == "section":
+        size = jnp.max(scales.state)
+    return jnp.append(states, size)
+
+
+def size_of_step(shooting: Shooting, step, scales: Scales):
+    """The largest part of a step, in sizes of the unknowns."""
+    return jnp.max(jnp.abs(step / sizes_of_unknowns(shooting, scales)))
+
+
+def cut(shooting: Shooting, step, scales: Scales):
+    """A step that is not longer than allowed."""
+    size = size_of_step(shooting, step, scales)
+    return step * (LONGEST / jnp.maximum(size, LONGEST))
