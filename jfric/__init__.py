@@ -163,6 +163,7 @@ from jfric.system.hysteresis import Iwan as Iwan
 from jfric.system.hysteresis import Jenkins as Jenkins
 from jfric.system.hysteresis import MasingSpring as MasingSpring
 from jfric.system.hysteresis import MaxwellSlip as MaxwellSlip
+from jfric.system.laws import Contensou as Contensou
 from jfric.system.laws import Coulomb as Coulomb
 from jfric.system.laws import Directional as Directional
 from jfric.system.laws import FrictionCurve as FrictionCurve

@@ -2,6 +2,7 @@
 
 from jfric.system.laws import (
     AbstractLaw,
+    Contensou,
     Coulomb,
     Directional,
     FrictionCurve,
@@ -15,6 +16,7 @@ from jfric.system.position_factor import AbstractPositionFactor, PeriodicFactor,
 __all__ = [
     "AbstractLaw",
     "AbstractPositionFactor",
+    "Contensou",
     "Coulomb",
     "Directional",
     "FrictionCurve",

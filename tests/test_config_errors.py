@@ -30,8 +30,8 @@ MISTAKES = [
         "mv = 0.1",
         (
             "friction.mv: unknown field, allowed are dof, between, direction, mu, mu_s, mu_d, "
-            "v_s, exponent, mu_v, peak, speeds, curve, monotone, law, N, limit, belt, reaction, "
-            "sliding, plane, load, kappa, position; did you mean 'mu_v'?"
+            "v_s, exponent, mu_v, peak, speeds, curve, monotone, radius, law, N, limit, belt, "
+            "reaction, sliding, plane, load, kappa, position, spin; did you mean 'mu_v'?"
         ),
     ),
     (
@@ -166,7 +166,7 @@ MISTAKES = [
         "mu = 0.1",
         "mu_s = 0.1",
         "friction: found mu_s, a friction law needs mu, or mu_s and mu_d, or mu_s and mu_d and "
-        "v_s, or mu_s and v_s, or speeds and curve",
+        "v_s, or mu_s and v_s, or speeds and curve, or mu and radius",
     ),
     (
         "mu = 0.1",

@@ -131,6 +131,7 @@ def test_the_exact_flow_refuses_them_by_name():
         "stribeck",
         "velocity-weakening",
         "curve",
+        "contensou",
     }
     law = jfric.VelocityWeakening(0.4, 0.5)
     with pytest.raises(jfric.ProblemError, match="VelocityWeakening is not; use flow="):

@@ -2,14 +2,20 @@
 
 - wheel: ``configs/g1_rimless_wheel_reset.toml`` to 3.5 s, over the slope gamma; the angle at the
   end. The impact is an event that changes the state.
+- contacts: ``configs/g1_rimless_wheel.toml``, the same with unilateral contacts of the spokes, over
+  slopes on which five of them are enough; the place of the hub at the end.
 - pendulum: ``configs/g2_double_pendulum.toml`` to 5 s, over the first angle at the start; the
   second angle at the end.
 
 ``jfric.sweep`` into a labelled table, with a relative tolerance of 1e-9 and all cores, after one
-tile that compiles; SciPy's ``solve_ivp`` (DOP853, rtol 1e-9, events and restarts, one core);
-MuJoCo (``mujoco.rollout``, Runge-Kutta of order 4, all cores) for the pendulum, which its joints
-represent.
-Errors are distances from SciPy with rtol 1e-13 at a few places of the range.
+that compiles; SciPy's ``solve_ivp`` (DOP853, rtol 1e-9, events and restarts, one core); MuJoCo
+(``mujoco.rollout``, all cores): the pendulum by its joints with Runge-Kutta of order 4, the wheel
+by a hub with eight points that touch the ground, which its contacts stop softly, within a time of
+two steps, the shortest that it allows, and with five times the critical damping: at that itself
+they would bounce off. Gravity is tilted there, the ground is level.
+Errors are distances from SciPy with rtol 1e-13 at a few places of the range: of the angle at the
+end, and of the hub's place. Rates are by the time of the processors: trajectories in each second of
+one core; wall time stands beside them. A step is one of the solver, for one trajectory.
 
     python experiments/benchmarks/mechanisms.py [--json] [--lanes 100000] [--only wheel,pendulum]
 """
@@ -28,14 +34,19 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 G = 9.81
 ALPHA = math.radians(22.5)
+#: Angular velocity of the wheel at the start [rad/s].
+OMEGA = 1.0954628396477
 #: Times that MuJoCo repeats the trajectories.
 TILES = 20
+#: Steps of MuJoCo [s].
+STEPS = {"wheel": (1e-3, 1e-4, 2e-5), "pendulum": (1e-2, 1e-3)}
 #: File, parameter, range, observable, end [s].
 SYSTEMS = {
     "wheel": ("g1_rimless_wheel_reset", "parameters.gamma", (0.07, 0.2), "final.theta", 3.5),
+    "contacts": ("g1_rimless_wheel", "parameters.gamma", (0.07, 0.1), "final.x", 3.5),
     "pendulum": ("g2_double_pendulum", "initial.a.q", (0.2, 1.2), "final.b", 5.0),
 }
-_MODEL = """
+_PENDULUM = """
 <mujoco>
   <option timestep="{h}" integrator="RK4" gravity="0 0 -9.81"/>
   <worldbody>
@@ -50,10 +61,29 @@ _MODEL = """
   </worldbody>
 </mujoco>
 """
+_WHEEL = """
+<mujoco>
+  <option timestep="{h}" integrator="implicitfast" cone="elliptic" impratio="100" tolerance="1e-14"
+    iterations="200" gravity="{along} 0 {down}"/>
+  <default>
+    <geom condim="3" friction="10 0 0" solref="{soft} 5" solimp="0.9999 0.9999 0.001"/>
+  </default>
+  <worldbody>
+    <geom type="plane" size="100 1 1"/>
+    <body>
+      <joint type="slide" axis="1 0 0"/>
+      <joint type="slide" axis="0 0 1"/>
+      <joint type="hinge" axis="0 1 0"/>
+      <inertial pos="0 0 0" mass="1" diaginertia="1e-6 1e-6 1e-6"/>
+      {spokes}
+    </body>
+  </worldbody>
+</mujoco>
+"""
 
 
-def wheel(gamma: float, rtol: float) -> float:
-    """Angle at the end."""
+def wheel(gamma: float, rtol: float) -> tuple[float, int]:
+    """Angle at the end, and the number of impacts."""
     from scipy.integrate import solve_ivp
 
     def step(t, y):
@@ -61,7 +91,7 @@ def wheel(gamma: float, rtol: float) -> float:
         return y[0] - gamma - ALPHA
 
     step.terminal, step.direction = True, 1.0
-    t, y = 0.0, np.array([gamma - ALPHA, 1.0954628396477])
+    t, y, impacts = 0.0, np.array([gamma - ALPHA, OMEGA]), 0
     while True:
         found = solve_ivp(
             lambda _, y: [y[1], G * math.sin(y[0])],
@@ -73,9 +103,21 @@ def wheel(gamma: float, rtol: float) -> float:
             events=step,
         )
         if found.status == 0:
-            return float(found.y[0, -1])
-        t = float(found.t[-1])
+            return float(found.y[0, -1]), impacts
+        t, impacts = float(found.t[-1]), impacts + 1
         y = np.array([gamma - ALPHA, math.cos(2 * ALPHA) * found.y[1, -1]])
+
+
+def hub(gamma: float, rtol: float) -> float:
+    """Place of the hub at the end."""
+    angle, impacts = wheel(gamma, rtol)
+    return 2.0 * math.sin(ALPHA) * math.cos(gamma) * impacts + math.sin(angle)
+
+
+def turned(gamma: float, rtol: float) -> float:
+    """Angle of the wheel against the normal of the ground."""
+    angle, impacts = wheel(gamma, rtol)
+    return angle - gamma + 2.0 * ALPHA * impacts
 
 
 def pendulum(angle: float, rtol: float) -> float:
@@ -106,25 +148,44 @@ def _start() -> list[float]:
     return [float(s.q) for s in state] + [float(s.v) for s in state]
 
 
+class Clock:
+    """Wall and processor time of a block [s]; the latter is that of all threads."""
+
+    def __enter__(self):
+        self.start = time.perf_counter(), time.process_time()
+        return self
+
+    def __exit__(self, *_):
+        self.wall = time.perf_counter() - self.start[0]
+        self.processor = time.process_time() - self.start[1]
+
+    def rates(self, count: int, steps: int | None = None) -> dict:
+        """Of so many trajectories, and steps of all of them together."""
+        found = {
+            "per_second": count / self.processor,
+            "wall_per_second": count / self.wall,
+            "lanes": count,
+        }
+        return found if steps is None else found | {"steps_per_second": steps / self.processor}
+
+
 def run_scipy(name: str, values: np.ndarray, count: int) -> tuple[dict, np.ndarray, np.ndarray]:
     """Its row, and its most accurate values at some places."""
-    one = {"wheel": wheel, "pendulum": pendulum}[name]
+
+    def one(value: float, rtol: float) -> float:
+        return wheel(value, rtol)[0] if name == "wheel" else ONE[name](value, rtol)
+
     some = values[:: max(values.size // count, 1)][:count]
     best = np.array([one(x, 1e-13) for x in some])
-    start = time.perf_counter()
-    found = np.array([one(x, 1e-9) for x in some])
-    seconds = time.perf_counter() - start
-    row = {
-        "method": "SciPy DOP853, one core",
-        "per_second": some.size / seconds,
-        "error": float(np.abs(found - best).max()),
-        "lanes": int(some.size),
-    }
+    with Clock() as clock:
+        found = np.array([one(x, 1e-9) for x in some])
+    error = float(np.abs(found - best).max())
+    row = {"method": "SciPy DOP853, one core", "error": error, **clock.rates(some.size)}
     return row, some, best
 
 
 def run_jfric(name: str, values: np.ndarray, some: np.ndarray, best: np.ndarray) -> dict:
-    """One sweep after a short one that compiles."""
+    """One sweep after another that compiles."""
     import jax
 
     jax.config.update("jax_enable_x64", True)
@@ -134,53 +195,89 @@ def run_jfric(name: str, values: np.ndarray, some: np.ndarray, best: np.ndarray)
     problem = jfric.load(ROOT / "configs" / f"{file}.toml")
     problem = jfric.set_parameters(problem, {"time.end": end})
     arguments: dict = {"observe": observed, "solver": jfric.EventDriven(rtol=1e-9)}
-    start = time.perf_counter()
-    jfric.sweep(problem, {parameter: values}, **arguments)
-    first = time.perf_counter() - start
-    start = time.perf_counter()
-    table = jfric.sweep(problem, {parameter: values}, **arguments)
-    seconds = time.perf_counter() - start
+    with Clock() as first:
+        jfric.sweep(problem, {parameter: values}, **arguments)
+    with Clock() as clock:
+        table = jfric.sweep(problem, {parameter: values}, **arguments)
     found = np.asarray(table[observed])
     places = np.searchsorted(values, some)
+    steps = int(np.asarray(table["steps"]).sum())
     return {
         "method": "jfric.sweep",
-        "per_second": values.size / seconds,
         "error": float(np.abs(found[places] - best).max()),
-        "lanes": int(values.size),
-        "compile_s": first - seconds,
+        "compile_s": first.processor - clock.processor,
         "note": f"{int((np.asarray(table['status']) != 0).sum())} not ok",
+        **clock.rates(values.size, steps),
     }
 
 
-def run_mujoco(some: np.ndarray, best: np.ndarray, h: float) -> dict:
-    """The double pendulum with steps of ``h`` [s]."""
-    method = f"MuJoCo RK4, h = {h:g}"
+def _wheel_model(gamma: float, h: float) -> str:
+    spokes = []
+    for k in range(8):
+        # The first is the one that stands, straight down where the wheel has not turned.
+        x, z = math.sin(2 * ALPHA * k), -math.cos(2 * ALPHA * k)
+        spokes.append(f'<geom type="sphere" size="1e-9" mass="0" pos="{x!r} 0 {z!r}"/>')
+    along, down = G * math.sin(gamma), -G * math.cos(gamma)
+    where = {"along": repr(along), "down": repr(down), "spokes": "".join(spokes)}
+    return _WHEEL.format(h=h, soft=2.0 * h, **where)
+
+
+def _wheels(mujoco, some: np.ndarray, h: float):
+    """A model for each slope, states at the start, and what the last state is compared by."""
+    models = [mujoco.MjModel.from_xml_string(_wheel_model(x, h)) for x in some]
+    c, s = math.cos(ALPHA), math.sin(ALPHA)
+    start = [-s, c, -ALPHA, OMEGA * c, OMEGA * s, OMEGA]
+    best = np.array([turned(x, 1e-13) for x in some])
+    return models, np.tile(start, (some.size, 1)), best, lambda state: state[:, 3]
+
+
+def _pendulums(mujoco, some: np.ndarray, h: float):
+    """The same; the second joint turns against the first body."""
+    model = mujoco.MjModel.from_xml_string(_PENDULUM.format(h=h))
+    _, b, u, w = _start()
+    start = np.stack([some, b - some, 0 * some + u, 0 * some + w - u], axis=1)
+    best = np.array([pendulum(x, 1e-13) for x in some])
+    return [model] * some.size, start, best, lambda state: state[:, 1] + state[:, 2]
+
+
+def run_mujoco(name: str, some: np.ndarray, h: float) -> dict:
+    """A system with steps of ``h`` [s]; without a rate where MuJoCo is not installed."""
+    method = f"MuJoCo, h = {h:g}"
     try:
         import mujoco
         from mujoco import rollout
     except ImportError:
-        return {"method": method, "note": "not installed"}
-    model = mujoco.MjModel.from_xml_string(_MODEL.format(h=h))
+        return {"method": method, "note": "MuJoCo is not installed (pip install mujoco)"}
+    make = {"wheel": _wheels, "pendulum": _pendulums}[name]
+    models, start, best, compared = make(mujoco, some, h)
     threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    data = [mujoco.MjData(model) for _ in range(threads)]
-    size = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS)
-    _, b, u, w = _start()
-    # The same ones several times: the rate is that of a batch.
-    many = np.tile(some, TILES)
-    states = np.zeros((many.size, size))
-    # Time, angles, rates; the second joint turns against the first body.
-    states[:, 1:5] = np.stack([many, b - many, 0 * many + u, 0 * many + w - u], axis=1)
-    steps = round(SYSTEMS["pendulum"][4] / h)
-    start = time.perf_counter()
-    found, _ = rollout.rollout(model, data, states, nstep=steps)
-    seconds = time.perf_counter() - start
-    angle = found[:, -1, 1] + found[:, -1, 2]
-    return {
-        "method": method,
-        "per_second": many.size / seconds,
-        "error": float(np.abs(angle - np.tile(best, TILES)).max()),
-        "lanes": int(many.size),
-    }
+    data = [mujoco.MjData(models[0]) for _ in range(threads)]
+    size = mujoco.mj_stateSize(models[0], mujoco.mjtState.mjSTATE_FULLPHYSICS)
+    steps = round(SYSTEMS[name][4] / h)
+    # The same ones several times: the rate is that of a batch. The longest need no such many.
+    tiles = max(min(TILES, 5_000_000 // (steps * some.size)), 1)
+    states = np.zeros((tiles * some.size, size))
+    # Behind the time.
+    states[:, 1 : 1 + start.shape[1]] = np.tile(start, (tiles, 1))
+    with Clock() as clock:
+        found, _ = rollout.rollout(models * tiles, data, states, nstep=steps)
+    error = np.abs(compared(found[:, -1]) - np.tile(best, tiles))
+    rates = clock.rates(len(states), len(states) * steps)
+    return {"method": method, "error": float(error.max()), **rates}
+
+
+#: What SciPy makes of a value.
+ONE = {"contacts": hub, "pendulum": pendulum}
+
+
+def printed(name: str, found: dict) -> str:
+    """A row of the table."""
+    rate, wall, error = (found.get(k, math.nan) for k in ("per_second", "wall_per_second", "error"))
+    compiled, steps = found.get("compile_s"), found.get("steps_per_second")
+    extra = [found.get("note"), compiled and f"compilation {compiled:.1f} s"]
+    extra += [steps and f"{steps:,.0f} steps/s, {steps / rate:,.0f} each"]
+    note = "; ".join(x for x in extra if x)
+    return f"{name:<9} {found['method']:<23} {rate:>9,.0f}/s {wall:>9,.0f}/s  {error:8.1e}  {note}"
 
 
 def main() -> None:
@@ -188,26 +285,23 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--lanes", type=int, default=100_000)
     parser.add_argument("--scipy", type=int, default=50, help="trajectories of the others")
-    parser.add_argument("--only", default="wheel,pendulum")
+    parser.add_argument("--only", default="wheel,contacts,pendulum")
     arguments = parser.parse_args()
     from jfric.numerics.compilation import compile_quickly
 
     compile_quickly()
     rows = []
+    if not arguments.json:
+        print("system    method                   each core      wall      error")
     for name in arguments.only.split(","):
         values = np.linspace(*SYSTEMS[name][2], arguments.lanes)
         row, some, best = run_scipy(name, values, arguments.scipy)
         own = [run_jfric(name, values, some, best), row]
-        if name == "pendulum":
-            own += [run_mujoco(some, best, h) for h in (1e-2, 1e-3)]
+        own += [run_mujoco(name, some, h) for h in STEPS.get(name, ())]
         for found in own:
             rows.append({"system": name, **found})
             if not arguments.json:
-                speed, error = (found.get(k, math.nan) for k in ("per_second", "error"))
-                compiled = found.get("compile_s")
-                extra = [found.get("note"), compiled and f"compilation {compiled:.1f} s"]
-                note = "; ".join(x for x in extra if x)
-                print(f"{name:<9} {found['method']:<24} {speed:>10,.0f}/s  {error:8.1e}  {note}")
+                print(printed(name, found))
     if arguments.json:
         print(json.dumps(rows, indent=1))
 

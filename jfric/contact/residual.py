@@ -26,6 +26,7 @@ from jfric.numerics.linear_algebra import matvec
 from jfric.results.solution import Solution
 from jfric.system.assembly import assemble
 from jfric.system.forces import applied_force, normal_forces_at
+from jfric.system.laws import AbstractLaw
 from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
 
@@ -156,6 +157,8 @@ def _scales(mechanics: Mechanics, solution: Solution, normal):
 def _of_plane(mechanics: Mechanics, rows, normal, gamma, friction):
     """How far friction in a plane is beyond its limit, and from that of sliding [N]."""
     laws = [mechanics.laws[row] for row in rows]
+    if len(rows) > 2:
+        return _of_disc(laws[0], normal, gamma, friction)
     fast = jnp.sqrt(jnp.sum(gamma * gamma))
     static = jnp.stack([jnp.asarray(law.static()[0], gamma.dtype) for law in laws])
     kinetic = jnp.stack([jnp.asarray(law.kinetic(fast)[0], gamma.dtype) for law in laws])
@@ -164,6 +167,16 @@ def _of_plane(mechanics: Mechanics, rows, normal, gamma, friction):
     outside = jnp.maximum(carried - static[0] * normal, 0.0)
     slides = jnp.max(jnp.abs(friction + rules.kinetic_ratio(kinetic, gamma) * normal))
     return outside, jnp.where(fast > 0, slides, jnp.inf)
+
+
+def _of_disc(law: AbstractLaw, normal, gamma, friction):
+    """The same of one that slips and spins."""
+    mu = jnp.asarray(law.static()[0], gamma.dtype)
+    limits = rules.Disc(mu, law.spins_within)
+    found = friction / limits.lengths
+    outside = jnp.maximum(rules.disc_gauge(found).size - mu * normal, 0.0)
+    slides = jnp.max(jnp.abs(found + limits.kinetic(gamma) / limits.lengths * normal))
+    return outside, jnp.where(jnp.any(gamma != 0.0), slides, jnp.inf)
 
 
 def _violation(mechanics: Mechanics, scales, t, q, v, lambda_t, lambda_n, normal):
@@ -182,8 +195,8 @@ def _violation(mechanics: Mechanics, scales, t, q, v, lambda_t, lambda_n, normal
     positive = jnp.maximum(jnp.maximum(-gamma, 0.0), jnp.abs(lambda_t + d_pos * normal) / force)
     negative = jnp.maximum(jnp.maximum(gamma, 0.0), jnp.abs(lambda_t - d_neg * normal) / force)
     closed = jnp.minimum(stick, jnp.minimum(positive, negative))
-    for i, j in mechanics.planes:
-        rows = np.asarray((i, j))
+    for rows in map(np.asarray, mechanics.planes):
+        i = rows[0]
         both = _of_plane(mechanics, rows, normal[i], gamma[rows] * speed, lambda_t[rows])
         found = jnp.minimum(
             jnp.maximum(jnp.max(jnp.abs(gamma[rows])), both[0] / force), both[1] / force

@@ -163,6 +163,7 @@ def _named(columns: list[str], *functions: Any) -> tuple[int, ...]:
 
 def _directions(element: Any, field: str = "direction") -> list[Direction]:
     given = element.plane if element.plane is not None else (getattr(element, field),)
+    given = (*given, getattr(element, "spin", None))
     return [d for d in given if isinstance(d, Direction)]
 
 

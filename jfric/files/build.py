@@ -73,7 +73,7 @@ def element(
             # Sliding is along the tangent.
             slides = directions.get("direction", directions.get("tangent"))
             slides = "translation" if "point" in given else kind(slides, dofs)
-            values[field] = law(given, where, slides)
+            values[field] = law(section, given, where, slides)
         if role in ("law", "direction", "plane") or field not in given:
             continue
         # A belt moves along the tangent, a gap along the normal.
@@ -88,8 +88,10 @@ def element(
         if role in _AS_GIVEN:
             values[field] = value
         elif role == "function" and isinstance(value, list):
-            each = enumerate(value, 1)
-            values[field] = [function(v, f"{at}[{i}]", measures, folder) for i, v in each]
+            # The third belongs to the spin.
+            turns = dimension(section, field, kind(directions.get("spin"), dofs))
+            each = enumerate(zip(value, (measures, measures, turns), strict=False), 1)
+            values[field] = [function(v, f"{at}[{i}]", x, folder) for i, (v, x) in each]
         elif role == "factor":
             values[field] = position_factor(value, at, measures)
         elif role == "elements":
@@ -123,18 +125,20 @@ def _pair(value: list, where: str, measures: Dimension | None) -> list:
     return [number(x, f"{where}[{i}]", measures) for i, x in enumerate(value, 1)]
 
 
-def law(given: Mapping[str, Any], where: str, of_kind: str | None) -> AbstractLaw | None:
+def law(
+    section: str, given: Mapping[str, Any], where: str, of_kind: str | None
+) -> AbstractLaw | None:
     """The friction law whose fields are given (``law = "..."`` decides between several).
 
     ``of_kind``: whether sliding is a translation or a rotation, None where it is both.
     """
-    from jfric.files.schema import law_fields
+    from jfric.files.schema import law_fields, laws_of
 
-    keys = {k for k in law_fields() if k in given}
+    keys = {k for k in law_fields(section) if k in given}
     name = given.get("law")
     if not keys and name is None:
         return None
-    candidates = {name: LAWS[name]} if name is not None else LAWS
+    candidates = {name: LAWS[name]} if name is not None else laws_of(section)
     chosen = pick_law(keys, candidates)
     if chosen is None:
         forms = ", or ".join(" and ".join(_required(cls)) for cls in candidates.values())

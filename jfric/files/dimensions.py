@@ -105,6 +105,7 @@ LAW_FIELDS = {
     "peak": ("pure number", "pure number"),
     "speeds": ("velocity", "angular velocity"),
     "curve": ("pure number", "pure number"),
+    "radius": ("length", "length"),
 }
 
 #: Fields that hold a list of numbers.

@@ -95,14 +95,22 @@ def roles(section: str) -> dict[str, str]:
     return result
 
 
-def law_fields() -> tuple[str, ...]:
-    """Keys of all friction laws."""
-    return tuple(dict.fromkeys(f.name for law in LAWS.values() for f in dataclasses.fields(law)))
+def laws_of(section: str) -> dict[str, type[AbstractLaw]]:
+    """Friction laws by name that a section's elements can have."""
+    spins = "spin" in roles(section)
+    return {name: law for name, law in LAWS.items() if spins or not law.spins}
+
+
+def law_fields(section: str) -> tuple[str, ...]:
+    """Keys of these laws."""
+    laws = laws_of(section).values()
+    return tuple(dict.fromkeys(f.name for law in laws for f in dataclasses.fields(law)))
 
 
 def law_hint(key: str) -> Any:
     """What the key of a friction law holds."""
     special: dict[str, Any] = {"speeds": list[Number], "curve": Knots, "monotone": bool}
+    special["radius"] = Number
     return special.get(key, Coefficient)
 
 
@@ -137,9 +145,9 @@ def element_model(section: str) -> type[Element]:
         elif role == "law":
             fields |= {
                 k: (_or_none(law_hint(k)), Field(None, description=_describe("", k)))
-                for k in law_fields()
+                for k in law_fields(section)
             }
-            fields["law"] = (_or_none(Literal[tuple(LAWS)]), None)
+            fields["law"] = (_or_none(Literal[tuple(laws_of(section))]), None)
         else:
             in_plane = "plane" in roles(section)
             hint: Any = {

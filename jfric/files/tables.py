@@ -151,11 +151,11 @@ def one_or_pair(value: Any) -> str:
     return "@pair" if isinstance(value, list) else "@table" if is_table(value) else "@number"
 
 
-#: A function of time, or one for each direction of a plane.
+#: A function of time, or one for each direction of a plane and the spin.
 Functions = Annotated[
     Annotated[Number, Tag("@number")]
     | Annotated[FunctionTable, Tag("@table")]
-    | Annotated[list[Function], Field(min_length=2, max_length=2), Tag("@pair")],
+    | Annotated[list[Function], Field(min_length=2, max_length=3), Tag("@pair")],
     Discriminator(one_or_pair),
 ]
 

@@ -14,6 +14,7 @@ from jfric.system.friction import Friction
 from jfric.system.functions import Constant
 from jfric.system.laws import (
     AbstractLaw,
+    Contensou,
     Coulomb,
     Directional,
     FrictionCurve,
@@ -74,6 +75,8 @@ def _sliding(label: str, element: Any) -> list[Line]:
         shown = [
             m.text(str(x.function)) if isinstance(x, Along) else along(x, 1) for x in element.plane
         ]
+        spin = getattr(element, "spin", None)
+        shown += [] if spin is None else [along(spin, 1)]
         right = m.bracketed(m.op(",").join(shown))
     elif element.sliding is not None:
         own = formula(element.sliding) if isinstance(element.sliding, str) else m.text("(Python)")
@@ -116,6 +119,8 @@ def _normal_force(label: str, element: Friction, unit: str) -> list[Line]:
 
 def _law(label: str, law: AbstractLaw, normal: str) -> list[Line]:
     """The force in stick and in sliding."""
+    if isinstance(law, Contensou):
+        return _disc(label, law, normal)
     force, gamma = m.sub(_LAMBDA, f"T, {label}"), m.sub(_GAMMA, label)
     size = m.bracketed(force, "|", "|")
     static, kinetic = _coefficients(law)
@@ -131,6 +136,16 @@ def _law(label: str, law: AbstractLaw, normal: str) -> list[Line]:
     if shown:
         lines.append(("", m.display(m.symbol("mu"), m.bracketed("<mi>v</mi>"), m.op("="), shown)))
     return lines
+
+
+def _disc(label: str, law: Contensou, normal: str) -> list[Line]:
+    """What the friction of a disc dissipates, whose derivatives force and torque are."""
+    velocity = m.row("<mi>v</mi>", m.op("+"), "<mi>ω</mi>", m.op("×"), "<mi>r</mi>")
+    mean = m.row(m.text("mean\u00a0"), m.bracketed(velocity, "|", "|"))
+    power = m.row("<mi>D</mi>", m.op("="), _mu(law.mu), m.SPACE, normal, m.SPACE, mean)
+    within = m.row("<mi>r</mi>", m.op("≤"), value(law.radius, "m"))
+    words = f"{label}: friction (Contensou) of a disc, force and torque the derivatives of"
+    return [(words, m.display(power, m.SPACE, m.text(",\u00a0"), within))]
 
 
 def _coefficients(law: AbstractLaw) -> tuple[str, str]:

@@ -260,14 +260,14 @@ def _reactions(friction, W_T, axes):
     return jnp.concatenate([jnp.stack(own), W_T[len(own) :]])
 
 
-def _planes(problem: AbstractProblem) -> tuple[tuple[int, int], ...]:
-    """Rows of the two directions of each friction in a plane."""
+def _planes(problem: AbstractProblem) -> tuple[tuple[int, ...], ...]:
+    """Rows of the directions of each friction in a plane, spin included."""
     found = []
     for section, row in (("friction", 0), ("contact", len(problem.friction_rows()))):
         for element in problem.section(section).values():
             count = len(element.rows())
-            if count == 2:
-                found.append((row, row + 1))
+            if count > 1:
+                found.append(tuple(range(row, row + count)))
             row += count
     return tuple(found)
 

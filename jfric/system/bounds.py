@@ -71,6 +71,6 @@ def bounds_of(path: str) -> Bounds:
         return Bounds(low, closed=field == "beta")
     if section in BRISTLES:
         return _OF_BRISTLES.get(field, Bounds(0.0, closed=False))
-    if field in _POSITIVE or (section, field) == ("body", "m"):
+    if field in _POSITIVE or (section, field) in (("body", "m"), ("friction", "radius")):
         return Bounds(0.0, closed=False)
     return Bounds(0.0) if field in _NOT_NEGATIVE else Bounds()

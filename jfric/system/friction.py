@@ -33,12 +33,16 @@ def as_load(value) -> Any:
 
 
 def along_plane(element) -> list[tuple[Any, dict[str, Any]]]:
-    """Each direction of the plane of an element, and its other fields there."""
-    belts: Any = element.belt if element.belt is not None else (None,) * len(element.plane)
+    """Each direction of the plane of an element, spin included, and its other fields there."""
+    along, spin = element.plane, getattr(element, "spin", None)
+    own: dict[str, Any] = {"plane": None}
+    if spin is not None:
+        along, own["spin"] = (*along, spin), None
+    belts: Any = element.belt if element.belt is not None else (None,) * len(along)
     found = []
-    for i, (direction, belt) in enumerate(zip(element.plane, belts, strict=True)):
+    for i, (direction, belt) in enumerate(zip(along, belts, strict=True)):
         law = None if element.law is None else element.law.along(i)
-        found.append((direction, {"plane": None, "belt": belt, "law": law}))
+        found.append((direction, own | {"belt": belt, "law": law}))
     return found
 
 
@@ -92,6 +96,10 @@ class Friction(eqx.Module):
     call the two components ``friction.1`` and ``friction.2``. Source for the ellipse: S. Goyal,
     A. Ruina, J. Papadopoulos, Planar sliding with dry friction, Wear 143 (1991).
 
+    ``spin``: beside ``plane`` an angle, for the law :class:`jfric.laws.Contensou` of a disc whose
+    centre slips in the plane while it turns; the torque is the component ``friction.3``, and a
+    ``belt`` has three velocities, the last an angular one.
+
     Raises (in :class:`jfric.Problem`) :class:`jfric.ProblemError` unless there is one of ``N`` and
     ``limit``, or a load, and for negative ones. A brake on the relative motion of two bodies::
 
@@ -105,6 +113,14 @@ class Friction(eqx.Module):
         >>> pad = jfric.Friction(plane=["x", "y"], law=jfric.Coulomb([0.4, 0.2]), N=10.0)
         >>> [float(row.law.mu) for row in pad.rows()]
         [0.4, 0.2]
+
+    A curling stone: the force and the torque of its ring of ice, taken as a disc::
+
+        >>> stone = jfric.Friction(
+        ...     plane=["x", "y"], spin="theta", law=jfric.laws.Contensou(0.02, 0.065), N=190.0
+        ... )
+        >>> len(stone.rows())
+        3
 
     A gear that loses 0.1 N m and a fifth of the torque it carries, which locks up to 1.625 N m::
 
@@ -136,6 +152,7 @@ class Friction(eqx.Module):
     load: Direction | None = eqx.field(converter=as_load, default=None)
     kappa: Scalar = eqx.field(converter=optional, default=None)
     position: AbstractPositionFactor | None = None
+    spin: Direction | None = eqx.field(converter=as_direction, default=None)
 
     def rows(self) -> list[Self]:
         """One element for each direction of sliding: itself, or those of a plane."""

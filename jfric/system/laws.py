@@ -15,7 +15,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -83,14 +83,21 @@ class AbstractLaw(eqx.Module):
     #: Whether the sliding force does not depend on the sliding velocity, so that the equations of
     #: a mode stay linear.
     velocity_independent: ClassVar[bool]
+    #: Whether it is for a disc, whose slip and spin depend on each other.
+    spins: ClassVar[bool] = False
 
     @property
     def drops_at_onset(self) -> bool:
         """Whether the limit in stick exceeds the sliding force at vanishing velocity."""
         return False
 
+    @property
+    def spins_within(self) -> Any:
+        """Radius of the disc if it :attr:`spins`."""
+        return None
+
     def along(self, axis: int) -> Self:
-        """The law along one of the two directions of a plane."""
+        """The law along one of the directions of a plane."""
 
         def own(value):
             return (value.first, value.second)[axis] if isinstance(value, PerAxis) else value
@@ -296,6 +303,41 @@ class FrictionCurve(AbstractLaw):
         return PreparedCurve(x, y, slopes, speeds[1], speeds[-1], limits, self.drops_at_onset)
 
 
+class Contensou(AbstractLaw):
+    """Coulomb's law at every point of a disc, under an even pressure, that slips and spins.
+
+    Of slip ``v`` (2,) and spin ``w`` friction dissipates the mean over the disc, and force and
+    torque are its derivatives: a disc that spins slips as if in a fluid::
+
+        D(v, w) = mu N mean |v + w x r|,    (lambda_T, torque) = -dD/d(v, w)
+        stick    lambda_T . v + torque w <= D(v, w)  for all v, w
+
+    All slip is a force of ``mu N``, all spin a torque of ``2/3 mu N R``. ``mu``: not negative;
+    ``radius`` [m]: of the disc. For :class:`jfric.Friction` in a ``plane`` with ``spin``. Source:
+    P. Contensou (1963); in closed form, with complete elliptic integrals, Z. Farkas, G. Bartels,
+    T. Unger, D. E. Wolf, Phys. Rev. Lett. 90 (2003), 248302::
+
+        >>> law = jfric.laws.Contensou(0.3, radius=0.1)
+        >>> float(law.static()[0]), float(law.spins_within)
+        (0.3, 0.1)
+    """
+
+    velocity_independent: ClassVar[bool] = False
+    spins: ClassVar[bool] = True
+    mu: Scalar = eqx.field(converter=coefficient)
+    radius: Scalar = eqx.field(converter=scalar)
+
+    @property
+    def spins_within(self):
+        return self.radius
+
+    def static(self):
+        return sides(self.mu)
+
+    def kinetic(self, gamma):
+        return sides(self.mu)
+
+
 class PreparedCurve(AbstractLaw):
     """A :class:`FrictionCurve` over ``x = ln(1 + v/first)`` with its slopes at the knots, rows for
     both directions, up to the speed ``last``."""
@@ -353,4 +395,5 @@ LAWS: dict[str, type[AbstractLaw]] = {
     "stribeck": Stribeck,
     "velocity-weakening": VelocityWeakening,
     "curve": FrictionCurve,
+    "contensou": Contensou,
 }

@@ -97,8 +97,9 @@ class Mechanics(eqx.Module):
     only_dof: tuple[int | None, ...] = eqx.field(static=True)
     #: What depends on position, or None.
     varying: Varying | None = None
-    #: Tangents that belong together: the two directions of each friction in a plane.
-    planes: tuple[tuple[int, int], ...] = eqx.field(static=True, default=())
+    #: Tangents that belong together: the directions of each friction in a plane, two, or three
+    #: where it spins.
+    planes: tuple[tuple[int, ...], ...] = eqx.field(static=True, default=())
     #: Unilateral contacts on both sides of a joint with friction.
     opposed: tuple[tuple[int, int], ...] = eqx.field(static=True, default=())
     #: Pins with friction, whose normal forces follow from reactions, or None.
@@ -302,14 +303,14 @@ class Mechanics(eqx.Module):
     @property
     def in_plane(self) -> np.ndarray | bool:
         """Which contacts (nt,) are components of friction in a plane; False where none is."""
-        rows = np.asarray(self.planes, int).ravel()
+        rows = np.asarray([row for own in self.planes for row in own], int)
         return np.isin(np.arange(self.n_contacts), rows) if rows.size else False
 
     @property
     def contact_planes(self) -> tuple[tuple[int, int], ...]:
         """Those of :attr:`planes` that belong to unilateral contacts. The second component has the
         gap of the first, which carries the normal force of both."""
-        return tuple(pair for pair in self.planes if pair[0] >= self.n_friction)
+        return tuple((i, j) for i, j, *_ in self.planes if i >= self.n_friction)
 
     def functions(self) -> list[AbstractFunction]:
         """All functions of time that the equations hold."""

@@ -18,6 +18,7 @@ def require_plane(where: str, element: Friction | Contact) -> None:
     """Raise :class:`ProblemError` unless friction in a plane, and no other, has two directions,
     and all that it has for each of them."""
     plane, law, belt = element.plane, element.law, element.belt
+    spin = getattr(element, "spin", None)
     if plane is None:
         refuse_axes(where, law)
         if isinstance(belt, tuple):
@@ -32,11 +33,11 @@ def require_plane(where: str, element: Friction | Contact) -> None:
         )
     if isinstance(element, Friction) and element.reaction is not None:
         raise ProblemError(f"{where}.reaction: cannot be combined with plane")
-    if belt is not None and (not isinstance(belt, tuple) or len(belt) != 2):
+    count = 2 if spin is None else 3
+    if belt is not None and (not isinstance(belt, tuple) or len(belt) != count):
         found = f"{len(belt)} velocities" if isinstance(belt, tuple) else "one velocity"
-        raise ProblemError(
-            f"{where}.belt: found {found}, friction in a plane needs two such as [0.5, 0.0]"
-        )
+        needed = "two such as [0.5, 0.0]" if spin is None else "three with spin: [0.5, 0.0, 2.0]"
+        raise ProblemError(f"{where}.belt: found {found}, friction in a plane needs {needed}")
     for field in law.holding(Directional) if law is not None else ():
         raise ProblemError(
             f"{where}.{field}: found a coefficient for each sign of sliding, in a plane there is "
@@ -44,11 +45,37 @@ def require_plane(where: str, element: Friction | Contact) -> None:
         )
 
 
+def require_spin(where: str, element) -> None:
+    """Raise :class:`ProblemError` unless a spin belongs to a plane, and to a law that knows it."""
+    law = getattr(element, "law", None)
+    plane, spin = getattr(element, "plane", None), getattr(element, "spin", None)
+    disc = isinstance(law, AbstractLaw) and law.spins_within is not None
+    if spin is not None and plane is None:
+        raise ProblemError(
+            f"{where}.spin: found {spin.names[0]!r} without plane; give one such as "
+            "plane = ['x', 'y']"
+        )
+    if disc and spin is None:
+        raise ProblemError(
+            f"{where}: the law {type(law).__name__} is for a disc that slips and spins; give a "
+            "friction element with plane and spin, such as plane = ['x', 'y'] and spin = 'theta'"
+        )
+    if spin is not None and not disc:
+        found = "none" if law is None else type(law).__name__
+        raise ProblemError(
+            f"{where}.law: found {found} beside spin, which the law Contensou knows; give mu and "
+            "radius, or leave spin out"
+        )
+    if disc:
+        refuse_axes(where, law)
+
+
 def refuse_axes(where: str, law: AbstractLaw | None) -> None:
     """Raise :class:`ProblemError` for coefficients of two directions where there is one."""
     for field in law.holding(PerAxis) if law is not None else ():
         raise ProblemError(
-            f"{where}.{field}: found two coefficients, which friction in a plane has; one is needed"
+            f"{where}.{field}: found two coefficients, which friction in a plane without spin has; "
+            "one is needed"
         )
 
 
@@ -65,6 +92,9 @@ def require_planes(problem: AbstractProblem) -> None:
             if np.sqrt(max(np.linalg.det(w @ w.T), 0.0)) <= PARALLEL:
                 raise ProblemError(f"{where}.plane: found two directions that are the same line")
         law = element.law
+        radius = None if law is None else law.spins_within
+        if radius is not None and not float(radius) > 0.0:
+            raise ProblemError(f"{where}.radius: found {float(radius):g}, must be positive")
         for field in law.holding(PerAxis) if law is not None else ():
             pair = [float(x) for x in vars(getattr(law, field)).values()]
             if min(pair) <= 0.0:

@@ -57,7 +57,7 @@ from jfric.system.laws import (
     sides,
 )
 from jfric.system.naming import parameters
-from jfric.system.planes import require_plane, require_planes
+from jfric.system.planes import require_plane, require_planes, require_spin
 from jfric.system.position_factor import require_factor, require_position
 from jfric.system.reaction import require_opposing
 
@@ -163,6 +163,7 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
     law = getattr(element, "law", None)
     if isinstance(law, FrictionCurve):
         require_knots(where, law)
+    require_spin(where, element)
     if isinstance(element, Event):
         require_event(f"{section}.{name}", element)
     if isinstance(element, Friction):
@@ -247,7 +248,7 @@ def _literals(cls: type) -> dict[str, tuple]:
 
 def _directions(element) -> dict[str, Direction]:
     """All directions of an element by the field that gives them."""
-    fields = ("direction", "normal", "tangent", "reaction")
+    fields = ("direction", "normal", "tangent", "reaction", "spin")
     found = {field: getattr(element, field, None) for field in fields}
     plane = getattr(element, "plane", None)
     found |= {f"plane[{i}]": d for i, d in enumerate(plane if isinstance(plane, tuple) else (), 1)}

@@ -112,6 +112,9 @@ def cases() -> list[Case]:
         _case("m6_rate_state"),
         _case("m6_stability"),
         _case("f5_ellipse", relative=1e-9),
+        _case("disc_slip_spin", relative=1e-9),
+        _disc_in_proportion(),
+        _case("disc_break_loose", relative=1e-9),
         _case("g6_rod"),
         _case("m7_gear_load", relative=1e-12),
         _case("m7_self_locking", relative=1e-12),
@@ -169,6 +172,23 @@ def _stops() -> list[Case]:
             )
         )
     return found
+
+
+def _disc_in_proportion() -> Case:
+    """The disc of ``disc_slip_spin`` with slip and spin in the proportion that they end with: both
+    fall at constant rates."""
+    ratio, time, rim = 0.653001789205598, 0.7203604093106174, 2.0
+    values = {"event_count": 1, "event_time(1)": time, "final.x": 0.5 * ratio * rim * time}
+    later = 10.0 * rim * (1.0 - 0.25 / time)
+    values |= {"final.theta": 5.0 * rim * time, "v.theta(0.25)": later}
+    values |= {"v.x(0.25)": 0.1 * ratio * later}
+    return Case(
+        "disc_slip_spin in proportion",
+        "disc_slip_spin",
+        set={"initial.x.v": ratio * rim},
+        expected=tuple(Expected(q, x, source="closed form") for q, x in values.items()),
+        relative=1e-9,
+    )
 
 
 def _for_ever() -> list[Case]:

@@ -8,6 +8,7 @@ Signs: the sliding velocity ``gamma`` is positive in ``SLIP_POS``, where frictio
 ``-mu N``; a gap is positive when open; normal forces are positive when they push.
 """
 
+from jfric.contact.rules.discs import disc_gauge as disc_gauge
 from jfric.contact.rules.guards import GuardSign as GuardSign
 from jfric.contact.rules.guards import arrives_unseen as arrives_unseen
 from jfric.contact.rules.guards import guard_sign as guard_sign
@@ -50,8 +51,9 @@ from jfric.contact.rules.modes import starts_open as starts_open
 from jfric.contact.rules.pins import limits_are_unique as limits_are_unique
 from jfric.contact.rules.pins import pin_limits as pin_limits
 from jfric.contact.rules.pins import sliding_limits as sliding_limits
+from jfric.contact.rules.planes import Disc as Disc
+from jfric.contact.rules.planes import Ellipse as Ellipse
 from jfric.contact.rules.planes import cone_margin as cone_margin
-from jfric.contact.rules.planes import cone_size as cone_size
 from jfric.contact.rules.planes import holding_friction as holding_friction
 from jfric.contact.rules.planes import kinetic_ratio as kinetic_ratio
 from jfric.contact.rules.planes import onset as onset

@@ -1,11 +1,13 @@
-"""Rules of friction in a plane: the cone, sliding friction, how sliding starts and stops.
+"""Rules of friction in a plane: its limits, sliding friction, how sliding starts and stops.
 
-For one plane: forces and velocities have two components, the last axis. Limits form an ellipse with
-the half axes ``mu N``, ``mu`` (2,); with ``E = diag(mu)``::
+Limits are an :class:`Ellipse`, or those of a :class:`Disc` that spins, too; each knows the same
+rules. For one plane: forces and velocities have two components, the last axis. Limits form an
+ellipse with the half axes ``mu N``, ``mu`` (2,); with ``E = diag(mu)``::
 
     stick    |E^-1 lambda_T| <= N,    sliding    lambda_T = -N E^2 gamma_T / |E gamma_T|
 
-All is written with the ratio of the two coefficients, so that both may be zero.
+All is written with the ratio of the two coefficients, so that both may be zero. Of a disc there are
+three components, see :mod:`jfric.contact.rules.discs`.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from jfric.contact.rules.discs import disc_friction, disc_gauge, disc_holding
 from jfric.results.modes import Mode
 
 #: Newton steps for the friction that holds best; they converge from one side, in a few steps.
@@ -66,7 +69,7 @@ def kinetic_ratio(mu: Float[Array, " 2"], gamma) -> Float[Array, " 2"]:
 class Onset(NamedTuple):
     """What follows rest: the direction (2,) of sliding, and whether friction can hold instead."""
 
-    direction: Float[Array, " 2"]
+    direction: Float[Array, " c"]
     holds: Bool[Array, ""]
 
 
@@ -130,19 +133,92 @@ def onset(D, free, mu, normal) -> Onset:
     return Onset(direction / jnp.where(size > 0, size, 1.0), holds)
 
 
+class Ellipse(NamedTuple):
+    """Limits of friction along two directions."""
+
+    mu: Float[Array, " 2"]
+
+    @property
+    def lengths(self) -> Float[Array, " 2"]:
+        """What makes velocities of all components, which may be angular, those of lengths."""
+        return jnp.ones_like(self.mu)
+
+    def margin(self, normal, friction) -> Float[Array, ""]:
+        """Positive while stick lasts."""
+        return cone_margin(self.mu, normal, friction)
+
+    def size(self, normal, friction, times) -> Float[Array, " l"]:
+        """Magnitudes of its Taylor coefficients, see :func:`cone_size`."""
+        return cone_size(self.mu, normal, friction, times)
+
+    def kinetic(self, gamma) -> Float[Array, " 2"]:
+        """``-lambda_T / N`` of sliding."""
+        return kinetic_ratio(self.mu, gamma)
+
+    def holding(self, D, free, normal) -> Float[Array, " 2"]:
+        """The friction at rest that leaves least acceleration, see :func:`holding_friction`."""
+        return holding_friction(D, free, self.mu, normal)
+
+    def onset(self, D, free, normal) -> Onset:
+        """How sliding starts from rest."""
+        return onset(D, free, self.mu, normal)
+
+
+class Disc(NamedTuple):
+    """Limits of the friction force and torque of a disc of this ``radius``: two components of slip,
+    and the spin."""
+
+    mu: Float[Array, ""]
+    radius: Float[Array, ""]
+
+    @property
+    def lengths(self) -> Float[Array, " 3"]:
+        """As :attr:`Ellipse.lengths`."""
+        one = jnp.ones_like(self.mu)
+        return jnp.stack([one, one, self.radius])
+
+    def margin(self, normal, friction) -> Float[Array, ""]:
+        """Positive while stick lasts."""
+        size = disc_gauge(friction / self.lengths).size
+        return self.mu * self.mu * normal * normal - size * size
+
+    def size(self, normal, friction, times) -> Float[Array, " l"]:
+        """Magnitudes of its Taylor coefficients, from those (l,) and (l, 3): the limit surface
+        holds all ``|lambda_T| + 3/2 |torque| / R <= mu N``."""
+        friction = friction / self.lengths * jnp.asarray((1.0, 1.0, 1.5), friction.dtype)
+        all_of_it = jnp.sum(friction, axis=1)
+        return self.mu * self.mu * times(normal, normal) + times(all_of_it, all_of_it)
+
+    def kinetic(self, gamma) -> Float[Array, " 3"]:
+        """``-lambda_T / N`` of sliding."""
+        return self.mu * self.lengths * disc_friction(gamma * self.lengths)
+
+    def holding(self, D, free, normal) -> Float[Array, " 3"]:
+        """The friction at rest that leaves least acceleration."""
+        return self.lengths * self._held(D, free, normal).friction
+
+    def onset(self, D, free, normal) -> Onset:
+        """How sliding starts from rest."""
+        found = self._held(D, free, normal)
+        return Onset(found.direction / self.lengths, found.holds)
+
+    def _held(self, D, free, normal):
+        x = self.lengths
+        return disc_holding(D * x[:, None] * x[None, :], free * x, self.mu * normal, INSIDE)
+
+
 def time_to_stop(gamma, rate) -> Float[Array, ""]:
-    """Time after which the sliding velocity ``gamma`` (2,) vanishes, if it goes on falling as it
-    does with the acceleration ``rate`` (2,); infinite where it grows. Its derivatives are those of
-    the end of sliding."""
+    """Time after which the sliding velocity ``gamma`` (c,) vanishes, if it goes on falling as it
+    does with the acceleration ``rate`` (c,), all components of one unit; infinite where it grows.
+    Its derivatives are those of the end of sliding."""
     still, rate = jax.lax.stop_gradient((gamma, rate))
     squared, falls = jnp.sum(gamma * still), -jnp.sum(still * rate)
     stops = (falls > 0) & (squared > 0)
     return jnp.where(stops, squared / jnp.where(stops, falls, 1.0), jnp.inf)
 
 
-def plane_mode(mode, other):
-    """The mode of both directions of a plane from those found for each: it slides where one does,
-    unless the first is open."""
-    rests = (mode == Mode.STICK) & (other == Mode.STICK)
-    closed = jnp.where(rests, Mode.STICK, Mode.SLIP_POS)
-    return jnp.where(mode == Mode.OPEN, Mode.OPEN, closed)
+def plane_mode(modes):
+    """The mode of all directions of a plane (c,) from those found for each: it slides where one
+    does, unless the first is open."""
+    closed = jnp.where(jnp.all(modes == Mode.STICK), Mode.STICK, Mode.SLIP_POS)
+    return jnp.where(modes[0] == Mode.OPEN, Mode.OPEN, closed)

@@ -17,9 +17,9 @@ from jfric.numerics.linear_algebra import matvec
 from jfric.numerics.loops import where_any
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.flow_step import Step
+from jfric.solvers.event_driven.kinetic import plane_limits
 from jfric.solvers.event_driven.mode_equations import put_on_gaps
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.smooth_piece import plane_coefficients
 from jfric.solvers.event_driven.state import (
     State,
     prescribed_velocities,
@@ -130,7 +130,7 @@ def _impulses(prepared: Prepared, velocity, touching, e, small) -> ImpactResult:
     gamma = jnp.zeros((prepared.nt,), velocity.dtype)
     for k, pair in enumerate(mechanics.planes):
         if pair in planes:
-            both = plane_coefficients(prepared, k, gamma)
+            both = plane_limits(prepared, k, gamma).mu
             mu = tuple(side.at[np.asarray(pair)].set(both) for side in mu)
     positive, negative = (jnp.where(smooth, 0.0, side) for side in mu)
     if planes:

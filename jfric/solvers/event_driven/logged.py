@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Int
 
 from jfric.contact import rules
@@ -40,8 +41,8 @@ def log_changes(prepared, state: State, records: Records, signs: Signs, waits, o
     waits = jnp.concatenate([waits, elements])
     shown = jnp.where(waits, state.recorded, shown)
     changed = on & ~waits & ((state.settled & (shown != state.recorded)) | impacted)
-    for _, j in prepared.mechanics.planes:
-        changed = changed.at[j].set(False)
+    for _, *others in prepared.mechanics.planes:
+        changed = changed.at[np.asarray(others)].set(False)
     v_before = jnp.where(unlogged(state), state.v_before, state.v)
     count = jnp.sum(changed, dtype=jnp.int32)
     old, new = state.recorded, shown

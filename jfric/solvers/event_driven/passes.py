@@ -34,7 +34,7 @@ from jfric.solvers.event_driven.impacts import ImpactLimits, impact, no_impact
 from jfric.solvers.event_driven.in_mode import InMode, in_mode
 from jfric.solvers.event_driven.logged import log_changes, remarks
 from jfric.solvers.event_driven.mode_equations import project
-from jfric.solvers.event_driven.planes import both_components, first_step, stop
+from jfric.solvers.event_driven.planes import all_components, first_step, stop
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.regions import after_move, next_regions, only_regions
 from jfric.solvers.event_driven.reported import reported_modes
@@ -124,7 +124,7 @@ def one_pass(
     if regions is not None:
         flips, restart = flips & ~regions.any, restart & ~regions.any
         transition, pivoting = only_regions(regions, transition, pivoting)
-    flips = both_components(prepared, flips)
+    flips = all_components(prepared, flips)
     c = constants(state.q.dtype)
     step, judged, refine, seen = begun, signs, None, None
     if events is not None:

@@ -20,13 +20,9 @@ from jfric.numerics.clock import later
 from jfric.numerics.linear_algebra import eliminate, inverse, matmul, matvec
 from jfric.solvers.event_driven.advance import Advance
 from jfric.solvers.event_driven.given import basis_after
+from jfric.solvers.event_driven.kinetic import Onset, components, kinetic, plane_limits
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.smooth_piece import (
-    Onset,
-    SmoothPiece,
-    kinetic,
-    plane_coefficients,
-)
+from jfric.solvers.event_driven.smooth_piece import SmoothPiece
 from jfric.solvers.event_driven.state import State, relative_velocities, velocity_tolerance
 
 #: Part of the time to the end of sliding that a step may take.
@@ -45,7 +41,7 @@ REGULAR = 1e-12
 
 def _resting(prepared: Prepared, state: State) -> Bool[Array, " np"]:
     """Planes in which sliding begins from rest."""
-    first = np.asarray([i for i, _ in prepared.mechanics.planes])
+    first = np.asarray([rows[0] for rows in prepared.mechanics.planes])
     return rules.slides(state.mode[first]) & (state.known[first] >= 1)
 
 
@@ -68,17 +64,19 @@ def begun(piece: SmoothPiece) -> Begun:
     prepared, state = piece.prepared, piece.state
     still = jax.lax.stop_gradient(piece)
     planes, nf = prepared.mechanics.planes, prepared.nf
-    rests, none = _resting(prepared, state), jnp.zeros((len(planes), 2), state.q.dtype)
+    rows, parts = np.concatenate(planes), components(prepared.mechanics)
+    first = np.asarray([own[0] for own in planes])
+    owner = np.repeat(np.arange(len(planes)), [len(own) for own in planes])
+    rests, none = _resting(prepared, state), jnp.zeros(rows.shape, state.q.dtype)
     start = jnp.zeros_like(state.t), still.state.q, still.state.v
     # Without friction of what begins to slide, and of contacts, whose normal forces it changes.
-    of_contact = np.asarray([pair[0] >= nf for pair in planes])
-    moving = rules.slides(state.mode[np.asarray(planes)[:, 0]]) & of_contact & ~rests
+    of_contact = first >= nf
+    moving = rules.slides(state.mode[first]) & of_contact & ~rests
     without = still.beginning(Onset(rests | moving, none, rests & False))
     z = without.at(*start)
     free = matvec(without.rates, z)
-    rows = np.asarray(planes).ravel()
     W, now = still.prepared.W[rows], without.quantities(z[None])
-    normal = jnp.concatenate([now.normal[0], now.lambda_n[0]])[rows[::2]]
+    normal = jnp.concatenate([now.normal[0], now.lambda_n[0]])[first]
     sliding = matvec(W, free) - matvec(still.g.acceleration[rows], still.g.w)
     moves = matmul(still.equations.P, W.T)
     D = matmul(W, moves)
@@ -88,52 +86,53 @@ def begun(piece: SmoothPiece) -> Begun:
         changes = matmul(still.equations.L[still.plane_rows[1]], W.T)
         presses = presses.at[np.flatnonzero(of_contact)].set(changes)
     gamma = jnp.zeros((prepared.nt,), state.q.dtype)
-    at_rest = [plane_coefficients(still.prepared, k, gamma) for k in range(len(planes))]
-    ratio = kinetic(still.prepared, still.state, now.gamma[0])[0][rows].reshape(-1, 2)
+    at_rest = [plane_limits(still.prepared, k, gamma) for k in range(len(planes))]
+    ratio = kinetic(still.prepared, still.state, now.gamma[0])[0][rows]
 
     def load(k, friction, ratio):
         """The plane's normal force with friction of this ratio to it, and what else moves it."""
-        own = slice(2 * k, 2 * k + 2)
+        own = parts[k]
         outer = friction.at[own].set(0.0)
         alone = normal[k] + matvec(presses[k][None], outer)[0]
-        gain = 1.0 - jnp.sum(presses[k, own] * ratio[k])
+        gain = 1.0 - jnp.sum(presses[k, own] * ratio[own])
         carried = jnp.maximum(alone / jnp.where(gain > 0, gain, 1.0), 0.0)
         return carried, sliding[own] + matvec(D[own], outer)
 
     def one_round(_, found):
         friction, ratio = found
         for k in range(len(planes)):
-            own = slice(2 * k, 2 * k + 2)
+            own = parts[k]
             carried, pulled = load(k, friction, ratio)
-            held = rules.holding_friction(D[own, own], pulled, at_rest[k], carried)
-            held = jnp.where(rests[k], held, ratio[k] * carried)
+            held = at_rest[k].holding(D[own, own], pulled, carried)
+            held = jnp.where(rests[k], held, ratio[own] * carried)
             friction = friction.at[own].set(held)
             kept = jnp.where(rests[k] & (carried > 0), held, 0.0)
             kept = kept / jnp.where(carried > 0, carried, 1.0)
-            ratio = ratio.at[k].set(jnp.where(rests[k], kept, ratio[k]))
+            ratio = ratio.at[own].set(jnp.where(rests[k], kept, ratio[own]))
         return friction, ratio
 
-    ratio = jnp.where(moving[:, None], -ratio, 0.0)
+    ratio = jnp.where(moving[owner], -ratio, 0.0)
     found = jnp.zeros_like(sliding), ratio
     rounds = ROUNDS if len(planes) > 1 or of_contact.any() else 1
     found = jax.lax.fori_loop(0, rounds, one_round, found)
     onsets = []
     for k in range(len(planes)):
-        own = slice(2 * k, 2 * k + 2)
         carried, pulled = load(k, *found)
-        onsets.append(rules.onset(D[own, own], pulled, at_rest[k], carried))
-    direction, holds = (jnp.stack(x) for x in zip(*onsets, strict=True))
+        onsets.append(at_rest[k].onset(D[parts[k], parts[k]], pulled, carried))
+    direction = jnp.concatenate([x.direction for x in onsets])
+    holds = jnp.stack([x.holds for x in onsets])
     beginning, pivot = piece.beginning(Onset(rests, direction, holds)), None
     if of_contact.any():
-        gain = still.gain(still.equations, found[1][of_contact].ravel())
+        gain = still.gain(still.equations, found[1][np.flatnonzero(of_contact[owner])])
         pivot = eliminate(gain, 0.0).pivot
     first = still.beginning(Onset(rests, direction, holds)).acceleration(*start)
-    size = jnp.max(jnp.abs(sliding))
-    push = jnp.where(rests[:, None], PUSH * size * direction, 0.0).ravel()
+    lengths = jnp.concatenate([x.lengths for x in at_rest])
+    size = jnp.max(jnp.abs(sliding * lengths))
     # Relative to partners that move as they will, what rests begins to slide as it is pushed.
-    resting = jnp.repeat(rests, 2)
-    scale = jnp.trace(D)
-    scale = jnp.where(scale > 0, scale, 1.0) * jnp.eye(len(rows), dtype=D.dtype)
+    resting = rests[owner]
+    push = jnp.where(resting, PUSH * size * direction, 0.0)
+    scale = jnp.trace(D * lengths[:, None] * lengths[None, :])
+    scale = jnp.where(scale > 0, scale, 1.0) * jnp.diag(1.0 / (lengths * lengths))
     own = jnp.where(resting[:, None] & resting[None, :], D, 0.0)
     own = inverse(own + jnp.where(resting, REGULAR, 1.0)[:, None] * scale)
 
@@ -154,8 +153,8 @@ def longest_step(piece: SmoothPiece) -> Float[Array, ""]:
     gamma = matvec(prepared.W[:nt], state.v) - matvec(g.velocity[:nt], g.w)
     rate = matvec(prepared.W[:nt], a) - matvec(g.acceleration[:nt], g.w)
     left = [
-        jnp.where(rules.slides(state.mode[i]), rules.time_to_stop(gamma[rows], rate[rows]), jnp.inf)
-        for i, rows in ((pair[0], np.asarray(pair)) for pair in prepared.mechanics.planes)
+        jnp.where(rules.slides(state.mode[own[0]]), _left(prepared, k, gamma, rate), jnp.inf)
+        for k, own in enumerate(prepared.mechanics.planes)
     ]
     left = jnp.where(_resting(prepared, state), jnp.inf, jnp.stack(left))
     return PART * jnp.min(left)
@@ -174,12 +173,11 @@ def stop(prepared: Prepared, state: State, ahead: Advance, natural) -> Advance:
         negligible = jnp.minimum(negligible, natural)
     negligible = LEFT * negligible
     ends, times = [], []
-    for pair in prepared.mechanics.planes:
-        rows = np.asarray(pair)
-        left = rules.time_to_stop(gamma[rows], rate[rows])
+    for k, rows in enumerate(map(np.asarray, prepared.mechanics.planes)):
+        left = _left(prepared, k, gamma, rate)
         slow = (left <= negligible) | jnp.all(jnp.abs(gamma[rows]) <= small[rows])
         times.append(left)
-        ends.append(rules.slides(state.mode[pair[0]]) & slow & jnp.isfinite(left))
+        ends.append(rules.slides(state.mode[rows[0]]) & slow & jnp.isfinite(left))
     stops, left = jnp.stack(ends), jnp.stack(times)
     stops = stops & ahead.accepted & ~ahead.fired.any()
     last = jnp.max(jnp.where(stops, left, 0.0))
@@ -203,10 +201,16 @@ def stop(prepared: Prepared, state: State, ahead: Advance, natural) -> Advance:
     )
 
 
-def both_components(prepared: Prepared, flips: Bool[Array, " c"]) -> Bool[Array, " c"]:
-    """Contacts to flip, with both components of a plane."""
-    for i, j in prepared.mechanics.planes:
-        flips = flips.at[j].set(flips[i])
+def _left(prepared: Prepared, k: int, gamma, rate) -> Float[Array, ""]:
+    """Time to the end of sliding in a plane, from sliding velocities and accelerations (nt,)."""
+    rows, lengths = np.asarray(prepared.mechanics.planes[k]), plane_limits(prepared, k).lengths
+    return rules.time_to_stop(gamma[rows] * lengths, rate[rows] * lengths)
+
+
+def all_components(prepared: Prepared, flips: Bool[Array, " c"]) -> Bool[Array, " c"]:
+    """Contacts to flip, with all components of a plane."""
+    for i, *others in prepared.mechanics.planes:
+        flips = flips.at[np.asarray(others)].set(flips[i])
     return flips
 
 
@@ -214,6 +218,6 @@ def first_step(prepared: Prepared, state: State, flips: Bool[Array, " c"]) -> Fl
     """Longest step to try after modes flip. How short the step to this instant was says nothing of
     sliding, which a step too short would leave with a velocity of rounding errors."""
     h_max = state.h_max
-    for i, _ in prepared.mechanics.planes:
+    for i, *_ in prepared.mechanics.planes:
         h_max = jnp.where(flips[i], jnp.inf, h_max)
     return h_max

@@ -18,7 +18,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from jfric.contact import rules
 from jfric.numerics.collocation import collocation
 from jfric.numerics.isolation import LEADING
 from jfric.numerics.linear_algebra import matmul, matvec
@@ -30,13 +29,10 @@ from jfric.solvers.event_driven.first_event import Found, first_event
 from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.given import Given, given
 from jfric.solvers.event_driven.guards import Quantities, guard_magnitudes, guards
+from jfric.solvers.event_driven.kinetic import plane_limits
 from jfric.solvers.event_driven.planes import begun, longest_step
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.smooth_piece import (
-    SmoothPiece,
-    plane_coefficients,
-    smooth_piece,
-)
+from jfric.solvers.event_driven.smooth_piece import SmoothPiece, smooth_piece
 from jfric.solvers.event_driven.varying_piece import regions_of, varying_piece
 from jfric.system.basis import powers_of_time
 from jfric.system.carried import CarriedRows
@@ -346,10 +342,8 @@ def _margin_sizes(prepared: Prepared, friction, normal) -> Float[Array, "l np"]:
 
     planes = prepared.mechanics.planes
     found = [
-        rules.cone_size(
-            plane_coefficients(prepared, k), normal[:, i], friction[:, np.asarray((i, j))], times
-        )
-        for k, (i, j) in enumerate(planes)
+        plane_limits(prepared, k).size(normal[:, rows[0]], friction[:, rows], times)
+        for k, rows in enumerate(map(np.asarray, planes))
     ]
     return jnp.stack(found, axis=1) if planes else friction[:, :0]
 

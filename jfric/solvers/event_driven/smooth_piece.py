@@ -7,13 +7,13 @@ friction that depends on the sliding velocity, and what it changes where it ente
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple, Self
+from typing import Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from jfric.contact import rules
 from jfric.numerics.isolation import LEADING
@@ -21,11 +21,11 @@ from jfric.numerics.linear_algebra import inverse, matmul, matvec
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.given import Given, basis_after
 from jfric.solvers.event_driven.guards import Quantities
+from jfric.solvers.event_driven.kinetic import Onset, kinetic, plane_limits
 from jfric.solvers.event_driven.linear_system import LinearSystem, build
 from jfric.solvers.event_driven.mode_equations import ModeEquations, mode_equations
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import State
-from jfric.system.laws import AbstractLaw
 from jfric.system.mechanics import Mechanics
 
 
@@ -166,11 +166,11 @@ class SmoothPiece(eqx.Module):
         """How far friction in planes (np,) is inside its limits. What slides is, by definition,
         unless it begins to while friction can hold."""
         found, nf = [], self.prepared.nf
-        for k, (i, j) in enumerate(self.prepared.mechanics.planes):
-            mu = plane_coefficients(self.prepared, k)
-            size = rules.cone_margin(mu, normal[i], jnp.zeros((2,), normal.dtype))
+        for k, rows in enumerate(map(np.asarray, self.prepared.mechanics.planes)):
+            limits, i = plane_limits(self.prepared, k), rows[0]
+            size = limits.margin(normal[i], jnp.zeros_like(friction[rows]))
             size = size if i < nf else jnp.ones_like(size)
-            margin = rules.cone_margin(mu, normal[i], jnp.stack([friction[i], friction[j]]))
+            margin = limits.margin(normal[i], friction[rows])
             if self.onset is not None:
                 size = jnp.where(self.onset.rests[k] & self.onset.holds[k], -size, size)
             found.append(jnp.where(self.state.mode[i] == Mode.STICK, margin, size))
@@ -342,49 +342,3 @@ def _with_columns(g: Given, count: int) -> Given:
     }
     w, A = jnp.pad(g.w, (0, count)), jnp.pad(g.A, ((0, count), (0, count)))
     return g._replace(w=w, A=A, bound=None, **rows)
-
-
-class Onset(NamedTuple):
-    """Planes that begin to slide at rest, the direction of that, and whether they could hold."""
-
-    rests: Bool[Array, " np"]
-    direction: Float[Array, "np 2"]
-    holds: Bool[Array, " np"]
-
-
-def kinetic(prepared: Prepared, state: State, gamma, onset: Onset | None = None):
-    """Coefficients of sliding (nt,) of all laws at the sliding velocities ``gamma`` (nt,); in a
-    plane the components of ``-lambda_T / N``."""
-    speed = jnp.where(state.mode == Mode.SLIP_NEG, -gamma, gamma)
-    laws = prepared.mechanics.laws
-    pairs = [continued(law, s) for law, s in zip(laws, speed, strict=True)]
-    for k, rows in enumerate(prepared.mechanics.planes):
-        along = gamma[np.asarray(rows)]
-        if onset is not None:
-            along = jnp.where(onset.rests[k], onset.direction[k], along)
-        ratio = rules.kinetic_ratio(plane_coefficients(prepared, k, gamma), along)
-        for row, component in zip(rows, ratio, strict=True):
-            pairs[row] = component, component
-    return jnp.stack([p[0] for p in pairs]), jnp.stack([p[1] for p in pairs])
-
-
-def plane_coefficients(prepared: Prepared, k: int, gamma=None) -> Float[Array, " 2"]:
-    """Coefficients of the two directions of a plane: static ones, or at the sliding velocities."""
-    rows = np.asarray(prepared.mechanics.planes[k])
-    if gamma is None:
-        return prepared.static_positive[rows]
-    laws = [prepared.mechanics.laws[row] for row in rows]
-    speed = rules.weighted_speed(jnp.ones((2,), gamma.dtype), gamma[rows])
-    return jnp.stack([law.kinetic(speed)[0] for law in laws])
-
-
-def continued(law: AbstractLaw, speed):
-    """Coefficients of sliding, with the tangent at zero for negative speeds: a step may overshoot
-    the end of sliding, and derivatives there must be those of the law."""
-    zero = jnp.zeros_like(speed)
-    values = law.kinetic(jnp.where(speed >= 0, speed, zero))
-    start, slope = jax.jvp(law.kinetic, (zero,), (jnp.ones_like(zero),))
-    return tuple(
-        jnp.where(speed >= 0, x, a + b * speed)
-        for x, a, b in zip(values, start, slope, strict=True)
-    )

@@ -234,9 +234,9 @@ def modes_at(prepared: Prepared, t, q, v) -> Int[Array, " nt"]:
 
 
 def together(prepared: Prepared, mode: Int[Array, " nt"]) -> Int[Array, " nt"]:
-    """Modes with the same one for both directions of a plane."""
-    for i, j in prepared.mechanics.planes:
-        mode = mode.at[np.asarray((i, j))].set(rules.plane_mode(mode[i], mode[j]))
+    """Modes with the same one for all directions of a plane."""
+    for rows in map(np.asarray, prepared.mechanics.planes):
+        mode = mode.at[rows].set(rules.plane_mode(mode[rows]))
     return mode
 
 

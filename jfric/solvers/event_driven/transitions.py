@@ -95,8 +95,9 @@ def release_after_jump(prepared: Prepared, state: State, prescribed) -> State:
     mode, known = rules.released(
         prepared.kind, state.mode, state.known[:nt], relative[:nt], jumped[:nt], opened
     )
-    for i, j in prepared.mechanics.planes:
-        known = known.at[i].set(jnp.where(jumped[i] | jumped[j], 0, known[i]))
+    for rows in map(np.asarray, prepared.mechanics.planes):
+        i = rows[0]
+        known = known.at[i].set(jnp.where(jumped[rows].any(), 0, known[i]))
     known, mode = state.known.at[:nt].set(known), together(prepared, mode)
     return eqx.tree_at(lambda s: (s.mode, s.known), state, (mode, known))
 
@@ -126,22 +127,23 @@ def next_modes(prepared: Prepared, state: State, signs: Signs) -> Transition:
     first, second = signs.of(slice(nt)), signs.of(slice(nt, 2 * nt))
     found = rules.next_mode(prepared.kind, mode, first, second, closed, drift=drift)
     following, touching = found.mode, found.touching
-    for i, j in prepared.mechanics.planes:
-        # The first of the two directions decides for both; what could hold does not slide, and what
+    for rows in map(np.asarray, prepared.mechanics.planes):
+        # The first of the directions decides for all; what could hold does not slide, and what
         # cannot stick together with others does.
+        i, others = rows[0], rows[1:]
         sticks = mode[i] == Mode.STICK
-        carried = sticks & ((signs.drift[i] != 0) | (signs.drift[j] != 0))
+        carried = sticks & (signs.drift[rows] != 0).any()
         other = jnp.where(sticks, Mode.SLIP_POS, Mode.STICK)
         both = jnp.where(first.violated[i] | carried, other, mode[i])
         if i >= nf:
             is_open = mode[i] == Mode.OPEN
             pulls = second.violated[i] & ~(sticks & first.violated[i])
             pulls = pulls | (signs.drift[nt + i - nf] > 0)
-            closes = rules.plane_mode(closed[i], closed[j])
+            closes = rules.plane_mode(closed[rows])
             both = jnp.where(pulls, Mode.OPEN, both)
             both = jnp.where(is_open, jnp.where(first.violated[i], closes, Mode.OPEN), both)
-            touching = touching.at[j].set(touching[i])
-        following = following.at[np.asarray((i, j))].set(both)
+            touching = touching.at[others].set(touching[i])
+        following = following.at[rows].set(both)
     segment = state.segment
     piecewise = prepared.mechanics.piecewise
     if piecewise.count:
@@ -149,8 +151,8 @@ def next_modes(prepared: Prepared, state: State, signs: Signs) -> Transition:
         g1, g2 = jnp.split(signs.violated[2 * nt : 2 * (nt + ns)], 2)
         segment = piecewise.following(segment, g1, g2)
     violated = jnp.concatenate([(following != mode) | found.pressed, segment != state.segment])
-    for _, j in prepared.mechanics.planes:
-        violated = violated.at[j].set(False)
+    for _, *others in prepared.mechanics.planes:
+        violated = violated.at[np.asarray(others)].set(False)
     return Transition(following, segment, violated, jnp.any(found.hits), touching[nf:])
 
 
@@ -224,12 +226,13 @@ def predict(
         static_negative=prepared.static_negative,
     )
     mode = rules.predicted_mode(state.mode, fired[:nt], fired[nt : 2 * nt], trial)
-    for i, j in prepared.mechanics.planes:
+    for rows in map(np.asarray, prepared.mechanics.planes):
         # Rest decides what follows.
+        i = rows[0]
         stops = fired[i] & (state.mode[i] != Mode.OPEN)
         both = jnp.where(stops, Mode.STICK, state.mode[i])
         both = jnp.where(fired[nt + i], Mode.OPEN, both)
-        mode = mode.at[np.asarray((i, j))].set(both)
+        mode = mode.at[rows].set(both)
     piecewise = prepared.mechanics.piecewise
     if piecewise.count:
         ns = piecewise.count

@@ -21,17 +21,12 @@ from jfric.numerics.isolation import LEADING
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.solvers.event_driven.given import Given, basis_after
 from jfric.solvers.event_driven.guards import Quantities
+from jfric.solvers.event_driven.kinetic import Onset, kinetic
 from jfric.solvers.event_driven.linear_system import LinearSystem
 from jfric.solvers.event_driven.mode_equations import ModeEquations, mode_equations
 from jfric.solvers.event_driven.pins import limits_of_pins
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.smooth_piece import (
-    Onset,
-    SmoothPiece,
-    by_velocity,
-    curved_forces,
-    kinetic,
-)
+from jfric.solvers.event_driven.smooth_piece import SmoothPiece, by_velocity, curved_forces
 from jfric.solvers.event_driven.state import State
 from jfric.system.mechanics import Mechanics
 from jfric.system.varying import Energies

@@ -37,6 +37,11 @@ def require_time_stepping(problem: Problem, solver: Any) -> None:
                 f"contact.{name}.polygon: a step does not end where an edge does, which time "
                 "stepping cannot represent; use the solver event-driven"
             )
+        if getattr(element, "spin", None) is not None:
+            raise ProblemError(
+                f"friction.{name}.spin: found a disc that slips and spins, whose limits are no "
+                "cone, which time stepping cannot represent; use the solver event-driven"
+            )
     if any(getattr(element, "plane", None) is not None for _, element in elements):
         require_cone_method(solver.method)
     if scheme.rests:

@@ -1,0 +1,207 @@
+"""Rules of a disc that slips and spins: friction force and torque depend on both together.
+
+Every point of the disc rubs with Coulomb's law under an even pressure. With the slip ``v`` (2,) of
+its centre, its spin ``w`` and ``s = R w``, friction dissipates ``mu N d(|v|, |s|)``, ``d`` the mean
+of ``|v + w x r|`` over the disc, and what acts is its derivative::
+
+    sliding    (lambda_T, torque / R) = -mu N (phi v, psi s)
+    stick      (lambda_T, torque / R) within the points that these reach
+
+Here velocities and frictions have three components, ``(v, s)`` and ``(lambda_T, torque / R)``: what
+each does of work is their product. Source: Z. Farkas, G. Bartels, T. Unger, D. E. Wolf, Frictional
+coupling between sliding and spinning motion, Phys. Rev. Lett. 90 (2003), 248302.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jfric.numerics.elliptic import Elliptic, elliptic
+from jfric.numerics.linear_algebra import inverse, matmul, matvec
+
+#: Rounds of Newton's method for the normal of the limit surface; they converge in a few.
+NORMAL = 6
+#: The same for the friction that holds best, and parts of a step that each tries.
+HOLDING, PARTS = 20, (1.0, 0.5, 0.25, 0.0625)
+#: What is added to accelerations that no friction causes, relative to all.
+REGULAR = 1e-13
+_FORCE, _TORQUE = 4.0 / (3.0 * np.pi), 4.0 / (9.0 * np.pi)
+#: Where as much slips as spins: the force over the torque by the radius.
+_EVEN = 3.0
+
+
+class Mixture(NamedTuple):
+    """How much slip and spin there is: their squares, whether there is more slip, the smaller
+    square over the larger, and what follows."""
+
+    slips: Array
+    large: Float[Array, ""]
+    m: Float[Array, ""]
+    complement: Float[Array, ""]
+    integrals: Elliptic
+
+
+def _mixture(slip, spin) -> Mixture:
+    """From the squares of slip and spin; at rest of no meaning, without undefined numbers."""
+    slips = slip >= spin
+    large, small = jnp.where(slips, slip, spin), jnp.where(slips, spin, slip)
+    large = jnp.where(large > 0, large, 1.0)
+    m, complement = small / large, (large - small) / large
+    return Mixture(slips, large, m, complement, elliptic(m, complement))
+
+
+def _force(m, complement, x: Elliptic):
+    """``phi`` times the larger speed; also the force where all slips, over ``mu N``."""
+    del m
+    return _FORCE * (2.0 * x.B + complement * x.D)
+
+
+def _torque_slipping(m, complement, x: Elliptic):
+    """``psi`` times the larger speed where there is more slip."""
+    del m, complement
+    return _TORQUE * (x.C + 3.0 * x.B - x.D)
+
+
+def _torque_spinning(m, complement, x: Elliptic):
+    """The same where there is more spin."""
+    return _TORQUE * ((3.0 - m) * x.B + complement * (3.0 - 2.0 * m) * x.D)
+
+
+def disc_friction(gamma: Float[Array, " 3"]) -> Float[Array, " 3"]:
+    """``(phi v, psi s)`` of the velocity ``(v, s)``; zero at rest::
+
+    >>> [round(float(x), 6) for x in disc_friction(jnp.array([0.0, 0.0, -2.0]))]
+    [0.0, 0.0, -0.666667]
+    """
+    slip, spin = jnp.sum(gamma[:2] * gamma[:2]), gamma[2] * gamma[2]
+    x = _mixture(slip, spin)
+    of = x.m, x.complement, x.integrals
+    force = _force(*of)
+    torque = jnp.where(x.slips, _torque_slipping(*of), _torque_spinning(*of))
+    speed = jnp.sqrt(x.large)
+    moves = jnp.maximum(slip, spin) > 0
+    share = jnp.stack([force, force, torque]) / speed
+    return jnp.where(moves, share * gamma, 0.0)
+
+
+class Gauge(NamedTuple):
+    """Where the limit surface is met on the way through a friction, with ``mu N = 1``.
+
+    ``size``: the friction over that; ``normal`` (3,): of the surface there, outwards, of length
+    one.
+    """
+
+    size: Float[Array, ""]
+    normal: Float[Array, " 3"]
+
+
+def disc_gauge(friction: Float[Array, " 3"]) -> Gauge:
+    """``max(x . n / d(n))`` over all ``n``, for the friction ``x``; zero of nothing. Twice
+    differentiable in the size. It needs the slip over the spin of the normal, or the opposite, by
+    Newton's method::
+
+        >>> float(disc_gauge(jnp.array([0.0, 0.6, 0.0])).size).__round__(9)
+        0.6
+    """
+    force, torque = jnp.sum(friction[:2] * friction[:2]), friction[2] * friction[2]
+    slips = force >= _EVEN * _EVEN * torque
+    large, small = jnp.where(slips, force, torque), jnp.where(slips, torque, force)
+    acts = large > 0
+    large = jnp.where(acts, large, 1.0)
+    ratio = small / large
+
+    def missed(part, ratio):
+        """For the smaller over the larger velocity, ``part`` times as much as those of forces."""
+        m = jnp.minimum(part * part * ratio, 1.0)
+        of = m, 1.0 - m, elliptic(m, 1.0 - m)
+        x = of[2]
+        force, slipping, spinning = (f(*of) for f in (_force, _torque_slipping, _torque_spinning))
+        off = jnp.where(slips, part * slipping - force, part * force - spinning)
+        bends = jnp.where(slips, x.D - x.C, x.B + 2.0 * of[1] * x.D)
+        return off, _FORCE * bends * (1.0 + part * ratio), of
+
+    still = jax.lax.stop_gradient(ratio)
+    most = jax.lax.rsqrt(jnp.maximum(still, jnp.finfo(still.dtype).tiny))
+    part = jnp.where(slips, 4.0 - 9.0 * still, 2.0 / (3.0 + still / 3.0))
+
+    def improved(_, part):
+        off, slope, _of = missed(part, still)
+        return jnp.clip(part - off / slope, 0.0, most)
+
+    part = jax.lax.fori_loop(0, NORMAL, improved, jnp.minimum(part, most))
+    off, slope, _ = missed(part, ratio)
+    part = part - off / jax.lax.stop_gradient(slope)
+    _, _, of = missed(part, ratio)
+    m, complement, x = of
+    slipping = _force(*of) + m * _torque_slipping(*of)
+    spinning = _TORQUE * ((3.0 + 5.0 * m) * x.B + complement * (3.0 + m) * x.D)
+    dissipated = jnp.where(slips, slipping, spinning)
+    size = (large + part * small) / (jnp.sqrt(large) * dissipated)
+    along = jnp.where(slips, jnp.ones_like(part), part), jnp.where(slips, part, 1.0)
+    normal = jnp.stack([along[0], along[0], along[1]]) * friction
+    length = jnp.sqrt(jnp.sum(normal * normal))
+    normal = normal / jnp.where(length > 0, length, 1.0)
+    return Gauge(jnp.where(acts, size, 0.0), normal)
+
+
+class Held(NamedTuple):
+    """The friction (3,) at rest that holds best, the direction (3,) of length one in which sliding
+    begins, and whether friction holds."""
+
+    friction: Float[Array, " 3"]
+    direction: Float[Array, " 3"]
+    holds: Array
+
+
+def disc_holding(D: Float[Array, "3 3"], free: Float[Array, " 3"], limit, inside: float) -> Held:
+    """Friction that leaves least acceleration.
+
+    ``D``: accelerations of sliding by unit frictions, ``free`` that without friction, ``limit``:
+    ``mu N``; friction holds up to ``1 - inside`` of it. Where it cannot, ``x = -limit (phi v,
+    psi s)`` with ``(v, s)`` in the direction ``n`` of what is left, ``free + D x = kappa n``: by
+    Newton's method for ``n`` and ``kappa``, from the normal of the limit surface on the way through
+    the friction that would hold.
+    """
+    D, free, limit = jax.lax.stop_gradient((0.5 * (D + D.T), free, limit))
+    eye = jnp.eye(3, dtype=D.dtype)
+    scale = jnp.trace(D)
+    scale = jnp.where(scale > 0, scale, 1.0)
+    needed = -matvec(inverse(D + REGULAR * scale * eye), free)
+    gauge = disc_gauge(needed)
+    holds = gauge.size <= (1.0 - inside) * limit
+    bends = jax.jacfwd(disc_friction)
+
+    def left(n, kappa):
+        return free - limit * matvec(D, disc_friction(n)) - kappa * n
+
+    def kappa_of(n):
+        return jnp.maximum(jnp.sum(n * left(n, 0.0)), 0.0)
+
+    def improved(_, n):
+        kappa = kappa_of(n)
+        J = -limit * matmul(D, bends(n)) - kappa * eye
+        J = jnp.concatenate([J, -n[:, None]], axis=1)
+        J = jnp.concatenate([J, jnp.append(n, 0.0)[None, :]])
+        change = matvec(inverse(J), jnp.append(-left(n, kappa), 0.0))[:3]
+        tried = jnp.stack([_unit(n + part * change) for part in (0.0, *PARTS)])
+        off = jax.vmap(lambda n: jnp.sum(left(n, kappa_of(n)) ** 2))(tried)
+        return tried[jnp.argmin(jnp.where(jnp.isfinite(off), off, jnp.inf))]
+
+    rubs = limit > 0
+    pushed = _unit(free)
+    start = jnp.stack([-gauge.normal, pushed])
+    off = jax.vmap(lambda n: jnp.sum(left(n, kappa_of(n)) ** 2))(start)
+    n = jax.lax.fori_loop(0, HOLDING, improved, start[jnp.argmin(off)])
+    n = jnp.where(rubs, n, pushed)
+    best = jnp.where(holds, needed, -limit * disc_friction(n))
+    return Held(jnp.where(rubs, best, 0.0), n, holds)
+
+
+def _unit(x: Float[Array, " 3"]) -> Float[Array, " 3"]:
+    length = jnp.sqrt(jnp.sum(x * x))
+    return x / jnp.where(length > 0, length, 1.0)
