@@ -72,33 +72,59 @@ def test_any_curve_is_a_line_and_bends(seed):
             assert min(float(v) for v in curve) >= 0.0
 
 
-def test_the_weight_has_the_largest_marginal_likelihood():
+class Linear:
     """A linear model, whose marginal likelihood is that of a normal distribution."""
-    rng = np.random.default_rng(1)
-    A = rng.normal(size=(40, 6))
-    b = A @ np.array([1.0, 2.0, *rng.normal(size=4) * 0.3]) + rng.normal(size=40)
-    x = np.array([0.9, 2.1, 0.1, -0.1, 0.2, 0.0])
-    tau = 0.7
-    information = np.where(np.arange(6) < 2, 0.0, tau**-2)
-    normal = SimpleNamespace(
-        gradient=(A.T @ (A @ x - b) + information * x)[None],
-        hessian=(A.T @ A + np.diag(information))[None],
-    )
-    residuals = (A @ x - b).reshape(1, -1, 1)
-    fit = SimpleNamespace(
-        names=tuple("abcdef"),
-        vector=x,
-        objective=SimpleNamespace(normal=lambda _: normal, weight=np.ones_like(residuals)),
-        linearised=lambda: SimpleNamespace(residuals=np.sign(residuals) * 0.0),
-    )
-    best = _best_tau(fit, list("cdef"), tau, 1.0)
 
-    def exact(t):
-        wide = np.diag(np.where(np.arange(6) < 2, 1e8, t**2))
-        return multivariate_normal(np.zeros(40), np.eye(40) + A @ wide @ A.T).logpdf(b)
+    def __init__(self, tau, low=-np.inf, high=np.inf):
+        rng = np.random.default_rng(1)
+        self.A = rng.normal(size=(40, 6))
+        self.b = self.A @ np.array([1.0, 2.0, *rng.normal(size=4) * 0.3]) + rng.normal(size=40)
+        x = self.found(tau)
+        information = self.information(tau)
+        normal = SimpleNamespace(
+            gradient=(self.A.T @ (self.A @ x - self.b) + information * x)[None],
+            hessian=(self.A.T @ self.A + np.diag(information))[None],
+        )
+        none = np.zeros((1, 40, 1))
+        layout = SimpleNamespace(bounds=(np.zeros(6) + low, np.zeros(6) + high))
+        self.names, self.vector, self.at_bound = tuple("abcdef"), x, np.zeros(6, int)
+        self.objective = SimpleNamespace(normal=lambda _: normal, weight=none + 1.0, layout=layout)
+        self.linearised = lambda: SimpleNamespace(residuals=none)
 
-    around = [exact(best * f) for f in (0.97, 1.0, 1.03)]
+    def information(self, tau):
+        return np.where(np.arange(6) < 2, 0.0, tau**-2)
+
+    def found(self, tau):
+        return np.linalg.solve(
+            self.A.T @ self.A + np.diag(self.information(tau)), self.A.T @ self.b
+        )
+
+    def log_likelihood(self, tau):
+        wide = np.diag(np.where(np.arange(6) < 2, 1e8, tau**2))
+        covariance = np.eye(40) + self.A @ wide @ self.A.T
+        return multivariate_normal(np.zeros(40), covariance).logpdf(self.b)
+
+
+def test_the_weight_has_the_largest_marginal_likelihood():
+    model = Linear(0.7)
+    best = _best_tau(model, list("cdef"), 0.7, 1.0)
+    around = [model.log_likelihood(best * f) for f in (0.97, 1.0, 1.03)]
     assert around[1] == max(around)
+
+
+def test_no_weight_is_chosen_for_a_curve_beyond_its_bounds():
+    """Far from the best weight, the linear model would go through a bound to come there."""
+    far = 50.0
+    best = _best_tau(Linear(far), list("cdef"), far, 1.0)
+    # Between what the second parameter is now and what it would be.
+    here, there = Linear(far).vector[1], Linear(best).vector[1]
+    middle = 0.5 * (here + there)
+    bound = np.where(np.arange(6) == 1, middle, np.inf)
+    low, high = (bound, np.inf) if here > there else (-np.inf, bound)
+    low = np.where(np.isposinf(low), -np.inf, low)
+    kept = _best_tau(Linear(far, low, high), list("cdef"), far, 1.0)
+    assert kept > 1.05 * best
+    assert (Linear(kept).vector[1] - middle) * (here - middle) >= 0.0
 
 
 def test_samples_that_depend_on_each_other_count_less():

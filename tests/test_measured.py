@@ -46,6 +46,7 @@ kp = 900.0
 kd = 60.0
 gain = 0.5
 delay = 1.0
+lag = "8 ms"
 limit = 100.0
 mean = 2
 [data]
@@ -140,6 +141,10 @@ MISTAKES = [
     ('"position"', '"positon"', None,
      "record.npz: data.y.x: no column 'positon' (did you mean 'position'?)"),
     ('limit = 100.0', 'limits = 100.0', None, "controller.limits: unknown field"),
+    ('lag = "8 ms"', 'lag = "-8 ms"', None,
+     "controller.lag: found -0.008 s, must not be negative"),
+    ('lag = "8 ms"', 'lag = "8 mm"', None,
+     "controller.lag: found 'mm' (a length), expected a time"),
     (None, None, {"position": np.zeros(7)},
      "data.y.x: column 'position' has 7 samples, column 'time' has 1200; must be as many"),
     (None, None, {"volts": np.full(1200, np.nan)},
@@ -185,10 +190,11 @@ def record(tmp_path_factory):
 
 def test_closed_loop_recovers_the_parameters(record):
     config = loads(LOOP)
+    free = {**FREE, "controller.lag": jfric.Free(1e-3, 0.05, init=3e-3)}
     found = jfric.fit(
-        config.problem, record, FREE, residual="input", controller=config.controller, starts=1
+        config.problem, record, free, residual="input", controller=config.controller, starts=1
     )
-    for name, value in TRUE.items():
+    for name, value in {**TRUE, "controller.lag": 8e-3}.items():
         assert found.values[name] == pytest.approx(value, rel=1e-5)
     assert relative_error(found) < 1e-5
 

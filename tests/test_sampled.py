@@ -122,6 +122,37 @@ def test_controller_is_the_stated_difference_equation():
     np.testing.assert_allclose(found.inputs["load.F"], forces, rtol=1e-9, atol=1e-9)
 
 
+def test_a_drive_with_a_filter_keeps_the_impulse_of_every_sample():
+    """Exact means over the samples of ``lag dw/dt + w = u[k - 1]``, for steps of the output."""
+    lag, kp = 0.7 * STEP, 10.0
+    controller = Controller("x", "load.F", kp, gain=2.0, delay=1.0, lag=lag)
+    references = [0.0, 1.0, 0.3, 0.3, -0.5, 0.0]
+    memory = controller.start(0.0, jnp.asarray(0.0), 0.0, STEP)
+    found = []
+    for r in references:
+        force, memory = controller.step(memory, r, jnp.asarray(0.0), STEP)
+        found.append(float(force))
+    wanted, w, fine = [], 0.0, np.linspace(0.0, STEP, 2001)
+    for u in kp * np.array([0.0, *references[:-1]]):
+        inside = u + (w - u) * np.exp(-fine / lag)
+        wanted.append(2.0 * np.trapezoid(inside, fine) / STEP)
+        w = inside[-1]
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-9)
+
+    def third(lag):
+        drive = eqx.tree_at(lambda c: c.lag, controller, lag)
+        memory = drive.start(0.0, jnp.asarray(0.0), 0.0, STEP)
+        for r in references[:3]:
+            force, memory = drive.step(memory, r, jnp.asarray(0.0), STEP)
+        return force
+
+    slope = (third(lag + 1e-7) - third(lag - 1e-7)) / 2e-7
+    assert float(jax.grad(third)(lag)) == pytest.approx(float(slope), rel=1e-6)
+    # Without a filter the output of one sample ago; a short one takes its part of the step.
+    assert float(third(0.0)) == pytest.approx(20.0)
+    assert float(jax.grad(third)(0.0)) == pytest.approx(-20.0 / STEP)
+
+
 def test_what_it_cannot_hold_is_refused():
     two = jfric.Problem(
         ["x", "y"], {"mass": {"x": jfric.Mass("x", 1.0), "y": jfric.Mass("y", 1.0)}}, time=1.0

@@ -14,6 +14,8 @@ from jfric.cli.run_fit import RESIDUALS, free_of, read_records, run_fit, to_seco
 from jfric.errors import ProblemError
 from jfric.sweeps.progress import Progress
 
+#: Chains of a posterior, which run side by side.
+CHAINS = 16
 #: What laws are fitted to in a comparison, by what the fit compares.
 COMPARED = {"input": "closed loop", "windows": "windows", "inverse": "inverse dynamics"}
 
@@ -104,9 +106,7 @@ def fit(
     ] = None,
     posterior: Annotated[
         int,
-        typer.Option(
-            help="Samples of the posterior to draw on the page (needs jfric\\[bayes]).", min=0
-        ),
+        typer.Option(help="Samples of the posterior to draw (needs jfric\\[bayes]).", min=0),
     ] = 0,
     report: Annotated[
         Path | None, typer.Option(help="Also write a page with all plots.", metavar="FILE.html")
@@ -173,7 +173,10 @@ def fit(
                     hold=hold,
                     announce=announce,
                 )
+        drawn = result.sample(-(-posterior // CHAINS), seed=seed) if posterior else None
         extra = {} if compared is None else {"law_comparison": compared.to_dict()}
+        if drawn is not None:
+            extra["posterior"] = drawn.to_dict()
         if isinstance(made, HierarchicalFit):
             extra["hierarchical"] = made.to_dict()
         record = fit_record(result, chosen, data, found, options, **extra)
@@ -182,12 +185,20 @@ def fit(
         if report is not None:
             from jfric.figures.fit_page import write_page
 
-            # Chains of the sampler run side by side.
-            drawn = result.sample(-(-posterior // 16), seed=seed) if posterior else None
             write_page(report, chosen, result, record, compared, drawn)
     terminal = console()
     terminal.print(chosen.title or config.stem, style="bold", markup=False)
     terminal.print(str(made), markup=False)
+    if drawn is not None:
+        for name, row in drawn.to_dict().items():
+            low, high = row["interval"]
+            terminal.print(
+                f"posterior of {name}: {row['mean']:.6g} +- {row['standard_deviation']:.2g}, 95 % "
+                f"from {low:.6g} to {high:.6g}",
+                markup=False,
+            )
+        for said in drawn.remarks():
+            terminal.print(said, markup=False)
     if compared is not None:
         terminal.print(f"\n{compared}", markup=False, soft_wrap=True)
     for file in (path, report):

@@ -67,6 +67,10 @@ def corner(result: FitResult, posterior: Posterior | None = None) -> Panel | Non
     made = Figure(figsize=(size, 0.85 * size if count > 1 else 3.1), layout="constrained")
     axes = made.subplots(count, count, squeeze=False)
     sd = np.sqrt(np.diagonal(matrix))
+    reach = 4.0 * sd
+    if drawn is not None:
+        # Nearly all samples are seen, however far they lie.
+        reach = np.maximum(reach, np.quantile(np.abs(drawn - centre), 0.999, axis=0))
     circle = np.linspace(0.0, 2.0 * np.pi, 100)
     for i in range(count):
         for j in range(count):
@@ -78,9 +82,10 @@ def corner(result: FitResult, posterior: Posterior | None = None) -> Panel | Non
             axis.tick_params(labelsize=7)
             axis.locator_params(nbins=3)
             axis.ticklabel_format(useOffset=False, style="plain")
-            axis.set_xlim(centre[j] - 4.0 * sd[j], centre[j] + 4.0 * sd[j])
+            axis.set_xlim(centre[j] - reach[j], centre[j] + reach[j])
             if i == j:
-                _density(axis, centre[i], sd[i], None if drawn is None else drawn[:, i])
+                own = None if drawn is None else drawn[:, i]
+                _density(axis, centre[i], sd[i], reach[i], own)
             else:
                 if drawn is not None:
                     axis.plot(
@@ -94,7 +99,7 @@ def corner(result: FitResult, posterior: Posterior | None = None) -> Panel | Non
                     x, y = radius * root @ np.stack([np.cos(circle), np.sin(circle)])
                     axis.plot(centre[j] + x, centre[i] + y, color=SIMULATED, lw=1.0)
                 axis.plot(centre[j], centre[i], "+", color=RESIDUAL, ms=6)
-                axis.set_ylim(centre[i] - 4.0 * sd[i], centre[i] + 4.0 * sd[i])
+                axis.set_ylim(centre[i] - reach[i], centre[i] + reach[i])
             if i == count - 1:
                 axis.set_xlabel(names[j], fontsize=8)
                 for label in axis.get_xticklabels():
@@ -109,8 +114,8 @@ def corner(result: FitResult, posterior: Posterior | None = None) -> Panel | Non
     return Panel(made, f"parameters against each other: {what}")
 
 
-def _density(axis, centre: float, sd: float, drawn: np.ndarray | None) -> None:
-    x = np.linspace(centre - 4.0 * sd, centre + 4.0 * sd, 200)
+def _density(axis, centre: float, sd: float, reach: float, drawn: np.ndarray | None) -> None:
+    x = np.linspace(centre - reach, centre + reach, 200)
     normal = np.exp(-0.5 * ((x - centre) / sd) ** 2) / (sd * np.sqrt(2.0 * np.pi))
     if drawn is not None:
         edges = np.linspace(x[0], x[-1], 33)

@@ -158,8 +158,11 @@ def starts(result: FitResult) -> Panel:
         own = np.array([row["outcome"] == outcome for row in rows])
         name = outcome.name.lower().replace("_", " ")
         axis.plot(place[own], cost[own], "o", ms=4.5, color=colour, label=name)
-    if cost.size and cost.min() > 0:
+    if cost.size and cost.min() > 0 and cost.max() > 2.0 * cost.min():
         axis.set_yscale("log")
+    elif cost.size and cost.max() > 0:
+        # Nearly equal ones are a flat step, not the rounding of a logarithmic axis.
+        axis.set_ylim(0.0, 1.25 * cost.max())
     if cost.size < 12:
         axis.set_xticks(place)
     failed = len(result.waterfall) - len(rows)

@@ -166,10 +166,31 @@ def _certainty(result: FitResult, posterior: Posterior | None) -> list[str]:
     if len(together) > 1:
         parts.append('<p class="lead">Ellipses hold 50 and 95 % of the normal approximation.</p>')
     parts.append(_panels(together))
+    if posterior is not None:
+        parts += _posterior(posterior)
     matrix = result.covariance().matrix
     known = [n for i, n in enumerate(result.names) if np.isfinite(matrix[i, i])][:MAX_PROFILES]
     found = result.profile(known, points=POINTS)
     return [*parts, "<h2>Profiles of the cost</h2>", _panels(certainty.profiles(found))]
+
+
+def _posterior(posterior: Posterior) -> list[str]:
+    """Numbers of the samples, and what makes them doubtful."""
+    rows = [
+        [
+            name, f"{row['mean']:.6g}", f"{row['standard_deviation']:.2g}",
+            f"{row['interval'][0]:.6g} to {row['interval'][1]:.6g}", f"{row['rhat']:.3f}",
+            f"{row['effective']:,.0f}",
+        ]
+        for name, row in posterior.to_dict().items()
+    ]  # fmt: skip
+    header = ["parameter", "mean", "standard deviation", "interval", "R-hat", "independent"]
+    return [
+        f'<p class="lead">{posterior.samples[..., 0].size:,} samples of the posterior, for '
+        "independent normal noise.</p>",
+        _table(header, rows),
+        *(f'<p class="remark">{html.escape(said)}</p>' for said in posterior.remarks()),
+    ]
 
 
 def _omitted(found: Sequence[Series]) -> str:

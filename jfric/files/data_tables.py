@@ -59,7 +59,7 @@ class FitTable(Table):
 
 
 class ControllerTable(Table):
-    """A sampled PID law with saturation and delay."""
+    """A sampled PID law with saturation, and a drive with a delay and a filter."""
 
     reads: str
     drives: str
@@ -71,3 +71,4 @@ class ControllerTable(Table):
     delay: Number = 0.0
     on: Literal["measurement", "error"] = "measurement"
     mean: Annotated[int, Field(ge=1, le=limits.SAMPLES)] = 1
+    lag: Number = 0.0

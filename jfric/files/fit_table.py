@@ -60,7 +60,7 @@ def free_dimension(problem: Problem, path: str) -> Dimension | None:
         return path_dimension(problem, find_path(problem, path))
     except KeyError:
         word = path.partition(".")[0]
-        late = path == "delay" or (
+        late = path in ("delay", "controller.lag") or (
             word in ("sensor", "input") and path.endswith((".delay", ".lag"))
         )
         return DIMENSIONS["time"] if late else None

@@ -123,6 +123,7 @@ MEANINGS: dict[tuple[str, str], str] = {
     ("ControllerTable", "delay"): "delay [samples]",
     ("ControllerTable", "on"): "what the derivative is taken of",
     ("ControllerTable", "mean"): "samples over which the derivative is averaged",
+    ("ControllerTable", "lag"): "time constant of the filter of the drive",
     ("CheckTable", "quantity"): "the number that is checked, by the name it has in sweeps",
     ("CheckTable", "expected"): "its value",
     ("CheckTable", "tolerance"): "allowed error, absolute, in SI units; or relative",

@@ -64,7 +64,9 @@ def controller(table: data_tables.ControllerTable, problem: Problem) -> Controll
     """The table ``[controller]``; its numbers may use shared parameters."""
     words = ("reads", "drives", "on", "mean")
     values: dict[str, Any] = {
-        k: v if k in words else _plain(v, f"controller.{k}", None, problem)
+        k: v
+        if k in words
+        else _plain(v, f"controller.{k}", DIMENSIONS["time"] if k == "lag" else None, problem)
         for k, v in table.given().items()
     }
     values["drives"] = find_function(problem, values["drives"]) or values["drives"]
@@ -73,6 +75,8 @@ def controller(table: data_tables.ControllerTable, problem: Problem) -> Controll
         raise ProblemError(
             f"controller.delay: found {delay:g}, must lie between 0 and {SAMPLES} samples"
         )
+    if not values.get("lag", 0.0) >= 0.0:
+        raise ProblemError(f"controller.lag: found {values['lag']:g} s, must not be negative")
     if not values.get("limit", math.inf) > 0.0:
         raise ProblemError(f"controller.limit: found {values['limit']:g}, must be positive")
     return Controller(**values, longest=max(3, int(delay) + 1))

@@ -258,13 +258,19 @@ def _plain(
 
 
 def _best_tau(found: FitResult, bends: Sequence[str], tau: float, first: float) -> float:
-    """The standard deviation of bends with the largest marginal likelihood around a fit."""
+    """The standard deviation of bends with the largest marginal likelihood around a fit, among
+    those whose curves keep all bounds: a friction below zero would explain what none can."""
     from scipy.optimize import minimize_scalar
 
     normal = found.objective.normal(found.vector[None])
-    at = np.array([found.names.index(path) for path in bends])
-    x, share = found.vector, 1.0 / correlation_time(found)
-    gradient, hessian = normal.gradient[0].copy(), normal.hessian[0].copy()
+    # What has come to a bound stays there.
+    moves = found.at_bound == 0
+    own = [name for name, free in zip(found.names, moves, strict=True) if free]
+    at = np.array([own.index(path) for path in bends if path in own], int)
+    x, share = found.vector[moves], 1.0 / correlation_time(found)
+    lower, upper = (bound[moves] for bound in found.objective.layout.bounds)
+    gradient = normal.gradient[0][moves]
+    hessian = normal.hessian[0][np.ix_(moves, moves)]
     gradient[at] -= x[at] / tau**2
     hessian[at, at] -= tau**-2
     gradient, hessian = share * gradient, share * hessian
@@ -278,15 +284,20 @@ def _best_tau(found: FitResult, bends: Sequence[str], tau: float, first: float) 
         if sign <= 0:
             return np.inf
         step = -np.linalg.solve(total, slope)
+        if np.any(x + step < lower) or np.any(x + step > upper):
+            return np.inf
         bend = x[at] + step[at]
         data = gradient @ step + 0.5 * step @ hessian @ step
         return data + 0.5 * information * bend @ bend + at.size * log_tau + 0.5 * size
 
     grid = np.linspace(np.log(first * SEARCHED[0]), np.log(first * SEARCHED[1]), 33)
-    best = int(np.argmin([minus_log(g) for g in grid]))
+    values = [minus_log(g) for g in grid]
+    best = int(np.argmin(values))
+    if not np.isfinite(values[best]):
+        return tau
     around = (grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)])
     least: Any = minimize_scalar(minus_log, bounds=around, method="bounded")
-    return float(np.exp(least.x))
+    return float(np.exp(least.x if least.fun <= values[best] else grid[best]))
 
 
 def correlation_time(found: FitResult) -> float:

@@ -27,6 +27,9 @@ LOWER = 0.8
 PERIODS = 40.0
 #: Rows that filtering spoils at each end, in periods of the cut-off frequency.
 SPOILT = 5.0
+#: Length of one box of a local mean, in periods of the cut-off frequency: accelerations behind it
+#: have the noise of an ideal low pass, ``8/(3 D^5) = 2 (2 pi)^4 f^5/5``.
+BOX = (20.0 / 3.0 / (2.0 * np.pi) ** 4) ** 0.2
 
 
 def unbalanced(problem: Problem, t, q, v, a, u: Mapping[str, Any]):
@@ -57,6 +60,20 @@ def low_pass(rate: float, cutoff: float | None) -> tuple[np.ndarray, float]:
         )
     sections: Any = signal.butter(ORDER, cutoff / (0.5 * rate), output="sos")
     return sections, cutoff
+
+
+def local_mean(rate: float, cutoff: float) -> np.ndarray:
+    """Weights (2 r + 1,) of a mean over neighbours of samples at ``rate`` [Hz], zero outside.
+
+    A cubic B-spline, four boxes of ``BOX/cutoff`` after each other: in accelerations as quiet as a
+    low pass at ``cutoff`` [Hz]. What happens outside its length leaves no trace, where a recursive
+    filter rings on behind every jump of friction.
+    """
+    box = BOX / cutoff * rate
+    reach = max(int(np.ceil(2.0 * box)) - 1, 0)
+    x = np.abs(np.arange(-reach, reach + 1)) / box
+    weights = np.where(x < 1.0, 4.0 - 6.0 * x**2 + 3.0 * x**3, (2.0 - x) ** 3)
+    return weights / weights.sum()
 
 
 def complete_positions(problem: Problem, experiment: Experiment) -> np.ndarray:

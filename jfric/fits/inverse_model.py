@@ -7,9 +7,12 @@ equation of motion of each degree of freedom::
 
 Compared are ``g + e`` and ``g``, where ``g`` is the force of the measured inputs, or ``M dv/dt`` of
 the given problem where none are measured; so every parameter may be free, those in the law of
-friction, masses, and delays and filters of sensors and inputs. Positions and inputs pass the same
-zero-phase low-pass filter; rows follow each other at 2.5 times its cut-off frequency. In samples
-in which something sticks the friction force is not known, they do not count.
+friction, masses, and delays and filters of sensors and inputs. All terms are means over the same
+neighbours of a sample, with the weights of :func:`jfric.fits.force_balance.local_mean`: of second
+differences of the positions and of what the inputs are between samples, which for a mass under
+held forces are equal without any error. Rows follow each other at 2.5 times the cut-off frequency.
+Where something sticks the friction force is not known, and where it reverses its mean is that of
+two directions: rows with such a sample among their neighbours do not count.
 """
 
 from __future__ import annotations
@@ -25,10 +28,12 @@ from jaxtyping import Array
 
 from jfric.errors import ProblemError
 from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.measured_inputs import with_inputs
 from jfric.fits.data.stacking import Data
 from jfric.fits.force_balance import (
-    SPOILT,
+    BOX,
     complete_positions,
+    local_mean,
     low_pass,
     quiet_cutoff,
     sampling_step,
@@ -49,8 +54,8 @@ from jfric.system.refuse_varying import refuse_varying
 ROWS = 2.5
 #: Slower sliding, as a part of its root mean square over the record, may be stick.
 SLOW = 0.02
-#: Periods of the cut-off frequency around a reversal in which the filter mixes both directions.
-SPREAD = 0.7
+#: Part of the reach of a mean by which it may move a reversal.
+MOVED = 0.25
 #: Names of the signals of the motion among the inputs of an experiment, and of what is compared.
 MOTION, FORCE = "motion", "force"
 LEAST_ROWS = 20
@@ -119,60 +124,82 @@ def inverse_experiments(
 
 
 def _rows(problem: Problem, e: Experiment, cutoff: float | None, hold: str) -> Experiment:
-    from scipy import signal  # slow to import
-
     rate = 1.0 / sampling_step(e.t)
     measured = complete_positions(problem, e)
     steps = np.array([(e.resolution or {}).get(dof, 0.0) for dof in problem.axes])
     if cutoff is None:
         cutoff = quiet_cutoff(rate, measured, steps)
-    sections, cutoff = low_pass(rate, cutoff)
-    q = signal.sosfiltfilt(sections, measured, axis=0)
-    v = np.gradient(q, 1.0 / rate, axis=0)
-    a = np.gradient(v, 1.0 / rate, axis=0)
-    spoilt, every = round(SPOILT / cutoff * rate), max(1, int(rate / (ROWS * cutoff)))
-    inside = slice(spoilt, e.t.size - spoilt, every)
-    t = e.t[inside]
-    if t.size < LEAST_ROWS:
+    low_pass(rate, cutoff)  # refuses what is none
+    weights = local_mean(rate, cutoff)
+    reach, every = weights.size // 2, max(1, int(rate / (ROWS * cutoff)))
+    # Of all samples but the first and the last, which have no differences.
+    rows = slice(reach, max(e.t.size - 2 - reach, reach), every)
+    t = e.t[1:-1]
+    if t[rows].size < LEAST_ROWS:
         raise ProblemError(
-            f"t: found {e.t.size} samples, {t.size} of which are left behind a filter with a "
+            f"t: found {e.t.size} samples, {t[rows].size} of which are left behind a filter with a "
             f"cut-off of {cutoff:g} Hz, at least {LEAST_ROWS} are needed"
         )
-    u = {
-        path: signal.sosfiltfilt(sections, _at_samples(x, hold))[inside]
-        for path, x in (e.u or {}).items()
-        if path != REFERENCE
-    }
+    before, here, after = measured[:-2], measured[1:-1], measured[2:]
+    q = _means(here, weights)
+    v = _means(0.5 * rate * (after - before), weights)
+    a = _means(rate**2 * (after - 2.0 * here + before), weights)
     slots = function_paths(problem)
-    u = {path: x for path, x in u.items() if path in slots}
-    rows = [jnp.asarray(x) for x in (t, q[inside], v[inside], a[inside])]
-    force, speed = _known_force(problem, rows, {k: jnp.asarray(x) for k, x in u.items()})
-    fast = np.ones(t.size, bool)
-    if speed.size:
-        slow = np.any(np.abs(speed) <= SLOW * np.sqrt(np.mean(speed**2)), axis=1)
-        slow[1:] |= np.any(speed[1:] * speed[:-1] < 0.0, axis=1)
-        # The filter spreads the jump of friction at a reversal.
-        reach = int(np.ceil(SPREAD * rate / cutoff / every))
-        fast = np.convolve(slow, np.ones(2 * reach + 1), "same") == 0
+    u = {
+        path: _means(_at_samples(np.asarray(x, float), hold), weights)
+        for path, x in (e.u or {}).items()
+        if path != REFERENCE and path in slots
+    }
+    force, speed = _known_force(problem, t, q, v, a, u)
+    fast = _slides(speed, (1.0 + MOVED) * 2.0 * BOX / cutoff * rate)[rows]
     if not fast.any():
         raise ProblemError(
             f"{e.name or 'experiment'}: in all samples something rests or reverses too soon"
         )
     motion = {
-        f"{MOTION}.{dof}.{letter}": x[inside, i]
+        f"{MOTION}.{dof}.{letter}": x[rows, i]
         for i, dof in enumerate(problem.axes)
         for letter, x in (("q", q), ("v", v), ("a", a))
     }
-    y = {f"{FORCE}.{dof}": force[:, i] for i, dof in enumerate(problem.axes)}
-    return Experiment(t, {**u, **motion}, y, mask=dict.fromkeys(y, fast), meta=e.meta)
+    y = {f"{FORCE}.{dof}": force[rows, i] for i, dof in enumerate(problem.axes)}
+    inputs = {path: x[rows] for path, x in u.items()}
+    return Experiment(t[rows], {**inputs, **motion}, y, mask=dict.fromkeys(y, fast), meta=e.meta)
+
+
+def _means(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Means over neighbours; over those that there are at both ends, for signs alone."""
+    from scipy import signal  # slow to import
+
+    there = signal.oaconvolve(np.ones(x.shape[0]), weights, "same")
+    columns = x.reshape(x.shape[0], -1)
+    means = signal.oaconvolve(columns, weights[:, None], "same", axes=0) / there[:, None]
+    return means.reshape(x.shape)
 
 
 def _at_samples(u: np.ndarray, hold: str) -> np.ndarray:
-    """What acts at the samples: between what is held before and behind."""
-    return u if hold == "linear" else 0.5 * (u + np.r_[u[:1], u[:-1]])
+    """What a mass shows of inputs in second differences of its position: their mean over both
+    steps, of what is held, or with the weights of a triangle."""
+    if hold == "linear":
+        return (u[:-2] + 4.0 * u[1:-1] + u[2:]) / 6.0
+    return 0.5 * (u[1:-1] + u[:-2])
 
 
-def _known_force(problem: Problem, rows, u) -> tuple[np.ndarray, np.ndarray]:
+def _slides(speed: np.ndarray, reach: float) -> np.ndarray:
+    """Samples (m,) around which, ``reach`` [samples] to both sides, nothing rests or reverses;
+    ``speed`` (m, nt): of all contacts."""
+    from scipy import ndimage  # slow to import
+
+    if not speed.size:
+        return np.ones(speed.shape[0], bool)
+    slow = np.any(np.abs(speed) <= SLOW * np.sqrt(np.mean(speed**2)), axis=1)
+    turns = np.any(speed[1:] * speed[:-1] < 0.0, axis=1)
+    slow[1:] |= turns
+    slow[:-1] |= turns
+    near = ndimage.maximum_filter1d(slow, 2 * int(np.ceil(reach)) + 1, mode="constant")
+    return np.logical_not(near)
+
+
+def _known_force(problem: Problem, t, q, v, a, u) -> tuple[np.ndarray, np.ndarray]:
     """The force of the inputs (m, n), or of inertia where there are none; sliding velocities (m,
     nt)."""
 
@@ -181,14 +208,14 @@ def _known_force(problem: Problem, rows, u) -> tuple[np.ndarray, np.ndarray]:
         def one(t, q, v, a, u):
             zero = {k: jnp.zeros_like(x) for k, x in u.items()}
             without, given = (unbalanced(problem, t, q, v, a, x) for x in (zero, u))
-            mechanics = assemble(problem).at(t, q, v)
+            held = {k: x[None] for k, x in u.items()}
+            mechanics = assemble(with_inputs(problem, t[None], held)).at(t, q, v)
             force = without - given if u else mechanics.M @ a
             return force, mechanics.sliding_velocities(t, v)
 
         return jax.vmap(one)(t, q, v, a, u)
 
-    t, q, v, a = rows
-    force, speed = known(problem, t, q, v, a, u)
+    force, speed = known(problem, *jax.tree.map(jnp.asarray, (t, q, v, a, u)))
     return np.asarray(force), np.asarray(speed)
 
 

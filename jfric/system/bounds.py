@@ -22,7 +22,7 @@ _POSITIVE = ("v_s", "exponent", "J", "period")
 #: Sections whose fields are coefficients of any sign.
 _ANY_SIGN = ("polynomial_spring", "force_field")
 #: Numbers beside those of the system: of the controller and of the sensors of a fit.
-_OTHERS = ("delay", "controller.delay", "controller.limit")
+_OTHERS = ("delay", "controller.delay", "controller.lag", "controller.limit")
 _CHANNELS, _LATE = ("sensor", "input"), ("delay", "lag")
 
 #: A number at a knot of a friction curve: friction.curve.3, friction.curve.positive.3.

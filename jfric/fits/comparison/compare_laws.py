@@ -77,8 +77,7 @@ def compare_laws(
     overlap of what was fitted (Nadeau and Bengio 2003), and correlation within a fold does not
     enter. How smooth the curve is, one number, is chosen on the first fold's records alone.
     Recommended is the simplest law that is within one standard error of the best, or of 1 % of its
-    error or 0.1 % of what is measured, by every criterion, or by all that were not fitted, else
-    none.
+    error, by every criterion, or by all that were not fitted, else none.
 
     ``starts``, ``max_iterations``, ``hold``: as in :func:`jfric.fit`; every fit also begins from
     what the simpler laws found. ``announce``: called with what is being computed. Raises
@@ -195,14 +194,14 @@ class _Comparison:
             results.append(found)
             scores.append(own)
         table = np.stack(scores)  # (L, C, F)
-        ratio, size = held_out_over_fitted(self.folds), np.sqrt(np.nanmean(sizes**2, axis=1))
+        ratio = held_out_over_fitted(self.folds)
         judged = tuple(
             Criterion(
                 name,
                 unit_of(self.problem, name),
-                float(size[i]),
+                float(np.sqrt(np.nanmean(sizes[i] ** 2))),
                 name == self.target,
-                differences(table[:, i], ratio, float(size[i])),
+                differences(table[:, i], ratio),
             )
             for i, name in enumerate(self.criteria)
         )

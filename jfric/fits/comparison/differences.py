@@ -6,7 +6,8 @@ differences of their scores (Breiman, Friedman, Olshen, Stone, Classification an
 1984, with the rule of one standard error; the standard error is that of the difference here). The
 fits of different folds share data: the variance of a mean over ``k`` folds is taken as
 ``s^2 (1/k + n_held/n_fitted)`` instead of ``s^2/k`` (C. Nadeau, Y. Bengio, Inference for the
-generalization error, Machine Learning 52, 2003).
+generalization error, Machine Learning 52, 2003). ``experiments/compare_rule.py`` judges the rule on
+records whose law is known.
 """
 
 from __future__ import annotations
@@ -15,9 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: A law whose error is larger by less than this part of it, or of what is measured, is as good,
-#: however certain that is: what is exact in simulation is filtered and cut into samples in data.
-NEGLIGIBLE, INVISIBLE = 0.01, 0.001
+#: A law whose error is larger by less than this part is as good, however certain that is.
+NEGLIGIBLE = 0.01
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,6 @@ class Differences:
 
     ``mean`` (L,): over the folds; ``best``: the law of the least; ``difference``,
     ``standard_error`` (L,): from the best one, zero there; infinite where a prediction failed.
-    ``size``: of what is measured, in the unit of the scores.
     """
 
     scores: np.ndarray
@@ -34,20 +33,18 @@ class Differences:
     best: int
     difference: np.ndarray
     standard_error: np.ndarray
-    size: float = 0.0
 
     @property
     def within(self) -> np.ndarray:
         """Which laws (L,) are within one standard error of the best one, or hardly worse."""
         good = np.isfinite(self.mean)
-        least = max(NEGLIGIBLE * float(self.mean[self.best]), INVISIBLE * self.size)
-        allowed = np.maximum(self.standard_error, least)
+        allowed = np.maximum(self.standard_error, NEGLIGIBLE * self.mean[self.best])
         return good & (self.difference <= np.where(good, allowed, 0.0))
 
 
-def differences(scores: np.ndarray, held_over_fitted: float, size: float = 0.0) -> Differences:
+def differences(scores: np.ndarray, held_over_fitted: float) -> Differences:
     """Compare ``scores`` (L, F), the least are best; ``held_over_fitted``: samples of a fold over
-    those that were fitted for it; ``size``: of what is measured."""
+    those that were fitted for it."""
     mean = np.mean(scores, axis=1)
     best = int(np.argmin(mean))
     good: np.ndarray = np.all(np.isfinite(scores), axis=1)
@@ -57,4 +54,4 @@ def differences(scores: np.ndarray, held_over_fitted: float, size: float = 0.0) 
         off = scores[good] - scores[best]
         difference[good] = off.mean(axis=1)
         error[good] = off.std(axis=1, ddof=1) * np.sqrt(1.0 / folds + held_over_fitted)
-    return Differences(scores, mean, best, difference, error, size)
+    return Differences(scores, mean, best, difference, error)

@@ -10,6 +10,7 @@ import functools
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -23,6 +24,9 @@ from jfric.fits.objective import Objective, member_cost
 from jfric.fits.parameter_vector import Layout
 from jfric.fits.uncertainty.covariance import covariance
 from jfric.numerics.compilation import quick_options
+
+#: R-hat up to which chains agree, and independent samples that make an interval.
+AGREE, EFFECTIVE = 1.05, 200
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,46 @@ class Posterior:
         low, high = np.quantile(self.samples, [tail, 1.0 - tail], axis=(0, 1))
         pairs = zip(low.tolist(), high.tolist(), strict=True)
         return dict(zip(self.names, pairs, strict=True))
+
+    def remarks(self) -> list[str]:
+        """What makes the samples doubtful."""
+        found = []
+        apart = [
+            f"{name} ({r:.2f})"
+            for name, r in zip(self.names, self.rhat, strict=True)
+            if not r <= AGREE
+        ]
+        if apart:
+            found.append(
+                f"the chains of the posterior do not agree, R-hat above {AGREE:g} for "
+                f"{', '.join(apart)}: take more samples"
+            )
+        few = [
+            f"{name} ({n:.0f})"
+            for name, n in zip(self.names, self.effective, strict=True)
+            if not n >= EFFECTIVE
+        ]
+        if few:
+            found.append(
+                f"fewer than {EFFECTIVE} independent samples of {', '.join(few)}: intervals of the "
+                "posterior scatter, take more samples"
+            )
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Mean, standard deviation, interval, R-hat and effective sample size of each parameter."""
+        mean, errors = np.mean(self.samples, axis=(0, 1)), self.standard_errors
+        intervals = self.intervals()
+        return {
+            name: {
+                "mean": float(mean[i]),
+                "standard_deviation": errors[name],
+                "interval": list(intervals[name]),
+                "rhat": float(self.rhat[i]),
+                "effective": float(self.effective[i]),
+            }
+            for i, name in enumerate(self.names)
+        }
 
 
 def log_density(

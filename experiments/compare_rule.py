@@ -1,0 +1,204 @@
+"""How often the comparison of laws recommends the true one, on records whose law is known.
+
+    python experiments/compare_rule.py [--seeds 10] [--only asymmetric] [--json FILE]
+
+6 s of a closed loop that follows two sines, 200 samples a second: positions in steps of 1 um, the
+force with noise of 0.05 N (1.2 % of it). Four laws are fitted to the force and judged by all
+criteria on four folds. A recommended law is the true one, a simpler one (it comes before it) or a
+richer one. Where the truth is a curve of its own, asymmetric Coulomb and viscous friction with a
+dip of 3 or 10 % behind rest, Stribeck's law, which can fall as well, counts as simpler.
+
+Rules are compared on the same fits. A law is as good as the best: within one standard error of the
+difference, as `jfric compare` has it; that, or within 0.1 % of what is measured; within two; unless
+it is significantly worse (Student's quantile for four folds, a level of 5 % shared by the four
+criteria).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+
+import jfric
+from jfric.fits.comparison.differences import differences
+from jfric.fits.comparison.result import LawComparison
+from jfric.fits.comparison.verdict import Criterion, verdict
+from jfric.fits.task import prepare
+from jfric.laws import Directional
+from jfric.numerics.compilation import use_compilation_cache
+
+jax.config.update("jax_enable_x64", True)
+use_compilation_cache()
+
+LAWS = ("Coulomb + viscous", "asymmetric", "Stribeck", "curve")
+SPEEDS = (0.0, 0.02, 0.06, 0.12, 0.3)
+BACKWARD = (3.0, 3.1, 3.15, 3.2, 3.4)
+#: Name of the truth: which of LAWS it is, and the law.
+TRUTHS = {
+    "Coulomb + viscous": ("Coulomb + viscous", jfric.Stribeck(3.5, 3.5, 1.0, mu_v=2.5)),
+    "asymmetric": (
+        "asymmetric",
+        jfric.Stribeck(
+            Directional(4.0, 3.0), Directional(4.0, 3.0), 1.0, mu_v=Directional(3.0, 2.0)
+        ),
+    ),
+    "Stribeck": (
+        "Stribeck",
+        jfric.Stribeck(
+            Directional(4.4, 3.4), Directional(4.0, 3.0), 0.05, mu_v=Directional(3.0, 2.0)
+        ),
+    ),
+    "dip of 3 %": (
+        "curve",
+        jfric.FrictionCurve(SPEEDS, Directional((4.0, 3.88, 4.0, 4.15, 4.5), BACKWARD)),
+    ),
+    "dip of 10 %": (
+        "curve",
+        jfric.FrictionCurve(SPEEDS, Directional((4.0, 3.6, 3.9, 4.2, 4.5), BACKWARD)),
+    ),
+}
+MASS, STEP, SAMPLES, NOISE, READING = 2.0, 5e-3, 1200, 0.05, 1e-6
+CONTROLLER = jfric.Controller("x", "load.F", kp=900.0, kd=60.0)
+#: Of four folds.
+HELD_OVER_FITTED = 1.0 / 3.0
+#: Standard errors, and part of what is measured, that are no difference.
+RULES = {
+    "one standard error (jfric compare)": (1.0, 0.0),
+    "or 0.1 % of what is measured": (1.0, 1e-3),
+    "two standard errors": (2.0, 0.0),
+    "not significantly worse, 5 %": (4.18, 0.0),
+}
+
+
+def problem(law=None, mass: float = 1.0) -> jfric.Problem:
+    """A mass that a force drives against friction."""
+    friction = (
+        jfric.Friction("x", limit=3.0) if law is None else jfric.Friction("x", law, limit=1.0)
+    )
+    elements = {
+        "mass": jfric.Mass("x", mass),
+        "friction": friction,
+        "load": jfric.Load("x", 0.0),
+    }
+    return jfric.Problem(("x",), elements, time=8.0)
+
+
+def record(law, seed: int) -> jfric.Experiment:
+    """The loop with this law of friction, as it is measured."""
+    t = STEP * np.arange(SAMPLES)
+    r = (0.1 * np.sin(2.0 * t) + 0.03 * np.sin(5.3 * t)) * (1.0 - np.exp(-((t / 0.3) ** 2)))
+    reference = {"controller.reference": r}
+    blank = jfric.Experiment(t, reference, {"load.F": t, "x": t})
+    model = jfric.SampledModel(problem(law), CONTROLLER)
+    free = {"mass.m": jfric.Free(0.5 * MASS, 2.0 * MASS)}
+    task = prepare(model, blank, free, observe=["x", "load.F"])
+    x, force = task.objective.predict(np.array([[MASS]]))[0, 0].T
+    noisy = force + NOISE * np.random.default_rng(seed).normal(size=SAMPLES)
+    read = {"x": READING * np.round(x / READING), "load.F": noisy}
+    return jfric.Experiment(t, reference | {"load.F": noisy}, read, resolution={"x": READING})
+
+
+def scores_of(found: LawComparison) -> dict[str, dict]:
+    """All numbers by which laws are judged."""
+    return {
+        c.name: {
+            "unit": c.unit,
+            "size": c.size,
+            "fitted": c.fitted,
+            "scores": c.differences.scores.tolist(),
+        }
+        for c in found.criteria
+    }
+
+
+def judged(name: str, given: dict) -> Criterion:
+    """A criterion from its numbers."""
+    d = differences(np.array(given["scores"]), HELD_OVER_FITTED)
+    return Criterion(name, given["unit"], given["size"], given["fitted"], d)
+
+
+def recommended(scores: dict[str, dict], errors: float, unseen: float) -> str:
+    """The law that is recommended where ``errors`` standard errors, or a part of what is measured,
+    are no difference."""
+    criteria = [judged(name, given) for name, given in scores.items()]
+    for i, c in enumerate(criteria):
+        d = c.differences
+        least = np.maximum(errors * d.standard_error, unseen * c.size)
+        criteria[i] = replace(c, differences=replace(d, standard_error=least))
+    law = verdict(LAWS, criteria).recommended
+    return "none" if law is None else LAWS[law]
+
+
+def kind(law: str, true: str) -> str:
+    """What a recommendation is."""
+    if law in ("none", true):
+        return "none" if law == "none" else "true"
+    return "simpler" if LAWS.index(law) < LAWS.index(true) else "richer"
+
+
+def show(name: str, records: list[dict]) -> None:
+    """What the rules make of the records of one truth, and how far laws are from the best."""
+    true, _ = TRUTHS[name]
+    print(f"{name}, {len(records)} records")
+    for title, rule in RULES.items():
+        kinds = [kind(recommended(scores, *rule), true) for scores in records]
+        counts = ", ".join(f"{k} {kinds.count(k)}" for k in ("true", "simpler", "richer", "none"))
+        print(f"  {title:40} {counts}")
+    print("  from the best, median: % of the size, % of the error, standard errors (most of them)")
+    for i, law in enumerate(LAWS):
+        cells = []
+        for criterion in records[0]:
+            rows = []
+            for scores in records:
+                c = judged(criterion, scores[criterion])
+                d, off = c.differences, c.differences.difference[i]
+                error = d.standard_error[i] or 1.0
+                rows.append((100.0 * off / c.size, 100.0 * off / d.mean[d.best], off / error))
+            size, part, errors = np.median(rows, axis=0)
+            most = np.max(rows, axis=0)[2]
+            cells.append(f"{criterion} {size:.3f}, {part:.2f}, {errors:.1f} ({most:.1f})")
+        print(f"    {law:18} " + "; ".join(cells), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seeds", type=int, default=20, help="records of each truth")
+    parser.add_argument("--only", choices=TRUTHS, action="append", help="repeatable")
+    parser.add_argument("--json", type=Path, help="file for all scores")
+    parser.add_argument("--read", type=Path, help="such a file: judge its scores, fit nothing")
+    given = parser.parse_args()
+    if given.read is not None:
+        for name, records in json.loads(given.read.read_text()).items():
+            show(name, records)
+        return
+    numbers: dict[str, list] = {name: [] for name in given.only or TRUTHS}
+    for seed in range(given.seeds):
+        for name, records in numbers.items():
+            wall, own = time.perf_counter(), time.process_time()
+            found = jfric.compare_laws(
+                problem(),
+                record(TRUTHS[name][1], seed),
+                {"mass.m": jfric.Free(0.5, 8.0, init=3.0)},
+                laws=LAWS,
+                controller=CONTROLLER,
+            )
+            records.append(scores_of(found))
+            wall, own = time.perf_counter() - wall, time.process_time() - own
+            print(f"{name}, seed {seed}: {found.recommended} ({wall:.0f} s, processor {own:.0f} s)",
+                  flush=True)  # fmt: skip
+        if given.json is not None:
+            given.json.write_text(json.dumps(numbers, indent=1))
+    for name, records in numbers.items():
+        show(name, records)
+
+
+if __name__ == "__main__":
+    main()
