@@ -40,8 +40,8 @@ def pytest_collection_modifyitems(items):
 
 
 #: Bytes of a process beyond which its compiled programs are dropped at the end of a file: two
-#: processes share the memory of the machine.
-FULL = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 3
+#: processes share the memory of the machine with others.
+FULL = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 5
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -251,6 +251,7 @@ def test_rest_is_no_trouble_for_stiff_steps():
     assert float(run.final.q[0]) == pytest.approx(0.6 * 1e7 / 6.5e7, rel=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("evolution", ["ageing", "slip"])
 def test_rate_and_state_is_stable_above_its_stiffness(evolution):
     """M6: at the critical stiffness the roots are imaginary, with the frequency known."""
@@ -307,6 +308,7 @@ def shaken(element, end=2.0):
     return jfric.Problem(["u"], elements, initial={"u": START(v=0.3)}, time=end)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [n if n == "lugre" else pytest.param(n, marks=pytest.mark.slow) for n in ELEMENTS],
@@ -352,6 +354,7 @@ def end_of(name, adjoint="forward"):
     return end, start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["lugre"])
 def test_derivatives(name):
     """Forward against differences; reverse is among the slow tests."""

@@ -154,6 +154,7 @@ def test_batches_and_derivatives_agree_with_the_closed_form():
     assert float(speed) == pytest.approx(0.4)
 
 
+@pytest.mark.slow
 def test_what_is_not_known_is_not_a_number():
     outside = _slowed(0.1, end=1.0).evaluate(jnp.array([-0.1, 0.5, 1.0, 1.1]))
     np.testing.assert_array_equal(np.isnan(outside.q[:, 0]), [True, False, False, True])
@@ -169,6 +170,7 @@ def test_what_is_not_known_is_not_a_number():
         jfric.simulate(_oscillator(), dense=0)
 
 
+@pytest.mark.slow
 def test_solvers_without_polynomials_go_by_their_outputs_and_events():
     ts = np.linspace(0.0, 2.0, 201)
     exact = jfric.simulate(bouncing(2.0), ts=TIMES)

@@ -679,6 +679,7 @@ def _swing(solver):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flow", ["exact", pytest.param("runge-kutta", marks=pytest.mark.slow)])
 def test_gradients_and_second_derivatives(flow):
     """``x = (-1)^n A_n cos(w t)`` about ``(-1)^n d``, each half wave loses ``2 d = 2 mu N / k``."""

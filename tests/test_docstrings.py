@@ -50,9 +50,11 @@ def shared() -> dict:
 
 #: Examples that compile for longer than most.
 LONG = (
-    "Body", "Moment", "Pin", "RestStates", "animate", "check", "compare_laws", "continue_orbit",
-    "continue_special", "fit", "fit_batch", "fit_curve", "fit_hierarchical", "harmonic_balance",
-    "inverse_regression", "minimise_peak", "periodic_orbit", "plot_basins", "plot_friction_curve",
+    "Body", "Joint", "Moment", "PeriodicOrbit", "Pin", "RestStates", "State", "animate",
+    "bristle_bias", "check", "compare_laws", "continue_orbit", "continue_special",
+    "design_experiment", "fit", "fit_batch", "fit_curve", "fit_hierarchical",
+    "frequency_response", "harmonic_balance", "inverse_regression", "limit_load",
+    "minimise_peak", "observe", "periodic_orbit", "plot_basins", "plot_friction_curve",
     "plot_mechanism", "plot_orbits", "plot_response", "smoothing_bias", "verify",
 )  # fmt: skip
 

@@ -75,6 +75,7 @@ def batch():
     )
 
 
+@pytest.mark.slow
 def test_prediction_is_the_closed_form():
     omega, t1 = np.sqrt(50.0), np.pi / np.sqrt(50.0)
     phase = np.minimum(T // t1, 7).astype(int)

@@ -66,6 +66,7 @@ def test_many_parameters_are_those_of_linear_least_squares(optimiser):
     np.testing.assert_allclose(result.vector, expected, atol=2e-4)
 
 
+@pytest.mark.slow
 def test_covariance_profile_and_posterior_are_those_of_linear_least_squares():
     data, waves = measured(2)
     result = jfric.fit(Polynomial(), data, free(2), starts=1)

@@ -131,6 +131,7 @@ def _earliest(coefficients: jax.Array, lead: jax.Array):
     return root, passes, (end >= 1.0) | (root < NEVER)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [9_000, pytest.param(36_000, marks=pytest.mark.slow)])
 def test_the_earliest_zero_is_found_every_time(steps):
     rng = np.random.default_rng(2024)

@@ -105,6 +105,7 @@ def swing():
     return problem, jfric.simulate(problem, solver, ts=jnp.linspace(0.0, 2.0, 41)).check()
 
 
+@pytest.mark.slow
 def test_pendulum_as_a_point(swing):
     """Energy, length and reaction."""
     problem, solution = swing

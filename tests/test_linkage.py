@@ -63,6 +63,7 @@ def test_the_start_follows_from_the_joints():
         np.testing.assert_allclose(found[dof], value, atol=1e-14, err_msg=dof)
 
 
+@pytest.mark.slow
 def test_what_is_given_stays_as_it_is():
     """A rod that hangs at a pin: its angle is given, its place follows; of two rods that cannot
     reach each other nothing does."""

@@ -370,6 +370,7 @@ def _rubbed():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("problem", "path"),
     [

@@ -188,6 +188,7 @@ def record(tmp_path_factory):
     return read_experiments(loads(LOOP), write(folder, "npz"))[0]
 
 
+@pytest.mark.slow
 def test_closed_loop_recovers_the_parameters(record):
     config = loads(LOOP)
     free = {**FREE, "controller.lag": jfric.Free(1e-3, 0.05, init=3e-3)}

@@ -95,6 +95,7 @@ def _derivatives(model):
     assert np.all(np.abs(exact).max(axis=0) > 1e-3)
 
 
+@pytest.mark.slow
 def test_derivatives_of_a_trajectory_from_sample_to_sample():
     _derivatives(jfric.SampledModel(PROBLEM))
 

@@ -113,6 +113,7 @@ def _compare(system, values: dict, scale) -> jfric.Solution:
     return one
 
 
+@pytest.mark.slow
 def test_random_oscillators_move_as_in_the_general_pass():
     """Soft, stiff, unstable, over- and underdamped, driven or braked by a belt."""
     rng = np.random.default_rng(7)
@@ -149,6 +150,7 @@ def test_random_oscillators_move_as_in_the_general_pass():
     assert np.mean(solution.events.count == 0) < 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "system", [pytest.param(_with_elements, marks=pytest.mark.slow), _on_sliders]
 )
@@ -197,6 +199,7 @@ def test_the_pass_is_chosen_by_the_structure_of_the_problem():
         assert not is_one_dof(prepare(problem)), change
 
 
+@pytest.mark.slow
 def test_observables_are_those_of_the_general_pass():
     names = [
         "max.x",
@@ -223,6 +226,7 @@ def test_observables_are_those_of_the_general_pass():
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, err_msg=name)
 
 
+@pytest.mark.slow
 def test_derivatives_are_quotients_of_differences_or_refused():
     names = ("friction.mu_d", "spring.k", "damper.c", "mass.m", "friction.belt", "initial.x.v")
     at = jnp.array([0.2, 9.0, 0.1, 1.5, 0.15, 0.3])

@@ -58,6 +58,7 @@ def batch() -> tuple[dict[str, np.ndarray], jfric.PeriodicOrbit]:
     return values, orbits
 
 
+@pytest.mark.slow
 def test_continuous_slip_has_the_amplitude_of_the_closed_form():
     values, orbits = batch()
     m, c, k, mu, w, _ = values.values()
@@ -101,6 +102,7 @@ def on_the_table() -> jfric.PeriodicOrbit:
     return jfric.periodic_orbit(ball(), start=jnp.array(starts))
 
 
+@pytest.mark.slow
 def test_a_ball_on_a_table_has_two_motions():
     both = on_the_table()
     gamma, e, g, w = 0.4, 0.8, 9.81, 2.0 * math.pi
@@ -157,6 +159,7 @@ def test_without_friction_the_response_is_the_linear_one():
     )
 
 
+@pytest.mark.slow
 def test_an_event_at_the_start_is_no_place_for_multipliers():
     """At resonance the mass turns where the load is zero, which is the start; a little later all is
     well. Without a damper there is no periodic motion."""

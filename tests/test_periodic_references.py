@@ -1,4 +1,4 @@
-"""What files expect of periodic motions without a closed form: from series in extended precision."""
+"""What files expect of periodic motions without a closed form: series in extended precision."""
 
 import numpy as np
 import pytest

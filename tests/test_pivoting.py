@@ -169,6 +169,7 @@ def _rest_on_contacts(M, normals, tangents, mu, force):
     return solution.a[0], solution.lambda_t[0], solution.lambda_n[0], solution.status
 
 
+@pytest.mark.slow
 @_group("unilateral")
 @pytest.mark.parametrize("largest_mu", [pytest.param(0.3, marks=pytest.mark.slow), 1.0])
 def test_accelerations_from_rest_on_unilateral_contacts(largest_mu):

@@ -403,6 +403,7 @@ def test_who_refuses_planes(who):
     assert who in str(caught.value)
 
 
+@pytest.mark.slow
 def test_sliding_begins_where_a_load_has_a_kink():
     """On the edge of the ellipse at 2 s, to rounding: whether before or after must not matter."""
     problem = load_config(shipped("f5_ellipse")).problem

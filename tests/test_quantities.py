@@ -144,6 +144,7 @@ def swing_file(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_one_quantity_has_one_value(swing_file, tmp_path):
     """A check, a run, a sweep and ``observe`` agree on the exact value."""
     verified = {r.quantity: r.value for r in jfric.verify([swing_file])}

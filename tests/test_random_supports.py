@@ -61,6 +61,7 @@ def _on_belts(rng, count: int):
     return (limits, belts, push, 0.0, v0), problem
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("solver", "count", "size"),
     [
@@ -88,6 +89,7 @@ def test_frictions_on_belts_of_random_motion(solver, count, size):
         assert float(jax.vmap(jfric.contact_residual)(batch, runs).max()) < limit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["general", pytest.param("lowered", marks=pytest.mark.slow)])
 def test_symmetric_impacts_stay_symmetric(kernel):
     """Blocks of random shape and restitution fall flat on two corners, and rest when a ball would;

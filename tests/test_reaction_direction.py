@@ -194,6 +194,7 @@ def test_both_flows_agree(seed):
     np.testing.assert_array_equal(exact.mode, stepped.mode)
 
 
+@pytest.mark.slow
 def test_smoothed_law_tends_to_the_exact_one():
     problem = relay(*random_relay(2, 3, 1), end=3.0)
     ts = jnp.linspace(0.0, 3.0, 31)

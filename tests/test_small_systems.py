@@ -354,6 +354,7 @@ def test_derivatives_are_quotients_of_differences():
         np.testing.assert_allclose(derivative, quotient, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the exact flow runs in float32")
 def test_single_precision():
     expected = jfric.simulate(_forced(), LOWERED, ts=TIMES)

@@ -40,6 +40,7 @@ def _batch() -> jfric.Solution:
     return jax.jit(jax.vmap(_run))(jnp.array([0.2, jnp.nan, jnp.nan]))
 
 
+@pytest.mark.slow
 def test_a_solution_is_a_labelled_table():
     solution = jax.tree.map(lambda x: x[0], _batch()).check()
     table = solution.to_xarray(_problem())

@@ -280,6 +280,7 @@ def held_closed(**friction):
     )
 
 
+@pytest.mark.slow
 def test_a_contact_that_joints_hold_closed_has_no_friction_to_tell():
     """Its normal force is not determined."""
     found = jfric.simulate(held_closed(), jfric.MoreauJean(1e-2))

@@ -55,6 +55,7 @@ def solver_of(k, method="auto"):
     return jax.jit(lambda p: solve_cones(p, planes_of(k), method))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("k", "n"), [(3, 12), *(pytest.param(*x, marks=pytest.mark.slow) for x in [(1, 3), (4, 6)])]
 )

@@ -441,6 +441,7 @@ def test_command_sweeps_draws_and_refuses(tmp_path, monkeypatch):
         assert sentence in re.sub(r"\s+", " ", result.output)
 
 
+@pytest.mark.slow
 def test_other_solvers_give_what_they_compute():
     """Against single runs of the same solver; what is between outputs is interpolated."""
     problem = jfric.set_parameters(jfric.load(ROOT / "configs" / "ve0116.toml"), {"time.end": 2.0})

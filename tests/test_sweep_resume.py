@@ -79,6 +79,7 @@ def start(store, block=BLOCK, **environment):
     )
 
 
+@pytest.mark.slow
 def test_a_killed_sweep_goes_on_with_the_same_bits(tmp_path, whole):
     store = tmp_path / "sweep.zarr"
     moment = random.Random(20260)

@@ -52,6 +52,7 @@ def _runs(problems, solver: str, ts):
 # A contact that carries nothing
 
 
+@pytest.mark.slow
 @each_solver
 def test_a_contact_without_a_force_opens(solver):
     levels = [(0.0, 0.0, 1.0), (-1.0, 0.0, 1.0), (0.0, -1.0, 1.0)]
@@ -74,6 +75,7 @@ def test_a_contact_without_a_force_opens(solver):
     np.testing.assert_allclose(runs.q[..., 0], np.tile(expected, (3, 1)), atol=EXACT[solver])
 
 
+@pytest.mark.slow
 @each_solver
 def test_no_friction_to_one_side(solver):
     """Coefficients (+), (-), push: the body moves where the coefficient is zero."""
@@ -114,6 +116,7 @@ def test_belt_that_carries_to_one_side_only(solver):
 # Loads that vanish with rounding errors of their own
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["auto", "general", _RUNGE_KUTTA, _LOWERED])
 def test_mass_with_a_spring_on_a_floor(solver):
     """It lifts, lands, and its contact force passes zero at multiples of pi/2."""
@@ -173,6 +176,7 @@ def test_ramp_through_zero(solver, crosses):
 # Two contacts on one body that cannot both stick
 
 
+@pytest.mark.slow
 @each_kernel
 def test_two_frictions_on_one_body_one_of_them_on_a_belt(solver):
     """The stronger one carries the body along, the other slides back and forth."""
@@ -267,6 +271,7 @@ def _block(share: float, mu_left: float, mu_right: float, ratio: float) -> jfric
     return _problem("xya", elements, 12.0)
 
 
+@pytest.mark.slow
 @each_kernel
 def test_block_on_two_feet_holds_up_to_its_static_limit(solver):
     """Left and right foot carry ``share`` and the rest; the limits of friction add up."""
@@ -525,6 +530,7 @@ def test_impacts_that_gain_energy_are_an_option():
         jfric.simulate(problem, jfric.EventDriven(energy_gain="alow"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mu", "status"),
     [pytest.param(0.5, Status.INCONSISTENT, marks=pytest.mark.slow), (0.0, Status.OK)],

@@ -134,6 +134,7 @@ def test_a_kink_and_a_function_that_is_not_smooth():
     np.testing.assert_allclose(times(s), np.array([1, 2, 4, 5]) * np.pi / 3, rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_a_stop_ends_the_run_with_status_ok():
     p = oscillator({"e": Event("x - $c", "down", "stop")}, c=0.25)
     s = jfric.simulate(p, ts=jnp.linspace(0.0, 7.0, 8), dense=True).check()

@@ -171,6 +171,7 @@ def test_a_kernel_of_choice():
         jfric.verify(case="ve0119", kernel="genral")
 
 
+@pytest.mark.slow
 def test_all_kernels_must_agree():
     """With every kernel that can run a case; a difference between two is a failed check."""
     results = jfric.verify(case="ve0116 mu=0.11", flow="runge-kutta", kernel="all")

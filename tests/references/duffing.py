@@ -1,8 +1,8 @@
 """Periodic motion of a forced Duffing oscillator by Taylor series, in extended precision.
 
-``x'' + c x' + k x + k3 x**3 = F sin(w t)``. The coefficients of a step follow from each other, those
-of the derivatives by the start likewise; with 30 of them and 64 steps of a period what is left out is
-below rounding. Newton's method on the map over a period has the exact derivative.
+``x'' + c x' + k x + k3 x**3 = F sin(w t)``. The coefficients of a step follow from each other,
+those of the derivatives by the start likewise; with 30 of them and 64 steps of a period what is
+left out is below rounding. Newton's method on the map over a period has the exact derivative.
 """
 
 from __future__ import annotations

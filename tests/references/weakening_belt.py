@@ -3,7 +3,8 @@
 ``x'' + x = 1 / (1 + 3 (v - x'))`` while the mass slips back relative to the belt, which begins at
 ``x = 1``, ``x' = v`` and ends where ``x' = v`` again: mass, stiffness and the limit of friction are
 one. R. I. Leine, D. H. van Campen, A. de Kraker, L. van den Steen, Stick-slip vibrations induced by
-alternate friction models, Nonlinear Dynamics 16 (1998). Extended precision where the machine has it.
+alternate friction models, Nonlinear Dynamics 16 (1998).
+Extended precision where the machine has it.
 """
 
 from __future__ import annotations
