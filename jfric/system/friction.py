@@ -114,12 +114,12 @@ class Friction(eqx.Module):
         >>> [float(row.law.mu) for row in pad.rows()]
         [0.4, 0.2]
 
-    A curling stone: the force and the torque of its ring of ice, taken as a disc::
+    A puck that slips and spins on ice: two components of a force, and a torque::
 
-        >>> stone = jfric.Friction(
-        ...     plane=["x", "y"], spin="theta", law=jfric.laws.Contensou(0.02, 0.065), N=190.0
+        >>> puck = jfric.Friction(
+        ...     plane=["x", "y"], spin="theta", law=jfric.laws.Contensou(0.1, 0.038), N=1.7
         ... )
-        >>> len(stone.rows())
+        >>> len(puck.rows())
         3
 
     A gear that loses 0.1 N m and a fifth of the torque it carries, which locks up to 1.625 N m::
