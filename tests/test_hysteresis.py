@@ -396,3 +396,13 @@ def test_other_solvers_refuse_them_by_name(solver):
     problem, *_ = mass_on_sliders()
     with pytest.raises(jfric.ProblemError, match="maxwell_slip: has a memory"):
         jfric.simulate(problem, solver, ts=jnp.array([1.0]))
+
+
+def test_windows_of_a_record_do_not_begin_with_forgotten_sliders():
+    problem = jfric.Problem(
+        ["u"], {"mass": jfric.Mass("u", 1.0), "jenkins": jfric.Jenkins("u", k=1.0, R=0.3)}
+    )
+    t = np.linspace(0.0, 1.0, 50)
+    record = jfric.Experiment(t, {}, {"u": np.sin(t)})
+    with pytest.raises(jfric.ProblemError, match=r"z\.jenkins of an element that remembers"):
+        jfric.fit(problem, record, {"jenkins.R": jfric.Free(0.1, 1.0)}, residual="windows")

@@ -16,6 +16,7 @@ from jfric.solvers.sampled.equations import is_one_degree
 from jfric.system.assembly import assemble
 from jfric.system.controller import Controller
 from jfric.system.problem import Problem
+from jfric.system.states import state_units
 
 #: Length of a window [s] unless given.
 WINDOW = 1.0
@@ -53,6 +54,11 @@ def windowed(
     An error in the model then cannot add up over the whole record.
     """
     length = WINDOW if length is None else length
+    for name in state_units(problem):
+        raise ProblemError(
+            f"residual: 'windows' start from measured states, and z.{name} of an element that "
+            "remembers is not measured; take residual='output'"
+        )
     missing = [dof for dof in problem.axes for e in experiments if dof not in e.y]
     if missing:
         raise ProblemError(f"y.{missing[0]}: windows start from the measured position")

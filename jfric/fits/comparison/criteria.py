@@ -33,6 +33,7 @@ from jfric.solvers.event_driven.solver import EventDriven
 from jfric.system.controller import Controller
 from jfric.system.naming import parameters, set_parameters
 from jfric.system.problem import Problem
+from jfric.system.states import state_units
 
 CLOSED, INVERSE, WINDOWS, OPEN = "closed loop", "inverse dynamics", "windows", "open loop"
 CRITERIA = (CLOSED, INVERSE, WINDOWS, OPEN)
@@ -67,7 +68,8 @@ def possible(
         found.append(INVERSE)
     except ProblemError:
         pass  # a criterion that these records do not have
-    return [*found, WINDOWS, OPEN]
+    # Pieces begin at measured states; those of elements that remember are not measured.
+    return found if state_units(problem) else [*found, WINDOWS, OPEN]
 
 
 def unit_of(problem: Problem, criterion: str) -> str:
