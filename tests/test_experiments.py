@@ -25,6 +25,7 @@ SCRIPTS = {
     "identify_curve": ("--samples", "800"),
     "missed_events": ("--cases", "40"),
     "complementarity": ("--problems", "100"),
+    "joint_drift": ("--periods", "20"),
 }
 
 
