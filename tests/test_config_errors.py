@@ -75,7 +75,7 @@ MISTAKES = [
         'N = "1 kN"',
         "N = {step = 3}",
         (
-            "friction.N.step: unknown field, allowed are steps, linear, table, harmonic, "
+            "friction.N.step: unknown field, allowed are steps, linear, ramp, table, harmonic, "
             "sum, until, clipped; did you mean 'steps'?"
         ),
     ),
@@ -83,7 +83,7 @@ MISTAKES = [
         'N = "1 kN"',
         "N = {}",
         (
-            "friction.N: found none, exactly one of steps, linear, table, harmonic, sum, until, "
+            "friction.N: found none, exactly one of steps, linear, ramp, table, harmonic, sum, until, "
             "clipped is needed"
         ),
     ),
