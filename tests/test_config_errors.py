@@ -83,8 +83,8 @@ MISTAKES = [
         'N = "1 kN"',
         "N = {}",
         (
-            "friction.N: found none, exactly one of steps, linear, ramp, table, harmonic, sum, until, "
-            "clipped is needed"
+            "friction.N: found none, exactly one of steps, linear, ramp, table, harmonic, sum, "
+            "until, clipped is needed"
         ),
     ),
     (
