@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ import pytest
 from references import den_hartog
 
 import jfric
+from jfric.periodic import newton
 from jfric.periodic.multipliers import erased, multipliers
 
 CONFIGS = "configs"
@@ -169,6 +171,24 @@ def test_an_event_at_the_start_is_no_place_for_multipliers():
     statuses = [jfric.OrbitStatus.STARTS_ON_EVENT, 0, jfric.OrbitStatus.NO_CONVERGENCE]
     assert orbits.status.tolist() == statuses
     assert abs(complex(orbits.multipliers[1, 0])) == pytest.approx(math.exp(-0.1 * math.pi))
+
+
+@pytest.mark.slow
+def test_derivatives_that_are_kept_lead_to_the_same_orbits(monkeypatch):
+    """Large systems compute derivatives seldom: orbits, multipliers, statuses are the same."""
+    values, every = batch()
+    solver = jfric.EventDriven(max_events=3)
+    # Another number of rounds: programs are compiled once for all of their settings.
+    options: dict[str, Any] = {"transient": 3, "solver": solver, "max_iterations": 39}
+    monkeypatch.setattr(newton, "KEPT_FROM", 1)
+    kept = jfric.periodic_orbit(shaken(), values=values, **options)
+    assert kept.status.tolist() == every.status.tolist()
+    ok = np.asarray(every.converged)
+    assert ok.sum() > 20
+    np.testing.assert_allclose(kept.state[ok], every.state[ok], rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(kept.multipliers[ok], every.multipliers[ok], rtol=0, atol=1e-9)
+    assert np.all(kept.iterations[ok] < every.iterations[ok])
+    assert np.all(kept.residual[ok] < 1e-12)
 
 
 def test_multipliers_of_erased_directions_are_zero():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -68,7 +69,8 @@ def test_a_path_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
     """What was kept is not computed again, and the whole path is the same, in the library and on
     the command line."""
     problem = jfric.load(f"{CONFIGS}/p5_continuous_slip.toml")
-    ends, store, whole = (problem, "friction.mu", 0.6, 0.8), tmp_path / "path", first_stick()
+    ends: Any = problem, "friction.mu", 0.6, 0.8
+    store, whole = tmp_path / "path", first_stick()
     rows: list[int] = []
 
     def stop_at(limit):

@@ -75,7 +75,8 @@ class PeriodicOrbit(eqx.Module):
     #: :class:`jfric.OrbitStatus`; :class:`jfric.Status` of the run that ended early, if any.
     status: Int[Array, ""]
     run_status: Int[Array, ""]
-    #: :class:`jfric.Flag` bits of the motion; rounds of Newton's method.
+    #: :class:`jfric.Flag` bits of the motion; rounds of Newton's method, of large systems those
+    #: with derivatives.
     flags: Int[Array, ""]
     iterations: Int[Array, ""]
     #: The solver; names of degrees of freedom and of contacts; whether the period is that of loads.

@@ -70,7 +70,8 @@ def periodic_orbit(
     ``segments``: of multiple shooting, for orbits so unstable that a period amplifies rounding too
     far. ``values``: numbers (b,) by path, one orbit for each, in one compiled batch. ``solver``:
     settings of the event-driven solver; ``max_events`` bounds the events of a segment.
-    ``max_iterations``: rounds of Newton's method.
+    ``max_iterations``: rounds of Newton's method, of large systems those with derivatives, which
+    are kept for several.
 
     Works under ``jit``, ``vmap``, ``jvp`` and ``grad``; trouble is :attr:`PeriodicOrbit.status`.
     Raises :class:`jfric.ProblemError` for loads without a common period or that end, and for a
