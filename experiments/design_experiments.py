@@ -1,12 +1,13 @@
 """Designed experiments against a sine of the same amplitude: predicted and realised intervals.
 
-    python experiments/design_experiments.py [--draws 500] [--systems mass axis belt]
+    python experiments/design_experiments.py [--draws 2000] [--systems axis] [--noise 1e-3]
 
 Three systems with noise on the position: a mass on a spring under a sine, whose frequency is chosen
 (criterion D, with a limit on the travel); an axis, whose force may be any polygon up to the
 amplitude of the sine (A, of two of three parameters); a mass on a moving belt under a sine, where
 frequency, belt and start are chosen (D, worst of four parameter vectors). Printed are the standard
-deviations that are predicted, and the spread of fits to simulated repetitions.
+deviations that are predicted, and the spread of fits to simulated repetitions. The realised
+information has the relative standard error ``2/sqrt(draws - 1)`` of a ratio of two variances.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ compile_quickly()
 use_compilation_cache()
 
 TIMES = np.linspace(0.02, 4.0, 150)
+#: For the belt, whose events are many.
+FEW = np.linspace(0.05, 4.0, 80)
 NOISE = 1e-3
 
 
@@ -39,6 +42,7 @@ class Study(NamedTuple):
     free: dict[str, jfric.Free]
     inputs: dict[str, tuple[Any, Any]]
     options: dict[str, Any]
+    times: np.ndarray = TIMES
 
 
 def mass() -> Study:
@@ -94,29 +98,32 @@ def belt() -> Study:
         jfric.Problem(["x"], elements, time=4.0),
         {"friction.mu": jfric.Free(0.15, 0.25), "spring.k": jfric.Free(90.0, 110.0)},
         {"load.F.omega": (1.0, 20.0), "friction.belt": (0.05, 0.5), "initial.x.q": (-0.1, 0.1)},
-        {"worst_of": 4, "limits": {"x": (-0.3, 0.3)}},
+        {"worst_of": 4, "limits": {"x": (-0.3, 0.3)}, "candidates": 32},
+        FEW,
     )
 
 
 SYSTEMS: dict[str, Callable[[], Study]] = {"mass": mass, "axis": axis, "belt": belt}
 
 
-def spread(problem: jfric.Problem, study: Study, draws: int) -> np.ndarray:
+def spread(problem: jfric.Problem, study: Study, draws: int, size: float) -> np.ndarray:
     """Standard deviations (P,) of fits to simulated repetitions."""
-    clean = np.asarray(jfric.simulate(problem, ts=TIMES).q[:, 0])
-    plan = jfric.Experiment(TIMES, y={"x": clean}, sigma=NOISE)
-    noise = np.random.default_rng(0).normal(size=(draws, TIMES.size))
-    found = jfric.fit_batch(problem, plan, study.free, {"x": clean + NOISE * noise}, starts=1)
+    clean = np.asarray(jfric.simulate(problem, ts=study.times).q[:, 0])
+    plan = jfric.Experiment(study.times, y={"x": clean}, sigma=size)
+    noise = np.random.default_rng(0).normal(size=(draws, study.times.size))
+    found = jfric.fit_batch(problem, plan, study.free, {"x": clean + size * noise}, starts=1)
     return np.std(found.estimates[np.isfinite(found.cost)], axis=0, ddof=1)
 
 
-def studied(study: Study, draws: int) -> dict[str, Any]:
-    begin = time.perf_counter()
+def studied(study: Study, draws: int, size: float) -> dict[str, Any]:
+    begin, own = time.perf_counter(), time.process_time()
     design = jfric.design_experiment(
-        study.problem, study.free, study.inputs, times=TIMES, sigma={"x": NOISE}, **study.options
-    )
-    seconds = time.perf_counter() - begin
-    before, after = (spread(p, study, draws) for p in (study.problem, design.problem))
+        study.problem, study.free, study.inputs, times=study.times, sigma={"x": size},
+        **study.options,
+    )  # fmt: skip
+    seconds, own = time.perf_counter() - begin, time.process_time() - own
+    begin = time.perf_counter()
+    before, after = (spread(p, study, draws, size) for p in (study.problem, design.problem))
     rows = {}
     for i, name in enumerate(design.before):
         rows[name] = {
@@ -126,11 +133,14 @@ def studied(study: Study, draws: int) -> dict[str, Any]:
             "realised after": float(after[i]),
             "information, predicted": design.information_ratio[name],
             "information, realised": float((before[i] / after[i]) ** 2),
+            "its standard error": float((before[i] / after[i]) ** 2 * 2.0 / np.sqrt(draws - 1)),
         }
     return {
         "study": study.title,
         "inputs": {k: np.asarray(v).tolist() for k, v in design.inputs.items()},
         "seconds": seconds,
+        "processor": own,
+        "fits": time.perf_counter() - begin,
         "experiments simulated": design.evaluations,
         "remarks": design.remarks,
         "parameters": rows,
@@ -141,17 +151,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--draws", type=int, default=500)
+    parser.add_argument("--draws", type=int, default=2000)
+    parser.add_argument("--noise", type=float, default=NOISE, help="of the position [m]")
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     options = parser.parse_args()
     results = []
     for name in options.systems:
-        found = studied(SYSTEMS[name](), options.draws)
+        found = studied(SYSTEMS[name](), options.draws, options.noise)
         results.append(found)
         if options.json:
             continue
-        print(f"{found['study']}: {found['seconds']:.0f} s with compilation")
+        print(
+            f"{found['study']}: {found['seconds']:.0f} s with compilation (processor "
+            f"{found['processor']:.0f} s), fits to {options.draws:,} repetitions "
+            f"{found['fits']:.0f} s"
+        )
         for path, value in found["inputs"].items():
             print(f"  {path} = {np.array2string(np.asarray(value), precision=4)}")
         for parameter, row in found["parameters"].items():
@@ -159,7 +174,8 @@ def main() -> None:
                 f"  {parameter:12} sine {row['predicted before']:.3g} (fits "
                 f"{row['realised before']:.3g}), designed {row['predicted after']:.3g} (fits "
                 f"{row['realised after']:.3g}); information times "
-                f"{row['information, predicted']:.2f} (fits {row['information, realised']:.2f})"
+                f"{row['information, predicted']:.2f} (fits {row['information, realised']:.2f} "
+                f"+- {row['its standard error']:.2f})"
             )
         for remark in found["remarks"]:
             print(f"  {remark}")
