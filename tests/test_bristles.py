@@ -177,6 +177,7 @@ def test_stiffness_costs_few_steps():
     assert steps[1e5] <= 10 * steps[1e2]
 
 
+@pytest.mark.slow
 def test_elasto_plastic_bristles_stick_and_others_creep():
     """A load that trembles below the limit: LuGre creeps on, with a breakaway it comes to rest."""
     moved = {}

@@ -75,7 +75,10 @@ CASES = {
 TIMES = np.linspace(0.003, 1.997, 97)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(c, marks=[] if c == "scalars" else pytest.mark.slow) for c in CASES],
+)
 def test_values_are_those_of_outputs_at_the_same_times(case):
     build, solver = CASES[case]
     solution = jfric.simulate(build(), solver, ts=TIMES, dense=True).check()

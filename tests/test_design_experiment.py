@@ -47,6 +47,7 @@ def test_the_same_amplitude_tells_more_and_limits_are_kept(design):
     assert [row["parameter"] for row in design.table()] == ["friction.mu", "damper.c"]
 
 
+@pytest.mark.slow
 def test_what_matters_decides():
     # The limits are never met: they change no program.
     found = designed(limits={"x": (-9.0, 9.0)}, of="damper.c", criterion="A", candidates=4)

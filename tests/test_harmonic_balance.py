@@ -262,6 +262,7 @@ def test_a_belt_that_is_never_reached_pulls_to_one_side():
     np.testing.assert_allclose(found.friction[0, 0, 0], 0.3, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_motions_of_several_periods_hold_those_of_one(curve):
     found = jfric.harmonic_balance(duffing(0.8), harmonics=10, periods=2)
     same = jfric.harmonic_balance(duffing(0.8), harmonics=5)
@@ -270,6 +271,7 @@ def test_motions_of_several_periods_hold_those_of_one(curve):
     assert np.abs(found.coefficients[0, 1::2]).max() < 1e-12
 
 
+@pytest.mark.slow
 def test_a_rigid_contact_may_press_but_not_open():
     def pressed(weight):
         # Without jumps of friction where the normal force vanishes.

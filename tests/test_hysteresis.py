@@ -312,6 +312,7 @@ def test_a_jump_of_the_position_stretches_the_springs():
     np.testing.assert_allclose(after.z @ k, hysteresis.driven(k, R, [0.035, 0.035 + jump])[1])
 
 
+@pytest.mark.slow
 def test_restart_and_batches():
     problem, *_ = mass_on_sliders()
     ts = jnp.array([2.5])

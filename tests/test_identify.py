@@ -89,6 +89,7 @@ def test_prediction_is_the_closed_form():
     np.testing.assert_allclose(clean(), u, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_start_where_everything_sticks_is_recovered():
     stuck = [w for w in fitted().waterfall if w["start"]["friction.mu"] == pytest.approx(1.7)]
     assert stuck[0]["outcome"] == Outcome.NO_GRADIENT

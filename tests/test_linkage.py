@@ -110,6 +110,7 @@ def test_a_weld_makes_one_body():
     np.testing.assert_allclose(float(reactions["weld.torque"]), torque, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_gears():
     """A weight-free pair of wheels with a torque on one of them."""
     wheels = {"a": jfric.Body(1.0, 0.2), "b": jfric.Body(3.0, 0.5, at=(0.3, 0))}

@@ -240,6 +240,7 @@ def test_a_plane_may_have_a_load():
 RAMP = jfric.PiecewiseLinear([0.0, 4.0], [0.0, 2.0])
 
 
+@pytest.mark.slow
 def test_fixed_steps_take_a_load_of_straight_lines():
     problem = joint(RAMP, time=4.0)
     for solver in (jfric.MoreauJean(1e-3), jfric.StabilisedMidpoint(1e-3)):

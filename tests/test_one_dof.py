@@ -303,6 +303,7 @@ def test_single_precision():
     np.testing.assert_allclose(found.q, expected.q, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_a_belt_that_is_changed_between_two_runs_takes_nothing_along_at_once():
     """A body that sticks slides where its belt goes on faster, and is accelerated by friction."""
 

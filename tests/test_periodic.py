@@ -122,6 +122,7 @@ def test_a_ball_on_a_table_has_two_motions():
     np.testing.assert_allclose(vectors, scaled, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_ball_at_rest_on_its_table_is_periodic_too():
     """Two directions are erased: the multipliers are zero exactly, and Newton's method is not
     disturbed."""

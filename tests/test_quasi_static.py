@@ -48,6 +48,7 @@ def sliders(limits, stiffness, own, force, times) -> jfric.Problem:
     )
 
 
+@pytest.mark.slow
 def test_derivatives_of_a_load_cycle():
     """u1 = (900 N - mu Fz)/k and u2 = mu Fz/k."""
     ve0061()

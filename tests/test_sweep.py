@@ -210,6 +210,7 @@ def check_derivative(found):
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_derivatives_of_observables():
     """In reverse mode by forward sensitivities, which forward mode shares."""
     check_derivative(derivative(jax.jacrev, jfric.EventDriven()))
@@ -274,6 +275,7 @@ def test_hard_lanes_do_not_hold_the_others_and_a_failing_one_is_a_status():
     assert choose_budget(steps, 200) > easy.max()
 
 
+@pytest.mark.slow
 def test_grid_in_a_store_is_read_without_jfric(tmp_path):
     store = tmp_path / "grid.zarr"
     vary = {"friction.mu": jfric.Range(0.06, 0.29, 6), "load.F": jfric.Range(1e3, 2e3, 5, "log")}
