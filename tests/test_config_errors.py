@@ -89,6 +89,11 @@ MISTAKES = [
     ),
     (
         'N = "1 kN"',
+        'N = {ramp = {rate = "2 N"}}',
+        "friction.N.ramp.rate: found 'N' (a force), expected a force per time such as",
+    ),
+    (
+        'N = "1 kN"',
         'N = {harmonic = {amplitude = 1, omega = "2 Hz"}}',
         (
             "friction.N.harmonic.omega: found 'Hz' (a frequency), expected an angular "

@@ -20,7 +20,14 @@ from jfric.system.functions import (
     Steps,
     Sum,
 )
-from jfric.system.units import DIMENSIONS, Dimension, UnitError, to_si, unit_factor
+from jfric.system.units import (
+    DIMENSIONS,
+    Dimension,
+    UnitError,
+    per_second,
+    to_si,
+    unit_factor,
+)
 from jfric.system.wrapped import Clipped, Until
 
 if TYPE_CHECKING:
@@ -117,8 +124,9 @@ def _per_second(measures: Dimension | None) -> Dimension | None:
     """What the rate of a quantity measures."""
     if measures is None:
         return None
-    unit = f"({measures.unit})/s" if measures.unit else "1/s"
-    return Dimension(f"{measures.name} per time", unit, f"{measures.example}/s")
+    return Dimension(
+        f"{measures.name} per time", per_second(measures.unit), per_second(measures.example)
+    )
 
 
 def _until(table: tables.UntilTable, where: str, measures: Dimension | None, folder: Path) -> Until:

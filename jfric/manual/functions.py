@@ -19,6 +19,7 @@ from jfric.system.functions import (
     Steps,
     Sum,
 )
+from jfric.system.units import per_second
 from jfric.system.wrapped import Clipped, Until
 
 #: Pieces of a function of time that are listed; longer ones are given by their range.
@@ -42,7 +43,7 @@ def of_time(function: AbstractFunction, unit: str = "") -> str:
             sine = m.row('<mi mathvariant="normal">sin</mi>', m.bracketed(angle))
             return m.row(value(a, unit), m.SPACE, sine)
         case Ramp(rate=rate, value=start):
-            line = m.row(value(rate), m.SPACE, "<mi>t</mi>")
+            line = m.row(value(rate, per_second(unit)), m.SPACE, "<mi>t</mi>")
             return line if not float(start) else m.row(value(start, unit), m.op("+"), line)
         case Steps(times=times, values=values) if np.size(values) <= MOST:
             ends = [*np.asarray(times), None]

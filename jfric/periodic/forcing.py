@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,6 +20,8 @@ from jfric.system.inertia import is_concrete
 from jfric.system.naming import function_paths
 from jfric.system.problem import Problem
 from jfric.system.wrapped import Clipped
+
+F = TypeVar("F", bound=AbstractFunction)
 
 #: Frequencies are commensurate where their ratio is a fraction of two numbers up to this one.
 LARGEST = 60
@@ -129,38 +131,31 @@ def _function(problem: Problem, place: tuple[str, str, str]) -> Any:
 
 def harmonics_in(function: AbstractFunction) -> list[Harmonic]:
     """The harmonic parts of a function of time, however it is put together."""
-    if isinstance(function, Harmonic):
-        return [function]
-    parts = function.terms if isinstance(function, Sum) else [getattr(function, "function", None)]
-    return [h for p in parts if isinstance(p, AbstractFunction) for h in harmonics_in(p)]
+    return _parts_in(function, Harmonic)
 
 
-def ramps_in(function: AbstractFunction) -> list[Ramp]:
-    """The parts of a function of time that grow without end, however it is put together."""
-    if isinstance(function, Ramp):
+def _parts_in(function: AbstractFunction, kind: type[F]) -> list[F]:
+    """The parts of one kind."""
+    if isinstance(function, kind):
         return [function]
     parts = function.terms if isinstance(function, Sum) else [getattr(function, "function", None)]
-    return [r for p in parts if isinstance(p, AbstractFunction) for r in ramps_in(p)]
+    return [f for p in parts if isinstance(p, AbstractFunction) for f in _parts_in(p, kind)]
 
 
 def _require_only_velocity(problem: Problem, base: str) -> None:
     """Raise :class:`ProblemError` for an element that feels where a support is that moves for
     ever, not only how fast."""
     word = re.compile(rf"\b{re.escape(base)}\b")
-    for section in problem.elements:
+    for section in problem.elements.keys() - {"base"}:
         for name, element in problem.section(section).items():
-            still = section in FEEL_VELOCITY and getattr(element, "position", None) is None
-            if (
-                section == "base"
-                or still
-                or not any(word.search(str(x)) for x in vars(element).values())
-            ):
+            if section in FEEL_VELOCITY and getattr(element, "position", None) is None:
                 continue
-            raise ProblemError(
-                f"{element_label('base', base)}.displacement: found a ramp, and "
-                f"{element_label(section, name)} feels where this support is; periodic motion "
-                f"allows it for {', '.join(sorted(FEEL_VELOCITY))}, which feel its velocity"
-            )
+            if any(word.search(str(x)) for x in vars(element).values()):
+                raise ProblemError(
+                    f"{element_label('base', base)}.displacement: found a ramp, and "
+                    f"{element_label(section, name)} feels where this support is; periodic motion "
+                    f"allows it for {', '.join(sorted(FEEL_VELOCITY))}, which feel its velocity"
+                )
 
 
 def _keys(function: AbstractFunction) -> list[Any]:
@@ -184,7 +179,7 @@ def _refuse_other_functions(problem: Problem) -> None:
     resolved = problem.resolved() if is_concrete(problem) else problem
     for label, place in function_paths(problem).items():
         function = _function(resolved, place)
-        if isinstance(function, AbstractFunction) and ramps_in(function):
+        if isinstance(function, AbstractFunction) and _parts_in(function, Ramp):
             if place[0] != "base":
                 raise ProblemError(
                     f"{label}: found a function that grows without end; periodic motion needs "

@@ -167,6 +167,11 @@ def measured(value: float | int | str, allowed: tuple[str, ...]) -> str | None:
     raise UnitError(f"found {unit!r}{named(found)}, expected {wanted}")
 
 
+def per_second(unit: str) -> str:
+    """The unit of a rate: ``m/s`` for ``m``, ``m/s^2`` for ``m/s``, ``1/s`` for a pure number."""
+    return f"{unit}^2" if unit.endswith("/s") else f"{unit or 1}/s"
+
+
 def to_si(value: float | int | str, dimension: Dimension | None = None) -> float | Expression:
     """A field's value in SI base units: a number as it is, ``"5 kN/m"`` as 5000.0.
 

@@ -83,18 +83,20 @@ class RungeKuttaFlow(eqx.Module):
         n = prepared.mechanics.n
         piece = _piece(prepared, equations, g, state, force)
 
-        beginning, rests, pivot = piece, None, None
-        stiff = prepared.mechanics.stiff
-        if piece.prepared.mechanics.planes:
+        beginning, rests, pivot, guess = piece, None, None, None
+        if prepared.mechanics.planes:
             # Stiff towards the end of sliding, and not defined where it begins.
             beginning, guess, pivot = begun(piece)
             assert beginning.onset is not None
             rests = beginning.onset.rests.any()
-            found = collocation(piece.acceleration, state.q, state.v, h, guess)
-        elif stiff:
+        elif prepared.mechanics.stiff:
             begins = piece.acceleration(jnp.zeros_like(h), state.q, state.v)
-            parts = _start(piece, h)[3]
-            found = collocation(piece.acceleration, state.q, state.v, h, lambda s: begins, parts)
+            guess = lambda s: begins  # noqa: E731
+        leading, scales, relative, unbalanced = _start(beginning, h)
+        if guess is not None:
+            # Planes have directions of their own to be exact in.
+            parts = None if prepared.mechanics.planes else unbalanced
+            found = collocation(piece.acceleration, state.q, state.v, h, guess, parts)
         else:
 
             def field(s, y):
@@ -109,10 +111,9 @@ class RungeKuttaFlow(eqx.Module):
         tail = guard_magnitudes(
             prepared, state.mode, state.inner, still[0].magnitudes(still[1][None])
         )[0]
-        leading, scales, relative, unbalanced = _start(beginning, h)
         rtol = smallest_tolerance(self, state.q.dtype)
         ratio, bound = _error(rtol, still[0], still[2], unbalanced, still[3])
-        implicit = stiff or rests is not None
+        implicit = guess is not None
         order = DEGREE[table.dtype.name] - 1 if implicit else tables(self.method).order
         factor, accepted = factor_of_step(ratio, order)
         zero = threshold(rtol, table.dtype)
