@@ -90,7 +90,7 @@ MISTAKES = [
     (
         'N = "1 kN"',
         'N = {ramp = {rate = "2 N"}}',
-        "friction.N.ramp.rate: found 'N' (a force), expected a force per time such as",
+        "friction.N.ramp.rate: found 'N' (a force), expected a force per time such as '1.5 kN/s'",
     ),
     (
         'N = "1 kN"',
