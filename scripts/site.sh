@@ -13,6 +13,6 @@ folder=${1:-$root/results/site}
 python="${JFRIC_VENV:-$root/.venv}/bin/python"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-"$python" -m sphinx -W --keep-going -q -b html -d "$work" "$root/docs" "$folder"
+"$python" -m sphinx -W --keep-going -q -j 2 -b html -d "$work" "$root/docs" "$folder"
 PYTHONPATH="$root/docs" "$python" -m generators.check_links "$folder"
 echo "$folder/index.html"
