@@ -2,12 +2,13 @@
 # Create the virtual environment .venv if needed and install jfric into it, at the exact versions
 # of constraints.txt. Does nothing when nothing changed since the last time.
 #
-#     scripts/install.sh [EXTRA]      EXTRA: sweep, or dev for tests and checks
+#     scripts/install.sh [EXTRA]      EXTRA: dev for tests and checks; by default sweep,view, with
+#                                     what the commands need
 #
 # PYTHON: the interpreter to use. JFRIC_VENV: another folder for the environment.
 set -eu
 root=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
-extra=${1:-}
+extra=${1-sweep,view}
 venv=${JFRIC_VENV:-$root/.venv}
 
 is_recent() {

@@ -4,7 +4,7 @@
 # coefficient to a noisy trajectory.
 set -eu
 root=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
-"$root/scripts/install.sh" sweep
+"$root/scripts/install.sh"
 jfric="${JFRIC_VENV:-$root/.venv}/bin/jfric"
 cd "$root"
 "$jfric" verify

@@ -1,6 +1,7 @@
 """Fits of synthetic data: traps, bounds, what the data cannot tell, bad input."""
 
 import functools
+import re
 
 import numpy as np
 import pytest
@@ -196,6 +197,22 @@ def test_no_interval_at_a_bound():
     covariance = result.covariance()
     assert covariance.intervals()["friction.mu"] is None
     assert "lower bound 0.12" in covariance.remarks()[0]
+
+
+def test_residuals_far_above_the_noise_are_named():
+    """Noise of 10 um. With mu held too low the fit leaves millimetres; at the minimum, noise."""
+    record = clean() + 1e-5 * np.random.default_rng(4).normal(size=T.size)
+    found = {}
+    for name, mu in (("low", jfric.Free(0.01, 0.06, init=0.05)), ("free", FREE["friction.mu"])):
+        free = {**FREE, "friction.mu": mu}
+        experiment = jfric.Experiment(T, y={"u": record})
+        found[name] = str(jfric.fit(oscillator(), experiment, free, solver=SOLVER))
+    said = re.search(r"residuals of u are ([\d,]+) times the scatter of .*?, (\S+):", found["low"])
+    assert said is not None
+    assert float(said[1].replace(",", "")) > 100
+    assert float(said[2]) == pytest.approx(1e-5, rel=0.15)
+    assert "another minimum (search: global)" in found["low"]
+    assert "residuals of" not in found["free"]
 
 
 @pytest.mark.parametrize(

@@ -161,3 +161,13 @@ def test_the_command_line_shows_full_paths(tmp_path):
     assert "friction.mu" not in shown
     refused = run(app, ["sweep", str(file), "--vary", "friction.mu=1:a:3", "--observe", "final.u"])
     assert "--vary friction.floor.mu" in refused.output
+
+
+def test_the_rate_of_a_ramp_measures_what_it_changes_per_second():
+    given = TOML + '[base.hand]\ndisplacement = {ramp = {rate = "2 mm/s", value = "1 mm"}}\n'
+    problem = loads(given).problem
+    units = {"base.hand.displacement.rate": "m/s", "base.hand.displacement.value": "m"}
+    for path, unit in units.items():
+        measures = path_dimension(problem, path)
+        assert measures is not None
+        assert measures.unit == unit

@@ -24,7 +24,7 @@ from jfric.system.units import (
     DIMENSIONS,
     Dimension,
     UnitError,
-    per_second,
+    rate_of,
     to_si,
     unit_factor,
 )
@@ -98,7 +98,7 @@ def function(
         return _clipped(table, where, measures, folder)
     if form == "ramp":
         start = number(table.value, f"{where}.value", measures)
-        return Ramp(number(table.rate, f"{where}.rate", _per_second(measures)), start)
+        return Ramp(number(table.rate, f"{where}.rate", rate_of(measures)), start)
     if form == "harmonic":
         return _harmonic(table, where, measures)
     if form == "table":
@@ -118,15 +118,6 @@ def function(
     if not all(b > a for a, b in itertools.pairwise(times)):
         raise ProblemError(f"{where}.times: found {times}, times must increase strictly")
     return _of_samples(Steps if extra else PiecewiseLinear, times, values)
-
-
-def _per_second(measures: Dimension | None) -> Dimension | None:
-    """What the rate of a quantity measures."""
-    if measures is None:
-        return None
-    return Dimension(
-        f"{measures.name} per time", per_second(measures.unit), per_second(measures.example)
-    )
 
 
 def _until(table: tables.UntilTable, where: str, measures: Dimension | None, folder: Path) -> Until:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from jfric.files.dimensions import LAW_FIELDS, dimension, matrix_dimension
 from jfric.system.direction import kind
 from jfric.system.naming import function_paths, place
 from jfric.system.problem import Problem
-from jfric.system.units import DIMENSIONS, Dimension
+from jfric.system.units import DIMENSIONS, Dimension, rate_of
 
 #: What the numbers of a function of time measure, where it is not what the function measures.
 _OF_FUNCTIONS = {"omega": "angular velocity", "phase": "angle", "times": "time", "end": "time"}
@@ -31,6 +33,13 @@ def path_dimension(problem: Problem, name: str) -> Dimension | None:
         return DIMENSIONS[_OF_FUNCTIONS[rest[-1]]]
     if (section, field) == ("friction", "position") and rest[1] not in ("period", "x"):
         return DIMENSIONS["pure number"]
+    measures = _of_field(problem, section, element, field)
+    # The rate of a ramp; a state's own equation is its field ``rate``.
+    return rate_of(measures) if len(rest) > 1 and rest[-1] == "rate" else measures
+
+
+def _of_field(problem: Problem, section: str, element: Any, field: str) -> Dimension | None:
+    """What a field of an element measures, where it acts."""
     slides = field == "belt" or field in LAW_FIELDS
     side = {"contact": "tangent" if slides else "normal"}.get(section, "direction")
     direction = getattr(element, side, None)

@@ -13,7 +13,7 @@ from jfric.fits.data.experiment import Experiment
 from jfric.fits.minimise import Watch, solve
 from jfric.fits.objective import Linearisation, Objective
 from jfric.fits.optimise.levenberg_marquardt import Outcome
-from jfric.fits.plausibility import remarks_on_units
+from jfric.fits.plausibility import remarks
 from jfric.fits.recipe import Recipe
 from jfric.fits.serialise import from_json, to_json
 from jfric.fits.uncertainty.bootstrap import Bootstrap, bootstrap
@@ -63,7 +63,7 @@ class FitResult:
             at_bound=task.objective.layout.at_bound(best.vector),
             remarks=(
                 *best.remarks,
-                *remarks_on_units(task, best.vector),
+                *remarks(task, best.vector, recipe.options["search"]),
                 *_remarks_on_data(task.experiments),
             ),
             waterfall=best.waterfall,

@@ -1,8 +1,12 @@
-"""Signs of a wrong unit: what differs by about a thousand."""
+"""Signs that a fit is not what it seems: units that differ by about a thousand, and residuals far
+above the noise."""
 
 from __future__ import annotations
 
+from math import comb
+
 import numpy as np
+from jaxtyping import Bool, Float
 
 from jfric.errors import ProblemError
 from jfric.files.config import Config, time_span
@@ -13,6 +17,12 @@ from jfric.fits.task import Task
 SUSPICIOUS = 300.0
 #: Predicted and measured signals of a fit hardly differ so much in their spread.
 SPREAD = 100.0
+#: Residuals so many times the scatter of neighbouring samples are not noise, unless that is far
+#: slower than the samples; and they matter as this part of a signal's spread.
+UNEXPLAINED, VISIBLE = 10.0, 1e-3
+#: Order of the differences that leave noise of a smooth signal, and how they enlarge its spread.
+ORDER = 4
+ENLARGED = float(np.sqrt(sum(comb(ORDER, i) ** 2 for i in range(ORDER + 1))))
 
 
 def require_span(config: Config, experiment: Experiment) -> None:
@@ -28,9 +38,15 @@ def require_span(config: Config, experiment: Experiment) -> None:
     )
 
 
-def remarks_on_units(task: Task, x: np.ndarray) -> list[str]:
-    """What a fit ``x`` (P,) says of units: values far from those of the problem, and signals that
-    spread far more or less than predicted."""
+def remarks(task: Task, x: np.ndarray, search: str) -> list[str]:
+    """What a reader of a fit ``x`` (P,), found by ``search``, has to know beside the values."""
+    predicted = task.objective.predict(x[None])[0]
+    return [*_on_units(task, x, predicted), *_on_residuals(task, predicted, search)]
+
+
+def _on_units(task: Task, x: np.ndarray, predicted: np.ndarray) -> list[str]:
+    """Values far from those of the problem, and signals that spread far more or less than
+    predicted."""
     objective, said = task.objective, []
     layout = objective.layout
     first = task.experiments[0]
@@ -40,7 +56,6 @@ def remarks_on_units(task: Task, x: np.ndarray) -> list[str]:
         if factor > 0.0 and not 1.0 / SUSPICIOUS < factor < SUSPICIOUS:
             times = f"{factor:,.0f} times" if factor > 1.0 else f"1/{1.0 / factor:,.0f} of"
             said.append(f"{path} is {times} the value of the problem: is a unit of the data wrong?")
-    predicted = objective.predict(x[None])[0]
     for j, signal in enumerate(objective.data.signals):
         used = task.used[..., j]
         measured, found = (np.std(v[..., j][used]) for v in (objective.measured, predicted))
@@ -50,3 +65,34 @@ def remarks_on_units(task: Task, x: np.ndarray) -> list[str]:
                 "predicted one: is its unit right?"
             )
     return said
+
+
+def _on_residuals(task: Task, predicted: np.ndarray, search: str) -> list[str]:
+    """Signals of which far more is left than their samples scatter."""
+    said = []
+    for j, signal in enumerate(task.objective.data.signals):
+        used, measured = task.used[..., j], task.objective.measured[..., j]
+        off = (predicted[..., j] - measured)[used]
+        left = float(np.sqrt(np.mean(off**2))) if off.size else 0.0
+        noise = scatter(measured, used, float(np.mean(task.steps.variance[..., j][used] ** 0.5)))
+        visible = left > VISIBLE * float(np.std(measured[used])) if off.size else False
+        if not (noise > 0.0 and visible and left > UNEXPLAINED * noise):
+            continue
+        other = "another minimum (search: global), " if search == "starts" else ""
+        said.append(
+            f"residuals of {signal} are {left / noise:,.0f} times the scatter of its samples, "
+            f"{noise:.2g}: {other}another law or what is not modelled may explain them"
+        )
+    return said
+
+
+def scatter(
+    measured: Float[np.ndarray, "E m"], used: Bool[np.ndarray, "E m"], least: float
+) -> float:
+    """Standard deviation of the noise of a signal that is smooth from sample to sample but for a
+    few: by the median of differences of fourth order, 0 where there are too few; ``least``: that of
+    reading in steps."""
+    differences = np.diff(measured, ORDER, axis=-1)
+    whole = np.lib.stride_tricks.sliding_window_view(used, ORDER + 1, axis=-1).all(axis=-1)
+    found = np.abs(differences[whole])
+    return max(1.4826 * float(np.median(found)) / ENLARGED, least) if found.size > ORDER else 0.0

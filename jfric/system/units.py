@@ -172,6 +172,15 @@ def per_second(unit: str) -> str:
     return f"{unit}^2" if unit.endswith("/s") else f"{unit or 1}/s"
 
 
+def rate_of(measures: Dimension | None) -> Dimension | None:
+    """What the rate of a quantity measures; None: not known."""
+    if measures is None:
+        return None
+    return Dimension(
+        f"{measures.name} per time", per_second(measures.unit), per_second(measures.example)
+    )
+
+
 def to_si(value: float | int | str, dimension: Dimension | None = None) -> float | Expression:
     """A field's value in SI base units: a number as it is, ``"5 kN/m"`` as 5000.0.
 
