@@ -161,6 +161,7 @@ from jfric.system.functions import Steps as Steps
 from jfric.system.functions import Sum as Sum
 from jfric.system.hysteresis import Iwan as Iwan
 from jfric.system.hysteresis import Jenkins as Jenkins
+from jfric.system.hysteresis import JenkinsCoupling as JenkinsCoupling
 from jfric.system.hysteresis import MasingSpring as MasingSpring
 from jfric.system.hysteresis import MaxwellSlip as MaxwellSlip
 from jfric.system.laws import Contensou as Contensou
@@ -202,8 +203,8 @@ __all__ = [  # noqa: RUF022
     # Its elements.
     "Mass", "Spring", "Damper", "PolynomialSpring", "DiagramSpring", "GapSpring", "Stop", "Drag",
     # Friction with memory, and other states.
-    "Jenkins", "MaxwellSlip", "MasingSpring", "Iwan", "Dahl", "BoucWen", "LuGre", "RateState",
-    "State",
+    "Jenkins", "JenkinsCoupling", "MaxwellSlip", "MasingSpring", "Iwan", "Dahl", "BoucWen", "LuGre",
+    "RateState", "State",
     "ForceField", "Lagrangian", "Pendulum", "Friction", "Contact", "Joint", "Load", "Base",
     "Event", "Controller", "Direction", "along", "between",
     # Bodies in the plane, and what joins them.

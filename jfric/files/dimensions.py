@@ -24,6 +24,8 @@ FIELDS: dict[tuple[str, str], tuple[str, str]] = {
     ("stop", "c"): ("damping", "rotational damping"),
     ("jenkins", "k"): ("stiffness", "rotational stiffness"),
     ("jenkins", "R"): ("force", "torque"),
+    # Translation and rotation may be coupled: checked where the kinds are known.
+    ("jenkins_coupling", "k"): ("stiffness", "rotational stiffness"),
     ("jenkins", "z0"): ("length", "angle"),
     ("maxwell_slip", "k"): ("stiffness", "rotational stiffness"),
     ("maxwell_slip", "R"): ("force", "torque"),
@@ -143,6 +145,7 @@ SHAPES = {
     ("contact", "line"): "line",
     ("contact", "inside"): "flag",
     ("link_spring", "points"): "texts",
+    ("jenkins_coupling", "elements"): "texts",
     ("pin", "points"): "texts",
     ("weld", "points"): "texts",
     ("gear", "bodies"): "texts",

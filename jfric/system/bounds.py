@@ -20,7 +20,7 @@ _NOT_NEGATIVE = {
 #: Fields of friction laws that must be positive.
 _POSITIVE = ("v_s", "exponent", "J", "period")
 #: Sections whose fields are coefficients of any sign.
-_ANY_SIGN = ("polynomial_spring", "force_field")
+_ANY_SIGN = ("jenkins_coupling", "polynomial_spring", "force_field")
 #: Numbers beside those of the system: of the controller and of the sensors of a fit.
 _OTHERS = ("delay", "controller.delay", "controller.lag", "controller.limit")
 _CHANNELS, _LATE = ("sensor", "input"), ("delay", "lag")

@@ -18,7 +18,7 @@ from jfric.system.fields import Scalar, optional, scalar
 from jfric.system.friction import Friction as Friction
 from jfric.system.friction import along_plane, as_belt
 from jfric.system.functions import AbstractFunction, as_function
-from jfric.system.hysteresis import HYSTERESIS
+from jfric.system.hysteresis import HYSTERESIS, JenkinsCoupling
 from jfric.system.laws import AbstractLaw
 from jfric.system.linkage import LINKAGE, ImpactLaw
 from jfric.system.nonlinear import AbstractForce as AbstractForce
@@ -382,6 +382,7 @@ SECTIONS: dict[str, type[eqx.Module]] = {
     "gap_spring": GapSpring,
     "stop": Stop,
     **HYSTERESIS,
+    "jenkins_coupling": JenkinsCoupling,
     **BRISTLES,
     "state": State,
     "friction": Friction,

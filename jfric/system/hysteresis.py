@@ -85,6 +85,42 @@ class Jenkins(AbstractHysteresis):
         return Branches(self.k[None], (self.R / self.k)[None], jnp.zeros_like(self.k), self.z0)
 
 
+class JenkinsCoupling(eqx.Module):
+    """Stiffness between the springs of two Jenkins elements, whose nodes have no mass.
+
+    ``elements``: names of two :class:`Jenkins` elements ``i`` and ``j``; ``k`` [N/m, N m/rad, or N
+    where one of them turns], of either sign: the spring of each pulls with ``k`` times the
+    elongation of the other besides::
+
+        F_i = k_i z_i + k z_j,   F_j = k_j z_j + k z_i,   |F_i| <= R_i,   |F_j| <= R_j
+
+    The matrix of all stiffnesses must be positive definite, so that the motion is unique. A spring
+    ``c`` between the nodes of two elements is the coupling ``-c``, and ``c`` more in the ``k`` of
+    both; :func:`jfric.eliminate_massless` finds these numbers.
+
+    Source: static condensation, see :func:`jfric.eliminate_massless`. A support draws two elements
+    as far as 0.03 m; the spring of the one that slips with 2 N relieves the other::
+
+        >>> own = jfric.Jenkins(("u", "hand"), k=100.0, R=2.0)
+        >>> pulled = jfric.Problem(
+        ...     ["u"],
+        ...     {
+        ...         "mass": jfric.Mass("u", 1.0),
+        ...         "base": {"hand": jfric.Base(jfric.PiecewiseLinear([0.0, 1.0], [0.0, 0.03]))},
+        ...         "friction": jfric.Friction("u", limit=1e3),
+        ...         "jenkins": {"a": own, "b": jfric.Jenkins(("u", "hand"), k=100.0, R=9.0)},
+        ...         "jenkins_coupling": jfric.JenkinsCoupling(("a", "b"), k=-20.0),
+        ...     },
+        ... )
+        >>> found = jfric.observe(pulled, "final.z.jenkins.a, final.z.jenkins.b").values
+        >>> {name: round(float(x), 9) for name, x in found.items()}
+        {'final.z.jenkins.a': 0.026, 'final.z.jenkins.b': 0.03}
+    """
+
+    elements: tuple[str, ...] = eqx.field(static=True, converter=tuple)
+    k: Scalar = eqx.field(converter=scalar)
+
+
 class MasingSpring(AbstractHysteresis):
     """Spring with hysteresis whose initial curve goes through the points ``(x[i], F[i])``.
 

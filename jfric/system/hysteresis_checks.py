@@ -11,7 +11,6 @@ from jfric.system.hysteresis import (
     HYSTERESIS,
     AbstractHysteresis,
     Iwan,
-    Jenkins,
     MasingSpring,
     MaxwellSlip,
 )
@@ -32,11 +31,6 @@ def require_hysteresis(where: str, element: AbstractHysteresis) -> None:
         value = np.asarray(getattr(element, field, 1.0))
         if np.any(value <= 0):
             raise ProblemError(f"{where}.{field}: found {np.min(value):g}, must be positive")
-    if isinstance(element, Jenkins) and abs(float(element.k * element.z0)) > float(element.R):
-        raise ProblemError(
-            f"{where}.z0: found {float(element.z0):g}, the slider slips at "
-            f"{float(element.R / element.k):g} (R/k); start there or nearer to zero"
-        )
     if isinstance(element, Iwan):
         if float(element.chi) <= -1:
             raise ProblemError(f"{where}.chi: found {float(element.chi):g}, must be above -1")

@@ -10,12 +10,15 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError
+from jfric.system.assembly import mass_matrix
+from jfric.system.coupling_checks import ROUNDING
+from jfric.system.description import element_label
 from jfric.system.direction import Direction, vector
 from jfric.system.elements import Spring
 from jfric.system.friction import Friction
 from jfric.system.functions import as_function
-from jfric.system.hysteresis import Jenkins
-from jfric.system.inertia import has_inertia, is_concrete
+from jfric.system.hysteresis import Jenkins, JenkinsCoupling
+from jfric.system.inertia import is_concrete
 from jfric.system.problem import Problem
 
 #: Sections whose elements act along their directions alone.
@@ -34,6 +37,7 @@ KNOWN = (
     "pendulum",
     "drag",
     "jenkins",
+    "jenkins_coupling",
     "maxwell_slip",
     "masing_spring",
     "iwan",
@@ -47,55 +51,61 @@ KNOWN = (
 class WithoutMassless(NamedTuple):
     """What :func:`eliminate_massless` gives.
 
-    ``problem``: the same motion without the degree of freedom ``dof``. ``slider``: name of the
-    slider in it that stands for friction, None without friction; the position is ``shift`` plus the
-    factors of ``along`` (degrees of freedom and bases by name) times positions, less ``per_z``
-    times the slider's spring.
+    ``problem``: the same motion without the degrees of freedom ``dofs`` (p,). ``sliders`` (m,):
+    names of the sliders in it that stand for friction. Positions are ``shift`` (p,) plus factors
+    ``along`` (p, n + nb) times the positions of the degrees of freedom and bases ``names``, less
+    ``per_z`` (p, m) times the sliders' springs.
     """
 
     problem: Problem
-    dof: str
-    slider: str | None
-    along: dict[str, Any]
-    shift: Any
-    per_z: Any
+    dofs: tuple[str, ...]
+    sliders: tuple[str, ...]
+    names: tuple[str, ...]
+    along: Float[Array, "p nnb"]
+    shift: Float[Array, " p"]
+    per_z: Float[Array, "p m"]
 
-    def position(self, solution) -> Float[Array, " m"]:
-        """Position of ``dof`` at the outputs of a solution of ``problem``."""
-        found = self.shift + jnp.zeros_like(solution.ts)
-        for name, factor in self.along.items():
+    def position(self, solution, dof: str | None = None) -> Float[Array, " m"]:
+        """Position of ``dof``, by default the first of ``dofs``, at the outputs of a solution of
+        ``problem``."""
+        row = self.dofs.index(self.dofs[0] if dof is None else dof)
+        found = self.shift[row] + jnp.zeros_like(solution.ts)
+        for name, factor in zip(self.names, self.along[row], strict=True):
             if name in solution.axes:
                 x = solution.q[:, solution.axes.index(name)]
             else:
                 x = jnp.stack([self._base(name)(t) for t in solution.ts])
             found = found + factor * x
-        if self.slider is None:
-            return found
-        return found - self.per_z * solution.z[:, solution.states.index(self.slider)]
+        for slider, factor in zip(self.sliders, self.per_z[row], strict=True):
+            found = found - factor * solution.z[:, solution.states.index(slider)]
+        return found
 
     def _base(self, name: str):
         return self.problem.section("base")[name].displacement
 
 
-def eliminate_massless(problem: Problem, dof: str) -> WithoutMassless:
-    """The same motion without ``dof``, which has no mass and which springs and friction hold.
+def eliminate_massless(problem: Problem, *dofs: str) -> WithoutMassless:
+    """The same motion without ``dofs``, which have no mass and which springs and friction hold.
 
-    With springs ``k_i`` along ``a_i^T x + c_i y`` and friction of the limit ``R`` on the degree of
-    freedom ``y``, all others being ``x``, the equation of ``y`` is one of forces alone::
+    With springs ``k_i`` along ``a_i^T x + c_i^T y`` and friction of the limits ``R`` on the degrees
+    of freedom ``y``, all others being ``x``, the equations of ``y`` are of forces alone::
 
-        sum_i c_i k_i (a_i^T x + c_i y - x0_i) = lambda,    |lambda| <= R
+        sum_i c_i k_i (a_i^T x + c_i^T y - x0_i) = lambda,    |lambda_j| <= R_j
 
-    Its reaction is unique, and so is the motion: ``y`` is left out exactly, without an artificial
-    mass. What remains are springs between all pairs, ``k_i k_j/K`` along ``c_j a_i - c_i a_j`` with
-    ``K = sum_i k_i c_i^2``, and a spring ``K`` in series with a slider, a :class:`jfric.Jenkins`
-    along ``-sum_i k_i c_i a_i/K``. Friction may also act between ``dof`` and others. Derivatives
-    pass through; paths of the springs that are left out end.
+    With ``K = sum_i k_i c_i c_i^T`` positive definite the motion is unique, whatever slips: ``y``
+    is left out exactly, without an artificial mass. What remains are springs between the others
+    (for one node between all pairs, ``k_i k_j/K`` along ``c_j a_i - c_i a_j``), and for each
+    friction element a :class:`jfric.Jenkins` element along the place ``-K^-1 sum_i k_i c_i a_i``
+    that the node would have without friction, with the stiffness ``K_jj``, coupled to those of
+    other nodes by ``K_ij`` (:class:`jfric.JenkinsCoupling`). Nodes without friction may be among
+    them. Friction may also act between nodes, or between them and others. Derivatives pass through;
+    paths of the springs that are left out end.
 
     ``problem``: of springs, friction with a constant limit and equal static and kinetic
-    coefficients, and any elements that do not act on ``dof``. Returns a :class:`WithoutMassless`.
-    Raises :class:`jfric.ProblemError` where the motion of ``dof`` would not be unique (no spring
-    holds it, static friction above kinetic makes it jump), and for elements that cannot be
-    eliminated: give ``dof`` a mass then.
+    coefficients, and any elements that do not act on ``dofs``. Returns a :class:`WithoutMassless`.
+    Raises :class:`jfric.ProblemError` where the motion of one would not be unique (no spring holds
+    it, static friction above kinetic makes it jump), and for elements that cannot be eliminated:
+    give it a mass then.
 
     Source: static condensation of the potential energy; the series of spring and slider is that of
     W. D. Iwan, J. Applied Mechanics 33 (1966). A spring of 100 N/m to a node with friction of 2 N
@@ -118,79 +128,174 @@ def eliminate_massless(problem: Problem, dof: str) -> WithoutMassless:
         >>> float(found.problem.elements["jenkins"]["friction"].k)
         400.0
     """
-    if dof not in problem.dofs:
-        known = ", ".join(problem.dofs)
-        raise ProblemError(f"eliminate_massless: no degree of freedom {dof!r}; there are {known}")
+    known = ", ".join(problem.dofs)
+    for dof in dofs:
+        if dof not in problem.dofs:
+            raise ProblemError(
+                f"eliminate_massless: no degree of freedom {dof!r}; there are {known}"
+            )
+    if not dofs or len(set(dofs)) < len(dofs):
+        raise ProblemError(
+            f"eliminate_massless: found {list(dofs)}, names of degrees of freedom are needed, each "
+            f"once; there are {known}"
+        )
     concrete = is_concrete(problem)
     resolved = problem.resolved()
-    if concrete and has_inertia(problem):
-        raise ProblemError(f"eliminate_massless: {dof!r} has a mass; there is nothing to eliminate")
-    springs, friction = _elements_at(resolved, dof, concrete=concrete)
-    names = tuple(n for n in (*resolved.dofs, *resolved.bases) if n != dof)
-    rows, c, k, x0 = [], [], [], []
-    for spring in springs.values():
-        w = spring.direction.vector((*names, dof))
-        rows.append(w[:-1])
-        c.append(w[-1])
-        k.append(spring.k)
-        x0.append(spring.x0)
-    # Friction acts along r = c_f y + a_f^T x, which takes the place of y.
-    a_f, c_f = jnp.zeros((len(names),)), jnp.ones(())
-    if friction is not None:
-        w = cast(Direction, friction[1].direction).vector((*names, dof))
-        a_f, c_f = w[:-1], w[-1]
-    a = [row - ci / c_f * a_f for row, ci in zip(rows, c, strict=True)]
-    c = [ci / c_f for ci in c]
-    K = sum((ki * ci * ci for ki, ci in zip(k, c, strict=True)), jnp.zeros(()))
-    if not springs or (concrete and float(K) <= 0):
-        raise ProblemError(
-            f"{dof}: has no mass and no spring holds it, its motion is not unique; add a spring or "
-            "a [mass] element"
-        )
-    count = range(len(k))
-    way = -sum((k[i] * c[i] / K * a[i] for i in count), jnp.zeros((len(names),)))
-    shift = sum((k[i] * c[i] / K * x0[i] for i in count), jnp.zeros(()))
-    labels, pairs = list(springs), {}
-    for i, j in itertools.combinations(count, 2):
-        along = c[j] * a[i] - c[i] * a[j]
-        if concrete and not np.any(np.asarray(along)):
-            continue
-        rest = c[j] * x0[i] - c[i] * x0[j]
-        name = f"{labels[i]}_{labels[j]}"
-        pairs[name] = Spring(_direction(resolved, names, along), k[i] * k[j] / K, rest)
-    elements = _without(resolved, springs, friction)
-    if pairs:
-        elements["spring"] = {**elements.get("spring", {}), **pairs}
-    slider = None
-    if friction is not None:
-        name, element = friction
-        start = {n: resolved.initial[n].q for n in resolved.dofs}
-        t = resolved.time.start
-        start |= {n: b.displacement(t) for n, b in resolved.section("base").items()}
-        at = jnp.stack([jnp.asarray(start[n], K.dtype) for n in names])
-        R = element.coefficients.static()[0] * element.normal_force(t)
-        z0 = way @ at + shift - (c_f * start[dof] + a_f @ at)
-        if concrete and abs(float(K * z0)) > float(R):
-            low, high = sorted(
-                float((way @ at + shift - s * R / K - a_f @ at) / c_f) for s in (1, -1)
-            )
+    heavy = set(resolved.dofs) - set(_without_inertia(resolved)) if concrete else set()
+    for dof in dofs:
+        if dof in heavy:
             raise ProblemError(
-                f"initial.{dof}: found {float(start[dof]):g}, where springs pull it with "
-                f"{abs(float(K * z0)):g}, more than friction holds ({float(R):g}); it can rest "
-                f"from {low:g} to {high:g}"
+                f"eliminate_massless: {dof!r} has a mass; there is nothing to eliminate"
             )
-        own = Jenkins(_direction(resolved, names, way), K, R, z0)
-        elements["jenkins"] = {**elements.get("jenkins", {}), name: own}
-        slider = "jenkins" if name == "jenkins" else f"jenkins.{name}"
-    left = Problem(
-        {n: kind for n, kind in resolved.dofs.items() if n != dof},
+    springs, friction = _elements_at(resolved, dofs, concrete=concrete)
+    names = tuple(n for n in (*resolved.dofs, *resolved.bases) if n not in dofs)
+    split = len(names)
+
+    def rows(elements) -> tuple[Array, Array]:
+        found = [cast(Direction, x.direction).vector((*names, *dofs)) for x in elements]
+        table = jnp.stack(found) if found else jnp.zeros((0, split + len(dofs)))
+        return table[:, :split], table[:, split:]
+
+    A, B = rows(springs.values())
+    # Friction acts along C y + A_f x, which takes the place of y; nodes without it keep their own.
+    A_f, C = rows(friction.values())
+    A_f, C = _completed(A_f, C, dofs, friction)
+    back = jnp.linalg.inv(C)
+    k = jnp.stack([x.k for x in springs.values()]) if springs else jnp.zeros((0,))
+    x0 = jnp.stack([x.x0 for x in springs.values()]) if springs else jnp.zeros((0,))
+    B = B @ back
+    A = A - B @ A_f
+    K = (B.T * k) @ B
+    if concrete:
+        _require_held(dofs, friction, np.asarray(K), np.asarray(back))
+    solved = jnp.linalg.solve(K, B.T * k)
+    way, shift = -solved @ A, solved @ x0
+    elements = _without(resolved, springs, friction)
+    between = _joined(springs, A, B, x0, concrete=concrete)
+    left = dict(elements.get("spring", {}))
+    for name, (a, stiffness, rest) in between.items():
+        left[_unused(name, left)] = Spring(_direction(resolved, names, a), stiffness, rest)
+    elements |= {"spring": left} if left else {}
+    # Nodes without friction follow the others: z of them by that of those.
+    m = len(friction)
+    follow = -jnp.linalg.solve(K[m:, m:], K[m:, :m])
+    K = K[:m, :m] + K[:m, m:] @ follow
+    start = {n: resolved.initial[n].q for n in resolved.dofs}
+    t = resolved.time.start
+    start |= {n: b.displacement(t) for n, b in resolved.section("base").items()}
+    at, own = (jnp.stack([jnp.asarray(start[n], K.dtype) for n in ns]) for ns in (names, dofs))
+    z0 = (way @ at + shift - C @ own - A_f @ at)[:m]
+    R = [f.coefficients.static()[0] * f.normal_force(t) for f in friction.values()]
+    if concrete:
+        tables = _Tables(*(np.asarray(x) for x in (K, z0, R, C)))
+        _require_rest(tables, dofs, start)
+    sliders = _add_sliders(resolved, elements, names, friction, way, K, R, z0, concrete=concrete)
+    without = Problem(
+        {n: kind for n, kind in resolved.dofs.items() if n not in dofs},
         elements,
-        initial={n: x for n, x in resolved.initial.items() if n != dof},
+        initial={n: x for n, x in resolved.initial.items() if n not in dofs},
         time=resolved.time,
         parameters=resolved.parameters,
     )
-    back = {n: (way[i] - a_f[i]) / c_f for i, n in enumerate(names)}
-    return WithoutMassless(left, dof, slider, back, shift / c_f, 1.0 / c_f)
+    per_z = back @ jnp.concatenate([jnp.eye(m, dtype=K.dtype), follow])
+    return WithoutMassless(without, dofs, sliders, names, back @ (way - A_f), back @ shift, per_z)
+
+
+def _without_inertia(problem: Problem) -> list[str]:
+    """Degrees of freedom on which no mass acts."""
+    M = np.asarray(mass_matrix(problem))
+    return [n for n, row in zip(problem.axes, M, strict=True) if not np.any(row)]
+
+
+def _completed(A_f, C, dofs: tuple[str, ...], friction: dict[str, Friction]):
+    """Rows of friction, then of degrees of freedom on which none acts, so that all are told."""
+    free = list(dofs)
+    for name, element in friction.items():
+        mine = [n for n in free if n in cast(Direction, element.direction).names]
+        if not mine:
+            raise ProblemError(
+                f"friction.{name}: acts on nothing but {', '.join(dofs)} with friction of their "
+                "own, the forces of all would not be unique; leave it out, or give a [mass] element"
+            )
+        free.remove(mine[0])
+    own = jnp.eye(len(dofs), dtype=C.dtype)[np.asarray([dofs.index(n) for n in free], int)]
+    nothing = jnp.zeros((len(free), A_f.shape[1]), A_f.dtype)
+    return jnp.concatenate([A_f, nothing]), jnp.concatenate([C, own])
+
+
+def _require_held(dofs, friction, K, back) -> None:
+    values, vectors = np.linalg.eigh(K)
+    if values[0] > 1e-12 * max(values[-1], 0.0):
+        return
+    dof = dofs[int(np.argmax(np.abs(back @ vectors[:, 0])))]
+    raise ProblemError(
+        f"{dof}: has no mass and no spring holds it, its motion is not unique; add a spring or a "
+        "[mass] element"
+    )
+
+
+class _Tables(NamedTuple):
+    """Numbers of the nodes with friction: stiffnesses, springs' elongations, limits, directions."""
+
+    K: np.ndarray
+    z0: np.ndarray
+    R: np.ndarray
+    C: np.ndarray
+
+
+def _require_rest(tables: _Tables, dofs, start) -> None:
+    """Raise where springs pull a node with more than friction holds; others stay where they are."""
+    K, z0, R, C = tables
+    for i, force in enumerate(K @ z0):
+        if abs(force) <= R[i] * (1.0 + ROUNDING):
+            continue
+        j = int(np.argmax(np.abs(C[i])))
+        at, dof = float(start[dofs[j]]), dofs[j]
+        low, high = sorted(at + (force - s * R[i]) / K[i, i] / C[i, j] for s in (1, -1))
+        raise ProblemError(
+            f"initial.{dof}: found {at:g}, where springs pull it with {abs(force):g}, more than "
+            f"friction holds ({R[i]:g}); it can rest from {low:g} to {high:g}"
+        )
+
+
+def _joined(springs, A, B, x0, *, concrete: bool) -> dict[str, tuple[Any, Any, Any]]:
+    """Springs between what is left: directions, stiffnesses, lengths, by name; one node after the
+    other."""
+    left = {name: (A[i], B[i], spring.k, x0[i]) for i, (name, spring) in enumerate(springs.items())}
+    for j in range(B.shape[1]):
+        on = {n: x for n, x in left.items() if not (concrete and float(x[1][j]) == 0.0)}
+        total = sum((k * b[j] ** 2 for _, b, k, _ in on.values()), jnp.zeros(()))
+        left = {n: x for n, x in left.items() if n not in on}
+        for (first, (a1, b1, k1, x1)), (second, (a2, b2, k2, x2)) in itertools.combinations(
+            on.items(), 2
+        ):
+            c1, c2 = b1[j], b2[j]
+            a, b = c2 * a1 - c1 * a2, c2 * b1 - c1 * b2
+            if concrete and not (np.any(np.asarray(a)) or np.any(np.asarray(b))):
+                continue
+            left[f"{first}_{second}"] = a, b, k1 * k2 / total, c2 * x1 - c1 * x2
+    return {n: (a, k, x) for n, (a, _, k, x) in left.items()}
+
+
+def _add_sliders(
+    problem: Problem, elements, names, friction, way, K, R, z0, *, concrete: bool
+) -> tuple[str, ...]:
+    """Jenkins elements in the place of friction, and their couplings."""
+    own, joined = dict(elements.get("jenkins", {})), dict(elements.get("jenkins_coupling", {}))
+    labels = []
+    for i, name in enumerate(friction):
+        label = _unused(name, own)
+        own[label] = Jenkins(_direction(problem, names, way[i]), K[i, i], R[i], z0[i])
+        labels.append(label)
+    for (i, a), (j, b) in itertools.combinations(enumerate(labels), 2):
+        if not (concrete and float(K[i, j]) == 0.0):
+            joined[_unused(f"{a}_{b}", joined)] = JenkinsCoupling((a, b), K[i, j])
+    elements |= {k: v for k, v in (("jenkins", own), ("jenkins_coupling", joined)) if v}
+    return tuple(element_label("jenkins", label) for label in labels)
+
+
+def _unused(name: str, group) -> str:
+    return name if name not in group else _unused(f"{name}_node", group)
 
 
 def _direction(problem: Problem, names: tuple[str, ...], row) -> Direction:
@@ -201,9 +306,9 @@ def _direction(problem: Problem, names: tuple[str, ...], row) -> Direction:
 
 
 def _elements_at(
-    problem: Problem, dof: str, *, concrete: bool
-) -> tuple[dict[str, Spring], tuple[str, Friction] | None]:
-    """Springs on ``dof``, and its friction element with its name, or None."""
+    problem: Problem, dofs: tuple[str, ...], *, concrete: bool
+) -> tuple[dict[str, Spring], dict[str, Friction]]:
+    """Springs on ``dofs``, and friction elements, by name."""
     for name, matrix in (
         ("M", problem.matrices.M),
         ("C", problem.matrices.C),
@@ -211,32 +316,34 @@ def _elements_at(
     ):
         if matrix is not None:
             raise ProblemError(
-                f"matrices.{name}: cannot be split to eliminate {dof!r}; give masses, dampers and "
-                "springs as elements"
+                f"matrices.{name}: cannot be split to eliminate {dofs[0]!r}; give masses, dampers "
+                "and springs as elements"
             )
     springs: dict[str, Spring] = {}
-    friction: tuple[str, Friction] | None = None
+    friction: dict[str, Friction] = {}
     for section, group in problem.elements.items():
         if section not in KNOWN:
             raise ProblemError(
-                f"{section}: may act on {dof!r} by a function of positions, which cannot be "
+                f"{section}: may act on {dofs[0]!r} by a function of positions, which cannot be "
                 "eliminated; give it a [mass] element"
             )
         for name, element in group.items():
             directions = [getattr(element, x, None) for x in ("direction", "normal", "tangent")]
-            if not any(isinstance(d, Direction) and dof in d.names for d in directions):
+            touched = {n for d in directions if isinstance(d, Direction) for n in d.names}
+            mine = [n for n in dofs if n in touched]
+            if not mine:
                 continue
             where = section if name == section else f"{section}.{name}"
             if isinstance(element, Spring):
                 springs[name] = element
-            elif isinstance(element, Friction) and friction is None:
-                _require_simple(where, element, dof, values=concrete)
-                friction = name, element
+            elif isinstance(element, Friction) and len(friction) < len(dofs):
+                _require_simple(where, element, mine[0], values=concrete)
+                friction[name] = element
             else:
                 second = " besides another" if section == "friction" else ""
                 raise ProblemError(
-                    f"{where}: acts on {dof!r}, which has no mass,{second or ' too'}; springs and "
-                    "one friction element can be eliminated, else give it a [mass] element"
+                    f"{where}: acts on {mine[0]!r}, which has no mass,{second or ' too'}; springs "
+                    "and one friction element can be eliminated, else give it a [mass] element"
                 )
     return springs, friction
 
@@ -259,15 +366,15 @@ def _require_simple(where: str, friction: Friction, dof: str, *, values: bool) -
         )
 
 
-def _without(problem: Problem, springs, friction: tuple[str, Friction] | None) -> dict[str, dict]:
-    """Elements but for those at the degree of freedom."""
+def _without(problem: Problem, springs, friction) -> dict[str, dict]:
+    """Elements but for those at the degrees of freedom."""
     found = {}
     for section, group in problem.elements.items():
         left = dict(group)
         if section == "spring":
             left = {k: v for k, v in left.items() if k not in springs}
-        if section == "friction" and friction is not None:
-            left.pop(friction[0])
+        if section == "friction":
+            left = {k: v for k, v in left.items() if k not in friction}
         if left:
             found[section] = left
     return found

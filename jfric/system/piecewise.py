@@ -68,6 +68,11 @@ class PiecewiseElements(eqx.Module):
         """Names of the springs in series with sliders."""
         return () if self.sliders is None else self.sliders.states
 
+    @property
+    def has_couplings(self) -> bool:
+        """Whether the force of an element depends on the elongation of another."""
+        return self.sliders is not None and self.sliders.coupled is not None
+
     def elongations(self, inner: Inner, x: Float[Array, " e"]) -> Float[Array, " z"]:
         """Elongations ``z`` of the springs in series with sliders, element by element; ``x``: of
         these elements."""
@@ -97,6 +102,27 @@ class PiecewiseElements(eqx.Module):
         joined = (k, own), (c, jnp.zeros_like(own)), (f, offset)
         k, c, f = (jnp.concatenate(pair) for pair in joined)
         return k, c, f
+
+    def cross_stiffness(self, inner: Inner) -> Float[Array, "ns ns"] | None:
+        """Forces of coupled elements by the elongations of all, beside :meth:`line`; None where
+        none are coupled."""
+        if self.sliders is None:
+            return None
+        nd = self.tables
+        found = self.sliders.cross_stiffness(inner.segment[nd:], inner.anchor)
+        return None if found is None else jnp.pad(found, ((nd, 0), (nd, 0)))
+
+    def cross_guards(self, inner: Inner) -> tuple[Array, Array] | None:
+        """Coefficients of the elongations and of the rates of all elements, each (ns, 2, ns), in
+        the guards of coupled ones, beside :meth:`guards_at`; None where none are coupled."""
+        if self.sliders is None:
+            return None
+        nd = self.tables
+        found = self.sliders.cross_guards(inner.segment[nd:], inner.anchor)
+        if found is None:
+            return None
+        alpha, beta = (jnp.pad(x, ((nd, 0), (0, 0), (nd, 0))) for x in found)
+        return alpha, beta
 
     def guards_at(self, inner: Inner) -> Float[Array, "ns 2 3"]:
         """Coefficients (alpha, beta, delta) of the two guards of each element."""

@@ -4,7 +4,7 @@ A slider is stuck, its spring then pulls with ``k (x - anchor)``, or it slips wi
 of one element are sorted by the elongation at which they slip. All that slip do so in the direction
 of ``x'``, and whatever the history they are the first ``m`` of them: a segment is ``m`` and that
 direction. Of the stuck ones only the first can slip next, so an element has two guards however
-many sliders it has.
+many sliders it has. Elements with one slider may be coupled (:mod:`jfric.system.coupled_sliders`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.system.description import AbstractProblem
-from jfric.system.hysteresis import HYSTERESIS
+from jfric.system.coupled_sliders import CoupledSliders
+from jfric.system.description import AbstractProblem, element_label
+from jfric.system.hysteresis import HYSTERESIS, Branches
 
 
 class Sliders(eqx.Module):
@@ -32,6 +33,8 @@ class Sliders(eqx.Module):
     z0: Float[Array, "e N"]
     counts: tuple[int, ...] = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
+    #: Of those that pull on each other, None where none do.
+    coupled: CoupledSliders | None = None
 
     @property
     def size(self) -> int:
@@ -71,9 +74,19 @@ class Sliders(eqx.Module):
 
     def forces(self, x: Float[Array, " e"], z: Float[Array, " z"]) -> Float[Array, " e"]:
         """Forces of the elements along their directions, by elongations of elements and springs."""
-        pull = self.joined(self.k) * z
-        parts = jnp.split(pull, np.cumsum(self.counts)[:-1])
-        return -self.residual * x - jnp.stack([jnp.sum(part) for part in parts])
+        ends = np.cumsum(self.counts)
+        parts = jnp.split(self.joined(self.k) * z, ends[:-1])
+        pull = jnp.stack([jnp.sum(part) for part in parts])
+        if self.coupled is not None:
+            pull = self._of_coupled(self.coupled.forces(z[ends - self.counts]), pull)
+        return -self.residual * x - pull
+
+    def _of_coupled(self, coupled: Array, others: Array) -> Array:
+        """``coupled`` (e, ...) for coupled elements, ``others`` for the rest."""
+        if self.coupled is None:
+            return others
+        members = np.asarray(self.coupled.members).reshape((-1,) + (1,) * (others.ndim - 1))
+        return jnp.where(members, coupled, others)
 
     def start(self, x: Float[Array, " e"]) -> Float[Array, "e N"]:
         """Anchors at the start, at the elongations ``x``."""
@@ -84,12 +97,24 @@ class Sliders(eqx.Module):
         stuck, way = self._stuck(segment), self._slipping(segment)[1]
         k = jnp.where(stuck, self.k, 0.0)
         slips = jnp.sum(jnp.where(stuck, 0.0, self.k * self.slip), axis=1)
-        return self.residual + jnp.sum(k, axis=1), way * slips - jnp.sum(k * anchor, axis=1)
+        own, offset = jnp.sum(k, axis=1), way * slips - jnp.sum(k * anchor, axis=1)
+        if self.coupled is not None:
+            own = self._of_coupled(jnp.zeros_like(own), own)
+            offset = self._of_coupled(self.coupled.line(way, anchor[:, 0])[1], offset)
+        return self.residual + own, offset
+
+    def cross_stiffness(self, segment, anchor) -> Float[Array, "e e"] | None:
+        """Forces of coupled elements by the elongations of all; None where none are coupled."""
+        if self.coupled is None:
+            return None
+        return self.coupled.line(self._slipping(segment)[1], anchor[:, 0])[0]
 
     def power(self, segment, rate: Float[Array, " e"]) -> Float[Array, " e"]:
         """Energy that each element loses per time, at the rates of its elongation."""
         way = self._slipping(segment)[1]
         slips = jnp.where(self._stuck(segment), 0.0, self.k * self.slip)
+        if self.coupled is not None:
+            rate = self._of_coupled(self.coupled.sliding(way, rate), rate)
         return way * rate * jnp.sum(slips, axis=1)
 
     def guards(self, segment, anchor) -> Float[Array, "e 2 3"]:
@@ -107,7 +132,19 @@ class Sliders(eqx.Module):
         all_slip = count >= np.asarray(self.counts)
         first = jnp.where(all_slip[:, None], never, first)
         second = jnp.where((way == 0)[:, None], lower, back)
-        return jnp.stack([first, second], axis=1)
+        found = jnp.stack([first, second], axis=1)
+        if self.coupled is None:
+            return found
+        constant = self.coupled.guards(way, anchor[:, 0])[2]
+        return self._of_coupled(jnp.pad(constant[:, :, None], ((0, 0), (0, 0), (2, 0))), found)
+
+    def cross_guards(self, segment, anchor) -> tuple[Array, Array] | None:
+        """What the guards of coupled elements have of the elongations of all, and of their rates,
+        each (e, 2, e); None where none are coupled."""
+        if self.coupled is None:
+            return None
+        alpha, beta, _ = self.coupled.guards(self._slipping(segment)[1], anchor[:, 0])
+        return self._of_coupled(alpha, 0.0 * alpha), self._of_coupled(beta, 0.0 * beta)
 
     def following(self, segment, first, second) -> Int[Array, " e"]:
         """Segments after those whose ``first`` or ``second`` guard is violated."""
@@ -123,8 +160,7 @@ class Sliders(eqx.Module):
         """Anchors after a change of segments at the elongations ``x``: what is stuck again has its
         limit there."""
         held = self._stuck(after) & ~self._stuck(before)
-        way = self._slipping(before)[1]
-        return jnp.where(held, x[:, None] - way[:, None] * self.slip, anchor)
+        return jnp.where(held, x[:, None] - self.elongations(before, anchor, x), anchor)
 
     def known_zeros(self, before, after) -> Bool[Array, "e 2"]:
         """Which guards are zero right after a change: what is stuck again has its limit."""
@@ -135,7 +171,11 @@ class Sliders(eqx.Module):
         """Elongations ``z`` of the springs at the elongations ``x`` of the elements."""
         way = self._slipping(segment)[1]
         slipping = way[:, None] * self.slip
-        return jnp.where(self._stuck(segment), x[:, None] - anchor, slipping)
+        found = jnp.where(self._stuck(segment), x[:, None] - anchor, slipping)
+        if self.coupled is None:
+            return found
+        own = self.coupled.elongations(way, x - anchor[:, 0])
+        return self._of_coupled(jnp.broadcast_to(own[:, None], found.shape), found)
 
 
 def assemble_sliders(problem: AbstractProblem) -> Sliders | None:
@@ -148,14 +188,18 @@ def assemble_sliders(problem: AbstractProblem) -> Sliders | None:
     n, size = len(axes), max(e.sliders for e in found.values())
     parts = [e.branches() for e in found.values()]
     k, slip, z0 = [], [], []
-    for part in parts:
+    coupled = _coupled(problem, list(found), parts)
+    members = coupled.members if coupled is not None else (False,) * len(found)
+    for part, held in zip(parts, members, strict=True):
         # Derivatives of the order there are none.
         order = jnp.argsort(part.slip)
         width = (0, size - part.slip.shape[0])
         own = part.slip[order]
         k.append(jnp.pad(part.k[order], width))
         slip.append(jnp.pad(own, width, constant_values=1.0))
-        z0.append(jnp.pad(jnp.clip(part.z0, -own, own), width))
+        # What is coupled slips by its force, not by its own elongation.
+        start = part.z0 + jnp.zeros_like(own) if held else jnp.clip(part.z0, -own, own)
+        z0.append(jnp.pad(start, width))
     return Sliders(
         directions=rows[:, :n],
         base_directions=rows[:, n:],
@@ -165,4 +209,32 @@ def assemble_sliders(problem: AbstractProblem) -> Sliders | None:
         z0=jnp.stack(z0),
         counts=tuple(e.sliders for e in found.values()),
         names=tuple(found),
+        coupled=coupled,
     )
+
+
+def _coupled(
+    problem: AbstractProblem, labels: list[str], parts: list[Branches]
+) -> CoupledSliders | None:
+    couplings = list(problem.section("jenkins_coupling").values())
+    if not couplings:
+        return None
+    places = [tuple(labels.index(f) for f in found) for found in coupled_labels(problem)]
+    members = {i for pair in places for i in pair}
+    K, R = jnp.zeros((len(labels), len(labels))), jnp.zeros((len(labels),))
+    for i in members:
+        K = K.at[i, i].set(parts[i].k[0])
+        R = R.at[i].set(parts[i].k[0] * parts[i].slip[0])
+    for (i, j), coupling in zip(places, couplings, strict=True):
+        K = K.at[i, j].add(coupling.k).at[j, i].add(coupling.k)
+    return CoupledSliders(K, R, tuple(i in members for i in range(len(labels))))
+
+
+def coupled_labels(problem: AbstractProblem) -> list[tuple[str, ...]]:
+    """Labels of the elements that each coupling joins."""
+    own = problem.section("jenkins")
+    full = {name: element_label("jenkins", name) for name in own}
+    return [
+        tuple(full[name] for name in coupling.elements)
+        for coupling in problem.section("jenkins_coupling").values()
+    ]

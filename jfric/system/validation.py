@@ -23,6 +23,7 @@ from jfric.system.bounds import Bounds, bounds_of
 from jfric.system.bristle import AbstractBristle
 from jfric.system.bristle_checks import require_bristle
 from jfric.system.carried import require_load
+from jfric.system.coupling_checks import require_coupling, require_springs_within_limits
 from jfric.system.curve_checks import require_curve, require_knots
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.direction import Direction
@@ -42,7 +43,7 @@ from jfric.system.expression import Expression
 from jfric.system.formula import require_declared
 from jfric.system.function_checks import require_functions_of_time
 from jfric.system.functions_of_state import require_functions
-from jfric.system.hysteresis import AbstractHysteresis
+from jfric.system.hysteresis import AbstractHysteresis, JenkinsCoupling
 from jfric.system.hysteresis_checks import require_hysteresis
 from jfric.system.inertia import is_concrete, require_mass_matrix
 from jfric.system.initial_gaps import PROJECTED, initial_gaps, penetrates
@@ -182,6 +183,8 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
                 f"{where}.reaction: cannot be combined with sliding, whose direction depends on "
                 "position"
             )
+    if isinstance(element, JenkinsCoupling):
+        require_coupling(problem, where, element)
     if isinstance(element, Contact) and element.point is not None:
         require_touching(problem, where, element)
     elif isinstance(element, Contact):
@@ -316,6 +319,7 @@ def _numbers(problem: AbstractProblem) -> None:
     require_mass_matrix(problem)
     require_opposing(problem)
     require_planes(problem)
+    require_springs_within_limits(problem)
     require_lines(problem)
 
 

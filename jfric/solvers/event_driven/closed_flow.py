@@ -52,6 +52,7 @@ def is_one_dof(prepared: Prepared) -> bool:
         and not any(mechanics.redirected)
         and mechanics.has_linear_modes
         and mechanics.carried is None
+        and not mechanics.piecewise.has_couplings
         and not mechanics.base_functions
         and all(_is_constant(f) for f in constant)
         and not any(b.breakpoints().shape[0] for b in belts)

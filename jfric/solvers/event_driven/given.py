@@ -91,9 +91,9 @@ def _given(prepared: Prepared, equations: ModeEquations, w, A, rows: list, absol
     if mechanics.base_functions:
         K_base, C_base = mechanics.K_base, mechanics.C_base
         if piecewise.count:
-            d, db = piecewise.directions, piecewise.base_directions
-            K_base = K_base - (d.T * equations.k[None, :]) @ db
-            C_base = C_base - (d.T * equations.c[None, :]) @ db
+            db = piecewise.base_directions
+            K_base = K_base - equations.k @ db
+            C_base = C_base - equations.c @ db
             elongation, elongation_rate = sized(db) @ base, sized(db) @ rate
         applied, force = (x + sized(K_base) @ base + sized(C_base) @ rate for x in (applied, force))
         gap = gap + sized(mechanics.W_N_base) @ base

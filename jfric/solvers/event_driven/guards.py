@@ -105,8 +105,14 @@ def _one_row(prepared: Prepared, mode, inner: Inner, x: Quantities, *, magnitude
         alpha, beta, delta = jnp.moveaxis(piecewise.guards_at(inner), -1, 0)
         if magnitude:
             alpha, beta, delta = jnp.abs(alpha), jnp.abs(beta), jnp.abs(delta)
-        parts += [
+        own = [
             alpha[:, g] * x.elongation + beta[:, g] * x.elongation_rate + x.one * delta[:, g]
             for g in (0, 1)
         ]
+        cross = piecewise.cross_guards(inner)
+        if cross is not None:
+            alpha, beta = (jnp.abs(y) for y in cross) if magnitude else cross
+            of_all = alpha @ x.elongation + beta @ x.elongation_rate
+            own = [y + of_all[:, g] for g, y in enumerate(own)]
+        parts += own
     return jnp.concatenate([*parts, x.region])

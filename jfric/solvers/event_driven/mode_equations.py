@@ -69,9 +69,9 @@ class ModeEquations(NamedTuple):
     unique: Bool[Array, ""]
     #: Contacts that carry their limit, but cannot slide as others stick.
     held: Bool[Array, " nt"]
-    #: Current segment's stiffness, damping and force of each piecewise-linear element.
-    k: Float[Array, " ns"]
-    c: Float[Array, " ns"]
+    #: Forces of the piecewise-linear elements in their segments by elongations, and by rates.
+    k: Float[Array, "n ns"]
+    c: Float[Array, "n ns"]
     #: Loads that friction grows with, or None.
     carried: CarriedMode | None = None
 
@@ -136,13 +136,16 @@ def _segments(prepared: Prepared, inner: Inner):
     mechanics = prepared.mechanics
     piecewise = mechanics.piecewise
     if piecewise.count == 0:
-        empty = jnp.zeros((0,), mechanics.K.dtype)
+        empty = jnp.zeros((mechanics.n, 0), mechanics.K.dtype)
         return mechanics.K, mechanics.C, mechanics.f0, empty, empty
     k, c, f = piecewise.line(inner)
     w = piecewise.directions
-    K = mechanics.K + matmul(w.T * k[None, :], w)
-    C = mechanics.C + matmul(w.T * c[None, :], w)
-    return K, C, mechanics.f0 - (w.T * f[None, :]).sum(axis=1), k, c
+    pull, drag = w.T * k[None, :], w.T * c[None, :]
+    cross = piecewise.cross_stiffness(inner)
+    if cross is not None:
+        pull = pull + matmul(w.T, cross)
+    K, C = mechanics.K + matmul(pull, w), mechanics.C + matmul(drag, w)
+    return K, C, mechanics.f0 - (w.T * f[None, :]).sum(axis=1), pull, drag
 
 
 def _exact_rows(prepared: Prepared, mode, dependent, P, PQ):

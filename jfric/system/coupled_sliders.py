@@ -1,0 +1,98 @@
+"""Springs in series with sliders that pull on each other: nodes without mass, joined by springs.
+
+The springs of ``e`` elements, elongated by ``z``, hold the energy ``z^T K z/2``; sliders carry at
+most ``R``::
+
+    F = K z,   |F_i| <= R_i,   z_i' = x_i'  while slider i is stuck,  F_i = R_i sign(x_i' - z_i')
+    while it slips
+
+Where some slip, in the directions ``way``, their springs follow from those of the others:
+``z_P = K_PP^-1 (R way - K_PS z_S)``. With ``K`` positive definite the rates are unique, whatever
+slips.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from jfric.numerics.linear_algebra import eliminate, matmul, matvec
+
+
+class _Springs(NamedTuple):
+    """``z = along (x - anchor) + fixed`` while the same sliders slip."""
+
+    along: Float[Array, "e e"]
+    fixed: Float[Array, " e"]
+
+
+class CoupledSliders(eqx.Module):
+    """Of ``e`` elements those that are coupled, each with one spring and one slider; rows of others
+    are zero."""
+
+    K: Float[Array, "e e"]
+    R: Float[Array, " e"]
+    members: tuple[bool, ...] = eqx.field(static=True)
+
+    @property
+    def own(self) -> Float[Array, " e"]:
+        """Stiffness of each with all others held; one for those that are not coupled."""
+        return jnp.where(np.asarray(self.members), jnp.diagonal(self.K), 1.0)
+
+    def _springs(self, way: Int[Array, " e"]) -> _Springs:
+        slips = jnp.asarray(self.members) & (way != 0)
+        both = slips[:, None] & slips[None, :]
+        # With a unit diagonal: stiffnesses may differ by orders.
+        size = 1.0 / jnp.sqrt(self.own)
+        scaled = self.K * size[:, None] * size[None, :]
+        block = jnp.where(both, scaled, jnp.eye(slips.size, dtype=self.K.dtype))
+        inverse = eliminate(block, 0.0, active=slips).inverse
+        inverse = jnp.where(both, inverse, 0.0) * size[:, None] * size[None, :]
+        stuck = jnp.where(slips, 0.0, 1.0).astype(self.K.dtype)
+        along = jnp.diag(stuck) - matmul(inverse, self.K * stuck[None, :])
+        return _Springs(along, matvec(inverse, self.R * way))
+
+    def elongations(self, way, x: Float[Array, " e"]) -> Float[Array, " e"]:
+        """``z``, those of stuck sliders as in ``x``; of elements that are not coupled ``x``."""
+        found = self._springs(way)
+        return matvec(found.along, x) + found.fixed
+
+    def forces(self, z: Float[Array, " e"]) -> Float[Array, " e"]:
+        """``K z``."""
+        return matvec(self.K, z)
+
+    def line(self, way, anchor: Float[Array, " e"]) -> tuple[Array, Array]:
+        """Stiffness (e, e) and constant part (e,) of the force ``-(k x + f)``."""
+        found = self._springs(way)
+        stiffness = matmul(self.K, found.along)
+        return stiffness, matvec(self.K, found.fixed) - matvec(stiffness, anchor)
+
+    def guards(self, way, anchor: Float[Array, " e"]) -> tuple[Array, Array, Array]:
+        """Coefficients of the elongations (e, 2, e), of their rates, and constants (e, 2) of the
+        guards, in elongations of an element's own spring: limits while it is stuck, its sliding
+        velocity while it slips."""
+        stiffness, offset = self.line(way, anchor)
+        per = 1.0 / self.own
+        force, constant = stiffness * per[:, None], offset * per
+        limit, stuck = self.R * per, way == 0
+        nothing = jnp.zeros_like(force)
+        alpha = jnp.stack([-force, force], axis=1)
+        delta = jnp.stack([limit - constant, limit + constant], axis=1)
+        slides = way[:, None] * (jnp.eye(limit.size, dtype=force.dtype) - self._springs(way).along)
+        beta = jnp.stack([nothing, slides], axis=1)
+        # While a slider slips there is nothing beyond its limit.
+        never = jnp.stack([jnp.ones_like(limit), jnp.zeros_like(limit)], axis=1)
+        here = stuck[:, None, None]
+        return (
+            jnp.where(here, alpha, 0.0),
+            jnp.where(here, 0.0, beta),
+            jnp.where(stuck[:, None], delta, never),
+        )
+
+    def sliding(self, way, rate: Float[Array, " e"]) -> Float[Array, " e"]:
+        """Sliding velocities ``x' - z'`` at the ``rate`` of elongations."""
+        return rate - matvec(self._springs(way).along, rate)
