@@ -103,10 +103,10 @@ def leaving(kernel: Kernel, point: PathPoint) -> PathPoint | None:
     return None
 
 
-def tests(point: PathPoint, rank: int | None = None) -> dict[OrbitKind, float]:
+def tests(point: PathPoint, rank: int | None) -> dict[OrbitKind, float]:
     """Numbers that change their sign at special points. ``rank``: of all pairs of multipliers, the
-    largest first, the one that the number of a torus belongs to; without it the one that is nearest
-    to the unit circle."""
+    largest first, the one that the number of a torus belongs to; None: the one that is nearest to
+    the unit circle."""
     m = np.asarray(point.orbit.monodromy)
     eye = np.eye(len(m))
     off = _pairs(point) - 1.0
@@ -150,7 +150,8 @@ def between(kernel: Kernel, at: At, first: PathPoint, last: PathPoint, s: float)
 
     located = []
     pairs = max(len(_pairs(first)), len(_pairs(last)))
-    looked_for = [(kind, 0) for kind in KINDS] + [("torus", i) for i in range(1, pairs)]
+    looked_for: list[tuple[OrbitKind, int]] = [(kind, 0) for kind in KINDS]
+    looked_for += [("torus", i) for i in range(1, pairs)]
     for kind, rank in looked_for:
         a, b = oriented(0.0, kind, rank), oriented(s, kind, rank)
         if not a * b < 0.0:
