@@ -44,7 +44,7 @@ JUMP = 0.01
 #: relative to the root of the distance.
 DISTANCES, DIRECTIONS, REACH = (1e-6, 1e-5, 1e-4), 12, 10.0
 
-#: What is looked for where the events do not change.
+#: What is looked for where the events do not change; the third for each pair of multipliers.
 KINDS: tuple[OrbitKind, ...] = ("fold", "flip", "torus", "branch point")
 
 At = Callable[[float], PathPoint | None]
@@ -150,9 +150,10 @@ def between(kernel: Kernel, at: At, first: PathPoint, last: PathPoint, s: float)
 
     located = []
     pairs = max(len(_pairs(first)), len(_pairs(last)))
-    looked_for: list[tuple[OrbitKind, int]] = [(kind, 0) for kind in KINDS]
-    looked_for += [("torus", i) for i in range(1, pairs)]
-    for kind, rank in looked_for:
+    kinds: tuple[OrbitKind, ...] = KINDS + KINDS[2:3] * (pairs - 1)
+    for i, kind in enumerate(kinds):
+        # Behind all kinds the smaller pairs, one after the other.
+        rank = max(i - len(KINDS) + 1, 0)
         a, b = oriented(0.0, kind, rank), oriented(s, kind, rank)
         if not a * b < 0.0:
             continue
