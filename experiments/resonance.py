@@ -13,7 +13,8 @@ The frequency response of each, stable and unstable parts, and what independent 
 4. pyHarm (PyPI: pyharm-os), another harmonic balance, with its time, where ``--pyharm`` names a
    Python that has it.
 
-    python experiments/resonance.py [--periods 1000] [--pyharm /path/to/python] [--json]
+    python experiments/resonance.py [--periods 1000] [--pyharm /path/to/python]
+        [--pyharm-limit 900] [--json]
 """
 
 from __future__ import annotations
@@ -232,6 +233,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--periods", type=int, default=1000)
     parser.add_argument("--pyharm", help="a Python that has pyharm-os")
+    parser.add_argument(
+        "--pyharm-limit", type=float, default=900.0, help="seconds after which a curve is left"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     arguments = parser.parse_args()
     compile_quickly()
@@ -242,7 +246,7 @@ def main() -> None:
         if not arguments.json:
             show(name, results[name])
     if arguments.pyharm:
-        found = by_pyharm(arguments.pyharm, curves)
+        found = by_pyharm(arguments.pyharm, curves, arguments.pyharm_limit)
         for name in SYSTEMS:
             results[name]["pyHarm"] = found[name]
             if not arguments.json:

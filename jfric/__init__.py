@@ -32,6 +32,7 @@ from jfric.figures import plot_mechanism as plot_mechanism
 from jfric.figures import plot_orbits as plot_orbits
 from jfric.figures import plot_path as plot_path
 from jfric.figures import plot_response as plot_response
+from jfric.figures import plot_returns as plot_returns
 from jfric.figures import plot_sweep as plot_sweep
 from jfric.files import load as load
 from jfric.files import to_toml as to_toml
@@ -220,8 +221,8 @@ __all__ = [  # noqa: RUF022
     "equilibria", "limit_load", "trace",
     # Its steady states.
     "periodic_orbit", "continue_orbit", "frequency_response", "minimise_peak",
-    "plot_response", "harmonic_balance", "poincare_section",
-    "bifurcation_diagram", "lyapunov_exponent", "lyapunov_exponents", "basins", "plot_basins",
+    "plot_response", "harmonic_balance", "poincare_section", "bifurcation_diagram",
+    "plot_returns", "lyapunov_exponent", "lyapunov_exponents", "basins", "plot_basins",
     # Many motions at once.
     "sweep", "Range", "open_sweep", "plot_sweep", "compile_quickly",
     # Parameters from measurements.

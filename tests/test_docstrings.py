@@ -55,7 +55,7 @@ LONG = (
     "design_experiment", "fit", "fit_batch", "fit_curve", "fit_hierarchical",
     "frequency_response", "harmonic_balance", "inverse_regression", "limit_load",
     "minimise_peak", "observe", "periodic_orbit", "plot_basins", "plot_friction_curve",
-    "plot_mechanism", "plot_orbits", "plot_response", "smoothing_bias", "verify",
+    "plot_mechanism", "plot_orbits", "plot_response", "plot_returns", "smoothing_bias", "verify",
 )  # fmt: skip
 
 

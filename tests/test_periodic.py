@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from references import den_hartog
+from resonance_systems import with_a_damper
 
 import jfric
 from jfric.periodic import newton
@@ -305,6 +306,19 @@ def test_several_segments_give_the_same_orbit():
     np.testing.assert_allclose(
         np.sort(np.abs(four.multipliers)), np.sort(np.abs(one.multipliers)), atol=1e-8
     )
+
+
+@pytest.mark.slow
+def test_where_newton_is_stuck_the_motion_goes_on_by_itself():
+    """From rest, without a transient, it is stuck at some frequencies of a friction damper."""
+    values = {"load.F.omega": np.array([0.735, 0.9, 1.1, 1.425, 1.5])}
+    problem = with_a_damper()
+    begun = jfric.periodic_orbit(problem, values=values, transient=0)
+    assert begun.status.tolist() == [jfric.OrbitStatus.CONVERGED] * 5
+    settled = jfric.periodic_orbit(problem, values=values, transient=40)
+    for dof in problem.dofs:
+        found, known = (abs(x.harmonics(dof, 1)[:, 1]) for x in (begun, settled))
+        np.testing.assert_allclose(found, known, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.slow

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 from scipy.optimize import fsolve
+from typer.testing import CliRunner
 
 import jfric
+from jfric.cli.main import app
 
 AMPLITUDE = "base.table.displacement.amplitude"
 
@@ -102,3 +104,36 @@ def test_both_sides_of_a_broken_symmetry():
     run = solve_ivp(right, span[[0, 2]], start, "DOP853", span, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(run.y[:, 2], start, atol=1e-9)
     np.testing.assert_allclose(run.y[:, 1], -sides[1].state[-1], atol=1e-9)
+
+
+@pytest.mark.slow
+def test_branches_and_curves_on_the_command_line(tmp_path):
+    """The file names the parameter; the branch behind the flip, and the flip over restitution."""
+    command = ["periodic", "configs/p1_ball.toml", "--out", str(tmp_path), "--branch", "flip(1)"]
+    command += ["--curve", "flip(1)", "--over", "contact.e=0.75:3", "--plot"]
+    found = CliRunner().invoke(app, command)
+    assert found.exit_code == 0, found.output
+    branch = np.genfromtxt(tmp_path / "flip-1" / "orbits-001.csv", delimiter=",", names=True)
+    assert branch["period"] == pytest.approx(2.0)
+    curve = np.genfromtxt(tmp_path / "curve-001.csv", delimiter=",", names=True)
+    e, flip = curve["contacte"], curve["basetabledisplacementamplitude"]
+    exact = np.hypot(2.0 * (1.0 + e**2) / (1.0 + e) ** 2, math.pi * (1.0 - e) / (1.0 + e))
+    np.testing.assert_allclose(flip * (2.0 * math.pi) ** 2 / 9.81, exact, atol=1e-9)
+    assert (tmp_path / "orbits-001.png").exists()
+
+
+def test_branches_and_curves_that_are_none_are_one_sentence():
+    for options, words in (
+        (["--branch", "flap(1)"], "did you mean 'flip'"),
+        (["--branch", "flip"], "expected KIND(NUMBER) such as flip(1)"),
+        (["--curve", "flip(1)"], "--over: not given"),
+        (["--over", "contact.e=0.7"], "--curve: not given"),
+        (["--curve", "flip(1)", "--over", "contact.f=0.7"], "did you mean 'contact.e'"),
+        (["--curve", "flip(1)", "--over", "contact.e=0.7:1"], "its number of values"),
+    ):
+        found = CliRunner().invoke(app, ["periodic", "configs/p1_ball.toml", *options])
+        assert found.exit_code == 2
+        assert words in " ".join(found.output.split())
+    found = CliRunner().invoke(app, ["periodic", "configs/c4_belt.toml", "--branch", "flip(1)"])
+    assert found.exit_code == 2
+    assert "--parameter: not given" in " ".join(found.output.split())

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import jfric
 from jfric.cli.main import app
-from jfric.periodic.continuation import Follower
+from jfric.periodic.follower import Follower
 
 CONFIGS = "configs"
 

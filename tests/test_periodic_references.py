@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from references import duffing, weakening_belt
+from references import den_hartog, duffing, weakening_belt
 
 from jfric.files.read_toml import load_config
 
@@ -30,3 +30,14 @@ def test_the_limit_cycle_on_a_belt_with_weakening_friction():
     assert found["orbit.max.x"] == pytest.approx(largest, abs=1e-15)
     assert found["orbit.min.x"] == pytest.approx(smallest, abs=1e-15)
     assert found["event_time(2)"] - found["event_time(1)"] == pytest.approx(slip, abs=1e-11)
+
+
+def test_the_state_of_continuous_slip():
+    numbers = 1.0, 0.1, 1.0, 0.2, 1.0, 0.8
+    found = expected("p5_continuous_slip")
+    state = den_hartog.state_at(*numbers, 0.0)
+    assert (found["orbit.x"], found["orbit.v.x"]) == pytest.approx(state, abs=1e-15)
+    # Both turning points are on it.
+    X, at, _, _ = den_hartog.steady(*numbers)
+    for t, x in ((at, X), (at + np.pi / 0.8, -X)):
+        assert den_hartog.state_at(*numbers, t) == pytest.approx((x, 0.0), abs=1e-14)

@@ -1,11 +1,15 @@
 """Poincare sections and bifurcation diagrams by brute force."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from systems_periodic import FLIP, ball_on_table, damped
+from systems_periodic import FLIP, GRAVITY, OMEGA, ball_on_table, damped
+from typer.testing import CliRunner
 
 import jfric
 from jfric import ProblemError
+from jfric.cli.main import app
 
 
 def test_returns_once_in_each_period_are_the_motion_there():
@@ -114,3 +118,70 @@ def test_bad_input_is_one_sentence(call, said):
         call()
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+AMPLITUDE = "base.table.displacement.amplitude"
+
+
+@pytest.mark.slow
+def test_a_diagram_and_exponents_on_the_command_line(tmp_path):
+    """A ball on a table: one return before the doubling, two behind it; the size of both
+    multipliers is the restitution where they are a pair."""
+    size = GRAVITY / OMEGA**2
+    ball, changed = "configs/p1_ball.toml", []
+    for name, value in (("q", "0.4144619786082071"), ("v", "-4.108476460563543")):
+        changed += ["--set", f"initial.z.{name}={value}"]
+    store = tmp_path / "returns"
+    command = [
+        "bifurcations",
+        ball,
+        "--vary",
+        f"{AMPLITUDE}=[{0.9 * size}, {1.1 * size}]",
+        *changed,
+    ]
+    command += ["--observe", "v.z", "--section", "impact", "--returns", "2", "--skip", "1500"]
+    command += ["--set", "time.end=1600", "--out", str(store), "--plot"]
+    found = CliRunner().invoke(app, command)
+    assert found.exit_code == 0, found.output
+    v = jfric.open_sweep(store)["v.z"].values
+    assert abs(v[0, 0] - v[0, 1]) < 1e-6
+    assert abs(v[1, 0] - v[1, 1]) > 0.03
+    assert store.with_suffix(".png").exists()
+    store = tmp_path / "lyapunov"
+    command = ["lyapunov", ball, "--vary", f"{AMPLITUDE}=[{0.4 * size}]", *changed]
+    command += ["--interval", "1 s", "--intervals", "4000", "--parts", "4", "--out", str(store)]
+    found = CliRunner().invoke(app, command)
+    assert found.exit_code == 0, found.output
+    means = jfric.open_sweep(store)["lyapunov_exponent"].values
+    assert means.mean() == pytest.approx(np.log(0.8), abs=2e-3)
+    assert f"{means.mean():.6g}" in found.output
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["bifurcations", "--observe", "v.z", "--vary", "contact.f=[1]"], "mean 'contact.e'"),
+        (
+            ["bifurcations", "--observe", "v.z", "--vary", "contact.e=0:1"],
+            "--vary contact.e: found",
+        ),
+        (
+            ["bifurcations", "--observe", "v.z", "--vary", "contact.e=[0.8]", "--section", "3 kg"],
+            "--section: ",
+        ),
+        (
+            ["bifurcations", "--observe", "v.y", "--vary", "contact.e=[0.8]"],
+            "observe: ",
+        ),
+        (["lyapunov", "--vary", "contact.e=[0.8]", "--interval", "3 kg"], "--interval: "),
+        (["lyapunov", "--vary", "contact.e=[0.8]", "--interval", "impact"], "'period' or a time"),
+        (["lyapunov", "--vary", "contact.e=[0.8]", "--parts", "0"], "parts: found 0"),
+    ],
+)
+def test_bad_commands_are_one_sentence(options, said, tmp_path, monkeypatch):
+    file = Path("configs/p1_ball.toml").resolve()
+    monkeypatch.chdir(tmp_path)
+    found = CliRunner().invoke(app, [options[0], str(file), *options[1:]])
+    assert found.exit_code == 2
+    assert said in " ".join(found.output.split())
+    assert not list(tmp_path.glob("results/*/*"))

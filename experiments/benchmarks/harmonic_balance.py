@@ -26,8 +26,8 @@ from pathlib import Path
 
 import numpy as np
 
-#: What pyHarm runs: the systems come as JSON; curves go as JSON, [frequency, amplitude of the first
-#: harmonic of each degree of freedom] and seconds.
+#: What pyHarm runs: a system comes as JSON; its curve goes as JSON, frequencies, amplitudes of the
+#: first harmonic of each degree of freedom, seconds, and those of processor time.
 PYHARM = """
 import json, logging, sys, time, warnings
 import numpy as np
@@ -43,15 +43,15 @@ def run(harmonics, low, high, matrices, connectors, step):
     data = {"analysis": {"frf": analysis}, "system": {"type": "Base", "nh": harmonics, "nti": 512},
             "substructures": {"sub": {"matrix": matrix, "ndofs": 1}},
             "connectors": connectors, "kinematics": {}}
-    start = time.perf_counter()
+    start, used = time.perf_counter(), time.process_time()
     maestro = Maestro(data)
     maestro.operate()
-    took = time.perf_counter() - start
+    took, used = time.perf_counter() - start, time.process_time() - used
     x = np.array([s.x for s in maestro.nls["frf"].SolList if s.flag_accepted])
     first = np.hypot(x[:, count:2 * count], x[:, 2 * count:3 * count])
-    return {"omega": x[:, -1].tolist(), "first": first.tolist(), "seconds": took}
+    return {"omega": x[:, -1].tolist(), "first": first.tolist(), "seconds": took, "processor": used}
 
-print("RESULT" + json.dumps({k: run(**s) for k, s in json.load(sys.stdin).items()}))
+print("RESULT" + json.dumps(run(**json.load(sys.stdin))))
 """
 
 
@@ -94,29 +94,36 @@ def systems() -> dict[str, dict]:
     }
 
 
-def in_pyharm(python: str, systems: dict[str, dict]) -> dict | None:
-    """The curves of pyHarm, or None with a sentence why there are none."""
-    try:
-        # It leaves a folder where it runs.
-        with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run(
-                [python, "-c", PYHARM],
-                input=json.dumps(systems),
-                capture_output=True,
-                text=True,
-                timeout=900,
-                check=False,
-                cwd=folder,
-            )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        print(f"pyHarm: not compared, {python} did not run it ({type(error).__name__})")
-        return None
-    lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT")]
-    if not lines:
-        reason = (done.stderr.strip().splitlines() or ["no output"])[-1]
-        print(f"pyHarm: not compared, {python} has no pyharm-os that runs ({reason})")
-        return None
-    return json.loads(lines[-1].removeprefix("RESULT"))
+def in_pyharm(python: str, systems: dict[str, dict], limit: float = 900.0) -> dict[str, dict]:
+    """The curves of pyHarm, each from a process of its own that may take ``limit`` seconds; where
+    there is none a sentence says why."""
+    found = {}
+    for name, system in systems.items():
+        try:
+            # It leaves a folder where it runs.
+            with tempfile.TemporaryDirectory() as folder:
+                done = subprocess.run(
+                    [python, "-c", PYHARM],
+                    input=json.dumps(system),
+                    capture_output=True,
+                    text=True,
+                    timeout=limit,
+                    check=False,
+                    cwd=folder,
+                )
+        except OSError as error:
+            print(f"pyHarm: not compared, {python} does not run ({error.strerror})")
+            return found
+        except subprocess.TimeoutExpired:
+            print(f"pyHarm, {name}: no whole curve after {limit:g} s, not compared", flush=True)
+            continue
+        lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT")]
+        if not lines:
+            reason = (done.stderr.strip().splitlines() or ["no output"])[-1]
+            print(f"pyHarm, {name}: not compared, {python} has none that runs ({reason})")
+            continue
+        found[name] = json.loads(lines[-1].removeprefix("RESULT"))
+    return found
 
 
 def timed(call):
@@ -158,7 +165,7 @@ def main() -> None:
             f"{warm:.1f} s, folds {np.round(found.folds, 8).tolist()}, all solved "
             f"{bool(found.ok.all())}"
         )
-        if other is None:
+        if name not in other:
             continue
         theirs = other[name]
         omega, first = np.array(theirs["omega"]), np.array(theirs["first"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -31,7 +31,34 @@ def periodic(
         str | None,
         typer.Option(
             metavar="PATH=START:STOP",
-            help="Follow the motion over this parameter; values may carry units.",
+            help="Follow the motion over this parameter; values may carry units. With --branch and "
+            "--curve by default that of the file.",
+        ),
+    ] = None,
+    branch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND(NUMBER)",
+            help="Follow the branch that leaves this special point of the path as well: flip(1) or "
+            "branch_point(1).",
+        ),
+    ] = None,
+    side: Annotated[
+        int, typer.Option(help="To which side the branch leaves, 1 or -1.", metavar="1|-1")
+    ] = 1,
+    curve: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND(NUMBER)",
+            help="Follow this special point of the path over a second parameter: fold(1), flip(1), "
+            "torus(1) or event_change(1).",
+        ),
+    ] = None,
+    over: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH=STOP[:COUNT]",
+            help="The second parameter of --curve, from its value in the file to this one.",
         ),
     ] = None,
     set_: Settings = None,
@@ -58,20 +85,23 @@ def periodic(
     """Find the periodic motion that the table \\[periodic] of a file describes.
 
     Prints its period, Floquet multipliers, stability, events and energy per cycle, and writes the
-    motion over a period, or all motions over a parameter (CSV). Exit status: 0, 1 where there is
-    none, 2 for bad input.
+    motion over a period, or all motions over a parameter (CSV), those on a branch, and where a
+    special point lies in two parameters. Exit status: 0, 1 where there is none, 2 for bad input.
     """
+    from jfric.cli.run_path import run_path
     from jfric.cli.run_periodic import run_periodic
     from jfric.files.solver_choice import parse_options
 
-    ok = run_periodic(
-        console(),
-        config,
-        settings=set_ or [],
-        parameter=parameter,
-        show=show,
-        solver=parse_options(option or [], name=None, flow=flow, rtol=rtol),
-        out=out,
-        plot=plot,
-    )
+    shared: Any = {
+        "settings": set_ or [],
+        "show": show,
+        "solver": parse_options(option or [], name=None, flow=flow, rtol=rtol),
+        "out": out,
+        "plot": plot,
+    }
+    if parameter is branch is curve is over is None:
+        ok = run_periodic(console(), config, **shared)
+    else:
+        more = {"parameter": parameter, "branch": branch, "side": side}
+        ok = run_path(console(), config, curve=curve, over=over, **more, **shared)
     raise typer.Exit(0 if ok else 1)

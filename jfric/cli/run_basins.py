@@ -90,16 +90,16 @@ def run_basins(
     return not found.failed
 
 
-def parse_section(text: str) -> str | float:
+def parse_section(text: str, option: str = "--section") -> str | float:
     """A name, or an interval with or without its unit."""
     if not text[:1].isdigit() and text[:1] not in ".+-":
         return text
     try:
         value = to_si(text, DIMENSIONS["time"])
     except UnitError as error:
-        raise ProblemError(f"--section: {error}") from None
+        raise ProblemError(f"{option}: {error}") from None
     if not isinstance(value, float):
-        raise ProblemError(f"--section: found {text!r}, expected a time, not an expression")
+        raise ProblemError(f"{option}: found {text!r}, expected a time, not an expression")
     return value
 
 

@@ -6,6 +6,7 @@ from jfric.figures.mechanism_figure import animate, plot_mechanism
 from jfric.figures.orbit_figure import plot_orbits
 from jfric.figures.path_figure import plot_path
 from jfric.figures.response_figure import plot_response
+from jfric.figures.returns_figure import plot_returns
 from jfric.figures.sweep_figure import plot_sweep
 from jfric.figures.trajectory_figure import plot
 
@@ -18,5 +19,6 @@ __all__ = [
     "plot_orbits",
     "plot_path",
     "plot_response",
+    "plot_returns",
     "plot_sweep",
 ]

@@ -9,8 +9,9 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.periodic.guess import no_phase
 from jfric.periodic.linearised import Scales
-from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, kernel_of
-from jfric.periodic.shooting import Phase, Unknowns
+from jfric.periodic.path_kernel import Call, Kernel, PathPoint, corrected, kernel_of
+from jfric.periodic.shooting import Phase, Shooting, Unknowns
+from jfric.system.problem import Problem
 
 
 def state_of(kernel: Kernel, last: PathPoint, step: float) -> dict[str, np.ndarray]:
@@ -28,13 +29,15 @@ def state_of(kernel: Kernel, last: PathPoint, step: float) -> dict[str, np.ndarr
     }
 
 
-def resumed(kernel: Kernel, kept: dict[str, np.ndarray]) -> tuple[Kernel, PathPoint, float]:
-    """The equations and the point with which a path goes on, and the next step; ``kernel``: the
-    equations where the path began."""
+def resumed(
+    shooting: Shooting, problem: Problem, call: Call, kept: dict[str, np.ndarray]
+) -> tuple[Kernel, PathPoint, float]:
+    """The equations and the point with which a path goes on, and the next step; ``problem``: where
+    the path began."""
     scales = Scales(*(jnp.asarray(kept[f"scales_{k}"], float) for k in Scales._fields))
     begins = jnp.asarray(kept["begins_last"], float)
-    problem = eqx.tree_at(lambda p: p.time.start, kernel.problem, begins)
-    kernel = kernel_of(kernel.shooting, problem, scales, kernel.call)
+    problem = eqx.tree_at(lambda p: p.time.start, problem, begins)
+    kernel = kernel_of(shooting, problem, scales, call)
     z = Unknowns(*(jnp.asarray(kept[f"last_{k}"], float) for k in Unknowns._fields))
     phase = no_phase(z.states.shape[1])
     if "phase_event" in kept:  # what earlier versions kept was periodic under loads

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,30 +11,16 @@ import numpy as np
 
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.path import OrbitPath, OrbitPoint
+from jfric.periodic.path_following import Part, Rows
 from jfric.periodic.path_kernel import PathPoint, stacked
-from jfric.periodic.path_resume import state_of
-from jfric.periodic.response_curve import joined, rows_of
+from jfric.periodic.response_curve import rows_of
 from jfric.periodic.response_store import ResponseStore, fingerprint
 from jfric.periodic.special_points import slope
 from jfric.periodic.state_vector import axes_of
 from jfric.system.problem import Problem
 
-#: Orbits after which a path is kept on disk.
-KEPT = 20
 #: Columns of a path beside those of a curve: slopes, and all numbers of the orbits.
 SLOPE, NUMBERS = "slope", "orbit_"
-
-
-class Rows(NamedTuple):
-    """Rows of a path: columns of a curve, and further ones."""
-
-    columns: dict[str, Any]
-    more: dict[str, np.ndarray]
-
-    def followed_by(self, other: Rows) -> Rows:
-        """These rows and then others."""
-        more = {k: np.concatenate([x, other.more[k]]) for k, x in self.more.items()}
-        return Rows(joined([self.columns, other.columns]), more)
 
 
 def rows_of_path(points: list[PathPoint]) -> Rows:
@@ -90,22 +76,23 @@ class PathStore:
         columns, special, (_, said), more = found
         return Rows(columns, more), special, said.splitlines()
 
-    def begun(self) -> tuple[Rows, list[OrbitPoint], dict[str, np.ndarray]] | None:
-        """Rows and special points of a part, and what goes on from there."""
+    def begun(self) -> Part | None:
+        """What there is of a path that was left."""
         found = self._files.begun(0)
         if found is None:
             return None
         columns, special, more = found
         own = {k: x for k, x in more.items() if k == SLOPE or k.startswith(NUMBERS)}
-        return Rows(columns, own), special, {k: x for k, x in more.items() if k not in own}
+        state = {k: x for k, x in more.items() if k not in own}
+        return Part(Rows(columns, own), special, state)
 
     def keep(self, rows: Rows, special: list[OrbitPoint], remarks: list[str]) -> None:
         """A finished path."""
         self._files.keep(0, rows.columns, special, (0, "\n".join(remarks)), rows.more)
 
-    def keep_part(self, rows: Rows, special, kernel, last: PathPoint, step: float) -> None:
-        """What there is of a path."""
-        self._files.keep_part(0, rows.columns, special, rows.more | state_of(kernel, last, step))
+    def keep_part(self, rows: Rows, special, state: dict[str, np.ndarray]) -> None:
+        """What there is of a path, and what it goes on from."""
+        self._files.keep_part(0, rows.columns, special, rows.more | state)
 
 
 def request_of(

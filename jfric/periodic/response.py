@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
@@ -16,17 +15,18 @@ from jaxtyping import ArrayLike
 
 from jfric.errors import ProblemError, SimulationError, nearest
 from jfric.numerics.limits import require_count
-from jfric.periodic.continuation import FIRST, LONGEST, MOST, Follower
+from jfric.periodic.continuation import MOST
 from jfric.periodic.cycle_quantities import Drive
+from jfric.periodic.follower import FIRST, LONGEST
 from jfric.periodic.forcing import harmonics_in
-from jfric.periodic.linearised import Scales
-from jfric.periodic.lockstep import Stopped, side_by_side
+from jfric.periodic.lockstep import side_by_side
 from jfric.periodic.orbit_status import OrbitStatus
 from jfric.periodic.path import OrbitPoint
-from jfric.periodic.path_kernel import Call, alone, kernel_of
-from jfric.periodic.path_resume import resumed, state_of
+from jfric.periodic.path_following import Part, Rows, followed
+from jfric.periodic.path_kernel import Call, alone
+from jfric.periodic.path_resume import resumed
 from jfric.periodic.path_start import equations_of_path, first_point
-from jfric.periodic.response_curve import ResponseCurve, joined, rows_of
+from jfric.periodic.response_curve import ResponseCurve, rows_of
 from jfric.periodic.response_result import FrequencyResponse
 from jfric.periodic.response_store import ResponseStore, fingerprint
 from jfric.periodic.state_vector import axes_of
@@ -41,8 +41,6 @@ from jfric.system.validation import validate
 CURVES = 10_000
 #: Curves that are followed side by side.
 TOGETHER = 16
-#: Rows after which a curve is kept on disk.
-KEPT = 20
 
 #: Told of each row: the number of the curve, the part of the interval that it has come to, rows.
 Watch = Callable[[int, float, int], None]
@@ -248,73 +246,53 @@ def _fields(rows: dict[str, Any], special: Sequence, outcome: tuple[int, str]) -
 def _follow(asked: _Request, number: int, call: Call) -> ResponseCurve:
     """One curve, from its beginning or from where it was left."""
     size = 2 * len(axes_of(asked.problem))
-    values = asked.curves[number]
+    values, store = asked.curves[number], asked.store
     exact = {path: jnp.asarray(x, float) for path, x in values.items()}
     problem = set_parameters(asked.problem, exact) if exact else asked.problem
-    before = None if asked.store is None else asked.store.begun(number)
-    parts, special = ([before[0]], list(before[1])) if before is not None else ([], [])
-    offset = sum(len(p["parameter"]) for p in parts)
-    path = asked.drive.path
+    before = None
+    if store is not None and (there := store.begun(number)) is not None:
+        before = Part(Rows(there[0]), *there[1:])
+
+    def watch(part: float, count: int) -> None:
+        asked.watch(number, part, count)
+
+    def finished(rows: Rows, points: list[OrbitPoint], status: OrbitStatus, said: str):
+        outcome = int(status), said
+        if store is not None:
+            store.keep(number, rows.columns, points, outcome)
+        watch(1.0, len(rows))
+        return ResponseCurve(values, **_fields(rows.columns, points, outcome))
+
+    def keep(rows: Rows, points: list[OrbitPoint], state: dict[str, np.ndarray]) -> None:
+        if store is not None:
+            store.keep_part(number, rows.columns, points, state)
+
     try:
-        if before is not None:
-            kernel, point, step = _resumed(asked, problem, before[2], call)
-        else:
-            options = dict(asked.options)
-            kernel, point = first_point(problem, path, asked.limits, asked.segments, options, call)
-            step = FIRST
+        begin = _begin(asked, problem, before, call)
     except SimulationError as error:
-        rows, outcome = rows_of([], size), (int(OrbitStatus.NO_CONVERGENCE), str(error))
-        if asked.store is not None:
-            asked.store.keep(number, rows, [], outcome)
-        asked.watch(number, 1.0, 0)
-        return ResponseCurve(values, **_fields(rows, [], outcome))
-    furthest = 0.0
-
-    def gathered(follower: Follower):
-        rows = rows_of(follower.rows[1 if before is not None else 0 :], size)
-        found = [_moved_row(p, offset - 1 if before is not None else 0) for p in follower.special]
-        return joined([*parts, rows]), [*special, *found]
-
-    def watched(follower: Follower, step: float) -> None:
-        nonlocal furthest
-        last = follower.rows[-1]
-        # The row that a path goes on from is there twice.
-        count = offset + len(follower.rows) - (before is not None)
-        low, high = asked.limits
-        furthest = max(furthest, (last.parameter - low) / (high - low))
-        asked.watch(number, min(furthest, 1.0), count)
-        if asked.store is not None and len(follower.rows) % KEPT == 0:
-            asked.store.keep_part(
-                number, *gathered(follower), state_of(follower.kernel, follower.rows[-1], step)
-            )
-
-    follower = Follower(kernel, asked.limits, asked.max_step, asked.max_steps - offset, watched)
-    try:
-        follower.follow(point, step)
-    except (KeyboardInterrupt, Stopped):
-        if asked.store is not None and len(follower.rows) > 1:
-            state = state_of(follower.kernel, follower.rows[-1], FIRST * asked.max_step)
-            asked.store.keep_part(number, *gathered(follower), state)
-        raise
-    rows, points = gathered(follower)
-    ended = points[-1].kind if points and not follower.remarks else "left"
+        return finished(Rows(rows_of([], size)), [], OrbitStatus.NO_CONVERGENCE, str(error))
+    rows, points, remarks = followed(
+        begin,
+        asked.limits,
+        asked.max_step,
+        asked.max_steps,
+        lambda points: Rows(rows_of(points, size)),
+        before=before,
+        keep=keep,
+        watch=watch,
+    )
+    ended = points[-1].kind if points and not remarks else "left"
     stuck = "nothing was found to go on from the last row"
-    said = "; ".join(follower.remarks) or ("complete" if ended == "end" else stuck)
-    outcome = int(OrbitStatus.CONVERGED), said
-    if asked.store is not None:
-        asked.store.keep(number, rows, points, outcome)
-    asked.watch(number, 1.0, len(rows["parameter"]))
-    return ResponseCurve(values, **_fields(rows, points, outcome))
+    said = "; ".join(remarks) or ("complete" if ended == "end" else stuck)
+    return finished(rows, points, OrbitStatus.CONVERGED, said)
 
 
-def _moved_row(point: OrbitPoint, by: int) -> OrbitPoint:
-    return dataclasses.replace(point, row=point.row + by) if by else point
-
-
-def _resumed(asked: _Request, problem: Problem, kept: dict[str, np.ndarray], call: Call):
-    """The kernel and the point with which a path goes on, and the next step."""
-    path = asked.drive.path
+def _begin(asked: _Request, problem: Problem, before: Part | None, call: Call):
+    """The equations, the point that a path begins with or goes on from, and the next step."""
+    path, options = asked.drive.path, dict(asked.options)
+    if before is None:
+        first = first_point(problem, path, asked.limits, asked.segments, options, call)
+        return *first, FIRST
     there = set_parameters(problem, {path: jnp.asarray(asked.limits[0], float)})
-    shooting, _, _ = equations_of_path(there, there, path, asked.segments, asked.options, None)
-    scales = Scales(*(jnp.asarray(kept[f"scales_{k}"], float) for k in Scales._fields))
-    return resumed(kernel_of(shooting, problem, scales, call), kept)
+    shooting, _, _ = equations_of_path(there, there, path, asked.segments, options, None)
+    return resumed(shooting, problem, call, before.state)

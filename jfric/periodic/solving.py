@@ -17,14 +17,14 @@ from jfric.errors import ProblemError
 from jfric.numerics.limits import require_count
 from jfric.numerics.sensitivities import with_sensitivities
 from jfric.periodic.forcing import forcing_of, require_commensurate
-from jfric.periodic.guess import autonomous_guess, forced_guess
+from jfric.periodic.guess import Guess, autonomous_guess, forced_guess
 from jfric.periodic.linearised import Found, evaluated, least_step, scaled_equations
 from jfric.periodic.newton import solve, together
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.orbit_status import OrbitStatus
 from jfric.periodic.result_of import orbit_of
 from jfric.periodic.shooting import Shooting
-from jfric.periodic.state_vector import checked_start
+from jfric.periodic.state_vector import at_start, checked_start
 from jfric.results.formulas import bound
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.simulation import call_compiled
@@ -33,6 +33,8 @@ from jfric.system.problem import Problem
 
 #: Periods of a forced motion that a transient goes through by default.
 TRANSIENT = 20
+#: From where Newton's method is stuck a forced motion goes on so many times, each time for longer.
+GOES_ON = 2
 #: Events of a period that the default solver has room for.
 EVENTS = 64
 #: Bounds of what may be asked for.
@@ -62,10 +64,11 @@ def periodic_orbit(
 
     ``start``: a guess of the state (2n,) at the problem's start time, several (k, 2n) for a batch,
     or another :class:`PeriodicOrbit`; without it the guess is where the problem's own start leads
-    after ``transient`` periods (by default 20; of an autonomous system: seconds, by default the
-    problem's time span). ``period`` is then a guess [s], needed with ``start`` alone. ``section``:
-    a quantity of the motion such as ``"x - 0.1 m"`` that is zero at the start of an autonomous
-    orbit; without it one of its own events is kept at its time after the start.
+    after ``transient`` periods (by default 20, and further ones where Newton's method is stuck; of
+    an autonomous system: seconds, by default the problem's time span). ``period`` is then a guess
+    [s], needed with ``start`` alone. ``section``: a quantity of the motion such as ``"x - 0.1 m"``
+    that is zero at the start of an autonomous orbit; without it one of its own events is kept at
+    its time after the start.
 
     ``segments``: of multiple shooting, for orbits so unstable that a period amplifies rounding too
     far. ``values``: numbers (b,) by path, one orbit for each, in one compiled batch. ``solver``:
@@ -132,17 +135,50 @@ class _Orbit(eqx.Module):
     def found(self, problem: Problem, given, start) -> tuple[Found, Any]:
         """Where Newton's method ends, and its guess; without derivatives."""
         problem, given, start = jax.lax.stop_gradient((problem, given, start))
-        make = autonomous_guess if self.shooting.autonomous else forced_guess
-        guess = make(self.shooting, problem, given, start, self.transient)
-        found = solve(
-            self.shooting, problem, guess.start, guess.phase, guess.scales, most=self.rounds
-        )
+        if start is None and not self.shooting.autonomous:
+            found, guess = self._going_on(problem, given)
+        else:
+            make = autonomous_guess if self.shooting.autonomous else forced_guess
+            guess = make(self.shooting, problem, given, start, self.transient)
+            found = self._from(problem, guess)
         failed = guess.status != int(OrbitStatus.CONVERGED)
         found = found._replace(
             status=jnp.where(failed, guess.status, found.status),
             run_status=jnp.where(failed, guess.run_status, found.run_status),
         )
         return jax.lax.stop_gradient((found, guess))
+
+    def _from(self, problem: Problem, guess: Guess) -> Found:
+        return solve(
+            self.shooting, problem, guess.start, guess.phase, guess.scales, most=self.rounds
+        )
+
+    def _going_on(self, problem: Problem, given) -> tuple[Found, Guess]:
+        """From where a transient has come to; as long as Newton's method is stuck there, from where
+        a further, longer one goes on to. It is one loop: the motion is compiled once."""
+
+        def attempt(state, periods) -> tuple[Found, Guess]:
+            guess = forced_guess(self.shooting, problem, given, state, periods)
+            return self._from(problem, guess), guess
+
+        def stuck(carry):
+            count, _, (found, guess) = carry
+            moves = guess.status == int(OrbitStatus.CONVERGED)
+            ends = moves & (found.status == int(OrbitStatus.NO_CONVERGENCE))
+            return (count == 0) | (ends & (count <= GOES_ON))
+
+        def one(carry):
+            count, state, _ = carry
+            further = max(self.transient, TRANSIENT) * count
+            periods = jnp.where(count == 0, self.transient, further)
+            found, guess = attempt(state, periods)
+            return count + 1, guess.start.states[0], (found, guess)
+
+        begins = at_start(problem.resolved())
+        shapes = jax.eval_shape(attempt, begins, jnp.asarray(0, jnp.int32))
+        nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+        carry = (jnp.asarray(0, jnp.int32), begins, nothing)
+        return jax.lax.while_loop(stuck, one, carry)[2]
 
 
 def _one(solver, end, call: _Orbit, problem, values, given, start) -> PeriodicOrbit:

@@ -155,7 +155,7 @@ def _there(
     kind = point.kind
 
     def off(x: PathPoint) -> float:
-        return tests(x)[kind]
+        return tests(x, None)[kind]
 
     return _zero(at, off)
 

@@ -22,6 +22,8 @@ LOCATED = 1e-13
 AROUND, FEWEST, PARTS = 10, 5, (0.5, 0.1, 0.03)
 #: A number that changes its sign without coming below this part of its size has no zero there.
 ZERO = 1e-3
+#: Pairs that cross the unit circle at places closer than this part of a step do so together.
+TOGETHER = 1e-6
 #: Cosine of the angle to the path beyond which an orbit belongs to another one.
 STRAIGHT = 0.9
 #: A change of events is narrowed down to this part of a step, or of the least one, by so many
@@ -42,7 +44,7 @@ JUMP = 0.01
 #: relative to the root of the distance.
 DISTANCES, DIRECTIONS, REACH = (1e-6, 1e-5, 1e-4), 12, 10.0
 
-#: What is looked for where the events do not change.
+#: What is looked for where the events do not change; the third for each pair of multipliers.
 KINDS: tuple[OrbitKind, ...] = ("fold", "flip", "torus", "branch point")
 
 At = Callable[[float], PathPoint | None]
@@ -101,18 +103,29 @@ def leaving(kernel: Kernel, point: PathPoint) -> PathPoint | None:
     return None
 
 
-def tests(point: PathPoint) -> dict[OrbitKind, float]:
-    """Numbers that change their sign at special points."""
+def tests(point: PathPoint, rank: int | None) -> dict[OrbitKind, float]:
+    """Numbers that change their sign at special points. ``rank``: of all pairs of multipliers, the
+    largest first, the one that the number of a torus belongs to; None: the one that is nearest to
+    the unit circle."""
     m = np.asarray(point.orbit.monodromy)
     eye = np.eye(len(m))
-    values = point.multipliers
-    pairs = values[np.abs(np.imag(values)) > REAL]
+    off = _pairs(point) - 1.0
+    if rank is None:
+        torus = off[np.argmin(np.abs(off))] if len(off) else -1.0
+    else:
+        torus = off[rank] if rank < len(off) else -1.0
     return {
         "fold": float(point.tangent[-1]),
         "flip": float(np.linalg.det(m + eye)),
-        "torus": float(np.max(np.abs(pairs), initial=0.0)) - 1.0,
+        "torus": float(torus),
         "branch point": point.determinant,
     }
+
+
+def _pairs(point: PathPoint) -> np.ndarray:
+    """Sizes of the pairs of complex multipliers, the largest first."""
+    values = point.multipliers
+    return -np.sort(-np.abs(values[np.imag(values) > REAL]))
 
 
 def between(kernel: Kernel, at: At, first: PathPoint, last: PathPoint, s: float) -> list:
@@ -128,27 +141,34 @@ def between(kernel: Kernel, at: At, first: PathPoint, last: PathPoint, s: float)
         known[x] = found
         return found
 
-    def oriented(x: float, kind: OrbitKind) -> float:
+    def oriented(x: float, kind: OrbitKind, rank: int) -> float:
         found = point(x)
-        value = tests(found)[kind]
+        value = tests(found, rank)[kind]
         # Both depend on the direction in which the path is followed.
         turned = kind in ("fold", "branch point") and found.tangent @ first.tangent < 0
         return -value if turned else value
 
     located = []
-    for kind in KINDS:
-        a, b = oriented(0.0, kind), oriented(s, kind)
+    pairs = max(len(_pairs(first)), len(_pairs(last)))
+    kinds: tuple[OrbitKind, ...] = KINDS + KINDS[2:3] * (pairs - 1)
+    for i, kind in enumerate(kinds):
+        # Behind all kinds the smaller pairs, one after the other.
+        rank = max(i - len(KINDS) + 1, 0)
+        a, b = oriented(0.0, kind, rank), oriented(s, kind, rank)
         if not a * b < 0.0:
             continue
         try:
             if kind == "branch point":
                 located += _branch_point(at, first, last, s)
                 continue
-            x: Any = brentq(oriented, 0.0, s, args=(kind,), xtol=LOCATED * s)
+            x: Any = brentq(oriented, 0.0, s, args=(kind, rank), xtol=LOCATED * s)
         except ValueError:
             continue
         # It may jump: a pair that meets on the real axis has not crossed the circle.
-        if abs(oriented(x, kind)) > ZERO * max(abs(a), abs(b)):
+        if abs(oriented(x, kind, rank)) > ZERO * max(abs(a), abs(b)):
+            continue
+        # Equal pairs, as of what is round, cross together: that is one point.
+        if rank and any(k == kind and abs(x - y) <= TOGETHER * s for y, k, _ in located):
             continue
         located.append((x, kind, point(x)))
     return sorted(located, key=lambda found: found[0])

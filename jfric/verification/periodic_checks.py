@@ -89,7 +89,7 @@ class PeriodicValues:
             peak = self._peak()
             return peak.value if quantity.name == "peak" else peak.frequency
         if quantity.kind not in ("orbit", "multiplier"):
-            points = self._path().points(_KINDS[quantity.kind])
+            points = self._path().points(POINT_KINDS[quantity.kind])
             row = int(quantity.argument or 1) - 1
             return points[row].parameter if row < len(points) else float("nan")
         orbit = self._orbit()
@@ -211,7 +211,7 @@ def orbit_settings(
 #: What the table ``[periodic]`` gives that is none of a single orbit.
 _OF_PATHS = ("vary", "start", "stop", "harmonics")
 #: Special points of a path by the words of a check.
-_KINDS: dict[str, OrbitKind] = {
+POINT_KINDS: dict[str, OrbitKind] = {
     **{"fold": "fold", "flip": "flip", "torus": "torus"},
     **{"branch_point": "branch point", "event_change": "event change"},
 }

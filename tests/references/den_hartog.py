@@ -13,6 +13,26 @@ import numpy as np
 def steady(m, c, k, R, P, w):
     """Amplitude, time of the largest position, and the acceleration just after and before it; NaN
     where there is no such motion. Arrays of one shape."""
+    X, at, after, before, _ = _solved(m, c, k, R, P, w)
+    return X, at, after, before
+
+
+def state_at(m, c, k, R, P, w, t):
+    """Position and velocity at the time ``t``, of numbers."""
+    _, at, _, _, (a, b, C, S) = _solved(m, c, k, R, P, w)
+    half, decay = np.pi / w, 0.5 * c / m
+    natural = np.sqrt(k / m - decay**2)
+    since = np.mod(t - at, 2.0 * half)
+    # The way up is that down, turned round.
+    side, s = (1.0, since) if since < half else (-1.0, since - half)
+    co, si = np.cos(natural * s), np.sin(natural * s)
+    x = R / k + np.exp(-decay * s) * (a * co + b * si) + C * np.cos(w * s) - S * np.sin(w * s)
+    free = natural * (b * co - a * si) - decay * (a * co + b * si)
+    v = np.exp(-decay * s) * free - w * (C * np.sin(w * s) + S * np.cos(w * s))
+    return side * x, side * v
+
+
+def _solved(m, c, k, R, P, w):
     decay, half = 0.5 * c / m, np.pi / w
     natural = np.sqrt(k / m - decay**2)
     e, co, si = np.exp(-decay * half), np.cos(natural * half), np.sin(natural * half)
@@ -39,7 +59,7 @@ def steady(m, c, k, R, P, w):
     load = P * np.cos(angle)
     after = (load - k * X + R) / m
     before = (load - k * X - R) / m
-    return X, at, after, before
+    return X, at, after, before, (a, b, C, S)
 
 
 def monodromy(m, c, k, after, before, w):

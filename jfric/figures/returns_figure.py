@@ -1,0 +1,76 @@
+"""Figure of a bifurcation diagram: returns to a section over a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jfric.errors import ProblemError, nearest
+from jfric.figures.style import LINES, style_axes
+from jfric.sweeps.table import OUTCOME
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.figure import Figure
+
+#: The axis of returns, and how large their dots are.
+RETURNS, DOT = "return", 1.5
+
+
+def plot_returns(
+    data: xarray.Dataset, observe: Sequence[str] | None = None, *, title: str = ""
+) -> Figure:
+    """Figure of a bifurcation diagram: each return a dot over the parameter, under a ``title``.
+
+    ``data``: a table of :func:`jfric.bifurcation_diagram`; ``observe``: the quantities to draw, one
+    panel each (all). Raises :class:`jfric.ProblemError` for a table without returns and for unknown
+    names. A linear oscillator::
+
+        >>> oscillator = jfric.Problem(
+        ...     ["x"],
+        ...     {
+        ...         "mass": jfric.Mass("x", 1.0),
+        ...         "spring": jfric.Spring("x", 1.0),
+        ...         "damper": jfric.Damper("x", 1.0),
+        ...         "load": jfric.Load("x", jfric.Harmonic(1.0, omega=1.0)),
+        ...     },
+        ... )
+        >>> table = jfric.bifurcation_diagram(
+        ...     oscillator, "load.F.omega", [1.0, 2.0], "x", returns=3, skip=30, progress=False
+        ... )
+        >>> figure = jfric.plot_returns(table)
+        >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
+        ('load.F.omega', 'x [m]')
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    known = [str(n) for n in data.data_vars if n not in OUTCOME and RETURNS in data[n].dims]
+    if not known:
+        raise ProblemError(f"data: found no quantity with the axis {RETURNS!r}")
+    names = list(observe or known)
+    for name in names:
+        if name not in known:
+            raise ProblemError(
+                f"observe: found {name!r}{nearest(name, known)}, the results hold "
+                + ", ".join(known)
+            )
+    (path,) = (str(d) for d in data["status"].dims)
+    figure = Figure(
+        figsize=(9.0, max(1.0 + 3.4 * len(names), 4.0)),
+        layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06),
+    )
+    panels = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
+    for axis, name in zip(panels, names, strict=True):
+        values = data[name].transpose(path, RETURNS)
+        x = np.repeat(np.asarray(data[path]), values.sizes[RETURNS])
+        axis.plot(x, np.asarray(values).ravel(), ".", color=LINES[0], ms=DOT, rasterized=True)
+        unit = values.attrs.get("units", "")
+        axis.set_ylabel(f"{name} [{unit}]" if unit else name)
+        style_axes(axis)
+    panels[-1].set_xlabel(path)
+    if title:
+        figure.suptitle(title)
+    return figure
