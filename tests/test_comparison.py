@@ -282,6 +282,46 @@ def test_a_file_says_what_is_free(tmp_path):
         loads(wrong)
 
 
+@pytest.mark.slow
+def test_where_nothing_is_viscous_the_true_law_is_recommended():
+    """A bound above zero, a thousandth of the friction, would be an error that richer laws mend."""
+    step, laws = 5e-3, ["asymmetric", "Stribeck", "curve"]
+    t = step * np.arange(1200)
+    force = 8.0 * np.sin(3.0 * t) + 3.0 * np.sin(7.1 * t)
+    x = driven(force, 2.0, (4.0, 3.0), step)
+    elements = {
+        "mass": jfric.Mass("x", 1.0),
+        "load": jfric.Load("x", 0.0),
+        "friction": jfric.Friction("x", limit=3.0),
+    }
+    data = jfric.Experiment(t, {"load.F": force}, {"x": x})
+    found = jfric.compare_laws(
+        jfric.Problem(["x"], elements, time=6.0), data, {"mass.m": jfric.Free(0.5, 8.0)},
+        laws=laws, fitted_to="inverse dynamics", criteria=["inverse dynamics", "windows"],
+    )  # fmt: skip
+    assert found.recommended == "asymmetric"
+    viscous = [v for k, v in found.laws[0].values[0].items() if "F_v" in k]
+    assert max(viscous) < 1e-3
+
+
+def test_windows_are_simulated_as_the_record_that_they_are_cut_from():
+    """The last one is short; the motion would have its events located in each, 40 times slower."""
+    from jfric.fits.task import prepare
+
+    t = np.linspace(0.0, 1.3, 1300)
+    data = jfric.Experiment(t, y={"x": np.cos(t)})
+    elements = {"mass": jfric.Mass("x", 1.0), "spring": jfric.Spring("x", 1.0),
+                "friction": jfric.Friction("x", limit=0.1)}  # fmt: skip
+    swing = jfric.Problem(["x"], elements, time=1.3)
+    free = {"friction.limit": jfric.Free(0.01, 1.0)}
+    task = prepare(swing, data, free, residual="windows", window=0.5)
+    assert [e.t.size for e in task.experiments] == [500, 500, 300]
+    assert isinstance(task.objective.model, jfric.SampledModel)
+    few = jfric.Experiment(t[::10], y={"x": np.cos(t[::10])})
+    task = prepare(swing, few, free, residual="windows", window=0.5)
+    assert not isinstance(task.objective.model, jfric.SampledModel)
+
+
 def test_bad_calls_are_one_sentence():
     t = np.linspace(0.0, 8.0, 801)
     e = jfric.Experiment(t, {"load.drive.F": np.sin(t)}, {"x": np.sin(t)})

@@ -221,6 +221,48 @@ def test_white_noise_has_the_intervals_of_gauss_and_newton():
     assert list(found.covariance().standard_errors.values()) == expected
 
 
+class Line(AbstractModel):
+    """``u = level + slope t``, whose slope is not negative."""
+
+    def default(self, path, experiment):
+        return LINE[path].init
+
+    def initial(self, experiment):
+        return 0.0, {}
+
+    def simulate_outputs(self, values, data):
+        t = jnp.where(jnp.isfinite(data.t), data.t, 0.0)
+        return Prediction((values["level"] + values["slope"] * t)[:, None], jnp.asarray(0))
+
+
+LINE = {"level": jfric.Free(0.0, 8.0, init=4.0, scale="linear"),
+        "slope": jfric.Free(0.0, 100.0, init=1.0, scale="linear")}  # fmt: skip
+
+
+def test_intervals_hold_the_truth_that_lies_a_little_inside_a_bound():
+    """The slope is one standard error from its bound, where one fit of six ends. Taken as known
+    there, it would leave intervals of the level of which 29 % hold the truth."""
+    t = np.linspace(0.2, 1.0, 60)
+    J = np.stack([np.ones_like(t), t], axis=1)
+    slope = float(np.sqrt(np.linalg.inv(J.T @ J)[1, 1]))
+    ended, held, inside = 0, 0, 0
+    for seed in range(60):
+        u = 4.0 + slope * t + np.random.default_rng(seed).normal(size=t.size)
+        found = jfric.fit(Line(), jfric.Experiment(t, y={"u": u}, sigma=1.0), LINE, starts=1)
+        intervals = found.intervals(method="gauss-newton")
+        level, rate = intervals["level"] or (0.0, 0.0), intervals["slope"] or (0.0, 0.0)
+        inside += rate[0] <= slope <= rate[1]
+        if found.at_bound[1]:
+            ended += 1
+            held += level[0] < 4.0 < level[1]
+            assert rate[0] == 0.0
+            assert any("slope is at its lower bound 0: its interval has one side" in r
+                       for r in found.covariance("gauss-newton").remarks())  # fmt: skip
+    assert 4 <= ended <= 20
+    assert held >= ended - 1
+    assert inside >= 54
+
+
 def test_a_fit_without_finite_derivatives_has_no_interval():
     found = fitted()
     nowhere = dataclasses.replace(found, vector=np.array([np.nan, np.nan]))

@@ -80,12 +80,13 @@ def windowed(
 
 
 def sampled_or_whole(
-    problem: Problem, experiments: Sequence[Experiment], solver: object, hold: str
+    problem: Problem, records: Sequence[Experiment], solver: object, hold: str
 ) -> Problem | SampledModel:
     """A model from sample to sample for measured inputs and long records, where one can be had;
-    else the problem, for the event-driven solver."""
+    else the problem, for the event-driven solver. Windows are simulated as the ``records`` that
+    they were cut from: samples are no farther apart there."""
     mechanics = eqx.filter_eval_shape(assemble, problem)
-    suits = all(e.u or e.t.size >= LONG for e in experiments) and not problem.section("event")
+    suits = all(e.u or e.t.size >= LONG for e in records) and not problem.section("event")
     if solver is None and suits and is_one_degree(mechanics):
         return SampledModel(problem, hold=hold)
     return problem

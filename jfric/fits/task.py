@@ -126,8 +126,9 @@ def prepare(
         problem, chosen, force = closed(problem, chosen, controller)
         residual, observe = "output", force if observe is None else observe
     elif residual == "windows" and isinstance(problem, Problem):
+        simulated = sampled_or_whole(problem, chosen, solver, hold)
         chosen, free = windowed(problem, chosen, free, window)
-        residual, problem = "output", sampled_or_whole(problem, chosen, solver, hold)
+        residual, problem = "output", simulated
     elif residual == "inverse" and isinstance(problem, Problem):
         chosen = tuple(inverse_experiments(problem, chosen, hold=hold))
         residual, observe, problem = "output", None, InverseModel(problem)

@@ -81,7 +81,9 @@ def candidate_laws(problem: Problem, speed: float, *, loads: bool = True) -> lis
     # Dampers are taken out: what they do now is where the viscous part begins.
     damping = sum(float(d.c) for d in problem.resolved().section("damper").values())
     damping = min(max(damping or size / speed, low / speed), high / speed)
-    force, rate = Free(low, high, init=size), Free(low / speed, high / speed, init=damping)
+    force, alone = Free(low, high, init=size), Free(low / speed, high / speed, init=damping)
+    # Beside a constant part there may be none: a bound above zero would be an error of the law.
+    rate = Free(0.0, high / speed, init=damping, scale="linear")
     sided = {f"F_c_{side}": force for side in SIDES} | {f"F_v_{side}": rate for side in SIDES}
     fall = {
         "F_s": Free(-size, 10.0 * size, init=-0.1 * size, scale="linear"),
@@ -90,7 +92,7 @@ def candidate_laws(problem: Problem, speed: float, *, loads: bool = True) -> lis
     # Half of what is carried may be lost, and a thousandth is where the fit begins.
     grow = {"kappa": Free(0.0, 1.0 / size, init=1e-3 / size, scale="linear")}
     candidates: dict[str, dict[str, Free]] = {
-        "viscous": {"F_v": rate},
+        "viscous": {"F_v": alone},
         "Coulomb": {"F_c": force},
         "Coulomb + viscous": {"F_c": force, "F_v": rate},
         "asymmetric": sided,

@@ -135,7 +135,7 @@ def _arranged(criterion, problem, values, pieces, setting: Setting):
         length = WINDOW if setting.window is None else setting.window
         chosen = [w for e in pieces for w in windows(e, problem.axes, length)]
     chosen = [_from_what_is_seen(e, values) for e in chosen]
-    found = sampled_or_whole(problem, chosen, None, setting.hold)
+    found = sampled_or_whole(problem, pieces, None, setting.hold)
     if isinstance(found, Problem):
         found = OutputModel(found, EventDriven(max_events=0, adjoint="forward"), setting.hold)
     else:

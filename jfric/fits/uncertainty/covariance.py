@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -11,12 +11,14 @@ from jfric.errors import ProblemError, nearest
 from jfric.fits.estimate import Estimate
 from jfric.fits.uncertainty.autocorrelation import bandwidth, long_run_covariance
 from jfric.fits.uncertainty.noise_model import autoregressive_covariance
-from jfric.fits.uncertainty.residual_series import ResidualSeries, residual_series
+from jfric.fits.uncertainty.residual_series import residual_series
 
 Method = Literal["autoregressive", "hac", "gauss-newton"]
 METHODS = ("autoregressive", "hac", "gauss-newton")
 #: A direction is not identified if the data allow more than this part of the range of bounds.
 UNIDENTIFIED = 1.0
+#: Of a factor by which an interval on a logarithmic scale is wide.
+LARGEST_POWER = 100.0
 #: Above, Student's distribution is the normal one.
 MANY_DEGREES = 1e6
 #: Below so many degrees of freedom the intervals were seen to miss their level: docs/fits.md.
@@ -27,8 +29,10 @@ FEW_DEGREES = 6.0
 class Covariance:
     """Uncertainty of the estimates ``x`` (P,).
 
-    ``matrix`` (P, P): NaN for parameters at a bound, infinite on the diagonal for those
-    that the data do not determine.
+    ``matrix`` (P, P): as if there were no bounds, infinite on the diagonal for parameters that the
+    data do not determine; NaN where the simulation fails. A parameter that has come to a bound is
+    no known number: taken as known, the errors of those it trades with would be too small wherever
+    the true value lies a little inside.
     """
 
     names: tuple[str, ...]
@@ -49,7 +53,7 @@ class Covariance:
 
     @property
     def standard_errors(self) -> dict[str, float]:
-        """Standard error of each parameter; NaN at a bound."""
+        """Standard error of each parameter; at a bound that without the bound."""
         return dict(zip(self.names, np.sqrt(np.diagonal(self.matrix)).tolist(), strict=True))
 
     @property
@@ -62,9 +66,10 @@ class Covariance:
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float] | None]:
         """Intervals that hold the true values with probability ``level``.
 
-        None where there is none: at a bound, or where the data do not determine the parameter.
-        Symmetric on the scale of the parameter, with quantiles of Student's distribution for the
-        degrees of freedom.
+        None where there is none: where the data do not determine the parameter. Symmetric on the
+        scale of the parameter, with quantiles of Student's distribution for the degrees of freedom.
+        At a bound they begin there and reach as far inside as they would without it, which holds
+        the truth more often than ``level`` says.
         """
         if not 0.0 < level < 1.0:
             raise ProblemError(f"level: found {level:g}, must lie between 0 and 1")
@@ -75,11 +80,17 @@ class Covariance:
             z = float(quantile[i])
             if not np.isfinite(sd[i]):
                 found[name] = None
-            elif self.log[i]:
-                factor = float(np.exp(z * sd[i] / self.x[i]))
-                found[name] = (float(self.x[i] / factor), float(self.x[i] * factor))
+                continue
+            if self.log[i]:
+                factor = float(np.exp(min(z * sd[i] / self.x[i], LARGEST_POWER)))
+                low, high = float(self.x[i] / factor), float(self.x[i] * factor)
             else:
-                found[name] = (float(self.x[i] - z * sd[i]), float(self.x[i] + z * sd[i]))
+                low, high = float(self.x[i] - z * sd[i]), float(self.x[i] + z * sd[i])
+            if self.at_bound[i] < 0:
+                low = float(self.bounds[0][i])
+            elif self.at_bound[i] > 0:
+                high = float(self.bounds[1][i])
+            found[name] = (low, high)
         return found
 
     def _quantiles(self, level: float) -> np.ndarray:
@@ -110,7 +121,9 @@ class Covariance:
             if self.at_bound[i]:
                 side = "lower" if self.at_bound[i] < 0 else "upper"
                 bound = self.bounds[0 if self.at_bound[i] < 0 else 1][i]
-                said.append(f"{name} is at its {side} bound {bound:g}: no interval")
+                known = np.isfinite(self.matrix[i, i])
+                then = "its interval has one side" if known else "no interval"
+                said.append(f"{name} is at its {side} bound {bound:g}: {then}")
         for direction in self.unidentified:
             parts = ", ".join(f"{name} by {part:+.2f}" for name, part in direction.items())
             said.append(f"the data do not tell this change from none (parts of the range): {parts}")
@@ -141,14 +154,13 @@ def covariance(
             f"method: found {method!r}{nearest(method, METHODS)}, allowed are {', '.join(METHODS)}"
         )
     layout, objective = fit.objective.layout, fit.objective
-    at_bound = layout.at_bound(fit.vector)
-    inside = np.flatnonzero(at_bound == 0)
+    at_bound, size = layout.at_bound(fit.vector), layout.size
     normal = objective.normal(fit.vector[None])
-    hessian = normal.hessian[0][np.ix_(inside, inside)]
-    ranges = layout.ranges(fit.vector)[inside]
+    hessian = normal.hessian[0]
+    ranges = layout.ranges(fit.vector)
     # The simulation fails at the fit, or does not reach every sample.
     if not (np.isfinite(normal.cost[0]) and np.all(np.isfinite(hessian))):
-        nothing = np.full((layout.size, layout.size), np.nan)
+        nothing = np.full((size, size), np.nan)
         return Covariance(
             fit.names, fit.vector, nothing, method, at_bound, layout.log, layout.bounds, ()
         )
@@ -158,37 +170,34 @@ def covariance(
     basis = vectors[:, known]
     inverse = (basis / values[known]) @ basis.T * np.outer(ranges, ranges)
     counted: list[int] = []
-    degrees, orders = np.full(layout.size, np.inf), ()
-    prior = layout.prior_terms(fit.vector)[2][inside]
+    degrees, orders = np.full(size, np.inf), ()
+    prior = layout.prior_terms(fit.vector)[2]
     if method == "gauss-newton" and objective.loss == "linear":
         matrix = inverse
     elif method == "autoregressive":
-        series = [_of(s, inside) for s in residual_series(fit)]
-        found = autoregressive_covariance(series, inverse, prior)
-        matrix, degrees[inside], orders = found
+        found = autoregressive_covariance(list(residual_series(fit)), inverse, prior)
+        matrix, degrees, orders = found
     else:
-        middle = np.zeros((inside.size, inside.size))
+        middle = np.zeros((size, size))
         samples = 0
         for series in residual_series(fit):
-            rows = series.scores(layout.size)[:, inside]
+            rows = series.scores(size)
             chosen = bandwidth(rows * ranges) if lags is None else lags
             counted.append(0 if method == "gauss-newton" else min(chosen, rows.shape[0] - 1))
             middle += long_run_covariance(rows, counted[-1])
             samples += int(np.count_nonzero(series.used.any(axis=1)))
         middle += np.diag(prior)
-        matrix = inverse @ middle @ inverse * (samples / max(samples - inside.size, 1))
+        matrix = inverse @ middle @ inverse * (samples / max(samples - size, 1))
     lost = np.any(np.abs(vectors[:, ~known]) > 0.05, axis=1)
     matrix[lost, lost] = np.inf
-    full = np.full((layout.size, layout.size), np.nan)
-    full[np.ix_(inside, inside)] = matrix
     directions = [
-        {fit.names[inside[j]]: float(v[j]) for j in np.argsort(-np.abs(v)) if abs(v[j]) > 0.05}
+        {fit.names[j]: float(v[j]) for j in np.argsort(-np.abs(v)) if abs(v[j]) > 0.05}
         for v in vectors[:, ~known].T
     ]
     return Covariance(
         fit.names,
         fit.vector,
-        full,
+        matrix,
         method,
         at_bound,
         layout.log,
@@ -198,10 +207,3 @@ def covariance(
         degrees,
         orders,
     )
-
-
-def _of(series: ResidualSeries, inside: np.ndarray) -> ResidualSeries:
-    """Only the parameters ``inside``, numbered as they stand there."""
-    place = np.searchsorted(inside, series.columns)
-    there = np.isin(series.columns, inside)
-    return replace(series, jacobian=series.jacobian[..., there], columns=place[there])
