@@ -146,6 +146,7 @@ from jfric.system.elements import DiagramSpring as DiagramSpring
 from jfric.system.elements import Friction as Friction
 from jfric.system.elements import GapSpring as GapSpring
 from jfric.system.elements import Joint as Joint
+from jfric.system.elements import Velocity as Velocity
 from jfric.system.elements import Lagrangian as Lagrangian
 from jfric.system.elements import Load as Load
 from jfric.system.elements import Mass as Mass
@@ -204,7 +205,7 @@ __all__ = [  # noqa: RUF022
     # Friction with memory, and other states.
     "Jenkins", "MaxwellSlip", "MasingSpring", "Iwan", "Dahl", "BoucWen", "LuGre", "RateState",
     "State",
-    "ForceField", "Lagrangian", "Pendulum", "Friction", "Contact", "Joint", "Load", "Base",
+    "ForceField", "Lagrangian", "Pendulum", "Friction", "Contact", "Joint", "Velocity", "Load", "Base",
     "Event", "Controller", "Direction", "along", "between",
     # Bodies in the plane, and what joins them.
     "Body", "Ground", "Gravity", "LinkSpring", "Pin", "Slider", "Weld", "Gear", "Rolling",

@@ -36,4 +36,6 @@ def path_dimension(problem: Problem, name: str) -> Dimension | None:
     direction = getattr(element, side, None)
     if getattr(element, "point", None) is not None:  # a contact between bodies
         return dimension(section, field, "translation")
+    if section == "velocity":
+        return dimension(section, field, element.kind)
     return dimension(section, field, kind(direction, problem.dofs))

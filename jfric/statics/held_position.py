@@ -77,8 +77,12 @@ def require_held(problem: AbstractProblem) -> None:
     problem = started(problem.resolved())
     equations = joint_equations(problem)
     t, q, _ = problem.start()
+    rest = jnp.zeros_like(q)
     rate = [
-        jax.jvp(e.function, (t, q), (jnp.ones_like(t), jnp.zeros_like(q)))[1] for e in equations
+        e.function(t, q, rest)
+        if e.on_velocities
+        else jax.jvp(e.function, (t, q), (jnp.ones_like(t), rest))[1]
+        for e in equations
     ]
     for equation, value in zip(equations, rate, strict=True):
         if not isinstance(value, Tracer) and value != 0.0:
