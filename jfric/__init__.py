@@ -146,12 +146,12 @@ from jfric.system.elements import DiagramSpring as DiagramSpring
 from jfric.system.elements import Friction as Friction
 from jfric.system.elements import GapSpring as GapSpring
 from jfric.system.elements import Joint as Joint
-from jfric.system.elements import Velocity as Velocity
 from jfric.system.elements import Lagrangian as Lagrangian
 from jfric.system.elements import Load as Load
 from jfric.system.elements import Mass as Mass
 from jfric.system.elements import Spring as Spring
 from jfric.system.elements import Stop as Stop
+from jfric.system.elements import Velocity as Velocity
 from jfric.system.event import Event as Event
 from jfric.system.expression import Expression as Expression
 from jfric.system.functions import Constant as Constant
@@ -205,8 +205,8 @@ __all__ = [  # noqa: RUF022
     # Friction with memory, and other states.
     "Jenkins", "MaxwellSlip", "MasingSpring", "Iwan", "Dahl", "BoucWen", "LuGre", "RateState",
     "State",
-    "ForceField", "Lagrangian", "Pendulum", "Friction", "Contact", "Joint", "Velocity", "Load", "Base",
-    "Event", "Controller", "Direction", "along", "between",
+    "ForceField", "Lagrangian", "Pendulum", "Friction", "Contact", "Joint", "Velocity",
+    "Load", "Base", "Event", "Controller", "Direction", "along", "between",
     # Bodies in the plane, and what joins them.
     "Body", "Ground", "Gravity", "LinkSpring", "Pin", "Slider", "Weld", "Gear", "Rolling",
     # Friction laws and functions of time; all of them: jfric.laws, jfric.functions.

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from jfric.errors import ProblemError, nearest
 from jfric.system.assembly import energies_of
+from jfric.system.chosen_motion import chosen_motion, chosen_units
 from jfric.system.description import accepted_labels, element_label
 from jfric.system.forces import FORCE_SECTIONS, element_forces, force_keys, joint_reactions
 from jfric.system.joint_contacts import force_unit, normal_forces, unilateral_contacts
 from jfric.system.joint_equations import reaction_units
-from jfric.system.chosen_motion import chosen_motion, chosen_units
 from jfric.system.problem import Problem
 from jfric.system.states import state_units
 

@@ -337,7 +337,8 @@ class Joint(eqx.Module):
     ``constraint``: one or more of them, each a text in degrees of freedom, ``t`` and shared
     parameters (``"x - l*cos(theta)"``), or a JAX function ``(t, q, parameters)`` that returns one
     number; a text that names velocities, which it is linear in (``"cos(phi)*v.y - sin(phi)*v.x"``,
-    a blade), holds no position. Derivatives follow. Where time is part of it, it prescribes a motion::
+    a blade), holds no position. Derivatives follow. Where time is part of it, it prescribes a
+    motion::
 
         M dv/dt = f + (dphi/dq)^T lambda
 

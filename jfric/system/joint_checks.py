@@ -115,7 +115,7 @@ def _regular(tied: Tied, equations: list[JointEquation]) -> None:
         name = equation.name
         if not np.all(np.isfinite(row)):
             raise ProblemError(f"{name}: is not finite, or has no slope, at the start")
-        if not np.any(row[2:]) and not equation.shared:
+        if not np.any(row[2:]) and equation.held is None:
             raise ProblemError(f"{name}: has the slope zero at the start, and holds nothing there")
 
 

@@ -18,11 +18,12 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jfric.numerics.linear_algebra import eliminate, least_norm, matmul, matvec, null_space
 from jfric.numerics.tolerances import ROUNDINGS
-from jfric.system.state_function import Held, Rate
+from jfric.system.state_function import ChosenVelocities, Held, Rate
 from jfric.system.together import Instant, Together, together
 
 #: Relative pivot below which an equation counts as one that follows from others.
@@ -33,8 +34,6 @@ TOLERANCE = 1e-6
 SMALL = 1e-6
 #: Rounds in which positions are put on the constraints; each gains the digits of the first.
 ROUNDS = 3
-#: Part of the others below which a row of equations on velocities is one of rounding errors.
-VANISHES = 1e-5
 
 
 class JointEquation(NamedTuple):
@@ -57,9 +56,11 @@ class JointEquation(NamedTuple):
         return isinstance(self.function, Rate)
 
     @property
-    def shared(self) -> bool:
-        """Whether it is one of several that say together what is held: some say nothing."""
-        return self.on_velocities and isinstance(self.function.function, Held)
+    def held(self) -> Held | None:
+        """What it is where it is one of several that say together what is held: some say
+        nothing."""
+        own = self.function.function if isinstance(self.function, Rate) else None
+        return own if isinstance(own, Held) else None
 
 
 class Tied(NamedTuple):
@@ -124,8 +125,8 @@ class Joints(eqx.Module):
 
     #: ``phi``, or None.
     values: Together | None
-    #: ``psi``, each one or more of them, which come last.
-    rates: tuple[Callable, ...] = ()
+    #: ``psi``, which come last.
+    rates: tuple[Alone | ChosenVelocities, ...] = ()
     #: How many of these follow from others of them.
     spare: int = eqx.field(static=True, default=0)
 
@@ -137,7 +138,7 @@ class Joints(eqx.Module):
     def at(self, t, q, v, inverse: Float[Array, "n n"]) -> Tied:
         """All of them at one instant; ``inverse``: of the mass matrix."""
         parts = [] if self.values is None else [self.values.at(t, q, v)]
-        parts += [_of_velocities(psi, t, q, v) for psi in self.rates]
+        parts += [_on_velocities(psi, t, q, v) for psi in self.rates]
         now = Instant(*(jnp.concatenate(x) for x in zip(*parts, strict=True)))
         MJ = matmul(inverse, now.W.T)
         S = generalised_inverse(matmul(now.W, MJ), self.spare)
@@ -167,7 +168,7 @@ def joints_of(functions: Sequence[Callable], n: int) -> Joints:
         if not isinstance(own, Held):
             rates.append(Alone(rate))
         elif own.row == 0:
-            rates.append(own.of.off)
+            rates.append(own.of)
             spare += len(own.of.names)
     return Joints(together(fixed, n) if fixed else None, tuple(rates), spare)
 
@@ -177,21 +178,29 @@ class Alone(eqx.Module):
 
     rate: Callable
 
-    def __call__(self, t, q, v):
+    def off(self, t, q, v) -> Float[Array, " 1"]:
+        """What it says is zero."""
         return self.rate(t, q, v)[None]
 
 
-def _of_velocities(psi: Callable, t, q, v) -> Instant:
-    """Equations on velocities at one instant. Rows that rounding errors could make are left out:
-    others of the same equations say what they would."""
-    W, rate = jax.jacfwd(psi, argnums=2)(t, q, v), psi(t, q, jnp.zeros_like(v))
-    bias = jax.jvp(lambda t, q: psi(t, q, v), (t, q), (jnp.ones_like(t), v))[1]
-    size = jnp.max(jnp.abs(W), axis=1)
-    says = jax.lax.stop_gradient(size > VANISHES * jnp.max(size))
-    return Instant(
-        jnp.zeros_like(rate),
-        *(jnp.where(says if x.ndim == 1 else says[:, None], x, 0.0) for x in (W, rate, bias)),
-    )
+def _on_velocities(psi: Alone | ChosenVelocities, t, q, v) -> Instant:
+    """Equations on velocities at one instant; of those that follow from others, zeros."""
+    W, rate = jax.jacfwd(psi.off, argnums=2)(t, q, v), psi.off(t, q, jnp.zeros_like(v))
+    bias = jax.jvp(lambda t, q: psi.off(t, q, v), (t, q), (jnp.ones_like(t), v))[1]
+    if isinstance(psi, ChosenVelocities):
+        says = _largest(W[:, np.asarray(psi.rows)], len(psi.dofs) - len(psi.names))
+        W, rate, bias = jnp.where(says[:, None], W, 0.0), *(says * x for x in (rate, bias))
+    return Instant(jnp.zeros_like(rate), W, rate, bias)
+
+
+def _largest(N: Float[Array, "m m"], rank: int) -> Float[Array, " m"]:
+    """Which rows of a projection say all of it, one for those that depend least on rounding."""
+    N = jax.lax.stop_gradient(N)
+    says = jnp.zeros((N.shape[0],), N.dtype)
+    for _ in range(rank):
+        i = jnp.argmax(jnp.where(says == 0.0, jnp.diagonal(N), -1.0))
+        says, N = says.at[i].set(1.0), N - jnp.outer(N[:, i], N[i]) / N[i, i]
+    return says
 
 
 def tolerance_of(dtype) -> float:

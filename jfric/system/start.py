@@ -90,10 +90,8 @@ def chosen_start(problem: AbstractProblem, t, q) -> Float[Array, " n"]:
 
 def rolls(function: Any) -> bool:
     """Whether any position meets an equation, which counts from the start."""
-    return (
-        isinstance(function, Rate)
-        or isinstance(function, SinceStart)
-        and isinstance(function.displacement, LineSliding | Rolled)
+    return isinstance(function, Rate) or (
+        isinstance(function, SinceStart) and isinstance(function.displacement, LineSliding | Rolled)
     )
 
 

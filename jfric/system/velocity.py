@@ -53,7 +53,7 @@ class Velocity(eqx.Module):
         ...     },
         ...     parameters={"m": 1.0, "J": 0.5, "a": 0.5},
         ... )
-        >>> found = jfric.observe(sleigh, ["initial.v.y", "final.v.forward"]).values
+        >>> found = jfric.observe(sleigh, "final.v.forward, final.v.turn").values
         >>> {name: round(float(x), 6) for name, x in found.items()}
         {}
 
