@@ -55,7 +55,7 @@ class Velocity(eqx.Module):
         ... )
         >>> found = jfric.observe(sleigh, "final.v.forward, final.v.turn").values
         >>> {name: round(float(x), 6) for name, x in found.items()}
-        {}
+        {'final.v.forward': 1.261314, 'final.v.turn': 0.460561}
 
     Source of the equations: Yu. I. Neimark, N. A. Fufaev, Dynamics of nonholonomic systems (1972).
     """
