@@ -152,6 +152,7 @@ from jfric.system.elements import Load as Load
 from jfric.system.elements import Mass as Mass
 from jfric.system.elements import Spring as Spring
 from jfric.system.elements import Stop as Stop
+from jfric.system.elements import Velocity as Velocity
 from jfric.system.event import Event as Event
 from jfric.system.expression import Expression as Expression
 from jfric.system.functions import Constant as Constant
@@ -206,8 +207,8 @@ __all__ = [  # noqa: RUF022
     # Friction with memory, and other states.
     "Jenkins", "JenkinsCoupling", "MaxwellSlip", "MasingSpring", "Iwan", "Dahl", "BoucWen", "LuGre",
     "RateState", "State",
-    "ForceField", "Lagrangian", "Pendulum", "Friction", "Contact", "Joint", "Load", "Base",
-    "Event", "Controller", "Direction", "along", "between",
+    "ForceField", "Lagrangian", "Pendulum", "Friction", "Contact", "Joint", "Velocity",
+    "Load", "Base", "Event", "Controller", "Direction", "along", "between",
     # Bodies in the plane, and what joins them.
     "Body", "Ground", "Gravity", "LinkSpring", "Pin", "Slider", "Weld", "Gear", "Rolling",
     # Friction laws and functions of time; all of them: jfric.laws, jfric.functions.

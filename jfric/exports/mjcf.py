@@ -24,7 +24,8 @@ LIGHT = 1e-9
 #: Sections that give a model, and those that only others can be built from.
 TAKEN = ("mass", "spring", "damper", "friction", "load", "pendulum")
 #: Sections without which the system would be another one.
-NEEDED = ("body", "lagrangian", "joint", "pin", "slider", "weld", "gear", "rolling", "base")
+NEEDED = ("body", "lagrangian", "joint", "velocity", "pin", "slider", "weld", "gear", "rolling")
+NEEDED += ("base",)
 
 
 @dataclass(frozen=True)

@@ -143,6 +143,8 @@ def _parts(problem: Problem, columns: list[str]) -> list[_Part]:
             along("friction", f"{label}: friction", direction)
     for label, joint in problem.labelled("joint").items():
         add("joint", label, _named(columns, *joint.constraint) or dofs)
+    for label, velocity in problem.labelled("velocity").items():
+        add("joint", label, tuple(columns.index(dof) for dof, _ in velocity.moves))
     for label in problem.labelled("lagrangian"):
         add("energy", f"{label}: energies", dofs, 0 if len(dofs) > 1 else -1)
     for letter in "MCK":

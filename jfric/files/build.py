@@ -80,6 +80,8 @@ def element(
         side = "tangent" if field == "belt" and "tangent" in directions else "normal"
         of_kind = kind(directions.get("direction", directions.get(side)), dofs)
         of_kind = "translation" if "point" in given else of_kind
+        if section == "velocity":
+            of_kind = given.get("kind", "translation")
         measures = dimension(section, field, of_kind)
         at, value = f"{where}.{field}", given[field]
         if (section, field) == ("contact", "gap") and not {"normal", "point"} & set(given):

@@ -92,6 +92,7 @@ FIELDS: dict[tuple[str, str], tuple[str, str]] = {
     ("pendulum", "L"): ("length", "length"),
     ("pendulum", "g"): ("acceleration", "acceleration"),
     ("drag", "c"): ("drag", "rotational drag"),
+    ("velocity", "v"): ("velocity", "angular velocity"),
     ("initial", "q"): ("length", "angle"),
     ("initial", "v"): ("velocity", "angular velocity"),
 }
@@ -127,6 +128,7 @@ FORMULAS = {
     ("contact", "sliding"): "formula",
     ("joint", "constraint"): "formula or several",
     ("joint", "sliding"): "formula",
+    ("velocity", "moves"): "formulas",
     ("state", "rate"): "formula",
     ("state", "force"): "formula",
 }

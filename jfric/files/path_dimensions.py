@@ -45,4 +45,6 @@ def _of_field(problem: Problem, section: str, element: Any, field: str) -> Dimen
     direction = getattr(element, side, None)
     if getattr(element, "point", None) is not None:  # a contact between bodies
         return dimension(section, field, "translation")
+    if section == "velocity":
+        return dimension(section, field, element.kind)
     return dimension(section, field, kind(direction, problem.dofs))

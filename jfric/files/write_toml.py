@@ -81,13 +81,23 @@ def dump(config: Config | Problem) -> str:
         elif tables:
             document[section] = _named(section, tables)
     of_bodies = dofs_of(problem.section("body"))
+    starts = {
+        dof: {
+            field: getattr(state, field)
+            for field in "qv"
+            # What velocities of the user's choice give has its home there.
+            if (dof, field) not in problem.follows
+        }
+        for dof, state in problem.initial.items()
+        if dof not in of_bodies
+    }
     initial = {
         dof: _table(
-            {"q": _value(state.q, dof), "v": _value(state.v, dof)},
-            {f: dimension("initial", f, problem.dofs[dof]) for f in ("q", "v")},
+            {field: _value(value, dof) for field, value in given.items()},
+            {field: dimension("initial", field, problem.dofs[dof]) for field in "qv"},
         )
-        for dof, state in problem.initial.items()
-        if not (dof in of_bodies or (_is_zero(state.q) and _is_zero(state.v)))
+        for dof, given in starts.items()
+        if not all(map(_is_zero, given.values()))
     }
     if initial:
         document["initial"] = _named("initial", initial)
@@ -233,6 +243,7 @@ def _element(section: str, name: str, element: eqx.Module, problem: Problem):
         else:
             result[field] = _value(value, f"{where}.{field}")
         of_kind = kind(_side(element, field), problem.dofs)
+        of_kind = getattr(element, "kind", of_kind) if section == "velocity" else of_kind
         units[field] = dimension(section, field, of_kind)
     return _table(result, units)
 

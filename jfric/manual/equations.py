@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: Of more elements of a kind the first ones are shown.
 MOST = 6
 _IN_MOTION = ("mass", "spring", "damper", "load", "base", "ground", "gravity", "body", "event")
-_OF_THEIR_OWN = ("lagrangian", "friction", "contact", "joint", "state", *LINKAGE)
+_OF_THEIR_OWN = ("lagrangian", "friction", "contact", "joint", "velocity", "state", *LINKAGE)
 #: Sections of elements with a force that is no entry of a matrix.
 _OTHERS = tuple(s for s in SECTIONS if s not in (*_IN_MOTION, *_OF_THEIR_OWN))
 
@@ -37,7 +37,7 @@ def equations(problem: Problem) -> list[Line]:
     """Words and formulas, in order. A formula is MathML, plain text, or empty."""
     problem = problem.resolved()
     found = [*_energies(problem), *motion_lines(problem, assemble(problem), _OTHERS)]
-    for section in ("load", "base", "gravity", *_OTHERS, "state", "joint", *LINKAGE):
+    for section in ("load", "base", "gravity", *_OTHERS, "state", "velocity", "joint", *LINKAGE):
         found += _several(problem, section, _LINES.get(section, _other))
     found += _several(problem, "friction", _friction)
     found += _several(problem, "contact", lambda _, label, e: contact_lines(label, e))
@@ -119,6 +119,11 @@ def _joint(problem: Problem, label: str, joint: Any) -> list[Line]:
     return lines
 
 
+def _velocity(problem: Problem, label: str, velocity: Any) -> list[Line]:
+    u = m.symbol(label.rpartition(".")[2])
+    return [(f"{label}: moves {dof} by", m.display(_text(what), u)) for dof, what in velocity.moves]
+
+
 def _link(problem: Problem, label: str, joint: Any) -> list[Line]:
     given = next(x for k in ("points", "bodies", "point") if (x := getattr(joint, k, None)))
     of = " and ".join(given) if isinstance(given, tuple) else str(given)
@@ -148,6 +153,7 @@ _LINES: dict[str, Callable[[Problem, str, Any], list[Line]]] = {
     "gravity": _gravity,
     "state": _state,
     "joint": _joint,
+    "velocity": _velocity,
     **dict.fromkeys(LINKAGE, _link),
 }
 

@@ -85,7 +85,7 @@ def _right_side(problem: Problem, mechanics: Mechanics, others: Sequence[str]) -
         if np.size(rows):
             force = f"<msub>{m.bold('λ')}<mi>{letter}</mi></msub>"
             parts.append(m.row(m.transposed("W", letter), force))
-    if any(problem.section(x) for x in ("joint", *LINKAGE)):
+    if any(problem.section(x) for x in ("joint", "velocity", *LINKAGE)):
         parts.append(m.row(m.transposed("Φ"), m.bold("λ")))
     return m.added(parts)
 

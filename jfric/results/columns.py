@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import equinox as eqx
@@ -11,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.system.assembly import assemble
+from jfric.system.chosen_motion import chosen_motion, chosen_units
 from jfric.system.forces import element_forces, force_keys, joint_reactions
 from jfric.system.joint_contacts import force_unit, normal_forces, unilateral_contacts
 from jfric.system.joint_equations import reaction_units
@@ -34,6 +36,8 @@ def columns(
     for prefix in ("q", "v", "a"):
         values = np.asarray(getattr(solution, prefix))[rows]
         table |= {f"{prefix}.{axis}": values[:, i] for i, axis in enumerate(solution.axes)}
+        if prefix != "q":
+            table |= chosen_velocities_at_outputs(problem, solution, prefix, rows)
     normal = np.asarray(solution.lambda_n)[rows]
     table |= {f"lambda_n.{name}": normal[:, i] for name, i in normal_forces(problem).items()}
     tangential = np.asarray(solution.lambda_t)[rows]
@@ -49,6 +53,19 @@ def columns(
     for i, name in enumerate(segments):
         table[f"segment.{name}"] = _labels(solution, n_contacts + i, segment[:, i])
     return table
+
+
+def chosen_velocities_at_outputs(
+    problem: Problem, solution: Solution, form: str, rows: np.ndarray | slice = slice(None)
+) -> dict[str, np.ndarray]:
+    """Velocities of the user's choice (``form`` v) or their rates (a) at the outputs."""
+    motion = solution.ts, solution.q, solution.v
+    motion = motion if form == "v" else (*motion, solution.a)
+    found = {}
+    for name in problem.section("velocity"):
+        value = jax.vmap(functools.partial(chosen_motion, problem, name))(*motion)
+        found[f"{form}.{name}"] = np.asarray(value)[rows]
+    return found
 
 
 def spring_forces(
@@ -117,6 +134,8 @@ def column_units(problem: Problem, solution: Solution) -> dict[str, str]:
         for axis in solution.axes:
             base = "rad" if problem.dofs.get(axis) == "rotation" else "m"
             units[f"{prefix}.{axis}"] = base + suffix
+        chosen = chosen_units(problem) if suffix else {}
+        units |= {f"{prefix}.{name}": unit + suffix for name, unit in chosen.items()}
     n_contacts = np.asarray(solution.lambda_t).shape[-1]
     contacts = solution.names[:n_contacts]
     for name in normal_forces(problem):

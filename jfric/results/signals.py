@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from jfric.errors import ProblemError, nearest
 from jfric.system.assembly import energies_of
+from jfric.system.chosen_motion import chosen_motion, chosen_units
 from jfric.system.description import accepted_labels, element_label
 from jfric.system.forces import FORCE_SECTIONS, element_forces, force_keys, joint_reactions
 from jfric.system.joint_contacts import force_unit, normal_forces, unilateral_contacts
@@ -111,13 +112,32 @@ class Reaction:
         return joint_reactions(p.problem, p.mechanics, *state)[self.index]
 
 
-Quantity = Signal | ElementForce | Energy | Reaction
+@dataclass(frozen=True)
+class ChosenVelocity:
+    """A velocity of the user's choice, or its rate."""
+
+    field: str
+    name: str
+    unit: str
+
+    @property
+    def of_motion(self) -> bool:
+        """Time and parameters decide as well."""
+        return False
+
+    def __call__(self, point: Point):
+        motion = (point.v,) if self.field == "v" else (point.v, point.a)
+        return chosen_motion(point.problem, self.name, point.t, point.q, *motion)
+
+
+Quantity = Signal | ElementForce | Energy | Reaction | ChosenVelocity
 
 
 def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
     """The full name of the quantity that ``text`` names, and its value as a function.
 
-    ``u``: position of the degree of freedom u; ``v.u``, ``a.u``: its velocity and acceleration;
+    ``u``: position of the degree of freedom u; ``v.u``, ``a.u``: its velocity and acceleration,
+    or a velocity of the user's choice and its rate;
     ``lambda_t.NAME``, ``lambda_n.NAME``, ``slip.NAME``: friction force, normal force and sliding
     velocity of a contact; ``force.NAME``: force of a spring, damper or stop; ``z.NAME``: state of
     an element, ``z.NAME.1`` and so on where it has several; ``energy.NAME``:
@@ -134,6 +154,9 @@ def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
         name = dofs[0] if not name and len(dofs) == 1 else name
         if name in dofs:
             return f"{form}.{name}", _of_dof(problem, form, name)
+        if name in problem.section("velocity"):
+            unit = chosen_units(problem)[name] + ("/s" if form == "v" else "/s^2")
+            return f"{form}.{name}", ChosenVelocity(form, name, unit)
     elif kind == "contact":
         if form == "lambda_n":
             label = find_name(problem, name, CONTACTS[1:], list(normal_forces(problem)))
@@ -176,7 +199,8 @@ def find_signal(problem: Problem, text: str) -> Signal:
 def signal_names(problem: Problem) -> list[str]:
     """All quantities of a problem."""
     dofs, contacts = list(problem.dofs), contact_names(problem)
-    forms = [("", dofs), ("v", dofs), ("a", dofs), ("lambda_t", contacts)]
+    moving = [*dofs, *problem.section("velocity")]
+    forms = [("", dofs), ("v", moving), ("a", moving), ("lambda_t", contacts)]
     forms += [("lambda_n", list(normal_forces(problem))), ("slip", contacts)]
     forms += [("force", element_names(problem, FORCE_SECTIONS))]
     forms += [("energy", element_names(problem, ("lagrangian",)))]

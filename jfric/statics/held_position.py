@@ -77,8 +77,12 @@ def require_held(problem: AbstractProblem) -> None:
     problem = started(problem.resolved())
     equations = joint_equations(problem)
     t, q, _ = problem.start()
+    rest = jnp.zeros_like(q)
     rate = [
-        jax.jvp(e.function, (t, q), (jnp.ones_like(t), jnp.zeros_like(q)))[1] for e in equations
+        e.function(t, q, rest)
+        if e.on_velocities
+        else jax.jvp(e.function, (t, q), (jnp.ones_like(t), rest))[1]
+        for e in equations
     ]
     for equation, value in zip(equations, rate, strict=True):
         if not isinstance(value, Tracer) and value != 0.0:
@@ -100,6 +104,8 @@ class Held(NamedTuple):
     #: Directions of all unknowns.
     R: Float[Array, "m n"]
     closed: Bool[Array, " nu"]
+    #: Combinations of unknowns that are zero: reactions without power.
+    balanced: Float[Array, "b m"]
     #: Limits that do not depend on the unknowns, for both directions of sliding.
     cap: Float[Array, "2 nt"]
     mu: Float[Array, "2 nt"]
@@ -114,7 +120,7 @@ def held(problem: Problem, t=None) -> Held:
     rest = jnp.zeros_like(q)
     here = mechanics.at(t, q, rest)
     nf, nt, nu = here.n_friction, here.n_contacts, here.n_unilateral
-    J = jnp.zeros((0, q.shape[0]), q.dtype) if here.tied is None else here.tied.J
+    J, balanced = _reactions(problem, here, t, q)
     limits = [law.static() for law in here.laws]
     static = jnp.zeros((2, 0), q.dtype)
     if nt:
@@ -126,15 +132,37 @@ def held(problem: Problem, t=None) -> Held:
     size = jnp.abs(here.gap0) + jnp.abs(here.W_N) @ jnp.abs(q)
     size = size + jnp.max(jnp.abs(q), initial=0.0)
     gap = jax.lax.stop_gradient(here.gaps(t, q))
+    R = jnp.concatenate([here.R_T, here.W_N, J])
     return Held(
         mechanics=here,
         q=q,
         force=applied_force(here, t, q, rest),
-        R=jnp.concatenate([here.R_T, here.W_N, J]),
+        R=R,
+        balanced=jnp.pad(balanced, ((0, 0), (R.shape[0] - J.shape[0], 0))),
         closed=gap <= CLOSED * jax.lax.stop_gradient(size),
         cap=static * jnp.pad(given, (0, nu)),
         mu=jnp.where(own, static, 0.0),
     )
+
+
+def _reactions(
+    problem: AbstractProblem, here: Mechanics, t, q
+) -> tuple[Float[Array, "k n"], Float[Array, "b k"]]:
+    """Directions of the reactions of joints, and combinations of them that are zero. What chosen
+    velocities hold is held by a force along each degree of freedom, without power together."""
+    if here.tied is None:
+        return jnp.zeros((0, q.shape[0]), q.dtype), jnp.zeros((0, 0), q.dtype)
+    J, balanced = here.tied.J, []
+    equations = [e for e in joint_equations(problem) if not e.rubs]
+    for i, equation in enumerate(equations):
+        own = equation.held
+        if own is None:
+            continue
+        J = J.at[i].set(jnp.zeros_like(J[i]).at[own.of.rows[own.row]].set(1.0))
+        if own.row == 0:
+            S = own.of.matrix(t, q)
+            balanced.append(jnp.pad(S.T, ((0, 0), (i, J.shape[0] - i - S.shape[0]))))
+    return J, jnp.concatenate([jnp.zeros((0, J.shape[0]), q.dtype), *balanced])
 
 
 def sides(mechanics: Mechanics) -> np.ndarray:
@@ -170,8 +198,10 @@ def polyhedron_of(held: Held, carries: Bool[Array, " nu"]) -> Polyhedron:
     push = held.closed & carries
     may_rub = jnp.concatenate([jnp.ones((nf,), bool), push]) & ~np.asarray(here.frictionless, bool)
     absent = ~jnp.concatenate([may_rub, push, jnp.ones((m - nt - nu,), bool)])
-    A = jnp.concatenate([held.R.T, jnp.where(absent[:, None], jnp.eye(m, dtype=dtype), 0.0)])
-    found = solve_general(A, jnp.concatenate([-held.force, jnp.zeros((m,), dtype)]))
+    none = jnp.where(absent[:, None], jnp.eye(m, dtype=dtype), 0.0)
+    A = jnp.concatenate([held.R.T, held.balanced, none])
+    zero = jnp.zeros((A.shape[0] - held.force.shape[0],), dtype)
+    found = solve_general(A, jnp.concatenate([-held.force, zero]))
     pressed = jnp.zeros((nt, m), dtype).at[nf + np.arange(nu), nt + np.arange(nu)].set(1.0)
     rubs = jnp.eye(nt, m, dtype=dtype)
     normal = jnp.eye(nu, m, nt, dtype=dtype)

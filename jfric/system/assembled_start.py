@@ -13,9 +13,15 @@ import numpy as np
 from jfric.system.description import AbstractProblem
 from jfric.system.joint_checks import joints_at
 from jfric.system.joint_equations import joint_equations
-from jfric.system.joints import TOLERANCE, Joints
-from jfric.system.start import put_on_joints, rolls, turns, weights
-from jfric.system.together import together
+from jfric.system.joints import TOLERANCE, joints_of
+from jfric.system.start import (
+    by_chosen_velocities,
+    chosen_start,
+    put_on_joints,
+    rolls,
+    turns,
+    weights,
+)
 
 #: Angles [rad] from which bodies of unknown angle are put together, in this order.
 GUESSES = (0.0, 0.3, -0.3, 1.0, -1.0)
@@ -27,14 +33,18 @@ def assembled_start(
     """Positions and velocities by degree of freedom that let a start meet the joints, where it does
     not and those ``free`` (degree of freedom, ``"q"`` or ``"v"``) can be changed; empty where there
     are none. All numbers of ``problem`` are known."""
-    if not free or not joint_equations(problem):
+    if not free:
         return {}
     states = [problem.initial[dof] for dof in problem.dofs]
     # A concrete problem may be used while something else is traced.
     with jax.ensure_compile_time_eval():
         q, v = (np.asarray([float(getattr(s, x)) for s in states]) for x in "qv")
         place = _position(problem, q, _indices(problem, free, "q"))
-        speed = _velocity(problem, place, v, _indices(problem, free, "v"))
+        moved = by_chosen_velocities(problem) & [(dof, "v") in free for dof in problem.dofs]
+        t = jnp.asarray(problem.time.start, float)
+        v = np.where(moved, chosen_start(problem, t, jnp.asarray(place)), v)
+        left = [i for i in _indices(problem, free, "v") if not moved[i]]
+        speed = _velocity(problem, place, v, np.asarray(left, int))
     return {
         dof: (place[i], speed[i])
         for i, dof in enumerate(problem.dofs)
@@ -53,7 +63,7 @@ def _position(problem: AbstractProblem, q: np.ndarray, free: np.ndarray) -> np.n
     fixed = [f for f in (e.function for e in joint_equations(problem)) if not rolls(f)]
     if not free.size or not fixed:
         return q
-    t, joints = jnp.asarray(problem.time.start, float), Joints(together(fixed, len(q)))
+    t, joints = jnp.asarray(problem.time.start, float), joints_of(fixed, len(q))
     tied = joints_at(joints, t, jnp.asarray(q), jnp.zeros_like(q))
     if np.all(np.abs(tied.value) <= TOLERANCE * tied.position_size(jnp.asarray(q))):
         return q
@@ -74,11 +84,13 @@ def _velocity(
 ) -> np.ndarray:
     """The same for velocities, which the equations are linear in."""
     equations = [e.function for e in joint_equations(problem)]
-    t, joints = jnp.asarray(problem.time.start, float), Joints(together(equations, len(q)))
+    if not free.size or not equations:
+        return v
+    t, joints = jnp.asarray(problem.time.start, float), joints_of(equations, len(q))
     tied = joints_at(joints, t, jnp.asarray(q), jnp.asarray(v))
     J, rate = np.asarray(tied.J), np.asarray(tied.J @ v + tied.rate)
     size = np.asarray(tied.velocity_size(jnp.asarray(v)))
-    if not free.size or not np.any(np.abs(rate) > TOLERANCE * size):
+    if not np.any(np.abs(rate) > TOLERANCE * size):
         return v
     found = v.copy()
     found[free] += np.linalg.lstsq(J[:, free], -rate)[0]

@@ -23,7 +23,7 @@ from jfric.system.description import AbstractProblem, state_axis
 from jfric.system.elements import AbstractForce, Gap, Lagrangian
 from jfric.system.joint_contacts import opposed_contacts, unilateral_contacts
 from jfric.system.joint_equations import joint_equations
-from jfric.system.joints import Joints
+from jfric.system.joints import joints_of
 from jfric.system.laws import Coulomb
 from jfric.system.mechanics import Mechanics, inverse_of_mass
 from jfric.system.piecewise import assemble_piecewise
@@ -183,7 +183,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
             rates=tuple(g for _, g in rates),
             polygons=tuple(g for _, g in moved if isinstance(g, PolygonGap)),
             polygon_rows=tuple(row for row, g in moved if isinstance(g, PolygonGap)),
-            joints=Joints(together([e.function for e in equations], n)) if equations else None,
+            joints=joints_of([e.function for e in equations], n) if equations else None,
         )
     loads = problem.section("load").values()
     nonlinear = tuple(

@@ -24,6 +24,7 @@ from jfric.system.linkage import LINKAGE, ImpactLaw
 from jfric.system.nonlinear import AbstractForce as AbstractForce
 from jfric.system.nonlinear import Drag, ForceField, Pendulum, PolynomialSpring
 from jfric.system.state import State
+from jfric.system.velocity import Velocity
 
 
 class Mass(eqx.Module):
@@ -335,7 +336,9 @@ class Joint(eqx.Module):
 
     ``constraint``: one or more of them, each a text in degrees of freedom, ``t`` and shared
     parameters (``"x - l*cos(theta)"``), or a JAX function ``(t, q, parameters)`` that returns one
-    number. Derivatives follow. Where time is part of it, it prescribes a motion::
+    number; a text that names velocities, which it is linear in (``"cos(phi)*v.y - sin(phi)*v.x"``,
+    a blade), holds no position. Derivatives follow. Where time is part of it, it prescribes a
+    motion::
 
         M dv/dt = f + (dphi/dq)^T lambda
 
@@ -390,6 +393,7 @@ SECTIONS: dict[str, type[eqx.Module]] = {
     "load": Load,
     "base": Base,
     "joint": Joint,
+    "velocity": Velocity,
     **LINKAGE,
     "pendulum": Pendulum,
     "polynomial_spring": PolynomialSpring,

@@ -14,6 +14,7 @@ from jfric.system.elements import AbstractForce, Damper, Spring
 from jfric.system.hysteresis import HYSTERESIS, AbstractHysteresis
 from jfric.system.joint_contacts import SIDES
 from jfric.system.joint_equations import joint_equations
+from jfric.system.joints import JointEquation
 from jfric.system.mechanics import Mechanics
 from jfric.system.piecewise import FORMS
 
@@ -130,7 +131,11 @@ def joint_reactions(
     found, normal = [], dict(zip(here.contact_names[here.n_friction :], lambda_n, strict=True))
     if here.tied is not None:
         f = applied_force(here, t, q, v, segment, z) + here.R_T.T @ lambda_t + here.W_N.T @ lambda_n
-        found = list(here.tied.reactions(f))
+        found = here.tied.reactions(f)
+        # Those that choose velocities share their equations: each is the force along one of them.
+        J = here.tied.J
+        own = [e for e in joint_equations(problem.resolved()) if not e.rubs]
+        found = [_share(own, i, J, found) for i in range(len(own))]
     reactions = []
     for equation in joint_equations(problem.resolved()):
         if equation.rubs:
@@ -139,6 +144,15 @@ def joint_reactions(
         else:
             reactions.append(found.pop(0))
     return jnp.stack(reactions) if reactions else jnp.zeros((0,))
+
+
+def _share(equations: Sequence[JointEquation], i: int, J, reactions) -> Float[Array, ""]:
+    """Reaction of an equation, or the force of all that it belongs to."""
+    held = equations[i].held
+    if held is None:
+        return reactions[i]
+    first, m = i - held.row, len(held.of.dofs)
+    return reactions[first : first + m] @ J[first : first + m, held.of.rows[held.row]]
 
 
 def force_keys(problem: AbstractProblem) -> dict[str, tuple[str, str]]:

@@ -11,9 +11,11 @@ from jfric.system.dependence import linear_in_velocities
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.elements import Along, Gap, Joint, Lagrangian
 from jfric.system.joint_contacts import contact_units
-from jfric.system.state_function import bound_to, is_rate, require_state_function
+from jfric.system.state_function import bound_to, is_rate
+from jfric.system.state_function_checks import require_state_function
 from jfric.system.states import state_units
 from jfric.system.units import UnitError, dimensions_of
+from jfric.system.velocity_checks import require_kinetic, require_velocities
 
 #: Functions of the state: field, units of what it measures, an example, whether of velocities.
 _FUNCTIONS = {
@@ -51,13 +53,15 @@ def functions_of(element: Any) -> list[tuple[str, Any]]:
 def require_functions(problem: AbstractProblem, known: Mapping[str, Any] | None = None) -> None:
     """Raise :class:`ProblemError` for energies, gaps and displacements that are no functions of the
     problem's state. ``known``: dimensions of shared parameters that have one."""
+    require_velocities(problem, known)
     for where, element in problem.labelled(*SECTIONS_WITH_FUNCTIONS).items():
         if isinstance(element, Joint) and not element.constraint:
             raise ProblemError(f"{where}.constraint: found none, at least one is needed")
         for field, what in functions_of(element):
             kind = field.partition("[")[0]
             units, example, velocities = _FUNCTIONS[kind]
-            if kind in ("sliding", "plane") and is_rate(what):
+            rate = kind in ("sliding", "plane", "constraint") and is_rate(what)
+            if rate:
                 units, velocities = ("m/s", "rad/s"), True
             require_state_function(
                 problem,
@@ -69,9 +73,14 @@ def require_functions(problem: AbstractProblem, known: Mapping[str, Any] | None 
                 displaces=kind in ("gap", "sliding", "plane", "constraint"),
                 known=known,
             )
-            slides = kind in ("sliding", "plane")
-            if slides and velocities and not _is_linear(problem, what):
+            if rate and not _is_linear(problem, what):
                 raise ProblemError(f"{where}.{field}: {what!r} must be linear in velocities")
+            if rate and isinstance(element, Joint) and element.law is not None:
+                raise ProblemError(
+                    f"{where}.mu: found friction on a joint that holds no position "
+                    f"({what!r}), which no solver can represent; give friction a normal force of "
+                    "its own in a section friction"
+                )
         if isinstance(element, Lagrangian):
             _lagrangian(problem, where, element)
     _states(problem, known)
@@ -120,6 +129,7 @@ def _is_linear(problem: AbstractProblem, what: Any) -> bool:
 
 
 def _lagrangian(problem: AbstractProblem, where: str, element: Lagrangian) -> None:
+    require_kinetic(problem, where, element)
     if element.kinetic is None and element.potential is None and element.dissipation is None:
         raise ProblemError(f"{where}: found none of kinetic, potential and dissipation")
     if not energies_of(problem, element).is_quadratic():

@@ -12,9 +12,8 @@ from jfric.system.description import AbstractProblem, element_label
 from jfric.system.inertia import is_concrete
 from jfric.system.initial_gaps import gap_rows, initial_gaps
 from jfric.system.joint_equations import joint_equations
-from jfric.system.joints import REDUNDANT, TOLERANCE, Joints, Tied
+from jfric.system.joints import REDUNDANT, TOLERANCE, JointEquation, Joints, Tied, joints_of
 from jfric.system.start import started
-from jfric.system.together import together
 
 #: Newton steps towards a position that meets the equations, for the message alone.
 STEPS = 50
@@ -34,11 +33,11 @@ def require_consistent_joints(problem: AbstractProblem) -> None:
     states = [problem.initial[dof] for dof in problem.dofs]
     # A concrete problem may be used while something else is traced.
     with jax.ensure_compile_time_eval():
-        joints, dtype = Joints(together(functions, len(states))), jnp.result_type(float)
+        joints, dtype = joints_of(functions, len(states)), jnp.result_type(float)
         t = jnp.asarray(problem.time.start, dtype)
         q, v = (jnp.stack([jnp.asarray(getattr(s, x), dtype) for s in states]) for x in "qv")
         tied = joints_at(joints, t, q, v)
-        _regular(tied, names)
+        _regular(tied, equations)
         length, speed = tied.position_size(q), tied.velocity_size(v)
         off = np.abs(tied.value) > TOLERANCE * np.asarray(length)
         if off.any():
@@ -61,11 +60,9 @@ def require_consistent_joints(problem: AbstractProblem) -> None:
             f"{names[int(np.argmax(wrong))]}: contradicts other joints, no acceleration at the "
             "start meets all of them; leave one out"
         )
-    J = np.asarray(tied.J)
-    size = np.linalg.norm(J, axis=1, keepdims=True)
-    rank = np.linalg.matrix_rank(J / size, tol=REDUNDANT)
+    rank = np.linalg.matrix_rank(_unit_rows(tied.J), tol=REDUNDANT)
     n = len(problem.dofs)
-    if rank == n and not joints.values.timed:
+    if rank == n and not joints.timed:
         raise ProblemError(
             f"{equations[-1].label}: leaves no degree of freedom, the joints hold all of "
             f"{', '.join(problem.dofs)}; leave one out, or prescribe a motion that depends on t"
@@ -84,8 +81,8 @@ def require_free_gaps(problem: AbstractProblem, who: str) -> None:
             return
         t, q, v = problem.start()
         functions = tuple(e.function for e in equations)
-        J = np.asarray(joints_at(Joints(together(functions, len(q))), t, q, v).J)
-    J, q = J / np.linalg.norm(J, axis=1, keepdims=True), np.asarray(q)
+        J = np.asarray(joints_at(joints_of(functions, len(q)), t, q, v).J)
+    J, q = _unit_rows(J), np.asarray(q)
     gaps, size = initial_gaps(problem)
     normals = gap_rows(problem, q)[0][:, : len(q)]
     basis = np.linalg.svd(J)[2][: np.linalg.matrix_rank(J, tol=REDUNDANT)]
@@ -105,12 +102,20 @@ def joints_at(joints: Joints, t, q, v) -> Tied:
     return joints.at(t, q, v, jnp.eye(q.shape[0], dtype=q.dtype))
 
 
-def _regular(tied: Tied, names: list[str]) -> None:
+def _unit_rows(J) -> np.ndarray:
+    """Rows of length one, and those of zeros."""
+    size = np.linalg.norm(J, axis=1, keepdims=True)
+    return np.asarray(J) / np.where(size > 0, size, 1.0)
+
+
+def _regular(tied: Tied, equations: list[JointEquation]) -> None:
     """Values and directions that are numbers, and not zero."""
-    for name, row in zip(names, np.column_stack([tied.value, tied.bias, tied.J]), strict=True):
+    rows = np.column_stack([tied.value, tied.bias, tied.J])
+    for equation, row in zip(equations, rows, strict=True):
+        name = equation.name
         if not np.all(np.isfinite(row)):
             raise ProblemError(f"{name}: is not finite, or has no slope, at the start")
-        if not np.any(row[2:]):
+        if not np.any(row[2:]) and equation.held is None:
             raise ProblemError(f"{name}: has the slope zero at the start, and holds nothing there")
 
 
@@ -120,7 +125,7 @@ def _position(problem: AbstractProblem, joints: Joints, t, q) -> str:
     for _ in range(STEPS):
         tied = joints_at(joints, t, q, rest)
         q = q - tied.MJ @ (tied.S @ tied.value)
-    left = np.abs(joints.values(t, q))
+    left = np.abs(joints.off(tied, t, q))
     if not np.all(left <= TOLERANCE * np.asarray(tied.position_size(q))):
         return "no position nearby meets all joints: they contradict each other, or it is far off"
     return f"the nearest position that meets all joints is {_listed(problem, '', q)}"

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from jfric.system.description import AbstractProblem
+from jfric.system.description import AbstractProblem, element_label
 from jfric.system.formula import read_formula
 from jfric.system.joints import JointEquation
 from jfric.system.linkage import LINKAGE
 from jfric.system.linkage_equations import linkage_equations
-from jfric.system.state_function import bound_to
+from jfric.system.state_function import Held, Rate, bound_to, chosen_velocities, is_rate
 
 
 def joint_equations(problem: AbstractProblem) -> list[JointEquation]:
-    """The equations of all joints, in order."""
+    """The equations of all joints, in order, those on velocities last."""
     found = []
     for label, joint in problem.labelled("joint").items():
         several = len(joint.constraint) > 1
         for i, what in enumerate(joint.constraint, 1):
             name = f"{label}.{i}" if several else label
             unit = "N m" if _only_rotations(problem, what) else "N"
-            rubs = joint.law is not None
-            found.append(JointEquation(label, name, bound_to(problem, what), unit, rubs))
+            rubs, bound = joint.law is not None, bound_to(problem, what)
+            function = Rate(bound) if is_rate(what) else bound
+            found.append(JointEquation(label, name, function, unit, rubs))
     if any(map(problem.section, LINKAGE)):
         found += linkage_equations(problem.resolved())
-    return found
+    for own in chosen_velocities(problem) if problem.section("velocity") else ():
+        label = element_label("velocity", own.names[0])
+        for i, dof in enumerate(own.dofs if own.holds else ()):
+            unit = "N m" if problem.dofs[dof] == "rotation" else "N"
+            found.append(JointEquation(label, f"velocity.{dof}", Rate(Held(own, i)), unit))
+    return sorted(found, key=lambda e: e.on_velocities)
 
 
 def reaction_units(problem: AbstractProblem) -> dict[str, str]:
@@ -34,5 +40,10 @@ def reaction_units(problem: AbstractProblem) -> dict[str, str]:
 
 def _only_rotations(problem: AbstractProblem, what: Any) -> bool:
     """Whether a function of positions names angles alone: it measures one, then."""
-    named = read_formula(what).names.values() if isinstance(what, str) else problem.dofs
-    return all(problem.dofs.get(name, "rotation") == "rotation" for name in named)
+    if not isinstance(what, str):
+        return "translation" not in problem.dofs.values()
+    chosen = problem.section("velocity")
+    kinds = problem.dofs | {f"v.{k}": x for k, x in problem.dofs.items()}
+    kinds |= {f"v.{name}": element.kind for name, element in chosen.items()}
+    named = read_formula(what).names.values()
+    return all(kinds.get(name, "rotation") == "rotation" for name in named)

@@ -1,6 +1,7 @@
-"""Joints: bilateral constraints ``phi(t, q) = 0``, eliminated before contacts.
+"""Joints: bilateral constraints ``phi(t, q) = 0`` or ``psi(t, q, v) = 0``, eliminated before
+contacts.
 
-With ``J = dphi/dq`` and ``c`` what the motion alone adds to ``J dv/dt``::
+With ``J = dphi/dq``, or ``J = dpsi/dv``, and ``c`` what the motion alone adds to ``J dv/dt``::
 
     M dv/dt = f + J^T lambda,    J dv/dt + c = 0,    S = (J M^-1 J^T)^+
     lambda = -S (c + J M^-1 f),    dv/dt = (M^-1 - M^-1 J^T S J M^-1) f - M^-1 J^T S c
@@ -11,17 +12,19 @@ the motion as it is; reactions are then those of smallest norm.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jfric.numerics.linear_algebra import eliminate, least_norm, matmul, matvec, null_space
 from jfric.numerics.tolerances import ROUNDINGS
-from jfric.system.together import Together
+from jfric.system.state_function import ChosenVelocities, Held, Rate
+from jfric.system.together import Instant, Together, together
 
 #: Relative pivot below which an equation counts as one that follows from others.
 REDUNDANT = 1e-9
@@ -34,7 +37,8 @@ ROUNDS = 3
 
 
 class JointEquation(NamedTuple):
-    """One equation of a joint: ``function(t, q) = 0``.
+    """One equation of a joint: ``function(t, q) = 0``, or of velocities, which it is linear in
+    (:class:`jfric.system.state_function.Rate`).
 
     ``label``: what messages call the joint; ``name``: what results call its reaction, which is
     measured in ``unit``; ``rubs``: whether two contacts stand for it, to which friction belongs.
@@ -45,6 +49,18 @@ class JointEquation(NamedTuple):
     function: Callable
     unit: str
     rubs: bool = False
+
+    @property
+    def on_velocities(self) -> bool:
+        """Whether it holds no position."""
+        return isinstance(self.function, Rate)
+
+    @property
+    def held(self) -> Held | None:
+        """What it is where it is one of several that say together what is held: some say
+        nothing."""
+        own = self.function.function if isinstance(self.function, Rate) else None
+        return own if isinstance(own, Held) else None
 
 
 class Tied(NamedTuple):
@@ -107,22 +123,84 @@ class Tied(NamedTuple):
 class Joints(eqx.Module):
     """The equations of all joints, with numbers for their parameters."""
 
-    #: ``phi``.
-    values: Together
+    #: ``phi``, or None.
+    values: Together | None
+    #: ``psi``, which come last.
+    rates: tuple[Alone | ChosenVelocities, ...] = ()
+    #: How many of these follow from others of them.
+    spare: int = eqx.field(static=True, default=0)
+
+    @property
+    def timed(self) -> bool:
+        """Whether time is part of what positions must meet."""
+        return self.values is not None and self.values.timed
 
     def at(self, t, q, v, inverse: Float[Array, "n n"]) -> Tied:
         """All of them at one instant; ``inverse``: of the mass matrix."""
-        now = self.values.at(t, q, v)
+        parts = [] if self.values is None else [self.values.at(t, q, v)]
+        parts += [_on_velocities(psi, t, q, v) for psi in self.rates]
+        now = Instant(*(jnp.concatenate(x) for x in zip(*parts, strict=True)))
         MJ = matmul(inverse, now.W.T)
-        S = generalised_inverse(matmul(now.W, MJ))
+        S = generalised_inverse(matmul(now.W, MJ), self.spare)
         return Tied(now.value, now.W, now.rate, now.bias, MJ, *S)
+
+    def off(self, tied: Tied, t, q) -> Float[Array, " k"]:
+        """Values at ``q`` (n,), zero for those on velocities; ``tied``: as seen anywhere."""
+        found = jnp.zeros_like(tied.value)
+        return found if self.values is None else found.at[: len(self.values)].set(self.values(t, q))
 
     def put_on(self, tied: Tied, t, q, rounds: int = ROUNDS) -> Float[Array, " n"]:
         """The position nearest to ``q``, in the metric of the masses, that all equations allow;
         ``tied``: as seen near it. After so many ``rounds`` of Newton's method."""
+        if self.values is None:
+            return q
         for _ in range(rounds):
-            q = q - matvec(tied.MJ, matvec(tied.S, self.values(t, q)))
+            q = q - matvec(tied.MJ, matvec(tied.S, self.off(tied, t, q)))
         return q
+
+
+def joints_of(functions: Sequence[Callable], n: int) -> Joints:
+    """The equations ``functions`` on ``n`` coordinates: those on velocities come last."""
+    fixed = [g for g in functions if not isinstance(g, Rate)]
+    rates, spare = [], 0
+    for rate in functions[len(fixed) :]:
+        own = rate.function
+        if not isinstance(own, Held):
+            rates.append(Alone(rate))
+        elif own.row == 0:
+            rates.append(own.of)
+            spare += len(own.of.names)
+    return Joints(together(fixed, n) if fixed else None, tuple(rates), spare)
+
+
+class Alone(eqx.Module):
+    """One equation on velocities, as an array of one."""
+
+    rate: Callable
+
+    def off(self, t, q, v) -> Float[Array, " 1"]:
+        """What it says is zero."""
+        return self.rate(t, q, v)[None]
+
+
+def _on_velocities(psi: Alone | ChosenVelocities, t, q, v) -> Instant:
+    """Equations on velocities at one instant; of those that follow from others, zeros."""
+    W, rate = jax.jacfwd(psi.off, argnums=2)(t, q, v), psi.off(t, q, jnp.zeros_like(v))
+    bias = jax.jvp(lambda t, q: psi.off(t, q, v), (t, q), (jnp.ones_like(t), v))[1]
+    if isinstance(psi, ChosenVelocities):
+        says = _largest(W[:, np.asarray(psi.rows)], len(psi.dofs) - len(psi.names))
+        W, rate, bias = jnp.where(says[:, None], W, 0.0), *(says * x for x in (rate, bias))
+    return Instant(jnp.zeros_like(rate), W, rate, bias)
+
+
+def _largest(N: Float[Array, "m m"], rank: int) -> Float[Array, " m"]:
+    """Which rows of a projection say all of it, one for those that depend least on rounding."""
+    N = jax.lax.stop_gradient(N)
+    says = jnp.zeros((N.shape[0],), N.dtype)
+    for _ in range(rank):
+        i = jnp.argmax(jnp.where(says == 0.0, jnp.diagonal(N), -1.0))
+        says, N = says.at[i].set(1.0), N - jnp.outer(N[:, i], N[i]) / N[i, i]
+    return says
 
 
 def tolerance_of(dtype) -> float:
@@ -141,9 +219,9 @@ def off_velocity(tied: Tied, v) -> Float[Array, " n"]:
     return -matvec(tied.MJ, matvec(tied.S, matvec(tied.J, v) + tied.rate))
 
 
-def generalised_inverse(G: Float[Array, "k k"]):
+def generalised_inverse(G: Float[Array, "k k"], spare: int = 0):
     """Of a symmetric, semi-definite matrix: one that solves ``G x = r`` where there is a solution,
-    one that gives the smallest ``x``, and whether ``G`` is singular."""
+    one that gives the smallest ``x``, and whether more than ``spare`` rows follow from others."""
     diagonal = jnp.diagonal(G)
     weight = jax.lax.rsqrt(jnp.where(diagonal > 0, diagonal, 1.0))
     found = eliminate(G * weight[:, None] * weight[None, :], REDUNDANT)
@@ -152,4 +230,4 @@ def generalised_inverse(G: Float[Array, "k k"]):
     if k == 1:
         return inverse, inverse, dependent.any()
     N = null_space(found, weight, jnp.ones((k,), bool))
-    return inverse, least_norm(inverse, N, dependent), dependent.any()
+    return inverse, least_norm(inverse, N, dependent), jnp.sum(dependent) > spare

@@ -147,5 +147,6 @@ LINKAGE: dict[str, type[eqx.Module]] = {
 
 
 def has_joints(problem: AbstractProblem) -> bool:
-    """Whether anything of ``problem`` is a joint, or joins bodies."""
-    return any(map(problem.section, ("joint", *LINKAGE)))
+    """Whether anything of ``problem`` is a joint, joins bodies, or is a velocity that moves several
+    degrees of freedom."""
+    return any(map(problem.section, ("joint", "velocity", *LINKAGE)))

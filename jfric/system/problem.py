@@ -6,16 +6,20 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 
 import equinox as eqx
+import jax.numpy as jnp
+from jax.core import Tracer
 
 from jfric.errors import ProblemError
 from jfric.system.assembled_start import assembled_start
 from jfric.system.body import Body, at_rest, dofs_of
 from jfric.system.body_checks import require_start
 from jfric.system.description import AbstractProblem
+from jfric.system.expression import Expression
 from jfric.system.fields import Scalar, scalar
 from jfric.system.initial_gaps import without_penetration
 from jfric.system.linkage import has_joints
 from jfric.system.validation import require_start_state, validate
+from jfric.system.velocity_checks import require_independent
 
 
 class InitialState(eqx.Module):
@@ -121,19 +125,40 @@ class Problem(AbstractProblem):
             for section, group in elements.items()
         )
         given, free = self._with_bodies(dict(initial or {}))
+        given_velocities = {dof for dof, state in given.items() if not _is_zero(state.v)}
         self.initial = OrderedDict((dof, given.pop(dof, InitialState())) for dof in self.dofs)
         self.initial.update(given)
         self.time = time if isinstance(time, TimeSpan) else TimeSpan(time)
         self.parameters = OrderedDict((k, scalar(v)) for k, v in (parameters or {}).items())
         self.matrices = matrices if matrices is not None else Matrices()
-        free = free if follows is None else set(follows)
+        if follows is None:
+            free |= self._with_velocities(given_velocities)
+        else:
+            free = set(follows)
         self.follows = tuple(sorted(free)) if has_joints(self) else ()
         if validate(self):
+            require_independent(self)
             for dof, state in assembled_start(self.resolved(), self.follows).items():
                 self.initial[dof] = InitialState(*state)
             require_start_state(self.resolved())
             for dof, q in without_penetration(self).items():
                 self.initial[dof] = InitialState(q, self.initial[dof].v)
+
+    def _with_velocities(self, given: set[str]) -> set[tuple[str, str]]:
+        """Rates of degrees of freedom that start with what velocities of the user's choice give;
+        ``given``: those with a rate of their own."""
+        free = set()
+        for name, element in self.section("velocity").items():
+            if element.v is None or not isinstance(element.moves, tuple):
+                continue
+            for dof, _ in element.moves:
+                if dof in given:
+                    raise ProblemError(
+                        f"initial.{dof}.v: the velocity {name!r} gives the start of {dof!r} as "
+                        "well; keep one"
+                    )
+                free.add((dof, "v"))
+        return free
 
     def _with_bodies(
         self, given: dict[str, InitialState]
@@ -161,3 +186,8 @@ class Problem(AbstractProblem):
                 free -= {(dof, x) for x, value in (("q", q), ("v", v)) if value is not None}
             self.elements["body"][name] = at_rest(body)
         return given, free
+
+
+def _is_zero(value) -> bool:
+    """Whether a number is known to be zero, as it is where none is given."""
+    return not isinstance(value, Expression | Tracer) and bool(jnp.all(value == 0.0))

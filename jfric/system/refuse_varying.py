@@ -28,9 +28,12 @@ def refuse_varying(problem: AbstractProblem, who: str, *, states: bool = False) 
     which it takes those with ``states`` of their own if that is set."""
     refuse_planes(problem, who)
     refuse_memory(problem, who, states=states)
-    for label in dict.fromkeys(e.label for e in joint_equations(problem)):
+    for equation in joint_equations(problem):
+        what = "a joint"
+        if equation.held is not None:
+            what = "velocities that are fewer than the degrees of freedom that they move"
         raise ProblemError(
-            f"{label}: a joint, which {who} cannot represent; use the solver event-driven"
+            f"{equation.label}: {what}, which {who} cannot represent; use the solver event-driven"
         )
     for label in varying_parts(problem):
         raise ProblemError(

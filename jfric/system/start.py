@@ -13,9 +13,9 @@ from jaxtyping import Array, Bool, Float
 from jfric.numerics.linear_algebra import matvec
 from jfric.system.description import AbstractProblem
 from jfric.system.joint_equations import joint_equations
-from jfric.system.joints import Joints, off_velocity
+from jfric.system.joints import Joints, joints_of, off_velocity
 from jfric.system.linkage_equations import Rolled, SinceStart
-from jfric.system.together import together
+from jfric.system.state_function import Rate, chosen_velocities
 from jfric.system.touching import LineSliding
 
 P = TypeVar("P", bound=AbstractProblem)
@@ -42,17 +42,21 @@ def started(problem: P) -> P:
     free = {x: np.asarray([(dof, x) in problem.follows for dof in problem.dofs]) for x in "qv"}
     fixed = [f for f in (e.function for e in joint_equations(problem)) if not rolls(f)]
     if free["q"].any() and fixed:
-        joints = Joints(together(fixed, len(q)))
+        joints = joints_of(fixed, len(q))
         weight = weights(problem) * free["q"]
         found, met = put_on_joints(joints, t, jax.lax.stop_gradient(q), weight, turns(problem))
         q = jnp.where(free["q"] & met, found, q)
         for _ in range(DIFFERENTIATED):
             q = q + jnp.where(met, _step(joints, t, q, weight), 0.0)
         problem = _with(problem, "q", q)
+    moved = by_chosen_velocities(problem) & free["v"]
+    if moved.any():
+        v = jnp.where(moved, chosen_start(problem, t, q), v)
+        problem, free["v"] = _with(problem, "v", v), free["v"] & ~moved
     if free["v"].any():
         equations = tuple(e.function for e in joint_equations(problem))
         metric = jnp.diag(jnp.asarray(free["v"], q.dtype))
-        tied = Joints(together(equations, len(q))).at(t, q, v, metric)
+        tied = joints_of(equations, len(q)).at(t, q, v, metric)
         problem = _with(problem, "v", v + off_velocity(tied, v))
     return problem
 
@@ -64,10 +68,30 @@ def _with(problem: P, what: str, values) -> P:
     return eqx.tree_at(leaves, problem, list(values))
 
 
+def by_chosen_velocities(problem: AbstractProblem) -> np.ndarray:
+    """Which degrees of freedom (n,) start with what velocities of the user's choice give."""
+    moved: set[str] = set()
+    for own in chosen_velocities(problem):
+        if any(problem.section("velocity")[name].v is not None for name in own.names):
+            moved |= set(own.dofs)
+    return np.asarray([dof in moved for dof in problem.dofs])
+
+
+def chosen_start(problem: AbstractProblem, t, q) -> Float[Array, " n"]:
+    """Rates of degrees of freedom that velocities of the user's choice start with, zero where none
+    moves them."""
+    found = jnp.zeros_like(q)
+    for own in chosen_velocities(problem):
+        given = [problem.section("velocity")[name].v for name in own.names]
+        u = jnp.stack([jnp.asarray(0.0 if x is None else x, q.dtype) for x in given])
+        found = found.at[np.asarray(own.rows)].set(matvec(own.matrix(t, q), u))
+    return found
+
+
 def rolls(function: Any) -> bool:
     """Whether any position meets an equation, which counts from the start."""
-    return isinstance(function, SinceStart) and isinstance(
-        function.displacement, LineSliding | Rolled
+    return isinstance(function, Rate) or (
+        isinstance(function, SinceStart) and isinstance(function.displacement, LineSliding | Rolled)
     )
 
 

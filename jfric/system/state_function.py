@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
 
-from jfric.errors import ProblemError, first_line, nearest
+from jfric.numerics.linear_algebra import eliminate, inverse, matmul, matvec
 from jfric.system.description import AbstractProblem
-from jfric.system.formula import Formula, read_formula, require_formula
-from jfric.system.units import UnitError, dimensions_of, named
+from jfric.system.formula import read_formula
 
 
 class StateFunction(eqx.Module):
@@ -22,6 +21,8 @@ class StateFunction(eqx.Module):
     what: str | Callable = eqx.field(static=True)
     axes: tuple[str, ...] = eqx.field(static=True)
     parameters: dict[str, Any]
+    #: Velocities of the user's choice that the text names.
+    chosen: tuple[ChosenVelocities, ...] = ()
 
     def __call__(self, t, q, *v):
         if callable(self.what):
@@ -29,8 +30,57 @@ class StateFunction(eqx.Module):
         known = dict(self.parameters) | {"t": t} | dict(zip(self.axes, q, strict=True))
         if v:
             known |= {f"v.{axis}": x for axis, x in zip(self.axes, v[0], strict=True)}
+            for own in self.chosen:
+                u = own.of(t, q, v[0])
+                known |= {f"v.{name}": x for name, x in zip(own.names, u, strict=True)}
         value = read_formula(self.what).value(known.__getitem__, self.parameters)
         return jnp.asarray(value, q.dtype)
+
+
+class ChosenVelocities(eqx.Module):
+    """Velocities ``u`` (k,) that move the same degrees of freedom (m,): ``dq/dt = S(t, q) u``."""
+
+    #: Entries of ``S`` that are given, and the row and column of each.
+    functions: tuple[StateFunction, ...]
+    places: tuple[tuple[int, int], ...] = eqx.field(static=True)
+    names: tuple[str, ...] = eqx.field(static=True)
+    #: The degrees of freedom among all, and what they are called.
+    rows: tuple[int, ...] = eqx.field(static=True)
+    dofs: tuple[str, ...] = eqx.field(static=True)
+
+    @property
+    def holds(self) -> bool:
+        """Whether they are fewer than what they move."""
+        return len(self.names) < len(self.dofs)
+
+    def matrix(self, t, q) -> Float[Array, "m k"]:
+        """``S``."""
+        found = jnp.zeros((len(self.dofs), len(self.names)), q.dtype)
+        rows, columns = np.asarray(self.places).T
+        return found.at[rows, columns].set(jnp.stack([f(t, q) for f in self.functions]))
+
+    def of(self, t, q, v) -> Float[Array, " k"]:
+        """``u`` where the rates of all degrees of freedom are ``v`` (n,)."""
+        S = self.matrix(t, q)
+        if not self.holds:
+            return matvec(inverse(S), v[np.asarray(self.rows)])
+        gram = eliminate(matmul(S.T, S), 0.0).inverse
+        return matvec(gram, matvec(S.T, v[np.asarray(self.rows)]))
+
+    def off(self, t, q, v) -> Float[Array, " m"]:
+        """What of these rates no ``u`` gives."""
+        left = matvec(self.matrix(t, q), self.of(t, q, v))
+        return v[np.asarray(self.rows)] - left
+
+
+class Held(eqx.Module):
+    """One component of :meth:`ChosenVelocities.off`, zero in every motion."""
+
+    of: ChosenVelocities
+    row: int = eqx.field(static=True)
+
+    def __call__(self, t, q, v):
+        return self.of.off(t, q, v)[self.row]
 
 
 class Rate(eqx.Module):
@@ -54,112 +104,33 @@ def is_rate(what: str | Callable) -> bool:
 
 def bound_to(problem: AbstractProblem, what: str | Callable) -> StateFunction:
     """``what`` with the shared parameters of a resolved ``problem``."""
-    return StateFunction(what, problem.axes, dict(problem.parameters))
+    own: tuple[ChosenVelocities, ...] = ()
+    if problem.section("velocity") and isinstance(what, str):
+        used = set(read_formula(what).names.values())
+        chosen = chosen_velocities(problem)
+        own = tuple(x for x in chosen if used & {f"v.{name}" for name in x.names})
+    return StateFunction(what, problem.axes, dict(problem.parameters), own)
 
 
-def require_state_function(
-    problem: AbstractProblem,
-    where: str,
-    what: Any,
-    units: tuple[str, ...],
-    example: str,
-    *,
-    velocities: bool = False,
-    displaces: bool = False,
-    known: Mapping[str, Any] | None = None,
-    states: Mapping[str, str] | None = None,
-    contacts: Mapping[str, str] | None = None,
-) -> None:
-    """Raise :class:`jfric.ProblemError`, which starts with ``where``, unless ``what`` is a function
-    that the problem can have.
-
-    ``units``: of what it may measure; ``displaces``: whether it must name a degree of freedom;
-    ``known``: dimensions of shared parameters that have one; ``states``: units of states of
-    elements that it may name; ``contacts``: of frictions, normal forces and sliding velocities.
-    """
-    arguments = "(t, q, v, parameters)" if velocities else "(t, q, parameters)"
-    arguments = arguments if states is None else "(t, q, v, z, parameters)"
-    if isinstance(what, str):
-        others = {f"z.{name}": unit for name, unit in (states or {}).items()} | dict(contacts or {})
-        formula = _read(problem, where, what, velocities, others)
-        named_dofs = {name.removeprefix("v.") for name in formula.names.values()}
-        if displaces and not named_dofs & set(problem.dofs):
-            raise ProblemError(
-                f"{where}: {what!r} names no degree of freedom; declared are "
-                f"{', '.join(problem.dofs)}"
-            )
-        # Bare numbers may stand for anything where nothing else carries a unit.
-        used = [name.removeprefix("$") for name in (*formula.names.values(), *formula.references)]
-        if not formula.quantities and not any(name in (known or {}) for name in used):
-            return
-        try:
-            units_of = {name: dimensions_of(unit) for name, unit in others.items()}
-            found = formula.measured(
-                lambda n: _dimension(problem, n, {**(known or {}), **units_of})
-            )
-        except UnitError as error:
-            raise ProblemError(f"{where}: {what!r} {error}") from None
-        if found is not None and found not in [dimensions_of(unit) for unit in units]:
-            allowed = " or ".join(units)
-            raise ProblemError(f"{where}: found {what!r}{named(found)}, expected one in {allowed}")
-    elif callable(what):
-        _call(problem, where, what, velocities, arguments, states, contacts)
-    else:
-        raise ProblemError(
-            f"{where}: found {what!r}, expected a text such as {example!r} or a function "
-            f"of {arguments}"
-        )
-
-
-def _read(
-    problem: AbstractProblem, where: str, text: str, velocities: bool, others: Mapping[str, str]
-) -> Formula:
-    formula = require_formula(where, text, problem.parameters)
-    rates = [f"v.{dof}" for dof in problem.dofs] if velocities else []
-    rates += list(others)
-    allowed = list(dict.fromkeys([*problem.dofs, *rates, "t", *problem.parameters]))
-    for name in formula.names.values():
-        if name not in allowed:
-            raise ProblemError(
-                f"{where}: {text!r} names {name!r}, which is not known"
-                f"{nearest(name, allowed)}; there are {', '.join(allowed)}"
-            )
-    return formula
-
-
-def _dimension(problem: AbstractProblem, name: str, known: Mapping[str, Any]) -> Any:
-    """What a name measures; None where that is not known."""
-    form, _, axis = name.rpartition(".")
-    if name not in problem.dofs and form != "v":
-        if form:
-            return known.get(name)
-        return dimensions_of("s") if name == "t" else known.get(name.removeprefix("$"))
-    length = "m" if problem.dofs[axis] == "translation" else "rad"
-    return dimensions_of(f"{length}/s" if form else length)
-
-
-def _call(
-    problem: AbstractProblem,
-    where: str,
-    what: Callable,
-    velocities: bool,
-    arguments: str,
-    states: Mapping[str, str] | None,
-    contacts: Mapping[str, str] | None,
-) -> None:
-    number = jax.ShapeDtypeStruct((), jnp.result_type(float))
-    row = jax.ShapeDtypeStruct((len(problem.dofs),), number.dtype)
-    like = dict.fromkeys(problem.parameters, number)
-    try:
-        others = [row] * velocities + ([] if states is None else [dict.fromkeys(states, number)])
-        last = []
-        if contacts is not None and len(inspect.signature(what).parameters) == 6:
-            last = [dict.fromkeys(contacts, number)]
-        found = jax.eval_shape(what, number, row, *others, like, *last)
-    except (TypeError, KeyError, IndexError, AttributeError, ValueError) as error:
-        reason = f"{type(error).__name__}: {first_line(error)}"
-        raise ProblemError(f"{where}: the function fails for {arguments} ({reason})") from None
-    shape = getattr(found, "shape", None)
-    if shape != ():
-        what_came = f"shape {shape}" if shape is not None else type(found).__name__
-        raise ProblemError(f"{where}: the function gives {what_came}, expected one number")
+def chosen_velocities(problem: AbstractProblem) -> list[ChosenVelocities]:
+    """Velocities of the user's choice of a resolved ``problem``, those together that move the same
+    degrees of freedom, or some that others of them move."""
+    groups: list[tuple[set[str], list[str]]] = []
+    for name, element in problem.section("velocity").items():
+        moved, names = {dof for dof, _ in element.moves}, []
+        for own in [g for g in groups if g[0] & moved]:
+            groups.remove(own)
+            moved, names = moved | own[0], names + own[1]
+        groups.append((moved, [*names, name]))
+    found, axes = [], problem.axes
+    for moved, names in groups:
+        dofs = tuple(dof for dof in axes if dof in moved)
+        entries = [
+            ((dofs.index(dof), k), StateFunction(what, axes, dict(problem.parameters)))
+            for k, name in enumerate(names)
+            for dof, what in problem.section("velocity")[name].moves
+        ]
+        places, functions = zip(*entries, strict=True)
+        rows = tuple(map(axes.index, dofs))
+        found.append(ChosenVelocities(functions, places, tuple(names), rows, dofs))
+    return found

@@ -82,6 +82,7 @@ def cases() -> list[Case]:
         _case("g3_bowl", relative=1e-9),
         _case("g3_slot", relative=1e-9),
         _case("g3_slot_polar", relative=1e-9),
+        _case("sleigh", relative=1e-9),
         _case("g4_ladder", relative=1e-9),
         _case("g4_ladder_body", relative=1e-9),
         _case("g5_sphere", relative=1e-9),

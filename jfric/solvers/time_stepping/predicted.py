@@ -127,7 +127,7 @@ def put_back(
     if joints is None or tied is None:
         return q, ok
     q = joints.put_on(tied, t, q, rounds=1)
-    tied, value, still, v = jax.lax.stop_gradient((tied, joints.values(t, q), q, v))
+    tied, value, still, v = jax.lax.stop_gradient((tied, joints.off(tied, t, q), q, v))
     tolerance = tolerance_of(q.dtype)
     off = jnp.any(jnp.abs(value) > tolerance * tied.position_size(jnp.abs(still)))
     wrong = _contradicts(here, tied, jnp.abs(still), jnp.abs(v))

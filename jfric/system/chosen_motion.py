@@ -1,0 +1,31 @@
+"""Velocities of the user's choice along a motion, and their units."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jfric.system.description import AbstractProblem
+from jfric.system.state_function import bound_to
+
+
+def chosen_units(problem: AbstractProblem) -> dict[str, str]:
+    """What each velocity of the user's choice measures, but for the time."""
+    return {
+        name: "rad" if element.kind == "rotation" else "m"
+        for name, element in problem.section("velocity").items()
+    }
+
+
+def chosen_motion(problem: AbstractProblem, name: str, t, q, v, a=None) -> Float[Array, ""]:
+    """The velocity ``name`` of the user's choice where degrees of freedom have the positions ``q``
+    (n,) and velocities ``v`` (n,), or its rate where they have the accelerations ``a`` (n,)."""
+    problem = problem.resolved()
+    missing = (0, len(problem.axes) - q.shape[0])
+    q, v = jnp.pad(q, missing), jnp.pad(v, missing)
+    function = bound_to(problem, f"v.{name}")
+    if a is None:
+        return function(t, q, v)
+    along = jnp.ones_like(t), v, jnp.pad(a, missing)
+    return jax.jvp(function, (t, q, v), along)[1]

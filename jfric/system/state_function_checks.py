@@ -1,0 +1,127 @@
+"""Whether functions of the state are such that a problem can have them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jfric.errors import ProblemError, first_line, nearest
+from jfric.system.description import AbstractProblem
+from jfric.system.formula import Formula, require_formula
+from jfric.system.units import UnitError, dimensions_of, named
+
+
+def require_state_function(
+    problem: AbstractProblem,
+    where: str,
+    what: Any,
+    units: tuple[str, ...],
+    example: str,
+    *,
+    velocities: bool = False,
+    displaces: bool = False,
+    known: Mapping[str, Any] | None = None,
+    states: Mapping[str, str] | None = None,
+    contacts: Mapping[str, str] | None = None,
+) -> None:
+    """Raise :class:`jfric.ProblemError`, which starts with ``where``, unless ``what`` is a function
+    that the problem can have.
+
+    ``units``: of what it may measure; ``displaces``: whether it must name a degree of freedom;
+    ``known``: dimensions of shared parameters that have one; ``states``: units of states of
+    elements that it may name; ``contacts``: of frictions, normal forces and sliding velocities.
+    """
+    arguments = "(t, q, v, parameters)" if velocities else "(t, q, parameters)"
+    arguments = arguments if states is None else "(t, q, v, z, parameters)"
+    if isinstance(what, str):
+        others = {f"z.{name}": unit for name, unit in (states or {}).items()} | dict(contacts or {})
+        formula = _read(problem, where, what, velocities, others)
+        named_dofs = {name.removeprefix("v.") for name in formula.names.values()}
+        movable = {*problem.dofs, *problem.section("velocity")}
+        if displaces and not named_dofs & movable:
+            raise ProblemError(
+                f"{where}: {what!r} names no degree of freedom; declared are "
+                f"{', '.join(problem.dofs)}"
+            )
+        # Bare numbers may stand for anything where nothing else carries a unit.
+        used = [name.removeprefix("$") for name in (*formula.names.values(), *formula.references)]
+        if not formula.quantities and not any(name in (known or {}) for name in used):
+            return
+        try:
+            units_of = {name: dimensions_of(unit) for name, unit in others.items()}
+            found = formula.measured(
+                lambda n: _dimension(problem, n, {**(known or {}), **units_of})
+            )
+        except UnitError as error:
+            raise ProblemError(f"{where}: {what!r} {error}") from None
+        if found is not None and found not in [dimensions_of(unit) for unit in units]:
+            allowed = " or ".join(units)
+            raise ProblemError(f"{where}: found {what!r}{named(found)}, expected one in {allowed}")
+    elif callable(what):
+        _call(problem, where, what, velocities, arguments, states, contacts)
+    else:
+        raise ProblemError(
+            f"{where}: found {what!r}, expected a text such as {example!r} or a function "
+            f"of {arguments}"
+        )
+
+
+def _read(
+    problem: AbstractProblem, where: str, text: str, velocities: bool, others: Mapping[str, str]
+) -> Formula:
+    formula = require_formula(where, text, problem.parameters)
+    chosen = problem.section("velocity")
+    rates = [f"v.{name}" for name in (*problem.dofs, *chosen)] if velocities else []
+    rates += list(others)
+    allowed = list(dict.fromkeys([*problem.dofs, *rates, "t", *problem.parameters]))
+    for name in formula.names.values():
+        if name not in allowed:
+            raise ProblemError(
+                f"{where}: {text!r} names {name!r}, which is not known"
+                f"{nearest(name, allowed)}; there are {', '.join(allowed)}"
+            )
+    return formula
+
+
+def _dimension(problem: AbstractProblem, name: str, known: Mapping[str, Any]) -> Any:
+    """What a name measures; None where that is not known."""
+    form, _, axis = name.rpartition(".")
+    if name not in problem.dofs and form != "v":
+        if form:
+            return known.get(name)
+        return dimensions_of("s") if name == "t" else known.get(name.removeprefix("$"))
+    chosen = problem.section("velocity")
+    of_kind = problem.dofs.get(axis) or chosen[axis].kind
+    length = "m" if of_kind == "translation" else "rad"
+    return dimensions_of(f"{length}/s" if form else length)
+
+
+def _call(
+    problem: AbstractProblem,
+    where: str,
+    what: Callable,
+    velocities: bool,
+    arguments: str,
+    states: Mapping[str, str] | None,
+    contacts: Mapping[str, str] | None,
+) -> None:
+    number = jax.ShapeDtypeStruct((), jnp.result_type(float))
+    row = jax.ShapeDtypeStruct((len(problem.dofs),), number.dtype)
+    like = dict.fromkeys(problem.parameters, number)
+    try:
+        others = [row] * velocities + ([] if states is None else [dict.fromkeys(states, number)])
+        last = []
+        if contacts is not None and len(inspect.signature(what).parameters) == 6:
+            last = [dict.fromkeys(contacts, number)]
+        found = jax.eval_shape(what, number, row, *others, like, *last)
+    except (TypeError, KeyError, IndexError, AttributeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise ProblemError(f"{where}: the function fails for {arguments} ({reason})") from None
+    shape = getattr(found, "shape", None)
+    if shape != ():
+        what_came = f"shape {shape}" if shape is not None else type(found).__name__
+        raise ProblemError(f"{where}: the function gives {what_came}, expected one number")
