@@ -42,8 +42,8 @@ MISTAKES = [
             "parameters, body, ground, gravity, link_spring, mass, lagrangian, spring, damper, "
             "diagram_spring, gap_spring, stop, jenkins, maxwell_slip, masing_spring, iwan, "
             "jenkins_coupling, dahl, "
-            "bouc_wen, lugre, rate_state, state, friction, contact, load, base, joint, pin, "
-            "slider, weld, gear, rolling, pendulum, polynomial_spring, drag, event, initial, "
+            "bouc_wen, lugre, rate_state, state, friction, contact, load, base, joint, "
+            "velocity, pin, slider, weld, gear, rolling, pendulum, polynomial_spring, drag, event, initial, "
             "matrices, solver, statics, periodic, response, data, controller, fit, check; did you "
             "mean 'spring'?"
         ),
