@@ -43,7 +43,8 @@ MISTAKES = [
             "diagram_spring, gap_spring, stop, jenkins, maxwell_slip, masing_spring, iwan, "
             "jenkins_coupling, dahl, "
             "bouc_wen, lugre, rate_state, state, friction, contact, load, base, joint, "
-            "velocity, pin, slider, weld, gear, rolling, pendulum, polynomial_spring, drag, event, initial, "
+            "velocity, pin, slider, weld, gear, rolling, pendulum, polynomial_spring, drag, "
+            "event, initial, "
             "matrices, solver, statics, periodic, response, data, controller, fit, check; did you "
             "mean 'spring'?"
         ),
