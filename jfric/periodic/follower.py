@@ -30,6 +30,8 @@ ROUNDS, TURN = 6, 0.95
 GROWN = 2.0
 #: Part of a period within which no event comes near the start of the next.
 NEAR = 0.02
+#: Gaps between events that differ by less than this part of a period are equal.
+EQUAL = 1e-9
 
 
 class Follower:
@@ -73,7 +75,8 @@ class Follower:
         if not count or min(places[0], 1.0 - places[-1]) > NEAR:
             return point
         gaps = np.diff(places, append=places[0] + 1.0)
-        widest = int(np.argmax(gaps))
+        # Of gaps that are equal by symmetry the first, whatever rounding says.
+        widest = int(np.argmax(gaps >= np.max(gaps) - EQUAL))
         begin = first + period * float(np.mod(places[widest] + 0.5 * gaps[widest], 1.0))
         if gaps[widest] <= 2.0 * NEAR:
             return point
