@@ -61,6 +61,7 @@ def by_hand(t, speed, turn, angle, friction=0.0):
     return run.y
 
 
+@pytest.mark.slow
 def test_a_sleigh_runs_as_its_closed_form_says():
     """``u = U tanh(k (t - s))``, ``w = W / cosh(k (t - s))`` with the energy ``m U^2 = I W^2`` and
     ``k = m a U / I`` (Neimark and Fufaev): it ends straight on, forwards, at the speed ``U``."""
