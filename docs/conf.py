@@ -68,8 +68,8 @@ def _indent_examples(app, what, name, thing, options, lines):
 def _write_pages(app, config):
     write()
     try:
-        manual.build()
-        gallery.build()
+        with manual.built():
+            gallery.build()
     except RuntimeError as error:
         raise ExtensionError(str(error)) from None
 

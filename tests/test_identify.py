@@ -9,6 +9,7 @@ import pytest
 import jfric
 from jfric.fits.optimise import descent
 from jfric.fits.optimise.levenberg_marquardt import Outcome
+from jfric.fits.plausibility import scatter
 from jfric.fits.task import prepare
 
 T = np.linspace(0.0, 4.0, 400)
@@ -416,3 +417,12 @@ def refused(words, experiment, free, **options):
 def test_bad_ranges_are_refused(arguments, word):
     with pytest.raises(jfric.ProblemError, match=word):
         jfric.Free(*arguments)
+
+
+def test_a_record_of_a_few_values_has_no_scatter():
+    """Values of steady states are one or two for each load: nothing is said of their noise."""
+    for count in (1, 2, 4):
+        values = np.ones((3, count))
+        assert scatter(values, values > 0.0, 0.1) == 0.0
+    values = np.random.default_rng(0).normal(size=(1, 4000))
+    assert scatter(values, np.isfinite(values), 0.1) == pytest.approx(1.0, rel=0.1)

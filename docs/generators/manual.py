@@ -11,7 +11,8 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from textwrap import indent
@@ -70,12 +71,14 @@ def pages(entries: Sequence[Entry]) -> dict[str, str]:
     return found
 
 
-def build() -> None:
-    """Make the pages in a process of its own, unless those there are of today's code. Raises
-    ``RuntimeError`` where a check fails."""
+@contextmanager
+def built() -> Iterator[None]:
+    """Make the pages in a process of its own beside the block, unless those there are of today's
+    code. Raises ``RuntimeError`` where a check fails."""
     pattern = os.environ.get(VARIABLE, ALL)
     stamp, state = FOLDER / "stamp", f"{pattern} {_state()}"
     if stamp.is_file() and stamp.read_text("utf-8") == state:
+        yield
         return
     FOLDER.mkdir(parents=True, exist_ok=True)
     for old in FOLDER.iterdir():
@@ -83,11 +86,17 @@ def build() -> None:
     if pattern == OFF:
         text = f"{heading('Verification manual', '=')}\nLeft out of this build.\n"
         (FOLDER / "index.rst").write_text(text, "utf-8")
+        yield
     else:
         path = os.pathsep.join([str(ROOT / "docs"), str(ROOT), os.environ.get("PYTHONPATH", "")])
         command = [sys.executable, "-m", "generators.manual", pattern]
-        done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=False)
-        if done.returncode:
+        with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}) as running:
+            try:
+                yield
+            except BaseException:
+                running.terminate()
+                raise
+        if running.returncode:
             raise RuntimeError("a case of the verification manual is outside its tolerance")
     stamp.write_text(state, "utf-8")
 
@@ -114,7 +123,9 @@ def main(pattern: str = ALL) -> int:
     collect_seldom()
     use_compilation_cache()
     with Progress(0, stage="verification manual") as bar:
-        entries, results = collect(case=None if pattern == ALL else pattern, progress=bar.show)
+        entries, results = collect(
+            case=None if pattern == ALL else pattern, progress=bar.show, processes=None
+        )
     for name, text in pages(entries).items():
         (FOLDER / name).write_text(text, "utf-8")
     failed = [r for r in results if not r.passed]

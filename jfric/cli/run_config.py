@@ -17,9 +17,9 @@ from jfric.files.config import time_span
 from jfric.results.solution import reached
 from jfric.solvers.simulation import simulate
 from jfric.verification.evaluate import Trajectory, reduced
+from jfric.verification.job_lists import output_times
 from jfric.verification.result import Result, compare
 from jfric.verification.static_checks import is_static, static_job, static_results
-from jfric.verification.verify_cases import output_times
 
 if TYPE_CHECKING:
     from jfric.files.config import Config

@@ -82,7 +82,7 @@ def verify(
     with kept(lambda: _kept(*reached)), Progress(0, stage="reading") as bar:
         settings: dict[str, Any] = {
             **{"case": case, "flow": flow, "kernel": kernel},
-            **{"progress": show, "remark": remarks.append},
+            **{"progress": show, "remark": remarks.append, "processes": None},
         }
         if html is None:
             results = run_checks(paths or None, **settings)

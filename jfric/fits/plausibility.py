@@ -92,6 +92,8 @@ def scatter(
     """Standard deviation of the noise of a signal that is smooth from sample to sample but for a
     few: by the median of differences of fourth order, 0 where there are too few; ``least``: that of
     reading in steps."""
+    if measured.shape[-1] <= ORDER:
+        return 0.0
     differences = np.diff(measured, ORDER, axis=-1)
     whole = np.lib.stride_tricks.sliding_window_view(used, ORDER + 1, axis=-1).all(axis=-1)
     found = np.abs(differences[whole])

@@ -1,9 +1,11 @@
-"""Runs a verification and keeps what the manual shows of each case."""
+"""Runs a verification and keeps what the manual shows of each case. What is drawn is drawn where it
+was computed: pictures are all that other processes send."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +26,17 @@ from jfric.results.solution import reached
 from jfric.solvers.simulation import simulate
 from jfric.verification.configs import shipped
 from jfric.verification.evaluate import Trajectory
+from jfric.verification.job_lists import AnyJob, named_files
 from jfric.verification.jobs import Job, Refused
 from jfric.verification.periodic_checks import PeriodicJob, PeriodicValues
 from jfric.verification.result import Result
 from jfric.verification.static_checks import StaticJob, StaticValues
-from jfric.verification.verify_cases import AnyJob, named_files, verify
+from jfric.verification.verify_cases import verify
 
 #: Evenly spaced times of a plot.
 POINTS = 501
+#: Captions of pictures.
+SKETCH, BODIES, MOTION = "sketch", "bodies", "motion"
 
 
 def collect(
@@ -41,7 +46,7 @@ def collect(
     """All cases of a verification (:func:`jfric.verify` with these ``settings``) with pictures, and
     the results in their order."""
     gathered = _Gathered(dict(named_files(paths)) if paths else None)
-    results = verify(paths, each=gathered.keep, outputs=POINTS, **settings)
+    results = verify(paths, each=gathered.keep, observe=_Draw(), outputs=POINTS, **settings)
     for result in results:
         gathered.entry(result.case).results.append(result)
     order = list(dict.fromkeys(result.case for result in results))
@@ -78,58 +83,76 @@ class _Gathered:
         entry.description = config.description
         return entry
 
-    def keep(self, job: AnyJob, computed: Any, results: list[Result]) -> None:
-        """Told of every job when it is done."""
+    def keep(self, job: AnyJob, drawn: dict[str, str] | Exception, results: list[Result]) -> None:
+        """Told of every job when it is done, with what was drawn of it."""
         entry = self.entry(job.case)
-        if isinstance(job, Refused):
+        if isinstance(job, Refused) or isinstance(drawn, Exception):
             return
         if entry.problem is None:
             problem = job.problem if isinstance(job, Job) else job.config.problem
             entry.problem = jax.tree.map(np.asarray, problem)
-            if can_be_sketched(problem):
-                what = f"sketch of {job.case}"
-                entry.pictures["sketch"] = picture(plot_system(problem), what)
-        try:
-            self._draw(entry, job, computed)
-        except ProblemError:
-            return  # what cannot be drawn has results that say why
+        # The bodies of a mechanism at some instants are its sketch.
+        bodies = drawn.pop(BODIES, None)
+        for caption, shown in drawn.items():
+            entry.pictures.setdefault(caption, shown)
+        if bodies is not None:
+            entry.pictures[SKETCH] = bodies
 
-    def _draw(self, entry: Entry, job: AnyJob, computed: Any) -> None:
-        name = entry.name
+
+class _Draw:
+    """Draws what was computed for a job, once for each case in a process: pictures by caption."""
+
+    def __init__(self) -> None:
+        self.seen: set[tuple[str, str]] = set()
+
+    def __call__(self, job: AnyJob, computed: Any) -> dict[str, str]:
+        drawn: dict[str, str] = {}
+        if isinstance(job, Refused):
+            return drawn
+        problem = job.problem if isinstance(job, Job) else job.config.problem
+        if self._new(job.case, SKETCH) and can_be_sketched(problem):
+            drawn[SKETCH] = picture(plot_system(problem), f"sketch of {job.case}")
+        with suppress(ProblemError):  # what cannot be drawn has results that say why
+            self._draw(drawn, job, computed)
+        return drawn
+
+    def _new(self, case: str, caption: str) -> bool:
+        """Whether this is drawn for the first time."""
+        if (case, caption) in self.seen:
+            return False
+        self.seen.add((case, caption))
+        return True
+
+    def _draw(self, drawn: dict[str, str], job: AnyJob, computed: Any) -> None:
+        name = job.case
         if isinstance(job, Job) and isinstance(computed, Trajectory):
-            if "motion" in entry.pictures or reached(computed.solution).ts.size < 2:
-                return
-            self._bodies(entry, job, computed.solution)
-            entry.pictures["motion"] = _motion(job, computed.solution, name)
+            if reached(computed.solution).ts.size >= 2 and self._new(name, MOTION):
+                if job.problem.section("body"):
+                    figure = plot_mechanism(computed.solution, job.problem, instants=4)
+                    drawn[BODIES] = picture(figure, f"bodies of {name}")
+                drawn[MOTION] = _motion(job, computed.solution, name)
         elif isinstance(job, StaticJob) and isinstance(computed, StaticValues):
             path = computed.known.get("path")
             if path is not None:
-                drawn = picture(plot_path(path), f"path of equilibria of {name}")
-                entry.pictures["path of equilibria"] = drawn
+                figure = plot_path(path)
+                drawn["path of equilibria"] = picture(figure, f"path of equilibria of {name}")
         elif isinstance(job, PeriodicJob) and isinstance(computed, PeriodicValues):
-            self._periodic(entry, computed)
+            self._draw_periodic(drawn, name, computed)
 
-    def _bodies(self, entry: Entry, job: Job, solution: Any) -> None:
-        """Of a mechanism its bodies at some instants, which is its sketch."""
-        if job.problem.section("body"):
-            figure = plot_mechanism(solution, job.problem, instants=4)
-            entry.pictures["sketch"] = picture(figure, f"bodies of {entry.name}")
-
-    def _periodic(self, entry: Entry, computed: PeriodicValues) -> None:
-        orbit, name = computed.orbit, entry.name
-        if orbit is not None and "motion" not in entry.pictures:
+    def _draw_periodic(self, drawn: dict[str, str], name: str, computed: PeriodicValues) -> None:
+        orbit = computed.orbit
+        if orbit is not None and (name, MOTION) not in self.seen:
             ts = np.linspace(0.0, float(orbit.period), POINTS)
             start = float(np.asarray(orbit.problem.resolved().time.start))
             solution = simulate(orbit.problem, solver=orbit.solver, ts=start + ts)
             solution = jax.tree.map(np.asarray, solution)
-            drawn = picture(plot(solution, orbit.problem), f"one period of {name}")
-            entry.pictures["one period"] = drawn
+            drawn["one period"] = picture(plot(solution, orbit.problem), f"one period of {name}")
         if computed.path is not None:
             figure = plot_orbits(computed.path)
-            entry.pictures["path of orbits"] = picture(figure, f"path of orbits of {name}")
+            drawn["path of orbits"] = picture(figure, f"path of orbits of {name}")
         if computed.response is not None:
             figure = plot_response(computed.response)
-            entry.pictures["frequency response"] = picture(figure, f"response of {name}")
+            drawn["frequency response"] = picture(figure, f"response of {name}")
 
 
 def _motion(job: Job, solution: Any, name: str) -> str:

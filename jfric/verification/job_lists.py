@@ -1,0 +1,286 @@
+"""Which jobs a verification has: those of the shipped list, or of a user's own files."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from jfric.errors import ProblemError, nearest
+from jfric.files.config import Check, Config, time_span
+from jfric.files.read_toml import load_config
+from jfric.files.solver_choice import (
+    SETTINGS,
+    SOLVERS,
+    choose_solver,
+    solver_label,
+    uses_exact_flow,
+)
+from jfric.results.quantity import Quantity, parse_quantity, resolve
+from jfric.solvers.event_driven.kernels import Kernel, require_kernel
+from jfric.solvers.event_driven.solver import EventDriven
+from jfric.system.naming import set_parameters
+from jfric.verification.case import EXACT, RUNGE_KUTTA, Case
+from jfric.verification.configs import files_in, shipped
+from jfric.verification.evaluate import needed_times
+from jfric.verification.jobs import Job, Refused, batches
+from jfric.verification.periodic_checks import PeriodicJob, is_periodic, periodic_job
+from jfric.verification.static_checks import StaticJob, is_static, static_job
+
+#: Error of the Runge-Kutta flow at rtol = RTOL, relative to the scale of a quantity.
+RUNGE_KUTTA_ERROR = 1e-7
+RTOL = 1e-10
+
+#: Stands for every kernel by its name; "auto" is one of them.
+ALL = "all"
+KERNELS = tuple(name for name in get_args(Kernel) if name != "auto")
+
+AnyJob = Job | StaticJob | PeriodicJob | Refused
+Jobs = list[AnyJob]
+#: Jobs that are computed together.
+Works = list[Sequence[AnyJob]]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What is verified (see :func:`jfric.verify`); the same jobs in the same order wherever they
+    are made."""
+
+    paths: tuple[str | os.PathLike[str], ...] = ()
+    case: str | None = None
+    flow: str | None = None
+    kernel: str | None = None
+    outputs: int = 0
+
+    def jobs(self, remark: Callable[[str], None] | None = None) -> Jobs:
+        """All jobs; ``remark`` is told which files hold nothing to verify. Raises
+        :class:`jfric.ProblemError` where there are none, or a single file is refused."""
+        if self.paths:
+            found = file_jobs(self.paths, self.flow, remark)
+            found = _selected(found, self.case, lambda job: job.case)
+        else:
+            found = listed_jobs(self.case, self.flow)
+        if self.flow is not None and not found:
+            raise ProblemError(f"flow: no case runs with {self.flow!r}")
+        if self.kernel is not None:
+            found = _with_kernel(found, self.kernel)
+        if self.outputs:
+            found = [_with_outputs(job, self.outputs) for job in found]
+        return found
+
+
+def works(jobs: Jobs) -> Works:
+    """Jobs that are computed together, in the order in which they begin: orbits take longest, and
+    large groups compile longest."""
+    single: Works = [[job] for job in jobs if not isinstance(job, Job)]
+    groups = batches([job for job in jobs if isinstance(job, Job)])
+    return [*single, *sorted(groups, key=lambda group: -len(group))]
+
+
+def _with_kernel(every: Jobs, kernel: str) -> Jobs:
+    """The trajectories that this kernel can run, with it; with all of them each trajectory as often
+    as there are kernels that can run it, the general one first, and everything else as it is."""
+    if kernel != ALL:
+        require_kernel(kernel)
+    found: Jobs = []
+    for job in every:
+        if isinstance(job, Job) and isinstance(job.solver, EventDriven):
+            kernels = KERNELS if kernel == ALL else (kernel,)
+            found += [made for name in kernels if (made := _by_kernel(job, name)) is not None]
+        elif kernel == ALL:
+            found.append(job)
+    if not found:
+        raise ProblemError(f"kernel: no case runs with {kernel!r}")
+    return found
+
+
+def _by_kernel(job: Job, kernel: str) -> Job | None:
+    """The same with this kernel, if it can run it."""
+    solver = dataclasses.replace(job.solver, kernel=kernel)
+    try:
+        solver.has_small_passes(job.problem)
+    except ProblemError:
+        return None
+    label = f"{job.label}, {kernel} kernel"
+    return dataclasses.replace(job, solver=solver, label=label, kernel=kernel)
+
+
+def _with_outputs(job: AnyJob, count: int) -> AnyJob:
+    """The same with further times for whoever looks at the trajectory."""
+    if not isinstance(job, Job):
+        return job
+    return dataclasses.replace(job, further=np.linspace(job.ts[0], job.ts[-1], count))
+
+
+def listed_jobs(case: str | None = None, flow: str | None = None) -> Jobs:
+    """Jobs of the shipped list."""
+    from jfric.verification.cases import cases
+
+    configs: dict[str, Config] = {}
+    jobs: Jobs = []
+    for entry in _selected(cases(), case, lambda entry: entry.name):
+        if entry.config not in configs:
+            configs[entry.config] = load_config(shipped(entry.config))
+        config = configs[entry.config]
+        if entry.set:
+            problem = set_parameters(config.problem, entry.set)
+            config = dataclasses.replace(config, problem=problem, checks=())
+        if entry.solver:
+            config = dataclasses.replace(config, solver=entry.solver, checks=())
+        jobs += _case_jobs(entry, config, flow)
+    return jobs
+
+
+def _case_jobs(
+    entry: Case, config: Config, flow: str | None
+) -> list[Job | StaticJob | PeriodicJob]:
+    further = tuple(
+        Check(
+            resolve(parse_quantity(e.quantity), config.problem),
+            e.value,
+            tolerance=e.tolerance,
+            source=e.source,
+        )
+        for e in entry.expected
+    )
+    # Closed-form values of the list are held to its tighter tolerance; published ones stay.
+    repeated = {check.quantity for check in further}
+    own = [c for c in config.checks if c.relative is not None or c.quantity not in repeated]
+    every = (*own, *further)
+    checks = tuple(check for check in every if not (is_static(check) or is_periodic(check)))
+    jobs: list[Job | StaticJob | PeriodicJob] = []
+    if flow in (None, "auto"):
+        jobs += static_job(entry.name, config, every)
+        jobs += periodic_job(entry.name, config, every)
+    if every and not checks:
+        return jobs
+    if config.solver.get("name", SOLVERS[0]) != SOLVERS[0]:
+        # A file that names another solver is verified with that one.
+        if flow not in (None, "auto"):
+            return jobs
+        relative = 0.0 if entry.solver else entry.relative
+        return [*jobs, _job(entry.name, config, checks, relative, entry.sequence)]
+    linear = uses_exact_flow(config.problem)
+    for each in entry.flows:
+        if (each == EXACT and not linear) or flow not in (None, "auto", each):
+            continue
+        if flow == "auto" and each != (EXACT if linear else RUNGE_KUTTA):
+            continue
+        # A file that says how exact it wants to be is held to that.
+        own = "rtol" in config.solver
+        loose = each == RUNGE_KUTTA and not own
+        relative = max(RUNGE_KUTTA_ERROR, entry.relative) if loose else entry.relative
+        rtol = RTOL if loose else None
+        jobs.append(
+            _job(entry.name, config, checks, relative, entry.sequence, flow=each, rtol=rtol)
+        )
+    return jobs
+
+
+def file_jobs(
+    paths: Iterable[str | os.PathLike[str]],
+    flow: str | None = None,
+    remark: Callable[[str], None] | None = None,
+) -> Jobs:
+    """Jobs of the files and folders of a user, for each file that holds checks. A file that is
+    refused is a job as well, unless it is the only one; ``remark`` is told of the others."""
+    files = named_files(paths)
+    jobs: Jobs = []
+    for name, path in files.items():
+        try:
+            found, why = _jobs_in(path, name, flow)
+        except ProblemError as error:
+            if len(files) == 1:
+                raise
+            found, why = [Refused(name, str(error))], ""
+        jobs += found
+        if why and remark is not None:
+            remark(f"{path}: {why}")
+    if not jobs and flow is None:
+        raise ProblemError(
+            f"found no [[check]] in {', '.join(map(str, files.values()))}; nothing to verify"
+        )
+    return jobs
+
+
+def named_files(paths: Iterable[str | os.PathLike[str]]) -> dict[str, Path]:
+    """Files of a user among ``paths`` by what their case is called."""
+    files = files_in([Path(p) for p in paths])
+    stems = [path.stem for path in files]
+    return {path.stem if stems.count(path.stem) == 1 else str(path): path for path in files}
+
+
+def _jobs_in(path: Path, name: str, flow: str | None) -> tuple[Jobs, str]:
+    """Jobs of one file, or why it has none."""
+    config = load_config(path)
+    if not config.checks:
+        return [], "found no [[check]], nothing to verify"
+    jobs: Jobs = [
+        *static_job(name, config, config.checks),
+        *periodic_job(name, config, config.checks),
+    ]
+    checks = tuple(c for c in config.checks if not (is_static(c) or is_periodic(c)))
+    if not checks:
+        return jobs, ""
+    solver = str(config.solver.get("name", SOLVERS[0]))
+    # Like the shipped cases: --flow keeps what runs with it, and "auto" is right for every solver.
+    if flow in (EXACT, RUNGE_KUTTA) and "flow" not in SETTINGS.get(solver, ()):
+        return jobs, f"left out, the solver {solver} has no flow {flow!r}"
+    if flow == EXACT and not uses_exact_flow(config.problem):
+        return jobs, "left out, its modes are not linear with constant coefficients (flow 'exact')"
+    chosen = flow if "flow" in SETTINGS.get(solver, ()) else None
+    return [*jobs, _job(name, config, checks, 0.0, (), flow=chosen)], ""
+
+
+def _job(
+    name: str,
+    config: Config,
+    checks: tuple[Check, ...],
+    relative: float,
+    sequence: tuple[str, ...],
+    **settings: Any,
+) -> Job:
+    solver, chosen = choose_solver(config.solver, **settings)
+    solver.require(config.problem)
+    return Job(
+        case=name,
+        problem=config.problem,
+        solver=solver,
+        label=solver_label(chosen, config.problem),
+        ts=output_times(config, [check.quantity for check in checks]),
+        checks=checks,
+        relative=relative,
+        sequence=sequence,
+        settings=tuple(sorted(chosen.items())),
+    )
+
+
+def output_times(config: Config, quantities: Sequence[Quantity]) -> np.ndarray:
+    """The end points, and the times that ``quantities`` need."""
+    start, end = time_span(config.problem)
+    times = {start, end} | needed_times(quantities)
+    for time in times:
+        if not start <= time <= end:
+            raise ProblemError(
+                f"{config.path}: a check asks for t = {time:g} s, outside the simulated span "
+                f"from {start:g} s to {end:g} s"
+            )
+    return np.array(sorted(times))
+
+
+def _selected(entries: list, wanted: str | None, name: Callable[[Any], str]) -> list:
+    if wanted is None:
+        return entries
+    from fnmatch import fnmatchcase
+
+    kept = [entry for entry in entries if fnmatchcase(name(entry), wanted)]
+    if not kept:
+        names = dict.fromkeys(name(entry) for entry in entries)
+        hint = nearest(wanted, names) or f"; there are {', '.join(names)}"
+        raise ProblemError(f"--case: no case {wanted!r}{hint}")
+    return kept
