@@ -107,6 +107,22 @@ def test_a_family_of_linear_responses_is_the_closed_form():
 
 
 @pytest.mark.slow
+def test_a_family_over_two_parameters_has_an_axis_for_each():
+    over = {"damper.c": [0.2, 0.4], "load.F.amplitude": [0.5, 1.0, 2.0]}
+    response = jfric.frequency_response(oscillator(), "load", 0.8, 1.2, over=over)
+    c, P = (x[..., None] for x in np.meshgrid(*over.values(), indexing="ij"))
+    w = response.frequency
+    assert w.shape[:2] == (2, 3)
+    known = np.isfinite(w)
+    exact = P / (1.0 - w**2 + 1j * c * w)
+    np.testing.assert_allclose(response.amplitude("x")[known], abs(exact)[known], rtol=1e-11)
+    data = response.to_xarray("x")
+    assert data["x"].dims == ("damper.c", "load.F.amplitude", "point")
+    one = data["x"].sel({"damper.c": 0.4, "load.F.amplitude": 2.0})
+    np.testing.assert_array_equal(one, response.observe("x")["x"][1, 2])
+
+
+@pytest.mark.slow
 def test_peaks_and_their_derivatives_are_the_closed_form():
     response = family()
     found = response.backbone("x", "damper.c, spring.k, load.F.amplitude")

@@ -139,6 +139,21 @@ def test_friction_and_stiffness_from_amplitudes_and_phases():
 
 
 @pytest.mark.slow
+def test_a_backbone_gives_stiffness_and_damping():
+    """Rows of the phase -pi/2 at several loads: ``k = m w^2``, and the amplitude is ``P/(c w)``."""
+    k, c, loads = 2.25, 0.08, np.array([0.5, 1.0, 2.0])
+    w = np.full(3, math.sqrt(k))
+    rows = jfric.steady_states(
+        {"load.F.omega": w, "load.F.amplitude": loads},
+        {"phase.x": np.full(3, -0.5 * math.pi), "amplitude.x": loads / (c * w)},
+        sigma={"phase.x": 1e-3, "amplitude.x": 1e-2},
+    )
+    free = {"spring.k": jfric.Free(1.0, 4.0, init=2.0), "damper.c": jfric.Free(0.02, 0.3)}
+    found = jfric.fit(shaken(mu=0.0), rows, free, residual="steady", starts=1)
+    assert found.values == pytest.approx({"spring.k": k, "damper.c": c}, rel=1e-8)
+
+
+@pytest.mark.slow
 def test_a_row_without_an_orbit_is_told():
     """A negative normal force ends the run of one row; the others are as they were."""
     problem = shaken()

@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any
@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 
 from jfric.numerics.compilation import collect_seldom, use_compilation_cache
-from jfric.verification.job_lists import AnyJob, Selection, Works, works
+from jfric.verification.job_lists import AnyJob, Works
 from jfric.verification.jobs import MAX_WORKERS, Job, Refused
 from jfric.verification.result import Result, not_run, refused
 from jfric.verification.run_jobs import computed
@@ -42,7 +42,6 @@ def useful(count: int) -> int:
 
 
 def in_processes(
-    selection: Selection,
     begun: Works,
     number: int,
     observe: Observe | None,
@@ -52,11 +51,13 @@ def in_processes(
     """What each of the works ``begun`` computed, by its index, as they are ready; what was computed
     comes back only where it is ``wanted``."""
     double = jnp.result_type(float) == jnp.float64
-    about = (selection, double, jax.config.values["jax_compilation_cache_dir"], observe, wanted)
+    about = (double, jax.config.values["jax_compilation_cache_dir"], observe, wanted)
     left = set(range(len(begun)))
     with _pool(number, about) as pool:
         try:
-            for index, made in _ready(pool, sorted(left)):
+            futures = [pool.submit(_one, i, jobs) for i, jobs in enumerate(begun)]
+            for future in as_completed(futures):
+                index, made = future.result()
                 left.remove(index)
                 yield index, made
         except BrokenProcessPool:
@@ -67,17 +68,11 @@ def in_processes(
         with _pool(1, about) as pool:
             try:
                 for index in sorted(left):
-                    yield pool.submit(_one, index).result()
+                    yield pool.submit(_one, index, begun[index]).result()
                     left.remove(index)
             except BrokenProcessPool:
                 yield index, _lost(begun[index])
                 left.remove(index)
-
-
-def _ready(pool: ProcessPoolExecutor, indices: list[int]) -> Iterator[tuple[int, Made]]:
-    futures: list[Future[tuple[int, Made]]] = [pool.submit(_one, i) for i in indices]
-    for future in as_completed(futures):
-        yield future.result()
 
 
 @contextmanager
@@ -99,14 +94,11 @@ def _pool(number: int, about: tuple[Any, ...]) -> Iterator[ProcessPoolExecutor]:
 class _Own:
     """What a process knows once it has begun."""
 
-    works: Works
     observe: Observe | None
     wanted: bool
 
 
-def _begin(
-    selection: Selection, double: bool, cache: str | None, observe: Observe | None, wanted: bool
-) -> None:
+def _begin(double: bool, cache: str | None, observe: Observe | None, wanted: bool) -> None:
     # Ctrl-C is for the one who started this process; when that one ends, this does.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -115,7 +107,6 @@ def _begin(
         use_compilation_cache()
         jax.config.update("jax_compilation_cache_dir", cache)
     collect_seldom()
-    _Own.works = works(selection.jobs())
     _Own.observe, _Own.wanted = observe, wanted
 
 
@@ -126,8 +117,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _one(index: int) -> tuple[int, Made]:
-    jobs = _Own.works[index]
+def _one(index: int, jobs: Sequence[AnyJob]) -> tuple[int, Made]:
     found: Made = []
     for job, (one, results) in zip(jobs, computed(jobs), strict=True):
         if _Own.observe is not None:

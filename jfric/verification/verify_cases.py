@@ -49,9 +49,9 @@ def verify(
     ``each(job, computed, results)`` is told of every job when it is done, trajectories with this
     many further ``outputs``, evenly spaced; no check sees these.
     ``processes``: by default one, with a thread for each processor. More are faster, for Python
-    traces one system at a time: each imports what the caller imports, so that a script needs its
-    ``if __name__ == "__main__"``, and laws registered in it are not known there; ``None``: as many
-    as are of use. A process that ends (for want of memory) fails what it was at, no more.
+    traces one system at a time; the script that calls is imported in each, and needs its
+    ``if __name__ == "__main__"``. ``None``: as many as are of use. A process that ends (for want
+    of memory) fails what it was at, no more.
     ``observe(job, computed)`` is called where a job was computed, and ``each`` is then given what
     it returns: with several processes both have to be what can be sent (a function of a module).
 
@@ -81,7 +81,7 @@ def verify(
         processes = 1
     number = useful(len(begun)) if processes is None else min(processes, len(begun))
     if number > 1:
-        ready = in_processes(selection, begun, number, observe, wanted=each is not None)
+        ready = in_processes(begun, number, observe, wanted=each is not None)
     else:
         ready = _here(begun, observe)
     if begun:
