@@ -128,7 +128,7 @@ def main() -> None:
         for law, value in whole.items():
             print(f"  {law:20} {1e3 * value:.3g} mm or mrad")
         for law in found.laws:
-            print(f"  {law.name}: {dict(law.values[0])}", flush=True)
+            print(f"  {law.name}: {dict(law.values[0]) if law.values else 'none'}", flush=True)
         numbers[name] = {**found.to_dict(), "whole records": whole}
         if given.json is not None:
             given.json.write_text(json.dumps(numbers, indent=1))

@@ -170,6 +170,30 @@ def test_a_curve_is_found_with_its_band():
 
 
 @pytest.mark.slow
+def test_a_curve_that_would_be_negative_bends_less():
+    """A force drives the motion at middle speeds, which no friction does."""
+    t = np.arange(0.0, 12.0, 5e-3)
+    x, v, a = 0.5 * np.sin(2.0 * t), np.cos(2.0 * t), -2.0 * np.sin(2.0 * t)
+    force = 3.0 * a + np.sign(v) * (1.0 - 1.5 * np.exp(-(((np.abs(v) - 0.4) / 0.1) ** 2)))
+    data = jfric.Experiment(t, u={"load.F": force}, y={"x": x})
+    elements = {
+        "mass": jfric.Mass("x", 3.0),
+        "friction": jfric.Friction(
+            "x", jfric.FrictionCurve([0.0, 0.2, 0.4, 0.7, 1.0], [1.0] * 5), limit=1.0
+        ),
+        "load": jfric.Load("x", 0.0),
+    }
+    problem = jfric.Problem(["x"], elements)
+    result = jfric.fit_curve(problem, data, residual="inverse", weight=1e-2)
+    assert min(float(y) for y in result.law.curve) >= 0.0
+    assert result.rounds[0] == pytest.approx(10.0)
+    assert result.weight == result.rounds[-1] ** -2 > 1e-2
+    assert "negative somewhere" in result.remarks[0]
+    # Still as far down as a curve may go, not the straight line.
+    assert float(result.law.curve[2]) < 0.6
+
+
+@pytest.mark.slow
 def test_a_heavy_prior_leaves_a_straight_line():
     result = found(axis((1.1,) * 5), record(axis(TRUE)), weight=1e8)
     law, x = result.law, np.log1p(np.divide(SPEEDS, 0.02))

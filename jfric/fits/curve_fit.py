@@ -26,6 +26,9 @@ ROUNDS = 8
 SETTLED = 0.1
 #: Standard deviations that are looked at, over the first one.
 SEARCHED = (1e-4, 1e3)
+#: Standard deviation of bends, over that which the data ask for, at which a curve that is still
+#: negative is refused.
+STIFFEST = 1e-3
 
 
 class Band(NamedTuple):
@@ -156,8 +159,9 @@ def fit_curve(
     approximation around the last fit and its Gauss-Newton matrix; samples count as many as are
     independent of each other by the autocorrelation of the residuals.
 
-    Raises :class:`jfric.ProblemError` for what cannot be fitted, and where the curve that fits best
-    is negative. Source: D. J. C. MacKay, Bayesian interpolation, Neural Computation 4 (1992).
+    Where that curve is negative somewhere, ``tau`` is halved until it is not, which a remark says.
+    Raises :class:`jfric.ProblemError` for what cannot be fitted.
+    Source: D. J. C. MacKay, Bayesian interpolation, Neural Computation 4 (1992).
     Friction ``2 + |v|`` N, from inverse dynamics::
 
         >>> law = jfric.FrictionCurve([0.0, 0.1, 0.3, 1.0], [2.0, 2.0, 2.0, 2.0])
@@ -191,12 +195,16 @@ def fit_curve(
     first = largest / float(np.mean(np.diff(x)))
     tau = first if weight is None else weight**-0.5
     begin, others, rounds, remarks = None, dict(free or {}), [], []
-    while True:
+
+    def fitted() -> FitResult:
         rounds.append(tau)
         chosen = dict(others)
         for side in sides:
             chosen |= free_of(side, speeds, tau, begin)
-        found = fit(changed, experiments, chosen, starts=starts, **options)
+        return fit(changed, experiments, chosen, starts=starts, **options)
+
+    while True:
+        found = fitted()
         if weight is not None or not np.isfinite(found.cost):
             break
         better = _best_tau(found, [p for s in sides for p in s.bends], tau, first)
@@ -209,16 +217,28 @@ def fit_curve(
             )
             break
         tau, begin, starts = better, found.values, 1
-        others = {
-            path: _beginning(item, found.values.get(path)) for path, item in (free or {}).items()
-        }
-    numbers = {path: value for path, value in found.values.items() if path in parameters(changed)}
-    fitted = set_parameters(changed, numbers)
+        others = _beginnings(free, found)
+    asked = tau
+    while True:
+        numbers = {k: value for k, value in found.values.items() if k in parameters(changed)}
+        try:
+            plain = _plain(set_parameters(changed, numbers), section, name, law, sides)
+            break
+        except ProblemError:  # negative somewhere; a straight line between the ends is not
+            if tau <= asked * STIFFEST:
+                raise
+        tau, begin, starts, others = 0.5 * tau, found.values, 1, _beginnings(free, found)
+        found = fitted()
+    if tau < asked:
+        remarks.append(
+            f"a curve with bends of {asked:.3g}, as the data ask for, is negative somewhere: bends "
+            f"of {tau:.3g} were taken"
+        )
     # Start and end are far away in the problem for the sake of bounds: no sign of a wrong unit.
     own = tuple(path for side in sides for path in side.paths)
     found.remarks = tuple(said for said in found.remarks if not said.startswith(own))
     return CurveFit(
-        problem=_plain(fitted, section, name, law, sides),
+        problem=plain,
         fit=found,
         weight=tau**-2,
         rounds=tuple(rounds),
@@ -226,6 +246,11 @@ def fit_curve(
         place=(section, name),
         sides=tuple(sides),
     )
+
+
+def _beginnings(free: Mapping[str, Free] | None, found: FitResult) -> dict[str, Free]:
+    """What is free beside the curve, beginning where a fit has ended."""
+    return {p: _beginning(item, found.values.get(p)) for p, item in (free or {}).items()}
 
 
 def _beginning(item: Free, value: float | None) -> Free:
