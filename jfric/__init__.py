@@ -146,7 +146,6 @@ from jfric.system.elements import Damper as Damper
 from jfric.system.elements import DiagramSpring as DiagramSpring
 from jfric.system.elements import Friction as Friction
 from jfric.system.elements import GapSpring as GapSpring
-from jfric.system.elements import Joint as Joint
 from jfric.system.elements import Lagrangian as Lagrangian
 from jfric.system.elements import Load as Load
 from jfric.system.elements import Mass as Mass
@@ -166,6 +165,7 @@ from jfric.system.hysteresis import Jenkins as Jenkins
 from jfric.system.hysteresis import JenkinsCoupling as JenkinsCoupling
 from jfric.system.hysteresis import MasingSpring as MasingSpring
 from jfric.system.hysteresis import MaxwellSlip as MaxwellSlip
+from jfric.system.joint import Joint as Joint
 from jfric.system.laws import Contensou as Contensou
 from jfric.system.laws import Coulomb as Coulomb
 from jfric.system.laws import Directional as Directional

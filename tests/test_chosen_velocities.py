@@ -61,6 +61,7 @@ def by_hand(t, speed, turn, angle, friction=0.0):
     return run.y
 
 
+@pytest.mark.slow
 def test_a_sleigh_runs_as_its_closed_form_says():
     """``u = U tanh(k (t - s))``, ``w = W / cosh(k (t - s))`` with the energy ``m U^2 = I W^2`` and
     ``k = m a U / I`` (Neimark and Fufaev): it ends straight on, forwards, at the speed ``U``."""
@@ -282,7 +283,9 @@ def test_files_hold_them():
     again = loads(text).problem
     assert jfric.to_toml(again) == text
     assert again.elements["velocity"]["turn"].kind == "rotation"
-    for dof in DOFS:
+    start = {"x": np.cos(0.3), "y": np.sin(0.3), "theta": 1.5}
+    for dof, v in start.items():
+        assert float(problem.initial[dof].v) == pytest.approx(v, rel=1e-15)
         assert float(again.initial[dof].v) == float(problem.initial[dof].v)
     with_units = text.replace("v = 1.0 # m/s", 'v = "3.6 km/h"')
     assert with_units != text
@@ -312,6 +315,7 @@ def test_files_hold_them():
             r"joint\.k\.mu: found friction on a joint that holds no position",
         ),
         ({"joint": {"k": jfric.Joint("v.x^2")}}, r"joint\.k\.constraint: .*linear in velocities"),
+        ({"joint": {"k": jfric.Joint("v.x - v.y")}}, r"initial: joint\.k starts with the rate"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(change, sentence):

@@ -354,6 +354,7 @@ SENTENCES = [
         "joint.constraint: 'x - l*psi' names 'psi', which is not known (did you mean 'phi'?)",
     ),
     ('"l - c"', "joint.constraint: 'l - c' names no degree of freedom; declared are x, phi"),
+    ('"x - v.w"', "joint.constraint: 'x - v.w' names 'v.w', which is not known"),
     ("[]", "joint.constraint: found none, at least one is needed"),
     ("3", "joint.constraint: found 3, expected a text"),
     (

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jfric.cli.interrupt import kept
+from jfric.cli.kept_results import computed_into, print_counts, write_figure
 from jfric.cli.loading import load_changed
-from jfric.cli.run_sweep import free_folder, keeps, parse_vary
+from jfric.cli.run_sweep import parse_vary
 from jfric.errors import ProblemError
 from jfric.sweeps.design import SAMPLED
 from jfric.system.units import DIMENSIONS, UnitError, to_si
@@ -59,34 +58,17 @@ def run_basins(
         title=title,
         **recognition,
     )
-    store = out if out is not None else free_folder(Path("results") / config.stem, "basins")
-    try:
-        with kept(lambda: keeps(store)):
-            found, summary = run(prepared, store=store, **execution)
-    except ProblemError:
-        with contextlib.suppress(OSError):  # only a folder that was reserved and never used
-            store.rmdir()
-        raise
-    total = prepared.design.size
-    if total > summary.computed:
-        there = total - summary.computed
-        console.print(f"{there:,} of {total:,} trajectories were there already", markup=False)
-    if summary.computed:
-        console.print(
-            f"{summary.computed:,} trajectories in {summary.seconds:.1f} s, compilation included",
-            markup=False,
-        )
+    (found, summary), store = computed_into(
+        config, out, "basins", lambda store: run(prepared, store=store, **execution)
+    )
+    print_counts(console, prepared.design.size, summary.computed, summary.seconds)
     report(console, found)
     console.print(f"wrote {store}", markup=False, soft_wrap=True)
     if plot:
         from jfric.figures.basins_figure import plot_basins
 
-        path = store.with_suffix(".png")
-        try:
-            plot_basins(found, title=title).savefig(path, dpi=150)
-        except (OSError, ValueError) as error:
-            raise ProblemError(f"--plot: cannot draw {path} ({error})") from None
-        console.print(f"wrote {path}", markup=False, soft_wrap=True)
+        picture = store.with_suffix(".png")
+        write_figure(console, picture, lambda: plot_basins(found, title=title))
     return not found.failed
 
 

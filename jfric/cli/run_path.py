@@ -14,8 +14,8 @@ import numpy as np
 from jfric.cli import report
 from jfric.cli.app import status
 from jfric.cli.interrupt import kept
+from jfric.cli.kept_results import free_folder
 from jfric.cli.loading import load_changed
-from jfric.cli.run_sweep import free_folder
 from jfric.cli.vary import parse_interval, split_vary, vary_number
 from jfric.errors import ProblemError, SimulationError, nearest
 from jfric.files import output

@@ -12,8 +12,9 @@ import numpy as np
 
 from jfric.cli import report
 from jfric.cli.interrupt import kept
+from jfric.cli.kept_results import free_folder
 from jfric.cli.loading import load_changed
-from jfric.cli.run_sweep import free_folder, parse_vary
+from jfric.cli.run_sweep import parse_vary
 from jfric.cli.vary import vary_number
 from jfric.errors import ProblemError
 from jfric.files import output

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jfric.cli import report
-from jfric.cli.interrupt import kept
+from jfric.cli.kept_results import computed_into, write_figure
 from jfric.cli.loading import load_changed
 from jfric.cli.run_basins import parse_section
-from jfric.cli.run_sweep import free_folder, keeps, parse_vary
+from jfric.cli.run_sweep import parse_vary
 from jfric.errors import ProblemError
 from jfric.results.status import Status
 from jfric.sweeps.ranges import Range
 
 if TYPE_CHECKING:
     import xarray
-    from matplotlib.figure import Figure
     from rich.console import Console
 
     from jfric.files.config import Config
@@ -72,13 +69,17 @@ def run_bifurcations(
         )
 
     console.print(chosen.title or config.stem, style="bold", markup=False)
-    table, store = _kept(config, out, "bifurcations", computed)
+    table, store = computed_into(config, out, "bifurcations", computed)
     ok = _failures(console, table)
     runs = table["status"].size
     console.print(f"{runs:,} motions, {returns:,} returns of each", markup=False)
     console.print(f"wrote {store}", markup=False, soft_wrap=True)
     if plot:
-        _draw(console, store, lambda: plot_returns(table, title=chosen.title or config.stem))
+        write_figure(
+            console,
+            store.with_suffix(".png"),
+            lambda: plot_returns(table, title=chosen.title or config.stem),
+        )
     return ok
 
 
@@ -108,13 +109,17 @@ def run_lyapunov(
         )
 
     console.print(chosen.title or config.stem, style="bold", markup=False)
-    table, store = _kept(config, out, "lyapunov", computed)
+    table, store = computed_into(config, out, "lyapunov", computed)
     ok = _failures(console, table)
     means = table["lyapunov_exponent"].mean("part", keep_attrs=True)
     _print_exponents(console, table, means)
     console.print(f"wrote {store}", markup=False, soft_wrap=True)
     if plot:
-        _draw(console, store, lambda: plot_sweep(table.assign(lyapunov_exponent=means)))
+        write_figure(
+            console,
+            store.with_suffix(".png"),
+            lambda: plot_sweep(table.assign(lyapunov_exponent=means)),
+        )
     return ok
 
 
@@ -125,20 +130,6 @@ def _chosen(
 
     chosen = load_changed(config, settings)
     return chosen, choose_solver(chosen.solver, **solver)[0]
-
-
-def _kept(
-    config: Path, out: Path | None, kind: str, computed: Callable[[Path], xarray.Dataset]
-) -> tuple[xarray.Dataset, Path]:
-    """A table, and the folder in which it is kept while it is computed."""
-    store = out if out is not None else free_folder(Path("results") / config.stem, kind)
-    try:
-        with kept(lambda: keeps(store)):
-            return computed(store), store
-    except ProblemError:
-        with contextlib.suppress(OSError):  # only a folder that was reserved and never used
-            store.rmdir()
-        raise
 
 
 def _failures(console: Console, table: xarray.Dataset) -> bool:
@@ -167,12 +158,3 @@ def _print_exponents(console: Console, table: xarray.Dataset, means: xarray.Data
     console.print(listed)
     if values.size > MOST_LISTED:
         console.print(f"and {values.size - MOST_LISTED} more", markup=False)
-
-
-def _draw(console: Console, store: Path, figure: Callable[[], Figure]) -> None:
-    path = store.with_suffix(".png")
-    try:
-        figure().savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        raise ProblemError(f"--plot: cannot draw {path} ({error})") from None
-    console.print(f"wrote {path}", markup=False, soft_wrap=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import shlex
 from collections.abc import Collection, Iterable
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jfric.cli.interrupt import kept
+from jfric.cli.kept_results import computed_into, print_counts, write_figure
 from jfric.cli.loading import load_changed
 from jfric.cli.vary import split_vary, vary_number
 from jfric.errors import ProblemError
@@ -70,23 +69,10 @@ def run_sweep(
         title=chosen.title or config.stem,
         command=command_of_a_point(chosen.problem, config, settings, varied, solver),
     )
-    store = out if out is not None else free_folder(Path("results") / config.stem, "sweep")
-    try:
-        with kept(lambda: keeps(store)):
-            _, summary = execute(prepared, store=store, **execution)
-    except ProblemError:
-        with contextlib.suppress(OSError):  # only a folder that was reserved and never used
-            store.rmdir()
-        raise
-    total = prepared.design.size
-    before = total - summary.computed
-    if before:
-        console.print(f"{before:,} of {total:,} trajectories were there already", markup=False)
-    if summary.computed:
-        console.print(
-            f"{summary.computed:,} trajectories in {summary.seconds:.1f} s, compilation included",
-            markup=False,
-        )
+    (_, summary), store = computed_into(
+        config, out, "sweep", lambda store: execute(prepared, store=store, **execution)
+    )
+    print_counts(console, prepared.design.size, summary.computed, summary.seconds)
     failed = {Status(i): n for i, n in enumerate(summary.statuses) if n and i != int(Status.OK)}
     for status, count in failed.items():
         console.print(f"{count:,} failed: {status.message}", markup=False, style="bold red")
@@ -115,37 +101,13 @@ def command_of_a_point(
     return shlex.join(words)
 
 
-def keeps(store: Path) -> str:
-    """What is kept of a sweep that was interrupted."""
-    return f"interrupted; what is finished is kept, the same command with --out {store} goes on"
-
-
-def free_folder(directory: Path, kind: str, ending: str = ".zarr") -> Path:
-    """The next free name ``KIND-NNN`` with its ``ending``, reserved at once."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for number in itertools.count(1):
-            path = directory / f"{kind}-{number:03d}{ending}"
-            with contextlib.suppress(FileExistsError):
-                path.mkdir()
-                return path
-    except OSError as error:
-        raise ProblemError(f"--out: cannot write to {directory} ({error.strerror})") from None
-    raise AssertionError  # numbers do not end
-
-
 def draw(console: Console, store: Path, names: list[str] | None, out: Path | None) -> None:
     """Draw the results of a sweep beside them, or to ``out``."""
     from jfric.figures.sweep_figure import plot_sweep
     from jfric.sweeps.store import open_sweep
 
     figure = plot_sweep(open_sweep(store), names)
-    path = out or store.with_suffix(".png")
-    try:
-        figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        raise ProblemError(f"--out: cannot write {path} ({error})") from None
-    console.print(f"wrote {path}", markup=False, soft_wrap=True)
+    write_figure(console, out or store.with_suffix(".png"), lambda: figure, "--out")
 
 
 def parse_vary(

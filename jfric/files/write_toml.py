@@ -7,31 +7,25 @@ from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
-import numpy as np
-from jax.core import Tracer
 
 from jfric.errors import ProblemError
 from jfric.files.config import Config
 from jfric.files.dimensions import SHAPES, dimension
 from jfric.files.position_tables import position_table
 from jfric.files.write_tables import check_table, controller_table
+from jfric.files.write_values import (
+    as_written,
+    function_values,
+    inline_table,
+    is_zero,
+    law_values,
+    matrix_rows,
+)
 from jfric.system.body import COORDINATES, Body, coordinates, dofs_of
 from jfric.system.direction import Direction, kind
 from jfric.system.elements import Along, Gap
-from jfric.system.expression import Expression
-from jfric.system.functions import (
-    AbstractFunction,
-    Constant,
-    Harmonic,
-    PiecewiseLinear,
-    Ramp,
-    Steps,
-    Sum,
-)
-from jfric.system.laws import AbstractLaw, Directional, PerAxis
 from jfric.system.linkage import has_joints
 from jfric.system.problem import Problem
-from jfric.system.wrapped import Clipped, Until
 
 
 def to_toml(problem: Problem) -> str:
@@ -70,7 +64,7 @@ def dump(config: Config | Problem) -> str:
         document["dofs"] = list(others) if plain else dict(others)
     document["time"] = _time(config)
     if problem.parameters:
-        document["parameters"] = {k: _value(v, k) for k, v in problem.parameters.items()}
+        document["parameters"] = {k: as_written(v, k) for k, v in problem.parameters.items()}
     for section, group in problem.elements.items():
         tables = {
             name: _element(section, name, _with_start(section, name, element, problem), problem)
@@ -93,16 +87,16 @@ def dump(config: Config | Problem) -> str:
     }
     initial = {
         dof: _table(
-            {field: _value(value, dof) for field, value in given.items()},
+            {field: as_written(value, dof) for field, value in given.items()},
             {field: dimension("initial", field, problem.dofs[dof]) for field in "qv"},
         )
         for dof, given in starts.items()
-        if not all(map(_is_zero, given.values()))
+        if not all(map(is_zero, given.values()))
     }
     if initial:
         document["initial"] = _named("initial", initial)
     matrices = {
-        name: _matrix(value)
+        name: matrix_rows(value)
         for name in ("M", "C", "K")
         if (value := getattr(problem.matrices, name)) is not None
     }
@@ -140,7 +134,7 @@ def _with_start(section: str, name: str, element: Any, problem: Problem) -> Any:
             value = getattr(problem.initial[dof], what)
             follows = (dof, what) in problem.follows
             # Where there are joints, what is not written follows from them.
-            default = _is_zero(value) and not has_joints(problem)
+            default = is_zero(value) and not has_joints(problem)
             given[coordinate + what] = None if follows or default else value
 
     def both(what: str) -> Any:
@@ -187,9 +181,9 @@ def _table(values: dict[str, Any], units: dict[str, Any]):
 def _time(config: Config):
     span = config.problem.time
     outputs = config.outputs
-    values = {"end": _value(span.end, "time.end")}
-    if not _is_zero(span.start):
-        values["start"] = _value(span.start, "time.start")
+    values = {"end": as_written(span.end, "time.end")}
+    if not is_zero(span.start):
+        values["start"] = as_written(span.start, "time.start")
     values["outputs"] = outputs if isinstance(outputs, int) else list(outputs)
     return values
 
@@ -221,11 +215,11 @@ def _element(section: str, name: str, element: eqx.Module, problem: Problem):
                 for d in value
             ]
         elif role == "law":
-            result |= _law(value, where)
+            result |= law_values(value, where)
         elif role == "function" and isinstance(value, tuple):
-            result[field] = [_function(x, f"{where}.{field}") for x in value]
+            result[field] = [function_values(x, f"{where}.{field}") for x in value]
         elif role == "function":
-            result[field] = _function(value, f"{where}.{field}")
+            result[field] = function_values(value, f"{where}.{field}")
         elif role == "formula or several":
             texts = [_formula(text, f"{where}.{field}") for text in value]
             result[field] = texts[0] if len(texts) == 1 else texts
@@ -241,7 +235,7 @@ def _element(section: str, name: str, element: eqx.Module, problem: Problem):
         elif isinstance(value, Gap):
             result[field] = _formula(value.function, f"{where}.{field}")
         else:
-            result[field] = _value(value, f"{where}.{field}")
+            result[field] = as_written(value, f"{where}.{field}")
         of_kind = kind(_side(element, field), problem.dofs)
         of_kind = getattr(element, "kind", of_kind) if section == "velocity" else of_kind
         units[field] = dimension(section, field, of_kind)
@@ -251,18 +245,18 @@ def _element(section: str, name: str, element: eqx.Module, problem: Problem):
 def _shape(role: str, value: Any, where: str) -> Any:
     """References to points as they are, and coordinates."""
     if role == "pairs":
-        return _inline({k: [_value(x, where) for x in at] for k, at in value.items()})
+        return inline_table({k: [as_written(x, where) for x in at] for k, at in value.items()})
     if role == "factor":
-        return _inline(position_table(value, where, _value))
+        return inline_table(position_table(value, where, as_written))
     if role == "pair":
-        return [_value(x, where) for x in value]
+        return [as_written(x, where) for x in value]
     return list(value) if isinstance(value, tuple) else value
 
 
 def _formula(value: Any, where: str) -> Any:
     """A text, or texts by name."""
     if isinstance(value, tuple):
-        return _inline({key: _formula(text, f"{where}.{key}") for key, text in value})
+        return inline_table({key: _formula(text, f"{where}.{key}") for key, text in value})
     if not isinstance(value, str):
         raise ProblemError(f"{where}: a Python function cannot be written to a file")
     return value
@@ -293,14 +287,15 @@ def _direction(direction: Direction, where: str, dofs: Mapping[str, str]) -> str
     if signs is None:
         coefficients = direction.coefficients or {}
         units = _units_of(direction, dofs)
-        return _inline({n: _with_unit(_value(coefficients[n], where), units.get(n)) for n in names})
+        of = {n: _with_unit(as_written(coefficients[n], where), units.get(n)) for n in names}
+        return inline_table(of)
     if signs == (1,):
         return names[0]
     if signs == (-1,):
-        return _inline({"between": [names[0], "ground"]})
+        return inline_table({"between": [names[0], "ground"]})
     if signs in ((-1, 1), (1, -1)):
-        return _inline({"between": list(names if signs[0] < 0 else names[::-1])})
-    return _inline({n: float(s) for n, s in zip(names, signs, strict=True)})
+        return inline_table({"between": list(names if signs[0] < 0 else names[::-1])})
+    return inline_table({n: float(s) for n, s in zip(names, signs, strict=True)})
 
 
 def _units_of(direction: Direction, dofs: Mapping[str, str]) -> dict[str, str]:
@@ -313,94 +308,3 @@ def _with_unit(value: Any, unit: str | None) -> Any:
     if unit is None or not isinstance(value, float):
         return value
     return f"{value!r} {unit}" if unit == "m" else f"{value!r} /m"
-
-
-def _law(law: AbstractLaw, where: str) -> dict[str, Any]:
-    from jfric.files.build import pick_law
-    from jfric.system.laws import LAWS
-
-    names = {cls: name for name, cls in LAWS.items()}
-    if type(law) not in names:
-        raise ProblemError(
-            f"{where}: the law {type(law).__name__} is not in jfric.system.laws.LAWS "
-            "and cannot be written to a file"
-        )
-    result: dict[str, Any] = {}
-    for field in dataclasses.fields(law):
-        value = getattr(law, field.name)
-        if value is None or value is False:
-            continue
-        if isinstance(value, Directional):
-            value = _inline(
-                {k: _at_knots(getattr(value, k), where) for k in ("positive", "negative")}
-            )
-        elif isinstance(value, PerAxis):
-            value = [_value(x, where) for x in (value.first, value.second)]
-        elif value is not True:
-            value = _at_knots(value, where)
-        result[field.name] = value
-    if pick_law(set(result), LAWS) is not type(law):
-        result["law"] = names[type(law)]
-    return result
-
-
-def _at_knots(value: Any, where: str) -> Any:
-    """A number, or those at the knots of a curve."""
-    if isinstance(value, tuple):
-        return [_value(x, where) for x in value]
-    return _value(value, where)
-
-
-def _function(function: AbstractFunction, where: str) -> Any:
-    match function:
-        case Constant():
-            return _value(function.value, where)
-        case Steps() | PiecewiseLinear():
-            form = "steps" if isinstance(function, Steps) else "linear"
-            fields = ("times", "values")
-        case Ramp():
-            form, fields = "ramp", ("rate", "value")
-        case Harmonic():
-            form, fields = "harmonic", ("amplitude", "omega", "phase")
-        case Until():
-            fields = {f: _value(getattr(function, f), where) for f in ("end", "after")}
-            return _inline({"until": {"function": _function(function.function, where), **fields}})
-        case Clipped():
-            periods = {"periods": function.periods} if function.periods else {}
-            inner = {"function": _function(function.function, where)}
-            return _inline({"clipped": inner | periods})
-        case Sum():
-            return _inline({"sum": [_function(term, where) for term in function.terms]})
-        case _:
-            raise ProblemError(
-                f"{where}: the function of time {type(function).__name__} cannot be "
-                "written to a file"
-            )
-    return _inline({form: {f: _value(getattr(function, f), where) for f in fields}})
-
-
-def _inline(values: dict[str, Any]):
-    import tomlkit
-
-    table = tomlkit.inline_table()
-    for key, value in values.items():
-        table[key] = _inline(value) if type(value) is dict else value
-    return table
-
-
-def _value(value: Any, where: str) -> Any:
-    if isinstance(value, Expression):
-        return value.text
-    if isinstance(value, Tracer):
-        raise ProblemError(f"{where}: a value being traced by jax cannot be written to a file")
-    return np.asarray(value, dtype=float).tolist()
-
-
-def _matrix(value: Any) -> list:
-    if isinstance(value, (tuple, list)):
-        return [[_value(entry, "matrices") for entry in row] for row in value]
-    return _value(value, "matrices")
-
-
-def _is_zero(value: Any) -> bool:
-    return not isinstance(value, Expression) and bool(np.all(np.asarray(value) == 0.0))

@@ -42,9 +42,9 @@ def assembled_start(
         place = _position(problem, q, _indices(problem, free, "q"))
         moved = by_chosen_velocities(problem) & [(dof, "v") in free for dof in problem.dofs]
         t = jnp.asarray(problem.time.start, float)
-        v = np.where(moved, chosen_start(problem, t, jnp.asarray(place)), v)
+        begun = np.where(moved, chosen_start(problem, t, jnp.asarray(place)), v)
         left = [i for i in _indices(problem, free, "v") if not moved[i]]
-        speed = _velocity(problem, place, v, np.asarray(left, int))
+        speed = _velocity(problem, place, begun, np.asarray(left, int))
     return {
         dof: (place[i], speed[i])
         for i, dof in enumerate(problem.dofs)

@@ -19,6 +19,7 @@ from jfric.system.friction import Friction as Friction
 from jfric.system.friction import along_plane, as_belt
 from jfric.system.functions import AbstractFunction, as_function
 from jfric.system.hysteresis import HYSTERESIS, JenkinsCoupling
+from jfric.system.joint import Joint
 from jfric.system.laws import AbstractLaw
 from jfric.system.linkage import LINKAGE, ImpactLaw
 from jfric.system.nonlinear import AbstractForce as AbstractForce
@@ -324,51 +325,6 @@ class Lagrangian(eqx.Module):
     kinetic: str | Callable | None = eqx.field(static=True, default=None)
     potential: str | Callable | None = eqx.field(static=True, default=None)
     dissipation: str | Callable | None = eqx.field(static=True, default=None)
-
-
-def _several(constraint) -> Any:
-    """One or more functions as a tuple, which can be compared."""
-    return tuple(constraint) if isinstance(constraint, (tuple, list)) else (constraint,)
-
-
-class Joint(eqx.Module):
-    """Bilateral constraints ``phi(t, q) = 0``, with reactions of any sign.
-
-    ``constraint``: one or more of them, each a text in degrees of freedom, ``t`` and shared
-    parameters (``"x - l*cos(theta)"``), or a JAX function ``(t, q, parameters)`` that returns one
-    number; a text that names velocities, which it is linear in (``"cos(phi)*v.y - sin(phi)*v.x"``,
-    a blade), holds no position. Derivatives follow. Where time is part of it, it prescribes a
-    motion::
-
-        M dv/dt = f + (dphi/dq)^T lambda
-
-    ``lambda`` is the quantity ``reaction.NAME``, of several equations ``reaction.NAME.1`` and so
-    on, in N where they measure a length, in N m where an angle. The start must meet the equations
-    to a millionth, positions and velocities. Equations that follow from others leave the motion
-    unique, and set the flag ``REDUNDANT``. ``law`` and ``sliding`` give a single equation friction
-    with the magnitude of the reaction for a normal force, along a displacement as in
-    :class:`jfric.Contact`; results then show its two sides as contacts, ``joint.NAME.positive``
-    where ``lambda`` is positive, and ``joint.NAME.negative``. A pendulum as a point on a circle,
-    which hangs at rest::
-
-        >>> pendulum = jfric.Problem(
-        ...     ["x", "y"],
-        ...     {
-        ...         "mass": {"x": jfric.Mass("x", 2.0), "y": jfric.Mass("y", 2.0)},
-        ...         "load": jfric.Load("y", -20.0),
-        ...         "joint": {"rod": jfric.Joint("sqrt(x^2 + y^2) - l")},
-        ...     },
-        ...     parameters={"l": 0.5},
-        ...     initial={"y": jfric.InitialState(q=-0.5)},
-        ... )
-        >>> found = jfric.observe(pendulum, "final.reaction.rod, max.y").values
-        >>> {name: round(float(x), 9) for name, x in found.items()}
-        {'final.reaction.rod': -20.0, 'max.y': -0.5}
-    """
-
-    constraint: tuple[str | Callable, ...] = eqx.field(static=True, converter=_several)
-    law: AbstractLaw | None = None
-    sliding: str | Callable | None = eqx.field(static=True, default=None)
 
 
 #: Sections of a problem and the element each holds. A new element is one class and one line here.

@@ -9,7 +9,8 @@ from jfric.errors import ProblemError
 from jfric.system.assembly import energies_of
 from jfric.system.dependence import linear_in_velocities
 from jfric.system.description import AbstractProblem, element_label
-from jfric.system.elements import Along, Gap, Joint, Lagrangian
+from jfric.system.elements import Along, Gap, Lagrangian
+from jfric.system.joint import Joint
 from jfric.system.joint_contacts import contact_units
 from jfric.system.state_function import bound_to, is_rate
 from jfric.system.state_function_checks import require_state_function

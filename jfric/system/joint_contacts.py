@@ -12,7 +12,8 @@ from typing import Any
 
 from jfric.system.description import AbstractProblem, with_components, with_short_names
 from jfric.system.direction import kind
-from jfric.system.elements import Contact, Gap, Joint
+from jfric.system.elements import Contact, Gap
+from jfric.system.joint import Joint
 
 #: What results call the two sides of a joint with friction.
 SIDES = ("positive", "negative")
