@@ -10,10 +10,11 @@ import jfric
 from jfric.cli.main import app
 from jfric.files.read_toml import loads
 from jfric.files.write_toml import dump
-from jfric.fits.comparison.differences import differences
+from jfric.fits.comparison.criteria import OPEN, WINDOWS, Setting, error
+from jfric.fits.comparison.differences import UNRESOLVED, differences
 from jfric.fits.comparison.folds import folds_of, held_out_over_fitted
 from jfric.fits.comparison.residual_tests import Rows, residual_tests, wald
-from jfric.fits.comparison.trades import weak_directions
+from jfric.fits.comparison.trades import at_bounds, trades, trading_with, weak_directions
 from jfric.fits.comparison.verdict import Criterion, verdict
 from jfric.fits.inverse_model import inverse_experiments
 
@@ -30,6 +31,14 @@ def test_differences_are_paired_and_allow_for_common_training_data():
     assert d.standard_error[1] == pytest.approx(off.std(ddof=1) * np.sqrt(1 / 4 + 1 / 3))
     assert d.within.tolist() == [True, False, False]
     assert np.isinf(d.difference[2])
+
+
+def test_rounding_makes_no_difference():
+    """Without noise the true law and those that hold it are off by what is left of the fits."""
+    scores = np.array([[3e-7, 4e-7, 5e-7], [1e-9, 1e-9, 1e-9], [3e-5, 3e-5, 3e-5]])
+    assert differences(scores, 1 / 2).within.tolist() == [False, True, False]
+    assert differences(scores, 1 / 2, 1.0).within.tolist() == [True, True, False]
+    assert UNRESOLVED < 3e-5
 
 
 def criterion(name, means, fitted=False, spread=0.0):
@@ -84,6 +93,30 @@ def test_offset_and_asymmetry_trade():
     assert not weak_directions(J[:, [0, 2, 3]].T @ J[:, [0, 2, 3]], names[:3])
 
 
+def test_what_trades_with_a_parameter_at_its_bound_is_named():
+    """The offset of the force and what friction is in each direction; forwards it is at a bound."""
+    free = {
+        "mass.m": jfric.Free(0.5, 20.0),
+        "load.offset.F": jfric.Free(-5.0, 5.0, scale="linear", prior=(0.0, 1.0)),
+        "parameters.forward": jfric.Free(3.0, 10.0),
+        "parameters.backward": jfric.Free(0.1, 10.0),
+    }
+    law = jfric.Coulomb(jfric.laws.Directional("$forward", "$backward"))
+    elements = {**axis().elements, "friction": jfric.Friction("x", law, limit=1.0)}
+    problem = jfric.Problem(["x"], elements, time=1.0, parameters={"forward": 4.0, "backward": 2.0})
+    found = jfric.fit(problem, moved(), free, residual="inverse", starts=1)
+    (bound,) = at_bounds(found)
+    assert (bound.name, bound.side) == ("parameters.forward", -1)
+    assert set(bound.names) == {"load.offset.F", "parameters.backward"}
+    assert str(bound).startswith("parameters.forward rests at its lower bound, 3, and ")
+    assert not trades(found)
+    inside = {**free, "parameters.forward": jfric.Free(0.1, 10.0)}
+    found = jfric.fit(problem, moved(), inside, residual="inverse", starts=1)
+    assert not at_bounds(found)
+    assert any("load.offset.F" in trade.names for trade in trades(found))
+    assert trading_with(np.diag([1.0, 2.0, 0.0]), ("a", "b", "c"), "c") == ()
+
+
 def test_folds():
     t = np.linspace(0.0, 8.0, 801)
     e = jfric.Experiment(t, y={"x": np.sin(t)})
@@ -117,6 +150,22 @@ def test_p_values_hold_under_coloured_noise():
     assert p < 1e-4
     assert 0.3 < share < 1.0
     assert b[0] == pytest.approx(2.0, abs=0.6)
+
+
+@pytest.mark.parametrize("name", [WINDOWS, OPEN])
+def test_the_true_law_passes_through_windows_that_it_has_made(name):
+    """The state at the start of a window is that of the law. A line through the first samples
+    missed the acceleration, by more than laws differ."""
+    t = 5e-3 * np.arange(800)
+    elements = {"mass": jfric.Mass("x", 2.0), "load": jfric.Load("x", 0.0),
+                "friction": jfric.Friction("x", limit=3.0)}  # fmt: skip
+    force = 8.0 * np.sin(3.0 * t) + 3.0 * np.sin(7.1 * t)
+    x = driven(force, 2.0, (3.0, 3.0), 5e-3)
+    data = jfric.Experiment(t, {"load.F": force}, {"x": x})
+    problem = jfric.Problem(["x"], elements, time=4.0)
+    pieces = [e for fold in folds_of([data], ["x"], 2) for e in fold]
+    off, size = error(name, problem, {}, pieces, Setting(window=0.5))
+    assert off < 1e-7 * size
 
 
 M, FC, RIPPLE, PERIOD, DELAY = 3.0, 2.0, 0.15, 0.12, 0.004

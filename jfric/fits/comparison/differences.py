@@ -18,6 +18,10 @@ import numpy as np
 
 #: A law whose error is larger by less than this part is as good, however certain that is.
 NEGLIGIBLE = 0.01
+#: Parts of what is measured that no comparison resolves: fits end where a step promises to lower
+#: the cost by less than 1e-10 of it, and simulations have tolerances of their own. Without noise
+#: the errors of the true law and of all that hold it are no larger, and rounding would decide.
+UNRESOLVED = 1e-5
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class Differences:
 
     ``mean`` (L,): over the folds; ``best``: the law of the least; ``difference``,
     ``standard_error`` (L,): from the best one, zero there; infinite where a prediction failed.
+    ``unresolved``: what is no difference, in the unit of the scores.
     """
 
     scores: np.ndarray
@@ -33,18 +38,21 @@ class Differences:
     best: int
     difference: np.ndarray
     standard_error: np.ndarray
+    unresolved: float = 0.0
 
     @property
     def within(self) -> np.ndarray:
-        """Which laws (L,) are within one standard error of the best one, or hardly worse."""
+        """Which laws (L,) are within one standard error of the best one, or hardly
+        or not noticeably worse."""
         good = np.isfinite(self.mean)
-        allowed = np.maximum(self.standard_error, NEGLIGIBLE * self.mean[self.best])
+        least = max(NEGLIGIBLE * float(self.mean[self.best]), self.unresolved)
+        allowed = np.maximum(self.standard_error, least)
         return good & (self.difference <= np.where(good, allowed, 0.0))
 
 
-def differences(scores: np.ndarray, held_over_fitted: float) -> Differences:
+def differences(scores: np.ndarray, held_over_fitted: float, size: float = 0.0) -> Differences:
     """Compare ``scores`` (L, F), the least are best; ``held_over_fitted``: samples of a fold over
-    those that were fitted for it."""
+    those that were fitted for it; ``size``: root mean square of what is predicted."""
     mean = np.mean(scores, axis=1)
     best = int(np.argmin(mean))
     good: np.ndarray = np.all(np.isfinite(scores), axis=1)
@@ -54,4 +62,5 @@ def differences(scores: np.ndarray, held_over_fitted: float) -> Differences:
         off = scores[good] - scores[best]
         difference[good] = off.mean(axis=1)
         error[good] = off.std(axis=1, ddof=1) * np.sqrt(1.0 / folds + held_over_fitted)
-    return Differences(scores, mean, best, difference, error)
+    unresolved = UNRESOLVED * size if np.isfinite(size) else 0.0
+    return Differences(scores, mean, best, difference, error, unresolved)
