@@ -1,6 +1,7 @@
 """Comparison of laws: differences over folds, verdicts, trades, residual tests, the command."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -31,6 +32,11 @@ def test_differences_are_paired_and_allow_for_common_training_data():
     assert d.standard_error[1] == pytest.approx(off.std(ddof=1) * np.sqrt(1 / 4 + 1 / 3))
     assert d.within.tolist() == [True, False, False]
     assert np.isinf(d.difference[2])
+    # Where several criteria have to agree, by one of which the true law is often farther off.
+    error = d.standard_error[1]
+    for off, as_good in ((0.9, (True, True)), (1.9, (False, True)), (2.1, (False, False))):
+        moved = replace(d, difference=np.array([0.0, off * error, np.inf]))
+        assert (moved.within[1], moved.as_good[1]) == as_good
 
 
 def test_rounding_makes_no_difference():
@@ -78,7 +84,7 @@ def test_what_wins_only_on_what_it_was_fitted_to_is_never_recommended(seed):
     ]
     found = verdict([str(i) for i in range(5)], given)
     if found.recommended is not None:
-        assert all(c.differences.within[found.recommended] for c in given if not c.fitted)
+        assert all(c.differences.as_good[found.recommended] for c in given if not c.fitted)
 
 
 def test_offset_and_asymmetry_trade():

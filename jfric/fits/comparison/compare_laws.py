@@ -76,7 +76,7 @@ def compare_laws(
     differences of their errors on the same folds; the standard error of their mean allows for the
     overlap of what was fitted (Nadeau and Bengio 2003), and correlation within a fold does not
     enter. How smooth the curve is, one number, is chosen on the first fold's records alone.
-    Recommended is the simplest law that is within one standard error of the best, or of 1 % of its
+    Recommended is the simplest law that is within two standard errors of the best, or 1 % of its
     error, by every criterion, or by all that were not fitted, else none.
 
     ``starts``, ``max_iterations``, ``hold``: as in :func:`jfric.fit`; every fit also begins from

@@ -3,7 +3,9 @@
 A score is one number for each fold: whatever correlation residuals have within a fold, long as it
 may be, is in the scatter of these numbers. Two laws are compared on the same folds, by the
 differences of their scores (Breiman, Friedman, Olshen, Stone, Classification and Regression Trees,
-1984, with the rule of one standard error; the standard error is that of the difference here). The
+1984; the standard error is that of the difference here, not of a score). Theirs is the rule of one
+standard error, for one criterion. Where several have to agree, the true law is farther from the
+best by one of them in a fifth of records, and by two standard errors hardly ever. The
 fits of different folds share data: the variance of a mean over ``k`` folds is taken as
 ``s^2 (1/k + n_held/n_fitted)`` instead of ``s^2/k`` (C. Nadeau, Y. Bengio, Inference for the
 generalization error, Machine Learning 52, 2003). ``experiments/compare_rule.py`` judges the rule on
@@ -18,6 +20,8 @@ import numpy as np
 
 #: A law whose error is larger by less than this part is as good, however certain that is.
 NEGLIGIBLE = 0.01
+#: Standard errors within which a law is as good as the best where several criteria have to agree.
+TOGETHER = 2.0
 #: Parts of what is measured that no comparison resolves: fits end where a step promises to lower
 #: the cost by less than 1e-10 of it, and simulations have tolerances of their own. Without noise
 #: the errors of the true law and of all that hold it are no larger, and rounding would decide.
@@ -42,11 +46,18 @@ class Differences:
 
     @property
     def within(self) -> np.ndarray:
-        """Which laws (L,) are within one standard error of the best one, or hardly
-        or not noticeably worse."""
+        """Which laws (L,) are within one standard error of the best one, or hardly worse."""
+        return self._within(1.0)
+
+    @property
+    def as_good(self) -> np.ndarray:
+        """Which laws (L,) are as good as the best one where several criteria have to agree."""
+        return self._within(TOGETHER)
+
+    def _within(self, errors: float) -> np.ndarray:
         good = np.isfinite(self.mean)
         least = max(NEGLIGIBLE * float(self.mean[self.best]), self.unresolved)
-        allowed = np.maximum(self.standard_error, least)
+        allowed = np.maximum(errors * self.standard_error, least)
         return good & (self.difference <= np.where(good, allowed, 0.0))
 
 
