@@ -37,6 +37,11 @@ def test_differences_are_paired_and_allow_for_common_training_data():
     for off, as_good in ((0.9, (True, True)), (1.9, (False, True)), (2.1, (False, False))):
         moved = replace(d, difference=np.array([0.0, off * error, np.inf]))
         assert (moved.within[1], moved.as_good[1]) == as_good
+    # Folds that differ much let no law pass whose error is more than twice the least.
+    uneven = differences(np.array([[1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 7.0]]), 1 / 3)
+    assert 1.1 < uneven.difference[1] / uneven.mean[0] < 2.0 * uneven.standard_error[1]
+    uneven = replace(uneven, standard_error=uneven.standard_error / 2.0)
+    assert not uneven.as_good[1]
 
 
 def test_rounding_makes_no_difference():

@@ -20,7 +20,8 @@ import numpy as np
 
 #: A law whose error is larger by less than this part is as good, however certain that is.
 NEGLIGIBLE = 0.01
-#: Standard errors within which a law is as good as the best where several criteria have to agree.
+#: Standard errors within which a law is as good as the best where several criteria have to agree,
+#: as long as its error is not more than twice the least: folds that differ much would let pass any.
 TOGETHER = 2.0
 #: Parts of what is measured that no comparison resolves: fits end where a step promises to lower
 #: the cost by less than 1e-10 of it, and simulations have tolerances of their own. Without noise
@@ -47,17 +48,18 @@ class Differences:
     @property
     def within(self) -> np.ndarray:
         """Which laws (L,) are within one standard error of the best one, or hardly worse."""
-        return self._within(1.0)
+        return self._within(self.standard_error)
 
     @property
     def as_good(self) -> np.ndarray:
         """Which laws (L,) are as good as the best one where several criteria have to agree."""
-        return self._within(TOGETHER)
+        wider = np.minimum(TOGETHER * self.standard_error, self.mean[self.best])
+        return self._within(np.maximum(self.standard_error, wider))
 
-    def _within(self, errors: float) -> np.ndarray:
+    def _within(self, allowed: np.ndarray) -> np.ndarray:
         good = np.isfinite(self.mean)
         least = max(NEGLIGIBLE * float(self.mean[self.best]), self.unresolved)
-        allowed = np.maximum(errors * self.standard_error, least)
+        allowed = np.maximum(allowed, least)
         return good & (self.difference <= np.where(good, allowed, 0.0))
 
 

@@ -44,9 +44,9 @@ class Verdict:
 def verdict(laws: Sequence[str], criteria: Sequence[Criterion]) -> Verdict:
     """Judge ``laws``, the simplest first.
 
-    Recommended is the simplest law within two standard errors of the best (or 1 % of its error) by
-    all criteria, else by all to which no law was fitted. A law that is best only by the criterion
-    that it was fitted to is never recommended.
+    Recommended is the simplest law within two standard errors of the best (one, where two are more
+    than its error; or 1 % of its error) by all criteria, else by all to which no law was fitted. A
+    law that is best only by the criterion that it was fitted to is never recommended.
     """
     others = [c for c in criteria if not c.fitted]
     warnings = _contradictions(laws, criteria)
