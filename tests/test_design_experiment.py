@@ -1,9 +1,12 @@
 """Experiments that make parameters most certain: against the present one, and by simulation."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import jfric
+from jfric.fits.design.expected import expected
 from jfric.fits.design.information import merit
 
 TIMES = np.linspace(0.02, 2.0, 75)
@@ -54,7 +57,8 @@ def test_what_matters_decides():
     assert found.after["damper.c"] < found.before["damper.c"]
     # One parameter: its variance, by its value, and nothing of the other.
     for value, table in zip(found.merit, (found.before, found.after), strict=True):
-        assert value == pytest.approx(-2.0 * np.log(table["damper.c"]))
+        # At the given values; the table is a mean over where the estimates will fall.
+        assert value == pytest.approx(-2.0 * np.log(table["damper.c"]), rel=0.01)
 
 
 @pytest.mark.slow
@@ -91,7 +95,40 @@ def test_predicted_standard_deviations_are_those_of_fits():
     np.testing.assert_allclose(spread, list(found.after.values()), rtol=0.1)
 
 
-def test_slopes_of_the_valueare_differences():
+class OfOne:
+    """Of one parameter near 2, the standard deviation by any experiment is ``sd``."""
+
+    def __init__(self, sd):
+        bounds = (np.array([0.0]), np.array([9.0]))
+        layout = SimpleNamespace(init=np.array([2.0]), bounds=bounds, names=("mu",))
+        self.task = SimpleNamespace(objective=SimpleNamespace(layout=layout))
+        self.unit, self.sd, self.parameters = np.ones(1), sd, np.zeros((1, 1))
+
+    def matrices(self, inputs):
+        return self.sd(self.parameters)[None, :, :, None] ** -2.0, None
+
+    def expected(self):
+        return expected(self, np.zeros(1), self.sd(np.array([[2.0]])) ** -2.0)
+
+
+def test_where_information_jumps_both_sides_count():
+    sd, remarks = OfOne(lambda p: np.where(p > 2.0, 0.12, 0.1)).expected()
+    assert sd == pytest.approx(np.sqrt(0.5 * (0.12**2 + 0.1**2)))
+    (said,) = remarks
+    assert said == (
+        "an event comes or goes at the given values: on one side the standard deviation of mu is "
+        "20 % larger"
+    )
+    # Of second order: variances 0.01 (1 + 9 (p - 2)^2), and estimates 0.1 around 2.
+    sd, remarks = OfOne(lambda p: 0.1 * np.sqrt(1.0 + 9.0 * (p - 2.0) ** 2)).expected()
+    assert sd == pytest.approx(0.1 * np.sqrt(1.09))
+    assert not remarks
+    sd, remarks = OfOne(lambda p: np.where(p > 2.05, np.inf, 0.1)).expected()
+    assert sd == pytest.approx(0.1)
+    assert "of mu is lost" in remarks[0]
+
+
+def test_slopes_of_the_value_are_differences():
     rng = np.random.default_rng(1)
     a, b = (m @ m.T + np.eye(3) for m in rng.normal(size=(2, 3, 3)))
     unit = np.array([1.0, 0.1, 10.0])

@@ -22,7 +22,7 @@ from jfric.system.states import state_units
 WINDOW = 1.0
 #: Samples from which on a record is simulated from sample to sample.
 LONG = 500
-#: Samples whose straight line gives the velocity at the start of a window.
+#: Samples whose parabola gives position and velocity at the start of a window.
 SLOPE = 11
 
 
@@ -118,8 +118,14 @@ def windows(experiment: Experiment, axes: Sequence[str], length: float) -> list[
 
 
 def _state(t: np.ndarray, y: np.ndarray, first: int) -> tuple[float, float]:
-    """Position and velocity at sample ``first`` from a straight line through its neighbours."""
-    near = slice(max(first - SLOPE // 2, 0), first + SLOPE // 2 + 1)
+    """Position and velocity at sample ``first`` from a parabola through the nearest samples.
+
+    A straight line would be off by the acceleration: in the position by ``5 a h^2`` for eleven
+    samples ``h`` apart, and at the end of a record, with neighbours on one side, in the velocity.
+    """
+    begin = min(max(first - SLOPE // 2, 0), max(t.size - SLOPE, 0))
+    near = slice(begin, begin + SLOPE)
     good = np.isfinite(y[near])
-    slope, q = np.polyfit(t[near][good] - t[first], y[near][good], 1)
+    degree = min(2, int(np.count_nonzero(good)) - 1)
+    *_, slope, q = np.polyfit(t[near][good] - t[first], y[near][good], degree)
     return float(q), float(slope)

@@ -25,7 +25,7 @@ from jfric.fits.comparison.differences import differences
 from jfric.fits.comparison.folds import Fold, folds_of, held_out_over_fitted
 from jfric.fits.comparison.residual_tests import residual_tests
 from jfric.fits.comparison.result import LawComparison, LawResult
-from jfric.fits.comparison.trades import trades
+from jfric.fits.comparison.trades import at_bounds, trades
 from jfric.fits.comparison.verdict import Criterion, verdict
 from jfric.fits.curve_fit import CurveFit, fit_curve
 from jfric.fits.data.experiment import Experiment
@@ -76,7 +76,7 @@ def compare_laws(
     differences of their errors on the same folds; the standard error of their mean allows for the
     overlap of what was fitted (Nadeau and Bengio 2003), and correlation within a fold does not
     enter. How smooth the curve is, one number, is chosen on the first fold's records alone.
-    Recommended is the simplest law that is within one standard error of the best, or of 1 % of its
+    Recommended is the simplest law that is within two standard errors of the best, or 1 % of its
     error, by every criterion, or by all that were not fitted, else none.
 
     ``starts``, ``max_iterations``, ``hold``: as in :func:`jfric.fit`; every fit also begins from
@@ -195,13 +195,14 @@ class _Comparison:
             scores.append(own)
         table = np.stack(scores)  # (L, C, F)
         ratio = held_out_over_fitted(self.folds)
+        size = np.sqrt(np.nanmean(sizes**2, axis=1)).tolist()
         judged = tuple(
             Criterion(
                 name,
                 unit_of(self.problem, name),
-                float(np.sqrt(np.nanmean(sizes[i] ** 2))),
+                size[i],
                 name == self.target,
-                differences(table[:, i], ratio),
+                differences(table[:, i], ratio, size[i]),
             )
             for i, name in enumerate(self.criteria)
         )
@@ -255,12 +256,17 @@ class _Comparison:
             tests = residual_tests(result)
         except ProblemError:
             tests = ()  # records without inverse dynamics
-        return (
-            LawResult(
-                name, free, tuple(values), trades(result), tests, tuple(problems), tuple(remarks)
-            ),
-            scores,
+        law = LawResult(
+            name=name,
+            parameters=free,
+            values=tuple(values),
+            trades=trades(result),
+            tests=tests,
+            problems=tuple(problems),
+            remarks=tuple(remarks),
+            bounds=at_bounds(result),
         )
+        return law, scores
 
     def _fitted(self, name, candidates, fastest, left_out: int) -> tuple[Problem, FitResult]:
         """The problem of a law and its fit to all folds but one."""

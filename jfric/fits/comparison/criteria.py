@@ -5,7 +5,9 @@
     windows            positions in short windows, from the measured state at their start
     open loop          positions over the whole piece, from the measured state at its start
 
-A state is that of a straight line through the first samples, seen through the fitted sensor.
+A state is that with which the law itself passes through the first samples: the state of a curve
+drawn through them is off by what the curve cannot follow, which a law with more parameters than it
+needs makes up for.
 """
 
 from __future__ import annotations
@@ -22,9 +24,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.fits.arrange import WINDOW, sampled_or_whole, windows
+from jfric.fits.arrange import SLOPE, WINDOW, sampled_or_whole, windows
 from jfric.fits.data.experiment import Experiment
-from jfric.fits.data.stacking import stack
+from jfric.fits.data.stacking import Data, stack
 from jfric.fits.inverse_model import InverseModel, inverse_experiments
 from jfric.fits.model import AbstractModel, OutputModel
 from jfric.fits.objective import failed
@@ -40,6 +42,8 @@ CRITERIA = (CLOSED, INVERSE, WINDOWS, OPEN)
 #: By the names that fits have for them.
 RESIDUAL = {CLOSED: "input", INVERSE: "inverse", WINDOWS: "windows", OPEN: "windows"}
 FORCES = (CLOSED, INVERSE)
+#: Corrections of a state; over its few samples positions depend on it as ``q + v t``, or nearly.
+CORRECTIONS = 3
 #: First words of parameters that are not those of a problem.
 BESIDE = ("sensor", "input", "delay", "controller")
 
@@ -101,6 +105,8 @@ def error(
         beside = {k: x for k, x in beside.items() if not k.startswith("controller.")}
     first = [model.initial(e) for e in chosen]
     data, used, _ = stack(chosen, signals, [s for s, _ in first], [x for _, x in first])
+    if criterion in (WINDOWS, OPEN):
+        data = _started(model, data, used, beside)
     predicted, status = (np.asarray(x) for x in _predicted(model, data, beside))
     if np.any(failed(status)) or not np.all(np.isfinite(predicted[used])):
         return math.inf, math.nan
@@ -152,6 +158,33 @@ def _from_what_is_seen(e: Experiment, values: Mapping[str, Any]) -> Experiment:
         late += float(values.get(f"sensor.{dof}.lag", 0.0))
         x0[dof] = ((q - offset + late * v) / gain, v / gain)
     return replace(e, x0=x0)
+
+
+def _started(model: AbstractModel, data: Data, used: np.ndarray, values) -> Data:
+    """Data whose initial states let the law pass through the first samples, in least squares."""
+    t, y = np.asarray(data.t)[:, :SLOPE], np.asarray(data.y)[:, :SLOPE]
+    least, best = np.full(t.shape[0], np.inf), data
+    for _ in range(CORRECTIONS + 1):
+        predicted, status = (np.asarray(x) for x in _predicted(model, data, values))
+        off = np.where(used[:, :SLOPE], y - predicted[:, :SLOPE], 0.0)
+        size = np.sum(off**2, axis=(1, 2))
+        size = np.where(failed(status) | ~np.isfinite(size), np.inf, size)
+        better = size < least
+        least = np.where(better, size, least)
+        best = replace(best, x0={k: jnp.where(better, data.x0[k], x) for k, x in best.x0.items()})
+        changed = dict(data.x0)
+        for j, name in enumerate(data.signals):
+            gain = float(values.get(f"sensor.{name}.gain", 1.0))
+            for i in np.flatnonzero(np.isfinite(least)):
+                good = used[i, :SLOPE, j] & np.isfinite(off[i, :, j])
+                if np.count_nonzero(good) < 3:
+                    continue
+                slope, q = np.polyfit((t[i] - t[i, 0])[good], off[i, good, j] / gain, 1)
+                for letter, more in (("q", q), ("v", slope)):
+                    path = f"initial.{name}.{letter}"
+                    changed[path] = changed[path].at[i].add(more)
+        data = replace(data, x0=changed)
+    return best
 
 
 _SEEN = (("offset", 0.0), ("gain", 1.0))

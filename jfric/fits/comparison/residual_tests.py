@@ -55,7 +55,7 @@ class ResidualTest:
         return self.p < SIGNIFICANT
 
     def __str__(self) -> str:
-        much = f"{100 * self.share:.2g} % of its variance, p = {self.p:.2g}"
+        much = f"{100 * self.share:.3g} % of its variance, p = {self.p:.2g}"
         said = {
             "velocity": "depends on the velocity: another curve of friction",
             "acceleration": "depends on the acceleration: a mass, or friction that grows with the "

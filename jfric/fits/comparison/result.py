@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jfric.fits.comparison.residual_tests import ResidualTest
-from jfric.fits.comparison.trades import Trade
+from jfric.fits.comparison.trades import AtBound, Trade
 from jfric.fits.comparison.verdict import Criterion, Verdict, shown
 from jfric.system.problem import Problem
 
@@ -20,8 +20,9 @@ class LawResult:
 
     ``parameters``: how many are free, what is common to all laws included; ``values``: found for
     each fold that was left out; ``trades``: parameters of which the records know a combination
-    only; ``tests``: what the residual force depends on; both of the first fold's fit. ``problems``:
-    the system with this law and the values found for each fold. ``remarks``: what went wrong.
+    only; ``bounds``: parameters that rest at a bound while others trade with them; ``tests``: what
+    the residual force depends on; all of the first fold's fit. ``problems``: the system with this
+    law and the values found for each fold. ``remarks``: what went wrong.
     """
 
     name: str
@@ -31,6 +32,7 @@ class LawResult:
     tests: tuple[ResidualTest, ...]
     problems: tuple[Problem, ...]
     remarks: tuple[str, ...] = ()
+    bounds: tuple[AtBound, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class LawComparison:
         any law, and what is missing in the recommended law, or else in the last."""
         said = list(self.verdict.warnings)
         for law in self.laws:
-            said += [f"{law.name}: {trade}" for trade in law.trades]
+            said += [f"{law.name}: {trade}" for trade in (*law.trades, *law.bounds)]
             said += [f"{law.name}: {remark}" for remark in law.remarks]
         law = self._looked_at
         said += [f"{law.name}: {test}" for test in law.tests if test.significant]
@@ -147,6 +149,7 @@ class LawComparison:
                     "trades": [
                         {"names": list(t.names), "condition": t.condition} for t in law.trades
                     ],
+                    "bounds": [vars(b) | {"names": list(b.names)} for b in law.bounds],
                     "tests": [vars(t) for t in law.tests],
                     "remarks": list(law.remarks),
                 }

@@ -4,6 +4,9 @@ The information about the parameters (initial states and the like taken out) is 
 diagonal; a condition index above 30 is a direction of little information, and the parameters most
 of whose variance lies in it trade. Source: D. A. Belsley, E. Kuh, R. E. Welsch, Regression
 Diagnostics (1980), section 3.2.
+
+A parameter at its bound is taken out of that. Those that would trade with it, were it free, are
+worth what the bound leaves them: they are named with it.
 """
 
 from __future__ import annotations
@@ -32,23 +35,83 @@ class Trade:
         return f"{names} trade against each other (condition index {self.condition:.2g})"
 
 
+@dataclass(frozen=True)
+class AtBound:
+    """A parameter that rests at its bound, and those that trade with it.
+
+    ``side``: -1 at the lower bound, 1 at the upper one.
+    """
+
+    name: str
+    value: float
+    side: int
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        bound = "lower" if self.side < 0 else "upper"
+        trading = "trade" if len(self.names) > 1 else "trades"
+        return (
+            f"{self.name} rests at its {bound} bound, {self.value:.3g}, and "
+            f"{', '.join(self.names)} {trading} with it: known is only what the bound leaves"
+        )
+
+
 def trades(result: FitResult) -> tuple[Trade, ...]:
     """Combinations of parameters of a fit that trade, the weakest first."""
-    names = result.names
-    normal = result.objective.normal(result.vector[None])
-    hessian = normal.hessian[0]
-    if not np.all(np.isfinite(hessian)):
+    information, kept = _information(result, result.at_bound == 0)
+    return weak_directions(information, tuple(result.names[i] for i in kept))
+
+
+def at_bounds(result: FitResult) -> tuple[AtBound, ...]:
+    """Parameters of a fit that rest at a bound while others trade with them."""
+    everything = np.ones(len(result.names), bool)
+    information, kept = _information(result, everything)
+    names, sides = tuple(result.names[i] for i in kept), result.at_bound[kept]
+    found = []
+    for i in np.flatnonzero(sides):
+        # The other bounds hold meanwhile.
+        alone = (sides == 0) | (np.arange(len(kept)) == i)
+        own = tuple(name for name, a in zip(names, alone, strict=True) if a)
+        trading = trading_with(information[np.ix_(alone, alone)], own, names[i])
+        if trading:
+            value = float(result.vector[kept[i]])
+            found.append(AtBound(names[i], value, int(sides[i]), trading))
+    return tuple(found)
+
+
+def trading_with(information: np.ndarray, names: tuple[str, ...], name: str) -> tuple[str, ...]:
+    """Those of ``names`` most of whose variance is that of ``name``, were all free: the square of
+    the correlation of their estimates is above a half; most of it first."""
+    size = np.sqrt(np.maximum(np.diagonal(information), 0.0))
+    known = size > 0.0
+    if not known[names.index(name)] or np.count_nonzero(known) < 2:
         return ()
-    inside = result.at_bound == 0
+    scaled = information[np.ix_(known, known)] / np.outer(size[known], size[known])
+    names = tuple(n for n, k in zip(names, known, strict=True) if k)
+    values, vectors = np.linalg.eigh(0.5 * (scaled + scaled.T))
+    covariance = (vectors / np.maximum(values, LEAST * values[-1])) @ vectors.T
+    i = names.index(name)
+    share = covariance[i] ** 2 / (covariance[i, i] * np.diagonal(covariance))
+    order = np.argsort(-share, kind="stable")
+    return tuple(names[j] for j in order if j != i and share[j] > SHARE)
+
+
+def _information(result: FitResult, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Information of the parameters ``which`` of the model, initial states taken out, and their
+    numbers; of none where the fit failed."""
+    names = result.names
+    hessian = result.objective.normal(result.vector[None]).hessian[0]
+    if not np.all(np.isfinite(hessian)):
+        return np.zeros((0, 0)), np.zeros(0, int)
     own = np.array(["[" not in name and not name.startswith("initial.") for name in names])
-    kept, beside = np.flatnonzero(inside & own), np.flatnonzero(inside & ~own)
+    kept, beside = np.flatnonzero(which & own), np.flatnonzero(which & ~own)
     information = hessian[np.ix_(kept, kept)]
     if beside.size:
         cross = hessian[np.ix_(kept, beside)]
         information = (
             information - cross @ np.linalg.pinv(hessian[np.ix_(beside, beside)]) @ cross.T
         )
-    return weak_directions(information, tuple(names[i] for i in kept))
+    return information, kept
 
 
 def weak_directions(information: np.ndarray, names: tuple[str, ...]) -> tuple[Trade, ...]:

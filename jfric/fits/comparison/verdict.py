@@ -44,9 +44,9 @@ class Verdict:
 def verdict(laws: Sequence[str], criteria: Sequence[Criterion]) -> Verdict:
     """Judge ``laws``, the simplest first.
 
-    Recommended is the simplest law within one standard error of the best (or 1 % of its error) by
-    all criteria, else by all to which no law was fitted. A law that is best only by the criterion
-    that it was fitted to is never recommended.
+    Recommended is the simplest law within two standard errors of the best (one, where two are more
+    than its error; or 1 % of its error) by all criteria, else by all to which no law was fitted. A
+    law that is best only by the criterion that it was fitted to is never recommended.
     """
     others = [c for c in criteria if not c.fitted]
     warnings = _contradictions(laws, criteria)
@@ -60,16 +60,16 @@ def verdict(laws: Sequence[str], criteria: Sequence[Criterion]) -> Verdict:
             warnings,
         )
     for chosen, said in ((criteria, "all criteria"), (others, "all criteria that were not fitted")):
-        common = np.all([c.differences.within for c in chosen], axis=0)
+        common = np.all([c.differences.as_good for c in chosen], axis=0)
         if common.any():
             law = int(np.flatnonzero(common)[0])
             names = ", ".join(c.name for c in chosen)
-            reason = f"the simplest within one standard error of the best by {said} ({names})"
+            reason = f"the simplest within two standard errors of the best by {said} ({names})"
             return Verdict(law, reason, warnings)
     return Verdict(
         None,
-        "no law is recommended: none is within one standard error of the best by all criteria that "
-        f"were not fitted ({', '.join(c.name for c in others)})",
+        "no law is recommended: none is within two standard errors of the best by all criteria "
+        f"that were not fitted ({', '.join(c.name for c in others)})",
         warnings,
     )
 
@@ -81,7 +81,7 @@ def _contradictions(laws: Sequence[str], criteria: Sequence[Criterion]) -> tuple
         winner = one.differences.best
         for other in criteria:
             d = other.differences
-            if other is one or not np.isfinite(one.differences.mean[winner]) or d.within[winner]:
+            if other is one or not np.isfinite(one.differences.mean[winner]) or d.as_good[winner]:
                 continue
             off = shown(d.difference[winner], other)
             found.append(

@@ -10,7 +10,8 @@ from jaxtyping import Float
 
 from jfric.errors import ProblemError, nearest
 from jfric.fits.data.experiment import Experiment
-from jfric.fits.design.information import Slot, Slots, standard_deviations
+from jfric.fits.design.expected import expected
+from jfric.fits.design.information import Slot, Slots
 from jfric.fits.design.result import ExperimentDesign
 from jfric.fits.design.search import CLIMBS, Search
 from jfric.fits.free import Free
@@ -23,8 +24,6 @@ from jfric.system.naming import find_path, get_parameter, set_parameters
 from jfric.system.problem import Problem
 
 Criterion = Literal["D", "A"]
-#: Change of the predicted standard deviations one of them away, from which it is said.
-NONLINEAR = 0.2
 
 
 def design_experiment(
@@ -49,6 +48,10 @@ def design_experiment(
     ``-log det C`` (``criterion="D"``) or ``-log trace C`` (``"A"``) over a Sobol sample of
     ``candidates`` inputs, then by sequential quadratic programming from the best, with derivatives
     of ``M`` through all events. They are exact where no event comes or goes.
+
+    The best input often stands where an event is about to come or to go: ``M`` jumps there, so that
+    it is that of one side. The standard deviations of the result are therefore means over where
+    estimates will fall, of the present experiment and of the new one.
 
     ``free``: as in :func:`jfric.fit`; ``init``, else the value of the problem, is where the
     information is computed, a ``prior`` counts as in a fit. Sizes of parameters are their values
@@ -114,7 +117,7 @@ def design_experiment(
         raise ProblemError(
             f"limits: none of {search.evaluations} inputs keeps {', '.join(limits)} within them"
         )
-    return _result(problem, search, before, search.inputs(search.best))
+    return _result(problem, search, now, before, search.inputs(search.best))
 
 
 def _task(problem, free, limits, times, sigma, options) -> Task:
@@ -213,11 +216,12 @@ def _sobol(size: int, count: int, seed: int) -> np.ndarray:
     return sampler.random_base2(int(np.ceil(np.log2(count))))[:count]
 
 
-def _result(problem, search: Search, before, inputs) -> ExperimentDesign:
+def _result(problem, search: Search, now, before, inputs) -> ExperimentDesign:
     layout = search.task.objective.layout
     after, _ = search.matrices(inputs[None])
     unit = search.unit
-    old, new = (standard_deviations(m[0, 0], unit) for m in (before, after))
+    old, _ = expected(search, now, before[0, 0])
+    new, remarks = expected(search, inputs, after[0, 0])
     conditions = [_condition(m[0, 0], unit) for m in (before, after)]
     values: dict[str, float | np.ndarray] = {}
     for slot in search.slots.inputs:
@@ -229,7 +233,7 @@ def _result(problem, search: Search, before, inputs) -> ExperimentDesign:
         after=dict(zip(layout.names, new.tolist(), strict=True)),
         condition=(conditions[0], conditions[1]),
         merit=(float(search.merits(before).min()), float(search.merits(after).min())),
-        remarks=_remarks(search, inputs, new),
+        remarks=remarks,
         evaluations=search.evaluations,
         problem=set_parameters(problem, values),
     )
@@ -241,27 +245,3 @@ def _condition(matrix, unit) -> float:
         return float("nan")
     values = np.linalg.eigvalsh(scaled)
     return float(values[-1] / values[0]) if values[0] > 0 else float("inf")
-
-
-def _remarks(search: Search, inputs, sd) -> tuple[str, ...]:
-    """Whether the prediction would be another one standard deviation away."""
-    layout = search.task.objective.layout
-    if not np.all(np.isfinite(sd)):
-        return ()
-    lower, upper = layout.bounds
-    near = np.concatenate([layout.init + s * np.diag(sd) for s in (1.0, -1.0)])
-    own, search.parameters = search.parameters, np.clip(near, lower, upper)
-    matrix, _ = search.matrices(inputs[None])
-    search.parameters = own
-    other = standard_deviations(matrix[0], search.unit)
-    # What comes or goes there makes the prediction fail: no number counts as another one.
-    change = np.nan_to_num(np.abs(other / sd - 1.0), nan=np.inf, posinf=np.inf)
-    worst = float(np.max(change))
-    if worst <= NONLINEAR:
-        return ()
-    name = layout.names[int(np.argmax(np.max(change, axis=0)))]
-    by = "is lost" if np.isinf(worst) else f"changes by {100 * worst:.0f} %"
-    return (
-        f"one standard deviation away the predicted standard deviation of {name} {by}: the "
-        "prediction is rough; take worst_of > 1",
-    )

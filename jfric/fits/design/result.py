@@ -17,11 +17,12 @@ class ExperimentDesign:
 
     ``inputs``: its numbers by path; ``problem``: the given one with them. ``before``, ``after``:
     standard deviations of each parameter by the present and by the new experiment (bounds of Cramer
-    and Rao, at the given values of the parameters); infinite where nothing is known.
+    and Rao, root mean square over where the estimates will fall); infinite where nothing is known.
     ``condition``: ratios of the largest to the smallest eigenvalue of the information, by parts of
-    the parameters' sizes, before and after. ``merit``: logarithms of what was maximised, before
-    and after. ``evaluations``: experiments that were simulated. ``remarks``: what a reader of the
-    numbers has to know. Example: see :func:`jfric.design_experiment`.
+    the parameters' sizes, before and after. ``merit``: logarithms of what was maximised, at the
+    given values of the parameters, before and after. ``evaluations``: experiments that were
+    simulated. ``remarks``: what a reader of the numbers has to know. Example: see
+    :func:`jfric.design_experiment`.
     """
 
     inputs: Mapping[str, float | np.ndarray]
