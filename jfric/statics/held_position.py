@@ -127,7 +127,7 @@ def held(problem: Problem, t=None) -> Held:
         static = jnp.stack(
             [jnp.stack([jnp.asarray(p[i], q.dtype) for p in limits]) for i in (0, 1)]
         )
-    given = normal_forces_at(here, t, q, rest) * here.factors(t, q) if nf else jnp.zeros((0,))
+    given = normal_forces_at(here, t, q, rest)
     own = np.arange(nt) >= nf
     size = jnp.abs(here.gap0) + jnp.abs(here.W_N) @ jnp.abs(q)
     size = size + jnp.max(jnp.abs(q), initial=0.0)
