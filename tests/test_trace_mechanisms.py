@@ -180,6 +180,7 @@ def test_equilibria_of_a_mechanism_have_derivatives():
     def angle(mu):
         known = jfric.set_parameters(problem, {"parameters.mu": mu})
         found = jfric.equilibria(known)
+        assert isinstance(found, jfric.Equilibria)
         slides = (found.mode[:, 0] == jfric.Mode.SLIP_POS) & found.exists
         return jnp.sum(jnp.where(slides, found.q[:, 2], 0.0)) - jnp.pi / 2.0
 
@@ -191,6 +192,7 @@ def test_equilibria_of_a_mechanism_have_derivatives():
 @pytest.mark.slow
 def test_what_is_not_unique_is_left_out_and_said():
     found = jfric.equilibria(loads(CRANK).problem)
+    assert isinstance(found, jfric.Equilibria)
     assert int(found.count) == 0
     assert bool(found.unresolved)
     path = jfric.trace(loads(LADDER).problem, "parameters.f", 0.0, 1.0, seeds=1)
@@ -198,7 +200,7 @@ def test_what_is_not_unique_is_left_out_and_said():
 
 
 REFUSED = [
-    ('limit = 0.5\n', 'limit = 0.5\nbelt = 1\n', "friction.belt: found a moving surface, which"),
+    ("limit = 0.5\n", "limit = 0.5\nbelt = 1\n", "friction.belt: found a moving surface, which"),
     ("[load]", '[stop]\ndof = "theta"\nk = 3\ngap = 0.1\n[load]', "stop: has a kink, which"),
     ('"y"\nsliding = "x"\nmu = "$mu"', '"v.y"', "joint.guide: holds velocities, no position"),
     ("limit = 0.5", "mu_s = 0.5\nmu_d = 0.4\nN = 1", "friction: with StaticDynamic friction drops"),

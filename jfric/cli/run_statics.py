@@ -178,11 +178,7 @@ def _print_equilibria(console: Console, found: Equilibria) -> None:
     )
     for i, row in enumerate(found.table(), start=1):
         for suffix in ("", "_to") if row["continuum"] else ("",):
-            values = [
-                x
-                for field in fields
-                for x in row[field + suffix][:MAX_COLUMNS]
-            ]
+            values = [x for field in fields for x in row[field + suffix][:MAX_COLUMNS]]
             remark = "from" if row["continuum"] else "modes meet here" if row["boundary"] else ""
             table.add_row(
                 str(i) if not suffix else "",

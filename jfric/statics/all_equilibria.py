@@ -42,11 +42,11 @@ class Equilibria(eqx.Module):
 
     A row is one combination of modes ``mode`` (or one start), with positions ``q`` (c, n) [m, rad]
     of the degrees of freedom ``axes``, friction forces ``lambda_t`` (c, nt) and normal forces
-    ``lambda_n`` (c, nu) [N] of the contacts ``names``, and reactions (c, k) of the equations
-    ``joints``. Where ``continuum``, the row is a segment of
-    solutions from ``(q, lambda_t, lambda_n)`` to ``(q_to, lambda_t_to, lambda_n_to)``, infinite
-    where it has no end; else both are the same. Under ``vmap`` arrays have the batch axis in
-    front. Example: see :func:`jfric.equilibria`.
+    ``lambda_n`` (c, nu) [N] of the contacts ``names``, and reactions ``reaction`` (c, k) [N, N m]
+    of the equations ``joints``. Where ``continuum``, the row is a segment of solutions from
+    ``(q, lambda_t, lambda_n)`` to ``(q_to, lambda_t_to, lambda_n_to)``, infinite where it has no
+    end; else both are the same. Under ``vmap`` arrays have the batch axis in front. Example: see
+    :func:`jfric.equilibria`.
     """
 
     q: Float[Array, "c n"]
@@ -116,11 +116,11 @@ def equilibria(
 
     Works under ``jit`` and ``vmap``; solutions are differentiable. Compiled once for each
     structure of the problem. Raises :class:`jfric.ProblemError` for elements with kinks or a memory
-    and belts in the first meaning, for belts of mechanisms and pins with friction in both. Sources: V.
-    Janovsky, Numerical analysis of a lumped parameter friction model, 2015, section 2; P. Hild, Y.
-    Renard, Local uniqueness and continuation of solutions for the discrete Coulomb friction problem
-    in elastostatics, Quart. Appl. Math. 63 (2005). The problem of :class:`jfric.Problem` slides
-    until the spring holds what friction leaves of the load, (1500 - 100) N / 5000 N/m::
+    and belts in the first meaning, for belts of mechanisms and pins with friction in both. Sources:
+    V. Janovsky, Numerical analysis of a lumped parameter friction model, 2015, section 2; P. Hild,
+    Y. Renard, Local uniqueness and continuation of solutions for the discrete Coulomb friction
+    problem in elastostatics, Quart. Appl. Math. 63 (2005). The problem of :class:`jfric.Problem`
+    slides until the spring holds what friction leaves of the load, (1500 - 100) N / 5000 N/m::
 
         >>> found = jfric.equilibria(problem)
         >>> [(row["mode"], round(float(row["q"][0]), 6)) for row in found.table()]

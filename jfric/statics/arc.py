@@ -50,8 +50,7 @@ class Arc(NamedTuple):
         ``u``, with derivatives by ``s``, and its margins end with those of the parameter."""
         begin = np.append(self.x / self.scales.x, self.p / self.scales.p)
         u = begin + s * self.d
-        A = np.eye(len(u))
-        at, change = None, np.inf
+        at, change = self._linearised(u), np.inf
         for _ in range(STEPS):
             at = self._linearised(u)
             A = self._bordered(at)
@@ -112,4 +111,6 @@ class Arc(NamedTuple):
         u, rate = np.asarray(point.x), np.asarray(point.dx)
         A = self._bordered(self._linearised(u))
         A[-1] = rate
-        return float(np.linalg.slogdet(A / np.maximum(np.sum(np.abs(A), axis=1), 1e-300)[:, None])[0])
+        return float(
+            np.linalg.slogdet(A / np.maximum(np.sum(np.abs(A), axis=1), 1e-300)[:, None])[0]
+        )

@@ -43,14 +43,15 @@ def trace(
     changes its mode, and on along the way that complementarity pivoting finds, which may turn
     around (a fold). Branches that no seed meets are not found. Those of a mechanism are followed by
     their arc, also where they turn around in the parameter without any change of mode (a fold), up
-    to where it stands no more: equilibria may be unstable on the way. ``starts``: starts of Newton's
-    method for each seed, with many contacts. ``t`` [s]: time at which loads are taken (default: the
-    start).
+    to where it stands no more: equilibria may be unstable on the way. ``starts``: starts of
+    Newton's method for each seed, with many contacts. ``t`` [s]: time at which loads are taken
+    (default: the start).
 
     Raises :class:`jfric.ProblemError` for unknown parameters, elements with kinks or a memory,
-    belts, pins with friction, and laws whose friction drops when sliding begins. Source: J. Haslinger, V. Janovsky, R. Kucera,
-    Path-following the static contact problem with Coulomb friction, Applications of Mathematics
-    2013. The block of :class:`jfric.Problem` sticks until the load is that of friction::
+    belts, pins with friction, and laws whose friction drops when sliding begins. Source: J.
+    Haslinger, V. Janovsky, R. Kucera, Path-following the static contact problem with Coulomb
+    friction, Applications of Mathematics 2013. The block of :class:`jfric.Problem` sticks until the
+    load is that of friction::
 
         >>> path = jfric.trace(problem, "load.F", 0.0, 500.0, seeds=1)
         >>> [(p.kind, round(float(p.parameter), 6)) for p in path.branches[0].special]

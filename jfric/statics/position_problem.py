@@ -119,7 +119,10 @@ def state_equations(
         force = force + matvec(jax.jacfwd(joints, argnums=1)(t, q).T, lambda_j)
         phi = joints(t, q)
     slip = mechanics.displacements(t, q)[:nt] - rest.slip0
-    own, laws = jnp.concatenate([normal_forces_at(mechanics, t, q, still), lambda_n]), mechanics.laws
+    own, laws = (
+        jnp.concatenate([normal_forces_at(mechanics, t, q, still), lambda_n]),
+        mechanics.laws,
+    )
     static = _limits([law.static() for law in laws], q.dtype) * own
     kinetic = _limits([law.kinetic(jnp.zeros_like(t)) for law in laws], q.dtype) * own
     return force, phi, Reading(slip, mechanics.gaps(t, q), lambda_t, lambda_n, static, kinetic)
