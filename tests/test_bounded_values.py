@@ -326,3 +326,19 @@ def test_damaged_mat_files_never_end_the_process(tmp_path, options):
             refused -= 1
         refused += 1
     assert refused > 50
+
+
+def test_degrees_of_freedom_may_be_called_as_fields_are():
+    """A weight of a direction is no stiffness, whatever the degree of freedom is called."""
+    problem = jfric.Problem(
+        ["k", "c", "e"],
+        {
+            "mass": {x: jfric.Mass(x, 1.0) for x in ("k", "c", "e")},
+            "spring": {"a": jfric.Spring({"k": -1.0, "c": 1.0}, 2.0)},
+            "contact": {"a": jfric.Contact({"e": -2.0}, {"c": -1.0}, jfric.Coulomb(0.1), gap=1.0)},
+        },
+    )
+    weights = jfric.parameters(problem)
+    assert float(weights["spring.a.direction.k"]) == float(weights["contact.a.tangent.c"]) == -1.0
+    with pytest.raises(jfric.ProblemError, match=r"^spring.k: found -2, must not be negative"):
+        jfric.Problem(["k"], {"mass": jfric.Mass("k", 1.0), "spring": jfric.Spring("k", -2.0)})

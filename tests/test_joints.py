@@ -418,9 +418,11 @@ def test_what_cannot_is_refused_by_name(joint, solver, sentence):
         jfric.simulate(point(joint), solver)
 
 
-def test_equilibria_refuse_joints():
-    with pytest.raises(jfric.ProblemError, match=r"joint.rod: a joint, which"):
-        jfric.equilibria(point(ROD))
+def test_a_point_hangs_on_its_rod():
+    (row,) = jfric.equilibria(point(ROD)).table()
+    np.testing.assert_allclose(row["q"], [0.0, -0.5], atol=1e-15)
+    # It pulls back along the gradient, which points downwards.
+    np.testing.assert_allclose(row["reaction"], [-2.0 * G], rtol=1e-14)
 
 
 @pytest.mark.parametrize("name", ["g3_slot", "joint_slider_crank"])

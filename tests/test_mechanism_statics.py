@@ -149,6 +149,34 @@ def test_the_torque_that_a_crank_holds():
     np.testing.assert_allclose(below.parameter, low, rtol=1e-9)
 
 
+GUIDED = """
+[time]
+end = "1 s"
+[body.block]
+m = 1
+J = 1
+[joint.guide]
+constraint = "block_y"
+[joint.upright]
+constraint = "block_phi"
+[friction.guide]
+dof = "block_x"
+limit = 4
+[friction.guide.position]
+cosine = [0.5]
+period = "1 m"
+[load.push]
+dof = "block_x"
+F = 0
+"""
+
+
+def test_friction_that_depends_on_position_holds_a_mechanism_once():
+    """At the crest of the ripple friction holds 1.5 times its limit."""
+    found = jfric.limit_load(loads(GUIDED).problem, "load.push.F", 0.0, 20.0)
+    np.testing.assert_allclose(found.parameter, 6.0, rtol=1e-12)
+
+
 REFUSED = [
     ("mu = 0.2\n\n[load", "mu = 0.2\nbelt = 1.0\n\n[load", "contact.wall.belt: found a moving"),
     (

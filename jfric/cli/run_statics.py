@@ -128,6 +128,8 @@ def path_columns(path: EquilibriumPath) -> tuple[dict[str, np.ndarray], dict[str
         for field, names in (("q", path.axes), ("lambda_t", path.names), ("lambda_n", normals)):
             values = joined(field)
             columns |= {f"{field}.{name}": values[:, i] for i, name in enumerate(names)}
+        reaction = joined("reaction") if path.joints else np.zeros((0, 0))
+        columns |= {f"reaction.{name}": reaction[:, i] for i, name in enumerate(path.joints)}
         for i, name in enumerate(path.names):
             columns[f"mode.{name}"] = np.asarray([Mode(int(m)).label for m in joined("mode")[:, i]])
     return columns, dict.fromkeys(columns, "")
@@ -161,7 +163,10 @@ def _print_equilibria(console: Console, found: Equilibria) -> None:
         *(f">{a}" for a in _few(found.axes)),
         *(f">lambda_t.{c}" for c in _few(found.names)),
         *(f">lambda_n.{c}" for c in _few(normals)),
+        *(f">reaction.{c}" for c in _few(found.joints)),
     ]
+    # Those of mechanisms are no segments.
+    fields = ("q", "lambda_t", "lambda_n", *(["reaction"] if found.joints else []))
     count = int(found.count)
     table = report.plain_table(
         f"{count} equilibri{'um' if count == 1 else 'a'}",
@@ -173,11 +178,7 @@ def _print_equilibria(console: Console, found: Equilibria) -> None:
     )
     for i, row in enumerate(found.table(), start=1):
         for suffix in ("", "_to") if row["continuum"] else ("",):
-            values = [
-                x
-                for field in ("q", "lambda_t", "lambda_n")
-                for x in row[field + suffix][:MAX_COLUMNS]
-            ]
+            values = [x for field in fields for x in row[field + suffix][:MAX_COLUMNS]]
             remark = "from" if row["continuum"] else "modes meet here" if row["boundary"] else ""
             table.add_row(
                 str(i) if not suffix else "",
@@ -188,9 +189,11 @@ def _print_equilibria(console: Console, found: Equilibria) -> None:
             )
     console.print(table)
     if not found.exhaustive:
-        console.print("found from many starts: there may be others", markup=False)
+        where = "from the initial position" if found.curved else "from many starts"
+        console.print(f"found {where}: there may be others", markup=False)
     if bool(found.unresolved):
-        console.print("some modes leave several parameters open and are left out", markup=False)
+        what = "positions or reactions" if found.curved else "several parameters"
+        console.print(f"some modes leave {what} open and are left out", markup=False)
 
 
 def _print_rest(console: Console, found: RestStates) -> None:

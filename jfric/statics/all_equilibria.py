@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Literal
 
 import equinox as eqx
@@ -13,9 +14,12 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.errors import ProblemError, nearest
 from jfric.numerics.limits import STARTS, require_count
 from jfric.results.modes import Mode
-from jfric.statics.candidate import candidate, distinct
+from jfric.statics.candidate import Candidate, candidate, distinct
+from jfric.statics.held_position import is_mechanism
 from jfric.statics.many_contacts import from_many_starts
 from jfric.statics.modes_of_contacts import all_modes, mode_count
+from jfric.statics.position_problem import at_rest, facts_of, require_position
+from jfric.statics.position_search import position_candidates, position_modes
 from jfric.statics.rest_states import RestStates, require_rest, rest_states
 from jfric.statics.static_mode_equations import split
 from jfric.statics.static_problem import (
@@ -38,10 +42,11 @@ class Equilibria(eqx.Module):
 
     A row is one combination of modes ``mode`` (or one start), with positions ``q`` (c, n) [m, rad]
     of the degrees of freedom ``axes``, friction forces ``lambda_t`` (c, nt) and normal forces
-    ``lambda_n`` (c, nu) [N] of the contacts ``names``. Where ``continuum``, the row is a segment of
-    solutions from ``(q, lambda_t, lambda_n)`` to ``(q_to, lambda_t_to, lambda_n_to)``, infinite
-    where it has no end; else both are the same. Under ``vmap`` arrays have the batch axis in
-    front. Example: see :func:`jfric.equilibria`.
+    ``lambda_n`` (c, nu) [N] of the contacts ``names``, and reactions ``reaction`` (c, k) [N, N m]
+    of the equations ``joints``. Where ``continuum``, the row is a segment of solutions from
+    ``(q, lambda_t, lambda_n)`` to ``(q_to, lambda_t_to, lambda_n_to)``, infinite where it has no
+    end; else both are the same. Under ``vmap`` arrays have the batch axis in front. Example: see
+    :func:`jfric.equilibria`.
     """
 
     q: Float[Array, "c n"]
@@ -50,6 +55,7 @@ class Equilibria(eqx.Module):
     q_to: Float[Array, "c n"]
     lambda_t_to: Float[Array, "c nt"]
     lambda_n_to: Float[Array, "c nu"]
+    reaction: Float[Array, "c k"]
     mode: Int[Array, "c nt"]
     exists: Bool[Array, " c"]
     continuum: Bool[Array, " c"]
@@ -65,10 +71,13 @@ class Equilibria(eqx.Module):
     exhaustive: bool = eqx.field(static=True)
     axes: tuple[str, ...] = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
+    joints: tuple[str, ...] = eqx.field(static=True)
+    #: Whether they are those of a mechanism, sought from its initial position.
+    curved: bool = eqx.field(static=True, default=False)
 
     def table(self) -> list[dict[str, Any]]:
         """The solutions of one problem as rows, in the order of their modes."""
-        arrays = ("q", "lambda_t", "lambda_n", "q_to", "lambda_t_to", "lambda_n_to")
+        arrays = ("q", "lambda_t", "lambda_n", "q_to", "lambda_t_to", "lambda_n_to", "reaction")
         return [
             {name: np.asarray(getattr(self, name)[i]) for name in arrays}
             | {
@@ -94,7 +103,11 @@ def equilibria(
 
     For few contacts (up to 256 combinations of modes) every combination is solved, as one batch,
     and accepted by its inequalities: these are all solutions. For more contacts, semismooth
-    Newton's method runs from ``starts`` modes drawn at random (``seed``); there may be others.
+    Newton's method runs from ``starts`` modes drawn at random (``seed``); there may be others. Of a
+    mechanism, of joints, of directions that depend on its position or of forces that are not
+    linear, every combination is sought by Newton's method from the initial position: these are the
+    equilibria near it, in ``reaction`` with the reactions of joints. Where bodies are held in more
+    ways than one, reactions are not unique; such modes are left out, and ``unresolved`` says so.
 
     ``meaning="rest"``: where the system can stay at rest, whatever its history. These are
     intervals, not points; see :class:`jfric.RestStates`. A mechanism, of joints or of directions
@@ -102,12 +115,12 @@ def equilibria(
     intervals of all reactions that hold it there.
 
     Works under ``jit`` and ``vmap``; solutions are differentiable. Compiled once for each
-    structure of the problem. Raises :class:`jfric.ProblemError` for nonlinear elements and belts in
-    the first meaning, for belts of mechanisms and pins with friction in the second. Sources: V.
-    Janovsky, Numerical analysis of a lumped parameter friction model, 2015, section 2; P. Hild, Y.
-    Renard, Local uniqueness and continuation of solutions for the discrete Coulomb friction problem
-    in elastostatics, Quart. Appl. Math. 63 (2005). The problem of :class:`jfric.Problem` slides
-    until the spring holds what friction leaves of the load, (1500 - 100) N / 5000 N/m::
+    structure of the problem. Raises :class:`jfric.ProblemError` for elements with kinks or a memory
+    and belts in the first meaning, for belts of mechanisms and pins with friction in both. Sources:
+    V. Janovsky, Numerical analysis of a lumped parameter friction model, 2015, section 2; P. Hild,
+    Y. Renard, Local uniqueness and continuation of solutions for the discrete Coulomb friction
+    problem in elastostatics, Quart. Appl. Math. 63 (2005). The problem of :class:`jfric.Problem`
+    slides until the spring holds what friction leaves of the load, (1500 - 100) N / 5000 N/m::
 
         >>> found = jfric.equilibria(problem)
         >>> [(row["mode"], round(float(row["q"][0]), 6)) for row in found.table()]
@@ -122,6 +135,9 @@ def equilibria(
     if meaning == "rest":
         require_rest(problem)
         return rest_states(problem, t=t)
+    if is_mechanism(problem):
+        require_position(problem)
+        return position_equilibria(problem, t)
     require_static(problem)
     require_no_belt(problem)
     require_count("starts", starts, 1, STARTS)
@@ -137,6 +153,23 @@ def _solve(problem: Problem, t, key, starts: int) -> Equilibria:
     return _result(static, *found, exhaustive=False)
 
 
+@eqx.filter_jit
+def position_equilibria(problem: Problem, t) -> Equilibria:
+    """Equilibria of a mechanism that Newton's method finds from its initial position."""
+    rest = at_rest(problem, t)
+    facts = facts_of(problem, rest.mechanics)
+    mode = jnp.asarray(position_modes(facts))
+    found = position_candidates(rest, facts, mode)
+    ends = np.cumsum([facts.n, facts.nt, facts.nu])
+
+    def split(x):
+        return jnp.split(x, ends)
+
+    names = facts.axes, facts.names, facts.joints
+    made = _made(found, mode, facts.n, split, names, exhaustive=False)
+    return dataclasses.replace(made, curved=True)
+
+
 def exhaust(static: StaticProblem) -> Equilibria:
     """Equilibria of a problem with few contacts: every combination of modes, as one batch."""
     mode = jnp.asarray(all_modes(static))
@@ -145,9 +178,19 @@ def exhaust(static: StaticProblem) -> Equilibria:
 
 
 def _result(static: StaticProblem, found, mode, *, exhaustive: bool) -> Equilibria:
-    exists = distinct(found, static.K.shape[0])
-    q, lambda_t, lambda_n = jax.vmap(lambda x: split(static, x))(found.x)
-    q_to, lambda_t_to, lambda_n_to = jax.vmap(lambda x: split(static, x))(found.x_to)
+    def unknowns(x):
+        return *split(static, x), x[:0]
+
+    names = static.axes, static.names, ()
+    return _made(found, mode, static.K.shape[0], unknowns, names, exhaustive=exhaustive)
+
+
+def _made(found: Candidate, mode, n: int, unknowns, names, *, exhaustive: bool) -> Equilibria:
+    """The solutions among candidates with ``n`` positions; ``unknowns``: their parts."""
+    exists = distinct(found, n)
+    q, lambda_t, lambda_n, reaction = jax.vmap(unknowns)(found.x)
+    q_to, lambda_t_to, lambda_n_to, _ = jax.vmap(unknowns)(found.x_to)
+    axes, contacts, joints = names
     return Equilibria(
         q=q,
         lambda_t=lambda_t,
@@ -155,6 +198,7 @@ def _result(static: StaticProblem, found, mode, *, exhaustive: bool) -> Equilibr
         q_to=q_to,
         lambda_t_to=lambda_t_to,
         lambda_n_to=lambda_n_to,
+        reaction=reaction,
         mode=mode,
         exists=exists,
         continuum=found.continuum & exists,
@@ -163,6 +207,7 @@ def _result(static: StaticProblem, found, mode, *, exhaustive: bool) -> Equilibr
         count=jnp.sum(exists, dtype=jnp.int32),
         unresolved=jnp.any(found.unresolved),
         exhaustive=exhaustive,
-        axes=static.axes,
-        names=static.names,
+        axes=axes,
+        names=contacts,
+        joints=joints,
     )

@@ -85,6 +85,9 @@ class Branch:
     special: tuple[SpecialPoint, ...]
     steps: tuple[Step, ...]
     closed: bool = False
+    #: Reactions of joints (r, k) [N, N m] and their derivatives.
+    reaction: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    dreaction: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     def segments(self) -> list[slice]:
         """Rows in which no contact changes its mode."""
@@ -112,6 +115,8 @@ class EquilibriumPath:
     names: tuple[str, ...]
     #: What was left out, in words: too many contacts at one point, too many steps.
     remarks: tuple[str, ...] = field(default=())
+    #: Equations of joints, whose reactions branches have.
+    joints: tuple[str, ...] = ()
 
     @property
     def special(self) -> tuple[SpecialPoint, ...]:

@@ -18,6 +18,7 @@ from jfric.statics.mode_change import (
     same_direction,
     scales_at,
 )
+from jfric.statics.reading import combinations
 from jfric.statics.smooth_step import smooth_step
 from jfric.statics.static_problem import StaticProblem
 
@@ -170,7 +171,7 @@ def _ways_on(kernel: Kernel, p: float, x: np.ndarray, came: HalfBranch, scales: 
     if np.prod([float(len(c)) for c in choices]) > MAX_COMBINATIONS:
         places = sum(len(c) > 1 for c in choices)
         return [], f"{places} contacts change at {p:.12g} at once: more than can be tried"
-    ways = half_branches(choices, lambda mode: kernel.linearise(p, mode, x), scales)
+    ways = half_branches(combinations(choices), lambda mode: kernel.linearise(p, mode, x), scales)
     back = HalfBranch(came.mode, -came.dx, -came.dp)
     size = np.linalg.norm(np.append(back.dx / scales.x, back.dp / scales.p))
     back = HalfBranch(back.mode, back.dx / size, float(back.dp / size))
@@ -216,5 +217,5 @@ def first_ways(kernel: Kernel, p: float, x: np.ndarray, scales: Scales) -> list[
     choices = modes_at(kernel.static(p), x, scales)
     if np.prod([float(len(c)) for c in choices]) > MAX_COMBINATIONS:
         return []
-    ways = half_branches(choices, lambda mode: kernel.linearise(p, mode, x), scales)
+    ways = half_branches(combinations(choices), lambda mode: kernel.linearise(p, mode, x), scales)
     return ways

@@ -60,18 +60,24 @@ def is_mechanism(problem: AbstractProblem) -> bool:
 
 def require_held(problem: AbstractProblem) -> None:
     """Raise :class:`ProblemError` for what is not decided at rest."""
-    refuse_planes(problem, WHO)
-    refuse_memory(problem, WHO)
+    refuse_motion(problem, WHO)
+
+
+def refuse_motion(problem: AbstractProblem, who: str) -> None:
+    """Raise :class:`ProblemError` for what ``who`` cannot represent: what moves all the time, has a
+    memory, or has more than two directions of sliding; friction in pins."""
+    refuse_planes(problem, who)
+    refuse_memory(problem, who)
     for where, element in problem.labelled("pin").items():
         if element.law is not None:
             raise ProblemError(
                 f"{where}: friction in a pin has a limit that is not convex in the reaction, which "
-                f"{WHO} cannot represent; leave it out, or simulate the start of the motion"
+                f"{who} cannot represent; leave it out, or simulate the start of the motion"
             )
     for where, element in problem.labelled("friction", "contact").items():
         if element.belt is not None:
             raise ProblemError(
-                f"{where}.belt: found a moving surface, which {WHO} cannot represent; simulate the "
+                f"{where}.belt: found a moving surface, which {who} cannot represent; simulate the "
                 "motion until it is steady"
             )
     problem = started(problem.resolved())
@@ -88,7 +94,7 @@ def require_held(problem: AbstractProblem) -> None:
         if not isinstance(value, Tracer) and value != 0.0:
             raise ProblemError(
                 f"{equation.label}: prescribes a motion with the rate {float(value):g} at the "
-                f"start, which {WHO} cannot represent"
+                f"start, which {who} cannot represent"
             )
 
 
@@ -127,7 +133,7 @@ def held(problem: Problem, t=None) -> Held:
         static = jnp.stack(
             [jnp.stack([jnp.asarray(p[i], q.dtype) for p in limits]) for i in (0, 1)]
         )
-    given = normal_forces_at(here, t, q, rest) * here.factors(t, q) if nf else jnp.zeros((0,))
+    given = normal_forces_at(here, t, q, rest)
     own = np.arange(nt) >= nf
     size = jnp.abs(here.gap0) + jnp.abs(here.W_N) @ jnp.abs(q)
     size = size + jnp.max(jnp.abs(q), initial=0.0)

@@ -11,18 +11,16 @@ discrete static contact problems with Coulomb friction, Comp. Meth. Appl. Mech. 
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jfric.results.modes import Mode
 from jfric.statics.branch_point import BranchPoint, Linearised
+from jfric.statics.reading import AT_CHANGE, Reading, modes_of
 from jfric.statics.static_problem import StaticProblem
 
-#: What counts as zero at a mode-change point, relative to the largest force or length.
-AT_CHANGE = 1e-9
 #: Reciprocal condition number of equations that determine the state.
 REGULAR = 1e-11
 #: Combinations of modes at one point beyond which it is given up.
@@ -61,39 +59,26 @@ def modes_at(problem: StaticProblem, x: np.ndarray, scales: Scales) -> list[tupl
     p = problem
     n, nt, nf = p.K.shape[0], len(p.names), p.n_friction
     q, lambda_t, lambda_n = x[:n], x[n : n + nt], x[n + nt :]
-    length, force = AT_CHANGE * scales.x[0], AT_CHANGE * scales.x[-1]
     normal = np.concatenate([np.zeros(nf), lambda_n])
-    gap = np.concatenate([np.zeros(nf), np.asarray(p.gap0) + np.asarray(p.W_N) @ q])
-    slip = np.asarray(p.W_T) @ q - np.asarray(p.slip0)
-    upper, lower = np.asarray(p.cap_static) + np.asarray(p.mu_static) * normal
-    result = []
-    for i in range(nt):
-        found = []
-        unilateral = p.unilateral[i]
-        if unilateral and normal[i] <= force and abs(lambda_t[i]) <= force:
-            found.append(Mode.OPEN)
-        if not unilateral or abs(gap[i]) <= length:
-            if not p.rubs[i]:
-                found.append(Mode.CLOSED)
-            else:
-                if abs(slip[i]) <= length:
-                    found.append(Mode.STICK)
-                if slip[i] >= -length and abs(lambda_t[i] + upper[i]) <= force:
-                    found.append(Mode.SLIP_POS)
-                if slip[i] <= length and abs(lambda_t[i] - lower[i]) <= force:
-                    found.append(Mode.SLIP_NEG)
-        result.append(tuple(found))
-    return result
+    reading = Reading(
+        slip=np.asarray(p.W_T) @ q - np.asarray(p.slip0),
+        gap=np.asarray(p.gap0) + np.asarray(p.W_N) @ q,
+        lambda_t=lambda_t,
+        lambda_n=lambda_n,
+        static=np.asarray(p.cap_static) + np.asarray(p.mu_static) * normal,
+        kinetic=np.asarray(p.cap_kinetic) + np.asarray(p.mu_kinetic) * normal,
+    )
+    return modes_of(reading, p.rubs, AT_CHANGE * scales.x[0], AT_CHANGE * scales.x[-1])
 
 
 def half_branches(
-    choices: list[tuple[Mode, ...]],
+    combinations: Iterable[tuple[Mode, ...]],
     linearise: Callable[[np.ndarray], Linearised],
     scales: Scales,
 ) -> list[HalfBranch]:
-    """All half-branches that leave a point whose contacts are in the modes ``choices``."""
+    """All half-branches that leave a point in any of the ``combinations`` of modes."""
     found: list[HalfBranch] = []
-    for combination in itertools.product(*choices):
+    for combination in combinations:
         mode = np.asarray(combination, np.int32)
         at = linearise(mode)
         for tangent in _tangents(at, scales):

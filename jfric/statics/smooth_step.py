@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jfric.statics.branch_point import BranchPoint
-from jfric.statics.mode_change import AT_CHANGE
+from jfric.statics.reading import AT_CHANGE
 
 #: Largest error of the cubic in the middle of a step, relative to the magnitude of the numbers.
 TOLERANCE = 1e-6

@@ -18,7 +18,7 @@ from jfric.system.carried import (
     carried_loads,
     given_normal_forces,
 )
-from jfric.system.dependence import linear_displacement
+from jfric.system.dependence import is_straight, linear_displacement
 from jfric.system.description import AbstractProblem, state_axis
 from jfric.system.elements import AbstractForce, Gap, Lagrangian
 from jfric.system.joint_contacts import opposed_contacts, unilateral_contacts
@@ -184,6 +184,8 @@ def assemble(problem: AbstractProblem) -> Mechanics:
             polygons=tuple(g for _, g in moved if isinstance(g, PolygonGap)),
             polygon_rows=tuple(row for row, g in moved if isinstance(g, PolygonGap)),
             joints=joints_of([e.function for e in equations], n) if equations else None,
+            straight=not (curved or displacements)
+            and all(is_straight(e.function, n) for e in equations),
         )
     loads = problem.section("load").values()
     nonlinear = tuple(

@@ -29,6 +29,10 @@ _CHANNELS, _LATE = ("sensor", "input"), ("delay", "lag")
 _KNOT = re.compile(r"((?:^|\.)(?:speeds|curve|factor|curve\.positive|curve\.negative))\.\d+$")
 
 
+#: Fields that are directions.
+_DIRECTIONS = ("normal", "tangent", "reaction")
+
+
 class Bounds(NamedTuple):
     """``low`` and ``high``, and whether ``low`` itself is allowed."""
 
@@ -56,6 +60,8 @@ _OF_BRISTLES = {
 def bounds_of(path: str) -> Bounds:
     """The bounds of the parameter at the full ``path`` (``friction.mu``)."""
     section, _, rest = path.partition(".")
+    if _is_weight(rest.split(".")):
+        return Bounds()
     field = _KNOT.sub(r"\1", rest).rpartition(".")[2]
     if path in _OTHERS or (section in _CHANNELS and field in _LATE):
         return Bounds(0.0)
@@ -74,3 +80,11 @@ def bounds_of(path: str) -> Bounds:
     if field in _POSITIVE or (section, field) in (("body", "m"), ("friction", "radius")):
         return Bounds(0.0, closed=False)
     return Bounds(0.0) if field in _NOT_NEGATIVE else Bounds()
+
+
+def _is_weight(parts: list[str]) -> bool:
+    """Whether a number says how much of a degree of freedom, whatever its name, a direction has.
+    An element may be called ``normal``, but not ``direction``."""
+    if len(parts) < 2:
+        return False
+    return parts[-2] == "direction" or (len(parts) > 2 and parts[-2] in _DIRECTIONS)

@@ -16,6 +16,15 @@ def linear_displacement(g: Callable, n: int) -> bool:
     return not isinstance(g, Rate) and is_linear(like(n, 1), g)
 
 
+def is_straight(g: Callable, n: int) -> bool:
+    """Whether an equation of a joint on ``n`` coordinates has directions and rates that never
+    change, by structure: ``a . q + b t + c``, or ``a . v + c``."""
+    if not isinstance(g, Rate):
+        return _is_affine(like(n, 1), g)
+    shapes = like(n, 2)
+    return _is_affine(shapes, g) and not depends(shapes, g, 0, 1)
+
+
 def linear_in_velocities(function: Callable, n: int) -> bool:
     """Whether a function ``(t, q, v)`` is linear in the ``n`` velocities, by structure."""
     return not depends(like(n, 2), jax.jacfwd(function, argnums=2), 2)
@@ -58,6 +67,18 @@ def _has_steps(jaxpr) -> bool:
             if hasattr(inner, "eqns") and _has_steps(inner):
                 return True
     return False
+
+
+def _is_affine(like, function: Callable) -> bool:
+    """Whether the tangents by all arguments are the same everywhere."""
+    if _has_steps(jax.make_jaxpr(function)(*like).jaxpr):
+        return False
+    count = len(like)
+
+    def tangent(*x):
+        return jax.jvp(function, x[:count], x[count:])[1]
+
+    return not depends((*like, *like), tangent, *range(count))
 
 
 def is_linear(like, function: Callable) -> bool:

@@ -241,8 +241,10 @@ class Mechanics(eqx.Module):
     @property
     def has_linear_modes(self) -> bool:
         """Whether the equations in every mode are linear with constant coefficients."""
-        varies = self.has_curved_forces or self.varying is not None or self.planes
-        varies = varies or self.modulated
+        # Joints along constant directions leave a constant, singular inverse of the masses.
+        bends = self.varying is not None and not self.varying.straight
+        varies = self.has_curved_forces or bends or self.planes
+        varies = varies or self.modulated or self.pins is not None
         return not varies and all(law.velocity_independent for law in self.laws)
 
     @property

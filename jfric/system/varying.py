@@ -99,6 +99,8 @@ class Varying(eqx.Module):
     polygons: tuple[PolygonGap, ...] = ()
     #: Their rows among tangents, then normals.
     polygon_rows: tuple[int, ...] = eqx.field(static=True, default=())
+    #: Whether there are joints alone, whose directions and rates never change.
+    straight: bool = eqx.field(static=True, default=False)
 
     def mass(self, t, q) -> Float[Array, "n n"]:
         """Mass matrix at an instant."""

@@ -51,6 +51,7 @@ def is_one_dof(prepared: Prepared) -> bool:
         and prepared.n_guards > 0
         and not any(mechanics.redirected)
         and mechanics.has_linear_modes
+        and mechanics.varying is None
         and mechanics.carried is None
         and not mechanics.piecewise.has_couplings
         and not mechanics.base_functions

@@ -61,9 +61,10 @@ def require_lowered(prepared: Prepared, *, reverse: bool) -> None:
     n, rows = prepared.mechanics.n, prepared.nt + prepared.nu
     varying = prepared.mechanics.varying
     if varying is not None:
+        what = "is a joint" if varying.straight else "depends on position"
         raise ProblemError(
-            f"kernel: 'lowered' needs constant mass matrices and directions, but "
-            f"{varying.labels[0]} depends on position; choose 'general'"
+            "kernel: 'lowered' needs constant mass matrices and directions and no joints, but "
+            f"{varying.labels[0]} {what}; choose 'general'"
         )
     if prepared.mechanics.planes:
         raise ProblemError("kernel: 'lowered' has no friction in a plane; choose 'general'")

@@ -108,22 +108,25 @@ def magnitude_system(
     prepared: Prepared, equations: ModeEquations, g: Given, state: State, force
 ) -> LinearSystem:
     """Magnitudes of all contributions to the same system."""
-    absolute, bounded, force = _magnitudes(equations, g, force)
+    absolute, bounded, force = _magnitudes(prepared, equations, g, force)
     F = _given_force(absolute.f, force, bounded)
     forces = jnp.concatenate([absolute.K, absolute.C, F], axis=1)
     z = jnp.concatenate([state.q_scale, state.v_scale, bounded.w])
     # The projector cancels: its contributions, not its entries, carry the rounding error.
-    P = jnp.abs(prepared.mechanics.M_inverse) + matmul(absolute.PQ, jnp.abs(prepared.WM))
+    P = prepared.mechanics.inverse_size + matmul(absolute.PQ, prepared.WM_size)
     return build(prepared, absolute, bounded, state, z, forces, P, magnitude=True)
 
 
-def _magnitudes(equations: ModeEquations, g: Given, force):
+def _magnitudes(prepared: Prepared, equations: ModeEquations, g: Given, force):
     """Magnitudes of the equations, of what is given and of the extra force."""
     assert g.bound is not None
     magnitudes = (jnp.abs(x) for x in equations[:9])
     absolute = ModeEquations(*magnitudes, *equations[9:])  # pyright: ignore[reportCallIssue]
     if absolute.carried is not None:
         absolute = absolute._replace(carried=absolute.carried.sized())
+    if prepared.mechanics.tied is not None:
+        # What joints leave of forces cancels in part.
+        absolute = absolute._replace(L=matmul(absolute.Q, prepared.WM_size))
     return absolute, g.bound, jnp.abs(force)
 
 
@@ -256,9 +259,9 @@ def magnitudes_by_order(
     prepared: Prepared, equations: ModeEquations, g: Given, state: State, force, h, orders: int
 ) -> tuple[Coefficients, Made]:
     """Magnitudes of all contributions to the first ``orders`` coefficients."""
-    absolute, bounded, force = _magnitudes(equations, g, force)
+    absolute, bounded, force = _magnitudes(prepared, equations, g, force)
     F = _given_force(absolute.f, force, bounded)
-    M_inverse, WM = jnp.abs(prepared.mechanics.M_inverse), jnp.abs(prepared.WM)
+    M_inverse, WM = prepared.mechanics.inverse_size, prepared.WM_size
 
     def following(z, k):
         q, v, w = z
@@ -278,7 +281,7 @@ def sizes_of(
     prepared: Prepared, equations: ModeEquations, g: Given, state: State, force, q, v, w
 ) -> Made:
     """Magnitudes of all contributions, from magnitudes (p, ...) of motion and basis."""
-    absolute, bounded, force = _magnitudes(equations, g, force)
+    absolute, bounded, force = _magnitudes(prepared, equations, g, force)
     F = _given_force(absolute.f, force, bounded)
     f = matmul(q, absolute.K.T) + matmul(v, absolute.C.T) + matmul(w, F.T)
     points = Coefficients(q, v, v, w, f)

@@ -93,6 +93,13 @@ class Prepared(WithContacts):
         return self.MW.T if self.own_WM is None else self.own_WM
 
     @property
+    def WM_size(self) -> Float[Array, "m n"]:
+        """What rounding errors of :attr:`WM` are relative to."""
+        if self.mechanics.tied is None:
+            return jnp.abs(self.WM)
+        return matmul(jnp.abs(self.W), self.mechanics.inverse_size)
+
+    @property
     def many(self) -> bool:
         """Whether there are so many rows that what is seldom needed is skipped, not masked."""
         return self.D.shape[0] > UNROLLED_INVERSE

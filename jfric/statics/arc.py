@@ -1,0 +1,116 @@
+"""A curve of states of a mechanism in fixed modes, by its arc instead of the parameter.
+
+With ``u = (x / scale, p / span)`` a point at the distance ``s`` from ``u_0`` is where::
+
+    F(x, p) = 0,    d . (u - u_0) = s
+
+``d`` is the tangent at ``u_0``. A curve may turn around in the parameter (a limit point), which is
+nothing special here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jfric.statics.branch_point import BranchPoint, Linearised
+from jfric.statics.mode_change import Scales
+from jfric.statics.position_problem import Facts
+from jfric.statics.reading import Reading
+
+#: Steps of Newton's method, and the size of its last one.
+STEPS, NEAR = 12, 1e-11
+
+
+class PositionKernel(NamedTuple):
+    """A mechanism as functions of the parameter and the state: equations around it, what contacts
+    are there, and the magnitudes of the unknowns."""
+
+    linearise: Callable[[float, np.ndarray, np.ndarray], Linearised]
+    reading: Callable[[float, np.ndarray], Reading]
+    scales: Callable[[float], np.ndarray]
+    facts: Facts
+
+
+class Arc(NamedTuple):
+    """The curve near ``x`` at ``p`` in the modes ``mode``, whose unit tangent is ``d`` (m + 1,)."""
+
+    kernel: PositionKernel
+    mode: np.ndarray
+    x: np.ndarray
+    p: float
+    d: np.ndarray
+    scales: Scales
+    limits: tuple[float, float]
+
+    def at(self, s: float) -> BranchPoint:
+        """The point at the distance ``s``; not a number where there is none. Its unknowns are
+        ``u``, with derivatives by ``s``, and its margins end with those of the parameter."""
+        begin = np.append(self.x / self.scales.x, self.p / self.scales.p)
+        u = begin + s * self.d
+        at, change = self._linearised(u), np.inf
+        for _ in range(STEPS):
+            at = self._linearised(u)
+            A = self._bordered(at)
+            row = np.maximum(np.sum(np.abs(A), axis=1), 1e-300)
+            defect = np.append(np.asarray(at.defect), self.d @ (u - begin) - s)
+            if not (np.all(np.isfinite(A)) and np.all(np.isfinite(defect))):
+                return self._nowhere(u, at)
+            try:
+                du = -np.linalg.solve(A / row[:, None], defect / row)
+            except np.linalg.LinAlgError:
+                return self._nowhere(u, at)
+            last, change = change, float(np.max(np.abs(du)))
+            if change > 2.0 * last + NEAR or change > 1.0 + abs(s):
+                return self._nowhere(u, at)
+            u = u + du
+            if change <= NEAR * (1.0 + float(np.max(np.abs(u)))):
+                break
+        else:
+            return self._nowhere(u, at)
+        at = self._linearised(u)
+        A = self._bordered(at)
+        row = np.maximum(np.sum(np.abs(A), axis=1), 1e-300)
+        rate = np.linalg.solve(A / row[:, None], np.append(np.zeros(len(u) - 1), 1.0) / row)
+        return self._point(s, u, rate, at)
+
+    def _linearised(self, u: np.ndarray) -> Linearised:
+        return self.kernel.linearise(u[-1] * self.scales.p, self.mode, u[:-1] * self.scales.x)
+
+    def _bordered(self, at: Linearised) -> np.ndarray:
+        r = np.asarray(at.r)[:, None] * self.scales.p
+        return np.vstack([np.hstack([np.asarray(at.A) * self.scales.x, r]), self.d])
+
+    def _point(self, s: float, u, rate, at: Linearised) -> BranchPoint:
+        G = np.asarray(at.G) * self.scales.x
+        drift = np.asarray(at.drift) * self.scales.p
+        size = np.sum(np.abs(G), axis=1) + np.abs(drift) + np.abs(np.asarray(at.margin))
+        low, high = (p / self.scales.p for p in self.limits)
+        room = np.asarray([u[-1] - low, high - u[-1]])
+        fields: Any = {
+            "p": np.float64(s),
+            "mode": self.mode,
+            "x": u,
+            "dx": rate,
+            "size": np.maximum(np.abs(u), 1.0),
+            "margin": np.append(at.margin, room),
+            "rate": np.append(G @ rate[:-1] + drift * rate[-1], [rate[-1], -rate[-1]]),
+            "margin_size": np.append(np.where(size > 0, size, 1.0), [1.0, 1.0]),
+            "used": np.append(at.used, [True, True]),
+            "turn": 1.0,
+        }
+        return BranchPoint(**fields)
+
+    def _nowhere(self, u, at: Linearised) -> BranchPoint:
+        return self._point(0.0, np.full_like(u, np.nan), np.full_like(u, np.nan), at)
+
+    def orientation(self, point: BranchPoint) -> float:
+        """A sign that changes where another branch crosses."""
+        u, rate = np.asarray(point.x), np.asarray(point.dx)
+        A = self._bordered(self._linearised(u))
+        A[-1] = rate
+        return float(
+            np.linalg.slogdet(A / np.maximum(np.sum(np.abs(A), axis=1), 1e-300)[:, None])[0]
+        )

@@ -1,0 +1,142 @@
+"""Paths of equilibria of systems whose equations are linear in each mode: compiled equations,
+starts, and what a path passes through."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from jfric.statics.all_equilibria import Equilibria, equilibria
+from jfric.statics.branch import Branch
+from jfric.statics.branch_point import BranchPoint, branch_point, linearised
+from jfric.statics.follow import Kernel, Trace, first_ways, follow
+from jfric.statics.mode_change import HalfBranch, Scales, scales_at
+from jfric.statics.static_problem import static_problem
+from jfric.system.naming import set_parameters
+from jfric.system.problem import Problem
+
+
+class StraightPaths:
+    """The branches over the parameter ``name``, at a value and from there on."""
+
+    def __init__(self, problem: Problem, name: str, t, span: float, starts: int):
+        self.problem, self.name, self.t, self.span = problem, name, t, span
+        self.many = starts
+        self.kernel = _kernel(problem, name, t)
+        self.n, self.names, self.joints = self.kernel.n, self.kernel.names, ()
+        self.nu = len(problem.labelled("contact"))
+        self.remarks: list[str] = []
+
+    def starting(self, value: float) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Isolated equilibria at a value of the parameter, and their modes."""
+        problem = set_parameters(self.problem, {self.name: value})
+        at = equilibria(problem, t=self.t, starts=self.many)
+        assert isinstance(at, Equilibria)
+        parts = (at.q, at.lambda_t, at.lambda_n)
+        return [
+            (np.concatenate([np.asarray(part[row]) for part in parts]), np.asarray(at.mode[row]))
+            for row in np.flatnonzero(np.asarray(at.exists & ~at.continuum))
+        ]
+
+    def scales(self, value: float, x: np.ndarray, mode: np.ndarray) -> Scales:
+        """Magnitudes of the unknowns around a state."""
+        del x
+        return scales_at(self.kernel.point(value, mode), self.kernel.n, self.span)
+
+    def first_ways(self, p: float, x: np.ndarray, scales: Scales) -> list[HalfBranch]:
+        """All half-branches that leave a state."""
+        return first_ways(self.kernel, p, x, scales)
+
+    def follow(self, p, x, way: HalfBranch, limits: tuple[float, float], scales: Scales) -> Trace:
+        """The branch from a state on."""
+        return follow(self.kernel, p, x, way, limits, scales)
+
+    def passes(self, branch: Branch, p: float, x: np.ndarray, ways: list, scales: Scales) -> bool:
+        """Whether ``branch`` goes through the state ``x`` at ``p`` (and, where given, this way)."""
+        del scales
+        return _passes(branch, self.kernel, p, x, ways)
+
+
+def _kernel(problem: Problem, name: str, t) -> Kernel:
+    static = eqx.filter_eval_shape(static_problem, problem)
+    arrays, structure = eqx.partition((problem, t), eqx.is_array)
+    leaves, tree = jax.tree.flatten(arrays)
+    point_at, static_at, linearise_at = _compiled(tree, _Structure(structure), name)
+
+    @functools.lru_cache(maxsize=512)
+    def point(p: float, mode: bytes):
+        # Arrays: a Python number would be compiled in.
+        found = point_at(leaves, np.asarray(p), np.frombuffer(mode, np.int32))
+        return BranchPoint(*jax.device_get(found))
+
+    return Kernel(
+        point=lambda p, mode: point(p, np.asarray(mode, np.int32).tobytes()),
+        static=lambda p: jax.device_get(static_at(leaves, np.asarray(p))),
+        linearise=lambda p, mode, x: jax.device_get(linearise_at(leaves, np.asarray(p), mode, x)),
+        names=static.names,
+        n=len(static.axes),
+    )
+
+
+class _Structure:
+    """What is not an array in a problem, hashed once instead of at every point."""
+
+    def __init__(self, tree):
+        self.tree = tree
+        leaves, structure = jax.tree.flatten(tree)
+        self.key = (tuple(leaves), structure)
+        self.hash = hash(self.key)
+
+    def __hash__(self):
+        return self.hash
+
+    def __eq__(self, other):
+        return self.key == other.key
+
+
+@functools.lru_cache(maxsize=16)
+def _compiled(tree, structure: _Structure, name: str):
+    """Point, static problem and linearised equations as compiled functions of the arrays."""
+
+    def known(leaves) -> tuple[Problem, Any]:
+        return eqx.combine(jax.tree.unflatten(tree, leaves), structure.tree)
+
+    def point(leaves, p, mode):
+        problem, t = known(leaves)
+        return branch_point(problem, name, p, mode, t)
+
+    def static(leaves, p):
+        problem, t = known(leaves)
+        return static_problem(set_parameters(problem, {name: p}), t)
+
+    def linearise(leaves, p, mode, x):
+        problem, t = known(leaves)
+        return linearised(problem, name, p, mode, x, t)
+
+    return jax.jit(point), jax.jit(static), jax.jit(linearise)
+
+
+def _passes(branch: Branch, kernel: Kernel, p: float, x: np.ndarray, ways: list) -> bool:
+    """Whether ``branch`` goes through the state ``x`` at ``p`` (and, where given, this way)."""
+    size = np.maximum(np.abs(x), 1e-6 * np.max(np.abs(x), initial=0.0))
+    scale = np.where(size > 0, size, 1.0)
+    for part in branch.segments():
+        low, high = np.min(branch.parameter[part]), np.max(branch.parameter[part])
+        slack = 1e-9 * max(abs(low), abs(high), 1e-300)
+        if not low - slack <= p <= high + slack:
+            continue
+        mode = branch.mode[part.start]
+        if low == high:
+            continue
+        if ways:
+            side = ways[0].dp
+            if not np.array_equal(mode, ways[0].mode) or not low <= p + side * slack <= high:
+                continue
+        there = kernel.point(p, mode).x
+        if np.all(np.abs(there - x) <= 1e-7 * np.maximum(scale, np.max(np.abs(x)))):
+            return True
+    return False
