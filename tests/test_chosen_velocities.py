@@ -93,6 +93,7 @@ def test_a_sleigh_runs_as_its_closed_form_says():
     np.testing.assert_allclose(off, 0.0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_same_by_a_joint_on_velocities():
     """A blade as an equation, its reaction the force across."""
     blade = jfric.Problem(
@@ -226,6 +227,7 @@ def test_time_stepping_comes_to_the_same_with_its_order():
     assert all(1.8 < a / b < 4.5 for a, b in itertools.pairwise(errors))
 
 
+@pytest.mark.slow
 def test_a_wheel_that_rolls_by_construction():
     """A wheel upright on the floor, its column two rates in one velocity: it runs in a circle."""
     wheel = jfric.Problem(

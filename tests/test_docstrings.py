@@ -50,7 +50,8 @@ def shared() -> dict:
 
 #: Examples that compile for longer than most.
 LONG = (
-    "Body", "Joint", "Moment", "PeriodicOrbit", "Pin", "RestStates", "State", "animate",
+    "Body", "Joint", "Moment", "PeriodicOrbit", "Pin", "RestStates", "State", "Velocity",
+    "animate",
     "bristle_bias", "check", "compare_laws", "continue_orbit", "continue_special",
     "design_experiment", "fit", "fit_batch", "fit_curve", "fit_hierarchical",
     "frequency_response", "harmonic_balance", "inverse_regression", "limit_load",

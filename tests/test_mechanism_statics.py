@@ -171,6 +171,7 @@ F = 0
 """
 
 
+@pytest.mark.slow
 def test_friction_that_depends_on_position_holds_a_mechanism_once():
     """At the crest of the ripple friction holds 1.5 times its limit."""
     found = jfric.limit_load(loads(GUIDED).problem, "load.push.F", 0.0, 20.0)

@@ -197,6 +197,7 @@ def test_adjoints_agree(settings, rtol):
     np.testing.assert_allclose(found, forward, rtol=rtol)
 
 
+@pytest.mark.slow
 def test_any_method_and_controller():
     problem = shipped_problem("ve0116")
     reference = jfric.simulate(problem, jfric.Smoothed(width=0.01, **TIGHT), end=1.0).final.q[0]

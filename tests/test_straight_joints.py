@@ -53,6 +53,7 @@ def test_what_keeps_the_exact_flow(joint, start, linear):
     assert shapes.has_linear_modes == linear
 
 
+@pytest.mark.slow
 def test_two_masses_on_a_gear_swing_as_one():
     """``x = 2 y``: the mass ``m_x + m_y/4`` on the spring, and what the gear carries."""
     problem = jfric.Problem(
