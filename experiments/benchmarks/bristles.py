@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -218,6 +219,7 @@ def main() -> None:
 
     compile_quickly()
     jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
     parts = {
         "lugre": lugre,
         "limit": limit,
