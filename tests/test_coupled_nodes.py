@@ -58,6 +58,7 @@ def test_random_chains_are_what_increments_say(seed):
         np.testing.assert_allclose(found.position(solution, name), column, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_chain_of_two_is_what_increments_say_and_loses_what_friction_takes():
     k, limits = np.array([60.0, 150.0, 100.0]), np.array([1.0, 2.0])
     problem, names = net(k, limits)

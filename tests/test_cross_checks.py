@@ -68,13 +68,13 @@ def represents(solver: Any, name: str) -> bool:
 #: A stiffness is missing, and the plain midpoint rule has no rest for static friction.
 LEFT_OUT = {("smoothed", "janovsky_4_1"), ("midpoint", "sdnd106"), ("midpoint", "c4_belt")}
 PAIRS = [(s, c) for s in SOLVERS for c in CASES if (s, c) not in LEFT_OUT]
-#: Compiles for long, and the verification list runs all cases with it.
-SLOW = "event-driven-runge-kutta"
+#: They compile for long, and the verification list runs all cases with them.
+SLOW = "event-driven-exact", "event-driven-runge-kutta"
 
 
 def parameters():
     for solver, name in PAIRS:
-        slow = solver == SLOW and name != "ve0116"
+        slow = solver in SLOW and name != "ve0116"
         yield pytest.param(solver, name, marks=[pytest.mark.slow] if slow else [])
 
 

@@ -175,6 +175,7 @@ def test_piecewise_elements_and_sliders_move_as_in_the_general_pass(system):
     assert int(np.max(solution.events.count)) >= 20
 
 
+@pytest.mark.slow
 def test_a_block_without_a_time_scale_of_its_own():
     loads = np.array([0.8, 0.8 * (1 + 1e-9), 0.79, 1.5, -2.0])
     values = {"load.F.values": np.stack([loads, -1.2 + 0 * loads, 0 * loads], axis=1)}
@@ -290,6 +291,7 @@ def test_a_run_goes_on_with_the_other_pass():
 
 
 @pytest.mark.filterwarnings("ignore:the exact flow runs in float32")
+@pytest.mark.slow
 def test_single_precision():
     values = {"friction.mu_s": 0.3, "friction.mu_d": 0.2, "spring.k": 9.0}
     problem = jfric.set_parameters(_oscillator(), values)

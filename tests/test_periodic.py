@@ -81,6 +81,7 @@ def test_continuous_slip_has_the_amplitude_of_the_closed_form():
     assert float(highest["dissipated"]) == pytest.approx(4.0 * mu[0] * X[0], rel=1e-12)
 
 
+@pytest.mark.slow
 def test_orbits_that_fail_leave_the_others_alone():
     _, orbits = batch()
     assert orbits.status[-2] == jfric.OrbitStatus.TOO_MANY_EVENTS

@@ -109,7 +109,8 @@ def _group(name: str):
 
 
 def _marks(name: str):
-    return [_group(name), pytest.mark.slow] if name == "ten-bodies" else [_group(name)]
+    slow = name in ("ten-bodies", "redundant", "thirty-bodies")
+    return [_group(name), pytest.mark.slow] if slow else [_group(name)]
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=_marks(n)) for n in SIZES])

@@ -80,6 +80,7 @@ def test_smooth_stribeck_curve_has_smooth_slopes():
     assert np.abs(second).max() < 0.5 / width**2
 
 
+@pytest.mark.slow
 def test_sdnd106_tends_to_the_exact_motion():
     """Static and dynamic friction and a load that is switched off."""
     problem = shipped_problem("sdnd106")
@@ -91,6 +92,7 @@ def test_sdnd106_tends_to_the_exact_motion():
     assert (bias.status == jfric.Status.OK).all()
 
 
+@pytest.mark.slow
 def test_smoothing_bias_of_a_block_that_should_stick():
     """It creeps with the velocity at which the curve carries its weight, for 2 s."""
     problem = shipped_problem("c8_incline_stick")

@@ -21,6 +21,7 @@ from jaxtyping import Array, Bool, Float
 
 from jfric.errors import ProblemError
 from jfric.numerics.elimination import solve_general
+from jfric.statics.both_limits import both_limits
 from jfric.statics.polyhedron import Polyhedron
 from jfric.system.assembly import assemble, energies_of
 from jfric.system.description import AbstractProblem
@@ -127,12 +128,7 @@ def held(problem: Problem, t=None) -> Held:
     here = mechanics.at(t, q, rest)
     nf, nt, nu = here.n_friction, here.n_contacts, here.n_unilateral
     J, balanced = _reactions(problem, here, t, q)
-    limits = [law.static() for law in here.laws]
-    static = jnp.zeros((2, 0), q.dtype)
-    if nt:
-        static = jnp.stack(
-            [jnp.stack([jnp.asarray(p[i], q.dtype) for p in limits]) for i in (0, 1)]
-        )
+    static = both_limits([law.static() for law in here.laws], q.dtype)
     given = normal_forces_at(here, t, q, rest)
     own = np.arange(nt) >= nf
     size = jnp.abs(here.gap0) + jnp.abs(here.W_N) @ jnp.abs(q)

@@ -21,6 +21,7 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.errors import ProblemError
 from jfric.numerics.linear_algebra import matvec
 from jfric.results.modes import Mode
+from jfric.statics.both_limits import both_limits
 from jfric.statics.held_position import refuse_motion
 from jfric.statics.reading import Reading
 from jfric.statics.static_mode_equations import side_of
@@ -119,12 +120,10 @@ def state_equations(
         force = force + matvec(jax.jacfwd(joints, argnums=1)(t, q).T, lambda_j)
         phi = joints(t, q)
     slip = mechanics.displacements(t, q)[:nt] - rest.slip0
-    own, laws = (
-        jnp.concatenate([normal_forces_at(mechanics, t, q, still), lambda_n]),
-        mechanics.laws,
-    )
-    static = _limits([law.static() for law in laws], q.dtype) * own
-    kinetic = _limits([law.kinetic(jnp.zeros_like(t)) for law in laws], q.dtype) * own
+    own, laws = normal_forces_at(mechanics, t, q, still), mechanics.laws
+    own = jnp.concatenate([own, lambda_n])
+    static = both_limits([law.static() for law in laws], q.dtype) * own
+    kinetic = both_limits([law.kinetic(jnp.zeros_like(t)) for law in laws], q.dtype) * own
     return force, phi, Reading(slip, mechanics.gaps(t, q), lambda_t, lambda_n, static, kinetic)
 
 
@@ -184,12 +183,6 @@ def linearise(
 
     (A, G), found = jax.jacfwd(at, has_aux=True)(x)
     return found, A, G
-
-
-def _limits(pairs: list, dtype) -> Float[Array, "2 nt"]:
-    if not pairs:
-        return jnp.zeros((2, 0), dtype)
-    return jnp.stack([jnp.stack([jnp.asarray(p[i], dtype) for p in pairs]) for i in (0, 1)])
 
 
 def require_position(problem: Problem) -> None:

@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Float
 
 from jfric.errors import ProblemError
 from jfric.numerics.linear_algebra import matvec
+from jfric.statics.both_limits import both_limits
 from jfric.system.assembly import assemble
 from jfric.system.carried import refuse_carried
 from jfric.system.elements import AbstractForce
@@ -91,9 +92,9 @@ def static_problem(problem: Problem, t=None) -> StaticProblem:
     given = [jnp.asarray(force(t), dtype) for force in mechanics.normal_forces]
     fixed = jnp.stack([*given, *[jnp.zeros((), dtype)] * nu]) if nt else jnp.zeros((0,), dtype)
     own = jnp.arange(nt) >= nf
-    static = _limits([law.static() for law in mechanics.laws], dtype)
+    static = both_limits([law.static() for law in mechanics.laws], dtype)
     belt = mechanics.belt_velocities(t)
-    kinetic = _limits(
+    kinetic = both_limits(
         [law.kinetic(jnp.abs(v)) for law, v in zip(mechanics.laws, belt, strict=True)], dtype
     )
     return StaticProblem(
@@ -115,12 +116,6 @@ def static_problem(problem: Problem, t=None) -> StaticProblem:
         names=mechanics.contact_names,
         rubs=tuple(not x for x in mechanics.frictionless),
     )
-
-
-def _limits(pairs: list, dtype) -> Float[Array, "2 nt"]:
-    if not pairs:
-        return jnp.zeros((2, 0), dtype)
-    return jnp.stack([jnp.stack([jnp.asarray(p[i], dtype) for p in pairs]) for i in (0, 1)])
 
 
 def require_static(problem: Problem) -> None:

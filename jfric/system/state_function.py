@@ -69,12 +69,8 @@ class ChosenVelocities(eqx.Module):
 
     def off(self, t, q, v) -> Float[Array, " m"]:
         """What of these rates no ``u`` gives."""
-        rates, S = v[np.asarray(self.rows)], self.matrix(t, q)
-        if S.shape == (2, 1):
-            # One direction is left, and no system is solved: derivatives of it cost little.
-            across = jnp.stack([-S[1, 0], S[0, 0]])
-            return across * jnp.sum(across * rates) / jnp.sum(across * across)
-        return rates - matvec(S, self.of(t, q, v))
+        left = matvec(self.matrix(t, q), self.of(t, q, v))
+        return v[np.asarray(self.rows)] - left
 
 
 class Held(eqx.Module):
