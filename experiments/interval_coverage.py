@@ -253,12 +253,13 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--samples", type=int, nargs="+", default=list(SAMPLES))
     parser.add_argument("--noise", nargs="+", default=list(USUAL), choices=list(NOISE))
-    parser.add_argument("--systems", nargs="+", help="titles; all by default")
+    titles = [system.title for system in systems()]
+    parser.add_argument("--systems", nargs="+", default=titles, choices=titles)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     options = parser.parse_args()
     rows, checks = [], {}
-    chosen = [s for s in systems() if not options.systems or s.title in options.systems]
+    chosen = [s for s in systems() if s.title in options.systems]
     for samples in options.samples:
         for system in chosen:
             made = plan(system, samples)
