@@ -321,6 +321,30 @@ def test_collocation_has_the_order_of_radau():
     assert np.log2(errors[0] / errors[1]) > 11.5
 
 
+def test_a_step_that_is_not_taken_leaves_no_trace_in_reverse():
+    """Newton's method overflows in a step that is far too long; its shorter half counts."""
+
+    def end(rate):
+        def field(s, q, v):
+            return rate * jnp.sinh(v) - q
+
+        q, v = jnp.array([1.0]), jnp.array([0.5])
+
+        def guess(s):
+            return jnp.ones_like(q) * jnp.exp(60.0 * s)
+
+        far, near = (collocation(field, q, v, jnp.asarray(h), guess) for h in (8.0, 0.05))
+        taken = jnp.all(jnp.isfinite(far.error))
+        return jnp.where(taken, far.end, near.end)[1], (far, near)
+
+    _, (far, near) = end(1.0)
+    assert not np.isfinite(far.error).any()
+    assert np.isfinite(near.error).all()
+    forward, reverse = (d(lambda r: end(r)[0])(1.0) for d in (jax.jacfwd, jax.jacrev))
+    assert float(forward) == pytest.approx(0.05 * np.sinh(0.5), rel=0.1)
+    assert float(reverse) == pytest.approx(float(forward), rel=1e-12)
+
+
 def test_files_hold_planes():
     for name in ("f2_stop", "f4_billiard_ball", "f5_ellipse"):
         config = load_config(shipped(name))

@@ -22,10 +22,12 @@ from jfric.numerics.linear_algebra import inverse
 from jfric.numerics.polynomials import DEGREE
 from jfric.numerics.runge_kutta import Stages
 
-#: Newton steps before a step counts as too long.
+#: Inverses, and steps with each, before a step counts as too long.
 NEWTON = 20
 #: Changes of the last Newton step, relative to the largest acceleration: none, and still enough.
 CONVERGED, GOOD = 4.0, 1e6
+#: Part of the step before to which one has to fall for an inverse to serve again.
+FALLS = 0.1
 
 
 class Tables(NamedTuple):
@@ -105,19 +107,34 @@ def collocation(
         del residual
 
         def improved(state):
-            i, a, size, _ = state
-            change = (newton(a) @ missed(a).reshape(-1)).reshape(k, n)
-            now = jnp.max(jnp.abs(change)) / jnp.maximum(jnp.max(jnp.abs(a)), least)
-            return i + 1, a + change, now, size
+            """Steps with one inverse, as long as each is much shorter than the one before."""
+            rounds, a, _, _ = state
+            inverted = newton(a)
+
+            def again(inner):
+                i, a, size, _ = inner
+                change = (inverted @ missed(a).reshape(-1)).reshape(k, n)
+                now = jnp.max(jnp.abs(change)) / jnp.maximum(jnp.max(jnp.abs(a)), least)
+                return i + 1, a + change, now, size
+
+            def falls(inner):
+                i, _, size, before = inner
+                return (i < NEWTON) & (size > CONVERGED * eps) & (size < FALLS * before)
+
+            none = jnp.full((), jnp.inf, dtype)
+            _, a, size, before = jax.lax.while_loop(falls, again, again((0, a, none, none)))
+            return rounds + 1, a, size, before
 
         def unfinished(state):
-            i, _, size, before = state
+            rounds, _, size, before = state
             stalls = (size <= GOOD * eps) & (size >= 0.5 * before)
-            return (i < NEWTON) & (size > CONVERGED * eps) & ~stalls
+            return (rounds < NEWTON) & (size > CONVERGED * eps) & ~stalls
 
         none = jnp.full((), jnp.inf, dtype)
         _, a, size, _ = jax.lax.while_loop(unfinished, improved, (0, start, none, none))
-        return a, size
+        # What did not converge may have overflowed. The step is not taken, but a derivative in
+        # reverse passes through it, and zero times infinity is not zero.
+        return jnp.where(size <= GOOD * eps, a, 0.0), size
 
     def tangent_solve(linear, y):
         J = jax.jacfwd(linear)(jnp.zeros_like(y)).reshape(k * n, k * n)
