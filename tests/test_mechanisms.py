@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from references import rigid_body, slider_crank
+from references import four_bar, rigid_body, slider_crank
 
 import jfric
 
@@ -221,3 +221,61 @@ def test_slider_crank_with_friction_in_slider_and_pins():
     # Outputs are polynomials through a step; where a pin carries next to nothing ``|R|`` is none.
     assert float(jfric.contact_residual(problem, solution).max()) < 1e-8
     assert float(jfric.motion_residual(problem, solution).max()) < 1e-11
+
+
+def four_bar_linkage(start: tuple[float, float], end: float) -> jfric.Problem:
+    """Crank, coupler and rocker on four pins; friction resists the turning of the rocker."""
+    own, at = four_bar, four_bar.places(start[0]).reshape(3, 3).tolist()
+    lengths = {"crank": own.CRANK, "coupler": own.COUPLER, "rocker": own.ROCKER}
+    # Places tell which of the two ways to assemble it is meant; speeds follow from the crank's.
+    bodies = {
+        name: jfric.Body(
+            own.MASSES[i],
+            own.INERTIAS[i],
+            (at[i][0], at[i][1]),
+            at[i][2],
+            omega=start[1] if i == 0 else None,
+            points={"a": (-length / 2, 0.0), "b": (length / 2, 0.0)},
+        )
+        for i, (name, length) in enumerate(lengths.items())
+    }
+    points = {
+        "shaft": ("crank.a", "ground"),
+        "tip": ("crank.b", "coupler.a"),
+        "joint": ("coupler.b", "rocker.b"),
+        "foot": ("rocker.a", "ground.foot"),
+    }
+    return jfric.Problem(
+        [],
+        {
+            "body": bodies,
+            "ground": jfric.Ground({"foot": (own.GROUND, 0.0)}),
+            "gravity": jfric.Gravity(own.G),
+            "pin": {name: jfric.Pin(x) for name, x in points.items()},
+            "friction": jfric.Friction("rocker_phi", limit=own.LIMIT),
+        },
+        time=end,
+    )
+
+
+@pytest.mark.slow
+def test_four_bar_linkage_with_friction():
+    """The crank turns over, then swings; friction changes sides at both dead centres of the rocker
+    and where all stops for an instant."""
+    start, end = (0.5, 9.0), 6.0
+    pieces, events, _ = four_bar.motion(*start, end)
+    problem, ts = four_bar_linkage(start, end), np.linspace(0.0, end, 61)
+    solution = jfric.simulate(problem, SOLVER, ts=ts).check()
+    index = np.minimum(np.searchsorted([until for until, _ in pieces], ts), len(pieces) - 1)
+    expected = np.array([pieces[i][1](t) for i, t in zip(index, ts, strict=True)])
+    places = np.array([four_bar.places(a) for a in expected[:, 0]])
+    speeds = np.array([four_bar.rates(a) * w for a, w in expected])
+    crank = solution.axes.index("crank_phi")
+    np.testing.assert_allclose(solution.q[:, crank], expected[:, 0], rtol=0.0, atol=1e-8)
+    np.testing.assert_allclose(solution.v, speeds, rtol=0.0, atol=1e-7)
+    np.testing.assert_allclose(np.sin(solution.q), np.sin(places), rtol=0.0, atol=1e-8)
+    times = [row["time"] for row in solution.event_table()]
+    assert {what for _, what in events} == {"rocker", "turns"}
+    np.testing.assert_allclose(times, [t for t, _ in events], rtol=0.0, atol=1e-8)
+    assert float(jfric.motion_residual(problem, solution).max()) < 1e-11
+    assert float(jfric.contact_residual(problem, solution).max()) < 1e-11
