@@ -1,5 +1,6 @@
 """Joints between bodies: their equations, accelerations and reactions at one instant, and runs."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -61,6 +62,15 @@ def test_the_start_follows_from_the_joints():
     found = {dof: (float(start[dof].q), float(start[dof].v)) for dof in expected}
     for dof, value in expected.items():
         np.testing.assert_allclose(found[dof], value, atol=1e-14, err_msg=dof)
+
+
+def test_a_start_follows_in_single_precision():
+    with jax.enable_x64(False):
+        start = load_config(shipped("slider_crank")).problem.initial
+        found = {dof: np.asarray(x.q, float) for dof, x in start.items()}
+    expected = load_config(shipped("slider_crank")).problem.initial
+    for dof, x in expected.items():
+        np.testing.assert_allclose(found[dof], float(x.q), atol=2e-6, err_msg=dof)
 
 
 @pytest.mark.slow

@@ -4,9 +4,12 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from cranks import crank_by_angle
 from references import four_bar, rigid_body, slider_crank
 
 import jfric
+from jfric.files.read_toml import load_config, loads
+from jfric.verification.configs import shipped
 
 SOLVER = jfric.EventDriven(rtol=1e-12)
 END = 1.3
@@ -279,3 +282,72 @@ def test_four_bar_linkage_with_friction():
     np.testing.assert_allclose(times, [t for t, _ in events], rtol=0.0, atol=1e-8)
     assert float(jfric.motion_residual(problem, solution).max()) < 1e-11
     assert float(jfric.contact_residual(problem, solution).max()) < 1e-11
+
+
+#: A torque and a damper on the crank, and friction on the piston with a given normal force.
+DRIVEN = """
+[load]
+dof = "{crank}"
+F = 3.0
+[damper]
+dof = "{crank}"
+c = 0.1
+[friction.piston]
+{along}
+mu = 0.3
+N = 20.0
+"""
+#: A slider-crank by the energies of its three bodies and two pins, in five coordinates.
+ENERGIES = """
+dofs = {a = "rotation", x = "translation", y = "translation", b = "rotation", s = "translation"}
+[time]
+end = 10.0
+[parameters]
+r = 0.2
+l = 0.7
+[lagrangian]
+kinetic = "0.5*(0.02 + 2.0*r^2/4)*v.a^2 + 0.5*(v.x^2 + v.y^2) + 0.025*v.b^2 + 1.5*v.s^2"
+potential = "9.81*(2.0*r/2*sin(a) + y)"
+[joint.big]
+constraint = ["x - l/2*cos(b) - r*cos(a)", "y - l/2*sin(b) - r*sin(a)"]
+[joint.small]
+constraint = ["x + l/2*cos(b) - s", "y + l/2*sin(b)"]
+"""
+
+
+@pytest.mark.slow
+def test_three_descriptions_of_a_slider_crank_agree():
+    """Bodies and pins, energies with equations between coordinates, and energies of one coordinate:
+    driven over 10 s, with friction, to 1e-10 of an angle and a speed of each."""
+    ts = np.linspace(0.0, 10.0, 101)
+    bodies = load_config(shipped("slider_crank")).problem.initial
+    same = {"x": "rod_x", "y": "rod_y", "b": "rod_phi", "s": "piston_x", "a": "crank_phi"}
+    begins = "".join(
+        f"[initial.{k}]\nq = {float(bodies[of].q)!r}\nv = {float(bodies[of].v)!r}\n"
+        for k, of in same.items()
+    )
+    shipped_text = shipped("slider_crank").read_text(encoding="utf-8").partition("[solver]")[0]
+    angle = crank_by_angle(20.0, 10.0)
+    texts = {
+        "crank_phi": shipped_text + DRIVEN.format(crank="crank_phi", along='dof = "piston_x"'),
+        "a": ENERGIES + begins + DRIVEN.format(crank="a", along='dof = "s"'),
+    }
+    problems = {k: loads(text).problem for k, text in texts.items()}
+    alone = jfric.Problem(
+        angle.dofs,
+        {**angle.elements, "load": jfric.Load("a", 3.0), "damper": jfric.Damper("a", 0.1)},
+        initial=angle.initial,
+        time=10.0,
+        parameters=angle.parameters,
+    )
+    found, solver = [], jfric.EventDriven(rtol=1e-13)
+    for dof, problem in (*problems.items(), ("a", alone)):
+        solution = jfric.simulate(problem, solver, ts=ts).check()
+        k = solution.axes.index(dof)
+        times = np.array([row["time"] for row in solution.event_table()])
+        found.append((solution.q[:, k], solution.v[:, k], times))
+        assert float(jfric.motion_residual(problem, solution).max()) < 1e-11
+    assert len(found[0][2]) > 10
+    for other in found[1:]:
+        for x, y, size in zip(found[0], other, (1.0, 10.0, 1.0), strict=True):
+            np.testing.assert_allclose(x, y, rtol=0.0, atol=1e-10 * size)

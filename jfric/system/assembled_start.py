@@ -10,10 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jfric.numerics.tolerances import ROUNDINGS
 from jfric.system.description import AbstractProblem
 from jfric.system.joint_checks import joints_at
 from jfric.system.joint_equations import joint_equations
-from jfric.system.joints import TOLERANCE, joints_of
+from jfric.system.joints import joints_of, tolerance_of
 from jfric.system.start import (
     by_chosen_velocities,
     chosen_start,
@@ -65,7 +66,9 @@ def _position(problem: AbstractProblem, q: np.ndarray, free: np.ndarray) -> np.n
         return q
     t, joints = jnp.asarray(problem.time.start, float), joints_of(fixed, len(q))
     tied = joints_at(joints, t, jnp.asarray(q), jnp.zeros_like(q))
-    if np.all(np.abs(tied.value) <= TOLERANCE * tied.position_size(jnp.asarray(q))):
+    if np.all(
+        np.abs(tied.value) <= tolerance_of(tied.value.dtype) * tied.position_size(jnp.asarray(q))
+    ):
         return q
     for guess in GUESSES:
         x = q.copy()
@@ -90,10 +93,11 @@ def _velocity(
     tied = joints_at(joints, t, jnp.asarray(q), jnp.asarray(v))
     J, rate = np.asarray(tied.J), np.asarray(tied.J @ v + tied.rate)
     size = np.asarray(tied.velocity_size(jnp.asarray(v)))
-    if not np.any(np.abs(rate) > TOLERANCE * size):
+    if not np.any(np.abs(rate) > tolerance_of(tied.J.dtype) * size):
         return v
     found = v.copy()
     found[free] += np.linalg.lstsq(J[:, free], -rate)[0]
     left = np.abs(J @ found + np.asarray(tied.rate))
-    allowed = 1e-12 * float(np.max(tied.velocity_size(jnp.asarray(found))))
+    smallest = max(1e-12, ROUNDINGS * float(jnp.finfo(tied.J.dtype).eps))
+    allowed = smallest * float(np.max(tied.velocity_size(jnp.asarray(found))))
     return found if np.all(left <= allowed) else v

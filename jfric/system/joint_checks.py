@@ -12,7 +12,7 @@ from jfric.system.description import AbstractProblem, element_label
 from jfric.system.inertia import is_concrete
 from jfric.system.initial_gaps import gap_rows, initial_gaps
 from jfric.system.joint_equations import joint_equations
-from jfric.system.joints import REDUNDANT, TOLERANCE, JointEquation, Joints, Tied, joints_of
+from jfric.system.joints import REDUNDANT, JointEquation, Joints, Tied, joints_of, tolerance_of
 from jfric.system.start import started
 
 #: Newton steps towards a position that meets the equations, for the message alone.
@@ -36,23 +36,23 @@ def require_consistent_joints(problem: AbstractProblem) -> None:
         joints, dtype = joints_of(functions, len(states)), jnp.result_type(float)
         t = jnp.asarray(problem.time.start, dtype)
         q, v = (jnp.stack([jnp.asarray(getattr(s, x), dtype) for s in states]) for x in "qv")
-        tied = joints_at(joints, t, q, v)
+        tied, tolerance = joints_at(joints, t, q, v), tolerance_of(dtype)
         _regular(tied, equations)
         length, speed = tied.position_size(q), tied.velocity_size(v)
-        off = np.abs(tied.value) > TOLERANCE * np.asarray(length)
+        off = np.abs(tied.value) > tolerance * np.asarray(length)
         if off.any():
             i = int(np.argmax(off))
             raise ProblemError(
                 f"initial: {names[i]} starts at {float(tied.value[i]):.6g}, must be zero to "
-                f"{TOLERANCE * float(length[i]):.1g}; {_position(problem, joints, t, q)}"
+                f"{tolerance * float(length[i]):.1g}; {_position(problem, joints, t, q)}"
             )
         rates = np.asarray(tied.J @ v + tied.rate)
-        runs = np.abs(rates) > TOLERANCE * np.asarray(speed)
+        runs = np.abs(rates) > tolerance * np.asarray(speed)
         if runs.any():
             i = int(np.argmax(runs))
             raise ProblemError(
                 f"initial: {names[i]} starts with the rate {rates[i]:.6g}, must be zero to "
-                f"{TOLERANCE * float(speed[i]):.1g}; {_velocity(problem, tied, v)}"
+                f"{tolerance * float(speed[i]):.1g}; {_velocity(problem, tied, v)}"
             )
         wrong = np.asarray(tied.contradicted(q, v))
     if wrong.any():
@@ -88,7 +88,9 @@ def require_free_gaps(problem: AbstractProblem, who: str) -> None:
     basis = np.linalg.svd(J)[2][: np.linalg.matrix_rank(J, tol=REDUNDANT)]
     for (name, gap), w, length in zip(gaps.items(), normals, np.atleast_1d(size), strict=True):
         free = w - basis.T @ (basis @ w)
-        if gap <= TOLERANCE * length and np.linalg.norm(free) <= REDUNDANT * np.linalg.norm(w):
+        if gap <= tolerance_of(q.dtype) * length and np.linalg.norm(
+            free
+        ) <= REDUNDANT * np.linalg.norm(w):
             raise ProblemError(
                 f"{element_label('contact', name)}: the joints keep its gap at {abs(gap):.3g}, so "
                 f"that nothing tells what presses on it, which {who} needs; leave it out, or give "
@@ -126,7 +128,7 @@ def _position(problem: AbstractProblem, joints: Joints, t, q) -> str:
         tied = joints_at(joints, t, q, rest)
         q = q - tied.MJ @ (tied.S @ tied.value)
     left = np.abs(joints.off(tied, t, q))
-    if not np.all(left <= TOLERANCE * np.asarray(tied.position_size(q))):
+    if not np.all(left <= tolerance_of(left.dtype) * np.asarray(tied.position_size(q))):
         return "no position nearby meets all joints: they contradict each other, or it is far off"
     return f"the nearest position that meets all joints is {_listed(problem, '', q)}"
 
@@ -134,7 +136,7 @@ def _position(problem: AbstractProblem, joints: Joints, t, q) -> str:
 def _velocity(problem: AbstractProblem, tied: Tied, v) -> str:
     v = v - tied.MJ @ (tied.S @ (tied.J @ v + tied.rate))
     left = np.abs(tied.J @ v + tied.rate)
-    if not np.all(left <= TOLERANCE * np.asarray(tied.velocity_size(v))):
+    if not np.all(left <= tolerance_of(left.dtype) * np.asarray(tied.velocity_size(v))):
         return "no velocity meets all joints: they contradict each other"
     return f"the nearest velocity that meets all joints is {_listed(problem, 'v.', v)}"
 

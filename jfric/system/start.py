@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jfric.numerics.linear_algebra import matvec
+from jfric.numerics.tolerances import ROUNDINGS
 from jfric.system.description import AbstractProblem
 from jfric.system.joint_equations import joint_equations
 from jfric.system.joints import Joints, joints_of, off_velocity
@@ -20,7 +21,8 @@ from jfric.system.touching import LineSliding
 
 P = TypeVar("P", bound=AbstractProblem)
 
-#: Newton steps, the largest turn of one [rad], and what counts as zero relative to lengths.
+#: Newton steps, the largest turn of one [rad], and what counts as zero relative to lengths
+#: where the precision can tell.
 STEPS, TURN, ZERO = 60, 0.5, 1e-13
 #: Displacements are sought before turns.
 STIFF = 1e-2
@@ -111,6 +113,7 @@ def put_on_joints(
     """Positions that meet the equations of ``joints``, near ``q`` (n,) and where ``weight`` (n,) is
     not zero, and whether they do; ``turns`` (n,): angles. Without derivatives."""
     joints, t, q = jax.lax.stop_gradient((joints, t, q))
+    zero = max(ZERO, ROUNDINGS * float(jnp.finfo(q.dtype).eps))
 
     def unfinished(carry):
         i, _, off = carry
@@ -122,7 +125,7 @@ def put_on_joints(
         turn = jnp.max(jnp.abs(jnp.where(turns, step, 0.0)), initial=0.0)
         q = q + step * (TURN / jnp.maximum(turn, TURN))
         tied = joints.at(t, q, jnp.zeros_like(q), jnp.eye(q.shape[0], dtype=q.dtype))
-        return i + 1, q, ~jnp.all(jnp.abs(tied.value) <= ZERO * tied.position_size(q))
+        return i + 1, q, ~jnp.all(jnp.abs(tied.value) <= zero * tied.position_size(q))
 
     carry = jax.lax.while_loop(unfinished, improved, (0, q, jnp.asarray(True)))
     # One more: it is not far any more, or in vain.
