@@ -12,7 +12,7 @@ START = jfric.InitialState
 K1, K2, R = 100.0, 300.0, 2.0
 
 
-def chain(k1=K1, k2=K2, limit=R, **elements):
+def chain(k1=K1, k2=K2, limit=R, parameters=None, **elements):
     """A hand draws a node through one spring; another joins the node to a body that is held."""
     hand = jfric.PiecewiseLinear(np.arange(7.0), [0.0, 0.05, -0.03, 0.08, 0.01, 0.02, -0.08])
     own = {
@@ -27,7 +27,13 @@ def chain(k1=K1, k2=K2, limit=R, **elements):
             "hold": jfric.Friction("u", limit=1e3),
         },
     }
-    return jfric.Problem(["u", "y"], own | elements, initial={"y": START(-0.006)}, time=6.0)
+    return jfric.Problem(
+        ["u", "y"],
+        own | elements,
+        initial={"y": START(-0.006)},
+        time=6.0,
+        parameters=parameters,
+    )
 
 
 def test_a_driven_node_is_the_play_operator():
@@ -131,3 +137,23 @@ def test_a_start_that_friction_cannot_hold_and_a_wrong_name():
         jfric.eliminate_massless(problem, "z")
     with pytest.raises(jfric.ProblemError, match=r"leave out .* jfric.eliminate_massless"):
         jfric.simulate(problem)
+
+
+def test_shared_parameters_end():
+    """None is left that only some of what it stood for would follow."""
+    shared = chain(jfric.Expression("$k"), jfric.Expression("3*$k"), parameters={"k": 1.0})
+    shared = jfric.set_parameters(shared, {"parameters.k": K1})
+    found, plain = (jfric.eliminate_massless(x, "y").problem for x in (shared, chain()))
+    values = [
+        {k: np.asarray(v).tolist() for k, v in jfric.parameters(x).items()} for x in (found, plain)
+    ]
+    assert values[0] == values[1]
+    with pytest.raises(jfric.ProblemError, match=r"parameters\.k"):
+        jfric.set_parameters(found, {"parameters.k": 1.0})
+    follows = {"floor": jfric.Friction("y", limit=R), "s": jfric.Friction(sliding="k*u", limit=1.0)}
+    with pytest.raises(jfric.ProblemError, match=r"found '\$k'; numbers take the place of shared"):
+        jfric.eliminate_massless(
+            chain(jfric.Expression("$k"), parameters={"k": K1}, friction=follows), "y"
+        )
+    left = jfric.eliminate_massless(chain(parameters={"k": K1}, friction=follows), "y")
+    assert list(left.problem.parameters) == ["k"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any, NamedTuple, cast
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -15,8 +16,10 @@ from jfric.system.coupling_checks import ROUNDING
 from jfric.system.description import element_label
 from jfric.system.direction import Direction, vector
 from jfric.system.elements import Spring
+from jfric.system.expression import Expression, is_expression
 from jfric.system.friction import Friction
 from jfric.system.functions import as_function
+from jfric.system.functions_of_state import functions_of
 from jfric.system.hysteresis import Jenkins, JenkinsCoupling
 from jfric.system.inertia import is_concrete
 from jfric.system.problem import Problem
@@ -99,7 +102,8 @@ def eliminate_massless(problem: Problem, *dofs: str) -> WithoutMassless:
     that the node would have without friction, with the stiffness ``K_jj``, coupled to those of
     other nodes by ``K_ij`` (:class:`jfric.JenkinsCoupling`). Nodes without friction may be among
     them. Friction may also act between nodes, or between them and others. Derivatives pass through;
-    paths of the springs that are left out end.
+    paths of the springs that are left out end, and every number is one: shared parameters, which
+    only some of what they stood for would follow, are none any more.
 
     ``problem``: of springs, friction with a constant limit and equal static and kinetic
     coefficients, and any elements that do not act on ``dofs``. Returns a :class:`WithoutMassless`.
@@ -195,10 +199,26 @@ def eliminate_massless(problem: Problem, *dofs: str) -> WithoutMassless:
         elements,
         initial={n: x for n, x in resolved.initial.items() if n not in dofs},
         time=resolved.time,
-        parameters=resolved.parameters,
+        parameters=_shared(problem, elements),
     )
     per_z = back @ jnp.concatenate([jnp.eye(m, dtype=K.dtype), follow])
     return WithoutMassless(without, dofs, sliders, names, back @ (way - A_f), back @ shift, per_z)
+
+
+def _shared(problem: Problem, elements) -> dict[str, Any]:
+    """Shared parameters that functions of the state may name, of what is left."""
+    left = [element for group in elements.values() for element in group.values()]
+    if not any(functions_of(element) for element in left):
+        return {}
+    leaves = jax.tree.leaves(problem, is_leaf=is_expression)
+    for leaf in leaves:
+        if isinstance(leaf, Expression) and leaf.references:
+            raise ProblemError(
+                f"eliminate_massless: found {leaf.text!r}; numbers take the place of shared "
+                "parameters, which functions of the state would go on to follow: give a number "
+                "there, or the function another parameter"
+            )
+    return dict(problem.parameters)
 
 
 def _without_inertia(problem: Problem) -> list[str]:
