@@ -148,7 +148,7 @@ def test_shared_parameters_end():
         {k: np.asarray(v).tolist() for k, v in jfric.parameters(x).items()} for x in (found, plain)
     ]
     assert values[0] == values[1]
-    with pytest.raises(jfric.ProblemError, match=r"parameters\.k"):
+    with pytest.raises(KeyError, match=r"no parameter 'parameters\.k'"):
         jfric.set_parameters(found, {"parameters.k": 1.0})
     follows = {"floor": jfric.Friction("y", limit=R), "s": jfric.Friction(sliding="k*u", limit=1.0)}
     with pytest.raises(jfric.ProblemError, match=r"found '\$k'; numbers take the place of shared"):
