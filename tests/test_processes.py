@@ -1,11 +1,15 @@
 """A verification in several processes."""
 
+import multiprocessing
 import os
+import signal
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
 import jfric
 from jfric.verification.jobs import Job
+from jfric.verification.processes import submitted
 
 CASES = "c1[0-3]*"
 
@@ -47,3 +51,17 @@ def test_a_process_that_ends_fails_what_it_was_at_alone():
     assert len(passed) > 4
     assert {case for case, good in passed.items() if not good} == {"c10_conveyor"}
     assert any("its process ended" in r.quantity for r in results)
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals cannot be blocked here")
+def test_an_interruption_is_not_for_a_process_that_begins():
+    """It would end in the middle of its imports, and say so."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        assert submitted(pool, abs, -3).result() == 3
+        (child,) = multiprocessing.active_children()
+        blocked = pool.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ()).result()
+        assert signal.SIGINT in blocked
+        os.kill(child.pid, signal.SIGINT)
+        assert submitted(pool, abs, -4).result() == 4
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before

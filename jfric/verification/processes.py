@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any
@@ -55,7 +55,7 @@ def in_processes(
     left = set(range(len(begun)))
     with _pool(number, about) as pool:
         try:
-            futures = [pool.submit(_one, i, jobs) for i, jobs in enumerate(begun)]
+            futures = [submitted(pool, _one, i, jobs) for i, jobs in enumerate(begun)]
             for future in as_completed(futures):
                 index, made = future.result()
                 left.remove(index)
@@ -68,7 +68,7 @@ def in_processes(
         with _pool(1, about) as pool:
             try:
                 for index in sorted(left):
-                    yield pool.submit(_one, index, begun[index]).result()
+                    yield submitted(pool, _one, index, begun[index]).result()
                     left.remove(index)
             except BrokenProcessPool:
                 yield index, _lost(begun[index])
@@ -89,6 +89,18 @@ def _pool(number: int, about: tuple[Any, ...]) -> Iterator[ProcessPoolExecutor]:
         for process in set(multiprocessing.active_children()) - others:
             process.terminate()
         raise
+
+
+def submitted(pool: ProcessPoolExecutor, work: Callable[..., Any], *arguments: Any) -> Future:
+    """A work for a process, which may start here: Ctrl-C is not for it, also while it imports."""
+    if not hasattr(signal, "pthread_sigmask"):
+        return pool.submit(work, *arguments)
+    # Processes inherit what is blocked; here it arrives afterwards.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return pool.submit(work, *arguments)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Own:
