@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jfric.numerics.tolerances import ROUNDINGS
 from jfric.system.description import AbstractProblem
 from jfric.system.joint_checks import joints_at
 from jfric.system.joint_equations import joint_equations
@@ -66,9 +65,8 @@ def _position(problem: AbstractProblem, q: np.ndarray, free: np.ndarray) -> np.n
         return q
     t, joints = jnp.asarray(problem.time.start, float), joints_of(fixed, len(q))
     tied = joints_at(joints, t, jnp.asarray(q), jnp.zeros_like(q))
-    if np.all(
-        np.abs(tied.value) <= tolerance_of(tied.value.dtype) * tied.position_size(jnp.asarray(q))
-    ):
+    length = tied.position_size(jnp.asarray(q))
+    if np.all(np.abs(tied.value) <= tolerance_of(length.dtype) * length):
         return q
     for guess in GUESSES:
         x = q.copy()
@@ -98,6 +96,5 @@ def _velocity(
     found = v.copy()
     found[free] += np.linalg.lstsq(J[:, free], -rate)[0]
     left = np.abs(J @ found + np.asarray(tied.rate))
-    smallest = max(1e-12, ROUNDINGS * float(jnp.finfo(tied.J.dtype).eps))
-    allowed = smallest * float(np.max(tied.velocity_size(jnp.asarray(found))))
+    allowed = tolerance_of(tied.J.dtype, 1e-12) * np.max(tied.velocity_size(jnp.asarray(found)))
     return found if np.all(left <= allowed) else v

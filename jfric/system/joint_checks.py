@@ -60,7 +60,7 @@ def require_consistent_joints(problem: AbstractProblem) -> None:
             f"{names[int(np.argmax(wrong))]}: contradicts other joints, no acceleration at the "
             "start meets all of them; leave one out"
         )
-    rank = np.linalg.matrix_rank(_unit_rows(tied.J), tol=REDUNDANT)
+    rank = np.linalg.matrix_rank(_unit_rows(tied.J), tol=tolerance_of(dtype, REDUNDANT))
     n = len(problem.dofs)
     if rank == n and not joints.timed:
         raise ProblemError(
@@ -85,12 +85,12 @@ def require_free_gaps(problem: AbstractProblem, who: str) -> None:
     J, q = _unit_rows(J), np.asarray(q)
     gaps, size = initial_gaps(problem)
     normals = gap_rows(problem, q)[0][:, : len(q)]
-    basis = np.linalg.svd(J)[2][: np.linalg.matrix_rank(J, tol=REDUNDANT)]
+    redundant = tolerance_of(J.dtype, REDUNDANT)
+    basis = np.linalg.svd(J)[2][: np.linalg.matrix_rank(J, tol=redundant)]
     for (name, gap), w, length in zip(gaps.items(), normals, np.atleast_1d(size), strict=True):
         free = w - basis.T @ (basis @ w)
-        if gap <= tolerance_of(q.dtype) * length and np.linalg.norm(
-            free
-        ) <= REDUNDANT * np.linalg.norm(w):
+        held = np.linalg.norm(free) <= redundant * np.linalg.norm(w)
+        if held and gap <= tolerance_of(q.dtype) * length:
             raise ProblemError(
                 f"{element_label('contact', name)}: the joints keep its gap at {abs(gap):.3g}, so "
                 f"that nothing tells what presses on it, which {who} needs; leave it out, or give "

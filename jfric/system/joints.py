@@ -26,7 +26,8 @@ from jfric.numerics.tolerances import ROUNDINGS
 from jfric.system.state_function import ChosenVelocities, Held, Rate
 from jfric.system.together import Instant, Together, together
 
-#: Relative pivot below which an equation counts as one that follows from others.
+#: Relative pivot below which an equation counts as one that follows from others, where the
+#: precision can tell.
 REDUNDANT = 1e-9
 #: Part of what an equation is made of up to which it may be violated: the motion is put on it.
 TOLERANCE = 1e-6
@@ -203,9 +204,9 @@ def _largest(N: Float[Array, "m m"], rank: int) -> Float[Array, " m"]:
     return says
 
 
-def tolerance_of(dtype) -> float:
-    """No less than the precision can tell."""
-    return max(TOLERANCE, ROUNDINGS * float(jnp.finfo(dtype).eps))
+def tolerance_of(dtype, wanted: float = TOLERANCE) -> float:
+    """``wanted``, or what the precision can tell where that is more."""
+    return max(wanted, ROUNDINGS * float(jnp.finfo(dtype).eps))
 
 
 def _size(J: Float[Array, "k n"], x: Float[Array, " n"]) -> Float[Array, " k"]:
@@ -224,7 +225,7 @@ def generalised_inverse(G: Float[Array, "k k"], spare: int = 0):
     one that gives the smallest ``x``, and whether more than ``spare`` rows follow from others."""
     diagonal = jnp.diagonal(G)
     weight = jax.lax.rsqrt(jnp.where(diagonal > 0, diagonal, 1.0))
-    found = eliminate(G * weight[:, None] * weight[None, :], REDUNDANT)
+    found = eliminate(G * weight[:, None] * weight[None, :], tolerance_of(G.dtype, REDUNDANT))
     inverse = found.inverse * weight[:, None] * weight[None, :]
     dependent, k = found.dependent, G.shape[0]
     if k == 1:

@@ -33,7 +33,7 @@ from jfric.system.carried import Carried
 from jfric.system.description import with_short_names
 from jfric.system.elements import AbstractForce
 from jfric.system.functions import AbstractFunction
-from jfric.system.joints import REDUNDANT, Tied
+from jfric.system.joints import REDUNDANT, Tied, tolerance_of
 from jfric.system.laws import AbstractLaw
 from jfric.system.piecewise import PiecewiseElements
 from jfric.system.pin_friction import PinFriction
@@ -180,7 +180,7 @@ class Mechanics(eqx.Module):
             return found
         # Rounding errors are no mobility.
         free = jnp.sum(jnp.abs(W.T) * matmul(self.inverse_size, jnp.abs(R.T)), axis=0)
-        moves = jnp.abs(jnp.sum(W.T * found, axis=0)) > REDUNDANT * free
+        moves = jnp.abs(jnp.sum(W.T * found, axis=0)) > tolerance_of(free.dtype, REDUNDANT) * free
         return jnp.where(moves, found, 0.0)
 
     @property

@@ -11,10 +11,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jfric.numerics.linear_algebra import matvec
-from jfric.numerics.tolerances import ROUNDINGS
 from jfric.system.description import AbstractProblem
 from jfric.system.joint_equations import joint_equations
-from jfric.system.joints import Joints, joints_of, off_velocity
+from jfric.system.joints import Joints, joints_of, off_velocity, tolerance_of
 from jfric.system.linkage_equations import Rolled, SinceStart
 from jfric.system.state_function import Rate, chosen_velocities
 from jfric.system.touching import LineSliding
@@ -113,7 +112,7 @@ def put_on_joints(
     """Positions that meet the equations of ``joints``, near ``q`` (n,) and where ``weight`` (n,) is
     not zero, and whether they do; ``turns`` (n,): angles. Without derivatives."""
     joints, t, q = jax.lax.stop_gradient((joints, t, q))
-    zero = max(ZERO, ROUNDINGS * float(jnp.finfo(q.dtype).eps))
+    zero = tolerance_of(q.dtype, ZERO)
 
     def unfinished(carry):
         i, _, off = carry

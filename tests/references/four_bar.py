@@ -78,11 +78,11 @@ def motion(a, w, end, step=0.005):
         if what == "turns":
             w, pushes = 0.0, [s for s in (1.0, -1.0) if s * acceleration(a, 0.0, s * _side(a)) > 0]
             if not pushes:
-                return pieces, [*events, (t, "rests")], a
+                return pieces, [*events, (t, "rests")]
             way = pushes[0]
         if what:
             events.append((t, what))
-    return pieces, events, a
+    return pieces, events
 
 
 def _side(a):
