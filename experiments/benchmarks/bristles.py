@@ -170,10 +170,13 @@ def batch(lanes: int, laws: str) -> list[dict]:
             "u", sigma0=1e5, sigma1=600.0, sigma2=10.0, F_c=90.0, F_s=110.0, v_s=0.01
         ),
     }
+    wanted = laws.split(",") if laws else list(elements)
+    if unknown := [name for name in wanted if name not in elements]:
+        raise SystemExit(f"--laws: {unknown[0]!r} is none of {', '.join(elements)}")
     sections = {"16 Jenkins elements": "maxwell_slip", "Dahl": "dahl", "Bouc-Wen": "bouc_wen"}
     rows = []
     for name, element in elements.items():
-        if laws and name not in laws.split(","):
+        if name not in wanted:
             continue
         own = others | {sections.get(name, "lugre"): element}
         problem = jfric.Problem(base.dofs, own, initial=base.initial, time=base.time)
