@@ -38,7 +38,10 @@ def close_matches(found: object, allowed: Iterable[str], cutoff: float = 0.4) ->
     text = str(found)
     if len(text) > LONGEST:
         return []  # comparing takes time with the square of the length
-    return difflib.get_close_matches(text, list(allowed), n=1, cutoff=cutoff)
+    names = list(allowed)
+    # Capitals tell symbols apart (``f``, ``F``): another case is the nearest there is.
+    same = [name for name in names if name.lower() == text.lower()]
+    return same[:1] or difflib.get_close_matches(text, names, n=1, cutoff=cutoff)
 
 
 def first_line(error: BaseException) -> str:

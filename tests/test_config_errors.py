@@ -35,6 +35,11 @@ MISTAKES = [
         ),
     ),
     (
+        'k = "5 kN/m"',
+        'K = "5 kN/m"',
+        "spring.K: unknown field, allowed are dof, between, direction, k, x0; did you mean 'k'?",
+    ),
+    (
         "[spring]",
         "[sprin]",
         (
