@@ -61,6 +61,7 @@ from jfric.fits import read_experiments as read_experiments
 from jfric.fits import steady_states as steady_states
 from jfric.numerics import compilation as compilation
 from jfric.numerics.compilation import compile_quickly as compile_quickly
+from jfric.numerics.cores import use_cores as use_cores
 from jfric.periodic import BalanceStatus as BalanceStatus
 from jfric.periodic import Basins as Basins
 from jfric.periodic import Exponent as Exponent
@@ -225,7 +226,7 @@ __all__ = [  # noqa: RUF022
     "plot_response", "harmonic_balance", "poincare_section", "bifurcation_diagram",
     "plot_returns", "lyapunov_exponent", "lyapunov_exponents", "basins", "plot_basins",
     # Many motions at once.
-    "sweep", "Range", "open_sweep", "plot_sweep", "compile_quickly",
+    "sweep", "Range", "open_sweep", "plot_sweep", "compile_quickly", "use_cores",
     # Parameters from measurements.
     "fit", "Free", "Experiment", "FitResult", "read_experiments",
     "fit_curve", "CurveFit", "plot_friction_curve", "design_experiment", "ExperimentDesign",

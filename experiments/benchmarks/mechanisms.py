@@ -287,9 +287,10 @@ def main() -> None:
     parser.add_argument("--scipy", type=int, default=50, help="trajectories of the others")
     parser.add_argument("--only", default="wheel,contacts,pendulum")
     arguments = parser.parse_args()
-    from jfric.numerics.compilation import compile_quickly
+    import jfric
 
-    compile_quickly()
+    jfric.compile_quickly()
+    jfric.use_cores()
     rows = []
     if not arguments.json:
         print("system    method                   each core      wall      error")

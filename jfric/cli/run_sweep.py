@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -166,10 +165,9 @@ def parse_times(config: Config, text: str | None) -> np.ndarray | None:
 
 def use_devices(count: int | None) -> None:
     """As many CPU devices of JAX as there are cores, or ``count``; before the first array."""
-    import jax
+    from jfric.numerics.cores import use_cores
 
     if count is not None:
         require_count("--devices", count, 1, DEVICES)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    with contextlib.suppress(RuntimeError):  # the process has begun to use its devices
-        jax.config.update("jax_num_cpu_devices", max(count or cores or 1, 1))
+    with contextlib.suppress(ProblemError):  # the process has begun to use its devices
+        use_cores(count)

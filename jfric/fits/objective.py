@@ -9,7 +9,6 @@ nothing is compiled anew, on as many threads as there are cores.
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -25,6 +24,7 @@ from jfric.fits.losses import LOSSES
 from jfric.fits.model import AbstractModel
 from jfric.fits.parameter_vector import Layout
 from jfric.numerics.compilation import quick_options
+from jfric.numerics.cores import cores
 from jfric.results.status import Status
 
 #: Members of one call: few for a single fit, many for studies of more than ``MANY`` members.
@@ -155,7 +155,7 @@ def chunk_of(count: int) -> int:
 
 @functools.cache
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(os.cpu_count())
+    return ThreadPoolExecutor(cores())
 
 
 def _predict(model: AbstractModel, data: Data, x: Float[Array, "B E L"], paths: tuple[str, ...]):

@@ -19,6 +19,7 @@ from jfric.errors import ProblemError
 from jfric.files.output import versions
 from jfric.files.path_dimensions import path_dimension
 from jfric.numerics.compilation import platform
+from jfric.numerics.cores import MANY, cores, warn_idle_cores
 from jfric.numerics.limits import DEVICES, TRAJECTORIES, require_count, require_sizes
 from jfric.optional import import_xarray
 from jfric.results.abstract_observables import Observable, OfMaximum
@@ -213,12 +214,15 @@ def execute(
         devices = layout.devices
     away = workers is not None or scheduler is not None
     # One device for each process of a cluster, unless told otherwise.
+    by_itself = devices is None and not away
     devices = _devices(1 if away and devices is None else devices)
     if path is None and design.size * schema.lane_bytes > LARGEST_IN_MEMORY:
         raise ProblemError(
             f"vary: found {design.size} points, their results take "
             f"{design.size * schema.lane_bytes / 1e9:.0f} GB; give 'store' a folder to write to"
         )
+    if by_itself and jax.default_backend() == "cpu" and devices < cores() and design.size >= MANY:
+        warn_idle_cores(devices, cores())
     with Progress(design.size, progress) as bar:
         runner = None
         if layout is None:
@@ -315,7 +319,7 @@ def _devices(wanted: int | None) -> int:
         raise ProblemError(
             f"devices: found {wanted}, but {available} "
             f"{'is' if available == 1 else 'are'} available (on a CPU call "
-            f"jax.config.update('jax_num_cpu_devices', {max(wanted, 1)}) first)"
+            f"jfric.use_cores({max(wanted, 1)}) first)"
         )
     return wanted
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.numerics.cores import cores
 from jfric.solvers.simulation import simulate
 from jfric.verification.evaluate import Trajectory, reduced
 
@@ -123,7 +123,7 @@ def side_by_side(works: Sequence[Callable[[], T]]) -> Iterator[tuple[int, T]]:
         with jax.enable_x64(double):
             return index, works[index]()
 
-    workers = max(1, min(os.cpu_count() or 1, len(works), MAX_WORKERS))
+    workers = max(1, min(cores(), len(works), MAX_WORKERS))
     with ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(run, i) for i in range(len(works))]
         try:

@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 
 from jfric.numerics.compilation import collect_seldom, use_compilation_cache
+from jfric.numerics.cores import cores
 from jfric.verification.job_lists import AnyJob, Works
 from jfric.verification.jobs import MAX_WORKERS, Job, Refused
 from jfric.verification.result import Result, not_run, refused
@@ -38,7 +39,7 @@ def useful(count: int) -> int:
     """So many processes are of use for ``count`` works; one where they would share a GPU."""
     if jax.default_backend() != "cpu":
         return 1
-    return max(1, min(os.cpu_count() or 1, MAX_WORKERS, count // SHARE))
+    return max(1, min(cores(), MAX_WORKERS, count // SHARE))
 
 
 def in_processes(

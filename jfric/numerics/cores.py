@@ -1,0 +1,60 @@
+"""Cores of this machine, which batches are shared out to."""
+
+from __future__ import annotations
+
+import functools
+import os
+import warnings
+
+import jax
+
+from jfric.errors import ProblemError
+from jfric.numerics.limits import DEVICES, require_count
+
+#: Trajectories from which on it is worth saying that cores are idle: seconds, not fractions.
+MANY = 4096
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def use_cores(count: int | None = None) -> int:
+    """Share out sweeps and other batches of jfric to ``count`` cores; returns their number.
+
+    By default to all that this process may use. JAX has one device on a CPU unless it is told
+    otherwise before the first array: this does so. ``jax.vmap`` and ``jax.jit`` go on to use one
+    device; ``jax.devices()`` lists as many as there are cores. Raises :class:`jfric.ProblemError`
+    for a number that cannot be, and where JAX has begun to use its devices and there are not so
+    many. First of all in a script::
+
+        >>> jfric.compile_quickly()
+        >>> jfric.use_cores(1)
+        1
+    """
+    if count is not None:
+        require_count("cores", count, 1, DEVICES)
+    wanted = min(cores(), DEVICES) if count is None else count
+    try:
+        jax.config.update("jax_num_cpu_devices", wanted)
+    except RuntimeError:
+        found = jax.local_device_count("cpu")
+        if found != wanted:
+            raise ProblemError(
+                f"cores: found {wanted}, but JAX uses {found} already; call jfric.use_cores before "
+                "the first array, and before a system is read"
+            ) from None
+    return wanted
+
+
+@functools.cache
+def warn_idle_cores(devices: int, available: int) -> None:
+    """Say once that a large batch has fewer devices than the process has cores."""
+    warnings.warn(
+        f"a sweep runs on {devices} of {available} cores; for all of them call jfric.use_cores() "
+        "first of all (devices=1 says that one is meant)",
+        stacklevel=4,  # the call of the sweep
+    )
