@@ -1,8 +1,11 @@
 """A verification in several processes."""
 
 import multiprocessing
+import multiprocessing.util
 import os
 import signal
+import threading
+import time
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
@@ -65,3 +68,27 @@ def test_an_interruption_is_not_for_a_process_that_begins():
         os.kill(child.pid, signal.SIGINT)
         assert submitted(pool, abs, -4).result() == 4
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="processes start otherwise here")
+def test_an_interruption_waits_until_a_process_is_told_what_to_do(monkeypatch):
+    """Between its start and what it is to read it would find nothing, and say so."""
+    start, ended, pids = multiprocessing.util.spawnv_passfds, threading.Event(), []
+    other = threading.Thread(target=ended.wait)
+    other.start()  # takes the signal that is blocked in this thread
+
+    def started(*arguments):
+        pids.append(start(*arguments))
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.2)
+        return pids[-1]
+
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        with monkeypatch.context() as patched:
+            patched.setattr(multiprocessing.util, "spawnv_passfds", started)
+            with pytest.raises(KeyboardInterrupt):
+                submitted(pool, abs, -3)
+        assert submitted(pool, abs, -4).result(timeout=60) == 4
+        assert pids == [process.pid for process in multiprocessing.active_children()]
+    ended.set()
+    other.join()

@@ -94,14 +94,33 @@ def _pool(number: int, about: tuple[Any, ...]) -> Iterator[ProcessPoolExecutor]:
 
 def submitted(pool: ProcessPoolExecutor, work: Callable[..., Any], *arguments: Any) -> Future:
     """A work for a process, which may start here: Ctrl-C is not for it, also while it imports."""
-    if not hasattr(signal, "pthread_sigmask"):
-        return pool.submit(work, *arguments)
-    # Processes inherit what is blocked; here it arrives afterwards.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    with _interrupted_afterwards():
+        if not hasattr(signal, "pthread_sigmask"):
+            return pool.submit(work, *arguments)
+        # Processes inherit what is blocked.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return pool.submit(work, *arguments)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _interrupted_afterwards() -> Iterator[None]:
+    """Ctrl-C arrives after the block. To block the signal is not enough: another thread takes it,
+    and Python hands it to this one, between the start of a process and what that is to read."""
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived = threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: arrived.set())
     try:
-        return pool.submit(work, *arguments)
+        yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler)
+        if arrived.is_set():
+            signal.raise_signal(signal.SIGINT)
 
 
 class _Own:
