@@ -43,7 +43,7 @@ MISTAKES = [
         "[spring]",
         "[sprin]",
         (
-            "sprin: unknown section, allowed are title, source, description, dofs, time, "
+            "sprin: unknown section, allowed are title, source, description, dofs, massless, time, "
             "parameters, body, ground, gravity, link_spring, mass, lagrangian, spring, damper, "
             "diagram_spring, gap_spring, stop, jenkins, maxwell_slip, masing_spring, iwan, "
             "jenkins_coupling, dahl, "

@@ -7,6 +7,7 @@ import pytest
 from differences import fourth_order
 
 import jfric
+from jfric.files.read_toml import loads
 
 START = jfric.InitialState
 K1, K2, R = 100.0, 300.0, 2.0
@@ -157,3 +158,29 @@ def test_shared_parameters_end():
         )
     left = jfric.eliminate_massless(chain(parameters={"k": K1}, friction=follows), "y")
     assert list(left.problem.parameters) == ["k"]
+
+
+DRAGGED = jfric.to_toml(chain()).replace("[time]", 'massless = ["y"]\n\n[time]', 1)
+
+
+def test_a_file_names_nodes_without_mass():
+    found = loads(DRAGGED).problem
+    expected = jfric.eliminate_massless(chain(), "y").problem
+    assert jfric.to_toml(found) == jfric.to_toml(expected)
+    assert loads(DRAGGED.replace('massless = ["y"]', "massless = []")).problem.dofs == chain().dofs
+
+
+BAD_FILES = [
+    ('["y"]', '["z"]', "massless: no degree of freedom 'z'; there are u, y"),
+    ('["y"]', '["y", "y"]', "massless: found ['y', 'y'], names of degrees of freedom"),
+    ('["y"]', '["u"]', "massless: 'u' has a mass; there is nothing to eliminate"),
+    ('["y"]', '"y"', "massless: found 'y', expected a list such as [\"u\"]"),
+    ("q = -0.006", "q = 0.1", "initial.y: found 0.1, where springs pull it with"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "sentence"), BAD_FILES, ids=[n for _, n, _ in BAD_FILES])
+def test_what_a_file_names_wrongly_has_a_sentence(old, new, sentence):
+    with pytest.raises(jfric.ProblemError) as error:
+        loads(DRAGGED.replace(old, new, 1))
+    assert sentence in str(error.value)

@@ -32,6 +32,8 @@ TOP = {
     "source": "who published it, where",
     "description": "anything else, for readers",
     "dofs": 'names of the degrees of freedom; {phi = "rotation"} for angles',
+    "massless": "which of them have no mass; springs and friction alone decide where they are, and "
+    "they are left out exactly",
     "time": "simulated time and outputs",
     "parameters": 'shared values, used as "$name" in expressions',
     "initial": "initial position and velocity of degrees of freedom, by their names",

@@ -23,6 +23,7 @@ from jfric.system.body import dofs_of
 from jfric.system.elements import SECTIONS
 from jfric.system.expression import Expression
 from jfric.system.functions_of_state import SECTIONS_WITH_FUNCTIONS, require_functions
+from jfric.system.massless import eliminate_massless
 from jfric.system.problem import Problem, TimeSpan
 from jfric.system.units import DIMENSIONS, dimensionality, has_unit
 
@@ -196,7 +197,16 @@ def _problem(table: Any, sections: list[str], folder: Path) -> Problem:
     if with_units and any(s in elements for s in SECTIONS_WITH_FUNCTIONS):
         known = {k: dimensionality(v) for k, v in with_units.items()}
         require_functions(problem, {k: v for k, v in known.items() if v is not None})
-    return problem
+    return _without_massless(problem, table.massless)
+
+
+def _without_massless(problem: Problem, dofs: list[str]) -> Problem:
+    if not dofs:
+        return problem
+    try:
+        return eliminate_massless(problem, *dofs).problem
+    except ProblemError as error:
+        raise ProblemError(re.sub("^eliminate_massless:", "massless:", str(error))) from None
 
 
 def _outputs(value: int | list, problem: Problem) -> int | tuple[float, ...]:

@@ -206,6 +206,7 @@ def file_model() -> type[Table]:
         source=(str, ""),
         description=(str, ""),
         dofs=(Dofs | None, None),
+        massless=(list[str], Field(default_factory=list)),
         time=(Time, ...),
         parameters=(dict[str, Number], Field(default_factory=dict)),
         **sections,

@@ -131,7 +131,7 @@ def _kind(parts: Sequence[Any], kind: str) -> str:
         return "a table; write [initial.u] with q and v"
     if kind == "list_type" and named == ["check"]:
         return "a list of tables; write [[check]]"
-    if kind == "list_type" and named == ["dofs"]:
+    if kind == "list_type" and named in (["dofs"], ["massless"]):
         return 'a list such as ["u"]'
     return _KINDS[kind]
 

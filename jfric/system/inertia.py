@@ -77,7 +77,7 @@ def require_inertia(problem: AbstractProblem) -> None:
         raise ProblemError(
             f"mass: the degree of freedom {dof!r} has no mass; add a [mass] element for it, use "
             "the solver quasi-static, which needs none, or leave out what springs and friction "
-            "alone hold by jfric.eliminate_massless"
+            f'alone hold by jfric.eliminate_massless, in files massless = ["{dof}"]'
         )
 
 

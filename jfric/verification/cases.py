@@ -106,6 +106,7 @@ def cases() -> list[Case]:
         _case("f4_billiard_ball", relative=1e-9),
         _case("f4_billiard_drop", relative=1e-9),
         _case("m1_jenkins"),
+        _case("m1_massless_node"),
         _case("m2_iwan"),
         _case("m3_dahl", relative=1e-9),
         _case("m4_bouc_wen", relative=1e-9),
