@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
@@ -57,8 +58,8 @@ class Prepared(WithContacts):
         """The same as seen at one instant, where something depends on position."""
         if self.mechanics.varying is None:
             return self
-        mechanics = self.mechanics.at(t, q, v)
-        return replace(self, mechanics=mechanics, **_contact_space(mechanics))
+        mechanics, matrices = _seen_at(self.mechanics, t, q, v)
+        return replace(self, mechanics=mechanics, **matrices)
 
     def in_regions(self, regions: Int[Array, " np"]) -> Prepared:
         """The same with polygons touched in these ``regions``."""
@@ -160,6 +161,13 @@ def prepare(problem: Problem) -> Prepared:
         independent=_independent(mechanics),
         events=user_events(problem),
     )
+
+
+@jax.jit
+def _seen_at(mechanics: Mechanics, t, q, v) -> tuple[Mechanics, dict[str, Any]]:
+    """The mechanics at an instant with its matrices; traced once for the many places of a pass."""
+    here = mechanics.at(t, q, v)
+    return here, _contact_space(here)
 
 
 def _contact_space(mechanics: Mechanics) -> dict[str, Any]:
