@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 
 import jax
@@ -15,7 +16,7 @@ from jax.interpreters.mlir import ir_constant
 
 import jfric
 from jfric.fits.data.measured_inputs import function_paths
-from jfric.numerics.compilation import platform
+from jfric.numerics.compilation import platform, quick_options
 from jfric.solvers.sampled.run import run_sampled
 from jfric.sweeps import runner
 from jfric.sweeps.sweeping import prepare
@@ -233,3 +234,16 @@ def test_rows_of_a_sweep_are_chosen_by_platform(name):
     else:
         assert layout.rows > 1
         assert more == 1
+
+
+def test_what_the_environment_asks_of_the_compiler_stays(monkeypatch):
+    wide = "xla_cpu_prefer_vector_width"
+    for flags, expected in (("", 512), (f"--{wide}=256", None)):
+        monkeypatch.setenv("XLA_FLAGS", flags)
+        quick_options.cache_clear()
+        assert quick_options().get(wide) == expected
+        jfric.compile_quickly()
+        set_now = os.environ["XLA_FLAGS"].split()
+        if len(set_now) > 1:  # a jaxlib whose flags are known
+            assert [x for x in set_now if wide in x] == [f"--{wide}={expected or 256}"]
+    quick_options.cache_clear()

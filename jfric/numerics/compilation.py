@@ -28,6 +28,10 @@ QUICK = {
     "xla_disable_hlo_passes": "reshape-mover,while-loop-invariant-code-motion",
 }
 
+#: Vectors of eight numbers where the processor has them; XLA takes four unless told otherwise.
+#: Batches of the closed form are 1.8 times as fast.
+WIDE = {"xla_cpu_prefer_vector_width": 512}
+
 #: Loops that touch fewer bytes in a round become one piece of machine code (by default 1,024).
 #: Those of one trajectory and of a small batch then run without a call for each of their kernels,
 #: and without going from processor to processor: several times as fast. Loops of large batches
@@ -53,11 +57,11 @@ class Platform(NamedTuple):
     small_row: int
     rows: int
     tail: tuple[int, int]
-    options: Mapping[str, bool | str]
+    options: Mapping[str, bool | int | str]
 
 
 #: A row fits a processor's cache.
-CPU = Platform(row=1024, small_row=4096, rows=64, tail=(2, 64), options=QUICK)
+CPU = Platform(row=1024, small_row=4096, rows=64, tail=(2, 64), options=QUICK | WIDE)
 #: Where a row's loop is one piece of machine code, starting its parts costs nothing, and a row may
 #: fit the fastest cache.
 CPU_WHOLE = CPU._replace(row=64, small_row=64, rows=4096)
@@ -74,9 +78,12 @@ def platform(name: str | None = None) -> Platform:
 
 
 @functools.cache
-def quick_options() -> Mapping[str, bool | str]:
-    """Compiler options that shorten compilation, where this platform and this jaxlib know them."""
-    options = dict(platform().options)
+def quick_options() -> Mapping[str, bool | int | str]:
+    """Compiler options that shorten compilation, where this platform and this jaxlib know them.
+
+    What the environment sets stays."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    options = {k: v for k, v in platform().options.items() if k not in flags}
     try:
         jax.jit(lambda x: x, compiler_options=options).lower(0.0).compile()
     except (jax.errors.JaxRuntimeError, ValueError):
@@ -99,7 +106,7 @@ def compile_quickly() -> None:
         return
     flags = os.environ.get("XLA_FLAGS", "")
     options = f"{WHOLE_LOOPS},{VECTORS}"
-    for name, value in QUICK.items():
+    for name, value in (QUICK | WIDE).items():
         if name not in flags:
             chosen = str(value).lower() if isinstance(value, bool) else value
             flags = f"{flags} --{name}={chosen}".strip()
