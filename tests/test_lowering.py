@@ -163,6 +163,12 @@ def test_without_kernels_derivatives_are_those_of_the_operations():
         state, filled = low(low.split([D]), low.split(x), buffer)
         return low.join(state), filled
 
+    # The four products of D x, which only the barrier uses, are computed inside of it: its results
+    # are not copied. Two are left.
+    outside = [eqn.primitive.name for eqn in jax.make_jaxpr(lowered)(xs[0]).eqns]
+    assert "cond" in outside
+    assert outside.count("mul") == 2
+
     def derivative(f):
         return jax.jit(jax.vmap(lambda x, dx: jax.jvp(f, (x,), (dx,))))(xs, dxs)
 
@@ -189,6 +195,33 @@ def test_what_the_structure_makes_zero_costs_nothing():
 
     assert operations([[None] * 4]) == 6  # four products and two sums
     assert operations([known[0]]) == 2
+
+
+def test_loops_keep_what_the_structure_makes_zero():
+    matrix, x = jnp.diag(jnp.array([2.0, 3.0])), jnp.array([1.0, -1.0])
+
+    def step(given, x, _):
+        def body(carry):
+            count, y = carry
+            return count + 1 + given[0][0, 1].astype(int), given[0] @ y
+
+        def test(carry):
+            return (carry[0] < 3) & (given[0][1, 0] < 1.0)
+
+        return jax.lax.while_loop(test, body, (0, x))[1], ()
+
+    def lowered(known):
+        low = Lowered(step, [matrix], x, (), known)
+        (loop,) = (n for n in low.branch.graph.nodes if n.op == "loop")
+        found = low.join(low(low.split([matrix]), low.split(x), ())[0])
+        np.testing.assert_allclose(found, [8.0, -27.0], rtol=1e-14)
+        inner = [loop.params[name] for name in ("body", "test")]
+        return [len(b.graph.nodes) - len(b.inputs) for b in inner]
+
+    known = [constants_of(jnp.diag, jnp.ones(2))[0]]
+    # Six operations of the product, two sums and a conversion; two comparisons and their join.
+    assert lowered([[None] * 4]) == [9, 3]
+    assert lowered(known) == [3, 1]
 
 
 def test_constants_are_found_by_their_arrays():

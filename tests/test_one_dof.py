@@ -8,10 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.linalg
 from differences import fourth_order
 from systems import simulated
 
 import jfric
+from jfric.numerics.oscillator import Oscillator, propagator
 from jfric.solvers.event_driven.closed_flow import is_one_dof
 from jfric.solvers.event_driven.prepared import prepare
 
@@ -111,6 +113,25 @@ def _compare(system, values: dict, scale) -> jfric.Solution:
         error = np.nanmax(np.abs(found - expected), axis=(1, 2), initial=0.0)
         assert np.all(error <= 1e-9 * scale)
     return one
+
+
+@pytest.mark.parametrize(("dtype", "order", "reach", "rtol"), [
+    (jnp.float64, 28, 3.4, 2e-14), (jnp.float32, 14, 2.2, 2e-5),
+])  # fmt: skip
+def test_the_propagator_is_the_integral_of_the_exponential(dtype, order, reach, rtol):
+    """Of ``B = [[0, 1], [-K, -C]]``, of any sign, up to the longest step of the flow."""
+    rng = np.random.default_rng(5)
+    K, C = rng.uniform(-1.0, 1.0, 60), rng.uniform(-1.0, 1.0, 60)
+    K[:5], C[3:10] = 0.0, 0.0
+    scale = 0.5 * (np.abs(C) + np.sqrt(C * C + 4.0 * np.abs(K)))
+    s = reach / np.maximum(scale, 1.0) * rng.uniform(0.0, 1.0, 60)
+    x = Oscillator(jnp.asarray(K, dtype), jnp.asarray(C, dtype))
+    found = propagator(x, jnp.asarray(s, dtype), order)
+    for k, c, h, p, r in zip(K, C, s, *found, strict=True):
+        B = np.array([[0.0, 1.0], [-k, -c]])
+        both = scipy.linalg.expm(h * np.block([[B, np.eye(2)], [np.zeros((2, 4))]]))
+        size = np.abs(scipy.linalg.expm(h * np.abs(B))).max() * h
+        np.testing.assert_allclose(p * np.eye(2) + r * B, both[:2, 2:], atol=rtol * size)
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ never passes a zero of ``g``, and converges to the first one quadratically. The 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -49,11 +50,11 @@ class _Propagator(NamedTuple):
 
 
 def propagator(x: Oscillator, s, order: int) -> _Propagator:
-    """``s (1 + B s/2 (1 + B s/3 (1 + ...)))`` with ``B^2 = -K - C B``."""
+    """The sum of ``s (B s)^k / (k + 1)!``, with ``B^2 = -K - C B``."""
     stiff, damp = x.K * s * s, x.C * s
-    p, r = jnp.ones_like(s), jnp.zeros_like(s)
-    for j in range(order, 1, -1):
-        p, r = 1.0 - stiff * r * (1.0 / j), (p - damp * r) * (1.0 / j)
+    p, r = jnp.full_like(s, 1.0 / math.factorial(order)), jnp.zeros_like(s)
+    for j in range(order - 1, 0, -1):
+        p, r = 1.0 / math.factorial(j) - stiff * r, p - damp * r
     return _Propagator(p * s, r * s * s)
 
 
@@ -111,7 +112,8 @@ def first_zero(x: Oscillator, g: Motion, way: Search, h) -> Reached:
     x, g, h = jax.lax.stop_gradient((x, g, h))
     way = way._replace(size=jax.lax.stop_gradient(way.size), zero=jax.lax.stop_gradient(way.zero))
     near = _near_zero(x, g, way, h)
-    y = series(x, once(g.after(propagator(x, near.s, way.terms)), jnp.any(way.wanted)))
+    step = once(propagator(x, near.s, way.terms), jnp.any(way.wanted))
+    y = series(x, g.after(step))
 
     def newton(_, further):
         value, rate = horner_with_slope(y, further)
@@ -162,7 +164,10 @@ def _near_zero(x: Oscillator, start: Motion, way: Search, h) -> _Near:
     omega = jnp.sqrt(jnp.abs(x.K))
     # Negative stiffness or damping feeds energy.
     feeding = jnp.where(x.K < 0, omega, 0.0) + jnp.maximum(-x.C, 0.0)
-    growth = jnp.exp(feeding * h)
+    # Above its exponential, by products alone.
+    growth = 1.0 / (1.0 - jnp.minimum(feeding * h, 32.0) / 64.0)
+    for _ in range(6):
+        growth = growth * growth
     rate = (omega + jnp.abs(x.C)) * growth
     energy = jnp.sqrt(start.a * start.a + jnp.abs(x.K) * start.v * start.v)
     curvature = growth * energy * (1.0 + 1e-9)

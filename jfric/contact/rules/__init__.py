@@ -11,9 +11,11 @@ Signs: the sliding velocity ``gamma`` is positive in ``SLIP_POS``, where frictio
 from jfric.contact.rules.discs import disc_gauge as disc_gauge
 from jfric.contact.rules.guards import GuardSign as GuardSign
 from jfric.contact.rules.guards import arrives_unseen as arrives_unseen
+from jfric.contact.rules.guards import guard_order as guard_order
 from jfric.contact.rules.guards import guard_sign as guard_sign
 from jfric.contact.rules.guards import is_tie as is_tie
 from jfric.contact.rules.guards import may_stay_at_zero as may_stay_at_zero
+from jfric.contact.rules.guards import sign_of_order as sign_of_order
 from jfric.contact.rules.guards import touches_limit as touches_limit
 from jfric.contact.rules.guards import turns_at_zero as turns_at_zero
 from jfric.contact.rules.guards import zero_acceleration as zero_acceleration

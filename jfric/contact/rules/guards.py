@@ -36,7 +36,25 @@ class GuardSign(NamedTuple):
 def guard_sign(
     leading: Iterable, zero: Iterable, *, known: Any = 0, of_force: Flag = False
 ) -> GuardSign:
-    """The first coefficient that does not vanish decides; a guard without one holds.
+    """The first coefficient that does not vanish decides (:func:`guard_order`,
+    :func:`sign_of_order`); a guard without one holds."""
+    leading = list(leading)
+    order = guard_order(leading, zero, known=known, of_force=of_force)
+    return sign_of_order(order, leading)
+
+
+def sign_of_order(order: Int[Array, "*k"], leading: Iterable) -> GuardSign:
+    """The sign of a guard of which the first ``order`` of the coefficients ``leading`` vanish."""
+    leading, violated = list(leading), jnp.zeros(jnp.shape(order), bool)
+    for k, value in enumerate(leading):
+        violated = violated | ((order == k) & (value < 0))
+    return GuardSign(order, order == len(leading), violated)
+
+
+def guard_order(
+    leading: Iterable, zero: Iterable, *, known: Any = 0, of_force: Flag = False
+) -> Int[Array, "*k"]:
+    """How many leading coefficients of a guard vanish.
 
     ``leading``: coefficients ``c_0, c_1, ...``; ``zero``: magnitudes up to which each counts as
     zero. The first ``known`` are zero by construction, whatever rounding left there; of forces
@@ -45,7 +63,7 @@ def guard_sign(
     """
     leading, zero = list(leading), list(zero)
     order = jnp.zeros(jnp.shape(leading[0]), jnp.int32)
-    still, negative = jnp.ones(order.shape, bool), jnp.zeros(order.shape, bool)
+    still = jnp.ones(order.shape, bool)
     for k, (value, size) in enumerate(zip(leading, zero, strict=True)):
         magnitude = jnp.abs(value)
         vanishes = magnitude <= size
@@ -58,10 +76,9 @@ def guard_sign(
         if of_force is not False and 1 <= k < len(leading) - 1:
             touched = touches_limit(value, leading[k + 1], k, zero[0])
             vanishes = vanishes | (of_force & touched)
-        negative = jnp.where(still & ~vanishes, value < 0, negative)
         still = still & vanishes
         order = order + still.astype(jnp.int32)
-    return GuardSign(order, still, negative)
+    return order
 
 
 def zero_acceleration(zero, mode, known) -> Any:

@@ -60,9 +60,76 @@ def emit(branch: Branch, arguments: Sequence, *, kernels: bool = True) -> list:
 def compute(graph: Graph, outputs: Sequence[Entry], found: dict[int, Any]) -> None:
     """Add to ``found`` what ``outputs`` depend on, operation by operation."""
     needed = reached(outputs, until=found)
-    for n in graph.nodes:
-        if n.number in needed and n.number not in found:
+    nodes = [n for n in graph.nodes if n.number in needed and n.number not in found]
+    within = _behind_barriers(nodes, outputs)
+    inside = {n.number for own in within.values() for n in own}
+    for n in nodes:
+        if n.number in within:
+            found[n.number] = _barrier(n, within[n.number], found)
+        elif n.number not in inside:
             found[n.number] = _compute(n, found, kernels=False)
+
+
+def _behind_barriers(nodes: Sequence[Node], outputs: Sequence[Entry]) -> dict[int, list[Node]]:
+    """For each conditional that only hands values on: the scalars that nothing else uses. Computed
+    inside of it, they are written where they are read, and not copied."""
+    users: dict[int, set[int | None]] = {e.number: {None} for e in outputs if isinstance(e, Node)}
+    for n in nodes:
+        for k, a in enumerate(n.args):
+            if isinstance(a, Node):
+                # What decides about a conditional is computed before it.
+                user = None if n.op == "cond" and k == 0 else n.number
+                users.setdefault(a.number, set()).add(user)
+    found: dict[int, list[Node]] = {}
+    for barrier in nodes:
+        if barrier.op != "cond" or not barrier.params["barrier"]:
+            continue
+        own, numbers = [], {barrier.number}
+        for n in reversed(nodes):
+            scalar = not isinstance(n.op, str) and n.number < barrier.number
+            if scalar and users[n.number] <= numbers:
+                own.append(n)
+                numbers.add(n.number)
+        found[barrier.number] = own[::-1]
+    return found
+
+
+def _barrier(node: Node, own: Sequence[Node], found):
+    """A conditional, with these scalars computed inside of it."""
+    which, *entries = node.args
+    computed = {n.number for n in own}
+    read_by = [a for n in own for a in n.args] + entries
+    outer = [e for e in dict.fromkeys(e for e in read_by if isinstance(e, Node))]
+    outer = [e for e in outer if e.number not in computed]
+    branches = [_with_scalars(b, outer, own, entries) for b in node.params["branches"]]
+    calls = [lambda *x, b=b: _shaped(emit(b, x, kernels=False), kinds) for b in branches]
+    kinds = node.params["kinds"]
+    given = [found[e.number] for e in outer]
+    return jax.lax.cond(_array(which, found).astype(bool), calls[1], calls[0], *given)
+
+
+def _with_scalars(
+    branch: Branch, outer: Sequence[Node], own: Sequence[Node], entries: Sequence[Entry]
+) -> Branch:
+    """A branch that computes the ``entries`` it is given by ``own`` from ``outer``."""
+    g = Graph(plain=True)
+
+    def copied(nodes: Sequence[Node], known: dict[int, Entry]) -> None:
+        for n in nodes:
+            if n.number not in known:
+                args = [known[a.number] if isinstance(a, Node) else a for a in n.args]
+                known[n.number] = g.append(n.op, args, n.params, n.shape, n.dtype)
+
+    inputs = [g.input(e.shape, e.dtype) for e in outer]
+    known: dict[int, Entry] = {e.number: x for e, x in zip(outer, inputs, strict=True)}
+    copied(own, known)
+    pairs = zip(branch.inputs, entries, strict=True)
+    inner: dict[int, Entry] = {
+        x.number: known[e.number] if isinstance(e, Node) else e for x, e in pairs
+    }
+    copied(branch.graph.nodes, inner)
+    outputs = [inner[e.number] if isinstance(e, Node) else e for e in branch.outputs]
+    return Branch(g, inputs, outputs)
 
 
 def reached(

@@ -141,10 +141,16 @@ def _flat(args: list[Value]) -> list[Entry]:
     return [e for a in args for e in ([a.buffer] if a.parts is None else a.entries)]
 
 
-def _templates(g: Graph, args: list[Value], *, keep_constants: bool):
-    """A new graph with an input for each entry of ``args``."""
+def _unknown(args: list[Value]) -> list[Entry]:
+    """Entries that are inputs where constants are kept."""
+    return [e for e in _flat(args) if not is_constant(e) or e.shape]
+
+
+def _templates(g: Graph, args: list[Value], fixed: int):
+    """A new graph with an input for each entry of ``args``, but for constants in the first
+    ``fixed`` of them."""
     inner, inputs, values = Graph(differentiable=g.differentiable, plain=g.plain), [], []
-    for a in args:
+    for k, a in enumerate(args):
         if a.parts is None:
             node = inner.input(a.shape, a.dtype)
             inputs.append(node)
@@ -152,7 +158,7 @@ def _templates(g: Graph, args: list[Value], *, keep_constants: bool):
             continue
         entries: list[Entry] = []
         for e in a.entries:
-            if keep_constants and is_constant(e):
+            if k < fixed and is_constant(e):
                 entries.append(e)
             else:
                 node = inner.input((), a.dtype)
@@ -203,7 +209,7 @@ def _cond(g: Graph, eqn, args):
         return _call(g, branches[min(max(int(index), 0), len(branches) - 1)], operands)
     results = []
     for branch in branches:
-        inner, inputs, values = _templates(g, operands, keep_constants=True)
+        inner, inputs, values = _templates(g, operands, len(operands))
         found = interpret(inner, branch.jaxpr, branch.consts, values)
         results.append((inner, inputs, found))
     # A branch that only hands its values on is there for the compiler.
@@ -228,8 +234,8 @@ def _cond(g: Graph, eqn, args):
         Branch(inner, inputs, [f[i] for i in kept])
         for (inner, inputs, _), f in zip(results, flat, strict=True)
     ]
-    given = [e for e in _flat(operands) if not is_constant(e) or e.shape]
-    params = {"branches": listed, "kinds": [kinds[i] for i in kept]}
+    given = _unknown(operands)
+    params = {"branches": listed, "kinds": [kinds[i] for i in kept], "barrier": barrier}
     node = g.append("cond", [index, *given], params, (), bool)
     return _results(g, node, forms, known)
 
@@ -298,19 +304,16 @@ def _scan(g: Graph, eqn, args):
 
 
 def _loop(g: Graph, tested, given, carry, body, condition):
-    inner, inputs, values = _templates(g, [*given, *carry], keep_constants=False)
+    inner, inputs, values = _templates(g, [*given, *carry], len(given))
     found = _like(inner, interpret(inner, body.jaxpr, body.consts, values), carry)
     made = Branch(inner, inputs, _flat(found))
-    inner, inputs, values = _templates(g, [*tested, *carry], keep_constants=False)
+    inner, inputs, values = _templates(g, [*tested, *carry], len(tested))
     test = Branch(inner, inputs, _flat(interpret(inner, condition.jaxpr, condition.consts, values)))
-    kinds = [
-        ((), f.dtype) if f.parts is not None else (f.shape, f.dtype)
-        for f in (*given, *tested, *carry)
-        for _ in ([0] if f.parts is None else f.entries)
-    ]
-    sizes = len(_flat(given)), len(_flat(tested))
+    entries = [_unknown(given), _unknown(tested), _flat(carry)]
+    kinds = [(e.shape, e.dtype) for own in entries for e in own]
+    sizes = len(entries[0]), len(entries[1])
     params = {"body": made, "test": test, "sizes": sizes, "kinds": kinds}
-    node = g.append("loop", [*_flat(given), *_flat(tested), *_flat(carry)], params, (), bool)
+    node = g.append("loop", [e for own in entries for e in own], params, (), bool)
     return _results(g, node, carry)
 
 

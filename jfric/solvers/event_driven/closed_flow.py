@@ -129,7 +129,7 @@ class ClosedFlow(eqx.Module):
         s = jax.lax.stop_gradient(reached.s)
         if self.derivatives:
             s = jnp.where(s >= h, h, s)
-        u, v, a = once(start.after(propagator(x, s, constants(h.dtype).order)), on)
+        u, v, a = start.after(once(propagator(x, s, constants(h.dtype).order), on))
         further = jnp.zeros_like(s)
         if self.derivatives:
             path = series(x, (u, v, a), DERIVATIVES + 1)

@@ -107,7 +107,7 @@ def one_pass(
     begun = flow.step(prepared, equations, g, state, h, force)
     if begun.later is None:
         begun = begun.judged_once(on)
-    signs = once(guard_signs(prepared, begun, state, equations.dependent), on)
+    signs = once(guard_signs(prepared, begun, state, equations.dependent, on), on)
     transition = once(next_modes(still[0], still[2], signs), on)
     settled, region = ~transition.violated.any(), state.region
     regions = None

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.contact import rules
 from jfric.contact.contact_lcp import ContactProblem, solve_contacts
 from jfric.numerics.linear_algebra import matmul, matvec
+from jfric.numerics.loops import once
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.flow_step import Step, Values
@@ -47,9 +48,11 @@ class Signs(NamedTuple):
 
 
 def guard_signs(
-    prepared: Prepared, step: Step, state: State, dependent: Bool[Array, " m"]
+    prepared: Prepared, step: Step, state: State, dependent: Bool[Array, " m"], on: Bool[Array, ""]
 ) -> Signs:
-    """The first non-vanishing derivative decides; a guard that vanishes identically holds."""
+    """The first non-vanishing derivative decides; a guard that vanishes identically holds.
+
+    ``on``: whether the trajectory is running."""
     sticks, closed = state.mode == Mode.STICK, state.mode != Mode.OPEN
     others = jnp.zeros((prepared.n_guards - 2 * prepared.nt,), bool)
     of_force = jnp.concatenate([sticks, closed, others])
@@ -61,7 +64,8 @@ def guard_signs(
     zero, nt = list(step.zero), prepared.nt
     of_sliding = rules.zero_acceleration(zero[1][:nt], state.mode, known[:nt])
     zero[1] = jnp.concatenate([of_sliding, zero[1][nt:]])
-    signs = rules.guard_sign(leading, zero, known=known, of_force=of_force)
+    order = once(rules.guard_order(leading, zero, known=known, of_force=of_force), on)
+    signs = rules.sign_of_order(order, leading)
     drift = jnp.zeros(dependent.shape, jnp.int32)
     if step.relative_leading.shape[1]:
         leading = jax.lax.stop_gradient(step.relative_leading)
