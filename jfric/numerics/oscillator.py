@@ -13,6 +13,7 @@ never passes a zero of ``g``, and converges to the first one quadratically. The 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -49,6 +50,7 @@ class _Propagator(NamedTuple):
     r: Float[Array, "*g"]
 
 
+@functools.partial(jax.jit, static_argnames="order")
 def propagator(x: Oscillator, s, order: int) -> _Propagator:
     """The sum of ``s (B s)^k / (k + 1)!``, with ``B^2 = -K - C B``."""
     stiff, damp = x.K * s * s, x.C * s
