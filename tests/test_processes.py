@@ -83,6 +83,8 @@ def test_an_interruption_waits_until_a_process_is_told_what_to_do(monkeypatch):
         time.sleep(0.2)
         return pids[-1]
 
+    # A shell ignores it for what it runs in the background.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         with monkeypatch.context() as patched:
             patched.setattr(multiprocessing.util, "spawnv_passfds", started)
@@ -90,5 +92,6 @@ def test_an_interruption_waits_until_a_process_is_told_what_to_do(monkeypatch):
                 submitted(pool, abs, -3)
         assert submitted(pool, abs, -4).result(timeout=60) == 4
         assert pids == [process.pid for process in multiprocessing.active_children()]
+    signal.signal(signal.SIGINT, before)
     ended.set()
     other.join()

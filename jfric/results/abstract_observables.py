@@ -52,7 +52,7 @@ class Observable(abc.ABC):
         ... ]
         >>> found = jfric.observe(problem, wanted).values
         >>> for name, x in found.items():
-        ...     print(name, np.asarray(x).round(6).tolist())
+        ...     print(name, (np.asarray(x).round(6) + 0.0).tolist())
         dissipated 224.0
         final 0.32
         integral 1.208914

@@ -38,7 +38,7 @@ class EventTime(Observable):
         ... ]
         >>> found = jfric.observe(problem, wanted).values
         >>> for name, x in found.items():
-        ...     print(name, np.asarray(x).round(6).tolist())
+        ...     print(name, (np.asarray(x).round(6) + 0.0).tolist())
         before_event 0.0
         event 0.08
         event_count 7.0
