@@ -186,7 +186,7 @@ def test_verify_files_of_a_user(tmp_path):
 
     result = call("verify", tmp_path / "good.toml")
     assert result.exit_code == 0
-    assert "1 of 1 checks passed" in result.output
+    assert "1 of 1 checks passed, 1 case, " in result.output
 
 
 def test_every_file_of_a_verification_gets_its_line(tmp_path):

@@ -110,9 +110,10 @@ def verify(
         terminal.print(report.verification_table(results))
         if failed:
             terminal.print(report.failures_table(results))
-        cases = len({r.case for r in results})
+        count = len({r.case for r in results})
+        cases = "1 case" if count == 1 else f"{count} cases"
         terminal.print(
-            f"{len(results) - failed} of {len(results)} checks passed, {cases} cases, "
+            f"{len(results) - failed} of {len(results)} checks passed, {cases}, "
             f"{seconds:.1f} s",
             style="bold red" if failed else "bold green",
         )
