@@ -113,8 +113,7 @@ def verify(
         count = len({r.case for r in results})
         cases = "1 case" if count == 1 else f"{count} cases"
         terminal.print(
-            f"{len(results) - failed} of {len(results)} checks passed, {cases}, "
-            f"{seconds:.1f} s",
+            f"{len(results) - failed} of {len(results)} checks passed, {cases}, {seconds:.1f} s",
             style="bold red" if failed else "bold green",
         )
         if html is not None:
