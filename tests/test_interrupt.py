@@ -33,6 +33,8 @@ def on_terminal(arguments, folder, stop_at=None, patience=300.0):
     once ``stop_at`` is on the screen, to its end."""
     process, terminal = pty.fork()
     if not process:
+        # A shell ignores it for what it runs in the background, and what that starts does, too.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.chdir(folder)
         os.execvpe(sys.executable, [sys.executable, "-c", RUN, *arguments], ENVIRONMENT)
     said, sent, begun = b"", None, time.perf_counter()
