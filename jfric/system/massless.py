@@ -26,29 +26,10 @@ from jfric.system.problem import Problem
 
 #: Sections whose elements act along their directions alone.
 KNOWN = (
-    "mass",
-    "spring",
-    "damper",
-    "load",
-    "base",
-    "friction",
-    "contact",
-    "stop",
-    "gap_spring",
-    "diagram_spring",
-    "polynomial_spring",
-    "pendulum",
-    "drag",
-    "jenkins",
-    "jenkins_coupling",
-    "maxwell_slip",
-    "masing_spring",
-    "iwan",
-    "dahl",
-    "bouc_wen",
-    "lugre",
-    "rate_state",
-)
+    "mass", "spring", "damper", "load", "base", "friction", "contact", "stop", "gap_spring",
+    "diagram_spring", "polynomial_spring", "pendulum", "drag", "jenkins", "jenkins_coupling",
+    "maxwell_slip", "masing_spring", "iwan", "dahl", "bouc_wen", "lugre", "rate_state",
+)  # fmt: skip
 
 
 class WithoutMassless(NamedTuple):

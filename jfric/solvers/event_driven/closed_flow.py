@@ -81,9 +81,8 @@ class _Motion(NamedTuple):
 
     def __call__(self, s) -> Float[Array, " z"]:
         x, start = self.oscillator()
-        u, v, _ = start.after(propagator(x, s * self.h, constants(self.h.dtype).order))
-        # Each is used by several outputs.
-        u, v = once((u, v), self.h > 0)
+        step = propagator(x, s * self.h, constants(self.h.dtype).order)
+        u, v, _ = start.after(once(step, self.h > 0))  # used by several outputs
         return jnp.stack([u, v, jnp.ones_like(u)])
 
     def table(self) -> Float[Array, "p z"]:

@@ -65,13 +65,12 @@ def guard_signs(
     of_sliding = rules.zero_acceleration(zero[1][:nt], state.mode, known[:nt])
     zero[1] = jnp.concatenate([of_sliding, zero[1][nt:]])
     order = once(rules.guard_order(leading, zero, known=known, of_force=of_force), on)
-    signs = rules.sign_of_order(order, leading)
     drift = jnp.zeros(dependent.shape, jnp.int32)
     if step.relative_leading.shape[1]:
-        leading = jax.lax.stop_gradient(step.relative_leading)
-        moves = rules.guard_sign(leading, step.relative_zero)
+        relative = jax.lax.stop_gradient(step.relative_leading)
+        moves = rules.guard_sign(relative, step.relative_zero)
         drift = jnp.where(dependent & ~moves.null, jnp.where(moves.violated, -1, 1), 0)
-    return Signs(*signs, drift.astype(jnp.int32))
+    return Signs(*rules.sign_of_order(order, leading), drift.astype(jnp.int32))
 
 
 def at_breakpoint(prepared: Prepared, state: State) -> Bool[Array, ""]:
