@@ -13,7 +13,7 @@ from differences import fourth_order
 from systems import simulated
 
 import jfric
-from jfric.numerics.oscillator import Oscillator, propagator
+from jfric.numerics.oscillator import Oscillator, above_exponential, propagator
 from jfric.solvers.event_driven.closed_flow import is_one_dof
 from jfric.solvers.event_driven.prepared import prepare
 
@@ -132,6 +132,14 @@ def test_the_propagator_is_the_integral_of_the_exponential(dtype, order, reach, 
         both = scipy.linalg.expm(h * np.block([[B, np.eye(2)], [np.zeros((2, 4))]]))
         size = np.abs(scipy.linalg.expm(h * np.abs(B))).max() * h
         np.testing.assert_allclose(p * np.eye(2) + r * B, both[:2, 2:], atol=rtol * size)
+
+
+def test_the_bound_of_what_is_fed_is_above_the_exponential():
+    x = np.concatenate([[0.0], np.geomspace(1e-6, 250.0, 4001)])
+    found = np.asarray(above_exponential(jnp.asarray(x)))
+    assert np.all(found >= np.exp(x) * (1.0 - 1e-13))
+    small = x <= 6.8
+    assert np.all(found[small] <= 1.5 * np.exp(x[small]))
 
 
 @pytest.mark.slow

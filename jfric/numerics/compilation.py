@@ -79,9 +79,8 @@ def platform(name: str | None = None) -> Platform:
 
 @functools.cache
 def quick_options() -> Mapping[str, bool | int | str]:
-    """Compiler options that shorten compilation, where this platform and this jaxlib know them.
-
-    What the environment sets stays."""
+    """Compiler options that shorten compilation and widen vectors, where this platform and this
+    jaxlib know them. What the environment sets stays."""
     flags = os.environ.get("XLA_FLAGS", "")
     options = {k: v for k, v in platform().options.items() if k not in flags}
     try:

@@ -98,14 +98,13 @@ def _barrier(node: Node, own: Sequence[Node], found):
     """A conditional, with these scalars computed inside of it."""
     which, *entries = node.args
     computed = {n.number for n in own}
-    read_by = [a for n in own for a in n.args] + entries
-    outer = [e for e in dict.fromkeys(e for e in read_by if isinstance(e, Node))]
-    outer = [e for e in outer if e.number not in computed]
+    used = itertools.chain(entries, *(n.args for n in own))
+    nodes = dict.fromkeys(e for e in used if isinstance(e, Node))
+    outer = [e for e in nodes if e.number not in computed]
     branches = [_with_scalars(b, outer, own, entries) for b in node.params["branches"]]
-    calls = [lambda *x, b=b: _shaped(emit(b, x, kernels=False), kinds) for b in branches]
-    kinds = node.params["kinds"]
-    given = [found[e.number] for e in outer]
-    return jax.lax.cond(_array(which, found).astype(bool), calls[1], calls[0], *given)
+    params = node.params | {"branches": branches}
+    whole = Node("cond", (which, *outer), params, node.shape, node.dtype, node.number)
+    return _cond(whole, found, kernels=False)
 
 
 def _with_scalars(
