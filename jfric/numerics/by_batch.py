@@ -15,6 +15,9 @@ import numpy as np
 from jax.custom_batching import custom_vmap
 from jax.custom_derivatives import SymbolicZero
 
+#: Rates of one trajectory that one program takes; its compilation grows with them.
+MAX_RATES = 4
+
 
 class Sizes(NamedTuple):
     """Trajectories from which another form pays: in a batch of values or derivatives, whose program
@@ -131,25 +134,35 @@ def _either(single: Callable, batched: Callable, leaves: list, rates: list, size
 
 
 def with_rates(values: Callable, both: Callable, primals: list, rates: list) -> tuple[list, list]:
-    """``both(primals, rates)``: values and their rates by one program.
+    """``values(primals)``, and what their ``rates`` make of them.
 
-    Several rates of one trajectory share their ``values(primals)``, which are then computed apart:
-    they are no batch.
+    ``both(count)(primals, rates)`` gives both by one program, for ``count`` rates of one trajectory
+    along the first axis. Those that ``vmap`` makes of ``jacfwd`` take such programs: they are no
+    batch.
     """
 
     @custom_vmap
     def chosen(primals, rates):
-        return both(primals, rates)
+        found, moved = both(1)(primals, [r[None] for r in rates])
+        return found, [x[0] for x in moved]
 
     @chosen.def_vmap
     def _(size, in_batch, primals, rates):
-        del size
         axes = tuple(jax.tree.map(lambda b: 0 if b else None, in_batch))
-        several = jax.vmap(both, in_axes=axes)
         if any(in_batch[0]):
-            found = with_rates(jax.vmap(values, in_axes=axes[:1]), several, primals, rates)
+            # The axis of the trajectories comes first, then that of the rates.
+            def of_all(count):
+                return jax.vmap(
+                    both(count), (axes[0], [None if a is None else 1 for a in axes[1]]), (0, 1)
+                )
+
+            found = with_rates(jax.vmap(values, in_axes=axes[:1]), of_all, primals, rates)
             return found, ([True] * len(found[0]), [True] * len(found[1]))
-        found = values(primals), jax.vmap(lambda p, r: both(p, r)[1], in_axes=axes)(primals, rates)
+        whole = [
+            r if b else jnp.broadcast_to(r, (size, *r.shape))
+            for r, b in zip(rates, in_batch[1], strict=True)
+        ]
+        found = _in_groups(both, size, primals, whole)
         return found, ([False] * len(found[0]), [True] * len(found[1]))
 
     @jax.custom_jvp
@@ -158,9 +171,26 @@ def with_rates(values: Callable, both: Callable, primals: list, rates: list) -> 
 
     @run.defjvp
     def _(point, change):
-        return jax.jvp(lambda p, r: (values(p), both(p, r)[1]), point, change)
+        def apart(p, r):
+            return values(p), [x[0] for x in both(1)(p, [x[None] for x in r])[1]]
+
+        return jax.jvp(apart, point, change)
 
     return run(primals, rates)
+
+
+def _in_groups(both: Callable, size: int, primals: list, rates: list) -> tuple[list, list]:
+    """``size`` rates, as many at a time as one program takes."""
+    groups = -(-size // MAX_RATES)
+    count = -(-size // groups)
+    if groups == 1:
+        return both(size)(primals, rates)
+    short = groups * count - size
+    filled = [jnp.pad(r, ((0, short), *[(0, 0)] * (r.ndim - 1))) for r in rates]
+    parts = [r.reshape(groups, count, *r.shape[1:]) for r in filled]
+    found, moved = jax.lax.map(lambda r: both(count)(primals, r), parts)
+    moved = [x.reshape(groups * count, *x.shape[2:])[:size] for x in moved]
+    return [x[0] for x in found], moved
 
 
 def _is_real(x) -> bool:

@@ -43,6 +43,9 @@ WHOLE_LOOPS = "xla_cpu_small_while_loop_byte_threshold=2000000"
 #: times as fast.
 VECTORS = "-vectorize-memory-check-threshold=1000000"
 
+#: It compares none that the compiler has told apart; of more than 250 it forgets that.
+TOLD_APART = "-alias-set-saturation-threshold=10000"
+
 
 class Platform(NamedTuple):
     """What is chosen by where programs run.
@@ -104,7 +107,7 @@ def compile_quickly() -> None:
     if tuple(int(x) for x in version("jaxlib").split(".")[:2]) > (0, 10):
         return
     flags = os.environ.get("XLA_FLAGS", "")
-    options = f"{WHOLE_LOOPS},{VECTORS}"
+    options = f"{WHOLE_LOOPS},{VECTORS},{TOLD_APART}"
     for name, value in (QUICK | WIDE).items():
         if name not in flags:
             chosen = str(value).lower() if isinstance(value, bool) else value
@@ -118,6 +121,17 @@ def compiles_lowered() -> bool:
     """Whether programs of lowered loops compile in seconds in this process: on a CPU after
     :func:`compile_quickly`."""
     return jax.default_backend() != "cpu" or VECTORS in os.environ.get("XLA_FLAGS", "")
+
+
+def kernel_arrays() -> int:
+    """Arrays, read and written, up to which kernels of scalars become vectorised loops.
+
+    XLA ends the process where there are 1,000 results, as many as are read or written. Without
+    :func:`compile_quickly` loops of more than 250 stay scalar, or compare all pairs of arrays
+    first, which overflows the stack of the compiler.
+    """
+    told_apart = jax.default_backend() != "cpu" or TOLD_APART in os.environ.get("XLA_FLAGS", "")
+    return 900 if told_apart else 200
 
 
 def _has_whole_loops() -> bool:

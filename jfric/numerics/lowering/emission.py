@@ -17,16 +17,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jfric.numerics.compilation import kernel_arrays
 from jfric.numerics.lowering.graph import Entry, Graph, Node
 from jfric.numerics.lowering.interpreter import Branch
 
-#: XLA ends the process where a kernel of this kind has 1,000 results or more, and it has as many as
-#: inputs and outputs together at most; this bounds the inputs of a kernel with one output.
+#: Results of a kernel with one output, which has as many as inputs.
 MAX_RESULTS = 300
-#: LLVM proves of so many arrays that they do not overlap (its ``alias-set-saturation-threshold``).
-#: Beyond, loops stay scalar, or compare all pairs of arrays first, which overflows the stack of the
-#: compiler.
-MAX_ARRAYS = 250
 
 
 def emit(branch: Branch, arguments: Sequence, *, kernels: bool = True) -> list:
@@ -229,7 +225,7 @@ def _kernels(members: list[Node], outputs: list[Node], found: dict) -> None:
             if isinstance(a, Node) and a.number not in own
         }.values()
     )
-    many = len(inputs) + len(outputs) > MAX_ARRAYS
+    many = len(inputs) + len(outputs) > kernel_arrays()
     cut = _cut(members, inputs, outputs) if many else None
     if cut is not None:
         for part, results in cut:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -13,6 +14,7 @@ import numpy as np
 from jax.core import eval_jaxpr
 from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import Jaxpr
+from jaxtyping import Array
 
 from jfric.numerics.by_batch import with_rates
 from jfric.numerics.lowering.emission import emit
@@ -137,90 +139,160 @@ class Lowered:
 
     def __call__(self, given: Sequence, entries: Sequence, buffers):
         """One round: entries of the state and buffers from those before."""
+        found = self._round(*given, *entries, *jax.tree.leaves(buffers))
+        return self._apart(found, buffers)
+
+    def repeat(self, goes_on: Callable, tested: Sequence, given: Sequence, entries, buffers):
+        """Rounds as long as ``goes_on(tested, state)``: entries of the state and buffers then.
+
+        ``tested``: arrays that only this test uses.
+        """
+        flat = [*given, *entries, *jax.tree.leaves(buffers)]
+        return self._apart(self._repeat(goes_on, list(tested), flat), buffers)
+
+    def _apart(self, found: list, buffers):
         structure = jax.tree.structure(buffers)
-        found = self._flat(*given, *entries, *jax.tree.leaves(buffers))
         return found[: self.count], jax.tree.unflatten(structure, found[self.count :])
 
-    def _flat(self, *flat):
-        def run(*flat):
-            found = emit(self.branch, flat, kernels=self.kernels)
-            return [
-                jnp.broadcast_to(jnp.asarray(x, dtype), shape)
-                for x, (shape, dtype) in zip(found, self.kinds, strict=True)
-            ]
+    def _round(self, *flat):
+        found = emit(self.branch, flat, kernels=self.kernels)
+        return [
+            jnp.broadcast_to(jnp.asarray(x, dtype), shape)
+            for x, (shape, dtype) in zip(found, self.kinds, strict=True)
+        ]
+
+    def _repeat(self, goes_on: Callable, tested: list, flat: list) -> list:
+        n_given = len(flat) - len(self.kinds)
+
+        def run(tested, flat):
+            given = flat[:n_given]
+            return jax.lax.while_loop(
+                lambda c: goes_on(tested, self.join(c[: self.count])),
+                lambda c: self._round(*given, *c),
+                flat[n_given:],
+            )
 
         if not self.kernels:
-            return run(*flat)
+            return run(tested, flat)
         own = jax.custom_jvp(run)
-        rule: Any = self._with_derivatives
+        rule: Any = functools.partial(self._with_derivatives, goes_on)
         own.defjvp(rule, symbolic_zeros=True)
-        return own(*flat)
+        return own(tested, flat)
 
-    def _with_derivatives(self, primals, tangents):
-        """The round and its derivatives, as a lowered round of twice the state."""
-        inputs = self.branch.inputs
-        differs = [np.issubdtype(n.dtype, np.inexact) for n in inputs]
-        zero = tuple(isinstance(t, SymbolicZero) for t in tangents)
-        n_buffers = len(jax.tree.leaves(self.examples[2]))
-        n_given = len(inputs) - self.count - n_buffers
-        if zero not in self._derivative:
-            self._derivative[zero] = self._lowered_derivative(zero[:n_given])
-        lowered = self._derivative[zero]
+    def _with_derivatives(self, goes_on: Callable, primals, tangents):
+        """The loop and its derivatives, as one lowered loop with a larger state."""
+        (tested, flat), (_, changes) = primals, tangents
+        n_given, n_tested = len(flat) - len(self.kinds), len(tested)
+        zero = tuple(isinstance(t, SymbolicZero) for t in changes[:n_given])
+        real = [i for i, n in enumerate(self.branch.inputs) if _is_real(n.dtype)]
 
-        end = n_given + self.count
-        places = [i for i, d in enumerate(differs) if d]
+        def values(primals):
+            return self._repeat(goes_on, primals[:n_tested], primals[n_tested:])
 
-        def both(primals, rates):
-            moving = dict(zip(places, rates, strict=True))
+        def both(count: int):
+            lowered = self._derivative.get((zero, count))
+            if lowered is None:
+                lowered = self._derivative[zero, count] = self._lowered_derivative(zero, count)
 
-            def part(start, stop):
-                own = [moving[i] for i in range(start, stop) if differs[i]]
-                return [*primals[start:stop], *own]
+            def of(primals, rates):
+                arguments = self._beside(primals[n_tested:], dict(zip(real, rates, strict=True)))
+                found = lowered._repeat(
+                    lambda x, both: goes_on(x, both[0]), primals[:n_tested], arguments
+                )
+                return self._told_apart(found, count)
 
-            found = lowered._flat(*part(0, n_given), *part(n_given, end), *part(end, len(inputs)))
-            state, rest = found[: lowered.count], found[lowered.count :]
-            values = [*state[: self.count], *rest[:n_buffers]]
-            return values, [*state[self.count :], *rest[n_buffers:]]
+            return of
 
         directions = [
-            jnp.zeros(inputs[i].shape, inputs[i].dtype) if zero[i] else tangents[i] for i in places
+            jnp.zeros(jnp.shape(flat[i]), jnp.result_type(flat[i]))
+            if isinstance(changes[i], SymbolicZero)
+            else changes[i]
+            for i in real
         ]
-        values, rates = with_rates(lambda x: self._flat(*x), both, list(primals), directions)
+        found, rates = with_rates(values, both, [*tested, *flat], directions)
         moved = iter(rates)
-        return values, [
-            next(moved) if np.issubdtype(d, np.inexact) else np.zeros(s, jax.dtypes.float0)
-            for s, d in self.kinds
+        return found, [
+            next(moved) if _is_real(d) else np.zeros(s, jax.dtypes.float0) for s, d in self.kinds
         ]
 
-    def _lowered_derivative(self, zero: Sequence[bool]) -> Lowered:
-        """The round of ``(given, rates), (state, rates), (buffers, rates)``."""
+    def _leaves(self) -> Iterator[list[tuple[range, bool]]]:
+        """Of what is given, of the state and of the buffers: places of each leaf's entries among
+        all, and whether it is real."""
+        start = 0
+        for tree, whole in zip(self.examples, (False, False, True), strict=True):
+            leaves = []
+            for x in jax.tree.leaves(tree):
+                size = 1 if whole else math.prod(x.shape)
+                leaves.append((range(start, start + size), _is_real(x.dtype)))
+                start += size
+            yield leaves
 
-        def inexact(tree):
-            return eqx.filter(tree, lambda x: jnp.issubdtype(x.dtype, jnp.inexact))
+    def _beside(self, flat: Sequence, rates: dict[int, Array]) -> list:
+        """Arguments of the lowered derivative: those of this program, with rates of each."""
+        given, state, buffers = self._leaves()
+        arguments = []
+        for leaves in (given, state):
+            arguments += [flat[i] for own, _ in leaves for i in own]
+            for own, real in leaves:
+                if real and own:
+                    parts = jnp.stack([rates[i] for i in own], axis=1).reshape(-1)
+                    arguments += list(parts)
+        places = [i for own, _ in buffers for i in own]
+        return arguments + [flat[i] for i in places] + [rates[i] for i in places if i in rates]
+
+    def _told_apart(self, found: Sequence, count: int) -> tuple[list, list]:
+        """State and buffers, and their rates, from the results of the lowered derivative."""
+        _, state, buffers = self._leaves()
+        values, rates = list(found[: self.count]), []
+        at = self.count
+        for own, real in state:
+            if real and own:
+                parts = found[at : at + count * len(own)]
+                rates += [jnp.stack(parts[i :: len(own)]) for i in range(len(own))]
+                at += len(parts)
+        rest = found[at:]
+        return [*values, *rest[: len(buffers)]], [*rates, *rest[len(buffers) :]]
+
+    def _lowered_derivative(self, zero: Sequence[bool], count: int) -> Lowered:
+        """The round of ``(given, rates), (state, rates), (buffers, rates)``, with ``count`` rates
+        along the first axis of each."""
+
+        def rates_of(tree):
+            return jax.tree.map(
+                lambda x: jax.ShapeDtypeStruct((count, *x.shape), x.dtype),
+                eqx.filter(tree, lambda x: _is_real(x.dtype)),
+            )
 
         def function(given, state, buffers):
             pairs = (given, state, buffers)
             values = tuple(p[0] for p in pairs)
-            rates = tuple(_filled(p[0], p[1]) for p in pairs)
-            found, moved = jax.jvp(self.function, values, rates)
-            return tuple((x, inexact_rates(x, dx)) for x, dx in zip(found, moved, strict=True))
+
+            def moved(rates):
+                rates = tuple(_filled(x, r) for x, r in zip(values, rates, strict=True))
+                found, change = jax.jvp(self.function, values, rates)
+                return found, tuple(map(inexact_rates, found, change))
+
+            found, change = jax.vmap(moved, out_axes=(None, 0))(tuple(p[1] for p in pairs))
+            return tuple(zip(found, change, strict=True))
 
         def inexact_rates(x, dx):
-            return jax.tree.map(
-                lambda a, b: b if jnp.issubdtype(a.dtype, jnp.inexact) else None, x, dx
-            )
+            return jax.tree.map(lambda a, b: b if _is_real(a.dtype) else None, x, dx)
 
-        example = tuple((x, inexact(x)) for x in self.examples)
+        example = tuple((x, rates_of(x)) for x in self.examples)
         known = [*self.known]
         start = 0
         for x in jax.tree.leaves(self.examples[0]):
             size = math.prod(x.shape)
-            if jnp.issubdtype(x.dtype, jnp.inexact):
+            if _is_real(x.dtype):
                 own = zero[start : start + size]
-                known.append([np.zeros((), x.dtype) if z else None for z in own])
+                known.append([np.zeros((), x.dtype) if z else None for z in own] * count)
             start += size
         given, state, buffers = example
         return Lowered(function, given, state, buffers, known)
+
+
+def _is_real(dtype) -> bool:
+    return jnp.issubdtype(dtype, jnp.inexact)
 
 
 def _filled(values, rates):
@@ -230,9 +302,7 @@ def _filled(values, rates):
     return jax.tree.unflatten(
         structure,
         [
-            next(moving)
-            if jnp.issubdtype(x.dtype, jnp.inexact)
-            else np.zeros(x.shape, jax.dtypes.float0)
+            next(moving) if _is_real(x.dtype) else np.zeros(x.shape, jax.dtypes.float0)
             for x in leaves
         ],
     )

@@ -11,7 +11,7 @@ import numpy as np
 
 from jfric.numerics.lowering.graph import Graph, Value, is_constant, literal, objects, value_of
 
-#: Elements of a vector up to which one at a computed place is found by choosing among all.
+#: Places along an axis up to which what is at a computed one is found by choosing among all.
 LOOKED_UP = 16
 
 
@@ -76,32 +76,46 @@ def _gather(g: Graph, eqn, args):
     index = _index(args[1])
     if index is None:
         return _looked_up(g, eqn, args)
-    (numbers,) = _numbered(args[:1])
-    with jax.ensure_compile_time_eval():
-        params = {**eqn.params, "fill_value": -1}
-        where = np.asarray(eqn.primitive.bind(jnp.asarray(numbers), jnp.asarray(index), **params))
+    where = _gathered(eqn, args[0], index)
     return None if (where < 0).any() else [_taken(args[:1], where, eqn.outvars[0].aval)]
 
 
+def _gathered(eqn, operand: Value, index: np.ndarray) -> np.ndarray:
+    """Numbers of the elements at known places, -1 for those outside."""
+    (numbers,) = _numbered([operand])
+    with jax.ensure_compile_time_eval():
+        params = {**eqn.params, "fill_value": -1}
+        return np.asarray(eqn.primitive.bind(jnp.asarray(numbers), jnp.asarray(index), **params))
+
+
 def _looked_up(g: Graph, eqn, args):
-    """Elements of a short vector at places that the program computes."""
-    operand, index = args
-    numbers, p = eqn.params["dimension_numbers"], eqn.params
-    single = (numbers.offset_dims, numbers.collapsed_slice_dims) == ((), (0,))
+    """Elements at places along a short axis that the program computes."""
+    (operand, index), out, p = args, eqn.outvars[0].aval, eqn.params
+    numbers = p["dimension_numbers"]
     inside = p["mode"] in (
         jax.lax.GatherScatterMode.CLIP,
         jax.lax.GatherScatterMode.PROMISE_IN_BOUNDS,
     )
-    if len(operand.shape) != 1 or operand.shape[0] > LOOKED_UP or not single or not inside:
+    if len(numbers.start_index_map) != 1 or numbers.operand_batching_dims or not inside:
         return None
+    axis = int(numbers.start_index_map[0])
+    room = operand.shape[axis] - p["slice_sizes"][axis]
+    if room >= LOOKED_UP:
+        return None
+    flat = operand.parts.reshape(-1)
+    here, *others = (
+        flat[_gathered(eqn, operand, np.full(index.shape, k, index.dtype))] for k in range(room + 1)
+    )
+    # Axes of the result along which there are places, one behind the other.
+    along = [d for d in range(len(out.shape)) if d not in numbers.offset_dims]
     found = []
-    for place in index.entries:
-        here = operand.parts[0]
-        for k in range(1, operand.shape[0]):
-            there = g.scalar(jax.lax.ge_p, [place, np.asarray(k, index.dtype)], {}, bool)
-            here = g.scalar(jax.lax.select_n_p, [there, here, operand.parts[k]], {}, operand.dtype)
-        found.append(here)
-    return [value_of(found, eqn.outvars[0].aval.shape, operand.dtype)]
+    for at in np.ndindex(out.shape):
+        place, chosen = index.parts[(*[at[d] for d in along], 0)], here[at]
+        for k, there in enumerate(others, 1):
+            beyond = g.scalar(jax.lax.ge_p, [place, np.asarray(k, index.dtype)], {}, bool)
+            chosen = g.scalar(jax.lax.select_n_p, [beyond, chosen, there[at]], {}, operand.dtype)
+        found.append(chosen)
+    return [value_of(found, out.shape, operand.dtype)]
 
 
 def _clipped(starts, shape, sizes) -> list[int]:
