@@ -1,11 +1,13 @@
-"""Two to four coupled contacts: the general pass on small arrays and its lowering to scalars.
+"""One to four coupled contacts: the general pass on small arrays and its lowering to scalars.
 
 Each system is run for many values of one coefficient of friction through
 ``jit(lax.map(vmap(...)))`` on one processor, with the settings of the command line. Rates are per
 second of processor time, the best of four runs; final positions, statuses and numbers of passes are
-compared.
+compared. With ``--derivatives 1,2,4``: the same for derivatives of the final positions with respect
+to so many parameters, by ``jacfwd``.
 
     python experiments/benchmarks/kernels.py [--json] [--lanes 1024] [--only chain2,block]
+        [--derivatives 1,2,4]
 """
 
 from __future__ import annotations
@@ -13,14 +15,16 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from pathlib import Path
 
 import numpy as np
 
+ROOT = Path(__file__).resolve().parents[2]
 WIDTH = 64
 
 
 def systems(jfric) -> dict:
-    """Problems by name, with the parameter that is varied."""
+    """Problems by name, with parameters, the first of which is varied."""
 
     def chain(n: int):
         names = tuple("abcd"[:n])
@@ -59,28 +63,37 @@ def systems(jfric) -> dict:
         },
         time=3.0,
     )
+    of_chain = ("friction.a.mu", "friction.b.mu", "spring.a.k", "mass.a.m")
+    sdnd106 = jfric.load(ROOT / "configs" / "sdnd106.toml")
     return {
-        "chain2": (chain(2), "friction.a.mu"),
-        "chain3": (chain(3), "friction.a.mu"),
-        "chain4": (chain(4), "friction.a.mu"),
-        "block": (block, "contact.l.mu"),
+        "sdnd106": (sdnd106, ("friction.mu_d", "friction.mu_s", "spring.k", "friction.N")),
+        "chain2": (chain(2), of_chain),
+        "chain3": (chain(3), of_chain),
+        "chain4": (chain(4), of_chain),
+        "block": (block, ("contact.l.mu", "contact.r.mu", "mass.x.m", "mass.a.m")),
     }
 
 
-def measure(jfric, problem, path: str, kernel: str, lanes: int) -> tuple[dict, tuple]:
-    """Rate and compile time of one kernel, and what it gives."""
+def measure(jfric, problem, paths, kernel: str, lanes: int, count: int) -> tuple[dict, tuple]:
+    """Rate and compile time of one kernel, and what it gives: final positions, or their derivatives
+    with respect to ``count`` parameters."""
     import jax
     import jax.numpy as jnp
 
-    solver = jfric.EventDriven(kernel=kernel, adjoint="none", max_events=0)
+    solver = jfric.EventDriven(kernel=kernel, adjoint="auto" if count else "none", max_events=0)
+    known = jfric.parameters(problem)
+    base = jnp.asarray([float(known[path]) for path in paths[: max(count, 1)]])
 
-    def one(mu):
-        solution = jfric.simulate(jfric.set_parameters(problem, {path: mu}), solver)
-        return solution.final.q, solution.status, solution.steps
+    def one(x):
+        changed = jfric.set_parameters(problem, dict(zip(paths, x, strict=False)))
+        solution = jfric.simulate(changed, solver)
+        return solution.final.q, (solution.status, solution.steps)
 
-    values = jnp.linspace(0.1, 0.5, lanes)
+    derivative = jax.jacfwd(one, has_aux=True) if count else one
+    factors = jnp.ones((lanes, len(base))).at[:, 0].set(jnp.linspace(0.5, 1.5, lanes))
+    values = (factors * base).reshape(-1, WIDTH, len(base))
     start = time.perf_counter()
-    run = jax.jit(lambda x: jax.lax.map(jax.vmap(one), x.reshape(-1, WIDTH)))
+    run = jax.jit(lambda x: jax.lax.map(jax.vmap(derivative), x))
     compiled = run.lower(values).compile()
     compile_s = time.perf_counter() - start
     found = jax.block_until_ready(compiled(values))
@@ -89,8 +102,8 @@ def measure(jfric, problem, path: str, kernel: str, lanes: int) -> tuple[dict, t
         start = time.process_time()
         jax.block_until_ready(compiled(values))
         best = min(best, time.process_time() - start)
-    row = {"kernel": kernel, "per_second": lanes / best, "compile_s": compile_s}
-    return row, tuple(np.asarray(x) for x in found)
+    row = {"parameters": count, "kernel": kernel, "per_second": lanes / best}
+    return row | {"compile_s": compile_s}, tuple(np.asarray(x) for x in jax.tree.leaves(found))
 
 
 def main() -> None:
@@ -98,6 +111,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--lanes", type=int, default=1024)
     parser.add_argument("--only", default="chain2,chain3,chain4,block")
+    parser.add_argument("--derivatives", default="0", help="numbers of parameters")
     arguments = parser.parse_args()
     from jfric.numerics.compilation import compile_quickly
 
@@ -111,12 +125,17 @@ def main() -> None:
 
     lanes = -(-arguments.lanes // WIDTH) * WIDTH
     rows = []
-    for name in arguments.only.split(","):
-        problem, path = systems(jfric)[name]
-        general, expected = measure(jfric, problem, path, "general", lanes)
-        lowered, found = measure(jfric, problem, path, "lowered", lanes)
+    asked = [
+        (n, int(c)) for n in arguments.only.split(",") for c in arguments.derivatives.split(",")
+    ]
+    for name, count in asked:
+        problem, paths = systems(jfric)[name]
+        general, expected = measure(jfric, problem, paths, "general", lanes, count)
+        lowered, found = measure(jfric, problem, paths, "lowered", lanes, count)
         lowered["ratio"] = lowered["per_second"] / general["per_second"]
-        lowered["largest_difference"] = float(np.abs(found[0] - expected[0]).max())
+        scale = np.abs(expected[0]).max(axis=(0, 1)) if count else 1.0
+        difference = np.abs(found[0] - expected[0]) / scale
+        lowered["largest_difference"] = float(difference.max())
         lowered["same_status_and_passes"] = all(
             bool((a == b).all()) for a, b in zip(found[1:], expected[1:], strict=True)
         )
@@ -124,11 +143,11 @@ def main() -> None:
         if not arguments.json:
             for row in rows[-2:]:
                 print(
-                    f"{row['system']:8s} {row['kernel']:8s} {row['per_second']:10.0f}/s   "
-                    f"compile {row['compile_s']:6.1f} s   "
+                    f"{row['system']:8s} {row['parameters'] or ' '} {row['kernel']:8s} "
+                    f"{row['per_second']:10.0f}/s   compile {row['compile_s']:6.1f} s   "
                     + (
                         f"{row['ratio']:.1f} times; largest difference "
-                        f"{row['largest_difference']:.1e} m; same statuses and passes: "
+                        f"{row['largest_difference']:.1e}; same statuses and passes: "
                         f"{row['same_status_and_passes']}"
                         if "ratio" in row
                         else ""

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from jfric.errors import ProblemError
-from jfric.files.config import Check, time_span
+from jfric.files.config import Check, outside, time_span
 from jfric.files.function_tables import number
 from jfric.results.quantity import PERIODIC_KINDS, STATIC_KINDS, Quantity, parse_quantity, resolve
 from jfric.results.signals import look_up
@@ -26,13 +26,12 @@ def check(table: tables.CheckTable, where: str, problem: Problem) -> Check:
         raise ProblemError(f"{where}.quantity: {error}") from None
     if quantity.argument == "t":
         raise ProblemError(f"{where}.quantity: found {table.quantity!r}, a check takes one time")
-    if isinstance(quantity.argument, float):
+    if isinstance(quantity.argument, float) and outside(problem, quantity.argument):
         start, end = time_span(problem)
-        if not start <= quantity.argument <= end:
-            raise ProblemError(
-                f"{where}.quantity: found {table.quantity!r}, the time must lie between "
-                f"{start:g} s and {end:g} s"
-            )
+        raise ProblemError(
+            f"{where}.quantity: found {table.quantity!r}, the time must lie between "
+            f"{start:g} s and {end:g} s"
+        )
     expected = number(table.expected, f"{where}.expected", _dimension(quantity, problem))
     if not isinstance(expected, Expression) and not math.isfinite(expected):
         raise ProblemError(f"{where}.expected: found {expected}, must be finite")

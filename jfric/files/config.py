@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jfric.numerics.clock import outside_span
 from jfric.results.quantity import Quantity
 from jfric.system.problem import Problem
 from jfric.system.units import Dimension
@@ -23,6 +24,12 @@ def time_span(problem: Problem) -> tuple[float, float]:
     """Start and end of the simulated time [s]."""
     time: Any = problem.resolved().time
     return float(time.start), float(time.end)
+
+
+def outside(problem: Problem, times) -> np.ndarray:
+    """Which ``times`` [s] lie outside of the simulated time."""
+    time: Any = problem.resolved().time
+    return outside_span(times, time.start, time.end)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import jax
 
 from jfric.errors import ProblemError
 from jfric.files.checks import check
-from jfric.files.config import Config, time_span
+from jfric.files.config import Config, outside, time_span
 from jfric.files.function_tables import number, numbers
 from jfric.files.periodic_table import periodic, response
 from jfric.files.reading import ReadError, read_text
@@ -215,8 +215,8 @@ def _outputs(value: int | list, problem: Problem) -> int | tuple[float, ...]:
     times = numbers(value, "time.outputs", DIMENSIONS["time"])
     if not times or not all(b > a for a, b in itertools.pairwise(times)):
         raise ProblemError(f"time.outputs: found {times}, times must increase strictly")
-    start, end = time_span(problem)
-    if times[0] < start or times[-1] > end:
+    if outside(problem, times).any():
+        start, end = time_span(problem)
         raise ProblemError(
             f"time.outputs: found times from {times[0]:g} s to {times[-1]:g} s, "
             f"must lie between {start:g} s and {end:g} s"

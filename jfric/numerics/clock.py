@@ -6,8 +6,9 @@ shift all later impacts to the same side.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 from jaxtyping import Array, Float
 
 
@@ -27,3 +28,13 @@ def later(t, rest, s) -> Instant:
     after = t + passed
     back = after - t
     return Instant(after, (t - (after - back)) + (passed - back))
+
+
+def outside_span(times, start: Any, end: Any) -> np.ndarray:
+    """Which ``times`` lie before ``start`` or behind ``end``, beyond the rounding of these two."""
+    kinds = [np.asarray(x).dtype for x in (start, end)]
+    eps = max(np.finfo(kind if kind.kind == "f" else float).eps for kind in kinds)
+    first, last = float(start), float(end)
+    slack = 4 * eps * max(abs(first), abs(last))
+    times = np.asarray(times, dtype=float)
+    return (times < first - slack) | (times > last + slack)

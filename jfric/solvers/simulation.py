@@ -13,6 +13,7 @@ import numpy as np
 from jax.core import Tracer
 
 from jfric.errors import ProblemError
+from jfric.numerics.clock import outside_span
 from jfric.numerics.compilation import quick_options
 from jfric.numerics.limits import EVENTS, require_count, require_sizes
 from jfric.results.dense import DEFAULT_PIECES
@@ -129,11 +130,7 @@ def require_span(problem: Problem, ts, start: Any, end) -> None:
     repeated = int(np.max(np.unique(times, return_counts=True)[1], initial=0))
     if repeated > (slots := slots_per_pass(times.size)):
         raise ProblemError(f"ts: found a time {repeated} times, at most {slots} are allowed")
-    slack = (
-        4 * np.finfo(np.asarray(last).dtype if np.asarray(last).dtype.kind == "f" else float).eps
-    )
-    slack *= max(abs(float(first)), abs(float(last)))
-    outside = (times < float(first) - slack) | (times > float(last) + slack)
+    outside = outside_span(times, first, last)
     if np.any(outside):
         raise ProblemError(
             f"ts: found {times[outside][0]:g} s, must lie between the start at "

@@ -12,7 +12,7 @@ from typing import Any, get_args
 import numpy as np
 
 from jfric.errors import ProblemError, nearest
-from jfric.files.config import Check, Config, time_span
+from jfric.files.config import Check, Config, outside, time_span
 from jfric.files.read_toml import load_config
 from jfric.files.solver_choice import (
     SETTINGS,
@@ -265,7 +265,7 @@ def output_times(config: Config, quantities: Sequence[Quantity]) -> np.ndarray:
     start, end = time_span(config.problem)
     times = {start, end} | needed_times(quantities)
     for time in times:
-        if not start <= time <= end:
+        if outside(config.problem, time):
             raise ProblemError(
                 f"{config.path}: a check asks for t = {time:g} s, outside the simulated span "
                 f"from {start:g} s to {end:g} s"
