@@ -15,9 +15,6 @@ import numpy as np
 from jax.custom_batching import custom_vmap
 from jax.custom_derivatives import SymbolicZero
 
-#: Rates of one trajectory that one program takes; its compilation grows with them.
-MAX_RATES = 4
-
 
 class Sizes(NamedTuple):
     """Trajectories from which another form pays: in a batch of values or derivatives, whose program
@@ -133,12 +130,13 @@ def _either(single: Callable, batched: Callable, leaves: list, rates: list, size
     return run(leaves, rates)
 
 
-def with_rates(values: Callable, both: Callable, primals: list, rates: list) -> tuple[list, list]:
+def with_rates(
+    values: Callable, both: Callable, primals: list, rates: list, most: int
+) -> tuple[list, list]:
     """``values(primals)``, and what their ``rates`` make of them.
 
     ``both(count)(primals, rates)`` gives both by one program, for ``count`` rates of one trajectory
-    along the first axis. Those that ``vmap`` makes of ``jacfwd`` take such programs: they are no
-    batch.
+    along the first axis, up to ``most``. Those of ``jacfwd`` take such programs: they are no batch.
     """
 
     @custom_vmap
@@ -156,13 +154,13 @@ def with_rates(values: Callable, both: Callable, primals: list, rates: list) -> 
                     both(count), (axes[0], [None if a is None else 1 for a in axes[1]]), (0, 1)
                 )
 
-            found = with_rates(jax.vmap(values, in_axes=axes[:1]), of_all, primals, rates)
+            found = with_rates(jax.vmap(values, in_axes=axes[:1]), of_all, primals, rates, most)
             return found, ([True] * len(found[0]), [True] * len(found[1]))
         whole = [
             r if b else jnp.broadcast_to(r, (size, *r.shape))
             for r, b in zip(rates, in_batch[1], strict=True)
         ]
-        found = _in_groups(both, size, primals, whole)
+        found = _in_groups(both, size, primals, whole, most)
         return found, ([False] * len(found[0]), [True] * len(found[1]))
 
     @jax.custom_jvp
@@ -179,9 +177,11 @@ def with_rates(values: Callable, both: Callable, primals: list, rates: list) -> 
     return run(primals, rates)
 
 
-def _in_groups(both: Callable, size: int, primals: list, rates: list) -> tuple[list, list]:
+def _in_groups(
+    both: Callable, size: int, primals: list, rates: list, most: int
+) -> tuple[list, list]:
     """``size`` rates, as many at a time as one program takes."""
-    groups = -(-size // MAX_RATES)
+    groups = -(-size // most)
     count = -(-size // groups)
     if groups == 1:
         return both(size)(primals, rates)

@@ -11,6 +11,7 @@ import functools
 import gc
 import logging
 import os
+import warnings
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -96,12 +97,13 @@ def quick_options() -> Mapping[str, bool | int | str]:
 def compile_quickly() -> None:
     """Compile everything in this process as the solvers are, and whole loops as machine code.
 
-    Call it before JAX is used. The flags of the compiler are set::
+        Call it before JAX is used. The flags of the compiler are set::
 
-        >>> import os
-        >>> jfric.compile_quickly()
-        >>> "xla_backend_extra_options" in os.environ["XLA_FLAGS"]
-        True
+            >>> import os
+    import warnings
+            >>> jfric.compile_quickly()
+            >>> "xla_backend_extra_options" in os.environ["XLA_FLAGS"]
+            True
     """
     # XLA ends the process if it does not know a flag.
     if tuple(int(x) for x in version("jaxlib").split(".")[:2]) > (0, 10):
@@ -123,15 +125,27 @@ def compiles_lowered() -> bool:
     return jax.default_backend() != "cpu" or VECTORS in os.environ.get("XLA_FLAGS", "")
 
 
-def kernel_arrays() -> int:
-    """Arrays, read and written, up to which kernels of scalars become vectorised loops.
+def warn_if_lowered_compiles_slowly() -> None:
+    """Say so where :func:`compiles_lowered` does not hold."""
+    if not compiles_lowered():
+        warnings.warn(
+            "kernel: 'lowered' compiles for half a minute and with derivatives for many minutes in "
+            "this process, for slower programs; call jfric.compile_quickly() before JAX is used",
+            stacklevel=2,
+        )
 
-    XLA ends the process where there are 1,000 results, as many as are read or written. Without
-    :func:`compile_quickly` loops of more than 250 stay scalar, or compare all pairs of arrays
-    first, which overflows the stack of the compiler.
+
+def kernel_arrays() -> int:
+    """Arrays, read and written, of which kernels of scalars may be made.
+
+    On a CPU XLA ends the process where there are 1,000 results, as many as are read or written;
+    without :func:`compile_quickly` loops of more than 250 arrays stay scalar, or compare all pairs
+    of them first, which overflows the stack of the compiler. CUDA hands 4 KiB of pointers to a
+    kernel, two for each array that is read or written.
     """
-    told_apart = jax.default_backend() != "cpu" or TOLD_APART in os.environ.get("XLA_FLAGS", "")
-    return 900 if told_apart else 200
+    if jax.default_backend() != "cpu":
+        return 250
+    return 900 if TOLD_APART in os.environ.get("XLA_FLAGS", "") else 200
 
 
 def _has_whole_loops() -> bool:

@@ -22,6 +22,10 @@ from jfric.numerics.lowering.graph import Graph, Value, value_of
 from jfric.numerics.lowering.interpreter import Branch, interpret, stays_whole
 from jfric.numerics.lowering.structure import Constants, Known
 
+#: Rates of one trajectory that one program takes: as many as keep it below so many operations, of
+#: which a rate adds this part of those of the values. Beyond, compilation takes a minute.
+MAX_RATES, MAX_OPERATIONS, RATE = 4, 30_000, 0.4
+
 
 class Lowered:
     """``state, buffers = function(given, state, buffers)``, one round of a loop, in scalars.
@@ -209,7 +213,9 @@ class Lowered:
             else changes[i]
             for i in real
         ]
-        found, rates = with_rates(values, both, [*tested, *flat], directions)
+        room = MAX_OPERATIONS / max(self.operations, 1) - 1.0
+        most = min(max(int(room / RATE), 1), MAX_RATES)
+        found, rates = with_rates(values, both, [*tested, *flat], directions, most)
         moved = iter(rates)
         return found, [
             next(moved) if _is_real(d) else np.zeros(s, jax.dtypes.float0) for s, d in self.kinds

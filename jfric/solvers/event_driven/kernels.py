@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from jfric.errors import ProblemError, nearest
 from jfric.numerics.by_batch import Sizes
-from jfric.numerics.compilation import compiles_lowered
+from jfric.numerics.compilation import compiles_lowered, warn_if_lowered_compiles_slowly
 from jfric.numerics.lowering import Constants, constants_of
 from jfric.solvers.event_driven.prepared import Prepared, prepare
 from jfric.system.problem import Problem
@@ -22,9 +22,9 @@ Kernel = Literal["auto", "general", "lowered", "one-dof"]
 #: Systems beyond these become programs that take minutes to compile.
 MAX_DOFS, MAX_ROWS = 6, 4
 #: Lowered programs of one contact compile about as long as others, their derivatives two to three
-#: times as long; those of several frictions take some ten seconds more.
+#: times as long; those of several frictions take some ten seconds more, or thirty.
 ONE_CONTACT = Sizes(values=512, derivatives=4096, sweep=10_000)
-SEVERAL_FRICTIONS = Sizes(values=20_000, derivatives=20_000, sweep=100_000)
+SEVERAL_FRICTIONS = Sizes(values=20_000, derivatives=50_000, sweep=100_000)
 #: Degrees of freedom and frictions of such systems.
 MAX_PAYS = 4
 
@@ -81,16 +81,15 @@ def require_lowered(prepared: Prepared, *, reverse: bool) -> None:
             f"rows (a friction element has one, a contact two), found {n} and {rows}; "
             "choose 'general'"
         )
+    warn_if_lowered_compiles_slowly()
 
 
 def lowered_from(prepared: Prepared) -> Sizes | None:
     """Batches from which lowering the general pass pays; None where it never does."""
     mechanics = prepared.mechanics
-    if not compiles_lowered():
-        return None
     if prepared.events is not None or mechanics.piecewise.count or mechanics.n > MAX_PAYS:
         return None
-    if mechanics.varying is not None or mechanics.planes:
+    if mechanics.varying is not None or mechanics.planes or not compiles_lowered():
         return None
     if prepared.nt == 1:
         return ONE_CONTACT

@@ -64,13 +64,13 @@ class EventDriven(AbstractSolver):
     system; ``"one-dof"`` one degree of freedom with at most one friction element, beside springs,
     stops and sliders, under piecewise constant loads, in closed form. ``"lowered"`` is the general
     one taken apart into scalars by the program itself, in ``simulate``, ``observe`` and ``sweep``,
-    for batches of systems with up to four contact rows: 4 to 18 times as fast; call
-    :func:`jfric.compile_quickly` first. ``"auto"``
+    for batches of systems with up to four contact rows: 4 to 18 times as fast, derivatives with
+    respect to several parameters included; call :func:`jfric.compile_quickly` first. ``"auto"``
     chooses among these: ``"one-dof"`` where it applies (but for ``adjoint="reverse"``), and
     ``"lowered"`` for large batches, after :func:`jfric.compile_quickly`: with one contact under
     ``vmap`` over 512 trajectories and more (4,096 where there are derivatives, whose compilation
     takes longer) and in sweeps of 10,000, with up to four frictions on up to four degrees of
-    freedom from 20,000 and 100,000 on.
+    freedom from 20,000 (50,000) and 100,000 on.
 
     Raises :class:`jfric.ProblemError`, when a run begins, for a degree of freedom without mass and
     for settings that are not allowed. Sources: R. I. Leine, H. Nijmeijer, Dynamics and Bifurcations
