@@ -27,7 +27,10 @@ def _choices(a, b):
     k = jnp.argmin(a[0])
     row = jax.lax.dynamic_index_in_dim(b, k + 5, keepdims=False)
     c = jax.lax.cond(a[0, 0] > 0, lambda: jnp.sin(a[0]), lambda: b[:, 0] * 2.0)
-    return b[k], row, c, jnp.where(a > 0.2, a, jnp.sqrt(jnp.abs(a)))
+    several = jnp.argsort(jnp.array([3, 1, 2])) + 0 * k
+    columns = b[:, jnp.stack([k, jnp.argmax(a[1])])], b[several[::-1] * k // 2]
+    parts = jax.vmap(lambda x: jax.lax.dynamic_slice(x, (k,), (2,)))(b)
+    return c, b[k], row, *columns, parts, jnp.where(a > 0.2, a, jnp.sqrt(jnp.abs(a)))
 
 
 def _scans(a, b):

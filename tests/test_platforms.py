@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -234,6 +235,16 @@ def test_rows_of_a_sweep_are_chosen_by_platform(name):
     else:
         assert layout.rows > 1
         assert more == 1
+
+
+def test_programs_that_compile_for_minutes_are_warned_of(monkeypatch):
+    solver = jfric.EventDriven(kernel="lowered", adjoint="none")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        jax.eval_shape(lambda problem: jfric.simulate(problem, solver).final.q, chain(2))
+    monkeypatch.setenv("XLA_FLAGS", "")
+    with pytest.warns(UserWarning, match=r"call jfric\.compile_quickly\(\) before"):
+        jax.eval_shape(lambda problem: jfric.simulate(problem, solver).final.q, chain(3))
 
 
 def test_what_the_environment_asks_of_the_compiler_stays(monkeypatch):
