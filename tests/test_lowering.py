@@ -122,6 +122,52 @@ def test_rounds_and_their_derivatives_are_the_same(function):
         np.testing.assert_allclose(*second, rtol=1e-10, atol=1e-12)
 
 
+def _ends(f):
+    """First and second derivatives of ``f`` at three points, batches within and without."""
+    points = jnp.array([[0.5, 0.7], [1.0, 1.4], [-0.5, -0.3]])
+    x, dx, along = points[0], jnp.array([0.3, 1.0]), jnp.ones_like(points)
+
+    def slope(x):
+        return jax.jvp(f, (x,), (dx,))[1]
+
+    return (
+        jax.jacfwd(jax.vmap(f))(points),
+        jax.vmap(jax.jacfwd(f))(points),
+        jax.jvp(jax.vmap(f), (points,), (along,))[1],
+        jax.jacfwd(lambda p: jax.jvp(jax.vmap(f), (p,), (along,))[1])(points),
+        jax.vmap(jax.jacfwd(jax.jacfwd(f)))(points),
+        jax.jvp(slope, (x,), (dx,))[1],
+        jax.jacfwd(slope)(x),
+    )
+
+
+def test_batches_and_directions_nest_in_any_order():
+    state, buffer = (jnp.array([0.1, 0.2]), jnp.asarray(0)), jnp.zeros(5)
+
+    def one(given, state, buffer):
+        (a,), (x, n) = given, state
+        return (jnp.sin(x) * a + x[::-1], n + 1), buffer.at[n].set(jnp.sum(x * a))
+
+    low = Lowered(one, (jnp.ones(2),), state, buffer, [[None] * 2])
+
+    def lowered(a):
+        def goes_on(_, state):
+            return eqxi.unvmap_any(state[1] < 3)
+
+        found, rest = low.repeat(goes_on, [], low.split((a,)), low.split(state), buffer)
+        return low.join(found)[0], rest
+
+    def plain(a):
+        x, rest = state, buffer
+        for _ in range(3):
+            x, rest = one((a,), x, rest)
+        return x[0], rest
+
+    found, expected = jax.jit(lambda: _ends(lowered))(), _ends(plain)
+    for y, z in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
+        np.testing.assert_allclose(y, z, rtol=1e-13, atol=1e-15)
+
+
 @pytest.mark.slow
 def test_scalars_keep_derivatives_of_both_kinds_and_batches():
     rng = np.random.default_rng(5)

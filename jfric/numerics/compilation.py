@@ -97,13 +97,12 @@ def quick_options() -> Mapping[str, bool | int | str]:
 def compile_quickly() -> None:
     """Compile everything in this process as the solvers are, and whole loops as machine code.
 
-        Call it before JAX is used. The flags of the compiler are set::
+    Call it before JAX is used. The flags of the compiler are set::
 
-            >>> import os
-    import warnings
-            >>> jfric.compile_quickly()
-            >>> "xla_backend_extra_options" in os.environ["XLA_FLAGS"]
-            True
+        >>> import os
+        >>> jfric.compile_quickly()
+        >>> "xla_backend_extra_options" in os.environ["XLA_FLAGS"]
+        True
     """
     # XLA ends the process if it does not know a flag.
     if tuple(int(x) for x in version("jaxlib").split(".")[:2]) > (0, 10):

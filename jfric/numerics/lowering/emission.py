@@ -21,7 +21,7 @@ from jfric.numerics.compilation import kernel_arrays
 from jfric.numerics.lowering.graph import Entry, Graph, Node
 from jfric.numerics.lowering.interpreter import Branch
 
-#: Results of a kernel with one output, which has as many as inputs.
+#: Inputs of a kernel with one output: beyond, each operation is one of its own.
 MAX_RESULTS = 300
 
 

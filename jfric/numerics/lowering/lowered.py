@@ -144,7 +144,7 @@ class Lowered:
     def __call__(self, given: Sequence, entries: Sequence, buffers):
         """One round: entries of the state and buffers from those before."""
         found = self._round(*given, *entries, *jax.tree.leaves(buffers))
-        return self._apart(found, buffers)
+        return self._with_buffers(found, buffers)
 
     def repeat(self, goes_on: Callable, tested: Sequence, given: Sequence, entries, buffers):
         """Rounds as long as ``goes_on(tested, state)``: entries of the state and buffers then.
@@ -152,9 +152,9 @@ class Lowered:
         ``tested``: arrays that only this test uses.
         """
         flat = [*given, *entries, *jax.tree.leaves(buffers)]
-        return self._apart(self._repeat(goes_on, list(tested), flat), buffers)
+        return self._with_buffers(self._repeat(goes_on, list(tested), flat), buffers)
 
-    def _apart(self, found: list, buffers):
+    def _with_buffers(self, found: list, buffers):
         structure = jax.tree.structure(buffers)
         return found[: self.count], jax.tree.unflatten(structure, found[self.count :])
 
@@ -203,7 +203,7 @@ class Lowered:
                 found = lowered._repeat(
                     lambda x, both: goes_on(x, both[0]), primals[:n_tested], arguments
                 )
-                return self._told_apart(found, count)
+                return self._results(found, count)
 
             return of
 
@@ -246,7 +246,7 @@ class Lowered:
         places = [i for own, _ in buffers for i in own]
         return arguments + [flat[i] for i in places] + [rates[i] for i in places if i in rates]
 
-    def _told_apart(self, found: Sequence, count: int) -> tuple[list, list]:
+    def _results(self, found: Sequence, count: int) -> tuple[list, list]:
         """State and buffers, and their rates, from the results of the lowered derivative."""
         _, state, buffers = self._leaves()
         values, rates = list(found[: self.count]), []
