@@ -37,4 +37,4 @@ def outside_span(times, start: Any, end: Any) -> np.ndarray:
     first, last = float(start), float(end)
     slack = 4 * eps * max(abs(first), abs(last))
     times = np.asarray(times, dtype=float)
-    return (times < first - slack) | (times > last + slack)
+    return np.asarray((times < first - slack) | (times > last + slack))
