@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.system.functions import AbstractFunction, PiecewiseLinear, Steps, Sum
+from jfric.system.functions import PiecewiseLinear, Steps, Sum
 from jfric.system.smallest_value import find_negative
 from jfric.system.wrapped import Clipped, Until
 
 
-def _terms(function: AbstractFunction | None):
-    """The terms of a function of time, sums and functions made from others taken apart."""
+def _terms(function: Any):
+    """The terms of a function of time (or number), sums and functions made from others taken
+    apart."""
     if isinstance(function, Sum):
         for term in function.terms:
             yield from _terms(term)
