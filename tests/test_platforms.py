@@ -17,7 +17,7 @@ from jax.interpreters.mlir import ir_constant
 
 import jfric
 from jfric.fits.data.measured_inputs import function_paths
-from jfric.numerics.compilation import platform, quick_options
+from jfric.numerics.compilation import compiles_lowered, platform, quick_options
 from jfric.solvers.sampled.run import run_sampled
 from jfric.sweeps import runner
 from jfric.sweeps.sweeping import prepare
@@ -237,6 +237,7 @@ def test_rows_of_a_sweep_are_chosen_by_platform(name):
         assert more == 1
 
 
+@pytest.mark.skipif(not compiles_lowered(), reason="a jaxlib whose flags are not known")
 def test_programs_that_compile_for_minutes_are_warned_of(monkeypatch):
     solver = jfric.EventDriven(kernel="lowered", adjoint="none")
     with warnings.catch_warnings():

@@ -104,8 +104,7 @@ def compile_quickly() -> None:
         >>> "xla_backend_extra_options" in os.environ["XLA_FLAGS"]
         True
     """
-    # XLA ends the process if it does not know a flag.
-    if tuple(int(x) for x in version("jaxlib").split(".")[:2]) > (0, 10):
+    if not _knows_flags():
         return
     flags = os.environ.get("XLA_FLAGS", "")
     options = f"{WHOLE_LOOPS},{VECTORS},{TOLD_APART}"
@@ -118,6 +117,11 @@ def compile_quickly() -> None:
     os.environ["XLA_FLAGS"] = flags
 
 
+def _knows_flags() -> bool:
+    """Whether this jaxlib is one whose flags are known: XLA ends the process otherwise."""
+    return tuple(int(x) for x in version("jaxlib").split(".")[:2]) <= (0, 10)
+
+
 def compiles_lowered() -> bool:
     """Whether programs of lowered loops compile in seconds in this process: on a CPU after
     :func:`compile_quickly`."""
@@ -126,12 +130,16 @@ def compiles_lowered() -> bool:
 
 def warn_if_lowered_compiles_slowly() -> None:
     """Say so where :func:`compiles_lowered` does not hold."""
-    if not compiles_lowered():
-        warnings.warn(
-            "kernel: 'lowered' compiles for half a minute and with derivatives for many minutes in "
-            "this process, for slower programs; call jfric.compile_quickly() before JAX is used",
-            stacklevel=2,
-        )
+    if compiles_lowered():
+        return
+    remedy = "call jfric.compile_quickly() before JAX is used"
+    if not _knows_flags():
+        remedy = "use a jaxlib up to 0.10, or kernel='general'"
+    warnings.warn(
+        "kernel: 'lowered' compiles for half a minute and with derivatives for many minutes in this "
+        f"process, for slower programs; {remedy}",
+        stacklevel=2,
+    )
 
 
 def kernel_arrays() -> int:
