@@ -136,8 +136,8 @@ def warn_if_lowered_compiles_slowly() -> None:
     if not _knows_flags():
         remedy = "use a jaxlib up to 0.10, or kernel='general'"
     warnings.warn(
-        "kernel: 'lowered' compiles for half a minute and with derivatives for many minutes in this "
-        f"process, for slower programs; {remedy}",
+        "kernel: 'lowered' compiles for half a minute and with derivatives for many minutes in "
+        f"this process, for slower programs; {remedy}",
         stacklevel=2,
     )
 
