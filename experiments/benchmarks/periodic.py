@@ -5,7 +5,8 @@ Each has its own mass, damping, stiffness, friction and frequency. All orbits co
 multipliers with products of matrix exponentials. With ``--contacts 2`` two masses with a friction
 each, which may stick, are timed; there is no closed form. Without ``--devices`` all cores are used.
 
-    python experiments/benchmarks/periodic.py [--count 4000] [--contacts 1] [--devices 2] [--json]
+    python experiments/benchmarks/periodic.py [--count 4000] [--contacts 1] [--devices 2]
+        [--kernel lowered] [--json]
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def two_contacts(count: int):
     return problem, {path: random.uniform(*ends, count) for path, ends in ranges.items()}
 
 
-def measure(count: int, devices: int, contacts: int = 1) -> dict[str, object]:
+def measure(count: int, devices: int, contacts: int = 1, kernel: str = "auto") -> dict[str, object]:
     import jax
 
     from jfric.numerics.compilation import compile_quickly
@@ -95,7 +96,7 @@ def measure(count: int, devices: int, contacts: int = 1) -> dict[str, object]:
     if contacts == 2:
         problem, values = two_contacts(count)
         transient, events = TRANSIENT_OF_TWO, EVENTS_OF_TWO
-    solver = jfric.EventDriven(max_events=events)
+    solver = jfric.EventDriven(max_events=events, kernel=kernel)
 
     def orbits():
         found = jfric.periodic_orbit(problem, values=values, transient=transient, solver=solver)
@@ -151,9 +152,11 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=4000)
     parser.add_argument("--contacts", type=int, default=1, choices=(1, 2))
     parser.add_argument("--devices", type=int, default=CORES)
+    parser.add_argument("--kernel", default="auto", help="of the event-driven solver")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     arguments = parser.parse_args()
-    found = machine() | measure(arguments.count, arguments.devices, arguments.contacts)
+    chosen = arguments.count, arguments.devices, arguments.contacts, arguments.kernel
+    found = machine() | measure(*chosen)
     if arguments.json:
         print(json.dumps(found))
         return

@@ -263,14 +263,13 @@ def _job(
 def output_times(config: Config, quantities: Sequence[Quantity]) -> np.ndarray:
     """The end points, and the times that ``quantities`` need."""
     start, end = time_span(config.problem)
-    times = {start, end} | needed_times(quantities)
-    for time in times:
-        if outside(config.problem, time):
-            raise ProblemError(
-                f"{config.path}: a check asks for t = {time:g} s, outside the simulated span "
-                f"from {start:g} s to {end:g} s"
-            )
-    return np.array(sorted(times))
+    times = np.array(sorted({start, end} | needed_times(quantities)))
+    for time in times[outside(config.problem, times)]:
+        raise ProblemError(
+            f"{config.path}: a check asks for t = {time:g} s, outside the simulated span "
+            f"from {start:g} s to {end:g} s"
+        )
+    return times
 
 
 def _selected(entries: list, wanted: str | None, name: Callable[[Any], str]) -> list:

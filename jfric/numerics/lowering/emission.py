@@ -21,9 +21,6 @@ from jfric.numerics.compilation import kernel_arrays
 from jfric.numerics.lowering.graph import Entry, Graph, Node
 from jfric.numerics.lowering.interpreter import Branch
 
-#: Inputs of a kernel with one output: beyond, each operation is one of its own.
-MAX_RESULTS = 300
-
 
 def emit(branch: Branch, arguments: Sequence, *, kernels: bool = True) -> list:
     """The outputs of ``branch`` for these inputs; without ``kernels`` operation by operation."""
@@ -230,12 +227,12 @@ def _kernels(members: list[Node], outputs: list[Node], found: dict) -> None:
     if cut is not None:
         for part, results in cut:
             _kernels(part, results, found)
-    elif len(outputs) == 1 and len(inputs) > MAX_RESULTS:
-        for n in members:
-            found[n.number] = _compute(n, found)
-    elif len(outputs) == 1 or not many:
+    elif not many:
         results = _kernel(members, inputs, outputs, [found[n.number] for n in inputs])
         found.update((n.number, x) for n, x in zip(outputs, results, strict=True))
+    elif len(outputs) == 1:
+        for n in members:
+            found[n.number] = _compute(n, found)
     else:
         for part in (outputs[: len(outputs) // 2], outputs[len(outputs) // 2 :]):
             needed = reached(part, own)

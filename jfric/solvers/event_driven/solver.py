@@ -64,8 +64,8 @@ class EventDriven(AbstractSolver):
     system; ``"one-dof"`` one degree of freedom with at most one friction element, beside springs,
     stops and sliders, under piecewise constant loads, in closed form. ``"lowered"`` is the general
     one taken apart into scalars by the program itself, in ``simulate``, ``observe`` and ``sweep``,
-    for batches of systems with up to four contact rows: 4 to 18 times as fast, derivatives with
-    respect to several parameters included; call :func:`jfric.compile_quickly` first. ``"auto"``
+    for batches of systems with up to four contact rows: 4 to 18 times as fast, with derivatives
+    2 to 15 times; call :func:`jfric.compile_quickly` first. ``"auto"``
     chooses among these: ``"one-dof"`` where it applies (but for ``adjoint="reverse"``), and
     ``"lowered"`` for large batches, after :func:`jfric.compile_quickly`: with one contact under
     ``vmap`` over 512 trajectories and more (4,096 where there are derivatives, whose compilation
