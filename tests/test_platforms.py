@@ -18,6 +18,7 @@ from jax.interpreters.mlir import ir_constant
 import jfric
 from jfric.fits.data.measured_inputs import function_paths
 from jfric.numerics.compilation import compiles_lowered, platform, quick_options
+from jfric.numerics.tracing import tracing_for
 from jfric.solvers.sampled.run import run_sampled
 from jfric.sweeps import runner
 from jfric.sweeps.sweeping import prepare
@@ -30,9 +31,10 @@ ALLOWED = re.compile(r"cu(solver|blas|sparse|fft|dnn|da|_)\w*|Sharding|SPMD\w*|a
 
 
 def exported(call, *arguments) -> str:
-    """The program of ``call`` for CUDA. Lowering itself refuses Python callbacks: they need the
-    device."""
-    return export.export(jax.jit(call), platforms=["cuda"])(*arguments).mlir_module()
+    """The program of ``call`` for CUDA, traced for it. Lowering itself refuses Python callbacks:
+    they need the device."""
+    with tracing_for("cuda"):
+        return export.export(jax.jit(call), platforms=["cuda"])(*arguments).mlir_module()
 
 
 def lanes(*shape: int):
@@ -222,9 +224,11 @@ def test_rows_of_a_sweep_are_chosen_by_platform(name):
     budgets = jax.ShapeDtypeStruct(shape, jnp.int32)
 
     def loops(call, *arguments):
-        program = export.export(jax.jit(call), platforms=[name])(*arguments).mlir_module()
         if name == "cuda":
+            program = exported(call, *arguments)
             assert not foreign_calls(program)
+        else:
+            program = export.export(jax.jit(call), platforms=[name])(*arguments).mlir_module()
         return program.count("stablehlo.while")
 
     row = (jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in (values, budgets))

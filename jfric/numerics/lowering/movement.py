@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from jfric.numerics.lowering import known_places
 from jfric.numerics.lowering.graph import Graph, Value, is_constant, literal, objects, value_of
 
 #: Places along an axis up to which what is at a computed one is found by choosing among all.
@@ -83,9 +83,7 @@ def _gather(g: Graph, eqn, args):
 def _gathered(eqn, operand: Value, index: np.ndarray) -> np.ndarray:
     """Numbers of the elements at known places, -1 for those outside."""
     (numbers,) = _numbered([operand])
-    with jax.ensure_compile_time_eval():
-        params = {**eqn.params, "fill_value": -1}
-        return np.asarray(eqn.primitive.bind(jnp.asarray(numbers), jnp.asarray(index), **params))
+    return known_places.gathered(numbers, index, eqn.outvars[0].aval.shape, eqn.params)
 
 
 def _looked_up(g: Graph, eqn, args):
@@ -187,12 +185,7 @@ def scattered(eqn, args) -> np.ndarray | None:
     if index is None:
         return None
     operand, update = _numbered([args[0], args[2]])
-    with jax.ensure_compile_time_eval():
-        params = {**eqn.params, "update_jaxpr": None, "update_consts": ()}
-        found = jax.lax.scatter_p.bind(
-            jnp.asarray(operand), jnp.asarray(index), jnp.asarray(update), **params
-        )
-    return np.asarray(found)
+    return known_places.scattered(operand, index, update, eqn.params)
 
 
 def _scatter(g: Graph, eqn, args):

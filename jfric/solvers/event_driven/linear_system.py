@@ -77,14 +77,17 @@ class _Rows(NamedTuple):
     own: Float[Array, "m z"] | float
 
     def along(self, positions=None, velocities=None, given=None) -> Float[Array, "z k"]:
-        offsets = ((0, positions), (self.n, velocities), (2 * self.n, given))
-        return _sum(self._at(rows, at) for at, rows in offsets if rows is not None)
-
-    def _at(self, rows, offset: int):
-        count, width = rows.shape
-        left = jnp.zeros((count, offset), rows.dtype)
-        right = jnp.zeros((count, self.size - offset - width), rows.dtype)
-        return jnp.concatenate([left, rows, right], axis=1).T
+        parts = (positions, velocities, given)
+        first = next(rows for rows in parts if rows is not None)
+        count, dtype = first.shape[0], first.dtype
+        if not count:
+            return jnp.zeros((self.size, 0), dtype)
+        sizes = (self.n, self.n, self.size - 2 * self.n)
+        rows = [
+            jnp.zeros((count, size), dtype) if part is None else part
+            for part, size in zip(parts, sizes, strict=True)
+        ]
+        return jnp.concatenate(rows, axis=1).T
 
     def reactions(self, L) -> Float[Array, "z m"]:
         return (matmul(L, self.force) + self.own).T

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -136,6 +137,10 @@ class Prepared(WithContacts):
 
 def prepare(problem: Problem) -> Prepared:
     """Assemble a problem and its contact-space matrices."""
+    return _prepare(problem)
+
+
+def _assembled(problem: Problem) -> Prepared:
     problem = problem.resolved()
     mechanics = assemble(problem)
     static = [law.static() for law in mechanics.laws]
@@ -161,6 +166,12 @@ def prepare(problem: Problem) -> Prepared:
         independent=_independent(mechanics),
         events=user_events(problem),
     )
+
+
+#: What asks for the structure of a problem alone, and a run, share what was traced.
+_prepare: Callable[[Problem], Prepared] = eqx.filter_jit(  # pyright: ignore[reportCallIssue]
+    _assembled, inline=True
+)
 
 
 @jax.jit

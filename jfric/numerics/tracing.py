@@ -1,0 +1,55 @@
+"""How programs are traced: for which platform, and without looking for garbage meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import threading
+from collections.abc import Iterator
+
+import jax
+
+#: What programs are traced for, if not for JAX's own platform: a platform, or :data:`KERNELS`.
+#: JAX keeps the programs of each apart.
+tracing_for = jax.make_user_context(default_value=None)
+
+#: Kernels of scalars: they need no form that is made for a platform.
+KERNELS = "kernels"
+
+_pauses = threading.Lock()
+_paused = 0
+
+
+def traced_for() -> str:
+    """The platform (``"cpu"``, ``"cuda"``, ...) whose form of a computation is the one to trace.
+
+    All forms are right on all platforms. Chosen here the others are not traced at all, which
+    ``jax.lax.platform_dependent`` would do: a third of the operations of a small program.
+    """
+    if tracing_for.value is not None:
+        return tracing_for.value
+    device = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
+    return jax.default_backend() if device is None else getattr(device, "platform", str(device))
+
+
+@contextlib.contextmanager
+def collecting_later() -> Iterator[None]:
+    """Python does not look for reference cycles meanwhile.
+
+    Tracing makes millions of objects and next to no cycles; looking for them takes a quarter of its
+    time.
+    """
+    global _paused
+    with _pauses:
+        mine = _paused > 0 or gc.isenabled()
+        if mine:
+            gc.disable()
+            _paused += 1
+    try:
+        yield
+    finally:
+        if mine:
+            with _pauses:
+                _paused -= 1
+                if not _paused:
+                    gc.enable()
