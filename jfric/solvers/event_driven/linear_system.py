@@ -77,16 +77,11 @@ class _Rows(NamedTuple):
     own: Float[Array, "m z"] | float
 
     def along(self, positions=None, velocities=None, given=None) -> Float[Array, "z k"]:
-        parts = (positions, velocities, given)
-        first = next(rows for rows in parts if rows is not None)
-        count, dtype = first.shape[0], first.dtype
-        if not count:
-            return jnp.zeros((self.size, 0), dtype)
-        sizes = (self.n, self.n, self.size - 2 * self.n)
-        rows = [
-            jnp.zeros((count, size), dtype) if part is None else part
-            for part, size in zip(parts, sizes, strict=True)
-        ]
+        parts = ((positions, self.n), (velocities, self.n), (given, self.size - 2 * self.n))
+        first = next(rows for rows, _ in parts if rows is not None)
+        if not len(first):
+            return jnp.zeros((self.size, 0), first.dtype)
+        rows = [jnp.zeros((len(first), n), first.dtype) if x is None else x for x, n in parts]
         return jnp.concatenate(rows, axis=1).T
 
     def reactions(self, L) -> Float[Array, "z m"]:

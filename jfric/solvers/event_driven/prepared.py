@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -135,12 +134,10 @@ class Prepared(WithContacts):
         return self.n_guards + (0 if self.events is None else self.events.count)
 
 
+# What asks for the structure of a problem alone, and a run, share what was traced.
+@eqx.filter_jit(inline=True)  # pyright: ignore[reportCallIssue]
 def prepare(problem: Problem) -> Prepared:
     """Assemble a problem and its contact-space matrices."""
-    return _prepare(problem)
-
-
-def _assembled(problem: Problem) -> Prepared:
     problem = problem.resolved()
     mechanics = assemble(problem)
     static = [law.static() for law in mechanics.laws]
@@ -166,12 +163,6 @@ def _assembled(problem: Problem) -> Prepared:
         independent=_independent(mechanics),
         events=user_events(problem),
     )
-
-
-#: What asks for the structure of a problem alone, and a run, share what was traced.
-_prepare: Callable[[Problem], Prepared] = eqx.filter_jit(  # pyright: ignore[reportCallIssue]
-    _assembled, inline=True
-)
 
 
 @jax.jit
