@@ -453,18 +453,27 @@ def test_restitution_and_time_of_bounces(dtype):
 @each_precision
 def test_hit(dtype):
     rows, expected = [], []
-    for mode, touching, approach, pull, e, negligible in itertools.product(
-        MODES, BOTH, (-4.0, 0.5, 1.0, 4.0), (-2.0, 2.0), (0.0, 0.5, 1.0), (0.25, 1.0, 4.0, 8.0)
+    for mode, touching, approach, pull, e, negligible, resolution in itertools.product(
+        MODES,
+        BOTH,
+        (-4.0, 0.5, 1.0, 4.0),
+        (-2.0, 2.0),
+        (0.0, 0.5, 1.0),
+        (0.25, 1.0, 4.0, 8.0),
+        (0.0, 0.5, 1.0, 8.0),
     ):
-        rows.append((mode, touching, approach, 1.0, pull, e, negligible))
+        rows.append((mode, touching, approach, 1.0, pull, e, negligible, resolution))
         hits = touching and approach > 1.0
         rest = 2 * e * approach / pull / (1 - e) if pull > 0 and approach > 0 and e < 1 else INF
-        ends = hits and e > 0 and rest <= negligible
+        # The first flight goes up with e times the velocity.
+        height = (e * approach) ** 2 / (2 * pull)
+        ends = hits and e > 0 and (rest <= negligible or (rest < INF and height <= resolution))
         holds = 0.0 if ends or mode != OPEN else e
         expected.append((hits, ends, holds, rest, 2.0 + rest if ends else -INF))
 
-    def rule(mode, touching, approach, small, pull, e, negligible):
-        found = rules.hit(mode, touching, approach, small, pull=pull, e=e, negligible=negligible)
+    def rule(mode, touching, approach, small, pull, e, negligible, resolution):
+        limits = {"negligible": negligible, "resolution": resolution}
+        found = rules.hit(mode, touching, approach, small, pull=pull, e=e, **limits)
         return (*found, found.due(jnp.asarray(2.0, dtype)))
 
     check(rule, rows, expected, dtype)

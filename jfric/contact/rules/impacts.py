@@ -54,15 +54,18 @@ class Hit(NamedTuple):
         return jnp.where(self.accumulates, later, -jnp.inf)
 
 
-def hit(mode, touching, approach, small, *, pull, e, negligible) -> Hit:
+def hit(mode, touching, approach, small, *, pull, e, negligible, resolution) -> Hit:
     """Whether a contact that is ``touching`` hits, and with which restitution.
 
     Approach velocities up to ``small`` are none. Where a sequence lasts no longer than
-    ``negligible`` the contact closes at once. A contact that is closed does not rebound.
+    ``negligible``, or its flights are so low that gaps cannot be told from zero (``resolution``),
+    the contact closes at once. A contact that is closed does not rebound.
     """
     hits = touching & (approach > small)
     rest = time_of_bounces(approach, pull, e)
-    accumulates = hits & (e > 0) & (rest <= negligible)
+    # A flight is (e v)^2 / (2 a) high.
+    low = (e * approach) ** 2 <= 2.0 * pull * resolution
+    accumulates = hits & (e > 0) & ((rest <= negligible) | (low & (rest < jnp.inf)))
     e = jnp.where(accumulates | (mode != Mode.OPEN), 0.0, e)
     return Hit(hits, accumulates, e, rest)
 
