@@ -569,3 +569,38 @@ def test_a_limit_that_vanishes_with_its_first_derivatives_is_watched(solver):
     del elements["friction"]
     free = jfric.simulate(_problem("xyz", elements, 1.0), SOLVERS["general"], ts=ts)
     np.testing.assert_allclose(run.q, free.q, atol=1e-9)
+
+
+# Friction that can do nothing
+
+
+@each_kernel
+def test_what_sticks_to_a_belt_sticks_on_while_other_friction_reverses(solver):
+    """A belt that swings carries a body over the ground, whose friction reverses with it. With
+    static limits other motions would be possible, too; rounding must not choose one of them."""
+    rng = np.random.default_rng(0)
+    count, outputs = (64, 41) if solver == "general" else (8, 9)
+    sizes = rng.uniform((0.5, 0.2, 1.0, 1.0), (2.0, 0.5, 3.0, 5.0), (count, 4))
+    problems = []
+    for m, speed, omega, N in sizes:
+        frictions = {
+            "ground": jfric.Friction({"x": 0.66}, jfric.StaticDynamic(0.5, 0.4), N=N),
+            "belt": jfric.Friction(
+                {"x": 1.48}, jfric.StaticDynamic(0.6, 0.3), N=4.0, belt=jfric.Harmonic(speed, omega)
+            ),
+        }
+        elements = {"friction": frictions, "mass": {"mx": jfric.Mass("x", m)}}
+        problems.append(_problem("x", elements, 10.0))
+    found = _runs(problems, solver, np.linspace(0.0, 10.0, outputs))
+    m, speed, omega, N = sizes.T
+    # What the belt gives, and what it has to at most, in units of its own direction.
+    carries = 1.001 * (m * speed / 1.48 * omega + 0.66 * 0.4 * N) < 1.48 * 0.6 * 4.0
+    assert carries.sum() > count // 2
+    assert not np.asarray(found.status).any()
+    modes, flags = np.asarray(found.mode)[carries, 1:, 1], np.asarray(found.flags)[carries]
+    assert (modes[:, outputs // 4 :] == Mode.STICK).all()
+    assert not (flags & int(Flag.SIMULTANEOUS)).any()
+    velocity = np.asarray(found.v)[carries, outputs // 4 + 1 :, 0]
+    t = np.asarray(found.ts)[carries, outputs // 4 + 1 :]
+    expected = (speed[carries, None] / 1.48) * np.sin(omega[carries, None] * t)
+    np.testing.assert_allclose(velocity, expected, rtol=0, atol=1e-9)

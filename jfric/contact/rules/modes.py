@@ -108,13 +108,15 @@ class Trial(NamedTuple):
     """Forces of a contact at an event, in the mode that ends.
 
     ``acceleration``: of sliding; ``compliance``: how much of it a unit of friction causes, other
-    reactions following. ``static_positive``, ``static_negative``: static coefficients.
+    reactions following, and ``alone``, without them. ``static_positive``, ``static_negative``:
+    static coefficients.
     """
 
     friction: Any
     normal: Any
     acceleration: Any
     compliance: Any
+    alone: Any
     static_positive: Any
     static_negative: Any
 
@@ -122,15 +124,18 @@ class Trial(NamedTuple):
 def predicted_mode(mode, fired_first, fired_second, trial: Trial) -> Int[Array, "*k"]:
     """The mode to try first after a guard reached zero.
 
-    It saves passes and decides nothing. A contact whose sliding velocity reached zero sticks, or
-    slides back if the friction that would hold it (the others unchanged) is beyond its limit.
+    It saves passes; it decides only where static limits leave several motions: what sticks goes on
+    to do so. A contact whose sliding velocity reached zero sticks, or slides back if the friction
+    that would hold it (the others unchanged) is beyond its limit, or can do nothing against them.
     """
-    gives = trial.compliance > 0
+    gives = trial.compliance > tolerances(jnp.result_type(trial.alone)).pivot * trial.alone
     needed = trial.acceleration / jnp.where(gives, trial.compliance, 1.0)
     holding = trial.friction - needed
     limit = (1.0 + tolerances(jnp.result_type(holding)).excess) * trial.normal
     stop = jnp.where(holding > limit * trial.static_negative, Mode.SLIP_NEG, Mode.STICK)
     stop = jnp.where(holding < -limit * trial.static_positive, Mode.SLIP_POS, stop)
+    carried = jnp.where(trial.acceleration == 0, Mode.STICK, slip(trial.acceleration > 0))
+    stop = jnp.where(gives, stop, carried)
     slid, stick = slides(mode), mode == Mode.STICK
     following = jnp.where(fired_first & slid, stop, mode)
     following = jnp.where(stick & fired_first, Mode.SLIP_POS, following)

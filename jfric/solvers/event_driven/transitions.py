@@ -225,6 +225,7 @@ def predict(
         normal=jnp.concatenate([values.normal, values.lambda_n]),
         acceleration=matvec(W, values.a) - values.prescribed_rate,
         compliance=compliance,
+        alone=jnp.diagonal(prepared.D)[:nt],
         static_positive=prepared.static_positive,
         static_negative=prepared.static_negative,
     )
