@@ -359,7 +359,7 @@ def test_predicted_mode(dtype):
 
     check(rule, rows, expected, dtype)
     # A force that moves nothing against the others, but for rounding: they carry the contact.
-    small = 0.5 * tolerances(dtype).pivot
+    small = tolerances(dtype).pivot
     wanted = {1.2: POS, -1.2: NEG, 0.0: STICK}
     for mode, compliance, a in itertools.product((POS, NEG), (0.0, -1.0, small), wanted):
         given = (jnp.asarray(x, dtype) for x in (1.0, 1.0, a, compliance, 1.0))
