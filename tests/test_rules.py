@@ -452,28 +452,52 @@ def test_restitution_and_time_of_bounces(dtype):
 
 
 @each_precision
+def test_drowns(dtype):
+    """A flight that fell ``resolution`` too far comes back as high as it was: the edge."""
+    late = tolerances(dtype).late
+    rows, expected = [], []
+    for e, pull, share, gap in itertools.product(
+        (0.0, 0.25, 0.5, 1.0, 2.0), (-2.0, 2.0), (0.99, 1.01), (0.0, late, 2.0 * late, -1.0)
+    ):
+        squared = 2.0 * abs(pull) * 4.0 / (1.0 - e * e) / max(e, 0.1) ** 2 if e != 1 else 1.0
+        approach = share * abs(squared) ** 0.5
+        rows.append((approach, pull, e, 4.0 * gap, 4.0))
+        # After it: e v upwards, and then as much as falls 4 further with the acceleration 2.
+        up = (e * approach) ** 2
+        ends = e < 1 and pull > 0 and up <= e**2 * up + 2.0 * pull * 4.0
+        expected.append((ends and abs(gap) > late,))
+    # The edge itself, in numbers without rounding.
+    rows.append((4.0, 0.375, 0.5, 4.0, 4.0))
+    expected.append((True,))
+    check(rules.drowns, rows, expected, dtype)
+
+
+@each_precision
 def test_hit(dtype):
     rows, expected = [], []
-    for mode, touching, approach, pull, e, negligible, resolution in itertools.product(
+    for mode, touching, approach, pull, e, negligible, gap in itertools.product(
         MODES,
         BOTH,
         (-4.0, 0.5, 1.0, 4.0),
         (-2.0, 2.0),
         (0.0, 0.5, 1.0),
         (0.25, 1.0, 4.0, 8.0),
-        (0.0, 0.5, 1.0, 8.0),
+        (0.0, 1.0),
     ):
-        rows.append((mode, touching, approach, 1.0, pull, e, negligible, resolution))
+        rows.append((mode, touching, approach, 1.0, pull, e, negligible, gap))
         hits = touching and approach > 1.0
         rest = 2 * e * approach / pull / (1 - e) if pull > 0 and approach > 0 and e < 1 else INF
-        # The first flight goes up with e times the velocity.
-        height = (e * approach) ** 2 / (2 * pull)
-        ends = hits and e > 0 and (rest <= negligible or (rest < INF and height <= resolution))
+        drowns = bool(rules.drowns(*(jnp.asarray(x, dtype) for x in (approach, pull, e, gap, 1.0))))
+        ends = hits and e > 0 and (rest <= negligible or drowns)
         holds = 0.0 if ends or mode != OPEN else e
         expected.append((hits, ends, holds, rest, 2.0 + rest if ends else -INF))
+    assert any(
+        row[-1] and found[1] and found[3] > row[-2]
+        for row, found in zip(rows, expected, strict=True)
+    )
 
-    def rule(mode, touching, approach, small, pull, e, negligible, resolution):
-        limits = {"negligible": negligible, "resolution": resolution}
+    def rule(mode, touching, approach, small, pull, e, negligible, gap):
+        limits = {"negligible": negligible, "gap": gap, "resolution": jnp.ones((), dtype)}
         found = rules.hit(mode, touching, approach, small, pull=pull, e=e, **limits)
         return (*found, found.due(jnp.asarray(2.0, dtype)))
 

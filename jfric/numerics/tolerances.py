@@ -29,10 +29,13 @@ class Tolerances(NamedTuple):
     #: second order.
     chatter_time: float
     chatter_velocity: float
+    #: Gaps beyond this fraction of what counts as zero are no rounding errors of an impact that was
+    #: found where it happened.
+    late: float
 
 
-DOUBLE = Tolerances(1e-12, 1e5, 1e-6, 1e-8, 1e-9, 1e-6, 1e-8, 1e-7)
-SINGLE = Tolerances(2e-5, 100.0, 2e-3, 1e-4, 1e-5, 1e-4, 1e-4, 1e-3)
+DOUBLE = Tolerances(1e-12, 1e5, 1e-6, 1e-8, 1e-9, 1e-6, 1e-8, 1e-7, 1e-2)
+SINGLE = Tolerances(2e-5, 100.0, 2e-3, 1e-4, 1e-5, 1e-4, 1e-4, 1e-3, 5e-2)
 
 #: Rounding errors of a sum of some dozen terms, in units of the machine epsilon.
 ROUNDINGS = 64

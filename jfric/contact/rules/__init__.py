@@ -21,6 +21,7 @@ from jfric.contact.rules.guards import turns_at_zero as turns_at_zero
 from jfric.contact.rules.guards import zero_acceleration as zero_acceleration
 from jfric.contact.rules.impacts import AfterImpact as AfterImpact
 from jfric.contact.rules.impacts import Hit as Hit
+from jfric.contact.rules.impacts import drowns as drowns
 from jfric.contact.rules.impacts import element_after_impact as element_after_impact
 from jfric.contact.rules.impacts import ends_chatter as ends_chatter
 from jfric.contact.rules.impacts import energy_gain as energy_gain

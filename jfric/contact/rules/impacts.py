@@ -54,18 +54,30 @@ class Hit(NamedTuple):
         return jnp.where(self.accumulates, later, -jnp.inf)
 
 
-def hit(mode, touching, approach, small, *, pull, e, negligible, resolution) -> Hit:
+def drowns(approach, pull, e, gap, resolution) -> Bool[Array, "*k"]:
+    """Whether a sequence of impacts is lost where gaps up to ``resolution`` count as zero.
+
+    An impact is found late, at a ``gap`` beyond rounding, where something else happened in the
+    flight and the gap counted as zero then. A body that falls so much further gains
+    ``2 a resolution`` of ``v^2``, which bounces up to ``v^2 = 2 a resolution / (1 - e^2)`` lose
+    again: they would go on without end.
+    """
+    late = jnp.abs(gap) > tolerances(jnp.result_type(approach)).late * resolution
+    low = (e * approach) ** 2 * (1.0 - e * e) <= 2.0 * pull * resolution
+    return late & low & (e < 1)
+
+
+def hit(mode, touching, approach, small, *, pull, e, negligible, gap, resolution) -> Hit:
     """Whether a contact that is ``touching`` hits, and with which restitution.
 
     Approach velocities up to ``small`` are none. Where a sequence lasts no longer than
-    ``negligible``, or its flights are so low that gaps cannot be told from zero (``resolution``),
-    the contact closes at once. A contact that is closed does not rebound.
+    ``negligible``, or :func:`drowns`, the contact closes at once. A contact that is closed does not
+    rebound.
     """
     hits = touching & (approach > small)
     rest = time_of_bounces(approach, pull, e)
-    # A flight is (e v)^2 / (2 a) high.
-    low = (e * approach) ** 2 <= 2.0 * pull * resolution
-    accumulates = hits & (e > 0) & ((rest <= negligible) | (low & (rest < jnp.inf)))
+    ends = (rest <= negligible) | drowns(approach, pull, e, gap, resolution)
+    accumulates = hits & (e > 0) & ends
     e = jnp.where(accumulates | (mode != Mode.OPEN), 0.0, e)
     return Hit(hits, accumulates, e, rest)
 

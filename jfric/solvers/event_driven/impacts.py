@@ -80,6 +80,7 @@ def impact(
         pull=_of_first(prepared, -2.0 * step.leading[2, nf:nt] / (step.h * step.h)),
         e=mechanics.e,
         negligible=accumulation * (state.t - state.start),
+        gap=_of_first(prepared, step.leading[0, nf:nt]),
         resolution=_of_first(prepared, step.zero[0, nf:nt]),
     )
     due = jnp.concatenate([jnp.full((nf,), -jnp.inf, hit.rest.dtype), hit.due(state.t)])

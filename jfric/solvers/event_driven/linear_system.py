@@ -60,7 +60,8 @@ class Coefficients(NamedTuple):
     def along(self, positions=None, velocities=None, given=None) -> Float[Array, "p k"]:
         """Linear combinations by the rows given for each part."""
         parts = ((self.q, positions), (self.v, velocities), (self.w, given))
-        return _sum(matmul(x, rows.T) for x, rows in parts if rows is not None)
+        found = [matmul(x, rows.T) for x, rows in parts if rows is not None]
+        return sum(found[1:], found[0])
 
     def reactions(self, L) -> Float[Array, "p m"]:
         """Reactions to the forces."""
@@ -86,11 +87,6 @@ class _Rows(NamedTuple):
 
     def reactions(self, L) -> Float[Array, "z m"]:
         return (matmul(L, self.force) + self.own).T
-
-
-def _sum(parts):
-    first, *rest = parts
-    return sum(rest, first)
 
 
 def linear_system(

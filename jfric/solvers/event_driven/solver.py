@@ -55,7 +55,8 @@ class EventDriven(AbstractSolver):
     (``dopri8``, ``dopri5``, ``tsit5``) of the Runge-Kutta flow. ``max_steps``: passes of the
     loop. ``max_events``: capacity of the event log. ``accumulation``: a contact closes for good
     when the time that its accumulating sequence of impacts would still take is below this part of
-    the time since the start, or its flights are lower than gaps can be told from zero; what is
+    the time since the start, or its flights are too low to be followed
+    (:func:`jfric.contact.rules.drowns`); what is
     neglected is of second order in it. ``energy_gain``: what
     becomes of an impact that would increase the energy, as Newton's restitution with friction may:
     ``"stop"`` ends the run with a status, ``"allow"`` sets a flag and adds the gain up
