@@ -55,12 +55,11 @@ class EventDriven(AbstractSolver):
     (``dopri8``, ``dopri5``, ``tsit5``) of the Runge-Kutta flow. ``max_steps``: passes of the
     loop. ``max_events``: capacity of the event log. ``accumulation``: a contact closes for good
     when the time that its accumulating sequence of impacts would still take is below this part of
-    the time since the start, or its flights are too low to be followed
-    (:func:`jfric.contact.rules.drowns`); what is
-    neglected is of second order in it. ``energy_gain``: what
-    becomes of an impact that would increase the energy, as Newton's restitution with friction may:
-    ``"stop"`` ends the run with a status, ``"allow"`` sets a flag and adds the gain up
-    (``solution.final.energy_gained``). ``adjoint``: see :class:`AbstractSolver`.
+    the time since the start, or its flights are so low that they cannot be followed; what is
+    neglected is of second order in it. ``energy_gain``: what becomes of an impact that would
+    increase the energy, as Newton's restitution with friction may: ``"stop"`` ends the run with a
+    status, ``"allow"`` sets a flag and adds the gain up (``solution.final.energy_gained``).
+    ``adjoint``: see :class:`AbstractSolver`.
 
     ``kernel``: the form of the computation; all forms give the same result. ``"general"`` takes any
     system; ``"one-dof"`` one degree of freedom with at most one friction element, beside springs,
