@@ -59,8 +59,8 @@ def drowns(approach, pull, e, gap, resolution) -> Bool[Array, "*k"]:
 
     An impact is found late, at a ``gap`` beyond rounding, where something else happened in the
     flight and the gap counted as zero then. A body that falls so much further gains
-    ``2 a resolution`` of ``v^2``, which bounces up to ``v^2 = 2 a resolution / (1 - e^2)`` lose
-    again: they would go on without end.
+    ``2 a resolution`` of ``v^2``; rebounds up to ``v^2 = 2 a resolution / (1 - e^2)`` may get back
+    what they lose, and go on without end.
     """
     late = jnp.abs(gap) > tolerances(jnp.result_type(approach)).late * resolution
     low = (e * approach) ** 2 * (1.0 - e * e) <= 2.0 * pull * resolution
