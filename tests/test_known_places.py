@@ -26,8 +26,9 @@ def _subset(draw, places) -> list[int]:
 
 @st.composite
 def windows(draw):
-    """Numbers in an array, sizes of windows, which of their axes are left out, which are indexed,
-    which go along with the batch, and indices."""
+    """Shape of an array, sizes of windows, of the batch and of what is kept of a window, mode,
+    indices, and dimension numbers, which mean the same for gathers and scatters: where windows go,
+    which axes are left out, which are indexed, which go along with the batch, and with what."""
     shape = draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
     sizes = [draw(st.integers(1, n)) for n in shape]
     batch = draw(st.lists(st.integers(1, 3), max_size=2))
@@ -49,21 +50,17 @@ def windows(draw):
     kept = [s for a, s in enumerate(sizes) if a not in left_out and (a, 0) not in along]
     rank = len(batch) + len(kept)
     offsets = sorted(draw(st.permutations(range(rank)))[: len(kept)])
-    return shape, sizes, batch, along, indexed, left_out, mode, index, kept, offsets
+    batched = ([a for a, _ in along], [b for _, b in along])
+    numbers = tuple(map(tuple, (offsets, left_out, indexed, *batched)))
+    return shape, sizes, batch, kept, mode, index, numbers
 
 
 @settings(max_examples=60, deadline=None)
 @given(case=windows())
 def test_gathers(case):
-    shape, sizes, batch, along, indexed, left_out, mode, index, kept, offsets = case
+    shape, sizes, batch, kept, mode, index, places = case
     numbers = np.arange(np.prod(shape)).reshape(shape)
-    dimensions = GatherDimensionNumbers(
-        offset_dims=tuple(offsets),
-        collapsed_slice_dims=tuple(left_out),
-        start_index_map=tuple(indexed),
-        operand_batching_dims=tuple(a for a, _ in along),
-        start_indices_batching_dims=tuple(b for _, b in along),
-    )
+    dimensions = GatherDimensionNumbers(*places)
     expected = jax.lax.gather(
         jnp.asarray(numbers), jnp.asarray(index), dimensions, tuple(sizes), mode=mode, fill_value=-1
     )
@@ -76,18 +73,13 @@ def test_gathers(case):
 @settings(max_examples=60, deadline=None)
 @given(case=windows())
 def test_scatters(case):
-    shape, _, batch, along, indexed, left_out, mode, index, kept, offsets = case
+    shape, _, batch, kept, mode, index, places = case
     operand = -1 - np.arange(np.prod(shape)).reshape(shape)
     rest, windows = iter(batch), iter(kept)
-    full = [next(windows) if i in offsets else next(rest) for i in range(len(batch) + len(kept))]
+    rank = len(batch) + len(kept)
+    full = [next(windows) if i in places[0] else next(rest) for i in range(rank)]
     update = np.arange(np.prod(full, dtype=int)).reshape(full)
-    dimensions = ScatterDimensionNumbers(
-        update_window_dims=tuple(offsets),
-        inserted_window_dims=tuple(left_out),
-        scatter_dims_to_operand_dims=tuple(indexed),
-        operand_batching_dims=tuple(a for a, _ in along),
-        scatter_indices_batching_dims=tuple(b for _, b in along),
-    )
+    dimensions = ScatterDimensionNumbers(*places)
     expected = jax.lax.scatter(
         jnp.asarray(operand), jnp.asarray(index), jnp.asarray(update), dimensions, mode=mode
     )
