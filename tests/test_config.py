@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 
 import jfric
 from jfric.files.config import Check
+from jfric.files.overrides import apply_overrides
 from jfric.files.read_toml import load_config, loads
 from jfric.files.schema import json_schema
 from jfric.files.write_toml import dump
 from jfric.results.quantity import Quantity, parse_quantity
 from jfric.system.expression import Expression
+from jfric.system.formula import read_formula
 from jfric.system.units import DIMENSIONS, UnitError, to_si
 
 CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.toml"))
@@ -86,13 +88,98 @@ def test_load_gives_the_problem_of_a_file():
         ("1/6", "angular velocity", 1 / 6),
         ("120*pi", "time", 120 * math.pi),
         (7, "mass", 7.0),
+        ("1/3 kg*m^2", "moment of inertia", 1 / 3),
+        ("1/3 kg*m**2", "moment of inertia", 1 / 3),
+        ("5 kg*(0.2 m)^2/12", "moment of inertia", 5 * 0.2**2 / 12),
+        ("0.2**2/12*kg*m^2", "moment of inertia", 0.2**2 / 12),
+        ("0.2^2/12 kg m^2", "moment of inertia", 0.2**2 / 12),
+        ("1/(4*pi^2)", "pure number", 1 / (4 * math.pi**2)),
+        ("1/(0.5 s)", "frequency", 2.0),
+        ("pi/2 rad", "angle", math.pi / 2),
+        ("2 pi rad/s", "angular velocity", 2 * math.pi),
+        ("sqrt(2) m", "length", math.sqrt(2.0)),
+        ("-(1 kN + 200 N)", "force", -1200.0),
     ],
 )
 def test_units(text, dimension, value):
     assert to_si(text, DIMENSIONS[dimension]) == value
 
 
-@pytest.mark.parametrize("text", ["", "x", "5 5", "1 kN + 2 kN", "1/0", "nan", "5 degC", "--", "#"])
+@pytest.mark.parametrize(
+    ("text", "dimension", "sentence"),
+    [
+        ("5 Kg", "mass", "found the unknown unit 'Kg' (did you mean 'kg'?)"),
+        ("5 N/mm2", "stiffness", "found the unknown unit 'N/mm2' (did you mean 'N/mm^2'?)"),
+        ("5 N.m", "torque", "found the unknown unit 'N.m' (did you mean 'N*m'?)"),
+        (
+            "0.2^2/12*kg*m",
+            "moment of inertia",
+            "found '0.2^2/12*kg*m' (a mass times length), expected a moment of inertia such as "
+            "'0.5 kg*m^2'",
+        ),
+        ("2 m + 3 kg", "length", "found '2 m + 3 kg', which adds (a length) and (a mass)"),
+        ("2 m + 3", "length", "found '2 m + 3', which adds (a length) and (a pure number)"),
+        (
+            "5 N/2 mm",
+            "stiffness",
+            "found '5 N/2 mm', which can be read in two ways; put brackets round what 'mm' belongs "
+            "to",
+        ),
+        (
+            "1,5 kg",
+            "mass",
+            "found '1,5 kg', which is no quantity (a number has a point, not a comma); expected a "
+            "mass such as '5 kg'",
+        ),
+        (
+            "1/0.5 s",
+            "frequency",
+            "found '1/0.5 s' (a time), expected a frequency such as '2 Hz'",
+        ),
+        (
+            "5*2 Hz",
+            "angular velocity",
+            "found '5*2 Hz' (a frequency), expected an angular velocity",
+        ),
+    ],
+)
+def test_sentences_about_numbers_and_units(text, dimension, sentence):
+    with pytest.raises(UnitError) as caught:
+        to_si(text, DIMENSIONS[dimension])
+    assert str(caught.value).startswith(sentence)
+
+
+def test_one_power_sign_is_as_good_as_the_other():
+    for power in ("^", "**"):
+        assert jfric.Expression(f"$m*(2*$l){power}2/12").value({"m": 3.0, "l": 0.5}) == 0.25
+        problem = loads(
+            f"""
+            dofs = {{phi = "rotation"}}
+            parameters = {{m = "3 kg", l = "50 cm"}}
+            time = {{end = "1 s"}}
+            [mass]
+            dof = "phi"
+            m = "$m*(2*$l){power}2/12"
+            [spring]
+            dof = "phi"
+            k = "1/(4*pi{power}2) N*m"
+            [event]
+            when = "phi - (1/3)*(2 rad){power}1"
+            """
+        ).problem
+        assert float(problem.resolved().elements["mass"]["mass"].m) == 0.25
+        changed = apply_overrides(problem, [f"spring.k=0.2{power}2/12*N*m"])
+        assert float(changed.elements["spring"]["spring"].k) == pytest.approx(0.04 / 12, rel=1e-15)
+
+
+def test_a_fraction_with_a_unit_in_a_formula_needs_brackets():
+    assert read_formula("x - (1/3) m").value(lambda _: 1.0, {}) == 1.0 - 1 / 3
+    assert read_formula("x - 1/(3 m)").value(lambda _: 1.0, {}) == 1.0 - 1 / 3
+    with pytest.raises(ValueError, match=r"two ways; write \(1/3\) m or 1/\(3 m\)$"):
+        read_formula("x - 1/3 m")
+
+
+@pytest.mark.parametrize("text", ["", "x", "kg", "5 5", "1 kN + 2 m", "1/0", "nan", "5 degC", "--"])
 def test_no_quantities(text):
     with pytest.raises(UnitError, match=r"^found "):
         to_si(text, DIMENSIONS["force"])

@@ -164,11 +164,18 @@ MISTAKES = [
         'N = "1 kN"',
         'N = "$m*foo"',
         (
-            "friction.N: the expression '$m*foo' may hold numbers, $parameters, + - * / "
-            "**, parentheses, pi and sin, cos, tan, sqrt, atan, exp, log, but it holds 'foo'"
+            "friction.N: the expression '$m*foo' may hold numbers in SI units without their unit, "
+            "$parameters, + - * / ^, parentheses, pi and sin, cos, tan, sqrt, atan, exp, log, but "
+            "it holds 'foo'"
         ),
     ),
-    ('N = "1 kN"', 'N = "$m*("', "friction.N: cannot read the expression '$m*('"),
+    (
+        'N = "1 kN"',
+        'N = "$m*9.81 m/s^2"',
+        "friction.N: cannot read the expression '$m*9.81 m/s^2'; it may hold numbers in SI units "
+        "without their unit, $parameters, + - * / ^, parentheses, pi and sin, cos, tan, sqrt, "
+        "atan, exp, log",
+    ),
     (
         "mu = 0.1",
         "mu_s = 0.1\nmu_d = 0.3",

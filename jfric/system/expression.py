@@ -49,10 +49,10 @@ _WHOLE = 64
 class Expression(eqx.Module):
     """A value computed from shared parameters.
 
-    ``text`` holds numbers, ``$name`` references, ``+ - * / **``, parentheses and the functions
-    ``sin cos tan sqrt atan exp log``; at most 1,000 characters and 100 operations inside each
-    other. It is parsed, never executed. Sweeps, fits and derivatives act on the shared parameters
-    it refers to.
+    ``text`` holds numbers in SI units, ``$name`` references, ``+ - * /``, powers (``^`` or ``**``),
+    parentheses and the functions ``sin cos tan sqrt atan exp log``; at most 1,000 characters and
+    100 operations inside each other. It is parsed, never executed. Sweeps, fits and derivatives act
+    on the shared parameters it refers to.
 
     Raises ``ValueError`` if the text holds anything else, or a part without parameters that has
     no finite value::
@@ -116,19 +116,23 @@ def _read(text: str) -> _Read:
         found = next(word for word in re.findall(r"\w+", others) if _PLACE in word)
         raise _not_allowed(text, found)
     plain = _REFERENCE.sub(lambda m: f"{_PLACE}{names.index(m[1])}", text).strip()
+    plain = plain.replace("^", "**")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # SyntaxWarnings for what is refused below
             return _Read(text, ast.parse(plain, mode="eval").body, names)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ValueError(f"cannot read the expression {quoted(text)}") from None
+        raise ValueError(f"cannot read the expression {quoted(text)}; it {_ALLOWED}") from None
+
+
+_ALLOWED = (
+    "may hold numbers in SI units without their unit, $parameters, + - * / ^, parentheses, "
+    f"pi and {', '.join(_FUNCTIONS)}"
+)
 
 
 def _not_allowed(text: str, found: str) -> ValueError:
-    return ValueError(
-        f"the expression {quoted(text)} may hold numbers, $parameters, + - * / **, parentheses, "
-        f"pi and {', '.join(_FUNCTIONS)}, but it holds {quoted(found)}"
-    )
+    return ValueError(f"the expression {quoted(text)} {_ALLOWED}, but it holds {quoted(found)}")
 
 
 def _check(node: ast.expr, read: _Read, depth: int) -> float | None:

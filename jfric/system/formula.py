@@ -1,12 +1,12 @@
 """Formulas in quantities of a motion: ``x - 0.2 m``, ``-0.5*v.x``, ``lambda_n.floor - $limit``.
 
 What can be computed is what an :class:`Expression` can; names stand for quantities, and numbers
-may carry units, which end at the next space or bracket. ``x^2`` is ``x**2``.
+and brackets may carry units behind them, which end at the next space or bracket: ``0.2 m``,
+``(1/3) m``.
 """
 
 from __future__ import annotations
 
-import ast
 import functools
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 
 from jfric.errors import ProblemError, nearest, quoted
 from jfric.system.expression import WORDS, Expression
-from jfric.system.units import UnitError, dimensions_of, named, to_si
+from jfric.system.units import dimensions_of, is_known, measure_of, to_si
 
 _UNIT = r"[^\W\d_][^\s()+\-,*/]*|[°%]"
 _TOKEN = re.compile(
     r"(?P<parameter>\$[A-Za-z_]\w*)|(?P<name>[^\W\d]\w*(?:\.\w+)*)"
-    r"|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
+    r"|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\))"
     rf"(?:\s*(?P<unit>(?:{_UNIT})(?:[*/](?:{_UNIT}))*))?"
 )
-#: A number without a unit, and what is not known.
-_BARE, _UNKNOWN = "bare", None
+#: A fraction of numbers with a unit: which of both the unit belongs to is not clear.
+_UNCLEAR = re.compile(rf"(?<![\w.$])([\d.]+)\s*/\s*([\d.]+)\s*({_UNIT})")
 
 
 class Formula(NamedTuple):
@@ -60,8 +60,8 @@ class Formula(NamedTuple):
         known |= {k: of(name) for k, name in self.names.items()}
         known |= {name: of(f"${name}") for name in self.references}
         body, names = self.expression.tree
-        found = _measures(body, [known.get(name) for name in names])
-        return found if _is_known(found) else None
+        found = measure_of(body, [known.get(name) for name in names])
+        return found if is_known(found) else None
 
 
 @functools.lru_cache(maxsize=512)
@@ -73,20 +73,28 @@ def read_formula(text: str) -> Formula:
     while f"${prefix}" in text:
         prefix += "_"
 
+    if unclear := _UNCLEAR.search(text):
+        above, below, unit = unclear.groups()
+        raise ValueError(
+            f"the formula {quoted(text)} can be read in two ways; write ({above}/{below}) {unit} "
+            f"or {above}/({below} {unit})"
+        )
+
     def replaced(match: re.Match) -> str:
         label = f"{prefix}{len(names) + len(quantities)}"
         if match["unit"]:
-            value = to_si(f"{match['number']} {match['unit']}")
+            bracket = match["number"] == ")"
+            value = to_si(f"{1 if bracket else match['number']} {match['unit']}")
             quantities[label] = float(value), dimensions_of(match["unit"])  # type: ignore[arg-type]
-        elif match["name"] and match["name"] not in WORDS:
+            return f")*${label}" if bracket else f"${label}"
+        if match["name"] and match["name"] not in WORDS:
             if match["name"] in names.values():
                 label = next(k for k, v in names.items() if v == match["name"])
             names[label] = match["name"]
-        else:
-            return match[0]
-        return f"${label}"
+            return f"${label}"
+        return match[0]
 
-    plain = _TOKEN.sub(replaced, text).replace("^", "**")
+    plain = _TOKEN.sub(replaced, text)
     try:
         return Formula(text, Expression(plain), names, quantities)
     except ValueError as error:
@@ -123,42 +131,3 @@ def require_declared(
                 f"{where}: {text!r} refers to the parameter {reference!r}, which is not declared"
                 f"{nearest(reference, declared)}; declared are {', '.join(declared) or 'none'}"
             )
-
-
-def _is_known(what: Any) -> bool:
-    return what is not _BARE and what is not _UNKNOWN
-
-
-def _measures(node: ast.expr, known: list[Any]) -> Any:
-    match node:
-        case ast.Name(id=name) if name.rpartition("_")[2].isdecimal():
-            return known[int(name.rpartition("_")[2])]
-        case ast.UnaryOp():
-            return _measures(node.operand, known)
-        case ast.Call():
-            inside = _measures(node.args[0], known)
-            pure = dimensions_of("")
-            if isinstance(node.func, ast.Name) and node.func.id == "sqrt":
-                return inside**0.5 if _is_known(inside) else inside
-            if _is_known(inside) and inside != pure:
-                raise UnitError(f"found {ast.unparse(node.func)} of something with a unit")
-            return pure
-        case ast.BinOp(op=ast.Pow()):
-            base, power = _measures(node.left, known), node.right
-            if not _is_known(base):
-                return base
-            return base**power.value if isinstance(power, ast.Constant) else _UNKNOWN
-        case ast.BinOp():
-            a, b = _measures(node.left, known), _measures(node.right, known)
-            if isinstance(node.op, ast.Add | ast.Sub):
-                sides = [x for x in (a, b) if _is_known(x)]
-                if len(sides) == 2 and a != b:
-                    raise UnitError(f"adds{named(a)} and{named(b)}")
-                return sides[0] if sides else (a if a is b else _UNKNOWN)
-            if a is _UNKNOWN or b is _UNKNOWN:
-                return _UNKNOWN
-            if b is _BARE:
-                return a
-            b = b if isinstance(node.op, ast.Mult) else b**-1
-            return b if a is _BARE else a * b
-    return _BARE

@@ -1,29 +1,46 @@
-"""Quantities with units as text, converted to numbers in SI base units."""
+"""Numbers and quantities with units as text, converted to numbers in SI base units.
+
+One grammar for files, the command line and Python: numbers, units, ``+ - * /``, ``^`` or ``**``,
+brackets, ``pi`` and the functions of an :class:`jfric.Expression`. Signs between a number and its
+unit, or two units, may be left out; products and quotients are computed from left to right::
+
+    5 kN/m    30 deg    1/3 kg*m^2    1/(4*pi^2)    0.2**2/12*kg*m^2    3 mm + 0.2 cm
+"""
 
 from __future__ import annotations
 
+import ast
 import functools
 import math
 import re
+from collections.abc import Sequence
 from decimal import Decimal, DecimalException
 from typing import Any, NamedTuple
 
 from jfric.errors import quoted
 from jfric.system.expression import LONGEST, WORDS, Expression
 
-_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-_QUANTITY = re.compile(rf"\s*({_NUMBER})\s*([A-Za-zµμΩ°%].*|/\s*[A-Za-z].*)?\s*")
-#: Numbers and words of a text, for telling arithmetic from a quantity with a unit.
-_TOKEN = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|([^\W\d]\w*)|[-+*/(). ]+|(.)")
+_DIGITS = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+#: One number and perhaps a unit: read with all its decimals. All else is computed.
+_QUANTITY = re.compile(rf"\s*([+-]?{_DIGITS})\s*([A-Za-zµμΩ°%].*|/\s*[A-Za-z].*)?\s*")
+_TOKEN = re.compile(
+    rf"\s*(?:(?P<number>{_DIGITS})|(?P<name>[^\W\d]\w*|[°%])|(?P<sign>\*\*|[-+*/^()])|(?P<other>\S))"
+)
 #: What a unit may be made of: names, and after a power a number of at most two digits. Longer
 #: exponents, and powers of powers, may be computed for ever.
 _LONGEST_UNIT = 100
 _EXPONENT = r"[-+]?\d{1,2}(?:\.\d{1,4})?"
+_HIGHEST = 99
 _SUPERSCRIPT = "⁰¹²³⁴-⁹"
 _UNIT = re.compile(
     rf"(?:1?\s*/)?(?:(?!\d)(?:(?![{_SUPERSCRIPT}])\w)+'?|[°%µμΩ]|\s|[*/()]"
     rf"|(?:\^|\*\*)\s*(?:{_EXPONENT}|\(\s*{_EXPONENT}\s*(?:/\s*\d{{1,2}}\s*)?\))(?!\s*(?:\^|\*\*|\d))"
     rf"|[⁺⁻]?[{_SUPERSCRIPT}]{{1,2}}(?![{_SUPERSCRIPT}]))+"
+)
+#: Units that a message may propose for one that differs in capitals.
+_USUAL = (
+    *("mm", "cm", "m", "km", "g", "kg", "t", "ms", "s", "min", "h", "N", "kN", "MN"),
+    *("Pa", "kPa", "MPa", "GPa", "J", "kJ", "W", "Hz", "kHz", "rad", "deg", "rpm"),
 )
 
 
@@ -81,19 +98,37 @@ def _registry():
 def _unit(text: str) -> tuple[Decimal, Any]:
     """Factor to SI base units and dimensionality of a unit; raises :class:`UnitError`."""
     if text and (len(text) > _LONGEST_UNIT or not _UNIT.fullmatch(text)):
-        raise UnitError(f"found the unknown unit {quoted(text)}")
+        raise _unknown(text)
     registry = _registry()
     try:
         unit = registry.parse_units(f"1{text}" if text.startswith("/") else text)
         factor = registry.Quantity(1.0, unit).to_base_units().magnitude
         offset = registry.Quantity(0.0, unit).to_base_units().magnitude
     except Exception as error:  # pint lets exceptions of its tokenizer through as well
-        raise UnitError(f"found the unknown unit {quoted(text)}") from error
+        raise _unknown(text) from error
     if not (math.isfinite(factor) and factor > 0.0):
         raise UnitError(f"found the unit {quoted(text)}, which has no finite value in SI units")
     if offset != 0.0:
         raise UnitError(f"found {text!r}, a unit with an offset, which is not supported")
     return Decimal(repr(float(factor))), unit.dimensionality
+
+
+def _unknown(unit: str) -> UnitError:
+    """The error for an unknown unit, with one that may be meant."""
+    usual = {name.lower(): name for name in _USUAL}
+    for meant in (
+        re.sub(r"[^\W\d_]+", lambda m: usual.get(m[0].lower(), m[0]), unit),
+        re.sub(r"(?<=[^\W\d_])(?=\d)", "^", unit).replace(".", "*"),
+        unit.lower(),
+    ):
+        if len(unit) > _LONGEST_UNIT or meant == unit or not _UNIT.fullmatch(meant):
+            continue
+        try:
+            _registry().parse_units(meant)
+        except Exception:  # as in _unit
+            continue
+        return UnitError(f"found the unknown unit {unit!r} (did you mean {meant!r}?)")
+    return UnitError(f"found the unknown unit {quoted(unit)}")
 
 
 @functools.cache
@@ -124,8 +159,15 @@ def expected(dimension: Dimension | None) -> str:
 def unit_factor(unit: str, dimension: Dimension | None) -> Decimal:
     """SI base units in one ``unit``; raises :class:`UnitError` if it is not of ``dimension``."""
     factor, dimensionality = _unit(unit)
+    _require(unit, dimensionality, dimension)
+    return factor
+
+
+def _require(unit: str, dimensionality: Any, dimension: Dimension | None) -> None:
+    """Raise :class:`UnitError` for a unit, or a text that holds some, that measures another thing
+    than ``dimension``."""
     if dimension is None:
-        return factor
+        return
     # Hz, rad/s and rpm are all 1/s for pint: a factor of 2 pi would be lost without a word.
     if dimension.name == "angular velocity" and re.search(r"hertz|Hz|cycle", unit):
         raise UnitError(f"found {unit!r} (a frequency), expected {expected(dimension)}")
@@ -133,22 +175,156 @@ def unit_factor(unit: str, dimension: Dimension | None) -> Decimal:
         raise UnitError(f"found {unit!r} (an angular velocity), expected {expected(dimension)}")
     if dimensionality != dimensions_of(dimension.unit):
         raise UnitError(f"found {unit!r}{named(dimensionality)}, expected {expected(dimension)}")
-    return factor
+
+
+class _Read(NamedTuple):
+    """A text that was read: value in SI units, what holds the unit, and what that measures (None
+    without a unit)."""
+
+    value: float
+    unit: str = ""
+    dimensionality: Any = None
+
+
+def _read(text: str, dimension: Dimension | None = None) -> _Read:
+    """The number or quantity that ``text`` holds; raises :class:`UnitError`."""
+    plain = _QUANTITY.fullmatch(text)
+    unit = (plain[2] or "").strip() if plain else ""
+    if plain is None or (unit and not _UNIT.fullmatch(unit)):
+        found = _computed(text)
+        if found is None and plain is not None:
+            raise _unknown(unit)
+        if found is None:
+            comma = re.search(r"\d,\d", text)
+            hint = " (a number has a point, not a comma)" if comma else ""
+            raise UnitError(
+                f"found {quoted(text)}, which is no quantity{hint}; expected {expected(dimension)}"
+            )
+    else:
+        factor, dimensionality = _unit(unit) if unit else (Decimal(1), None)
+        try:
+            # Decimal arithmetic: "1.1 mm" becomes the float nearest to 0.0011.
+            value = float(Decimal(plain[1]) * factor)
+        except DecimalException:
+            value = math.inf
+        found = _Read(value, unit, dimensionality)
+    if found.unit:
+        _require(found.unit, found.dimensionality, dimension)
+    if not math.isfinite(found.value):
+        raise UnitError(f"found {quoted(text)}, which is no finite number")
+    return found
+
+
+def _computed(text: str) -> _Read | None:
+    """What ``text`` gives as arithmetic with numbers and units, None where it cannot be read.
+
+    Raises :class:`UnitError` where it can be read in two ways, or adds unlike things."""
+    units: dict[str, tuple[Decimal, Any]] = {}
+    written: list[str] = []
+    before, divided = "(", False
+    for token in _TOKEN.finditer(text.rstrip()) if len(text) <= LONGEST else ():
+        kind, what = token.lastgroup, token[token.lastgroup or 0]
+        ends = before[0] in ")°%" or before[0].isalnum() or before[0] == "."
+        if kind == "other" or (kind == "number" and ends):
+            return None
+        if ends and (kind == "name" or (what == "(" and before not in WORDS)):
+            if units and divided and what not in WORDS:
+                raise UnitError(
+                    f"found {quoted(text)}, which can be read in two ways; put brackets round "
+                    f"what {what!r} belongs to"
+                )
+            written.append("*")
+        if kind == "name" and what not in WORDS:
+            try:
+                units[f"_unit{len(units)}"] = _unit(what)
+            except UnitError:
+                return None
+            written.append(f"$_unit{len(units) - 1}")
+        else:
+            written.append("**" if what == "^" else what)
+        if what not in WORDS and what not in ("**", "^") and kind != "number":
+            divided = what == "/"
+        before = what
+    if not any(part[0].isdigit() or part[0] == "." or part in WORDS for part in written):
+        return None
+    try:
+        expression = Expression("".join(written))
+        value = expression.value({k: float(factor) for k, (factor, _) in units.items()})
+        body, names = expression.tree
+        measures = measure_of(body, [units[n][1] for n in names], bare=dimensions_of(""))
+    except (ValueError, ArithmeticError) as error:
+        if isinstance(error, UnitError):
+            raise UnitError(f"found {quoted(text)}, which {error}") from None
+        return None
+    if measures is UNKNOWN or isinstance(value, complex):
+        return None
+    return _Read(float(value), text.strip(), measures) if units else _Read(float(value))
+
+
+#: What a number without a unit measures, and what is not known.
+BARE, UNKNOWN = "bare", None
+
+
+def is_known(what: Any) -> bool:
+    """Whether it is known what something measures."""
+    return what is not BARE and what is not UNKNOWN
+
+
+def measure_of(node: ast.expr, known: Sequence[Any], bare: Any = BARE) -> Any:
+    """What an expression (:attr:`jfric.Expression.tree`) measures, where its parameters measure
+    what is ``known``. ``bare``: what numbers measure. Raises :class:`UnitError` where unlike things
+    are added."""
+    match node:
+        case ast.Name(id=name) if name.rpartition("_")[2].isdecimal():
+            return known[int(name.rpartition("_")[2])]
+        case ast.UnaryOp():
+            return measure_of(node.operand, known, bare)
+        case ast.Call():
+            inside = measure_of(node.args[0], known, bare)
+            pure = dimensions_of("")
+            if isinstance(node.func, ast.Name) and node.func.id == "sqrt":
+                return inside**0.5 if is_known(inside) else inside
+            if is_known(inside) and inside != pure:
+                raise UnitError(f"found {ast.unparse(node.func)} of something with a unit")
+            return pure
+        case ast.BinOp(op=ast.Pow()):
+            base, power = measure_of(node.left, known, bare), _constant(node.right)
+            if not is_known(base):
+                return base
+            return UNKNOWN if power is None or abs(power) > _HIGHEST else base**power
+        case ast.BinOp():
+            a, b = measure_of(node.left, known, bare), measure_of(node.right, known, bare)
+            if isinstance(node.op, ast.Add | ast.Sub):
+                sides = [x for x in (a, b) if is_known(x)]
+                if len(sides) == 2 and a != b:
+                    raise UnitError(f"adds{named(a)} and{named(b)}")
+                return sides[0] if sides else (a if a is b else UNKNOWN)
+            if a is UNKNOWN or b is UNKNOWN:
+                return UNKNOWN
+            if b is BARE:
+                return a
+            b = b if isinstance(node.op, ast.Mult) else b**-1
+            return b if a is BARE else a * b
+    return bare
+
+
+def _constant(node: ast.expr) -> float | None:
+    """The number that an exponent is, None where it has parameters."""
+    try:
+        power = float(Expression(ast.unparse(node)).value({}))
+    except ValueError:
+        return None
+    return int(power) if power == int(power) else power
 
 
 def has_unit(value: float | int | str) -> bool:
     """Whether a valid field's value carries a unit that is not a pure number or an angle."""
-    try:
-        return measured(value, ("pure number",)) not in (None, "pure number")
-    except UnitError:
-        return True
+    return dimensionality(value) not in (None, dimensions_of(""))
 
 
 def dimensionality(value: float | int | str) -> Any:
     """What a valid field's value measures by its unit; None without a unit."""
-    match = _QUANTITY.fullmatch(value) if isinstance(value, str) and "$" not in value else None
-    unit = (match.group(2) or "").strip() if match else ""
-    return _unit(unit)[1] if unit and not _is_arithmetic(str(value)) else None
+    return _read(value).dimensionality if isinstance(value, str) and "$" not in value else None
 
 
 def measured(value: float | int | str, allowed: tuple[str, ...]) -> str | None:
@@ -156,15 +332,14 @@ def measured(value: float | int | str, allowed: tuple[str, ...]) -> str | None:
 
     Raises :class:`UnitError` for a unit of another dimension.
     """
-    found = dimensionality(value)
-    if found is None:
+    found = _read(value) if isinstance(value, str) and "$" not in value else _Read(0.0)
+    if not found.unit:
         return None
     for name in allowed:
-        if found == dimensions_of(DIMENSIONS[name].unit):
+        if found.dimensionality == dimensions_of(DIMENSIONS[name].unit):
             return name
-    unit = str(_QUANTITY.fullmatch(str(value)).group(2)).strip()  # pyright: ignore
     wanted = " or ".join(expected(DIMENSIONS[name]) for name in allowed)
-    raise UnitError(f"found {unit!r}{named(found)}, expected {wanted}")
+    raise UnitError(f"found {found.unit!r}{named(found.dimensionality)}, expected {wanted}")
 
 
 def per_second(unit: str) -> str:
@@ -184,45 +359,16 @@ def rate_of(measures: Dimension | None) -> Dimension | None:
 def to_si(value: float | int | str, dimension: Dimension | None = None) -> float | Expression:
     """A field's value in SI base units: a number as it is, ``"5 kN/m"`` as 5000.0.
 
-    Arithmetic without a unit (``"2*pi/3"``) is a number; a text with ``$`` is an
-    :class:`Expression` in shared parameters. ``dimension=None`` takes any unit.
+    A text with ``$`` is an :class:`Expression` in shared parameters, without units.
+    ``dimension=None`` takes any unit.
 
     Raises :class:`UnitError`.
     """
     if not isinstance(value, str):
         return float(value)
-    if "$" in value:
-        try:
-            return Expression(value)
-        except ValueError as error:
-            raise UnitError(f"{error}") from None
-    match = _QUANTITY.fullmatch(value)
-    if _is_arithmetic(value):
-        try:
-            return float(Expression(value).value({}))
-        except ValueError:
-            match = match if "pi" in value else None  # "5 pi" is a quantity
-    if match is None:
-        raise UnitError(
-            f"found {quoted(value)}, which is no quantity; expected {expected(dimension)}"
-        )
-    number, unit = match.group(1), (match.group(2) or "").strip()
-    factor = unit_factor(unit, dimension) if unit else Decimal(1)
+    if "$" not in value:
+        return _read(value, dimension).value
     try:
-        # Decimal arithmetic: "1.1 mm" becomes the float nearest to 0.0011.
-        result = float(Decimal(number) * factor)
-    except DecimalException:
-        result = math.inf
-    if not math.isfinite(result):
-        raise UnitError(f"found {quoted(value)}, which is no finite number")
-    return result
-
-
-def _is_arithmetic(text: str) -> bool:
-    """Whether ``text`` holds nothing but numbers, operations and the words of expressions, and
-    more than one number: ``1/sqrt(2)``, but not ``5 m``."""
-    if len(text) > LONGEST or re.fullmatch(rf"\s*{_NUMBER}\s*", text):
-        return False
-    found = list(_TOKEN.finditer(text))
-    names = [m.group(1) for m in found if m.group(1)]
-    return not any(m.group(2) for m in found) and WORDS.issuperset(names)
+        return Expression(value)
+    except ValueError as error:
+        raise UnitError(f"{error}") from None
