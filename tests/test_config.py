@@ -272,6 +272,22 @@ def test_contact():
     assert float(contact.belt(0.0)) == 2.0
 
 
+def test_belt_and_gap_of_a_contact_measure_what_tangent_and_normal_do():
+    def contact(belt: str, gap: str = "1 mm"):
+        found = problem_of(
+            '[mass.a]\ndof = "y"\nm = 1\n[mass.b]\ndof = "th"\nm = 1\n[contact]\n'
+            f'normal = "y"\ntangent = "th"\nmu = 0.3\ngap = "{gap}"\nbelt = "{belt}"\n',
+            dofs='[dofs]\ny = "translation"\nth = "rotation"',
+        )
+        return found.section("contact")["contact"]
+
+    assert float(contact("60 rpm").belt(0.0)) == 2.0 * math.pi
+    with pytest.raises(jfric.ProblemError, match=r"contact\.belt: found 'm/s'.* angular velocity"):
+        contact("2 m/s")
+    with pytest.raises(jfric.ProblemError, match=r"contact\.gap: found 'rad'.* a length"):
+        contact("2 rad/s", "1 rad")
+
+
 def force_of(text: str, path="x.toml"):
     return problem_of(f'[load]\ndof = "u"\nF = {text}\n', path=path).section("load")["load"].F
 

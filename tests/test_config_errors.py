@@ -117,6 +117,22 @@ MISTAKES = [
     ),
     (
         'N = "1 kN"',
+        'N = {harmonic = {amplitude = 1, frequency = "60 rpm"}}',
+        (
+            "friction.N.harmonic.frequency: found 'rpm' (an angular velocity), "
+            "expected a frequency such as '2 Hz'"
+        ),
+    ),
+    (
+        'N = "1 kN"',
+        'N = {harmonic = {amplitude = 1, frequency = "60 deg/s"}}',
+        (
+            "friction.N.harmonic.frequency: found 'deg/s' (an angular velocity), "
+            "expected a frequency such as '2 Hz'"
+        ),
+    ),
+    (
+        'N = "1 kN"',
         "N = {harmonic = {amplitude = 1}}",
         "friction.N.harmonic: found none, exactly one of omega, frequency is needed",
     ),
@@ -372,6 +388,36 @@ MISTAKES = [
         None,
         "[force_field]\nfunction = 1\n",
         "force_field: can only be given in Python, a file cannot hold a function",
+    ),
+    (
+        'dofs = ["u"]',
+        'dofs = ["u", "dof"]',
+        "dofs.dof: the name 'dof' is reserved; rename it",
+    ),
+    (
+        None,
+        "[base.dof]\ndisplacement = 0\n",
+        "base.dof: the name 'dof' is reserved; rename it",
+    ),
+    (
+        'dofs = ["u"]',
+        'dofs = ["u", "between"]',
+        "dofs.between: the name 'between' is reserved; rename it",
+    ),
+    (
+        None,
+        "[base.between]\ndisplacement = 0\n",
+        "base.between: the name 'between' is reserved; rename it",
+    ),
+    (
+        'dofs = ["u"]',
+        'dofs = ["u", "ground"]',
+        "dofs.ground: the name 'ground' is reserved; rename it",
+    ),
+    (
+        None,
+        "[base.ground]\ndisplacement = 0\n",
+        "base.ground: the name 'ground' is reserved; rename it",
     ),
     (
         None,

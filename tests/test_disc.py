@@ -5,8 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from references.disc import Disc, shares
+from typer.testing import CliRunner
 
 import jfric
+from jfric.cli.main import app
 from jfric.contact.rules.discs import REGULAR, disc_friction, disc_gauge, disc_holding
 from jfric.files.read_toml import load_config, loads
 from jfric.files.write_toml import dump
@@ -238,6 +240,16 @@ N = 1
         ("mu = 0.3", "mu = [0.3, 0.2]", "friction.mu: found two coefficients, which friction in a"),
         ("mu = 0.3", "mu = {positive = 0.3, negative = 0.2}", "found a coefficient for each sign"),
         ("N = 1", "N = 1\nbelt = [0.1, 0.2]", "friction.belt: found 2 velocities, friction in a"),
+        (
+            "N = 1",
+            'N = 1\nbelt = [0.1, 0.2, "2 m/s"]',
+            "friction.belt[3]: found 'm/s' (a velocity), expected an angular velocity such as",
+        ),
+        (
+            "N = 1",
+            'N = 1\nbelt = [0.1, "60 rpm", 2]',
+            "friction.belt[2]: found 'rpm'",
+        ),
         ('"theta"\n', '"phi"\n', "friction.spin: no degree of freedom 'phi'; declared are x, y"),
     ],
 )
@@ -245,6 +257,27 @@ def test_sentence(old, new, sentence):
     with pytest.raises(jfric.ProblemError) as caught:
         loads(TEXT.replace(old, new, 1))
     assert sentence in str(caught.value)
+
+
+def test_belts_of_a_disc_in_units(tmp_path):
+    """Along the plane in m/s, for the spin in rad/s: in a file, and by paths of parameters."""
+    path = tmp_path / "disc.toml"
+    path.write_text(TEXT.replace("N = 1", 'N = 1\nbelt = ["50 cm/s", 0, "60 rpm"]'))
+    values = jfric.parameters(jfric.load(path))
+    assert [float(values[f"friction.belt.{i}"]) for i in range(3)] == [0.5, 0.0, 2.0 * np.pi]
+
+    def shown(setting: str):
+        return CliRunner().invoke(app, ["show", str(path), "--set", setting])
+
+    assert "3.14159" in shown("friction.belt.2=30 rpm").output
+    for setting, expected in {
+        "friction.belt.2=1 m/s": "an angular velocity",
+        "friction.belt.0=1 rad/s": "a velocity",
+        "friction.N=5 kg": "a force",
+    }.items():
+        refused = shown(setting)
+        assert refused.exit_code == 2
+        assert f"expected {expected}" in refused.stderr
 
 
 def test_a_law_of_discs_is_for_friction_in_a_plane_alone():

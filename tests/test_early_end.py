@@ -13,7 +13,6 @@ from jfric.verification.configs import shipped
 
 #: Solver, a file that it can simulate, and settings that end the run before its time.
 EARLY = [
-    ("event-driven", "ve0116", ["max_steps=3"]),
     ("event-driven", "ve0116", ["max_steps=1"]),
     ("moreau-jean", "ve0116", ["dt=1e-3", "max_steps=3"]),
     ("stabilised-midpoint", "ve0116", ["dt=1e-3", "max_steps=3"]),
@@ -42,6 +41,21 @@ def test_an_early_end_is_written_and_printed(solver, name, options, tmp_path):
     assert "nan" not in text
     assert "unknown" not in text
     assert (tmp_path / "run-001.png").exists()
+
+
+def test_the_exit_status_of_a_file_without_checks(tmp_path):
+    """1 where the trajectory ends before its time, though there is nothing else to fail."""
+    path = tmp_path / "block.toml"
+    elements = {
+        "mass": jfric.Mass("u", 1.0),
+        "spring": jfric.Spring("u", 50.0),
+        "friction": jfric.Friction("u", jfric.Coulomb(0.1), N=1.0),
+    }
+    start = {"u": jfric.InitialState(q=1.0)}
+    path.write_text(jfric.to_toml(jfric.Problem(("u",), elements, initial=start, time=2.0)))
+    early = call("run", path, "--option", "max_steps=3", "--out", tmp_path / "out")
+    assert early.exit_code == 1, early.output
+    assert Status.MAX_STEPS.message in early.output
 
 
 def test_flags_are_printed_with_their_meaning(tmp_path):

@@ -239,6 +239,33 @@ LINE = {"level": jfric.Free(0.0, 8.0, init=4.0, scale="linear"),
         "slope": jfric.Free(0.0, 100.0, init=1.0, scale="linear")}  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("loss", "weight"),
+    [
+        ("huber", lambda r: 1.0 / np.maximum(np.abs(r), 1.0)),
+        ("cauchy", lambda r: 1.0 / (1.0 + r**2)),
+        ("soft_l1", lambda r: 1.0 / np.sqrt(1.0 + r**2)),
+    ],
+)
+def test_standard_errors_of_a_robust_fit(loss, weight):
+    """``H^-1 (sum of w^2 r^2 J J^T) H^-1`` with ``H`` the sum of ``w J J^T``, by its formula."""
+    t = np.linspace(0.2, 1.0, 60)
+    u = 4.0 + 10.0 * t + 0.05 * np.random.default_rng(3).normal(size=t.size)
+    u[::7] += 0.5
+    found = jfric.fit(
+        Line(), jfric.Experiment(t, y={"u": u}, sigma=0.05), LINE, loss=loss, starts=1
+    )
+    level, slope = found.vector
+    J = np.stack([np.ones_like(t), t], axis=1) / 0.05
+    r = (level + slope * t - u) / 0.05
+    w = weight(r)
+    inverse = np.linalg.inv(J.T @ (w[:, None] * J))
+    middle = J.T @ ((w * r)[:, None] ** 2 * J)
+    expected = np.sqrt(np.diag(inverse @ middle @ inverse) * t.size / (t.size - 2))
+    errors = found.covariance("gauss-newton").standard_errors
+    np.testing.assert_allclose([errors["level"], errors["slope"]], expected, rtol=1e-6)
+
+
 def test_intervals_hold_the_truth_that_lies_a_little_inside_a_bound():
     """The slope is one standard error from its bound, where one fit of six ends. Taken as known
     there, it would leave intervals of the level of which 29 % hold the truth."""

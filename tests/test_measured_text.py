@@ -101,6 +101,8 @@ READ = {
                                rows=cells(position=MM)),
     "case and blanks": written(header=(" TIME", "Position ", "FORCE")),
     "preamble": written(";", before=PREAMBLE),
+    "a line of numbers above the names": written(
+        ";", before="2;1000;7\n", header=("time", "position", "force")),
     "preamble of remarks": written(before="# made by a logger\n# 100 Hz\n"),
     "header as a remark": "# " + written(),
     "separator at the end of lines": written(";").replace("\n", ";\n"),
