@@ -99,7 +99,7 @@ def test_a_linear_system_has_one_attractor_whatever_the_start():
     response = 1.0 / (1.0 - OMEGA**2 + 0.1j * OMEGA)  # of a sine
     np.testing.assert_allclose(attractor.q[0], response.imag, atol=1e-6)
     np.testing.assert_allclose(attractor.v[0], OMEGA * response.real, atol=1e-6)
-    assert (attractor.share, attractor.error, found.dims) == (1.0, 0.0, ("lane",))
+    assert (attractor.share, attractor.error, found.dims) == (1.0, 0.0, ("trajectory",))
 
 
 def test_what_does_not_repeat_has_a_label_of_its_own():

@@ -2,6 +2,7 @@
 
 import functools
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray
+from scipy.stats import qmc
 from typer.testing import CliRunner
 
 import jfric
@@ -175,7 +177,7 @@ def test_own_observables_and_lists_side_by_side():
     }
     values = {"friction.mu": [0.1, 0.2, 0.25], "spring.k": [4000.0, 5000.0, 6000.0]}
     table = jfric.sweep(oscillator(), values, observables, method="zip")
-    assert table["peak"].dims == ("lane",)
+    assert table["peak"].dims == ("trajectory",)
     assert table["peak"].attrs["units"] == "J"
     assert list(table["spring.k"].values) == values["spring.k"]
     for i in range(3):
@@ -291,7 +293,7 @@ def test_grid_in_a_store_is_read_without_jfric(tmp_path):
     np.testing.assert_allclose(table["max.v"], (force - mu * FZ) / np.sqrt(K * M), rtol=1e-12)
     script = f"""
 import sys, xarray
-data = xarray.open_zarr({str(store)!r}, consolidated=False, chunks=None)
+data = xarray.open_zarr({str(store)!r}, chunks=None)
 assert "jfric" not in sys.modules
 assert data["max.v"].attrs["units"] == "m/s" and data["load.F"].attrs["units"] == "N"
 assert "[friction]" in data.attrs["config"] and data["u(t)"].shape == (6, 5, 3)
@@ -299,6 +301,17 @@ print(float(data["final.u"][0, 0]))
 """
     output = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert float(output.stdout) == float(table["final.u"][0, 0])
+    assert output.stderr == b""
+
+
+def test_stores_of_earlier_versions_are_read_in_the_words_of_today(tmp_path):
+    earlier = xarray.Dataset(
+        {"status": ("lane", np.zeros(3, np.int8))}, attrs={"command": "jfric run a.toml"}
+    )
+    earlier.to_zarr(tmp_path / "earlier.zarr", consolidated=False)
+    table = jfric.open_sweep(tmp_path / "earlier.zarr")
+    assert table["status"].dims == ("trajectory",)
+    assert table.attrs == {"point_command": "jfric run a.toml"}
 
 
 @pytest.mark.parametrize("method", ["random", "sobol", "latin-hypercube"])
@@ -422,6 +435,10 @@ def test_command_sweeps_draws_and_refuses(tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     assert "12 trajectories" in result.output
     assert (tmp_path / "mu.png").stat().st_size > 10_000
+    kept = jfric.open_sweep("mu.zarr").attrs
+    program, *words = shlex.split(kept["command"])
+    assert (program, sorted(words)) == ("jfric", sorted([*line, "--plot"]))
+    assert kept["point_command"] == f"jfric run {config}"
     again = CliRunner().invoke(app, line)
     assert "12 of 12 trajectories were there already" in again.output
     drawn = CliRunner().invoke(app, ["plot", "mu.zarr", "--observe", "final.u", "--out", "u.png"])
@@ -564,8 +581,8 @@ class TestFigures:
 
     def test_samples_are_a_scatter_matrix(self):
         rng = np.random.default_rng(0)
-        data = self.table(100, dims=("lane",))
-        data = data.assign_coords({n: ("lane", rng.random(100)) for n in ("mu", "F")})
+        data = self.table(100, dims=("trajectory",))
+        data = data.assign_coords({n: ("trajectory", rng.random(100)) for n in ("mu", "F")})
         data.attrs["parameters"] = ["mu", "F"]
         figure = jfric.plot_sweep(data)
         assert len(figure.axes) == 9
@@ -574,6 +591,39 @@ class TestFigures:
         good, failed = figure.axes[1].collections
         assert len(good.get_offsets()) == 85
         assert len(failed.get_offsets()) == 15
+
+    def test_a_scatter_matrix_of_a_part_shows_the_whole_box_and_says_so(self):
+        count = 12_000
+        unit = qmc.Sobol(2, rng=0).random(2**14)[:count]
+        data = self.table(count, dims=("trajectory",))
+        values = {n: ("trajectory", unit[:, i]) for i, n in enumerate(("mu", "F"))}
+        data = data.assign_coords(values)
+        data.attrs["parameters"] = ["mu", "F"]
+        figure = jfric.plot_sweep(data)
+        assert "5,000 of 12,000 drawn" in figure.get_suptitle()
+        points = np.concatenate([c.get_offsets() for c in figure.axes[1].collections])
+        assert len(points) == 5_000
+        # Every part of the box holds its share; so do the histograms, of all rows.
+        shares = np.histogram2d(*points.T, bins=4, range=[[0, 1], [0, 1]])[0] / 5_000
+        np.testing.assert_allclose(shares, 1 / 16, atol=0.015)
+        assert sum(bar.get_height() for bar in figure.axes[0].patches) == count
+        again = jfric.plot_sweep(data)
+        same = np.concatenate([c.get_offsets() for c in again.axes[1].collections])
+        np.testing.assert_array_equal(points, same)
+
+    def test_a_large_map_keeps_what_failed_and_says_what_it_leaves_out(self):
+        data = self.table(
+            4_100, 3, dims=("a", "b"), a=np.linspace(1.0, 0.0, 4_100), b=np.array([2.0, 1.0, 3.0])
+        )  # fmt: skip
+        data["status"][:] = 0
+        data["status"][3_001, 1] = int(jfric.Status.INCONSISTENT)
+        (axis, _) = jfric.plot_sweep(data).axes
+        values, failed = axis.collections
+        assert values.get_array().shape == (3, 2_050)
+        marked = np.argwhere(np.isfinite(failed.get_array().filled(np.nan)))
+        # In order: row 0 is b = 1, and a grows to the right.
+        assert marked.tolist() == [[0, (4_099 - 3_001) // 2]]
+        assert axis.get_title(loc="left") == "final.u [m], 6,150 of 12,300 points drawn"
 
     def test_unknown_observables_are_refused(self):
         with pytest.raises(jfric.ProblemError, match=r"found 'final\.w'"):

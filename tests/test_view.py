@@ -1,5 +1,6 @@
 """Pages of stored results: what they hold, and that they answer in a browser without a network."""
 
+import base64
 import json
 import re
 import shlex
@@ -9,10 +10,13 @@ import sys
 
 import numpy as np
 import pytest
+import xarray
+from scipy.stats import qmc
 from typer.testing import CliRunner
 
 from jfric.cli.main import app
 from jfric.errors import ProblemError
+from jfric.figures.view import sweep_view
 from jfric.figures.view.fit_view import fit_page, read_fit
 from jfric.figures.view.page import data, label, text
 from jfric.figures.view.run_view import spans
@@ -173,6 +177,23 @@ def test_sliders_move_the_curve_and_a_point_has_its_command(folder):
     jfric(*arguments, "--out", folder / "again")
     again = read_run(folder / "again" / "run-001.json")
     assert again.columns["q.u"][-1] == pytest.approx(float(table["final.u"][at]), abs=1e-12)
+
+
+def test_a_page_of_a_part_of_the_samples_shows_the_whole_box_and_says_so(monkeypatch):
+    monkeypatch.setattr(sweep_view, "MOST_NUMBERS", 8_000)
+    mu = qmc.Sobol(1, rng=0).random(2**13)[:, 0]
+    table = xarray.Dataset(
+        {"final.u": ("trajectory", mu), "status": ("trajectory", np.zeros(mu.size, np.int8))},
+        {"mu": ("trajectory", mu)},
+        {"parameters": ["mu"], "observables": ["final.u"]},
+    )
+    found = sweep_view.sweep_page(table, "sweep")
+    words = "Of trajectory 2,731, chosen at random, of 8,192 values are on this page"
+    assert words in found
+    packed = re.search(r'id="sweep">(.*?)</script>', found, re.DOTALL)[1]
+    shown = np.frombuffer(base64.b64decode(json.loads(packed)["parameters"][0]["values"]["bytes"]))
+    shares = np.histogram(shown, bins=8, range=(0.0, 1.0))[0] / 2_731
+    np.testing.assert_allclose(shares, 1 / 8, atol=0.02)
 
 
 RECORD = {

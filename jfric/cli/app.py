@@ -130,6 +130,22 @@ def one_sentence(command: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
+def called_as(context: typer.Context) -> list[str]:
+    """The words of a command as it was called, defaults left out."""
+    words = ["jfric", str(context.info_name)]
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        source = context.get_parameter_source(name)
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        given = context.params[name]
+        for value in given if isinstance(given, (list, tuple)) else [given]:
+            if parameter.param_type_name == "option":
+                words += (parameter.secondary_opts if value is False else parameter.opts)[:1]
+            words += [] if isinstance(value, bool) else [str(value)]
+    return words
+
+
 def _end(code: int, sentence: str) -> NoReturn:
     typer.echo(f"jfric: {sentence}", err=True)
     raise typer.Exit(code) from None

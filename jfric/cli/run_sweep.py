@@ -45,9 +45,11 @@ def run_sweep(
     solver: dict[str, Any],
     out: Path | None,
     plot: bool,
+    command: list[str],
     **execution: Any,
 ) -> bool:
-    """Sweep a configuration into ``out`` and say what came of it; whether all went well."""
+    """Sweep a configuration into ``out`` and say what came of it; whether all went well.
+    ``command``: what was called, kept with the results."""
     from jfric.files.solver_choice import choose_solver
     from jfric.files.write_toml import dump
     from jfric.sweeps.sweeping import execute, prepare
@@ -66,7 +68,8 @@ def run_sweep(
         solver=built,
         config=dump(chosen),
         title=chosen.title or config.stem,
-        command=command_of_a_point(chosen.problem, config, settings, varied, solver),
+        command=shlex.join(command),
+        point_command=command_of_a_point(chosen.problem, config, settings, varied, solver),
     )
     (_, summary), store = computed_into(
         config, out, "sweep", lambda store: execute(prepared, store=store, **execution)

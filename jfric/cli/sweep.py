@@ -15,6 +15,7 @@ from jfric.cli.app import (
     Settings,
     SolverName,
     app,
+    called_as,
     console,
     one_sentence,
 )
@@ -26,6 +27,7 @@ from jfric.cli.app import (
 )
 @one_sentence
 def sweep(
+    context: typer.Context,
     config: ConfigPath,
     vary: Annotated[
         list[str],
@@ -110,6 +112,7 @@ def sweep(
         solver=parse_options(option or [], name=solver, flow=flow, rtol=rtol),
         out=out,
         plot=plot,
+        command=called_as(context),
         chunk=chunk,
         block=block,
         devices=devices,

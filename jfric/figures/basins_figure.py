@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.figures.style import LINES, style_axes
+from jfric.figures.style import LINES, some_of, some_rows, style_axes
 from jfric.periodic.basins import FAILED, UNRECOGNISED, Basins
 from jfric.sweeps.design import NUMBER_AXIS
 
@@ -58,11 +58,12 @@ def plot_basins(basins: Basins, *, title: str = "") -> Figure:
         )
     figure = Figure(figsize=(9.0, 5.6), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06))
     axis = figure.subplots()
-    count = len(basins.attractors)
+    count, drawn = len(basins.attractors), ""
     colours = [FAILED_COLOUR, NONE_COLOUR, *(_light(LINES[i % len(LINES)]) for i in range(count))]
     x, y = (np.asarray(basins.table[n]) for n in names)
     if basins.dims == (NUMBER_AXIS,):
-        part = slice(None, None, max(basins.labels.size // MAX_SCATTERED, 1))
+        part = some_rows(basins.labels.size, MAX_SCATTERED)
+        drawn = some_of(part.size, basins.labels.size, "starts ")
         chosen = [colours[label + 1] for label in basins.labels[part]]
         axis.scatter(x[part], y[part], c=chosen, s=3, lw=0, rasterized=True)
     else:
@@ -95,8 +96,9 @@ def plot_basins(basins: Basins, *, title: str = "") -> Figure:
         unit = str(basins.table[name].attrs.get("units", ""))
         put(f"{name} [{unit}]" if unit else name, fontsize=9)
     style_axes(axis, grid=False)
-    if title:
-        figure.suptitle(title, fontsize=11, fontweight="bold", x=0.012, ha="left")
+    above = ", ".join(text for text in (title, drawn) if text)
+    if above:
+        figure.suptitle(above, fontsize=11, fontweight="bold", x=0.012, ha="left")
     return figure
 
 

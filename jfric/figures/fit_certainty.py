@@ -9,15 +9,15 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from jfric.figures.fit_figures import MEASURED, RESIDUAL, SIMULATED, Panel
-from jfric.figures.style import legend_below, style_axes
+from jfric.figures.style import legend_below, some_of, some_rows, style_axes
 
 if TYPE_CHECKING:
     from jfric.fits.fit_result import FitResult
     from jfric.fits.uncertainty.posterior import Posterior
     from jfric.fits.uncertainty.profile import Profile
 
-#: Parameters drawn against each other.
-MAX_CORNER = 6
+#: Parameters drawn against each other, and samples of a posterior among them.
+MAX_CORNER, MAX_SCATTERED = 6, 5_000
 #: Radii of the ellipses that hold 50 and 95 % of a normal distribution in two dimensions.
 ELLIPSES = (1.1774, 2.4477)
 #: Deviance at the ends of 95 % intervals.
@@ -71,6 +71,7 @@ def corner(result: FitResult, posterior: Posterior | None = None) -> Panel | Non
     if drawn is not None:
         # Nearly all samples are seen, however far they lie.
         reach = np.maximum(reach, np.quantile(np.abs(drawn - centre), 0.999, axis=0))
+        some = some_rows(len(drawn), MAX_SCATTERED)
     circle = np.linspace(0.0, 2.0 * np.pi, 100)
     for i in range(count):
         for j in range(count):
@@ -89,7 +90,7 @@ def corner(result: FitResult, posterior: Posterior | None = None) -> Panel | Non
             else:
                 if drawn is not None:
                     axis.plot(
-                        drawn[::4, j], drawn[::4, i], ".", ms=1.0, color=MEASURED, alpha=0.3,
+                        drawn[some, j], drawn[some, i], ".", ms=1.0, color=MEASURED, alpha=0.3,
                         rasterized=True,
                     )  # fmt: skip
                 own = matrix[np.ix_([j, i], [j, i])]
@@ -110,7 +111,10 @@ def corner(result: FitResult, posterior: Posterior | None = None) -> Panel | Non
                 axis.set_ylabel(names[i], fontsize=8)
             elif j > 0 and i != j:
                 axis.tick_params(labelleft=False)
-    what = "normal approximation" if drawn is None else "samples and normal approximation"
+    what = "normal approximation"
+    if drawn is not None:
+        part = some_of(min(len(drawn), MAX_SCATTERED), len(drawn), "")
+        what = f"samples ({part}) and {what}" if part else f"samples and {what}"
     return Panel(made, f"parameters against each other: {what}")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -22,6 +24,22 @@ def style_axes(axis: Axes, *, grid: bool = True) -> None:
     axis.set_axisbelow(True)
     axis.spines[["top", "right"]].set_visible(False)
     axis.tick_params(labelsize=8)
+
+
+def some_rows(count: int, most: int) -> np.ndarray:
+    """Numbers of at most ``most`` of ``count`` rows, in order, and equal in every figure.
+
+    Chosen at random: every n-th point of a sequence that fills a space evenly lies in a part of
+    that space.
+    """
+    if count <= most:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(0).choice(count, most, replace=False))
+
+
+def some_of(shown: int, count: int, what: str) -> str:
+    """``5,000 of 100,000 drawn``, where a figure does not show all; empty where it does."""
+    return f"{shown:,} of {count:,} {what}drawn" if shown < count else ""
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], most: int = 8) -> None:

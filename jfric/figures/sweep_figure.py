@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jfric.errors import ProblemError, nearest
-from jfric.figures.style import LINES, style_axes
+from jfric.figures.style import LINES, some_of, some_rows, style_axes
 from jfric.results.status import Status
 from jfric.sweeps.design import NUMBER_AXIS
 from jfric.sweeps.table import OUTCOME
@@ -26,6 +26,7 @@ MAX_POINTS = 20_000
 BINS = 4_000
 #: A map of more points along an axis is drawn at every second, third ... of them.
 MAX_PIXELS = 2_000
+#: Points of a scatter matrix; histograms are of all rows.
 MAX_SCATTERED = 5_000
 MAX_IN_MATRIX = 8
 
@@ -166,10 +167,15 @@ def _map(
     figure: Figure, axis: Axes, along: tuple[Any, Any], values: Any, failed: np.ndarray, name: str
 ) -> None:
     """The first axis of the table to the right, the second upwards."""
+    orders = [np.argsort(np.asarray(a), kind="stable") for a in along]
     steps = [max(n // MAX_PIXELS, 1) for n in values.shape]
-    x, y = (np.asarray(a)[::s] for a, s in zip(along, steps, strict=True))
-    z = np.asarray(values[:: steps[0], :: steps[1]], float)
-    bad = failed[:: steps[0], :: steps[1]]
+    kept = [order[::step] for order, step in zip(orders, steps, strict=True)]
+    x, y = (np.asarray(a)[rows] for a, rows in zip(along, kept, strict=True))
+    z = np.asarray(values[kept[0], kept[1]], float)
+    # A point that failed is seen wherever it lies.
+    bad = failed[np.ix_(*orders)]
+    for i, step in enumerate(steps):
+        bad = np.logical_or.reduceat(bad, np.arange(0, bad.shape[i], step), axis=i)
     if np.isfinite(z).any():
         mesh = axis.pcolormesh(_edges(x), _edges(y), z.T, cmap=COLOURS, rasterized=True)
         bar = figure.colorbar(mesh, ax=axis)
@@ -187,7 +193,9 @@ def _map(
             scale("log")
     axis.set_xlabel(_axis_label(along[0]), fontsize=9)
     axis.set_ylabel(_axis_label(along[1]), fontsize=9)
-    axis.set_title(_with_unit(name, values), fontsize=10, loc="left")
+    drawn = some_of(z.size, values.size, "points ")
+    title = ", ".join(t for t in (_with_unit(name, values), drawn) if t)
+    axis.set_title(title, fontsize=10, loc="left")
 
 
 def _edges(x: np.ndarray) -> np.ndarray:
@@ -226,10 +234,10 @@ def _scatter_matrix(data: xarray.Dataset, names: list[str]) -> Figure:
     )
     scalars = [n for n in names if data[n].ndim == 1]
     shown = (parameters + scalars)[:MAX_IN_MATRIX]
-    stride = max(math.ceil(data.sizes[NUMBER_AXIS] / MAX_SCATTERED), 1)
-    columns = {n: np.asarray(data[n][::stride], float) for n in shown}
+    rows = some_rows(data.sizes[NUMBER_AXIS], MAX_SCATTERED)
+    columns = {n: np.asarray(data[n], float) for n in shown}
     status = np.asarray(data["status"])
-    failed = _failed(status[::stride])
+    failed = _failed(status[rows])
     count = len(shown)
     figure = _figure(1, wide=True)
     figure.set_size_inches(1.2 + 2.0 * count, 1.2 + 2.0 * count)
@@ -243,7 +251,7 @@ def _scatter_matrix(data: xarray.Dataset, names: list[str]) -> Figure:
                 axis.hist(finite, bins=30, color=LINES[0], alpha=0.7)
                 axis.set_yticks([])
             else:
-                x, y = columns[column], columns[row]
+                x, y = columns[column][rows], columns[row][rows]
                 axis.scatter(x[~failed], y[~failed], s=size, color=LINES[0], lw=0, rasterized=True)
                 if row in parameters and column in parameters:
                     axis.scatter(
@@ -256,18 +264,24 @@ def _scatter_matrix(data: xarray.Dataset, names: list[str]) -> Figure:
             if j == 0:
                 axis.set_ylabel(_axis_label(data[row]), fontsize=8)
     figure.align_ylabels(axes[:, 0])
-    _title(figure, data, status, {})
+    _title(figure, data, status, {}, some_of(rows.size, status.size, ""))
     return figure
 
 
 def _title(
-    figure: Figure, data: xarray.Dataset, status: np.ndarray, slices: dict[str, int]
+    figure: Figure,
+    data: xarray.Dataset,
+    status: np.ndarray,
+    slices: dict[str, int],
+    drawn: str = "",
 ) -> None:
+    """``drawn``: which part of the points is seen, where that is not all."""
     text = [str(data.attrs.get("title", ""))]
     text += [f"{d} = {float(data[d][i]):g}" for d, i in slices.items()]
     failed, missing = int(_failed(status).sum()), int((status < 0).sum())
     text += [f"{failed:,} of {status.size:,} failed (red)"] if failed else []
     text += [f"{missing:,} not computed"] if missing else []
+    text += [drawn]
     figure.suptitle(
         ", ".join(t for t in text if t), fontsize=11, fontweight="bold", x=0.012, ha="left"
     )

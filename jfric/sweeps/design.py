@@ -22,7 +22,7 @@ SAMPLED = METHODS[2:]
 #: Latin hypercubes are drawn as a whole.
 LARGEST_HYPERCUBE = 20_000_000
 #: Axis of trajectories that lie on no grid.
-NUMBER_AXIS = "lane"
+NUMBER_AXIS = "trajectory"
 
 
 class Design(abc.ABC):

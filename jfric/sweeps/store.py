@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from jfric.errors import ProblemError, first_line
 from jfric.optional import import_xarray
+from jfric.sweeps.design import NUMBER_AXIS
 from jfric.sweeps.runner import Results
 from jfric.sweeps.table import MISSING, Schema, Variable, tile_values
 from jfric.sweeps.tiles import Layout, Tile, tiles
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Attributes from which a sweep is resumed.
 SWEEP, LAYOUT = "jfric_sweep", "jfric_layout"
+#: Axis of trajectories on no grid in stores of earlier versions.
+EARLIER_AXIS = "lane"
 #: Values of an axis that are written at once.
 AXIS_PIECE = 2**20
 
@@ -128,7 +132,7 @@ class ZarrTable:
 def open_sweep(path: str | os.PathLike[str]) -> xarray.Dataset:
     """The results of a sweep on disk, read when they are used.
 
-    ``xarray.open_zarr(path, consolidated=False)`` gives the same. Raises :class:`ProblemError`
+    ``xarray.open_zarr(path)`` gives the same. Raises :class:`ProblemError`
     where there is none. Two coefficients of friction::
 
         >>> import pathlib, tempfile
@@ -148,6 +152,11 @@ def open_sweep(path: str | os.PathLike[str]) -> xarray.Dataset:
         raise ProblemError(f"{path}: not a Zarr store ({first_line(error)})") from None
     if "status" not in data:
         raise ProblemError(f"{path}: not the results of a sweep, they have a variable 'status'")
+    # Stores of earlier versions have other words for trajectories, and for the command of a point.
+    if EARLIER_AXIS in data.dims:
+        data = data.rename_dims({EARLIER_AXIS: NUMBER_AXIS})
+    if "command" in data.attrs and "point_command" not in data.attrs:
+        data.attrs["point_command"] = data.attrs.pop("command")
     return data
 
 
@@ -172,6 +181,10 @@ def _create(path: Path, schema: Schema, layout: Layout, identity: dict[str, Any]
     group.attrs.update(schema.attributes)
     group.attrs[SWEEP] = _plain(identity)
     group.attrs[LAYOUT] = layout.as_dict()
+    with warnings.catch_warnings():
+        # No part of version 3 of the format yet; readers that know it need not look for the arrays.
+        warnings.simplefilter("ignore", UserWarning)
+        zarr.consolidate_metadata(str(path))
     (path / BEGUN).unlink()
 
 

@@ -145,11 +145,13 @@ def prepare(
     config: str | None = None,
     title: str = "",
     command: str = "",
+    point_command: str = "",
 ) -> Prepared:
     """Check everything that a sweep is made of; see :func:`sweep`.
 
-    ``config``: the system as TOML text (by default written from ``problem``). ``command``: one
-    that computes a point once the varied parameters are set, kept with the results.
+    ``config``: the system as TOML text (by default written from ``problem``). Kept with the
+    results: ``command``, that of the sweep, and ``point_command``, which computes a point once the
+    varied parameters are set.
     """
     import_xarray()
     design = make_design(by_path(problem, vary), method, samples, seed)
@@ -171,11 +173,12 @@ def prepare(
     attributes = {
         "title": title or "sweep with jfric",
         "command": command,
+        "point_command": point_command,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "method": method,
         "parameters": list(design.names),
         "observables": [o.name for o in observables],
-        "lanes": design.size,
+        "trajectories": design.size,
         "solver": json.dumps(settings),
         "config": text,
         "versions": " ".join(f"{k} {v}" for k, v in versions().items()),

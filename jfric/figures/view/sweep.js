@@ -192,7 +192,7 @@
   }
   update();
   if (sweep.sampled) {
-    listen(byId("curve"), (p) => ({ lane: p.customdata }));
+    listen(byId("curve"), (p) => ({ [status.dims[0]]: p.customdata }));
   } else {
     listen(byId("curve"), (p) => ({ ...state.at, [state.x]: p.customdata }));
     if (state.y === null) Plotly.newPlot(byId("map"), [], layout({}), sweep.config);

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jfric.figures.style import some_rows
 from jfric.figures.sweep_figure import COLOURS, FAILED
 from jfric.figures.view.page import CONFIG, LAYOUT, array, data, label, page, system, table, text
 from jfric.results.status import Status
@@ -31,7 +32,7 @@ def sweep_page(found: xarray.Dataset, name: str) -> str:
     points = int(np.prod(list(found["status"].shape), dtype=int))
     remarks += _outcome(found)
     config = str(found.attrs.get("config", ""))
-    command = str(found.attrs.get("command", "")) or (UNNAMED if config else "")
+    command = str(found.attrs.get("point_command", "")) or (UNNAMED if config else "")
     if command == UNNAMED:
         remarks.append("The commands take the system below, saved as system.toml.")
     content = {
@@ -93,12 +94,20 @@ def _thinned(found: xarray.Dataset, names: list[str]) -> tuple[xarray.Dataset, l
         longest = max(strides, key=lambda d: found.sizes[d] / strides[d])
         strides[longest] += 1
     thinner = {d: s for d, s in strides.items() if s > 1}
-    remarks = [
-        f"Of {d} every {s}{'nd' if s == 2 else 'rd' if s == 3 else 'th'} of "
-        f"{found.sizes[d]:,} values is on this page; the store holds all."
-        for d, s in thinner.items()
-    ]
-    return found.isel({d: slice(None, None, s) for d, s in thinner.items()}), remarks
+    kept, remarks = {}, []
+    for d, s in thinner.items():
+        steps = np.diff(found[d]) if d in found.coords else np.zeros(1)
+        if np.all(steps > 0.0) or np.all(steps < 0.0):
+            kept[d] = np.arange(0, found.sizes[d], s)
+            words = f"every {s}{'nd' if s == 2 else 'rd' if s == 3 else 'th'} of"
+            verb = "is"
+        else:
+            kept[d] = some_rows(found.sizes[d], math.ceil(found.sizes[d] / s))
+            words, verb = f"{kept[d].size:,}, chosen at random, of", "are"
+        remarks.append(
+            f"Of {d} {words} {found.sizes[d]:,} values {verb} on this page; the store holds all."
+        )
+    return found.isel(kept), remarks
 
 
 def _parameters(found: xarray.Dataset) -> list[dict[str, Any]]:
