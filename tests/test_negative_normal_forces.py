@@ -1,4 +1,5 @@
-"""A given normal force is never negative: refused where its numbers are known, else a status."""
+"""Numbers that no system has, a given normal force that is negative among them: refused where they
+are known, else a status."""
 
 from __future__ import annotations
 
@@ -210,3 +211,116 @@ def test_the_first_negative_values_of_random_functions():
     first = t[below.argmax(axis=1)]
     np.testing.assert_array_less(found, first + 1e-12)
     np.testing.assert_array_less(first - 1e-4, found)
+
+
+def _rubbing(law: jfric.AbstractLaw) -> jfric.Problem:
+    return jfric.Problem(
+        ["u"],
+        {
+            "mass": jfric.Mass("u", 100.0),
+            "spring": jfric.Spring("u", 5000.0),
+            "friction": jfric.Friction("u", law, N=1000.0),
+            "load": jfric.Load("u", jfric.Steps([0.5, 3.0], [1500.0, 1500.0, 1400.0])),
+        },
+        time=4.0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "sentence"),
+    [
+        ("friction.mu_d", -0.1, "friction.mu_d: found -0.1, must not be negative"),
+        ("friction.mu_d", 0.2, "friction.mu_d: found 0.2, must not exceed mu_s"),
+        ("friction.mu_s", jnp.nan, "friction.mu_s: found nan, must be finite"),
+        ("friction.N", -3.0, "friction.N: found -3 at t = 0 s, must not be negative"),
+        ("mass.m", -1.0, "mass.m: found -1, must not be negative"),
+        ("time.end", -jnp.inf, "time.end: found -inf, must be finite"),
+        ("time.end", -1.0, "time.end: found -1 s, must be later than time.start"),
+    ],
+)
+def test_numbers_that_no_system_has_are_refused_where_they_are_known(path, value, sentence):
+    problem = _rubbing(jfric.StaticDynamic(0.1, 0.1))
+    with pytest.raises(jfric.ProblemError) as error:
+        jfric.set_parameters(problem, {path: value})
+    assert str(error.value).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow) if n == "runge-kutta" else n for n in SOLVERS],
+)
+def test_numbers_that_no_system_has_are_a_status_where_they_are_traced(name):
+    """Nothing is computed with them, and the runs beside them go on."""
+    solver, problem = SOLVERS[name][0], _rubbing(jfric.Coulomb(0.1))
+    inf, nan = jnp.inf, jnp.nan
+    finite, bounds = int(jfric.Status.NON_FINITE), int(jfric.Status.OUT_OF_BOUNDS)
+    #        mu, k, end, first jump of the load, status
+    rows = [
+        (0.1, 5000.0, 4.0, 0.5, 0),
+        (-0.1, 5000.0, 4.0, 0.5, bounds),
+        (0.1, -1.0, 4.0, 0.5, bounds),
+        (0.1, 5000.0, 4.0, 3.5, bounds),
+        (inf, 5000.0, 4.0, 0.5, finite),
+        (0.1, nan, 4.0, 0.5, finite),
+        (0.1, 5000.0, nan, 0.5, finite),
+        (0.1, 5000.0, -inf, 0.5, finite),
+        (0.1, 5000.0, -1.0, 0.5, bounds),
+        (0.1, 5000.0, 0.0, 0.5, bounds),
+    ]
+    paths = ["friction.mu", "spring.k", "time.end"]
+
+    @eqx.filter_jit
+    @jax.vmap
+    def run(row):
+        values = dict(zip(paths, row[:3], strict=True))
+        values["load.F.times"] = jnp.stack([row[3], jnp.asarray(3.0)])
+        changed = jfric.set_parameters(problem, values)
+        return jfric.simulate(changed, solver, ts=jnp.asarray([0.0, 0.25]))
+
+    found = run(jnp.asarray([row[:4] for row in rows]))
+    assert found.status.tolist() == [row[4] for row in rows]
+    assert bool(jnp.isfinite(found.q[0]).all())
+    assert bool(jnp.isnan(found.q[1:]).all())
+    assert found.final.t.tolist() == [4.0] + [0.0] * (len(rows) - 1)
+    assert bool(jnp.isfinite(found.final.q).all())
+
+
+def test_samples_with_numbers_that_no_system_has():
+    problem = _rubbing(jfric.StaticDynamic(0.1, 0.1))
+
+    @eqx.filter_jit
+    @jax.vmap
+    def run(mu_s, mu_d):
+        changed = jfric.set_parameters(problem, {"friction.mu_s": mu_s, "friction.mu_d": mu_d})
+        return run_sampled(changed, jnp.linspace(0.0, 1.0, 11), {}, {})
+
+    found = run(jnp.asarray([0.3, 0.1, 0.1, jnp.inf]), jnp.asarray([0.3, 0.2, -0.1, 0.1]))
+    bounds, finite = int(jfric.Status.OUT_OF_BOUNDS), int(jfric.Status.NON_FINITE)
+    assert found.status.tolist() == [0, bounds, bounds, finite]
+    assert bool(jnp.isfinite(found.q[0]).all())
+    assert bool(jnp.isnan(found.q[1:]).all())
+
+
+@pytest.mark.parametrize("solver", [jfric.EventDriven(), jfric.MoreauJean(1e-2)])
+def test_a_start_inside_a_wall_is_a_status_where_it_is_traced(solver):
+    problem = jfric.Problem(
+        ["y"],
+        {
+            "mass": jfric.Mass("y", 1.0),
+            "load": jfric.Load("y", -1.0),
+            "contact": jfric.Contact("y", e=0.0, gap=1.0),
+        },
+        initial={"y": jfric.InitialState(-0.9)},
+        time=0.25,
+    )
+
+    @eqx.filter_jit
+    @jax.vmap
+    def run(y):
+        return jfric.simulate(jfric.set_parameters(problem, {"initial.y.q": y}), solver)
+
+    found = run(jnp.asarray([-0.9, -1.0, -1.0 - 1e-9, -1.1]))
+    assert found.status.tolist() == [0, 0, 0, int(jfric.Status.PENETRATION)]
+    table = jfric.sweep(problem, {"initial.y.q": [-0.9, -1.1]}, "final.y", solver=solver)
+    assert table.status.values.tolist() == [0, int(jfric.Status.PENETRATION)]
+    assert np.isnan(table["final.y"].values).tolist() == [False, True]

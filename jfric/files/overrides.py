@@ -9,7 +9,7 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.files.path_dimensions import path_dimension
 from jfric.system.expression import Expression
-from jfric.system.naming import find_path, parameters, set_parameters
+from jfric.system.naming import find_path, parameters, with_numbers
 from jfric.system.problem import Problem
 from jfric.system.units import UnitError, to_si
 from jfric.system.validation import validate
@@ -37,7 +37,7 @@ def apply_overrides(problem: Problem, assignments: Iterable[str]) -> Problem:
     if not values:
         return problem
     try:
-        changed = set_parameters(problem, values)
+        changed = with_numbers(problem, values)
     except ValueError as error:
         raise ProblemError(f"--set: {error}") from None
     validate(changed)

@@ -17,7 +17,7 @@ from jfric.fits.fitting import fit
 from jfric.fits.free import Free
 from jfric.fits.uncertainty.covariance import Method
 from jfric.system.laws import Directional, FrictionCurve
-from jfric.system.naming import parameters, set_parameters
+from jfric.system.naming import parameters, with_numbers
 from jfric.system.problem import Problem
 
 #: Fits with the weight chosen anew from the last one, at most.
@@ -222,7 +222,7 @@ def fit_curve(
     while True:
         numbers = {k: value for k, value in found.values.items() if k in parameters(changed)}
         try:
-            plain = _plain(set_parameters(changed, numbers), section, name, law, sides)
+            plain = _plain(with_numbers(changed, numbers), section, name, law, sides)
             break
         except ProblemError:  # negative somewhere; a straight line between the ends is not
             if tau <= asked * STIFFEST:

@@ -12,7 +12,7 @@ from jfric.errors import ProblemError, nearest
 from jfric.system.bounds import bounds_of
 from jfric.system.expression import Expression
 from jfric.system.inertia import has_inertia
-from jfric.system.naming import parameters, set_parameters
+from jfric.system.naming import parameters, with_numbers
 from jfric.system.problem import Problem
 
 Scale = Literal["log", "linear"]
@@ -90,7 +90,7 @@ def _check_value(problem: Problem, path: str, value: float) -> None:
     leaf = parameters(problem).get(path)
     if leaf is None or isinstance(leaf, Expression) or np.ndim(leaf):
         return
-    changed = set_parameters(problem, {path: value}).resolved()
+    changed = with_numbers(problem, {path: value}).resolved()
     for other, number in parameters(changed).items():
         array = np.asarray(number)
         wrong = array.size and bounds_of(other).message(float(array.min()), float(array.max()))

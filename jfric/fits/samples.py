@@ -49,9 +49,9 @@ def sample_signals(
     trajectory. Not a number at times that it does not reach."""
     prepared = solver.prepare(problem)
     mechanics = prepared.mechanics
-    state = solver.start(problem, prepared)
-    dtype = state.t.dtype
+    dtype = mechanics.K.dtype
     target = jnp.asarray(prepared.end, dtype)
+    state = solver.begin(problem, prepared, target)
     force, none = jnp.zeros((mechanics.n,), dtype), jnp.zeros((0,), dtype)
     records = empty_records(mechanics)
     one_pass = solver.one_pass(problem, prepared, state, none, target, force)

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from jfric.errors import ProblemError
 from jfric.numerics.limits import OUTPUTS, require_count
-from jfric.periodic.basins_recognition import INSIDE, PERIOD, RETURNS, STATE, Attractor
+from jfric.periodic.basins_recognition import PERIOD, RETURNS, STATE, Attractor
 from jfric.periodic.section_runs import lasting, with_polynomials
 from jfric.periodic.sections import make_section
 from jfric.results.status import Status
@@ -208,7 +208,7 @@ def from_table(table: xarray.Dataset, axes: tuple[str, ...]) -> Basins:
 def _clustered(
     status: np.ndarray, found: np.ndarray, n: int
 ) -> tuple[np.ndarray, tuple[FoundAttractor, ...]]:
-    ok = (status == int(Status.OK)) & (found[:, PERIOD] != INSIDE)
+    ok = status == int(Status.OK)
     labels = np.where(ok, UNRECOGNISED, FAILED)
     period = np.where(ok, found[:, PERIOD], 0.0)
     waiting = np.flatnonzero(period > 0)

@@ -11,16 +11,11 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.periodic.sections import Section, visit
 from jfric.results.abstract_observables import Observable
-from jfric.system.initial_gaps import PROJECTED
-from jfric.system.mechanics import Mechanics
-from jfric.system.problem import Problem
 
 #: Returns in a row that repeat an earlier one.
 CONFIRM = 3
 #: A cycle whose points are nearer than that many tolerances is one of a shorter period.
 COARSE = 100.0
-#: Period of motions that start inside a contact: there is no motion.
-INSIDE = -1
 #: Where the first values of the result are.
 PERIOD, RETURNS, STATE = 0, 1, 2
 #: Weights of the coordinates by which one point of a cycle is chosen: no two are in a simple ratio.
@@ -36,8 +31,7 @@ class Memory(NamedTuple):
     size: Float[Array, " x"]
     #: How many returns in a row were near the one ``1 .. p`` returns before.
     near: Int[Array, " p"]
-    #: Returns after which the motion repeats, 0 while none is known (:data:`INSIDE`: it starts in
-    #: a contact), and a point of the cycle.
+    #: Returns after which the motion repeats, 0 while none is known, and a point of the cycle.
     period: Int[Array, ""]
     state: Float[Array, " x"]
 
@@ -50,8 +44,8 @@ class Attractor(Observable):
     before: where they differ by less than ``tolerance``, relative to the largest of the motion,
     three times in a row, they repeat; the period is the smallest number of returns after which they
     are within 100 times that. After ``give_up`` returns nothing is looked for. The result: period
-    in returns (0: none was recognised; -1: a start inside a contact), returns that it took, the
-    positions and velocities of one point of the cycle, and their largest magnitudes.
+    in returns (0: none was recognised), returns that it took, the positions and velocities of one
+    point of the cycle, and their largest magnitudes.
     """
 
     section: Section
@@ -74,7 +68,7 @@ class Attractor(Observable):
             states=jnp.full((self.most, coordinates), jnp.inf, dtype),
             size=jnp.abs(jnp.concatenate(problem.start()[1:])).astype(dtype),
             near=jnp.zeros((self.most,), jnp.int32),
-            period=jnp.where(_penetrates(problem, mechanics), INSIDE, none),
+            period=none,
             state=jnp.full((coordinates,), jnp.nan, dtype),
         )
 
@@ -110,15 +104,6 @@ class Attractor(Observable):
         head = jnp.stack([carry.period.astype(dtype), carry.number.astype(dtype)])
         state = jnp.where(carry.period > 0, carry.state, jnp.nan)
         return jnp.concatenate([head, state, carry.size])
-
-
-def _penetrates(problem: Problem, mechanics: Mechanics) -> Bool[Array, ""]:
-    """Whether a contact starts with a negative gap, beyond what rounded numbers may give."""
-    if not mechanics.n_unilateral:
-        return jnp.asarray(False)
-    t, q, _ = problem.start()
-    size = jnp.abs(mechanics.gap0) + jnp.sum(jnp.abs(mechanics.W_N) * jnp.abs(q)[None, :], axis=1)
-    return jnp.any(mechanics.gaps(t, q) < -PROJECTED * size)
 
 
 def _chosen(states, size, period) -> Float[Array, " x"]:

@@ -18,7 +18,7 @@ from jfric.errors import ProblemError
 from jfric.system.bristle import BRISTLES
 from jfric.system.description import state_axis
 from jfric.system.hysteresis import HYSTERESIS
-from jfric.system.naming import set_parameters
+from jfric.system.naming import with_numbers
 from jfric.system.problem import Problem
 from jfric.system.states import state_units
 
@@ -71,7 +71,7 @@ def with_start(problem: Problem, t, state: Float[Array, " x"]) -> Problem:
     values: dict[str, object] = {}
     for i, dof in enumerate(problem.dofs):
         values |= {f"initial.{dof}.q": state[i], f"initial.{dof}.v": state[n + i]}
-    begun = set_parameters(_without_expressions(problem), values)
+    begun = with_numbers(_without_expressions(problem), values)
     at, holders, states = n + nd, [], []
     for section, name, element, count in _with_states(problem):
         holders.append((section, name, element.starts))

@@ -17,7 +17,7 @@ class Status(IntEnum):
     MAX_EVENTS = 1
     #: The step budget ended before the end time.
     MAX_STEPS = 2
-    #: A state became infinite or NaN.
+    #: A state became infinite or NaN, or a number of the problem is.
     NON_FINITE = 3
     #: No consistent mode, or more than one (Painleve); the trajectory ends there.
     INCONSISTENT = 4
@@ -31,10 +31,14 @@ class Status(IntEnum):
     STALLED = 8
     #: A given normal force or friction limit became negative; the trajectory ends there.
     NEGATIVE_FORCE = 9
-    #: A change by an event of the user's own puts bodies inside each other; it ends there.
+    #: The start, or a change by an event of the user's own, puts bodies inside each other; the
+    #: trajectory ends there.
     PENETRATION = 10
     #: Changes by an event of the user's own accumulate; the trajectory ends there.
     ACCUMULATION = 11
+    #: A number of the problem lies outside its bounds, or the end of the run is not after its
+    #: start; nothing was computed.
+    OUT_OF_BOUNDS = 12
 
     @property
     def message(self) -> str:
@@ -43,7 +47,7 @@ class Status(IntEnum):
             Status.OK: "ok",
             Status.MAX_EVENTS: "event log full: raise max_events (the motion is complete)",
             Status.MAX_STEPS: "stopped before the end time: raise max_steps",
-            Status.NON_FINITE: "a state became infinite or NaN",
+            Status.NON_FINITE: "a number or a state became infinite or NaN",
             Status.INCONSISTENT: "no unique consistent mode (Painleve or cycling); stopped there",
             Status.IMPACT_ENERGY: "an impact would increase the energy; stopped there",
             Status.SINGULAR: "free to move without resistance (a spring or support is missing); "
@@ -53,9 +57,12 @@ class Status(IntEnum):
             "equations not solved)",
             Status.NEGATIVE_FORCE: "a given normal force or friction limit became negative; "
             "stopped there",
-            Status.PENETRATION: "an event's change puts bodies inside each other; stopped there",
+            Status.PENETRATION: "the start or an event's change puts bodies inside each other; "
+            "stopped there",
             Status.ACCUMULATION: "an event changes the state again and again in no time; stopped "
             "there",
+            Status.OUT_OF_BOUNDS: "a number lies outside its bounds, or the end is not after the "
+            "start; nothing was computed",
         }[self]
 
 

@@ -20,6 +20,7 @@ from jfric.numerics.tracing import collecting_later
 from jfric.results.dense import Dense, coefficients, dense_from_outputs, empty_dense, store
 from jfric.results.solution import Solution
 from jfric.results.status import Status
+from jfric.solvers.given_forces import status_of_numbers
 from jfric.solvers.records import Records, empty_records, slots_per_pass, solution_of
 from jfric.solvers.states import AbstractState, MotionState, StepInfo
 from jfric.system.assembly import assemble
@@ -148,6 +149,19 @@ class AbstractSolver(eqx.Module):
         del prepared
         return begin_anew(start)
 
+    def begin(self, problem: Problem, prepared: Any, until, start: Any = None) -> Any:
+        """State in which a run to ``until`` [s] begins: at the problem's start, or where another
+        run ended. It has a status of its own where the numbers of the problem are not allowed."""
+        q = None
+        if start is None:
+            state = self.start(problem, prepared)
+            q = state.q
+        else:
+            state = self.restart(prepared, start)
+        wrong = status_of_numbers(problem, prepared.mechanics, state.t, until, q)
+        status = jnp.where(_is_ok(state), wrong, state.status)
+        return eqx.tree_at(lambda s: s.status, state, status)
+
     @abc.abstractmethod
     def one_pass(self, problem: Problem, prepared: Any, state: Any, ts, until, force) -> OnePass:
         """One pass of a run from ``state`` up to ``until`` [s], with outputs at ``ts`` (m,) [s],
@@ -232,7 +246,7 @@ class AbstractSolver(eqx.Module):
     def init(self, problem: Problem) -> Any:
         """State at the problem's start time."""
         self.require(problem)
-        return self.start(problem, self.prepare(problem))
+        return self.begin(problem, self.prepare(problem), problem.resolved().time.end)
 
     def step(self, problem: Problem, state: Any, *, until=None, force=None) -> tuple[Any, StepInfo]:
         """One pass: settle the modes at this instant, or advance towards ``until``.
@@ -263,8 +277,8 @@ class AbstractSolver(eqx.Module):
         ``dense``: pieces of dense output that there is room for; none if zero.
         """
         prepared = self.prepare(problem, end)
-        state = self.start(problem, prepared) if start is None else self.restart(prepared, start)
         until, force = _limits(prepared, end, None)
+        state = self.begin(problem, prepared, until, start)
         ts = jnp.zeros((0,)) if ts is None else jnp.asarray(ts)
         ts = ts.astype(state.t.dtype)
         # A last output that rounding put behind the end belongs to the end.

@@ -1,7 +1,6 @@
-"""Given normal forces and friction limits during a run: where one becomes negative it ends.
-
-Numbers are checked before a run; those that a sweep or a fit varies are known inside it only.
-"""
+"""Numbers that are known inside a run only, as those that a sweep or a fit varies: whether they are
+allowed at its start, and where a given normal force or friction limit becomes negative, which ends
+it."""
 
 from __future__ import annotations
 
@@ -9,12 +8,28 @@ from collections.abc import Callable
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from jfric.numerics.loops import keep
 from jfric.results.status import Status
+from jfric.system.bounds import numbers_hold
 from jfric.system.first_negative import negative_from
+from jfric.system.initial_gaps import starts_inside
 from jfric.system.mechanics import Mechanics
+from jfric.system.problem import Problem
+
+
+def status_of_numbers(problem: Problem, mechanics: Mechanics, t, until, q=None) -> Int[Array, ""]:
+    """What is wrong with a run from ``t`` to ``until`` [s] before it begins: the
+    :class:`jfric.Status` of numbers that are not finite or not allowed, of an end that is not after
+    the start, of positions ``q`` (n,), where they are given, that penetrate; else ``OK``."""
+    finite, inside = numbers_hold(problem)
+    finite = finite & jnp.isfinite(t) & jnp.isfinite(until)
+    status = jnp.asarray(int(Status.OK), jnp.int32)
+    if q is not None:
+        status = jnp.where(starts_inside(mechanics, t, q), int(Status.PENETRATION), status)
+    status = jnp.where(inside & (until > t), status, int(Status.OUT_OF_BOUNDS))
+    return jnp.where(finite, status, int(Status.NON_FINITE)).astype(jnp.int32)
 
 
 def first_negative_force(mechanics: Mechanics, t, until) -> Float[Array, ""]:

@@ -41,10 +41,10 @@ def run_with_pieces(
     (an array; by default the solver's), with a solver that has polynomials."""
     prepared = solver.prepare(problem, end)
     mechanics = prepared.mechanics
-    state = solver.start(problem, prepared)
+    target = jnp.asarray(prepared.end if end is None else end, mechanics.K.dtype)
+    state = solver.begin(problem, prepared, target)
     first, dtype = state.t, state.t.dtype
     budget = jnp.asarray(solver.max_steps if budget is None else budget, jnp.int32)
-    target = jnp.asarray(prepared.end if end is None else end, dtype)
     force, none = jnp.zeros((mechanics.n,), dtype), jnp.zeros((0,), dtype)
     records = empty_records(mechanics)
     one = solver.one_pass(problem, prepared, state, none, target, force)

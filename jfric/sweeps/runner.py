@@ -18,7 +18,7 @@ from jfric.solvers.base import AbstractSolver
 from jfric.sweeps.from_passes import Observed
 from jfric.sweeps.observing import run
 from jfric.sweeps.tiles import Layout
-from jfric.system.naming import set_parameters
+from jfric.system.naming import with_numbers
 from jfric.system.problem import Problem
 
 #: Each time trajectories are computed again they get so many times the passes.
@@ -197,4 +197,4 @@ def _rows(problem, values, budgets, *, names, observables, solver, devices) -> O
 @functools.partial(jax.jit, static_argnums=(3, 4, 5))
 def _trajectory(problem, x, budget, names, observables, solver) -> Observed:
     values: Mapping[str, Any] = {name: x[i] for i, name in enumerate(names)}
-    return run(set_parameters(problem, values), observables, solver, budget)
+    return run(with_numbers(problem, values), observables, solver, budget)

@@ -13,7 +13,7 @@ from jfric.files.config import time_span
 from jfric.solvers.base import AbstractSolver
 from jfric.sweeps.design import Design, Zip
 from jfric.system.expression import Expression
-from jfric.system.naming import find_path, parameters, set_parameters
+from jfric.system.naming import find_path, parameters, with_numbers
 from jfric.system.problem import Problem
 from jfric.system.validation import validate
 
@@ -61,7 +61,7 @@ def check_values(problem: Problem, design: Design, solver: AbstractSolver) -> No
     for corner in corners:
         values = dict(zip(design.names, corner, strict=True))
         try:
-            changed = set_parameters(problem, values)
+            changed = with_numbers(problem, values)
             validate(changed)
             solver.require(changed)
             start, end = time_span(changed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -63,6 +64,10 @@ class AbstractProblem(eqx.Module):
     parameters: eqx.AbstractVar[dict[str, Any]]
     matrices: eqx.AbstractVar[Any]
     follows: eqx.AbstractVar[tuple[tuple[str, str], ...]]
+
+    @abc.abstractmethod
+    def require_numbers(self) -> None:
+        """Raise :class:`jfric.ProblemError` for numbers that are known and not allowed."""
 
     @property
     def axes(self) -> tuple[str, ...]:

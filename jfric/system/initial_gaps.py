@@ -8,13 +8,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool
 
 from jfric.errors import ProblemError
+from jfric.numerics.linear_algebra import matvec
 from jfric.system.assembly import displacement_functions
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.expression import Expression
 from jfric.system.fields import scalar
 from jfric.system.joint_contacts import unilateral_contacts
+from jfric.system.mechanics import Mechanics
 
 #: Penetrations below this part of the lengths involved are rounding errors of closed contacts.
 CLOSED = 1e-12
@@ -36,6 +39,20 @@ def initial_gaps(problem: AbstractProblem) -> tuple[dict[str, float], np.ndarray
     # Lengths of the whole system: a body at zero may stand on another one far away.
     size = np.max(np.abs(q), initial=0.0) + np.max(np.abs(gap0)) + np.abs(normal) @ np.abs(at)
     return dict(zip(contacts, (gap0 + normal @ at).tolist(), strict=True)), size
+
+
+def starts_inside(mechanics: Mechanics, t, q) -> Bool[Array, ""]:
+    """Whether a contact has a negative gap at the start, beyond what rounded drawings give: for
+    numbers that are known only while a program runs."""
+    if not mechanics.n_unilateral:
+        return jnp.asarray(False)
+    t, q = jax.lax.stop_gradient((t, q))
+    mechanics = jax.lax.stop_gradient(mechanics.at(t, q, jnp.zeros_like(q)))
+    z, _ = mechanics.base_motion(t)
+    size = jnp.abs(mechanics.gap0) + matvec(jnp.abs(mechanics.W_N), jnp.abs(q))
+    size = size + matvec(jnp.abs(mechanics.W_N_base), jnp.abs(z))
+    size = size + jnp.max(jnp.abs(q)) + jnp.max(jnp.abs(mechanics.gap0))
+    return jnp.any(mechanics.gaps(t, q) < -PROJECTED * size)
 
 
 def penetrates(name: str, gap: float) -> ProblemError:

@@ -56,13 +56,22 @@ def set_parameters(problem: P, values: Mapping[str, object]) -> P:
     """A copy of ``problem`` with the numbers at the given paths replaced.
 
     ``values``: paths, full or short, to numbers in SI units. Works under ``jit``, ``vmap`` and
-    ``grad``. Raises ``KeyError`` for an unknown path and ``ValueError`` for a field that is an
-    expression in shared parameters. With the problem of :class:`jfric.Problem`::
+    ``grad``. Raises ``KeyError`` for an unknown path, ``ValueError`` for a field that is an
+    expression in shared parameters, and :class:`jfric.ProblemError` for a number that no system
+    has, as :class:`jfric.Problem` does; of traced numbers the run gets a status. With the problem
+    of :class:`jfric.Problem`::
 
         >>> stiffer = jfric.set_parameters(problem, {"spring.k": 6000.0, "friction.mu": 0.2})
         >>> float(stiffer.elements["spring"]["spring"].k)
         6000.0
     """
+    changed = with_numbers(problem, values)
+    changed.require_numbers()
+    return changed
+
+
+def with_numbers(problem: P, values: Mapping[str, object]) -> P:
+    """:func:`set_parameters` for numbers that are not looked at, or have sentences elsewhere."""
     wanted = {find_path(problem, path): value for path, value in values.items()}
 
     def replace(path, leaf):

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
@@ -16,9 +17,10 @@ from jfric.system.body_checks import require_start
 from jfric.system.description import AbstractProblem
 from jfric.system.expression import Expression
 from jfric.system.fields import Scalar, scalar
+from jfric.system.inertia import is_concrete
 from jfric.system.initial_gaps import without_penetration
 from jfric.system.linkage import has_joints
-from jfric.system.validation import require_start_state, validate
+from jfric.system.validation import require_start_state, require_values, validate
 from jfric.system.velocity_checks import require_independent
 
 
@@ -143,6 +145,12 @@ class Problem(AbstractProblem):
             require_start_state(self.resolved())
             for dof, q in without_penetration(self).items():
                 self.initial[dof] = InitialState(q, self.initial[dof].v)
+
+    def require_numbers(self) -> None:
+        """Raise :class:`jfric.ProblemError` for numbers that are known and that no system has."""
+        if is_concrete(self):
+            with jax.ensure_compile_time_eval():
+                require_values(self.resolved())
 
     def _with_velocities(self, given: set[str]) -> set[tuple[str, str]]:
         """Rates of degrees of freedom that start with what velocities of the user's choice give;

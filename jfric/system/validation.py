@@ -105,7 +105,7 @@ def validate(problem: AbstractProblem) -> bool:
     require_functions(problem)
     known = is_concrete(problem)
     if known:
-        _numbers(problem.resolved())
+        require_values(problem.resolved())
     return known
 
 
@@ -293,7 +293,8 @@ def _of_own_laws(problem: AbstractProblem) -> tuple[str, ...]:
     )
 
 
-def _numbers(problem: AbstractProblem) -> None:
+def require_values(problem: AbstractProblem) -> None:
+    """Raise :class:`ProblemError` for a number of a resolved ``problem`` that no system has."""
     with_arrays = _of_own_laws(problem)
     for path, value in parameters(problem).items():
         array = np.asarray(value)

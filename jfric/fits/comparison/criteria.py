@@ -33,7 +33,7 @@ from jfric.fits.objective import failed
 from jfric.fits.sampled_model import REFERENCE, SampledModel, closed_loop
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.system.controller import Controller
-from jfric.system.naming import parameters, set_parameters
+from jfric.system.naming import parameters, with_numbers
 from jfric.system.problem import Problem
 from jfric.system.states import state_units
 
@@ -99,7 +99,7 @@ def error(
     numbers = {k: jnp.asarray(x, float) for k, x in values.items()}
     own = {k: x for k, x in numbers.items() if k in known}
     beside = {k: x for k, x in numbers.items() if k.partition(".")[0] in BESIDE}
-    problem = set_parameters(problem, own)
+    problem = with_numbers(problem, own)
     model, chosen, signals = _arranged(criterion, problem, beside, pieces, setting)
     if not isinstance(model, SampledModel) or model.controller is None:
         beside = {k: x for k, x in beside.items() if not k.startswith("controller.")}

@@ -11,7 +11,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from jfric.results.status import Status
-from jfric.solvers.given_forces import first_negative_force
+from jfric.solvers.given_forces import first_negative_force, status_of_numbers
 from jfric.solvers.sampled.equations import Equations, require_one_degree
 from jfric.solvers.sampled.held import Held, hold, with_held
 from jfric.solvers.sampled.update import update
@@ -92,10 +92,13 @@ def run_sampled(
         lawful = lawful & ~(first_negative_force(held, t, t + h) < t + h)
         return (after[0], after[1], memory, after[2], lawful), row
 
-    first = (q0, v0, memory, jnp.asarray(True), jnp.asarray(True))
+    wrong = status_of_numbers(problem, mechanics, t[0], t[0] + 1.0)
+    allowed = wrong == int(Status.OK)
+    first = (q0, v0, memory, jnp.asarray(True), allowed)
     (_, _, _, complete, lawful), (q, v, seen) = lax.scan(one, first, (t, dt, r, given))
     status = jnp.where(complete, int(Status.OK), int(Status.STALLED))
     broken = ~(jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(v)))
     status = jnp.where(broken, int(Status.NON_FINITE), status)
     status = jnp.where(lawful, status, int(Status.NEGATIVE_FORCE))
+    status = jnp.where(allowed, status, wrong)
     return SampledMotion(q, v, seen, status)

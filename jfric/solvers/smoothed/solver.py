@@ -173,7 +173,10 @@ class Smoothed(AbstractSolver):
         del problem
         mechanics, settings, _ = prepared
         settings = settings._replace(force=force)
+        begun, runs = state.status, state.status == int(Status.OK)
+        until = jnp.where(runs, until, state.t)
         moment = first_negative_force(mechanics, state.t, until)
+        moment = jnp.where(runs, moment, state.t)
         end = jnp.minimum(until, moment)
         missed = ts >= moment
         ts = jnp.clip(ts, state.t, end)
@@ -181,7 +184,8 @@ class Smoothed(AbstractSolver):
             mechanics, settings, state, jnp.concatenate([ts, end[None]])
         )
         stops = (final.status == int(Status.OK)) & (moment <= end)
-        status = jnp.where(stops, int(Status.NEGATIVE_FORCE), final.status).astype(jnp.int32)
+        status = jnp.where(stops, int(Status.NEGATIVE_FORCE), final.status)
+        status = jnp.where(runs, status, begun).astype(jnp.int32)
         final = eqx.tree_at(lambda s: s.status, final, status)
         if not ts.shape[0]:
             return final, records
