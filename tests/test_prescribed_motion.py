@@ -189,3 +189,51 @@ def test_a_step_that_ends_at_a_jump_does_not_see_it(adjoint) -> None:
     assert found.flags == expected.flags
     # Steps that straddle a jump would be refused down to rounding error.
     assert found.steps < 60
+
+
+def _on_a_table(displacement, **elements) -> Problem:
+    return Problem(
+        ["x"],
+        {
+            "mass": jfric.Mass("x", 1.0),
+            "base": {"table": jfric.Base(displacement)},
+            "spring": jfric.Spring(("table", "x"), 4.0),
+            **elements,
+        },
+        time=2.0,
+    )
+
+
+ATTACHED = {
+    "friction": jfric.Friction(("table", "x"), limit=0.5),
+    "contact": jfric.Contact(("table", "x"), e=0.5, gap=1.0),
+    "damper": jfric.Damper(("table", "x"), 0.5),
+    "stop": jfric.Stop(("table", "x"), k=1.0, gap=3.0, c=1.0),
+    "dahl": jfric.Dahl(("table", "x"), sigma=1e3, F_c=0.5),
+}
+JUMPS = {
+    "steps": jfric.Steps([0.5, 1.0], [0.0, 0.0, 0.7]),
+    "a pulse": jfric.functions.Until(0.7, end=1.0),
+    "a sum": jfric.Sum([jfric.Harmonic(0.1, 2.0), jfric.Steps([1.0], [0.0, 0.7])]),
+}
+DYNAMIC = [jfric.EventDriven(), jfric.MoreauJean(1e-2), jfric.Smoothed(width=1e-2)]
+
+
+@pytest.mark.parametrize("name", ATTACHED)
+@pytest.mark.parametrize("jump", JUMPS)
+@pytest.mark.parametrize("solver", DYNAMIC, ids=lambda s: s.label)
+def test_a_table_that_jumps_takes_nothing_along_in_no_time(name, jump, solver):
+    if name == "dahl" and solver is not DYNAMIC[0]:
+        return
+    with pytest.raises(
+        jfric.ProblemError, match=r"base.table.displacement: found a jump from .* at 1 s, to which"
+    ):
+        jfric.simulate(_on_a_table(JUMPS[jump], **{name: ATTACHED[name]}), solver)
+
+
+def test_springs_take_a_support_that_jumps():
+    """Rest until 1 s, then 0.7 (1 - cos 2 (t - 1)); a jump before the start is none."""
+    found = jfric.simulate(_on_a_table(JUMPS["steps"]))
+    assert float(found.final.q[0]) == pytest.approx(0.7 * (1.0 - np.cos(2.0)), rel=1e-12)
+    past = jfric.Steps([-1.0], [0.3, 0.0])
+    jfric.EventDriven().require(_on_a_table(past, damper=ATTACHED["damper"]))

@@ -25,6 +25,7 @@ from jfric.solvers.records import Records, empty_records, slots_per_pass, soluti
 from jfric.solvers.states import AbstractState, MotionState, StepInfo
 from jfric.system.assembly import assemble
 from jfric.system.event import event_labels, refuse_events
+from jfric.system.function_checks import refuse_jumping_bases
 from jfric.system.inertia import require_inertia
 from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
@@ -98,6 +99,7 @@ class AbstractSolver(eqx.Module):
     def require(self, problem: Problem) -> None:
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
         require_inertia(problem)
+        refuse_jumping_bases(problem, f"the solver {self.label}")
         refuse_reactions(problem, f"the solver {self.label}")
         refuse_events(problem, f"the solver {self.label}")
         refuse_varying(problem, f"the solver {self.label}")

@@ -284,8 +284,9 @@ class Load(eqx.Module):
 class Base(eqx.Module):
     """A support with prescribed displacement ``z(t)``; elements attach to it by name.
 
-    ``displacement`` [m or rad]: a number or a function of time that does not jump where a spring
-    with a damper or a contact is attached. With ``"base": {"table": Base(z)}`` the spring
+    ``displacement`` [m or rad]: a number or a function of time. One that jumps is refused where
+    contact, friction or a damper is attached: bodies would have to move in no time. Springs take
+    it, and so does the quasi-static solver. With ``"base": {"table": Base(z)}`` the spring
     ``Spring(("table", "u"), k)`` has the elongation ``u - z(t)``.
     Example: see :class:`jfric.Jenkins`.
     """

@@ -6,8 +6,13 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from jfric.errors import ProblemError
+from jfric.system.bristle import BRISTLES
+from jfric.system.description import AbstractProblem, element_label
+from jfric.system.direction import Direction
+from jfric.system.expression import Expression
 from jfric.system.functions import PiecewiseLinear, Steps, Sum
 from jfric.system.smallest_value import find_negative
 from jfric.system.wrapped import Clipped, Until
@@ -81,3 +86,60 @@ def require_functions_of_time(where: str, section: str, element, time) -> None:
             _known_zeros(f"{where}.{field}", function, time)
         if field in ("N", "limit") and function is not None and section == "friction":
             _not_negative(f"{where}.{field}", function, time)
+
+
+def refuse_jumping_bases(problem: AbstractProblem, who: str) -> None:
+    """Raise :class:`ProblemError` for a base whose displacement jumps during a run, where contact,
+    friction or a damper is attached to it: ``who`` would have to move bodies in no time."""
+    for name, base in problem.section("base").items():
+        jump = _jump(base.displacement, problem.resolved().time.start)
+        if jump is None:
+            continue
+        for section in problem.elements:
+            for where, element in problem.labelled(section).items():
+                if not _names(element, name) or not _takes_no_jump(section, element):
+                    continue
+                raise ProblemError(
+                    f"{element_label('base', name)}.displacement: found a jump{jump}, to which "
+                    f"{where} is attached; {who} takes a displacement that jumps for springs "
+                    "without a damper only, give a steep PiecewiseLinear for it"
+                )
+
+
+def _jump(function, start) -> str | None:
+    """Where a function of time jumps after ``start``, in words; None where it does not. Numbers
+    that are traced may be such that it does."""
+    for term in function.terms if isinstance(function, Sum) else ():
+        if (found := _jump(term, start)) is not None:
+            return found
+    if isinstance(function, (Until, Clipped)) and (found := _jump(function.function, start)):
+        return found
+    if not isinstance(function, (Steps, Until)):
+        return None
+    if any(isinstance(x, (Tracer, Expression)) for x in (*jax.tree.leaves(function), start)):
+        return ""
+    with jax.ensure_compile_time_eval():
+        if isinstance(function, Until):
+            times, before = [float(function.end)], [float(function.function(function.end))]
+            after = [float(function.after)]
+        else:
+            times, values = np.asarray(function.times), np.asarray(function.values)
+            before, after = values[:-1], values[1:]
+    for t, a, b in zip(times, before, after, strict=True):
+        if t > float(start) and a != b:
+            return f" from {a:g} to {b:g} at {t:g} s"
+    return None
+
+
+def _names(element, base: str) -> bool:
+    """Whether a direction of ``element`` names the ``base``."""
+    leaves = jax.tree.leaves(element, is_leaf=lambda x: isinstance(x, Direction))
+    return any(isinstance(x, Direction) and base in x.names for x in leaves)
+
+
+def _takes_no_jump(section: str, element) -> bool:
+    """Whether a velocity, or where contact is, decides what an element does."""
+    damping = getattr(element, "c", None)
+    damped = damping is not None and not isinstance(damping, Tracer | Expression)
+    damped = damped and bool(np.any(np.asarray(damping) != 0.0))
+    return damped or section in ("contact", "friction") or section in BRISTLES

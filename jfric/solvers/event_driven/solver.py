@@ -36,6 +36,7 @@ from jfric.solvers.event_driven.state import State, initial_state, start_watchin
 from jfric.solvers.given_forces import ending_at, first_negative_force
 from jfric.solvers.states import AbstractState
 from jfric.system.assembly import assemble
+from jfric.system.function_checks import refuse_jumping_bases
 from jfric.system.inertia import require_inertia
 from jfric.system.joint_checks import require_free_gaps
 from jfric.system.problem import Problem
@@ -109,6 +110,7 @@ class EventDriven(AbstractSolver):
     def require(self, problem: Problem) -> None:
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
         require_inertia(problem)
+        refuse_jumping_bases(problem, "the solver event-driven")
         refuse_factors_where_varying(problem, "the solver event-driven")
         require_free_gaps(problem, "the solver event-driven")
         require_adjoint(self.adjoint)

@@ -24,6 +24,7 @@ from jfric.solvers.smoothed.motion import Settings, local
 from jfric.solvers.states import MotionState
 from jfric.system.event import refuse_events
 from jfric.system.fields import Scalar
+from jfric.system.function_checks import refuse_jumping_bases
 from jfric.system.inertia import require_inertia
 from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
@@ -127,6 +128,7 @@ class Smoothed(AbstractSolver):
     def require(self, problem: Problem) -> None:
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
         require_inertia(problem)
+        refuse_jumping_bases(problem, "the solver smoothed")
         refuse_events(problem, "the solver smoothed")
         refuse_varying(problem, "the solver smoothed", states=True)
         require_smoothed(problem, self)

@@ -21,6 +21,7 @@ from jfric.solvers.time_stepping.scheme import Scheme
 from jfric.solvers.time_stepping.state import State, initial_state, start_at
 from jfric.system.carried import refuse_carried
 from jfric.system.event import refuse_events
+from jfric.system.function_checks import refuse_jumping_bases
 from jfric.system.hysteresis_checks import refuse_memory
 from jfric.system.inertia import require_inertia
 from jfric.system.pin_friction import refuse_pins
@@ -53,6 +54,7 @@ class AbstractTimeStepping(AbstractSolver):
     def require(self, problem: Problem) -> None:
         """Raise :class:`jfric.ProblemError` for what this scheme cannot represent."""
         require_inertia(problem)
+        refuse_jumping_bases(problem, f"the solver {self.label}")
         refuse_reactions(problem, f"the scheme {type(self).__name__}")
         refuse_events(problem, f"the scheme {type(self).__name__}")
         refuse_carried(problem, f"the scheme {type(self).__name__}")
