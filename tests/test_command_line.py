@@ -6,6 +6,8 @@ import xml.etree.ElementTree as ET
 import jax
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
+from rich.text import Text
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from jfric.cli.main import app
@@ -235,3 +237,51 @@ def test_a_cache_that_cannot_be_written_breaks_nothing(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("JFRIC_CACHE_DIR", str(tmp_path / "file" / "cache"))
     assert call("show", ve0116()).exit_code == 0
+
+
+def test_checks_are_left_out_with_set_also_where_the_end_comes_before_them(tmp_path):
+    config = tmp_path / "block.toml"
+    config.write_text(SMALL.format(expected=0.5))
+    line = ["run", str(config), "--set", "time.end=0.5", "--out", str(tmp_path / "out")]
+    found = CliRunner().invoke(app, line)
+    assert found.exit_code == 0, found.output
+    assert "1 left out" in found.output
+
+
+CONTROLLED = """
+[controller]
+reads = "x"
+drives = "load.F"
+kp = 1.0
+"""
+
+
+def test_a_file_with_a_controller_is_not_run_without_its_loop(tmp_path):
+    config = tmp_path / "block.toml"
+    config.write_text(SMALL.format(expected=0.5) + CONTROLLED)
+    for line in (
+        ["run", "--out", tmp_path],
+        ["sweep", "--vary", "friction.mu=0.1:0.2:2", "--observe", "final.x"],
+        ["periodic"],
+        ["export"],
+        ["bias"],
+        ["equilibria"],
+        ["verify"],
+    ):
+        command, *options = map(str, line)
+        found = CliRunner().invoke(app, [command, str(config), *options])
+        assert found.exit_code == 2, (command, found.output)
+        assert "found a table [controller], which only jfric fit" in " ".join(found.output.split())
+    assert CliRunner().invoke(app, ["show", str(config)]).exit_code == 0
+
+
+def test_every_help_shows_its_brackets():
+    """What stands in brackets is a name or a unit, no markup that the terminal takes away."""
+    for name, command in get_command(app).commands.items():
+        texts = [command.help, command.epilog, *(getattr(p, "help", "") for p in command.params)]
+        for text in filter(None, texts):
+            shown = Text.from_markup(text).plain
+            assert shown == text.replace("\\[", "["), name
+            for opening, closing in ("()", "[]"):
+                assert shown.count(opening) == shown.count(closing), (name, shown)
+            assert shown.rstrip()[-1] in ".)" or text == command.epilog, (name, shown)

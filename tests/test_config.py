@@ -1,6 +1,7 @@
 """Files and units: what a description becomes, and that writing and reading are inverse."""
 
 import dataclasses
+import json
 import math
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from jfric.files.config import Check
 from jfric.files.overrides import apply_overrides
 from jfric.files.read_toml import load_config, loads
 from jfric.files.schema import json_schema
+from jfric.files.solver_choice import SOLVERS, choose_solver, settings_of
 from jfric.files.write_toml import dump
 from jfric.results.quantity import Quantity, parse_quantity
 from jfric.system.expression import Expression
@@ -545,3 +547,26 @@ def test_times_of_a_file_lie_in_its_span_in_single_precision(path):
     expected = [str(check.quantity) for check in load_config(path).checks]
     with jax.enable_x64(False):
         assert [str(check.quantity) for check in load_config(path).checks] == expected
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_a_file_takes_every_setting_of_every_solver(name):
+    """The fields of the class, as its documentation describes them."""
+    system = 'dofs = ["x"]\n[time]\nend = "1 s"\n[mass]\ndof = "x"\nm = "1 kg"\n[solver]\n'
+    given = {"name": name, "dt": 1e-3} if "dt" in settings_of(name) else {"name": name}
+    known = dataclasses.asdict(choose_solver(given)[0])
+    for key in settings_of(name):
+        value = known[key]
+        value = value if isinstance(value, (str, int, float)) else 1e-3
+        text = json.dumps(value if key != "contact_stiffness" else 1e3)
+        lines = {k: json.dumps(v) for k, v in given.items()}
+        lines[key] = text if key != "method" or name != "smoothed" else '"kvaerno5"'
+        config = loads(system + "".join(f"{k} = {v}\n" for k, v in lines.items()))
+        assert key in choose_solver(config.solver)[1]
+
+
+def test_a_file_takes_the_settings_of_impacts():
+    system = 'dofs = ["x"]\n[time]\nend = "1 s"\n[mass]\ndof = "x"\nm = "1 kg"\n[solver]\n'
+    config = loads(system + 'energy_gain = "allow"\naccumulation = 1e-5')
+    solver = choose_solver(config.solver)[0]
+    assert (solver.energy_gain, solver.accumulation) == ("allow", 1e-5)

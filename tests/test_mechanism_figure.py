@@ -118,3 +118,12 @@ def test_what_cannot_be_drawn_is_refused(tmp_path):
     bare = load_config(shipped("ve0116")).problem
     with pytest.raises(jfric.ProblemError, match="a picture of the mechanism needs bodies"):
         jfric.plot_mechanism(solution, bare)
+
+
+def test_a_pin_with_friction_is_drawn():
+    """Its radius is that of its friction: no element of a point of its own."""
+    solution, problem = disc()
+    pin = jfric.Pin(("disc", "ground"), jfric.Coulomb(0.1), radius=0.01, impact="none")
+    held = jfric.Problem({}, {"body": dict(problem.resolved().section("body")), "pin": pin})
+    drawn = scene(solution, held, np.array([0.0, 0.5]))
+    assert (len(drawn.pins), drawn.circles) == (1, [])

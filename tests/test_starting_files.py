@@ -90,3 +90,45 @@ def test_mistakes_are_one_sentence(kind, name, sentence, tmp_path):
     with pytest.raises(ProblemError, match=sentence):
         write_starter(kind, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
+
+
+#: Texts of the starters and what stands there once an option in a comment is taken.
+OPTIONS = {
+    "belt": ("oscillator", '# belt = "0.1 m/s"', 'belt = "0.1 m/s"'),
+    "static": ("oscillator", "mu = 0.25", "mu_s = 0.3\nmu_d = 0.2"),
+    "load": (
+        "oscillator",
+        '# [load]\n# dof = "x"\n# F = {harmonic',
+        '[load]\ndof = "x"\nF = {harmonic',
+    ),
+    "gap": ("contact", "[contact]\n", '[contact]\ngap = "1 cm"\n'),
+    "pin": ("mechanism", '# mu = 0.1 and radius = "1 cm"', 'mu = 0.1\nradius = "1 cm" #'),
+    "newtons": ("drive", 'N = "400 N"', 'N = "1 N"'),
+}
+
+
+def taken(option, folder):
+    """The starter of an ``option``, with it."""
+    kind, text, changed = OPTIONS[option]
+    path = folder / "own.toml"
+    write_starter(kind, path)
+    assert text in path.read_text()
+    path.write_text(path.read_text().replace(text, changed))
+    return path
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_options_in_comments_are_read(option, tmp_path):
+    found = CliRunner().invoke(app, ["show", str(taken(option, tmp_path))])
+    assert found.exit_code == 0, found.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("option", OPTIONS)
+def test_options_in_comments_run_with_every_picture(option, tmp_path):
+    path, out = taken(option, tmp_path), tmp_path / "out"
+    line = ["run", path, "--set", "time.end=0.2", "--plot", "--out", out]
+    line += ["--animate", tmp_path / "own.gif"] if option == "pin" else []
+    for words in (line, ["view", out]):
+        found = CliRunner().invoke(app, list(map(str, words)))
+        assert found.exit_code == 0, found.output

@@ -224,3 +224,43 @@ def test_bad_requests(tmp_path):
         files_in([tmp_path])
     with pytest.raises(jfric.ProblemError, match="no shipped configuration"):
         shipped("ve9999")
+
+
+@pytest.mark.slow
+def test_a_path_without_a_first_orbit_is_a_failed_check_and_the_others_stay(tmp_path):
+    """A mass that an even force drives away has no periodic motion."""
+    (tmp_path / "away.toml").write_text(
+        """
+dofs = ["x"]
+[time]
+end = "1 s"
+[mass]
+dof = "x"
+m = "1 kg"
+[damper]
+dof = "x"
+c = "1 N*s/m"
+[load]
+dof = "x"
+F = "1 N"
+[periodic]
+period = "1 s"
+cycles = 3
+vary = "load.F"
+start = 1.0
+stop = 2.0
+[[check]]
+quantity = "fold(1)"
+expected = 1.0
+tolerance = 1e-3
+[[check]]
+quantity = "v.x(0)"
+expected = 0.0
+tolerance = 0.0
+"""
+    )
+    results = jfric.verify([tmp_path / "away.toml"])
+    assert [r.passed for r in results if r.quantity == "v.x(0)"] == [True]
+    (failed,) = (r for r in results if r.quantity == "fold(1)")
+    assert not failed.passed
+    assert any(r.quantity.startswith("did not run: ") for r in results)

@@ -19,12 +19,12 @@ def bias(
     config: ConfigPath,
     set_: Settings = None,
     widths: Annotated[
-        str, typer.Option(help="Smoothing widths [m/s or rad/s].", metavar="LIST")
+        str, typer.Option(help="Smoothing widths \\[m/s or rad/s].", metavar="LIST")
     ] = "0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4",
     stiffness: Annotated[
         str | None,
         typer.Option(
-            help="Stiffnesses of bristles [N/m or N m/rad]: distance of LuGre elements from the "
+            help="Stiffnesses of bristles \\[N/m or N m/rad]: distance of LuGre elements from the "
             "set-valued law instead.",
             metavar="LIST",
         ),

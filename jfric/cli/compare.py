@@ -92,7 +92,7 @@ def compare(
     from jfric.files.write_toml import dump
     from jfric.fits.comparison.compare_laws import compare_laws
 
-    chosen = load_changed(config, set_)
+    chosen = load_changed(config, set_, controller=True)
     found = free_of(chosen, free, required=False)
     records = read_records(chosen, data)
     with status(config.stem) as announce:

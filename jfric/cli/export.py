@@ -32,9 +32,9 @@ def export(
         str, typer.Option(help="Form of friction: auto, frictionloss or lugre.", metavar="NAME")
     ] = "auto",
     presliding: Annotated[
-        float, typer.Option(help="Deflection of a bristle at its limit [m or rad].")
+        float, typer.Option(help="Deflection of a bristle at its limit \\[m or rad].")
     ] = 1e-4,
-    timestep: Annotated[float, typer.Option(help="Step of the other simulator [s].")] = 1e-3,
+    timestep: Annotated[float, typer.Option(help="Step of the other simulator \\[s].")] = 1e-3,
     compare: Annotated[
         bool,
         typer.Option("--compare/--no-compare", help="Simulate both, and print the difference."),

@@ -43,7 +43,7 @@ def fit(
     init: Annotated[
         Path | None,
         typer.Option(
-            help="Print a table [data] for this measured file, to be checked, and end: columns, "
+            help="Print a table \\[data] for this measured file, to be checked, and end: columns, "
             "units, sample rate, what is missing.",
             metavar="FILE",
         ),
@@ -137,7 +137,7 @@ def fit(
             f"--residual: found {residual!r}{nearest(residual, RESIDUALS)}, allowed are "
             + ", ".join(RESIDUALS)
         )
-    chosen = load_changed(config, set_)
+    chosen = load_changed(config, set_, controller=True)
     length = to_seconds(window, "--window")
     parts = None
     if schedule is not None:

@@ -36,11 +36,13 @@ def response(
     ] = None,
     from_: Annotated[
         str | None,
-        typer.Option("--from", help="First frequency [rad/s], or with its unit.", metavar="VALUE"),
+        typer.Option(
+            "--from", help="First frequency \\[rad/s], or with its unit.", metavar="VALUE"
+        ),
     ] = None,
     to: Annotated[
         str | None,
-        typer.Option("--to", help="Last frequency [rad/s], or with its unit.", metavar="VALUE"),
+        typer.Option("--to", help="Last frequency \\[rad/s], or with its unit.", metavar="VALUE"),
     ] = None,
     quantity: Annotated[
         str | None,

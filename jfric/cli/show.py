@@ -16,7 +16,7 @@ def show(config: ConfigPath, set_: Settings = None) -> None:
     """Print the system: degrees of freedom, elements, and all parameters with their units."""
     from jfric.cli import report
 
-    chosen = load_changed(config, set_)
+    chosen = load_changed(config, set_, controller=True)
     problem = chosen.problem
     terminal = console()
     terminal.print(chosen.title or config.stem, style="bold", markup=False)

@@ -57,7 +57,7 @@ def verify(
         ),
     ] = None,
 ) -> None:
-    """Compare with published values: the shipped cases, or every [bold]\\[\\[check]][/] in your
+    """Compare with published values: the shipped cases, or every \\[\\[check]] in your
     files.
 
     Exit status: 0, 1 where a check fails or one of several files is refused, 2 for bad input.

@@ -112,7 +112,8 @@ def scene(solution: Solution, problem: Problem, times: np.ndarray) -> Scene:
             held = guides if label.partition(".")[0] == "slider" else lines
             if not any(np.array_equal(start, x) for x in held):
                 held.append(start)
-        if getattr(element, "radius", None) is not None:
+        # That of a pin is one of its friction, smaller than the mark of a pin.
+        if getattr(element, "point", None) is not None and hasattr(element, "radius"):
             circle(element.point, element.radius)
         if getattr(element, "circle", None) is not None:
             circle(element.circle, element.circle_radius, element.inside)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jfric.errors import ProblemError
 from jfric.numerics.clock import outside_span
 from jfric.results.quantity import Quantity
 from jfric.system.problem import Problem
@@ -30,6 +31,15 @@ def outside(problem: Problem, times) -> np.ndarray:
     """Which ``times`` [s] lie outside of the simulated time."""
     time: Any = problem.resolved().time
     return outside_span(times, time.start, time.end)
+
+
+def require_open_loop(config: Config) -> None:
+    """Raise :class:`ProblemError` for a file with a controller, which only fits can close."""
+    if config.controller is not None:
+        raise ProblemError(
+            f"{config.path}: found a table [controller], which only jfric fit (--residual input) "
+            "and jfric compare simulate; for a run without the loop, leave the table out"
+        )
 
 
 @dataclass(frozen=True)

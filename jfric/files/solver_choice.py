@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,23 +13,13 @@ from jfric.numerics.limits import COUNTS, require_count, short
 if TYPE_CHECKING:
     from jfric.system.problem import Problem
 
-#: Solvers by name, the first being the default, and the settings that each takes.
-SETTINGS: dict[str, tuple[str, ...]] = {
-    "event-driven": (
-        "flow",
-        "rtol",
-        "max_steps",
-        "max_events",
-        "accumulation",
-        "energy_gain",
-        "kernel",
-    ),
-    "moreau-jean": ("dt", "theta", "sliding_weight", "method", "max_steps", "max_events"),
-    "midpoint": ("dt", "method", "max_steps", "max_events"),
-    "stabilised-midpoint": ("dt", "method", "max_steps", "max_events"),
-    "quasi-static": ("increments", "max_steps", "max_events"),
-    "smoothed": ("law", "width", "contact_stiffness", "method", "rtol", "atol", "max_steps"),
-}
+#: Solvers by name, the first being the default.
+SOLVERS = (
+    *("event-driven", "moreau-jean", "midpoint", "stabilised-midpoint", "quasi-static"),
+    "smoothed",
+)
+#: Fields of solvers that are objects of Python, which no file holds.
+OBJECTS = ("controller", "diffrax_adjoint")
 #: Settings without which a solver cannot be made, and what to give.
 REQUIRED = {
     "dt": "the length of its steps [s] (dt = 1e-4 in the table [solver], --option dt=1e-4), a "
@@ -45,8 +36,7 @@ NUMBERS: dict[str, tuple[Callable[[float], bool], str]] = {
     "contact_stiffness": (lambda x: 0.0 < x < math.inf, "be positive and finite"),
 }
 #: Settings that are words, not numbers.
-WORDS = ("flow", "law", "method", "energy_gain", "kernel")
-SOLVERS = tuple(SETTINGS)
+WORDS = ("flow", "law", "method", "energy_gain", "kernel", "adjoint")
 FLOWS = ("auto", "exact", "runge-kutta")
 
 
@@ -66,6 +56,13 @@ def _classes() -> dict[str, type]:
     }
 
 
+def settings_of(name: str) -> tuple[str, ...]:
+    """Settings that the solver ``name`` takes: the fields of its class; none of an unknown one."""
+    found = _classes().get(name)
+    fields = () if found is None else dataclasses.fields(found)
+    return tuple(f.name for f in fields if f.init and f.name not in OBJECTS)
+
+
 def choose_solver(settings: Mapping[str, Any] | None = None, **overrides: Any) -> tuple[Any, dict]:
     """The solver and its settings by name, from a config's ``[solver]`` and overriding values.
 
@@ -82,7 +79,7 @@ def choose_solver(settings: Mapping[str, Any] | None = None, **overrides: Any) -
         raise ProblemError(
             f"solver: found {name!r}{nearest(name, SOLVERS)}, allowed are {', '.join(SOLVERS)}"
         )
-    allowed = SETTINGS[name]
+    allowed = settings_of(name)
     asked = given if own == name else overrides
     for key in asked:
         if key != "name" and key not in allowed:

@@ -12,12 +12,12 @@ from typing import Any, get_args
 import numpy as np
 
 from jfric.errors import ProblemError, nearest
-from jfric.files.config import Check, Config, outside, time_span
+from jfric.files.config import Check, Config, outside, require_open_loop, time_span
 from jfric.files.read_toml import load_config
 from jfric.files.solver_choice import (
-    SETTINGS,
     SOLVERS,
     choose_solver,
+    settings_of,
     solver_label,
     uses_exact_flow,
 )
@@ -220,6 +220,7 @@ def _jobs_in(path: Path, name: str, flow: str | None) -> tuple[Jobs, str]:
     config = load_config(path)
     if not config.checks:
         return [], "found no [[check]], nothing to verify"
+    require_open_loop(config)
     jobs: Jobs = [
         *static_job(name, config, config.checks),
         *periodic_job(name, config, config.checks),
@@ -229,11 +230,11 @@ def _jobs_in(path: Path, name: str, flow: str | None) -> tuple[Jobs, str]:
         return jobs, ""
     solver = str(config.solver.get("name", SOLVERS[0]))
     # Like the shipped cases: --flow keeps what runs with it, and "auto" is right for every solver.
-    if flow in (EXACT, RUNGE_KUTTA) and "flow" not in SETTINGS.get(solver, ()):
+    if flow in (EXACT, RUNGE_KUTTA) and "flow" not in settings_of(solver):
         return jobs, f"left out, the solver {solver} has no flow {flow!r}"
     if flow == EXACT and not uses_exact_flow(config.problem):
         return jobs, "left out, its modes are not linear with constant coefficients (flow 'exact')"
-    chosen = flow if "flow" in SETTINGS.get(solver, ()) else None
+    chosen = flow if "flow" in settings_of(solver) else None
     return [*jobs, _job(name, config, checks, 0.0, (), flow=chosen)], ""
 
 

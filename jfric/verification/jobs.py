@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jfric.errors import ProblemError
 from jfric.numerics.cores import cores
 from jfric.solvers.simulation import simulate
 from jfric.verification.evaluate import Trajectory, reduced
+from jfric.verification.result import NOT_RUN
 
 if TYPE_CHECKING:
     from jfric.files.config import Check
@@ -109,7 +109,7 @@ def outcomes(group: list[Job]) -> Sequence[Trajectory | Exception]:
     cannot be compiled or run on this machine."""
     try:
         return run_batch(group)
-    except (jax.errors.JaxRuntimeError, ProblemError) as error:
+    except NOT_RUN as error:
         return [error] * len(group)
 
 

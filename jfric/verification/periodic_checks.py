@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.files.solver_choice import SOLVERS, choose_solver
 from jfric.results.quantity import OF_ORBITS, PERIODIC_KINDS, Quantity
-from jfric.verification.result import Result, judged, not_run, whole
+from jfric.verification.result import Result, each_judged, whole
 
 if TYPE_CHECKING:
     from jfric.files.config import Check, Config
@@ -49,25 +48,11 @@ def periodic_results(job: PeriodicJob) -> tuple[PeriodicValues, list[Result]]:
     itself."""
     label = "periodic"
     values = PeriodicValues(job.config)
-    try:
-        found = [
-            judged(
-                job.case,
-                str(check.quantity),
-                label,
-                check.expected,
-                values.of(check.quantity),
-                check.allowed,
-                check.source,
-            )
-            for check in job.checks
-        ]
-        if values.orbit is not None and not bool(values.orbit.converged):
-            reason = f"status: {values.orbit.outcome()}"
-            found.append(whole(job.case, label, reason, float(values.orbit.status)))
-        return values, found
-    except (jax.errors.JaxRuntimeError, ProblemError) as error:
-        return values, not_run(job.case, label, job.checks, error)
+    found = each_judged(job.case, label, job.checks, values.of)
+    if values.orbit is not None and not bool(values.orbit.converged):
+        reason = f"status: {values.orbit.outcome()}"
+        found.append(whole(job.case, label, reason, float(values.orbit.status)))
+    return values, found
 
 
 class PeriodicValues:

@@ -6,14 +6,22 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+import jax
+
+from jfric.errors import ProblemError, SimulationError
 from jfric.results.status import Status
 from jfric.verification.evaluate import Trajectory, evaluate, scale
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from jfric.files.config import Check
     from jfric.results.quantity import Quantity
+
+
+#: What makes one job or check a failed one, and leaves the others alone: a system that is refused,
+#: a motion that is not found, a program that this machine cannot compile or run.
+NOT_RUN = (jax.errors.JaxRuntimeError, ProblemError, SimulationError)
 
 
 @dataclass(frozen=True)
@@ -76,6 +84,27 @@ def judged(
     # Not `error > allowed`: NaN must fail.
     passed = bool(error <= allowed)
     return Result(case, quantity, solver, expected, value, error, allowed, passed, source)
+
+
+def each_judged(
+    case: str,
+    solver: str,
+    checks: Iterable[Check],
+    value: Callable[[Quantity], float],
+    name: Callable[[Quantity], str] = str,
+) -> list[Result]:
+    """The outcome of each check for its ``value``; what cannot be computed is a failed check, with
+    one more row for each reason, and leaves the others alone."""
+    found, reasons = [], {}
+    for check in checks:
+        try:
+            number = value(check.quantity)
+        except NOT_RUN as error:
+            number = float("nan")
+            reasons[str(error)] = error
+        about = check.expected, number, check.allowed, check.source
+        found.append(judged(case, name(check.quantity), solver, *about))
+    return [*found, *(r for e in reasons.values() for r in not_run(case, solver, (), e))]
 
 
 def whole(case: str, solver: str, quantity: str, value: float) -> Result:

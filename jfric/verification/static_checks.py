@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.results.quantity import STATIC_KINDS, Quantity
-from jfric.verification.result import Result, judged, not_run
+from jfric.verification.result import Result, each_judged
 
 if TYPE_CHECKING:
     from jfric.files.config import Check, Config
@@ -41,21 +40,7 @@ def static_job(case: str, config: Config, checks: Sequence[Check]) -> list[Stati
 def static_results(job: StaticJob) -> tuple[StaticValues, list[Result]]:
     """What was computed for ``job``, and its checks, compared."""
     values = StaticValues(job.config)
-    try:
-        return values, [
-            judged(
-                job.case,
-                str(check.quantity),
-                "statics",
-                check.expected,
-                values.of(check.quantity),
-                check.allowed,
-                check.source,
-            )
-            for check in job.checks
-        ]
-    except (jax.errors.JaxRuntimeError, ProblemError) as error:
-        return values, not_run(job.case, "statics", job.checks, error)
+    return values, each_judged(job.case, "statics", job.checks, values.of)
 
 
 class StaticValues:
