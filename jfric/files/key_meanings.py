@@ -66,6 +66,7 @@ MEANINGS: dict[tuple[str, str], str] = {
     ("SolverTable", "increments"): "parts of a quasi-static load history",
     ("SolverTable", "dt"): "length of a step [s], of fixed-step solvers",
     ("SolverTable", "theta"): "weight of the end of a step in the equation of motion",
+    ("SolverTable", "dt0"): "first step of the smoothed solver [s]",
     ("SolverTable", "accumulation"): "share of the motion below which repeated impacts end",
     ("SolverTable", "energy_gain"): "impacts that would add energy: stop or allow",
     ("SolverTable", "kernel"): "form of the computation: auto, general, lowered or one-dof",

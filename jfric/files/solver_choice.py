@@ -30,6 +30,7 @@ NUMBERS: dict[str, tuple[Callable[[float], bool], str]] = {
     "rtol": (lambda x: 0.0 < x < 1.0, "lie between 0 and 1"),
     "atol": (lambda x: 0.0 < x < math.inf, "be positive and finite"),
     "dt": (lambda x: 0.0 < x < math.inf, "be positive and finite, in seconds"),
+    "dt0": (lambda x: 0.0 < x < math.inf, "be positive and finite, in seconds"),
     "accumulation": (lambda x: 0.0 < x < 1.0, "lie between 0 and 1"),
     "theta": (lambda x: 0.0 <= x <= 1.0, "lie between 0 and 1"),
     "width": (lambda x: 0.0 < x < math.inf, "be positive and finite"),

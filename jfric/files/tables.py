@@ -297,6 +297,7 @@ class SolverTable(Table):
     contact_stiffness: Positive | None = None
     method: str | None = None
     atol: Positive | None = None
+    dt0: Positive | None = None
     accumulation: Annotated[float, Field(gt=0, lt=1)] | None = None
     energy_gain: str | None = None
     kernel: str | None = None
