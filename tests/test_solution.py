@@ -86,7 +86,7 @@ def test_check_names_what_failed():
     ):
         with pytest.raises(jfric.SimulationError, match=f"^{sentence}"):
             jfric.simulate(problem, solver).check()
-    sentence = "^2 of 3 trajectories failed, first number 1, status non_finite: a state became inf"
+    sentence = "^2 of 3 trajectories failed, first number 1, status non_finite: a number or a"
     with pytest.raises(jfric.SimulationError, match=sentence):
         _batch().check()
     with pytest.raises(jfric.ProblemError, match=r"^check: the status is not known while JAX tra"):
