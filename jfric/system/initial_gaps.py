@@ -30,7 +30,7 @@ def initial_gaps(problem: AbstractProblem) -> tuple[dict[str, float], np.ndarray
     contacts = problem.section("contact")
     if not contacts:
         return {}, np.zeros((0,))
-    q = np.asarray([float(problem.initial[dof].q) for dof in problem.dofs])
+    q = np.asarray(problem.start()[1])
     bases = problem.section("base").values()
     with jax.ensure_compile_time_eval():
         z = [float(base.displacement(problem.time.start)) for base in bases]
@@ -65,7 +65,7 @@ def penetrates(name: str, gap: float) -> ProblemError:
 
 def gap_rows(problem: AbstractProblem, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Directions of all gaps (nu, n + nb) and what is added (nu,); curved ones as straight lines
-    at the positions ``q``."""
+    at the positions ``q`` of all coordinates (n,)."""
     both, contacts = problem.axes + problem.bases, problem.section("contact")
     normals, gaps = [], []
     with jax.ensure_compile_time_eval():
@@ -101,8 +101,8 @@ def without_penetration(problem: AbstractProblem) -> dict[str, Any]:
     small = gap < -CLOSED * size
     if not small.any():
         return {}
-    q = np.asarray([float(known.initial[dof].q) for dof in known.dofs])
-    normal = gap_rows(known, q)[0][:, : len(q)]
+    q = np.asarray(known.start()[1])
+    normal = gap_rows(known, q)[0][:, : len(known.dofs)]
     movable = [not isinstance(problem.initial[dof].q, Expression) for dof in problem.dofs]
     shift = _shift(normal * np.asarray(movable), gap)
     names = [element_label("contact", k) for k, s in zip(gaps, small, strict=True) if s]

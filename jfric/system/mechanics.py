@@ -253,6 +253,12 @@ class Mechanics(eqx.Module):
         return bool(self.nonlinear) or self.bristles is not None
 
     @property
+    def has_edges(self) -> bool:
+        """Whether motion may come to where the equations are not defined: a step that leaves what
+        they are defined for is too long."""
+        return self.has_curved_forces or self.varying is not None
+
+    @property
     def stiff(self) -> bool:
         """Whether explicit steps would be short."""
         own = any(e.element.stiff for e in self.nonlinear if isinstance(e, BoundState))

@@ -266,13 +266,14 @@ def one_pass(
     unseen = rules.arrives_unseen(state.mode, signs.of(slice(nt)), state.known[:nt])
     unseen = unseen.any() & ~at_breakpoint(prepared, state)
     flags = flags | jnp.where(unseen, int(Flag.GRAZING), 0)
-    if prepared.mechanics.varying is not None:
+    if prepared.mechanics.has_edges:
         lost = settled & ~step.accepted & ~resolvable(prepared.end - state.start, step.h)
         # Slid into a singular point: the normal force grows beyond bounds.
         gone = lost & (begun.smallest_pivot(equations.pivot) < VANISHING)
         status = jnp.where(lost, int(Status.STALLED), status)
         status = jnp.where(gone, int(Status.INCONSISTENT), status)
         flags = flags | jnp.where(gone, int(Flag.NO_MODE), 0)
+    if prepared.mechanics.varying is not None:
         # Numbers that a sweep varies may leave no mass, or a negative one.
         pivot = eliminate(jax.lax.stop_gradient(prepared.mechanics.M), 0.0).pivot
         status = jnp.where(pivot > 0, status, int(Status.INCONSISTENT))

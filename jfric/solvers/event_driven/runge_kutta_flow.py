@@ -103,7 +103,7 @@ class RungeKuttaFlow(eqx.Module):
                 return jnp.concatenate([y[n:], piece.acceleration(s, y[:n], y[n:])])
 
             found = stages(self.method, field, jnp.concatenate([state.q, state.v]), h)
-        if prepared.mechanics.varying is not None:
+        if prepared.mechanics.has_edges:
             found = _if_defined(found, jnp.concatenate([state.q, state.v]))
         table, missed = _polynomials(piece, found.dense, h, rests, apart=self.lowered)
         values = guards(prepared, state.mode, state.inner, piece.quantities(table))
