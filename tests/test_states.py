@@ -5,10 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from differences import fourth_order
+from references import relief_valve
 from scipy.integrate import solve_ivp
 
 import jfric
-from jfric.files.read_toml import loads
+from jfric.files.read_toml import load_config, loads
+from jfric.verification.configs import shipped
 
 START = jfric.InitialState
 
@@ -146,6 +148,42 @@ def test_heat_of_friction_in_closed_form():
     smoothed = jfric.observe(problem, "final.z.T, max.z.T", jfric.Smoothed(width=1e-4)).values
     assert float(smoothed["final.z.T"]) == pytest.approx(heat(1.5), abs=1e-3)
     assert float(smoothed["max.z.T"]) > heat(1.5)
+
+
+def valve(q, v, p, end=4.0):
+    """State at ``end``; then status, flags, times of events, and which are impacts."""
+    problem = load_config(shipped("relief_valve")).problem
+    values = {"parameters.q": q, "initial.y.v": v, "state.p.z0": p, "time.end": end}
+    solver = jfric.EventDriven(rtol=1e-12, kernel="general", max_events=32)
+    run = jfric.simulate(jfric.set_parameters(problem, values), solver, ts=jnp.array([end]))
+    ends = jnp.concatenate([run.q[0], run.v[0], run.z[0]])
+    return ends, (run.status, run.flags, run.events.time, run.events.impact)
+
+
+#: Flow, speed off the seat and pressure at the start: some steps would take the pressure below
+#: zero, where its rate has no root.
+VALVES = np.array(
+    [(8, 1, 12), (5, 1, 12), (3, 0, 9), (1, 0, 9), (0.5, 0.5, 9.9), (0.5, 0, 9)], dtype=float
+)
+
+
+def test_a_relief_valve_agrees_with_scipy():
+    """Impacts on a seat under a pressure whose rate has a root in it."""
+    ends, (status, flags, times, impact) = jax.jit(jax.vmap(valve))(*VALVES.T)
+    assert (np.asarray(status) == 0).all()
+    assert (np.asarray(flags)[:4] == 0).all()
+    for i, start in enumerate(VALVES):
+        expected, impacts = relief_valve.motion(*start, 4.0)
+        np.testing.assert_allclose(ends[i], expected, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(times[i][impact[i]], impacts, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_derivatives_of_a_relief_valve():
+    by_q = jax.jit(jax.vmap(jax.jacfwd(valve, has_aux=True)))(*VALVES.T)[0]
+    for slope, (q, *others) in zip(by_q[:4], VALVES[:4], strict=True):
+        ahead, behind = (relief_valve.motion(q + d, *others, 4.0)[0] for d in (1e-5, -1e-5))
+        np.testing.assert_allclose(slope, (ahead - behind) / 2e-5, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.slow

@@ -22,10 +22,8 @@ def chosen_motion(problem: AbstractProblem, name: str, t, q, v, a=None) -> Float
     """The velocity ``name`` of the user's choice where degrees of freedom have the positions ``q``
     (n,) and velocities ``v`` (n,), or its rate where they have the accelerations ``a`` (n,)."""
     problem = problem.resolved()
-    missing = (0, len(problem.axes) - q.shape[0])
-    q, v = jnp.pad(q, missing), jnp.pad(v, missing)
     function = bound_to(problem, f"v.{name}")
     if a is None:
         return function(t, q, v)
-    along = jnp.ones_like(t), v, jnp.pad(a, missing)
+    along = jnp.ones_like(t), v, a
     return jax.jvp(function, (t, q, v), along)[1]

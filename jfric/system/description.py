@@ -25,6 +25,11 @@ def state_axis(label: str) -> str:
     return f"z.{label}"
 
 
+def is_state_axis(axis: str) -> bool:
+    """Whether a coordinate is one of those."""
+    return axis.startswith("z.")
+
+
 def accepted_labels(section: str, group: Mapping[str, Any]) -> dict[str, str]:
     """What input may call the elements of a section, and the label that each stands for: the label,
     ``section.name``, and the section's name where it has one element."""

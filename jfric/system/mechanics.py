@@ -30,7 +30,7 @@ from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate, matmul, m
 from jfric.numerics.linear_algebra import inverse as plain_inverse
 from jfric.system.bristles import Bristles
 from jfric.system.carried import Carried
-from jfric.system.description import with_short_names
+from jfric.system.description import is_state_axis, with_short_names
 from jfric.system.elements import AbstractForce
 from jfric.system.functions import AbstractFunction
 from jfric.system.joints import REDUNDANT, Tied, tolerance_of
@@ -287,7 +287,7 @@ class Mechanics(eqx.Module):
     @property
     def n_states(self) -> int:
         """Number of coordinates behind states of elements, which come last."""
-        return sum(axis.startswith("z.") for axis in self.axes)
+        return sum(map(is_state_axis, self.axes))
 
     @property
     def n_dofs(self) -> int:

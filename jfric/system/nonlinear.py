@@ -7,6 +7,7 @@ from collections.abc import Callable
 import equinox as eqx
 import jax.numpy as jnp
 
+from jfric.system.description import is_state_axis
 from jfric.system.direction import Direction, as_direction
 from jfric.system.fields import Scalar, optional, scalar
 
@@ -97,4 +98,5 @@ class ForceField(AbstractForce):
     )
 
     def force(self, axes, t, q, v):
-        return self.function(t, q, v, self.parameters)
+        n = sum(not is_state_axis(axis) for axis in axes)
+        return jnp.pad(self.function(t, q[:n], v[:n], self.parameters), (0, len(axes) - n))

@@ -16,20 +16,24 @@ from jfric.system.formula import read_formula
 
 
 class StateFunction(eqx.Module):
-    """``what`` for given shared parameters; call it with ``(t, q)`` or ``(t, q, v)``."""
+    """``what`` for given shared parameters; call it with ``(t, q)`` or ``(t, q, v)``.
+
+    It is a function of the degrees of freedom: coordinates behind them are left out.
+    """
 
     what: str | Callable = eqx.field(static=True)
-    axes: tuple[str, ...] = eqx.field(static=True)
+    dofs: tuple[str, ...] = eqx.field(static=True)
     parameters: dict[str, Any]
     #: Velocities of the user's choice that the text names.
     chosen: tuple[ChosenVelocities, ...] = ()
 
     def __call__(self, t, q, *v):
+        q, *v = (x[: len(self.dofs)] for x in (q, *v))
         if callable(self.what):
             return jnp.asarray(self.what(t, q, *v, self.parameters), q.dtype)
-        known = dict(self.parameters) | {"t": t} | dict(zip(self.axes, q, strict=True))
+        known = dict(self.parameters) | {"t": t} | dict(zip(self.dofs, q, strict=True))
         if v:
-            known |= {f"v.{axis}": x for axis, x in zip(self.axes, v[0], strict=True)}
+            known |= {f"v.{dof}": x for dof, x in zip(self.dofs, v[0], strict=True)}
             for own in self.chosen:
                 u = own.of(t, q, v[0])
                 known |= {f"v.{name}": x for name, x in zip(own.names, u, strict=True)}
@@ -109,7 +113,7 @@ def bound_to(problem: AbstractProblem, what: str | Callable) -> StateFunction:
         used = set(read_formula(what).names.values())
         chosen = chosen_velocities(problem)
         own = tuple(x for x in chosen if used & {f"v.{name}" for name in x.names})
-    return StateFunction(what, problem.axes, dict(problem.parameters), own)
+    return StateFunction(what, tuple(problem.dofs), dict(problem.parameters), own)
 
 
 def chosen_velocities(problem: AbstractProblem) -> list[ChosenVelocities]:
@@ -122,15 +126,15 @@ def chosen_velocities(problem: AbstractProblem) -> list[ChosenVelocities]:
             groups.remove(own)
             moved, names = moved | own[0], names + own[1]
         groups.append((moved, [*names, name]))
-    found, axes = [], problem.axes
+    found, known = [], tuple(problem.dofs)
     for moved, names in groups:
-        dofs = tuple(dof for dof in axes if dof in moved)
+        dofs = tuple(dof for dof in known if dof in moved)
         entries = [
-            ((dofs.index(dof), k), StateFunction(what, axes, dict(problem.parameters)))
+            ((dofs.index(dof), k), StateFunction(what, known, dict(problem.parameters)))
             for k, name in enumerate(names)
             for dof, what in problem.section("velocity")[name].moves
         ]
         places, functions = zip(*entries, strict=True)
-        rows = tuple(map(axes.index, dofs))
+        rows = tuple(map(known.index, dofs))
         found.append(ChosenVelocities(functions, places, tuple(names), rows, dofs))
     return found

@@ -77,7 +77,7 @@ class Energies(AbstractForce):
 
     def _like(self):
         one = next(x for x in (self.kinetic, self.potential, self.dissipation) if x is not None)
-        return like(len(one.axes), 2)
+        return like(len(one.dofs), 2)
 
 
 class Varying(eqx.Module):

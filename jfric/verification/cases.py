@@ -135,6 +135,7 @@ def cases() -> list[Case]:
         _case("p1_ball_other", relative=1e-9),
         _case("p2_grazing"),
         _case("p5_continuous_slip"),
+        _case("relief_valve", relative=1e-9),
         _case("p4_linear"),
         _case("p6_duffing"),
         _case("p6_duffing_response"),

@@ -29,24 +29,24 @@ def require_time_stepping(problem: Problem, solver: Any) -> None:
         if getattr(solver, name) < least:
             raise ProblemError(f"{name}: found {getattr(solver, name)}, must be at least {least}")
     require_adjoint(solver.adjoint)
-    elements = [*problem.section("friction").items(), *problem.section("contact").items()]
+    elements = problem.labelled("friction", "contact")
     require_method(solver.method, len(elements))
-    for name, element in elements:
+    for name, element in elements.items():
         if getattr(element, "polygon", None) is not None:
             raise ProblemError(
-                f"contact.{name}.polygon: a step does not end where an edge does, which time "
+                f"{name}.polygon: a step does not end where an edge does, which time "
                 "stepping cannot represent; use the solver event-driven"
             )
         if getattr(element, "spin", None) is not None:
             raise ProblemError(
-                f"friction.{name}.spin: found a disc that slips and spins, whose limits are no "
+                f"{name}.spin: found a disc that slips and spins, whose limits are no "
                 "cone, which time stepping cannot represent; use the solver event-driven"
             )
-    if any(getattr(element, "plane", None) is not None for _, element in elements):
+    if any(getattr(element, "plane", None) is not None for element in elements.values()):
         require_cone_method(solver.method)
     if scheme.rests:
         return
-    for name, element in elements:
+    for name, element in elements.items():
         law = element.law
         if law is not None and not isinstance(law, Coulomb):
             raise ProblemError(
