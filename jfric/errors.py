@@ -27,6 +27,15 @@ class SimulationError(RuntimeError):
     """A simulation that did not reach its end; one sentence with what its status means."""
 
 
+def require_no_text(where: str, value: object) -> None:
+    """Raise :class:`ProblemError` for a text where only a number is taken: the field that would
+    say what its unit must be is not known there."""
+    if isinstance(value, str):
+        raise ProblemError(
+            f"{where}: found the text {quoted(value)}, expected a number in SI units"
+        )
+
+
 def nearest(found: str, allowed: Iterable[str]) -> str:
     """`` (did you mean 'x'?)`` for the closest of ``allowed``, or nothing."""
     close = close_matches(found, allowed)

@@ -5,11 +5,11 @@ import pytest
 from test_bounded_input import refused
 
 from jfric.files.overrides import apply_overrides
-from jfric.files.path_dimensions import path_dimension
 from jfric.files.read_toml import loads
 from jfric.files.write_toml import dump
 from jfric.results.columns import force_unit
 from jfric.results.signals import find_signal
+from jfric.system.naming import path_dimension
 
 ARM = """
 dofs = {theta = "rotation"}

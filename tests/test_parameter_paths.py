@@ -9,11 +9,10 @@ from typer.testing import CliRunner
 
 import jfric
 from jfric.cli.main import app
-from jfric.files.path_dimensions import path_dimension
 from jfric.files.read_toml import loads
 from jfric.fits.task import prepare
 from jfric.results.signals import look_up
-from jfric.system.naming import find_path
+from jfric.system.naming import find_path, path_dimension
 
 TOML = """
 dofs = ["u"]

@@ -8,9 +8,9 @@ import re
 from typing import Any
 
 from generators.rst import heading, literal, table
-from jfric.files.dimensions import dimension
 from jfric.files.key_meanings import ATTACHMENT, LAW_KEYS, MEANINGS, TOP
 from jfric.files.schema import element_model, json_schema
+from jfric.system.dimensions import dimension
 from jfric.system.elements import SECTIONS
 
 

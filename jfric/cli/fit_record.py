@@ -79,8 +79,8 @@ def fit_record(
 
 def _unit(problem: Problem, signal: str) -> str:
     """Unit of a signal; none for what only the data and the fit know."""
-    from jfric.files.path_dimensions import path_dimension
     from jfric.results.signals import look_up
+    from jfric.system.naming import path_dimension
 
     try:
         return str(getattr(look_up(problem, signal)[1], "unit", ""))

@@ -9,7 +9,6 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from jfric.files.path_dimensions import path_dimension
 from jfric.results.columns import column_units
 from jfric.results.status import Status
 from jfric.system.direction import Direction
@@ -17,7 +16,7 @@ from jfric.system.event import Event
 from jfric.system.expression import Expression
 from jfric.system.functions_of_state import functions_of
 from jfric.system.joint_contacts import normal_forces
-from jfric.system.naming import parameters
+from jfric.system.naming import parameters, path_dimension
 
 if TYPE_CHECKING:
     from jfric.results.solution import Solution

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from jfric.errors import ProblemError
-from jfric.files.path_dimensions import path_dimension
 from jfric.statics.path_names import checked_path
+from jfric.system.naming import path_dimension
 from jfric.system.problem import Problem
 from jfric.system.units import UnitError, to_si
 

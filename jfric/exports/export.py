@@ -14,6 +14,7 @@ from jfric.errors import ProblemError
 from jfric.exports.friction_of_joint import Form, require_form
 from jfric.exports.mjcf import build_model
 from jfric.exports.mujoco_runs import Creep, creep, has_bristles, installed, motion
+from jfric.numerics.shown import printable
 from jfric.solvers.simulation import simulate
 from jfric.system.problem import Problem
 
@@ -32,6 +33,7 @@ class Difference:
     travel: float
 
 
+@printable
 @dataclass(frozen=True)
 class MjcfExport:
     """A model in MJCF, what it cannot represent, and how far its motion is from the exact one.

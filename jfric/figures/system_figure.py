@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jfric.figures import system_symbols as symbols
-from jfric.files.path_dimensions import path_dimension
 from jfric.system.bristle import BRISTLES
 from jfric.system.direction import Direction
 from jfric.system.hysteresis import HYSTERESIS
-from jfric.system.naming import parameters
+from jfric.system.naming import parameters, path_dimension
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,6 +56,8 @@ class _Part:
     text: str
     columns: tuple[int, ...]
     ground: int = 0
+    #: Whether it pushes the blocks at its ends away from itself (1), or together (-1).
+    pushes: int = 0
 
     @property
     def columns_in_order(self) -> list[int]:
@@ -112,32 +113,46 @@ def _parts(problem: Problem, columns: list[str]) -> list[_Part]:
     dofs = tuple(range(len(problem.bases), len(columns)))
     found: list[_Part] = []
 
-    def add(section: str, text: str, joined: tuple[int, ...], ground: int = -1) -> None:
+    def add(
+        section: str, text: str, joined: tuple[int, ...], ground: int = -1, pushes: int = 0
+    ) -> None:
         if joined:
-            found.append(_Part(section, text, joined, ground))
+            found.append(_Part(section, text, joined, ground, pushes))
 
-    def along(section: str, text: str, direction: Direction, ground: int = -1) -> None:
+    def along(
+        section: str, text: str, direction: Direction, ground: int = -1, pushes: int = 0
+    ) -> None:
         # What depends on a difference alone does not end at the ground.
         names = tuple(x for x in direction.names if x in columns)
         total = float(np.sum(np.asarray(direction.vector(names))))
         relative = len(names) > 1 and abs(total) < 1e-12
-        add(section, text, at(direction), 0 if relative else ground)
+        add(section, text, at(direction), 0 if relative else ground, pushes)
 
     def at(direction: Any) -> tuple[int, ...]:
         return tuple(columns.index(x) for x in direction.names if x in columns)
 
+    def one_sided(section: str, label: str, direction: Direction, pushes: float) -> None:
+        # What pushes forwards stands to the left; between two blocks it parts them.
+        last = max(at(direction), default=0)
+        forwards = pushes * float(direction.vector((columns[last],))[0]) > 0.0
+        together = len(at(direction)) > 1 and not forwards
+        words = _words(problem, label, section)
+        along(section, words, direction, -1 if forwards else 1, -1 if together else 1)
+
     for section in _ONE:
         for label, element in problem.labelled(section).items():
-            along(section, _words(problem, label, section), element.direction)
+            if section == "stop":
+                one_sided(section, label, element.direction, -1.0)
+            else:
+                along(section, _words(problem, label, section), element.direction)
     for label, element in problem.labelled("friction").items():
         for direction in _directions(element):
             along("friction", _words(problem, label, "friction"), direction)
     for label, element in problem.labelled("contact").items():
-        words = _words(problem, label, "contact")
         if isinstance(element.normal, Direction):
-            closes_forwards = float(np.sum(np.asarray(element.normal.vector(tuple(columns))))) < 0.0
-            along("contact", words, element.normal, 1 if closes_forwards else -1)
+            one_sided("contact", label, element.normal, 1.0)
         else:
+            words = _words(problem, label, "contact")
             add("contact", words, _named(columns, getattr(element.gap, "function", None)) or dofs)
         for direction in _directions(element, "tangent") if element.law is not None else ():
             along("friction", f"{label}: friction", direction)
@@ -216,7 +231,15 @@ def _draw(axis: Axes, part: _Part, y: float) -> None:
         symbols.ground(axis, left, y, 1)
     else:
         left, right = _left(high) - ROOM, _left(high)
-    symbols.SYMBOLS.get(part.section, symbols.box)(axis, left, right, y)
+    turned = part.section == "stop" and part.ground > 0
+    place = (right, left) if turned else (left, right)
+    symbols.SYMBOLS.get(part.section, symbols.box)(axis, *place, y)
+    ends = [(left, 1)] if part.ground >= 0 else []
+    for end, side in (*ends, *([(right, -1)] if part.ground <= 0 else [])):
+        near, far = end + 0.06 * side, end + 0.4 * side
+        if part.pushes:
+            away = part.pushes > 0
+            symbols.arrow(axis, far if away else near, y - 0.12, near if away else far, y - 0.12)
     order = part.columns_in_order
     for i, following in enumerate(order[1:]):
         last = part.ground == 0 and i == len(order) - 2  # there the symbol is

@@ -67,12 +67,13 @@ def spring_and_slider(axis: Axes, left: float, right: float, y: float) -> None:
 
 
 def gap_spring(axis: Axes, left: float, right: float, y: float) -> None:
-    """A spring with clearance."""
+    """A spring with clearance, which is at its second end."""
     middle = left + 0.62 * (right - left)
+    other = middle + np.copysign(0.14, right - left)
     spring(axis, left, middle, y)
-    for x in (middle, middle + 0.14):
+    for x in (middle, other):
         line(axis, [x, x], [y - SIZE, y + SIZE])
-    line(axis, [middle + 0.14, right], [y, y])
+    line(axis, [other, right], [y, y])
 
 
 def contact(axis: Axes, left: float, right: float, y: float) -> None:

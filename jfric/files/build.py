@@ -11,10 +11,10 @@ import equinox as eqx
 import numpy as np
 
 from jfric.errors import ProblemError, first_line
-from jfric.files.dimensions import dimension, matrix_dimension, polynomial_dimension
 from jfric.files.directions import direction
 from jfric.files.function_tables import function, number, numbers
 from jfric.files.position_tables import position_factor
+from jfric.system.dimensions import dimension, matrix_dimension, polynomial_dimension
 from jfric.system.direction import Direction, kind
 from jfric.system.elements import SECTIONS, is_formula
 from jfric.system.laws import KNOTS, LAWS, AbstractLaw, Directional, PerAxis

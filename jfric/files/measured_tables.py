@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 from jfric.errors import ProblemError, nearest
 from jfric.files.config import Column, Measured
 from jfric.files.function_tables import number
-from jfric.files.path_dimensions import path_dimension
 from jfric.numerics.limits import SAMPLES
 from jfric.system.controller import Controller
 from jfric.system.expression import Expression
-from jfric.system.naming import find_function
+from jfric.system.naming import find_function, path_dimension
 from jfric.system.units import DIMENSIONS, Dimension
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.files.path_dimensions import path_dimension
 from jfric.system.expression import Expression
-from jfric.system.naming import find_path, parameters, with_numbers
+from jfric.system.naming import find_path, parameters, path_dimension, with_numbers
 from jfric.system.problem import Problem
 from jfric.system.units import UnitError, to_si
 from jfric.system.validation import validate

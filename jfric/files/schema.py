@@ -16,7 +16,7 @@ from pydantic import Discriminator, Field, Tag, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
 from jfric.files.data_tables import ControllerTable, DataTable, FitTable
-from jfric.files.dimensions import FORMULAS, LISTS, SHAPES, dimension
+from jfric.files.field_shapes import FORMULAS, LISTS, SHAPES
 from jfric.files.key_meanings import MEANINGS
 from jfric.files.law_tables import Coefficient, Knots, PositionTable
 from jfric.files.tables import (
@@ -43,6 +43,7 @@ from jfric.files.tables import (
     Table,
     Time,
 )
+from jfric.system.dimensions import dimension
 from jfric.system.direction import Direction
 from jfric.system.elements import SECTIONS
 from jfric.system.functions import AbstractFunction
@@ -70,7 +71,7 @@ def _unwrap(hint: Any) -> tuple[type, ...]:
 def roles(section: str) -> dict[str, str]:
     """Fields of a section's element and what each holds: direction, plane, law, function, choice,
     formula, formulas, one or several formulas, list, number, or one of
-    :data:`jfric.files.dimensions.SHAPES`."""
+    :data:`jfric.files.field_shapes.SHAPES`."""
     cls = SECTIONS[section]
     hints = typing.get_type_hints(cls)
     result = {}

@@ -8,8 +8,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from jfric.errors import ProblemError, close_matches, quoted
-from jfric.files.dimensions import SHAPES, dimension
+from jfric.files.field_shapes import SHAPES
 from jfric.files.schema import PYTHON_ONLY, element_model, file_model
+from jfric.system.dimensions import dimension
 from jfric.system.elements import SECTIONS
 from jfric.system.units import DIMENSIONS, expected
 

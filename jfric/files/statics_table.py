@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from jfric.errors import ProblemError
 from jfric.files.function_tables import number
-from jfric.files.path_dimensions import path_dimension
 from jfric.system.expression import Expression
-from jfric.system.naming import find_path
+from jfric.system.naming import find_path, path_dimension
 from jfric.system.problem import Problem
 
 if TYPE_CHECKING:

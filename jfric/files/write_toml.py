@@ -10,7 +10,7 @@ import equinox as eqx
 
 from jfric.errors import ProblemError
 from jfric.files.config import Config
-from jfric.files.dimensions import SHAPES, dimension
+from jfric.files.field_shapes import SHAPES
 from jfric.files.position_tables import position_table
 from jfric.files.write_tables import check_table, controller_table
 from jfric.files.write_values import (
@@ -22,6 +22,7 @@ from jfric.files.write_values import (
     matrix_rows,
 )
 from jfric.system.body import COORDINATES, Body, coordinates, dofs_of
+from jfric.system.dimensions import dimension
 from jfric.system.direction import Direction, kind
 from jfric.system.elements import Along, Gap
 from jfric.system.linkage import has_joints

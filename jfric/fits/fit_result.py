@@ -20,8 +20,10 @@ from jfric.fits.uncertainty.bootstrap import Bootstrap, bootstrap
 from jfric.fits.uncertainty.covariance import Covariance, Method, covariance
 from jfric.fits.uncertainty.posterior import Posterior, sample
 from jfric.fits.uncertainty.profile import Profile, profile
+from jfric.numerics.shown import printable
 
 
+@printable
 @dataclass
 class FitResult:
     """Values of the free parameters and everything needed to judge them.

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, nearest, require_no_text
 from jfric.system.bounds import bounds_of
 from jfric.system.expression import Expression
 from jfric.system.inertia import has_inertia
@@ -46,6 +46,8 @@ class Free:
         if self.scale not in ("log", "linear"):
             hint = nearest(self.scale, ("log", "linear"))
             raise ProblemError(f"scale: found {self.scale!r}{hint}, allowed are 'log' and 'linear'")
+        for field in ("lower", "upper", "init"):
+            require_no_text(field, getattr(self, field))
         if not (np.isfinite(self.lower) and np.isfinite(self.upper) and self.lower < self.upper):
             raise ProblemError(
                 f"bounds: found {self.lower} and {self.upper}, lower must be below upper and both "

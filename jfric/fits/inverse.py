@@ -37,12 +37,14 @@ from jfric.fits.force_balance import (
 from jfric.fits.full_paths import full_experiment
 from jfric.fits.sampled_model import REFERENCE
 from jfric.fits.uncertainty.autocorrelation import long_run_covariance
+from jfric.numerics.shown import Shown, printable
 from jfric.system.expression import Expression
 from jfric.system.naming import find_path, parameters, set_parameters
 from jfric.system.problem import Problem
 from jfric.system.refuse_varying import refuse_varying
 
 
+@printable
 @dataclass(frozen=True)
 class Regression:
     """Estimates of a linear regression, and its equations.
@@ -63,6 +65,14 @@ class Regression:
     def values(self) -> dict[str, float]:
         """Estimates by name."""
         return dict(zip(self.names, self.vector.tolist(), strict=True))
+
+    def _shown(self) -> Shown:
+        title = f"Regression: {len(self.b)} rows, relative error {self.relative_error:.3g}"
+        return Shown(
+            f"{title}, condition {self.condition:.3g}",
+            ("parameter", "estimate [SI]"),
+            [(name, f"{value:.6g}") for name, value in self.values.items()],
+        )
 
     @property
     def residuals(self) -> np.ndarray:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jfric.files.path_dimensions import path_dimension
 from jfric.manual import mathml as m
 from jfric.manual.contact_laws import Line, contact_lines, friction_lines
 from jfric.manual.formulas import formula
@@ -18,7 +17,7 @@ from jfric.system.assembly import assemble
 from jfric.system.direction import Direction
 from jfric.system.elements import SECTIONS
 from jfric.system.linkage import LINKAGE
-from jfric.system.naming import parameters
+from jfric.system.naming import parameters, path_dimension
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 
 from jfric.errors import ProblemError
 from jfric.numerics.limits import OUTPUTS, require_count
+from jfric.numerics.shown import printable
 from jfric.periodic.basins_recognition import PERIOD, RETURNS, STATE, Attractor
 from jfric.periodic.section_runs import lasting, with_polynomials
 from jfric.periodic.sections import make_section
@@ -33,6 +34,7 @@ MOST_ATTRACTORS = 100
 LONGEST = 64
 
 
+@printable
 @dataclass(frozen=True)
 class FoundAttractor:
     """An attractor: a cycle of ``period`` returns (1: one point), and a point of it.
@@ -54,6 +56,7 @@ class FoundAttractor:
     returns: float
 
 
+@printable
 @dataclass(frozen=True)
 class Basins:
     """Basins of attraction: a label for each initial state, and the attractors.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, require_no_text
 from jfric.numerics.limits import require_count
 from jfric.periodic.branch_start import branched
 from jfric.periodic.follower import FIRST, LONGEST
@@ -89,6 +89,8 @@ def continue_orbit(
         [('event change', 0.72944127), ('end', 0.75)]
     """
     name = checked_path(problem, path)
+    for end in (start, stop):
+        require_no_text("start, stop", end)
     start, stop = float(start), float(stop)
     if not np.isfinite([start, stop]).all() or start == stop:
         raise ProblemError(f"stop: found {stop:g}, must differ from start ({start:g})")

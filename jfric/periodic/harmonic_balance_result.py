@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Complex, Float, Int
 
 from jfric.errors import ProblemError, nearest
+from jfric.numerics.shown import printable
 
 #: Phases at which extrema are looked for, and Newton steps from the best.
 PHASES, POLISH = 2048, 4
@@ -41,6 +42,7 @@ class BalanceStatus(IntEnum):
         }[self]
 
 
+@printable
 @dataclass(frozen=True)
 class HarmonicBalance:
     """Periodic motions with ``H`` harmonics, one for each of ``p`` points, in their order.

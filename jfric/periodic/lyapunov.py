@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, Int
 
 from jfric.errors import ProblemError
 from jfric.numerics.limits import OUTPUTS, require_count
+from jfric.numerics.shown import printable
 from jfric.periodic.section_runs import with_polynomials
 from jfric.periodic.sections import Section, make_section
 from jfric.results.abstract_observables import OwnRun
@@ -97,6 +98,7 @@ class LyapunovExponent(OwnRun):
         return exponents, status.astype(jnp.int32), last.flags, last.steps
 
 
+@printable
 class Exponent(NamedTuple):
     """Largest Lyapunov exponent of one motion.
 

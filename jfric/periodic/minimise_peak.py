@@ -11,6 +11,7 @@ from scipy.optimize import brentq
 
 from jfric.errors import ProblemError, SimulationError
 from jfric.numerics.limits import require_count
+from jfric.numerics.shown import printable
 from jfric.periodic.cycle_quantities import parse_cycle_quantities
 from jfric.periodic.response import frequency_response
 from jfric.periodic.response_peak import Curve, ResponsePeak, peak_at, scale_of
@@ -26,6 +27,7 @@ PLACED = 1e-12
 SAME = 1e-9
 
 
+@printable
 @dataclass(frozen=True)
 class LowestPeak:
     """The optimum of :func:`minimise_peak`.

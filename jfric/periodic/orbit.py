@@ -13,6 +13,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Complex, Float, Int
 
 from jfric.errors import ProblemError, SimulationError
+from jfric.numerics.shown import printable
 from jfric.periodic.cycle import Harmonics, work_of_loads
 from jfric.periodic.multipliers import none_grows
 from jfric.periodic.orbit_status import OrbitStatus
@@ -26,6 +27,7 @@ from jfric.sweeps.observing import observe
 from jfric.system.problem import Problem
 
 
+@printable
 class PeriodicOrbit(eqx.Module):
     """A periodic motion, its stability, and the system started on it.
 

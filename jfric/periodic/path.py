@@ -7,11 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from jfric.numerics.shown import printable
 from jfric.periodic.orbit import PeriodicOrbit
 
 OrbitKind = Literal["end", "fold", "flip", "torus", "branch point", "event change", "dead end"]
 
 
+@printable
 @dataclass(frozen=True)
 class OrbitPoint:
     """A point at which a path of orbits ends, turns around, or changes its stability or events.
@@ -41,6 +43,7 @@ class OrbitPoint:
     time: float = 0.0
 
 
+@printable
 @dataclass(frozen=True)
 class OrbitPath:
     """Periodic motions over a parameter, row by row in the order in which they were followed.

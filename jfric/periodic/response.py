@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike
 
-from jfric.errors import ProblemError, SimulationError, nearest
+from jfric.errors import ProblemError, SimulationError, nearest, require_no_text
 from jfric.numerics.limits import require_count
 from jfric.periodic.continuation import MOST
 from jfric.periodic.cycle_quantities import Drive
@@ -120,6 +120,8 @@ def frequency_response(
         ('complete', ['end'])
     """
     drive = drive_of(problem, load)
+    for end in (start, stop):
+        require_no_text("start, stop", end)
     start, stop = float(start), float(stop)
     if not np.isfinite([start, stop]).all() or start == stop or min(start, stop) <= 0.0:
         raise ProblemError(

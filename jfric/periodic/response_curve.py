@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.numerics.shown import printable
 from jfric.periodic.multipliers import none_grows
 from jfric.periodic.orbit_status import OrbitStatus
 from jfric.periodic.path import OrbitPoint
@@ -20,6 +21,7 @@ from jfric.periodic.path_kernel import PathPoint
 COLUMNS = ("parameter", "period", "begins", "state", "multipliers", "flags")
 
 
+@printable
 @dataclass(frozen=True)
 class ResponseCurve:
     """Orbits along the frequency, in the order in which they were followed.

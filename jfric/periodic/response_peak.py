@@ -16,6 +16,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from jfric.errors import ProblemError
+from jfric.numerics.shown import printable
 from jfric.periodic.cycle_quantities import CycleQuantity, Drive, with_slopes
 from jfric.periodic.linearised import UNDECIDED
 from jfric.periodic.multipliers import none_grows
@@ -37,6 +38,7 @@ SHORTEST = 1e-8
 CORNER = 1e-4
 
 
+@printable
 @dataclass(frozen=True)
 class ResponsePeak:
     """The largest value of a quantity on a response curve.

@@ -11,6 +11,7 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.files.output import write_trajectory
+from jfric.numerics.shown import printable
 from jfric.optional import import_xarray
 from jfric.periodic.cycle_quantities import (
     CycleQuantity,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 MISSING = -1
 
 
+@printable
 @dataclass(frozen=True)
 class FrequencyResponse:
     """Steady states over the frequency of a load: one curve, or a family.

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.errors import ProblemError, nearest
+from jfric.numerics.shown import printable
 from jfric.periodic.harmonic_balance_checks import carrier
 from jfric.periodic.harmonic_balance_equations import frequencies
 from jfric.results.abstract_observables import Observable
@@ -20,6 +21,7 @@ from jfric.system.problem import Problem
 KINDS = ("period", "impact")
 
 
+@printable
 @dataclass(frozen=True)
 class Section:
     """Where a trajectory is looked at: at equal intervals from the start, or just after events.

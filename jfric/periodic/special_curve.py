@@ -11,6 +11,7 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.numerics.limits import require_count
+from jfric.numerics.shown import printable
 from jfric.periodic.branch_start import begun_at
 from jfric.periodic.path import OrbitKind, OrbitPoint
 from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, moved
@@ -33,6 +34,7 @@ FOLLOWED: tuple[OrbitKind, ...] = ("fold", "flip", "torus", "event change")
 At = Callable[[float], PathPoint | None]
 
 
+@printable
 @dataclass(frozen=True)
 class SpecialCurve:
     """Special points of one kind over a second parameter, row by row.

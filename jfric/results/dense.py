@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int
 
 from jfric.errors import ProblemError
 from jfric.numerics.polynomials import horner
+from jfric.numerics.shown import printable
 
 if TYPE_CHECKING:
     from jfric.results.pieces import Piece
@@ -25,6 +26,7 @@ SIDES = ("before", "after")
 _CURVES = ("q", "v", "a", "lambda_t", "lambda_n")
 
 
+@printable
 class Moment(NamedTuple):
     """A trajectory at given times ``t`` [s]: arrays with the axes of the times in front.
 

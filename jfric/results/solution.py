@@ -13,9 +13,13 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.errors import ProblemError, SimulationError
+from jfric.numerics.shown import Shown, printable, short
 from jfric.results.dense import Dense, Moment, Side
 from jfric.results.modes import Mode
-from jfric.results.status import NOT_DIFFERENTIABLE, Status
+from jfric.results.status import NOT_DIFFERENTIABLE, Status, flags_in
+
+#: Degrees of freedom and contacts, and outputs, that a print of a solution shows.
+_COLUMNS, _ROWS = 3, 16
 
 if TYPE_CHECKING:
     import xarray
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
     from jfric.system.problem import Problem
 
 
+@printable
 class Events(eqx.Module):
     """Log of changes of mode, padded to its capacity ``E``; rows from ``count`` on are unused.
 
@@ -52,6 +57,7 @@ class Events(eqx.Module):
     count: Int[Array, ""]
 
 
+@printable
 class Solution(eqx.Module):
     """A trajectory at the requested times, its events and its outcome.
 
@@ -162,6 +168,39 @@ class Solution(eqx.Module):
         from jfric.results.labelled import labelled
 
         return labelled(self, problem)
+
+    def _shown(self) -> Shown:
+        codes = self.status
+        if isinstance(codes, Tracer) or self.q.ndim != 2:
+            fields = [(name, short(getattr(self, name))) for name in ("ts", "q", "v", "flags")]
+            fields += [(f"final.{x}", short(getattr(self.final, x, None))) for x in ("t", "q", "v")]
+            if isinstance(codes, Tracer):
+                return Shown("Solution that JAX traces", (), fields)
+            kinds, counts = np.unique(np.asarray(codes), return_counts=True)
+            outcome = ", ".join(
+                f"{count} {Status(int(code)).name.lower()}"
+                for code, count in zip(kinds, counts, strict=True)
+            )
+            return Shown(f"Solution of {codes.size} trajectories: {outcome}", (), fields)
+        ts, q, v, mode = (np.asarray(x) for x in (self.ts, self.q, self.v, self.mode))
+        flags = ", ".join(str(flag.name) for flag in flags_in(int(self.flags)))
+        title = f"Solution: {self.outcome()}, {len(ts)} outputs, {int(self.events.count)} events"
+        title += f", {int(self.steps)} passes" + (f", flags {flags}" if flags else "")
+        if not len(ts) and self.final is not None:
+            ts, q, v = (np.asarray(x)[None] for x in (self.final.t, self.final.q, self.final.v))
+            mode = mode[:0]
+        axes, contacts = self.axes[:_COLUMNS], self.names[: min(mode.shape[1], _COLUMNS)]
+        columns = ["t [s]", *axes, *(f"v.{axis}" for axis in axes)]
+        rows = [
+            [f"{x:.6g}" for x in (t, *q[i, : len(axes)], *v[i, : len(axes)])]
+            for i, t in enumerate(ts)
+        ]
+        if len(mode):
+            columns += [f"mode.{name}" for name in contacts]
+            for i, row in enumerate(rows):
+                row += [self.mode_label(k, mode[i, k]) for k in range(len(contacts))]
+        chosen = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _ROWS)).round().astype(int))
+        return Shown(title, tuple(columns), [tuple(rows[i]) for i in chosen])
 
     @property
     def differentiable(self):

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.numerics.shown import printable
 from jfric.solvers.bias_of_smoothing import POINTS, exact_motion
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.simulation import simulate
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 MAX_STEPS = 200_000
 
 
+@printable
 @dataclasses.dataclass(frozen=True)
 class BristleBias:
     """Motions with bristles beside that of the set-valued law, one row for each stiffness.

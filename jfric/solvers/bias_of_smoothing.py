@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.numerics.shown import printable
 from jfric.results.modes import Mode
 from jfric.results.status import Status
 from jfric.solvers.event_driven.solver import EventDriven
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 POINTS = 2001
 
 
+@printable
 @dataclasses.dataclass(frozen=True)
 class SmoothingBias:
     """One row for each width ``W``: the smoothed motion beside the exact one.

@@ -11,12 +11,13 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array
 
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, require_no_text
 from jfric.numerics.limits import require_step
 from jfric.results.status import Status
 from jfric.solvers.base import REST, AbstractSolver, OnePass, Prepared
 from jfric.solvers.records import Records, last_writable, write_rows
 from jfric.solvers.states import Local, MotionState
+from jfric.system.fields import UnitText
 from jfric.system.problem import Problem
 
 #: Outputs that one step of a solver of one's own may write.
@@ -135,6 +136,9 @@ def half_step(solver: Any) -> Any:
 def require_positive_step(dt: Any) -> None:
     """Raise :class:`jfric.ProblemError` unless ``dt`` [s] is positive; one that is traced is not
     looked at."""
+    if isinstance(dt, UnitText):
+        dt = dt.text
+    require_no_text("dt", dt)
     if isinstance(dt, Tracer) or np.ndim(dt) > 0 or 0.0 < float(dt) < np.inf:
         return
     raise ProblemError(f"dt: found {float(dt):g}, must be positive, in seconds")

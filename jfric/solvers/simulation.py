@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, require_no_text
 from jfric.numerics.clock import outside_span
 from jfric.numerics.compilation import quick_options
 from jfric.numerics.limits import EVENTS, require_count, require_sizes
@@ -109,8 +110,20 @@ def _require_countable(problem: Problem, solver: AbstractSolver, start: Any, end
         solver.require_duration(float(last) - float(first))
 
 
+def warn_without_time(problem: Problem) -> None:
+    """Say how long a motion is that nobody has chosen the time of."""
+    if not problem.time.given:
+        warnings.warn(
+            "time: none is given, the motion is computed for 1 s; give Problem(..., time=4.0)",
+            stacklevel=4,
+        )
+
+
 def require_span(problem: Problem, ts, start: Any, end) -> None:
     """Refuse an end or output times that cannot be met, where they are concrete numbers."""
+    require_no_text("end", end)
+    if end is None and ts is None:
+        warn_without_time(problem)
     first = problem.time.start if start is None else start.t
     last = problem.time.end if end is None else end
     values = (first, last) if ts is None else (ts, first, last)
@@ -134,9 +147,11 @@ def require_span(problem: Problem, ts, start: Any, end) -> None:
         raise ProblemError(f"ts: found a time {repeated} times, at most {slots} are allowed")
     outside = outside_span(times, first, last)
     if np.any(outside):
+        known = problem.time.given or end is not None or start is not None
+        default = "" if known else ", which holds where no time= is given"
         raise ProblemError(
             f"ts: found {times[outside][0]:g} s, must lie between the start at "
-            f"{float(first):g} s and the end at {float(last):g} s"
+            f"{float(first):g} s and the end at {float(last):g} s{default}"
         )
 
 

@@ -9,10 +9,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.errors import ProblemError, nearest
 from jfric.numerics.limits import STARTS, require_count
+from jfric.numerics.shown import Shown, printable, short
 from jfric.results.modes import Mode
 from jfric.statics.candidate import Candidate, candidate, distinct
 from jfric.statics.held_position import is_mechanism
@@ -37,6 +39,7 @@ Meaning = Literal["reference", "rest"]
 MEANINGS: tuple[Meaning, ...] = ("reference", "rest")
 
 
+@printable
 class Equilibria(eqx.Module):
     """Solutions of the static problem; the rows with ``exists`` count, ``count`` of them.
 
@@ -74,6 +77,17 @@ class Equilibria(eqx.Module):
     joints: tuple[str, ...] = eqx.field(static=True)
     #: Whether they are those of a mechanism, sought from its initial position.
     curved: bool = eqx.field(static=True, default=False)
+
+    def _shown(self) -> Shown:
+        if isinstance(self.exists, Tracer) or self.exists.ndim != 1:
+            return Shown("Equilibria", (), [(n, short(getattr(self, n))) for n in ("q", "count")])
+        rows = []
+        for row in self.table():
+            ends = zip(row["q"].tolist(), row["q_to"].tolist(), strict=True)
+            shown = [" to ".join(f"{x:.6g}" for x in dict.fromkeys(pair)) for pair in ends]
+            rows.append((*shown, ", ".join(row["mode"])))
+        title = f"Equilibria: {int(self.count)}{'' if self.exhaustive else ', there may be others'}"
+        return Shown(title, (*self.axes, "mode"), rows)
 
     def table(self) -> list[dict[str, Any]]:
         """The solutions of one problem as rows, in the order of their modes."""

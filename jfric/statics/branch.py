@@ -8,11 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from jfric.numerics.shown import Shown, printable
 from jfric.results.modes import Mode
 
 Kind = Literal["end", "mode change", "fold", "bifurcation", "vertical", "dead end", "asymptote"]
 
 
+@printable
 @dataclass(frozen=True)
 class SpecialPoint:
     """A point at which a branch ends, changes its modes, or turns around.
@@ -62,6 +64,7 @@ class Step:
     accepted: bool
 
 
+@printable
 @dataclass(frozen=True)
 class Branch:
     """A piecewise smooth branch, row by row in the order in which it is traced.
@@ -99,6 +102,7 @@ class Branch:
         return [slice(a, b) for a, b in itertools.pairwise(cuts) if b > a]
 
 
+@printable
 @dataclass(frozen=True)
 class EquilibriumPath:
     """All branches found between two values of a parameter.
@@ -117,6 +121,15 @@ class EquilibriumPath:
     remarks: tuple[str, ...] = field(default=())
     #: Equations of joints, whose reactions branches have.
     joints: tuple[str, ...] = ()
+
+    def _shown(self) -> Shown:
+        title = f"EquilibriumPath: {len(self.branches)} branches over {self.name} "
+        title += f"from {self.start:.6g} to {self.stop:.6g}"
+        rows = [
+            (str(row["branch"]), row["kind"], f"{row['parameter']:.9g}", ", ".join(row["contacts"]))
+            for row in self.special_table()
+        ]
+        return Shown(title, ("branch", "special point", self.name, "contacts"), rows)
 
     @property
     def special(self) -> tuple[SpecialPoint, ...]:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.numerics.shown import printable
 from jfric.results.status import Status
 from jfric.statics.path_names import checked_path
 from jfric.statics.polyhedron import margin
@@ -28,6 +29,7 @@ _HALVINGS = 60
 _BEFORE = 1e-7
 
 
+@printable
 class LimitLoad(eqx.Module):
     """The limit ``parameter``, and the state there.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, require_no_text
 from jfric.numerics.limits import SEEDS, STARTS, require_count
 from jfric.statics.branch import Branch, EquilibriumPath
 from jfric.statics.held_position import is_mechanism
@@ -65,6 +65,8 @@ def trace(
         require_static(problem)
         require_no_belt(problem)
     _require_continuous(problem)
+    for end in (start, stop):
+        require_no_text("start, stop", end)
     start, stop = float(start), float(stop)
     if not np.isfinite([start, stop]).all() or start == stop:
         raise ProblemError(f"stop: found {stop:g}, must differ from start ({start:g})")

@@ -25,6 +25,7 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.contact import rules
 from jfric.errors import ProblemError
 from jfric.numerics.elimination import solve_general
+from jfric.numerics.shown import printable
 from jfric.results.modes import Mode
 from jfric.statics.held_position import (
     held,
@@ -43,6 +44,7 @@ from jfric.system.problem import Problem
 MAX_UNILATERAL = 8
 
 
+@printable
 class RestStates(eqx.Module):
     """Sets of rest states, one row for each choice of closed contacts.
 

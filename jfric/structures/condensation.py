@@ -22,6 +22,7 @@ from jaxtyping import Array, Float
 from scipy.sparse.linalg import splu
 
 from jfric.errors import ProblemError
+from jfric.numerics.shown import printable
 from jfric.structures.structure import Structure
 from jfric.system.direction import vector
 from jfric.system.elements import Contact, Load
@@ -32,6 +33,7 @@ from jfric.system.problem import Matrices, Problem, TimeSpan
 SINGULAR = 1e-11
 
 
+@printable
 class CondensedStructure(eqx.Module):
     """A structure condensed to its contacts: ``S r = F^T a + lambda``.
 

@@ -24,6 +24,7 @@ from jaxtyping import Array, Float
 from scipy.sparse.linalg import LinearOperator, eigsh, splu
 
 from jfric.errors import ProblemError
+from jfric.numerics.shown import printable
 from jfric.structures.condensation import condense, contact_elements, relative_names
 from jfric.structures.structure import Structure
 from jfric.system.direction import vector
@@ -31,6 +32,7 @@ from jfric.system.elements import Load
 from jfric.system.problem import InitialState, Matrices, Problem, TimeSpan
 
 
+@printable
 class ReducedStructure(eqx.Module):
     """A structure reduced for dynamics: ``M x'' + K x = F^T a + lambda`` with ``x = (r, eta)``.
 

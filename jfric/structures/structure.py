@@ -11,8 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from jfric.errors import ProblemError
+from jfric.numerics.shown import printable
 
 
+@printable
 @dataclass(frozen=True)
 class Structure:
     """``M u'' + K u = f + W_N^T lambda_N + W_T^T lambda_T`` with ``m`` contacts.

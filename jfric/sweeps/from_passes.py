@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from jfric.numerics.loops import keep, run_passes
+from jfric.numerics.shown import printable
 from jfric.results.reductions import Reductions
 from jfric.results.status import Flag, Status
 from jfric.solvers.base import AbstractSolver
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from jfric.results.abstract_observables import Observable
 
 
+@printable
 class Observed(NamedTuple):
     """Observables of one trajectory by name (NaN where it failed), and its outcome."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, require_no_text
 from jfric.numerics.limits import TRAJECTORIES, require_count
 
 SCALES = ("linear", "log")
@@ -31,6 +31,8 @@ class Range:
     scale: str = "linear"
 
     def __post_init__(self):
+        for end in (self.low, self.high):
+            require_no_text("range", end)
         low, high = float(self.low), float(self.high)
         if not (math.isfinite(low) and math.isfinite(high)):
             raise ProblemError(f"range: found {low:g} to {high:g}, both ends must be finite")

@@ -17,7 +17,6 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.files.output import versions
-from jfric.files.path_dimensions import path_dimension
 from jfric.numerics.compilation import platform
 from jfric.numerics.cores import MANY, cores, warn_idle_cores
 from jfric.numerics.limits import DEVICES, TRAJECTORIES, require_count, require_sizes
@@ -27,6 +26,7 @@ from jfric.results.grammar import as_observables
 from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver, require_solver
 from jfric.solvers.event_driven.solver import EventDriven
+from jfric.solvers.simulation import warn_without_time
 from jfric.sweeps.design import Design, make_design
 from jfric.sweeps.from_outputs import OF_EVENTS
 from jfric.sweeps.progress import Progress
@@ -36,6 +36,7 @@ from jfric.sweeps.table import MemoryTable, Schema, Sink, float_type, make_schem
 from jfric.sweeps.tiles import PILOT, PILOT_PASSES, Layout, Tile, refined, start_layout
 from jfric.sweeps.values import by_path, check_values
 from jfric.system.expression import Expression
+from jfric.system.naming import path_dimension
 from jfric.system.problem import Problem
 
 if TYPE_CHECKING:
@@ -157,6 +158,8 @@ def prepare(
     design = make_design(by_path(problem, vary), method, samples, seed)
     # Where the end is varied, times that a trajectory does not reach are not numbers.
     varied = "time.end" in design.names or isinstance(problem.time.end, Expression)
+    if not varied:
+        warn_without_time(problem)
     observables = tuple(as_observables(problem, observe, times, np.inf if varied else None))
     for observable in observables:
         if observable.name in design.names:

@@ -105,6 +105,12 @@ def require_body_values(where: str, element: Any) -> None:
     if isinstance(element, Body):
         for field in ("m", "J"):
             value = float(getattr(element, field))
+            if value == 0.0 and field == "J":
+                raise ProblemError(
+                    f"{where}.J: found 0, must be positive: a body turns; for a point mass give "
+                    "two degrees of freedom with a mass along each, or, where joints or contacts "
+                    "refer to its points, a J that is small beside m times their distance squared"
+                )
             if not value > 0.0:
                 raise ProblemError(f"{where}.{field}: found {value:g}, must be positive")
     given = element.radius if isinstance(element, Rolling | Pin) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 import equinox as eqx
@@ -10,9 +10,19 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from jfric.errors import ProblemError
+from jfric.system.expression import Expression
 from jfric.system.fields import scalar
+from jfric.system.units import UnitError, measured
 
 Measure = Literal["translation", "rotation", "unknown"]
+#: Kind of a degree of freedom, to what its coefficient may measure, to what their product is.
+_ELONGATIONS: dict[str, dict[str, Measure]] = {
+    "translation": {"pure number": "translation", "inverse length": "rotation"},
+    "rotation": {"pure number": "rotation", "length": "translation"},
+}
+#: On a base, whose kind is that of what it is joined to.
+_EITHER = ("pure number", "length", "inverse length")
 
 
 class Direction(eqx.Module):
@@ -113,3 +123,44 @@ def kind(direction: Direction | None, dofs: Mapping[str, str]) -> str | None:
         return None if direction.measures == "unknown" else direction.measures
     kinds = {dofs[name] for name in (direction.names if direction else dofs) if name in dofs}
     return kinds.pop() if len(kinds) == 1 else None
+
+
+def measure(
+    given: Mapping[str, Any],
+    coefficients: Mapping[str, Any],
+    where: str,
+    dofs: Mapping[str, str],
+    lengths: Collection[str],
+) -> Measure | None:
+    """What the elongation is where units of the coefficients say it, and not the degrees of
+    freedom: a lever arm on an angle gives a length.
+
+    ``given``: coefficients by name, texts with their units; ``lengths``: shared parameters with a
+    unit. Raises :class:`jfric.ProblemError`.
+    """
+    found: dict[str, Measure] = {}
+    for name, value in given.items():
+        try:
+            what = measured(value, tuple(_ELONGATIONS.get(dofs.get(name, ""), _EITHER)))
+        except UnitError as error:
+            raise ProblemError(f"{where}.{name}: {error}") from None
+        if what is not None and name in dofs:
+            found[name] = _ELONGATIONS[dofs[name]][what]
+    if len(set(found.values())) > 1:
+        first, second = found, [n for n in found if found[n] != next(iter(found.values()))]
+        raise ProblemError(
+            f"{where}: the units of {next(iter(first))!r} and {second[0]!r} give a length and an "
+            "angle, all terms must be the same"
+        )
+    kinds = {dofs[n] for n in given if n in dofs}
+    if found:
+        along_it = next(iter(found.values()))
+        return None if kinds == {along_it} else along_it
+    if len(kinds) != 1:
+        return None
+    # The unit of a product of shared parameters is not followed.
+    unknown = any(
+        isinstance(x, Expression) and not set(x.references).isdisjoint(lengths)
+        for x in coefficients.values()
+    )
+    return "unknown" if unknown else None

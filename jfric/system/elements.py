@@ -13,14 +13,14 @@ from jfric.system.body import Body, Gravity, Ground, LinkSpring, references
 from jfric.system.bristle import BRISTLES
 from jfric.system.direction import Direction, as_direction
 from jfric.system.event import Event
-from jfric.system.expression import Expression
 from jfric.system.fields import Scalar, optional, scalar
+from jfric.system.formula import read_formula
 from jfric.system.friction import Friction as Friction
 from jfric.system.friction import along_plane, as_belt
 from jfric.system.functions import AbstractFunction, as_function
 from jfric.system.hysteresis import HYSTERESIS, JenkinsCoupling
 from jfric.system.joint import Joint
-from jfric.system.laws import AbstractLaw
+from jfric.system.laws import AbstractLaw, as_law
 from jfric.system.linkage import LINKAGE, ImpactLaw
 from jfric.system.nonlinear import AbstractForce as AbstractForce
 from jfric.system.nonlinear import Drag, ForceField, Pendulum, PolynomialSpring
@@ -108,6 +108,10 @@ Release = Literal["physical", "adhesive", "limited"]
 class Stop(eqx.Module):
     """One-sided elastic stop with damping, touched when ``x = w^T q`` exceeds ``gap``.
 
+    It pushes against ``w``, back to smaller ``x``. A :class:`jfric.Contact` with the same direction
+    as its ``normal`` pushes along it, to larger ``x``: a floor below is ``Contact("y")`` or
+    ``Stop({"y": -1.0}, k)``, and a ceiling above ``Stop("y", k)`` or ``Contact({"y": -1.0})``.
+
     ``direction``: of ``w``, as in :class:`jfric.Friction`. ``k`` [N/m or N m/rad], ``c`` [N s/m or
     N m s/rad]: not negative; ``gap`` [m or rad]. In touch the force along ``w`` is ``-(k (x - gap)
     + c dx/dt)``. ``release="physical"``: the stop never pulls, it lets go when the force is zero.
@@ -138,12 +142,13 @@ class Gap(eqx.Module):
 
 
 def _gap(value) -> Any:
-    """A number or an expression in shared parameters, as ever; a function of positions."""
+    """A number, with its unit or as an expression in shared parameters; a function of positions."""
     if callable(value):
         return Gap(value)
     if isinstance(value, str):
         try:
-            return Expression(value)
+            names = read_formula(value).names
+            return Gap(value) if names else scalar(value)
         except ValueError:
             return Gap(value)
     return value if isinstance(value, Gap) else scalar(value)
@@ -178,6 +183,9 @@ def _plane(value) -> Any:
 class Contact(eqx.Module):
     """Unilateral contact with friction: ``0 <= g_N _|_ lambda_N >= 0``, ``g_N = gap + n^T q``.
 
+    It pushes along its normal ``n``, to larger ``n^T q``: on the other side than a
+    :class:`jfric.Stop` with that direction, which is touched as ``n^T q`` grows.
+
     Without ``normal``, ``gap`` is the gap itself: a text in degrees of freedom, ``t`` and shared
     parameters (``"sqrt(x^2 + y^2) - R"``), or a JAX function ``(t, q, parameters)`` that returns
     one number; ``sliding`` in place of ``tangent`` is such a function for the displacement along
@@ -203,9 +211,8 @@ class Contact(eqx.Module):
     ``e``: Newton's coefficient of restitution, ``0 <= e <= 1``. ``impact``: ``"coulomb"`` (the
     tangential impulse obeys Coulomb's law) or ``"none"`` (no tangential impulse). Without
     ``tangent`` and ``law`` the contact is frictionless. ``normal``, ``tangent``: directions as in
-    :class:`jfric.Friction`; ``law``: :mod:`jfric.laws`; ``gap``: of the position zero [m];
-    ``belt``: velocity of the partner's
-    surface along the tangent [m/s].
+    :class:`jfric.Friction`; ``law``: :mod:`jfric.laws`, or Coulomb's coefficient; ``gap``: of
+    the position zero [m]; ``belt``: velocity of the partner's surface along the tangent [m/s].
 
     A ball that falls on the ground from 1 m and loses half of its speed::
 
@@ -226,7 +233,7 @@ class Contact(eqx.Module):
 
     normal: Direction | None = eqx.field(converter=as_direction, default=None)
     tangent: Direction | None = eqx.field(converter=as_direction, default=None)
-    law: AbstractLaw | None = None
+    law: AbstractLaw | None = eqx.field(converter=as_law, default=None)
     gap: Scalar = eqx.field(converter=_gap, default=0.0)
     e: Scalar = eqx.field(converter=scalar, default=0.0)
     belt: AbstractFunction | tuple[AbstractFunction, ...] | None = eqx.field(

@@ -10,18 +10,44 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from jfric.system.expression import Expression
+from jfric.system.units import Dimension, UnitError, to_si
 
 #: A physical number: a Python number or array at construction; an array leaf afterwards, or an
 #: :class:`Expression` until the problem is resolved. Type checkers cannot follow this change.
 Scalar: TypeAlias = Any
 
 
+class UnitText(eqx.Module):
+    """A number as a text that may carry a unit, or several, until the problem that it is given to
+    makes numbers of them: only there it is known what they measure."""
+
+    text: str | tuple = eqx.field(static=True)
+
+    def number(self, measures: Dimension | list[Dimension | None] | None = None) -> Any:
+        """The number or numbers in SI units; ``measures``: what it measures, or each of them.
+
+        Raises :class:`UnitError`."""
+        several = isinstance(self.text, tuple)
+        texts: Any = self.text if several else (self.text,)
+        each = measures if isinstance(measures, list) else [measures] * len(texts)
+        found = [to_si(x, of) for x, of in zip(texts, each, strict=True)]
+        if any(isinstance(x, Expression) for x in found):
+            raise UnitError(f"found {self.text!r}, lists hold numbers and no expressions")
+        return scalar(found if several else found[0])
+
+    def __float__(self) -> float:
+        return float(self.number())
+
+
 def scalar(value) -> Any:
-    """``value`` as a floating-point array leaf; a string with ``$`` becomes an expression."""
-    if isinstance(value, Expression):
+    """``value`` as a floating-point array leaf. A text is a number with its unit; one with ``$``
+    becomes an expression."""
+    if isinstance(value, (Expression, UnitText)):
         return value
     if isinstance(value, str):
-        return Expression(value)
+        return Expression(value) if "$" in value else UnitText(value)
+    if isinstance(value, (list, tuple)) and any(isinstance(x, str) for x in value):
+        return UnitText(tuple(value))
     if value is None or isinstance(value, Tracer):
         return value
     try:

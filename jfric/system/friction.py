@@ -9,7 +9,7 @@ import equinox as eqx
 from jfric.system.direction import Direction, as_direction
 from jfric.system.fields import Scalar, optional
 from jfric.system.functions import AbstractFunction, as_function
-from jfric.system.laws import AbstractLaw, Coulomb
+from jfric.system.laws import AbstractLaw, Coulomb, as_law
 from jfric.system.position_factor import AbstractPositionFactor
 
 
@@ -82,7 +82,8 @@ class Friction(eqx.Module):
     ``direction``: the name of a degree of freedom, a pair of names (relative motion), a mapping
     from names to coefficients, or a :class:`jfric.Direction`. ``sliding``: in place of it, a
     displacement that depends on position, as in :class:`jfric.Contact`. ``belt``: velocity of the
-    partner's surface [m/s or rad/s], a number or a function of time. ``law``: :mod:`jfric.laws`.
+    partner's surface [m/s or rad/s], a number or a function of time. ``law``:
+    :mod:`jfric.laws`; a number is Coulomb's coefficient.
 
     ``plane``: in place of ``direction`` two of them, for friction in a plane: with
     ``gamma_T = (w_1^T v, w_2^T v) - belt`` and the mean size of the coefficients ``mu``::
@@ -140,7 +141,7 @@ class Friction(eqx.Module):
     """
 
     direction: Direction | None = eqx.field(converter=as_direction, default=None)
-    law: AbstractLaw | None = None
+    law: AbstractLaw | None = eqx.field(converter=as_law, default=None)
     N: AbstractFunction | None = eqx.field(converter=as_function, default=None)
     limit: AbstractFunction | None = eqx.field(converter=as_function, default=None)
     belt: AbstractFunction | tuple[AbstractFunction, ...] | None = eqx.field(

@@ -47,10 +47,12 @@ def _all_weighted(problem: AbstractProblem) -> bool:
     if problem.matrices.M is not None or problem.section("lagrangian"):
         return False
     weighted = set()
-    for element in problem.section("mass").values():
-        m = element.m
+    bodies = problem.section("body").values()
+    masses = [e.m for e in problem.section("mass").values()]
+    for m in masses + [x for body in bodies for x in (body.m, body.J)]:
         if isinstance(m, Tracer | Expression) or np.ndim(m) or not float(m) > 0.0:
             return False
+    for element in problem.section("mass").values():
         if element.direction.is_single:
             weighted.update(element.direction.names)
     weighted.update(dofs_of(problem.section("body")))
@@ -64,7 +66,12 @@ def require_inertia(problem: AbstractProblem) -> None:
         return
     # A concrete problem may be used while something else is traced.
     with jax.ensure_compile_time_eval():
-        m = np.asarray(mass_matrix(problem.resolved()))
+        resolved = problem.resolved()
+        m = np.asarray(mass_matrix(resolved))
+    for label, element in resolved.labelled("mass", "body").items():
+        for field in ("m", "J"):
+            if (value := float(getattr(element, field, 0.0))) < 0.0:
+                raise ProblemError(f"{label}.{field}: found {value:g}, must not be negative")
     values, vectors = np.linalg.eigh(m)
     if values[0] <= 1e-14 * max(values[-1], 1e-300):
         dof = problem.axes[int(np.argmax(np.abs(vectors[:, 0])))]

@@ -7,7 +7,7 @@ from typing import Any
 
 import equinox as eqx
 
-from jfric.system.laws import AbstractLaw
+from jfric.system.laws import AbstractLaw, as_law
 
 
 def _several(constraint) -> Any:
@@ -51,5 +51,5 @@ class Joint(eqx.Module):
     """
 
     constraint: tuple[str | Callable, ...] = eqx.field(static=True, converter=_several)
-    law: AbstractLaw | None = None
+    law: AbstractLaw | None = eqx.field(converter=as_law, default=None)
     sliding: str | Callable | None = eqx.field(static=True, default=None)

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jfric.numerics import cubic
+from jfric.system.expression import Expression
 from jfric.system.fields import Scalar, scalar, scalars
 
 
@@ -61,6 +62,13 @@ def coefficient(value):
     if isinstance(value, (list, tuple)) and len(value) == 2:
         return PerAxis(*value)
     return value if isinstance(value, (Directional, PerAxis)) else scalar(value)
+
+
+def as_law(value) -> Any:
+    """A law; a number, or what else a coefficient may be, is Coulomb's coefficient."""
+    numbers = (int, float, str, list, tuple, Directional, PerAxis, Expression)
+    is_number = isinstance(value, numbers) or eqx.is_array(value)
+    return Coulomb(value) if is_number and not isinstance(value, bool) else value
 
 
 def knots(value):

@@ -15,7 +15,7 @@ from jfric.system.description import AbstractProblem
 from jfric.system.direction import Direction
 from jfric.system.fields import Scalar, optional
 from jfric.system.friction import Friction
-from jfric.system.laws import AbstractLaw
+from jfric.system.laws import AbstractLaw, as_law
 from jfric.system.places import GROUND
 
 #: What a contact, or a pin with friction, does to tangential impulses, or those of its torque.
@@ -55,7 +55,7 @@ class Pin(eqx.Module):
     """
 
     points: tuple[str, str] = eqx.field(static=True, converter=references)
-    law: AbstractLaw | None = None
+    law: AbstractLaw | None = eqx.field(converter=as_law, default=None)
     radius: Scalar = eqx.field(converter=optional, default=None)
     impact: ImpactLaw = eqx.field(static=True, default="coulomb")
 
@@ -85,7 +85,7 @@ class Slider(eqx.Module):
     point: str = eqx.field(static=True)
     line: str | tuple[str, str] = eqx.field(static=True, converter=references)
     turns: bool = eqx.field(static=True, default=True)
-    law: AbstractLaw | None = None
+    law: AbstractLaw | None = eqx.field(converter=as_law, default=None)
 
 
 class Weld(eqx.Module):

@@ -16,10 +16,19 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from jfric.errors import close_matches, quoted
+from jfric.errors import ProblemError, close_matches, quoted
 from jfric.system.description import AbstractProblem, accepted_labels, element_label
+from jfric.system.dimensions import (
+    LAW_FIELDS,
+    dimension,
+    matrix_dimension,
+    polynomial_dimension,
+)
+from jfric.system.direction import Direction, kind, measure
 from jfric.system.expression import Expression, is_expression
+from jfric.system.fields import UnitText, scalar
 from jfric.system.functions import AbstractFunction, Constant
+from jfric.system.units import DIMENSIONS, Dimension, UnitError, expected, has_unit, rate_of
 
 P = TypeVar("P", bound=AbstractProblem)
 #: Where the start of a body is, by what its fields are called.
@@ -27,6 +36,9 @@ _STARTS = {
     **{"at.0": "x.q", "at.1": "y.q", "angle": "phi.q"},
     **{"v.0": "x.v", "v.1": "y.v", "omega": "phi.v"},
 }
+
+#: What the numbers of a function of time measure, where it is not what the function measures.
+_OF_FUNCTIONS = {"omega": "angular velocity", "phase": "angle", "times": "time", "end": "time"}
 
 
 def parameters(problem: AbstractProblem) -> dict[str, jax.Array | Expression]:
@@ -55,13 +67,15 @@ def get_parameter(problem: AbstractProblem, path: str) -> jax.Array | Expression
 def set_parameters(problem: P, values: Mapping[str, object]) -> P:
     """A copy of ``problem`` with the numbers at the given paths replaced.
 
-    ``values``: paths, full or short, to numbers in SI units. Works under ``jit``, ``vmap`` and
-    ``grad``. Raises ``KeyError`` for an unknown path, ``ValueError`` for a field that is an
-    expression in shared parameters, and :class:`jfric.ProblemError` for a number that no system
-    has, as :class:`jfric.Problem` does; of traced numbers the run gets a status. With the problem
-    of :class:`jfric.Problem`::
+    ``values``: paths, full or short, to numbers in SI units or texts with units. Works under
+    ``jit``, ``vmap`` and ``grad``. Raises ``KeyError`` for an unknown path, and
+    :class:`jfric.ProblemError` for a field that is an expression in shared parameters, for a unit
+    of something else, for a number that no system has, as :class:`jfric.Problem` does (of traced
+    numbers the run gets a status), and for an array in place of one number:
+    :func:`jfric.sweep` takes many values, or ``jax.vmap`` of a function that sets one. With the
+    problem of :class:`jfric.Problem`::
 
-        >>> stiffer = jfric.set_parameters(problem, {"spring.k": 6000.0, "friction.mu": 0.2})
+        >>> stiffer = jfric.set_parameters(problem, {"spring.k": "6 kN/m", "friction.mu": 0.2})
         >>> float(stiffer.elements["spring"]["spring"].k)
         6000.0
     """
@@ -80,15 +94,45 @@ def with_numbers(problem: P, values: Mapping[str, object]) -> P:
             return leaf
         if isinstance(leaf, Expression):
             shared = ", ".join(f"parameters.{r}" for r in leaf.references)
-            raise ValueError(f"{name} is computed as {leaf.text!r}; set {shared} instead")
-        return jnp.asarray(wanted[name], leaf.dtype)
+            raise ProblemError(f"{name} is computed as {leaf.text!r}; set {shared} instead")
+        return _number(problem, name, wanted[name], leaf)
 
     changed = jax.tree_util.tree_map_with_path(replace, problem, is_leaf=is_expression)
     # What is set is given: it no longer follows from joints.
     left = [x for x in problem.follows if ".".join(("initial", *x)) not in wanted]
     if len(left) < len(problem.follows):
         object.__setattr__(changed, "follows", tuple(left))
+    if "time.end" in wanted:
+        object.__setattr__(changed.time, "given", True)
     return changed
+
+
+def _number(problem: AbstractProblem, name: str, value: Any, leaf: jax.Array) -> jax.Array:
+    """``value`` as what stands in the place of ``leaf``."""
+    given = scalar(value) if isinstance(value, (str, list, tuple)) else value
+    if isinstance(given, UnitText):
+        try:
+            given = given.number(_dimensions(problem, given, *place(problem, name)))
+        except UnitError as error:
+            raise ProblemError(f"{name}: {error}") from None
+    try:
+        found = jnp.asarray(given, leaf.dtype)
+    except (TypeError, ValueError):
+        raise ProblemError(
+            f"{name}: found {quoted(str(value))}, expected "
+            f"{expected(path_dimension(problem, name))}"
+        ) from None
+    if found.ndim == leaf.ndim:
+        return found
+    wanted = f"an array with {leaf.ndim} axis" if leaf.ndim else "one number"
+    many = (
+        f"; for many values use jfric.sweep(problem, {{{name!r}: values}}), or jax.vmap of a "
+        "function that sets one of them"
+    )
+    raise ProblemError(
+        f"{name}: found an array of shape {found.shape}, expected {wanted}"
+        f"{many if found.ndim > leaf.ndim else ''}"
+    )
 
 
 def find_path(problem: AbstractProblem, path: str) -> str:
@@ -112,6 +156,106 @@ def place(problem: AbstractProblem, path: str) -> tuple[str, ...]:
             keys = tuple(_key(k) for k in key_path)
             return (*keys[1:3], *_field(problem, keys)) if keys[0] == "elements" else keys
     raise KeyError(path)
+
+
+def path_dimension(problem: AbstractProblem, name: str) -> Dimension | None:
+    """What the parameter or function of time at a full path measures; None: not known."""
+    return _dimension(problem, *(function_paths(problem).get(name) or place(problem, name)))
+
+
+def _dimension(problem: AbstractProblem, section: str, *place: str) -> Dimension | None:
+    """What the number at a place (see :func:`place`) measures."""
+    rest = list(place)
+    if section == "time":
+        return DIMENSIONS["time"]
+    if section == "matrices":
+        kinds = list(problem.dofs.values())
+        if len(rest) == 3 and rest[1].isdigit() and rest[2].isdigit():
+            return matrix_dimension(rest[0], kinds[int(rest[1])], kinds[int(rest[2])])
+        return matrix_dimension(rest[0], kinds[0], kinds[0]) if len(set(kinds)) == 1 else None
+    if section == "initial":
+        return dimension("initial", rest[-1], problem.dofs.get(rest[0]))
+    if section == "parameters":
+        return None
+    element, field = problem.section(section)[rest.pop(0)], rest[0]
+    if len(rest) > 1 and rest[-1] in _OF_FUNCTIONS:
+        return DIMENSIONS[_OF_FUNCTIONS[rest[-1]]]
+    if (section, field) == ("friction", "position") and rest[1] not in ("period", "x"):
+        return DIMENSIONS["pure number"]
+    measures = _field_dimension(problem, section, element, rest)
+    # The rate of a ramp; a state's own equation is its field ``rate``.
+    return rate_of(measures) if len(rest) > 1 and rest[-1] == "rate" else measures
+
+
+def _dimensions(problem: AbstractProblem, text: UnitText, section: str, *place: str) -> Any:
+    """What the number that stands as a text at a place measures, or each number of a list."""
+    if section == "polynomial_spring" and isinstance(text.text, tuple):
+        along = kind(problem.section(section)[place[0]].direction, problem.dofs)
+        return [polynomial_dimension(i, along) for i, _ in enumerate(text.text, 1)]
+    return _dimension(problem, section, *place)
+
+
+def _field_dimension(
+    problem: AbstractProblem, section: str, element: Any, rest: list[str]
+) -> Dimension | None:
+    """What a field of an element measures, where it acts."""
+    field, plane = rest[0], getattr(element, "plane", None)
+    slides = field == "belt" or field in LAW_FIELDS
+    side = {"contact": "tangent" if slides else "normal"}.get(section, "direction")
+    direction = getattr(element, side, None)
+    if plane is not None and (slides or section == "friction"):
+        # The third belt belongs to the spin.
+        direction = element.spin if rest[:2] == ["belt", "2"] else plane[0]
+        direction = direction if isinstance(direction, Direction) else None
+    if getattr(element, "point", None) is not None:  # a contact between bodies
+        return dimension(section, field, "translation")
+    if section == "velocity":
+        return dimension(section, field, element.kind)
+    return dimension(section, field, kind(direction, problem.dofs))
+
+
+def without_texts(problem: AbstractProblem, part: str) -> Any:
+    """The field ``part`` of a problem with numbers in place of texts with units.
+
+    Raises :class:`jfric.ProblemError` for a unit of something else."""
+
+    def number(path, leaf):
+        keys = (part, *(_key(k) for k in path))
+        if isinstance(leaf, Direction):
+            return _direction(problem, _path(problem, keys), leaf)
+        if not isinstance(leaf, UnitText):
+            return leaf
+        place = (*keys[1:3], *_field(problem, keys)) if part == "elements" else keys
+        try:
+            return leaf.number(_dimensions(problem, leaf, *place))
+        except UnitError as error:
+            raise ProblemError(f"{_path(problem, keys)}: {error}") from None
+
+    given = getattr(problem, part)
+    if not any(isinstance(x, UnitText) for x in jax.tree.leaves(given, is_leaf=_is_text)):
+        return given
+    return jax.tree_util.tree_map_with_path(
+        number, given, is_leaf=lambda x: isinstance(x, (UnitText, Direction))
+    )
+
+
+def _direction(problem: AbstractProblem, where: str, direction: Direction) -> Direction:
+    """A direction with numbers for coefficients, and with what their units say of it."""
+    given = direction.coefficients or {}
+    if not any(map(_is_text, given.values())):
+        return direction
+    lengths = [k for k, v in problem.parameters.items() if _is_text(v) and has_unit(v.text)]
+    texts = {k: v.text if _is_text(v) else 1.0 for k, v in given.items()}
+    try:
+        numbers = {k: v.number() if _is_text(v) else v for k, v in given.items()}
+    except UnitError as error:
+        raise ProblemError(f"{where}: {error}") from None
+    measures = direction.measures or measure(texts, numbers, where, problem.dofs, lengths)
+    return Direction(direction.names, direction.signs, numbers, measures)
+
+
+def _is_text(x: Any) -> bool:
+    return isinstance(x, UnitText)
 
 
 def function_paths(problem: AbstractProblem) -> dict[str, tuple[str, str, str]]:
@@ -155,7 +299,10 @@ def _leaves(problem: AbstractProblem):
 
 
 def _name(problem: AbstractProblem, path) -> str:
-    keys = tuple(_key(k) for k in path)
+    return _path(problem, tuple(_key(k) for k in path))
+
+
+def _path(problem: AbstractProblem, keys: tuple[str, ...]) -> str:
     if keys[0] == "elements":
         return ".".join([element_label(*keys[1:3]), *_field(problem, keys)])
     return ".".join(keys)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,15 +12,18 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from jfric.errors import ProblemError
+from jfric.numerics.shown import Shown, printable, short
 from jfric.system.assembled_start import assembled_start
 from jfric.system.body import Body, at_rest, dofs_of
 from jfric.system.body_checks import require_start
 from jfric.system.description import AbstractProblem
+from jfric.system.elements import SECTIONS
 from jfric.system.expression import Expression
 from jfric.system.fields import Scalar, scalar
 from jfric.system.inertia import is_concrete
 from jfric.system.initial_gaps import without_penetration
 from jfric.system.linkage import has_joints
+from jfric.system.naming import parameters, path_dimension, without_texts
 from jfric.system.validation import require_start_state, require_values, validate
 from jfric.system.velocity_checks import require_independent
 
@@ -50,12 +54,22 @@ class TimeSpan(eqx.Module):
 
     end: Scalar = eqx.field(converter=scalar)
     start: Scalar = eqx.field(converter=scalar, default=0.0)
+    #: Whether somebody has chosen it.
+    given: bool = eqx.field(static=True, default=True)
+
+
+def _entries(value):
+    """Entries of a matrix, texts as what they stand for."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_entries, value))
+    return scalar(value) if isinstance(value, str) else value
 
 
 class Matrices(eqx.Module):
     """Full matrices added to what the elements contribute: ``M q'' + C q' + K q``.
 
-    Each is (n, n): an array, or rows of numbers and expressions. Two masses of 1 kg on springs::
+    Each is (n, n): an array, or rows of numbers, texts with units and expressions. Two
+    masses of 1 kg on springs::
 
         >>> K = [[2.0, -1.0], [-1.0, jfric.Expression("$k")]]
         >>> beam = jfric.Problem(
@@ -65,20 +79,51 @@ class Matrices(eqx.Module):
         [[2.0, -1.0], [-1.0, 1.0]]
     """
 
-    M: object = None
-    C: object = None
-    K: object = None
+    M: object = eqx.field(converter=_entries, default=None)
+    C: object = eqx.field(converter=_entries, default=None)
+    K: object = eqx.field(converter=_entries, default=None)
 
 
+def _dofs(given: Any) -> dict[str, str]:
+    """Degrees of freedom and their kinds."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    if not isinstance(given, str) and not isinstance(given, Iterable):
+        raise ProblemError(f"dofs: found {given!r}, expected names such as ['u']")
+    names = [given] if isinstance(given, str) else list(given)
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise ProblemError(f"dofs: found {name!r} twice, names must differ")
+    return dict.fromkeys(names, "translation")
+
+
+def _sections(elements: Any) -> str | None:
+    """How elements in a list are written as sections; None where there are others in it."""
+    names = {cls: section for section, cls in SECTIONS.items()}
+    given = elements if isinstance(elements, (list, tuple)) else [elements]
+    kinds = [type(e) for e in given]
+    if not kinds or not all(kind in names for kind in kinds):
+        return None
+    found = {}
+    for cls in kinds:
+        one, several = f"{cls.__name__}(...)", kinds.count(cls) > 1
+        found[names[cls]] = f'{{"a": {one}, "b": {one}}}' if several else one
+    return "{" + ", ".join(f'"{section}": {what}' for section, what in found.items()) + "}"
+
+
+@printable
 class Problem(AbstractProblem):
     """A system of masses, springs, friction and contacts, its initial state and time span.
 
-    ``dofs`` maps each degree of freedom to ``"translation"`` or ``"rotation"``. ``elements`` maps
+    ``dofs`` maps each degree of freedom to ``"translation"`` or ``"rotation"``; a list of names, or
+    one name, are translations. ``elements`` maps
     section to name to element (see :data:`jfric.system.elements.SECTIONS`). Every number is an
-    array leaf, or an :class:`Expression` in the shared ``parameters``. ``initial``: states by
+    array leaf, or an :class:`Expression` in the shared ``parameters``; it may be given as a text
+    with its unit (``Mass("u", "100 kg")``), as in files. ``initial``: states by
     degree of freedom, zero unless given; contacts must not penetrate. Degrees of freedom of a
     :class:`jfric.Body` follow those of ``dofs``; parts of their start that nothing gives follow
-    from the joints (``follows``). ``time``: the end [s], or a :class:`TimeSpan`.
+    from the joints (``follows``). ``time``: the end [s], or a :class:`TimeSpan`; equilibria and
+    periodic motion need none, and motion without it is computed for 1 s, with a warning.
     ``matrices``: full matrices beside the elements.
 
     Raises :class:`jfric.ProblemError` where the description contradicts itself (only checked for
@@ -111,16 +156,35 @@ class Problem(AbstractProblem):
 
     def __init__(
         self,
-        dofs: Mapping[str, str] | tuple[str, ...] | list[str],
+        dofs: Mapping[str, str] | Iterable[str] | str,
         elements: Mapping[str, Mapping[str, eqx.Module] | eqx.Module],
         *,
         initial: Mapping[str, InitialState] | None = None,
-        time: TimeSpan | float = 1.0,
+        time: TimeSpan | float | str | None = None,
         parameters: Mapping[str, object] | None = None,
         matrices: Matrices | None = None,
         follows: Iterable[tuple[str, str]] | None = None,
     ):
-        self.dofs = dict(dofs) if isinstance(dofs, Mapping) else dict.fromkeys(dofs, "translation")
+        self.dofs = _dofs(dofs)
+        for field, given, example in (
+            ("elements", elements, '{"mass": jfric.Mass("u", 1.0)}'),
+            ("initial", initial or {}, '{"u": jfric.InitialState(q=0.1)}'),
+            ("parameters", parameters or {}, '{"m": 2.0}'),
+        ):
+            if not isinstance(given, Mapping):
+                raise ProblemError(
+                    f"{field}: found a {type(given).__name__}, expected names with what they are, "
+                    f"{_sections(given) or example}"
+                )
+        for dof, state in (initial or {}).items():
+            if not isinstance(state, InitialState):
+                raise ProblemError(
+                    f"initial.{dof}: found {state!r}, expected jfric.InitialState(q=..., v=...)"
+                )
+        if not isinstance(matrices, Matrices | None):
+            raise ProblemError(
+                f"matrices: found a {type(matrices).__name__}, expected jfric.Matrices(K=...)"
+            )
         # Ordered: tree transformations sort the keys of plain dictionaries.
         self.elements = OrderedDict(
             (section, OrderedDict(group if isinstance(group, Mapping) else {section: group}))
@@ -130,9 +194,13 @@ class Problem(AbstractProblem):
         given_velocities = {dof for dof, state in given.items() if not _is_zero(state.v)}
         self.initial = OrderedDict((dof, given.pop(dof, InitialState())) for dof in self.dofs)
         self.initial.update(given)
-        self.time = time if isinstance(time, TimeSpan) else TimeSpan(time)
+        if not isinstance(time, TimeSpan):
+            time = TimeSpan(1.0, given=False) if time is None else TimeSpan(time)
+        self.time = time
         self.parameters = OrderedDict((k, scalar(v)) for k, v in (parameters or {}).items())
         self.matrices = matrices if matrices is not None else Matrices()
+        for part in ("elements", "initial", "time", "parameters", "matrices"):
+            setattr(self, part, without_texts(self, part))
         if follows is None:
             free |= self._with_velocities(given_velocities)
         else:
@@ -151,6 +219,18 @@ class Problem(AbstractProblem):
         if is_concrete(self):
             with jax.ensure_compile_time_eval():
                 require_values(self.resolved())
+
+    def _shown(self) -> Shown:
+        count = sum(map(len, self.elements.values()))
+        start, end = short(self.time.start), short(self.time.end)
+        title = f"Problem: {', '.join(self.dofs)}; {count} elements; {start} s to {end} s"
+        rows = [
+            (name, f"= {value.text}" if isinstance(value, Expression) else short(value), unit)
+            for name, value in parameters(self).items()
+            for measures in [path_dimension(self, name)]
+            for unit in [measures.unit if measures else ""]
+        ]
+        return Shown(title, ("parameter", "value", "unit"), rows)
 
     def _with_velocities(self, given: set[str]) -> set[tuple[str, str]]:
         """Rates of degrees of freedom that start with what velocities of the user's choice give;

@@ -8,9 +8,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from typing import Literal, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+from equinox import is_array_like
 
 from jfric.errors import ProblemError, nearest
 from jfric.system.body_checks import (
@@ -39,9 +41,11 @@ from jfric.system.elements import (
     Mass,
 )
 from jfric.system.event import require_event
-from jfric.system.expression import Expression
+from jfric.system.expression import Expression, is_expression
+from jfric.system.fields import optional, scalar
 from jfric.system.formula import require_declared
 from jfric.system.function_checks import require_functions_of_time
+from jfric.system.functions import AbstractFunction, Constant
 from jfric.system.functions_of_state import require_functions
 from jfric.system.hysteresis import AbstractHysteresis, JenkinsCoupling
 from jfric.system.hysteresis_checks import require_hysteresis
@@ -161,6 +165,7 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
                     f"declared are {', '.join(known)}"
                 )
     _choices(where, element, SECTIONS[section])
+    _fields(where, element)
     law = getattr(element, "law", None)
     if isinstance(law, FrictionCurve):
         require_knots(where, law)
@@ -192,6 +197,46 @@ def _element(problem: AbstractProblem, section: str, name: str, element) -> None
     if isinstance(element, Joint):
         _joint(where, element)
     require_body(problem, section, name, element)
+
+
+#: Classes that fields hold, and what is taken for one.
+_HOLDS: dict[type, str] = {
+    Direction: "a degree of freedom such as 'u', a pair of them such as ('u', 'w') or a mapping "
+    "from names to coefficients",
+    AbstractLaw: "a law such as jfric.Coulomb(0.1), or a number, which is Coulomb's coefficient",
+    AbstractFunction: "a number or a function of time of jfric.functions",
+}
+
+
+def _fields(where: str, element) -> None:
+    """Refuse what is no number, direction, law or function of time in its place."""
+    for field in dataclasses.fields(element):
+        value, converter = getattr(element, field.name), field.metadata.get("converter")
+        if value is None and field.default is not dataclasses.MISSING:
+            continue
+        admitted = _admitted(type(element)).get(field.name, ())
+        for cls, wanted in _HOLDS.items():
+            if cls in admitted and not isinstance(value, admitted):
+                raise ProblemError(f"{where}.{field.name}: found {value!r}, expected {wanted}")
+        if isinstance(value, Constant):
+            value, converter = value.value, scalar
+        if converter in (scalar, optional) and not (is_array_like(value) or is_expression(value)):
+            raise ProblemError(
+                f"{where}.{field.name}: found {value!r}, expected "
+                f"{_HOLDS[AbstractFunction] if AbstractFunction in admitted else 'a number'}"
+            )
+
+
+@functools.cache
+def _admitted(cls: type) -> dict[str, tuple[type, ...]]:
+    """Classes that the annotation of each field admits."""
+    found = {}
+    for field, hint in get_type_hints(cls).items():
+        hints = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        found[field] = tuple(
+            get_origin(h) or h for h in hints if isinstance(get_origin(h) or h, type)
+        )
+    return found
 
 
 def _joint(where: str, joint: Joint) -> None:

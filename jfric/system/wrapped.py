@@ -11,7 +11,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
@@ -174,4 +173,5 @@ def _periods(wave: Harmonic, end: float | None, periods: int | None) -> int:
             "a harmonic that is clipped at zero needs the time up to which its zeros are wanted: "
             "end with a number omega, or periods"
         )
-    return max(1, math.ceil(float(end) * float(np.abs(wave.omega)) / (2.0 * math.pi)))
+    last = float(scalar(end)) if isinstance(end, str) else float(end)
+    return max(1, math.ceil(last * abs(float(wave.omega)) / (2.0 * math.pi)))

@@ -11,6 +11,7 @@ import numpy as np
 from jfric.fits.comparison.residual_tests import ResidualTest
 from jfric.fits.comparison.trades import AtBound, Trade
 from jfric.fits.comparison.verdict import Criterion, Verdict, shown
+from jfric.numerics.shown import printable
 from jfric.system.problem import Problem
 
 
@@ -35,6 +36,7 @@ class LawResult:
     bounds: tuple[AtBound, ...] = ()
 
 
+@printable
 @dataclass(frozen=True)
 class LawComparison:
     """Laws of friction compared on what they were not fitted to; see :func:`jfric.compare_laws`.

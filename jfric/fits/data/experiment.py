@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.numerics.shown import printable
 
 
+@printable
 @dataclass(frozen=True, eq=False)
 class Experiment:
     """Samples of one run of a system, in SI units.

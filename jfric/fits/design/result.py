@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from jfric.numerics.shown import printable
 from jfric.system.problem import Problem
 
 
+@printable
 @dataclass(frozen=True)
 class ExperimentDesign:
     """The experiment to make next, and what it is expected to say, beside the present one.

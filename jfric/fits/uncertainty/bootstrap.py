@@ -12,8 +12,10 @@ from jfric.fits.estimate import Estimate
 from jfric.fits.optimise.levenberg_marquardt import Outcome, levenberg_marquardt
 from jfric.fits.uncertainty.autocorrelation import bandwidth
 from jfric.fits.uncertainty.residual_series import residual_series
+from jfric.numerics.shown import printable
 
 
+@printable
 @dataclass(frozen=True)
 class Bootstrap:
     """Estimates (n, P) from resampled data; refits that failed are left out and counted."""
