@@ -292,7 +292,14 @@ MISTAKES = [
         "contact.floor: found neither of line and circle, exactly one is needed",
     ),
     ('m = "3 kg"', 'm = "-3 kg"', "body.rod.m: found -3, must be positive"),
-    ('J = "1 kg*m^2"', "J = 0", "body.rod.J: found 0, must be positive"),
+    (
+        'J = "1 kg*m^2"',
+        "J = 0",
+        "body.rod.J: found 0, must be positive: a body turns; for a point mass give two degrees of "
+        "freedom with a mass along each, or, where joints or contacts refer to its points, a J "
+        "that is small beside m times their distance squared",
+    ),
+    ('J = "1 kg*m^2"', "J = -1", "body.rod.J: found -1, must be positive"),
     ('m = "3 kg"', 'm = "3 m"', "body.rod.m: found 'm' (a length), expected a mass such as '5 kg'"),
     (
         'tip = ["$l/2", "0 m"]',
