@@ -601,6 +601,11 @@ MISTAKES = [
         '"9**9**9"',
         "mass.m: found '9**9**9', which is no quantity; expected a mass such as '5 kg'",
     ),
+    (
+        None,
+        '[solver]\nname = "smoothed"\nwidth = "1 mm/s"\n',
+        "solver.width: found '1 mm/s', expected a number in SI units, without a unit",
+    ),
     (None, '[[load]]\ndof = "u"\nF = 1\n', "load: found a list, expected a table"),
 ]
 

@@ -188,7 +188,7 @@ def _problem(table: Any, sections: list[str], folder: Path) -> Problem:
         dofs,
         elements,
         initial=build.initial(table.initial, dofs),
-        time=TimeSpan(**time),
+        time=TimeSpan(time["end"], time.get("start", 0.0)),
         parameters=parameters,
         matrices=build.matrices(table.matrices, dofs, folder),
     )

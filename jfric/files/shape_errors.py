@@ -34,7 +34,7 @@ _KINDS = {
     "int_from_float": "a whole number",
     "int_parsing": "a whole number",
     "float_type": "a number",
-    "float_parsing": "a number",
+    "float_parsing": "a number in SI units, without a unit",
     "bool_type": "true or false",
 }
 
