@@ -1,4 +1,4 @@
-"""A relief valve by SciPy: every flight integrated to its impact on the seat, closed phases exactly.
+"""A relief valve by SciPy: each flight integrated to its impact on the seat, closed phases exactly.
 
 G. Licsko, A. Champneys, C. Hos, Nonlinear analysis of a single stage pressure relief valve, IAENG
 International Journal of Applied Mathematics 39 (2009)::
@@ -21,7 +21,11 @@ def flight(q, v, p, end):
     """From the seat with the speed ``v`` to the next impact, or for the time ``end``."""
 
     def rate(t, s):
-        return [s[1], s[2] - DELTA - s[0] - KAPPA * s[1], BETA * (q - s[0] * np.sqrt(max(s[2], 0.0)))]
+        return [
+            s[1],
+            s[2] - DELTA - s[0] - KAPPA * s[1],
+            BETA * (q - s[0] * np.sqrt(max(s[2], 0.0))),
+        ]
 
     def hits(t, s):
         # The zero at the start divided out.
@@ -35,8 +39,10 @@ def flight(q, v, p, end):
 
 
 def motion(q, v, p, end):
-    """Lift, its rate and the pressure at ``end``, and the times of all impacts; ``v``, ``p``: at the
-    start, on the seat."""
+    """Lift, its rate and the pressure at ``end``, and the times of all impacts.
+
+    ``v`` and ``p`` are those of the start, on the seat.
+    """
     t, y, impacts = 0.0, 0.0, []
     while t < end:
         if v == 0.0 and p < DELTA:
