@@ -289,7 +289,7 @@ def test_a_law_of_discs_is_for_friction_in_a_plane_alone():
         {"joint": jfric.Joint("z", law=law, sliding="x")},
     ):
         with pytest.raises(jfric.ProblemError, match="is for a disc that slips and spins"):
-            jfric.Problem("xz", {"mass": masses} | elements)
+            jfric.Problem(["x", "z"], {"mass": masses} | elements)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ TOPICS = {
     "manual": "Verification as pages",
     "cli": "Command line",
     "numerics": "Numbers and counts",
+    "errors": "Texts where numbers are taken",
     "optional": "Packages that are missing",
 }
 #: Stands for what a message fills in.

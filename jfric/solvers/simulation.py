@@ -65,6 +65,8 @@ def simulate(
     if start is not None:
         solver.require_start(start)
     require_span(problem, ts, start, end)
+    if end is None and ts is None:
+        warn_without_time(problem)
     _require_countable(problem, solver, start, end)
     pieces = _pieces(solver, ts, dense)
     solver.require(problem)
@@ -115,15 +117,13 @@ def warn_without_time(problem: Problem) -> None:
     if not problem.time.given:
         warnings.warn(
             "time: none is given, the motion is computed for 1 s; give Problem(..., time=4.0)",
-            stacklevel=4,
+            stacklevel=3,
         )
 
 
 def require_span(problem: Problem, ts, start: Any, end) -> None:
     """Refuse an end or output times that cannot be met, where they are concrete numbers."""
     require_no_text("end", end)
-    if end is None and ts is None:
-        warn_without_time(problem)
     first = problem.time.start if start is None else start.t
     last = problem.time.end if end is None else end
     values = (first, last) if ts is None else (ts, first, last)

@@ -11,7 +11,7 @@ from jfric.results.abstract_observables import own_run
 from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver, differentiable, require_solver
 from jfric.solvers.event_driven.solver import EventDriven
-from jfric.solvers.simulation import call_compiled, require_span
+from jfric.solvers.simulation import call_compiled, require_span, warn_without_time
 from jfric.sweeps.from_outputs import run_with_outputs
 from jfric.sweeps.from_passes import Observed, run_with_pieces
 from jfric.system.problem import Problem
@@ -50,6 +50,8 @@ def observe(
     require_solver(solver)
     solver.require(problem)
     require_span(problem, None, None, end)
+    if end is None and own_run(chosen) is None:
+        warn_without_time(problem)
     end = jnp.asarray(problem.resolved().time.end if end is None else end, jnp.result_type(float))
     try:
         hash(chosen)

@@ -21,7 +21,7 @@ from jfric.numerics.compilation import platform
 from jfric.numerics.cores import MANY, cores, warn_idle_cores
 from jfric.numerics.limits import DEVICES, TRAJECTORIES, require_count, require_sizes
 from jfric.optional import import_xarray
-from jfric.results.abstract_observables import Observable, OfMaximum
+from jfric.results.abstract_observables import Observable, OfMaximum, own_run
 from jfric.results.grammar import as_observables
 from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver, require_solver
@@ -158,9 +158,9 @@ def prepare(
     design = make_design(by_path(problem, vary), method, samples, seed)
     # Where the end is varied, times that a trajectory does not reach are not numbers.
     varied = "time.end" in design.names or isinstance(problem.time.end, Expression)
-    if not varied:
-        warn_without_time(problem)
     observables = tuple(as_observables(problem, observe, times, np.inf if varied else None))
+    if not varied and own_run(observables) is None:
+        warn_without_time(problem)
     for observable in observables:
         if observable.name in design.names:
             raise ProblemError(f"observe: {observable.name!r} is the name of a varied parameter")
