@@ -252,6 +252,41 @@ def test_an_impact_just_after_the_start_has_its_own_time():
     assert int(solution.steps) < 100
 
 
+@pytest.mark.parametrize("kernel", ["general", pytest.param("lowered", marks=pytest.mark.slow)])
+def test_a_ball_comes_to_rest_on_a_floor_wherever_the_origin_is(kernel):
+    """Far from the origin its flights sink below the rounding of its coordinates long before the
+    time that they would still take is negligible. They end at sqrt(2 h / g) (1 + e) / (1 - e)."""
+    problem = jfric.Problem(
+        ["y"],
+        {
+            "mass": jfric.Mass("y", 1.0),
+            "load": jfric.Load("y", -1.0),
+            "contact": jfric.Contact("y", e=0.5, gap=0.0),
+        },
+        initial={"y": jfric.InitialState(0.01)},
+        time=2.0,
+    )
+    solver = jfric.EventDriven(kernel=kernel, adjoint="none", max_steps=200)
+
+    @jax.jit
+    @jax.vmap
+    def run(floor, height, e):
+        values = {"contact.gap": -floor, "initial.y.q": floor + height, "contact.e": e}
+        found = jfric.simulate(jfric.set_parameters(problem, values), solver)
+        return found.status, found.flags, found.final, found.events.time[found.events.count - 1]
+
+    cases = [(f, h, e) for f in (0, -1, -100, 1e4) for h in (1e-2, 1e-4, 1e-6) for e in (0.5, 0.8)]
+    floor, height, e = np.asarray(cases).T
+    status, flags, final, last = run(floor, height, e)
+    assert not status.any()
+    assert (flags == int(jfric.Flag.ZENO)).all()
+    assert not final.v.any()
+    np.testing.assert_allclose(final.q[:, 0], floor, rtol=1e-15, atol=0)
+    of_height = np.finfo(float).eps * np.abs(floor) / height
+    expected = np.sqrt(2.0 * height) * (1.0 + e) / (1.0 - e)
+    np.testing.assert_array_less(np.abs(last / expected - 1.0), 1e-11 + of_height)
+
+
 def test_event_just_before_the_end_of_a_run():
     # The step that lands on the event was drawn on to the end.
     rising = jfric.Harmonic(2.0, omega=jnp.pi / 6.0)

@@ -57,14 +57,14 @@ class Hit(NamedTuple):
 def drowns(approach, pull, e, gap, resolution) -> Bool[Array, "*k"]:
     """Whether a sequence of impacts is lost where gaps up to ``resolution`` count as zero.
 
-    An impact is found late, at a ``gap`` beyond rounding, where something else happened in the
-    flight and the gap counted as zero then. A body that falls so much further gains
-    ``2 a resolution`` of ``v^2``; rebounds up to ``v^2 = 2 a resolution / (1 - e^2)`` may get back
-    what they lose, and go on without end.
+    An impact is found where it happens up to the rounding of the coordinates, or late, at a ``gap``
+    beyond that, where something else happened in the flight and the gap counted as zero then. A
+    body that falls ``d`` further gains ``2 a d`` of ``v^2``; rebounds up to
+    ``v^2 = 2 a d / (1 - e^2)`` may get back what they lose, and go on without end.
     """
-    late = jnp.abs(gap) > tolerances(jnp.result_type(approach)).late * resolution
-    low = (e * approach) ** 2 * (1.0 - e * e) <= 2.0 * pull * resolution
-    return late & low & (e < 1)
+    rounding = tolerances(jnp.result_type(approach)).late * resolution
+    further = jnp.where(jnp.abs(gap) > rounding, resolution, rounding)
+    return ((e * approach) ** 2 * (1.0 - e * e) <= 2.0 * pull * further) & (e < 1)
 
 
 def hit(mode, touching, approach, small, *, pull, e, negligible, gap, resolution) -> Hit:
