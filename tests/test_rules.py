@@ -201,19 +201,25 @@ def test_a_double_root_turns_at_zero(dtype):
     check(rules.turns_at_zero, rows, expected, dtype)
 
 
-def test_a_zero_velocity_that_no_event_made():
+def test_a_zero_that_no_event_made():
+    falls = [(1, False, True), (2, False, True)]
     rows = list(itertools.product(MODES, range(len(SIGNS)), (0, 1, 2)))
-    expected = [
-        (m in (POS, NEG) and SIGNS[c] in [(1, False, True), (2, False, True)] and known == 0,)
-        for m, c, known in rows
-    ]
-    check(lambda m, c, known: rules.arrives_unseen(m, sign(c), known), rows, expected)
+    expected = [(SIGNS[c] in falls and known == 0,) for _, c, known in rows]
+    check(lambda _, c, known: rules.arrives_unseen(sign(c), known), rows, expected)
+    # A sliding velocity of zero is rest, whatever follows.
+    expected = [(m in (POS, NEG) and SIGNS[c][0] > 0 and known == 0,) for m, c, known in rows]
+    check(lambda m, c, known: rules.comes_to_rest(m, sign(c), known), rows, expected)
 
 
 def test_tie():
-    rows = list(itertools.product(MODES, BOTH, BOTH))
-    expected = [(m == STICK and (a or b),) for m, a, b in rows]
-    check(rules.is_tie, rows, expected)
+    """A limit that is zero for a time, or alone at an instant; both are where nothing presses."""
+    codes = range(len(SIGNS))
+    rows = list(itertools.product(MODES, codes, codes))
+    never, zero = SIGNS.index((5, True, False)), [c for c in codes if SIGNS[c][0] > 0]
+    expected = [
+        (m == STICK and (never in (a, b) or (a in zero) != (b in zero)),) for m, a, b in rows
+    ]
+    check(lambda m, a, b: rules.is_tie(m, sign(a), sign(b)), rows, expected)
 
 
 # Modes.
@@ -358,6 +364,17 @@ def test_predicted_mode(dtype):
         return rules.predicted_mode(mode, one, other, trial)
 
     check(rule, rows, expected, dtype)
+    # Where what is known does not tell what follows, what sticks or stops sticks.
+    stays = [
+        (STICK if m == STICK or (m in (POS, NEG) and one and not other) else after,)
+        for (m, one, other, *_), (after,) in zip(rows, expected, strict=True)
+    ]
+
+    def undecided(mode, one, other, friction, acceleration):
+        given = friction, jnp.asarray(10.0, dtype), acceleration, jnp.asarray(0.5, dtype), 1.0, 0.6
+        return rules.predicted_mode(mode, one, other, rules.Trial(*given, 0.3), True)
+
+    check(undecided, rows, stays, dtype)
     # A force that moves nothing against the others, but for rounding: they carry the contact.
     small = tolerances(dtype).pivot
     wanted = {1.2: POS, -1.2: NEG, 0.0: STICK}

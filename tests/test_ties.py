@@ -384,6 +384,164 @@ def test_a_touch_is_decided_one_way_and_flagged(kernel, flow, other_mass):
     np.testing.assert_allclose(runs.q[:, -1, 0], expected, atol=6e-4)
 
 
+# A limit that is reached where a function of time breaks
+
+#: Load by its values at 0, 1, 2, 3 s and constant after that, the normal force, and the place at 4
+#: s of the body (1 kg; static coefficient 1, kinetic 0.5): reached and not passed, it stays.
+_STEADY = (1.0, 1.0, 1.0, 1.0)
+BREAKS = {
+    "stays": ((0.0, 1.0, 1.0, 1.0), _STEADY, 0.0),
+    "goes back": ((0.0, 1.0, 0.0, 0.0), _STEADY, 0.0),
+    "goes back slowly": ((0.0, 1.0, 0.999, 0.999), _STEADY, 0.0),
+    "backwards": ((0.0, -1.0, -1.0, 0.0), _STEADY, 0.0),
+    "is reached twice": ((0.0, 1.0, -1.0, 1.0), _STEADY, 0.0),
+    "normal force falls to it": (_STEADY, (2.0, 1.0, 1.0, 1.0), 0.0),
+    "normal force falls and rises": (_STEADY, (2.0, 1.0, 2.0, 2.0), 0.0),
+    "both fall": ((2.0, 1.0, 0.5, 0.5), (3.0, 1.0, 0.5, 0.5), 0.0),
+    "starts there": ((1.0, 0.0, 1.0, 1.0), _STEADY, 0.0),
+    "nearly": ((0.0, 1.0 - 1e-9, 0.0, 0.0), _STEADY, 0.0),
+    # From 1 s on: x'' = 0.5 + 0.5 (t - 1), from 2 s on 1.
+    "goes on": ((0.0, 1.0, 1.5, 1.5), _STEADY, 0.5 / 2 + 0.5 / 6 + 2 * 0.75 + 2.0),
+}
+
+
+def _broken(load, normal, parts: int = 1, mirrored: bool = False) -> jfric.Problem:
+    """``parts`` frictions that share what one has."""
+    times = [0.0, 1.0, 2.0, 3.0]
+    law, N = jfric.StaticDynamic(1.0, 0.5), np.asarray(normal) / parts
+    friction = {
+        f"f{i}": jfric.Friction("x", law, N=jfric.PiecewiseLinear(times, N)) for i in range(parts)
+    }
+    sign = -1.0 if mirrored else 1.0
+    pull = jfric.Load("x", jfric.PiecewiseLinear(times, sign * np.asarray(load)))
+    return _problem("x", {"friction": friction, "load": pull}, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("solver", "parts"),
+    [
+        ("general", 1),
+        ("general", 2),
+        pytest.param("auto", 1, marks=pytest.mark.slow),
+        pytest.param("lowered", 1, marks=pytest.mark.slow),
+        pytest.param("runge-kutta", 1, marks=pytest.mark.slow),
+        pytest.param("runge-kutta", 2, marks=pytest.mark.slow),
+    ],
+)
+def test_a_limit_reached_at_a_break_and_not_passed_holds(solver, parts):
+    both = [(False, x) for x in BREAKS.values()] + [(True, x) for x in BREAKS.values()]
+    problems = [_broken(load, N, parts, mirrored) for mirrored, (load, N, _) in both]
+    runs = _runs(problems, solver, np.array([1.0, 4.0]))
+    np.testing.assert_array_equal(runs.status, Status.OK)
+    expected = np.array([(-1.0 if mirrored else 1.0) * x for mirrored, (_, _, x) in both])
+    np.testing.assert_allclose(runs.q[:, -1, 0], expected, rtol=0, atol=EXACT[solver])
+    # Any smaller limit lets go.
+    away = np.array([name == "nearly" for name in BREAKS] * 2)
+    ends = np.asarray(runs.differentiable)
+    np.testing.assert_array_equal(ends, away)
+
+
+def _on_belt(times, levels) -> jfric.Problem:
+    """A belt of 1 m/s draws a spring of 1 N/m to the limit of 1 N in 1 s."""
+    friction = jfric.Friction("x", jfric.StaticDynamic(1.0, 0.5), N=1.0, belt=1.0)
+    load = jfric.Load("x", jfric.Steps(times, levels))
+    return _problem(
+        "x",
+        {"spring": jfric.Spring("x", k=1.0), "friction": friction, "load": load},
+        2.0,
+        x=jfric.InitialState(q=0.0, v=1.0),
+    )
+
+
+@pytest.mark.parametrize("solver", ["auto", _GENERAL, _RUNGE_KUTTA])
+def test_a_limit_reached_where_the_load_steps(solver):
+    """The load that then helps keeps the body on the belt; one that does not, or a little, lets go
+    at once or where the spring has used it up."""
+    levels = [0.0, -0.5, 0.5, 1.5]
+    problems = [_on_belt([1.0], [0.0, level]) for level in levels]
+    runs = _runs(problems, solver, np.array([1.5, 2.0]))
+    np.testing.assert_array_equal(runs.status, Status.OK)
+    let_go = np.array([1.0, 1.0, 1.5])
+    np.testing.assert_allclose(runs.events.time[:3, 0], let_go, atol=1e-9)
+    assert runs.events.count[3] == 0
+    np.testing.assert_allclose(runs.q[3, :, 0], [1.5, 2.0], atol=EXACT[solver])
+    assert not np.asarray(runs.differentiable).any()
+
+
+@pytest.mark.parametrize("solver", ["general", _RUNGE_KUTTA])
+def test_what_comes_to_rest_at_a_break_rests(solver):
+    """A body that 0.5 N of friction stops after 1 s, where a load between the kinetic and the
+    static limit begins to push it on, or to pull it back."""
+    pushes = [0.0, 0.75, -0.75, 1.0, 1.25]
+    problems = [
+        _problem(
+            "x",
+            {
+                "friction": jfric.Friction("x", jfric.StaticDynamic(1.0, 0.5), N=1.0),
+                "load": jfric.Load("x", jfric.Steps([1.0], [0.0, push])),
+            },
+            3.0,
+            x=jfric.InitialState(q=0.0, v=0.5),
+        )
+        for push in pushes
+    ]
+    runs = _runs(problems, solver, np.array([1.0, 3.0]))
+    np.testing.assert_array_equal(runs.status, Status.OK)
+    expected = 0.25 + np.array([0.0, 0.0, 0.0, 0.0, 0.5 * 0.75 * 4.0])
+    np.testing.assert_allclose(runs.q[:, -1, 0], expected, atol=EXACT[solver])
+    assert not np.asarray(runs.differentiable).any()
+
+
+@pytest.mark.parametrize("solver", ["general", _RUNGE_KUTTA])
+def test_a_limit_touched_by_a_smooth_load_holds(solver):
+    """Static friction is not lost where a sine has its top at the limit; slightly above it is."""
+    tops = np.array([1.0 - 1e-6, 1.0, 1.0 + 1e-6])
+    problems = [
+        _problem(
+            "x",
+            {
+                "friction": jfric.Friction("x", jfric.StaticDynamic(1.0, 0.5), N=1.0),
+                "load": jfric.Load("x", jfric.Harmonic(top, 1.0)),
+            },
+            4.0,
+        )
+        for top in tops
+    ]
+    runs = _runs(problems, solver, np.array([4.0]))
+    np.testing.assert_array_equal(runs.status, Status.OK)
+    np.testing.assert_array_equal(runs.q[:2, -1, 0], 0.0)
+    assert runs.q[2, -1, 0] > 0.1
+    np.testing.assert_array_equal(runs.differentiable, [True, False, True])
+
+
+@pytest.mark.parametrize("solver", ["general", _RUNGE_KUTTA])
+def test_several_that_come_to_rest_together_stick_whatever_their_order(solver):
+    """Two frictions on one body, of which one acts against another body at rest: the load that
+    reverses is less than their limits together, and more than that of one."""
+    laws = jfric.StaticDynamic(1.5, 1.0), jfric.StaticDynamic(1.0, 0.25)
+    between, own, other = {"x": 1.0, "y": -1.0}, "x", "y"
+
+    def problem(names, sign):
+        friction = {
+            "own": jfric.Friction(own, laws[0], N=1.0),
+            "between": jfric.Friction(between, laws[1], N=1.0),
+            "other": jfric.Friction(other, laws[1], N=2.0),
+        }
+        load = jfric.Load("x", sign * -2.0)
+        moving = jfric.InitialState(q=0.0, v=sign)
+        return _problem(
+            "xy", {"friction": {n: friction[n] for n in names}, "load": load}, 2.0, x=moving
+        )
+
+    # Both slide against 3.25 N.
+    stopped = 0.5 / 3.25
+    for names in (["own", "between", "other"], ["between", "other", "own"]):
+        runs = _runs([problem(names, sign) for sign in (1.0, -1.0)], solver, np.array([2.0]))
+        np.testing.assert_array_equal(runs.status, Status.OK)
+        np.testing.assert_allclose(runs.q[:, -1, 0], [stopped, -stopped], atol=EXACT[solver])
+        np.testing.assert_array_equal(runs.q[:, -1, 1], 0.0)
+
+
 # Motion that does not exist, or is not unique
 
 

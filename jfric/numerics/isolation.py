@@ -82,6 +82,7 @@ def isolate(
     rows: Float[Array, "g k"] | None = None,
     null: Bool[Array, " g"] | None = None,
     stays: Bool[Array, " g"] | None = None,
+    ending: Float[Array, " g"] | None = None,
     certificate_order: int,
     degree: int = 0,
     rounding: float,
@@ -97,6 +98,8 @@ def isolate(
     cannot be told from zero all along (:func:`jfric.contact.rules.may_stay_at_zero`). ``remainder``
     bounds what the polynomials leave out. A guard that comes as near to zero as ``zero`` has not
     been told from one that reaches it. Zeros are found to rounding error. At least one guard.
+    ``ending``: part of its magnitude up to which a guard that is zero at the end of the step only
+    is zero there, not before (0: no such guard).
     ``degree``: that of the polynomials, where coefficients that are zero were left out. ``apart``:
     for a program that will be lowered. ``on``: whether the trajectory is running.
     """
@@ -129,8 +132,14 @@ def isolate(
 
     # Where the polynomials leave out more, a shorter step tells more.
     stays = stays & (left_out <= zero)
-    found = jax.vmap(certificate)(b.T, bound, rounded, rounded + zero, order, null, stays)
+    ends_there, at_end = jnp.zeros(order.shape, bool), jnp.zeros_like(bound)
+    if ending is not None:
+        ends_there = ending > 0
+        at_end = jnp.where(ends_there, jnp.maximum(ending * magnitude, zero), 0.0)
+    of_guards = bound, rounded, rounded + zero, at_end, order, null, stays
+    found = jax.vmap(certificate)(b.T, *of_guards)
     found = once(found, on)
+    ends_there = ends_there & (found == LAST)
     # What has ended has no events: an undefined place of one would send undefined values into
     # reverse mode.
     one_zero, undecided = (found <= LAST) & on, (found == UNDECIDED) & on
@@ -151,8 +160,9 @@ def isolate(
     end = jnp.sum(coefficients, axis=0), jnp.sum(chosen)[None]
     nowhere = jnp.ones_like(guess), jnp.concatenate(end)
     root, values = skipped(any_zero, located, nowhere)
-    root = jnp.where(any_zero, root, 1.0)
-    values = jnp.where(any_zero, values, nowhere[1])
+    inside = any_zero & ~jnp.any(first & ends_there)
+    root = jnp.where(inside, root, 1.0)
+    values = jnp.where(inside, values, nowhere[1])
     values, own_value = values[:-1], values[-1]
     there = values if rows is None else matvec(rows, values)
     eps = jnp.finfo(b.dtype).eps
@@ -160,7 +170,7 @@ def isolate(
     own = jnp.sum(jnp.abs(chosen))
     converged = jnp.abs(own_value) <= ROUNDINGS * eps * own
     converged = converged | (jnp.any(first & (found == LAST)) & (root >= 1.0))
-    passed = one_zero & ~first & (there < -1e3 * eps * magnitude)
+    passed = one_zero & ~first & ~ends_there & (there < -1e3 * eps * magnitude)
     decided = ~jnp.any(undecided) & (~any_zero | (converged & ~jnp.any(passed)))
     # Another guard that is negative at the zero found has an earlier one.
     earlier = any_zero & converged & ~jnp.any(undecided)
@@ -187,13 +197,14 @@ def watched_zero(leading, zero, null):
     return jnp.where(null, vanished, zero[0])
 
 
-def _certificate(b: Float[Array, " k"], bound, rounded, resolution, order, null, stays):
+def _certificate(b: Float[Array, " k"], bound, rounded, resolution, at_end, order, null, stays):
     """What the Bernstein coefficients ``b`` of one guard prove: roughly the place of its only zero,
     ``LAST``, ``NO_ZERO`` or ``UNDECIDED``.
 
     No zero: all positive. Exactly one: positive coefficients, at most one in doubt, negative ones.
     The first ``order`` count as positive. One at the end, as of an event at an output or where a
-    load changes: positive but for the last, which ``rounded`` cannot tell from zero. What vanishes
+    load changes: positive but for the last, which ``rounded`` cannot tell from zero, or is below
+    ``at_end``. What vanishes
     with its first derivatives (``null``) must go on doing so, within ``resolution``; what
     ``stays`` at zero does, on a step too short to tell it from that: shorter ones would tell less.
     """
@@ -218,7 +229,8 @@ def _certificate(b: Float[Array, " k"], bound, rounded, resolution, order, null,
     fraction = before / jnp.maximum(before - after, jnp.finfo(b.dtype).tiny)
     guess = (jnp.maximum(count - 1.0, 0.0) + jnp.clip(fraction, 0.05, 0.95)) / degree
     steep = jnp.abs(b[-1]) <= AT_END * degree * (b[-2] - b[-1])
-    ends = falls & (count == degree) & steep & (jnp.abs(b[-1]) <= rounded)
+    ends = steep & (jnp.abs(b[-1]) <= rounded) | (jnp.abs(b[-1]) < at_end)
+    ends = ends & falls & (count == degree)
     held = (null | stays) & (jnp.max(jnp.abs(b)) <= resolution)
     no_zero = (count == degree + 1.0) | held
     found = jnp.where(ends, LAST, jnp.where(one_zero, guess, UNDECIDED))

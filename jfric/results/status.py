@@ -73,9 +73,10 @@ class Flag(IntFlag):
     True
     """
 
-    #: Two crossings closer than 1e-7 of the natural step, or a guard touched without crossing.
+    #: Two crossings closer than 1e-7 of the natural step, a guard touched without crossing, or a
+    #: change of mode exactly where a function of time breaks.
     GRAZING = 1
-    #: A decision lay exactly on the edge (all derivatives vanish) and was resolved to stick.
+    #: A contact that sticks carried exactly its limit, at an instant or for a time, and held.
     TIE = 2
     #: Contact forces are not unique; minimum-norm forces are reported.
     REDUNDANT = 4
@@ -103,7 +104,8 @@ class Flag(IntFlag):
     def message(self) -> str:
         """One line for a person on a single flag."""
         return {
-            Flag.GRAZING: "a contact was touched without crossing, or two events nearly coincide: "
+            Flag.GRAZING: "a contact was touched without crossing, or two events (also breaks of "
+            "functions of time) nearly coincide: "
             "a small change of the system may change what happens there",
             Flag.TIE: "a decision lay exactly on the edge and was resolved to stick",
             Flag.REDUNDANT: "contact forces are not unique; those of smallest norm are given",

@@ -11,6 +11,7 @@ Signs: the sliding velocity ``gamma`` is positive in ``SLIP_POS``, where frictio
 from jfric.contact.rules.discs import disc_gauge as disc_gauge
 from jfric.contact.rules.guards import GuardSign as GuardSign
 from jfric.contact.rules.guards import arrives_unseen as arrives_unseen
+from jfric.contact.rules.guards import comes_to_rest as comes_to_rest
 from jfric.contact.rules.guards import guard_order as guard_order
 from jfric.contact.rules.guards import guard_sign as guard_sign
 from jfric.contact.rules.guards import is_tie as is_tie

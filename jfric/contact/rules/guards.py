@@ -120,12 +120,23 @@ def turns_at_zero(slope, curvature, resolution, value=None) -> Bool[Array, "*k"]
     return squared <= 2.0 * jnp.abs(curvature) * resolution
 
 
-def arrives_unseen(mode, first: GuardSign, known) -> Bool[Array, "*k"]:
-    """Whether a sliding velocity is found to be zero that no event has made zero: it touches zero,
-    or a load sets the body in motion from rest."""
-    return slides(mode) & first.violated & (first.order >= 1) & (known == 0)
+def arrives_unseen(sign: GuardSign, known) -> Bool[Array, "*k"]:
+    """Whether a guard that falls below zero is found to be zero although no event has made it zero:
+    it touches zero, reaches it at a break of a load, or a load sets the body in motion from
+    rest."""
+    return sign.violated & (sign.order >= 1) & (known == 0)
 
 
-def is_tie(mode, first_null, second_null) -> Bool[Array, "*k"]:
-    """Whether a sticking contact carries exactly its limit: stick and sliding are both possible."""
-    return (first_null | second_null) & (mode == Mode.STICK)
+def comes_to_rest(mode, first: GuardSign, known) -> Bool[Array, "*k"]:
+    """Whether a sliding velocity is found to be zero although no event has made it zero. The
+    contact is at rest, and what follows is decided from there, as where an event found it: other
+    events happened at this instant, or a function of time broke."""
+    return slides(mode) & (first.order >= 1) & (known == 0)
+
+
+def is_tie(mode, first: GuardSign, second: GuardSign) -> Bool[Array, "*k"]:
+    """Whether a sticking contact carries exactly its limit, for a time or at this instant only:
+    stick and sliding are both possible. A contact that bears nothing at an instant has both its
+    limits there, and no friction to slide with."""
+    reached = (first.order >= 1) != (second.order >= 1)
+    return (mode == Mode.STICK) & (first.null | second.null | reached)

@@ -121,12 +121,17 @@ class Trial(NamedTuple):
     static_negative: Any
 
 
-def predicted_mode(mode, fired_first, fired_second, trial: Trial) -> Int[Array, "*k"]:
+def predicted_mode(
+    mode, fired_first, fired_second, trial: Trial, stays: Any = False
+) -> Int[Array, "*k"]:
     """The mode to try first after a guard reached zero.
 
     It saves passes; it decides only where static limits leave several motions: what sticks goes on
     to do so. A contact whose sliding velocity reached zero sticks, or slides back if the friction
     that would hold it (the others unchanged) is beyond its limit, or can do nothing against them.
+    ``stays``: what is known now does not tell what follows, because the guard is only touched, a
+    function of time breaks at this instant, or several contacts change together: what sticks or
+    stops sticks, and is judged by the derivatives after it.
     """
     gives = trial.compliance > tolerances(jnp.result_type(trial.alone)).pivot * trial.alone
     needed = trial.acceleration / jnp.where(gives, trial.compliance, 1.0)
@@ -134,12 +139,13 @@ def predicted_mode(mode, fired_first, fired_second, trial: Trial) -> Int[Array, 
     limit = (1.0 + tolerances(jnp.result_type(holding)).excess) * trial.normal
     stop = jnp.where(holding > limit * trial.static_negative, Mode.SLIP_NEG, Mode.STICK)
     stop = jnp.where(holding < -limit * trial.static_positive, Mode.SLIP_POS, stop)
+    stop = jnp.where(stays, Mode.STICK, stop)
     carried = jnp.where(trial.acceleration == 0, Mode.STICK, slip(trial.acceleration > 0))
     stop = jnp.where(gives, stop, carried)
-    slid, stick = slides(mode), mode == Mode.STICK
+    slid, passes = slides(mode), (mode == Mode.STICK) & ~jnp.asarray(stays)
     following = jnp.where(fired_first & slid, stop, mode)
-    following = jnp.where(stick & fired_first, Mode.SLIP_POS, following)
-    following = jnp.where(stick & fired_second, Mode.SLIP_NEG, following)
+    following = jnp.where(passes & fired_first, Mode.SLIP_POS, following)
+    following = jnp.where(passes & fired_second, Mode.SLIP_NEG, following)
     return jnp.where(slid & fired_second, Mode.OPEN, following).astype(jnp.int32)
 
 

@@ -41,6 +41,8 @@ class Advance(NamedTuple):
     accepted: Bool[Array, ""]
     h_max: Float[Array, ""]
     fired: Bool[Array, " g"]
+    #: Values of the guards there, as in ``Found``.
+    guards: Float[Array, " g"]
     grazing: Bool[Array, ""]
     #: Guard whose zero the next step lands on.
     landing: Bool[Array, " g"]
@@ -136,20 +138,22 @@ def advance(
         ),
         h_max=found.h_next,
         fired=found.fired,
+        guards=found.guards,
         grazing=found.grazing,
         landing=jnp.zeros_like(found.fired),
     )
 
 
-def on_breakpoint(prepared: Prepared, ahead: Advance) -> Advance:
-    """An event that rounding keeps apart from a breakpoint is at it: nothing could be resolved on
-    the step between them."""
+def on_breakpoint(prepared: Prepared, state: State, ahead: Advance) -> Advance:
+    """An event that rounding keeps apart from the breakpoint ahead is at it: nothing could be
+    resolved on the step between them."""
     breaks = prepared.breakpoints
     if not breaks.shape[0]:
         return ahead
     still, rest, breaks = jax.lax.stop_gradient((ahead.t, ahead.t_rest, breaks))
     missing = (breaks - still) - rest
-    near = (missing > 0) & (missing <= 4 * jnp.finfo(still.dtype).eps * jnp.abs(still))
+    near = jnp.abs(missing) <= 4 * jnp.finfo(still.dtype).eps * jnp.abs(still)
+    near = near & (breaks > jax.lax.stop_gradient(state.t))
     at = jnp.max(jnp.where(near, breaks, -jnp.inf))
     is_near = jnp.any(near)
     moved = jnp.where(is_near, at - still, 0.0)
@@ -183,6 +187,8 @@ def land(prepared: Prepared, state: State, step: Step, signs: Signs, advance: Ad
     arrives = landing & step.accepted & close
     end = held_exactly(prepared, state, step.split(prepared, jnp.sum(step.table, axis=0)), signs)
     q, v, a = end.q, end.v, end.a
+    at_end = jnp.sum(step.guard_table, axis=0)
+    at_end = at_end if step.guard_rows is None else matvec(step.guard_rows, at_end)
     # Change of the acceleration, for second derivatives.
     k = jnp.arange(step.table.shape[0], dtype=step.table.dtype)
     n = prepared.mechanics.n
@@ -209,6 +215,7 @@ def land(prepared: Prepared, state: State, step: Step, signs: Signs, advance: Ad
             jnp.where(arrives, step.h_next, jnp.where(found | landing, approach, advance.h_max))
         ),
         fired=jnp.where(landing, state.landing & arrives, advance.fired & ~found),
+        guards=jnp.where(arrives, at_end, advance.guards),
         grazing=advance.grazing & ~landing,
         landing=jnp.where(again, state.landing, advance.fired & found),
     )

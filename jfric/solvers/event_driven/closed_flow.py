@@ -28,7 +28,7 @@ from jfric.numerics.polynomials import horner
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.exact_flow import natural_step, step_of_rows, taylor_coefficients
-from jfric.solvers.event_driven.first_event import Found
+from jfric.solvers.event_driven.first_event import Found, limits_of_stick
 from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.given import Given
 from jfric.solvers.event_driven.prepared import Prepared
@@ -116,7 +116,16 @@ class ClosedFlow(eqx.Module):
         return step._replace(motion=_Motion(system.A, system.z, h))
 
     def first_event(
-        self, prepared, state, step: Step, signs, natural, on, refine=None, degree: int = 0
+        self,
+        prepared,
+        state,
+        step: Step,
+        signs,
+        natural,
+        on,
+        refine=None,
+        degree: int = 0,
+        breaks=None,
     ) -> Found:
         """The earliest event on a step."""
         h = step.h
@@ -126,6 +135,11 @@ class ClosedFlow(eqx.Module):
         reached, fired = find(state, step, signs, on)
         # What is found has no derivatives; those of the motion there give them.
         s = jax.lax.stop_gradient(reached.s)
+        if breaks is not None and prepared.nt:
+            # What sticks moves at one speed: its limits are straight lines.
+            limits = limits_of_stick(prepared, state, fired.shape[0])
+            at_end = jnp.sum(step.leading[:2], axis=0) >= -step.zero[0]
+            s = jnp.where(breaks & jnp.any(fired & limits & at_end), h, s)
         if self.derivatives:
             s = jnp.where(s >= h, h, s)
         u, v, a = start.after(once(propagator(x, s, constants(h.dtype).order), on))
@@ -150,6 +164,7 @@ class ClosedFlow(eqx.Module):
             fired=fired,
             grazing=reached.grazes,
             values=values,
+            guards=jnp.zeros((0,), s.dtype),
             largest=jax.lax.stop_gradient(largest),
             accepted=jnp.asarray(True),
             h_next=step.h_next,

@@ -56,10 +56,10 @@ class ExactFlow(eqx.Module):
         return natural_step(prepared, equations)
 
     def first_event(
-        self, prepared, state, step, signs, natural, on, refine=None, degree: int = 0
+        self, prepared, state, step, signs, natural, on, refine=None, degree: int = 0, breaks=None
     ) -> Found:
         """The earliest event on a step."""
-        how = {"refine": refine, "apart": self.lowered, "degree": degree}
+        how = {"refine": refine, "apart": self.lowered, "degree": degree, "breaks": breaks}
         return first_event(prepared, state, step, signs, natural, on, **how)
 
     def step(self, prepared, equations, g: Given, state, h, force) -> Step:

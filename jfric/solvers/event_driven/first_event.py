@@ -35,6 +35,8 @@ class Found(NamedTuple):
     grazing: Bool[Array, ""]
     #: Everything at ``s``, and the largest magnitudes of q and v on the step.
     values: Values
+    #: Guards at ``s``; none where one contact at most is watched.
+    guards: Float[Array, " g"]
     largest: Float[Array, " k"]
     #: Whether the step may be taken, and the longest one to try next.
     accepted: Bool[Array, ""]
@@ -57,12 +59,14 @@ def first_event(
     refine: Callable | None = None,
     apart: bool = False,
     degree: int = 0,
+    breaks: Bool[Array, ""] | None = None,
 ) -> Found:
     """Isolate the earliest event on a step.
 
     A step that the certificate cannot decide is not accepted; a shorter one follows.
     ``on``: whether the trajectory is running. ``refine(fired, s)``: a better place of the zero
     found. ``apart``, ``degree``: as in :func:`jfric.numerics.isolation.isolate`.
+    ``breaks``: whether a function of time breaks at the end of the step.
     """
     c = constants(step.table.dtype)
     order = jnp.where(signs.null, 0, signs.order)
@@ -71,6 +75,10 @@ def first_event(
         others = jnp.zeros((order.shape[0] - prepared.nt,), bool)
         bounced = (state.mode == Mode.OPEN) & (state.known[: prepared.nt] > 0)
         bounced = jnp.concatenate([bounced, others])
+        ending = None
+        if breaks is not None:
+            limits = limits_of_stick(prepared, state, order.shape[0])
+            ending = jnp.where(limits & breaks, c.zero, 0.0)
         found = isolate(
             still.guard_table,
             order,
@@ -79,6 +87,7 @@ def first_event(
             rows=still.guard_rows,
             null=signs.null,
             stays=rules.may_stay_at_zero(signs.of(slice(None)), bounced),
+            ending=ending,
             certificate_order=c.certificate_order,
             degree=degree,
             rounding=c.rounding,
@@ -113,11 +122,12 @@ def first_event(
         grazing = gives_up | (event & ~impact & grazes(found.chosen, earliest, found.resolution))
         retry = jnp.where(coarse & found.decided, 4.0 * earliest, found.retry) * step.h
         there = jnp.where(gives_up, last, found.values)
+        watched = there if rows is None else matvec(rows, there)
     else:
         s = jnp.ones((), step.table.dtype)
         event, accepted = jnp.asarray(False), step.accepted
         fired, grazing = jnp.zeros((0,), bool), jnp.asarray(False)
-        retry = step.h_next
+        retry, watched = step.h_next, jnp.zeros((0,), step.table.dtype)
     retry = jnp.where(step.accepted, retry, step.h_next)
     grown = jnp.minimum(16.0 * s * step.h, step.h_next)
     grown = jnp.maximum(grown, jnp.where(event, 0.0, 16.0 * step.h))
@@ -135,10 +145,22 @@ def first_event(
         fired=fired,
         grazing=grazing,
         values=values,
+        guards=watched,
         largest=largest,
         accepted=accepted,
         h_next=jax.lax.stop_gradient(h_next),
     )
+
+
+def limits_of_stick(prepared: Prepared, state: State, count: int) -> Bool[Array, " g"]:
+    """Which of ``count`` guards are limits of contacts that stick.
+
+    What such a limit does after a break of a load decides whether one that is reached there is
+    passed: rounding must not have it passed just before.
+    """
+    sticks = state.mode == Mode.STICK
+    others = jnp.zeros((count - 2 * prepared.nt,), bool)
+    return jnp.concatenate([sticks, sticks, others])
 
 
 def grazes(guard, s, resolution) -> Bool[Array, ""]:

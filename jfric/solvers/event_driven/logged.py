@@ -9,11 +9,14 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from jfric.contact import rules
+from jfric.numerics.loops import where_any
+from jfric.results.modes import Mode
 from jfric.results.status import Flag
 from jfric.solvers.event_driven.advance import Advance
+from jfric.solvers.event_driven.held_by_others import held_by_others
 from jfric.solvers.event_driven.reported import reported_modes
 from jfric.solvers.event_driven.state import State, unlogged
-from jfric.solvers.event_driven.transitions import Signs
+from jfric.solvers.event_driven.transitions import Signs, at_breakpoint
 from jfric.solvers.records import Records, write_events
 
 
@@ -68,7 +71,17 @@ def log_changes(prepared, state: State, records: Records, signs: Signs, waits, o
 def remarks(prepared, state: State, signs: Signs, equations, ahead: Advance):
     """Flags that the decisions of a pass set."""
     nt, redundant = prepared.nt, equations.redundant
-    edge = rules.is_tie(state.mode, signs.null[:nt], signs.null[nt : 2 * nt])
+    first, second = signs.of(slice(nt)), signs.of(slice(nt, 2 * nt))
+    edge = rules.is_tie(state.mode, first, second)
+    if nt > 1 and not prepared.independent:
+        # Forces that are not unique may stand at limits that others could relieve.
+        def alone():
+            freed = jnp.where(edge, Mode.SLIP_POS, state.mode)
+            return edge & ~held_by_others(prepared, freed, state.t)
+
+        edge = where_any(edge.any() & redundant, alone, edge)
     flags = jnp.where(redundant, int(Flag.REDUNDANT), 0)
-    flags = flags | jnp.where(edge.any() & ~redundant, int(Flag.TIE), 0)
-    return flags | jnp.where(ahead.grazing, int(Flag.GRAZING), 0)
+    flags = flags | jnp.where(edge.any(), int(Flag.TIE), 0)
+    # Where the function of time breaks, a change before and after it moves an event differently.
+    breaks = ahead.fired[: 2 * nt].any() & at_breakpoint(prepared, ahead.t)
+    return flags | jnp.where(ahead.grazing | breaks, int(Flag.GRAZING), 0)

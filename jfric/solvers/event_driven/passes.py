@@ -49,6 +49,7 @@ from jfric.solvers.event_driven.state import (
 )
 from jfric.solvers.event_driven.transitions import (
     RESTARTS,
+    arrived_unseen,
     at_breakpoint,
     break_away,
     guard_signs,
@@ -57,6 +58,7 @@ from jfric.solvers.event_driven.transitions import (
     next_modes,
     predict,
     release_after_jump,
+    several_at_zero,
 )
 from jfric.solvers.event_driven.watching import decide, penetrates, see, watch_after, with_signs
 from jfric.solvers.records import Records, write_outputs
@@ -101,6 +103,7 @@ def one_pass(
     if planes := prepared.mechanics.planes:
         longest = jnp.minimum(longest, flow.longest_step(prepared, equations, g, state, force))
     reach, h = step_length(prepared, state, records, ts, target, longest)
+    breaks = at_breakpoint(still[0], reach.t) if prepared.breakpoints.shape[0] else None
     # A trajectory that has ended idles with a harmless step: a zero one would send undefined
     # values into reverse mode.
     h = jnp.where(on, h, 1.0)
@@ -136,13 +139,15 @@ def one_pass(
 
     # What each of the three outcomes would give; the masks below choose.
     def move(watched, degree: int = 0):
-        found = flow.first_event(prepared, state, watched, judged, natural, on, refine, degree)
+        found = flow.first_event(
+            prepared, state, watched, judged, natural, on, refine, degree, breaks
+        )
         ahead = advance(prepared, state, watched, judged, reach, natural, found)
         if flow.lands and prepared.n_watched:
             ahead = land(prepared, state, watched, judged, ahead)
         if planes:
             ahead = stop(prepared, state, ahead, natural)
-        ahead = on_breakpoint(prepared, ahead)
+        ahead = on_breakpoint(prepared, state, ahead)
         q, v = put_back(assembled, state, ahead.t, ahead.q, ahead.v)
         return ahead._replace(q=q, v=v)
 
@@ -263,8 +268,7 @@ def one_pass(
     if prepared.mechanics.pins is None:
         flags = flags | jnp.where(settled & ~unique, int(Flag.SEVERAL_MOTIONS), 0)
     flags = flags | jnp.where(settled, remarks(prepared, state, signs, equations, ahead), 0)
-    unseen = rules.arrives_unseen(state.mode, signs.of(slice(nt)), state.known[:nt])
-    unseen = unseen.any() & ~at_breakpoint(prepared, state)
+    unseen = arrived_unseen(still[0], still[2], signs)
     flags = flags | jnp.where(unseen, int(Flag.GRAZING), 0)
     if prepared.mechanics.has_edges:
         lost = settled & ~step.accepted & ~resolvable(prepared.end - state.start, step.h)
@@ -296,6 +300,9 @@ def one_pass(
         state,
         jax.lax.stop_gradient(ahead.values),
         fired,
+        ahead.grazing
+        | at_breakpoint(still[0], ahead.t)
+        | several_at_zero(still[0], still[2], begun, *jax.lax.stop_gradient((fired, ahead.guards))),
     )
     slid = rules.slides(state.mode)
     kept = eqx.tree_at(lambda s: s.known, state, (fired | signs.null).astype(jnp.int32))

@@ -68,10 +68,10 @@ class RungeKuttaFlow(eqx.Module):
         return 0.5 * natural_step(prepared, piece.linearised())
 
     def first_event(
-        self, prepared, state, step, signs, natural, on, refine=None, degree: int = 0
+        self, prepared, state, step, signs, natural, on, refine=None, degree: int = 0, breaks=None
     ) -> Found:
         """The earliest event on a step."""
-        how = {"refine": refine, "apart": self.lowered, "degree": degree}
+        how = {"refine": refine, "apart": self.lowered, "degree": degree, "breaks": breaks}
         return first_event(prepared, state, step, signs, natural, on, **how)
 
     def longest_step(self, prepared, equations, g: Given, state, force):

@@ -73,9 +73,14 @@ def guard_signs(
     return Signs(*rules.sign_of_order(order, leading), drift.astype(jnp.int32))
 
 
-def at_breakpoint(prepared: Prepared, state: State) -> Bool[Array, ""]:
+def at_breakpoint(prepared: Prepared, t) -> Bool[Array, ""]:
+    """Whether a function of time may break at this instant."""
+    return jnp.any(prepared.breakpoints == t)
+
+
+def may_jump(prepared: Prepared, state: State) -> Bool[Array, ""]:
     """Whether a load, belt or base may have jumped at this instant, or the problem been changed."""
-    return jnp.any(prepared.breakpoints == state.t) | (state.steps == 0)
+    return at_breakpoint(prepared, state.t) | (state.steps == 0)
 
 
 def release_after_jump(prepared: Prepared, state: State, prescribed) -> State:
@@ -87,13 +92,13 @@ def release_after_jump(prepared: Prepared, state: State, prescribed) -> State:
     if prepared.mechanics.base_functions and prepared.mechanics.piecewise.count:
         # An elongation that was constant may begin to change.
         elements = slice(2 * nt, 2 * (nt + prepared.mechanics.piecewise.count))
-        known = jnp.where(at_breakpoint(prepared, state), 0, state.known[elements])
+        known = jnp.where(may_jump(prepared, state), 0, state.known[elements])
         state = eqx.tree_at(lambda s: s.known, state, state.known.at[elements].set(known))
     if nt == 0 or not any((*prepared.mechanics.belts, *prepared.mechanics.base_functions)):
         return state
     relative = matvec(prepared.W, state.v) - prescribed
     small = velocity_tolerance(prepared, state.t, state.v_scale)
-    jumped = rules.has_jumped(relative, small) & at_breakpoint(prepared, state)
+    jumped = rules.has_jumped(relative, small) & may_jump(prepared, state)
     opened = jnp.concatenate([jnp.zeros((nf,), bool), jumped[nt:]])
     mode, known = rules.released(
         prepared.kind, state.mode, state.known[:nt], relative[:nt], jumped[:nt], opened
@@ -103,6 +108,26 @@ def release_after_jump(prepared: Prepared, state: State, prescribed) -> State:
         known = known.at[i].set(jnp.where(jumped[rows].any(), 0, known[i]))
     known, mode = state.known.at[:nt].set(known), together(prepared, mode)
     return eqx.tree_at(lambda s: (s.mode, s.known), state, (mode, known))
+
+
+def arrived_unseen(prepared: Prepared, state: State, signs: Signs) -> Bool[Array, ""]:
+    """Whether a guard reached zero at this instant that nothing has made zero: a small change of
+    the system may change what happens here. A start may lie at zero, but not at a limit."""
+    nt, first = prepared.nt, state.steps == 0
+    sticks, slides = state.mode == Mode.STICK, rules.slides(state.mode)
+    breaks = at_breakpoint(prepared, state.t)
+    unseen = rules.arrives_unseen(signs.of(slice(2 * nt)), state.known[: 2 * nt])
+    at_limit = sticks & (breaks | first)
+    own = jnp.concatenate([at_limit | ((breaks | slides) & ~first), at_limit | (breaks & ~first)])
+    rests = at_rest(prepared, state, signs.of(slice(nt))) & ~first
+    return (jnp.any(unseen & own) | jnp.any(rests)) & (state.pivoting.flips == 0)
+
+
+def at_rest(prepared: Prepared, state: State, first: rules.GuardSign) -> Bool[Array, " nt"]:
+    """Contacts that slide along one line and have come to rest, see
+    :func:`jfric.contact.rules.comes_to_rest`."""
+    rests = rules.comes_to_rest(state.mode, first, state.known[: prepared.nt])
+    return rests & ~jnp.asarray(prepared.mechanics.in_plane)
 
 
 class Transition(NamedTuple):
@@ -147,12 +172,16 @@ def next_modes(prepared: Prepared, state: State, signs: Signs) -> Transition:
             both = jnp.where(is_open, jnp.where(first.violated[i], closes, Mode.OPEN), both)
             touching = touching.at[others].set(touching[i])
         following = following.at[rows].set(both)
+    # What is at rest is no reason for others to move: it sticks before they are judged.
+    rests = at_rest(prepared, state, first)
+    first_rests = rests.any() & ~found.hits.any()
+    following = jnp.where(first_rests, jnp.where(rests, Mode.STICK, mode), following)
     segment = state.segment
     piecewise = prepared.mechanics.piecewise
     if piecewise.count:
         ns = piecewise.count
         g1, g2 = jnp.split(signs.violated[2 * nt : 2 * (nt + ns)], 2)
-        segment = piecewise.following(segment, g1, g2)
+        segment = jnp.where(first_rests, segment, piecewise.following(segment, g1, g2))
     violated = jnp.concatenate([(following != mode) | found.pressed, segment != state.segment])
     for _, *others in prepared.mechanics.planes:
         violated = violated.at[np.asarray(others)].set(False)
@@ -215,9 +244,10 @@ def compliances(prepared: Prepared, P) -> Float[Array, " nt"]:
 
 
 def predict(
-    prepared: Prepared, compliance, state: State, values: Values, fired
+    prepared: Prepared, compliance, state: State, values: Values, fired, stays
 ) -> tuple[Int[Array, " nt"], Int[Array, " ns"]]:
-    """Modes and segments to try first after the guard in ``fired`` reached zero."""
+    """Modes and segments to try first after the guard in ``fired`` reached zero; ``stays``: as in
+    :func:`jfric.contact.rules.predicted_mode`."""
     nt, segment = prepared.nt, state.segment
     W = prepared.mechanics.W_T
     trial = rules.Trial(
@@ -229,7 +259,7 @@ def predict(
         static_positive=prepared.static_positive,
         static_negative=prepared.static_negative,
     )
-    mode = rules.predicted_mode(state.mode, fired[:nt], fired[nt : 2 * nt], trial)
+    mode = rules.predicted_mode(state.mode, fired[:nt], fired[nt : 2 * nt], trial, stays)
     for rows in map(np.asarray, prepared.mechanics.planes):
         # Rest decides what follows.
         i = rows[0]
@@ -242,6 +272,22 @@ def predict(
         ns = piecewise.count
         segment = piecewise.following(segment, *jnp.split(fired[2 * nt : 2 * (nt + ns)], 2))
     return mode, segment
+
+
+def several_at_zero(prepared: Prepared, state: State, step: Step, fired, guards) -> Bool[Array, ""]:
+    """Whether a limit of stick or a sliding velocity, the guard in ``fired``, reaches zero together
+    with others, by the values of all ``guards`` there: what follows is decided for all of them at
+    once, whatever their order."""
+    nt = prepared.nt
+    if nt < 2:
+        return jnp.asarray(False)
+    sticks = state.mode == Mode.STICK
+    watched = jnp.concatenate([sticks | rules.slides(state.mode), sticks])
+    watched = watched & (state.known[: 2 * nt] == 0)
+    size = jnp.sum(jax.lax.stop_gradient(step.zero)[:, : 2 * nt], axis=0)
+    fired = watched & fired[: 2 * nt]
+    reached = fired | (watched & (jnp.abs(guards[: 2 * nt]) <= size))
+    return jnp.any(fired) & (jnp.sum(reached) > 1)
 
 
 def break_away(prepared: Prepared, state: State, force) -> State:

@@ -117,7 +117,8 @@ def _status(state: State, step, settled, pivoting, nt: int):
 
 def _remarks(state: State, step, signs: rules.GuardSign, changed):
     nt = state.mode.shape[0]
-    edge = rules.is_tie(state.mode, signs.null[:nt], signs.null[nt : 2 * nt])
+    first, second = (rules.GuardSign(*(x[k : k + nt] for x in signs)) for k in (0, nt))
+    edge = rules.is_tie(state.mode, first, second)
     flags = jnp.where(edge.any() & step.loaded & ~step.redundant, int(Flag.TIE), 0)
     flags = flags | jnp.where(step.redundant, int(Flag.REDUNDANT), 0)
     several = jnp.sum(changed, dtype=jnp.int32) > 1
