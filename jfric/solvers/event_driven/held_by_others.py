@@ -17,6 +17,7 @@ from jfric.numerics.isolation import LEADING
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.state import State
 
 
 def held_by_others(prepared: Prepared, mode: Int[Array, " nt"], t) -> Bool[Array, " nt"]:
@@ -40,6 +41,20 @@ def held_by_others(prepared: Prepared, mode: Int[Array, " nt"], t) -> Bool[Array
         still = jnp.abs(caused) <= constants(size.dtype).zero * size
         held = held & still.all(axis=0)[:nt]
     return held
+
+
+def held_at_rest(prepared: Prepared, state: State) -> Bool[Array, " nt"]:
+    """Contacts in a sliding mode that were at rest at this instant: static limits hold for them
+    until all others have been tried, and they move in spite of that.
+
+    The friction of one that slides is lower. Were it taken at once, others would have to let go
+    of a body that admissible forces hold, and which one goes first would decide what follows.
+    """
+    nt = prepared.nt
+    if not prepared.releases:
+        return jnp.zeros((nt,), bool)
+    rested = rules.slides(state.mode) & (state.known[:nt] >= 1) & ~state.released
+    return rested & ~prepared.frictionless & ~jnp.asarray(prepared.mechanics.in_plane)
 
 
 def _prescribed(prepared: Prepared, t) -> tuple[Float[Array, "l m"], Float[Array, "l m"]]:

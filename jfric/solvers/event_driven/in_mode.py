@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from jfric.numerics.loops import Shared, once
-from jfric.solvers.event_driven.held_by_others import held_by_others
+from jfric.solvers.event_driven.held_by_others import held_at_rest, held_by_others
 from jfric.solvers.event_driven.mode_equations import ModeEquations, mode_equations
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import State
@@ -21,12 +21,14 @@ from jfric.system.piecewise import Inner
 class InMode(NamedTuple):
     """What passes in one mode have in common.
 
-    ``natural``: longest sensible step [s]; ``compliance``: accelerations of sliding by unit
-    frictions, other reactions following.
+    ``rests``: contacts that static limits hold, see :func:`held_at_rest`; ``natural``: longest
+    sensible step [s]; ``compliance``: accelerations of sliding by unit frictions, other reactions
+    following.
     """
 
     mode: Int[Array, " nt"]
     inner: Inner
+    rests: Bool[Array, " nt"]
     equations: ModeEquations
     natural: Float[Array, ""]
     compliance: Float[Array, " nt"]
@@ -34,14 +36,15 @@ class InMode(NamedTuple):
 
 def in_mode(prepared: Prepared, flow, state: State, on=True) -> InMode:
     """For the mode of ``state``; ``on``: whether the trajectory is still running."""
-    held = held_by_others(prepared, state.mode, state.t)
+    rests = held_at_rest(prepared, state)
+    held = held_by_others(prepared, state.mode, state.t) | rests
     equations = mode_equations(prepared, state.mode, state.inner, held)
     if not (flow.lowered or prepared.many):
         # Few numbers: the compiler would make them anew in each of their uses.
         equations = once(equations, on)
     still = jax.lax.stop_gradient((prepared, equations, state))
     natural, compliance = flow.natural_step(*still), compliances(prepared, still[1].P)
-    return InMode(state.mode, state.inner, equations, natural, compliance)
+    return InMode(state.mode, state.inner, rests, equations, natural, compliance)
 
 
 def shared_by_passes(prepared: Prepared, flow) -> Shared | None:
@@ -51,6 +54,7 @@ def shared_by_passes(prepared: Prepared, flow) -> Shared | None:
 
     def holds(made: InMode, state: State):
         same = jax.tree.map(lambda x, y: jnp.all(x == y), made.inner, state.inner)
-        return jnp.all(made.mode == state.mode) & same.segment & same.anchor
+        rests = jnp.all(made.rests == held_at_rest(prepared, state))
+        return jnp.all(made.mode == state.mode) & rests & same.segment & same.anchor
 
     return Shared(functools.partial(in_mode, prepared, flow), holds)

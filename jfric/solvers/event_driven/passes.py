@@ -119,10 +119,21 @@ def one_pass(
         settled, region = settled & ~regions.any, regions.region
 
     nt, events = prepared.nt, prepared.events
+    lets_go, released = jnp.asarray(False), state.released
+    if prepared.releases:
+        # All are tried at rest, some move all the same: friction of these drops.
+        moving = common.rests & ~signs.null[:nt]
+        lets_go = settled & moving.any()
+        settled, released = settled & ~lets_go, released | (moving & lets_go)
     # Independent friction alone has positive principal minors: pivoting ends. Cones have none.
     coupled = nt > 1 and not planes and not (prepared.nu == 0 and prepared.independent)
     flips, restart, pivoting = select_flips(
         transition.violated, state.pivoting, restarts=RESTARTS * coupled
+    )
+    pivoting = jax.tree.map(
+        lambda a, b: jnp.where(lets_go, a, b),
+        start_pivoting()._replace(flips=pivoting.flips),
+        pivoting,
     )
     if regions is not None:
         flips, restart = flips & ~regions.any, restart & ~regions.any
@@ -314,6 +325,7 @@ def one_pass(
     anchor_ahead = piecewise.anchored(state.inner, moved_on, moved)
 
     q_scale, watch = state.q_scale, state.watch
+    changed_by_events = jnp.asarray(False)
     if decision is not None and watch is not None:
         assert events is not None
         assert seen is not None
@@ -322,7 +334,7 @@ def one_pass(
         several = jnp.sum(logged.count + jnp.sum(decision.logged != 0)) > 1
         several = several & jnp.any((decision.logged != 0) & events.mask(lambda e: e.changes))
         flags = flags | jnp.where(settles & several, int(Flag.SIMULTANEOUS), 0)
-        changes = decision.changes
+        changes = changed_by_events = decision.changes
         q, v = jax.lax.cond(
             changes,
             functools.partial(events.changed, seen.point, decision.fires),
@@ -383,5 +395,6 @@ def one_pass(
         steps=state.steps + 1,
         event_count=jnp.where(settles, logged.total, state.event_count),
         watch=watch,
+        released=released & ~moves & ~changed_by_events,
     )
     return new, records, lambda: step

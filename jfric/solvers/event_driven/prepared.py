@@ -106,6 +106,12 @@ class Prepared(WithContacts):
         return self.D.shape[0] > UNROLLED_INVERSE
 
     @property
+    def releases(self) -> bool:
+        """Whether letting go of one contact, whose friction drops, may decide whether others do."""
+        drops = any(law.drops_at_onset for law in self.mechanics.laws)
+        return self.nt > 1 and not self.independent and drops
+
+    @property
     def driven(self) -> bool:
         """Whether belts, bases or the shape of contacts prescribe a motion of contacts."""
         mechanics = self.mechanics

@@ -100,6 +100,9 @@ class State(AbstractState):
     flags: Int[Array, ""]
     steps: Int[Array, ""]
     event_count: Int[Array, ""]
+    #: Contacts whose static limit could not keep them at rest at this instant (nt,), of systems in
+    #: which that decides of others.
+    released: Bool[Array, " r"]
     #: Where polygons are touched, see :mod:`jfric.system.polygons`.
     region: Int[Array, " np"]
     watch: Watch | None = None
@@ -147,6 +150,7 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
         flags=jnp.asarray(0, jnp.int32),
         steps=jnp.asarray(0, jnp.int32),
         event_count=jnp.asarray(0, jnp.int32),
+        released=jnp.zeros((prepared.nt if prepared.releases else 0,), bool),
         watch=start_watching(prepared, q),
         region=regions_at(prepared, q),
     )
