@@ -299,6 +299,111 @@ def test_limit_load_says_the_same():
     np.testing.assert_allclose(run.events.time[0], limit.parameter, rtol=1e-9)
 
 
+_KNOTS = np.arange(5.0)
+_TRIANGLE = ({"x": 1.0}, {"y": 1.0}, {"x": 1.0, "y": -1.0})
+
+
+def _typed_triangle(rng) -> dict:
+    """Numbers that people type for two bodies with friction on each and between them."""
+
+    def halves(low, high, count):
+        return rng.integers(low, high + 1, count) / 2.0
+
+    static, normal = halves(1, 4, 3), np.stack([halves(1, 5, 5) for _ in range(3)])
+    normal = np.where(rng.random((3, 1)) < 0.6, normal[:, :1], normal)
+    loads = np.stack([halves(-8, 12, 5), halves(-8, 12, 5)])
+    loads[:, 0] *= rng.random() < 0.3
+    for k in range(1, 5):
+        loads[:, k] = np.where(rng.random(2) < 0.25, loads[:, k - 1], loads[:, k])
+    kinetic = static * rng.choice([0.25, 0.5, 1.0], 3)
+    masses, spring = halves(1, 4, 2), float(rng.choice([0.0, 1.0, 4.0]))
+    found = {"static": static, "kinetic": kinetic, "normal": normal, "loads": loads}
+    return found | {"masses": masses, "spring": spring}
+
+
+def _triangle(x: dict, order=(0, 1, 2), mirror: float = 1.0, units=(1.0, 1.0, 1.0)):
+    mass, length, second = units
+    force = mass * length / second**2
+
+    def line(values):
+        return jfric.PiecewiseLinear(_KNOTS * second, np.asarray(values) * force)
+
+    friction = {
+        f"f{place}": jfric.Friction(
+            _TRIANGLE[i],
+            jfric.StaticDynamic(x["static"][i], x["kinetic"][i]),
+            N=line(x["normal"][i]),
+        )
+        for place, i in enumerate(order)
+    }
+    elements = {
+        "mass": {a: jfric.Mass(a, mass * m) for a, m in zip("xy", x["masses"], strict=True)},
+        "spring": jfric.Spring("y", k=x["spring"] * mass / second**2),
+        "friction": friction,
+        "load": {a: jfric.Load(a, line(mirror * x["loads"][i])) for i, a in enumerate("xy")},
+    }
+    return jfric.Problem(("x", "y"), elements, initial={"x": STILL, "y": STILL}, time=4.0 * second)
+
+
+def _lets_go(x: dict) -> float:
+    """When no forces within the static limits hold both bodies: the friction between them has to
+    leave each to its own."""
+
+    def slack(t):
+        normal = [np.interp(t, _KNOTS, n) for n in x["normal"]]
+        (a, b), (own, other, between) = (
+            [np.interp(t, _KNOTS, f) for f in x["loads"]],
+            x["static"] * normal,
+        )
+        return min(between, own - a, other + b) - max(-between, -own - a, b - other)
+
+    grid = np.linspace(0.0, 4.0, 1601)
+    lost = np.flatnonzero(np.array([slack(t) for t in grid]) < -1e-9)
+    if not len(lost) or lost[0] == 0:
+        return np.inf if not len(lost) else 0.0
+    low, high = grid[lost[0] - 1], grid[lost[0]]
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if slack(middle) < 0 else (middle, high)
+    return low
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), pytest.param((2, 0, 1), marks=pytest.mark.slow)])
+def test_three_frictions_on_two_bodies_hold_while_any_forces_do(order):
+    """And move the same way, flags too, in a mirror, in other units and in another order."""
+    rng = np.random.default_rng(20)
+    systems = [_typed_triangle(rng) for _ in range(40)]
+    units = (7e2, 3e4, 1.0)
+    plain = [_triangle(x) for x in systems]
+    others = [_triangle(x, order, mirror=-1.0) for x in systems]
+    others += [_triangle(x, order, units=units) for x in systems]
+    ts = np.linspace(0.0, 4.0, 9)
+    if order == (0, 1, 2):
+        runs = _runs(plain + others, "general", ts)
+        first, other = (
+            jax.tree.map(lambda x, s=s: x[s], runs) for s in (slice(40), slice(40, 120))
+        )
+    else:
+        first, other = _runs(plain, "general", ts), _runs(others, "general", ts)
+    np.testing.assert_array_equal(first.status, Status.OK)
+    count = np.asarray(first.events.count)
+    expected = np.array([_lets_go(x) for x in systems])
+    # What does not hold from the start on moves at once.
+    moves = np.abs(np.asarray(first.v)[:, 1]).max(axis=1) > 0
+    assert moves[expected < 1e-9].all()
+    held = expected >= 1e-9
+    found = np.where(count > 0, np.asarray(first.events.time)[:, 0], np.inf)
+    np.testing.assert_allclose(found[held], expected[held], atol=1e-9)
+    assert np.isfinite(expected[held]).sum() > 10
+    q, size = np.asarray(first.q), 1.0 + np.abs(first.q).max(axis=(1, 2), keepdims=True)
+    turned = np.concatenate([-q, q * units[1]]) / np.concatenate([size, size * units[1]])
+    seen = np.asarray(other.q) / np.concatenate([size, size * units[1]])
+    np.testing.assert_allclose(seen, turned, rtol=0, atol=1e-9)
+    for name in ("status", "flags"):
+        once = np.asarray(getattr(first, name))
+        np.testing.assert_array_equal(getattr(other, name), np.concatenate([once, once]), name)
+
+
 # A touch
 
 
