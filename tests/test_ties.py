@@ -619,34 +619,6 @@ def test_a_limit_touched_by_a_smooth_load_holds(solver):
     np.testing.assert_array_equal(runs.differentiable, [True, False, True])
 
 
-@pytest.mark.parametrize("solver", ["general", _RUNGE_KUTTA])
-def test_several_that_come_to_rest_together_stick_whatever_their_order(solver):
-    """Two frictions on one body, of which one acts against another body at rest: the load that
-    reverses is less than their limits together, and more than that of one."""
-    laws = jfric.StaticDynamic(1.5, 1.0), jfric.StaticDynamic(1.0, 0.25)
-    between, own, other = {"x": 1.0, "y": -1.0}, "x", "y"
-
-    def problem(names, sign):
-        friction = {
-            "own": jfric.Friction(own, laws[0], N=1.0),
-            "between": jfric.Friction(between, laws[1], N=1.0),
-            "other": jfric.Friction(other, laws[1], N=2.0),
-        }
-        load = jfric.Load("x", sign * -2.0)
-        moving = jfric.InitialState(q=0.0, v=sign)
-        return _problem(
-            "xy", {"friction": {n: friction[n] for n in names}, "load": load}, 2.0, x=moving
-        )
-
-    # Both slide against 3.25 N.
-    stopped = 0.5 / 3.25
-    for names in (["own", "between", "other"], ["between", "other", "own"]):
-        runs = _runs([problem(names, sign) for sign in (1.0, -1.0)], solver, np.array([2.0]))
-        np.testing.assert_array_equal(runs.status, Status.OK)
-        np.testing.assert_allclose(runs.q[:, -1, 0], [stopped, -stopped], atol=EXACT[solver])
-        np.testing.assert_array_equal(runs.q[:, -1, 1], 0.0)
-
-
 # Motion that does not exist, or is not unique
 
 
