@@ -2,17 +2,20 @@
 
 import gc
 import os
+import zlib
 from pathlib import Path
 
 import jax
 import pytest
 
-from jfric.numerics.compilation import compile_quickly, use_compilation_cache
+from jfric.numerics.compilation import cache_directory, compile_quickly, use_compilation_cache
 
 jax.config.update("jax_enable_x64", True)
-os.environ.setdefault(
-    "JFRIC_CACHE_DIR", str(Path(__file__).resolve().parents[1] / ".pytest_cache" / "xla")
-)
+if "JFRIC_CACHE_DIR" not in os.environ:
+    # All clones share the programs: the key of a program is its text and the version of XLA.
+    os.environ["JFRIC_CACHE_DIR"] = str(
+        (cache_directory() or Path(".pytest_cache/xla")).with_name("tests")
+    )
 compile_quickly()
 # Most tests compile for longer than they run. ``XLA_FLAGS=--xla_backend_optimization_level=3``
 # tests the code that users run.
@@ -34,7 +37,32 @@ LONGEST = (
 )  # fmt: skip
 
 
-def pytest_collection_modifyitems(items):
+#: Bytes of compiled programs that are kept; the oldest are dropped when tests begin.
+KEPT = 4e9
+
+
+def pytest_sessionstart(session):
+    folder = Path(os.environ["JFRIC_CACHE_DIR"])
+    if hasattr(session.config, "workerinput") or not folder.is_dir():
+        return
+    programs = sorted(folder.iterdir(), key=lambda file: file.stat().st_mtime, reverse=True)
+    kept = 0
+    for program in programs:
+        kept += program.stat().st_size
+        if kept > KEPT:
+            program.unlink()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--part", help="K/N: the K-th of N parts of the tests, chosen by their names")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--part"):
+        part, parts = map(int, config.getoption("--part").split("/"))
+        left_out = [x for x in items if zlib.crc32(x.nodeid.encode()) % parts != part % parts]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [x for x in items if zlib.crc32(x.nodeid.encode()) % parts == part % parts]
     names = [f"test_{name}" for name in LONGEST]
     items.sort(key=lambda x: names.index(x.path.stem) if x.path.stem in names else len(names))
 

@@ -144,7 +144,7 @@ def test_the_bound_of_what_is_fed_is_above_the_exponential():
 
 @pytest.mark.slow
 def test_random_oscillators_move_as_in_the_general_pass():
-    """Soft, stiff, unstable, over- and underdamped, driven or braked by a belt."""
+    """Soft, stiff, over- and underdamped, driven or braked by a belt."""
     rng = np.random.default_rng(7)
     lanes = 1000
 
@@ -154,8 +154,8 @@ def test_random_oscillators_move_as_in_the_general_pass():
         kind = rng.integers(len(choices), size=lanes)
         return rng.uniform(low[kind], high[kind])
 
-    m, k = some((0.1, 5.0)), some(0.0, (0.1, 60.0), (-0.4, -0.1))
-    c = some(0.0, (0.01, 0.5), (0.5, 8.0), (-0.1, -0.01))
+    m, k = some((0.1, 5.0)), some(0.0, (0.1, 60.0))
+    c = some(0.0, (0.01, 0.5), (0.5, 8.0))
     mu_d = some(0.0, (0.05, 0.8))
     load = some(0.0, (0.2, 2.0), (-2.0, -0.2))
     belt = some(0.0, (0.05, 1.0), (-1.0, -0.05))
@@ -173,8 +173,7 @@ def test_random_oscillators_move_as_in_the_general_pass():
         "initial.x.v": some(0.0, (0.1, 2.0), (-2.0, -0.1)),
         "load.F.values": np.stack([load, -load, 0.5 * load], axis=1),
     }
-    growth = np.sqrt(np.maximum(-k, 0.0) / m) + np.maximum(-c, 0.0) / m
-    solution = _compare(_oscillator, values, 10.0 * np.exp(6.0 * growth))
+    solution = _compare(_oscillator, values, np.full(lanes, 10.0))
     assert int(np.max(solution.events.count)) >= 20
     assert np.mean(solution.events.count == 0) < 0.5
 

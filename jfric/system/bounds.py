@@ -15,7 +15,7 @@ from jfric.system.bristle import BRISTLES
 from jfric.system.description import AbstractProblem
 from jfric.system.elements import SECTIONS
 from jfric.system.hysteresis import HYSTERESIS
-from jfric.system.laws import StaticDynamic, Stribeck, VelocityWeakening, sides
+from jfric.system.laws import PerAxis, StaticDynamic, Stribeck, VelocityWeakening, sides
 from jfric.system.naming import parameters
 
 #: Fields of elements that must not be negative, friction laws included.
@@ -115,8 +115,9 @@ def numbers_hold(problem: AbstractProblem) -> tuple[Bool[Array, ""], Bool[Array,
     for element in problem.labelled().values():
         law = getattr(element, "law", None)
         if isinstance(law, StaticDynamic | Stribeck | VelocityWeakening):
-            sides_of = zip(sides(law.mu_s), sides(law.mu_d), strict=True)
-            pairs += [jnp.all(d <= s) for s, d in sides_of]
+            both = [law.along(0), law.along(1)] if law.holding(PerAxis) else [law]
+            sides_of = [zip(sides(x.mu_s), sides(x.mu_d), strict=True) for x in both]
+            pairs += [jnp.all(d <= s) for axis in sides_of for s, d in axis]
     x = jnp.concatenate(values)
     inside = jnp.all((x >= np.concatenate(low)) & (x <= np.concatenate(high)))
     return jnp.isfinite(x).all(), jnp.stack([inside, *pairs]).all()

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from jfric.contact import rules
 from jfric.contact.pivoting import flip_limit, select_flips, start_pivoting
+from jfric.results.modes import Mode
 from jfric.results.status import Flag, Status
 from jfric.solvers.quasi_static.guards import following, guards
 from jfric.solvers.quasi_static.increment import increment
@@ -118,7 +119,9 @@ def _status(state: State, step, settled, pivoting, nt: int):
 def _remarks(state: State, step, signs: rules.GuardSign, changed):
     nt = state.mode.shape[0]
     first, second = (rules.GuardSign(*(x[k : k + nt] for x in signs)) for k in (0, nt))
-    edge = rules.is_tie(state.mode, first, second)
+    # What slid until a load turned back carries its limit as it comes to rest: no decision.
+    stuck = state.recorded[:nt] == Mode.STICK
+    edge = rules.is_tie(state.mode, first, second) & (stuck | first.null | second.null)
     flags = jnp.where(edge.any() & step.loaded & ~step.redundant, int(Flag.TIE), 0)
     flags = flags | jnp.where(step.redundant, int(Flag.REDUNDANT), 0)
     several = jnp.sum(changed, dtype=jnp.int32) > 1
