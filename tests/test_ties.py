@@ -368,7 +368,8 @@ def _lets_go(x: dict) -> float:
     return low
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2), pytest.param((2, 0, 1), marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
 def test_three_frictions_on_two_bodies_hold_while_any_forces_do(order):
     """And move the same way, flags too, in a mirror, in other units and in another order."""
     rng = np.random.default_rng(20)
