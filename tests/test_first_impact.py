@@ -76,3 +76,81 @@ def test_rest_on_a_floor_that_sinks_is_no_impact():
     )
     solution = jfric.simulate(problem, jfric.MoreauJean(1e-3))
     assert int(solution.status) == int(solution.events.count) == 0
+
+
+def _end(q, gap, v, solver):
+    """Where a ball is at 0.8 s that hits the floor at the start."""
+    values = {"initial.y.q": q, "contact.gap": gap, "initial.y.v": v}
+    problem = jfric.Problem(
+        ["y"],
+        {
+            "mass": jfric.Mass("y", 2.0),
+            "load": jfric.Load("y", -2.0),
+            "contact": jfric.Contact("y", e=0.5),
+        },
+        time=0.8,
+    )
+    solution = jfric.simulate(jfric.set_parameters(problem, values), solver)
+    return solution.final.q[0], solution.differentiable
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_an_impact_at_the_start_has_the_derivatives_of_the_possible_side(mode):
+    """From the gap h it hits at T with w: w^2 = v^2 + 2 h, T = w + v; then q = w s/2 - s^2/2 - gap
+    with s = 0.8 - T. At h = 0, v = -1: dw/dh = 1, dT/dh = 1."""
+    gradient = jax.grad if mode == "reverse" else jax.jacfwd
+    solver = jfric.EventDriven(adjoint=mode)
+    (dq, dgap, dv), differentiable = gradient(_end, (0, 1, 2), has_aux=True)(0.0, 0.0, -1.0, solver)
+    side = 0.5 * 0.8 * 1.0 + (0.5 - 0.8) * -1.0
+    np.testing.assert_allclose([dq, dgap, dv], [side, side - 1.0, -0.4], atol=1e-12)
+    assert not bool(differentiable)
+
+
+def test_balls_in_a_row_that_touch_are_an_edge():
+    """With a gap ever so small they hit one after the other."""
+    balls = {x: jfric.Mass(x, 1.0) for x in "abc"}
+    contacts = {
+        "ab": jfric.Contact({"b": 1.0, "a": -1.0}, e=1.0, gap=1.0),
+        "bc": jfric.Contact({"c": 1.0, "b": -1.0}, e=1.0, gap=1.0),
+    }
+    problem = jfric.Problem(
+        list("abc"),
+        {"mass": balls, "contact": contacts},
+        initial={"a": jfric.InitialState(0.0, 1.0)},
+        time=3.0,
+    )
+
+    @jax.jit
+    @jax.vmap
+    def run(gap):
+        return jfric.simulate(jfric.set_parameters(problem, {"contact.bc.gap": gap}))
+
+    found = run(np.asarray([0.0, 1e-9]))
+    assert found.differentiable.tolist() == [False, True]
+    np.testing.assert_allclose(found.final.v, [[-1 / 3, 2 / 3, 2 / 3], [0, 0, 1]], atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", ["general", "lowered"])
+def test_an_output_at_an_impact_is_one_sided(kernel):
+    """A ball that falls 1 m under 2 m/s^2 hits at 1 s."""
+    solver = jfric.EventDriven(kernel=kernel, adjoint="none")
+    problem = jfric.Problem(
+        ["y"],
+        {
+            "mass": jfric.Mass("y", 1.0),
+            "load": jfric.Load("y", -2.0),
+            "contact": jfric.Contact("y", e=0.5),
+        },
+        initial={"y": jfric.InitialState(1.0)},
+        time=1.2,
+    )
+
+    @jax.jit
+    @jax.vmap
+    def run(y, output, end):
+        changed = jfric.set_parameters(problem, {"initial.y.q": y, "time.end": end})
+        return jfric.simulate(changed, solver, ts=output[None])
+
+    cases = [[1.0, 1.0, 1.2], [1.0, 0.9, 1.0], [1.0, 0.9, 1.2], [1.01, 1.0, 1.2]]
+    y, output, end = np.asarray(cases).T
+    assert run(y, output, end).differentiable.tolist() == [False, False, True, True]

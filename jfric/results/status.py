@@ -82,7 +82,8 @@ class Flag(IntFlag):
     REDUNDANT = 4
     #: An accumulating sequence of impacts was closed.
     ZENO = 8
-    #: Several contacts changed mode at the same instant.
+    #: Several contacts changed mode at the same instant, or shared an impact although nothing
+    #: presses them.
     SIMULTANEOUS = 16
     #: A change of mode was taken at the end of a step: derivatives lack how its time moves.
     STEP_RESOLUTION = 32
@@ -99,6 +100,9 @@ class Flag(IntFlag):
     #: Beside ``INCONSISTENT``: contact forces with which modes fit are more than one, and move the
     #: system differently (Painleve's paradox with several solutions).
     SEVERAL_MOTIONS = 1024
+    #: An event lies exactly on an output or the end, or an impact on the start or a break of a
+    #: function of time: values and derivatives there are those of one side.
+    ONE_SIDED = 2048
 
     @property
     def message(self) -> str:
@@ -110,7 +114,7 @@ class Flag(IntFlag):
             Flag.TIE: "a decision lay exactly on the edge and was resolved to stick",
             Flag.REDUNDANT: "contact forces are not unique; those of smallest norm are given",
             Flag.ZENO: "an accumulating sequence of impacts was closed at its end",
-            Flag.SIMULTANEOUS: "several contacts changed their mode at the same instant",
+            Flag.SIMULTANEOUS: "several contacts changed their mode, or hit, at the same instant",
             Flag.STEP_RESOLUTION: "changes of mode are known to a step of the solver only; "
             "derivatives lack how their times move",
             Flag.ENERGY_GAIN: "an impact increased the energy, as its law demands",
@@ -121,6 +125,8 @@ class Flag(IntFlag):
             "finite forces follows",
             Flag.SEVERAL_MOTIONS: "more than one motion follows where the trajectory ends: "
             "friction helps a contact to press, or to let go",
+            Flag.ONE_SIDED: "an event lies exactly on an output, the end or the start: values and "
+            "derivatives there are those of one side",
         }[self]
 
 
@@ -130,4 +136,6 @@ def flags_in(code: int) -> list[Flag]:
 
 
 #: Flags under which derivatives with respect to parameters need not exist.
-NOT_DIFFERENTIABLE = Flag.GRAZING | Flag.TIE | Flag.SIMULTANEOUS | Flag.STEP_RESOLUTION
+NOT_DIFFERENTIABLE = (
+    Flag.GRAZING | Flag.TIE | Flag.SIMULTANEOUS | Flag.STEP_RESOLUTION | Flag.ONE_SIDED
+)

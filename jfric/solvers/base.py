@@ -16,10 +16,11 @@ from jfric.numerics.by_batch import Sizes, by_batch
 from jfric.numerics.loops import Shared, keep, require_adjoint, run_passes
 from jfric.numerics.lowering import Constants
 from jfric.numerics.sensitivities import with_sensitivities, without_derivatives
+from jfric.numerics.tolerances import ROUNDINGS
 from jfric.numerics.tracing import collecting_later
 from jfric.results.dense import Dense, coefficients, dense_from_outputs, empty_dense, store
 from jfric.results.solution import Solution
-from jfric.results.status import Status
+from jfric.results.status import Flag, Status
 from jfric.solvers.given_forces import status_of_numbers
 from jfric.solvers.records import Records, empty_records, slots_per_pass, solution_of
 from jfric.solvers.states import AbstractState, MotionState, StepInfo
@@ -173,6 +174,11 @@ class AbstractSolver(eqx.Module):
         """Outputs of ``count`` that one pass may write."""
         return slots_per_pass(count)
 
+    def arrived(self, state: Any) -> Bool[Array, ""] | None:
+        """Whether the last pass ended at an event, whose time moves with the parameters; None where
+        the solver knows of none."""
+        del state
+
     def unfinished(self, prepared: Any, state: Any, until) -> Bool[Array, ""]:
         """Whether ``state`` is short of ``until`` [s]."""
         del prepared
@@ -197,6 +203,7 @@ class AbstractSolver(eqx.Module):
 
         def body(s, r: Records, on, *common):
             new, r, piece = one.call(s, r, on, *common)
+            new = one_sided(self, s, new, until, near_outputs(ts, r.written))
             if r.dense is not None and piece is not None:
                 r = r._replace(dense=store(r.dense, piece(), on & (new.t > s.t)))
             return new, r
@@ -301,6 +308,27 @@ class AbstractSolver(eqx.Module):
         if dense and not self.has_polynomials:
             found = dataclasses.replace(found, dense=dense_from_outputs(found))
         return found
+
+
+def near_outputs(ts, written) -> Float[Array, " k"]:
+    """The last output (of ``ts``) that is written, and the one after it."""
+    if not ts.shape[0]:
+        return ts
+    last = ts.shape[0] - 1
+    return jnp.stack([ts[jnp.clip(written - 1, 0, last)], ts[jnp.clip(written, 0, last)]])
+
+
+def one_sided(solver: AbstractSolver, before: Any, state: Any, until, times) -> Any:
+    """``state`` with its flag where a pass, which began in ``before``, ended at an event that lies,
+    up to rounding, on one of the ``times`` [s] at which values are asked for, or on the end
+    ``until`` [s] of the run."""
+    arrived = solver.arrived(state)
+    if arrived is None:
+        return state
+    t, times = jax.lax.stop_gradient((state.t, jnp.append(times, until)))
+    near = jnp.abs(times - t) <= ROUNDINGS * jnp.finfo(t.dtype).eps * jnp.abs(t)
+    flag = jnp.where(arrived & (t > before.t) & near.any(), int(Flag.ONE_SIDED), 0)
+    return eqx.tree_at(lambda s: s.flags, state, state.flags | flag.astype(jnp.int32))
 
 
 def begin_anew(state: Any) -> Any:

@@ -10,9 +10,10 @@ from jaxtyping import Array, Int
 
 from jfric.numerics.loops import keep, run_passes
 from jfric.numerics.shown import printable
+from jfric.results.observables import AtTimes
 from jfric.results.reductions import Reductions
 from jfric.results.status import Flag, Status
-from jfric.solvers.base import AbstractSolver
+from jfric.solvers.base import AbstractSolver, one_sided
 from jfric.solvers.records import empty_records
 from jfric.system.problem import Problem
 
@@ -52,6 +53,7 @@ def run_with_pieces(
     one = solver.one_pass(problem, prepared, state, none, target, force)
     reductions = Reductions(observables)
     seen = reductions.start(problem, mechanics, dtype)
+    times = jnp.asarray([t for o in observables if isinstance(o, AtTimes) for t in o.times], dtype)
     may_stop = reductions.enough(seen) is not None
 
     def stopped(s):
@@ -64,6 +66,7 @@ def run_with_pieces(
 
     def body(s, carry, on, *common):
         new, _, piece = one.call(s, records, on, *common)
+        new = one_sided(solver, s, new, target, times)
         assert piece is not None
         piece = piece()
         carry = keep(on & piece.useful, reductions.update(carry, piece), carry)

@@ -29,9 +29,12 @@ from jfric.contact.rules.impacts import energy_gain as energy_gain
 from jfric.contact.rules.impacts import hit as hit
 from jfric.contact.rules.impacts import hits_in_step as hits_in_step
 from jfric.contact.rules.impacts import impulse_energy as impulse_energy
+from jfric.contact.rules.impacts import is_loose as is_loose
+from jfric.contact.rules.impacts import is_unannounced as is_unannounced
 from jfric.contact.rules.impacts import is_unique as is_unique
 from jfric.contact.rules.impacts import known_after_impact as known_after_impact
 from jfric.contact.rules.impacts import mode_after_impact as mode_after_impact
+from jfric.contact.rules.impacts import moment_of_touch as moment_of_touch
 from jfric.contact.rules.impacts import restitution as restitution
 from jfric.contact.rules.impacts import rests_after_step as rests_after_step
 from jfric.contact.rules.impacts import slides_through as slides_through

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
@@ -80,6 +81,26 @@ def hit(mode, touching, approach, small, *, pull, e, negligible, gap, resolution
     accumulates = hits & (e > 0) & ends
     e = jnp.where(accumulates | (mode != Mode.OPEN), 0.0, e)
     return Hit(hits, accumulates, e, rest)
+
+
+def is_loose(mode, unpressed) -> Bool[Array, "*k"]:
+    """Whether a contact that touches would take part in an impact otherwise, or not at all, if its
+    gap were ever so small: nothing presses it (``unpressed``: its normal force is zero)."""
+    return (mode == Mode.OPEN) | unpressed
+
+
+def is_unannounced(hits, mode, known) -> Bool[Array, "*k"]:
+    """Whether a contact hits whose gap no event has found to be zero: at the start, say. ``known``:
+    zeros of its gap that are known."""
+    return hits & (mode == Mode.OPEN) & (known == 0)
+
+
+def moment_of_touch(gap, rate, acceleration):
+    """Time from an instant at which the ``gap`` is zero to that of the touch: zero, with the
+    derivatives that it has where the gap is not quite closed and closes at this ``rate``."""
+    gap = gap - jax.lax.stop_gradient(gap)
+    first = -gap / rate
+    return first - 0.5 * acceleration * first * first / rate
 
 
 def ends_chatter(velocity, scale, since, passed) -> Bool[Array, "*k"]:

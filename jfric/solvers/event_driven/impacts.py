@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -43,6 +44,7 @@ class ImpactLimits(NamedTuple):
 class Impact(NamedTuple):
     """State right after an impact."""
 
+    t: Float[Array, ""]
     q: Float[Array, " n"]
     v: Float[Array, " n"]
     #: What rounding errors of ``v`` are relative to.
@@ -55,17 +57,26 @@ class Impact(NamedTuple):
     solved: Bool[Array, ""]
     #: Energy that the impulses add, if any [J].
     gained: Float[Array, ""]
+    #: Whether contacts that nothing presses share the impact, and whether no event has led to it.
+    shared: Bool[Array, ""]
+    unannounced: Bool[Array, ""]
 
 
 def impact(
-    prepared: Prepared, state: State, step: Step, touching, gap, accumulation: float
+    prepared: Prepared, state: State, step: Step, touching, unpressed, gap, accumulation: float
 ) -> Impact:
     """Velocity jump over all touching contacts, and modes by the velocities after it.
 
-    ``gap`` (nu,): the part of the gaps that does not depend on ``q``. ``accumulation``: what is
-    negligible of a sequence of impacts, as a part of the time since the start.
+    ``gap`` (nu,): the part of the gaps that does not depend on ``q``. ``unpressed`` (nu,): contacts
+    without a normal force. ``accumulation``: what is negligible of a sequence of impacts, as a part
+    of the time since the start.
     """
     mechanics, nt, nf = prepared.mechanics, prepared.nt, prepared.nf
+    velocity = relative_velocities(prepared, state.t, state.v)
+    approaches = touching & (velocity[nt:] < 0.0)
+    first = rules.is_unannounced(approaches, state.mode[nf:], state.known[nf:nt])
+    unannounced = first.any() & (first == approaches).all()
+    state = _at_touch(prepared, state, step, velocity[nt:], first, unannounced)
     velocity = relative_velocities(prepared, state.t, state.v)
     small = jax.lax.stop_gradient(velocity_tolerance(prepared, state.t, state.v_scale))
     if nt > 1:
@@ -112,7 +123,12 @@ def impact(
     for _, j in mechanics.contact_planes:
         unilateral = unilateral.at[j].set(False)
     caused = matvec(jnp.abs(prepared.MW), jnp.abs(result.impulse))
+    pushed = jnp.diagonal(prepared.D)[nt:] * result.impulse[nt:] > small[nt:]
+    loose = rules.is_loose(state.mode[nf:], unpressed) & touching & pushed
+    for _, j in mechanics.contact_planes:
+        loose = loose.at[j - nf].set(False)
     return Impact(
+        t=state.t,
         q=_onto_gaps(prepared, state.q, gap, touching),
         v=v,
         v_scale=jax.lax.stop_gradient(jnp.abs(v) + caused),
@@ -122,7 +138,25 @@ def impact(
         zeno=jnp.any(hit.accumulates | closed.chatters),
         solved=result.solved,
         gained=jax.lax.stop_gradient(rules.energy_gain(gained, scale)),
+        shared=jnp.sum(loose) > 1,
+        unannounced=unannounced,
     )
+
+
+def _at_touch(prepared: Prepared, state: State, step: Step, rate, first, needed) -> State:
+    """The state at the touch of the contacts ``first``, where no event has found it: at this
+    instant, with the derivatives that an impact shortly after it has."""
+    gap, curvature = (
+        _of_first(prepared, step.leading[k, prepared.nf : prepared.nt]) for k in (0, 2)
+    )
+    i = jnp.argmax(first)
+    rate = jnp.where(needed, rate[i], -1.0)
+    tau = rules.moment_of_touch(gap[i], rate, 2.0 * curvature[i] / (step.h * step.h))
+    tau = jnp.where(needed, tau, 0.0)
+    begun = step.completed(needed, constants(tau.dtype).short_order)
+    a = begun.split(prepared, begun.table[0]).a
+    q, v = state.q + tau * (state.v + 0.5 * tau * a), state.v + tau * a
+    return eqx.tree_at(lambda s: (s.t, s.q, s.v), state, (state.t + tau, q, v))
 
 
 def _impulses(prepared: Prepared, velocity, touching, e, small) -> ImpactResult:
@@ -220,6 +254,7 @@ def no_impact(prepared: Prepared, state: State) -> Impact:
     false, true = jnp.asarray(False), jnp.asarray(True)
     nothing = jnp.zeros((), state.v.dtype)
     return Impact(
+        t=state.t,
         q=state.q,
         v=state.v,
         v_scale=state.v_scale,
@@ -229,4 +264,6 @@ def no_impact(prepared: Prepared, state: State) -> Impact:
         zeno=false,
         solved=true,
         gained=nothing,
+        shared=false,
+        unannounced=false,
     )

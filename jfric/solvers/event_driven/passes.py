@@ -202,7 +202,7 @@ def one_pass(
         mode, known = after_move(still[0], regions, mode, known)
     # A mode that does not last leaves the state as it was: a start from rest keeps its
     # derivatives with respect to the start velocity.
-    q_new, v_new = unprojected.q, unprojected.v
+    t_new, q_new, v_new = state.t, unprojected.q, unprojected.v
     v_before = state.v_before
     v_scale = jax.lax.stop_gradient(jnp.abs(v_new))
     impacted, due = state.impacted, state.due
@@ -214,10 +214,17 @@ def one_pass(
         jump = jax.lax.cond(
             hits,
             lambda: impact(
-                prepared, state, begun, transition.touching, matvec(g.gap, g.w), limits.accumulation
+                prepared,
+                state,
+                begun,
+                transition.touching,
+                signs.null[nt + prepared.nf : 2 * nt],
+                matvec(g.gap, g.w),
+                limits.accumulation,
             ),
             lambda: no_impact(prepared, state),
         )
+        t_new = jnp.where(hits, jump.t, t_new)
         v_new = jnp.where(hits, jump.v, v_new)
         v_scale = jnp.where(hits, jump.v_scale, v_scale)
         q_new = jnp.where(hits, jump.q, q_new)
@@ -234,6 +241,8 @@ def one_pass(
         # What lies behind the end is recorded at once.
         due = jnp.where(hits & jump.impacted, jnp.where(jump.due < target, jump.due, -jnp.inf), due)
         flags = flags | jnp.where(hits & jump.zeno, int(Flag.ZENO), 0)
+        flags = flags | jnp.where(hits & jump.shared, int(Flag.SIMULTANEOUS), 0)
+        flags = flags | jnp.where(hits & jump.unannounced, int(Flag.ONE_SIDED), 0)
         gains = hits & (jump.gained > 0)
         if limits.gain:
             flags = flags | jnp.where(gains, int(Flag.ENERGY_GAIN), 0)
@@ -357,9 +366,12 @@ def one_pass(
         q_scale = jnp.where(changes, jnp.maximum(q_scale, sizes[0]), q_scale)
         v_scale = jnp.where(changes, sizes[1], v_scale)
 
+    arrived = fired[: 2 * nt].any()
+    if own is not None and events is not None:
+        arrived = arrived | jnp.any(own & events.mask(lambda e: e.changes))
     fresh = start_pivoting()
     new = State(
-        t=jnp.where(moves, ahead.t, state.t),
+        t=jnp.where(moves, ahead.t, jnp.where(settles, state.t, t_new)),
         t_rest=jnp.where(moves, ahead.t_rest, state.t_rest),
         q=jnp.where(moves, ahead.q, jnp.where(settles, state.q, q_new)),
         v=jnp.where(moves, ahead.v, jnp.where(settles, state.v, v_new)),
@@ -379,6 +391,7 @@ def one_pass(
             known_guess,
             jnp.where(settles, state.known, known),
         ),
+        arrived=moves & arrived,
         landing=jnp.where(settles, ahead.landing, False),
         landings=jnp.where(settles & ahead.landing.any(), state.landings + 1, 0),
         impacted=jnp.where(settles, impacted & waits, impacted),

@@ -148,6 +148,10 @@ class EventDriven(AbstractSolver):
         late = super().unfinished(prepared, state, until)
         return late if state.watch is None else late & ~state.watch.stopped
 
+    def arrived(self, state: State) -> Bool[Array, ""]:
+        """Whether the last pass ended at an event."""
+        return state.arrived
+
     def one_pass(
         self, problem: Problem, prepared: Prepared, state: State, ts, until, force
     ) -> OnePass:

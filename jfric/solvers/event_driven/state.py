@@ -82,6 +82,8 @@ class State(AbstractState):
     pivoting: Pivoting
     #: Number of leading coefficients of each guard that are zero by construction.
     known: Int[Array, " g"]
+    #: Whether an event has ended the last step.
+    arrived: Bool[Array, ""]
     #: Guard whose zero the next step lands on, and landings tried.
     landing: Bool[Array, " w"]
     landings: Int[Array, ""]
@@ -137,6 +139,7 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
         h_max=jnp.asarray(jnp.inf, dtype),
         pivoting=start_pivoting(),
         known=jnp.zeros((prepared.n_guards,), jnp.int32),
+        arrived=jnp.asarray(False),
         landing=jnp.zeros((prepared.n_watched,), bool),
         landings=jnp.asarray(0, jnp.int32),
         impacted=jnp.zeros((prepared.nt,), bool),
