@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.linalg
 from differences import fourth_order
 from references import lugre
 from scipy.integrate import solve_ivp
@@ -603,3 +604,24 @@ def test_bristles_tend_to_the_set_valued_law():
     rigid = jfric.simulate(jfric.Problem(["u"], elements, time=12.0), solver, ts=ts)
     limit = jfric.simulate(set_valued(drawn(1e5, end=12.0)), solver, ts=ts)
     np.testing.assert_allclose(limit.q, rigid.q, rtol=1e-12)
+
+
+@pytest.mark.slow
+def test_derivatives_of_rest_with_bristles():
+    """LuGre's bristles at rest are a spring and a damper."""
+    stiffness = {"sigma0": 300.0, "sigma1": 3.0, "sigma2": 0.4}
+    elements = {
+        "mass": jfric.Mass("u", 1.0),
+        "spring": jfric.Spring("u", 20.0),
+        "lugre": jfric.LuGre("u", F_c=1.0, F_s=1.5, v_s=0.1, **stiffness),
+    }
+    problem = jfric.Problem(["u"], elements, initial={"u": START()}, time=0.5)
+
+    def end(x):
+        values = dict(zip(["initial.u.q", "initial.u.v", "lugre.z0"], x, strict=True))
+        run = jfric.simulate(jfric.set_parameters(problem, values), jfric.EventDriven())
+        return jnp.stack([run.final.q[0], run.final.v[0], run.final.v[1]])
+
+    J = np.array([[0.0, 1.0, 0.0], [-20.0, -3.4, -300.0], [0.0, 1.0, 0.0]])
+    found = jax.jacfwd(end)(jnp.zeros(3))
+    np.testing.assert_allclose(found, scipy.linalg.expm(0.5 * J), atol=1e-8)

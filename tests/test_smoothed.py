@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.linalg
 from typer.testing import CliRunner
 
 import jfric
@@ -297,3 +298,23 @@ def test_command_line(tmp_path):
     solver, settings = choose_solver({"flow": "exact"}, name="smoothed", **options)
     assert (solver.width, solver.law, solver.max_steps) == (1e-3, "sqrt", 50)
     assert settings == {"name": "smoothed", "law": "sqrt", "width": 1e-3, "max_steps": 50}
+
+
+@pytest.mark.parametrize("method", ["dopri8", pytest.param("kvaerno5", marks=pytest.mark.slow)])
+def test_derivatives_of_a_motion_that_rests(method):
+    """Steps at rest have no errors: they grew until derivatives were 1e7 times too large."""
+    elements = {
+        "mass": jfric.Mass("u", 1.0),
+        "damper": jfric.Damper("u", 1.0),
+        "polynomial_spring": jfric.PolynomialSpring("u", [2000.0, 0.0, 5.0]),
+    }
+    problem = jfric.Problem(["u"], elements, time=1.0)
+
+    def end(x):
+        values = {"initial.u.q": x[0], "initial.u.v": x[1]}
+        solver = jfric.Smoothed(method=method)
+        final = jfric.simulate(jfric.set_parameters(problem, values), solver).final
+        return jnp.stack([final.q[0], final.v[0]])
+
+    exact = scipy.linalg.expm(np.array([[0.0, 1.0], [-2000.0, -1.0]]))
+    np.testing.assert_allclose(jax.jacfwd(end)(jnp.zeros(2)), exact, atol=1e-5)

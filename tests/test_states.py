@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.linalg
 from differences import fourth_order
 from references import relief_valve
 from scipy.integrate import solve_ivp
@@ -266,3 +267,126 @@ def test_bad_states_have_a_sentence(old, new, sentence):
     with pytest.raises(jfric.ProblemError) as error:
         loads(FILE.replace(old, new))
     assert sentence in str(error.value)
+
+
+U_HOPF = 2.410313237687
+P_HOPF = U_HOPF + 10.0
+
+
+def resting_valve(u=U_HOPF, **more):
+    """A valve on a spring, lifted by the pressure in a vessel, in equilibrium at its Hopf point."""
+    p = u + 10.0
+    return jfric.Problem(
+        ["u"],
+        {
+            "mass": jfric.Mass("u", 1.0),
+            "spring": jfric.Spring("u", 1.0),
+            "damper": jfric.Damper("u", 1.25),
+            "state": {
+                "p": jfric.State("20*(q_in - u*sqrt(z.p))", z0=p, force="z.p - 10", direction="u")
+            },
+            **more,
+        },
+        initial={"u": START(q=u)},
+        parameters={"q_in": u * np.sqrt(p)},
+        time=1.0,
+    )
+
+
+@pytest.mark.parametrize("mode", ["auto", "grad", pytest.param("reverse", marks=pytest.mark.slow)])
+def test_derivatives_of_a_motion_that_rests(mode):
+    """Derivatives by the start and by what flows in are those of the linearised equations, though
+    the motion has no errors that would shorten steps."""
+    problem = resting_valve()
+    names = ["initial.u.q", "initial.u.v", "state.p.z0", "parameters.q_in"]
+    solver = jfric.EventDriven(adjoint="reverse" if mode == "reverse" else "auto")
+
+    def end(x):
+        values = dict(zip(names, x, strict=True))
+        run = jfric.simulate(jfric.set_parameters(problem, values), solver)
+        return jnp.stack([run.final.q[0], run.final.v[0], run.final.v[1]]), run.status
+
+    root = np.sqrt(P_HOPF)
+    J = np.array([[0, 1, 0, 0], [-1, -1.25, 1, 0], [-20 * root, 0, -10 * U_HOPF / root, 20]])
+    J = scipy.linalg.expm(np.vstack([J, np.zeros(4)]))[:3]
+    x = jnp.array([jfric.parameters(problem)[name] for name in names])
+    jacobian = jax.jacfwd if mode == "auto" else jax.jacrev
+    found, status = jacobian(end, has_aux=True)(x)
+    assert int(status) == 0
+    np.testing.assert_allclose(found, J, atol=2e-9)
+    multipliers = np.sort_complex(np.linalg.eigvals(found[:, :3]))
+    exact = [-0.998705698 - 0.050861850j, -0.998705698 + 0.050861850j, 3.0598e-4]
+    np.testing.assert_allclose(multipliers, exact, atol=2e-9)
+
+
+@pytest.mark.slow
+def test_an_equilibrium_as_an_orbit_has_the_multipliers_of_its_linearisation():
+    """A load without size gives the period."""
+    load = {"load": jfric.Load("u", jfric.Harmonic(0.0, omega=2.0 * np.pi))}
+    orbit = jfric.periodic_orbit(resting_valve(**load))
+    assert int(orbit.status) == 0
+    found = np.sort_complex(np.asarray(orbit.multipliers))
+    exact = [-0.998705698 - 0.050861850j, -0.998705698 + 0.050861850j, 3.0598e-4]
+    np.testing.assert_allclose(found, exact, atol=2e-9)
+
+
+@pytest.mark.slow
+def test_derivatives_at_rest_where_stiffness_changes_in_time():
+    """A spring that a formula makes stiffer and softer twenty times a second leaves rest alone;
+    the equations of small motions change all the time."""
+    force = "-(1 + 0.5*cos(20*t))*u - u^3"
+    problem = jfric.Problem(
+        ["u"],
+        {
+            "mass": jfric.Mass("u", 1.0),
+            "state": {"still": jfric.State("0*z.still", force=force, direction="u")},
+        },
+        initial={"u": START()},
+        time=5.0,
+    )
+
+    def end(x):
+        values = {"initial.u.q": x[0], "initial.u.v": x[1]}
+        run = jfric.simulate(jfric.set_parameters(problem, values))
+        return jnp.stack([run.final.q[0], run.final.v[0]])
+
+    options = {"rtol": 1e-12, "atol": 1e-14, "method": "DOP853"}
+    rate = lambda t, y: [y[1], -(1.0 + 0.5 * np.cos(20.0 * t)) * y[0]]  # noqa: E731
+    exact = [solve_ivp(rate, (0.0, 5.0), start, **options).y[:, -1] for start in np.eye(2)]
+    np.testing.assert_allclose(jax.jacfwd(end)(jnp.zeros(2)), np.transpose(exact), atol=1e-8)
+
+
+@pytest.mark.parametrize("support", ["belt", pytest.param("base", marks=pytest.mark.slow)])
+def test_the_heat_of_what_sticks_is_none(support):
+    """A body that sticks to a moving support does not slip, whatever rounding leaves of it."""
+    direction, moving = "x", {"belt": jfric.Harmonic(0.3, omega=3.0)}
+    elements = {"mass": jfric.Mass("x", 1.0), "spring": jfric.Spring("x", 4.0)}
+    if support == "base":
+        elements["base"] = {"table": jfric.Base(jfric.Harmonic(0.1, omega=3.0, phase=np.pi / 2))}
+        direction, moving = ("x", "table"), {}
+    elements["friction"] = {"brake": jfric.Friction(direction, limit=50.0, **moving)}
+    elements["state"] = {"heat": jfric.State(HEAT, unit="J")}
+    problem = jfric.Problem(["x"], elements, initial={"x": START()}, time=2.0)
+    run = jfric.simulate(problem, jfric.EventDriven(max_steps=500)).check()
+    assert int(run.steps) < 100
+    assert float(run.final.v[1]) == 0.0
+    moved = 0.1 * (1.0 - np.cos(6.0)) if support == "belt" else 0.1 * (np.cos(6.0) - 1.0)
+    assert float(run.final.q[0]) == pytest.approx(moved, rel=1e-9)
+
+
+def test_a_state_whose_rate_is_a_difference_may_rest():
+    """A rate of rounding errors alone shortened steps without end."""
+    problem = jfric.Problem(
+        ["x"],
+        {
+            "mass": jfric.Mass("x", 1.0),
+            "spring": jfric.Spring("x", 1e5),
+            "load": jfric.Load("x", 0.3e5),
+            "friction": {"brake": jfric.Friction("x", limit=1e-3)},
+            "state": {"e": jfric.State("(lambda_t.brake - 1e5*(x - 0.1) + 2e4)*(1 + sin(7*x))")},
+        },
+        initial={"x": START(q=0.3)},
+        time=2.0,
+    )
+    run = jfric.simulate(problem, jfric.EventDriven(max_steps=500)).check()
+    assert abs(float(run.final.v[1])) < 1e-9

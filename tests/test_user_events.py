@@ -1,5 +1,7 @@
 """Events of the user's own: found with the certificate, acted on, differentiated, written, read."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -381,6 +383,54 @@ def test_events_at_the_instant_of_an_impact(solver):
     assert s.events.impact.sum() == 1
     np.testing.assert_allclose(s.events.v_before[:4, 0], -10.0, rtol=1e-9)
     np.testing.assert_allclose(s.events.v[:4, 0], 5.0, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "solver", [EventDriven(), pytest.param(RUNGE_KUTTA, marks=pytest.mark.slow)]
+)
+def test_what_a_small_change_moved_comes_back(solver):
+    """Whether a value has left zero does not depend on how far the next step might go."""
+    back = {"x": "x - $by"}
+    problem = Problem(
+        ("x",),
+        {"mass": Mass("x", 1.0), "event": {"e": Event("x - $at", "up", "change", back)}},
+        initial={"x": InitialState(v=1.0)},
+        parameters={"by": 1e-5, "at": 1.0},
+        time=10.0,
+    )
+    solver = dataclasses.replace(solver, max_steps=60, adjoint="none")
+
+    @jax.vmap
+    def run(by, at, v):
+        values = {"parameters.by": by, "parameters.at": at, "initial.x.v": v}
+        return jfric.simulate(jfric.set_parameters(problem, values), solver)
+
+    by, at, v = np.array([[1e-5, 1e-7, 1e-2, 1e-11], [1.0, 1.0, 1e-2, 1.0], [1.0, 1.0, 1e6, 1.0]])
+    found = run(by, at, v)
+    # The run would take more passes, or what happens takes less time than can be followed.
+    assert found.status.tolist() == [*[Status.MAX_STEPS] * 3, Status.ACCUMULATION]
+    count = np.arange(10)
+    expected = (at[:3, None] + by[:3, None] * count) / v[:3, None]
+    np.testing.assert_allclose(found.events.time[:3, :10], expected, rtol=1e-13)
+    assert np.all(np.asarray(found.final.q)[:, 0] <= at * (1 + 1e-12))
+
+
+@pytest.mark.parametrize(
+    "solver", [EventDriven(), pytest.param(RUNGE_KUTTA, marks=pytest.mark.slow)]
+)
+def test_an_event_close_behind_another_has_a_time_of_its_own(solver):
+    """Fast motion takes long steps; what is near zero at their start is not zero."""
+    problem = Problem(
+        ("x",),
+        {
+            "mass": Mass("x", 1.0),
+            "event": {"first": Event("x - 0.01"), "second": Event("x - 0.01 - 1e-6")},
+        },
+        initial={"x": InitialState(v=1e6)},
+        time=10.0,
+    )
+    found = jfric.simulate(problem, solver)
+    np.testing.assert_allclose(times(found), [1e-8, 1.0001e-8], rtol=1e-13)
 
 
 def test_several_changes_at_once_follow_the_order_of_the_description():

@@ -80,28 +80,17 @@ def collocation(
     equilibrium they are rounding errors of these.
     """
     dtype, n = q.dtype, q.shape[0]
-    table = tables(DEGREE[dtype.name])
-    nodes, A, B = (jnp.asarray(x, dtype) for x in (table.nodes, table.velocity, table.position))
+    nodes, _, _ = _nodes(dtype)
     k = nodes.shape[0]
 
     def along(a):
-        """Positions and velocities at the nodes."""
-        velocity = v[None, :] + h * (A @ a)
-        position = q[None, :] + h * nodes[:, None] * v[None, :] + h * h * (B @ a)
-        return position, velocity
+        return _along(q, v, h, a)
 
     def missed(a):
         return jax.vmap(acceleration)(h * nodes, *along(a)) - a
 
     def newton(a):
-        position, velocity = along(a)
-        by_q, by_v = (
-            jax.vmap(jax.jacfwd(acceleration, argnums=i))(h * nodes, position, velocity)
-            for i in (1, 2)
-        )
-        J = h * h * by_q[:, :, None, :] * B[:, None, :, None]
-        J = (J + h * by_v[:, :, None, :] * A[:, None, :, None]).reshape(k * n, k * n)
-        return inverse(jnp.eye(k * n, dtype=dtype) - J)
+        return inverse(_missed_by(h, *_slopes(acceleration, h, *along(a))))
 
     def solve(residual, start):
         del residual
@@ -145,16 +134,77 @@ def collocation(
         least = jnp.maximum(least, jax.lax.stop_gradient(jnp.max(parts)))
     start = jax.lax.stop_gradient(jax.vmap(guess)(h * nodes))
     a, size = jax.lax.custom_root(missed, start, solve, tangent_solve, has_aux=True)
-    good = size <= GOOD * eps
+    found = _whole(q, v, h, a)
+    return found._replace(error=jnp.where(size <= GOOD * eps, found.error, jnp.nan))
+
+
+def collocated_change(
+    acceleration: Callable,
+    q: Float[Array, " n"],
+    v: Float[Array, " n"],
+    h,
+    found: Stages,
+    change: Float[Array, " y"],
+) -> Stages:
+    """How the step ``found`` by :func:`collocation` moves a small ``change`` of its start."""
+    n = q.shape[0]
+    nodes, _, _ = _nodes(q.dtype)
+    dq, dv = change[:n], change[n:]
+    by_q, by_v = _slopes(acceleration, h, *_along(q, v, h, found.slopes[:, n:]))
+    coasting = dq[None, :] + h * nodes[:, None] * dv[None, :]
+    pull = jnp.sum(by_q * coasting[:, None, :], axis=-1) + by_v @ dv
+    pull, J = pull.reshape(-1), _missed_by(h, by_q, by_v)
+    inverted = inverse(J)
+    da = inverted @ pull
+    # What is small beside the others has errors of their size.
+    da = da + inverted @ (pull - J @ da)
+    return _whole(dq, dv, h, da.reshape(-1, n))
+
+
+def _nodes(dtype) -> tuple[Array, Array, Array]:
+    """Nodes, velocities and positions at them by unit accelerations."""
+    table = tables(DEGREE[dtype.name])
+    nodes, A, B = (jnp.asarray(x, dtype) for x in (table.nodes, table.velocity, table.position))
+    return nodes, A, B
+
+
+def _along(q, v, h, a) -> tuple[Float[Array, "k n"], Float[Array, "k n"]]:
+    """Positions and velocities at the nodes, from accelerations there."""
+    nodes, A, B = _nodes(q.dtype)
+    velocity = v[None, :] + h * (A @ a)
+    position = q[None, :] + h * nodes[:, None] * v[None, :] + h * h * (B @ a)
+    return position, velocity
+
+
+def _slopes(acceleration: Callable, h, position, velocity) -> tuple[Array, Array]:
+    """Derivatives (k, n, n) of accelerations at the nodes by position and by velocity."""
+    nodes, _, _ = _nodes(position.dtype)
+    by_q, by_v = (
+        jax.vmap(jax.jacfwd(acceleration, argnums=i))(h * nodes, position, velocity) for i in (1, 2)
+    )
+    return by_q, by_v
+
+
+def _missed_by(h, by_q, by_v) -> Float[Array, "kn kn"]:
+    """How far accelerations at the nodes miss their equations, by accelerations."""
+    _, A, B = _nodes(by_q.dtype)
+    k, n, _ = by_q.shape
+    J = h * h * by_q[:, :, None, :] * B[:, None, :, None]
+    J = (J + h * by_v[:, :, None, :] * A[:, None, :, None]).reshape(k * n, k * n)
+    return jnp.eye(k * n, dtype=by_q.dtype) - J
+
+
+def _whole(q, v, h, a) -> Stages:
+    """The step whose accelerations at the nodes are ``a``."""
+    table, dtype = tables(DEGREE[q.dtype.name]), q.dtype
     error = h * jnp.abs(jnp.asarray(table.highest, dtype) @ a)
-    error = jnp.where(good, jnp.concatenate([h * error, error]), jnp.nan)
     velocities = h * (jnp.asarray(table.velocity_coefficients, dtype) @ a)
     positions = h * h * (jnp.asarray(table.position_coefficients, dtype) @ a)
     dense = jnp.concatenate([positions.at[0].set(q).at[1].add(h * v), velocities.at[0].set(v)], 1)
-    position, velocity = along(a)
+    position, velocity = _along(q, v, h, a)
     return Stages(
         end=jnp.concatenate([position[-1], velocity[-1]]),
-        error=error,
+        error=jnp.concatenate([h * error, error]),
         dense=dense,
         slopes=jnp.concatenate([velocity, a], axis=1),
     )

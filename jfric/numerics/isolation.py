@@ -166,8 +166,9 @@ def isolate(
     values, own_value = values[:-1], values[-1]
     there = values if rows is None else matvec(rows, values)
     eps = jnp.finfo(b.dtype).eps
-    # To the rounding error of the guard itself, far below that of what it is made of.
-    own = jnp.sum(jnp.abs(chosen))
+    # To the rounding error of the guard itself there, far below that of what it is made of, and of
+    # what it comes to at the end of a long step.
+    own = horner(jnp.abs(chosen), root)
     converged = jnp.abs(own_value) <= ROUNDINGS * eps * own
     converged = converged | (jnp.any(first & (found == LAST)) & (root >= 1.0))
     passed = one_zero & ~first & ~ends_there & (there < -1e3 * eps * magnitude)

@@ -9,7 +9,6 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,11 +17,8 @@ from numpy.polynomial import Chebyshev, Polynomial, chebyshev
 
 from jfric.numerics.polynomials import nodes_and_fit
 
-METHODS: dict[str, type[diffrax.AbstractERK]] = {
-    "dopri8": diffrax.Dopri8,
-    "dopri5": diffrax.Dopri5,
-    "tsit5": diffrax.Tsit5,
-}
+#: Explicit methods and their names in diffrax.
+METHODS = {"dopri8": "Dopri8", "dopri5": "Dopri5", "tsit5": "Tsit5"}
 #: What is below this in the tables is a rounding error.
 NEGLIGIBLE = 1e-10
 
@@ -43,7 +39,9 @@ class Tables(NamedTuple):
 @functools.cache
 def tables(name: str) -> Tables:
     """Of diffrax's solver of this name."""
-    method = METHODS[name]()
+    import diffrax  # slow to import
+
+    method: diffrax.AbstractERK = getattr(diffrax, METHODS[name])()
     tableau: Any = method.tableau
     count = tableau.num_stages
     points = 0.5 * (1.0 - np.cos(np.pi * np.arange(count + 1) / count))
@@ -99,6 +97,13 @@ class Stages(NamedTuple):
     #: Coefficients of the motion in the part of the step, constant term first.
     dense: Float[Array, "p y"]
     slopes: Float[Array, "k y"]
+
+    def split(self, count: int) -> tuple[Stages, Stages]:
+        """The first ``count`` components, and the others."""
+        first, others = (
+            Stages(*(x[..., part] for x in self)) for part in (slice(count), slice(count, None))
+        )
+        return first, others
 
 
 def stages(name: str, field: Callable, y: Float[Array, " y"], h) -> Stages:

@@ -54,6 +54,7 @@ from jfric.contact.rules.modes import next_mode as next_mode
 from jfric.contact.rules.modes import predicted_mode as predicted_mode
 from jfric.contact.rules.modes import released as released
 from jfric.contact.rules.modes import reported_mode as reported_mode
+from jfric.contact.rules.modes import sliding_in_mode as sliding_in_mode
 from jfric.contact.rules.modes import starts_open as starts_open
 from jfric.contact.rules.pins import limits_are_unique as limits_are_unique
 from jfric.contact.rules.pins import pin_limits as pin_limits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact.rules.guards import GuardSign
 from jfric.contact.rules.kind import Flag, Kind, chosen, inverse, slides, slip
@@ -18,6 +18,12 @@ def closed_mode(frictionless: Flag, gamma, small) -> Int[Array, "*k"]:
     which is up to ``small``."""
     mode = jnp.where(jnp.abs(gamma) <= small, Mode.STICK, slip(gamma > 0))
     return chosen(frictionless, jnp.full_like(mode, Mode.SLIP_POS), mode).astype(jnp.int32)
+
+
+def sliding_in_mode(mode, gamma) -> Float[Array, "*k"]:
+    """Sliding velocity of a contact in its mode: zero where it sticks, whatever rounding left of
+    ``gamma``."""
+    return jnp.where(mode == Mode.STICK, 0.0, gamma)
 
 
 class NextMode(NamedTuple):

@@ -80,6 +80,8 @@ class Step(NamedTuple):
     pivot: Float[Array, ""] | None = None
     #: The motion in closed form; ``table`` then holds its leading coefficients alone.
     motion: ClosedMotion | None = None
+    #: What the step makes of the small change that goes along with it, where one does.
+    change: Float[Array, " y"] | None = None
 
     def smallest_pivot(self, others: Float[Array, ""]) -> Float[Array, ""]:
         """The smallest pivot of all reactions, from that of the ``others``."""

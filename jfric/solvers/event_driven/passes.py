@@ -38,6 +38,7 @@ from jfric.solvers.event_driven.planes import all_components, first_step, stop
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.regions import after_move, next_regions, only_regions
 from jfric.solvers.event_driven.reported import reported_modes
+from jfric.solvers.event_driven.small_change import change_after
 from jfric.solvers.event_driven.state import (
     State,
     elongations,
@@ -338,7 +339,8 @@ def one_pass(
     if decision is not None and watch is not None:
         assert events is not None
         assert seen is not None
-        watch = watch_after(state, seen, decision, own, ahead.s, settles, moves)
+        jumps = decision.changes | (~settled & transition.impact)
+        watch = watch_after(state, seen, decision, own, ahead.s, settles, moves, jumps)
         flags = flags | jnp.where(decision.stops, int(Flag.STOPPED), 0)
         several = jnp.sum(logged.count + jnp.sum(decision.logged != 0)) > 1
         several = several & jnp.any((decision.logged != 0) & events.mask(lambda e: e.changes))
@@ -369,7 +371,11 @@ def one_pass(
     arrived = fired[: 2 * nt].any()
     if own is not None and events is not None:
         arrived = arrived | jnp.any(own & events.mask(lambda e: e.changes))
-    fresh = start_pivoting()
+    fresh, change = start_pivoting(), state.change
+    if change is not None and begun.change is not None:
+        stays = jnp.all(guessed == state.mode) & jnp.all(moved_on == state.segment)
+        goes_on = settles & ~(moves & ~(stays & (ahead.s >= 1.0)))
+        change = change_after(prepared, change, begun.change, goes_on, moves)
     new = State(
         t=jnp.where(moves, ahead.t, jnp.where(settles, state.t, t_new)),
         t_rest=jnp.where(moves, ahead.t_rest, state.t_rest),
@@ -409,5 +415,6 @@ def one_pass(
         event_count=jnp.where(settles, logged.total, state.event_count),
         watch=watch,
         released=released & ~moves & ~changed_by_events,
+        change=change,
     )
     return new, records, lambda: step

@@ -119,6 +119,12 @@ class Prepared(WithContacts):
         return moves or any(b is not None for b in mechanics.belts)
 
     @property
+    def implicit(self) -> bool:
+        """Whether Runge-Kutta steps are implicit: for elements with stiff states, and for friction
+        in planes, stiff towards the end of sliding and not defined where it begins."""
+        return bool(self.mechanics.planes) or self.mechanics.stiff
+
+    @property
     def single_dof(self) -> tuple[int | None, ...]:
         """For each row the only degree of freedom that it acts on, if there is one."""
         return _single_dof(self.mechanics)

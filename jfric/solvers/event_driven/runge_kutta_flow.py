@@ -9,6 +9,7 @@ interpolant's.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import ClassVar
 
@@ -18,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from jfric.numerics.collocation import collocation
+from jfric.numerics.collocation import collocated_change, collocation
 from jfric.numerics.isolation import LEADING
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.numerics.polynomials import DEGREE, nodes_and_fit, through_ends
@@ -32,8 +33,10 @@ from jfric.solvers.event_driven.guards import Quantities, guard_magnitudes, guar
 from jfric.solvers.event_driven.kinetic import plane_limits
 from jfric.solvers.event_driven.planes import begun, longest_step
 from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.small_change import UNRESOLVED, change_error
 from jfric.solvers.event_driven.smooth_piece import SmoothPiece, smooth_piece
 from jfric.solvers.event_driven.varying_piece import regions_of, varying_piece
+from jfric.solvers.generic_change import generic_change
 from jfric.system.basis import powers_of_time
 from jfric.system.carried import CarriedRows
 
@@ -53,6 +56,8 @@ class RungeKuttaFlow(eqx.Module):
     lands: bool = eqx.field(static=True, default=True)
     #: For a program that will be lowered.
     lowered: bool = eqx.field(static=True, default=False)
+    #: Whether there will be derivatives: their errors take part in the choice of steps.
+    derivatives: bool = eqx.field(static=True, default=True)
     looks_first: ClassVar[bool] = False
 
     def zero(self, dtype) -> float:
@@ -80,7 +85,6 @@ class RungeKuttaFlow(eqx.Module):
 
     def step(self, prepared, equations, g: Given, state, h, force) -> Step:
         """Polynomials on ``[t, t + h]``, and whether the error is acceptable."""
-        n = prepared.mechanics.n
         piece = _piece(prepared, equations, g, state, force)
 
         beginning, rests, pivot, guess = piece, None, None, None
@@ -89,30 +93,45 @@ class RungeKuttaFlow(eqx.Module):
             beginning, guess, pivot = begun(piece)
             assert beginning.onset is not None
             rests = beginning.onset.rests.any()
-        elif prepared.mechanics.stiff:
+        elif prepared.implicit:
             begins = piece.acceleration(jnp.zeros_like(h), state.q, state.v)
             guess = lambda s: begins  # noqa: E731
         leading, scales, relative, unbalanced = _start(beginning, h)
+        quiet, change, moved = piece.frozen(), None, None
         if guess is not None:
             # Planes have directions of their own to be exact in.
             parts = None if prepared.mechanics.planes else unbalanced
             found = collocation(piece.acceleration, state.q, state.v, h, guess, parts)
+            if self.derivatives:
+                start, still = jax.lax.stop_gradient(((state.q, state.v, h), found))
+                change = jax.lax.stop_gradient(state.change)
+                moved = collocated_change(quiet.acceleration, *start, still, change)
+        elif self.derivatives:
+            change = generic_change(prepared.inertia_scale, jax.lax.stop_gradient(h))
+            found, moved = _with_change(self.method, piece, quiet, h, change)
         else:
 
             def field(s, y):
-                return jnp.concatenate([y[n:], piece.acceleration(s, y[:n], y[n:])])
+                q, v = jnp.split(y, 2)
+                return jnp.concatenate([v, piece.acceleration(s, q, v)])
 
             found = stages(self.method, field, jnp.concatenate([state.q, state.v]), h)
         if prepared.mechanics.has_edges:
             found = _if_defined(found, jnp.concatenate([state.q, state.v]))
         table, missed = _polynomials(piece, found.dense, h, rests, apart=self.lowered)
         values = guards(prepared, state.mode, state.inner, piece.quantities(table))
-        still = jax.lax.stop_gradient((piece, missed, found, h))
+        still = jax.lax.stop_gradient((missed, found, h))
         tail = guard_magnitudes(
-            prepared, state.mode, state.inner, still[0].magnitudes(still[1][None])
+            prepared, state.mode, state.inner, quiet.magnitudes(still[0][None])
         )[0]
         rtol = smallest_tolerance(self, state.q.dtype)
-        ratio, bound = _error(rtol, still[0], still[2], unbalanced, still[3])
+        ratio, bound = _error(rtol, quiet, *still[1:], unbalanced)
+        if moved is not None:
+            astray = change_error(prepared, equations, change, moved, still[2])
+            if rests is not None:
+                # Where sliding begins its direction has no derivative.
+                astray = jnp.where(rests, 0.0, astray)
+            ratio = jnp.maximum(ratio, astray / rtol)
         implicit = guess is not None
         order = DEGREE[table.dtype.name] - 1 if implicit else tables(self.method).order
         factor, accepted = factor_of_step(ratio, order)
@@ -132,7 +151,25 @@ class RungeKuttaFlow(eqx.Module):
             accepted=accepted,
             h_next=jax.lax.stop_gradient(h * factor),
             pivot=pivot,
+            change=moved.end if moved is not None and implicit else None,
         )
+
+
+def _with_change(
+    method: str, piece: SmoothPiece, quiet: SmoothPiece, h, change: Float[Array, " y"]
+) -> tuple[Stages, Stages]:
+    """An explicit step, and how it moves a small ``change`` of its start; ``quiet``: the piece
+    without derivatives."""
+    n = piece.state.q.shape[0]
+
+    def field(s, x):
+        q, v, dy = x[:n], x[n : 2 * n], jax.lax.stop_gradient(x[2 * n :])
+        now, *where = jax.lax.stop_gradient((s, q, v))
+        _, dv = jax.jvp(functools.partial(quiet.acceleration, now), where, [dy[:n], dy[n:]])
+        return jnp.concatenate([v, piece.acceleration(s, q, v), dy[n:], dv])
+
+    start = jnp.concatenate([piece.state.q, piece.state.v, change])
+    return stages(method, field, start, h).split(2 * n)
 
 
 def _piece(prepared, equations, g: Given, state, force) -> SmoothPiece:
@@ -349,20 +386,34 @@ def _margin_sizes(prepared: Prepared, friction, normal) -> Float[Array, "l np"]:
     return jnp.stack(found, axis=1) if planes else friction[:, :0]
 
 
-def _error(rtol: float, piece: SmoothPiece, found: Stages, unbalanced, h):
+def _terms(piece: SmoothPiece, end: Float[Array, " y"], h, v_scale) -> Float[Array, " n"]:
+    """Magnitudes of the terms of accelerations, of which formulas show none: what changes of all
+    positions and velocities by their own size, up and down, make of them."""
+    n = v_scale.shape[0]
+    ways = jnp.sign(generic_change(piece.prepared.inertia_scale))
+    size = jnp.concatenate([jnp.maximum(jnp.abs(end[:n]), piece.state.q_scale), v_scale])
+    where, along = ((x[:n], x[n:]) for x in (end, ways * size))
+    _, found = jax.jvp(functools.partial(piece.acceleration, h), where, along)
+    return jnp.where(jnp.isfinite(found), jnp.abs(found), 0.0)
+
+
+def _error(rtol: float, piece: SmoothPiece, found: Stages, h, unbalanced):
     """Error relative to tolerance and scale of each component, and relative to the scale.
 
     Velocities are not resolved below a thousandth of what forces and reactions would cause if
     they did not cancel (accelerations ``unbalanced``): rounding error would be mistaken for
-    integration error. Where directions depend on position, and where friction acts in planes,
-    nothing is resolved below a millionth of the energy's root: what joints and contacts hold, and
-    what parallel friction does not turn, has a velocity of rounding errors alone.
+    integration error; nor are states below that of the terms of their rates. Where directions
+    depend on position, and where friction acts in planes, nothing is resolved below a millionth of
+    the energy's root: what joints and contacts hold, and what parallel friction does not turn, has
+    a velocity of rounding errors alone.
     """
     state, n = piece.state, piece.state.q.shape[0]
     size = jnp.abs(found.end)
     v_scale = jnp.maximum(size[n:], state.v_scale)
     v_scale = jnp.maximum(v_scale, h * jnp.max(jnp.abs(found.slopes[:, n:]), axis=0))
-    v_scale = jnp.maximum(v_scale, 1e-3 * h * unbalanced)
+    v_scale = jnp.maximum(v_scale, UNRESOLVED * h * unbalanced)
+    if piece.prepared.mechanics.n_states:
+        v_scale = jnp.maximum(v_scale, UNRESOLVED * h * _terms(piece, found.end, h, v_scale))
     if (bristles := piece.prepared.mechanics.bristles) is not None:
         # Rates of these are differences, too.
         v_scale = v_scale.at[np.asarray(bristles.states)].max(1e-3 * bristles.sizes)

@@ -145,7 +145,7 @@ class SmoothPiece(eqx.Module):
         z = jnp.concatenate([q, v, w, found])
         x = self.system.quantities
         friction, pressed = (matvec(rows[: len(z)].T, z) for rows in (x.lambda_t, x.lambda_n))
-        t = self.state.t + s
+        t, gamma = self.state.t + s, rules.sliding_in_mode(self.state.mode, gamma)
         rates = mechanics.rates_by_contacts(t, q, v, friction, pressed, gamma)
         return jnp.concatenate([found, rates])
 
@@ -215,6 +215,10 @@ class SmoothPiece(eqx.Module):
             if k < 3:
                 motion.append(matvec(self.rates, found[k]))
         return jnp.stack(found)
+
+    def frozen(self) -> Self:
+        """The piece without derivatives."""
+        return jax.lax.stop_gradient(self)
 
     def force_sizes(self, z: Float[Array, "5 z"]) -> Float[Array, "3 n"]:
         """Magnitudes of the forces but for unknown reactions, from the derivatives at the start."""

@@ -262,7 +262,7 @@ def _make_flow(solver: EventDriven, prepared: Prepared):
 
     if solver.method not in METHODS:
         raise ProblemError(f"method: found {solver.method!r}, allowed are {', '.join(METHODS)}")
-    return RungeKuttaFlow(solver.rtol, solver.method)
+    return RungeKuttaFlow(solver.rtol, solver.method, derivatives=solver.adjoint != "none")
 
 
 @functools.cache

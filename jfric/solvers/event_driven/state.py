@@ -16,6 +16,7 @@ from jfric.results.modes import Mode
 from jfric.results.status import Status
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.generic_change import generic_change
 from jfric.solvers.states import AbstractState
 from jfric.system.forces import loads_of_friction
 from jfric.system.joints import off_velocity
@@ -30,9 +31,11 @@ class Watch(NamedTuple):
     ``side`` (e,): sign of what each watches just before this instant, 0 where it was zero;
     ``pending``: those that fired at this instant and are not logged yet, by their side before;
     ``count``: how often each was logged; ``known``: whether its zero ended the last step;
-    ``largest``: what its rounding errors may be relative to; ``near``: what cannot be told from the
-    value at which it last fired; ``changed``: when it last changed the state [s]; ``stopped``:
-    whether one has ended the run; ``q_before`` (n,): positions before what happens at this instant.
+    ``largest``: what its rounding errors may be relative to; ``value``: before what jumped at this
+    instant, NaN where nothing did; ``exact``: whether it is known to rounding since it jumped, and
+    near zero; ``near``: what cannot be told from the value at which it last fired; ``changed``:
+    when it last changed the state [s]; ``stopped``: whether one has ended the run; ``q_before``
+    (n,): positions before what happens at this instant.
     """
 
     side: Int[Array, " e"]
@@ -40,6 +43,8 @@ class Watch(NamedTuple):
     count: Int[Array, " e"]
     known: Bool[Array, " e"]
     largest: Float[Array, " e"]
+    value: Float[Array, " e"]
+    exact: Bool[Array, " e"]
     near: Float[Array, " e"]
     changed: Float[Array, " e"]
     stopped: Bool[Array, ""]
@@ -53,7 +58,17 @@ def start_watching(prepared: Prepared, q: Float[Array, " n"]) -> Watch | None:
     zero = jnp.zeros((prepared.events.count,), jnp.int32)
     none = zero.astype(q.dtype)
     return Watch(
-        zero, zero, zero, zero == 1, none, none, none - jnp.inf, jnp.asarray(False), q_before=q
+        side=zero,
+        pending=zero,
+        count=zero,
+        known=zero == 1,
+        largest=none,
+        value=none + jnp.nan,
+        exact=zero == 1,
+        near=none,
+        changed=none - jnp.inf,
+        stopped=jnp.asarray(False),
+        q_before=q,
     )
 
 
@@ -108,6 +123,9 @@ class State(AbstractState):
     #: Where polygons are touched, see :mod:`jfric.system.polygons`.
     region: Int[Array, " np"]
     watch: Watch | None = None
+    #: A small change of ``q`` and ``v`` that goes along with implicit steps, see
+    #: :mod:`jfric.solvers.event_driven.small_change`.
+    change: Float[Array, " y"] | None = None
 
     @property
     def inner(self) -> Inner:
@@ -156,6 +174,7 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
         released=jnp.zeros((prepared.nt if prepared.releases else 0,), bool),
         watch=start_watching(prepared, q),
         region=regions_at(prepared, q),
+        change=generic_change(prepared.inertia_scale) if prepared.implicit else None,
     )
 
 

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jfric.contact import rules
 from jfric.numerics.isolation import LEADING
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.solvers.event_driven.given import Given, basis_after
@@ -95,7 +96,8 @@ class VaryingPiece(SmoothPiece):
         reaction = reaction + jnp.pad(friction, (0, reaction.shape[0] - nf))
         if here.reacting:
             # Nothing else acts on the coordinates behind states, whose masses are one.
-            rates = here.rates_by_contacts(t, q, v, reaction[:nt], reaction[nt:], relative[:nt])
+            sliding = rules.sliding_in_mode(self.state.mode, relative[:nt])
+            rates = here.rates_by_contacts(t, q, v, reaction[:nt], reaction[nt:], sliding)
             a = a + here.reaction_to_rates(rates)
         gap = matvec(here.W_N, q) + matvec(g.gap, w)
         gap = jnp.where(_own_rows(now)[nt:], here.displacements(t, q)[nt:], gap)
@@ -138,6 +140,9 @@ class VaryingPiece(SmoothPiece):
         ahead = found.shape[1] - sum(sizes[3:])
         pull = pull - jax.lax.stop_gradient(pull)
         return found.at[2, ahead : ahead + pull.shape[0]].add(pull)
+
+    def frozen(self) -> VaryingPiece:
+        return _compiled(jax.lax.stop_gradient(self._written_out()))
 
     def _written_out(self) -> VaryingPiece:
         return dataclasses.replace(self, compiled=None)
@@ -330,5 +335,8 @@ def varying_piece(
         ),
     )
     forces = jnp.zeros((n, size), dtype)
-    piece = VaryingPiece(prepared, equations, g, state, forces, system, force)
+    return _compiled(VaryingPiece(prepared, equations, g, state, forces, system, force))
+
+
+def _compiled(piece: VaryingPiece) -> VaryingPiece:
     return dataclasses.replace(piece, compiled=jax.jit(lambda *x: piece.instant(*x)))

@@ -41,13 +41,17 @@ class Seen(NamedTuple):
     """What a step shows of the events: polynomials that are positive at first, and their signs.
 
     ``orientation`` (e,): 1 where an event's function is positive, or holds zero, -1 where it is
-    negative. ``columns``: the polynomials as they are. ``refine(fired, s)``: a zero of an
-    interpolant as one of the function; None where all are exact.
+    negative. ``exact``: whether the value at the start is known to rounding, which is relative to
+    ``here``; what happens on the step is relative to ``scale``. ``columns``: the polynomials as
+    they are. ``refine(fired, s)``: a zero of an interpolant as one of the function; None where all
+    are exact.
     """
 
     orientation: Int[Array, " e"]
     signs: rules.GuardSign
-    largest: Float[Array, " e"]
+    exact: Bool[Array, " e"]
+    here: Float[Array, " e"]
+    scale: Float[Array, " e"]
     columns: Float[Array, "p e"]
     point: Point
     step: Step
@@ -77,7 +81,9 @@ def see(events: UserEvents, prepared: Prepared, flow, state: State, step: Step, 
     slopes = jax.jacrev(values)(curves[0])
     columns = jnp.concatenate([values(curves[0])[None], curves[1:] @ slopes.T])
     still = jax.lax.stop_gradient((prepared, state, step, slopes, curves))
-    sizes = _sizes(*still[:3], still[4])
+    others = _sizes(*still[:3], still[4])
+    now = jnp.maximum(jnp.abs(still[4][0]), others)
+    sizes = jnp.maximum(jnp.sum(jnp.abs(still[4]), axis=0), others)
     last = jnp.abs(still[4][-1]) + jnp.abs(still[4][-2]) / (16.0 if flow.lands else 1.0)
     remainder = jnp.abs(still[3]) @ last
     if not affine.all():
@@ -87,20 +93,31 @@ def see(events: UserEvents, prepared: Prepared, flow, state: State, step: Step, 
         columns = jnp.where(affine, columns, found)
         remainder = jnp.where(affine, remainder, error)
     columns_now = jax.lax.stop_gradient(columns)
-    scale = jnp.abs(still[3]) @ sizes + jnp.sum(jnp.abs(columns_now), axis=0)
-    scale = jnp.where(affine, 1.0, INTERPOLATED) * scale
-    leading = columns_now[:LEADING]
-    small = flow.zero(scale.dtype) * scale
-    zero = jnp.broadcast_to(small, leading.shape)
-    assert state.watch is not None
-    # What an impact or a change moved is not zero any more.
-    largest = jnp.maximum(state.watch.largest, scale)
-    rounded = ROUNDINGS * jnp.finfo(scale.dtype).eps * largest
-    rounded = jnp.maximum(rounded, tolerances(scale.dtype).known * small)
-    known = state.watch.known & (jnp.abs(leading[0]) <= rounded)
+    factor = jnp.where(affine, 1.0, INTERPOLATED)
+    # What the terms are on the whole step tells nothing of the value at its start.
+    here = factor * (jnp.abs(still[3]) @ now + jnp.abs(columns_now[0]))
+    scale = factor * (jnp.abs(still[3]) @ sizes + jnp.sum(jnp.abs(columns_now), axis=0))
+    leading, watch = columns_now[:LEADING], state.watch
+    assert watch is not None
+    unit, count = ROUNDINGS * jnp.finfo(scale.dtype).eps, flow.zero(scale.dtype)
+    small, rounded = count * here, unit * jnp.maximum(watch.largest, here)
+    # What an impact or a change moved is known to rounding, and zero no more.
+    moved = jnp.abs(leading[0] - watch.value) > rounded
+    exact = moved | (watch.exact & (jnp.abs(leading[0]) <= small))
+    zero = jnp.where(exact, unit * here, small)
+    zero = jnp.stack([zero, *[count * scale] * (LEADING - 1)])
+    limits = tolerances(scale.dtype)
+    known = (
+        watch.known & ~moved & (jnp.abs(leading[0]) <= jnp.maximum(rounded, limits.known * small))
+    )
     sign = rules.guard_sign(leading, zero, known=known.astype(jnp.int32))
     orientation = jnp.where(sign.violated, -1, 1)
-    remainder = remainder + (small if flow.lands else constants(scale.dtype).rounding * scale)
+    missing = constants(scale.dtype).rounding * scale
+    if flow.lands:
+        # Errors of the motion since the change alone.
+        since = jnp.abs(still[3]) @ jnp.sum(jnp.abs(still[4][1:]), axis=0)
+        missing = jnp.where(exact, missing + count * factor * since, count * scale)
+    remainder = remainder + missing
     joined = _behind(step, orientation * columns, orientation * leading, zero, remainder)
 
     def refine(fired, s):
@@ -109,7 +126,8 @@ def see(events: UserEvents, prepared: Prepared, flow, state: State, step: Step, 
     positive = sign._replace(violated=jnp.zeros_like(sign.violated))
     exact = affine.all() or flow.lands
     refine_ = None if exact else refine
-    return Seen(orientation, positive, largest, columns_now, point(curves[0]), joined, refine_)
+    seen = orientation, positive, exact, here, scale
+    return Seen(*seen, columns_now, point(curves[0]), joined, refine_)
 
 
 def with_signs(signs: Signs, seen: Seen) -> Signs:
@@ -153,16 +171,19 @@ def decide(events: UserEvents, state: State, seen: Seen, settled) -> Decision:
     return Decision(arrived, fires, logged, changes, stops, changed, accumulates)
 
 
-def watch_after(state: State, seen: Seen, decision: Decision, fired, s, settles, moves) -> Watch:
+def watch_after(
+    state: State, seen: Seen, decision: Decision, fired, s, settles, moves, jumps
+) -> Watch:
     """``fired`` (e,): events whose zero ends the motion of this pass, at ``s`` of its step;
-    ``settles``: whether what happened at this instant was logged."""
+    ``settles``: whether what happened at this instant was logged; ``jumps``: whether it changes
+    positions or velocities."""
     watch = state.watch
     assert watch is not None
     side = jnp.where(decision.arrived, 0, watch.side)
     # A touch fires where it cannot be told from zero any more: it has left zero once it is farther
     # away than that. What a change moves on leaves at once: it may come back from any height.
     zero = jnp.where(seen.signs.order >= 1, 2.0 * jnp.abs(seen.columns[0]), 0.0)
-    zero = jnp.maximum(zero, ROUNDINGS * jnp.finfo(zero.dtype).eps * seen.largest)
+    zero = jnp.maximum(zero, ROUNDINGS * jnp.finfo(zero.dtype).eps * watch.largest)
     near = jnp.where(decision.arrived, jnp.where(decision.changes, 0.0, zero), watch.near)
     left = (near == 0) | (_largest_until(seen.columns, jax.lax.stop_gradient(s)) > near)
     after = jnp.where(seen.signs.null | ((side == 0) & ~left), 0, seen.orientation)
@@ -172,7 +193,9 @@ def watch_after(state: State, seen: Seen, decision: Decision, fired, s, settles,
         pending=pending.astype(jnp.int32),
         count=watch.count + (settles & (decision.logged != 0)),
         known=jnp.where(moves, fired, watch.known),
-        largest=seen.largest,
+        largest=jnp.where(moves, seen.scale, jnp.maximum(watch.largest, seen.here)),
+        value=jnp.where(jumps, seen.columns[0], jnp.where(moves, jnp.nan, watch.value)),
+        exact=seen.exact & ~decision.arrived,
         near=near,
         changed=decision.changed,
         stopped=watch.stopped | decision.stops,
@@ -207,20 +230,19 @@ def _curves(prepared: Prepared, state: State, step: Step) -> Float[Array, "p x"]
 
 
 def _sizes(prepared: Prepared, state: State, step: Step, curves) -> Float[Array, " x"]:
-    """What rounding errors of these are relative to."""
+    """What rounding errors of these are relative to, beside their own values."""
     n = prepared.mechanics.n
-    own = jnp.sum(jnp.abs(curves), axis=0)
+    count = curves.shape[1] - 1 - 3 * n
     force = jnp.sum(jnp.diagonal(prepared.mechanics.M) * step.unbalanced)
-    others = jnp.concatenate(
+    return jnp.concatenate(
         [
-            jnp.zeros((1,), own.dtype),
+            jnp.zeros((1,), curves.dtype),
             state.q_scale,
             state.v_scale,
             step.unbalanced,
-            jnp.full((own.shape[0] - 1 - 3 * n,), force),
+            jnp.full((count,), force),
         ]
     )
-    return jnp.maximum(own, others)
 
 
 def _is_affine(values: Callable, x, i: int) -> bool:

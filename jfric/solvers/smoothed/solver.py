@@ -16,6 +16,7 @@ from jfric.errors import ProblemError, nearest
 from jfric.numerics.loops import Adjoint, require_adjoint
 from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver, OnePass
+from jfric.solvers.generic_change import generic_change
 from jfric.solvers.given_forces import first_negative_force
 from jfric.solvers.records import Records
 from jfric.solvers.smoothed.contact import damper
@@ -214,10 +215,18 @@ class Smoothed(AbstractSolver):
         # Plain arrays: diffrax's backward adjoint stumbles over empty containers.
         arrays, structure = jax.tree.flatten((mechanics, settings))
 
-        def field(t, y, args):
+        def motion(t, y, args):
             mechanics, settings = jax.tree.unflatten(structure, args)
             q, v = y
             return v, local(mechanics, settings, name, t, q, v).a
+
+        def field(t, y, args):
+            rate = motion(t, y[0], args)
+            if y[1] is None:
+                return rate, None
+            # Implicit methods ask how the change moves with itself.
+            t, here, args = jax.lax.stop_gradient((t, y[0], args))
+            return rate, jax.jvp(lambda x: motion(t, x, args), (here,), (y[1],))[1]
 
         solution = diffrax.diffeqsolve(
             diffrax.ODETerm(field),
@@ -225,7 +234,7 @@ class Smoothed(AbstractSolver):
             t0=state.t,
             t1=ts[-1],
             dt0=None if self.dt0 is None else jnp.asarray(self.dt0, ts.dtype),
-            y0=(state.q, state.v),
+            y0=((state.q, state.v), self._change(mechanics)),
             args=arrays,
             saveat=diffrax.SaveAt(ts=ts),
             stepsize_controller=self._controller(mechanics),
@@ -235,7 +244,7 @@ class Smoothed(AbstractSolver):
         )
         assert solution.ys is not None
         # What was not reached holds infinities.
-        q, v = (jnp.where(jnp.isfinite(y), y, jnp.nan) for y in solution.ys)
+        q, v = (jnp.where(jnp.isfinite(y), y, jnp.nan) for y in solution.ys[0])
         status = jnp.where(state.status == 0, _status(solution.result), state.status)
         arrived = jnp.all(jnp.isfinite(q[-1])) & jnp.all(jnp.isfinite(v[-1]))
         lost = (status == int(Status.OK)) & ~arrived
@@ -245,6 +254,14 @@ class Smoothed(AbstractSolver):
         t = jnp.where(ok, ts[-1], state.t)
         final = MotionState(t, q[-1], v[-1], status, state.flags, steps, state.event_count)
         return final, (q[:-1], v[:-1])
+
+    def _change(self, mechanics: Mechanics):
+        """A small change of positions and velocities that goes along where derivatives are asked
+        for, see :mod:`jfric.solvers.generic_change`."""
+        if self.adjoint == "none":
+            return None
+        change = generic_change(jnp.sqrt(jnp.diagonal(mechanics.M)))
+        return tuple(jnp.split(change, 2))
 
     def _diffrax_adjoint(self):
         import diffrax
@@ -260,6 +277,14 @@ class Smoothed(AbstractSolver):
         controller = self.controller
         if controller is None:
             controller = diffrax.PIDController(rtol=self.rtol, atol=self.atol)
+            if self.adjoint != "none":
+                mean = controller.norm
+
+                def norm(error):
+                    motion, change = error
+                    return jnp.maximum(mean(motion), mean(change))
+
+                controller = dataclasses.replace(controller, norm=norm)
         breaks = mechanics.breakpoints()
         adaptive = isinstance(controller, diffrax.AbstractAdaptiveStepSizeController)
         if breaks.shape[0] == 0 or not adaptive:
