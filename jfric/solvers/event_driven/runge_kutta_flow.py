@@ -126,7 +126,7 @@ class RungeKuttaFlow(eqx.Module):
         )[0]
         rtol = smallest_tolerance(self, state.q.dtype)
         ratio, bound = _error(rtol, quiet, *still[1:], unbalanced)
-        if moved is not None:
+        if moved is not None and change is not None:
             astray = change_error(prepared, equations, change, moved, still[2])
             if rests is not None:
                 # Where sliding begins its direction has no derivative.

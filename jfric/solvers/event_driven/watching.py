@@ -124,8 +124,7 @@ def see(events: UserEvents, prepared: Prepared, flow, state: State, step: Step, 
         return _refined(values, curves, fired[-events.count :] & ~affine, s)
 
     positive = sign._replace(violated=jnp.zeros_like(sign.violated))
-    exact = affine.all() or flow.lands
-    refine_ = None if exact else refine
+    refine_ = None if affine.all() or flow.lands else refine
     seen = orientation, positive, exact, here, scale
     return Seen(*seen, columns_now, point(curves[0]), joined, refine_)
 
