@@ -60,9 +60,9 @@ def pytest_addoption(parser):
 def pytest_collection_modifyitems(config, items):
     if config.getoption("--part"):
         part, parts = map(int, config.getoption("--part").split("/"))
-        left_out = [x for x in items if zlib.crc32(x.nodeid.encode()) % parts != part % parts]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [x for x in items if zlib.crc32(x.nodeid.encode()) % parts == part % parts]
+        chosen = {x for x in items if zlib.crc32(x.nodeid.encode()) % parts == part % parts}
+        config.hook.pytest_deselected(items=[x for x in items if x not in chosen])
+        items[:] = [x for x in items if x in chosen]
     names = [f"test_{name}" for name in LONGEST]
     items.sort(key=lambda x: names.index(x.path.stem) if x.path.stem in names else len(names))
 
