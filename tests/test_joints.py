@@ -105,7 +105,6 @@ def swing():
     return problem, jfric.simulate(problem, solver, ts=jnp.linspace(0.0, 2.0, 41)).check()
 
 
-@pytest.mark.slow
 def test_pendulum_as_a_point(swing):
     """Energy, length and reaction."""
     problem, solution = swing
@@ -120,6 +119,45 @@ def test_pendulum_as_a_point(swing):
     np.testing.assert_allclose(table["reaction.joint.rod"], expected, atol=1e-9)
     assert float(jfric.motion_residual(problem, solution).max()) < 1e-11
     assert int(solution.flags) == 0
+
+
+def test_friction_on_the_reaction_between_a_motor_and_a_load():
+    """A shaft between two inertias of 1 carries ``-1 - a``, friction takes ``c + mu |1 + a|``: the
+    motor starts where its torque, ``1 + s t``, is beyond that, and is as fast as it says."""
+    shaft = jfric.Joint("motor - arm", jfric.Coulomb(0.2), sliding="motor")
+    problem = jfric.Problem(
+        {"motor": "rotation", "arm": "rotation"},
+        {
+            "mass": {d: jfric.Mass(d, 1.0) for d in ("motor", "arm")},
+            "load": {"motor": jfric.Load("motor", jfric.Ramp(0.25, 1.0)),
+                     "arm": jfric.Load("arm", -1.0)},
+            "joint": {"shaft": shaft},
+            "friction": jfric.Friction("motor", limit=0.1),
+        },
+        time=4.0,
+    )  # fmt: skip
+
+    @jax.jit
+    @jax.vmap
+    def run(mu, limit, slope):
+        values = {"joint.shaft.mu": mu, "friction.limit": limit, "load.motor.F.rate": slope}
+        found = jfric.simulate(
+            jfric.set_parameters(problem, values),
+            jfric.EventDriven(adjoint="none"),
+            ts=jnp.array([4.0]),
+        )
+        return found.status, found.events.time[0], found.q[0], found.v[0]
+
+    mu, limit, slope = np.array([[0.2, 0.1, 0.25], [0.1, 0.3, 0.25], [0.0, 0.2, 0.5]]).T
+    status, start, q, v = map(np.asarray, run(mu, limit, slope))
+    assert not status.any()
+    # 2 a = s t - c - mu (1 + a).
+    begins = (limit + mu) / slope
+    np.testing.assert_allclose(start, begins, rtol=1e-12)
+    grows, moves = slope / (2.0 + mu), 4.0 - begins
+    for dof in (0, 1):
+        np.testing.assert_allclose(v[:, dof], grows * moves**2 / 2.0, rtol=1e-9)
+        np.testing.assert_allclose(q[:, dof], grows * moves**3 / 6.0, rtol=1e-9)
 
 
 @pytest.mark.slow
@@ -452,7 +490,7 @@ def test_files_are_written_as_they_were_read(name):
     assert dump(loads(text)) == text
 
 
-def test_names(swing):
+def test_names():
     problem = rod(joint={"pin": jfric.Joint(["x - l/2*cos(phi)", "y - l/2*sin(phi)"])})
     with pytest.raises(jfric.ProblemError, match=r"there are reaction.joint.pin.1, reaction.joint"):
         jfric.observe(problem, "final.reaction.pn.1")

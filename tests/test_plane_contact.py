@@ -60,6 +60,17 @@ def simulated_landing(x):
     return found, (found, solution.events.to_mode[:2])
 
 
+def test_thrown_obliquely():
+    """Lands, loses speed in proportion to the impulse, slides and stops, or stops as it lands."""
+    x = jnp.array([[0.2, 2.0, 0.3], [0.1, 1.0, 0.1], [0.4, 3.0, 0.05], [0.5, 0.1, 0.3]])
+    found, modes = jax.jit(jax.vmap(lambda x: simulated_landing(x)[1]))(x)
+    np.testing.assert_allclose(found[:3], jax.vmap(landing)(x[:3]), rtol=1e-11)
+    assert modes[:3].tolist() == [[jfric.Mode.SLIP, jfric.Mode.STICK]] * 3
+    # Friction of the impact is enough to hold it where it lands.
+    assert modes[3, 0] == jfric.Mode.STICK
+    np.testing.assert_allclose(found[3, 2:], found[3, 0] * jnp.array([0.1, 1.0]), rtol=1e-12)
+
+
 @pytest.mark.slow  # its sibling: the case f4_billiard_drop of the verification list
 def test_thrown_obliquely_with_derivatives():
     x = jnp.array([0.2, 2.0, 0.3])
