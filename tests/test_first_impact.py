@@ -94,7 +94,7 @@ def _end(q, gap, v, solver):
     return solution.final.q[0], solution.differentiable
 
 
-@pytest.mark.parametrize("mode", ["forward", "reverse"])
+@pytest.mark.parametrize("mode", ["forward", pytest.param("reverse", marks=pytest.mark.slow)])
 def test_an_impact_at_the_start_has_the_derivatives_of_the_possible_side(mode):
     """From the gap h it hits at T with w: w^2 = v^2 + 2 h, T = w + v; then q = w s/2 - s^2/2 - gap
     with s = 0.8 - T. At h = 0, v = -1: dw/dh = 1, dT/dh = 1."""

@@ -60,6 +60,7 @@ def simulated_landing(x):
     return found, (found, solution.events.to_mode[:2])
 
 
+@pytest.mark.slow
 def test_thrown_obliquely():
     """Lands, loses speed in proportion to the impulse, slides and stops, or stops as it lands."""
     x = jnp.array([[0.2, 2.0, 0.3], [0.1, 1.0, 0.1], [0.4, 3.0, 0.05], [0.5, 0.1, 0.3]])

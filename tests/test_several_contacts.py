@@ -134,10 +134,11 @@ def _records(solution) -> list[tuple[float, str, str, str]]:
 
 
 #: Two hundred events, and a reference of half a minute.
-LONG = pytest.param(chain, "long", marks=pytest.mark.slow, id="chain-long")
+SLOW = pytest.param("slow", marks=pytest.mark.slow)
+LONG = pytest.param("long", marks=pytest.mark.slow)
 CASES = [
-    *(pytest.param(chain, case, id=f"chain-{case}") for case in ("fast", "slow")),
-    LONG,
+    pytest.param(chain, "fast", id="chain-fast"),
+    *(pytest.param(chain, c, marks=pytest.mark.slow, id=f"chain-{c}") for c in ("slow", "long")),
     *(pytest.param(block, case, id=f"block-{case}") for case in ("flat", "tall")),
 ]
 
@@ -160,10 +161,7 @@ def test_events_agree_with_the_reference(module, case):
     np.testing.assert_allclose([t for t, _ in found], [t for t, _ in expected], rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("module", "case"), [(chain, "slow"), (block, "flat"), (block, "tall")],
-    ids=["chain-slow", "block-flat", "block-tall"],
-)  # fmt: skip
+@pytest.mark.parametrize(("module", "case"), [case for case in CASES if not case.marks])
 def test_order_of_contacts_does_not_matter(module, case):
     solution = _solution(module, case)
     count = solution.mode.shape[1]
@@ -222,7 +220,7 @@ def test_energy_balance(module, case):
     assert abs(stored[1] - stored[0] + lost - work) < 1e-10 * exchanged
 
 
-@pytest.mark.parametrize("case", ["fast", "slow", pytest.param("long", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("case", ["fast", SLOW, LONG])
 def test_friction_law_holds_on_the_chain(case):
     """Forces within their limits, opposed to sliding, and balanced with the accelerations."""
     data, solution = chain.CASES[case], _solution(chain, case)
@@ -275,7 +273,7 @@ def test_contact_laws_hold_on_the_block(case):
         assert np.abs(residual).max() < 1e-10 * scale
 
 
-@pytest.mark.parametrize("case", ["fast", "slow", pytest.param("long", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("case", ["fast", SLOW, LONG])
 def test_stick_to_the_ground_is_exact(case):
     """The position of a body stuck to the ground is the same number at every output."""
     whole, _, _ = _run(chain, case)
