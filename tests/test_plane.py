@@ -246,6 +246,27 @@ def test_plate_on_three_feet():
         assert at_rest == rests
 
 
+@pytest.mark.slow  # compiles for half a minute
+def test_pressed_against_a_wall():
+    """The wall carries all of the load across it, or none where pulled away; friction the rest."""
+    ts = jnp.array([0.0, 1.0, 4.0])
+    for across, along, a in (
+        (1.0, 0.0, (0.0, 0.0)),
+        (1.0, 0.35, (0.0, 0.0)),
+        (0.3, 0.3, (0.0, 0.0)),
+        (-0.35, 0.1, (0.0, 0.0)),
+        (1.0, -0.5, (0.0, -0.1)),
+        (-0.6, 0.8, (-0.36, 0.48)),
+    ):
+        loads = {"x": jfric.Load("x", across), "y": jfric.Load("y", along)}
+        wall = jfric.Contact({"x": -1.0})
+        problem = block(load=loads, contact={"wall": wall}, start={"y": START(v=0.0)})
+        solution = jfric.simulate(problem, SOLVER, ts=ts)
+        solution.check()
+        np.testing.assert_allclose(solution.a[1], a, atol=1e-9)
+        np.testing.assert_allclose(solution.q[-1], 8.0 * np.array(a), atol=1e-8)
+
+
 @pytest.mark.slow  # its sibling: the same system with constant masses
 def test_beside_a_mass_that_depends_on_position():
     pendulum = jfric.Lagrangian(kinetic="0.5*(1 + 0.5*cos(phi)^2)*v.phi^2", potential="-cos(phi)")

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 import jfric
 from jfric import Flag, Mode, Status
@@ -405,6 +406,80 @@ def test_three_frictions_on_two_bodies_hold_while_any_forces_do(order):
         np.testing.assert_array_equal(getattr(other, name), np.concatenate([once, once]), name)
 
 
+def _guided(side, down=(-1.0, -1.0), limit=1.0, mu=1.0, **initial) -> jfric.Problem:
+    """A body that a guide along y and a floor hold, under loads from start to end, linear in
+    between."""
+
+    def load(name, ends):
+        return jfric.Load(name, jfric.PiecewiseLinear([0.0, 3.0], list(ends)))
+
+    elements = {
+        "friction": {"guide": jfric.Friction("y", limit=limit)},
+        "contact": {"floor": jfric.Contact("y", "x", jfric.Coulomb(mu))},
+        "load": {"side": load("x", side), "down": load("y", down)},
+    }
+    return _problem("xy", elements, 3.0, **initial)
+
+
+_GUIDED_TIMES = np.array([0.0, 1.0, 2.5])
+
+
+@each_flow
+def test_a_floor_and_a_guide_hold_what_they_can_together(solver):
+    """Pressed down by 1 N (mu = 1), the guide carries up to 1 N: side loads up to 2 N rest. Above
+    them the floor's friction depends on what the guide carries, which is open."""
+    for load in (0.25, 0.75, 1.5, -1.999, 2.0):
+        s = jfric.simulate(_guided((load, load)), SOLVERS[solver], ts=_GUIDED_TIMES)
+        assert s.status == Status.OK, load
+        assert np.all(s.q == 0.0)
+        (guide, floor), normal = s.lambda_t[1], s.lambda_n[1, 0]
+        np.testing.assert_allclose([floor, guide + normal], [-load, 1.0], atol=1e-12)
+        assert max(abs(guide) - 1.0, abs(floor) - normal) <= 1e-12
+        assert (Flag.TIE in Flag(int(s.flags))) == (load == 2.0)
+    # Beyond that, and pulled ever harder, which lets go at 2 N.
+    for ends, at in (((2.001, 2.001), 0.0), ((3.0, 3.0), 0.0), ((0.0, 3.0), 2.0)):
+        s = jfric.simulate(_guided(ends), SOLVERS[solver], ts=_GUIDED_TIMES)
+        assert s.status == Status.INCONSISTENT
+        assert Flag.SEVERAL_MOTIONS in Flag(int(s.flags))
+        np.testing.assert_allclose(s.final.t, at, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_random_loads_on_a_floor_and_a_guide_hold_where_a_linear_program_does():
+    """The body rests exactly as long as any admissible forces are in equilibrium."""
+    rng, several = np.random.default_rng(45), 0
+    for _ in range(60):
+        limit, mu = rng.integers(0, 7) / 2.0, rng.choice([0.25, 0.5, 1.0, 1.5])
+        side, down = rng.integers(-6, 7, (2, 2)) / 2.0
+        if rng.random() < 0.5:
+            side[1], down[1] = side[0], down[0]
+        case = _guided(side, down, limit, mu)
+        s = jfric.simulate(case, SOLVERS["general"], ts=_GUIDED_TIMES)
+        t, ends = _end_of_rest(limit, mu, side, down), float(s.final.t)
+        assert s.status in (Status.OK, Status.INCONSISTENT)
+        assert ends == 3.0 or ends >= t - 1e-6
+        for at, q in zip(_GUIDED_TIMES[1:], s.q[1:], strict=True):
+            if at <= t:
+                assert np.all(q == 0.0)
+            elif at > t + 1e-3 and at < ends:
+                assert np.any(q != 0.0)
+        several += 0.0 < t < 3.0 and ends < 3.0
+    assert several > 3
+
+
+def _end_of_rest(limit: float, mu: float, side, down) -> float:
+    """Until when equilibrium is possible, at most 3 s; -1 if never. Unknown: the time, and the
+    forces of guide, floor and its friction."""
+    slope = np.array([side[1] - side[0], down[1] - down[0]]) / 3.0
+    balance = np.array([[slope[0], 0.0, 0.0, 1.0], [slope[1], 1.0, 1.0, 0.0]])
+    friction = np.array([[0.0, 0.0, -mu, 1.0], [0.0, 0.0, -mu, -1.0]])
+    bounds = [(0.0, 0.0), (-limit, limit), (0.0, None), (None, None)]
+    given = {"A_ub": friction, "b_ub": [0.0, 0.0], "A_eq": balance, "b_eq": [-side[0], -down[0]]}
+    if linprog(np.zeros(4), **given, bounds=bounds).status != 0:
+        return -1.0
+    return linprog([-1.0, 0.0, 0.0, 0.0], **given, bounds=[(0.0, 3.0), *bounds[1:]]).x[0]
+
+
 # A touch
 
 
@@ -651,14 +726,10 @@ def test_self_locking_limit(solver, coupled):
 
 @each_flow
 def test_friction_of_a_normal_force_that_nobody_knows(solver):
-    """A wall and a clamp share the push along x; how the wall's friction along y acts is open."""
-    elements = {
-        "friction": jfric.Friction("x", limit=1.0),
-        "contact": jfric.Contact("x", "y", jfric.Coulomb(0.5)),
-        "load": jfric.Load("x", -0.5),
-    }
+    """Floor and guide share the load; how the floor's friction acts on sliding is open."""
     moving = jfric.InitialState(q=0.0, v=1.0)
-    run = jfric.simulate(_problem("xy", elements, 1.0, y=moving), SOLVERS[solver])
+    slides = _guided((0.0, 0.0), (-0.5, -0.5), mu=0.5, x=moving)
+    run = jfric.simulate(slides, SOLVERS[solver], ts=_GUIDED_TIMES)
     assert run.status == Status.INCONSISTENT
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
@@ -61,6 +62,13 @@ def select_flips(violated: Bool[Array, " c"], state: Pivoting, *, restarts: int 
             restarts=state.restarts + restart.astype(jnp.int32),
         ),
     )
+
+
+def rearrangement(before: Pivoting, after: Pivoting, rearranged: Bool[Array, ""]) -> Pivoting:
+    """Progress where contacts that share a load were ``rearranged`` instead of flipped: it counts,
+    or a decision need not end."""
+    counted = before._replace(flips=before.flips + 1)
+    return jax.tree.map(lambda x, y: jnp.where(rearranged, x, y), counted, after)
 
 
 def flip_limit(contacts: int) -> int:

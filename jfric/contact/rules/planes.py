@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jfric.contact.rules.discs import disc_friction, disc_gauge, disc_holding
+from jfric.numerics.tolerances import ROUNDINGS
 from jfric.results.modes import Mode
 
 #: Newton steps for the friction that holds best; they converge from one side, in a few steps.
@@ -111,10 +112,12 @@ def _holding(D, free, mu, normal):
         length = jnp.sqrt(squared)
         slope = jnp.sum(x * solved(kappa, x))
         more = squared * (length - safe) / safe / jnp.where(slope > 0, slope, 1.0)
-        return jnp.where(slope > 0, jnp.maximum(kappa + more, 0.0), kappa)
+        return jnp.where(slope > 0, jnp.maximum(kappa + more, least), kappa)
 
+    # Other contacts may hold one of the directions: no friction moves anything there.
+    least = ROUNDINGS * jnp.finfo(D.dtype).eps * (mean + spread)
     # Written out it would take most of the compile time of those who call it often.
-    kappa = jnp.maximum(size / safe - (mean + spread), 0.0)
+    kappa = jnp.maximum(size / safe - (mean + spread), least)
     kappa = jax.lax.fori_loop(0, NEWTON, improved, kappa)
     x = -solved(kappa, b)
     holds = jnp.sqrt(jnp.sum(x * x)) <= (1.0 - INSIDE) * radius

@@ -62,6 +62,32 @@ def guard_magnitudes(prepared: Prepared, mode, inner: Inner, x: Quantities) -> F
     return _assemble(prepared, mode, inner, x, magnitude=True)
 
 
+def force_limits(prepared: Prepared, mode, inner: Inner) -> Float[Array, "g k"]:
+    """Guards of contacts (2 nt) over reactions (m) and given normal forces (nf) alone."""
+    nt, nu, nf = prepared.nt, prepared.nu, prepared.nf
+    size = nt + nu + nf
+    unit = jnp.eye(size, dtype=prepared.D.dtype)
+    lambda_t, lambda_n, normal = jnp.split(unit, (nt, nt + nu), axis=1)
+
+    def none(count: int):
+        return jnp.zeros((size, count), unit.dtype)
+
+    count, mechanics = prepared.mechanics.piecewise.count, prepared.mechanics
+    x = Quantities(
+        one=none(1),
+        gamma=none(nt),
+        lambda_t=lambda_t,
+        lambda_n=lambda_n,
+        normal=normal,
+        gap=none(nu),
+        elongation=none(count),
+        elongation_rate=none(count),
+        margin=none(len(mechanics.planes)),
+        region=none(2 * len(mechanics.polygons)),
+    )
+    return guards(prepared, mode, inner, x)[:, : 2 * nt].T
+
+
 def _assemble(prepared: Prepared, mode, inner: Inner, x: Quantities, *, magnitude: bool):
     return jax.vmap(lambda row: _one_row(prepared, mode, inner, row, magnitude=magnitude))(x)
 

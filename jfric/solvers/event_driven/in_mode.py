@@ -29,6 +29,7 @@ class InMode(NamedTuple):
     mode: Int[Array, " nt"]
     inner: Inner
     rests: Bool[Array, " nt"]
+    tight: Bool[Array, " g"]
     equations: ModeEquations
     natural: Float[Array, ""]
     compliance: Float[Array, " nt"]
@@ -38,13 +39,13 @@ def in_mode(prepared: Prepared, flow, state: State, on=True) -> InMode:
     """For the mode of ``state``; ``on``: whether the trajectory is still running."""
     rests = held_at_rest(prepared, state)
     held = held_by_others(prepared, state.mode, state.t) | rests
-    equations = mode_equations(prepared, state.mode, state.inner, held)
+    equations = mode_equations(prepared, state.mode, state.inner, held, state.tight, state.preload)
     if not (flow.lowered or prepared.many):
         # Few numbers: the compiler would make them anew in each of their uses.
         equations = once(equations, on)
     still = jax.lax.stop_gradient((prepared, equations, state))
     natural, compliance = flow.natural_step(*still), compliances(prepared, still[1].P)
-    return InMode(state.mode, state.inner, rests, equations, natural, compliance)
+    return InMode(state.mode, state.inner, rests, state.tight, equations, natural, compliance)
 
 
 def shared_by_passes(prepared: Prepared, flow) -> Shared | None:
@@ -54,7 +55,8 @@ def shared_by_passes(prepared: Prepared, flow) -> Shared | None:
 
     def holds(made: InMode, state: State):
         same = jax.tree.map(lambda x, y: jnp.all(x == y), made.inner, state.inner)
-        rests = jnp.all(made.rests == held_at_rest(prepared, state))
-        return jnp.all(made.mode == state.mode) & rests & same.segment & same.anchor
+        limits = jnp.all(made.rests == held_at_rest(prepared, state))
+        limits = limits & jnp.all(made.tight == state.tight)
+        return jnp.all(made.mode == state.mode) & limits & same.segment & same.anchor
 
     return Shared(functools.partial(in_mode, prepared, flow), holds)

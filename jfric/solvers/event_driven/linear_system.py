@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.solvers.event_driven.given import Given
 from jfric.solvers.event_driven.guards import Quantities, guard_magnitudes, guards
-from jfric.solvers.event_driven.mode_equations import ModeEquations
+from jfric.solvers.event_driven.mode_equations import ModeEquations, reaction_sizes
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import State
 
@@ -116,11 +116,12 @@ def _magnitudes(prepared: Prepared, equations: ModeEquations, g: Given, force):
     assert g.bound is not None
     magnitudes = (jnp.abs(x) for x in equations[:9])
     absolute = ModeEquations(*magnitudes, *equations[9:])  # pyright: ignore[reportCallIssue]
+    L, Q = reaction_sizes(prepared, equations)
+    absolute = absolute._replace(L=L, Q=Q)
+    if absolute.share is not None:
+        absolute = absolute._replace(share=jnp.abs(absolute.share))
     if absolute.carried is not None:
         absolute = absolute._replace(carried=absolute.carried.sized())
-    if prepared.mechanics.tied is not None:
-        # What joints leave of forces cancels in part.
-        absolute = absolute._replace(L=matmul(absolute.Q, prepared.WM_size))
     return absolute, g.bound, jnp.abs(force)
 
 
@@ -161,11 +162,16 @@ def make(
     reactions = points.reactions(equations.L)
     if prepared.driven:
         reactions = reactions + points.along(given=matmul(equations.Q, g.acceleration))
-    lambda_t, lambda_n = reactions[:, :nt], reactions[:, nt:]
     carried = equations.carried
     normal = points.along(given=g.normal)
     if carried is not None:
         normal = points.along(carried.q, carried.v, g.normal)
+    if equations.share is not None:
+        reactions = reactions + matmul(normal, equations.share.T)
+    one = points.along(given=(jnp.arange(g.w.shape[0]) == 0).astype(g.w.dtype)[None])
+    if equations.preload is not None:
+        reactions = reactions + one * sized(equations.preload)[None, :]
+    lambda_t, lambda_n = reactions[:, :nt], reactions[:, nt:]
     if nf:
         own = lambda_t[:, :nf] + equations.sliding[None, :] * normal
         lambda_t = jnp.concatenate([own, lambda_t[:, nf:]], axis=1)
@@ -176,7 +182,7 @@ def make(
         loads = points.along(carried.rows.q, carried.rows.v)
         elongation = elongation.at[:, mechanics.carried.places].add(loads)
     quantities = Quantities(
-        one=points.along(given=(jnp.arange(g.w.shape[0]) == 0).astype(g.w.dtype)[None]),
+        one=one,
         gamma=relative[:, :nt],
         lambda_t=lambda_t,
         lambda_n=lambda_n,

@@ -71,13 +71,21 @@ def log_changes(prepared, state: State, records: Records, signs: Signs, waits, o
 def remarks(prepared, state: State, signs: Signs, equations, ahead: Advance):
     """Flags that the decisions of a pass set."""
     nt, redundant = prepared.nt, equations.redundant
+    full = jnp.zeros((nt,), bool)
+    if state.tight.shape[0]:
+        # What carries its limit by construction is at the edge only if one more is.
+        tight = jnp.pad(state.tight, (0, signs.order.shape[0] - 2 * nt))
+        order = jnp.where(tight, 0, signs.order)
+        signs = signs._replace(order=order, null=signs.null & ~tight)
+        full = state.tight[:nt] | state.tight[nt:]
     first, second = signs.of(slice(nt)), signs.of(slice(nt, 2 * nt))
     edge = rules.is_tie(state.mode, first, second)
     if nt > 1 and not prepared.independent:
         # Forces that are not unique may stand at limits that others could relieve.
         def alone():
-            freed = jnp.where(edge, Mode.SLIP_POS, state.mode)
-            return edge & ~held_by_others(prepared, freed, state.t)
+            carries = edge | (full & edge.any())
+            freed = jnp.where(carries, Mode.SLIP_POS, state.mode)
+            return carries & ~held_by_others(prepared, freed, state.t)
 
         edge = where_any(edge.any() & redundant, alone, edge)
     flags = jnp.where(redundant, int(Flag.REDUNDANT), 0)

@@ -4,19 +4,26 @@ With ``f`` all forces but the unknown reactions, ``c`` the prescribed relative a
 active contacts::
 
     lambda = L f + Q c,    dv/dt = P f + MW Q c,    P = M^-1 + MW L,    L = -Q W M^-1
+
+Where reactions share a load, ``lambda = L f + Q c + share n`` with the given normal forces ``n``
+keeps limits that are tight (:mod:`jfric.contact.shared_loads`).
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.contact.reactions import coupling, reaction_operator
+from jfric.contact.reactions import Reactions, coupling, reaction_operator
+from jfric.contact.shared_loads import Room, room, shared
 from jfric.numerics.linear_algebra import matmul, matvec
+from jfric.numerics.loops import where_any
 from jfric.results.modes import Mode
+from jfric.solvers.event_driven.guards import force_limits
 from jfric.solvers.event_driven.pins import pins_are_unique
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.system.carried import CarriedRows
@@ -72,6 +79,16 @@ class ModeEquations(NamedTuple):
     #: Forces of the piecewise-linear elements in their segments by elongations, and by rates.
     k: Float[Array, "n ns"]
     c: Float[Array, "n ns"]
+    #: What reactions owe to the given normal forces, where some limits are tight; else None.
+    share: Float[Array, "m nf"] | None = None
+    #: Magnitudes of all contributions to ``Q``, of which some cancel where limits are tight.
+    Q_size: Float[Array, "m m"] | None = None
+    #: Limits that are tight, and what reactions that balance each other do to all of them, or None.
+    tight: Bool[Array, " g"] | None = None
+    room: Room | None = None
+    #: Reactions that balance each other and are always there, and all there are, or None.
+    preload: Float[Array, " m"] | None = None
+    null: Float[Array, "m m"] | None = None
     #: Loads that friction grows with, or None.
     carried: CarriedMode | None = None
 
@@ -81,33 +98,27 @@ def mode_equations(
     mode: Int[Array, " nt"],
     inner: Inner,
     held: Bool[Array, " nt"],
+    tight: Bool[Array, " g"] | None = None,
+    preload: Float[Array, " m"] | None = None,
 ) -> ModeEquations:
     """Matrices for the given modes of contacts and the inside of piecewise-linear elements.
 
-    Contacts in ``held`` carry their static limits: they do not slide.
+    Contacts in ``held`` carry their static limits: they do not slide. ``tight``, ``preload``:
+    limits that those at rest carry fully, and reactions that are always there; without entries
+    where loads are not shared so.
     """
     mechanics, nf = prepared.mechanics, prepared.nf
-    active = prepared.active_rows(mode)
-    positive = jnp.where(held, prepared.static_positive, prepared.kinetic_positive)
-    negative = jnp.where(held, prepared.static_negative, prepared.kinetic_negative)
-    S = coupling(mode, positive, negative, nf, mechanics.contact_planes)
-    causes = None
-    if mechanics.reactions is not None:
-        causes = prepared.inertia_scale[:, None] * prepared.MW
-    R = reaction_operator(
-        prepared.D,
-        active,
-        S,
-        independent=prepared.regular,
-        n_normals=prepared.nu,
-        causes=causes,
-    )
-    L = -matmul(R.force, prepared.WM)
+    R = reactions_in_mode(prepared, mode, held)
+    forces, share, size, space = R.force, None, None, None
+    if tight is not None and len(tight):
+        forces, share, size, space = _shared(prepared, mode, inner, R, tight)
+    L = -matmul(forces, prepared.WM)
     PQ = matmul(prepared.MW, R.motion)
     P = mechanics.M_inverse - matmul(PQ, prepared.WM)
     P, PQ = _exact_rows(prepared, mode, R.dependent, P, PQ)
     K, C, f, k, c = _segments(prepared, inner)
     element = mode[:nf]
+    positive, negative = _limits(prepared, held)
     sliding = jnp.where(
         element == Mode.SLIP_POS,
         -positive[:nf],
@@ -118,8 +129,64 @@ def mode_equations(
     if carried is not None:
         friction = mechanics.R_T[:nf].T * sliding[None, :]
         K, C = K - matmul(friction, carried.q), C - matmul(friction, carried.v)
-    found = K, C, f, P, PQ, L, R.force, sliding, R.pivot, R.redundant, R.dependent, unique, held
-    return ModeEquations(*found, k, c, carried)
+    found = K, C, f, P, PQ, L, forces, sliding, R.pivot, R.redundant, R.dependent, unique, held
+    always = (preload, R.null) if preload is not None and len(preload) else (None, None)
+    return ModeEquations(*found, k, c, share, size, tight, space, *always, carried)
+
+
+def reaction_sizes(
+    prepared: Prepared, equations: ModeEquations
+) -> tuple[Float[Array, "m n"], Float[Array, "m m"]]:
+    """Magnitudes of all contributions to ``L`` and ``Q``."""
+    Q = jnp.abs(equations.Q) if equations.Q_size is None else equations.Q_size
+    if prepared.mechanics.tied is None and equations.Q_size is None:
+        return jnp.abs(equations.L), Q
+    # What joints and tight limits leave of forces cancels in part.
+    return matmul(Q, prepared.WM_size), Q
+
+
+def _limits(prepared: Prepared, held) -> tuple[Float[Array, " nt"], Float[Array, " nt"]]:
+    """Coefficients of contacts that slide, static ones where they are held."""
+    positive = jnp.where(held, prepared.static_positive, prepared.kinetic_positive)
+    negative = jnp.where(held, prepared.static_negative, prepared.kinetic_negative)
+    return positive, negative
+
+
+def reactions_in_mode(prepared: Prepared, mode, held) -> Reactions:
+    """Operators of reactions in the given modes; arguments as in :func:`mode_equations`."""
+    mechanics, causes = prepared.mechanics, None
+    S = coupling(mode, *_limits(prepared, held), prepared.nf, mechanics.contact_planes)
+    if mechanics.reactions is not None:
+        causes = prepared.inertia_scale[:, None] * prepared.MW
+    return reaction_operator(
+        prepared.D,
+        prepared.active_rows(mode),
+        S,
+        independent=prepared.regular,
+        n_normals=prepared.nu,
+        causes=causes,
+    )
+
+
+def _shared(prepared: Prepared, mode, inner: Inner, R: Reactions, tight):
+    """Operator of reactions that keep the ``tight`` limits, what they owe to given normal forces,
+    magnitudes of the operator's contributions, and the room of the limits."""
+    m = prepared.D.shape[0]
+    limits = force_limits(prepared, mode, inner)
+
+    def keep():
+        space = room(prepared.D, R.null, limits[:, :m])
+        change, size = shared(space, tight)
+        force = R.force + matmul(change, matmul(limits[:, :m], R.force))
+        own = jnp.abs(R.force)
+        size = own + matmul(size, matmul(jnp.abs(limits[:, :m]), own))
+        return force, matmul(change, limits[:, m:]), size, space
+
+    *_, space = jax.eval_shape(keep)
+    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), space)
+    share = jnp.zeros((m, prepared.nf), R.force.dtype)
+    otherwise = R.force, share, jnp.abs(R.force), nothing
+    return where_any(R.redundant, keep, otherwise)
 
 
 def carried_in_mode(prepared: Prepared, segment: Int[Array, " ns"]) -> CarriedMode | None:

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from jfric.contact import rules
-from jfric.contact.pivoting import flip_limit, select_flips, start_pivoting
+from jfric.contact.pivoting import flip_limit, rearrangement, select_flips, start_pivoting
 from jfric.numerics.linear_algebra import eliminate, matvec
 from jfric.numerics.loops import either, once, when_any, where_any
 from jfric.results.status import Flag, Status
@@ -57,9 +57,11 @@ from jfric.solvers.event_driven.transitions import (
     known_after,
     modes_from_rest,
     next_modes,
+    one_motion,
     predict,
     release_after_jump,
     several_at_zero,
+    share_loads,
 )
 from jfric.solvers.event_driven.watching import decide, penetrates, see, watch_after, with_signs
 from jfric.solvers.records import Records, write_outputs
@@ -136,6 +138,13 @@ def one_pass(
         start_pivoting()._replace(flips=pivoting.flips),
         pivoting,
     )
+    tight, preload, rearranged = state.tight, state.preload, jnp.asarray(False)
+    if prepared.shares:
+        tight, preload, rearranged = share_loads(
+            still[0], still[2], still[1], begun, signs, transition
+        )
+        flips, restart = flips & ~rearranged, restart & ~rearranged
+        pivoting = rearrangement(state.pivoting, pivoting, rearranged)
     if regions is not None:
         flips, restart = flips & ~regions.any, restart & ~regions.any
         transition, pivoting = only_regions(regions, transition, pivoting)
@@ -199,6 +208,9 @@ def one_pass(
         segment = jnp.where(restart, state.segment, segment)
     nobody = jnp.zeros((nt,), bool)
     known = known_after(still[0], state, mode, segment, nobody)
+    if preload.shape[0]:
+        # Another preload makes other limits.
+        known = known.at[: 2 * nt].set(jnp.where(rearranged, 0, known[: 2 * nt]))
     if regions is not None:
         mode, known = after_move(still[0], regions, mode, known)
     # A mode that does not last leaves the state as it was: a start from rest keeps its
@@ -262,6 +274,8 @@ def one_pass(
     records, logged = log_changes(prepared, state, records, signs, waits, settles & on, own_rows)
     # Where no motion or more than one follows, none is reported.
     unique = equations.unique & rules.is_unique(begun.smallest_pivot(equations.pivot))
+    if prepared.shares:
+        unique = unique & one_motion(still[0], still[2], still[1], step, signs)
     moves = settled & goes_on & unique
 
     piecewise = prepared.mechanics.piecewise
@@ -324,6 +338,7 @@ def one_pass(
         ahead.grazing
         | at_breakpoint(still[0], ahead.t)
         | several_at_zero(still[0], still[2], begun, *jax.lax.stop_gradient((fired, ahead.guards))),
+        still[1].redundant,
     )
     slid = rules.slides(state.mode)
     kept = eqx.tree_at(lambda s: s.known, state, (fired | signs.null).astype(jnp.int32))
@@ -371,6 +386,12 @@ def one_pass(
     arrived = fired[: 2 * nt].any()
     if own is not None and events is not None:
         arrived = arrived | jnp.any(own & events.mask(lambda e: e.changes))
+    if prepared.shares:
+        # In other modes other reactions are open.
+        new_mode = jnp.where(moves, guessed, jnp.where(settles, state.mode, mode))
+        stays = jnp.all(new_mode == state.mode)
+        tight, preload = tight & stays, jnp.where(stays, preload, 0.0)
+
     fresh, change = start_pivoting(), state.change
     if change is not None and begun.change is not None:
         stays = jnp.all(guessed == state.mode) & jnp.all(moved_on == state.segment)
@@ -384,6 +405,8 @@ def one_pass(
         q_scale=jnp.where(moves, ahead.q_scale, q_scale),
         v_scale=jnp.where(moves, ahead.v_scale, jnp.maximum(state.v_scale, v_scale)),
         mode=jnp.where(moves, guessed, jnp.where(settles, state.mode, mode)),
+        tight=tight,
+        preload=preload,
         segment=jnp.where(moves, moved_on, jnp.where(settles, state.segment, segment)),
         anchor=jnp.where(moves, anchor_ahead, jnp.where(settles, state.anchor, anchor)),
         region=jnp.where(settles, state.region, region),

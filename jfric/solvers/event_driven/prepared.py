@@ -136,6 +136,13 @@ class Prepared(WithContacts):
         return self.independent and not any(rough)
 
     @property
+    def shares(self) -> bool:
+        """Whether contacts may share a load in a way that what holds depends on. Friction along
+        lines with given limits alone has one motion, which pivoting finds."""
+        planes = bool(self.mechanics.planes)
+        return not self.independent and self.nt > 1 and (self.nu > 0 or planes)
+
+    @property
     def n_guards(self) -> int:
         """Two guards for each contact, each piecewise-linear element and each polygon."""
         return 2 * (self.nt + self.mechanics.piecewise.count + len(self.mechanics.polygons))

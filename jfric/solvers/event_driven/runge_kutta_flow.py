@@ -31,6 +31,7 @@ from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.given import Given, given
 from jfric.solvers.event_driven.guards import Quantities, guard_magnitudes, guards
 from jfric.solvers.event_driven.kinetic import plane_limits
+from jfric.solvers.event_driven.mode_equations import reaction_sizes
 from jfric.solvers.event_driven.planes import begun, longest_step
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.small_change import UNRESOLVED, change_error
@@ -284,9 +285,7 @@ def _start(piece: SmoothPiece, h):
     n, nt = prepared.mechanics.n, prepared.nt
     f, a, bends = piece.force_sizes(z), z[1:3, n : 2 * n], piece.bending(z)
     K, C, P = jnp.abs(equations.K), jnp.abs(equations.C), prepared.mechanics.inverse_size
-    MW, L, Q = jnp.abs(prepared.MW), jnp.abs(equations.L), jnp.abs(equations.Q)
-    if prepared.mechanics.tied is not None:
-        L = matmul(Q, matmul(jnp.abs(prepared.W), P))
+    MW, (L, Q) = jnp.abs(prepared.MW), reaction_sizes(prepared, equations)
     bound = g.bound
     assert bound is not None
     forces = [
@@ -311,6 +310,11 @@ def _start(piece: SmoothPiece, h):
         loads = _load_sizes(rows, bound, state, rates, place)
         sizes = series(loads) + series(jnp.abs(at.elongation[:, place]))
         elongation = elongation.at[:, place].set(sizes)
+    if equations.share is not None:
+        owed = matmul(jnp.abs(at.normal[:3]), jnp.abs(equations.share).T)
+        reactions = [r + x for r, x in zip(reactions, owed, strict=True)]
+    if equations.preload is not None:
+        reactions = [reactions[0] + jnp.abs(equations.preload), *reactions[1:]]
     friction, pressed = (
         series([x[part] for x in reactions]) for part in (slice(nt), slice(nt, None))
     )

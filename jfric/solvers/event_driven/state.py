@@ -86,6 +86,10 @@ class State(AbstractState):
     q_scale: Float[Array, " n"]
     v_scale: Float[Array, " n"]
     mode: Int[Array, " nt"]
+    #: Limits of friction and contact that contacts at rest, which share a load, carry fully.
+    tight: Bool[Array, " k"]
+    #: Where friction acts in planes, reactions of theirs that balance each other.
+    preload: Float[Array, " l"]
     segment: Int[Array, " ns"]
     #: Where springs in series with stuck sliders have no force.
     anchor: Float[Array, "e N"]
@@ -142,6 +146,8 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
     inner = prepared.mechanics.piecewise.start(elongations(prepared, t, q))
     segment, anchor = with_sides(prepared, t, q, v, inner)
     pairs = int(prepared.nu > 1)
+    planes = prepared.shares and bool(prepared.mechanics.planes)
+    lines = prepared.shares and not planes
     return State(
         t=t,
         t_rest=jnp.zeros((), dtype),
@@ -150,6 +156,8 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
         q_scale=jnp.abs(q),
         v_scale=jnp.abs(v),
         mode=mode,
+        tight=jnp.zeros((2 * prepared.nt * lines,), bool),
+        preload=jnp.zeros((prepared.D.shape[0] * planes,), dtype),
         segment=segment,
         anchor=anchor,
         recorded=jnp.concatenate([mode, segment]),

@@ -12,14 +12,21 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact import rules
 from jfric.contact.contact_lcp import ContactProblem, solve_contacts
+from jfric.contact.shared_loads import Limits, Preload, exchange, preload
 from jfric.numerics.linear_algebra import matmul, matvec
-from jfric.numerics.loops import once
+from jfric.numerics.loops import once, where_any
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.flow_step import Step, Values
 from jfric.solvers.event_driven.given import Given, basis_after, given
+from jfric.solvers.event_driven.guards import force_limits
+from jfric.solvers.event_driven.kinetic import kinetic
 from jfric.solvers.event_driven.linear_system import linear_system, magnitude_system
-from jfric.solvers.event_driven.mode_equations import mode_equations
+from jfric.solvers.event_driven.mode_equations import (
+    ModeEquations,
+    mode_equations,
+    reactions_in_mode,
+)
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import (
     State,
@@ -41,6 +48,9 @@ class Signs(NamedTuple):
     #: Whether active contacts will not do what is demanded of them (m,): 1 if the relative velocity
     #: grows, -1 if it falls, 0 if all is well.
     drift: Int[Array, " m"]
+    #: Signs of relative velocities (m,) right after the start, 0 where they stay zero; of no entry
+    #: where reactions are always unique.
+    motion: Int[Array, " r"]
 
     def of(self, part: slice) -> rules.GuardSign:
         """Those of some guards."""
@@ -65,12 +75,17 @@ def guard_signs(
     of_sliding = rules.zero_acceleration(zero[1][:nt], state.mode, known[:nt])
     zero[1] = jnp.concatenate([of_sliding, zero[1][nt:]])
     order = once(rules.guard_order(leading, zero, known=known, of_force=of_force), on)
-    drift = jnp.zeros(dependent.shape, jnp.int32)
+    if state.tight.shape[0]:
+        # Tight limits are zero by construction.
+        tight = jnp.pad(state.tight, (0, order.shape[0] - state.tight.shape[0]))
+        order = jnp.where(tight, len(leading), order)
+    drift, motion = (jnp.zeros((count,), jnp.int32) for count in (len(dependent), 0))
     if step.relative_leading.shape[1]:
         relative = jax.lax.stop_gradient(step.relative_leading)
         moves = rules.guard_sign(relative, step.relative_zero)
-        drift = jnp.where(dependent & ~moves.null, jnp.where(moves.violated, -1, 1), 0)
-    return Signs(*rules.sign_of_order(order, leading), drift.astype(jnp.int32))
+        motion = jnp.where(moves.null, 0, jnp.where(moves.violated, -1, 1)).astype(jnp.int32)
+        drift = jnp.where(dependent, motion, 0)
+    return Signs(*rules.sign_of_order(order, leading), drift, motion)
 
 
 def at_breakpoint(prepared: Prepared, t) -> Bool[Array, ""]:
@@ -188,6 +203,139 @@ def next_modes(prepared: Prepared, state: State, signs: Signs) -> Transition:
     return Transition(following, segment, violated, jnp.any(found.hits), touching[nf:])
 
 
+class Sharing(NamedTuple):
+    """How limits that contacts at rest pass, which share a load, are dealt with.
+
+    ``rearranged``: others take more of it, with the limits ``tight`` or the ``preload``.
+    """
+
+    tight: Bool[Array, " k"]
+    preload: Float[Array, " l"]
+    rearranged: Bool[Array, ""]
+
+
+def share_loads(
+    prepared: Prepared,
+    state: State,
+    equations: ModeEquations,
+    step: Step,
+    signs: Signs,
+    transition: Transition,
+) -> Sharing:
+    """Whether other reactions hold what those that were found do not, before any mode changes.
+
+    Modes that change for another reason than forces come first.
+    """
+    nt, nf, mode = prepared.nt, prepared.nf, state.mode
+    sticks, closed = mode == Mode.STICK, mode != Mode.OPEN
+    presses = closed & (jnp.arange(nt) >= nf)
+    # Without limits friction must be zero.
+    fixed = jnp.concatenate([sticks & prepared.unlimited, jnp.zeros((nt,), bool)])
+    of_force = jnp.concatenate([sticks, sticks | presses])
+    violated, null = signs.violated[: 2 * nt], signs.null[: 2 * nt]
+    passed = of_force & jnp.where(fixed, ~null, violated)
+    of_contact = jnp.pad(passed[:nt] | passed[nt:], (0, transition.violated.shape[0] - nt))
+    others = transition.violated & ~of_contact
+    # Where shares move something, one must not be chosen.
+    shared = equations.redundant & equations.unique
+    needed = shared & passed.any() & ~others.any()
+    tight, space, kept = state.tight, equations.room, (state.tight, state.preload)
+    null_space = equations.null
+
+    def exchanged():
+        assert space is not None
+        found = exchange(space, tight, passed, fixed, fixed & ~violated)
+        return Sharing(found.tight, state.preload, found.helps)
+
+    def preloaded():
+        assert null_space is not None
+        found = _preload(prepared, state, null_space, step, of_force, fixed)
+        return Sharing(tight, found.reactions, found.helps)
+
+    computed = preloaded if prepared.mechanics.planes else exchanged
+    found = where_any(needed, computed, Sharing(*kept, jnp.asarray(False)))
+    helps = found.rearranged & needed
+    tight, reactions = (
+        jnp.where(helps, x, y) for x, y in zip((found.tight, found.preload), kept, strict=True)
+    )
+    return Sharing(tight, reactions, helps)
+
+
+def _preload(prepared: Prepared, state: State, null, step: Step, of_force, fixed) -> Preload:
+    """Reactions that balance each other and leave the largest margin; all forces relative to the
+    largest."""
+    nt, mechanics = prepared.nt, prepared.mechanics
+    values = jax.lax.stop_gradient(step.at(prepared, jnp.zeros_like(step.h)))
+    reactions = jnp.concatenate([values.lambda_t, values.lambda_n])
+    rows = force_limits(prepared, state.mode, state.inner)
+    m = len(reactions)
+    size = jnp.concatenate([reactions, values.normal])
+    largest = jnp.max(jnp.abs(size), initial=0.0)
+    scale = jnp.where(largest > 0, largest, 1.0)
+    given = matvec(rows[:, m:], values.normal / scale)
+    planes = [np.asarray(own) for own in mechanics.planes if len(own) == 2]
+
+    def cones(x):
+        found, normal = [], jnp.concatenate([values.normal / scale, x[nt:]])
+        for own in planes:
+            mu, used = prepared.static_positive[own], state.mode[own[0]] == Mode.STICK
+            r = rules.ratio_of(mu)
+            along = jnp.stack([x[own[0]], x[own[1]] / r])
+            found.append((mu[0] * normal[own[0]], along, used))
+        return found
+
+    limits = Limits(
+        linear=lambda x: matvec(rows[:, :m], x) + given,
+        used=of_force & ~np.tile(mechanics.in_plane, 2) & ~fixed,
+        cones=cones,
+    )
+    found = preload(null, reactions / scale, limits)
+    return found._replace(reactions=state.preload + found.reactions * scale)
+
+
+def one_motion(
+    prepared: Prepared, state: State, equations: ModeEquations, step: Step, signs: Signs
+) -> Bool[Array, ""]:
+    """Whether what contacts without a motion of their own may carry moves nothing.
+
+    Those that carry their limit because others stick may carry less, and those that are open with
+    a gap that stays zero may be pressed: a distribution was taken, but which one must not matter.
+    """
+    nt, nf, mode = prepared.nt, prepared.nf, state.mode
+    # A given normal force of zero leaves nothing to carry.
+    ends = [step.at(prepared, jnp.full_like(step.h, s)).normal for s in (0.0, 1.0)]
+    pressing = jnp.abs(jax.lax.stop_gradient(jnp.stack(ends))).max(axis=0, initial=0.0)
+    normal = jnp.concatenate([pressing, jnp.ones((prepared.nu,), pressing.dtype)])
+    limited = (prepared.static_positive + prepared.static_negative) * normal > 0
+    touches = (mode == Mode.OPEN) & signs.null[:nt] & (jnp.arange(nt) >= nf)
+    motion = signs.motion[:nt]
+    closed = jnp.where(motion == 0, Mode.STICK, rules.slip(motion > 0))
+    closed = jnp.where(prepared.frictionless, Mode.SLIP_POS, closed)
+    wider = jnp.where(equations.held & limited, Mode.STICK, jnp.where(touches, closed, mode))
+    wider, asked = wider.astype(mode.dtype), jnp.any(wider != mode)
+    pairs = np.asarray(prepared.mechanics.contact_planes, int)
+    if len(pairs):
+        # The equations of a mode leave their friction out.
+        asked = asked | rules.slides(mode[pairs.ravel()]).any()
+        prepared = _with_friction_in_planes(prepared, state)
+
+    def unique():
+        return reactions_in_mode(prepared, wider, equations.held & False).unique
+
+    return where_any(asked, unique, jnp.asarray(True))
+
+
+def _with_friction_in_planes(prepared: Prepared, state: State) -> Prepared:
+    """With the coefficients of sliding in planes, at rest those of any direction."""
+    gamma = relative_velocities(prepared, state.t, state.v)[: prepared.nt]
+    for rows in map(np.asarray, prepared.mechanics.planes):
+        along = gamma[rows]
+        rests = (state.known[rows[0]] >= 1) | jnp.all(along == 0.0)
+        gamma = gamma.at[rows].set(jnp.where(rests, jnp.ones_like(along), along))
+    pair = kinetic(prepared, state, gamma)
+    return eqx.tree_at(lambda p: (p.kinetic_positive, p.kinetic_negative), prepared, pair)
+
+
 #: Part of a step after which accelerations decide what they leave open at its start.
 SOON = 1e-3
 #: How often a decision may start once more: from the accelerations, and from those soon after.
@@ -244,10 +392,13 @@ def compliances(prepared: Prepared, P) -> Float[Array, " nt"]:
 
 
 def predict(
-    prepared: Prepared, compliance, state: State, values: Values, fired, stays
+    prepared: Prepared, compliance, state: State, values: Values, fired, stays, redundant
 ) -> tuple[Int[Array, " nt"], Int[Array, " ns"]]:
     """Modes and segments to try first after the guard in ``fired`` reached zero; ``stays``: as in
-    :func:`jfric.contact.rules.predicted_mode`."""
+    :func:`jfric.contact.rules.predicted_mode`.
+
+    Where reactions are ``redundant`` others may take more of the load.
+    """
     nt, segment = prepared.nt, state.segment
     W = prepared.mechanics.W_T
     trial = rules.Trial(
@@ -260,12 +411,16 @@ def predict(
         static_negative=prepared.static_negative,
     )
     mode = rules.predicted_mode(state.mode, fired[:nt], fired[nt : 2 * nt], trial, stays)
+    if prepared.shares:
+        mode = jnp.where(redundant & (state.mode == Mode.STICK), Mode.STICK, mode)
     for rows in map(np.asarray, prepared.mechanics.planes):
         # Rest decides what follows.
         i = rows[0]
         stops = fired[i] & (state.mode[i] != Mode.OPEN)
         both = jnp.where(stops, Mode.STICK, state.mode[i])
         both = jnp.where(fired[nt + i], Mode.OPEN, both)
+        if prepared.shares:
+            both = jnp.where(redundant & (state.mode[i] == Mode.STICK), Mode.STICK, both)
         mode = mode.at[rows].set(both)
     piecewise = prepared.mechanics.piecewise
     if piecewise.count:
