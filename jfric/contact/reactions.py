@@ -112,8 +112,8 @@ class Reactions(NamedTuple):
     from others, or whose pivot vanishes through friction. Nothing makes the motion obey what they
     demand: whoever uses the operators must look whether it does. ``unique``: whether forces that
     the equations leave open do not move anything; the friction of a sliding contact whose normal
-    force is open does. ``null``: columns of reactions that the equations leave open, zeros but at
-    ``dependent`` rows.
+    force is open does. ``null``: columns of reactions that the equations leave open, one for each
+    of ``dependent`` rows, else zeros; None where reactions are always unique, or of one contact.
     """
 
     motion: Float[Array, "m m"]
@@ -122,7 +122,7 @@ class Reactions(NamedTuple):
     redundant: Bool[Array, ""]
     dependent: Bool[Array, " m"]
     unique: Bool[Array, ""]
-    null: Float[Array, "m m"]
+    null: Float[Array, "m m"] | None = None
 
 
 def reaction_operator(
@@ -145,7 +145,7 @@ def reaction_operator(
     m = D.shape[0]
     if m == 0:
         one = jnp.ones((), D.dtype)
-        return Reactions(D, D, one, jnp.asarray(False), active, jnp.asarray(True), D)
+        return Reactions(D, D, one, jnp.asarray(False), active, jnp.asarray(True))
     if m == 2 and (independent or S.ratio.shape[0] == 1):
         return _of_two_rows(D, active, S, independent=independent)
     mask = active[:, None] & active[None, :]
@@ -164,16 +164,16 @@ def reaction_operator(
         # In a product with a vector each entry would be made on the way, one after the other.
         motion = once(motion, active.any())
     redundant = result.dependent.any()
-    none, yes = jnp.zeros_like(motion), jnp.asarray(True)
     if independent:
-        return Reactions(motion, motion, result.pivot, redundant, result.dependent, yes, none)
+        unique = jnp.asarray(True)
+        return Reactions(motion, motion, result.pivot, redundant, result.dependent, unique)
     shared = functools.partial(_shared, D, active, S, weight, result, motion, causes)
     if m <= UNROLLED_INVERSE:
         motion, force, unique, null = shared()
     else:
         # Most systems of many contacts are not redundant; finding out costs more than the rest.
         # Both come out of it as stored arrays: the compiler would make them anew in each product.
-        otherwise = motion, motion, yes, none
+        otherwise = motion, motion, jnp.asarray(True), jnp.zeros_like(motion)
         motion, force, unique, null = where_any(redundant, shared, otherwise)
     return Reactions(motion, force, result.pivot, redundant, result.dependent, unique, null)
 
@@ -201,14 +201,12 @@ def _of_two_rows(D, active, S: Coupling, *, independent: bool) -> Reactions:
     pivot = jnp.where(pair, determinant, jnp.where(carries, along, 1.0)) / scale
     motion = S.before(X)
     if independent:
-        none = jnp.zeros_like(motion)
-        return Reactions(motion, motion, pivot, dependent.any(), dependent, ~dependent[1], none)
+        return Reactions(motion, motion, pivot, dependent.any(), dependent, ~dependent[1])
     # What two rows in one direction leave open: these forces move nothing.
     null = jnp.stack([jnp.ones_like(tn), -tn / nn])
     share = null[:, None] * matvec(motion.T, null)[None, :] / jnp.sum(null * null)
     force = motion - jnp.where(dependent[0], share, 0.0)
-    open_ = jnp.where(dependent[None, :] & dependent[0], null[:, None], 0.0)
-    return Reactions(motion, force, pivot, dependent.any(), dependent, ~dependent[1], open_)
+    return Reactions(motion, force, pivot, dependent.any(), dependent, ~dependent[1])
 
 
 def _shared(D, active, S: Coupling, weight, result: Elimination, motion, causes):

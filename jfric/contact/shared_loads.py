@@ -45,6 +45,14 @@ MARGIN = 1e-9
 SHARE = 1e-9
 
 
+class Sharing(NamedTuple):
+    """How contacts at rest share a load: limits (g,) that are ``tight``, or, where friction acts in
+    planes, a ``preload`` (m,); the other is None."""
+
+    tight: Bool[Array, " g"] | None
+    preload: Float[Array, " m"] | None
+
+
 class Room(NamedTuple):
     """Room for reactions (m,) that balance each other to raise limits (g,), which are scaled.
 
@@ -100,22 +108,15 @@ def shared(room: Room, tight: Bool[Array, " g"]) -> Shared:
     return Shared(jnp.where(jnp.abs(change) <= rounding * size, 0.0, change), size)
 
 
-class Exchange(NamedTuple):
-    """Limits that are tight next, and whether that helps: otherwise no reactions hold."""
-
-    tight: Bool[Array, " g"]
-    helps: Bool[Array, ""]
-
-
 def exchange(
     room: Room,
     tight: Bool[Array, " g"],
     passed: Bool[Array, " g"],
     fixed: Bool[Array, " g"],
     above: Bool[Array, " g"],
-) -> Exchange:
-    """Limits that are tight next where some are ``passed``; those that are ``fixed`` must be zero,
-    and are passed from ``above``, too."""
+) -> tuple[Bool[Array, " g"], Bool[Array, ""]]:
+    """Limits that are tight next where some are ``passed``, and whether that helps: otherwise no
+    reactions hold. Those that are ``fixed`` must be zero, and are passed from ``above``, too."""
     place = jnp.arange(tight.shape[0])
     enters = place == jnp.argmax(passed & ~tight)
     column = jnp.sum(jnp.where(enters[None, :], room.gram, 0.0), axis=1)
@@ -126,7 +127,7 @@ def exchange(
     relieved = tight & ~fixed & (alpha > SHARE * jnp.max(jnp.abs(alpha), initial=0.0))
     leaves = relieved & (place == jnp.argmax(relieved)) & ~grows
     helps = (passed & ~tight).any() & (own > UNCHANGED) & (grows | relieved.any())
-    return Exchange(jnp.where(helps, (tight & ~leaves) | enters, tight), helps)
+    return jnp.where(helps, (tight & ~leaves) | enters, tight), helps
 
 
 class Limits(NamedTuple):

@@ -78,7 +78,7 @@ class Flag(IntFlag):
     GRAZING = 1
     #: A contact that sticks carried exactly its limit, at an instant or for a time, and held.
     TIE = 2
-    #: Contact forces are not unique; minimum-norm forces are reported.
+    #: Contact forces are not unique; those of minimum norm are reported where they keep all limits.
     REDUNDANT = 4
     #: An accumulating sequence of impacts was closed.
     ZENO = 8
@@ -112,7 +112,8 @@ class Flag(IntFlag):
             "functions of time) nearly coincide: "
             "a small change of the system may change what happens there",
             Flag.TIE: "a decision lay exactly on the edge and was resolved to stick",
-            Flag.REDUNDANT: "contact forces are not unique; those of smallest norm are given",
+            Flag.REDUNDANT: "contact forces are not unique; those of smallest norm are given, "
+            "where they keep all limits",
             Flag.ZENO: "an accumulating sequence of impacts was closed at its end",
             Flag.SIMULTANEOUS: "several contacts changed their mode, or hit, at the same instant",
             Flag.STEP_RESOLUTION: "changes of mode are known to a step of the solver only; "

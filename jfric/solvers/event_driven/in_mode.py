@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.contact.shared_loads import Sharing
 from jfric.numerics.loops import Shared, once
 from jfric.solvers.event_driven.held_by_others import held_at_rest, held_by_others
 from jfric.solvers.event_driven.mode_equations import ModeEquations, mode_equations
@@ -29,7 +30,7 @@ class InMode(NamedTuple):
     mode: Int[Array, " nt"]
     inner: Inner
     rests: Bool[Array, " nt"]
-    tight: Bool[Array, " g"]
+    sharing: Sharing | None
     equations: ModeEquations
     natural: Float[Array, ""]
     compliance: Float[Array, " nt"]
@@ -39,13 +40,13 @@ def in_mode(prepared: Prepared, flow, state: State, on=True) -> InMode:
     """For the mode of ``state``; ``on``: whether the trajectory is still running."""
     rests = held_at_rest(prepared, state)
     held = held_by_others(prepared, state.mode, state.t) | rests
-    equations = mode_equations(prepared, state.mode, state.inner, held, state.tight, state.preload)
+    equations = mode_equations(prepared, state.mode, state.inner, held, state.sharing)
     if not (flow.lowered or prepared.many):
         # Few numbers: the compiler would make them anew in each of their uses.
         equations = once(equations, on)
     still = jax.lax.stop_gradient((prepared, equations, state))
     natural, compliance = flow.natural_step(*still), compliances(prepared, still[1].P)
-    return InMode(state.mode, state.inner, rests, state.tight, equations, natural, compliance)
+    return InMode(state.mode, state.inner, rests, state.sharing, equations, natural, compliance)
 
 
 def shared_by_passes(prepared: Prepared, flow) -> Shared | None:
@@ -54,9 +55,8 @@ def shared_by_passes(prepared: Prepared, flow) -> Shared | None:
         return None
 
     def holds(made: InMode, state: State):
-        same = jax.tree.map(lambda x, y: jnp.all(x == y), made.inner, state.inner)
-        limits = jnp.all(made.rests == held_at_rest(prepared, state))
-        limits = limits & jnp.all(made.tight == state.tight)
-        return jnp.all(made.mode == state.mode) & limits & same.segment & same.anchor
+        now = state.mode, state.inner, held_at_rest(prepared, state), state.sharing
+        same = jax.tree.map(lambda x, y: jnp.all(x == y), made[: len(now)], now)
+        return jnp.all(jnp.stack(jax.tree.leaves(same)))
 
     return Shared(functools.partial(in_mode, prepared, flow), holds)

@@ -166,11 +166,9 @@ def make(
     normal = points.along(given=g.normal)
     if carried is not None:
         normal = points.along(carried.q, carried.v, g.normal)
-    if equations.share is not None:
-        reactions = reactions + matmul(normal, equations.share.T)
     one = points.along(given=(jnp.arange(g.w.shape[0]) == 0).astype(g.w.dtype)[None])
-    if equations.preload is not None:
-        reactions = reactions + one * sized(equations.preload)[None, :]
+    if equations.share is not None:
+        reactions = reactions + matmul(jnp.concatenate([normal, one], axis=1), equations.share.T)
     lambda_t, lambda_n = reactions[:, :nt], reactions[:, nt:]
     if nf:
         own = lambda_t[:, :nf] + equations.sliding[None, :] * normal

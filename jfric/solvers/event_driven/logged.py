@@ -72,12 +72,12 @@ def remarks(prepared, state: State, signs: Signs, equations, ahead: Advance):
     """Flags that the decisions of a pass set."""
     nt, redundant = prepared.nt, equations.redundant
     full = jnp.zeros((nt,), bool)
-    if state.tight.shape[0]:
+    if state.sharing is not None and state.sharing.tight is not None:
         # What carries its limit by construction is at the edge only if one more is.
-        tight = jnp.pad(state.tight, (0, signs.order.shape[0] - 2 * nt))
+        tight = jnp.pad(state.sharing.tight, (0, signs.order.shape[0] - 2 * nt))
         order = jnp.where(tight, 0, signs.order)
         signs = signs._replace(order=order, null=signs.null & ~tight)
-        full = state.tight[:nt] | state.tight[nt:]
+        full = tight[:nt] | tight[nt : 2 * nt]
     first, second = signs.of(slice(nt)), signs.of(slice(nt, 2 * nt))
     edge = rules.is_tie(state.mode, first, second)
     if nt > 1 and not prepared.independent:

@@ -5,8 +5,8 @@ active contacts::
 
     lambda = L f + Q c,    dv/dt = P f + MW Q c,    P = M^-1 + MW L,    L = -Q W M^-1
 
-Where reactions share a load, ``lambda = L f + Q c + share n`` with the given normal forces ``n``
-keeps limits that are tight (:mod:`jfric.contact.shared_loads`).
+Where reactions share a load, ``lambda = L f + Q c + share (n, 1)`` with the given normal forces
+``n`` keeps limits that are tight, or holds a preload (:mod:`jfric.contact.shared_loads`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact.reactions import Reactions, coupling, reaction_operator
-from jfric.contact.shared_loads import Room, room, shared
+from jfric.contact.shared_loads import Room, Sharing, room, shared
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.numerics.loops import where_any
 from jfric.results.modes import Mode
@@ -79,18 +79,18 @@ class ModeEquations(NamedTuple):
     #: Forces of the piecewise-linear elements in their segments by elongations, and by rates.
     k: Float[Array, "n ns"]
     c: Float[Array, "n ns"]
-    #: What reactions owe to the given normal forces, where some limits are tight; else None.
-    share: Float[Array, "m nf"] | None = None
-    #: Magnitudes of all contributions to ``Q``, of which some cancel where limits are tight.
-    Q_size: Float[Array, "m m"] | None = None
-    #: Limits that are tight, and what reactions that balance each other do to all of them, or None.
-    tight: Bool[Array, " g"] | None = None
-    room: Room | None = None
-    #: Reactions that balance each other and are always there, and all there are, or None.
-    preload: Float[Array, " m"] | None = None
-    null: Float[Array, "m m"] | None = None
     #: Loads that friction grows with, or None.
     carried: CarriedMode | None = None
+    #: How contacts at rest share a load, where they may; else None, as all of the following.
+    sharing: Sharing | None = None
+    #: What reactions owe to the given normal forces, and to the preload.
+    share: Float[Array, "m nf+1"] | None = None
+    #: Reactions that balance each other.
+    null: Float[Array, "m m"] | None = None
+    #: Where limits may be tight, what reactions that balance each other do to them, and magnitudes
+    #: of all contributions to ``Q``, of which some cancel.
+    room: Room | None = None
+    Q_size: Float[Array, "m m"] | None = None
 
 
 def mode_equations(
@@ -98,20 +98,17 @@ def mode_equations(
     mode: Int[Array, " nt"],
     inner: Inner,
     held: Bool[Array, " nt"],
-    tight: Bool[Array, " g"] | None = None,
-    preload: Float[Array, " m"] | None = None,
+    sharing: Sharing | None = None,
 ) -> ModeEquations:
     """Matrices for the given modes of contacts and the inside of piecewise-linear elements.
 
-    Contacts in ``held`` carry their static limits: they do not slide. ``tight``, ``preload``:
-    limits that those at rest carry fully, and reactions that are always there; without entries
-    where loads are not shared so.
+    Contacts in ``held`` carry their static limits: they do not slide.
     """
     mechanics, nf = prepared.mechanics, prepared.nf
     R = reactions_in_mode(prepared, mode, held)
-    forces, share, size, space = R.force, None, None, None
-    if tight is not None and len(tight):
-        forces, share, size, space = _shared(prepared, mode, inner, R, tight)
+    forces, shared = R.force, ()
+    if sharing is not None:
+        forces, *shared = _shared(prepared, mode, inner, R, sharing)
     L = -matmul(forces, prepared.WM)
     PQ = matmul(prepared.MW, R.motion)
     P = mechanics.M_inverse - matmul(PQ, prepared.WM)
@@ -130,8 +127,7 @@ def mode_equations(
         friction = mechanics.R_T[:nf].T * sliding[None, :]
         K, C = K - matmul(friction, carried.q), C - matmul(friction, carried.v)
     found = K, C, f, P, PQ, L, forces, sliding, R.pivot, R.redundant, R.dependent, unique, held
-    always = (preload, R.null) if preload is not None and len(preload) else (None, None)
-    return ModeEquations(*found, k, c, share, size, tight, space, *always, carried)
+    return ModeEquations(*found, k, c, carried, sharing, *shared)
 
 
 def reaction_sizes(
@@ -168,25 +164,24 @@ def reactions_in_mode(prepared: Prepared, mode, held) -> Reactions:
     )
 
 
-def _shared(prepared: Prepared, mode, inner: Inner, R: Reactions, tight):
-    """Operator of reactions that keep the ``tight`` limits, what they owe to given normal forces,
-    magnitudes of the operator's contributions, and the room of the limits."""
-    m = prepared.D.shape[0]
-    limits = force_limits(prepared, mode, inner)
+def _shared(prepared: Prepared, mode, inner: Inner, R: Reactions, sharing: Sharing):
+    """Operator of reactions, and what :class:`ModeEquations` says of how they share a load."""
+    m, none = prepared.D.shape[0], jnp.zeros((prepared.D.shape[0], prepared.nf), R.force.dtype)
+    if sharing.tight is None:
+        assert sharing.preload is not None
+        return R.force, jnp.column_stack([none, sharing.preload]), R.null
+    limits, normals = jnp.split(force_limits(prepared, mode, inner), [m], axis=1)
+    own, tight = jnp.abs(R.force), sharing.tight
 
     def keep():
-        space = room(prepared.D, R.null, limits[:, :m])
+        space = room(prepared.D, R.null, limits)
         change, size = shared(space, tight)
-        force = R.force + matmul(change, matmul(limits[:, :m], R.force))
-        own = jnp.abs(R.force)
-        size = own + matmul(size, matmul(jnp.abs(limits[:, :m]), own))
-        return force, matmul(change, limits[:, m:]), size, space
+        force = R.force + matmul(change, matmul(limits, R.force))
+        share = jnp.pad(matmul(change, normals), ((0, 0), (0, 1)))
+        return force, share, R.null, space, own + matmul(size, matmul(jnp.abs(limits), own))
 
-    *_, space = jax.eval_shape(keep)
-    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), space)
-    share = jnp.zeros((m, prepared.nf), R.force.dtype)
-    otherwise = R.force, share, jnp.abs(R.force), nothing
-    return where_any(R.redundant, keep, otherwise)
+    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(keep))
+    return where_any(R.redundant, keep, (R.force, *nothing[1:4], own))
 
 
 def carried_in_mode(prepared: Prepared, segment: Int[Array, " ns"]) -> CarriedMode | None:

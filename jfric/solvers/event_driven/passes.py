@@ -138,11 +138,9 @@ def one_pass(
         start_pivoting()._replace(flips=pivoting.flips),
         pivoting,
     )
-    tight, preload, rearranged = state.tight, state.preload, jnp.asarray(False)
-    if prepared.shares:
-        tight, preload, rearranged = share_loads(
-            still[0], still[2], still[1], begun, signs, transition
-        )
+    sharing, rearranged = state.sharing, jnp.asarray(False)
+    if sharing is not None:
+        sharing, rearranged = share_loads(still[0], still[2], still[1], begun, signs, transition)
         flips, restart = flips & ~rearranged, restart & ~rearranged
         pivoting = rearrangement(state.pivoting, pivoting, rearranged)
     if regions is not None:
@@ -208,7 +206,7 @@ def one_pass(
         segment = jnp.where(restart, state.segment, segment)
     nobody = jnp.zeros((nt,), bool)
     known = known_after(still[0], state, mode, segment, nobody)
-    if preload.shape[0]:
+    if sharing is not None and sharing.preload is not None:
         # Another preload makes other limits.
         known = known.at[: 2 * nt].set(jnp.where(rearranged, 0, known[: 2 * nt]))
     if regions is not None:
@@ -386,12 +384,11 @@ def one_pass(
     arrived = fired[: 2 * nt].any()
     if own is not None and events is not None:
         arrived = arrived | jnp.any(own & events.mask(lambda e: e.changes))
-    if prepared.shares:
+    next_mode = jnp.where(moves, guessed, jnp.where(settles, state.mode, mode))
+    if sharing is not None:
         # In other modes other reactions are open.
-        new_mode = jnp.where(moves, guessed, jnp.where(settles, state.mode, mode))
-        stays = jnp.all(new_mode == state.mode)
-        tight, preload = tight & stays, jnp.where(stays, preload, 0.0)
-
+        stays = jnp.all(next_mode == state.mode)
+        sharing = jax.tree.map(lambda x: jnp.where(stays, x, jnp.zeros_like(x)), sharing)
     fresh, change = start_pivoting(), state.change
     if change is not None and begun.change is not None:
         stays = jnp.all(guessed == state.mode) & jnp.all(moved_on == state.segment)
@@ -404,9 +401,8 @@ def one_pass(
         v=jnp.where(moves, ahead.v, jnp.where(settles, state.v, v_new)),
         q_scale=jnp.where(moves, ahead.q_scale, q_scale),
         v_scale=jnp.where(moves, ahead.v_scale, jnp.maximum(state.v_scale, v_scale)),
-        mode=jnp.where(moves, guessed, jnp.where(settles, state.mode, mode)),
-        tight=tight,
-        preload=preload,
+        mode=next_mode,
+        sharing=sharing,
         segment=jnp.where(moves, moved_on, jnp.where(settles, state.segment, segment)),
         anchor=jnp.where(moves, anchor_ahead, jnp.where(settles, state.anchor, anchor)),
         region=jnp.where(settles, state.region, region),

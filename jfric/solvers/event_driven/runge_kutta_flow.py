@@ -311,10 +311,9 @@ def _start(piece: SmoothPiece, h):
         sizes = series(loads) + series(jnp.abs(at.elongation[:, place]))
         elongation = elongation.at[:, place].set(sizes)
     if equations.share is not None:
-        owed = matmul(jnp.abs(at.normal[:3]), jnp.abs(equations.share).T)
+        given_forces = jnp.column_stack([at.normal[:3], one[:3]])
+        owed = matmul(jnp.abs(given_forces), jnp.abs(equations.share).T)
         reactions = [r + x for r, x in zip(reactions, owed, strict=True)]
-    if equations.preload is not None:
-        reactions = [reactions[0] + jnp.abs(equations.preload), *reactions[1:]]
     friction, pressed = (
         series([x[part] for x in reactions]) for part in (slice(nt), slice(nt, None))
     )

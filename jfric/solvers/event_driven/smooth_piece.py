@@ -89,7 +89,7 @@ class SmoothPiece(eqx.Module):
                 self.prepared,
                 (positive, negative),
             )
-            now = mode_equations(now, state.mode, state.inner, old.held, old.tight, old.preload)
+            now = mode_equations(now, state.mode, state.inner, old.held, old.sharing)
         c = matvec(self.g.acceleration, w)
         if mechanics.contact_planes:
             z = jnp.concatenate([q, v, w, found])
@@ -101,7 +101,7 @@ class SmoothPiece(eqx.Module):
             a = matvec(now.P - old.P, f) + matvec(now.PQ - old.PQ, c)
             reaction = matvec(now.L - old.L, f) + matvec(now.Q - old.Q, c)
             if now.share is not None and old.share is not None:
-                reaction = reaction + matvec(now.share - old.share, normal)
+                reaction = reaction + matvec(now.share - old.share, jnp.append(normal, 1.0))
             found = jnp.concatenate([found, a, reaction])
         found = self._with_rates(s, q, v, w, found, gamma)
         return self._with_margins(q, v, w, found, normal)

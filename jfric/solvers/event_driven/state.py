@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact import rules
 from jfric.contact.pivoting import Pivoting, start_pivoting
+from jfric.contact.shared_loads import Sharing
 from jfric.numerics.linear_algebra import matvec
 from jfric.results.modes import Mode
 from jfric.results.status import Status
@@ -86,10 +87,8 @@ class State(AbstractState):
     q_scale: Float[Array, " n"]
     v_scale: Float[Array, " n"]
     mode: Int[Array, " nt"]
-    #: Limits of friction and contact that contacts at rest, which share a load, carry fully.
-    tight: Bool[Array, " k"]
-    #: Where friction acts in planes, reactions of theirs that balance each other.
-    preload: Float[Array, " l"]
+    #: Where contacts may share a load: how they do; else None.
+    sharing: Sharing | None
     segment: Int[Array, " ns"]
     #: Where springs in series with stuck sliders have no force.
     anchor: Float[Array, "e N"]
@@ -137,6 +136,14 @@ class State(AbstractState):
         return Inner(self.segment, self.anchor)
 
 
+def _not_shared(prepared: Prepared) -> Sharing | None:
+    if not prepared.shares:
+        return None
+    if prepared.mechanics.planes:
+        return Sharing(None, jnp.zeros_like(prepared.D[0]))
+    return Sharing(jnp.zeros((2 * prepared.nt,), bool), None)
+
+
 def initial_state(problem: Problem, prepared: Prepared) -> State:
     """State at the start time; the first passes settle the modes."""
     dtype = prepared.mechanics.M.dtype
@@ -146,8 +153,6 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
     inner = prepared.mechanics.piecewise.start(elongations(prepared, t, q))
     segment, anchor = with_sides(prepared, t, q, v, inner)
     pairs = int(prepared.nu > 1)
-    planes = prepared.shares and bool(prepared.mechanics.planes)
-    lines = prepared.shares and not planes
     return State(
         t=t,
         t_rest=jnp.zeros((), dtype),
@@ -156,8 +161,7 @@ def initial_state(problem: Problem, prepared: Prepared) -> State:
         q_scale=jnp.abs(q),
         v_scale=jnp.abs(v),
         mode=mode,
-        tight=jnp.zeros((2 * prepared.nt * lines,), bool),
-        preload=jnp.zeros((prepared.D.shape[0] * planes,), dtype),
+        sharing=_not_shared(prepared),
         segment=segment,
         anchor=anchor,
         recorded=jnp.concatenate([mode, segment]),

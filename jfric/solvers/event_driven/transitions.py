@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact import rules
 from jfric.contact.contact_lcp import ContactProblem, solve_contacts
-from jfric.contact.shared_loads import Limits, Preload, exchange, preload
+from jfric.contact.shared_loads import Limits, Preload, Sharing, exchange, preload
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.numerics.loops import once, where_any
 from jfric.results.modes import Mode
@@ -48,9 +48,9 @@ class Signs(NamedTuple):
     #: Whether active contacts will not do what is demanded of them (m,): 1 if the relative velocity
     #: grows, -1 if it falls, 0 if all is well.
     drift: Int[Array, " m"]
-    #: Signs of relative velocities (m,) right after the start, 0 where they stay zero; of no entry
-    #: where reactions are always unique.
-    motion: Int[Array, " r"]
+    #: Signs of relative velocities (m,) right after the start, 0 where they stay zero; None where
+    #: no load can be shared.
+    motion: Int[Array, " m"] | None
 
     def of(self, part: slice) -> rules.GuardSign:
         """Those of some guards."""
@@ -75,17 +75,18 @@ def guard_signs(
     of_sliding = rules.zero_acceleration(zero[1][:nt], state.mode, known[:nt])
     zero[1] = jnp.concatenate([of_sliding, zero[1][nt:]])
     order = once(rules.guard_order(leading, zero, known=known, of_force=of_force), on)
-    if state.tight.shape[0]:
+    if state.sharing is not None and state.sharing.tight is not None:
         # Tight limits are zero by construction.
-        tight = jnp.pad(state.tight, (0, order.shape[0] - state.tight.shape[0]))
+        tight = jnp.pad(state.sharing.tight, (0, len(others)))
         order = jnp.where(tight, len(leading), order)
-    drift, motion = (jnp.zeros((count,), jnp.int32) for count in (len(dependent), 0))
+    drift = motion = jnp.zeros(dependent.shape, jnp.int32)
     if step.relative_leading.shape[1]:
         relative = jax.lax.stop_gradient(step.relative_leading)
         moves = rules.guard_sign(relative, step.relative_zero)
         motion = jnp.where(moves.null, 0, jnp.where(moves.violated, -1, 1)).astype(jnp.int32)
         drift = jnp.where(dependent, motion, 0)
-    return Signs(*rules.sign_of_order(order, leading), drift, motion)
+    shared = motion if prepared.shares else None
+    return Signs(*rules.sign_of_order(order, leading), drift, shared)
 
 
 def at_breakpoint(prepared: Prepared, t) -> Bool[Array, ""]:
@@ -203,17 +204,6 @@ def next_modes(prepared: Prepared, state: State, signs: Signs) -> Transition:
     return Transition(following, segment, violated, jnp.any(found.hits), touching[nf:])
 
 
-class Sharing(NamedTuple):
-    """How limits that contacts at rest pass, which share a load, are dealt with.
-
-    ``rearranged``: others take more of it, with the limits ``tight`` or the ``preload``.
-    """
-
-    tight: Bool[Array, " k"]
-    preload: Float[Array, " l"]
-    rearranged: Bool[Array, ""]
-
-
 def share_loads(
     prepared: Prepared,
     state: State,
@@ -221,11 +211,14 @@ def share_loads(
     step: Step,
     signs: Signs,
     transition: Transition,
-) -> Sharing:
-    """Whether other reactions hold what those that were found do not, before any mode changes.
+) -> tuple[Sharing | None, Bool[Array, ""]]:
+    """How contacts share loads from now on, and whether other reactions hold what those that were
+    found do not, before any mode changes.
 
     Modes that change for another reason than forces come first.
     """
+    if (now := state.sharing) is None:
+        return None, jnp.asarray(False)
     nt, nf, mode = prepared.nt, prepared.nf, state.mode
     sticks, closed = mode == Mode.STICK, mode != Mode.OPEN
     presses = closed & (jnp.arange(nt) >= nf)
@@ -239,30 +232,21 @@ def share_loads(
     # Where shares move something, one must not be chosen.
     shared = equations.redundant & equations.unique
     needed = shared & passed.any() & ~others.any()
-    tight, space, kept = state.tight, equations.room, (state.tight, state.preload)
-    null_space = equations.null
 
-    def exchanged():
-        assert space is not None
-        found = exchange(space, tight, passed, fixed, fixed & ~violated)
-        return Sharing(found.tight, state.preload, found.helps)
+    def rearranged():
+        if now.tight is not None:
+            tight, helps = exchange(equations.room, now.tight, passed, fixed, fixed & ~violated)
+            return Sharing(tight, None), helps
+        more, helps = _preload(prepared, state, equations.null, step, of_force, fixed)
+        return Sharing(None, now.preload + more), helps
 
-    def preloaded():
-        assert null_space is not None
-        found = _preload(prepared, state, null_space, step, of_force, fixed)
-        return Sharing(tight, found.reactions, found.helps)
-
-    computed = preloaded if prepared.mechanics.planes else exchanged
-    found = where_any(needed, computed, Sharing(*kept, jnp.asarray(False)))
-    helps = found.rearranged & needed
-    tight, reactions = (
-        jnp.where(helps, x, y) for x, y in zip((found.tight, found.preload), kept, strict=True)
-    )
-    return Sharing(tight, reactions, helps)
+    found, helps = where_any(needed, rearranged, (now, jnp.asarray(False)))
+    helps = helps & needed
+    return jax.tree.map(lambda x, y: jnp.where(helps, x, y), found, now), helps
 
 
 def _preload(prepared: Prepared, state: State, null, step: Step, of_force, fixed) -> Preload:
-    """Reactions that balance each other and leave the largest margin; all forces relative to the
+    """More reactions that balance each other, for the largest margin; all forces relative to the
     largest."""
     nt, mechanics = prepared.nt, prepared.mechanics
     values = jax.lax.stop_gradient(step.at(prepared, jnp.zeros_like(step.h)))
@@ -290,7 +274,7 @@ def _preload(prepared: Prepared, state: State, null, step: Step, of_force, fixed
         cones=cones,
     )
     found = preload(null, reactions / scale, limits)
-    return found._replace(reactions=state.preload + found.reactions * scale)
+    return found._replace(reactions=found.reactions * scale)
 
 
 def one_motion(
@@ -308,6 +292,7 @@ def one_motion(
     normal = jnp.concatenate([pressing, jnp.ones((prepared.nu,), pressing.dtype)])
     limited = (prepared.static_positive + prepared.static_negative) * normal > 0
     touches = (mode == Mode.OPEN) & signs.null[:nt] & (jnp.arange(nt) >= nf)
+    assert signs.motion is not None
     motion = signs.motion[:nt]
     closed = jnp.where(motion == 0, Mode.STICK, rules.slip(motion > 0))
     closed = jnp.where(prepared.frictionless, Mode.SLIP_POS, closed)

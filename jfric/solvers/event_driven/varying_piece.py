@@ -62,7 +62,7 @@ class VaryingPiece(SmoothPiece):
             pair = kinetic(now, self.state, relative[:nt], self.onset)
             now = eqx.tree_at(lambda p: (p.kinetic_positive, p.kinetic_negative), now, pair)
         of_mode = self.state.mode, self.state.inner, self.equations.held
-        e = mode_equations(now, *of_mode, self.equations.tight, self.equations.preload)
+        e = mode_equations(now, *of_mode, self.equations.sharing)
         f = e.f + self.extra - matvec(e.K, q) - matvec(e.C, v) + matvec(g.applied, w)
         f = f + curved_forces(here, self.state, g, t, q, v, w)
         friction, normal = jnp.zeros((0,), q.dtype), matvec(g.normal, w)
@@ -95,9 +95,7 @@ class VaryingPiece(SmoothPiece):
         if tied is not None:
             a = a + tied.acceleration
         if e.share is not None:
-            reaction = reaction + matvec(e.share, normal)
-        if e.preload is not None:
-            reaction = reaction + e.preload
+            reaction = reaction + matvec(e.share, jnp.append(normal, 1.0))
         reaction = reaction + jnp.pad(friction, (0, reaction.shape[0] - nf))
         if here.reacting:
             # Nothing else acts on the coordinates behind states, whose masses are one.
