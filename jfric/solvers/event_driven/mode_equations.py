@@ -164,21 +164,22 @@ def reactions_in_mode(prepared: Prepared, mode, held) -> Reactions:
     )
 
 
-def _shared(prepared: Prepared, mode, inner: Inner, R: Reactions, sharing: Sharing):
+def _shared(prepared: Prepared, mode, inner: Inner, R: Reactions, sharing: Sharing) -> tuple:
     """Operator of reactions, and what :class:`ModeEquations` says of how they share a load."""
     m, none = prepared.D.shape[0], jnp.zeros((prepared.D.shape[0], prepared.nf), R.force.dtype)
+    assert R.null is not None
     if sharing.tight is None:
         assert sharing.preload is not None
         return R.force, jnp.column_stack([none, sharing.preload]), R.null
     limits, normals = jnp.split(force_limits(prepared, mode, inner), [m], axis=1)
-    own, tight = jnp.abs(R.force), sharing.tight
+    own, tight, null = jnp.abs(R.force), sharing.tight, R.null
 
     def keep():
-        space = room(prepared.D, R.null, limits)
+        space = room(prepared.D, null, limits)
         change, size = shared(space, tight)
         force = R.force + matmul(change, matmul(limits, R.force))
         share = jnp.pad(matmul(change, normals), ((0, 0), (0, 1)))
-        return force, share, R.null, space, own + matmul(size, matmul(jnp.abs(limits), own))
+        return force, share, null, space, own + matmul(size, matmul(jnp.abs(limits), own))
 
     nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(keep))
     return where_any(R.redundant, keep, (R.force, *nothing[1:4], own))

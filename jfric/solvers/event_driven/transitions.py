@@ -234,9 +234,10 @@ def share_loads(
     needed = shared & passed.any() & ~others.any()
 
     def rearranged():
-        if now.tight is not None:
+        if now.tight is not None and equations.room is not None:
             tight, helps = exchange(equations.room, now.tight, passed, fixed, fixed & ~violated)
             return Sharing(tight, None), helps
+        assert now.preload is not None
         more, helps = _preload(prepared, state, equations.null, step, of_force, fixed)
         return Sharing(None, now.preload + more), helps
 
