@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -347,14 +348,89 @@ def test_a_model_from_sample_to_sample_refuses_events():
         jfric.fit(jfric.SampledModel(p), data, free)
 
 
+#: Height of the floor, height above it, restitution, acceleration.
+BOUNCES = [
+    (0.0, 5.0, 0.5, 10.0),
+    (0.0, 1e-4, 0.5, 1.0),
+    (-1.0, 1e-4, 0.5, 1.0),
+    (-1.0, 1e-2, 0.9, 1.0),
+    (100.0, 1e-4, 0.5, 1.0),
+    (100.0, 1e-2, 0.1, 100.0),
+    (-1e4, 1e-4, 0.7, 1.0),
+    (-1e4, 1e-2, 0.5, 0.1),
+    (-1e4, 1e-8, 0.5, 1.0),
+]
+
+
+def bounces(cases, solver, when="z - $floor", *, dtype=float):
+    """Solutions of bodies that an event throws back from a floor, and when their bounces end."""
+    floor, height, e, g = np.array(cases, dtype).T
+    p = Problem(
+        ("z",),
+        {
+            "mass": Mass("z", 1.0),
+            "load": jfric.Load("z", "-$g"),
+            "event": {"floor": Event(when, "down", change={"v.z": "-$e*v.z"})},
+        },
+        initial={"z": InitialState(1.0)},
+        time=1.0,
+        parameters={"floor": 0.0, "e": 0.5, "g": 1.0},
+    )
+    p = jax.tree.map(lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array(x) else x, p)
+    ends = np.sqrt(2.0 * height / g) * (1.0 + e) / (1.0 - e)
+    solver = dataclasses.replace(solver, adjoint="none", max_events=600)
+
+    @jax.vmap
+    def run(floor, height, e, g, end):
+        values = {"parameters.floor": floor, "initial.z.q": floor + height, "time.end": end}
+        values |= {"parameters.e": e, "parameters.g": g}
+        return jfric.simulate(jfric.set_parameters(p, values), solver)
+
+    return run(floor, height, e, g, 100.0 * ends), ends
+
+
 @pytest.mark.parametrize(
-    "solver", [EventDriven(), pytest.param(RUNGE_KUTTA, marks=pytest.mark.slow)]
+    "solver",
+    [
+        EventDriven(),
+        pytest.param(RUNGE_KUTTA, marks=pytest.mark.slow),
+        pytest.param(EventDriven(kernel="lowered"), marks=pytest.mark.slow),
+    ],
 )
 def test_changes_that_accumulate_end_with_a_status(solver):
-    p = ball({"floor": Event("z", "down", change={"v.z": "-0.5*v.z"})}, end=4.0)
-    s = jfric.simulate(p, solver)
-    assert int(s.status) == int(Status.ACCUMULATION)
-    np.testing.assert_allclose(float(s.final.t), 3.0, atol=1e-6)
+    """However far from the origin: flights below the resolution of the value are the end."""
+    found, ends = bounces(BOUNCES, solver)
+    assert found.status.tolist() == [Status.ACCUMULATION] * len(BOUNCES)
+    floor, height, e, g = np.array(BOUNCES).T
+    lost = 64 * 2.2e-16 * (2 * np.abs(floor) + 2 * height)
+    rest = 2.0 * np.sqrt(8.0 * lost / g) / (1.0 - e)
+    assert np.all(np.abs(found.final.t - ends) <= rest + 1e-6 * ends)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("solver", [EventDriven(), RUNGE_KUTTA])
+@pytest.mark.parametrize("how", ["function of time", "single precision"])
+def test_bounces_of_other_kinds_accumulate(solver, how):
+    """Values that are interpolated, and single precision: never through the floor in silence."""
+    rng = np.random.default_rng(45041)
+    sizes = 10 ** rng.uniform([[-3], [-8], [-1]], [[4], [0], [2]], (3, 40))
+    cases = np.stack([sizes[0] * rng.choice([-1, 1], 40), sizes[1], rng.uniform(0.05, 0.9, 40)])
+    cases = np.concatenate([cases, sizes[2:]]).T
+    if how == "single precision":
+        cases = cases[cases[:, 1] > 1e-5 * np.abs(cases[:, 0])]
+        found, _ = bounces(cases, solver, dtype=np.float32)
+    else:
+        found, _ = bounces(cases, solver, "(z - $floor)*(1 + t)")
+    assert found.status.tolist() == [Status.ACCUMULATION] * len(cases)
+
+
+def test_a_body_that_an_event_stops_in_the_air_falls_on():
+    """A rebound without velocity is none: what a little of it would change is flagged."""
+    found, ends = bounces([(1.0, 1e-2, 0.0, 1.0)], EventDriven())
+    assert found.status.tolist() == [Status.OK]
+    assert found.flags.tolist() == [Flag.GRAZING]
+    assert found.events.count.tolist() == [1]
+    np.testing.assert_allclose(found.final.v[0, 0], -99.0 * ends[0], rtol=1e-12)
 
 
 @pytest.mark.parametrize(

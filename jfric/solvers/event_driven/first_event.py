@@ -72,9 +72,10 @@ def first_event(
     order = jnp.where(signs.null, 0, signs.order)
     if step.leading.shape[1]:
         still = jax.lax.stop_gradient(step)
-        others = jnp.zeros((order.shape[0] - prepared.nt,), bool)
         bounced = (state.mode == Mode.OPEN) & (state.known[: prepared.nt] > 0)
-        bounced = jnp.concatenate([bounced, others])
+        own = jnp.zeros((0,), bool) if state.watch is None else state.watch.begins(state.steps)
+        others = jnp.zeros((order.shape[0] - prepared.nt - own.shape[0],), bool)
+        bounced = jnp.concatenate([bounced, others, own])
         ending = None
         if breaks is not None:
             limits = limits_of_stick(prepared, state, order.shape[0])

@@ -355,6 +355,8 @@ def one_pass(
         jumps = decision.changes | (~settled & transition.impact)
         watch = watch_after(state, seen, decision, own, ahead.s, settles, moves, jumps)
         flags = flags | jnp.where(decision.stops, int(Flag.STOPPED), 0)
+        flags = flags | jnp.where(decision.passes, int(Flag.GRAZING), 0)
+        flags = flags | jnp.where(decision.starts, int(Flag.ONE_SIDED), 0)
         several = jnp.sum(logged.count + jnp.sum(decision.logged != 0)) > 1
         several = several & jnp.any((decision.logged != 0) & events.mask(lambda e: e.changes))
         flags = flags | jnp.where(settles & several, int(Flag.SIMULTANEOUS), 0)

@@ -35,7 +35,8 @@ class Watch(NamedTuple):
     ``largest``: what its rounding errors may be relative to; ``value``: before what jumped at this
     instant, NaN where nothing did; ``exact``: whether it is known to rounding since it jumped, and
     near zero; ``near``: what cannot be told from the value at which it last fired; ``changed``:
-    when it last changed the state [s]; ``stopped``: whether one has ended the run; ``q_before``
+    when it last changed the state [s]; ``far``: whether it has been farther from zero than rounding
+    since; ``stopped``: whether one has ended the run; ``q_before``
     (n,): positions before what happens at this instant.
     """
 
@@ -48,8 +49,13 @@ class Watch(NamedTuple):
     exact: Bool[Array, " e"]
     near: Float[Array, " e"]
     changed: Float[Array, " e"]
+    far: Bool[Array, " e"]
     stopped: Bool[Array, ""]
     q_before: Float[Array, " n"]
+
+    def begins(self, steps) -> Bool[Array, " e"]:
+        """Whether a motion begins at this instant: something has jumped, or the run starts."""
+        return ~jnp.isnan(self.value) | (steps == 0)
 
 
 def start_watching(prepared: Prepared, q: Float[Array, " n"]) -> Watch | None:
@@ -65,9 +71,10 @@ def start_watching(prepared: Prepared, q: Float[Array, " n"]) -> Watch | None:
         known=zero == 1,
         largest=none,
         value=none + jnp.nan,
-        exact=zero == 1,
+        exact=zero == 0,
         near=none,
         changed=none - jnp.inf,
+        far=zero == 1,
         stopped=jnp.asarray(False),
         q_before=q,
     )

@@ -83,7 +83,8 @@ def see(events: UserEvents, prepared: Prepared, flow, state: State, step: Step, 
     still = jax.lax.stop_gradient((prepared, state, step, slopes, curves))
     others = _sizes(*still[:3], still[4])
     now = jnp.maximum(jnp.abs(still[4][0]), others)
-    sizes = jnp.maximum(jnp.sum(jnp.abs(still[4]), axis=0), others)
+    changes = _changes(prepared, state, step, others)
+    moving = jnp.maximum(jnp.sum(jnp.abs(still[4][1:]), axis=0), changes)
     last = jnp.abs(still[4][-1]) + jnp.abs(still[4][-2]) / (16.0 if flow.lands else 1.0)
     remainder = jnp.abs(still[3]) @ last
     if not affine.all():
@@ -96,27 +97,32 @@ def see(events: UserEvents, prepared: Prepared, flow, state: State, step: Step, 
     factor = jnp.where(affine, 1.0, INTERPOLATED)
     # What the terms are on the whole step tells nothing of the value at its start.
     here = factor * (jnp.abs(still[3]) @ now + jnp.abs(columns_now[0]))
-    scale = factor * (jnp.abs(still[3]) @ sizes + jnp.sum(jnp.abs(columns_now), axis=0))
-    leading, watch = columns_now[:LEADING], state.watch
+    since = factor * (jnp.abs(still[3]) @ moving + jnp.sum(jnp.abs(columns_now[1:]), axis=0))
+    scale = here + since
+    # The first derivative is exact, that of an interpolant relative to the whole.
+    first = factor * (jnp.abs(still[3]) @ jnp.maximum(jnp.abs(still[4][1]), changes))
+    leading = columns_now[:LEADING].at[1].set(still[4][1] @ still[3].T)
+    watch = state.watch
     assert watch is not None
     unit, count = ROUNDINGS * jnp.finfo(scale.dtype).eps, flow.zero(scale.dtype)
+    limits = tolerances(scale.dtype)
     small, rounded = count * here, unit * jnp.maximum(watch.largest, here)
     # What an impact or a change moved is known to rounding, and zero no more.
     moved = jnp.abs(leading[0] - watch.value) > rounded
-    exact = moved | (watch.exact & (jnp.abs(leading[0]) <= small))
+    near = limits.known * small
+    exact = moved | (watch.exact & (jnp.abs(leading[0]) <= near))
     zero = jnp.where(exact, unit * here, small)
-    zero = jnp.stack([zero, *[count * scale] * (LEADING - 1)])
-    limits = tolerances(scale.dtype)
-    known = (
-        watch.known & ~moved & (jnp.abs(leading[0]) <= jnp.maximum(rounded, limits.known * small))
+    zero = jnp.stack(
+        [zero, count * first, *[count * jnp.where(affine, since, scale)] * (LEADING - 2)]
     )
+    known = watch.known & ~moved & (jnp.abs(leading[0]) <= jnp.maximum(rounded, near))
     sign = rules.guard_sign(leading, zero, known=known.astype(jnp.int32))
     orientation = jnp.where(sign.violated, -1, 1)
-    missing = constants(scale.dtype).rounding * scale
+    # A value that begins at zero, or is known there, has the errors of the motion since alone.
+    begins = sign.order >= 1
+    missing = constants(scale.dtype).rounding * jnp.where(affine & begins, since, scale)
     if flow.lands:
-        # Errors of the motion since the change alone.
-        since = jnp.abs(still[3]) @ jnp.sum(jnp.abs(still[4][1:]), axis=0)
-        missing = jnp.where(exact, missing + count * factor * since, count * scale)
+        missing = jnp.where(exact | begins, missing + count * since, count * scale)
     remainder = remainder + missing
     joined = _behind(step, orientation * columns, orientation * leading, zero, remainder)
 
@@ -146,9 +152,14 @@ class Decision(NamedTuple):
     logged: Int[Array, " e"]
     changes: Bool[Array, ""]
     stops: Bool[Array, ""]
-    #: When each last changed the state, and whether one does so again in no time.
+    #: Which change the state, when each last did so, and whether one does so again in no time.
+    changing: Bool[Array, " e"]
     changed: Float[Array, " e"]
     accumulates: Bool[Array, ""]
+    #: Whether a value goes through zero from rest there after its event's own change, and whether
+    #: one does from a start that is not quite at zero: neither fires.
+    passes: Bool[Array, ""]
+    starts: Bool[Array, ""]
 
 
 def decide(events: UserEvents, state: State, seen: Seen, settled) -> Decision:
@@ -163,11 +174,19 @@ def decide(events: UserEvents, state: State, seen: Seen, settled) -> Decision:
     changing = fires & events.mask(lambda e: e.changes)
     changes = jnp.any(changing)
     soon = tolerances(t.dtype).chatter_time * (t - jax.lax.stop_gradient(state.start))
-    accumulates = jnp.any(changing & (t - watch.changed < soon))
+    # A value that has not left zero since is back below its resolution.
+    near = (watch.changed > -jnp.inf) & ~watch.far
+    accumulates = jnp.any(changing & ((t - watch.changed < soon) | near))
     logged = jnp.where(fires, watch.side, watch.pending)
     stops = settled & ~changes & jnp.any((logged != 0) & events.mask(lambda e: e.stops))
     changed = jnp.where(changing, t, watch.changed)
-    return Decision(arrived, fires, logged, changes, stops, changed, accumulates)
+    order = jnp.where(seen.signs.null, 0, seen.signs.order)
+    through = (order >= 2) & (watch.pending * seen.orientation < 0)
+    passes = settled & jnp.any(through & events.mask(lambda e: e.changes))
+    through = (order >= 1) & (seen.columns[0] * seen.orientation < 0)
+    starts = settled & ~state.settled & jnp.any(through)
+    found = arrived, fires, logged, changes, stops, changing, changed, accumulates
+    return Decision(*found, passes, starts)
 
 
 def watch_after(
@@ -184,29 +203,38 @@ def watch_after(
     zero = jnp.where(seen.signs.order >= 1, 2.0 * jnp.abs(seen.columns[0]), 0.0)
     zero = jnp.maximum(zero, ROUNDINGS * jnp.finfo(zero.dtype).eps * watch.largest)
     near = jnp.where(decision.arrived, jnp.where(decision.changes, 0.0, zero), watch.near)
-    left = (near == 0) | (_largest_until(seen.columns, jax.lax.stop_gradient(s)) > near)
+    until = _until(seen.columns, jax.lax.stop_gradient(s))
+    left = (near == 0) | (jnp.max(jnp.abs(until), axis=0) > near)
     after = jnp.where(seen.signs.null | ((side == 0) & ~left), 0, seen.orientation)
     pending = jnp.where(settles, 0, decision.logged)
+    # What counts as zero at the start of a motion is still there where it ends at zero.
+    kept = jnp.where(seen.signs.order >= 1, watch.largest, 0.0)
+    resolution = ROUNDINGS * jnp.finfo(until.dtype).eps * seen.here
+    leaves = moves & (jnp.max(seen.orientation * until, axis=0) > resolution)
+    far = ~decision.changing & (watch.far | leaves)
     return Watch(
         side=jnp.where(moves, after, side).astype(jnp.int32),
         pending=pending.astype(jnp.int32),
         count=watch.count + (settles & (decision.logged != 0)),
         known=jnp.where(moves, fired, watch.known),
-        largest=jnp.where(moves, seen.scale, jnp.maximum(watch.largest, seen.here)),
+        largest=jnp.where(
+            moves, jnp.maximum(seen.scale, kept), jnp.maximum(watch.largest, seen.here)
+        ),
         value=jnp.where(jumps, seen.columns[0], jnp.where(moves, jnp.nan, watch.value)),
-        exact=seen.exact & ~decision.arrived,
+        exact=jnp.where(decision.arrived, decision.changes, seen.exact),
         near=near,
         changed=decision.changed,
+        far=far,
         stopped=watch.stopped | decision.stops,
         q_before=jnp.where(unlogged(state), watch.q_before, state.q),
     )
 
 
-def _largest_until(columns: Float[Array, "p e"], s) -> Float[Array, " e"]:
-    """Largest magnitude of each polynomial at nodes between 0 and ``s``."""
+def _until(columns: Float[Array, "p e"], s) -> Float[Array, "n e"]:
+    """Each polynomial at nodes between 0 and ``s``."""
     nodes, _ = nodes_and_fit(columns.dtype.name)
     at = jnp.asarray(np.vander(nodes, columns.shape[0], increasing=True), columns.dtype)
-    return jnp.max(jnp.abs(at @ (columns * powers(s, columns.shape[0])[:, None])), axis=0)
+    return at @ (columns * powers(s, columns.shape[0])[:, None])
 
 
 def penetrates(prepared: Prepared, t, q) -> Bool[Array, ""]:
@@ -242,6 +270,13 @@ def _sizes(prepared: Prepared, state: State, step: Step, curves) -> Float[Array,
             jnp.full((count,), force),
         ]
     )
+
+
+def _changes(prepared: Prepared, state: State, step: Step, others) -> Float[Array, " x"]:
+    """What rounding errors of the changes of these on the step are relative to, likewise."""
+    n, h = prepared.mechanics.n, step.h
+    speed = h * (state.v_scale + 0.5 * h * step.unbalanced)
+    return others.at[1 : 1 + 2 * n].set(jnp.concatenate([speed, h * step.unbalanced]))
 
 
 def _is_affine(values: Callable, x, i: int) -> bool:
