@@ -140,7 +140,7 @@ def with_signs(signs: Signs, seen: Seen) -> Signs:
     order, null, violated = (
         jnp.concatenate(pair) for pair in zip(signs[:3], seen.signs, strict=True)
     )
-    return Signs(order, null, violated, signs.drift)
+    return signs._replace(order=order, null=null, violated=violated)
 
 
 class Decision(NamedTuple):
