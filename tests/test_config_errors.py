@@ -515,8 +515,8 @@ MISTAKES = [
             "equilibrium_to.u(1), limit.parameter, "
             "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1); "
             "orbit.period, orbit.u, orbit.max.u, orbit.harmonic.u(1), orbit.event_time(1), "
-            "multiplier(1), multiplier.re(1), fold(1), flip(1), event_change(1); balance.u, "
-            "balance.u(1), balance_fold(1); response.peak, response.peak_frequency"
+            "multiplier(1), multiplier.re(1), fold(1), flip(1), hopf(1), event_change(1); "
+            "balance.u, balance.u(1), balance_fold(1); response.peak, response.peak_frequency"
         ),
     ),
     (
@@ -563,8 +563,8 @@ MISTAKES = [
             "equilibrium_to.u(1), limit.parameter, "
             "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1); "
             "orbit.period, orbit.u, orbit.max.u, orbit.harmonic.u(1), orbit.event_time(1), "
-            "multiplier(1), multiplier.re(1), fold(1), flip(1), event_change(1); balance.u, "
-            "balance.u(1), balance_fold(1); response.peak, response.peak_frequency"
+            "multiplier(1), multiplier.re(1), fold(1), flip(1), hopf(1), event_change(1); "
+            "balance.u, balance.u(1), balance_fold(1); response.peak, response.peak_frequency"
         ),
     ),
     (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 from typing import Any
 
@@ -273,3 +274,55 @@ def test_a_response_with_two_folds_against_transients():
         end = after(omega, start, moved, start + 5.0 * orbit.period) - orbit.state
         rate = float(np.real(orbit.multipliers[0])) ** 5
         np.testing.assert_allclose(end, rate * 1e-6 * vector, rtol=1e-3, atol=1e-9)
+
+
+BELT = """
+dofs = ["x"]
+[time]
+end = "30 s"
+[mass]
+dof = "x"
+m = "1 kg"
+[spring]
+dof = "x"
+k = "1 N/m"
+[damper]
+dof = "x"
+c = "0.55 N*s/m"
+[friction]
+dof = "x"
+law = "velocity-weakening"
+mu_s = 1.0
+v_s = "1/3"
+N = "1 N"
+belt = "0.5 m/s"
+[periodic]
+period = 6.283
+state = STATE
+transient = 0
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("begin", "start"), [(0.55, [0.4, -0.28]), (0.480001, [0.4, -0.0012])], ids=["far", "near"]
+)
+def test_a_path_ends_where_its_motion_shrinks_to_an_equilibrium(begin, start, tmp_path):
+    """Sliding on a belt with weakening friction: at the end the period is that without damping, and
+    the spring carries the friction of steady sliding. Near the end there are few steps, too."""
+    file, out = tmp_path / "belt.toml", tmp_path / "path"
+    file.write_text(BELT.replace("STATE", str(start)))
+    command = ["periodic", str(file), "--parameter", f"damper.c={begin}:0.3", "--out", str(out)]
+    found = CliRunner().invoke(app, [*command, "--branch", "hopf(1)"])
+    assert found.exit_code == 2
+    assert "found a point of the kind 'hopf'; branches leave a 'flip'" in found.output
+    path = json.loads((out / "orbits-001.json").read_text())
+    (end,) = path["special"]
+    assert end["kind"] == "hopf"
+    # The damper is the slope of friction, 3/(1 + 3 v)^2 at v = 0.5 m/s.
+    assert end["parameter"] == pytest.approx(0.48, abs=2e-9)
+    np.testing.assert_allclose(end["state"], [0.4, 0.0], atol=1e-9)
+    assert end["period"] == pytest.approx(2.0 * math.pi, abs=1e-8)
+    rows = np.genfromtxt(out / "orbits-001.csv", delimiter=",", names=True)
+    assert len(rows) < 25
+    assert rows["damperc"].min() > 0.48

@@ -24,6 +24,7 @@ MARKERS: dict[OrbitKind, tuple[str, str, str]] = {
     "flip": ("^", "#7b4ea3", "flip"),
     "torus": ("v", "#b8860b", "torus"),
     "branch point": ("X", "#3a7d44", "branch point"),
+    "hopf": ("D", "#1f6f8b", "end at an equilibrium"),
     "event change": ("o", "#222222", "change of events"),
     "dead end": ("x", "#222222", "dead end"),
 }

@@ -53,7 +53,8 @@ def continue_orbit(
     parameter unknown, Newton's method finds the orbit on a plane at right angles to the path, a
     step ahead. It goes on around folds, where the parameter turns back, until it leaves the
     interval. Folds, flips (a multiplier of -1), crossings of the unit circle by a pair, and points
-    where another path crosses are located along the path. So is every
+    where another path crosses are located along the path; where a motion whose period is unknown
+    shrinks to an equilibrium, at a Hopf point, the path ends. Located, too, is every
     **change of events**: where a period has another sequence of events (a first stick or lift-off,
     a touch, one slip more) the path has a corner; the last orbit with the old sequence is found by
     halving, and the path goes on from the first one with the new sequence, with derivatives on both

@@ -19,7 +19,7 @@ from jfric.periodic.path_kernel import (
     kernel_of,
     moved,
 )
-from jfric.periodic.special_points import JUMP, between, leaving, narrowed, special
+from jfric.periodic.special_points import JUMP, between, equilibrium, leaving, narrowed, special
 
 #: Longest and shortest step, in sizes of the motion and of the interval, and the first one.
 LONGEST, SHORTEST, FIRST = 0.1, 1e-9, 0.01
@@ -28,6 +28,8 @@ LONGEST, SHORTEST, FIRST = 0.1, 1e-9, 0.01
 ROUNDS, TURN = 6, 0.95
 #: Growth of a state beyond its size after which sizes are taken anew.
 GROWN = 2.0
+#: Motions slower than this part of the fastest one at a start may be about to vanish.
+SLOW = 0.2
 #: Part of a period within which no event comes near the start of the next.
 NEAR = 0.02
 #: Gaps between events that differ by less than this part of a period are equal.
@@ -52,6 +54,7 @@ class Follower:
         self.special: list[OrbitPoint] = []
         self.remarks: list[str] = []
         self._middle: PathPoint | None = None
+        self._fastest = 0.0
 
     def follow(self, point: PathPoint, step: float = FIRST) -> None:
         """Step after step until the interval is left or nothing goes on."""
@@ -137,6 +140,8 @@ class Follower:
         """One step: the point it ends at (None: the path ends), and the length of the next."""
         at = self._at(point)
         found = at(step)
+        if self._vanishes(point, found):
+            return None, step
         while found is None or not _is_near(point, found):
             if found is not None and found.events != point.events:
                 break
@@ -155,6 +160,20 @@ class Follower:
         self.rows.append(found)
         grows = found.iterations <= ROUNDS
         return found, min(step * (1.5 if grows else 0.7), self.max_step)
+
+    def _vanishes(self, point: PathPoint, found: PathPoint | None) -> bool:
+        """Whether the motion shrinks to an equilibrium a step ahead, where the path ends: behind it
+        are the same orbits, half a period later."""
+        size = float(np.linalg.norm(point.flow))
+        self._fastest = max(self._fastest, size)
+        opposite = found is not None and found.flow @ point.flow < 0.0
+        if not (opposite or size < SLOW * self._fastest):
+            return False
+        end = equilibrium(self.kernel, point, self.max_step)
+        if end is None or self._outside(end):
+            return False
+        self.special.append(special("hopf", end, len(self.rows) - 1))
+        return True
 
     def _locate(self, point, at, found, step) -> None:
         for _, kind, place in between(self.kernel, at, point, found, step):

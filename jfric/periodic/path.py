@@ -10,7 +10,9 @@ import numpy as np
 from jfric.numerics.shown import printable
 from jfric.periodic.orbit import PeriodicOrbit
 
-OrbitKind = Literal["end", "fold", "flip", "torus", "branch point", "event change", "dead end"]
+OrbitKind = Literal[
+    "end", "fold", "flip", "torus", "branch point", "hopf", "event change", "dead end"
+]
 
 
 @printable
@@ -21,13 +23,13 @@ class OrbitPoint:
     ``parameter``, the ``state`` (2n,) at the start, which is at ``time`` [s], and the ``period``
     [s]. ``kind``: ``"end"`` of the interval; ``"fold"``, where the path turns around; ``"flip"``,
     where a motion of the doubled period branches off; ``"torus"``, where a pair of multipliers
-    leaves the unit circle; ``"branch point"``, where another path crosses; ``"event change"``,
-    where a period has other events from there on; ``"dead end"``, where nothing was found to go on.
+    leaves the unit circle; ``"branch point"``, where another path crosses; ``"hopf"``, where the
+    motion has shrunk to an equilibrium, at which the path ends; ``"event change"``, where a period
+    has other events from there on; ``"dead end"``, where nothing was found to go on.
     ``multipliers`` (2n,). Of an event change: the sequences of events ``before`` and ``after`` it,
-    and the derivatives
-    ``slope_before``, ``slope_after`` of the state (2n,) by the parameter on both sides, None where
-    nothing goes on. ``row``: the row of
-    the path at or before the point. Example: see :func:`jfric.continue_orbit`.
+    and the derivatives ``slope_before``, ``slope_after`` of the state (2n,) by the parameter on
+    both sides, None where nothing goes on. ``row``: the row of the path at or before the point.
+    Example: see :func:`jfric.continue_orbit`.
     """
 
     kind: OrbitKind

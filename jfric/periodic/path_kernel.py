@@ -47,7 +47,7 @@ class Kernel(NamedTuple):
 class PathPoint(NamedTuple):
     """A point: the unknowns ``u``, scaled by ``sizes`` (u,); the unit ``tangent`` of the path,
     scaled, in either direction; the sign of the determinant that changes at branch points; the
-    orbit."""
+    orbit; ``flow`` (x,): the scaled rate of its start where the period is unknown, else zero."""
 
     u: np.ndarray
     tangent: np.ndarray
@@ -61,6 +61,7 @@ class PathPoint(NamedTuple):
     #: Directions (k, u) in which sticking leaves the orbit open, at the same parameter; scaled.
     open: np.ndarray
     sizes: np.ndarray
+    flow: np.ndarray
 
     @property
     def multipliers(self) -> np.ndarray:
@@ -96,6 +97,9 @@ def corrected(
     if not np.all(np.isfinite(scaled)):
         return None
     direction, determinant, left_open = _direction(scaled, tangent)
+    flows = np.roll(np.asarray(found.motion.by_period), 1, axis=0) / kernel.scales.state
+    if kernel.shooting.phase == "along":
+        direction = _across(direction, flows, kernel.scales.state / _extents(kernel, found))
     return PathPoint(
         u=np.asarray(u) / columns,
         tangent=direction,
@@ -108,7 +112,28 @@ def corrected(
         determinant=determinant,
         open=left_open,
         sizes=columns,
+        flow=flows[0],
     )
+
+
+def _across(direction: np.ndarray, flows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The unit ``direction`` of a path by another phase: at right angles to the motion at the
+    start, in its extents. ``flows`` (N, x): scaled rates of the starts of all segments;
+    ``weights`` (x,): scales in extents of the motion."""
+    flow = flows[0] * weights**2
+    size = flow @ flows[0]
+    if not size > 0.0:
+        return direction
+    later = np.append(flows, np.zeros(len(direction) - flows.size))
+    turned = direction - (flow @ direction[: len(flow)]) / size * later
+    return turned / np.linalg.norm(turned)
+
+
+def _extents(kernel: Kernel, found: Found) -> np.ndarray:
+    """Extents (x,) of the motion about its middle, which may lie far from zero: of positions those
+    of an oscillation with the same velocities."""
+    velocities = kernel.scales.state[len(kernel.scales.state) // 2 :]
+    return np.append(velocities * float(found.z.period) / (2.0 * np.pi), velocities)
 
 
 def _direction(scaled: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
@@ -172,7 +197,7 @@ def _phase_there(kernel: Kernel, found: Found, phase: Phase) -> Phase:
     if kernel.shooting.phase != "along":
         return phase
     motion = np.asarray(found.motion.by_period)[-1]
-    scale = np.asarray(kernel.scales.state)
+    scale = _extents(kernel, found)
     along = motion / scale
     along = along / np.linalg.norm(along) / scale
     return phase._replace(at=found.z.states[0], along=jnp.asarray(along))

@@ -1,5 +1,5 @@
 """What happens between two points of a path of orbits: folds, changes of stability and of events,
-each located along the path."""
+each located along the path; and where its motion shrinks to an equilibrium."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from jfric.periodic.path import OrbitKind, OrbitPoint
-from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, moved
+from jfric.periodic.path_kernel import Kernel, PathPoint, ahead, corrected, moved
 
 #: Places along the path are found to this part of a step.
 LOCATED = 1e-13
@@ -43,6 +43,10 @@ JUMP = 0.01
 #: of the interval; directions in which Newton's method starts there, and how far it may get, both
 #: relative to the root of the distance.
 DISTANCES, DIRECTIONS, REACH = (1e-6, 1e-5, 1e-4), 12, 10.0
+
+#: On the way to an equilibrium each motion is so much nearer than the one before, and smaller by so
+#: much at least; so many are taken.
+NEARER, SMALLER, SHRINKING = 0.9, 0.5, 3
 
 #: What is looked for where the events do not change; the third for each pair of multipliers.
 KINDS: tuple[OrbitKind, ...] = ("fold", "flip", "torus", "branch point")
@@ -101,6 +105,45 @@ def leaving(kernel: Kernel, point: PathPoint) -> PathPoint | None:
                 if np.linalg.norm(found.u - point.u) <= REACH * root:
                     return found
     return None
+
+
+def equilibrium(kernel: Kernel, point: PathPoint, longest: float) -> PathPoint | None:
+    """The equilibrium that motions of an autonomous system shrink to, no farther than ``longest``
+    from ``point``; None where there is none.
+
+    States half a period apart lie opposite to each other, with the equilibrium in the middle: each
+    orbit is looked for on the way there, which is what fixes its phase. Parameter, period and
+    middle are smooth in the square of the size.
+    """
+    orbits, middles = [point], []
+    for _ in range(SHRINKING):
+        here, states = orbits[-1], orbits[-1].z.states
+        orbit = here.orbit
+        later = ahead(kernel.call, kernel.shooting, orbit.problem, orbit.period, orbit.state, 0.5)
+        across = 0.5 * np.asarray(later.start.states - states)
+        middles.append(np.asarray(orbit.state) + across[0])
+        step = np.zeros(here.u.shape)
+        step[: states.size] = NEARER * across.ravel()
+        step = step / kernel.sizes
+        s = np.linalg.norm(step)
+        inwards = step[: len(here.flow)]
+        along = here.flow - (here.flow @ inwards) / (inwards @ inwards) * inwards
+        along = along / np.linalg.norm(along) / kernel.scales.state
+        phase = here.phase._replace(at=states[0], along=jnp.asarray(along))
+        found = corrected(kernel, moved(kernel, here.z, step), phase, step / s, here.u, s)
+        if found is None or np.linalg.norm(found.u - point.u) > longest:
+            return None
+        if np.linalg.norm(found.flow) > SMALLER * np.linalg.norm(here.flow):
+            return None
+        orbits.append(found)
+    squares = [p.flow @ p.flow for p in orbits[:-1]]
+    parts = [np.prod([y / (y - x) for y in squares if y is not x]) for x in squares]
+    rows = zip(orbits, middles, strict=False)
+    table = [[p.parameter, float(p.orbit.period), *middle] for p, middle in rows]
+    parameter, period, *state = np.asarray(parts) @ np.asarray(table)
+    last = orbits[-1]
+    orbit = dataclasses.replace(last.orbit, state=jnp.asarray(state), period=jnp.asarray(period))
+    return last._replace(orbit=orbit, parameter=float(parameter))
 
 
 def tests(point: PathPoint, rank: int | None) -> dict[OrbitKind, float]:
@@ -214,6 +257,7 @@ def _branch_point(at: At, first: PathPoint, last: PathPoint, s: float) -> list:
     orbit = dataclasses.replace(
         nearest.orbit,
         state=jnp.asarray(there([p.orbit.state for p in points])),
+        period=jnp.asarray(there([p.orbit.period for p in points])),
         multipliers=jnp.asarray(
             there([np.real(p.multipliers) for p in points])
             + 1j * there([np.imag(p.multipliers) for p in points])

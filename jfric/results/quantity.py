@@ -57,6 +57,7 @@ Kind = Literal[
     "flip",
     "torus",
     "branch_point",
+    "hopf",
     "event_change",
     "balance",
     "balance_fold",
@@ -72,7 +73,7 @@ STATIC_KINDS = (
 
 #: Kinds taken from a periodic motion, and from its path over a parameter.
 PERIODIC_KINDS = (
-    *("orbit", "multiplier", "fold", "flip", "torus", "branch_point", "event_change"),
+    *("orbit", "multiplier", "fold", "flip", "torus", "branch_point", "hopf", "event_change"),
     *("balance", "balance_fold", "response"),
 )
 #: Numbers of a periodic motion that are none of a trajectory.
@@ -115,7 +116,7 @@ _KINDS: dict[Kind, _Form] = {
     "special": _Form("static", "number"),
     "orbit": _Form("orbit", "maybe"),
     "multiplier": _Form("part", "number", optional=True),
-    **{kind: _Form(None, "number") for kind in ("fold", "flip", "torus")},
+    **{kind: _Form(None, "number") for kind in ("fold", "flip", "torus", "hopf")},
     **{kind: _Form(None, "number") for kind in ("branch_point", "event_change", "balance_fold")},
     "balance": _Form("dof", "maybe"),
     "response": _Form("response"),
@@ -136,7 +137,7 @@ GRAMMAR = (
     "equilibrium.u(1), equilibrium.lambda_n(1), equilibrium_to.u(1), limit.parameter, "
     "limit.lambda_n.NAME, branch_count, fold_count, special.parameter(1), special.u(1); "
     "orbit.period, orbit.u, orbit.max.u, orbit.harmonic.u(1), orbit.event_time(1), multiplier(1), "
-    "multiplier.re(1), fold(1), flip(1), event_change(1); balance.u, balance.u(1), "
+    "multiplier.re(1), fold(1), flip(1), hopf(1), event_change(1); balance.u, balance.u(1), "
     "balance_fold(1); response.peak, response.peak_frequency"
 )
 

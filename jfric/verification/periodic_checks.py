@@ -197,7 +197,7 @@ def orbit_settings(
 _OF_PATHS = ("vary", "start", "stop", "harmonics")
 #: Special points of a path by the words of a check.
 POINT_KINDS: dict[str, OrbitKind] = {
-    **{"fold": "fold", "flip": "flip", "torus": "torus"},
+    **{"fold": "fold", "flip": "flip", "torus": "torus", "hopf": "hopf"},
     **{"branch_point": "branch point", "event_change": "event change"},
 }
 #: First words of what is observed over a period.
