@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import jfric
+from jfric.cli.main import app
 from jfric.files.config import Check
 from jfric.files.overrides import apply_overrides
 from jfric.files.read_toml import load_config, loads
 from jfric.files.schema import json_schema
-from jfric.files.solver_choice import SOLVERS, choose_solver, settings_of
+from jfric.files.solver_choice import OBJECTS, SOLVERS, choose_solver, settings_of
 from jfric.files.write_toml import dump
 from jfric.results.quantity import Quantity, parse_quantity
 from jfric.system.expression import Expression
@@ -551,19 +553,37 @@ def test_times_of_a_file_lie_in_its_span_in_single_precision(path):
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-def test_a_file_takes_every_setting_of_every_solver(name):
-    """The fields of the class, as its documentation describes them."""
-    system = 'dofs = ["x"]\n[time]\nend = "1 s"\n[mass]\ndof = "x"\nm = "1 kg"\n[solver]\n'
+def test_files_and_verify_take_every_setting_of_every_solver(name, tmp_path):
+    """The fields of the class, as its documentation describes them, in the table and as options: a
+    name of no case shows that all of them were taken, before anything is computed."""
+    system = 'dofs = ["x"]\n[time]\nend = "1 s"\n[mass]\ndof = "x"\nm = "1 kg"\n'
+    system += '[[check]]\nquantity = "x(1)"\nexpected = 0\ntolerance = 0\n'
     given = {"name": name, "dt": 1e-3} if "dt" in settings_of(name) else {"name": name}
-    known = dataclasses.asdict(choose_solver(given)[0])
-    for key in settings_of(name):
-        value = known[key]
-        value = value if isinstance(value, (str, int, float)) else 1e-3
-        text = json.dumps(value if key != "contact_stiffness" else 1e3)
-        lines = {k: json.dumps(v) for k, v in given.items()}
-        lines[key] = text if key != "method" or name != "smoothed" else '"kvaerno5"'
-        config = loads(system + "".join(f"{k} = {v}\n" for k, v in lines.items()))
-        assert key in choose_solver(config.solver)[1]
+    known, path = dataclasses.asdict(choose_solver(given)[0]), tmp_path / "mass.toml"
+    assert set(known) - set(settings_of(name)) <= set(OBJECTS)
+    values: dict[str, str | float] = {key: 1e-3 for key in settings_of(name)}
+    values |= {k: x for k, x in known.items() if k in values and isinstance(x, str | int | float)}
+    values |= {"method": "kvaerno5"} if name == "smoothed" else {}
+    for key, value in values.items():
+        lines = given | {key: value}
+        text = "".join(f"{k} = {json.dumps(v)}\n" for k, v in lines.items())
+        assert key in choose_solver(loads(f"{system}[solver]\n{text}").solver)[1]
+    path.write_text(f'{system}[solver]\nname = "{name}"\n')
+
+    def answer(*options):
+        words = [x for option in options for x in ("--option", option)]
+        found = CliRunner().invoke(app, ["verify", str(path), *words, "--case", "other"])
+        return found.exit_code, " ".join(found.stderr.split())
+
+    every = [f"{key}={value}" for key, value in values.items()]
+    code, sentence = answer(*every)
+    assert code == 2
+    assert "--case: no case 'other'" in sentence
+    assert "has no such setting" in answer(*every, "stepps=3")[1]
+    # They reach the solver that is run.
+    wrong = {"energy_gain": "alow", "flow": "axact"}
+    for key in wrong.keys() & values.keys():
+        assert f"{key}: found {wrong[key]!r}" in answer(f"{key}={wrong[key]}")[1]
 
 
 def test_a_file_takes_the_settings_of_impacts():

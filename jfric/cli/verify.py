@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jfric.cli.app import Flow, app, console, one_sentence
+from jfric.cli.app import Flow, Options, app, console, one_sentence
 from jfric.cli.interrupt import kept
 from jfric.errors import ProblemError
 
@@ -44,6 +44,7 @@ def verify(
             metavar="NAME",
         ),
     ] = None,
+    option: Options = None,
     json_: Annotated[bool, typer.Option("--json", help="Print all checks as JSON.")] = False,
     junit: Annotated[
         Path | None, typer.Option(help="Also write JUnit XML.", metavar="FILE")
@@ -63,10 +64,12 @@ def verify(
     Exit status: 0, 1 where a check fails or one of several files is refused, 2 for bad input.
     """
     from jfric.cli import report
-    from jfric.files.solver_choice import require_flow
+    from jfric.files.solver_choice import parse_options, require_flow
     from jfric.sweeps.progress import Progress
     from jfric.verification.verify_cases import verify as run_checks
 
+    options = parse_options(option or [], flow=flow, kernel=kernel)
+    flow, kernel = options.pop("flow", None), options.pop("kernel", None)
     if flow is not None:
         require_flow(flow)
     started = time.perf_counter()
@@ -81,7 +84,7 @@ def verify(
 
     with kept(lambda: _kept(*reached)), Progress(0, stage="reading") as bar:
         settings: dict[str, Any] = {
-            **{"case": case, "flow": flow, "kernel": kernel},
+            **{"case": case, "flow": flow, "kernel": kernel, "options": options},
             **{"progress": show, "remark": remarks.append, "processes": None},
         }
         if html is None:

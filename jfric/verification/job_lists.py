@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -56,15 +56,16 @@ class Selection:
     flow: str | None = None
     kernel: str | None = None
     outputs: int = 0
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def jobs(self, remark: Callable[[str], None] | None = None) -> Jobs:
         """All jobs; ``remark`` is told which files hold nothing to verify. Raises
         :class:`jfric.ProblemError` where there are none, or a single file is refused."""
         if self.paths:
-            found = file_jobs(self.paths, self.flow, remark)
+            found = file_jobs(self.paths, self.flow, remark, self.options)
             found = _selected(found, self.case, lambda job: job.case)
         else:
-            found = listed_jobs(self.case, self.flow)
+            found = listed_jobs(self.case, self.flow, self.options)
         if self.flow is not None and not found:
             raise ProblemError(f"flow: no case runs with {self.flow!r}")
         if self.kernel is not None:
@@ -117,8 +118,10 @@ def _with_outputs(job: AnyJob, count: int) -> AnyJob:
     return dataclasses.replace(job, further=np.linspace(job.ts[0], job.ts[-1], count))
 
 
-def listed_jobs(case: str | None = None, flow: str | None = None) -> Jobs:
-    """Jobs of the shipped list."""
+def listed_jobs(
+    case: str | None = None, flow: str | None = None, options: Mapping[str, Any] | None = None
+) -> Jobs:
+    """Jobs of the shipped list; with ``options`` of the cases whose solver takes these settings."""
     from jfric.verification.cases import cases
 
     configs: dict[str, Config] = {}
@@ -132,8 +135,26 @@ def listed_jobs(case: str | None = None, flow: str | None = None) -> Jobs:
             config = dataclasses.replace(config, problem=problem, checks=())
         if entry.solver:
             config = dataclasses.replace(config, solver=entry.solver, checks=())
+        if options and not set(options) <= {"name", *settings_of(_solver_of(config))}:
+            continue
+        config = _with_options(config, options)
         jobs += _case_jobs(entry, config, flow)
+    if options and not jobs:
+        choose_solver(None, **options)
+        raise ProblemError(f"options: no case takes {', '.join(options)}")
     return jobs
+
+
+def _solver_of(config: Config) -> str:
+    """The name of the solver that a file asks for."""
+    return str(config.solver.get("name", SOLVERS[0]))
+
+
+def _with_options(config: Config, options: Mapping[str, Any] | None) -> Config:
+    """The same with settings of the solver in place of its own."""
+    if not options:
+        return config
+    return dataclasses.replace(config, solver=choose_solver(config.solver, **options)[1])
 
 
 def _case_jobs(
@@ -159,7 +180,7 @@ def _case_jobs(
         jobs += periodic_job(entry.name, config, every)
     if every and not checks:
         return jobs
-    if config.solver.get("name", SOLVERS[0]) != SOLVERS[0]:
+    if _solver_of(config) != SOLVERS[0]:
         # A file that names another solver is verified with that one.
         if flow not in (None, "auto"):
             return jobs
@@ -186,6 +207,7 @@ def file_jobs(
     paths: Iterable[str | os.PathLike[str]],
     flow: str | None = None,
     remark: Callable[[str], None] | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Jobs:
     """Jobs of the files and folders of a user, for each file that holds checks. A file that is
     refused is a job as well, unless it is the only one; ``remark`` is told of the others."""
@@ -193,7 +215,7 @@ def file_jobs(
     jobs: Jobs = []
     for name, path in files.items():
         try:
-            found, why = _jobs_in(path, name, flow)
+            found, why = _jobs_in(path, name, flow, options)
         except ProblemError as error:
             if len(files) == 1:
                 raise
@@ -215,12 +237,15 @@ def named_files(paths: Iterable[str | os.PathLike[str]]) -> dict[str, Path]:
     return {path.stem if stems.count(path.stem) == 1 else str(path): path for path in files}
 
 
-def _jobs_in(path: Path, name: str, flow: str | None) -> tuple[Jobs, str]:
+def _jobs_in(
+    path: Path, name: str, flow: str | None, options: Mapping[str, Any] | None
+) -> tuple[Jobs, str]:
     """Jobs of one file, or why it has none."""
     config = load_config(path)
     if not config.checks:
         return [], "found no [[check]], nothing to verify"
     require_open_loop(config)
+    config = _with_options(config, options)
     jobs: Jobs = [
         *static_job(name, config, config.checks),
         *periodic_job(name, config, config.checks),
@@ -228,7 +253,7 @@ def _jobs_in(path: Path, name: str, flow: str | None) -> tuple[Jobs, str]:
     checks = tuple(c for c in config.checks if not (is_static(c) or is_periodic(c)))
     if not checks:
         return jobs, ""
-    solver = str(config.solver.get("name", SOLVERS[0]))
+    solver = _solver_of(config)
     # Like the shipped cases: --flow keeps what runs with it, and "auto" is right for every solver.
     if flow in (EXACT, RUNGE_KUTTA) and "flow" not in settings_of(solver):
         return jobs, f"left out, the solver {solver} has no flow {flow!r}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,6 +27,7 @@ def verify(
     case: str | None = None,
     flow: str | None = None,
     kernel: str | None = None,
+    options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     remark: Callable[[str], None] | None = None,
     each: Each | None = None,
@@ -40,6 +41,8 @@ def verify(
     keeps ``"exact"`` or ``"runge-kutta"``; ``kernel`` takes another form of the event-driven
     computation (see :class:`jfric.EventDriven`) and keeps the trajectories that it can run;
     ``"all"`` runs each with every kernel that can, and checks that they agree.
+    ``options``: settings of the solver (``{"rtol": 1e-10}``) in place of those of the files; of
+    the shipped list the cases are kept whose solver takes them.
     Trajectories of equal structure run as one batch.
     ``progress(done, total, case)`` is called at the start and after each job: the trajectory, the
     equilibria or the orbit of a case by one solver, as they run side by side; ``case`` is the one
@@ -62,7 +65,7 @@ def verify(
         >>> {result.case for result in results}, all(result.passed for result in results)
         ({'c8_incline'}, True)
     """
-    selection = Selection(tuple(paths or ()), case, flow, kernel, outputs)
+    selection = Selection(tuple(paths or ()), case, flow, kernel, outputs, dict(options or {}))
     every = selection.jobs(remark)
     order = {id(job): i for i, job in enumerate(every)}
     found: list[tuple[int, list[Result]]] = []
