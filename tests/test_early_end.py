@@ -85,4 +85,4 @@ def test_version():
     result = call("--version")
     assert result.exit_code == 0
     assert result.output.startswith(f"jfric {version('jfric')} (jax {version('jax')}, ")
-    assert result.output.rstrip().endswith("cpu)")
+    assert call("--devices").output.strip() == "1 cpu"

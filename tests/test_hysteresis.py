@@ -13,6 +13,7 @@ from references import hysteresis
 
 import jfric
 from jfric.files.read_toml import loads
+from jfric.results.columns import forces_at_outputs
 from jfric.system.elements import SECTIONS
 
 START = jfric.InitialState
@@ -86,7 +87,7 @@ def _pulls(k, R, path):
     values |= {"maxwell_slip.k": k, "maxwell_slip.R": R, "friction.limit": 2.0 * R.sum()}
     problem = jfric.set_parameters(problem, values)
     solution = jfric.simulate(problem, ts=jnp.arange(1.0, 8.0))
-    return -jfric.results.columns.forces_at_outputs(problem, solution)[:, 0], solution.status
+    return -forces_at_outputs(problem, solution)[:, 0], solution.status
 
 
 @settings(deadline=None, max_examples=60)

@@ -1,8 +1,13 @@
 """What ``import jfric`` offers: names, groups of names, and how long it takes."""
 
+import ast
+import importlib
 import subprocess
 import sys
 import types
+from pathlib import Path
+
+import pytest
 
 import jfric
 
@@ -14,7 +19,8 @@ def test_advertised_names_exist():
 
 
 def test_groups_hold_the_same_objects():
-    groups = [x for x in map(jfric.__dict__.get, jfric.__all__) if isinstance(x, types.ModuleType)]
+    public = [getattr(jfric, name) for name in jfric.__all__]
+    groups = [x for x in public if isinstance(x, types.ModuleType)]
     assert jfric.laws in groups
     for group in groups:
         for name in getattr(group, "__all__", ()):
@@ -36,10 +42,38 @@ def test_public_functions_are_not_hidden_by_modules():
         assert isinstance(getattr(jfric, name), types.FunctionType), name
 
 
-def test_import_is_light():
-    # The command answers --help within a second or two: slow modules are imported where they are
-    # used.
-    slow = "('diffrax', 'matplotlib', 'optax', 'pint', 'pydantic', 'xarray', 'zarr')"
-    code = f"import sys, jfric.cli.main; print([m for m in {slow} if m in sys.modules])"
+SLOW = ("jax", "numpy", "diffrax", "matplotlib", "optax", "pint", "pydantic", "xarray", "zarr")
+
+
+def loaded_by(code: str) -> list[str]:
+    """Slow packages that a program has loaded when it ends."""
+    code = f"import sys\n{code}\nprint([m for m in {SLOW} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    return ast.literal_eval(done.stdout.splitlines()[-1])
+
+
+def test_import_is_light():
+    """The package and its command load nothing; a name loads what it needs."""
+    assert loaded_by("import jfric, jfric.cli.main") == []
+    assert loaded_by("import jfric; jfric.simulate, jfric.Problem") == ["jax", "numpy"]
+
+
+@pytest.mark.parametrize("words", ["--help", "--version", "run --help", "rnu", "run --nope"])
+def test_help_and_typing_errors_load_nothing(words):
+    code = f"""
+from jfric.cli.main import app
+try:
+    app({words.split()})
+except SystemExit:
+    pass
+"""
+    # typer itself reads arguments with pydantic.
+    assert set(loaded_by(code)) <= {"pydantic"}
+
+
+def test_the_stubs_name_what_is_there():
+    """Type checkers read the stubs, and so does the package."""
+    for stub in sorted(Path(jfric.__file__).parent.rglob("__init__.pyi")):
+        names = ".".join(stub.parent.relative_to(Path(jfric.__file__).parents[1]).parts)
+        package = importlib.import_module(names)
+        assert all(getattr(package, name) is not None for name in dir(package)), names

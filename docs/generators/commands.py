@@ -70,7 +70,8 @@ def page() -> str:
         "Each command prints the same with ``--help``. Exit status 0: done; 1: a run ended early,"
         " or a\ncheck failed; 2: bad input, with one sentence that says what.\n",
         "``jfric --install-completion`` completes commands and options in your shell;\n"
-        "``jfric --version`` prints the versions that matter.\n",
+        "``jfric --version`` prints the versions that matter,\n"
+        "``jfric --devices`` what JAX runs on.\n",
     ]
     for name, command in commands().items():
         arguments = [p for p in command.params if p.param_type_name == "argument"]

@@ -13,7 +13,6 @@ import typer
 from jfric.cli.interrupt import INTERRUPTED, say
 from jfric.errors import ProblemError, first_line, quoted
 from jfric.files.solver_choice import SOLVERS
-from jfric.numerics.compilation import collect_seldom, compile_quickly, use_compilation_cache
 
 app = typer.Typer(
     name="jfric",
@@ -69,33 +68,47 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        import jax
-
         others = ", ".join(f"{name} {version(name)}" for name in ("jax", "jaxlib", "diffrax"))
-        typer.echo(f"jfric {version('jfric')} ({others}; {_devices(jax.devices())})")
+        typer.echo(f"jfric {version('jfric')} ({others})")
         raise typer.Exit
 
 
-def _devices(found: list[Any]) -> str:
-    """``1 cpu``, or ``2 gpu (NVIDIA H100)``."""
-    first = found[0]
-    kind = "" if first.device_kind == first.platform else f" ({first.device_kind})"
-    return f"{len(found)} {first.platform}{kind}"
+def _print_devices(wanted: bool) -> None:
+    if wanted:
+        import jax
+
+        found = jax.devices()
+        kind = f" ({found[0].device_kind})" if found[0].device_kind != found[0].platform else ""
+        typer.echo(f"{len(found)} {found[0].platform}{kind}")
+        raise typer.Exit
 
 
 @app.callback()
-def _setup(
+def _begin(
     version: Annotated[
         bool,
         typer.Option(
-            "--version",
-            help="Print the versions and the device.",
-            callback=_print_version,
+            "--version", help="Print the versions.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+    devices: Annotated[
+        bool,
+        typer.Option(
+            "--devices",
+            help="Print the devices that JAX finds: processors or GPUs.",
+            callback=_print_devices,
             is_eager=True,
         ),
     ] = False,
 ) -> None:
+    """Nothing: help and typing errors come before JAX is loaded."""
+
+
+def set_up() -> None:
+    """Settings of JAX, before a command computes anything."""
     import jax
+
+    from jfric.numerics.compilation import collect_seldom, compile_quickly, use_compilation_cache
 
     jax.config.update("jax_enable_x64", True)
     compile_quickly()
@@ -104,12 +117,15 @@ def _setup(
 
 
 def one_sentence(command: Callable[..., None]) -> Callable[..., None]:
-    """Report bad input as one sentence on standard error, with exit status 2; with 1 what this
-    machine cannot compute; with 130 what an interruption left."""
+    """A command with JAX set up, and bad input as one sentence on standard error, exit status 2.
+
+    Exit status 1 is for what this machine cannot compute, 130 for what an interruption left.
+    """
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> None:
         try:
+            set_up()
             command(*args, **kwargs)
         except KeyboardInterrupt as error:
             say(error)

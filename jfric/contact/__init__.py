@@ -1,8 +1,5 @@
 """The one place that decides contact: masked reaction equations, pivoting, impacts, residuals."""
 
-from jfric.contact.residual import contact_residual, motion_residual
+import lazy_loader
 
-__all__ = [
-    "contact_residual",
-    "motion_residual",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

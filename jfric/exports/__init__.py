@@ -3,7 +3,6 @@
 :func:`jfric.export_mjcf` writes a model of MuJoCo.
 """
 
-from jfric.exports.export import MjcfExport as MjcfExport
-from jfric.exports.export import export_mjcf as export_mjcf
+import lazy_loader
 
-__all__ = ["MjcfExport", "export_mjcf"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,9 +1,5 @@
 """Files: TOML descriptions of a system, read into a Problem and written back; results."""
 
-from jfric.files.read_toml import load
-from jfric.files.write_toml import to_toml
+import lazy_loader
 
-__all__ = [
-    "load",
-    "to_toml",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

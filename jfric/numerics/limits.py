@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
-
-import numpy as np
 
 from jfric.errors import ProblemError, quoted
 
@@ -35,8 +34,8 @@ COUNTS = {"max_steps": (1, STEPS), "max_events": (0, EVENTS), "increments": (1, 
 
 def require_count(where: str, value: Any, least: int, most: int) -> None:
     """Raise :class:`ProblemError` unless ``value`` is a whole number from ``least`` to ``most``."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if whole and least <= value <= most:
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if whole and least <= int(value) <= most:
         return
     found = quoted(value) if isinstance(value, str) else short(value)
     raise ProblemError(
@@ -70,7 +69,7 @@ def require_sizes(solver: Any) -> None:
 
 def require_step(dt: Any, span: float) -> None:
     """Raise :class:`ProblemError` where the steps ``dt`` [s] in ``span`` [s] cannot be counted."""
-    if np.ndim(dt) == 0 and float(dt) > 0.0 and not span / float(dt) < STEPS:
+    if getattr(dt, "ndim", 0) == 0 and float(dt) > 0.0 and not span / float(dt) < STEPS:
         raise ProblemError(
             f"dt: found {float(dt):g} s, the {span:g} s to be simulated are more than {STEPS} "
             f"steps of it; must be at least {span / STEPS:.2g} s"

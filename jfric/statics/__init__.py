@@ -1,19 +1,5 @@
 """Equilibria with friction, their paths over a parameter, and limit loads."""
 
-from jfric.statics.all_equilibria import Equilibria, equilibria
-from jfric.statics.branch import Branch, EquilibriumPath, SpecialPoint
-from jfric.statics.limit_loads import LimitLoad, limit_load
-from jfric.statics.path_tracing import trace
-from jfric.statics.rest_states import RestStates
+import lazy_loader
 
-__all__ = [
-    "Branch",
-    "Equilibria",
-    "EquilibriumPath",
-    "LimitLoad",
-    "RestStates",
-    "SpecialPoint",
-    "equilibria",
-    "limit_load",
-    "trace",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,14 +1,5 @@
 """Finite-element structures with contact, condensed to their contact nodes."""
 
-from jfric.structures.condensation import CondensedStructure, condense
-from jfric.structures.reduction import ReducedStructure, reduce_structure
-from jfric.structures.structure import Structure, load_structure
+import lazy_loader
 
-__all__ = [
-    "CondensedStructure",
-    "ReducedStructure",
-    "Structure",
-    "condense",
-    "load_structure",
-    "reduce_structure",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,13 +1,5 @@
 """Sweeps: many trajectories, reduced to what is observed."""
 
-from jfric.sweeps.observing import observe
-from jfric.sweeps.ranges import Range
-from jfric.sweeps.store import open_sweep
-from jfric.sweeps.sweeping import sweep
+import lazy_loader
 
-__all__ = [
-    "Range",
-    "observe",
-    "open_sweep",
-    "sweep",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,7 +1,5 @@
 """Comparison with exact and published values: cases, jobs, results."""
 
-from jfric.verification.verify_cases import verify
+import lazy_loader
 
-__all__ = [
-    "verify",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

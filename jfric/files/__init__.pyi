@@ -1,0 +1,4 @@
+"""Files: TOML descriptions of a system, read into a Problem and written back; results."""
+
+from .read_toml import load as load
+from .write_toml import to_toml as to_toml

@@ -1,0 +1,6 @@
+"""Sweeps: many trajectories, reduced to what is observed."""
+
+from .observing import observe as observe
+from .ranges import Range as Range
+from .store import open_sweep as open_sweep
+from .sweeping import sweep as sweep
