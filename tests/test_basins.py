@@ -1,5 +1,7 @@
 """Basins of attraction: labels, shares, early ends, refusals, resumed runs, the command."""
 
+import shlex
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -238,6 +240,8 @@ def test_the_command_says_which_motions_there_are(tmp_path):
     assert "48 trajectories in " in done.output
     assert "period 2, at x = 0.0898677, v.x = 0.334707" in " ".join(done.output.split())
     assert store.with_suffix(".png").exists()
+    kept = jfric.open_sweep(store).attrs["command"]
+    assert sorted(shlex.split(kept)) == sorted(["jfric", *arguments])
     done = CliRunner().invoke(app, [*arguments[:4], "--section", "peroid"])
     assert done.exit_code == 2
     assert "did you mean 'period'" in " ".join(done.output.split())

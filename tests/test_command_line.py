@@ -10,6 +10,7 @@ from rich.text import Text
 from typer.main import get_command
 from typer.testing import CliRunner
 
+import jfric
 from jfric.cli.main import app
 from jfric.numerics.compilation import cache_directory
 from jfric.verification.configs import shipped
@@ -90,6 +91,7 @@ def test_run_writes_trajectory_sidecar_and_figure(tmp_path):
         "run-001.png",
     ]
     sidecar = json.loads((tmp_path / "run-001.json").read_text())
+    assert sidecar["command"].startswith("jfric run ")
     assert sidecar["units"]["v.u"] == "m/s"
     assert sidecar["event_count"] == 7
     assert sidecar["solver"]["flow"] == "exact"
@@ -273,6 +275,8 @@ def test_a_file_with_a_controller_is_not_run_without_its_loop(tmp_path):
         assert found.exit_code == 2, (command, found.output)
         assert "found a table [controller], which only jfric fit" in " ".join(found.output.split())
     assert CliRunner().invoke(app, ["show", str(config)]).exit_code == 0
+    with pytest.raises(jfric.ProblemError, match=r"block.toml: found a table \[controller\]"):
+        jfric.load(config)
 
 
 def test_every_help_shows_its_brackets():

@@ -1,5 +1,6 @@
 """Poincare sections and bifurcation diagrams by brute force."""
 
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -152,7 +153,9 @@ def test_a_diagram_and_exponents_on_the_command_line(tmp_path):
     command += ["--interval", "1 s", "--intervals", "4000", "--parts", "4", "--out", str(store)]
     found = CliRunner().invoke(app, command)
     assert found.exit_code == 0, found.output
-    means = jfric.open_sweep(store)["lyapunov_exponent"].values
+    kept = jfric.open_sweep(store)
+    assert shlex.split(kept.attrs["command"])[:3] == ["jfric", *command[:2]]
+    means = kept["lyapunov_exponent"].values
     assert means.mean() == pytest.approx(np.log(0.8), abs=2e-3)
     assert f"{means.mean():.6g}" in found.output
 

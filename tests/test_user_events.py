@@ -362,7 +362,7 @@ BOUNCES = [
 ]
 
 
-def bounces(cases, solver, when="z - $floor", *, dtype=float):
+def bounces(cases, solver, when="z - $floor", *, dtype: type = float):
     """Solutions of bodies that an event throws back from a floor, and when their bounces end."""
     floor, height, e, g = np.array(cases, dtype).T
     p = Problem(

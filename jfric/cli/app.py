@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
+import shlex
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -24,6 +27,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+#: Words of the command that is running.
+_words: ContextVar[list[str]] = ContextVar("_words", default=[])  # noqa: B039
 
 ConfigPath = Annotated[
     Path, typer.Argument(metavar="CONFIG", help="TOML file that describes the system.")
@@ -123,7 +129,8 @@ def one_sentence(command: Callable[..., None]) -> Callable[..., None]:
     """
 
     @functools.wraps(command)
-    def wrapped(*args: Any, **kwargs: Any) -> None:
+    def wrapped(*args: Any, context: typer.Context, **kwargs: Any) -> None:
+        _words.set(_called_as(context))
         try:
             set_up()
             command(*args, **kwargs)
@@ -143,11 +150,21 @@ def one_sentence(command: Callable[..., None]) -> Callable[..., None]:
                 raise
             _end(1, f"the program cannot be compiled or run on this machine: {first_line(error)}")
 
+    # The context is asked of typer beside what the command takes.
+    signature, kind = inspect.signature(command, eval_str=True), inspect.Parameter.KEYWORD_ONLY
+    context = inspect.Parameter("context", kind, annotation=typer.Context)
+    parameters = [*signature.parameters.values(), context]
+    wrapped.__signature__ = signature.replace(parameters=parameters)  # pyright: ignore
+    wrapped.__annotations__ = command.__annotations__ | {"context": typer.Context}
     return wrapped
 
 
-def called_as(context: typer.Context) -> list[str]:
-    """The words of a command as it was called, defaults left out."""
+def called() -> str:
+    """The command as it was called, defaults left out; empty outside of one."""
+    return shlex.join(_words.get())
+
+
+def _called_as(context: typer.Context) -> list[str]:
     words = ["jfric", str(context.info_name)]
     for parameter in context.command.params:
         name = parameter.name or ""

@@ -15,6 +15,7 @@ from jfric.cli.app import (
     Settings,
     SolverName,
     app,
+    called,
     console,
     one_sentence,
 )
@@ -100,6 +101,7 @@ def basins(
         solver=parse_options(option or [], name=solver, flow=flow, rtol=rtol),
         out=out,
         plot=plot,
+        command=called(),
         chunk=chunk,
         devices=devices,
         workers=workers,

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jfric.cli.kept_results import write_json
 from jfric.errors import ProblemError
-from jfric.files.output import versions, write_json
+from jfric.files.output import versions
 from jfric.fits.free import Free
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def write_record(path: Path, record: Mapping[str, Any]) -> None:
     """Write a record; raises :class:`jfric.ProblemError` where it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, dict(record))
+        write_json(path, record)
     except OSError as error:
         raise ProblemError(f"--out: cannot write {path} ({error.strerror})") from None
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from jfric.cli.app import called
 from jfric.cli.interrupt import kept
 from jfric.errors import ProblemError
+from jfric.files import output
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,6 +52,11 @@ def free_folder(directory: Path, kind: str, ending: str = ".zarr") -> Path:
     except OSError as error:
         raise ProblemError(f"--out: cannot write to {directory} ({error.strerror})") from None
     raise AssertionError  # numbers do not end
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write ``content`` with the command that was called."""
+    output.write_json(path, {"command": called()} | dict(content))
 
 
 def print_counts(console: Console, total: int, computed: int, seconds: float) -> None:

@@ -35,9 +35,11 @@ def run_basins(
     solver: dict[str, Any],
     out: Path | None,
     plot: bool,
+    command: str,
     **execution: Any,
 ) -> bool:
-    """Basins of a configuration, into ``out``, and say what came of it; whether no run failed."""
+    """Basins of a configuration, into ``out``, and say what came of it; whether no run failed.
+    ``command``: what was called, kept with the results."""
     from jfric.files.solver_choice import choose_solver
     from jfric.files.write_toml import dump
     from jfric.periodic.basins import prepare_basins
@@ -56,6 +58,7 @@ def run_basins(
         solver=built,
         config=dump(chosen),
         title=title,
+        command=command,
         **recognition,
     )
     (found, summary), store = computed_into(

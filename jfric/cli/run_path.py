@@ -14,7 +14,7 @@ import numpy as np
 from jfric.cli import report
 from jfric.cli.app import status
 from jfric.cli.interrupt import kept
-from jfric.cli.kept_results import free_folder
+from jfric.cli.kept_results import free_folder, write_json
 from jfric.cli.loading import load_changed
 from jfric.cli.vary import parse_interval, split_vary, vary_number
 from jfric.errors import ProblemError, SimulationError, nearest
@@ -265,5 +265,5 @@ def _write_path(path: OrbitPath, names: list[str] | None, folder: Path, config: 
         for row, point in zip(path.special_table(), path.special, strict=True)
     ]
     content = {"parameter": path.name, "start": path.start, "stop": path.stop, "config": config}
-    output.write_json(place, content | {"special": special, "remarks": list(path.remarks)})
+    write_json(place, content | {"special": special, "remarks": list(path.remarks)})
     return [file, place]

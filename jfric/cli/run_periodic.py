@@ -10,6 +10,7 @@ import numpy as np
 
 from jfric.cli import report
 from jfric.cli.app import status
+from jfric.cli.kept_results import write_json
 from jfric.cli.loading import load_changed
 from jfric.files import output
 from jfric.results.columns import columns
@@ -127,7 +128,7 @@ def _write_orbit(
     table = place.with_suffix(".csv")
     rows = np.arange(solution.ts.size)
     output.write_trajectory(table, columns(problem, solution, rows), content["units"])
-    output.write_json(place, content | {"trajectory": table.name})
+    write_json(place, content | {"trajectory": table.name})
     return [table, place]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from jfric.cli import report
 from jfric.cli.interrupt import kept
-from jfric.cli.kept_results import free_folder
+from jfric.cli.kept_results import free_folder, write_json
 from jfric.cli.loading import load_changed
 from jfric.cli.run_sweep import parse_vary
 from jfric.cli.vary import vary_number
@@ -234,7 +234,7 @@ def _write(
             content = {"load": found.drive.path, "points": table, "units": found.units(names)}
             content |= {"peaks": peaks, "special": special, "config": config}
             content |= {"outcome": [c.outcome for c in found.curves]}
-            output.write_json(json_file, content)
+            write_json(json_file, content)
             files.append(json_file)
     except OSError as error:
         raise ProblemError(f"cannot write {error.filename} ({error.strerror})") from None

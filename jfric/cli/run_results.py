@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jfric.cli import report
+from jfric.cli.kept_results import write_json
 from jfric.files import output
 from jfric.files.config import time_span
 from jfric.files.write_toml import dump
@@ -52,7 +53,7 @@ def write_run(
     table = columns(config.problem, solution, rows)
     path = output.reserve(folder)
     trajectory = path.with_suffix(f".{format_}")
-    output.write_json(path, content | {"trajectory": trajectory.name})
+    write_json(path, content | {"trajectory": trajectory.name})
     output.write_trajectory(trajectory, table, content["units"])
     files = [trajectory, path]
     if plot:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jfric.cli import report
+from jfric.cli.app import called
 from jfric.cli.kept_results import computed_into, write_figure
 from jfric.cli.loading import load_changed
 from jfric.cli.run_basins import parse_section
@@ -66,6 +67,7 @@ def run_bifurcations(
             skip=skip,
             solver=built,
             store=store,
+            command=called(),
         )
 
     console.print(chosen.title or config.stem, style="bold", markup=False)
@@ -105,7 +107,13 @@ def run_lyapunov(
 
     def computed(store: Path) -> xarray.Dataset:
         return lyapunov_exponents(
-            chosen.problem, varied, after, solver=built, store=store, **counts
+            chosen.problem,
+            varied,
+            after,
+            solver=built,
+            store=store,
+            command=called(),
+            **counts,
         )
 
     console.print(chosen.title or config.stem, style="bold", markup=False)

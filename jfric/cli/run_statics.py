@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jfric.cli import report
+from jfric.cli.kept_results import write_json
 from jfric.cli.loading import load_changed
 from jfric.cli.vary import parse_interval
 from jfric.errors import ProblemError
@@ -86,7 +87,7 @@ def print_path(
     place = output.reserve(folder, "path")
     columns, units = path_columns(path)
     output.write_trajectory(place.with_suffix(".csv"), columns, units)
-    output.write_json(
+    write_json(
         place,
         {
             "parameter": path.name,

@@ -45,7 +45,7 @@ def run_sweep(
     solver: dict[str, Any],
     out: Path | None,
     plot: bool,
-    command: list[str],
+    command: str,
     **execution: Any,
 ) -> bool:
     """Sweep a configuration into ``out`` and say what came of it; whether all went well.
@@ -68,7 +68,7 @@ def run_sweep(
         solver=built,
         config=dump(chosen),
         title=chosen.title or config.stem,
-        command=shlex.join(command),
+        command=command,
         point_command=command_of_a_point(chosen.problem, config, settings, varied, solver),
     )
     (_, summary), store = computed_into(

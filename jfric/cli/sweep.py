@@ -15,7 +15,7 @@ from jfric.cli.app import (
     Settings,
     SolverName,
     app,
-    called_as,
+    called,
     console,
     one_sentence,
 )
@@ -27,7 +27,6 @@ from jfric.cli.app import (
 )
 @one_sentence
 def sweep(
-    context: typer.Context,
     config: ConfigPath,
     vary: Annotated[
         list[str],
@@ -112,7 +111,7 @@ def sweep(
         solver=parse_options(option or [], name=solver, flow=flow, rtol=rtol),
         out=out,
         plot=plot,
-        command=called_as(context),
+        command=called(),
         chunk=chunk,
         block=block,
         devices=devices,

@@ -13,7 +13,7 @@ import jax
 
 from jfric.errors import ProblemError
 from jfric.files.checks import check
-from jfric.files.config import Config, outside, time_span
+from jfric.files.config import Config, outside, require_open_loop, time_span
 from jfric.files.function_tables import number, numbers
 from jfric.files.periodic_table import periodic, response
 from jfric.files.reading import ReadError, read_text
@@ -35,7 +35,8 @@ def load(path: str | os.PathLike[str]) -> Problem:
     """The problem that the TOML file ``path`` describes.
 
     Quantities may carry units (``"5 kN/m"``); bare numbers are SI. Raises
-    :class:`jfric.ProblemError` with one sentence that names the file and the field.
+    :class:`jfric.ProblemError` with one sentence that names the file and the field; also for a
+    file with a table ``[controller]``, whose loop a problem does not hold.
     What :func:`jfric.to_toml` writes is read again::
 
         >>> import pathlib, tempfile
@@ -44,7 +45,9 @@ def load(path: str | os.PathLike[str]) -> Problem:
         >>> jfric.load(path).dofs
         {'u': 'translation'}
     """
-    return load_config(path).problem
+    config = load_config(path)
+    require_open_loop(config)
+    return config.problem
 
 
 def load_config(path: str | os.PathLike[str]) -> Config:

@@ -164,6 +164,7 @@ def prepare_basins(
     solver: AbstractSolver | None = None,
     config: str | None = None,
     title: str = "",
+    command: str = "",
 ) -> Prepared:
     """The sweep behind :func:`basins`, checked."""
     require_count("longest", longest, 1, LONGEST)
@@ -190,6 +191,7 @@ def prepare_basins(
         solver=solver,
         config=config,
         title=title or "basins with jfric",
+        command=command,
     )
 
 

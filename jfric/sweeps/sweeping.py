@@ -63,6 +63,7 @@ def sweep(
     workers: int | None = None,
     scheduler: str | None = None,
     progress: bool | None = None,
+    command: str = "",
 ) -> xarray.Dataset:
     """Simulate ``problem`` for many parameter values and keep what is observed, as a table.
 
@@ -82,7 +83,7 @@ def sweep(
     ``chunk``: trajectories that step together; ``block``: those stored together; ``devices``:
     local devices to use (all). ``workers``: that many local processes instead, through Dask;
     ``scheduler``: address of a Dask cluster, or its scheduler file. ``progress``: show a bar (by
-    default on a terminal).
+    default on a terminal). ``command``: what was called, kept with the results.
 
     The table (an ``xarray.Dataset``, one axis for each varied parameter, named by its full path)
     holds the observables with their units (NaN where a trajectory failed), and
@@ -102,6 +103,7 @@ def sweep(
         seed=seed,
         times=times,
         solver=solver,
+        command=command,
     )
     sink, _ = execute(
         prepared,
