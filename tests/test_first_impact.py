@@ -130,6 +130,29 @@ def test_balls_in_a_row_that_touch_are_an_edge():
     np.testing.assert_allclose(found.final.v, [[-1 / 3, 2 / 3, 2 / 3], [0, 0, 1]], atol=1e-12)
 
 
+@pytest.mark.slow
+def test_a_bounce_leaves_the_flight_of_another_ball_alone():
+    """Two balls fall with 1 m/s^2 from 0.5 m and 1.5 m: the impact of one tells nothing of where
+    the other is, which lands a root of three from its start."""
+    balls = jfric.Problem(
+        ["x", "y"],
+        {
+            "mass": {"x": jfric.Mass("x", 1.0), "y": jfric.Mass("y", 1.0)},
+            "load": {"x": jfric.Load("x", -1.0), "y": jfric.Load("y", -1.0)},
+            "contact": {"x": jfric.Contact("x", e=0.5), "y": jfric.Contact("y", e=0.5)},
+        },
+        initial={"x": jfric.InitialState(q=0.5), "y": jfric.InitialState(q=1.5)},
+        time=2.2,
+    )
+    solution = jfric.simulate(balls).check()
+    assert int(solution.flags) == 0
+    count = int(solution.events.count)
+    np.testing.assert_allclose(solution.events.time[:count], [1.0, 3.0**0.5, 2.0], rtol=1e-12)
+    later = 2.2 - 3.0**0.5
+    y = 0.5 * 3.0**0.5 * later - 0.5 * later**2
+    np.testing.assert_allclose(solution.final.q, [0.25 * 0.2 - 0.02, y], rtol=1e-9)
+
+
 @pytest.mark.parametrize("kernel", ["general", "lowered"])
 def test_an_output_at_an_impact_is_one_sided(kernel):
     """A ball that falls 1 m under 2 m/s^2 hits at 1 s."""

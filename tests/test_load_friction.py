@@ -216,6 +216,24 @@ def test_stops_of_a_stop_are_a_load():
 
 
 @pytest.mark.slow
+def test_a_damped_stop_on_a_moving_base_is_a_load():
+    """The stop is 0.1 m in, and the base comes nearer at 0.3 m/s: it pushes with 10*0.1 + 2*0.3."""
+    problem = jfric.Problem(
+        ["x", "y"],
+        {
+            "mass": {"x": jfric.Mass("x", 1.0), "y": jfric.Mass("y", 1.0)},
+            "base": {"wall": jfric.Base(jfric.Ramp(0.3))},
+            "stop": jfric.Stop(("x", "wall"), 10.0, c=2.0),
+            "friction": jfric.Friction("y", kappa=0.5, load="stop"),
+        },
+        initial={"x": jfric.InitialState(q=-0.1), "y": jfric.InitialState(v=5.0)},
+        time=0.01,
+    )
+    solution = jfric.simulate(problem, ts=jnp.zeros((1,)))
+    np.testing.assert_allclose(solution.a[0], [1.6, -0.8], rtol=1e-12)
+
+
+@pytest.mark.slow
 def test_a_plane_may_have_a_load():
     """Sliding along a line in a plane under a given force as along one direction."""
     plane = {

@@ -85,6 +85,24 @@ def test_friction_between_a_node_and_a_body_as_with_a_tiny_mass():
     np.testing.assert_allclose(found.position(exact), near.q[:, 1], atol=1e-4)
 
 
+def test_a_node_sticks_from_the_start_to_a_body_that_is_displaced():
+    """Friction carries the 80 N of the spring to the ground; the other spring is not stretched."""
+    problem = jfric.Problem(
+        ["u", "y"],
+        {
+            "mass": jfric.Mass("u", 1.0),
+            "spring": {"a": jfric.Spring(("u", "y"), 150.0), "b": jfric.Spring("y", 80.0)},
+            "friction": jfric.Friction(("u", "y"), limit=400.0),
+        },
+        initial={"u": START(q=1.0), "y": START(q=1.0)},
+        time=0.01,
+    )
+    found = jfric.eliminate_massless(problem, "y")
+    solution = jfric.simulate(found.problem, ts=jnp.zeros((1,)))
+    np.testing.assert_allclose(solution.a, [[-80.0]], rtol=1e-12)
+    np.testing.assert_allclose(found.position(solution), [1.0], rtol=1e-12)
+
+
 @pytest.mark.slow
 def test_derivatives_pass_through():
     def end(x):

@@ -268,6 +268,21 @@ def test_redundant_sliders_share_the_load():
     np.testing.assert_allclose(solution.lambda_t[2], [-1.0, -3.0], rtol=EXACT)
 
 
+def test_a_belt_that_speeds_up_carries_by_its_way():
+    """From rest to 1 m/s in 1 s it goes 0.5 m."""
+    belt = jfric.PiecewiseLinear([0.0, 1.0], [0.0, 1.0])
+    problem = jfric.Problem(
+        ("u",),
+        {
+            "spring": jfric.Spring("u", 1.0),
+            "friction": jfric.Friction("u", limit=10.0, belt=belt),
+        },
+        time=1.0,
+    )
+    solution = jfric.simulate(problem, jfric.QuasiStatic()).check()
+    np.testing.assert_allclose(solution.final.q, [0.5], rtol=EXACT)
+
+
 def test_what_it_cannot_represent_is_refused_by_name():
     spring = jfric.PolynomialSpring("u", [1.0, 0.0, 2.0])
     drop = jfric.Friction("u", jfric.StaticDynamic(0.3, 0.2), N=1.0)

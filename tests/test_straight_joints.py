@@ -76,6 +76,24 @@ def test_two_masses_on_a_gear_swing_as_one():
     np.testing.assert_allclose(found, 2.0 * cosine, atol=1e-10)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("push", "way"), [(1.9, 0.0), (3.0, 0.25)])
+def test_friction_on_two_masses_that_are_tied(push, way):
+    """Each holds 1 N: the tie shares the push out, and both go where it is more than both hold."""
+    problem = jfric.Problem(
+        ["x", "y"],
+        {
+            "mass": {"x": jfric.Mass("x", 1.0), "y": jfric.Mass("y", 1.0)},
+            "joint": {"tie": jfric.Joint("x - y")},
+            "friction": {"x": jfric.Friction("x", limit=1.0), "y": jfric.Friction("y", limit=1.0)},
+            "load": jfric.Load("x", push),
+        },
+        time=1.0,
+    )
+    solution = jfric.simulate(problem).check()
+    np.testing.assert_allclose(solution.final.q, [way, way], rtol=1e-12)
+
+
 JOINTS = {
     "two": ["w0*a + w1*b - w2*t + s0", "w3*c + w4*d + w5*e + s1"],
     "three": ["w0*a + w1*b + w2*c + s0", "w3*b + w4*d - w5*t + s1", "w6*v.d + w7*v.e + w8"],

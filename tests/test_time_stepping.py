@@ -342,6 +342,20 @@ def test_impacts_obey_newtons_law_and_are_logged():
     np.testing.assert_allclose(solution.lambda_n[-1], 20.0, rtol=1e-12)
 
 
+def test_each_contact_has_its_own_restitution():
+    problem = jfric.Problem(
+        ["x", "y"],
+        {
+            "mass": {"x": jfric.Mass("x", 1.0), "y": jfric.Mass("y", 1.0)},
+            "contact": {"hard": jfric.Contact("x", e=0.8), "soft": jfric.Contact("y", e=0.5)},
+        },
+        initial={d: jfric.InitialState(q=0.1, v=-1.0) for d in "xy"},
+        time=0.15,
+    )
+    solution = _run(problem, jfric.MoreauJean(0.01), jnp.asarray([0.15]))
+    np.testing.assert_allclose(solution.v, [[0.8, 0.5]], rtol=1e-12)
+
+
 def test_a_load_that_jumps_between_steps_acts_from_there_on():
     problem = jfric.Problem(
         ("u",),
