@@ -195,7 +195,7 @@ def reported_mode(
     cone, sticks. A frictionless one is closed.
     """
     slid = slides(mode)
-    stuck = jnp.where(slid & null, Mode.STICK, jnp.where(slid & in_plane, Mode.SLIP, mode))
+    stuck = jnp.where(slid & in_plane, Mode.SLIP, jnp.where(slid & null, Mode.STICK, mode))
     closed = jnp.where(slid, Mode.CLOSED, mode)
     return chosen(frictionless, closed, stuck).astype(jnp.int32)
 

@@ -58,7 +58,9 @@ def held_exactly(prepared: Prepared, state: State, values: Values, signs: Signs)
     mechanics = prepared.mechanics
     q, v, a = values.q, values.v, values.a
     column = jnp.arange(mechanics.n)
-    null = rules.slides(state.mode) & signs.null[: prepared.nt] & ~prepared.frictionless
+    # What slides in a plane has no guard of its velocity.
+    along_lines = ~(prepared.frictionless | jnp.asarray(mechanics.in_plane, bool))
+    null = rules.slides(state.mode) & signs.null[: prepared.nt] & along_lines
     own = np.zeros((mechanics.n, prepared.nt), bool)
     for i, dof in enumerate(mechanics.single_tangent):
         if dof is not None and mechanics.belts[i] is None:
