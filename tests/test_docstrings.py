@@ -17,7 +17,9 @@ import jfric
 
 def _public() -> dict[str, object]:
     """Classes and functions of the package and of its public submodules."""
-    modules = [jfric, *(m for m in vars(jfric).values() if isinstance(m, types.ModuleType))]
+    # Modules are loaded when they are first asked for.
+    named = [getattr(jfric, name) for name in jfric.__all__]
+    modules = [jfric, *(m for m in named if isinstance(m, types.ModuleType))]
     listed = [(m, name) for m in modules for name in getattr(m, "__all__", ())]
     found = {name: getattr(m, name) for m, name in listed}
     return {k: x for k, x in found.items() if inspect.isclass(x) or inspect.isfunction(x)}
