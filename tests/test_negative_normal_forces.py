@@ -301,6 +301,135 @@ def test_samples_with_numbers_that_no_system_has():
     assert bool(jnp.isnan(found.q[1:]).all())
 
 
+def _with_everything() -> jfric.Problem:
+    """Elements of every kind that have bounds of their own."""
+    steps = jfric.Steps([1.0, 2.0], [0.0, 1.0, 2.0])
+    curve = jfric.FrictionCurve([0.0, 0.01, 0.1], [0.3, 0.2, 0.25], mu_s=0.35)
+    factor = jfric.SplineFactor([0.0, 1.0, 2.0], [1.0, 1.2, 1.1])
+    weights = {"u": 1.0, "w": 2.0}
+    elements = {
+        "mass": {"u": jfric.Mass("u", 1.0), "w": jfric.Mass("w", 2.0)},
+        "spring": jfric.Spring(weights, 3.0),
+        "damper": jfric.Damper("u", 0.5),
+        "load": jfric.Load("u", steps),
+        "friction": {
+            "curve": jfric.Friction("u", curve, N=1.0, position=factor),
+            "drop": jfric.Friction("w", jfric.Stribeck(0.3, 0.2, v_s=0.1), N=1.0),
+            "line": jfric.Friction(weights, jfric.StaticDynamic(0.3, 0.2), N=1.0),
+        },
+        "contact": jfric.Contact("w", e=0.5, gap=1.0),
+        "diagram_spring": jfric.DiagramSpring("u", [-1.0, 0.0, 2.0], [-1.0, 0.0, 1.0]),
+        "lugre": jfric.LuGre("u", sigma0=300.0, sigma1=3.0, F_c=1.0, F_s=1.5, v_s=0.1),
+        "dahl": jfric.Dahl("u", sigma=60.0, F_c=1.0, exponent=1.5),
+        "bouc_wen": jfric.BoucWen("u", k=40.0, beta=20.0, gamma=10.0, n=1.5),
+        "jenkins": {n: jfric.Jenkins("u", k=10.0, R=1.0, z0=0.05) for n in ("a", "b")},
+        "jenkins_coupling": jfric.JenkinsCoupling(("a", "b"), k=1.0),
+        "masing_spring": jfric.MasingSpring("u", [0.1, 0.2, 0.4], [1.0, 1.5, 2.0]),
+        "iwan": jfric.Iwan("u", K_T=10.0, F_S=1.0, chi=-0.5, beta=0.1),
+    }
+    return jfric.Problem(["u", "w"], elements, time=3.0)
+
+
+def _both_ways(problem: jfric.Problem, rows: list) -> list[tuple[bool, bool]]:
+    """Whether each number, set at its path, is allowed: where it is known, where it is traced."""
+    known, base = [], jfric.parameters(problem)
+    paths = tuple(dict.fromkeys(path for path, _ in rows))
+    for path, value in rows:
+        try:
+            jfric.set_parameters(problem, {path: value})
+        except jfric.ProblemError:
+            known.append(False)
+        else:
+            known.append(True)
+
+    @eqx.filter_jit
+    @jax.vmap
+    def begun(values):
+        changed = jfric.set_parameters(problem, values)
+        return jfric.EventDriven().init(changed).status
+
+    tables = {p: np.array([v if q == p else base[p] for q, v in rows]) for p in paths}
+    status = np.asarray(begun(tables))
+    refused = np.isin(status, [jfric.Status.OUT_OF_BOUNDS, jfric.Status.NON_FINITE])
+    return list(zip(known, (~refused).tolist(), strict=True))
+
+
+def test_bounds_of_elements_hold_where_numbers_are_traced():
+    """Open bounds, order of knots, and what numbers must be to each other."""
+    rows = [
+        ("lugre.sigma0", 0.0),
+        ("lugre.F_s", 0.5),
+        ("lugre.z0", 0.1),
+        ("dahl.exponent", 0.5),
+        ("bouc_wen.z0", 9.0),
+        ("jenkins.a.z0", 0.2),
+        ("jenkins.b.R", 0.0),
+        ("friction.curve.speeds.1", 0.2),
+        ("friction.curve.speeds.0", 1e-3),
+        ("friction.curve.mu_s", 0.2),
+        ("friction.curve.position.x.1", 3.0),
+        ("friction.line.mu_d", 0.4),
+        ("damper.c", -0.1),
+        ("contact.e", 1.5),
+        ("load.F.times", np.array([2.0, 1.0])),
+        ("masing_spring.x", np.array([0.2, 0.1, 0.4])),
+        ("masing_spring.F", np.array([1.0, 1.5, 3.0])),
+        ("diagram_spring.x", np.array([0.0, 0.0, 2.0])),
+    ]
+    allowed = [("lugre.z0", 0.005), ("friction.curve.speeds.1", 0.05), ("contact.e", 1.0)]
+    found = _both_ways(_with_everything(), rows + allowed)
+    assert found == [(False, False)] * len(rows) + [(True, True)] * len(allowed)
+
+
+@pytest.mark.slow
+def test_every_number_of_every_element_is_judged_alike_known_or_traced():
+    problem, rows = _with_everything(), []
+    for path, value in jfric.parameters(problem).items():
+        x = np.asarray(value, float)
+        if path.startswith("time.") or path.endswith(".N"):
+            continue  # of which the run tells more
+        if x.ndim == 0:
+            rows += [(path, y) for y in (-float(x) or -1.0, 0.0, 10.0 * float(x))]
+        elif x.ndim == 1:
+            rows += [(path, y) for y in (x[::-1], 0.0 * x)]
+    wrong = [row for row, (a, b) in zip(rows, _both_ways(problem, rows), strict=True) if a != b]
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        jfric.EventDriven(adjoint="none"),
+        pytest.param(jfric.MoreauJean(1e-2), marks=pytest.mark.slow),
+        pytest.param(jfric.QuasiStatic(), marks=pytest.mark.slow),
+        pytest.param(jfric.Smoothed(width=1e-3), marks=pytest.mark.slow),
+    ],
+)
+def test_output_times_that_no_run_has_are_a_status_where_they_are_traced(solver):
+    """Those behind the end are not reached."""
+    problem, bounds = _rubbing(jfric.Coulomb(0.1)), int(jfric.Status.OUT_OF_BOUNDS)
+    times = [
+        [0.0, 0.5, 4.0],
+        [0.5, 0.25, 4.0],
+        [-1.0, 0.5, 4.0],
+        [0.1, 0.5, 9.0],
+        [0.1, jnp.inf, jnp.inf],
+    ]
+    run = jax.jit(jax.vmap(lambda ts: jfric.simulate(problem, solver, ts=ts)))
+    found = run(jnp.asarray(times))
+    assert found.status.tolist() == [0, bounds, bounds, 0, 0]
+    reached = jnp.isfinite(found.q).all(-1).tolist()
+    assert reached == [
+        [True] * 3,
+        [False] * 3,
+        [False] * 3,
+        [True, True, False],
+        [True, False, False],
+    ]
+    with pytest.raises(jfric.ProblemError, match="ts: found times that decrease"):
+        jfric.simulate(problem, solver, ts=jnp.asarray(times[1]))
+
+
 @pytest.mark.parametrize("solver", [jfric.EventDriven(), jfric.MoreauJean(1e-2)])
 def test_a_start_inside_a_wall_is_a_status_where_it_is_traced(solver):
     problem = jfric.Problem(

@@ -14,7 +14,6 @@ monotone piecewise cubic interpolants", SIAM J. Sci. Stat. Comput. 5 (1984)).
 from __future__ import annotations
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 
@@ -97,20 +96,20 @@ def evaluate(
     return curve + jnp.where(before, slopes[0] * (at - x[0]), line)
 
 
-def least(x, y, slopes) -> tuple[float, float]:
-    """Where between its first and last knot the curve is least, and how much it is there; of known
-    numbers (k,)."""
-    x, y, slopes = (np.asarray(values, float) for values in (x, y, slopes))
-    h, rise = np.diff(x), np.diff(y)
+def least(x, y, slopes) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Where between its first and last knot (k,) the curve is least, and how much it is there."""
+    h, rise = jnp.diff(x), jnp.diff(y)
     d0, d1 = slopes[:-1] * h, slopes[1:] * h
     # y = y_0 + d0 u + square u^2 + cube u^3
     square, cube = 3.0 * rise - 2.0 * d0 - d1, d0 + d1 - 2.0 * rise
-    places, values = list(x), list(y)
-    for i in range(len(h)):
-        for root in np.roots([3.0 * cube[i], 2.0 * square[i], d0[i]]):
-            if root.imag == 0.0 and 0.0 < root.real < 1.0:
-                u = float(root.real)
-                places.append(x[i] + h[i] * u)
-                values.append(y[i] + u * (d0[i] + u * (square[i] + u * cube[i])))
-    lowest = int(np.argmin(values))
-    return float(places[lowest]), float(values[lowest])
+    root = jnp.sqrt(jnp.maximum(square * square - 3.0 * cube * d0, 0.0))
+    far = -square - jnp.where(square < 0, -root, root)
+    turns = [_ratio(far, 3.0 * cube), _ratio(d0, far)]
+    u = jnp.clip(jnp.stack([*turns, jnp.zeros_like(h), jnp.ones_like(h)]), 0.0, 1.0)
+    values = y[:-1] + u * (d0 + u * (square + u * cube))
+    lowest = jnp.argmin(values)
+    return jnp.ravel(x[:-1] + h * u)[lowest], jnp.ravel(values)[lowest]
+
+
+def _ratio(a, b):
+    return jnp.where(b != 0, a / jnp.where(b != 0, b, 1.0), 0.0)

@@ -293,6 +293,11 @@ class AbstractSolver(eqx.Module):
         # A last output that rounding put behind the end belongs to the end.
         slack = 4 * jnp.finfo(ts.dtype).eps * jnp.abs(until)
         ts = jnp.where((ts > until) & (ts <= until + slack), until, ts)
+        # Those behind the end are not reached; none is before the start, or before another.
+        ordered = jnp.all(ts[1:] >= ts[:-1]) & jnp.all(ts[:1] >= state.t - slack)
+        refused = jnp.where(ordered | ~_is_ok(state), state.status, int(Status.OUT_OF_BOUNDS))
+        state = eqx.tree_at(lambda s: s.status, state, refused)
+        asked, ts = ts, jnp.where(ordered, ts, until)
         mechanics, capacity = prepared.mechanics, self.event_capacity
         count = ts.shape[0]
         records = empty_records(mechanics, count, capacity, self.slots(count))
@@ -304,7 +309,7 @@ class AbstractSolver(eqx.Module):
         full = (status == int(Status.OK)) & (state.event_count > capacity) & (capacity > 0)
         status = jnp.where(full, int(Status.MAX_EVENTS), status)
         own = event_labels(problem)
-        found = solution_of(mechanics, records, ts, capacity, state, status, own)
+        found = solution_of(mechanics, records, asked, capacity, state, status, own)
         if dense and not self.has_polynomials:
             found = dataclasses.replace(found, dense=dense_from_outputs(found))
         return found

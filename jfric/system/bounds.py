@@ -4,29 +4,45 @@ from __future__ import annotations
 
 import math
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Float
 
-from jfric.system.bristle import BRISTLES
+from jfric.numerics import cubic
+from jfric.system.bristle import BRISTLES, AbstractBristle, BoucWen, Dahl, LuGre
+from jfric.system.coupling_checks import ROUNDING, SINGULAR, smallest_eigenvalue, springs_of_sliders
 from jfric.system.description import AbstractProblem
+from jfric.system.direction import Direction
 from jfric.system.elements import SECTIONS
-from jfric.system.hysteresis import HYSTERESIS
-from jfric.system.laws import PerAxis, StaticDynamic, Stribeck, VelocityWeakening, sides
+from jfric.system.hysteresis import HYSTERESIS, MasingSpring
+from jfric.system.laws import (
+    FrictionCurve,
+    PerAxis,
+    StaticDynamic,
+    Stribeck,
+    VelocityWeakening,
+    sides,
+)
 from jfric.system.naming import parameters
+from jfric.system.position_factor import PeriodicFactor, SplineFactor
 
 #: Fields of elements that must not be negative, friction laws included.
 _NOT_NEGATIVE = {
     *("m", "k", "c", "k_positive", "k_negative", "gap_positive", "gap_negative", "L"),
     *("radius", "circle_radius", "kappa"),
     *("mu", "mu_s", "mu_d", "mu_v", "positive", "negative"),
-    *("first", "second", "curve", "speeds", "factor"),
+    *("curve", "speeds", "factor"),
 }
 #: Fields of friction laws that must be positive.
-_POSITIVE = ("v_s", "exponent", "J", "period")
+_POSITIVE = ("v_s", "exponent", "J", "period", "first", "second")
+#: Likewise, in some sections.
+_POSITIVE_IN = (
+    *(("body", "m"), ("body", "J"), ("friction", "radius")),
+    *(("pin", "radius"), ("rolling", "radius")),
+)
 #: Lists whose numbers increase.
 _INCREASING = ("times", "x")
 #: Sections whose fields are coefficients of any sign.
@@ -64,6 +80,7 @@ _OF_BRISTLES = {
     **dict.fromkeys(("z0", "psi0", "beta", "gamma", "mu0"), Bounds()),
     **dict.fromkeys(("sigma1", "sigma2", "b"), Bounds(0.0)),
     "breakaway": Bounds(0.0, 1.0),
+    **dict.fromkeys(("exponent", "n"), Bounds(1.0)),
 }
 
 
@@ -89,7 +106,7 @@ def bounds_of(path: str) -> Bounds:
         return _OF_BRISTLES.get(field, Bounds(0.0, closed=False))
     if "peak" in rest.split("."):
         return Bounds(1.0)
-    if field in _POSITIVE or (section, field) in (("body", "m"), ("friction", "radius")):
+    if field in _POSITIVE or (section, field) in _POSITIVE_IN:
         return Bounds(0.0, closed=False)
     return Bounds(0.0) if field in _NOT_NEGATIVE else Bounds()
 
@@ -98,29 +115,78 @@ def numbers_hold(problem: AbstractProblem) -> tuple[Bool[Array, ""], Bool[Array,
     """Whether all numbers of ``problem`` are finite, and whether all are within their bounds: for
     numbers that are known only while a program runs. Neither has a derivative."""
     problem, dtype = jax.lax.stop_gradient(problem.resolved()), jnp.result_type(float)
-    values, low, high, pairs = [], [], [], []
+    values, low, closed, high, pairs = [], [], [], [], []
     for path, value in parameters(problem).items():
         value, bounds = jnp.asarray(value), bounds_of(path)
         if path.startswith("friction.") and path.endswith((".N", ".limit")):
             bounds = Bounds()  # a force that is negative ends the run where it is
         if not jnp.issubdtype(value.dtype, jnp.floating):
             continue
-        # What lies above a bound that is not allowed itself: it need not be a normal number.
-        least = bounds.low if bounds.closed else np.nextafter(dtype.type(bounds.low), dtype.type(1))
         values.append(jnp.ravel(value).astype(dtype))
-        low.append(np.full((value.size,), least, dtype))
+        low.append(np.full((value.size,), bounds.low, dtype))
+        closed.append(np.full((value.size,), bounds.closed))
         high.append(np.full((value.size,), bounds.high, dtype))
         if value.ndim == 1 and path.rpartition(".")[2] in _INCREASING:
             pairs.append(jnp.all(jnp.diff(value) > 0))
     for element in problem.labelled().values():
-        law = getattr(element, "law", None)
-        if isinstance(law, StaticDynamic | Stribeck | VelocityWeakening):
-            both = [law.along(0), law.along(1)] if law.holding(PerAxis) else [law]
-            sides_of = [zip(sides(x.mu_s), sides(x.mu_d), strict=True) for x in both]
-            pairs += [jnp.all(d <= s) for axis in sides_of for s, d in axis]
+        pairs += _relations(element)
+    if problem.section("jenkins"):
+        K, z0, limits = springs_of_sliders(problem)
+        pairs.append(jnp.all(jnp.abs(K @ z0) <= limits * (1.0 + ROUNDING)))
+        if problem.section("jenkins_coupling"):
+            pairs.append(smallest_eigenvalue(K) >= SINGULAR)
     x = jnp.concatenate(values)
-    inside = jnp.all((x >= np.concatenate(low)) & (x <= np.concatenate(high)))
+    # Compared as it is: the next number above zero is zero to the processor.
+    above = (x > np.concatenate(low)) | (np.concatenate(closed) & (x == np.concatenate(low)))
+    inside = jnp.all(above & (x <= np.concatenate(high)))
     return jnp.isfinite(x).all(), jnp.stack([inside, *pairs]).all()
+
+
+def largest_state(element: AbstractBristle) -> Float[Array, ""] | None:
+    """Largest magnitude of the state in any motion from rest, where there is one; infinite where
+    the numbers set none."""
+    if isinstance(element, Dahl):
+        return element.F_c / element.sigma
+    if isinstance(element, LuGre):
+        return element.F_s / element.sigma0
+    if isinstance(element, BoucWen):
+        both = element.beta + element.gamma
+        grows = (element.A / jnp.where(both > 0, both, 1.0)) ** (1.0 / element.n)
+        return jnp.where(both > 0, grows, jnp.inf)
+    return None
+
+
+def _relations(element: Any) -> list[Bool[Array, ""]]:
+    """What numbers of an ``element`` must be to each other."""
+    law = getattr(element, "law", None)
+    fields = (getattr(element, field, None) for field in ("direction", *_DIRECTIONS))
+    weights = [x.coefficients for x in fields if isinstance(x, Direction) and x.coefficients]
+    found = [jnp.any(jnp.stack(list(w.values())) != 0) for w in weights]
+    if isinstance(law, StaticDynamic | Stribeck | VelocityWeakening):
+        both = [law.along(0), law.along(1)] if law.holding(PerAxis) else [law]
+        sides_of = [zip(sides(x.mu_s), sides(x.mu_d), strict=True) for x in both]
+        found += [jnp.all(d <= s) for axis in sides_of for s, d in axis]
+    if isinstance(law, FrictionCurve):
+        curve = law.prepared()
+        found += [law.speeds[0] == 0, jnp.all(jnp.diff(curve.x) > 0)]
+        found.append(jnp.all(jnp.stack(law.static()) >= curve.y[:, 0]))
+        for y, slopes in zip(curve.y, curve.slopes, strict=True):
+            found.append(cubic.least(curve.x, y, slopes)[1] >= 0)
+    factor = getattr(element, "position", None)
+    if isinstance(factor, SplineFactor):
+        found.append(jnp.all(jnp.diff(jnp.stack(factor.x)) > 0))
+    if isinstance(factor, PeriodicFactor | SplineFactor):
+        found.append(factor.least()[1] >= 0)
+    if isinstance(element, MasingSpring):
+        x, F = (jnp.diff(y, prepend=0.0) for y in (element.x, element.F))
+        slopes = F / x
+        found += [jnp.all(x > 0), jnp.all(jnp.diff(slopes) < 0), slopes[-1] >= 0]
+    if isinstance(element, AbstractBristle):
+        limit = largest_state(element)
+        found += [] if limit is None else [jnp.abs(element.start()) <= limit]
+    if isinstance(element, LuGre):
+        found.append(element.F_s >= element.F_c)
+    return found
 
 
 def _is_weight(parts: list[str]) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.system.bounds import bounds_of
-from jfric.system.bristle import BRISTLES, AbstractBristle, BoucWen, Dahl, LuGre
+from jfric.system.bounds import bounds_of, largest_state
+from jfric.system.bristle import BRISTLES, AbstractBristle, BoucWen, LuGre
 from jfric.system.description import AbstractProblem
 from jfric.system.fields import numbers_of
 
@@ -17,10 +17,6 @@ def require_bristle(where: str, section: str, element: AbstractBristle) -> None:
         wrong = bounds_of(f"{section}.{field}").message(float(np.min(value)), float(np.max(value)))
         if wrong is not None:
             raise ProblemError(f"{where}.{field}: found {float(value):g}, {wrong}")
-    for field in ("exponent", "n"):
-        value = getattr(element, field, None)
-        if value is not None and not float(value) >= 1.0:
-            raise ProblemError(f"{where}.{field}: found {float(value):g}, must be at least 1")
     if isinstance(element, LuGre) and float(element.F_s) < float(element.F_c):
         raise ProblemError(
             f"{where}.F_s: found {float(element.F_s):g}, must not be below F_c "
@@ -30,23 +26,12 @@ def require_bristle(where: str, section: str, element: AbstractBristle) -> None:
         part = float(element.breakaway)
         if not 0.0 < part < 1.0:
             raise ProblemError(f"{where}.breakaway: found {part:g}, must lie between 0 and 1")
-    limit = _limit(element)
-    if limit is not None and abs(float(element.start())) > limit:
+    limit = largest_state(element)
+    if limit is not None and abs(float(element.start())) > float(limit):
         raise ProblemError(
             f"{where}.z0: found {float(element.start()):g}, the state never exceeds {limit:g}; "
             "start nearer to zero"
         )
-
-
-def _limit(element: AbstractBristle) -> float | None:
-    """Largest magnitude of the state in any motion from rest, where there is one."""
-    if isinstance(element, Dahl):
-        return float(element.F_c / element.sigma)
-    if isinstance(element, LuGre):
-        return float(element.F_s / element.sigma0)
-    if isinstance(element, BoucWen) and float(element.beta + element.gamma) > 0:
-        return float((element.A / (element.beta + element.gamma)) ** (1.0 / element.n))
-    return None
 
 
 def passivity_remarks(problem: AbstractProblem) -> list[str]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError, nearest
 from jfric.system.description import AbstractProblem, element_label
@@ -30,25 +33,40 @@ def require_coupling(problem: AbstractProblem, where: str, coupling: JenkinsCoup
             )
 
 
+def springs_of_sliders(problem: AbstractProblem) -> tuple[Array, Array, Array]:
+    """Stiffnesses (j, j) of the springs of Jenkins elements with what couples them, their
+    elongations at the start (j,) and the limits of their sliders (j,)."""
+    own: dict[str, Jenkins] = dict(problem.section("jenkins"))
+    names = list(own)
+    k, z0, limits = (jnp.stack([getattr(x, f) for x in own.values()]) for f in ("k", "z0", "R"))
+    K = jnp.diag(k)
+    for coupling in problem.section("jenkins_coupling").values():
+        i, j = (names.index(name) for name in coupling.elements)
+        K = K.at[i, j].add(coupling.k).at[j, i].add(coupling.k)
+    return K, z0, limits
+
+
+def smallest_eigenvalue(K) -> Float[Array, ""]:
+    """That of the stiffnesses ``K`` (j, j), scaled to a diagonal of ones."""
+    size = 1.0 / jnp.sqrt(jnp.diagonal(K))
+    return jnp.linalg.eigvalsh(K * size[:, None] * size[None, :])[0]
+
+
 def require_springs_within_limits(problem: AbstractProblem) -> None:
     """Raise :class:`ProblemError` where springs of Jenkins elements start beyond what their sliders
     carry, or where coupled ones are not held; ``problem``: resolved, with numbers."""
     own: dict[str, Jenkins] = dict(problem.section("jenkins"))
-    names = list(own)
-    K = np.diag([float(x.k) for x in own.values()]) if own else np.zeros((0, 0))
-    for coupling in problem.section("jenkins_coupling").values():
-        i, j = (names.index(name) for name in coupling.elements)
-        K[i, j] += float(coupling.k)
-        K[j, i] += float(coupling.k)
-    size = 1.0 / np.sqrt(np.diagonal(K))
-    values = np.linalg.eigvalsh(K * size[:, None] * size[None, :]) if own else np.ones(1)
-    if values[0] < SINGULAR:
+    if not own:
+        return
+    with jax.ensure_compile_time_eval():
+        K, z0, _ = (np.asarray(x) for x in springs_of_sliders(problem))
+        smallest = float(smallest_eigenvalue(K))
+    if smallest < SINGULAR:
         raise ProblemError(
             "jenkins_coupling: the matrix of the stiffnesses of jenkins and jenkins_coupling must "
-            f"be positive definite, found the eigenvalue {values[0]:.3g} (scaled to a diagonal of "
+            f"be positive definite, found the eigenvalue {smallest:.3g} (scaled to a diagonal of "
             "ones); make the couplings smaller"
         )
-    z0 = np.array([float(x.z0) for x in own.values()])
     joined = {name for x in problem.section("jenkins_coupling").values() for name in x.elements}
     for (name, element), force in zip(own.items(), K @ z0, strict=True):
         limit = float(element.R)

@@ -34,11 +34,12 @@ def require_curve(where: str, law: FrictionCurve) -> None:
     """Raise :class:`ProblemError` for knots out of order, a static limit below the curve, and a
     curve that is negative."""
     speeds = np.array([float(x) for x in law.speeds])
-    if speeds[0] != 0.0 or np.any(np.diff(speeds) <= 0):
+    prepared = law.prepared()
+    # Also where knots are one after the logarithm.
+    if speeds[0] != 0.0 or not np.all(np.diff(np.asarray(prepared.x)) > 0):
         raise ProblemError(
             f"{where}.speeds: found {speeds.tolist()}, must begin with 0 and increase strictly"
         )
-    prepared = law.prepared()
     limits = [float(x) for x in law.static()]
     for i, (side, _) in enumerate(_sides(law)):
         start = float(prepared.y[i, 0])
@@ -49,7 +50,7 @@ def require_curve(where: str, law: FrictionCurve) -> None:
             )
         place, least = cubic.least(prepared.x, prepared.y[i], prepared.slopes[i])
         at = float(prepared.first) * float(np.expm1(place))
-        if least < 0.0:
+        if float(least) < 0.0:
             raise ProblemError(
                 f"{where}.{side}: the curve is negative between its knots, {least:.3g} at the "
                 f"speed {at:.4g}; add a knot there, or set monotone = true"

@@ -34,7 +34,7 @@ class AbstractPositionFactor(eqx.Module):
         return self
 
     @abc.abstractmethod
-    def least(self) -> tuple[float, float]:
+    def least(self) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """Where the factor is least, and how large it is there."""
 
     @abc.abstractmethod
@@ -72,9 +72,9 @@ class PeriodicFactor(AbstractPositionFactor):
 
     def least(self):
         harmonics = max(len(self.cosine), len(self.sine), 1)
-        s = float(self.period) * np.linspace(0.0, 1.0, POINTS * harmonics, endpoint=False)
-        values = np.asarray(self(jnp.asarray(s)))
-        return float(s[np.argmin(values)]), float(values.min())
+        s = self.period * np.linspace(0.0, 1.0, POINTS * harmonics, endpoint=False)
+        values = self(s)
+        return s[jnp.argmin(values)], jnp.min(values)
 
     def require(self, where):
         if not float(self.period) > 0.0:
@@ -159,7 +159,7 @@ def require_position(where: str, element: Any) -> None:
 def require_factor(where: str, factor: AbstractPositionFactor) -> None:
     """Raise :class:`ProblemError` for numbers that make no factor, or a negative one."""
     factor.require(where)
-    at, least = factor.least()
+    at, least = map(float, factor.least())
     if least < 0.0:
         raise ProblemError(
             f"{where}: the factor on friction is negative, {least:.3g} at the displacement {at:.4g}"

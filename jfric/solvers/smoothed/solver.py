@@ -181,7 +181,7 @@ class Smoothed(AbstractSolver):
         moment = first_negative_force(mechanics, state.t, until)
         moment = jnp.where(runs, moment, state.t)
         end = jnp.minimum(until, moment)
-        missed = ts >= moment
+        missed = ~(ts < moment) | (ts > until)
         ts = jnp.clip(ts, state.t, end)
         final, (q, v) = self._integrate(
             mechanics, settings, state, jnp.concatenate([ts, end[None]])
