@@ -273,7 +273,9 @@ def one_pass(
     # Where no motion or more than one follows, none is reported.
     unique = equations.unique & rules.is_unique(begun.smallest_pivot(equations.pivot))
     if prepared.shares:
-        unique = unique & one_motion(still[0], still[2], still[1], step, signs)
+        one, several = one_motion(still[0], still[2], still[1], step, signs)
+        unique = unique & one
+        flags = flags | jnp.where(settled & several, int(Flag.REDUNDANT), 0)
     moves = settled & goes_on & unique
 
     piecewise = prepared.mechanics.piecewise

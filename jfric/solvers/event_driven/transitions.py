@@ -280,8 +280,9 @@ def _preload(prepared: Prepared, state: State, null, step: Step, of_force, fixed
 
 def one_motion(
     prepared: Prepared, state: State, equations: ModeEquations, step: Step, signs: Signs
-) -> Bool[Array, ""]:
-    """Whether what contacts without a motion of their own may carry moves nothing.
+) -> tuple[Bool[Array, ""], Bool[Array, ""]]:
+    """Whether what contacts without a motion of their own may carry moves nothing, and whether open
+    ones among them may carry a part of what others do.
 
     Those that carry their limit because others stick may carry less, and those that are open with
     a gap that stays zero may be pressed: a distribution was taken, but which one must not matter.
@@ -305,10 +306,11 @@ def one_motion(
         asked = asked | rules.slides(mode[pairs.ravel()]).any()
         prepared = _with_friction_in_planes(prepared, state)
 
-    def unique():
-        return reactions_in_mode(prepared, wider, equations.held & False).unique
+    def carrying():
+        found = reactions_in_mode(prepared, wider, equations.held & False)
+        return found.unique, found.redundant & touches.any()
 
-    return where_any(asked, unique, jnp.asarray(True))
+    return where_any(asked, carrying, (jnp.asarray(True), jnp.asarray(False)))
 
 
 def _with_friction_in_planes(prepared: Prepared, state: State) -> Prepared:
