@@ -53,6 +53,24 @@ def test_what_keeps_the_exact_flow(joint, start, linear):
     assert shapes.has_linear_modes == linear
 
 
+@pytest.mark.parametrize("push", [1.25, 1.75])
+def test_the_sides_of_a_guide_do_not_press_against_each_other(push):
+    """A guide carries 4 N and holds 1 N, a brake beside it 0.5 N: together 1.5 N and no more."""
+    problem = jfric.Problem(
+        ["x", "y"],
+        {
+            "mass": {d: jfric.Mass(d, 2.0) for d in "xy"},
+            "load": {"push": jfric.Load("x", push), "weight": jfric.Load("y", -4.0)},
+            "joint": {"guide": jfric.Joint("y", jfric.Coulomb(0.25), sliding="x")},
+            "friction": {"brake": jfric.Friction("x", limit=0.5)},
+        },
+        time=2.0,
+    )
+    found = jfric.simulate(problem, jfric.EventDriven(adjoint="none")).check()
+    way = 0.5 * max(push - 1.5, 0.0) / 2.0 * 2.0**2
+    np.testing.assert_allclose(found.final.q, [way, 0.0], atol=1e-12)
+
+
 @pytest.mark.slow
 def test_two_masses_on_a_gear_swing_as_one():
     """``x = 2 y``: the mass ``m_x + m_y/4`` on the spring, and what the gear carries."""

@@ -137,10 +137,14 @@ class Prepared(WithContacts):
 
     @property
     def shares(self) -> bool:
-        """Whether contacts may share a load in a way that what holds depends on. Friction along
-        lines with given limits alone has one motion, which pivoting finds."""
+        """Whether contacts may share a load in a way that what holds depends on.
+
+        Friction along lines with given limits alone has one motion, which pivoting finds. Two sides
+        of a joint do not press against each other: with friction on its reaction nothing is shared.
+        """
         planes = bool(self.mechanics.planes)
-        return not self.independent and self.nt > 1 and (self.nu > 0 or planes)
+        several = self.nt > 1 and (self.nu > 0 or planes)
+        return several and not self.independent and not self.mechanics.opposed
 
     @property
     def n_guards(self) -> int:
