@@ -23,10 +23,16 @@ Answer = dict[str, np.ndarray]
 #: Outputs lie where nobody would type a time.
 OUTPUTS = (np.arange(24) + 0.63) / 24
 EVENTS = 128
+#: Part of the time after which a motion is begun anew.
+RESTART = 0.4731
 
 
 class Job(NamedTuple):
-    """Systems, and what is asked about them; ``nudge``: relative change of all their numbers."""
+    """Systems, and what is asked about them; ``nudge``: relative change of all their numbers.
+
+    A question about a motion is the name of a solver, which ``alone`` (one system after the other
+    in place of a batch) or ``restarted`` (in two parts) may follow.
+    """
 
     texts: list[str]
     question: str
@@ -69,9 +75,21 @@ def question(name: str) -> Callable[[Any], dict[str, Any]]:
         return lambda p: _named(
             jfric.periodic_orbit(p), "status flags event_count period state multipliers"
         )
-    chosen = solver(name)
+    asked, _, way = name.partition(" ")
+    chosen = solver(asked)
+    first = OUTPUTS < RESTART
+
+    def restarted(problem: Any) -> dict[str, Any]:
+        end = problem.time.end
+        one = jfric.simulate(problem, chosen, ts=OUTPUTS[first] * end, end=RESTART * end)
+        two = jfric.simulate(problem, chosen, start=one.final, ts=OUTPUTS[~first] * end)
+        found = {k: jnp.concatenate([getattr(one, k), getattr(two, k)]) for k in ("q", "v")}
+        status = jnp.where(one.status == 0, two.status, one.status)
+        return found | {"status": status, "flags": one.flags | two.flags}
 
     def motion(problem: Any) -> dict[str, Any]:
+        if way == "restarted":
+            return restarted(problem)
         r = jfric.simulate(problem, chosen, ts=jnp.asarray(OUTPUTS) * problem.time.end)
         found = _named(r, "status flags q v z lambda_n lambda_t mode segment")
         events = _named(r.events, "count time contact from_mode to_mode impact")
@@ -108,8 +126,14 @@ def answers(job: Job) -> tuple[list[str], list[Answer]]:
             return asked(jax.tree.unflatten(structure, leaves))
 
         stacked = [np.stack(x) for x in zip(*(leaves for _, leaves in members), strict=True)]
+        alone = job.question.endswith(" alone")
+        run = jax.jit(one if alone else jax.vmap(one))
         try:
-            together = {k: np.asarray(v) for k, v in jax.jit(jax.vmap(one))(*stacked).items()}
+            together = (
+                jax.tree.map(lambda *x: np.stack(x), *(run(*leaves) for _, leaves in members))
+                if alone
+                else {k: np.asarray(v) for k, v in run(*stacked).items()}
+            )
         except Exception as error:
             for i, _ in members:
                 outcomes[i] = reason(error)

@@ -1,0 +1,542 @@
+"""Motions of random systems in small steps, computed without jfric.
+
+A second program for the systems of ``random_systems.py``: it reads the same TOML text with a reader
+of its own, takes small steps of constant length (midpoint positions, explicit forces) and finds the
+impulses of all contacts of a step by projected Gauss-Seidel. Its error falls with the step; two
+lengths of step tell how large it is. Elements that it does not know are named in :class:`Unknown`.
+
+    g_m <= 0:  0 <= w_n + e min(w_n-, 0)  _|_  p_n >= 0,     p_t in -mu p_n Sign(w_t)
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any
+
+import numba
+import numpy as np
+
+#: Numbers of a function of time: constant, amplitude, omega, phase, kind, count, times, values.
+WIDTH = 14
+SPRING, LOAD, STOP, GAP, DIAGRAM, SLIDER, CUBIC, DRAG, DAHL, BOUC_WEN, LUGRE, STATE = range(12)
+FREE, NORMAL, JOINT = range(3)
+#: Sliding velocity [m/s] below which a friction sticks.
+STILL = 1e-12
+
+
+class Unknown(Exception):
+    """An element or a field that the stepping does not know."""
+
+
+# Reading.
+
+
+def function(value: Any) -> np.ndarray:
+    """The numbers of a function of time."""
+    f = np.zeros(WIDTH)
+    parts = value["sum"] if isinstance(value, dict) and "sum" in value else [value]
+    for part in parts:
+        if not isinstance(part, dict):
+            f[0] += part
+            continue
+        ((kind, own),) = part.items()
+        if kind == "harmonic":
+            f[1:4] = own["amplitude"], own["omega"], own.get("phase", 0.0)
+        elif kind in ("steps", "linear"):
+            times, values = own["times"], own["values"]
+            f[4], f[5] = (1 if kind == "steps" else 2), len(times)
+            f[6 : 6 + len(times)], f[10 : 10 + len(values)] = times, values
+        else:
+            raise Unknown(kind)
+    return f
+
+
+class System:
+    """The numbers of a system, and what moves it."""
+
+    def __init__(self, text: str):
+        self.table = table = tomllib.loads(text)
+        known = {
+            "dofs", "time", "mass", "spring", "damper", "load", "initial", "base", "friction",
+            "contact", "stop", "gap_spring", "diagram_spring", "jenkins", "maxwell_slip", "dahl",
+            "bouc_wen", "lugre", "polynomial_spring", "drag", "event", "state", "joint",
+            "parameters",
+        }  # fmt: skip
+        for key in table:
+            if key not in known:
+                raise Unknown(key)
+        self.dofs = list(table["dofs"])
+        self.bases = list(table.get("base", {}))
+        self.n, self.end = len(self.dofs), float(table["time"]["end"])
+        self.m = np.zeros(self.n)
+        for own in table["mass"].values():
+            self.m[self.dofs.index(own["dof"])] += own["m"]
+        start = [table.get("initial", {}).get(x, {}) for x in self.dofs]
+        self.q = np.array([float(s.get("q", 0.0)) for s in start])
+        self.v = np.array([float(s.get("v", 0.0)) for s in start])
+        self.functions = [function(table["base"][x]["displacement"]) for x in self.bases]
+        self.kinds: list[int] = []
+        self.w: list[np.ndarray] = []
+        self.numbers: list[np.ndarray] = []
+        self.names: dict[str, list[int]] = {}
+        self.rows: list[dict[str, Any]] = []
+        for section, read in READERS.items():
+            for name, own in table.get(section, {}).items():
+                first = len(self.kinds)
+                read(self, own)
+                self.names[f"{section}.{name}"] = list(range(first, len(self.kinds)))
+        for own in table.get("friction", {}).values():
+            self._friction(own)
+        for own in table.get("contact", {}).values():
+            self._contact(own)
+        for own in table.get("joint", {}).values():
+            found = re.fullmatch(r"a - \$ratio\*b", own["constraint"])
+            if not found or "mu" in own:
+                raise Unknown("joint with friction")
+            ratio = float(table["parameters"]["ratio"])
+            self._row(JOINT, self.direction({"a": 1.0, "b": -ratio}))
+        self.event = self._event()
+
+    def direction(self, own: Any) -> np.ndarray:
+        """A direction over masses and supports."""
+        if isinstance(own, str):
+            own = {own: 1.0}
+        if "between" in own:
+            own = {own["between"][0]: -1.0, own["between"][1]: 1.0}
+        w = np.zeros(self.n + len(self.bases))
+        for x, part in own.items():
+            w[(self.dofs + self.bases).index(x)] = part
+        return w
+
+    def along(self, own: dict[str, Any]) -> np.ndarray:
+        """The direction of an element."""
+        if "between" in own:
+            return self.direction({"between": own["between"]})
+        return self.direction(own["dof"] if "dof" in own else own["direction"])
+
+    def element(self, kind: int, w: np.ndarray, *numbers: float) -> None:
+        """An element with a force along ``w``."""
+        self.kinds.append(kind)
+        self.w.append(w)
+        self.numbers.append(np.array([*numbers, *np.zeros(8 - len(numbers))]))
+
+    def time_function(self, value: Any) -> int:
+        """The place of a function of time."""
+        self.functions.append(function(value))
+        return len(self.functions) - 1
+
+    def _row(self, kind: int, w: np.ndarray, second: Any = None, **numbers: Any) -> None:
+        zero = np.zeros_like(w)
+        usual = {
+            "gap": 0.0, "e": 0.0, "static": (0.0, 0.0), "kinetic": (0.0, 0.0), "v_s": 0.0, "law": 0,
+            "limit": -1, "kappa": 0.0, "load": -1, "belt": (-1, -1), "parent": -1,
+        }  # fmt: skip
+        own = usual | {"kind": kind, "w": w, "second": zero if second is None else second}
+        self.rows.append(own | {"plane": second is not None} | numbers)
+
+    def _law(self, own: dict[str, Any]) -> dict[str, Any]:
+        def sides(x: Any) -> tuple[float, float]:
+            return (x["positive"], x["negative"]) if isinstance(x, dict) else (x, x)
+
+        if "mu_s" not in own:
+            mu = sides(own.get("mu", 1.0))
+            return {"static": mu, "kinetic": mu}
+        law = 0 if "v_s" not in own else 2 if own.get("law") == "velocity-weakening" else 1
+        both = {"static": sides(own["mu_s"]), "kinetic": sides(own["mu_d"])}
+        return both | {"law": law, "v_s": own.get("v_s", 1.0)}
+
+    def _friction(self, own: dict[str, Any]) -> None:
+        if "spin" in own:
+            raise Unknown("spin")
+        numbers = self._law(own)
+        numbers["limit"] = self.time_function(own["N"] if "N" in own else own["limit"])
+        if "load" in own:
+            ((name, factor),) = own["load"].items()
+            (numbers["load"],), numbers["kappa"] = self.names[name], own["kappa"] * abs(factor)
+        if "plane" in own:
+            belts = own.get("belt", (0.0, 0.0))
+            numbers["belt"] = tuple(self.time_function(x) for x in belts)
+            one, two = (self.direction(x) for x in own["plane"])
+            self._row(FREE, one, two, **numbers)
+            return
+        numbers["belt"] = (self.time_function(own.get("belt", 0.0)), -1)
+        self._row(FREE, self.along(own), **numbers)
+
+    def _contact(self, own: dict[str, Any]) -> None:
+        parent = len(self.rows)
+        self._row(NORMAL, self.direction(own["normal"]), gap=own.get("gap", 0.0), e=own["e"])
+        if "tangent" in own or "plane" in own:
+            numbers = self._law(own) | {"parent": parent}
+            numbers["belt"] = (self.time_function(own.get("belt", 0.0)), -1)
+            pair = own.get("plane", [own.get("tangent")])
+            two = self.direction(pair[1]) if len(pair) > 1 else None
+            self._row(FREE, self.direction(pair[0]), two, **numbers)
+
+    def _event(self) -> np.ndarray:
+        """Degree of freedom, level, direction, what is added to position and velocity, whether
+        it ends."""
+        if "event" not in self.table:
+            return np.array([-1.0, 0, 0, 0, 0, 0])
+        (own,) = self.table["event"].values()
+        p = self.table["parameters"]
+        way = {"up": 1.0, "down": -1.0, "both": 0.0}[own["direction"]]
+        change = own.get("change", {})
+        jump = p["jump"] if "a" in change else 0.0
+        kick = p["kick"] if "v.a" in change else 0.0
+        ends = float(own.get("action") == "stop")
+        return np.array([self.dofs.index("a"), p["level"], way, jump, kick, ends])
+
+
+def _state(s: System, own: dict[str, Any]) -> None:
+    if "force" in own:
+        p = s.table["parameters"]
+        s.element(STATE, s.direction(own["dof"]), p["g"], p["T"])
+
+
+def _sliders(s: System, own: dict[str, Any]) -> None:
+    for k, R in zip(np.atleast_1d(own["k"]), np.atleast_1d(own["R"]), strict=True):
+        s.element(SLIDER, s.along(own), k, R)
+
+
+def _diagram(s: System, own: dict[str, Any]) -> None:
+    s.element(DIAGRAM, s.along(own), *own["x"], *own["F"])
+
+
+RELEASES = {"physical": 0, "adhesive": 1, "limited": 2}
+READERS = {
+    "spring": lambda s, e: s.element(SPRING, s.along(e), e["k"], 0.0),
+    "damper": lambda s, e: s.element(SPRING, s.along(e), 0.0, e["c"]),
+    "load": lambda s, e: s.element(LOAD, s.along(e), s.time_function(e["F"])),
+    "stop": lambda s, e: s.element(
+        STOP, s.along(e), e["k"], e.get("c", 0.0), e.get("gap", 0.0),
+        RELEASES[e.get("release", "physical")],
+    ),
+    "gap_spring": lambda s, e: s.element(
+        GAP, s.along(e), e["k_positive"], e["k_negative"], e["gap_positive"], e["gap_negative"]
+    ),
+    "diagram_spring": _diagram,
+    "jenkins": _sliders,
+    "maxwell_slip": _sliders,
+    "polynomial_spring": lambda s, e: s.element(CUBIC, s.along(e), *e["k"]),
+    "drag": lambda s, e: s.element(DRAG, s.along(e), e["c"]),
+    "dahl": lambda s, e: s.element(DAHL, s.along(e), e["sigma"], e["F_c"]),
+    "bouc_wen": lambda s, e: s.element(
+        BOUC_WEN, s.along(e), e["k"], e["beta"], e["gamma"], e["n"], e["A"]
+    ),
+    "lugre": lambda s, e: s.element(
+        LUGRE, s.along(e), e["sigma0"], e["sigma1"], e["sigma2"], e["F_c"], e["F_s"], e["v_s"]
+    ),
+    "state": _state,
+}  # fmt: skip
+
+
+# Stepping.
+
+
+@numba.njit(cache=True)
+def at(f, t):
+    """The value of a function of time."""
+    y = f[0] + f[1] * np.sin(f[2] * t + f[3])
+    count = int(f[5])
+    if f[4] == 1:
+        place = 0
+        while place < count and t >= f[6 + place]:
+            place += 1
+        y += f[10 + place]
+    elif f[4] == 2:
+        if t <= f[6]:
+            y += f[10]
+        elif t >= f[5 + count]:
+            y += f[9 + count]
+        else:
+            i = 0
+            while t >= f[7 + i]:
+                i += 1
+            part = (t - f[6 + i]) / (f[7 + i] - f[6 + i])
+            y += f[10 + i] + part * (f[11 + i] - f[10 + i])
+    return y
+
+
+@numba.njit(cache=True)
+def force(kind, p, functions, t, x, xd, z, h):
+    """The force of an element along its direction, and its state after the step."""
+    if kind == SPRING:
+        return -p[0] * x - p[1] * xd, z
+    if kind == LOAD:
+        return at(functions[int(p[0])], t), z
+    if kind == STOP:
+        depth = x - p[2]
+        if depth <= 0.0:
+            return 0.0, z
+        spring, damper = p[0] * depth, p[1] * xd
+        if p[3] == 0:
+            return -max(0.0, spring + damper), z
+        if p[3] == 1:
+            return -(spring + damper), z
+        return -(spring + min(max(damper, -spring), spring)), z
+    if kind == GAP:
+        if x > p[2]:
+            return -p[0] * (x - p[2]), z
+        if x < -p[3]:
+            return -p[1] * (x + p[3]), z
+        return 0.0, z
+    if kind == DIAGRAM:
+        i = 0 if x < p[1] else 1
+        slope = (p[4 + i] - p[3 + i]) / (p[1 + i] - p[i])
+        return -(p[3 + i] + slope * (x - p[i])), z
+    if kind == SLIDER:
+        new = min(max(z + h * xd, -p[1] / p[0]), p[1] / p[0])
+        return -p[0] * 0.5 * (z + new), new
+    if kind == CUBIC:
+        return -(p[0] * x + p[1] * x**2 + p[2] * x**3), z
+    if kind == DRAG:
+        return -p[0] * abs(xd) * xd, z
+    if kind == DAHL:
+        rate = xd * (1.0 - np.sign(xd) * p[0] * z / p[1])
+        return -p[0] * (z + 0.5 * h * rate), z + h * rate
+    if kind == BOUC_WEN:
+        rate = xd * (p[4] - (p[1] * np.sign(xd) * np.sign(z) + p[2]) * abs(z) ** p[3])
+        return -p[0] * (z + 0.5 * h * rate), z + h * rate
+    if kind == LUGRE:
+        g = p[3] + (p[4] - p[3]) * np.exp(-((xd / p[5]) ** 2))
+        rate = xd - p[0] * abs(xd) * z / g
+        return -(p[0] * (z + 0.5 * h * rate) + p[1] * rate + p[2] * xd), z + h * rate
+    rate = p[0] * xd - z / p[1]
+    return -(z + 0.5 * h * rate), z + h * rate
+
+
+@numba.njit(cache=True)
+def limits(row, numbers, functions, stuck, speed, t, normal, carried):
+    """The largest friction against either direction, static or kinetic."""
+    weight = normal
+    if numbers[row, 8] >= 0:
+        weight = at(functions[int(numbers[row, 8])], t) + numbers[row, 9] * abs(carried)
+    low, high = numbers[row, 2], numbers[row, 3]
+    if not stuck:
+        s_low, s_high = low, high
+        low, high = numbers[row, 4], numbers[row, 5]
+        part = 0.0
+        if numbers[row, 7] == 1:
+            part = np.exp(-((speed / numbers[row, 6]) ** 2))
+        elif numbers[row, 7] == 2:
+            part = 1.0 / (1.0 + speed / numbers[row, 6])
+        low, high = low + part * (s_low - low), high + part * (s_high - high)
+    else:
+        weight *= 1.0 + 1e-9
+    return low * weight, high * weight
+
+
+@numba.njit(cache=True)
+def sweep(kinds, w, second, plane, parent, numbers, functions, m, n, active, stuck, speed, belt,
+          carried, before, base_v, v, p, t, h):  # fmt: skip
+    """Impulses of all contacts of a step, and the velocities after it."""
+    for _ in range(2000):
+        change = 0.0
+        for r in range(len(kinds)):
+            if not active[r]:
+                continue
+            for k in range(2 if plane[r] else 1):
+                u = w[r] if k == 0 else second[r]
+                speed_now = -belt[r, k]
+                inverse = 0.0
+                for i in range(n):
+                    speed_now += u[i] * v[i]
+                    inverse += u[i] * u[i] / m[i]
+                for i in range(len(base_v)):
+                    speed_now += u[n + i] * base_v[i]
+                old = p[r, k]
+                if kinds[r] == NORMAL:
+                    new = max(
+                        0.0, old - (speed_now + numbers[r, 1] * min(before[r], 0.0)) / inverse
+                    )
+                elif kinds[r] == JOINT:
+                    new = old - speed_now / inverse
+                else:
+                    normal = p[parent[r], 0] / h if parent[r] >= 0 else 0.0
+                    low, high = limits(
+                        r, numbers, functions, stuck[r], speed[r], t, normal, carried[r]
+                    )
+                    new = old - speed_now / inverse
+                    if plane[r]:
+                        other = p[r, 1 - k]
+                        size = np.sqrt(new**2 + other**2)
+                        if size > low * h:
+                            # Both parts go back to the circle.
+                            scale = low * h / size
+                            moved = other * scale - other
+                            uo = second[r] if k == 0 else w[r]
+                            for i in range(n):
+                                v[i] += uo[i] * moved / m[i]
+                            p[r, 1 - k] += moved
+                            change = max(change, abs(moved))
+                            new *= scale
+                    else:
+                        new = min(max(new, -low * h), high * h)
+                for i in range(n):
+                    v[i] += u[i] * (new - old) / m[i]
+                p[r, k] = new
+                change = max(change, abs(new - old))
+        if change < 1e-11 * h:
+            break
+
+
+@numba.njit(cache=True)
+def march(n, m, q, v, bases, functions, ekinds, ew, ep, kinds, w, second, plane, parent, numbers,
+          belts, loads, event, end, steps, outputs):  # fmt: skip
+    """Positions and velocities at the outputs, and the time at which the motion ended."""
+    h = end / steps
+    rows, count = len(kinds), len(outputs)
+    found = np.full((count, 2, n), np.nan)
+    z = np.zeros(len(ekinds))
+    forces = np.zeros(len(ekinds))
+    stuck = np.ones(rows, np.bool_)
+    first = True
+    place = 0
+    base_m, base_v = np.zeros(bases), np.zeros(bases)
+    belt, before = np.zeros((rows, 2)), np.zeros(rows)
+    speed, carried = np.zeros(rows), np.zeros(rows)
+    active = np.zeros(rows, np.bool_)
+    dof = int(event[0])
+    side = 0.0
+    if dof >= 0:
+        side = np.sign(q[dof] - event[1])
+    for k in range(steps):
+        t = k * h
+        for i in range(bases):
+            base_m[i] = at(functions[i], t + 0.5 * h)
+            base_v[i] = (at(functions[i], t + h) - at(functions[i], t)) / h
+        qm = q + 0.5 * h * v
+        f = np.zeros(n)
+        for e in range(len(ekinds)):
+            x, xd = 0.0, 0.0
+            for i in range(n):
+                x += ew[e, i] * qm[i]
+                xd += ew[e, i] * v[i]
+            for i in range(bases):
+                x += ew[e, n + i] * base_m[i]
+                xd += ew[e, n + i] * base_v[i]
+            forces[e], z[e] = force(ekinds[e], ep[e], functions, t + 0.5 * h, x, xd, z[e], h)
+            for i in range(n):
+                f[i] += ew[e, i] * forces[e]
+        for r in range(rows):
+            gap, before[r] = numbers[r, 0], 0.0
+            for i in range(n):
+                gap += w[r, i] * qm[i]
+                before[r] += w[r, i] * v[i]
+            for i in range(bases):
+                gap += w[r, n + i] * base_m[i]
+                before[r] += w[r, n + i] * base_v[i]
+            belt[r, 0] = at(functions[belts[r, 0]], t + h) if belts[r, 0] >= 0 else 0.0
+            belt[r, 1] = at(functions[belts[r, 1]], t + h) if belts[r, 1] >= 0 else 0.0
+            active[r] = True
+            if kinds[r] == NORMAL:
+                active[r] = gap <= 0.0
+            elif parent[r] >= 0:
+                active[r] = active[parent[r]]
+            carried[r] = forces[loads[r]] if loads[r] >= 0 else 0.0
+        if first:
+            for r in range(rows):
+                a, b = before[r] - belt[r, 0], 0.0
+                if plane[r]:
+                    for i in range(n):
+                        b += second[r, i] * v[i]
+                    b -= belt[r, 1]
+                speed[r] = np.sqrt(a * a + b * b)
+                stuck[r] = speed[r] < STILL
+            first = False
+        sign = np.zeros(rows)
+        for r in range(rows):
+            sign[r] = 0.0 if stuck[r] else np.sign(before[r] - belt[r, 0])
+        asked = stuck.copy()
+        held = np.zeros(rows, np.bool_)
+        for _ in range(8):
+            trial = v + h * f / m
+            p = np.zeros((rows, 2))
+            sweep(kinds, w, second, plane, parent, numbers, functions, m, n, active, asked, speed,
+                  belt, carried, before, base_v, trial, p, t + 0.5 * h, h)  # fmt: skip
+            again = False
+            for r in range(rows):
+                if kinds[r] != FREE or not active[r]:
+                    continue
+                a, b = -belt[r, 0], 0.0
+                for i in range(n):
+                    a += w[r, i] * trial[i]
+                for i in range(bases):
+                    a += w[r, n + i] * base_v[i]
+                if plane[r]:
+                    b = -belt[r, 1]
+                    for i in range(n):
+                        b += second[r, i] * trial[i]
+                now = np.sqrt(a * a + b * b)
+                if asked[r] and now > STILL and not held[r]:
+                    # What lets go slides against kinetic friction.
+                    asked[r], again = False, True
+                    held[r] = True
+                elif not asked[r] and not held[r] and not plane[r] and a * sign[r] < 0.0:
+                    # What would turn round comes to rest first.
+                    asked[r], again = True, True
+                speed[r] = now
+            if not again:
+                break
+        for r in range(rows):
+            stuck[r] = speed[r] < STILL if active[r] else False
+        moved = q + 0.5 * h * (v + trial)
+        vn = trial
+        ended = False
+        if dof >= 0:
+            now = moved[dof] - event[1]
+            fires = side != 0.0 and now * side < 0.0 and (event[2] == 0.0 or event[2] == -side)
+            if fires and event[5] > 0:
+                ended = True
+            elif fires and event[3] != 0.0:
+                tries = 0
+                while now * side < 0.0:
+                    now += event[3]
+                    tries += 1
+                    if event[3] * side < 0.0:
+                        break
+                    if tries > 100:
+                        return found, np.nan
+                moved[dof] = event[1] + now
+            elif fires and event[4] != 0.0:
+                old = vn[dof]
+                vn[dof] += event[4]
+                if old != 0.0:
+                    moved[dof] = event[1] + now * vn[dof] / old
+            new = np.sign(moved[dof] - event[1])
+            if new != 0.0:
+                side = new
+        while place < count and outputs[place] <= t + h:
+            part = (outputs[place] - t) / h
+            found[place, 0] = q + part * (moved - q)
+            found[place, 1] = v + part * (vn - v)
+            place += 1
+        q, v = moved, vn
+        if ended:
+            return found, t
+    return found, end
+
+
+def motion(text: str, steps: int, outputs: np.ndarray) -> tuple[np.ndarray, float]:
+    """Positions and velocities (outputs, 2, n), and until when they hold."""
+    s = System(text)
+    rows = len(s.rows)
+    width = s.n + len(s.bases)
+
+    def column(name: str, kind: Any, shape: tuple[int, ...] = ()) -> np.ndarray:
+        return np.array([r[name] for r in s.rows], kind).reshape(rows, *shape)
+
+    numbers = np.zeros((rows, 10))
+    for i, r in enumerate(s.rows):
+        numbers[i] = (
+            r["gap"], r["e"], *r["static"], *r["kinetic"], r["v_s"], r["law"], r["limit"],
+            r["kappa"],
+        )  # fmt: skip
+    return march(
+        s.n, s.m, s.q, s.v, len(s.bases), np.array(s.functions).reshape(-1, WIDTH),
+        np.array(s.kinds, int), np.array(s.w).reshape(-1, width),
+        np.array(s.numbers).reshape(-1, 8), column("kind", int), column("w", float, (width,)),
+        column("second", float, (width,)), column("plane", bool), column("parent", int), numbers,
+        column("belt", int, (2,)), column("load", int), s.event, s.end, steps, outputs,
+    )  # fmt: skip
