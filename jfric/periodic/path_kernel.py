@@ -99,7 +99,8 @@ def corrected(
     direction, determinant, left_open = _direction(scaled, tangent)
     flows = np.roll(np.asarray(found.motion.by_period), 1, axis=0) / kernel.scales.state
     if kernel.shooting.phase == "along":
-        direction = _across(direction, flows, kernel.scales.state / _extents(kernel, found))
+        weights = np.asarray(kernel.scales.state) / _extents(kernel, found)
+        direction = _across(direction, flows, weights)
     return PathPoint(
         u=np.asarray(u) / columns,
         tangent=direction,

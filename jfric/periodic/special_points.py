@@ -125,7 +125,7 @@ def equilibrium(kernel: Kernel, point: PathPoint, longest: float) -> PathPoint |
         step = np.zeros(here.u.shape)
         step[: states.size] = NEARER * across.ravel()
         step = step / kernel.sizes
-        s = np.linalg.norm(step)
+        s = float(np.linalg.norm(step))
         inwards = step[: len(here.flow)]
         along = here.flow - (here.flow @ inwards) / (inwards @ inwards) * inwards
         along = along / np.linalg.norm(along) / kernel.scales.state
