@@ -104,11 +104,12 @@ def least(x, y, slopes) -> tuple[Float[Array, ""], Float[Array, ""]]:
     square, cube = 3.0 * rise - 2.0 * d0 - d1, d0 + d1 - 2.0 * rise
     root = jnp.sqrt(jnp.maximum(square * square - 3.0 * cube * d0, 0.0))
     far = -square - jnp.where(square < 0, -root, root)
-    turns = [_ratio(far, 3.0 * cube), _ratio(d0, far)]
-    u = jnp.clip(jnp.stack([*turns, jnp.zeros_like(h), jnp.ones_like(h)]), 0.0, 1.0)
-    values = y[:-1] + u * (d0 + u * (square + u * cube))
+    u = jnp.stack([_ratio(far, 3.0 * cube), _ratio(d0, far)])
+    turns = y[:-1] + u * (d0 + u * (square + u * cube))
+    # Knots as they are: the sum at their end is rounded.
+    values = jnp.concatenate([y, jnp.where((u > 0) & (u < 1), turns, jnp.inf).ravel()])
     lowest = jnp.argmin(values)
-    return jnp.ravel(x[:-1] + h * u)[lowest], jnp.ravel(values)[lowest]
+    return jnp.concatenate([x, (x[:-1] + h * u).ravel()])[lowest], values[lowest]
 
 
 def _ratio(a, b):
