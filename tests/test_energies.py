@@ -189,6 +189,13 @@ def test_functions_that_fail_are_refused():
 def refusing():
     curved = cart(kinetic=KINETIC, potential=POTENTIAL)
     yield curved, jfric.EventDriven(flow="exact"), "flow: 'exact' needs .* lagrangian.kinetic"
+    bowl = {"mass": {c: jfric.Mass(c, 1.0) for c in "xy"}, "contact": jfric.Contact(gap="y - x^2")}
+    particle = jfric.Problem(["x", "y"], bowl, time=1.0)
+    yield (
+        particle,
+        jfric.EventDriven(flow="exact"),
+        r"flow: 'exact' needs .* but contact\.gap is not",
+    )
     yield curved, jfric.EventDriven(kernel="lowered"), "kernel: 'lowered' needs constant mass"
     yield curved, jfric.EventDriven(kernel="one-dof"), "kernel: 'one-dof' is for one degree"
     for solver in (jfric.Smoothed(), jfric.QuasiStatic()):

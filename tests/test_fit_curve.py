@@ -194,6 +194,19 @@ def test_a_curve_that_would_be_negative_bends_less():
 
 
 @pytest.mark.slow
+def test_a_first_guess_may_end_at_zero():
+    """The largest value of the guess says how far curves may bend before data have spoken."""
+    t = np.arange(0.0, 12.0, 2e-2)
+    x, v, a = 0.5 * np.sin(2.0 * t), np.cos(2.0 * t), -2.0 * np.sin(2.0 * t)
+    force = a + np.sign(v) * (2.0 + np.abs(v)) + 0.02 * np.random.default_rng(0).normal(size=t.size)
+    data = jfric.Experiment(t, u={"load.drive.F": force}, y={"x": x})
+    guess = axis((1.0, 0.8, 0.5, 0.0), speeds=(0.0, 0.1, 0.3, 1.0))
+    result = jfric.fit_curve(guess, data, residual="inverse")
+    assert result.rounds[0] == pytest.approx(3.0 / np.log(11.0))
+    np.testing.assert_allclose([2.0 * float(y) for y in result.law.curve[2:]], [2.3, 3.0], atol=0.3)
+
+
+@pytest.mark.slow
 def test_a_heavy_prior_leaves_a_straight_line():
     result = found(axis((1.1,) * 5), record(axis(TRUE)), weight=1e8)
     law, x = result.law, np.log1p(np.divide(SPEEDS, 0.02))

@@ -106,6 +106,25 @@ def test_runs_around_a_common_mean():
     assert vague.runs["friction.limit"]["run 3"] == pytest.approx(others, abs=0.05)
 
 
+@pytest.mark.slow
+def test_each_run_has_a_number_of_its_own_beside_what_varies():
+    """Masses that have nothing in common are found run by run and drawn to no mean."""
+    rng, t = np.random.default_rng(0), np.linspace(0.0, 3.0, 101)
+    x, v, a = np.sin(2.0 * t), 2.0 * np.cos(2.0 * t), -4.0 * np.sin(2.0 * t)
+    masses = {"one": 1.0, "two": 2.0, "three": 1.5}
+    given = []
+    for (name, m), limit in zip(masses.items(), (0.8, 1.0, 1.2), strict=True):
+        force = m * a + limit * np.sign(v) + 0.02 * rng.normal(size=t.size)
+        given.append(jfric.Experiment(t, u={"load.F": force}, y={"x": x}, meta={"name": name}))
+    free = {**FREE, "mass.m": jfric.Free(0.5, 3.0, scale="linear", per_experiment=True)}
+    found = jfric.fit_hierarchical(PROBLEM, given, free, residual="inverse", starts=1)
+    assert found.common == {
+        f"mass.m[{name}]": pytest.approx(m, abs=0.02) for name, m in masses.items()
+    }
+    limits = found.runs["friction.limit"]
+    assert limits["one"] < limits["two"] < limits["three"]
+
+
 def test_bad_calls_are_one_sentence():
     with pytest.raises(jfric.ProblemError, match=r"are found by jfric.fit_hierarchical"):
         jfric.fit(PROBLEM, runs(), FREE)

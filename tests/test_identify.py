@@ -256,6 +256,11 @@ def test_parameter_without_influence_gets_no_interval():
         covariance.unidentified == ({"spring.idle.x0": pytest.approx(-1.0)},)
     )
     assert result.values["friction.mu"] == pytest.approx(fitted().values["friction.mu"], rel=1e-5)
+    # Without a standard error its profile goes from bound to bound, also where those are opposite.
+    profile = result.profile(["spring.idle.x0"], points=3)["spring.idle.x0"]
+    assert (profile.values[0], profile.values[-1]) == (-1.0, 1.0)
+    np.testing.assert_allclose(profile.deviance, 0.0, atol=1e-6)
+    assert profile.interval() is None
 
 
 @pytest.mark.slow

@@ -27,6 +27,7 @@ def test_limits_obey_their_equation(pins):
         ratio, radius = -jnp.full((pins,), 0.4), jnp.linspace(0.5, 0.9, pins)
         assert bool(rules.limits_are_unique(response, ratio, radius))
         L = rules.sliding_limits(free, response, ratio, radius)
+        assert np.all(L > 0.0)  # NaN would be equal to NaN below
         reaction = free + response @ (ratio * L)
         np.testing.assert_allclose(L, radius * jnp.hypot(*reaction.T), rtol=1e-14)
 

@@ -189,3 +189,18 @@ def test_the_sketch_shows_which_way_stops_and_contacts_push(element, expected):
     masses = {name: jfric.Mass(name, 1.0) for name in ("y", "z")}
     problem = jfric.Problem(["y", "z"], {"mass": masses, **element}, time=1.0)
     assert arrows(problem) == expected
+
+
+def test_the_sketch_shows_a_load_at_the_right_of_its_block():
+    """In the room that is kept for it, where nothing else is drawn."""
+    from matplotlib.patches import FancyBboxPatch
+    from matplotlib.text import Annotation
+
+    parts = {"mass": jfric.Mass("y", 1.0), "spring": jfric.Spring("y", 1.0)}
+    (axis,) = plot_system(jfric.Problem(["y"], {**parts, "load": jfric.Load("y", 1.0)})).axes
+    (block,) = (x for x in axis.patches if isinstance(x, FancyBboxPatch))
+    right = block.get_x() + block.get_width()
+    (load,) = (x.get_position()[0] for x in axis.texts if x.get_text() == "load")
+    arrow = next(x for x in axis.texts if isinstance(x, Annotation))
+    assert right == pytest.approx(arrow.xyann[0])
+    assert right < load < arrow.xy[0] < axis.get_xlim()[1]
