@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import re
 from pathlib import Path
 
 import jax
@@ -284,9 +285,14 @@ def test_belt_and_gap_of_a_contact_measure_what_tangent_and_normal_do():
             f'normal = "y"\ntangent = "th"\nmu = 0.3\ngap = "{gap}"\nbelt = "{belt}"\n',
             dofs='[dofs]\ny = "translation"\nth = "rotation"',
         )
-        return found.section("contact")["contact"]
+        return found
 
-    assert float(contact("60 rpm").belt(0.0)) == 2.0 * math.pi
+    turning = contact("60 rpm")
+    assert float(turning.section("contact")["contact"].belt(0.0)) == 2.0 * math.pi
+    # A file that is written names their units.
+    written = jfric.to_toml(turning)
+    assert re.search(r"^belt = .* # rad/s$", written, re.MULTILINE)
+    assert re.search(r"^gap = .* # m$", written, re.MULTILINE)
     with pytest.raises(jfric.ProblemError, match=r"contact\.belt: found 'm/s'.* angular velocity"):
         contact("2 m/s")
     with pytest.raises(jfric.ProblemError, match=r"contact\.gap: found 'rad'.* a length"):

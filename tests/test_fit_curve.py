@@ -1,5 +1,6 @@
 """Friction curves from data: the prior, its weight, the band; against exact Gaussian formulas."""
 
+import functools
 from types import SimpleNamespace
 
 import numpy as np
@@ -75,10 +76,12 @@ def test_any_curve_is_a_line_and_bends(seed):
 class Linear:
     """A linear model, whose marginal likelihood is that of a normal distribution."""
 
-    def __init__(self, tau, low=-np.inf, high=np.inf):
+    def __init__(self, tau, low=-np.inf, high=np.inf, *, sign=1.0):
+        """``sign``: of the second parameter."""
         rng = np.random.default_rng(1)
         self.A = rng.normal(size=(40, 6))
         self.b = self.A @ np.array([1.0, 2.0, *rng.normal(size=4) * 0.3]) + rng.normal(size=40)
+        self.A[:, 1] *= sign
         x = self.found(tau)
         information = self.information(tau)
         normal = SimpleNamespace(
@@ -112,19 +115,21 @@ def test_the_weight_has_the_largest_marginal_likelihood():
     assert around[1] == max(around)
 
 
-def test_no_weight_is_chosen_for_a_curve_beyond_its_bounds():
-    """Far from the best weight, the linear model would go through a bound to come there."""
-    far = 50.0
-    best = _best_tau(Linear(far), list("cdef"), far, 1.0)
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_no_weight_is_chosen_for_a_curve_beyond_its_bounds(sign):
+    """Far from the best weight, the linear model would go through a bound to come there: with one
+    sign through an upper one, with the other through a lower one."""
+    far, model = 50.0, functools.partial(Linear, sign=sign)
+    best = _best_tau(model(far), list("cdef"), far, 1.0)
     # Between what the second parameter is now and what it would be.
-    here, there = Linear(far).vector[1], Linear(best).vector[1]
+    here, there = model(far).vector[1], model(best).vector[1]
     middle = 0.5 * (here + there)
     bound = np.where(np.arange(6) == 1, middle, np.inf)
     low, high = (bound, np.inf) if here > there else (-np.inf, bound)
     low = np.where(np.isposinf(low), -np.inf, low)
-    kept = _best_tau(Linear(far, low, high), list("cdef"), far, 1.0)
+    kept = _best_tau(model(far, low, high), list("cdef"), far, 1.0)
     assert kept > 1.05 * best
-    assert (Linear(kept).vector[1] - middle) * (here - middle) >= 0.0
+    assert (model(kept).vector[1] - middle) * (here - middle) >= 0.0
 
 
 def test_samples_that_depend_on_each_other_count_less():

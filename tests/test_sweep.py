@@ -24,7 +24,7 @@ from jfric.numerics.compilation import ACCELERATOR, CPU, CPU_WHOLE
 from jfric.sweeps.design import make_design
 from jfric.sweeps.store import ZarrTable, read_layout
 from jfric.sweeps.sweeping import execute, prepare
-from jfric.sweeps.tiles import choose_budget, start_layout, tile_shape, tiles
+from jfric.sweeps.tiles import choose_budget, refined, start_layout, tile_shape, tiles
 
 ROOT = Path(__file__).resolve().parents[1]
 M, K, FX, FZ, END = 100.0, 5000.0, 1500.0, 1000.0, 4.0
@@ -236,6 +236,9 @@ def test_rows_are_as_long_as_pays(platform, small, lanes):
     # Every lane of a tile has its place in one call of the program.
     assert made.devices * made.rows * made.lanes >= made.tile[0]
     assert made.tile[0] % (made.devices * made.lanes) == 0
+    # So it is once steps have been counted, few of them here: as many rows as before.
+    later = refined(made, (size,), np.full(64, 9), state_size=2, max_steps=9, block=None)
+    assert later.tile[0] % (made.devices * made.lanes) == 0
     few = start_layout((3,), devices=2, small=True, chunk=None, **known)
     assert (few.lanes, few.rows, few.tile) == (8, 1, (3,))
 
