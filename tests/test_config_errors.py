@@ -670,6 +670,21 @@ def test_matrix_files(tmp_path):
             loads(GOOD + f'[matrices]\nK = "{name}"\n', tmp_path / "x.toml")
 
 
+def test_a_periodic_state_holds_all_positions_then_all_velocities(tmp_path):
+    path = tmp_path / "x.toml"
+    two = GOOD.replace('dofs = ["u"]', 'dofs = ["u", "w"]').replace(
+        "[mass]", '[mass.w]\ndof = "w"\nm = "1 kg"\n[mass.u]'
+    )
+    path.write_text(two + '[periodic]\nstate = ["1 cm", "2 cm", "3 mm/s", 4.0]\n')
+    assert load_config(path).periodic["state"] == [0.01, 0.02, 0.003, 4.0]
+    path.write_text(two + "[periodic]\nstate = [1.0, 2.0]\n")
+    with pytest.raises(
+        jfric.ProblemError,
+        match=r"periodic\.state: found 2 numbers, needs 2 positions and 2 velocities$",
+    ):
+        jfric.load(path)
+
+
 def mass_on_spring(**elements):
     return jfric.Problem(("u",), {"mass": jfric.Mass("u", 1.0), **elements})
 

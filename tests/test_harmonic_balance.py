@@ -182,6 +182,20 @@ def test_a_curve_goes_round_its_folds(curve):
     assert curve.fold_amplitudes[0, 0] > 2.5 * curve.fold_amplitudes[1, 0]
 
 
+@pytest.mark.slow
+def test_folds_are_as_exact_in_other_units(curve):
+    """With a unit of time a million times longer, frequencies are large numbers."""
+    per = 1e6
+    numbers = {"damper.c": 0.05 * per, "load.F.amplitude": 0.18 * per**2}
+    stiffness = jnp.asarray([1.0, 0.0, 0.1]) * per**2
+    problem = jfric.set_parameters(duffing(), numbers | {"polynomial_spring.k": stiffness})
+    found = jfric.harmonic_balance(
+        problem, "load.F.omega", 0.6 * per, 1.6 * per, harmonics=curve.harmonics
+    )
+    np.testing.assert_allclose(found.folds, per * curve.folds, rtol=1e-12)
+    np.testing.assert_allclose(found.fold_amplitudes, curve.fold_amplitudes, rtol=1e-8)
+
+
 def test_motions_on_a_curve_return_after_a_period(curve):
     rows = np.linspace(1, len(curve.parameter) - 2, 7).astype(int)
     states = curve.states()[rows]

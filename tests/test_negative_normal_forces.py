@@ -37,6 +37,10 @@ NEGATIVE = {
     "a ramp": jfric.Sum([jfric.PiecewiseLinear([0.0, 10.0], [2.0, 0.9]), jfric.Harmonic(1.0, 7.0)]),
     "a step": jfric.Sum([jfric.Steps([3.0, 3.1], [2.0, 0.5, 2.0]), jfric.Harmonic(1.0, 400.0)]),
     "a corner": jfric.PiecewiseLinear([0.0, 4.0, 8.0], [1.0, -1e-3, 1.0]),
+    # Both fall, between two breaks.
+    "a ramp and a slow wave": jfric.Sum(
+        [jfric.PiecewiseLinear([0.0, 2.0], [1.6, -0.4]), jfric.Harmonic(1.0, 1.0, np.pi - 1.0)]
+    ),
 }
 
 
