@@ -75,10 +75,27 @@ class Tied(NamedTuple):
     bias: Float[Array, " k"]
     #: ``M^-1 J^T``.
     MJ: Float[Array, "n k"]
-    #: ``S`` for the motion, and for reactions of smallest norm.
+    #: ``S`` for the motion: equations that follow from others carry no reaction.
     S: Float[Array, "k k"]
-    force: Float[Array, "k k"]
+    #: Whether reactions are not unique.
     redundant: Bool[Array, ""]
+    #: Equations that follow from others, and columns of reactions that balance theirs; None where
+    #: there is one equation.
+    dependent: Bool[Array, " k"]
+    balance: Float[Array, "k k"] | None
+    #: :attr:`force` where it is kept.
+    known_force: Float[Array, "k k"] | None = None
+
+    @property
+    def force(self) -> Float[Array, "k k"]:
+        """``S`` for reactions of smallest norm."""
+        if self.known_force is not None:
+            return self.known_force
+        return self.S if self.balance is None else least_norm(self.S, self.balance, self.dependent)
+
+    def with_force(self) -> Tied:
+        """The same with :attr:`force` computed once, for those who ask for it several times."""
+        return self._replace(known_force=self.force)
 
     @property
     def acceleration(self) -> Float[Array, " n"]:
@@ -222,13 +239,14 @@ def off_velocity(tied: Tied, v) -> Float[Array, " n"]:
 
 def generalised_inverse(G: Float[Array, "k k"], spare: int = 0):
     """Of a symmetric, semi-definite matrix: one that solves ``G x = r`` where there is a solution,
-    one that gives the smallest ``x``, and whether more than ``spare`` rows follow from others."""
+    whether more than ``spare`` rows follow from others, which these are, and what balances each
+    (None for one row): see :func:`jfric.numerics.linear_algebra.null_space`."""
     diagonal = jnp.diagonal(G)
     weight = jax.lax.rsqrt(jnp.where(diagonal > 0, diagonal, 1.0))
     found = eliminate(G * weight[:, None] * weight[None, :], tolerance_of(G.dtype, REDUNDANT))
     inverse = found.inverse * weight[:, None] * weight[None, :]
     dependent, k = found.dependent, G.shape[0]
     if k == 1:
-        return inverse, inverse, dependent.any()
-    N = null_space(found, weight, jnp.ones((k,), bool))
-    return inverse, least_norm(inverse, N, dependent), jnp.sum(dependent) > spare
+        return inverse, dependent.any(), dependent, None
+    balance = null_space(found, weight, jnp.ones((k,), bool))
+    return inverse, jnp.sum(dependent) > spare, dependent, balance

@@ -141,6 +141,8 @@ class Mechanics(eqx.Module):
         tied = None
         if varying.joints is not None:
             tied = varying.joints.at(t, q, v, inverse)
+            if self.pins is not None:
+                tied = tied.with_force()
             inverse = tied.inverse_of_mass(inverse)
         return replace(
             self,

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 from jfric.numerics.linear_algebra import matvec
 from jfric.system.description import AbstractProblem
 from jfric.system.joint_equations import joint_equations
-from jfric.system.joints import Joints, joints_of, off_velocity, tolerance_of
+from jfric.system.joints import Joints, Tied, joints_of, off_velocity, tolerance_of
 from jfric.system.linkage_equations import Rolled, SinceStart
 from jfric.system.state_function import Rate, chosen_velocities
 from jfric.system.touching import LineSliding
@@ -47,8 +47,11 @@ def started(problem: P) -> P:
         weight = weights(problem) * free["q"]
         found, met = put_on_joints(joints, t, jax.lax.stop_gradient(q), weight, turns(problem))
         q = jnp.where(free["q"] & met, found, q)
-        for _ in range(DIFFERENTIATED):
-            q = q + jnp.where(met, _step(joints, t, q, weight), 0.0)
+
+        def stepped(q, _):
+            return q + jnp.where(met, _step(joints, t, q, weight), 0.0), None
+
+        q, _ = jax.lax.scan(stepped, q, None, length=DIFFERENTIATED)
         problem = _with(problem, "q", q)
     moved = by_chosen_velocities(problem) & free["v"]
     if moved.any():
@@ -120,19 +123,24 @@ def put_on_joints(
 
     def improved(carry):
         i, q, _ = carry
-        step = _step(joints, t, q, weight)
+        tied = _tied(joints, t, q, weight)
+        off = ~jnp.all(jnp.abs(tied.value) <= zero * tied.position_size(q))
+        step = -matvec(tied.MJ, matvec(tied.S, tied.value))
         turn = jnp.max(jnp.abs(jnp.where(turns, step, 0.0)), initial=0.0)
-        q = q + step * (TURN / jnp.maximum(turn, TURN))
-        tied = joints.at(t, q, jnp.zeros_like(q), jnp.eye(q.shape[0], dtype=q.dtype))
-        return i + 1, q, ~jnp.all(jnp.abs(tied.value) <= zero * tied.position_size(q))
+        return i + 1, q + step * (TURN / jnp.maximum(turn, TURN)), off
 
-    carry = jax.lax.while_loop(unfinished, improved, (0, q, jnp.asarray(True)))
-    # One more: it is not far any more, or in vain.
-    _, q, off = improved(carry)
+    # The last step is taken from a position that meets them, or in vain.
+    _, q, off = jax.lax.while_loop(unfinished, improved, (0, q, jnp.asarray(True)))
     return q, ~off
+
+
+def _tied(joints: Joints, t, q, weight) -> Tied:
+    """The equations at rest, where each degree of freedom has its ``weight`` (n,)."""
+    metric = jnp.diag(jnp.asarray(weight, q.dtype) ** 2)
+    return joints.at(t, q, jnp.zeros_like(q), metric)
 
 
 def _step(joints: Joints, t, q, weight) -> Float[Array, " n"]:
     """A step of Newton's method, the smallest one."""
-    tied = joints.at(t, q, jnp.zeros_like(q), jnp.diag(jnp.asarray(weight, q.dtype) ** 2))
+    tied = _tied(joints, t, q, weight)
     return -matvec(tied.MJ, matvec(tied.S, tied.value))
