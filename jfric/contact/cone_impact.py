@@ -24,7 +24,7 @@ from jfric.contact import rules
 from jfric.contact.closed_form import Coefficients, contact_impulse, contact_numbers
 from jfric.contact.impact import LEFT_OUT, ImpactResult
 from jfric.contact.reactions import REDUNDANT_PIVOT, UNMOVED, Planes
-from jfric.numerics.linear_algebra import inverse, matvec
+from jfric.numerics.linear_algebra import diagonal_of, inverse, matvec
 from jfric.results.modes import Mode
 
 #: Most rounds over all contacts, and the change of a round, relative to the velocities, after which
@@ -100,7 +100,7 @@ def _units(laws: Laws, planes: Planes) -> list[tuple[int, tuple[int, ...]]]:
 def _in_turn(laws: Laws, units) -> Float[Array, " m"]:
     """Impulses by rounds over the contacts."""
     D, target, nt = laws.D, laws.target, laws.positive.shape[0]
-    weight = jnp.sqrt(jnp.where(jnp.diagonal(D) > 0, jnp.diagonal(D), 1.0))
+    weight = jnp.sqrt(jnp.where(diagonal_of(D) > 0, diagonal_of(D), 1.0))
     scale = jnp.max(jnp.abs(target) / weight, initial=0.0)
 
     def unfinished(state):
@@ -179,7 +179,7 @@ def _defect(laws: Laws, units, mode, impulse) -> Float[Array, " m"]:
     """What the equations of the modes leave, as velocities."""
     change = matvec(laws.D, impulse)
     after, rebound = laws.velocity + change, laws.target + change
-    weight = jnp.where(jnp.diagonal(laws.D) > 0, jnp.diagonal(laws.D), 1.0)
+    weight = jnp.where(diagonal_of(laws.D) > 0, diagonal_of(laws.D), 1.0)
     defect = impulse
     for normal, tangents in units:
         rows = np.asarray(tangents)
@@ -198,7 +198,7 @@ def _solved(J, y, independent: bool):
     if independent:
         return matvec(inverse(J), y)
     # Unit diagonal: translations and rotations become comparable.
-    size = jnp.sqrt(jnp.where(jnp.diagonal(J) > 0, jnp.diagonal(J), 1.0))
+    size = jnp.sqrt(jnp.where(diagonal_of(J) > 0, diagonal_of(J), 1.0))
     scaled = J / size[:, None] / size[None, :]
     return jnp.linalg.pinv(scaled, rtol=REDUNDANT_PIVOT) @ (y / size) / size
 
@@ -219,10 +219,10 @@ def _is_unique(laws: Laws, units, mode, impulse, near) -> Bool[Array, ""]:
         closed = jnp.where(rests, Mode.STICK, side).astype(mode.dtype)
         mode = mode.at[rows].set(jnp.where(shares, closed, mode[rows]))
     J = jax.jacfwd(lambda x: _defect(laws, units, mode, x))(impulse)
-    size = jnp.sqrt(jnp.where(jnp.diagonal(J) > 0, jnp.diagonal(J), 1.0))
+    size = jnp.sqrt(jnp.where(diagonal_of(J) > 0, diagonal_of(J), 1.0))
     _, values, right = jnp.linalg.svd(J / size[:, None] / size[None, :])
     null = (values <= REDUNDANT_PIVOT * values[0])[:, None] * right / size[None, :]
-    speed = jnp.sqrt(jnp.where(jnp.diagonal(laws.D) > 0, jnp.diagonal(laws.D), 1.0))
+    speed = jnp.sqrt(jnp.where(diagonal_of(laws.D) > 0, diagonal_of(laws.D), 1.0))
     moved = jnp.abs(null @ laws.D.T) / speed[None, :]
     caused = jnp.abs(null) @ jnp.abs(laws.D.T) / speed[None, :]
     return jnp.all(moved <= UNMOVED * jnp.max(caused, axis=1, keepdims=True))
@@ -233,7 +233,7 @@ def _holds(laws: Laws, units, impulse, near) -> Bool[Array, ""]:
     nt = laws.positive.shape[0]
     change = matvec(laws.D, impulse)
     after, rebound = laws.velocity + change, laws.target + change
-    weight = jnp.where(jnp.diagonal(laws.D) > 0, jnp.diagonal(laws.D), 1.0)
+    weight = jnp.where(diagonal_of(laws.D) > 0, diagonal_of(laws.D), 1.0)
     slack = near / weight
     holds = jnp.all(jnp.isfinite(impulse))
     for normal, tangents in units:

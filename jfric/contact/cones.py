@@ -36,7 +36,7 @@ from jfric.contact.contact_lcp import ContactProblem
 from jfric.contact.contact_methods import Impulses, Method, solved_below
 from jfric.contact.gauss_seidel import SWEEPS
 from jfric.errors import ProblemError
-from jfric.numerics.linear_algebra import matvec
+from jfric.numerics.linear_algebra import diagonal_of, matvec
 from jfric.results.modes import Mode
 from jfric.results.status import Status
 
@@ -172,7 +172,7 @@ def _circles(p: ContactProblem, layout: _Layout) -> tuple[_Round, Float[Array, "
     for i, j in layout.planes:
         stretch = stretch.at[j].set(rules.ratio_of(jnp.stack([limit[i], limit[j]])))
     D, gamma = D * stretch[:, None] * stretch[None, :], gamma * stretch
-    diagonal = jnp.diagonal(D)
+    diagonal = diagonal_of(D)
     mean = diagonal.at[:nt].set(0.5 * (diagonal[:nt] + diagonal[layout.partner]))
     weight = jnp.where(mean > 0, mean, 1.0) ** -0.5
     # In units of its own a tangent's limit is that times the unit of the normal.
@@ -307,7 +307,7 @@ def _sweep(p: _Round, layout: _Layout, x):
     """Contact after contact, each with the impulses of all others held."""
     nt, nn = layout.nt, layout.kept.shape[0]
     leads = layout.leads
-    diagonal = jnp.diagonal(p.D)
+    diagonal = diagonal_of(p.D)
     diagonal = jnp.where(diagonal > 0, diagonal, 1.0)
     own, partner = jnp.asarray(layout.own), jnp.asarray(layout.partner)
     alone = jnp.asarray(layout.alone)

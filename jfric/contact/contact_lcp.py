@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.numerics.lemke import lemke
-from jfric.numerics.linear_algebra import matmul, matvec
+from jfric.numerics.linear_algebra import diagonal_of, matmul, matvec
 from jfric.results.modes import Mode
 
 
@@ -59,7 +59,7 @@ def solve_contacts(problem: ContactProblem, *, needed: Bool[Array, ""] | bool = 
     p, nt, nu = problem, problem.decided.shape[0], problem.touching.shape[0]
     nf = nt - nu
     # Unit diagonal: translations and rotations become comparable.
-    weight = jnp.where(jnp.diagonal(p.D) > 0, jnp.diagonal(p.D), 1.0) ** -0.5
+    weight = jnp.where(diagonal_of(p.D) > 0, diagonal_of(p.D), 1.0) ** -0.5
     D = p.D * weight[:, None] * weight[None, :]
     gamma, wt, wn = p.gamma * weight, weight[:nt], weight[nt:]
     mu_p, mu_n = (mu * wn / wt[nf:] for mu in (p.mu_positive, p.mu_negative))

@@ -20,7 +20,7 @@ from jfric.contact import rules
 from jfric.contact.closed_form import closed_form
 from jfric.contact.contact_lcp import ContactProblem, solve_contacts
 from jfric.contact.reactions import active_rows, coupling, reaction_operator
-from jfric.numerics.linear_algebra import UNROLLED_INVERSE, matvec
+from jfric.numerics.linear_algebra import UNROLLED_INVERSE, diagonal_of, matvec
 from jfric.numerics.loops import where_any
 from jfric.results.modes import Mode
 
@@ -91,7 +91,7 @@ def _decide(D, velocity, touching, e, kinetic_positive, kinetic_negative):
     frictionless = (mu_p == 0.0) & (mu_n == 0.0)
     # Friction elements take no part: an active row would transmit an impulse.
     elements = jnp.zeros((nf,), bool)
-    speed = jnp.abs(velocity) / jnp.sqrt(jnp.where(jnp.diagonal(D) > 0, jnp.diagonal(D), 1.0))
+    speed = jnp.abs(velocity) / jnp.sqrt(jnp.where(diagonal_of(D) > 0, diagonal_of(D), 1.0))
     fastest = jnp.max(jnp.where(touching & (velocity[nt:] < 0), speed[nt:], 0.0), initial=0.0)
     slow = ~rules.slides_through(speed[nf:nt], fastest)
     decided = jnp.concatenate([elements, touching & ~frictionless & slow])
@@ -125,7 +125,7 @@ def _holds(
     normals = velocity[nt:]
     impulse, after, pivot, unique = found
     # Impulses are compared as the velocity changes that they alone would cause.
-    slack = tolerance[nt:] / jnp.maximum(jnp.diagonal(D)[nt:], jnp.finfo(D.dtype).tiny)
+    slack = tolerance[nt:] / jnp.maximum(diagonal_of(D)[nt:], jnp.finfo(D.dtype).tiny)
     small_t, small_n = tolerance[nf:nt], tolerance[nt:]
     force_t, force_n = impulse[nf:nt], impulse[nt:]
     after_t = after[nf:nt]

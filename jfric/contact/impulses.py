@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from jfric.contact.contact_lcp import ContactProblem
-from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate, matvec
+from jfric.numerics.linear_algebra import UNROLLED_INVERSE, diagonal_of, eliminate, matvec
 from jfric.results.modes import Mode
 
 
@@ -57,7 +57,7 @@ def modes_of(
     """Modes in which ``lambda - gamma / diag(D)`` lies: inside a limit, beyond it, or open."""
     p, nt, nu = problem, problem.decided.shape[0], problem.touching.shape[0]
     nf = nt - nu
-    diagonal = jnp.diagonal(p.D)
+    diagonal = diagonal_of(p.D)
     trial = impulse - gamma / jnp.where(diagonal > 0, diagonal, 1.0)
     normal_force = jnp.maximum(trial[nt:], 0.0)
     upper, lower = limits(p, normal_force)
@@ -89,7 +89,7 @@ def unit_scale(problem: ContactProblem) -> tuple[ContactProblem, Float[Array, " 
     """
     p, nt, nu = problem, problem.decided.shape[0], problem.touching.shape[0]
     nf = nt - nu
-    diagonal = jnp.diagonal(p.D)
+    diagonal = diagonal_of(p.D)
     weight = jnp.where(diagonal > 0, diagonal, 1.0) ** -0.5
     wt, wn = weight[:nt], weight[nt:]
     ratio = wn / wt[nf:]

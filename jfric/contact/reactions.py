@@ -20,6 +20,7 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.numerics.linear_algebra import (
     UNROLLED_INVERSE,
     Elimination,
+    diagonal_of,
     eliminate,
     least_norm,
     matmul,
@@ -151,8 +152,8 @@ def reaction_operator(
     mask = active[:, None] & active[None, :]
     B = jnp.where(mask, S.after(D), jnp.eye(m, dtype=D.dtype))
     # Unit diagonal of the frictionless part: translations and rotations become comparable.
-    moves = active & (jnp.diagonal(D) > 0)
-    weight = jax.lax.rsqrt(jnp.where(moves, jnp.diagonal(D), 1.0))
+    moves = active & (diagonal_of(D) > 0)
+    weight = jax.lax.rsqrt(jnp.where(moves, diagonal_of(D), 1.0))
     scaled = B * weight[:, None] * weight[None, :]
     if independent:
         result = eliminate(scaled, 0.0, active=active)
@@ -216,7 +217,7 @@ def _shared(D, active, S: Coupling, weight, result: Elimination, motion, causes)
     N = S.before(null_space(result, weight, active))
     moved, size = matmul(D, N), matmul(jnp.abs(D), jnp.abs(N))
     # As velocities that a unit impulse causes: translations and rotations become comparable.
-    scale = jax.lax.rsqrt(jnp.where(jnp.diagonal(D) > 0, jnp.diagonal(D), 1.0))[:, None]
+    scale = jax.lax.rsqrt(jnp.where(diagonal_of(D) > 0, diagonal_of(D), 1.0))[:, None]
     largest = jnp.max(size * scale, axis=0)
     unique = jnp.all(jnp.abs(moved) * scale <= UNMOVED * largest[None, :])
     if causes is not None:
@@ -235,5 +236,5 @@ def spanned(
     """
     R = reaction_operator(D, active, no_coupling(D.dtype), independent=False)
     weights = matmul(D, R.motion)
-    rest = jnp.diagonal(D) - jnp.sum(weights * D, axis=1)
-    return ~active & (rest <= REDUNDANT_PIVOT * jnp.diagonal(D)), weights
+    rest = diagonal_of(D) - jnp.sum(weights * D, axis=1)
+    return ~active & (rest <= REDUNDANT_PIVOT * diagonal_of(D)), weights

@@ -22,7 +22,7 @@ from jaxtyping import Array, Float
 from jfric.contact import rules
 from jfric.contact.contact_lcp import ContactProblem
 from jfric.contact.impulses import limits
-from jfric.numerics.linear_algebra import matvec
+from jfric.numerics.linear_algebra import diagonal_of, matvec
 from jfric.results.solution import Solution
 from jfric.system.assembly import assemble
 from jfric.system.forces import applied_force, normal_forces_at
@@ -65,7 +65,7 @@ def impulse_residual(problem: ContactProblem, impulse: Float[Array, " m"]) -> Fl
     zero is exact.
     """
     p, nt, nu = problem, problem.decided.shape[0], problem.touching.shape[0]
-    diagonal = jnp.diagonal(p.D)
+    diagonal = diagonal_of(p.D)
     diagonal = jnp.where(diagonal > 0, diagonal, 1.0)
     change = matvec(p.D, impulse)
     trial = impulse - (p.gamma + change) / diagonal

@@ -31,7 +31,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jfric.numerics.linear_algebra import eliminate, inverse, matmul, matvec
+from jfric.numerics.linear_algebra import diagonal_of, eliminate, inverse, matmul, matvec
 from jfric.numerics.tolerances import ROUNDINGS
 
 #: Part of a limit below which reactions that balance each other do not change it, squared.
@@ -67,7 +67,7 @@ class Room(NamedTuple):
 
 def room(D: Float[Array, "m m"], null: Float[Array, "m m"], limits: Float[Array, "g m"]) -> Room:
     """``null``: columns of reactions that balance each other, or zeros; ``limits``: their rows."""
-    diagonal = jnp.diagonal(D)
+    diagonal = diagonal_of(D)
     # As velocities that impulses cause: translations and rotations become comparable.
     weight = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
     columns = weight[:, None] * null

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jfric.numerics.linear_algebra import diagonal_of
 from jfric.results.abstract_observables import Observable
 from jfric.results.pieces import Function, Piece
 
@@ -166,7 +167,7 @@ def _largest_speed(piece: Piece) -> Float[Array, ""]:
 
     Without masses (load histories) stiffness takes their place.
     """
-    mass, stiffness = jnp.diagonal(piece.mechanics.M), jnp.diagonal(piece.mechanics.K)
+    mass, stiffness = diagonal_of(piece.mechanics.M), diagonal_of(piece.mechanics.K)
     weight = jnp.where(jnp.all(mass > 0), mass, stiffness)
     weight = jnp.where(weight > 0, weight, jnp.where(jnp.any(weight > 0), jnp.max(weight), 1.0))
     return jnp.max(jnp.sqrt(weight) * jnp.sum(jnp.abs(piece.v), axis=0))

@@ -20,9 +20,9 @@ def is_straight(g: Callable, n: int) -> bool:
     """Whether an equation of a joint on ``n`` coordinates has directions and rates that never
     change, by structure: ``a . q + b t + c``, or ``a . v + c``."""
     if not isinstance(g, Rate):
-        return _is_affine(like(n, 1), g)
+        return is_affine(like(n, 1), g)
     shapes = like(n, 2)
-    return _is_affine(shapes, g) and not depends(shapes, g, 0, 1)
+    return is_affine(shapes, g) and not depends(shapes, g, 0, 1)
 
 
 def linear_in_velocities(function: Callable, n: int) -> bool:
@@ -69,7 +69,7 @@ def _has_steps(jaxpr) -> bool:
     return False
 
 
-def _is_affine(like, function: Callable) -> bool:
+def is_affine(like, function: Callable) -> bool:
     """Whether the tangents by all arguments are the same everywhere."""
     if _has_steps(jax.make_jaxpr(function)(*like).jaxpr):
         return False

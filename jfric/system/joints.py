@@ -21,7 +21,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from jfric.numerics.linear_algebra import eliminate, least_norm, matmul, matvec, null_space
+from jfric.numerics.linear_algebra import (
+    Elimination,
+    diagonal_of,
+    eliminate,
+    least_norm,
+    matmul,
+    matvec,
+    null_space,
+)
 from jfric.numerics.tolerances import ROUNDINGS
 from jfric.system.state_function import ChosenVelocities, Held, Rate
 from jfric.system.together import Instant, Together, together
@@ -79,10 +87,8 @@ class Tied(NamedTuple):
     S: Float[Array, "k k"]
     #: Whether reactions are not unique.
     redundant: Bool[Array, ""]
-    #: Equations that follow from others, and columns of reactions that balance theirs; None where
-    #: there is one equation.
-    dependent: Bool[Array, " k"]
-    balance: Float[Array, "k k"] | None
+    #: How ``S`` was found: which equations follow from others.
+    found: Inverted
     #: :attr:`force` where it is kept.
     known_force: Float[Array, "k k"] | None = None
 
@@ -91,7 +97,7 @@ class Tied(NamedTuple):
         """``S`` for reactions of smallest norm."""
         if self.known_force is not None:
             return self.known_force
-        return self.S if self.balance is None else least_norm(self.S, self.balance, self.dependent)
+        return self.found.least(self.S)
 
     def with_force(self) -> Tied:
         """The same with :attr:`force` computed once, for those who ask for it several times."""
@@ -159,8 +165,10 @@ class Joints(eqx.Module):
         parts += [_on_velocities(psi, t, q, v) for psi in self.rates]
         now = Instant(*(jnp.concatenate(x) for x in zip(*parts, strict=True)))
         MJ = matmul(inverse, now.W.T)
-        S = generalised_inverse(matmul(now.W, MJ), self.spare)
-        return Tied(now.value, now.W, now.rate, now.bias, MJ, *S)
+        S, found = generalised_inverse(matmul(now.W, MJ))
+        dependent = found.of.dependent
+        redundant = jnp.sum(dependent) > self.spare if self.spare else dependent.any()
+        return Tied(now.value, now.W, now.rate, now.bias, MJ, S, redundant, found)
 
     def off(self, tied: Tied, t, q) -> Float[Array, " k"]:
         """Values at ``q`` (n,), zero for those on velocities; ``tied``: as seen anywhere."""
@@ -216,7 +224,7 @@ def _largest(N: Float[Array, "m m"], rank: int) -> Float[Array, " m"]:
     N = jax.lax.stop_gradient(N)
     says = jnp.zeros((N.shape[0],), N.dtype)
     for _ in range(rank):
-        i = jnp.argmax(jnp.where(says == 0.0, jnp.diagonal(N), -1.0))
+        i = jnp.argmax(jnp.where(says == 0.0, diagonal_of(N), -1.0))
         says, N = says.at[i].set(1.0), N - jnp.outer(N[:, i], N[i]) / N[i, i]
     return says
 
@@ -237,16 +245,25 @@ def off_velocity(tied: Tied, v) -> Float[Array, " n"]:
     return -matvec(tied.MJ, matvec(tied.S, matvec(tied.J, v) + tied.rate))
 
 
-def generalised_inverse(G: Float[Array, "k k"], spare: int = 0):
+class Inverted(NamedTuple):
+    """An elimination of a symmetric matrix whose rows and columns were scaled by ``weight``."""
+
+    of: Elimination
+    weight: Float[Array, " k"]
+
+    def least(self, x: Float[Array, "k m"]) -> Float[Array, "k m"]:
+        """``x`` without what changes no product with the matrix."""
+        k = len(self.weight)
+        if k == 1:
+            return x
+        balance = null_space(self.of, self.weight, jnp.ones((k,), bool))
+        return least_norm(x, balance, self.of.dependent)
+
+
+def generalised_inverse(G: Float[Array, "k k"]) -> tuple[Float[Array, "k k"], Inverted]:
     """Of a symmetric, semi-definite matrix: one that solves ``G x = r`` where there is a solution,
-    whether more than ``spare`` rows follow from others, which these are, and what balances each
-    (None for one row): see :func:`jfric.numerics.linear_algebra.null_space`."""
-    diagonal = jnp.diagonal(G)
-    weight = jax.lax.rsqrt(jnp.where(diagonal > 0, diagonal, 1.0))
+    and how it was found."""
+    own = diagonal_of(G)
+    weight = jax.lax.rsqrt(jnp.where(own > 0, own, 1.0))
     found = eliminate(G * weight[:, None] * weight[None, :], tolerance_of(G.dtype, REDUNDANT))
-    inverse = found.inverse * weight[:, None] * weight[None, :]
-    dependent, k = found.dependent, G.shape[0]
-    if k == 1:
-        return inverse, dependent.any(), dependent, None
-    balance = null_space(found, weight, jnp.ones((k,), bool))
-    return inverse, jnp.sum(dependent) > spare, dependent, balance
+    return found.inverse * weight[:, None] * weight[None, :], Inverted(found, weight)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -30,8 +30,23 @@ def picked(x: Float[Array, " n"], rows: np.ndarray) -> Array:
     return x.at[rows].get(mode="promise_in_bounds")
 
 
+class Located(NamedTuple):
+    """Several places at an instant: ``rows`` (k, 7) hold position and centre [m], angle [rad] of
+    the body, cosine and sine of the angle. The ``body`` of a place is then the index of its row."""
+
+    rows: Float[Array, "k 7"]
+
+    @property
+    def dtype(self):
+        """Of the numbers."""
+        return self.rows.dtype
+
+
 class Place(eqx.Module):
-    """A point of a body, or of the ground, with numbers for its coordinates there."""
+    """A point of a body, or of the ground, with numbers for its coordinates there.
+
+    ``q``: positions of all degrees of freedom, or where places are.
+    """
 
     #: In the body's coordinates [m]; None for the centre of mass, or the origin.
     at: Float[Array, 2] | None
@@ -41,6 +56,8 @@ class Place(eqx.Module):
 
     def _own(self, x) -> Float[Array, 3]:
         """The body's part of positions or velocities."""
+        if isinstance(x, Located):
+            return x.rows[self.body, 2:5]
         return picked(x, np.asarray(self.body))
 
     def centre(self, q) -> Float[Array, 2]:
@@ -55,11 +72,17 @@ class Place(eqx.Module):
         """The vector with the components ``x`` (2,) along the axes of the body."""
         if self.body is None:
             return x
-        angle = self.angle(q)
-        return jnp.cos(angle) * x + jnp.sin(angle) * turned(x)
+        if isinstance(q, Located):
+            cosine, sine = q.rows[self.body, 5], q.rows[self.body, 6]
+        else:
+            angle = self.angle(q)
+            cosine, sine = jnp.cos(angle), jnp.sin(angle)
+        return cosine * x + sine * turned(x)
 
     def position(self, q) -> Float[Array, 2]:
         """Where the point is [m]."""
+        if isinstance(q, Located) and self.body is not None:
+            return q.rows[self.body, :2]
         if self.at is None:
             return self.centre(q)
         return self.centre(q) + self.along(q, self.at.astype(q.dtype))
@@ -78,20 +101,20 @@ class OfPlaces(eqx.Module):
     def __call__(self, t, q) -> Float[Array, ""]:
         """Its value."""
 
-    def apart(self) -> tuple[OfPlaces, np.ndarray]:
-        """The same function of the positions of its bodies alone, and which these are."""
-        rows: list[int] = []
+    def located(self) -> tuple[OfPlaces, list[Place]]:
+        """The function of :class:`Located`, and the places of bodies that it sees, one for each
+        row."""
+        places: list[Place] = []
 
-        def renumbered(x):
+        def numbered(x):
             if not isinstance(x, Place) or x.body is None:
                 return x
-            for row in x.body:
-                if row not in rows:
-                    rows.append(row)
-            return Place(x.at, tuple(map(rows.index, x.body)))
+            at = jnp.zeros((2,)) if x.at is None else x.at
+            places.append(Place(at, x.body))
+            return Place(at, len(places) - 1)
 
-        own = jax.tree.map(renumbered, self, is_leaf=lambda x: isinstance(x, Place))
-        return own, np.asarray(rows, int)
+        own = jax.tree.map(numbered, self, is_leaf=lambda x: isinstance(x, Place))
+        return own, places
 
 
 class Line(eqx.Module):

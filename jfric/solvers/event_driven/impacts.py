@@ -14,7 +14,7 @@ from jfric.contact import rules
 from jfric.contact.cone_impact import Laws, solve_cone_impact
 from jfric.contact.impact import ImpactResult, solve_impact
 from jfric.contact.reactions import no_coupling, reaction_operator
-from jfric.numerics.linear_algebra import matvec
+from jfric.numerics.linear_algebra import diagonal_of, matvec
 from jfric.numerics.loops import where_any
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.flow_step import Step
@@ -123,7 +123,7 @@ def impact(
     for _, j in mechanics.contact_planes:
         unilateral = unilateral.at[j].set(False)
     caused = matvec(jnp.abs(prepared.MW), jnp.abs(result.impulse))
-    pushed = jnp.diagonal(prepared.D)[nt:] * result.impulse[nt:] > small[nt:]
+    pushed = diagonal_of(prepared.D)[nt:] * result.impulse[nt:] > small[nt:]
     loose = rules.is_loose(state.mode[nf:], unpressed) & touching & pushed
     for _, j in mechanics.contact_planes:
         loose = loose.at[j - nf].set(False)
@@ -225,7 +225,7 @@ def _comparable(prepared: Prepared, velocity) -> Float[Array, " m"]:
     Measured by the energy of the impulses that would cause them: of sliding and rotating contacts,
     of light and heavy bodies.
     """
-    weight = jnp.sqrt(jnp.diagonal(prepared.D))
+    weight = jnp.sqrt(diagonal_of(prepared.D))
     return weight * jnp.max(velocity / jnp.where(weight > 0, weight, 1.0), initial=0.0)
 
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact.reactions import active_rows
 from jfric.contact.rules import Flag, Kind
-from jfric.numerics.linear_algebra import UNROLLED_INVERSE, matmul
+from jfric.numerics.linear_algebra import UNROLLED_INVERSE, diagonal_of, matmul
 from jfric.results.user_events import UserEvents, user_events
 from jfric.system.assembly import assemble
 from jfric.system.mechanics import Mechanics, WithContacts
@@ -206,7 +206,7 @@ def _contact_space(mechanics: Mechanics) -> dict[str, Any]:
         "D": matmul(W, MW),
         "own_WM": None if mechanics.reactions is None else matmul(W, mechanics.M_inverse),
         "own_entry": _own_entry(mechanics, W),
-        "inertia_scale": jnp.sqrt(jnp.diagonal(mechanics.M)),
+        "inertia_scale": jnp.sqrt(diagonal_of(mechanics.M)),
     }
 
 

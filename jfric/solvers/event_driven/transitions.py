@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.contact import rules
 from jfric.contact.contact_lcp import ContactProblem, solve_contacts
 from jfric.contact.shared_loads import Limits, Preload, Sharing, exchange, preload
-from jfric.numerics.linear_algebra import matmul, matvec
+from jfric.numerics.linear_algebra import diagonal_of, matmul, matvec
 from jfric.numerics.loops import once, where_any
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.constants import constants
@@ -394,7 +394,7 @@ def predict(
         normal=jnp.concatenate([values.normal, values.lambda_n]),
         acceleration=matvec(W, values.a) - values.prescribed_rate,
         compliance=compliance,
-        alone=jnp.diagonal(prepared.D)[:nt],
+        alone=diagonal_of(prepared.D)[:nt],
         static_positive=prepared.static_positive,
         static_negative=prepared.static_negative,
     )

@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact import rules
 from jfric.numerics.isolation import LEADING
-from jfric.numerics.linear_algebra import matvec
+from jfric.numerics.linear_algebra import diagonal_of, matvec
 from jfric.numerics.polynomials import horner, nodes_and_fit, powers, through_ends
 from jfric.numerics.tolerances import ROUNDINGS, tolerances
 from jfric.results.pieces import Point
@@ -260,7 +260,7 @@ def _sizes(prepared: Prepared, state: State, step: Step, curves) -> Float[Array,
     """What rounding errors of these are relative to, beside their own values."""
     n = prepared.mechanics.n
     count = curves.shape[1] - 1 - 3 * n
-    force = jnp.sum(jnp.diagonal(prepared.mechanics.M) * step.unbalanced)
+    force = jnp.sum(diagonal_of(prepared.mechanics.M) * step.unbalanced)
     return jnp.concatenate(
         [
             jnp.zeros((1,), curves.dtype),

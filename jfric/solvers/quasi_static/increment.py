@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jfric.numerics.linear_algebra import determinant_sign, singular_values
+from jfric.numerics.linear_algebra import determinant_sign, diagonal_of, singular_values
 from jfric.results.modes import Mode
 from jfric.solvers.quasi_static.loading import Target
 from jfric.solvers.quasi_static.state import State
@@ -169,7 +169,7 @@ def _solve(A, b, n: int):
     decomposition has no derivative; one step of refinement carries that of the solution.
     """
     frozen = jax.lax.stop_gradient(A)
-    stiffness = jnp.abs(jnp.diagonal(frozen)[:n])
+    stiffness = jnp.abs(diagonal_of(frozen)[:n])
     largest = jnp.max(stiffness)
     fallback = jnp.where(largest > 0, largest, 1.0)
     # A node without a spring of its own takes the scale of the stiffest.
@@ -179,7 +179,7 @@ def _solve(A, b, n: int):
     norm = jnp.sqrt(jnp.sum(columns**2, axis=0))
     e = jnp.concatenate([d, 1.0 / jnp.where(norm > 0, norm, 1.0)])
     # A row that fixes a reaction is scaled by it, a row of a constraint like its reaction.
-    fixes = jnp.concatenate([jnp.zeros((n,), bool), jnp.diagonal(frozen)[n:] != 0])
+    fixes = jnp.concatenate([jnp.zeros((n,), bool), diagonal_of(frozen)[n:] != 0])
     row = jnp.where(fixes, 1.0 / e, e)
     scaled = frozen * row[:, None] * e[None, :]
     u, s, vt = singular_values(scaled)

@@ -13,6 +13,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError, nearest
+from jfric.numerics.linear_algebra import diagonal_of
 from jfric.numerics.loops import Adjoint, require_adjoint
 from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver, OnePass
@@ -260,7 +261,7 @@ class Smoothed(AbstractSolver):
         for, see :mod:`jfric.solvers.generic_change`."""
         if self.adjoint == "none":
             return None
-        change = generic_change(jnp.sqrt(jnp.diagonal(mechanics.M)))
+        change = generic_change(jnp.sqrt(diagonal_of(mechanics.M)))
         return tuple(jnp.split(change, 2))
 
     def _diffrax_adjoint(self):

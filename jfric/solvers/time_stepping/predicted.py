@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.numerics.linear_algebra import eliminate, matvec
+from jfric.numerics.linear_algebra import diagonal_of, eliminate, matvec
 from jfric.results.modes import Mode
 from jfric.results.status import Status
 from jfric.solvers.time_stepping.inputs import StepInputs
@@ -95,12 +95,12 @@ def without_held(
     mechanics = here.mechanics
     if mechanics.tied is None or not here.nu:
         return touching, jnp.asarray(False)
-    moves, rates = jnp.diagonal(here.D_mass)[here.nt :] > 0, gamma[here.nt :]
+    moves, rates = diagonal_of(here.D_mass)[here.nt :] > 0, gamma[here.nt :]
     # Joints leave rounding errors of what they take away.
     size = jnp.abs(v) + matvec(mechanics.inverse_size, jnp.abs(impulse))
     size = matvec(jnp.abs(mechanics.W_N), size)
     driven = rates < -tolerance_of(gamma.dtype) * size
-    slides = (jnp.diagonal(here.D_mass) > 0)[here.nf : here.nt]
+    slides = (diagonal_of(here.D_mass) > 0)[here.nf : here.nt]
     rubs = slides & ~np.asarray(mechanics.frictionless[here.nf :], bool)
     return touching & moves, jnp.any(touching & ~moves & (driven | rubs))
 
@@ -153,7 +153,7 @@ def _back_on_gaps(here: Prepared, closed: Bool[Array, " nu"]) -> Float[Array, "n
     """Smallest changes of position that change the gaps of ``closed`` contacts by one."""
     nt = here.nt
     D = here.D_mass[nt:, nt:]
-    diagonal = jnp.diagonal(D)
+    diagonal = diagonal_of(D)
     moves = closed & (diagonal > 0)
     weight = jnp.where(moves, diagonal, 1.0) ** -0.5
     both = moves[:, None] & moves[None, :]

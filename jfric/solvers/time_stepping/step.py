@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from jfric.contact import rules
 from jfric.contact.contact_lcp import ContactProblem
-from jfric.numerics.linear_algebra import eliminate, matmul, matvec
+from jfric.numerics.linear_algebra import diagonal_of, eliminate, matmul, matvec
 from jfric.results.modes import Mode
 from jfric.results.status import Status
 from jfric.solvers.time_stepping.cones import speeds
@@ -170,7 +170,7 @@ def _linearised(prepared: Prepared, motion: Motion, segment, x: StepInputs):
     matrices = step_matrices(scheme, h, mechanics.M, C, K, prepared.W, J)
     if tied is not None:
         # What joints hold takes no part in contacts.
-        moves = jnp.diagonal(prepared.D_mass) > 0
+        moves = diagonal_of(prepared.D_mass) > 0
         both = moves[:, None] & moves[None, :]
         X, D = jnp.where(moves, matrices.X, 0.0), jnp.where(both, matrices.D, 0.0)
         matrices = matrices._replace(X=X, D=D)
@@ -186,7 +186,7 @@ def _contacts(prepared: Prepared, D, gamma, before, touching, mode, x: StepInput
     rubs = ~np.asarray(mechanics.frictionless, bool)
     closed = jnp.concatenate([jnp.ones((nf,), bool), touching])
     if mechanics.tied is not None:
-        rubs = rubs & (jnp.diagonal(D)[:nt] > 0)
+        rubs = rubs & (diagonal_of(D)[:nt] > 0)
     # Contacts that were open and carry no tangential impulse when they close.
     smooth = np.asarray((False,) * nf + mechanics.smooth_impact, bool) & (mode == Mode.OPEN)
     normal_force = jnp.concatenate([x.normal, jnp.ones((prepared.nu,), gamma.dtype)])
@@ -242,7 +242,7 @@ def _stopped(prepared: Prepared, v, prescribed, sticks, active):
 
 def _inverse(a):
     """The inverse of a symmetric matrix; dependent rows, which agree, are left out."""
-    diagonal = jnp.diagonal(a)
+    diagonal = diagonal_of(a)
     weight = jnp.where(diagonal > 0, diagonal, 1.0) ** -0.5
     weight = weight[:, None] * weight[None, :]
     return eliminate(a * weight, DEPENDENT).inverse * weight
