@@ -67,15 +67,16 @@ def test_generalised_inverse():
     """The inverse where there is one, else one that solves, and the smallest solution."""
     a = np.array([[2.0, 0.3, -0.1], [0.5, 100.0, 0.2]])
     regular = a @ a.T
-    inverse, smallest, singular = generalised_inverse(jnp.asarray(regular))
+    inverse, found = generalised_inverse(jnp.asarray(regular))
     np.testing.assert_allclose(inverse @ regular, np.eye(2), atol=1e-13)
-    assert not bool(singular)
-    np.testing.assert_allclose(smallest, inverse, atol=1e-16)
+    assert not np.any(found.of.dependent)
+    np.testing.assert_allclose(found.least(inverse), inverse, atol=1e-16)
     rows = np.vstack([a, 2.0 * a[0] - a[1], a[0]])
     G = rows @ rows.T
-    inverse, smallest, singular = generalised_inverse(jnp.asarray(G))
+    inverse, found = generalised_inverse(jnp.asarray(G))
+    smallest = found.least(inverse)
     r = G @ np.array([1.0, -2.0, 0.5, 3.0])
-    assert bool(singular)
+    assert np.sum(found.of.dependent) == 2
     np.testing.assert_allclose(G @ (inverse @ r), r, rtol=1e-10)
     np.testing.assert_allclose(smallest @ r, np.linalg.pinv(G, rcond=1e-10) @ r, rtol=1e-8)
 

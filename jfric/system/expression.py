@@ -9,6 +9,7 @@ import operator
 import re
 import unicodedata
 import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -83,6 +84,66 @@ class Expression(eqx.Module):
         """Value for ``parameters`` (a mapping from name to number or array)."""
         read = _read(self.text)
         return _evaluate(read.body, [parameters[name] for name in read.names])
+
+
+class Folded(NamedTuple):
+    """An expression of some of its references, in which all else is computed.
+
+    ``text``: as Python reads it, with placeholders for the ``names``, then for the ``parts``.
+    """
+
+    text: str
+    names: tuple[str, ...]
+    parts: tuple[Any, ...]
+
+
+def folded(text: str, known: Mapping[str, Any]) -> Folded:
+    """The expression ``text``, of which each part that holds ``known`` references alone is computed
+    once. Whole exponents stay."""
+    read = _read(text)
+    names = tuple(name for name in read.names if name not in known)
+    values = [known.get(name) for name in read.names]
+    place = {i: names.index(name) for i, name in enumerate(read.names) if name in names}
+    parts: list[Any] = []
+    body = _fold(read.body, place, values, parts)
+    return Folded(ast.unparse(ast.fix_missing_locations(body)), names, tuple(parts))
+
+
+def evaluated(text: str, values: Sequence[Any]) -> Any:
+    """Value of :attr:`Folded.text` for the values of all that placeholders stand for."""
+    return _evaluate(_parsed(text), values)
+
+
+@functools.lru_cache(maxsize=512)
+def _parsed(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+def _fold(node: ast.expr, place: Mapping[int, int], values, parts: list[Any]) -> ast.expr:
+    """``place``: new numbers of the placeholders that stay."""
+    if not _refers(node, place):
+        parts.append(_evaluate(node, values))
+        return ast.Name(f"{_PLACE}{len(set(place.values())) + len(parts) - 1}")
+    match node:
+        case ast.Name(id=name):
+            return ast.Name(f"{_PLACE}{place[int(name[len(_PLACE) :])]}")
+        case ast.BinOp(left=left, op=op, right=right):
+            base = _fold(left, place, values, parts)
+            if isinstance(op, ast.Pow) and not _refers(right, place):
+                power = _exponent(right, values)
+                if isinstance(power, int):
+                    return ast.BinOp(base, op, ast.Constant(power))
+            return ast.BinOp(base, op, _fold(right, place, values, parts))
+        case ast.UnaryOp(op=op, operand=operand):
+            return ast.UnaryOp(op, _fold(operand, place, values, parts))
+        case ast.Call(func=function, args=[argument]):
+            return ast.Call(function, [_fold(argument, place, values, parts)], [])
+    raise AssertionError(node)
+
+
+def _refers(node: ast.expr, place: Mapping[int, int]) -> bool:
+    names = (x.id for x in ast.walk(node) if isinstance(x, ast.Name))
+    return any(x.startswith(_PLACE) and int(x[len(_PLACE) :]) in place for x in names)
 
 
 def is_expression(x) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from jfric.errors import ProblemError, nearest, quoted
-from jfric.system.expression import WORDS, Expression
+from jfric.system.expression import WORDS, Expression, Folded, folded
 from jfric.system.units import dimensions_of, is_known, measure_of, to_si
 
 _UNIT = r"[^\W\d_][^\s()+\-,*/]*|[°%]"
@@ -47,6 +47,16 @@ class Formula(NamedTuple):
         values = {k: v for k, (v, _) in self.quantities.items()}
         values |= {k: quantity(name) for k, name in self.names.items()}
         return self.expression.value(values | {r: parameters[r] for r in self.references})
+
+    def folded(self, known: Mapping[str, Any], quantities: Collection[str]) -> Folded:
+        """The formula of ``quantities`` alone, all that is ``known`` computed; names without ``$``
+        may stand for what is known, too."""
+        values = {k: v for k, (v, _) in self.quantities.items()}
+        values |= {r: known[r] for r in self.references}
+        own = {k: n for k, n in self.names.items() if n not in quantities and n in known}
+        values |= {k: known[name] for k, name in own.items()}
+        found = folded(self.expression.text, values)
+        return found._replace(names=tuple(self.names[k] for k in found.names))
 
     def dimensionality(self, unit: Callable[[str], str]) -> Any:
         """What the formula measures, where ``unit`` gives the units of quantities; None where that

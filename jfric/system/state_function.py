@@ -12,40 +12,73 @@ from jaxtyping import Array, Float
 
 from jfric.numerics.linear_algebra import eliminate, inverse, matmul, matvec
 from jfric.system.description import AbstractProblem
+from jfric.system.expression import evaluated
 from jfric.system.formula import read_formula
 
 
 class StateFunction(eqx.Module):
-    """``what`` for given shared parameters; call it with ``(t, q)`` or ``(t, q, v)``.
+    """A function in Python for given shared parameters; call it with ``(t, q)`` or ``(t, q, v)``.
 
     It is a function of the degrees of freedom: coordinates behind them are left out.
     """
 
-    what: str | Callable = eqx.field(static=True)
-    dofs: tuple[str, ...] = eqx.field(static=True)
+    what: Callable = eqx.field(static=True)
+    n: int = eqx.field(static=True)
     parameters: dict[str, Any]
+
+    def __call__(self, t, q, *v):
+        q, *v = (x[: self.n] for x in (q, *v))
+        return jnp.asarray(self.what(t, q, *v, self.parameters), q.dtype)
+
+
+class TextFunction(eqx.Module):
+    """A function that a text gives, called in the same way."""
+
+    #: See :class:`jfric.system.expression.Folded`; names are those of quantities of the motion.
+    text: str = eqx.field(static=True)
+    names: tuple[str, ...] = eqx.field(static=True)
+    parts: tuple[Any, ...]
+    dofs: tuple[str, ...] = eqx.field(static=True)
     #: Velocities of the user's choice that the text names.
     chosen: tuple[ChosenVelocities, ...] = ()
 
+    @property
+    def n(self) -> int:
+        """Number of degrees of freedom."""
+        return len(self.dofs)
+
     def __call__(self, t, q, *v):
-        q, *v = (x[: len(self.dofs)] for x in (q, *v))
-        if callable(self.what):
-            return jnp.asarray(self.what(t, q, *v, self.parameters), q.dtype)
-        known = dict(self.parameters) | {"t": t} | dict(zip(self.dofs, q, strict=True))
+        q, *v = (x[: self.n] for x in (q, *v))
+        known = {"t": t} | dict(zip(self.dofs, q, strict=True))
         if v:
             known |= {f"v.{dof}": x for dof, x in zip(self.dofs, v[0], strict=True)}
             for own in self.chosen:
                 u = own.of(t, q, v[0])
                 known |= {f"v.{name}": x for name, x in zip(own.names, u, strict=True)}
-        value = read_formula(self.what).value(known.__getitem__, self.parameters)
-        return jnp.asarray(value, q.dtype)
+        return self.value([known[name] for name in self.names], q.dtype)
+
+    def value(self, quantities, dtype):
+        """Value for these ``quantities``, one for each of :attr:`names`."""
+        parts = [x if isinstance(x, float) else jnp.asarray(x, dtype) for x in self.parts]
+        return jnp.asarray(evaluated(self.text, [*quantities, *parts]), dtype)
+
+
+def state_function(
+    what: str | Callable, dofs: tuple[str, ...], parameters: dict[str, Any], chosen=()
+) -> StateFunction | TextFunction:
+    """``what`` as a function of the degrees of freedom ``dofs``, with numbers for the shared
+    ``parameters``."""
+    if not isinstance(what, str):
+        return StateFunction(what, len(dofs), parameters)
+    found = read_formula(what).folded(parameters, ("t", *dofs))
+    return TextFunction(*found, dofs, chosen)
 
 
 class ChosenVelocities(eqx.Module):
     """Velocities ``u`` (k,) that move the same degrees of freedom (m,): ``dq/dt = S(t, q) u``."""
 
     #: Entries of ``S`` that are given, and the row and column of each.
-    functions: tuple[StateFunction, ...]
+    functions: tuple[Callable, ...]
     places: tuple[tuple[int, int], ...] = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
     #: The degrees of freedom among all, and what they are called.
@@ -106,14 +139,14 @@ def is_rate(what: str | Callable) -> bool:
         return False
 
 
-def bound_to(problem: AbstractProblem, what: str | Callable) -> StateFunction:
+def bound_to(problem: AbstractProblem, what: str | Callable) -> StateFunction | TextFunction:
     """``what`` with the shared parameters of a resolved ``problem``."""
     own: tuple[ChosenVelocities, ...] = ()
     if problem.section("velocity") and isinstance(what, str):
         used = set(read_formula(what).names.values())
         chosen = chosen_velocities(problem)
         own = tuple(x for x in chosen if used & {f"v.{name}" for name in x.names})
-    return StateFunction(what, tuple(problem.dofs), dict(problem.parameters), own)
+    return state_function(what, tuple(problem.dofs), dict(problem.parameters), own)
 
 
 def chosen_velocities(problem: AbstractProblem) -> list[ChosenVelocities]:
@@ -130,7 +163,7 @@ def chosen_velocities(problem: AbstractProblem) -> list[ChosenVelocities]:
     for moved, names in groups:
         dofs = tuple(dof for dof in known if dof in moved)
         entries = [
-            ((dofs.index(dof), k), StateFunction(what, known, dict(problem.parameters)))
+            ((dofs.index(dof), k), state_function(what, known, dict(problem.parameters)))
             for k, name in enumerate(names)
             for dof, what in problem.section("velocity")[name].moves
         ]

@@ -12,6 +12,8 @@ of ``f`` along these rates the acceleration without that of the coordinates.
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -23,6 +25,7 @@ from jaxtyping import Array, Float
 
 from jfric.system.dependence import depends_on_time, is_affine
 from jfric.system.places import Located, OfPlaces, Place
+from jfric.system.state_function import TextFunction
 
 
 class Instant(NamedTuple):
@@ -75,36 +78,46 @@ def _turned(x: Float[Array, "p 2"]) -> Float[Array, "p 2"]:
 
 
 class Alike(eqx.Module):
-    """Functions of places that differ in numbers alone, ``count`` of them, as one with an axis for
-    all."""
+    """Functions that differ in numbers alone, as one with an axis for all.
+
+    Each sees an array of its own: rows of places, or the quantities that a text names.
+    """
 
     function: Callable
-    #: Number of functions, and of places that each sees.
-    shape: tuple[int, int] = eqx.field(static=True)
+    #: Number of functions, then the shape of what each sees.
+    shape: tuple[int, ...] = eqx.field(static=True)
 
-    def _each(self, what: Callable, t, *tables: Float[Array, "p 7"]):
-        rows = [x.reshape(*self.shape, 7) for x in tables]
+    def _each(self, what: Callable, *seen: Array):
+        function = self.function
 
-        def one(function, *rows):
-            return what(lambda x: function(t, Located(x)), *rows)
+        def one(function, *x):
+            return what(lambda x: _value(function, x), *x)
 
-        return jax.vmap(one)(self.function, *rows)
+        return jax.vmap(one)(function, *(x.reshape(self.shape) for x in seen))
 
-    def __call__(self, t, table) -> Float[Array, " c"]:
-        return self._each(lambda f, x: f(x), t, table)
+    def __call__(self, x) -> Float[Array, " c"]:
+        """Values."""
+        return self._each(lambda f, x: f(x), x)
 
-    def slopes(self, t, table) -> tuple[Float[Array, " c"], Float[Array, "p 7"]]:
-        """Values, and slopes along the rows."""
-        value, slopes = self._each(lambda f, x: jax.value_and_grad(f)(x), t, table)
-        return value, slopes.reshape(-1, 7)
+    def slopes(self, x) -> tuple[Float[Array, " c"], Array]:
+        """Values, and slopes along what is seen."""
+        value, slopes = self._each(lambda f, x: jax.value_and_grad(f)(x), x)
+        return value, slopes.reshape(x.shape)
 
-    def second(self, t, table, rate, bend) -> Float[Array, " c"]:
-        """Second derivative by time, where rows have these derivatives."""
+    def second(self, x, rate, bend) -> Float[Array, " c"]:
+        """Second derivative by time, where what is seen has these derivatives."""
 
         def along(f, x, dx, ddx):
             return jax.jvp(lambda x, dx: jax.jvp(f, (x,), (dx,))[1], (x, dx), (dx, ddx))[1]
 
-        return self._each(along, t, table, rate, bend)
+        return self._each(along, x, rate, bend)
+
+
+def _value(function: Callable, x: Array) -> Float[Array, ""]:
+    if isinstance(function, TextFunction):
+        quantities = [jax.lax.index_in_dim(x, i, keepdims=False) for i in range(x.shape[0])]
+        return function.value(quantities, x.dtype)
+    return function(None, Located(x))
 
 
 class Straight(eqx.Module):
@@ -114,34 +127,37 @@ class Straight(eqx.Module):
     offset: Float[Array, " c"]
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Number of functions, and of places that each sees."""
-        return self.weights.shape[:2]
+    def shape(self) -> tuple[int, ...]:
+        """Number of functions, then the shape of what each sees."""
+        return self.weights.shape
 
-    def _sum(self, table) -> Float[Array, " c"]:
-        rows = table.reshape(self.weights.shape)
-        return jnp.sum(self.weights.astype(table.dtype) * rows, axis=(1, 2))
+    def _sum(self, x) -> Float[Array, " c"]:
+        return jnp.sum(self.weights.astype(x.dtype) * x.reshape(self.shape), axis=(1, 2))
 
-    def __call__(self, t, table) -> Float[Array, " c"]:
-        return self._sum(table) + self.offset.astype(table.dtype)
+    def __call__(self, x) -> Float[Array, " c"]:
+        """Values."""
+        return self._sum(x) + self.offset.astype(x.dtype)
 
-    def slopes(self, t, table) -> tuple[Float[Array, " c"], Float[Array, "p 7"]]:
-        """Values, and slopes along the rows."""
-        return self(t, table), self.weights.astype(table.dtype).reshape(-1, 7)
+    def slopes(self, x) -> tuple[Float[Array, " c"], Array]:
+        """Values, and slopes along what is seen."""
+        return self(x), self.weights.astype(x.dtype).reshape(x.shape)
 
-    def second(self, t, table, rate, bend) -> Float[Array, " c"]:
-        """Second derivative by time, where rows have these derivatives."""
+    def second(self, x, rate, bend) -> Float[Array, " c"]:
+        """Second derivative by time, where what is seen has these derivatives."""
         return self._sum(bend)
 
 
 class Together(eqx.Module):
-    """Functions ``g(t, q)``; those between bodies are one array program, however many there are."""
+    """Functions ``g(t, q)``; those alike are one array program, however many there are."""
 
-    #: Places of all groups, one after the other; None without any.
+    #: Places of all functions between bodies, one after the other; None without any.
     table: PlaceTable | None
-    groups: tuple[Alike | Straight, ...]
-    #: Functions that see all positions.
+    of_places: tuple[Alike | Straight, ...]
+    of_texts: tuple[Alike, ...]
+    #: Functions in Python, which see all positions.
     others: tuple[Callable, ...]
+    #: Of each text, the quantities that it names: 0 for time, then degrees of freedom.
+    named: tuple[tuple[int, ...], ...] = eqx.field(static=True)
     #: Where each function is among those of all groups, then the others.
     order: tuple[int, ...] = eqx.field(static=True)
     #: Number of positions, and whether any function depends on time.
@@ -155,16 +171,17 @@ class Together(eqx.Module):
         """Their values."""
         found = []
         if self.table is not None:
-            table = self.table(q)
-            found = [f(t, x) for f, (x,) in self._parts(table)]
+            found += [f(x) for f, (x,) in _parts(self.of_places, self.table(q))]
+        if self.of_texts:
+            found += [f(x) for f, (x,) in _parts(self.of_texts, self._named(t, q))]
         found += [g(t, q)[None] for g in self.others]
         return self._in_order(jnp.concatenate(found))
 
     def at(self, t, q, v) -> Instant:
         """Values and derivatives where the velocities are ``v`` (n,)."""
         parts = []
-        if self.table is not None:
-            parts.append(self._of_places(t, q, v))
+        if self.of_places or self.of_texts:
+            parts.append(self._of_groups(t, q, v))
         if self.others:
             parts.append(self._of_others(t, q, v))
         found = parts[0]
@@ -177,47 +194,53 @@ class Together(eqx.Module):
             return values
         return values.at[np.asarray(self.order)].get(mode="promise_in_bounds")
 
-    def _parts(self, *tables: Float[Array, "p 7"]):
-        """Each group with its rows of the ``tables``."""
-        at = 0
-        for group in self.groups:
-            size = group.shape[0] * group.shape[1]
-            yield group, [x[at : at + size] for x in tables]
-            at += size
+    def _named(self, t, q) -> Float[Array, " m"]:
+        """All quantities of texts, one after the other."""
+        rows = np.asarray([i for own in self.named for i in own], int)
+        return jnp.append(t, q).at[rows].get(mode="promise_in_bounds")
 
-    def _of_places(self, t, q, v) -> Instant:
-        """What sees positions through places."""
-        assert self.table is not None
-        table = self.table(q)
-        by_turn, rate, bend = self.table.rates(table, v)
-        values, slopes, bias = [], [], []
-        for group, (rows, moved, bent) in self._parts(table, rate, bend):
-            value, slope = group.slopes(t, rows)
-            values.append(value)
-            slopes.append(slope)
-            bias.append(group.second(t, rows, moved, bent))
-        own = self.table.directions(jnp.concatenate(slopes), by_turn)
-        value = jnp.concatenate(values)
-        W = jnp.append(own.ravel(), 0.0).at[self._columns].get(mode="promise_in_bounds")
-        return Instant(value, W.sum(axis=0), jnp.zeros_like(value), jnp.concatenate(bias))
+    def _of_groups(self, t, q, v) -> Instant:
+        """What sees positions through places, and what texts give."""
+        found, along = [], []
+        if self.table is not None:
+            table = self.table(q)
+            by_turn, rate, bend = self.table.rates(table, v)
+            own = [_at(f, *x) for f, x in _parts(self.of_places, table, rate, bend)]
+            slopes = jnp.concatenate([x[1] for x in own])
+            along.append(self.table.directions(slopes, by_turn).ravel())
+            found += own
+        if self.of_texts:
+            x, rate = self._named(t, q), self._named(jnp.ones_like(t), v)
+            none = jnp.zeros_like(rate)
+            own = [_at(f, *x) for f, x in _parts(self.of_texts, x, rate, none)]
+            along += [x[1] for x in own]
+            found += own
+        value, bias = (jnp.concatenate([x[i] for x in found]) for i in (0, 2))
+        slopes = jnp.concatenate([*along, jnp.zeros((1,), q.dtype)])
+        W = slopes.at[self._columns].get(mode="promise_in_bounds").sum(axis=0)
+        rate = W[:, 0] if self.timed else jnp.zeros_like(value)
+        return Instant(value, W[:, 1:] if self.timed else W, rate, bias)
 
     @property
     def _columns(self) -> np.ndarray:
-        """For the places of each function, one after the other, which of all slopes along degrees
-        of freedom is that of each coordinate (s, k, n); one beyond the last for none."""
-        assert self.table is not None
-        rows = np.asarray(self.table.rows)
-        most = max(group.shape[1] for group in self.groups)
-        count = sum(group.shape[0] for group in self.groups)
-        found = np.full((most, count, self.n), rows.size)
-        place = function = 0
-        for group in self.groups:
-            for _ in range(group.shape[0]):
-                for slot in range(group.shape[1]):
-                    found[slot, function, rows[place]] = 3 * place + np.arange(3)
-                    place += 1
-                function += 1
-        return found
+        """For what each function sees, one after the other, which of all slopes is that along time,
+        where it plays a part, and along each coordinate (s, k, n); one beyond the last for none."""
+        seen: list[list[tuple[int, ...]]] = []
+        if self.table is not None:
+            rows = iter(self.table.rows)
+            for group in self.of_places:
+                for _ in range(group.shape[0]):
+                    own = [next(rows) for _ in range(group.shape[1])]
+                    seen.append([tuple(i + 1 for i in row) for row in own])
+        seen += [[(i,) for i in own] for own in self.named]
+        total = sum(len(row) for own in seen for row in own)
+        found = np.full((max(map(len, seen)), len(seen), self.n + 1), total)
+        at = 0
+        for k, own in enumerate(seen):
+            for slot, row in enumerate(own):
+                found[slot, k, list(row)] = at + np.arange(len(row))
+                at += len(row)
+        return found if self.timed else found[..., 1:]
 
     def _of_others(self, t, q, v) -> Instant:
         """What sees all positions."""
@@ -233,44 +256,84 @@ class Together(eqx.Module):
         return Instant(moved[0], W, rate, changes[1])
 
 
+def _parts(groups: Sequence[Alike | Straight], *seen: Array):
+    """Each group with what its functions see."""
+    at = 0
+    for group in groups:
+        # Rows of places have an axis of their own.
+        size = math.prod(group.shape[:2])
+        yield group, [x[at : at + size] for x in seen]
+        at += size
+
+
+def _at(group: Alike | Straight, x, rate, bend) -> tuple[Array, Array, Array]:
+    """Values, slopes and second derivatives by time."""
+    value, slopes = group.slopes(x)
+    return value, slopes, group.second(x, rate, bend)
+
+
 def together(functions: Sequence[Callable], n: int) -> Together:
     """``functions`` of time and ``n`` positions, one or more, as one."""
     kinds: dict[Any, list[tuple[int, OfPlaces, list[Place]]]] = {}
-    straight: list[tuple[int, OfPlaces, list[Place]]] = []
-    seen: dict[Any, bool] = {}
+    texts: dict[Any, list[int]] = {}
+    others: list[int] = []
+    straight: dict[Any, bool] = {}
     for i, function in enumerate(functions):
-        if not isinstance(function, OfPlaces):
-            continue
-        own, places = function.located()
-        leaves, structure = jax.tree.flatten(own)
-        key = structure, tuple(map(jnp.shape, leaves))
-        if key not in seen:
-            like = (jax.ShapeDtypeStruct((len(places), 7), jnp.result_type(float)),)
-            seen[key] = is_affine(like, lambda x, own=own: own(0.0, Located(x)))
-        if seen[key]:
-            straight.append((i, own, places))
+        if isinstance(function, OfPlaces):
+            own, places = function.located()
+            key = _structure(own)
+            if key not in straight:
+                like = (jax.ShapeDtypeStruct((len(places), 7), jnp.result_type(float)),)
+                straight[key] = is_affine(like, lambda x, own=own: own(None, Located(x)))
+            kinds.setdefault("straight" if straight[key] else key, []).append((i, own, places))
+        elif isinstance(function, TextFunction) and function.names:
+            key = function.text, len(function.names), _structure(function.parts)
+            texts.setdefault(key, []).append(i)
         else:
-            kinds.setdefault(key, []).append((i, own, places))
-    groups: list[Alike | Straight] = []
-    at, rows, order = [], [], []
-    if straight:
-        groups.append(_straight(straight))
-    for members in kinds.values():
-        stacked = jax.tree.map(lambda *x: jnp.stack(x), *(own for _, own, _ in members))
-        groups.append(Alike(stacked, (len(members), len(members[0][2]))))
-    for group, members in zip(groups, [straight] * bool(straight) + [*kinds.values()], strict=True):
+            others.append(i)
+    of_places, at, rows, order = [], [], [], []
+    for key, members in kinds.items():
+        if key == "straight":
+            of_places.append(_straight(members))
+        else:
+            shape = len(members), len(members[0][2]), 7
+            of_places.append(Alike(_stacked([own for _, own, _ in members]), shape))
         for i, _, places in members:
             order.append(i)
-            spare = [places[0]] * (group.shape[1] - len(places))
-            for x in (*places, *spare):
+            for x in (*places, *[places[0]] * (of_places[-1].shape[1] - len(places))):
                 at.append(x.at)
                 rows.append(tuple(map(int, x.body)))
-    table = PlaceTable(jnp.stack(at), tuple(rows)) if at else None
-    others = [(i, g) for i, g in enumerate(functions) if not isinstance(g, OfPlaces)]
-    order += [i for i, _ in others]
-    timed = any(depends_on_time(g, n) for _, g in others)
-    places = tuple(map(order.index, range(len(order))))
-    return Together(table, tuple(groups), tuple(g for _, g in others), places, n, timed)
+    of_texts, named = [], []
+    for members in texts.values():
+        own: list[TextFunction] = [functions[i] for i in members]  # type: ignore[misc]
+        known = ("t", *own[0].dofs)
+        # Names are not part of what is alike.
+        stacked = _stacked([dataclasses.replace(f, names=own[0].names) for f in own])
+        of_texts.append(Alike(stacked, (len(own), len(own[0].names))))
+        named += [tuple(map(known.index, f.names)) for f in own]
+        order += members
+    order += others
+    timed = any(0 in own for own in named)
+    timed = timed or any(depends_on_time(functions[i], n) for i in others)
+    return Together(
+        PlaceTable(jnp.stack(at), tuple(rows)) if at else None,
+        tuple(of_places),
+        tuple(of_texts),
+        tuple(functions[i] for i in others),
+        tuple(named),
+        tuple(map(order.index, range(len(order)))),
+        n,
+        timed,
+    )
+
+
+def _structure(tree: Any) -> Any:
+    leaves, structure = jax.tree.flatten(tree)
+    return structure, tuple(map(jnp.shape, leaves))
+
+
+def _stacked(trees: Sequence[Any]) -> Any:
+    return jax.tree.map(lambda *x: jnp.stack(x), *trees)
 
 
 def _straight(members: list[tuple[int, OfPlaces, list[Place]]]) -> Straight:
@@ -278,7 +341,7 @@ def _straight(members: list[tuple[int, OfPlaces, list[Place]]]) -> Straight:
     weights, offset = [], []
     for _, own, places in members:
         none = jnp.zeros((len(places), 7))
-        value, slopes = jax.value_and_grad(lambda x, own=own: own(0.0, Located(x)))(none)
+        value, slopes = jax.value_and_grad(lambda x, own=own: own(None, Located(x)))(none)
         weights.append(jnp.pad(slopes, ((0, most - len(places)), (0, 0))))
         offset.append(value)
     return Straight(jnp.stack(weights), jnp.stack(offset))

@@ -19,16 +19,16 @@ from jfric.system.dependence import depends, is_linear, like
 from jfric.system.elements import AbstractForce
 from jfric.system.joints import Joints
 from jfric.system.polygons import PolygonGap
-from jfric.system.state_function import Rate, StateFunction
+from jfric.system.state_function import Rate, StateFunction, TextFunction
 from jfric.system.together import Instant, Together
 
 
 class Energies(AbstractForce):
     """The energies of one :class:`jfric.Lagrangian`, with numbers for its parameters."""
 
-    kinetic: StateFunction | None
-    potential: StateFunction | None
-    dissipation: StateFunction | None
+    kinetic: StateFunction | TextFunction | None
+    potential: StateFunction | TextFunction | None
+    dissipation: StateFunction | TextFunction | None
 
     def mass(self, t, q) -> Float[Array, "n n"]:
         """``d2T/dv2``, which does not depend on velocities."""
@@ -77,7 +77,7 @@ class Energies(AbstractForce):
 
     def _like(self):
         one = next(x for x in (self.kinetic, self.potential, self.dissipation) if x is not None)
-        return like(len(one.dofs), 2)
+        return like(one.n, 2)
 
 
 class Varying(eqx.Module):
