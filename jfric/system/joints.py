@@ -99,6 +99,10 @@ class Tied(NamedTuple):
             return self.known_force
         return self.found.least(self.S)
 
+    def least(self, reactions: Float[Array, " k"]) -> Float[Array, " k"]:
+        """Those of smallest norm that move the system as ``reactions`` do."""
+        return self.found.least(reactions[:, None])[:, 0]
+
     def with_force(self) -> Tied:
         """The same with :attr:`force` computed once, for those who ask for it several times."""
         return self._replace(known_force=self.force)

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.contact.reactions import Reactions, coupling, reaction_operator
+from jfric.contact.reactions import Coupling, Reactions, coupling, reaction_operator
 from jfric.contact.shared_loads import Room, Sharing, room, shared
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.numerics.loops import where_any
@@ -99,20 +99,24 @@ def mode_equations(
     inner: Inner,
     held: Bool[Array, " nt"],
     sharing: Sharing | None = None,
+    *,
+    still: bool = False,
 ) -> ModeEquations:
     """Matrices for the given modes of contacts and the inside of piecewise-linear elements.
 
-    Contacts in ``held`` carry their static limits: they do not slide.
+    Contacts in ``held`` carry their static limits: they do not slide. ``still``: reactions and
+    accelerations by forces have no derivatives; :func:`implicit` knows those of what they solve.
     """
     mechanics, nf = prepared.mechanics, prepared.nf
-    R = reactions_in_mode(prepared, mode, held)
+    own = jax.lax.stop_gradient(prepared) if still else prepared
+    R = reactions_in_mode(own, mode, held)
     forces, shared = R.force, ()
     if sharing is not None:
-        forces, *shared = _shared(prepared, mode, inner, R, sharing)
-    L = -matmul(forces, prepared.WM)
-    PQ = matmul(prepared.MW, R.motion)
-    P = mechanics.M_inverse - matmul(PQ, prepared.WM)
-    P, PQ = _exact_rows(prepared, mode, R.dependent, P, PQ)
+        forces, *shared = _shared(own, mode, inner, R, sharing)
+    L = -matmul(forces, own.WM)
+    PQ = matmul(own.MW, R.motion)
+    P = own.mechanics.M_inverse - matmul(PQ, own.WM)
+    P, PQ = _exact_rows(own, mode, R.dependent, P, PQ)
     K, C, f, k, c = _segments(prepared, inner)
     element = mode[:nf]
     positive, negative = _limits(prepared, held)
@@ -148,10 +152,16 @@ def _limits(prepared: Prepared, held) -> tuple[Float[Array, " nt"], Float[Array,
     return positive, negative
 
 
+def coupling_in_mode(prepared: Prepared, mode, held) -> Coupling:
+    """How friction of contacts that slide follows from their normal forces."""
+    planes = prepared.mechanics.contact_planes
+    return coupling(mode, *_limits(prepared, held), prepared.nf, planes)
+
+
 def reactions_in_mode(prepared: Prepared, mode, held) -> Reactions:
     """Operators of reactions in the given modes; arguments as in :func:`mode_equations`."""
     mechanics, causes = prepared.mechanics, None
-    S = coupling(mode, *_limits(prepared, held), prepared.nf, mechanics.contact_planes)
+    S = coupling_in_mode(prepared, mode, held)
     if mechanics.reactions is not None:
         causes = prepared.inertia_scale[:, None] * prepared.MW
     return reaction_operator(

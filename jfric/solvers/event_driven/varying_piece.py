@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Self
+from typing import NamedTuple, Self
 
 import equinox as eqx
 import jax
@@ -22,9 +22,14 @@ from jfric.numerics.isolation import LEADING
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.solvers.event_driven.given import Given, basis_after
 from jfric.solvers.event_driven.guards import Quantities
+from jfric.solvers.event_driven.implicit import Sides, solved
 from jfric.solvers.event_driven.kinetic import Onset, kinetic
 from jfric.solvers.event_driven.linear_system import LinearSystem
-from jfric.solvers.event_driven.mode_equations import ModeEquations, mode_equations
+from jfric.solvers.event_driven.mode_equations import (
+    ModeEquations,
+    coupling_in_mode,
+    mode_equations,
+)
 from jfric.solvers.event_driven.pins import limits_of_pins
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.smooth_piece import SmoothPiece, by_velocity, curved_forces
@@ -33,22 +38,38 @@ from jfric.system.mechanics import Mechanics
 from jfric.system.varying import Energies
 
 
+class _Moved(NamedTuple):
+    """Motion and reactions at an instant: of the joints some that move it so."""
+
+    now: Prepared
+    a: Float[Array, " n"]
+    reaction: Float[Array, " m"]
+    joint: Float[Array, " k"] | None
+    relative: Float[Array, " m"]
+    demanded: Float[Array, " nt"]
+    normal: Float[Array, " nf"]
+    curved: Float[Array, " l"]
+
+
 class VaryingPiece(SmoothPiece):
     """The same for equations whose matrices depend on position."""
 
     #: Extra constant force.
     extra: Float[Array, " n"]
-    #: :meth:`instant`, traced once for all stages, nodes and derivatives.
-    compiled: Callable | None = eqx.field(static=True, default=None)
+    #: Accelerations alone, and :meth:`instant`, each traced once for all stages and nodes.
+    compiled: tuple[Callable, Callable] | None = eqx.field(static=True, default=None)
+    #: Whether it is a constant of others: derivatives along its own motion are those of what
+    #: reactions solve.
+    still: bool = eqx.field(static=True, default=False)
 
     def others(self, s, q, v, w) -> Float[Array, " o"]:
         """Accelerations, reactions, relative velocities, gaps, prescribed accelerations, limits
         of pins, reactions of joints and what nonlinear elements add to loads, a time ``s`` after
         the start."""
-        return (self.compiled or self.instant)(s, q, v, w)
+        return (self.compiled[1] if self.compiled else self.instant)(s, q, v, w)
 
-    def instant(self, s, q, v, w) -> Float[Array, " o"]:
-        """The same, written out."""
+    def _moved(self, s, q, v, w) -> _Moved:
+        """How the system moves at an instant."""
         start, g = self.prepared.mechanics, self.g
         t, nf, nt = self.state.t + s, self.prepared.nf, self.prepared.nt
         now = self.prepared.at(t, q, v)
@@ -62,11 +83,14 @@ class VaryingPiece(SmoothPiece):
             pair = kinetic(now, self.state, relative[:nt], self.onset)
             now = eqx.tree_at(lambda p: (p.kinetic_positive, p.kinetic_negative), now, pair)
         of_mode = self.state.mode, self.state.inner, self.equations.held
-        e = mode_equations(now, *of_mode, self.equations.sharing)
+        # Friction in pins follows reactions by operators of its own.
+        still = self.still and here.pins is None
+        e = mode_equations(now, *of_mode, self.equations.sharing, still=still)
+        S = coupling_in_mode(now, self.state.mode, self.equations.held)
         f = e.f + self.extra - matvec(e.K, q) - matvec(e.C, v) + matvec(g.applied, w)
         f = f + curved_forces(here, self.state, g, t, q, v, w)
         friction, normal = jnp.zeros((0,), q.dtype), matvec(g.normal, w)
-        curved = joint = normal[:0]
+        curved = normal[:0]
         if nf:
             # What grows with the motion is part of the stiffness.
             own, all_of_it = normal, self.normal_forces(q, v, w)
@@ -76,24 +100,17 @@ class VaryingPiece(SmoothPiece):
             f = f + matvec(here.R_T[:nf].T, e.sliding * own)
             normal = all_of_it
             friction = e.sliding * normal
-        wanted, tied = demanded, here.tied
-        R = jnp.concatenate([here.R_T, here.W_N])
-        if tied is not None:
-            wanted = wanted - matvec(now.W, tied.acceleration)
-        reaction = matvec(e.L, f) + matvec(e.Q, wanted)
-        if tied is not None:
-            joint = tied.reactions(f + matvec(R.T, reaction))
-        if here.pins is not None and tied is not None:
-            limits = limits_of_pins(here, e.L, e.sliding, joint)
+        sides = Sides(f, demanded, None if here.tied is None else -here.tied.bias)
+        x = solved(now, e, S, sides, still=still)
+        if here.pins is not None and x.joint is not None:
+            assert here.tied is not None
+            limits = limits_of_pins(here, e.L, e.sliding, here.tied.least(x.joint))
             # What is not unique at the start ends there, with numbers.
             normal = normal + jnp.where(self.equations.unique, limits, 0.0)
             friction, before = e.sliding * normal, friction
             f = f + matvec(here.R_T[:nf].T, friction - before)
-            reaction = matvec(e.L, f) + matvec(e.Q, wanted)
-            joint = tied.reactions(f + matvec(R.T, reaction))
-        a = matvec(e.P, f) + matvec(e.PQ, wanted)
-        if tied is not None:
-            a = a + tied.acceleration
+            x = solved(now, e, S, sides._replace(f=f), still=still)
+        a, reaction = x.a, x.reaction
         if e.share is not None:
             reaction = reaction + matvec(e.share, jnp.append(normal, 1.0))
         reaction = reaction + jnp.pad(friction, (0, reaction.shape[0] - nf))
@@ -102,28 +119,40 @@ class VaryingPiece(SmoothPiece):
             sliding = rules.sliding_in_mode(self.state.mode, relative[:nt])
             rates = here.rates_by_contacts(t, q, v, reaction[:nt], reaction[nt:], sliding)
             a = a + here.reaction_to_rates(rates)
-        gap = matvec(here.W_N, q) + matvec(g.gap, w)
-        gap = jnp.where(_own_rows(now)[nt:], here.displacements(t, q)[nt:], gap)
-        margin = joint[:0]
+        return _Moved(now, a, reaction, x.joint, relative, demanded[:nt], normal, curved)
+
+    def instant(self, s, q, v, w) -> Float[Array, " o"]:
+        """All of :meth:`others`, written out."""
+        x = self._moved(s, q, v, w)
+        here, t, nt = x.now.mechanics, self.state.t + s, self.prepared.nt
+        gap = matvec(here.W_N, q) + matvec(self.g.gap, w)
+        gap = jnp.where(_own_rows(x.now)[nt:], here.displacements(t, q)[nt:], gap)
+        margin = joint = own = gap[:0]
+        if here.tied is not None and x.joint is not None:
+            tied = jax.lax.stop_gradient(here.tied) if self.still else here.tied
+            joint = tied.least(x.joint)
         if here.planes:
-            pressed = jnp.concatenate([normal, reaction[nt:]])
-            margin = self.margins(reaction[:nt], pressed)
-        own = normal[here.pins.at] if here.pins is not None else joint[:0]
-        region = regions_of(here, q)
-        found = [a, reaction, relative, gap, demanded[:nt], margin, own, joint, curved, region]
-        return jnp.concatenate(found)
+            pressed = jnp.concatenate([x.normal, x.reaction[nt:]])
+            margin = self.margins(x.reaction[:nt], pressed)
+        if here.pins is not None:
+            own = x.normal[here.pins.at]
+        found = [x.a, x.reaction, x.relative, gap, x.demanded, margin, own, joint, x.curved]
+        return jnp.concatenate([*found, regions_of(here, q)])
 
     def beginning(self, onset: Onset) -> Self:
         return dataclasses.replace(self, onset=onset, compiled=None)
 
     def acceleration(self, s, q, v) -> Float[Array, " n"]:
         """Accelerations a time ``s`` after the start."""
-        return self.others(s, q, v, basis_after(self.prepared, self.g, s))[: q.shape[0]]
+        if self.compiled:
+            return self.compiled[0](s, q, v)
+        return self._moved(s, q, v, basis_after(self.prepared, self.g, s)).a
 
     def linearised(self) -> ModeEquations:
         """The equations of the mode with the stiffness and damping of small changes."""
         zero, n = jnp.zeros_like(self.state.t), self.state.q.shape[0]
-        along = jax.jacfwd(self.acceleration, argnums=(1, 2))(zero, self.state.q, self.state.v)
+        still = dataclasses.replace(self.frozen(), compiled=None)
+        along = jax.jacfwd(still.acceleration, argnums=(1, 2))(zero, self.state.q, self.state.v)
         one = jnp.eye(n, dtype=self.state.q.dtype)
         return self.equations._replace(P=one, K=-along[0], C=-along[1])
 
@@ -134,8 +163,8 @@ class VaryingPiece(SmoothPiece):
         They decide, and are frozen, but for the accelerations of gaps: the end of accumulating
         impacts follows from these.
         """
-        frozen, here = jax.lax.stop_gradient((self._written_out(), (q, v)))
-        found = frozen._derivatives(*here)
+        still = dataclasses.replace(self.frozen(), compiled=None)
+        found = still._derivatives(*jax.lax.stop_gradient((q, v)))
         a = self.acceleration(jnp.zeros_like(self.state.t), q, v)
         rows = slice(self.prepared.nt, None)
         pull = matvec(self.prepared.W[rows], a) - matvec(self.g.acceleration[rows], self.g.w)
@@ -145,10 +174,8 @@ class VaryingPiece(SmoothPiece):
         return found.at[2, ahead : ahead + pull.shape[0]].add(pull)
 
     def frozen(self) -> VaryingPiece:
-        return _compiled(jax.lax.stop_gradient(self._written_out()))
-
-    def _written_out(self) -> VaryingPiece:
-        return dataclasses.replace(self, compiled=None)
+        still = dataclasses.replace(self, compiled=None, still=True)
+        return _compiled(jax.lax.stop_gradient(still))
 
     def _derivatives(self, q, v) -> Float[Array, "5 z"]:
         nt, mechanics = self.prepared.nt, self.prepared.mechanics
@@ -342,4 +369,6 @@ def varying_piece(
 
 
 def _compiled(piece: VaryingPiece) -> VaryingPiece:
-    return dataclasses.replace(piece, compiled=jax.jit(lambda *x: piece.instant(*x)))
+    alone = jax.jit(lambda *x: piece.acceleration(*x))
+    whole = jax.jit(lambda *x: piece.instant(*x))
+    return dataclasses.replace(piece, compiled=(alone, whole))
