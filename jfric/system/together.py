@@ -283,12 +283,12 @@ def together(functions: Sequence[Callable], n: int) -> Together:
             own, places = function.located()
             key = _structure(own)
             if key not in straight:
-                like = (jax.ShapeDtypeStruct((len(places), 7), jnp.result_type(float)),)
-                straight[key] = is_affine(like, lambda x, own=own: own(None, Located(x)))
+                rows_like = (jax.ShapeDtypeStruct((len(places), 7), jnp.result_type(float)),)
+                straight[key] = is_affine(rows_like, lambda x, own=own: own(None, Located(x)))
             kinds.setdefault("straight" if straight[key] else key, []).append((i, own, places))
         elif isinstance(function, TextFunction) and function.names:
-            key = function.text, len(function.names), _structure(function.parts)
-            texts.setdefault(key, []).append(i)
+            like = function.text, len(function.names), _structure(function.parts)
+            texts.setdefault(like, []).append(i)
         else:
             others.append(i)
     of_places, at, rows, order = [], [], [], []
@@ -305,12 +305,13 @@ def together(functions: Sequence[Callable], n: int) -> Together:
                 rows.append(tuple(map(int, x.body)))
     of_texts, named = [], []
     for members in texts.values():
-        own: list[TextFunction] = [functions[i] for i in members]  # type: ignore[misc]
-        known = ("t", *own[0].dofs)
+        alike: list[TextFunction] = [functions[i] for i in members]  # type: ignore[misc]
+        first = alike[0]
+        known = ("t", *first.dofs)
         # Names are not part of what is alike.
-        stacked = _stacked([dataclasses.replace(f, names=own[0].names) for f in own])
-        of_texts.append(Alike(stacked, (len(own), len(own[0].names))))
-        named += [tuple(map(known.index, f.names)) for f in own]
+        stacked = _stacked([dataclasses.replace(f, names=first.names) for f in alike])
+        of_texts.append(Alike(stacked, (len(alike), len(first.names))))
+        named += [tuple(map(known.index, f.names)) for f in alike]
         order += members
     order += others
     timed = any(0 in own for own in named)
