@@ -64,7 +64,7 @@ def loads(text: str, path: str | os.PathLike[str] = "<text>") -> Config:
     in the text are relative to its folder."""
     try:
         # Numbers, not tracers, also inside a function that JAX traces.
-        with jax.ensure_compile_time_eval():
+        with jax.core.eval_context():
             return _config(text, path)
     except ProblemError as error:
         raise ProblemError(f"{os.fspath(path)}: {error}") from None

@@ -45,7 +45,7 @@ def tables(name: str) -> Tables:
     tableau: Any = method.tableau
     count = tableau.num_stages
     points = 0.5 * (1.0 - np.cos(np.pi * np.arange(count + 1) / count))
-    with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+    with jax.core.eval_context(), jax.enable_x64(True):
         # One component for each stage, whose slope is one there.
         ends, slopes = jnp.asarray(tableau.b_sol), jnp.eye(count)
         zero, one = jnp.asarray(0.0), jnp.asarray(1.0)

@@ -1,19 +1,21 @@
-"""Starts of bodies that are not given, from the joints."""
+"""Starts of bodies that are not given, from the joints, and whether starts meet these."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Float
 
+from jfric.numerics.linear_algebra import matvec
 from jfric.system.description import AbstractProblem
-from jfric.system.joint_checks import joints_at
 from jfric.system.joint_equations import joint_equations
-from jfric.system.joints import joints_of, tolerance_of
+from jfric.system.joints import Joints, Tied, joints_of, off_velocity, tolerance_of
+from jfric.system.linkage import has_joints
 from jfric.system.start import (
     by_chosen_velocities,
     chosen_start,
@@ -27,74 +29,109 @@ from jfric.system.start import (
 GUESSES = (0.0, 0.3, -0.3, 1.0, -1.0)
 
 
+class Assembled(NamedTuple):
+    """A start as joints let it be, and as their equations see it, None without any."""
+
+    q: Float[Array, " n"]
+    v: Float[Array, " n"]
+    seen: SeenStart | None
+
+
+class SeenStart(NamedTuple):
+    """A start as the equations of all joints see it."""
+
+    q: Float[Array, " n"]
+    v: Float[Array, " n"]
+    #: In the metric of unit masses.
+    tied: Tied
+    #: Rates of the equations, and what rounding errors of values and rates are relative to.
+    rates: Float[Array, " k"]
+    length: Float[Array, " k"]
+    speed: Float[Array, " k"]
+    #: Equations whose accelerations the others do not allow.
+    contradicted: Bool[Array, " k"]
+
+
 def assembled_start(
     problem: AbstractProblem, free: Collection[tuple[str, str]]
-) -> dict[str, tuple[Any, Any]]:
+) -> tuple[dict[str, tuple[Any, Any]], SeenStart | None]:
     """Positions and velocities by degree of freedom that let a start meet the joints, where it does
-    not and those ``free`` (degree of freedom, ``"q"`` or ``"v"``) can be changed; empty where there
-    are none. All numbers of ``problem`` are known."""
-    if not free:
-        return {}
+    not and those ``free`` (degree of freedom, ``"q"`` or ``"v"``) can be changed; and that start,
+    None without joints. All numbers of ``problem`` are known."""
+    if not has_joints(problem):
+        return {}, None
     states = [problem.initial[dof] for dof in problem.dofs]
     # A concrete problem may be used while something else is traced.
-    with jax.ensure_compile_time_eval():
-        q, v = (np.asarray([float(getattr(s, x)) for s in states]) for x in "qv")
-        place = _position(problem, q, _indices(problem, free, "q"))
-        moved = by_chosen_velocities(problem) & [(dof, "v") in free for dof in problem.dofs]
-        t = jnp.asarray(problem.time.start, float)
-        begun = np.where(moved, chosen_start(problem, t, jnp.asarray(place)), v)
-        left = [i for i in _indices(problem, free, "v") if not moved[i]]
-        speed = _velocity(problem, place, begun, np.asarray(left, int))
-    return {
-        dof: (place[i], speed[i])
+    with jax.core.eval_context():
+        masks = (tuple((dof, x) in free for dof in problem.dofs) for x in "qv")
+        found = jax.tree.map(np.asarray, _assembled(problem, *masks))
+    q, v = ([float(getattr(s, x)) for s in states] for x in "qv")
+    changed = {
+        dof: (found.q[i], found.v[i])
         for i, dof in enumerate(problem.dofs)
-        if (place[i], speed[i]) != (q[i], v[i])
+        if (found.q[i], found.v[i]) != (q[i], v[i])
     }
+    return (changed if free else {}), found.seen
 
 
-def _indices(problem: AbstractProblem, free: Collection[tuple[str, str]], what: str) -> np.ndarray:
-    return np.asarray([i for i, d in enumerate(problem.dofs) if (d, what) in free], int)
-
-
-def _position(problem: AbstractProblem, q: np.ndarray, free: np.ndarray) -> np.ndarray:
-    """``q``, or a position with other ``free`` ones that meets the equations."""
-    angles, weight = turns(problem), np.zeros_like(q)
-    weight[free] = weights(problem)[free]
-    fixed = [f for f in (e.function for e in joint_equations(problem)) if not rolls(f)]
-    if not free.size or not fixed:
-        return q
-    t, joints = jnp.asarray(problem.time.start, float), joints_of(fixed, len(q))
-    tied = joints_at(joints, t, jnp.asarray(q), jnp.zeros_like(q))
-    length = tied.position_size(jnp.asarray(q))
-    if np.all(np.abs(tied.value) <= tolerance_of(length.dtype) * length):
-        return q
-    for guess in GUESSES:
-        x = q.copy()
-        x[free] += np.where(angles[free], guess, 0.0)
-        x, met = _sought(joints, t, jnp.asarray(x), weight, angles)
-        if met:
-            return np.asarray(x)
-    return q
-
-
-_sought = eqx.filter_jit(put_on_joints)
-
-
-def _velocity(
-    problem: AbstractProblem, q: np.ndarray, v: np.ndarray, free: np.ndarray
-) -> np.ndarray:
-    """The same for velocities, which the equations are linear in."""
+@eqx.filter_jit
+def _assembled(
+    problem: AbstractProblem, free_q: tuple[bool, ...], free_v: tuple[bool, ...]
+) -> Assembled:
+    """As one program: its parts would be a hundred small ones."""
+    t, q, v = problem.start()
     equations = [e.function for e in joint_equations(problem)]
-    if not free.size or not equations:
-        return v
-    t, joints = jnp.asarray(problem.time.start, float), joints_of(equations, len(q))
-    tied = joints_at(joints, t, jnp.asarray(q), jnp.asarray(v))
-    J, rate = np.asarray(tied.J), np.asarray(tied.J @ v + tied.rate)
-    size = np.asarray(tied.velocity_size(jnp.asarray(v)))
-    if not np.any(np.abs(rate) > tolerance_of(tied.J.dtype) * size):
-        return v
-    found = v.copy()
-    found[free] += np.linalg.lstsq(J[:, free], -rate)[0]
-    left = np.abs(J @ found + np.asarray(tied.rate))
-    allowed = tolerance_of(tied.J.dtype, 1e-12) * np.max(tied.velocity_size(jnp.asarray(found)))
-    return found if np.all(left <= allowed) else v
+    fixed = [f for f in equations if not rolls(f)]
+    if any(free_q) and fixed:
+        q = _position(problem, joints_of(fixed, len(q)), t, q, np.asarray(free_q))
+    moved = by_chosen_velocities(problem) & np.asarray(free_v)
+    if moved.any():
+        v = jnp.where(moved, chosen_start(problem, t, q), v)
+    if not equations:
+        return Assembled(q, v, None)
+    joints, left = joints_of(equations, len(q)), np.asarray(free_v) & ~moved
+    if left.any():
+        v = _velocity(joints, t, q, v, left)
+    tied = joints.at(t, q, v, jnp.eye(q.shape[0], dtype=q.dtype))
+    rates, length, speed = _rates(tied, v), tied.position_size(q), tied.velocity_size(v)
+    seen = SeenStart(q, v, tied, rates, length, speed, tied.contradicted(q, v))
+    return Assembled(q, v, seen)
+
+
+def _position(
+    problem: AbstractProblem, joints: Joints, t, q, free: np.ndarray
+) -> Float[Array, " n"]:
+    """``q``, or a position with other ``free`` ones that meets the equations."""
+    angles, weight = turns(problem), np.where(free, weights(problem), 0.0)
+    guesses = jnp.asarray(GUESSES, q.dtype)
+    tied = joints.at(t, q, jnp.zeros_like(q), jnp.eye(q.shape[0], dtype=q.dtype))
+    met = jnp.all(jnp.abs(tied.value) <= tolerance_of(q.dtype) * tied.position_size(q))
+
+    def unfinished(carry):
+        i, _, met = carry
+        return (i < len(GUESSES)) & ~met
+
+    def tried(carry):
+        i, _, _ = carry
+        near = q + jnp.where(free & angles, guesses[i], 0.0)
+        return i + 1, *put_on_joints(joints, t, near, weight, angles)
+
+    _, found, met = jax.lax.while_loop(unfinished, tried, (0, q, met))
+    return jnp.where(met, found, q)
+
+
+def _velocity(joints: Joints, t, q, v, free: np.ndarray) -> Float[Array, " n"]:
+    """The same for velocities, which the equations are linear in."""
+    tied = joints.at(t, q, v, jnp.diag(jnp.asarray(free, q.dtype)))
+    found = v
+    # The second step takes away the rounding errors of the first.
+    for _ in range(2):
+        found = found + off_velocity(tied, found)
+    allowed = tolerance_of(q.dtype, 1e-12) * jnp.max(tied.velocity_size(found))
+    off = jnp.abs(_rates(tied, v)) > tolerance_of(q.dtype) * tied.velocity_size(v)
+    use = off.any() & jnp.all(jnp.abs(_rates(tied, found)) <= allowed)
+    return jnp.where(use, found, v)
+
+
+def _rates(tied: Tied, v) -> Float[Array, " k"]:
+    return matvec(tied.J, v) + tied.rate

@@ -58,7 +58,7 @@ def require_springs_within_limits(problem: AbstractProblem) -> None:
     own: dict[str, Jenkins] = dict(problem.section("jenkins"))
     if not own:
         return
-    with jax.ensure_compile_time_eval():
+    with jax.core.eval_context():
         K, z0, _ = (np.asarray(x) for x in springs_of_sliders(problem))
         smallest = float(smallest_eigenvalue(K))
     if smallest < SINGULAR:

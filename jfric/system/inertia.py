@@ -65,7 +65,7 @@ def require_inertia(problem: AbstractProblem) -> None:
     if _all_weighted(problem) or not is_concrete(problem):
         return
     # A concrete problem may be used while something else is traced.
-    with jax.ensure_compile_time_eval():
+    with jax.core.eval_context():
         resolved = problem.resolved()
         m = np.asarray(mass_matrix(resolved))
     for label, element in resolved.labelled("mass", "body").items():

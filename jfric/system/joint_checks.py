@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.system.assembled_start import SeenStart
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.inertia import is_concrete
 from jfric.system.initial_gaps import gap_rows, initial_gaps
@@ -19,50 +20,46 @@ from jfric.system.start import started
 STEPS = 50
 
 
-def require_consistent_joints(problem: AbstractProblem) -> None:
+def require_consistent_joints(problem: AbstractProblem, seen: SeenStart) -> None:
     """Raise :class:`ProblemError` where the start does not meet the equations of joints, where
     these contradict each other, or where nothing can move.
 
-    All numbers are known.
+    All numbers are known; ``seen``: the start as the equations see it.
     """
-    equations = joint_equations(problem)
-    if not equations:
-        return
+    tied, tolerance = seen.tied, tolerance_of(seen.q.dtype)
+    rows = np.column_stack([tied.value, tied.bias, tied.J])
+    off = np.abs(tied.value) > tolerance * seen.length
+    runs = np.abs(seen.rates) > tolerance * seen.speed
+    holds = np.all(np.isfinite(rows)) and np.all(np.any(tied.J, axis=1))
+    if holds and not np.any(off | runs | seen.contradicted):
+        rank = np.linalg.matrix_rank(_unit_rows(tied.J), tol=tolerance_of(seen.q.dtype, REDUNDANT))
+        if rank < len(problem.dofs):
+            return
+    # Names and functions are needed for messages alone.
+    with jax.core.eval_context():
+        equations = joint_equations(problem)
+        joints = joints_of(tuple(e.function for e in equations), len(problem.dofs))
     names = [e.name for e in equations]
-    functions = tuple(e.function for e in equations)
-    states = [problem.initial[dof] for dof in problem.dofs]
-    # A concrete problem may be used while something else is traced.
-    with jax.ensure_compile_time_eval():
-        joints, dtype = joints_of(functions, len(states)), jnp.result_type(float)
-        t = jnp.asarray(problem.time.start, dtype)
-        q, v = (jnp.stack([jnp.asarray(getattr(s, x), dtype) for s in states]) for x in "qv")
-        tied, tolerance = joints_at(joints, t, q, v), tolerance_of(dtype)
-        _regular(tied, equations)
-        length, speed = tied.position_size(q), tied.velocity_size(v)
-        off = np.abs(tied.value) > tolerance * np.asarray(length)
-        if off.any():
-            i = int(np.argmax(off))
-            raise ProblemError(
-                f"initial: {names[i]} starts at {float(tied.value[i]):.6g}, must be zero to "
-                f"{tolerance * float(length[i]):.1g}; {_position(problem, joints, t, q)}"
-            )
-        rates = np.asarray(tied.J @ v + tied.rate)
-        runs = np.abs(rates) > tolerance * np.asarray(speed)
-        if runs.any():
-            i = int(np.argmax(runs))
-            raise ProblemError(
-                f"initial: {names[i]} starts with the rate {rates[i]:.6g}, must be zero to "
-                f"{tolerance * float(speed[i]):.1g}; {_velocity(problem, tied, v)}"
-            )
-        wrong = np.asarray(tied.contradicted(q, v))
-    if wrong.any():
+    _regular(rows, equations)
+    if off.any():
+        i = int(np.argmax(off))
         raise ProblemError(
-            f"{names[int(np.argmax(wrong))]}: contradicts other joints, no acceleration at the "
-            "start meets all of them; leave one out"
+            f"initial: {names[i]} starts at {float(tied.value[i]):.6g}, must be zero to "
+            f"{tolerance * float(seen.length[i]):.1g}; {_position(problem, joints, seen)}"
         )
-    rank = np.linalg.matrix_rank(_unit_rows(tied.J), tol=tolerance_of(dtype, REDUNDANT))
-    n = len(problem.dofs)
-    if rank == n and not joints.timed:
+    if runs.any():
+        i = int(np.argmax(runs))
+        raise ProblemError(
+            f"initial: {names[i]} starts with the rate {seen.rates[i]:.6g}, must be zero to "
+            f"{tolerance * float(seen.speed[i]):.1g}; {_velocity(problem, tied, seen.v)}"
+        )
+    if seen.contradicted.any():
+        raise ProblemError(
+            f"{names[int(np.argmax(seen.contradicted))]}: contradicts other joints, no "
+            "acceleration at the start meets all of them; leave one out"
+        )
+    rank = np.linalg.matrix_rank(_unit_rows(tied.J), tol=tolerance_of(seen.q.dtype, REDUNDANT))
+    if rank == len(problem.dofs) and not joints.timed:
         raise ProblemError(
             f"{equations[-1].label}: leaves no degree of freedom, the joints hold all of "
             f"{', '.join(problem.dofs)}; leave one out, or prescribe a motion that depends on t"
@@ -74,7 +71,7 @@ def require_free_gaps(problem: AbstractProblem, who: str) -> None:
     forces are not determined, which ``who`` needs."""
     if not problem.section("contact") or not is_concrete(problem):
         return
-    with jax.ensure_compile_time_eval():
+    with jax.core.eval_context():
         problem = started(problem)
         equations = joint_equations(problem)
         if not equations:
@@ -110,9 +107,8 @@ def _unit_rows(J) -> np.ndarray:
     return np.asarray(J) / np.where(size > 0, size, 1.0)
 
 
-def _regular(tied: Tied, equations: list[JointEquation]) -> None:
+def _regular(rows: np.ndarray, equations: list[JointEquation]) -> None:
     """Values and directions that are numbers, and not zero."""
-    rows = np.column_stack([tied.value, tied.bias, tied.J])
     for equation, row in zip(equations, rows, strict=True):
         name = equation.name
         if not np.all(np.isfinite(row)):
@@ -121,13 +117,15 @@ def _regular(tied: Tied, equations: list[JointEquation]) -> None:
             raise ProblemError(f"{name}: has the slope zero at the start, and holds nothing there")
 
 
-def _position(problem: AbstractProblem, joints: Joints, t, q) -> str:
-    """Where the equations are met, near ``q``, in words."""
-    rest = jnp.zeros_like(q)
-    for _ in range(STEPS):
+def _position(problem: AbstractProblem, joints: Joints, seen: SeenStart) -> str:
+    """Where the equations are met, near the start, in words."""
+    with jax.core.eval_context():
+        t, q, rest = problem.start()[0], jnp.asarray(seen.q), jnp.zeros_like(seen.q)
         tied = joints_at(joints, t, q, rest)
-        q = q - tied.MJ @ (tied.S @ tied.value)
-    left = np.abs(joints.off(tied, t, q))
+        for _ in range(STEPS):
+            q = q - tied.MJ @ (tied.S @ tied.value)
+            tied = joints_at(joints, t, q, rest)
+        left = np.abs(tied.value)
     if not np.all(left <= tolerance_of(left.dtype) * np.asarray(tied.position_size(q))):
         return "no position nearby meets all joints: they contradict each other, or it is far off"
     return f"the nearest position that meets all joints is {_listed(problem, '', q)}"

@@ -208,16 +208,16 @@ class Problem(AbstractProblem):
         self.follows = tuple(sorted(free)) if has_joints(self) else ()
         if validate(self):
             require_independent(self)
-            for dof, state in assembled_start(self.resolved(), self.follows).items():
-                self.initial[dof] = InitialState(*state)
-            require_start_state(self.resolved())
+            states, seen = assembled_start(self.resolved(), self.follows)
+            self.initial.update({dof: InitialState(*state) for dof, state in states.items()})
+            require_start_state(self.resolved(), seen)
             for dof, q in without_penetration(self).items():
                 self.initial[dof] = InitialState(q, self.initial[dof].v)
 
     def require_numbers(self) -> None:
         """Raise :class:`jfric.ProblemError` for numbers that are known and that no system has."""
         if is_concrete(self):
-            with jax.ensure_compile_time_eval():
+            with jax.core.eval_context():
                 require_values(self.resolved())
 
     def _shown(self) -> Shown:

@@ -24,7 +24,7 @@ def require_opposing(problem: AbstractProblem) -> None:
     if not redirected:
         return
     # A concrete problem may be used while something else is traced.
-    with jax.ensure_compile_time_eval():
+    with jax.core.eval_context():
         m = np.asarray(mass_matrix(problem))
         rows = {
             name: [np.asarray(d.vector(problem.axes)) for d in (f.direction, f.reaction)]

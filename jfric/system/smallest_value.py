@@ -46,7 +46,7 @@ class Negative(NamedTuple):
 def pieces(function: AbstractFunction, start: float, end: float) -> Pieces:
     """The pieces of ``function`` from ``start`` to ``end`` [s]."""
     # A concrete function may be looked at while something else is traced.
-    with jax.ensure_compile_time_eval():
+    with jax.core.eval_context():
         breaks = np.unique(np.asarray(function.breakpoints(), float))
         breaks = breaks[(breaks > start) & (breaks < end)]
         begin = np.concatenate([[start], breaks])

@@ -15,6 +15,7 @@ import numpy as np
 from equinox import is_array_like
 
 from jfric.errors import ProblemError, nearest
+from jfric.system.assembled_start import SeenStart
 from jfric.system.body_checks import (
     require_body,
     require_body_values,
@@ -433,10 +434,12 @@ def _shapes(problem: AbstractProblem) -> None:
             raise ProblemError(f"matrices.{name}: found shape {shape}, needed is ({n}, {n})")
 
 
-def require_start_state(problem: AbstractProblem) -> None:
-    """Raise :class:`ProblemError` for a start that contacts and joints do not allow."""
+def require_start_state(problem: AbstractProblem, seen: SeenStart | None) -> None:
+    """Raise :class:`ProblemError` for a start that contacts and joints do not allow; ``seen``: the
+    start as joints see it, None without any."""
     gaps, size = initial_gaps(problem)
     for (name, gap), scale in zip(gaps.items(), size, strict=True):
         if gap < -PROJECTED * max(scale, 1e-300):
             raise penetrates(element_label("contact", name), gap)
-    require_consistent_joints(problem)
+    if seen is not None:
+        require_consistent_joints(problem, seen)

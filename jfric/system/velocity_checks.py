@@ -78,7 +78,7 @@ def require_independent(problem: AbstractProblem) -> None:
     anything there. All numbers are known."""
     if not problem.section("velocity"):
         return
-    with jax.ensure_compile_time_eval():
+    with jax.core.eval_context():
         problem = started(problem)
         t, q, _ = problem.start()
         for own in chosen_velocities(problem):

@@ -158,7 +158,7 @@ def _evaluate(prim: Primitive, args, params):
     if function is not None and (prim.name != "div" or args[0].dtype.kind == "f"):
         with np.errstate(all="ignore"):
             return function(params, *args)
-    with jax.ensure_compile_time_eval():
+    with jax.core.eval_context():
         return np.asarray(prim.bind(*(jnp.asarray(a) for a in args), **params))
 
 
