@@ -9,7 +9,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import jax
+from jax.core import eval_context
 
 from jfric.errors import ProblemError
 from jfric.files.checks import check
@@ -64,7 +64,7 @@ def loads(text: str, path: str | os.PathLike[str] = "<text>") -> Config:
     in the text are relative to its folder."""
     try:
         # Numbers, not tracers, also inside a function that JAX traces.
-        with jax.core.eval_context():
+        with eval_context():
             return _config(text, path)
     except ProblemError as error:
         raise ProblemError(f"{os.fspath(path)}: {error}") from None

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import eval_context
 from jaxtyping import Array, Float
 from numpy.polynomial import Chebyshev, Polynomial, chebyshev
 
@@ -45,7 +46,7 @@ def tables(name: str) -> Tables:
     tableau: Any = method.tableau
     count = tableau.num_stages
     points = 0.5 * (1.0 - np.cos(np.pi * np.arange(count + 1) / count))
-    with jax.core.eval_context(), jax.enable_x64(True):
+    with eval_context(), jax.enable_x64(True):
         # One component for each stage, whose slope is one there.
         ends, slopes = jnp.asarray(tableau.b_sol), jnp.eye(count)
         zero, one = jnp.asarray(0.0), jnp.asarray(1.0)

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import eval_context
 from jaxtyping import Array, Bool, Float
 
 from jfric.numerics.linear_algebra import matvec
@@ -62,7 +63,7 @@ def assembled_start(
         return {}, None
     states = [problem.initial[dof] for dof in problem.dofs]
     # A concrete problem may be used while something else is traced.
-    with jax.core.eval_context():
+    with eval_context():
         masks = (tuple((dof, x) in free for dof in problem.dofs) for x in "qv")
         found = jax.tree.map(np.asarray, _assembled(problem, *masks))
     q, v = ([float(getattr(s, x)) for s in states] for x in "qv")

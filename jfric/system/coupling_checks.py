@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import eval_context
 from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError, nearest
@@ -58,7 +58,7 @@ def require_springs_within_limits(problem: AbstractProblem) -> None:
     own: dict[str, Jenkins] = dict(problem.section("jenkins"))
     if not own:
         return
-    with jax.core.eval_context():
+    with eval_context():
         K, z0, _ = (np.asarray(x) for x in springs_of_sliders(problem))
         smallest = float(smallest_eigenvalue(K))
     if smallest < SINGULAR:

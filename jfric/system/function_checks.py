@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.core import Tracer
+from jax.core import Tracer, eval_context
 
 from jfric.errors import ProblemError
 from jfric.system.bristle import BRISTLES
@@ -52,7 +52,7 @@ def _known_zeros(where: str, function, time) -> None:
     if isinstance(function, (Until, Clipped)):
         _known_zeros(where, function.function, time)
     if isinstance(function, Clipped) and function.periods:
-        with jax.core.eval_context():
+        with eval_context():
             known = np.asarray(function.breakpoints())
         if known[0] > float(time.start) or known[-1] < float(time.end):
             raise ProblemError(
@@ -118,7 +118,7 @@ def _jump(function, start) -> str | None:
         return None
     if any(isinstance(x, (Tracer, Expression)) for x in (*jax.tree.leaves(function), start)):
         return ""
-    with jax.core.eval_context():
+    with eval_context():
         if isinstance(function, Until):
             times, before = [float(function.end)], [float(function.function(function.end))]
             after = [float(function.after)]

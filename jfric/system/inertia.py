@@ -5,7 +5,7 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 import numpy as np
-from jax.core import Tracer
+from jax.core import Tracer, eval_context
 
 from jfric.errors import ProblemError
 from jfric.system.assembly import mass_matrix
@@ -65,7 +65,7 @@ def require_inertia(problem: AbstractProblem) -> None:
     if _all_weighted(problem) or not is_concrete(problem):
         return
     # A concrete problem may be used while something else is traced.
-    with jax.core.eval_context():
+    with eval_context():
         resolved = problem.resolved()
         m = np.asarray(mass_matrix(resolved))
     for label, element in resolved.labelled("mass", "body").items():

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import eval_context
 from jaxtyping import Array, Bool
 
 from jfric.errors import ProblemError
@@ -32,7 +33,7 @@ def initial_gaps(problem: AbstractProblem) -> tuple[dict[str, float], np.ndarray
         return {}, np.zeros((0,))
     q = np.asarray(problem.start()[1])
     bases = problem.section("base").values()
-    with jax.core.eval_context():
+    with eval_context():
         z = [float(base.displacement(problem.time.start)) for base in bases]
     normal, gap0 = gap_rows(problem, q)
     at = np.concatenate([q, z])
@@ -68,7 +69,7 @@ def gap_rows(problem: AbstractProblem, q: np.ndarray) -> tuple[np.ndarray, np.nd
     at the positions ``q`` of all coordinates (n,)."""
     both, contacts = problem.axes + problem.bases, problem.section("contact")
     normals, gaps = [], []
-    with jax.core.eval_context():
+    with eval_context():
         curved = dict(displacement_functions(problem).values())
         row = len(problem.friction_rows()) + len(unilateral_contacts(problem))
         dtype = jnp.result_type(float)

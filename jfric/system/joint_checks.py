@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import eval_context
 
 from jfric.errors import ProblemError
 from jfric.system.assembled_start import SeenStart
@@ -36,7 +36,7 @@ def require_consistent_joints(problem: AbstractProblem, seen: SeenStart) -> None
         if rank < len(problem.dofs):
             return
     # Names and functions are needed for messages alone.
-    with jax.core.eval_context():
+    with eval_context():
         equations = joint_equations(problem)
         joints = joints_of(tuple(e.function for e in equations), len(problem.dofs))
     names = [e.name for e in equations]
@@ -71,7 +71,7 @@ def require_free_gaps(problem: AbstractProblem, who: str) -> None:
     forces are not determined, which ``who`` needs."""
     if not problem.section("contact") or not is_concrete(problem):
         return
-    with jax.core.eval_context():
+    with eval_context():
         problem = started(problem)
         equations = joint_equations(problem)
         if not equations:
@@ -119,7 +119,7 @@ def _regular(rows: np.ndarray, equations: list[JointEquation]) -> None:
 
 def _position(problem: AbstractProblem, joints: Joints, seen: SeenStart) -> str:
     """Where the equations are met, near the start, in words."""
-    with jax.core.eval_context():
+    with eval_context():
         t, q, rest = problem.start()[0], jnp.asarray(seen.q), jnp.zeros_like(seen.q)
         tied = joints_at(joints, t, q, rest)
         for _ in range(STEPS):

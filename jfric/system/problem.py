@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
-from jax.core import Tracer
+from jax.core import Tracer, eval_context
 
 from jfric.errors import ProblemError
 from jfric.numerics.shown import Shown, printable, short
@@ -217,7 +216,7 @@ class Problem(AbstractProblem):
     def require_numbers(self) -> None:
         """Raise :class:`jfric.ProblemError` for numbers that are known and that no system has."""
         if is_concrete(self):
-            with jax.core.eval_context():
+            with eval_context():
                 require_values(self.resolved())
 
     def _shown(self) -> Shown:

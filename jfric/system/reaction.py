@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import jax
 import numpy as np
+from jax.core import eval_context
 
 from jfric.errors import ProblemError
 from jfric.system.assembly import mass_matrix
@@ -24,7 +24,7 @@ def require_opposing(problem: AbstractProblem) -> None:
     if not redirected:
         return
     # A concrete problem may be used while something else is traced.
-    with jax.core.eval_context():
+    with eval_context():
         m = np.asarray(mass_matrix(problem))
         rows = {
             name: [np.asarray(d.vector(problem.axes)) for d in (f.direction, f.reaction)]

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
 import numpy as np
+from jax.core import eval_context
 
 from jfric.system.functions import AbstractFunction
 
@@ -46,7 +46,7 @@ class Negative(NamedTuple):
 def pieces(function: AbstractFunction, start: float, end: float) -> Pieces:
     """The pieces of ``function`` from ``start`` to ``end`` [s]."""
     # A concrete function may be looked at while something else is traced.
-    with jax.core.eval_context():
+    with eval_context():
         breaks = np.unique(np.asarray(function.breakpoints(), float))
         breaks = breaks[(breaks > start) & (breaks < end)]
         begin = np.concatenate([[start], breaks])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import eval_context
 
 from jfric.errors import ProblemError, nearest
 from jfric.system.description import AbstractProblem, element_label
@@ -78,7 +78,7 @@ def require_independent(problem: AbstractProblem) -> None:
     anything there. All numbers are known."""
     if not problem.section("velocity"):
         return
-    with jax.core.eval_context():
+    with eval_context():
         problem = started(problem)
         t, q, _ = problem.start()
         for own in chosen_velocities(problem):

@@ -9,6 +9,7 @@ from typing import Any, TypeGuard
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import eval_context
 from jax.extend.core import Primitive
 
 
@@ -158,7 +159,7 @@ def _evaluate(prim: Primitive, args, params):
     if function is not None and (prim.name != "div" or args[0].dtype.kind == "f"):
         with np.errstate(all="ignore"):
             return function(params, *args)
-    with jax.core.eval_context():
+    with eval_context():
         return np.asarray(prim.bind(*(jnp.asarray(a) for a in args), **params))
 
 
