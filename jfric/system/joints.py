@@ -163,11 +163,15 @@ class Joints(eqx.Module):
         """Whether time is part of what positions must meet."""
         return self.values is not None and self.values.timed
 
-    def at(self, t, q, v, inverse: Float[Array, "n n"]) -> Tied:
-        """All of them at one instant; ``inverse``: of the mass matrix."""
+    def seen(self, t, q, v) -> Instant:
+        """All of them at one instant."""
         parts = [] if self.values is None else [self.values.at(t, q, v)]
         parts += [_on_velocities(psi, t, q, v) for psi in self.rates]
-        now = Instant(*(jnp.concatenate(x) for x in zip(*parts, strict=True)))
+        return Instant(*(jnp.concatenate(x) for x in zip(*parts, strict=True)))
+
+    def at(self, t, q, v, inverse: Float[Array, "n n"]) -> Tied:
+        """The same with what solves them; ``inverse``: of the mass matrix."""
+        now = self.seen(t, q, v)
         MJ = matmul(inverse, now.W.T)
         S, found = generalised_inverse(matmul(now.W, MJ))
         dependent = found.of.dependent

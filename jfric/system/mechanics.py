@@ -120,41 +120,55 @@ class Mechanics(eqx.Module):
         varying = self.varying
         if varying is None:
             return self
-        M, nt = varying.mass(t, q), self.n_contacts
-        W = jnp.concatenate([self.W_T, self.W_N])
-        nothing = jnp.zeros((W.shape[0],), q.dtype)
-        rate, bias, gap0, reactions = nothing, nothing, self.gap0, self.reactions
-        if varying.rows:
-            now, rows = varying.at(t, q, v), np.asarray(varying.rows)
-            W, rate = W.at[rows].set(now.W), rate.at[rows].set(now.rate)
-            bias = bias.at[rows].set(now.bias)
-            normal = rows >= nt
-            fixed = (now.value - matvec(now.W, q))[normal]
-            gap0 = gap0.at[rows[normal] - nt].set(fixed)
-            if reactions is not None:
-                reactions = reactions.at[rows[~normal]].set(now.W[~normal])
+        here = self._seen_at(t, q, v)
         # Masses of bodies are constant: one inverse for all instants.
         inverse = varying.M_inverse
         if varying.energies:
             # In plain operations: compilers lose library calls in programs of many instants.
-            inverse = (inverse_of_mass if self.n <= UNROLLED_INVERSE else plain_inverse)(M)
+            invert = inverse_of_mass if self.n <= UNROLLED_INVERSE else plain_inverse
+            inverse = invert(here.M)
         tied = None
         if varying.joints is not None:
             tied = varying.joints.at(t, q, v, inverse)
+            inverse = tied.inverse_of_mass(inverse)
             if self.pins is not None:
                 tied = tied.with_force()
-            inverse = tied.inverse_of_mass(inverse)
+        return replace(here, M_inverse=inverse, tied=tied)
+
+    def near(self, t, q, v) -> Mechanics:
+        """The same with masses, directions and joints as seen at one instant near by: what solves
+        the equations stays as it is."""
+        here, varying = self._seen_at(t, q, v), self.varying
+        if varying is None or varying.joints is None or self.tied is None:
+            return here
+        now = varying.joints.seen(t, q, v)
+        tied = self.tied._replace(value=now.value, J=now.W, rate=now.rate, bias=now.bias)
+        return replace(here, tied=tied)
+
+    def _seen_at(self, t, q, v) -> Mechanics:
+        varying = self.varying
+        assert varying is not None
+        M, nt = varying.mass(t, q), self.n_contacts
+        if not varying.rows:
+            nothing = jnp.zeros((nt + self.n_unilateral,), q.dtype)
+            return replace(self, M=M, rate=nothing, bias=nothing)
+        W = jnp.concatenate([self.W_T, self.W_N])
+        nothing = jnp.zeros((W.shape[0],), q.dtype)
+        now, rows = varying.at(t, q, v), np.asarray(varying.rows)
+        W, reactions = W.at[rows].set(now.W), self.reactions
+        normal = rows >= nt
+        fixed = (now.value - matvec(now.W, q))[normal]
+        if reactions is not None:
+            reactions = reactions.at[rows[~normal]].set(now.W[~normal])
         return replace(
             self,
             M=M,
-            M_inverse=inverse,
             W_T=W[:nt],
             W_N=W[nt:],
             reactions=reactions,
-            gap0=gap0,
-            rate=rate,
-            bias=bias,
-            tied=tied,
+            gap0=self.gap0.at[rows[normal] - nt].set(fixed),
+            rate=nothing.at[rows].set(now.rate),
+            bias=nothing.at[rows].set(now.bias),
         )
 
     @property

@@ -11,7 +11,7 @@ Where reactions share a load, ``lambda = L f + Q c + share (n, 1)`` with the giv
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -107,7 +107,7 @@ def mode_equations(
     Contacts in ``held`` carry their static limits: they do not slide. ``still``: reactions and
     accelerations by forces have no derivatives; :func:`implicit` knows those of what they solve.
     """
-    mechanics, nf = prepared.mechanics, prepared.nf
+    mechanics = prepared.mechanics
     own = jax.lax.stop_gradient(prepared) if still else prepared
     R = reactions_in_mode(own, mode, held)
     forces, shared = R.force, ()
@@ -117,6 +117,30 @@ def mode_equations(
     PQ = matmul(own.MW, R.motion)
     P = own.mechanics.M_inverse - matmul(PQ, own.WM)
     P, PQ = _exact_rows(own, mode, R.dependent, P, PQ)
+    given = forces_in_mode(prepared, mode, inner, held)
+    unique = R.unique & pins_are_unique(mechanics, L, given["sliding"])
+    return ModeEquations(
+        P=P,
+        PQ=PQ,
+        L=L,
+        Q=forces,
+        pivot=R.pivot,
+        redundant=R.redundant,
+        dependent=R.dependent,
+        unique=unique,
+        held=held,
+        **given,
+        **dict(
+            zip(("sharing", "share", "null", "room", "Q_size"), (sharing, *shared), strict=False)
+        ),
+    )
+
+
+def forces_in_mode(
+    prepared: Prepared, mode: Int[Array, " nt"], inner: Inner, held: Bool[Array, " nt"]
+) -> dict[str, Any]:
+    """Those of :class:`ModeEquations` that give forces by the motion, by their names."""
+    mechanics, nf = prepared.mechanics, prepared.nf
     K, C, f, k, c = _segments(prepared, inner)
     element = mode[:nf]
     positive, negative = _limits(prepared, held)
@@ -125,13 +149,11 @@ def mode_equations(
         -positive[:nf],
         jnp.where(element == Mode.SLIP_NEG, negative[:nf], 0.0),
     )
-    unique = R.unique & pins_are_unique(mechanics, L, sliding)
     carried = carried_in_mode(prepared, inner.segment)
     if carried is not None:
         friction = mechanics.R_T[:nf].T * sliding[None, :]
         K, C = K - matmul(friction, carried.q), C - matmul(friction, carried.v)
-    found = K, C, f, P, PQ, L, forces, sliding, R.pivot, R.redundant, R.dependent, unique, held
-    return ModeEquations(*found, k, c, carried, sharing, *shared)
+    return {"K": K, "C": C, "f": f, "sliding": sliding, "k": k, "c": c, "carried": carried}
 
 
 def reaction_sizes(

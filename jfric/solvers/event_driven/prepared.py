@@ -61,6 +61,12 @@ class Prepared(WithContacts):
         mechanics, matrices = _seen_at(self.mechanics, t, q, v)
         return replace(self, mechanics=mechanics, **matrices)
 
+    def near(self, t, q, v) -> Prepared:
+        """The same with directions as seen at an instant near by: what solves the equations stays
+        as it is."""
+        here = self.mechanics.near(t, q, v)
+        return replace(self, mechanics=here, W=jnp.concatenate([here.W_T, here.W_N]))
+
     def in_regions(self, regions: Int[Array, " np"]) -> Prepared:
         """The same with polygons touched in these ``regions``."""
         if not self.mechanics.polygons:

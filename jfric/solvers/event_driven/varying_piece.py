@@ -28,6 +28,7 @@ from jfric.solvers.event_driven.linear_system import LinearSystem
 from jfric.solvers.event_driven.mode_equations import (
     ModeEquations,
     coupling_in_mode,
+    forces_in_mode,
     mode_equations,
 )
 from jfric.solvers.event_driven.pins import limits_of_pins
@@ -61,6 +62,8 @@ class VaryingPiece(SmoothPiece):
     #: Whether it is a constant of others: derivatives along its own motion are those of what
     #: reactions solve.
     still: bool = eqx.field(static=True, default=False)
+    #: Whether it is asked for its start alone, where what solves the equations is known.
+    begins: bool = eqx.field(static=True, default=False)
 
     def others(self, s, q, v, w) -> Float[Array, " o"]:
         """Accelerations, reactions, relative velocities, gaps, prescribed accelerations, limits
@@ -72,20 +75,25 @@ class VaryingPiece(SmoothPiece):
         """How the system moves at an instant."""
         start, g = self.prepared.mechanics, self.g
         t, nf, nt = self.state.t + s, self.prepared.nf, self.prepared.nt
-        now = self.prepared.at(t, q, v)
+        elements, contacts = by_velocity(start)
+        # Velocities decide there how friction follows from normal forces.
+        known = self.begins and not (contacts or start.planes or start.pins is not None)
+        now = (self.prepared.near if known else self.prepared.at)(t, q, v)
         here = now.mechanics
         # What is given holds both as they are at the start.
         prescribed = matvec(g.velocity, w) + (start.rate - here.rate)
         demanded = matvec(g.acceleration, w) + (start.bias - here.bias)
         relative = matvec(now.W, v) - prescribed
-        elements, contacts = by_velocity(here)
         if elements or contacts or here.planes:
             pair = kinetic(now, self.state, relative[:nt], self.onset)
             now = eqx.tree_at(lambda p: (p.kinetic_positive, p.kinetic_negative), now, pair)
         of_mode = self.state.mode, self.state.inner, self.equations.held
         # Friction in pins follows reactions by operators of its own.
         still = self.still and here.pins is None
-        e = mode_equations(now, *of_mode, self.equations.sharing, still=still)
+        if known:
+            e = self.equations._replace(**forces_in_mode(now, *of_mode))
+        else:
+            e = mode_equations(now, *of_mode, self.equations.sharing, still=still)
         S = coupling_in_mode(now, self.state.mode, self.equations.held)
         f = e.f + self.extra - matvec(e.K, q) - matvec(e.C, v) + matvec(g.applied, w)
         f = f + curved_forces(here, self.state, g, t, q, v, w)
@@ -151,7 +159,7 @@ class VaryingPiece(SmoothPiece):
     def linearised(self) -> ModeEquations:
         """The equations of the mode with the stiffness and damping of small changes."""
         zero, n = jnp.zeros_like(self.state.t), self.state.q.shape[0]
-        still = dataclasses.replace(self.frozen(), compiled=None)
+        still = self._beginning()
         along = jax.jacfwd(still.acceleration, argnums=(1, 2))(zero, self.state.q, self.state.v)
         one = jnp.eye(n, dtype=self.state.q.dtype)
         return self.equations._replace(P=one, K=-along[0], C=-along[1])
@@ -163,7 +171,7 @@ class VaryingPiece(SmoothPiece):
         They decide, and are frozen, but for the accelerations of gaps: the end of accumulating
         impacts follows from these.
         """
-        still = dataclasses.replace(self.frozen(), compiled=None)
+        still = self._beginning()
         found = still._derivatives(*jax.lax.stop_gradient((q, v)))
         a = self.acceleration(jnp.zeros_like(self.state.t), q, v)
         rows = slice(self.prepared.nt, None)
@@ -172,6 +180,9 @@ class VaryingPiece(SmoothPiece):
         ahead = found.shape[1] - sum(sizes[3:])
         pull = pull - jax.lax.stop_gradient(pull)
         return found.at[2, ahead : ahead + pull.shape[0]].add(pull)
+
+    def _beginning(self) -> VaryingPiece:
+        return dataclasses.replace(self.frozen(), compiled=None, begins=True)
 
     def frozen(self) -> VaryingPiece:
         still = dataclasses.replace(self, compiled=None, still=True)
