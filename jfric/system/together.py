@@ -13,7 +13,8 @@ of ``f`` along these rates the acceleration without that of the coordinates.
 from __future__ import annotations
 
 import dataclasses
-import math
+import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.system.dependence import depends_on_time, is_affine
-from jfric.system.places import Located, OfPlaces, Place
+from jfric.system.places import Located, OfPlaces, Place, picked
 from jfric.system.state_function import TextFunction
 
 
@@ -78,46 +79,41 @@ def _turned(x: Float[Array, "p 2"]) -> Float[Array, "p 2"]:
 
 
 class Alike(eqx.Module):
-    """Functions that differ in numbers alone, as one with an axis for all.
+    """Functions that differ in numbers alone, as one with an axis for all of them.
 
-    Each sees an array of its own: rows of places, or the quantities that a text names.
+    Each sees an array of its own, the rows of places, or several numbers, the quantities that a
+    text names.
     """
 
     function: Callable
-    #: Number of functions, then the shape of what each sees.
-    shape: tuple[int, ...] = eqx.field(static=True)
+    #: Number of functions, then of the places or quantities that each sees.
+    shape: tuple[int, int] = eqx.field(static=True)
 
-    def _each(self, what: Callable, *seen: Array):
-        function = self.function
-
-        def one(function, *x):
-            return what(lambda x: _value(function, x), *x)
-
-        return jax.vmap(one)(function, *(x.reshape(self.shape) for x in seen))
+    def _value(self, function: Callable, x) -> Float[Array, ""]:
+        if isinstance(function, TextFunction):
+            return function.value(x, x[0].dtype)
+        return function(None, Located(x))
 
     def __call__(self, x) -> Float[Array, " c"]:
         """Values."""
-        return self._each(lambda f, x: f(x), x)
+        return jax.vmap(self._value)(self.function, x)
 
-    def slopes(self, x) -> tuple[Float[Array, " c"], Array]:
-        """Values, and slopes along what is seen."""
-        value, slopes = self._each(lambda f, x: jax.value_and_grad(f)(x), x)
-        return value, slopes.reshape(x.shape)
+    def at(self, x, rate, bend) -> tuple[Float[Array, " c"], Any, Float[Array, " c"]]:
+        """Values, slopes along what is seen, and the second derivatives by time where ``rate`` and
+        ``bend`` are the derivatives of what is seen; None for none."""
 
-    def second(self, x, rate, bend) -> Float[Array, " c"]:
-        """Second derivative by time, where what is seen has these derivatives."""
+        def one(function, x, rate, bend):
+            both = jax.value_and_grad(functools.partial(self._value, function))
+            (value, slopes), (_, change) = jax.jvp(both, (x,), (rate,))
+            second = _product(change, rate)
+            return value, slopes, second if bend is None else second + _product(slopes, bend)
 
-        def along(f, x, dx, ddx):
-            return jax.jvp(lambda x, dx: jax.jvp(f, (x,), (dx,))[1], (x, dx), (dx, ddx))[1]
-
-        return self._each(along, x, rate, bend)
+        return jax.vmap(one)(self.function, x, rate, bend)
 
 
-def _value(function: Callable, x: Array) -> Float[Array, ""]:
-    if isinstance(function, TextFunction):
-        quantities = [jax.lax.index_in_dim(x, i, keepdims=False) for i in range(x.shape[0])]
-        return function.value(quantities, x.dtype)
-    return function(None, Located(x))
+def _product(a, b) -> Float[Array, ""]:
+    parts = (jnp.sum(x * y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
+    return functools.reduce(operator.add, parts)
 
 
 class Straight(eqx.Module):
@@ -127,24 +123,19 @@ class Straight(eqx.Module):
     offset: Float[Array, " c"]
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of functions, then the shape of what each sees."""
-        return self.weights.shape
-
-    def _sum(self, x) -> Float[Array, " c"]:
-        return jnp.sum(self.weights.astype(x.dtype) * x.reshape(self.shape), axis=(1, 2))
+    def shape(self) -> tuple[int, int]:
+        """Number of functions, then of the places that each sees."""
+        count, places, _ = self.weights.shape
+        return count, places
 
     def __call__(self, x) -> Float[Array, " c"]:
         """Values."""
-        return self._sum(x) + self.offset.astype(x.dtype)
+        return jnp.sum(self.weights.astype(x.dtype) * x, axis=(1, 2)) + self.offset.astype(x.dtype)
 
-    def slopes(self, x) -> tuple[Float[Array, " c"], Array]:
-        """Values, and slopes along what is seen."""
-        return self(x), self.weights.astype(x.dtype).reshape(x.shape)
-
-    def second(self, x, rate, bend) -> Float[Array, " c"]:
-        """Second derivative by time, where what is seen has these derivatives."""
-        return self._sum(bend)
+    def at(self, x, rate, bend) -> tuple[Float[Array, " c"], Any, Float[Array, " c"]]:
+        """As :meth:`Alike.at`."""
+        weights = self.weights.astype(x.dtype)
+        return self(x), weights, jnp.sum(weights * bend, axis=(1, 2))
 
 
 class Together(eqx.Module):
@@ -171,9 +162,8 @@ class Together(eqx.Module):
         """Their values."""
         found = []
         if self.table is not None:
-            found += [f(x) for f, (x,) in _parts(self.of_places, self.table(q))]
-        if self.of_texts:
-            found += [f(x) for f, (x,) in _parts(self.of_texts, self._named(t, q))]
+            found += [f(x) for f, x in self._rows(self.table(q))]
+        found += [f(x) for f, x in zip(self.of_texts, self._named(t, q), strict=True)]
         found += [g(t, q)[None] for g in self.others]
         return self._in_order(jnp.concatenate(found))
 
@@ -194,10 +184,24 @@ class Together(eqx.Module):
             return values
         return values.at[np.asarray(self.order)].get(mode="promise_in_bounds")
 
-    def _named(self, t, q) -> Float[Array, " m"]:
-        """All quantities of texts, one after the other."""
-        rows = np.asarray([i for own in self.named for i in own], int)
-        return jnp.append(t, q).at[rows].get(mode="promise_in_bounds")
+    def _rows(self, table: Float[Array, "p 7"]):
+        """Each group between bodies with the rows that its functions see."""
+        at = 0
+        for group in self.of_places:
+            count, places = group.shape
+            yield group, table[at : at + count * places].reshape(count, places, 7)
+            at += count * places
+
+    def _named(self, t, q) -> list[list[Float[Array, " c"]]]:
+        """For each group of texts its quantities, one after the other."""
+        if not self.of_texts:
+            return []
+        all_of_them, at, found = jnp.append(t, q), 0, []
+        for group in self.of_texts:
+            own = np.asarray(self.named[at : at + group.shape[0]])
+            found.append([picked(all_of_them, x) for x in own.T])
+            at += group.shape[0]
+        return found
 
     def _of_groups(self, t, q, v) -> Instant:
         """What sees positions through places, and what texts give."""
@@ -205,16 +209,14 @@ class Together(eqx.Module):
         if self.table is not None:
             table = self.table(q)
             by_turn, rate, bend = self.table.rates(table, v)
-            own = [_at(f, *x) for f, x in _parts(self.of_places, table, rate, bend)]
-            slopes = jnp.concatenate([x[1] for x in own])
+            moved = zip(self._rows(table), self._rows(rate), self._rows(bend), strict=True)
+            found += [f.at(x, dx, ddx) for (f, x), (_, dx), (_, ddx) in moved]
+            slopes = jnp.concatenate([x[1].reshape(-1, 7) for x in found])
             along.append(self.table.directions(slopes, by_turn).ravel())
-            found += own
-        if self.of_texts:
-            x, rate = self._named(t, q), self._named(jnp.ones_like(t), v)
-            none = jnp.zeros_like(rate)
-            own = [_at(f, *x) for f, x in _parts(self.of_texts, x, rate, none)]
-            along += [x[1] for x in own]
-            found += own
+        named, rates = self._named(t, q), self._named(jnp.ones_like(t), v)
+        for f, x, dx in zip(self.of_texts, named, rates, strict=True):
+            found.append(f.at(x, dx, None))
+            along.append(jnp.stack(found[-1][1], axis=1).ravel())
         value, bias = (jnp.concatenate([x[i] for x in found]) for i in (0, 2))
         slopes = jnp.concatenate([*along, jnp.zeros((1,), q.dtype)])
         W = slopes.at[self._columns].get(mode="promise_in_bounds").sum(axis=0)
@@ -256,22 +258,6 @@ class Together(eqx.Module):
         return Instant(moved[0], W, rate, changes[1])
 
 
-def _parts(groups: Sequence[Alike | Straight], *seen: Array):
-    """Each group with what its functions see."""
-    at = 0
-    for group in groups:
-        # Rows of places have an axis of their own.
-        size = math.prod(group.shape[:2])
-        yield group, [x[at : at + size] for x in seen]
-        at += size
-
-
-def _at(group: Alike | Straight, x, rate, bend) -> tuple[Array, Array, Array]:
-    """Values, slopes and second derivatives by time."""
-    value, slopes = group.slopes(x)
-    return value, slopes, group.second(x, rate, bend)
-
-
 def together(functions: Sequence[Callable], n: int) -> Together:
     """``functions`` of time and ``n`` positions, one or more, as one."""
     kinds: dict[Any, list[tuple[int, OfPlaces, list[Place]]]] = {}
@@ -296,7 +282,7 @@ def together(functions: Sequence[Callable], n: int) -> Together:
         if key == "straight":
             of_places.append(_straight(members))
         else:
-            shape = len(members), len(members[0][2]), 7
+            shape = len(members), len(members[0][2])
             of_places.append(Alike(_stacked([own for _, own, _ in members]), shape))
         for i, _, places in members:
             order.append(i)

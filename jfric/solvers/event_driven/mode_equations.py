@@ -118,6 +118,8 @@ def mode_equations(
     P = own.mechanics.M_inverse - matmul(PQ, own.WM)
     P, PQ = _exact_rows(own, mode, R.dependent, P, PQ)
     given = forces_in_mode(prepared, mode, inner, held)
+    names = ("share", "null", "room", "Q_size")
+    of_sharing: dict[str, Any] = dict(zip(names, shared, strict=False))
     unique = R.unique & pins_are_unique(mechanics, L, given["sliding"])
     return ModeEquations(
         P=P,
@@ -130,9 +132,8 @@ def mode_equations(
         unique=unique,
         held=held,
         **given,
-        **dict(
-            zip(("sharing", "share", "null", "room", "Q_size"), (sharing, *shared), strict=False)
-        ),
+        sharing=sharing,
+        **of_sharing,
     )
 
 
