@@ -179,6 +179,24 @@ def reaction_operator(
     return Reactions(motion, force, result.pivot, redundant, result.dependent, unique, null)
 
 
+def spread(found: Reactions, at: int, count: int) -> Reactions:
+    """``found`` with ``count`` rows more, from row ``at`` on, which never carry anything."""
+
+    def wider(x):
+        for axis in range(x.ndim):
+            first, last = jnp.split(x, [at], axis=axis)
+            shape = [count if i == axis else n for i, n in enumerate(x.shape)]
+            x = jnp.concatenate([first, jnp.zeros(shape, x.dtype), last], axis=axis)
+        return x
+
+    return found._replace(
+        motion=wider(found.motion),
+        force=wider(found.force),
+        dependent=wider(found.dependent),
+        null=None if found.null is None else wider(found.null),
+    )
+
+
 def _of_two_rows(D, active, S: Coupling, *, independent: bool) -> Reactions:
     """The same in closed form, for one contact or two rows that are independent.
 

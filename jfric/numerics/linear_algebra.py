@@ -21,6 +21,8 @@ FUSED_ENTRIES = 36
 FUSED_TERMS = 10
 #: Matrices up to this size are inverted by elimination written out.
 UNROLLED_INVERSE = 5
+#: The same where the row of each round is sought.
+SEARCHED = 2
 #: Pivot beyond which a row that should come first does.
 FIRST = 1e-3
 #: Matrices up to this size are decomposed by rotations, larger ones by a library.
@@ -125,7 +127,8 @@ def _exchange(threshold: float, a, first, active):
     """The same in place: the column of a pivot that is done holds that of the inverse. One round
     for each active row; for each row, written out, where they are few."""
     m = a.shape[0]
-    few = m <= UNROLLED_INVERSE
+    # With a threshold each round looks for its row: a loop over rounds is as fast, and shorter.
+    few = m <= (SEARCHED if threshold else UNROLLED_INVERSE)
 
     def largest(a, left):
         size = diagonal_of(a)

@@ -18,7 +18,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.contact.reactions import Coupling, Reactions, coupling, reaction_operator
+from jfric.contact.reactions import (
+    Coupling,
+    Reactions,
+    coupling,
+    no_coupling,
+    reaction_operator,
+    spread,
+)
 from jfric.contact.shared_loads import Room, Sharing, room, shared
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.numerics.loops import where_any
@@ -184,17 +191,21 @@ def coupling_in_mode(prepared: Prepared, mode, held) -> Coupling:
 def reactions_in_mode(prepared: Prepared, mode, held) -> Reactions:
     """Operators of reactions in the given modes; arguments as in :func:`mode_equations`."""
     mechanics, causes = prepared.mechanics, None
-    S = coupling_in_mode(prepared, mode, held)
     if mechanics.reactions is not None:
         causes = prepared.inertia_scale[:, None] * prepared.MW
-    return reaction_operator(
-        prepared.D,
-        prepared.active_rows(mode),
-        S,
-        independent=prepared.regular,
-        n_normals=prepared.nu,
-        causes=causes,
-    )
+    how = {"independent": prepared.regular, "n_normals": prepared.nu}
+    active = prepared.active_rows(mode)
+    if not prepared.nu or not all(mechanics.frictionless[prepared.nf :]):
+        S = coupling_in_mode(prepared, mode, held)
+        return reaction_operator(prepared.D, active, S, causes=causes, **how)
+    # Tangents of contacts without friction never carry anything.
+    acting = np.arange(prepared.D.shape[0])
+    acting = acting[(acting < prepared.nf) | (acting >= prepared.nt)]
+    none = no_coupling(prepared.D.dtype)
+    causes = None if causes is None else causes[:, acting]
+    D = prepared.D[np.ix_(acting, acting)]
+    found = reaction_operator(D, active[acting], none, causes=causes, **how)
+    return spread(found, prepared.nf, prepared.nu)
 
 
 def _shared(prepared: Prepared, mode, inner: Inner, R: Reactions, sharing: Sharing) -> tuple:
