@@ -9,8 +9,9 @@ import pytest
 
 from jfric.system.linkage_equations import Apart, Turned
 from jfric.system.places import Line, Place
+from jfric.system.state_function import state_function
 from jfric.system.together import together
-from jfric.system.touching import LineGap
+from jfric.system.touching import CircleGap, LineGap
 
 X, Y = jnp.eye(2)
 
@@ -34,7 +35,15 @@ def _functions(places):
         Apart(first, third, Y),
         Turned(first, second, (jnp.array(1.0), jnp.array(-2.0))),
         LineGap(first, line, jnp.array(0.2), jnp.array(0.1)),
+        LineGap(third, Line(second, None), jnp.array(0.2), jnp.array(0.1)),
+        LineGap(first, Line(third, None), jnp.array(0.1), jnp.array(0.3)),
+        CircleGap(first, second, jnp.array(0.1), jnp.array(0.2), jnp.array(0.0), False),
+        *(state_function(text, tuple("abcdefghi"), {"k": jnp.array(1.7)}) for text in TEXTS),
     ]
+
+
+#: Two of one form, with other quantities and numbers.
+TEXTS = ("sin(a - k)*c^2 + 0.3*t", "sin(e - 2*k)*a^2 + k*t", "b^3 - k", "d*exp(-0.1*g)")
 
 
 @pytest.mark.slow
@@ -44,7 +53,7 @@ def test_values_and_derivatives_are_those_of_each_alone():
     rng = np.random.default_rng(1)
     t, (q, v) = jnp.array(0.7), jnp.asarray(rng.normal(size=(2, 9)))
     along = (jnp.ones(()), v)
-    found = several.at(t, q, v)
+    found = jax.jit(lambda *x: several.at(*x))(t, q, v)
     for i, g in enumerate(functions):
         assert abs(found.value[i] - g(t, q)) < 1e-15
         np.testing.assert_allclose(found.W[i], jax.grad(g, argnums=1)(t, q), atol=1e-15)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,8 @@ from jax.extend.core import jaxprs_in_params
 import jfric
 from jfric.numerics.loops import once, skipped
 from jfric.numerics.tracing import KERNELS, collecting_later, traced_for, tracing_for
+
+CONFIGS = Path(__file__).parents[1] / "configs"
 
 
 @jax.jit
@@ -41,6 +44,34 @@ def test_each_platform_has_a_program_of_its_own():
             assert _conditionals() == on_cpu.get(name, 0)
             assert _both(1.0) == pytest.approx(2.0 + jnp.sin(2.0))
     assert tracing_for.value is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [("slider_crank", 11_500), ("g1_rimless_wheel", 21_500), ("f3_incline", 13_500)],
+)
+def test_programs_of_mechanisms_stay_short(name, most):
+    """What is traced for a run, which a user waits for: bodies are an array program, texts of one
+    form are one program, and no derivative goes through an elimination."""
+    problem = jfric.load(CONFIGS / f"{name}.toml")
+    leaves, structure = jax.tree.flatten(problem)
+
+    def run(leaves):
+        return jfric.simulate(jax.tree.unflatten(structure, leaves)).final.q
+
+    assert len(_names(jax.make_jaxpr(run)(leaves).jaxpr)) <= most
+
+
+def test_reading_a_mechanism_compiles_a_handful_of_programs(caplog, tmp_path):
+    """Its start is put on its joints by one program; a body of another name makes another."""
+    file = tmp_path / "system.toml"
+    text = (CONFIGS / "slider_crank.toml").read_text("utf-8")
+    file.write_text(text.replace("crank", "throw"), "utf-8")
+    with jax.log_compiles(), caplog.at_level("WARNING"):
+        jfric.load(file)
+    found = [r.getMessage() for r in caplog.records if r.getMessage().startswith("Compiling ")]
+    assert 0 < len(found) <= 8, found
 
 
 def test_a_chosen_device_decides():

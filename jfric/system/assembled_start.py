@@ -79,7 +79,7 @@ def assembled_start(
 def _assembled(
     problem: AbstractProblem, free_q: tuple[bool, ...], free_v: tuple[bool, ...]
 ) -> Assembled:
-    """As one program: its parts would be a hundred small ones."""
+    """A program for all of the start: its parts alone would be a hundred small ones."""
     t, q, v = problem.start()
     equations = [e.function for e in joint_equations(problem)]
     fixed = [f for f in equations if not rolls(f)]

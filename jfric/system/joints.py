@@ -100,11 +100,11 @@ class Tied(NamedTuple):
         return self.found.least(self.S)
 
     def least(self, reactions: Float[Array, " k"]) -> Float[Array, " k"]:
-        """Those of smallest norm that move the system as ``reactions`` do."""
+        """Reactions of smallest norm that move the system as ``reactions`` do."""
         return self.found.least(reactions[:, None])[:, 0]
 
     def with_force(self) -> Tied:
-        """The same with :attr:`force` computed once, for those who ask for it several times."""
+        """These equations with :attr:`force` computed once, for users who need it several times."""
         return self._replace(known_force=self.force)
 
     @property
@@ -170,7 +170,7 @@ class Joints(eqx.Module):
         return Instant(*(jnp.concatenate(x) for x in zip(*parts, strict=True)))
 
     def at(self, t, q, v, inverse: Float[Array, "n n"]) -> Tied:
-        """The same with what solves them; ``inverse``: of the mass matrix."""
+        """All equations at one instant, and their solution; ``inverse``: of the mass matrix."""
         now = self.seen(t, q, v)
         MJ = matmul(inverse, now.W.T)
         S, found = generalised_inverse(matmul(now.W, MJ))

@@ -136,8 +136,8 @@ class Mechanics(eqx.Module):
         return replace(here, M_inverse=inverse, tied=tied)
 
     def near(self, t, q, v) -> Mechanics:
-        """The same with masses, directions and joints as seen at one instant near by: what solves
-        the equations stays as it is."""
+        """This system with the masses, directions and joints of an instant near by, and the
+        operators that solve its equations as they are."""
         here, varying = self._seen_at(t, q, v), self.varying
         if varying is None or varying.joints is None or self.tied is None:
             return here

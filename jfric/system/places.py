@@ -38,7 +38,7 @@ class Located(NamedTuple):
 
     @property
     def dtype(self):
-        """Of the numbers."""
+        """Type of the numbers."""
         return self.rows.dtype
 
 
@@ -101,7 +101,7 @@ class OfPlaces(eqx.Module):
     def __call__(self, t, q) -> Float[Array, ""]:
         """Its value."""
 
-    def located(self) -> tuple[OfPlaces, list[Place]]:
+    def of_rows(self) -> tuple[OfPlaces, list[Place]]:
         """The function of :class:`Located`, and the places of bodies that it sees, one for each
         row."""
         places: list[Place] = []

@@ -133,7 +133,7 @@ class Straight(eqx.Module):
         return jnp.sum(self.weights.astype(x.dtype) * x, axis=(1, 2)) + self.offset.astype(x.dtype)
 
     def at(self, x, rate, bend) -> tuple[Float[Array, " c"], Any, Float[Array, " c"]]:
-        """As :meth:`Alike.at`."""
+        """Values, slopes and second derivatives, see :meth:`Alike.at`."""
         weights = self.weights.astype(x.dtype)
         return self(x), weights, jnp.sum(weights * bend, axis=(1, 2))
 
@@ -204,7 +204,7 @@ class Together(eqx.Module):
         return found
 
     def _of_groups(self, t, q, v) -> Instant:
-        """What sees positions through places, and what texts give."""
+        """Functions between bodies, and texts, at one instant."""
         found, along = [], []
         if self.table is not None:
             table = self.table(q)
@@ -245,7 +245,7 @@ class Together(eqx.Module):
         return found if self.timed else found[..., 1:]
 
     def _of_others(self, t, q, v) -> Instant:
-        """What sees all positions."""
+        """Functions in Python at one instant."""
 
         def values(t, q):
             return jnp.stack([g(t, q) for g in self.others])
@@ -266,7 +266,7 @@ def together(functions: Sequence[Callable], n: int) -> Together:
     straight: dict[Any, bool] = {}
     for i, function in enumerate(functions):
         if isinstance(function, OfPlaces):
-            own, places = function.located()
+            own, places = function.of_rows()
             key = _structure(own)
             if key not in straight:
                 rows_like = (jax.ShapeDtypeStruct((len(places), 7), jnp.result_type(float)),)

@@ -147,7 +147,7 @@ def mode_equations(
 def forces_in_mode(
     prepared: Prepared, mode: Int[Array, " nt"], inner: Inner, held: Bool[Array, " nt"]
 ) -> dict[str, Any]:
-    """Those of :class:`ModeEquations` that give forces by the motion, by their names."""
+    """Fields of :class:`ModeEquations` that give forces by the motion, by name."""
     mechanics, nf = prepared.mechanics, prepared.nf
     K, C, f, k, c = _segments(prepared, inner)
     element = mode[:nf]

@@ -62,8 +62,8 @@ class Prepared(WithContacts):
         return replace(self, mechanics=mechanics, **matrices)
 
     def near(self, t, q, v) -> Prepared:
-        """The same with directions as seen at an instant near by: what solves the equations stays
-        as it is."""
+        """This system with the directions of an instant near by, and the operators that solve its
+        equations as they are."""
         here = self.mechanics.near(t, q, v)
         return replace(self, mechanics=here, W=jnp.concatenate([here.W_T, here.W_N]))
 
