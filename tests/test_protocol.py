@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import jfric
+from jfric.numerics.tracing import warn_once
 from jfric.results.solution import Events
-from jfric.solvers.event_driven.solver import warn_single_precision
 from jfric.system.laws import LAWS, AbstractLaw
 
 LAW_EXAMPLES: dict[str, Callable[[], AbstractLaw]] = {
@@ -184,7 +184,7 @@ def test_another_end_is_no_reason_to_compile(monkeypatch):
 @pytest.mark.parametrize("flow", ["exact", "runge-kutta"])
 def test_single_precision(flow):
     """Single-precision inputs give single-precision results, and one warning."""
-    warn_single_precision.cache_clear()
+    warn_once.cache_clear()
     build = functools.partial(_oscillators, ("static-dynamic",))
     reference = jfric.simulate(build(), jfric.EventDriven(flow=flow), ts=TIMES)
     with jax.enable_x64(False), warnings.catch_warnings(record=True) as caught:

@@ -15,9 +15,9 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.files.config import time_span
 from jfric.results.solution import reached
-from jfric.solvers.simulation import simulate
-from jfric.verification.evaluate import Trajectory, reduced
+from jfric.verification.evaluate import Trajectory
 from jfric.verification.job_lists import output_times
+from jfric.verification.jobs import motion
 from jfric.verification.result import Result, compare
 from jfric.verification.static_checks import is_static, static_job, static_results
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from jfric.files.config import Config
     from jfric.results.solution import Solution
     from jfric.solvers.base import AbstractSolver
-    from jfric.system.problem import Problem
 
 
 #: Evenly spaced times of a smooth figure. They are part of every run, so that one with a figure
@@ -63,19 +62,15 @@ def run_config(
     ts = np.union1d(outputs, output_times(config, [c.quantity for c in checks]))
     ts = np.union1d(ts, np.linspace(start_time, end_time, FIGURE_POINTS))
 
-    reductions = reduced(config.problem, [c.quantity for c in checks], solver)
-
-    def run(problem: Problem, ts: jax.Array) -> tuple[Solution, dict[str, jax.Array]]:
-        return simulate(problem, solver=solver, ts=ts), reductions(problem)
-
     announce("compiling")
     start = time.perf_counter()
     problem = jax.tree.map(jnp.asarray, config.problem)
-    compiled = jax.jit(run).lower(problem, jnp.asarray(ts)).compile()
+    quantities = tuple(check.quantity for check in checks)
+    call = motion.ready(problem, jnp.asarray(ts), solver, quantities)
     compile_seconds = time.perf_counter() - start
     announce("running")
     start = time.perf_counter()
-    found = jax.block_until_ready(compiled(problem, jnp.asarray(ts)))
+    found = jax.block_until_ready(call())
     run_seconds = time.perf_counter() - start
     trajectory = Trajectory(config.problem, *jax.tree.map(np.asarray, found))
     static = static_job(Path(config.path).stem, config, config.checks)

@@ -179,8 +179,6 @@ def resolved_flow(flow: str, problem: Problem) -> str:
 
 def uses_exact_flow(problem: Problem) -> bool:
     """Whether the equations are linear with constant coefficients in every mode."""
-    import equinox as eqx
+    from jfric.system.assembly import has_linear_modes
 
-    from jfric.system.assembly import assemble
-
-    return bool(eqx.filter_eval_shape(assemble, problem).has_linear_modes)
+    return has_linear_modes(problem)

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,8 +22,8 @@ from jfric.fits.data.stacking import Data
 from jfric.fits.losses import LOSSES
 from jfric.fits.model import AbstractModel
 from jfric.fits.parameter_vector import Layout
-from jfric.numerics.compilation import quick_options
 from jfric.numerics.cores import cores
+from jfric.numerics.kept_programs import Kept
 from jfric.results.status import Status
 
 #: Members of one call: few for a single fit, many for studies of more than ``MANY`` members.
@@ -174,10 +173,9 @@ def _predict(model: AbstractModel, data: Data, x: Float[Array, "B E L"], paths: 
 
 
 @functools.cache
-def _compiled_predict(is_long: bool):
+def _compiled_predict(is_long: bool) -> Kept:
     # Many small kernels: they are compiled quickly, but long loops run twice as fast without.
-    options = None if is_long else quick_options() or None
-    return eqx.filter_jit(_predict, compiler_options=options)  # pyright: ignore
+    return Kept(_predict, quick=not is_long)
 
 
 def experiment_cost(model, data, x, paths, measured, weight, loss_scale, residual, loss):

@@ -11,7 +11,6 @@ import functools
 import gc
 import logging
 import os
-import warnings
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import NamedTuple
 
 import jax
 
-from jfric.numerics.tracing import traced_for
+from jfric.numerics.tracing import remark, traced_for
 
 #: XLA's older code generator for CPU kernels compiles the many small kernels of a solver in half
 #: the time; they run as fast. One pass over the program moves reshapes back and forth until a limit
@@ -138,10 +137,9 @@ def warn_if_lowered_compiles_slowly() -> None:
     remedy = "call jfric.compile_quickly() before JAX is used"
     if not _knows_flags():
         remedy = "use a jaxlib up to 0.10, or kernel='general'"
-    warnings.warn(
+    remark(
         "kernel: 'lowered' compiles for half a minute and with derivatives for many minutes in "
-        f"this process, for slower programs; {remedy}",
-        stacklevel=2,
+        f"this process, for slower programs; {remedy}"
     )
 
 
@@ -200,6 +198,13 @@ def use_compilation_cache() -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     _silence_cache_loads()
+
+
+def compilation_folder() -> Path | None:
+    """Folder of JAX's compilation cache; None where it has none."""
+    on = getattr(jax.config, "jax_enable_compilation_cache")  # noqa: B009
+    folder = getattr(jax.config, "jax_compilation_cache_dir")  # noqa: B009
+    return Path(folder) if on and folder else None
 
 
 def _silence_cache_loads() -> None:

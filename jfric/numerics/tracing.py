@@ -1,13 +1,20 @@
-"""How programs are traced: for which platform, and without looking for garbage meanwhile."""
+"""How programs are traced: for which platform, without looking for garbage meanwhile, and what is
+said about them."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import threading
+import warnings
 from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any
 
 import jax
+import jax.numpy as jnp
+from jax.core import Tracer
 
 #: What programs are traced for, if not for JAX's own platform: a platform, or :data:`KERNELS`.
 #: JAX keeps the programs of each apart.
@@ -53,3 +60,37 @@ def collecting_later() -> Iterator[None]:
                 _paused -= 1
                 if not _paused:
                     gc.enable()
+
+
+def is_traced(arguments: Any) -> bool:
+    """Whether a call is a part of somebody else's program."""
+    leaves = jax.tree.leaves((arguments, jnp.zeros(()) + 0.0))
+    return any(isinstance(x, Tracer) for x in leaves)
+
+
+_remarks: ContextVar[list[str] | None] = ContextVar("remarks", default=None)
+
+
+@contextlib.contextmanager
+def remarks_of_tracing() -> Iterator[list[str]]:
+    """A list to which :func:`remark` adds meanwhile."""
+    found: list[str] = []
+    token = _remarks.set(found)
+    try:
+        yield found
+    finally:
+        _remarks.reset(token)
+
+
+def remark(text: str) -> None:
+    """Warn about the program that is traced: whoever runs it later without tracing warns, too."""
+    said = _remarks.get()
+    if said is not None:
+        said.append(text)
+    warn_once(text)
+
+
+@functools.cache
+def warn_once(text: str) -> None:
+    """Warn, once in a process."""
+    warnings.warn(text, stacklevel=3)

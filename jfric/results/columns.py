@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jfric.numerics.kept_programs import Kept
 from jfric.system.assembly import assemble
 from jfric.system.chosen_motion import chosen_motion, chosen_units
 from jfric.system.forces import element_forces, force_keys, joint_reactions
@@ -98,23 +98,28 @@ def reactions_at_outputs(problem: Problem, solution: Solution) -> Float[Array, "
     return _reactions_along(problem, (s.ts, s.q, s.v, s.lambda_t, s.lambda_n, s.segment, s.z))
 
 
-@eqx.filter_jit
+@Kept
 def _reactions_along(problem: Problem, states):
     mechanics = assemble(problem)
     return jax.vmap(lambda *state: joint_reactions(problem, mechanics, *state))(*states)
 
 
 def forces_at_outputs(problem: Problem, solution: Solution) -> Float[Array, "m k"]:
-    """The same as an array, in the order of :func:`jfric.system.forces.force_keys`."""
-    keys = list(force_keys(problem).values())
-    if not keys:
+    """Forces of elements, in the order of :func:`jfric.system.forces.force_keys`."""
+    if not force_keys(problem):
         return jnp.zeros((solution.ts.shape[0], 0))
-    mechanics = assemble(problem)
+    s = solution
+    return _forces_along(problem, (s.ts, s.q, s.v, s.segment, s.z))
+
+
+@Kept
+def _forces_along(problem: Problem, states):
+    keys, mechanics = list(force_keys(problem).values()), assemble(problem)
 
     def at(t, q, v, segment, z):
         return element_forces(problem, mechanics, keys, t, q, v, segment, states=z)
 
-    return jax.vmap(at)(solution.ts, solution.q, solution.v, solution.segment, solution.z)
+    return jax.vmap(at)(*states)
 
 
 def _labels(solution: Solution, contact: int, codes: np.ndarray) -> np.ndarray:

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,9 +14,9 @@ from jax.core import Tracer
 
 from jfric.errors import ProblemError, require_no_text
 from jfric.numerics.clock import outside_span
-from jfric.numerics.compilation import quick_options
+from jfric.numerics.kept_programs import Kept
 from jfric.numerics.limits import EVENTS, require_count, require_sizes
-from jfric.numerics.tracing import collecting_later
+from jfric.numerics.tracing import collecting_later, is_traced
 from jfric.results.dense import DEFAULT_PIECES
 from jfric.results.solution import Solution
 from jfric.solvers.base import AbstractSolver, differentiable, require_solver
@@ -81,9 +80,9 @@ def call_compiled(function: Callable[..., Any], solver: AbstractSolver, end, *ar
     numbers = jax.tree.map(lambda x: jnp.asarray(x) if isinstance(x, float) else x, (solver, end))
     arguments = (*numbers, *arguments)
     # A traced call is a part of somebody else's program, who chooses how it is compiled.
-    traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((arguments, jnp.zeros(()) + 0.0)))
+    quick = solver.compile_quickly and not is_traced(arguments)
     with collecting_later():
-        return _compiled(function, solver.compile_quickly and not traced)(*arguments)
+        return _compiled(function, quick)(*arguments)
 
 
 def _pieces(solver: AbstractSolver, ts, dense: bool | int) -> int:
@@ -163,8 +162,5 @@ def _solve(solver, end, problem, ts, start, pieces):
 
 
 @functools.cache
-def _compiled(function: Callable[..., Any], quick: bool) -> Callable[..., Any]:
-    options = quick_options() if quick else None
-    if not options:
-        return eqx.filter_jit(function)
-    return eqx.filter_jit(function, compiler_options=options)  # pyright: ignore
+def _compiled(function: Callable[..., Any], quick: bool) -> Kept:
+    return Kept(function, quick=quick)

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from jfric.numerics.kept_programs import Kept
 from jfric.results.abstract_observables import Observable, own_run
 from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver
@@ -136,10 +137,10 @@ class Runner:
             job.problem,
             jax.device_put(filled.astype(jnp.result_type(float)), where),
             jax.device_put(budgets.astype(np.int32), where),
-            names=job.names,
-            observables=job.observables,
-            solver=job.solver,
-            devices=self.devices,
+            job.names,
+            job.observables,
+            job.solver,
+            self.devices,
         )
 
 
@@ -160,8 +161,8 @@ def _mesh(devices: tuple) -> Mesh:
     return Mesh(np.asarray(devices), ("trajectories",), axis_types=(AxisType.Auto,))
 
 
-@functools.partial(jax.jit, static_argnames=("names", "observables", "solver", "devices"))
-def _rows(problem, values, budgets, *, names, observables, solver, devices) -> Observed:
+@Kept
+def _rows(problem, values, budgets, names, observables, solver, devices) -> Observed:
     """All rows (r, l, parameters): shared out to the devices, each working through its own.
 
     Each device stops its loops alone: nothing in them is shared.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import eval_context
 from jaxtyping import Array, Bool, Float
 
+from jfric.numerics.kept_programs import Kept
 from jfric.numerics.linear_algebra import matvec
 from jfric.system.description import AbstractProblem
 from jfric.system.joint_equations import joint_equations
@@ -75,7 +75,7 @@ def assembled_start(
     return (changed if free else {}), found.seen
 
 
-@eqx.filter_jit
+@Kept
 def _assembled(
     problem: AbstractProblem, free_q: tuple[bool, ...], free_v: tuple[bool, ...]
 ) -> Assembled:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jfric.numerics.kept_programs import Kept
 from jfric.system.body import coordinates
 from jfric.system.bristles import assemble_bristles
 from jfric.system.carried import (
@@ -42,6 +43,10 @@ def mass_matrix(problem: AbstractProblem) -> Float[Array, "n n"]:
     result = _fixed_mass(problem)
     t, q, _ = problem.start()
     return sum((energies.mass(t, q) for energies in _energies(problem)), result)
+
+
+#: The mass matrix where all numbers are known.
+known_mass_matrix = Kept(mass_matrix)
 
 
 def _fixed_mass(problem: AbstractProblem) -> Float[Array, "n n"]:
@@ -314,3 +319,9 @@ def _rows(rows: list, width: int):
 
 def _stack(values: list):
     return jnp.stack(values) if values else jnp.zeros((0,))
+
+
+@Kept
+def has_linear_modes(problem: AbstractProblem) -> bool:
+    """Whether the equations of every mode are linear, with constant coefficients."""
+    return assemble(problem).has_linear_modes

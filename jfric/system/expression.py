@@ -13,7 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 
 from jfric.errors import quoted
 
@@ -27,13 +30,13 @@ _BINARY = {
 _UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos}
 #: Of plain numbers in double precision, whatever JAX computes with; and of arrays.
 _FUNCTIONS = {
-    "sin": (math.sin, jnp.sin),
-    "cos": (math.cos, jnp.cos),
-    "tan": (math.tan, jnp.tan),
-    "sqrt": (math.sqrt, jnp.sqrt),
-    "atan": (math.atan, jnp.arctan),
-    "exp": (math.exp, jnp.exp),
-    "log": (math.log, jnp.log),
+    "sin": (math.sin, np.sin, jnp.sin),
+    "cos": (math.cos, np.cos, jnp.cos),
+    "tan": (math.tan, np.tan, jnp.tan),
+    "sqrt": (math.sqrt, np.sqrt, jnp.sqrt),
+    "atan": (math.atan, np.arctan, jnp.arctan),
+    "exp": (math.exp, np.exp, jnp.exp),
+    "log": (math.log, np.log, jnp.log),
 }
 _CONSTANTS = {"pi": math.pi}
 #: Words that a text without ``$`` may hold and still be arithmetic, not a quantity with a unit.
@@ -83,7 +86,14 @@ class Expression(eqx.Module):
     def value(self, parameters):
         """Value for ``parameters`` (a mapping from name to number or array)."""
         read = _read(self.text)
-        return _evaluate(read.body, [parameters[name] for name in read.names])
+        values = [parameters[name] for name in read.names]
+        known = [isinstance(x, jax.Array) and not isinstance(x, Tracer) for x in values]
+        if not values or not all(known):
+            return _evaluate(read.body, values)
+        # Known numbers need no programs.
+        with np.errstate(all="ignore"):
+            found = np.asarray(_evaluate(read.body, [np.asarray(x) for x in values]))
+        return jnp.asarray(found, jnp.result_type(float))
 
 
 class Folded(NamedTuple):
@@ -267,8 +277,10 @@ def _evaluate(node: ast.expr, values) -> Any:
             return _UNARY[type(op)](_evaluate(operand, values))
         case ast.Call(func=ast.Name(id=name), args=[argument]):
             x = _evaluate(argument, values)
-            of_numbers, of_arrays = _FUNCTIONS[name]
-            return of_numbers(x) if isinstance(x, float) else of_arrays(x)
+            of_numbers, of_arrays, of_traced = _FUNCTIONS[name]
+            if isinstance(x, (np.ndarray, np.generic)):
+                return of_arrays(x)
+            return of_numbers(x) if isinstance(x, float) else of_traced(x)
     raise AssertionError(node)
 
 

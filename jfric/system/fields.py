@@ -6,7 +6,9 @@ import dataclasses
 from typing import Any, TypeAlias
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 
 from jfric.system.expression import Expression
@@ -50,8 +52,12 @@ def scalar(value) -> Any:
         return UnitText(tuple(value))
     if value is None or isinstance(value, Tracer):
         return value
+    dtype = jnp.result_type(float)
     try:
-        return jnp.asarray(value, dtype=jnp.result_type(float))
+        # NumPy converts without a program.
+        return jnp.asarray(
+            value if isinstance(value, jax.Array) else np.asarray(value, dtype), dtype
+        )
     except (TypeError, ValueError):
         return value  # tree transformations put placeholders here
 

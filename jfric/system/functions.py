@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.system.fields import Scalar, scalar
@@ -93,7 +94,7 @@ class Constant(AbstractFunction):
         return Components([self.value], [])
 
     def breakpoints(self):
-        return jnp.zeros((0,))
+        return jnp.asarray(np.zeros(0), jnp.result_type(float))
 
 
 class Ramp(AbstractFunction):
@@ -116,7 +117,7 @@ class Ramp(AbstractFunction):
         return [jnp.abs(self.value) + jnp.abs(self.rate * t), jnp.abs(self.rate)]
 
     def breakpoints(self):
-        return jnp.zeros((0,))
+        return jnp.asarray(np.zeros(0), jnp.result_type(float))
 
 
 class Steps(AbstractFunction):
@@ -194,7 +195,7 @@ class Harmonic(AbstractFunction):
         return Components([], [(self.amplitude, self.omega * t + self.phase, self.omega)])
 
     def breakpoints(self):
-        return jnp.zeros((0,))
+        return jnp.asarray(np.zeros(0), jnp.result_type(float))
 
     def frequency(self):
         return jnp.abs(self.omega)

@@ -8,7 +8,7 @@ import numpy as np
 from jax.core import Tracer, eval_context
 
 from jfric.errors import ProblemError
-from jfric.system.assembly import mass_matrix
+from jfric.system.assembly import known_mass_matrix
 from jfric.system.body import dofs_of
 from jfric.system.description import AbstractProblem
 from jfric.system.expression import Expression, is_expression
@@ -29,7 +29,7 @@ def require_mass_matrix(problem: AbstractProblem) -> None:
     if problem.matrices.M is None and not curved:
         return  # masses of elements are not negative: neither is their sum
     where = "lagrangian.kinetic" if curved else "matrices.M"
-    m = np.asarray(mass_matrix(problem))
+    m = np.asarray(known_mass_matrix(problem))
     if not np.all(np.isfinite(m)):
         raise ProblemError(f"{where}: found a mass matrix that is not finite at the start")
     if not np.allclose(m, m.T, rtol=1e-12, atol=1e-14 * np.max(np.abs(m)) if curved else 0.0):
@@ -67,7 +67,7 @@ def require_inertia(problem: AbstractProblem) -> None:
     # A concrete problem may be used while something else is traced.
     with eval_context():
         resolved = problem.resolved()
-        m = np.asarray(mass_matrix(resolved))
+        m = np.asarray(known_mass_matrix(resolved))
     for label, element in resolved.labelled("mass", "body").items():
         for field in ("m", "J"):
             if (value := float(getattr(element, field, 0.0))) < 0.0:

@@ -12,6 +12,7 @@ from jax.core import eval_context
 from jaxtyping import Array, Bool
 
 from jfric.errors import ProblemError
+from jfric.numerics.kept_programs import Kept
 from jfric.numerics.linear_algebra import matvec
 from jfric.system.assembly import displacement_functions
 from jfric.system.description import AbstractProblem, element_label
@@ -68,23 +69,33 @@ def gap_rows(problem: AbstractProblem, q: np.ndarray) -> tuple[np.ndarray, np.nd
     """Directions of all gaps (nu, n + nb) and what is added (nu,); curved ones as straight lines
     at the positions ``q`` of all coordinates (n,)."""
     both, contacts = problem.axes + problem.bases, problem.section("contact")
-    normals, gaps = [], []
+    curved = tuple(name for name, contact in contacts.items() if contact.curved)
     with eval_context():
-        curved = dict(displacement_functions(problem).values())
-        row = len(problem.friction_rows()) + len(unilateral_contacts(problem))
-        dtype = jnp.result_type(float)
-        t, at = jnp.asarray(problem.time.start, dtype), jnp.asarray(q, dtype)
-        for contact in contacts.values():
-            if contact.curved:
-                value, slope = jax.value_and_grad(curved[row], argnums=1)(t, at)
+        t = jnp.asarray(problem.time.start, jnp.result_type(float))
+        lines = dict(zip(curved, _lines(problem, curved, t, q), strict=True)) if curved else {}
+        normals, gaps = [], []
+        for name, contact in contacts.items():
+            if name in lines:
+                value, slope = lines[name]
                 w = np.pad(np.asarray(slope), (0, len(problem.bases)))
                 gap = float(value) - w[: len(q)] @ q
             else:
                 w, gap = np.asarray(contact.normal.vector(both)), float(contact.gap)
             normals.append(w)
             gaps.append(gap)
-            row += len(contact.rows())
     return np.stack(normals), np.asarray(gaps)
+
+
+@Kept
+def _lines(problem: AbstractProblem, curved: tuple[str, ...], t, q) -> list[tuple[Array, Array]]:
+    """Values and slopes (n,) of the gaps of ``curved`` contacts."""
+    functions = dict(displacement_functions(problem).values())
+    row, found = len(problem.friction_rows()) + len(unilateral_contacts(problem)), []
+    for name, contact in problem.section("contact").items():
+        if name in curved:
+            found.append(jax.value_and_grad(functions[row], argnums=1)(t, q))
+        row += len(contact.rows())
+    return found
 
 
 def without_penetration(problem: AbstractProblem) -> dict[str, Any]:

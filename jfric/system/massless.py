@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError
-from jfric.system.assembly import mass_matrix
+from jfric.system.assembly import known_mass_matrix
 from jfric.system.coupling_checks import ROUNDING
 from jfric.system.description import element_label
 from jfric.system.direction import Direction, vector
@@ -204,7 +204,7 @@ def _shared(problem: Problem, elements) -> dict[str, Any]:
 
 def _without_inertia(problem: Problem) -> list[str]:
     """Degrees of freedom on which no mass acts."""
-    M = np.asarray(mass_matrix(problem))
+    M = np.asarray(known_mass_matrix(problem))
     return [n for n, row in zip(problem.axes, M, strict=True) if not np.any(row)]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import equinox as eqx
-import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer, eval_context
 
 from jfric.errors import ProblemError
@@ -277,4 +277,4 @@ class Problem(AbstractProblem):
 
 def _is_zero(value) -> bool:
     """Whether a number is known to be zero, as it is where none is given."""
-    return not isinstance(value, Expression | Tracer) and bool(jnp.all(value == 0.0))
+    return not isinstance(value, Expression | Tracer) and not np.any(np.asarray(value))

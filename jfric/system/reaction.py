@@ -6,7 +6,7 @@ import numpy as np
 from jax.core import eval_context
 
 from jfric.errors import ProblemError
-from jfric.system.assembly import mass_matrix
+from jfric.system.assembly import known_mass_matrix
 from jfric.system.description import AbstractProblem, element_label
 
 #: Cosine of the angle between the two directions, in the metric of the inertias, that counts as
@@ -25,7 +25,7 @@ def require_opposing(problem: AbstractProblem) -> None:
         return
     # A concrete problem may be used while something else is traced.
     with eval_context():
-        m = np.asarray(mass_matrix(problem))
+        m = np.asarray(known_mass_matrix(problem))
         rows = {
             name: [np.asarray(d.vector(problem.axes)) for d in (f.direction, f.reaction)]
             for name, f in redirected.items()

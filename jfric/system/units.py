@@ -18,6 +18,7 @@ from decimal import Decimal, DecimalException
 from typing import Any, NamedTuple
 
 from jfric.errors import quoted
+from jfric.numerics.compilation import compilation_folder
 from jfric.system.expression import LONGEST, WORDS, Expression
 
 _DIGITS = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
@@ -91,7 +92,8 @@ class UnitError(ValueError):
 def _registry():
     import pint  # slow to import: only where a text with a unit occurs
 
-    return pint.UnitRegistry()
+    folder = compilation_folder()
+    return pint.UnitRegistry(cache_folder=folder and folder / "units")
 
 
 @functools.cache

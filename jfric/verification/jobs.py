@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -13,12 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.numerics.cores import cores
+from jfric.numerics.kept_programs import Kept
 from jfric.solvers.simulation import simulate
 from jfric.verification.evaluate import Trajectory, reduced
 from jfric.verification.result import NOT_RUN
 
 if TYPE_CHECKING:
     from jfric.files.config import Check
+    from jfric.results.quantity import Quantity
     from jfric.results.solution import Solution
     from jfric.system.problem import Problem
 
@@ -78,6 +81,19 @@ def batches(jobs: list[Job]) -> list[list[Job]]:
     return list(groups.values())
 
 
+@functools.partial(Kept, quick=True)
+def motion(
+    problem: Problem, ts: jax.Array, solver: Any, quantities: tuple[Quantity, ...]
+) -> tuple[Solution, dict[str, Any]]:
+    """The motion of ``problem``, and those of ``quantities`` that no solution holds."""
+    return simulate(problem, solver=solver, ts=ts), reduced(problem, quantities, solver)(problem)
+
+
+@Kept
+def _motions(problems: Problem, ts: jax.Array, solver: Any, quantities: tuple[Quantity, ...]):
+    return eqx.filter_vmap(lambda *x: motion.function(*x, solver, quantities))(problems, ts)
+
+
 def run_batch(jobs: list[Job]) -> list[Trajectory]:
     """Simulate jobs of equal structure with one compilation, and once more where a check is about
     what no solution holds.
@@ -87,19 +103,17 @@ def run_batch(jobs: list[Job]) -> list[Trajectory]:
     size = max(job.outputs.size for job in jobs)
     ts = [jnp.asarray(_padded(job.outputs, size)) for job in jobs]
     problems = [jax.tree.map(jnp.asarray, job.problem) for job in jobs]
-    simulate = _simulation(jobs[0].solver)
-    quantities = dict.fromkeys(check.quantity for job in jobs for check in job.checks)
-    reductions = jax.jit(reduced(jobs[0].problem, quantities, jobs[0].solver))
+    quantities = tuple(dict.fromkeys(check.quantity for job in jobs for check in job.checks))
     if len(jobs) < BATCH:
         found = [
-            (simulate(problem, t), reductions(problem))
+            motion(problem, t, jobs[0].solver, quantities)
             for problem, t in zip(problems, ts, strict=True)
         ]
         found = [jax.tree.map(np.asarray, one) for one in found]
     else:
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *problems)
-        solutions = eqx.filter_vmap(simulate)(stacked, jnp.stack(ts))
-        every = jax.tree.map(np.asarray, (solutions, jax.vmap(reductions)(stacked)))
+        every = _motions(stacked, jnp.stack(ts), jobs[0].solver, quantities)
+        every = jax.tree.map(np.asarray, every)
         found = [jax.tree.map(lambda x, i=i: x[i], every) for i in range(len(jobs))]
     return [Trajectory(job.problem, *one) for job, one in zip(jobs, found, strict=True)]
 
@@ -132,10 +146,6 @@ def side_by_side(works: Sequence[Callable[[], T]]) -> Iterator[tuple[int, T]]:
         finally:
             for future in futures:
                 future.cancel()
-
-
-def _simulation(solver: Any) -> Callable[[Problem, jax.Array], Solution]:
-    return lambda problem, ts: simulate(problem, solver=solver, ts=ts)
 
 
 def _padded(ts: np.ndarray, size: int) -> np.ndarray:

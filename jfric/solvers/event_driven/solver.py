@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
@@ -15,6 +14,7 @@ from jaxtyping import Array, Bool
 from jfric.errors import ProblemError, nearest
 from jfric.numerics.by_batch import Sizes
 from jfric.numerics.loops import Adjoint, Shared, require_adjoint
+from jfric.numerics.tracing import remark
 from jfric.results.formulas import require_formulas
 from jfric.solvers.base import AbstractSolver, OnePass, begin_anew
 from jfric.solvers.event_driven.closed_flow import ClosedFlow, is_one_dof
@@ -253,7 +253,7 @@ def _make_flow(solver: EventDriven, prepared: Prepared):
         )
     exact = solver.flow == "exact" or (solver.flow == "auto" and linear)
     if prepared.D.dtype == jnp.float32:
-        warn_single_precision("exact" if exact else "runge-kutta")
+        _remark_on_single_precision("exact" if exact else "runge-kutta")
     if exact:
         return ExactFlow()
     # Imported late: diffrax doubles the import time of the package.
@@ -265,12 +265,10 @@ def _make_flow(solver: EventDriven, prepared: Prepared):
     return RungeKuttaFlow(solver.rtol, solver.method, derivatives=solver.adjoint != "none")
 
 
-@functools.cache
-def warn_single_precision(flow: str) -> None:
-    """Say once for each flow that float32 limits the accuracy."""
+def _remark_on_single_precision(flow: str) -> None:
+    """Say that float32 limits the accuracy."""
     accuracy = "1e-5" if flow == "exact" else "1e-4"
-    warnings.warn(
+    remark(
         f"the {flow} flow runs in float32: results are accurate to about {accuracy}; "
-        "for more, call jax.config.update('jax_enable_x64', True) first",
-        stacklevel=2,
+        "for more, call jax.config.update('jax_enable_x64', True) first"
     )

@@ -1,0 +1,299 @@
+"""Compiled programs that are kept between processes and run without being traced again."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import hashlib
+import io
+import itertools
+import os
+import pickle
+import sys
+import tempfile
+import threading
+import zlib
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from equinox._module._flatten import MISSING
+from jax.export import Exported, deserialize, export
+
+from jfric.numerics.compilation import compilation_folder, quick_options
+from jfric.numerics.tracing import is_traced, remarks_of_tracing, traced_for, warn_once
+
+#: Bytes of all kept programs; beyond, those that were not used for longest are deleted.
+MOST = 1_000_000_000
+
+
+class NotKeptError(Exception):
+    """An argument of which another process cannot know that it is the same."""
+
+
+class _Slot(int):
+    """Where an array goes in the result."""
+
+
+class _Program(NamedTuple):
+    """``traced`` gives the arrays of ``result``, in which slots stand for them; ``remarks`` are
+    warnings of its tracing."""
+
+    traced: Exported
+    result: Any
+    remarks: tuple[str, ...]
+
+    def compiled(self, arrays: list[Any], options: dict[str, Any]) -> Callable[[list[Any]], Any]:
+        """A function from arrays like these to results."""
+        call = jax.jit(self.traced.call, **options).lower(*arrays).compile()
+
+        def run(arrays: list[Any]) -> Any:
+            found = call(*arrays)
+            return jax.tree.map(lambda x: found[x] if isinstance(x, _Slot) else x, self.result)
+
+        return run
+
+
+class Kept:
+    """A compiled function: each structure of its arguments is traced once, by whichever process.
+
+    Arrays are inputs of the program, everything else is a part of it, as with
+    ``equinox.filter_jit``. A program is found again by all that it depends on: structure, other
+    arguments, settings of JAX, versions and the package's sources. Programs are in the folder of
+    JAX's compilation cache, if one is set, and JAX keeps there what its compiler makes of them.
+    Those with functions from outside the package are not kept: their names do not say what they do.
+    """
+
+    def __init__(self, function: Callable[..., Any], *, quick: bool = False):
+        self.function, self.quick = function, quick
+        self._programs: dict[Any, Callable[[list[Any]], Any] | None] = {}
+        self._locks: dict[Any, threading.Lock] = {}
+
+    @functools.cached_property
+    def plain(self) -> Any:
+        """The function without kept programs."""
+        return eqx.filter_jit(self.function, **self._options)  # pyright: ignore
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        options = quick_options() if self.quick else {}
+        return {"compiler_options": dict(options)} if options else {}
+
+    def __call__(self, *arguments: Any) -> Any:
+        call = self._kept(arguments)
+        return self.plain(*arguments) if call is None else call()
+
+    def ready(self, *arguments: Any) -> Callable[[], Any]:
+        """The call with these arguments, its program compiled or read."""
+        call = self._kept(arguments)
+        if call is not None:
+            return call
+        return functools.partial(self.plain.lower(*arguments).compile(), *arguments)
+
+    def _kept(self, arguments: tuple) -> Callable[[], Any] | None:
+        """The call by a kept program; None where there cannot be one."""
+        folder = compilation_folder()
+        if folder is None or _is_debugged() or is_traced(arguments):
+            return None
+        leaves, tree = jax.tree.flatten(arguments)
+        arrays = [jnp.asarray(x) for x in leaves if _is_array(x)]
+        others = tuple(x for x in leaves if not _is_array(x))
+        key = (tree, others, tuple(_form(x) for x in arrays), settings())
+        with self._locks.setdefault(key, threading.Lock()):
+            if key not in self._programs:
+                self._programs[key] = self._program(folder, arguments, arrays)
+        program = self._programs[key]
+        return None if program is None else functools.partial(program, arrays)
+
+    def _program(self, folder: Path, arguments: tuple, arrays: list[Any]) -> Any:
+        """The program, read or made, compiled; None where it cannot be kept."""
+        try:
+            parts = (self.function, self.quick, settings(), surroundings(), arguments)
+            path = folder / "programs" / f"{fingerprint(parts)}.program"
+        except NotKeptError:
+            return None
+        program = _read(path)
+        if program is None:
+            program = self._made(arguments, arrays)
+            _write(path, program)
+        for text in program.remarks:
+            warn_once(text)
+        return program.compiled(arrays, self._options)
+
+    def _made(self, arguments: tuple, arrays: list[Any]) -> _Program:
+        leaves, tree = jax.tree.flatten(arguments)
+        results = []
+
+        def flat(*arrays):
+            given = iter(arrays)
+            all_leaves = [next(given) if _is_array(x) else x for x in leaves]
+            found = self.function(*jax.tree.unflatten(tree, all_leaves))
+            values = [x for x in jax.tree.leaves(found) if _is_array(x)]
+            slots = map(_Slot, itertools.count())
+            results.append(jax.tree.map(lambda x: next(slots) if _is_array(x) else x, found))
+            return values
+
+        with remarks_of_tracing() as remarks:
+            traced = export(jax.jit(flat))(*arrays)
+        return _Program(traced, results[-1], tuple(remarks))
+
+
+# What a program depends on.
+
+#: Settings of JAX that change what is traced.
+SETTINGS = (
+    "enable_x64",
+    "default_device",
+    "default_matmul_precision",
+    "numpy_dtype_promotion",
+    "numpy_rank_promotion",
+    "threefry_partitionable",
+)
+
+
+def settings() -> tuple:
+    """Settings of JAX in this thread, and what programs are traced for."""
+    return *(str(getattr(jax.config, f"jax_{x}")) for x in SETTINGS), traced_for()
+
+
+@functools.cache
+def surroundings() -> tuple:
+    """Versions, the package's sources, the device and the compiler's flags."""
+    from jfric import __file__ as package
+
+    sources = hashlib.blake2b(digest_size=16)
+    for path in sorted(Path(package).parent.rglob("*.py")):
+        sources.update(path.read_bytes())
+    device = jax.devices()[0]
+    return (
+        tuple(version(x) for x in ("jax", "jaxlib", "equinox", "diffrax", "optimistix", "numpy")),
+        sys.version,
+        sources.hexdigest(),
+        (device.platform, device.device_kind, device.client.platform_version, jax.device_count()),
+        os.environ.get("XLA_FLAGS", ""),
+    )
+
+
+def fingerprint(value: Any) -> str:
+    """A name that two values share if programs may treat them alike; numbers in arrays do not
+    count. Raises :class:`NotKeptError` for what has no such name."""
+    found = hashlib.blake2b(digest_size=20)
+    _describe(value, found.update)
+    return found.hexdigest()
+
+
+def _describe(x: Any, put: Callable[[bytes], None]) -> None:
+    kind = type(x)
+    put(f"<{kind.__module__}.{kind.__qualname__}".encode())
+    if isinstance(x, jax.Array):
+        put(f"{jax.typeof(x)}{x.sharding}".encode())
+    elif isinstance(x, (np.ndarray, np.generic)):
+        put(f"{x.dtype}{x.shape}".encode())
+    elif isinstance(x, enum.Enum):
+        put(str(x.name).encode())
+    elif isinstance(x, bytes):
+        put(x)
+    elif x is None or isinstance(x, (bool, int, float, complex, str, np.dtype)):
+        put(repr(x).encode())
+    elif isinstance(x, jax.Device):
+        put(f"{x.platform}{x.device_kind}{x.id}".encode())
+    elif isinstance(x, Mapping):
+        for item in x.items():
+            _describe(item, put)
+    elif isinstance(x, (tuple, list)):
+        for item in x:
+            _describe(item, put)
+    elif isinstance(x, functools.partial):
+        _describe((x.func, x.args, x.keywords), put)
+    elif dataclasses.is_dataclass(x) and not isinstance(x, type):
+        for field in dataclasses.fields(x):
+            put(field.name.encode())
+            _describe(getattr(x, field.name, None), put)
+    elif isinstance(x, type) or callable(x):
+        put(_name(x).encode())
+    else:
+        raise NotKeptError(f"{kind} is not known")
+    put(b">")
+
+
+def _name(x: Any) -> str:
+    """Name of a class or function whose text is a part of :func:`surroundings`."""
+    module, name = getattr(x, "__module__", None) or "", getattr(x, "__qualname__", "<locals>")
+    if module.split(".")[0] not in ("jfric", "jax", "jaxlib", "equinox", "numpy", "builtins"):
+        raise NotKeptError(f"{module}.{name} may change")
+    if "<" in name:
+        raise NotKeptError(f"{module}.{name} depends on more than its name")
+    return f"{module}.{name}"
+
+
+def _is_debugged() -> bool:
+    """Whether JAX is asked to look inside of programs."""
+    return any(getattr(jax.config, f"jax_{x}") for x in ("debug_nans", "debug_infs", "disable_jit"))
+
+
+def _form(x: jax.Array) -> tuple[Any, Any]:
+    return jax.typeof(x), x.sharding
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, (jax.Array, np.ndarray, np.generic))
+
+
+# Files.
+
+
+class _Pickler(pickle.Pickler):
+    """Equinox tells fields without a value by one object."""
+
+    def persistent_id(self, obj: Any) -> str | None:
+        return "missing" if obj is MISSING else None
+
+
+class _Unpickler(pickle.Unpickler):
+    def persistent_load(self, pid: str) -> Any:
+        return MISSING
+
+
+def _write(path: Path, program: _Program) -> None:
+    """Keep a program; where it cannot be stored, it is traced again by the next process."""
+    try:
+        buffer = io.BytesIO()
+        traced = bytes(program.traced.serialize())
+        _Pickler(buffer).dump((program.result, program.remarks, traced))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_room(path.parent)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(zlib.compress(buffer.getvalue(), 1))
+        os.replace(file.name, path)
+    except (OSError, ValueError, TypeError, AttributeError, pickle.PicklingError):
+        return
+
+
+def _make_room(folder: Path) -> None:
+    """Delete the programs that were not used for longest, beyond :data:`MOST` bytes."""
+    files = sorted(((p.stat(), p) for p in folder.iterdir()), key=lambda x: -x[0].st_mtime)
+    size = 0
+    for stat, path in files:
+        size += stat.st_size
+        if size > MOST:
+            path.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> _Program | None:
+    """A kept program; None where there is none that can be read."""
+    try:
+        packed = path.read_bytes()
+        os.utime(path)
+    except OSError:
+        return None
+    try:
+        result, remarks, traced = _Unpickler(io.BytesIO(zlib.decompress(packed))).load()
+        return _Program(deserialize(bytearray(traced)), result, remarks)
+    except Exception:  # cut off, or from another version: it is made again
+        return None
