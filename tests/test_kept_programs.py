@@ -171,6 +171,19 @@ def test_programs_that_were_not_used_for_longest_go(folder, monkeypatch):
     assert len(traced) == 2
 
 
+def test_programs_that_are_forgotten_are_read_again(folder):
+    files, traced = folder
+    kept = Kept(inverse_of_mass)
+    before = kept(np.eye(3))
+    kept_programs.forget_programs()
+    (path,) = files.iterdir()
+    path.unlink()
+    np.testing.assert_array_equal(kept(np.eye(3)), before)
+    assert len(traced) == 2
+    kept(2.0 * np.eye(3))
+    assert len(traced) == 2
+
+
 def test_traced_calls_are_a_part_of_the_caller(folder):
     _, traced = folder
     slope = jax.grad(lambda k: _simulated(_problem(k=k)).q[-1, 0])(40.0)

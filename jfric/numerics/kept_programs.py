@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import gc
 import hashlib
 import io
 import itertools
@@ -13,6 +14,7 @@ import pickle
 import sys
 import tempfile
 import threading
+import weakref
 import zlib
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
@@ -31,6 +33,9 @@ from jfric.numerics.tracing import is_traced, remarks_of_tracing, traced_for, wa
 
 #: Bytes of all kept programs; beyond, those that were not used for longest are deleted.
 MOST = 1_000_000_000
+
+
+_every: weakref.WeakSet[Kept] = weakref.WeakSet()
 
 
 class NotKeptError(Exception):
@@ -74,6 +79,7 @@ class Kept:
         self.function, self.quick = function, quick
         self._programs: dict[Any, Callable[[list[Any]], Any] | None] = {}
         self._locks: dict[Any, threading.Lock] = {}
+        _every.add(self)
 
     @functools.cached_property
     def plain(self) -> Any:
@@ -142,6 +148,19 @@ class Kept:
         with remarks_of_tracing() as remarks:
             traced = export(jax.jit(flat))(*arrays)
         return _Program(traced, results[-1], tuple(remarks))
+
+
+def forget_programs() -> None:
+    """Free the memory of all programs of this process: the next call reads or makes its own again.
+
+    No other thread may trace meanwhile.
+    """
+    for kept in _every:
+        kept.__dict__.pop("plain", None)
+        kept._programs.clear()
+        kept._locks.clear()
+    jax.clear_caches()
+    gc.collect()
 
 
 # What a program depends on.

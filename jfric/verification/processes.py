@@ -21,6 +21,7 @@ import jax.numpy as jnp
 
 from jfric.numerics.compilation import collect_seldom, use_compilation_cache
 from jfric.numerics.cores import cores
+from jfric.numerics.kept_programs import forget_programs
 from jfric.verification.job_lists import AnyJob, Works
 from jfric.verification.jobs import MAX_WORKERS, Job, Refused
 from jfric.verification.result import Result, not_run, refused
@@ -155,6 +156,8 @@ def _one(index: int, jobs: Sequence[AnyJob]) -> tuple[int, Made]:
         if _Own.observe is not None:
             one = _Own.observe(job, one)
         found.append((one if _Own.wanted else None, results))
+    # Another structure needs other programs.
+    forget_programs()
     return index, found
 
 
