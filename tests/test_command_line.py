@@ -250,6 +250,24 @@ def test_checks_are_left_out_with_set_also_where_the_end_comes_before_them(tmp_p
     assert "1 left out" in found.output
 
 
+ORBIT = """
+[[check]]
+quantity = "orbit.x"
+expected = 0.0
+tolerance = 1e-9
+source = "none: it does not repeat"
+"""
+
+
+def test_checks_of_steady_states_are_for_another_command(tmp_path):
+    config = tmp_path / "block.toml"
+    config.write_text(SMALL.format(expected=0.5) + ORBIT)
+    found = call("run", config, "--out", tmp_path / "out")
+    assert found.exit_code == 0, found.output
+    assert f"checks of steady states: 1 left out; jfric verify {config}" in found.output
+    assert "x(1)" in found.output
+
+
 CONTROLLED = """
 [controller]
 reads = "x"

@@ -105,14 +105,14 @@ def test_judge_reports_an_incomplete_trajectory_and_a_wrong_sequence():
 
 
 def test_a_case_that_cannot_run_fails_and_the_others_go_on(monkeypatch):
-    possible = jobs._simulation
+    possible = jobs.run_batch
 
-    def simulation(solver):
-        if solver.flow != "exact":
-            return possible(solver)
+    def run_batch(group):
+        if group[0].solver.flow != "exact":
+            return possible(group)
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of memory\nmore")
 
-    monkeypatch.setattr(jobs, "_simulation", simulation)
+    monkeypatch.setattr(jobs, "run_batch", run_batch)
     results = jfric.verify(case="c8_incline")
     exact = [r for r in results if r.solver == "event-driven (exact)"]
     assert exact[-1].quantity == "did not run: RESOURCE_EXHAUSTED: out of memory"

@@ -1,0 +1,60 @@
+"""How long a user waits for the first number of a file: processor time of ``jfric run``.
+
+    python experiments/benchmarks/first_number.py [--configs ve0116,slider_crank]
+
+Each file is run three times in processes of their own: with an empty cache, once more, and with a
+number that is 1 % larger, for which nothing is traced or compiled. Printed are processor seconds
+(user and system), and those of the run itself, without start and compilation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import jfric
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+FILES = "ve0116,sdnd106,f3_incline,m5_lugre,g2_double_pendulum,slider_crank,g1_rimless_wheel"
+
+
+def processor_seconds(arguments: list[str], cache: str) -> tuple[float, float]:
+    """Of a ``jfric run`` and of the simulation in it."""
+    command = [sys.executable, "-c", "from jfric.cli.main import main; main()", "run", *arguments]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    environment = os.environ | {"JFRIC_CACHE_DIR": cache}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    said = re.search(r"run ([\d.e+-]+) ms", done.stdout)
+    if said is None:
+        raise SystemExit(f"jfric {' '.join(command[3:])}: {done.stderr[-300:]}")
+    total = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return total, float(said[1]) / 1e3
+
+
+def main() -> None:
+    """Print a line for each file."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--configs", default=FILES, help="names of files, separated by commas")
+    names = parser.parse_args().configs.split(",")
+    print(f"{'processor seconds':24} {'empty':>8} {'again':>8} {'other':>8} {'run':>8}")
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder:
+            file = [str(CONFIGS / f"{name}.toml"), "--out", f"{folder}/out"]
+            path, value = next(iter(jfric.parameters(jfric.load(file[0])).items()))
+            runs = [file, file, [*file, "--set", f"{path}={1.01 * float(value)!r}"]]
+            found = [processor_seconds(x, f"{folder}/cache") for x in runs]
+        seconds = " ".join(f"{total:8.2f}" for total, _ in found)
+        print(f"{name:24} {seconds} {found[1][1]:8.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
