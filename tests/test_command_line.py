@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 import jfric
 from jfric.cli.main import app
-from jfric.numerics.compilation import cache_directory
+from jfric.numerics import kept_programs
+from jfric.numerics.compilation import cache_directory, compilation_folder
 from jfric.verification.configs import shipped
 
 SMALL = """
@@ -54,6 +55,7 @@ def _compile_once(tmp_path_factory):
     compilation_cache.reset_cache()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JFRIC_CACHE_DIR", str(tmp_path_factory.mktemp("xla")))
+        patch.setattr(kept_programs, "compilation_folder", compilation_folder)
         yield
     for name, value in before.items():
         jax.config.update(name, value)

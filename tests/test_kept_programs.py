@@ -10,6 +10,7 @@ import pytest
 
 import jfric
 from jfric.numerics import kept_programs
+from jfric.numerics.compilation import compilation_folder
 from jfric.numerics.kept_programs import Kept, NotKeptError, fingerprint
 from jfric.numerics.tracing import warn_once
 from jfric.solvers.simulation import _solve
@@ -35,6 +36,7 @@ def folder(tmp_path, monkeypatch):
     """An empty folder of programs; a list of those that are traced."""
     before = jax.config.jax_compilation_cache_dir
     jax.config.update("jax_compilation_cache_dir", str(tmp_path))
+    monkeypatch.setattr(kept_programs, "compilation_folder", compilation_folder)
     traced = []
     made = Kept._made
     monkeypatch.setattr(
@@ -109,6 +111,17 @@ def test_a_file_that_is_cut_off_is_made_again(folder):
     np.testing.assert_array_equal(first.q, second.q)
     _simulated(_problem())
     assert len(traced) == 2
+
+
+def test_programs_that_call_python_are_not_kept(folder):
+    files, traced = folder
+    problem, solver = _problem(), jfric.Smoothed(width=1e-3)
+    for _ in range(2):
+        found = _simulated(problem, solver)
+    assert len(traced) == 2
+    assert not files.exists()
+    expected = jfric.simulate(problem, solver, ts=jnp.linspace(0.0, 1.0, 5))
+    np.testing.assert_allclose(found.q, expected.q, rtol=0.0, atol=1e-15)
 
 
 def _gains(t, y, u):

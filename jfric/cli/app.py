@@ -13,6 +13,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from jfric.cli.completion import parameter_paths
 from jfric.cli.interrupt import INTERRUPTED, say
 from jfric.errors import ProblemError, first_line, quoted
 from jfric.files.solver_choice import SOLVERS
@@ -39,6 +40,7 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="PATH=VALUE",
+        autocompletion=parameter_paths,
         help="Change a parameter; the value may carry its unit (spring.k='5 kN/m'). Repeatable.",
     ),
 ]

@@ -19,6 +19,7 @@ from jfric.cli.app import (
     console,
     one_sentence,
 )
+from jfric.cli.completion import parameter_paths
 
 
 @app.command(
@@ -34,6 +35,7 @@ def basins(
             help="Initial state and its values, PATH=LOW:HIGH:COUNT, or PATH=\\[A, B, ...]; "
             "sampled methods take PATH=LOW:HIGH. Values may carry units. Repeatable.",
             metavar="PATH=VALUES",
+            autocompletion=parameter_paths,
         ),
     ],
     section: Annotated[

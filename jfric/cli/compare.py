@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from jfric.cli.app import Measured, Settings, app, console, one_sentence, status
+from jfric.cli.completion import parameter_paths
 from jfric.cli.loading import load_changed
 from jfric.cli.run_fit import free_of, to_seconds
 from jfric.errors import ProblemError
@@ -28,6 +29,7 @@ def compare(
             help="What is free in every law beside its own coefficients, PATH=LOW:HIGH. "
             "Repeatable; the table fit of the file unless given.",
             metavar="PATH=LOW:HIGH",
+            autocompletion=parameter_paths,
         ),
     ] = None,
     law: Annotated[

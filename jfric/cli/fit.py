@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from jfric.cli.app import Measured, Settings, app, console, one_sentence, status
+from jfric.cli.completion import parameter_paths
 from jfric.cli.interrupt import NOTHING, kept
 from jfric.cli.loading import load_changed
 from jfric.cli.run_fit import RESIDUALS, free_of, read_records, run_fit, to_seconds
@@ -38,6 +39,7 @@ def fit(
             ":each a value for each record, :varies values around a common mean. Repeatable; the "
             "table fit of the file unless given.",
             metavar="PATH=LOW:HIGH",
+            autocompletion=parameter_paths,
         ),
     ] = None,
     init: Annotated[

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from jfric.cli.app import app, console, one_sentence
+from jfric.cli.completion import starting_files
 from jfric.files.starting_files import STARTERS, write_starter
 from jfric.verification.configs import config_directory
 
@@ -22,6 +23,7 @@ def init(
         typer.Argument(
             help=f"{_KINDS}; or a system of the package by its name, such as ve0116.",
             metavar="|".join([*STARTERS, "NAME"]),
+            autocompletion=starting_files,
         ),
     ],
     path: Annotated[

@@ -18,6 +18,7 @@ from jfric.cli.app import (
     console,
     one_sentence,
 )
+from jfric.cli.completion import parameter_paths
 
 
 @app.command(
@@ -31,6 +32,7 @@ def periodic(
         str | None,
         typer.Option(
             metavar="PATH=START:STOP",
+            autocompletion=parameter_paths,
             help="Follow the motion over this parameter; values may carry units. With --branch and "
             "--curve by default that of the file.",
         ),
@@ -58,6 +60,7 @@ def periodic(
         str | None,
         typer.Option(
             metavar="PATH=STOP[:COUNT]",
+            autocompletion=parameter_paths,
             help="The second parameter of --curve, from its value in the file to this one.",
         ),
     ] = None,

@@ -18,6 +18,7 @@ from jfric.cli.app import (
     console,
     one_sentence,
 )
+from jfric.cli.completion import parameter_paths
 
 
 @app.command(
@@ -59,6 +60,7 @@ def response(
             help="Further parameter with one curve for each value, PATH=LOW:HIGH:COUNT or "
             "PATH=\\[A, B, ...]. At most two.",
             metavar="PATH=VALUES",
+            autocompletion=parameter_paths,
         ),
     ] = None,
     set_: Settings = None,

@@ -18,6 +18,7 @@ from jfric.cli.app import (
     console,
     one_sentence,
 )
+from jfric.cli.completion import parameter_paths
 
 Vary = Annotated[
     list[str],
@@ -25,6 +26,7 @@ Vary = Annotated[
         help="Parameter and its values, PATH=LOW:HIGH:COUNT, with :log in geometric progression, "
         "or PATH=\\[A, B, ...]. Values may carry units.",
         metavar="PATH=VALUES",
+        autocompletion=parameter_paths,
     ),
 ]
 Out = Annotated[

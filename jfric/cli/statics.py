@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from jfric.cli.app import ConfigPath, Plot, ResultFolder, Settings, app, console, one_sentence
+from jfric.cli.completion import parameter_paths
 
 
 @app.command(epilog="Example: jfric equilibria configs/janovsky_static_e5.toml")
@@ -43,6 +44,7 @@ def trace(
         str | None,
         typer.Option(
             metavar="PATH=START:STOP",
+            autocompletion=parameter_paths,
             help="Parameter and its interval; by default those of the file's table \\[statics].",
         ),
     ] = None,

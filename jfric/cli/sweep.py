@@ -19,6 +19,7 @@ from jfric.cli.app import (
     console,
     one_sentence,
 )
+from jfric.cli.completion import parameter_paths
 
 
 @app.command(
@@ -35,6 +36,7 @@ def sweep(
             "progression, or PATH=\\[A, B, ...]; sampled methods take PATH=LOW:HIGH. Values may "
             "carry units. Repeatable.",
             metavar="PATH=VALUES",
+            autocompletion=parameter_paths,
         ),
     ],
     observe: Annotated[

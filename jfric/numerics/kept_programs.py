@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import functools
@@ -47,22 +48,12 @@ class _Slot(int):
 
 
 class _Program(NamedTuple):
-    """``traced`` gives the arrays of ``result``, in which slots stand for them; ``remarks`` are
-    warnings of its tracing."""
+    """``traced`` gives the arrays of ``result``, in which slots stand for them; None where it calls
+    Python, as programs of diffrax do. ``remarks``: warnings of its tracing."""
 
-    traced: Exported
+    traced: Exported | None
     result: Any
     remarks: tuple[str, ...]
-
-    def compiled(self, arrays: list[Any], options: dict[str, Any]) -> Callable[[list[Any]], Any]:
-        """A function from arrays like these to results."""
-        call = jax.jit(self.traced.call, **options).lower(*arrays).compile()
-
-        def run(arrays: list[Any]) -> Any:
-            found = call(*arrays)
-            return jax.tree.map(lambda x: found[x] if isinstance(x, _Slot) else x, self.result)
-
-        return run
 
 
 class Kept:
@@ -72,7 +63,8 @@ class Kept:
     ``equinox.filter_jit``. A program is found again by all that it depends on: structure, other
     arguments, settings of JAX, versions and the package's sources. Programs are in the folder of
     JAX's compilation cache, if one is set, and JAX keeps there what its compiler makes of them.
-    Those with functions from outside the package are not kept: their names do not say what they do.
+    Those with functions from outside the package are not kept: their names do not say what they do;
+    nor are those that call Python.
     """
 
     def __init__(self, function: Callable[..., Any], *, quick: bool = False):
@@ -126,13 +118,23 @@ class Kept:
             return None
         program = _read(path)
         if program is None:
-            program = self._made(arguments, arrays)
+            call, program = self._made(arguments, arrays)
             _write(path, program)
+        if program.traced is not None:
+            call = program.traced.call
         for text in program.remarks:
             warn_once(text)
-        return program.compiled(arrays, self._options)
+        compiled = jax.jit(call, **self._options).lower(*arrays).compile()
+        result = program.result
 
-    def _made(self, arguments: tuple, arrays: list[Any]) -> _Program:
+        def run(arrays: list[Any]) -> Any:
+            found = compiled(*arrays)
+            return jax.tree.map(lambda x: found[x] if isinstance(x, _Slot) else x, result)
+
+        return run
+
+    def _made(self, arguments: tuple, arrays: list[Any]) -> tuple[Callable[..., Any], _Program]:
+        """The function of arrays alone, and what is kept of it."""
         leaves, tree = jax.tree.flatten(arguments)
         results = []
 
@@ -145,9 +147,10 @@ class Kept:
             results.append(jax.tree.map(lambda x: next(slots) if _is_array(x) else x, found))
             return values
 
-        with remarks_of_tracing() as remarks:
+        traced = None
+        with remarks_of_tracing() as remarks, contextlib.suppress(NotImplementedError):
             traced = export(jax.jit(flat))(*arrays)
-        return _Program(traced, results[-1], tuple(remarks))
+        return flat, _Program(traced, results[-1], tuple(remarks))
 
 
 def forget_programs() -> None:
@@ -281,8 +284,10 @@ class _Unpickler(pickle.Unpickler):
 
 def _write(path: Path, program: _Program) -> None:
     """Keep a program; where it cannot be stored, it is traced again by the next process."""
+    if program.traced is None:
+        return
+    buffer = io.BytesIO()
     try:
-        buffer = io.BytesIO()
         traced = bytes(program.traced.serialize())
         _Pickler(buffer).dump((program.result, program.remarks, traced))
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -290,7 +295,7 @@ def _write(path: Path, program: _Program) -> None:
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
             file.write(zlib.compress(buffer.getvalue(), 1))
         os.replace(file.name, path)
-    except (OSError, ValueError, TypeError, AttributeError, pickle.PicklingError):
+    except (OSError, NotImplementedError, TypeError, AttributeError, pickle.PicklingError):
         return
 
 
