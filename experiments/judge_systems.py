@@ -7,7 +7,8 @@ with that of ``stepped_systems.py``, which shares nothing with jfric, and with i
 nothing may change: by the other kernels and the Runge-Kutta flow, begun anew in the middle, alone
 instead of in a batch, with a mirrored degree of freedom, in another order, in other units.
 
-Motions with status ``ok`` that differ are wrong, unless a flag says that a decision lay on an edge.
+Motions with status ``ok`` that differ are wrong, unless a flag says that a decision lay on an edge;
+so is an end with ``ok`` beside another status. Two statuses that both say what is wrong are none.
 Answers are kept in ``--out``: a run that was ended goes on. The exit status is 0 if none is wrong.
 """
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from answer_systems import OUTPUTS
-from judge_systems import judge, main, mirrored, stepped
+from judge_derivatives import FAR, NEAR, Found, compared
+from judge_systems import judge, main, mirrored, stepped, way
 from random_systems import system, text
 
 import jfric
@@ -51,6 +52,40 @@ def test_a_mirrored_system_has_other_signs_alone():
     table = system(3, 0, 0, "limits")
     assert text(mirrored(table)) != text(table)
     assert text(mirrored(mirrored(table))) == text(mirrored(mirrored(mirrored(mirrored(table)))))
+
+
+def test_massless_nodes_are_not_reported():
+    table = system(3, 1400, 0, "massless")
+    reported = [x for x in table["dofs"] if x not in table["massless"]]
+    assert 0 < len(reported) < len(table["dofs"])
+    for name in ("mirrored", "reordered", "units"):
+        order, signs, *_ = way(name, [table]).scale
+        assert len(order) == len(signs) == len(reported)
+
+
+def _sides(plus, minus, curvature):
+    """Differences to both sides of a motion of one number."""
+    return {
+        (h, sign): np.array([[[(plus if sign > 0 else minus) + sign * h * curvature]]])
+        for h in (NEAR, FAR)
+        for sign in (1.0, -1.0)
+    }
+
+
+@pytest.mark.parametrize(
+    ("slope", "sides", "differentiable", "said"),
+    [
+        (2.0, _sides(2.0, 2.0, 30.0), True, "right"),
+        (2.01, _sides(2.0, 2.0, 30.0), True, "WRONG: system 0"),
+        (2.01, _sides(2.0, 2.0, 30.0), False, "flagged"),
+        (2.0, _sides(2.0, 1.0, 30.0), True, "WRONG on an edge"),
+        (2.0, _sides(2.0, 1.0, 30.0), False, "edge"),
+    ],
+)
+def test_derivatives_are_told_from_edges(slope, sides, differentiable, said):
+    base = Found(np.zeros((1, 1)), np.zeros(1, int), np.array([differentiable]))
+    (found,) = compared(np.array([[[slope]]]), base, sides, np.ones((1, 1)))
+    assert found.startswith(said)
 
 
 @pytest.mark.slow

@@ -130,3 +130,47 @@ def test_symmetric_impacts_stay_symmetric(kernel):
     np.testing.assert_allclose(rests, expected, atol=1e-9)
     tilt = np.nanmax(np.abs(np.asarray(runs.events.q)[..., 1]), axis=1)
     assert tilt.max() < 1e-12
+
+
+def _sliding_on_four(rng):
+    """A point in six dimensions on four rough planes: it rests on one and slides on the others."""
+    normal, tangent = rng.normal(size=(2, 4, 6))
+    tangent -= np.sum(tangent * normal, axis=1, keepdims=True) * normal / 6.0
+    held = np.concatenate([normal, tangent[:1]])
+    v = np.linalg.svd(held)[2][-1]
+    dofs = tuple("abcdef")
+    push = normal.T @ rng.uniform(-1.5, 0.5, 4) + tangent.T @ rng.uniform(-1.0, 1.0, 4)
+    contacts = {
+        f"c{i}": jfric.Contact(
+            normal=dict(zip(dofs, normal[i].tolist(), strict=True)),
+            tangent=dict(zip(dofs, tangent[i].tolist(), strict=True)),
+            law=jfric.Coulomb(rng.uniform(0.2, 1.5)),
+        )
+        for i in range(4)
+    }
+    return jfric.Problem(
+        dofs,
+        {
+            "mass": {x: jfric.Mass(x, rng.uniform(0.5, 2.0)) for x in dofs},
+            "contact": contacts,
+            "load": {x: jfric.Load(x, f) for x, f in zip(dofs, push.tolist(), strict=True)},
+        },
+        initial={x: jfric.InitialState(0.0, y) for x, y in zip(dofs, v.tolist(), strict=True)},
+        time=1e-3,
+    )
+
+
+@pytest.mark.slow
+def test_modes_that_all_contacts_decide_together_fit():
+    """Forces of sliding contacts change what the others decide: where no single change of mode
+    helps, all are decided at once. What is called ok meets the laws."""
+    rng = np.random.default_rng(2811)
+    batch = _stacked([_sliding_on_four(rng) for _ in range(512)])
+    run = jax.jit(
+        jax.vmap(lambda p: jfric.simulate(p, SOLVERS["general"], ts=np.array([0.0, 1e-3])))
+    )
+    runs = run(batch)
+    ok = runs.status == Status.OK
+    assert int(jnp.sum(ok)) > 100
+    residual = jnp.max(jax.vmap(jfric.contact_residual)(batch, runs), axis=(1, 2))
+    assert float(jnp.max(jnp.where(ok, residual, 0.0))) < 1e-8

@@ -10,6 +10,7 @@ number that is 1 % larger, for which nothing is traced or compiled. Printed are 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import resource
@@ -38,22 +39,32 @@ def processor_seconds(arguments: list[str], cache: str) -> tuple[float, float]:
     return total, float(said[1]) / 1e3
 
 
+def measured(name: str) -> dict[str, float]:
+    """Processor seconds of the three processes, and of the simulation in the second."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = [str(CONFIGS / f"{name}.toml"), "--out", f"{folder}/out"]
+        path, value = next(iter(jfric.parameters(jfric.load(file[0])).items()))
+        runs = [file, file, [*file, "--set", f"{path}={1.01 * float(value)!r}"]]
+        found = [processor_seconds(x, f"{folder}/cache") for x in runs]
+    totals = dict(zip(("empty", "again", "other"), (total for total, _ in found), strict=True))
+    return totals | {"run": found[1][1]}
+
+
 def main() -> None:
     """Print a line for each file."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--configs", default=FILES, help="names of files, separated by commas")
-    names = parser.parse_args().configs.split(",")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    options = parser.parse_args()
+    rows = {name: measured(name) for name in options.configs.split(",")}
+    if options.json:
+        print(json.dumps(rows))
+        return
     print(f"{'processor seconds':24} {'empty':>8} {'again':>8} {'other':>8} {'run':>8}")
-    for name in names:
-        with tempfile.TemporaryDirectory() as folder:
-            file = [str(CONFIGS / f"{name}.toml"), "--out", f"{folder}/out"]
-            path, value = next(iter(jfric.parameters(jfric.load(file[0])).items()))
-            runs = [file, file, [*file, "--set", f"{path}={1.01 * float(value)!r}"]]
-            found = [processor_seconds(x, f"{folder}/cache") for x in runs]
-        seconds = " ".join(f"{total:8.2f}" for total, _ in found)
-        print(f"{name:24} {seconds} {found[1][1]:8.3f}", flush=True)
+    for name, row in rows.items():
+        print(f"{name:24} " + " ".join(f"{x:8.2f}" for x in row.values()))
 
 
 if __name__ == "__main__":
