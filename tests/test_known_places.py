@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jax.extend.core import Literal
 from jax.lax import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
@@ -74,6 +74,8 @@ def test_gathers(case):
 @given(case=windows())
 def test_scatters(case):
     shape, _, batch, kept, mode, index, places = case
+    # Several windows in one place: which is last is not defined.
+    assume(index.shape[-1] > 0 or np.prod(batch, dtype=int) <= 1)
     operand = -1 - np.arange(np.prod(shape)).reshape(shape)
     rest, windows = iter(batch), iter(kept)
     rank = len(batch) + len(kept)

@@ -208,9 +208,9 @@ def test_rows_of_a_sweep_are_chosen_by_platform(name):
     shape = (layout.rows, layout.lanes)
 
     def rows(values, budgets):
-        settings = {k: x for k, x in vars(job).items() if k != "problem"}
         devices = tuple(jax.local_devices()[:1])
-        return runner._rows(job.problem, values, budgets, **settings, devices=devices)
+        static = (job.names, job.observables, job.solver, devices)
+        return runner._rows(job.problem, values, budgets, *static)
 
     def one_row(values, budgets):
         def lane(x, budget):

@@ -54,10 +54,9 @@ def scalar(value) -> Any:
         return value
     dtype = jnp.result_type(float)
     try:
-        # NumPy converts without a program.
-        return jnp.asarray(
-            value if isinstance(value, jax.Array) else np.asarray(value, dtype), dtype
-        )
+        if not any(isinstance(x, jax.Array) for x in jax.tree.leaves(value)):
+            value = np.asarray(value, dtype)  # without a program
+        return jnp.asarray(value, dtype)
     except (TypeError, ValueError):
         return value  # tree transformations put placeholders here
 
