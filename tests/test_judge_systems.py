@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from answer_systems import OUTPUTS
-from judge_derivatives import FAR, NEAR, Found, compared
+from judge_derivatives import FAR, NEAR, TINY, Found, compared
 from judge_systems import judge, main, mirrored, stepped, way
 from random_systems import system, text
 
@@ -67,7 +67,7 @@ def _sides(plus, minus, curvature):
     """Differences to both sides of a motion of one number."""
     return {
         (h, sign): np.array([[[(plus if sign > 0 else minus) + sign * h * curvature]]])
-        for h in (NEAR, FAR)
+        for h in (TINY, NEAR, FAR)
         for sign in (1.0, -1.0)
     }
 
@@ -80,6 +80,8 @@ def _sides(plus, minus, curvature):
         (2.01, _sides(2.0, 2.0, 30.0), False, "flagged"),
         (2.0, _sides(2.0, 1.0, 30.0), True, "WRONG on an edge"),
         (2.0, _sides(2.0, 1.0, 30.0), False, "edge"),
+        (2.0, _sides(2.0, np.nan, 0.0), True, "beside another status"),
+        (2.0, _sides(2.0, 1.0, 0.0) | {(TINY, -1.0): np.full((1, 1, 1), 2.0)}, True, "edge nearby"),
     ],
 )
 def test_derivatives_are_told_from_edges(slope, sides, differentiable, said):

@@ -124,6 +124,20 @@ def test_programs_that_call_python_are_not_kept(folder):
     np.testing.assert_allclose(found.q, expected.q, rtol=0.0, atol=1e-15)
 
 
+def test_programs_that_jax_does_not_store_are_not_kept(folder, monkeypatch):
+    """JAX promises nothing about the pivoted QR decomposition of other versions."""
+    files, traced = folder
+    monkeypatch.setattr(kept_programs, "_name", lambda x: f"{x.__module__}.{x.__qualname__}")
+    q, r, order = Kept(_pivoted)(np.diag([1.0, 3.0, 2.0]))
+    np.testing.assert_allclose(q @ r, np.diag([1.0, 3.0, 2.0])[:, order], atol=1e-14)
+    assert len(traced) == 1
+    assert not files.exists()
+
+
+def _pivoted(a):
+    return jax.scipy.linalg.qr(a, pivoting=True)
+
+
 def _gains(t, y, u):
     return u
 

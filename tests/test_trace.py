@@ -1,3 +1,6 @@
+import itertools
+import types
+
 import numpy as np
 import pytest
 from test_equilibria import LUMPED
@@ -5,6 +8,7 @@ from typer.testing import CliRunner
 
 import jfric
 from jfric.cli.main import app
+from jfric.statics.smooth_step import _locate
 
 
 def lumped(f_tau, mu):
@@ -105,3 +109,16 @@ def test_commands(tmp_path):
     wrong = run("trace", "configs/janovsky_static_fold.toml", "--vary", "parameters.F=1")
     assert wrong.exit_code == 2
     assert "expected path=start:stop" in wrong.output
+
+
+def test_a_zero_is_found_among_rounding_errors():
+    """Newton's steps that no longer shrink have arrived."""
+    rounding = itertools.cycle([1e-12, -1e-12])
+
+    def at(p):
+        margin = np.array([0.3 - p + next(rounding)])
+        return types.SimpleNamespace(p=p, margin=margin, rate=np.array([-1.0]))
+
+    found = _locate(at, at(0.0), at(1.0), 0, 0.5)  # pyright: ignore[reportArgumentType]
+    assert found is not None
+    assert found.p == pytest.approx(0.3, abs=1e-11)

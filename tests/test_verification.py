@@ -123,6 +123,13 @@ def test_a_case_that_cannot_run_fails_and_the_others_go_on(monkeypatch):
     assert all(r.passed for r in others)
 
 
+def test_a_start_along_the_normal_of_an_ellipse():
+    """The load meets the edge of what friction holds: rounding there is not for the motion."""
+    results = jfric.verify(case="f5_ellipse")
+    assert len(results) == 6
+    assert all(r.passed for r in results)
+
+
 def test_equilibria_that_cannot_be_found_fail(monkeypatch):
     def fail(self, quantity):
         raise jax.errors.JaxRuntimeError("INTERNAL: none")

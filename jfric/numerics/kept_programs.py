@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import enum
 import functools
@@ -48,8 +47,9 @@ class _Slot(int):
 
 
 class _Program(NamedTuple):
-    """``traced`` gives the arrays of ``result``, in which slots stand for them; None where it calls
-    Python, as programs of diffrax do. ``remarks``: warnings of its tracing."""
+    """``traced`` gives the arrays of ``result``, in which slots stand for them; None where it
+    cannot be stored: it calls Python, as programs of diffrax do. ``remarks``: warnings of its
+    tracing."""
 
     traced: Exported | None
     result: Any
@@ -148,8 +148,15 @@ class Kept:
             return values
 
         traced = None
-        with remarks_of_tracing() as remarks, contextlib.suppress(NotImplementedError):
-            traced = export(jax.jit(flat))(*arrays)
+        with remarks_of_tracing() as remarks:
+            try:
+                traced = export(jax.jit(flat))(*arrays)
+            except NotImplementedError:
+                pass
+            except ValueError as error:
+                # Of some libraries JAX does not promise that another version calls them alike.
+                if "no compatibility guarantees" not in str(error):
+                    raise
         return flat, _Program(traced, results[-1], tuple(remarks))
 
 

@@ -19,6 +19,8 @@ from jfric.statics.reading import AT_CHANGE
 #: Largest error of the cubic in the middle of a step, relative to the magnitude of the numbers.
 TOLERANCE = 1e-6
 _NEWTON = 60
+#: Moves of a zero that rounding errors cause, as a part of the parameter.
+ROUNDED = 1e-11
 
 At = Callable[[float], BranchPoint]
 
@@ -117,16 +119,17 @@ def _locate(
 ) -> BranchPoint | None:
     """The point where margin ``i`` is zero, by Newton's method within the step."""
     low, high = sorted((float(first.p), float(last.p)))
-    p = guess
+    size, p, before = max(abs(low), abs(high)), guess, np.inf
     for _ in range(_NEWTON):
         point = at(p)
         if not np.isfinite(point.rate[i]) or point.rate[i] == 0.0:
             return None
         change = -point.margin[i] / point.rate[i]
         following = min(max(float(p + change), low), high)
-        if following == p or abs(following - p) <= 4 * np.finfo(float).eps * max(
-            abs(low), abs(high)
-        ):
+        move = abs(following - p)
+        # Rounding errors of a margin may move its zero to and fro.
+        done = move <= 4 * np.finfo(float).eps * size or before <= move <= ROUNDED * size
+        if done:
             return at(following)
-        p = following
+        p, before = following, move
     return None

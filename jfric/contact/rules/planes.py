@@ -115,7 +115,8 @@ def _holding(D, free, mu, normal):
         return jnp.where(slope > 0, jnp.maximum(kappa + more, least), kappa)
 
     # Other contacts may hold one of the directions: no friction moves anything there.
-    least = ROUNDINGS * jnp.finfo(D.dtype).eps * (mean + spread)
+    tiny = ROUNDINGS * jnp.finfo(D.dtype).eps * (mean + spread)
+    least = jnp.where(determinant > tiny * (mean + spread), 0.0, tiny)
     # Written out it would take most of the compile time of those who call it often.
     kappa = jnp.maximum(size / safe - (mean + spread), least)
     kappa = jax.lax.fori_loop(0, NEWTON, improved, kappa)
