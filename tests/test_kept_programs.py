@@ -160,6 +160,23 @@ def test_functions_from_outside_are_not_kept(folder):
     assert fingerprint(jnp.sin) != fingerprint(jnp.cos)
 
 
+class OwnLaw(jfric.Coulomb):
+    """A law of the user's own, whose methods the next process may find changed."""
+
+
+def test_laws_of_the_users_own_are_not_kept(folder):
+    files, traced = folder
+    problem = _problem()
+    problem.elements["friction"]["friction"] = jfric.Friction("x", OwnLaw(0.3), N=1.0)
+    with pytest.raises(NotKeptError):
+        fingerprint(problem)
+    found = _simulated(problem)
+    assert not traced
+    assert not files.exists()
+    expected = jfric.simulate(_problem(), ts=jnp.linspace(0.0, 1.0, 5))
+    np.testing.assert_allclose(found.q, expected.q, rtol=0.0, atol=1e-12)
+
+
 def test_names_tell_apart_what_programs_depend_on():
     same = [np.zeros(3), np.ones(3)]
     assert len({fingerprint(x) for x in same}) == 1

@@ -201,7 +201,7 @@ def surroundings() -> tuple:
         sources.update(path.read_bytes())
     device = jax.devices()[0]
     return (
-        tuple(version(x) for x in ("jax", "jaxlib", "equinox", "diffrax", "optimistix", "numpy")),
+        tuple(version(x) for x in _PACKAGES),
         sys.version,
         sources.hexdigest(),
         (device.platform, device.device_kind, device.client.platform_version, jax.device_count()),
@@ -218,8 +218,8 @@ def fingerprint(value: Any) -> str:
 
 
 def _describe(x: Any, put: Callable[[bytes], None]) -> None:
-    kind = type(x)
-    put(f"<{kind.__module__}.{kind.__qualname__}".encode())
+    # A class of the user's own, a law for example, may have other methods the next time.
+    put(f"<{_name(type(x))}".encode())
     if isinstance(x, jax.Array):
         put(f"{jax.typeof(x)}{x.sharding}".encode())
     elif isinstance(x, (np.ndarray, np.generic)):
@@ -247,14 +247,19 @@ def _describe(x: Any, put: Callable[[bytes], None]) -> None:
     elif isinstance(x, type) or callable(x):
         put(_name(x).encode())
     else:
-        raise NotKeptError(f"{kind} is not known")
+        raise NotKeptError(f"{type(x)} is not known")
     put(b">")
+
+
+#: Packages whose versions or texts are a part of :func:`surroundings`.
+_PACKAGES = ("jax", "jaxlib", "equinox", "diffrax", "optimistix", "lineax", "numpy")
+_KNOWN = {"jfric", "builtins", "collections", "functools", *_PACKAGES}
 
 
 def _name(x: Any) -> str:
     """Name of a class or function whose text is a part of :func:`surroundings`."""
     module, name = getattr(x, "__module__", None) or "", getattr(x, "__qualname__", "<locals>")
-    if module.split(".")[0] not in ("jfric", "jax", "jaxlib", "equinox", "numpy", "builtins"):
+    if module.split(".")[0] not in _KNOWN:
         raise NotKeptError(f"{module}.{name} may change")
     if "<" in name:
         raise NotKeptError(f"{module}.{name} depends on more than its name")
