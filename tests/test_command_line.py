@@ -243,10 +243,14 @@ def test_a_cache_that_cannot_be_written_breaks_nothing(monkeypatch, tmp_path):
     assert call("show", ve0116()).exit_code == 0
 
 
-def test_checks_are_left_out_with_set_also_where_the_end_comes_before_them(tmp_path):
+@pytest.mark.parametrize("setting", ["time.end=0.5", "parameters.T=0.5"])
+def test_checks_are_left_out_with_set_also_where_the_end_comes_before_them(setting, tmp_path):
     config = tmp_path / "block.toml"
-    config.write_text(SMALL.format(expected=0.5))
-    line = ["run", str(config), "--set", "time.end=0.5", "--out", str(tmp_path / "out")]
+    text = SMALL.format(expected=0.5)
+    if setting.startswith("parameters"):
+        text = text.replace('end = "1 s"', 'end = "$T"') + "[parameters]\nT = 1.0\n"
+    config.write_text(text)
+    line = ["run", str(config), "--set", setting, "--out", str(tmp_path / "out")]
     found = CliRunner().invoke(app, line)
     assert found.exit_code == 0, found.output
     assert "1 left out" in found.output

@@ -64,7 +64,9 @@ def run(
     from jfric.cli.run_config import run_config
     from jfric.cli.run_results import print_run, write_run
     from jfric.files import output
+    from jfric.files.config import time_span
     from jfric.files.solver_choice import choose_solver, parse_options, resolved
+    from jfric.verification.evaluate import needed_times
     from jfric.verification.periodic_checks import is_periodic
 
     started = time.perf_counter()
@@ -83,8 +85,8 @@ def run(
     built.require(chosen.problem)
     settings = resolved(settings, chosen.problem)
     left_out = len(chosen.checks) if set_ else 0
-    if any(text.startswith("time.") for text in set_ or []):
-        # They may be about times outside of the span.
+    start, end = time_span(chosen.problem)
+    if set_ and any(not start <= t <= end for t in needed_times(c.quantity for c in chosen.checks)):
         chosen = dataclasses.replace(chosen, checks=())
     # Orbits are another computation, of seconds to minutes each.
     motion = tuple(check for check in chosen.checks if not is_periodic(check))
