@@ -265,3 +265,8 @@ def test_a_negative_mass_is_named(dofs, section, element):
     negative = eqx.tree_at(lambda p: p.elements[section][section].m, problem, jnp.asarray(-100.0))
     with pytest.raises(jfric.ProblemError, match=rf"^{section}.m: found -100, must "):
         jfric.simulate(negative, end=1.0)
+
+
+def test_a_force_field_is_a_function():
+    with pytest.raises(jfric.ProblemError, match=r"^function: found dict, must be a function f\(t"):
+        jfric.ForceField({"x": "-x"})  # pyright: ignore[reportArgumentType]

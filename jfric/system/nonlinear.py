@@ -7,6 +7,7 @@ from collections.abc import Callable
 import equinox as eqx
 import jax.numpy as jnp
 
+from jfric.errors import ProblemError
 from jfric.system.description import is_state_axis
 from jfric.system.direction import Direction, as_direction
 from jfric.system.fields import Scalar, optional, scalar
@@ -96,6 +97,13 @@ class ForceField(AbstractForce):
     parameters: dict[str, Scalar] = eqx.field(
         converter=lambda d: {k: optional(v) for k, v in d.items()}, default_factory=dict
     )
+
+    def __check_init__(self) -> None:
+        if not callable(self.function):
+            raise ProblemError(
+                f"function: found {type(self.function).__name__}, must be a function "
+                "f(t, q, v, parameters) that returns forces (n,); for texts take jfric.Lagrangian"
+            )
 
     def force(self, axes, t, q, v):
         n = sum(not is_state_axis(axis) for axis in axes)
