@@ -1,4 +1,4 @@
-"""Compiled programs that are kept between processes and run without being traced again."""
+"""Programs that are kept between processes: another one runs them without tracing them again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from jfric.numerics.tracing import is_traced, remarks_of_tracing, traced_for, wa
 #: Bytes of all kept programs; beyond, those that were not used for longest are deleted.
 MOST = 1_000_000_000
 
-
+#: All of this process.
 _every: weakref.WeakSet[Kept] = weakref.WeakSet()
 
 
