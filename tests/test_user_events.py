@@ -132,6 +132,32 @@ def test_what_is_zero_at_the_start_fires_when_it_comes_back():
     assert all(abs(t - 2 * np.pi) < 1e-5 for t in times(s, "x"))
 
 
+@pytest.mark.parametrize(
+    ("direction", "velocity", "edge"),
+    [("up", 1.0, True), ("up", -1.0, False), ("both", -1.0, True)],
+)
+def test_a_start_on_the_level_of_an_event_that_acts_is_an_edge(direction, velocity, edge):
+    """From just before the level it would fire at once, from there it does not."""
+    events = {"e": Event("x - $c", direction, change={"x": f"x + {velocity} mm"})}
+
+    def run(c):
+        held = {"mass": Mass("x", 1.0), "spring": jfric.Spring("x", 1.0), "event": events}
+        start = {"x": InitialState(0.0, velocity)}
+        return jfric.simulate(Problem(("x",), held, initial=start, time=0.5, parameters={"c": c}))
+
+    at, before = run(0.0), run(1e-9 * velocity)
+    assert (len(times(at)), len(times(before))) == (0, int(edge))
+    assert bool(at.differentiable) is not edge
+    assert (Flag.ONE_SIDED in Flag(int(at.flags))) is edge
+    assert bool(before.differentiable)
+
+
+def test_a_start_on_the_level_of_an_event_that_is_only_logged_is_none():
+    p = Problem(("x",), {"mass": Mass("x", 1.0), "event": {"e": Event("x")}},
+                initial={"x": InitialState(0.0, 1.0)}, time=1.0)  # fmt: skip
+    assert bool(jfric.simulate(p).differentiable)
+
+
 def test_a_kink_and_a_function_that_is_not_smooth():
     s = jfric.simulate(oscillator({"e": Event(lambda p: jnp.abs(p.q[0]) - 0.5)}))
     np.testing.assert_allclose(times(s), np.array([1, 2, 4, 5]) * np.pi / 3, rtol=1e-14)

@@ -100,8 +100,9 @@ class Flag(IntFlag):
     #: Beside ``INCONSISTENT``: contact forces with which modes fit are more than one, and move the
     #: system differently (Painleve's paradox with several solutions).
     SEVERAL_MOTIONS = 1024
-    #: An event lies exactly on an output or the end, or an impact on the start or a break of a
-    #: function of time: values and derivatives there are those of one side.
+    #: An event lies exactly on an output or the end, an impact on the start or a break of a
+    #: function of time, or the start on the level of an event that changes or ends the motion:
+    #: values and derivatives there are those of one side.
     ONE_SIDED = 2048
 
     @property

@@ -157,7 +157,7 @@ class Decision(NamedTuple):
     changed: Float[Array, " e"]
     accumulates: Bool[Array, ""]
     #: Whether a value goes through zero from rest there after its event's own change, and whether
-    #: one does from a start that is not quite at zero: neither fires.
+    #: one does at the start, or from a start that is not quite at zero: none of them fires.
     passes: Bool[Array, ""]
     starts: Bool[Array, ""]
 
@@ -185,6 +185,10 @@ def decide(events: UserEvents, state: State, seen: Seen, settled) -> Decision:
     passes = settled & jnp.any(through & events.mask(lambda e: e.changes))
     through = (order >= 1) & (seen.columns[0] * seen.orientation < 0)
     starts = settled & ~state.settled & jnp.any(through)
+    # From just before zero, a motion that begins there fires at once.
+    begins = (watch.side == 0) & ~watch.known & (watch.pending == 0) & (order >= 1)
+    begins = begins & jnp.where(seen.orientation > 0, up, down) & (state.t == state.start)
+    starts = starts | (settled & jnp.any(begins & events.mask(lambda e: e.changes or e.stops)))
     found = arrived, fires, logged, changes, stops, changing, changed, accumulates
     return Decision(*found, passes, starts)
 
