@@ -5,7 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jfric.numerics.linear_algebra import ROTATED, determinant_sign, singular_values
+from jfric.contact.impulses import solve_linear
+from jfric.numerics.linear_algebra import ROTATED, determinant_sign, inverse, singular_values
+from jfric.system.mechanics import inverse_of_mass
 
 RNG = np.random.default_rng(7)
 
@@ -50,3 +52,14 @@ def test_a_zero_matrix_has_no_singular_value():
     np.testing.assert_array_equal(np.abs(vt), np.eye(3))
     assert determinant_sign(jnp.zeros((3, 3))) == 0
     assert np.all(np.isfinite(u))
+
+
+@pytest.mark.parametrize("size", [6, 9, 40])
+def test_small_inverses_call_no_library(size):
+    """JAX 0.10.1 loses how LAPACK is called in some large programs, which then end with an error:
+    a driven slider-crank did."""
+    a = np.random.default_rng(size).normal(size=(size, size)) + size * np.eye(size)
+    for function in (inverse, inverse_of_mass, lambda a: solve_linear(a, a[0])):
+        assert "lapack" not in jax.jit(function).lower(a).as_text()
+    np.testing.assert_allclose(inverse(a) @ a, np.eye(size), atol=1e-12)
+    np.testing.assert_allclose(a @ solve_linear(a, a[0]), a[0], rtol=1e-12, atol=1e-11)

@@ -25,6 +25,8 @@ UNROLLED_INVERSE = 5
 SEARCHED = 2
 #: Pivot beyond which a row that should come first does.
 FIRST = 1e-3
+#: Matrices up to this size are inverted in plain operations, larger ones by a library.
+PLAIN = 64
 #: Matrices up to this size are decomposed by rotations, larger ones by a library.
 ROTATED = 32
 #: Sweeps over all pairs of columns; convergence is quadratic, and 6 to 10 are usual.
@@ -274,9 +276,12 @@ def determinant_sign(a: Float[Array, "m m"]) -> Float[Array, ""]:
 
 
 def inverse(A: Float[Array, "m m"]) -> Float[Array, "m m"]:
-    """Gauss-Jordan elimination with partial pivoting, in plain operations: a large batch of small
-    systems runs without a library call for each."""
+    """``A^-1``, by Gauss-Jordan elimination with partial pivoting up to :data:`PLAIN` rows: a large
+    batch of small systems runs without a library call for each, and compilers lose such calls in
+    large programs, which then end with an error (jaxlib 0.10.1)."""
     m = A.shape[0]
+    if m > PLAIN:
+        return jnp.linalg.inv(A)
     rows = jnp.arange(m)
 
     def eliminated(k, both):

@@ -26,8 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate, matmul, matvec
-from jfric.numerics.linear_algebra import inverse as plain_inverse
+from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate, inverse, matmul, matvec
 from jfric.system.bristles import Bristles
 from jfric.system.carried import Carried
 from jfric.system.description import is_state_axis, with_short_names
@@ -122,18 +121,16 @@ class Mechanics(eqx.Module):
             return self
         here = self._seen_at(t, q, v)
         # Masses of bodies are constant: one inverse for all instants.
-        inverse = varying.M_inverse
+        M_inverse = varying.M_inverse
         if varying.energies:
-            # In plain operations: compilers lose library calls in programs of many instants.
-            invert = inverse_of_mass if self.n <= UNROLLED_INVERSE else plain_inverse
-            inverse = invert(here.M)
+            M_inverse = (inverse_of_mass if self.n <= UNROLLED_INVERSE else inverse)(here.M)
         tied = None
         if varying.joints is not None:
-            tied = varying.joints.at(t, q, v, inverse)
-            inverse = tied.inverse_of_mass(inverse)
+            tied = varying.joints.at(t, q, v, M_inverse)
+            M_inverse = tied.inverse_of_mass(M_inverse)
             if self.pins is not None:
                 tied = tied.with_force()
-        return replace(here, M_inverse=inverse, tied=tied)
+        return replace(here, M_inverse=M_inverse, tied=tied)
 
     def near(self, t, q, v) -> Mechanics:
         """This system with the masses, directions and joints of an instant near by, and the
@@ -418,4 +415,4 @@ def inverse_of_mass(M):
     diagonal = jnp.diagonal(M)
     is_diagonal = jnp.all(jnp.where(jnp.eye(M.shape[0], dtype=bool), 0.0, M) == 0.0)
     safe = jnp.where(is_diagonal, jnp.eye(M.shape[0]), M)
-    return jnp.where(is_diagonal, jnp.diag(1.0 / diagonal), jnp.linalg.inv(safe))
+    return jnp.where(is_diagonal, jnp.diag(1.0 / diagonal), inverse(safe))

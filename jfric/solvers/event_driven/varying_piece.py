@@ -47,7 +47,7 @@ class _Moved(NamedTuple):
     reaction: Float[Array, " m"]
     joint: Float[Array, " k"] | None
     relative: Float[Array, " m"]
-    demanded: Float[Array, " nt"]
+    demanded: Float[Array, " m"]
     normal: Float[Array, " nf"]
     curved: Float[Array, " l"]
 
@@ -127,11 +127,13 @@ class VaryingPiece(SmoothPiece):
             sliding = rules.sliding_in_mode(self.state.mode, relative[:nt])
             rates = here.rates_by_contacts(t, q, v, reaction[:nt], reaction[nt:], sliding)
             a = a + here.reaction_to_rates(rates)
-        return _Moved(now, a, reaction, x.joint, relative, demanded[:nt], normal, curved)
+        return _Moved(now, a, reaction, x.joint, relative, demanded, normal, curved)
 
     def instant(self, s, q, v, w) -> Float[Array, " o"]:
         """All of :meth:`others`, written out."""
-        x = self._moved(s, q, v, w)
+        return self._seen(self._moved(s, q, v, w), s, q, v, w)
+
+    def _seen(self, x: _Moved, s, q, v, w) -> Float[Array, " o"]:
         here, t, nt = x.now.mechanics, self.state.t + s, self.prepared.nt
         gap = matvec(here.W_N, q) + matvec(self.g.gap, w)
         gap = jnp.where(_own_rows(x.now)[nt:], here.displacements(t, q)[nt:], gap)
@@ -144,7 +146,7 @@ class VaryingPiece(SmoothPiece):
             margin = self.margins(x.reaction[:nt], pressed)
         if here.pins is not None:
             own = x.normal[here.pins.at]
-        found = [x.a, x.reaction, x.relative, gap, x.demanded, margin, own, joint, x.curved]
+        found = [x.a, x.reaction, x.relative, gap, x.demanded[:nt], margin, own, joint, x.curved]
         return jnp.concatenate([*found, regions_of(here, q)])
 
     def beginning(self, onset: Onset) -> Self:
@@ -189,8 +191,7 @@ class VaryingPiece(SmoothPiece):
         return _compiled(jax.lax.stop_gradient(still))
 
     def _derivatives(self, q, v) -> Float[Array, "5 z"]:
-        nt, mechanics = self.prepared.nt, self.prepared.mechanics
-        assert mechanics.varying is not None
+        nt, m = self.prepared.nt, self.prepared.W.shape[0]
         w = [self.g.w]
         for _ in range(LEADING - 1):
             w.append(matvec(self.g.A, w[-1]))
@@ -211,42 +212,27 @@ class VaryingPiece(SmoothPiece):
             return at
 
         def value(s, q, v):
-            return self.others(s, q, v, basis_after(self.prepared, self.g, s))
+            """All of :meth:`others`, and relative accelerations."""
+            w = basis_after(self.prepared, self.g, s)
+            x = self._moved(s, q, v, w)
+            pull = matvec(x.now.W, x.a) - x.demanded
+            return jnp.concatenate([self._seen(x, s, q, v, w), pull])
 
         motion.append(_taylor(along(self.acceleration, *motion), zero, 1)[1])
-        own = _taylor(along(value, *motion), zero, 2)
+        values = jnp.stack(_taylor(along(value, *motion), zero, 2))
+        own, pull = values[:, : values.shape[1] - m], values[:, values.shape[1] - m :]
         motion.append(own[2][: q.shape[0]])
-        moved = [matvec(self.prepared.W, x) for x in motion]
-        rows = _own_rows(self.prepared)
-        varying = mechanics.varying
-        if varying.displacements is not None:
-
-            def displaced(s, q, v):
-                del v
-                return mechanics.displacements(self.state.t + s, q)
-
-            curved = _taylor(along(displaced, *motion), zero, LEADING - 1)
-            moved = [jnp.where(rows, x, y) for x, y in zip(curved, moved, strict=True)]
-        if varying.rates:
-
-            def velocities(s, q, v):
-                return varying.velocities(self.state.t + s, q, v)
-
-            rolling = np.asarray(varying.rolling)
-            rates = _taylor(along(velocities, *motion), zero, LEADING - 2)
-            later = [x.at[rolling].set(u) for x, u in zip(moved[1:], rates, strict=True)]
-            moved = [moved[0], *later]
+        # Accelerations of contacts are rates of their velocities, these of gaps.
+        _, _, relative, gap, *_ = self._split(own[0])
+        none = jnp.zeros_like(relative)
+        relative = [relative, *pull, none]
+        gap = [gap, *(x[nt:] for x in relative[:-1])]
         none, found = jnp.zeros_like(q), []
         for k in range(LEADING):
             values = own[k] if k < 3 else jnp.zeros_like(own[0])
-            a, reaction, relative, gap, demanded, *others = self._split(values)
-            if 1 <= k < LEADING - 1:
-                relative = moved[k + 1] - matvec(self.g.velocity, w[k])
-            if k >= 1:
-                given = matvec(self.g.gap, w[k])
-                gap = moved[k][nt:] + jnp.where(rows[nt:], 0.0, given)
+            a, reaction, _, _, demanded, *others = self._split(values)
             rate = motion[k + 1] if k + 1 < len(motion) else none
-            parts = motion[k], rate, w[k], a, reaction, relative, gap, demanded
+            parts = motion[k], rate, w[k], a, reaction, relative[k], gap[k], demanded
             found.append(jnp.concatenate([*parts, *others]))
         return jnp.stack(found)
 
