@@ -85,6 +85,22 @@ def test_adhesive_teeth_would_pull():
     assert float(pull["max.force.stop.forward"]) > 1.0
 
 
+def test_an_adhesive_stop_lets_go_where_it_was_touched():
+    elements = {
+        "mass": jfric.Mass("u", 1.0),
+        "stop": jfric.Stop("u", 100.0, c=4.0, gap=0.1, release="adhesive"),
+    }
+    start = {"u": jfric.InitialState(v=1.0)}
+    solution = jfric.simulate(jfric.Problem(["u"], elements, initial=start, time=2.0))
+    touch, free = solution.event_table()
+    assert (touch["to"], free["to"]) == ("touch", "free")
+    # Half a period of the damped oscillation lies between them.
+    half = math.pi / math.sqrt(100.0 - 4.0)
+    assert free["time"] - touch["time"] == pytest.approx(half, rel=1e-12)
+    np.testing.assert_allclose([touch["q"][0], free["q"][0]], 0.1, rtol=1e-12)
+    assert free["v"][0] == pytest.approx(-math.exp(-2.0 * half), rel=1e-12)
+
+
 @pytest.mark.slow
 def test_derivatives_of_three_contacts():
     """Of the final relative displacement, with respect to all numbers, against differences of the

@@ -685,6 +685,19 @@ def test_a_periodic_state_holds_all_positions_then_all_velocities(tmp_path):
         jfric.load(path)
 
 
+@pytest.mark.parametrize(("given", "missing"), [("start", "stop"), ("stop", "start")])
+def test_a_path_of_periodic_motions_needs_both_ends(given, missing, tmp_path):
+    path = tmp_path / "x.toml"
+    path.write_text(GOOD + f'[periodic]\nvary = "friction.mu"\n{given} = 0.2\n')
+    with pytest.raises(
+        jfric.ProblemError,
+        match=rf"periodic\.{missing}: not given, vary needs both start and stop$",
+    ):
+        jfric.load(path)
+    path.write_text(GOOD + f'[periodic]\nvary = "friction.mu"\n{given} = 0.2\n{missing} = 0.3\n')
+    assert load_config(path).periodic == {"vary": "friction.mu", given: 0.2, missing: 0.3}
+
+
 def mass_on_spring(**elements):
     return jfric.Problem(("u",), {"mass": jfric.Mass("u", 1.0), **elements})
 

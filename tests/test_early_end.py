@@ -64,6 +64,21 @@ def test_flags_are_printed_with_their_meaning(tmp_path):
     assert f"flag zeno: {Flag.ZENO.message}" in result.output
 
 
+@pytest.mark.parametrize("stops", [False, True])
+def test_only_a_run_that_ends_before_its_time_says_where_it_got(stops, tmp_path):
+    """Also one that an event of the file's own ends, with status ok."""
+    path = tmp_path / "block.toml"
+    elements = {"mass": jfric.Mass("u", 1.0)}
+    if stops:
+        elements["event"] = {"there": jfric.Event("u - 0.5", "up", "stop")}
+    start = {"u": jfric.InitialState(v=1.0)}
+    path.write_text(jfric.to_toml(jfric.Problem(("u",), elements, initial=start, time=2.0)))
+    result = call("run", path, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert ("(reached t = 0.5 s of 2 s)" in result.output) == stops
+    assert ("reached" in result.output) == stops
+
+
 def test_every_status_and_flag_has_its_sentence():
     assert all(status.message for status in Status)
     assert all(flag.message for flag in Flag)

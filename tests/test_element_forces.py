@@ -116,6 +116,13 @@ def test_forces_of_load_histories():
         np.testing.assert_allclose(found[name], value, rtol=EXACT, atol=EXACT, err_msg=name)
 
 
+def test_forces_of_elements_in_a_sweep():
+    elements = {"mass": jfric.Mass("x", 1.0), "spring": jfric.Spring("x", 1.0)}
+    problem = jfric.Problem(("x",), elements, initial={"x": jfric.InitialState(q=1.0)}, time=4.0)
+    found = jfric.sweep(problem, {"spring.k": [1.0, 4.0]}, "max.force.spring", progress=False)
+    np.testing.assert_allclose(found["max.force.spring"], [1.0, 4.0], rtol=1e-12)
+
+
 def test_a_limited_stop_reports_the_force_that_acts():
     """Two of its segments have one name: the force is that of the one that holds."""
     stop = jfric.Stop("x", k=100.0, gap=0.1, c=20.0, release="limited")

@@ -19,6 +19,7 @@ from jfric.cli.main import app
 from jfric.figures.response_figure import rounded
 from jfric.files.read_toml import load_config, loads
 from jfric.files.write_toml import dump
+from jfric.periodic.lockstep import Lockstep
 from jfric.periodic.response_curve import ResponseCurve
 from jfric.periodic.response_store import ResponseStore
 from jfric.verification.periodic_checks import periodic_job, periodic_results
@@ -78,6 +79,15 @@ def test_bad_requests_are_one_sentence():
             jfric.frequency_response(*given, **options)
 
 
+def test_an_error_on_curves_side_by_side_reaches_the_caller(monkeypatch):
+    def fails(self, program, taken):
+        raise FloatingPointError("no program for this")
+
+    monkeypatch.setattr(Lockstep, "_together", fails)
+    with pytest.raises(FloatingPointError, match="no program for this"):
+        jfric.frequency_response(oscillator(), "load", 0.9, 1.0, over={"damper.c": [0.1, C]})
+
+
 @pytest.mark.slow
 def test_a_family_of_linear_responses_is_the_closed_form():
     response = family()
@@ -135,6 +145,8 @@ def test_peaks_and_their_derivatives_are_the_closed_form():
     by_k = -0.5 * top / (1.0 - c**2 / 4.0)
     np.testing.assert_allclose(found["d(x)/d(spring.k)"], by_k, rtol=1e-9)
     np.testing.assert_allclose(found["d(x)/d(load.F.amplitude)"], top, rtol=1e-10)
+    listed = response.peak("x", ["damper.c", "spring.k"])
+    assert listed.derivatives == response.peak("x", "damper.c, spring.k").derivatives
     edge = jfric.frequency_response(oscillator(), "load", 0.8, 0.9).peak("x", "damper.c")
     assert (edge.kind, edge.frequency) == ("end", pytest.approx(0.9, abs=1e-12))
     assert np.isnan(edge.derivatives["damper.c"])

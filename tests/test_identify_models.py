@@ -101,6 +101,15 @@ def test_prior_counts_like_a_measurement():
     assert result.values["a0"] == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize("method", ["hac", "autoregressive"])
+def test_a_prior_counts_in_every_covariance(method):
+    """A prior that is far narrower than what white noise leaves open decides alone."""
+    data, _ = measured(1)
+    prior = {"a0": jfric.Free(-3.0, 3.0, scale="linear", prior=(1.0, 1e-3))}
+    result = jfric.fit(Polynomial(), data, prior, starts=1)
+    assert result.covariance(method).standard_errors["a0"] == pytest.approx(1e-3, rel=0.02)
+
+
 def test_newey_west_holds_for_autocorrelated_noise_where_white_noise_does_not():
     rng = np.random.default_rng(3)
     estimates, white, hac = [], [], []
@@ -133,6 +142,9 @@ def test_experiments_are_drawn_with_replacement():
     means = [np.mean(e.y["y"]) for e in data]
     expected = np.std(means) / np.sqrt(8)
     assert drawn.standard_errors["a0"] == pytest.approx(expected, rel=0.25)
+    low, high = drawn.intervals(0.9)["a0"]
+    below, above = (np.mean(drawn.estimates[:, 0] <= x) for x in (low, high))
+    assert (below, above) == (pytest.approx(0.05, abs=0.01), pytest.approx(0.95, abs=0.01))
 
 
 def test_mini_batches_of_experiments():

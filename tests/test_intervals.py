@@ -15,6 +15,7 @@ from jfric.fits.uncertainty.autocorrelation import autocorrelation
 from jfric.fits.uncertainty.noise_model import Autoregression, _Group, autoregressive_covariance
 from jfric.fits.uncertainty.posterior import Posterior
 from jfric.fits.uncertainty.residual_series import ResidualSeries, residual_series
+from jfric.verification.configs import shipped
 
 
 def series(residuals, jacobian, used=None) -> ResidualSeries:
@@ -316,6 +317,29 @@ def test_band_and_correlation_of_the_page():
     panel = correlations(found)
     assert panel is not None
     assert [t.get_text() for t in panel.figure.axes[0].get_yticklabels()] == ["rate", "omega"]
+
+
+class Level(Line):
+    """Whatever the slope is."""
+
+    def simulate_outputs(self, values, data):
+        return Prediction(0.0 * values["slope"] + jnp.ones((data.t.shape[0], 1)), jnp.asarray(0))
+
+
+def test_a_page_of_a_fit_without_finite_errors_has_no_profiles():
+    from jfric.cli.fit_record import fit_record
+    from jfric.figures.fit_page import page
+    from jfric.files.read_toml import load_config
+
+    t = np.linspace(0.0, 1.0, 40)
+    data = jfric.Experiment(t, y={"u": 1.0 + 0.1 * np.random.default_rng(9).normal(size=t.size)})
+    found = jfric.fit(Level(), data, {"slope": LINE["slope"]}, starts=1)
+    assert found.covariance().intervals() == {"slope": None}
+    config = load_config(shipped("ve0116"))
+    text = page(config, found, fit_record(found, config, [], {"slope": LINE["slope"]}, {}))
+    assert "<h2>Residuals</h2>" in text
+    assert "Parameters together" not in text
+    assert "profile of" not in text
 
 
 def test_profiles_and_pairs_of_the_page():

@@ -168,6 +168,22 @@ def test_equations_are_written_from_the_problem(name, said):
     assert ("And 24 more of contact" in words) == (name == "two_blocks")
 
 
+def test_a_factor_of_minus_one_is_a_sign():
+    """Of a load, and of friction, whose direction is against the coordinate."""
+
+    def signs(load, friction):
+        elements = {
+            "mass": jfric.Mass("x", 1.0),
+            "spring": jfric.Spring("x", 1.0),
+            "load": jfric.Load({"x": load}, jfric.Harmonic(1.0, 2.0)),
+            "friction": jfric.Friction({"x": friction}, jfric.Coulomb(0.1), N=1.0),
+        }
+        (_, motion), *_ = equations(jfric.Problem(["x"], elements, time=1.0))
+        return motion.count("<mo>\u2212</mo>")
+
+    assert [signs(1.0, 1.0), signs(-1.0, 1.0), signs(1.0, -1.0), signs(-1.0, -1.0)] == [0, 1, 1, 2]
+
+
 def test_an_element_says_its_own_law():
     assert "F  = sigma0 z + sigma1 z' + sigma2 gamma" in said_of(LuGre)
     assert ">>>" not in said_of(LuGre)

@@ -182,6 +182,11 @@ def test_tables_survive_a_round_trip():
     assert again.controller == config.controller
 
 
+@pytest.mark.parametrize("lag", ["", 'lag = "0 s"'])
+def test_a_controller_may_have_no_filter(lag):
+    assert loads(LOOP.replace('lag = "8 ms"', lag)).controller.lag == 0.0
+
+
 @pytest.fixture(scope="module")
 def record(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
@@ -239,6 +244,14 @@ def test_candidate_laws_are_nested():
         check_free(candidate.problem, candidate.free)
     with_load = candidates[-1].problem.elements["friction"]["friction"]
     assert with_load.load.names == ("load",)
+
+
+@pytest.mark.parametrize("size", [0.04, 40.0])
+def test_ranges_of_candidate_laws_follow_the_friction_of_the_file(size):
+    problem = loads(LOOP.replace('limit = "4 N"', f'limit = "{size} N"')).problem
+    (force,) = candidate_laws(problem, 0.2)[1].free.values()
+    found = (force.lower, force.init, force.upper)
+    assert found == pytest.approx((1e-3 * size, size, 1e2 * size), rel=1e-12)
 
 
 def test_the_command_writes_a_record_and_a_page_and_repeats(tmp_path):

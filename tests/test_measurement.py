@@ -7,7 +7,7 @@ import pytest
 
 import jfric
 from jfric.fits.data.quantisation import run_lengths, steps_of
-from jfric.fits.measurement import acting, at_times, filtered, shown
+from jfric.fits.measurement import acting, at_times, filtered, shown, slopes
 from jfric.fits.task import prepare
 
 T = np.linspace(0.0, 2.0, 41)
@@ -45,6 +45,15 @@ def test_between_samples_a_signal_is_a_cubic():
     cubic, slope = (lambda x: x**3 - 2.0 * x), (lambda x: 3.0 * x**2 - 2.0)
     found = at_times(at, t, cubic(t), slope(t))
     np.testing.assert_allclose(found, cubic(at), atol=1e-12)
+
+
+def test_slopes_of_samples_are_those_of_parabolas():
+    """At the ends those of the lines to the neighbours."""
+    t = np.sort(np.random.default_rng(3).uniform(0.0, 2.0, 12))
+    found = np.asarray(slopes(t, t**2 - 3.0 * t))
+    np.testing.assert_allclose(found[1:-1], 2.0 * t[1:-1] - 3.0, rtol=1e-12)
+    ends = np.array([t[0] + t[1], t[-2] + t[-1]]) - 3.0
+    np.testing.assert_allclose(found[[0, -1]], ends, rtol=1e-12)
 
 
 @pytest.mark.parametrize("field", ["delay", "lag"])

@@ -333,6 +333,21 @@ def test_single_precision():
     np.testing.assert_allclose(found.q, expected.q, atol=2e-5)
 
 
+def test_a_belt_takes_a_body_along_until_its_spring_lets_it_go():
+    law = jfric.StaticDynamic(0.5, 0.25)
+    elements = {
+        "mass": jfric.Mass("x", 1.0),
+        "spring": jfric.Spring("x", 1.0),
+        "friction": jfric.Friction("x", law, N=1.0, belt=0.2),
+    }
+    start = {"x": jfric.InitialState(0.0, 0.2)}
+    solution = jfric.simulate(jfric.Problem(("x",), elements, initial=start, time=4.0), CLOSED)
+    (found,) = solution.event_table()
+    assert (found["from"], found["to"]) == ("stick", "slip-")
+    assert found["time"] == pytest.approx(0.5 / 0.2, rel=1e-14)
+    np.testing.assert_allclose(found["q"], [0.5], rtol=1e-14)
+
+
 @pytest.mark.slow
 def test_a_belt_that_is_changed_between_two_runs_takes_nothing_along_at_once():
     """A body that sticks slides where its belt goes on faster, and is accelerated by friction."""

@@ -253,6 +253,25 @@ def test_observe_ends_where_it_is_told(solver):
         jfric.observe(problem, "final.u", solver, end=-1.0)
 
 
+def test_observe_takes_as_many_steps_as_a_run_may():
+    problem = jfric.Problem(
+        ("u",),
+        {
+            "mass": jfric.Mass("u", 1.0),
+            "spring": jfric.Spring("u", 10.0),
+            "friction": jfric.Friction("u", jfric.Coulomb(0.1), N=1.0),
+        },
+        initial={"u": jfric.InitialState(q=1.0)},
+        time=2.0,
+    )
+    found = jfric.observe(problem, "final.u")
+    assert int(found.status) == jfric.Status.OK
+    fewer = jfric.EventDriven(max_steps=int(found.steps) - 1)
+    found = jfric.observe(problem, "final.u", fewer)
+    assert (int(found.status), int(found.steps)) == (jfric.Status.MAX_STEPS, fewer.max_steps)
+    assert np.isnan(found.values["final.u"])
+
+
 def test_an_observable_need_not_say_when_it_equals_another():
     @dataclasses.dataclass
     class Passes(jfric.observables.Observable):

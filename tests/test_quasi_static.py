@@ -224,6 +224,19 @@ def test_gap_springs_and_moving_bases():
     assert float(solution.events.time[0]) == pytest.approx(1 / 3, rel=EXACT)
 
 
+def test_a_damper_to_a_support_has_the_force_of_its_motion():
+    """Between two equal springs the body follows the support half the way."""
+    elements = {
+        "spring": {"near": jfric.Spring(("wall", "u"), 50.0), "far": jfric.Spring("u", 50.0)},
+        "damper": jfric.Damper(("wall", "u"), 2.0),
+        "base": {"wall": jfric.Base(jfric.PiecewiseLinear([0.0, 2.0, 3.0], [0.0, 0.6, 0.6]))},
+    }
+    problem = jfric.Problem(("u",), elements, time=3.0)
+    names = ["force.damper(0.5 s)", "force.damper(2.5 s)"]
+    found = jfric.observe(problem, names, jfric.QuasiStatic()).values
+    np.testing.assert_allclose([found[n] for n in names], [2.0 * 0.15, 0.0], atol=EXACT)
+
+
 def test_free_rigid_body_is_reported():
     """A block that nothing but friction holds: it sticks up to its limit, then there is no
     equilibrium."""

@@ -393,6 +393,19 @@ def test_restart_continues_the_run():
     assert int(first.events.count) + int(second.events.count) == int(whole.events.count)
 
 
+def test_the_final_mode_is_that_of_the_last_step():
+    """A step later the body slides."""
+    elements = {
+        "mass": jfric.Mass("x", 1.0),
+        "friction": jfric.Friction("x", jfric.Coulomb(0.5), N=1.0),
+        "load": jfric.Load("x", jfric.Steps([1.0, 5.0], [0.0, 10.0, 0.0])),
+    }
+    problem = jfric.Problem(["x"], elements, time=5.0)
+    ends = [jfric.simulate(problem, jfric.MoreauJean(1e-2), end=end).final for end in (1.0, 1.01)]
+    assert [int(x.mode[0]) for x in ends] == [jfric.Mode.STICK, jfric.Mode.SLIP_POS]
+    assert [float(x.v[0]) for x in ends] == [0.0, pytest.approx(0.01 * 9.5, rel=1e-12)]
+
+
 def test_steps_one_by_one_make_the_run():
     problem, solver = _problem("ve0116"), jfric.MoreauJean(1e-2)
     step = eqx.filter_jit(solver.step)

@@ -170,6 +170,13 @@ def test_residual_staircase_as_one_batch():
     assert {r.solver for r in results} == {"event-driven (exact)"}
 
 
+@pytest.mark.slow
+def test_fixed_steps_give_what_is_published_of_them():
+    results = jfric.verify(case="janovsky_5_3 stabilised")
+    assert len(results) == 6
+    assert [r for r in results if not r.passed] == []
+
+
 def test_a_kernel_of_choice():
     """Another form of the computation passes the same checks; cases that it cannot run are left."""
     general = jfric.verify(case="ve0116 staircase mu=0.2*", flow="exact", kernel="general")
