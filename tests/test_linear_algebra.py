@@ -56,8 +56,8 @@ def test_a_zero_matrix_has_no_singular_value():
 
 @pytest.mark.parametrize("size", [6, 9, 40])
 def test_small_inverses_call_no_library(size):
-    """JAX 0.10.1 loses how LAPACK is called in some large programs, which then end with an error:
-    a driven slider-crank did."""
+    """On one processor, large programs with calls of LAPACK end with an error (jaxlib 0.10.1): that
+    of a driven slider-crank did."""
     a = np.random.default_rng(size).normal(size=(size, size)) + size * np.eye(size)
     for function in (inverse, inverse_of_mass, lambda a: solve_linear(a, a[0])):
         assert "lapack" not in jax.jit(function).lower(a).as_text()

@@ -277,8 +277,8 @@ def determinant_sign(a: Float[Array, "m m"]) -> Float[Array, ""]:
 
 def inverse(A: Float[Array, "m m"]) -> Float[Array, "m m"]:
     """``A^-1``, by Gauss-Jordan elimination with partial pivoting up to :data:`PLAIN` rows: a large
-    batch of small systems runs without a library call for each, and compilers lose such calls in
-    large programs, which then end with an error (jaxlib 0.10.1)."""
+    batch of small systems runs without a library call for each, and programs with such calls fail
+    where jaxlib 0.10.1 has one processor, as :func:`singular_values` says."""
     m = A.shape[0]
     if m > PLAIN:
         return jnp.linalg.inv(A)

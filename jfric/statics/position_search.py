@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from jfric.errors import ProblemError
-from jfric.numerics.linear_algebra import matvec
+from jfric.numerics.linear_algebra import matvec, singular_values
 from jfric.results.modes import Mode
 from jfric.statics.candidate import Candidate
 from jfric.statics.position_problem import (
@@ -92,7 +92,11 @@ def _candidate(rest: AtRest, facts: Facts, mode, start, scale) -> Candidate:
         return found, A / row[:, None], row, G
 
     def step(found, A, row):
-        return -scale * matvec(jnp.linalg.pinv(A, rtol=SINGULAR), found.residual / row)
+        # The smallest step, where others do as well.
+        u, values, vt = singular_values(A)
+        used = values > SINGULAR * jnp.max(values)
+        turned = jnp.where(used, matvec(u.T, found.residual / row) / _positive(values), 0.0)
+        return -scale * matvec(vt.T, turned)
 
     still = jax.lax.stop_gradient(rest)
 
@@ -115,8 +119,8 @@ def _candidate(rest: AtRest, facts: Facts, mode, start, scale) -> Candidate:
     dx = step(found, A, row)
     x = x + dx
     found = position_equations(rest, facts, mode, x)
-    values = jnp.linalg.svd(A, compute_uv=False)
-    regular = values[-1] > SINGULAR * values[0]
+    values = singular_values(A).values
+    regular = jnp.min(values) > SINGULAR * jnp.max(values)
     defect = jnp.max(jnp.abs(jax.lax.stop_gradient(found.residual / row)), initial=0.0)
     size = _positive(jnp.abs(G) @ (scale + jnp.abs(x)))
     off = jax.lax.stop_gradient(jnp.where(found.used, found.margin / size, 1.0))
