@@ -11,6 +11,8 @@ import pytest
 from systems import bouncing
 
 import jfric
+from jfric.numerics.runge_kutta import METHODS
+from jfric.solvers.event_driven.solver import NAMES
 
 MASS, LIMIT, PERIOD, SAMPLES = 2.0, 6.0, 0.05, 60
 GAINS = np.array([[300.0, 30.0], [100.0, 2.0], [300.0, 30.0], [20.0, 1.0]])
@@ -160,9 +162,30 @@ def test_the_restarts_cover_all_modes():
     assert modes == {jfric.Mode.OPEN, jfric.Mode.STICK, jfric.Mode.SLIP_POS, jfric.Mode.SLIP_NEG}
 
 
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"method": "dopri7"}, r"method: found 'dopri7' \(did you mean 'dopri8'\?\), allowed are "
+         "dopri8, dopri5 and tsit5"),
+        ({"flow": "exakt"}, r"flow: found 'exakt' \(did you mean 'exact'\?\), allowed are auto, "
+         "exact and runge-kutta"),
+        ({"energy_gain": 1}, "energy_gain: found 1, allowed are stop and allow"),
+    ],
+)  # fmt: skip
+def test_settings_that_are_names_are_checked_before_anything_is_computed(settings, expected):
+    """Also the method of a flow that a linear system does not need."""
+    problem = jfric.Problem(("u",), {"mass": jfric.Mass("u", 1.0)}, time=1.0)
+    with pytest.raises(jfric.ProblemError, match=expected):
+        jfric.EventDriven(**settings).require(problem)
+
+
+def test_methods_are_those_of_the_tables():
+    assert set(NAMES["method"]) == set(METHODS)
+
+
 def test_wrong_starts_are_refused():
     massless = jfric.Problem(("u",), {"spring": jfric.Spring("u", 1.0)})
-    with pytest.raises(jfric.ProblemError, match="'u' has no mass"):
+    with pytest.raises(jfric.ProblemError, match=r"'u' has no mass.*look for equilibria"):
         jfric.EventDriven().init(massless)
     problem = jfric.Problem(("u",), {"mass": jfric.Mass("u", 1.0)}, time=1.0)
     start = jfric.MoreauJean(1e-3).init(problem)

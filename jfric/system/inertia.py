@@ -83,8 +83,9 @@ def require_inertia(problem: AbstractProblem) -> None:
             )
         raise ProblemError(
             f"mass: the degree of freedom {dof!r} has no mass; add a [mass] element for it, use "
-            "the solver quasi-static, which needs none, or leave out what springs and friction "
-            f'alone hold by jfric.eliminate_massless, in files massless = ["{dof}"]'
+            "the solver quasi-static, which needs none, look for equilibria (jfric equilibria, "
+            "jfric trace), or leave out what springs and friction alone hold by "
+            f'jfric.eliminate_massless, in files massless = ["{dof}"]'
         )
 
 

@@ -44,7 +44,13 @@ from jfric.system.refuse_varying import refuse_factors_where_varying
 
 FlowName = Literal["auto", "exact", "runge-kutta"]
 EnergyGain = Literal["stop", "allow"]
-ENERGY_GAIN = get_args(EnergyGain)
+MethodName = Literal["dopri8", "dopri5", "tsit5"]
+#: Settings that are names, and the names that are allowed.
+NAMES = {
+    "flow": get_args(FlowName),
+    "method": get_args(MethodName),
+    "energy_gain": get_args(EnergyGain),
+}
 
 
 class EventDriven(AbstractSolver):
@@ -88,7 +94,7 @@ class EventDriven(AbstractSolver):
 
     flow: FlowName = eqx.field(static=True, default="auto")
     rtol: float = eqx.field(static=True, default=1e-10)
-    method: str = eqx.field(static=True, default="dopri8")
+    method: MethodName = eqx.field(static=True, default="dopri8")
     max_steps: int = eqx.field(static=True, default=100_000)
     max_events: int = eqx.field(static=True, default=256)
     accumulation: float = eqx.field(static=True, default=1e-6)
@@ -118,9 +124,11 @@ class EventDriven(AbstractSolver):
         require_formulas(problem)
         if not 0.0 < self.accumulation < 1.0:
             raise ProblemError(f"accumulation: found {self.accumulation}, must lie between 0 and 1")
-        if self.energy_gain not in ENERGY_GAIN:
-            found = f"found {self.energy_gain!r}{nearest(str(self.energy_gain), ENERGY_GAIN)}"
-            raise ProblemError(f"energy_gain: {found}, allowed are {' and '.join(ENERGY_GAIN)}")
+        for field, names in NAMES.items():
+            if (chosen := getattr(self, field)) not in names:
+                hint, (*others, last) = nearest(str(chosen), names), names
+                allowed = f"{', '.join(others)} and {last}"
+                raise ProblemError(f"{field}: found {chosen!r}{hint}, allowed are {allowed}")
 
     def prepare(self, problem: Problem, end=None) -> Prepared:
         """The assembled problem with its contact-space matrices."""
@@ -247,21 +255,14 @@ def _make_flow(solver: EventDriven, prepared: Prepared):
             f"flow: 'exact' needs equations that are linear in every mode, but {names} is not; "
             "use flow='runge-kutta' or 'auto'"
         )
-    if solver.flow not in ("auto", "exact", "runge-kutta"):
-        raise ProblemError(
-            f"flow: found {solver.flow!r}, allowed are 'auto', 'exact' and 'runge-kutta'"
-        )
     exact = solver.flow == "exact" or (solver.flow == "auto" and linear)
     if prepared.D.dtype == jnp.float32:
         _remark_on_single_precision("exact" if exact else "runge-kutta")
     if exact:
         return ExactFlow()
     # Imported late: diffrax doubles the import time of the package.
-    from jfric.numerics.runge_kutta import METHODS
     from jfric.solvers.event_driven.runge_kutta_flow import RungeKuttaFlow
 
-    if solver.method not in METHODS:
-        raise ProblemError(f"method: found {solver.method!r}, allowed are {', '.join(METHODS)}")
     return RungeKuttaFlow(solver.rtol, solver.method, derivatives=solver.adjoint != "none")
 
 
