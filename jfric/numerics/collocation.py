@@ -108,10 +108,11 @@ def collocation(
 
             def falls(inner):
                 i, _, size, before = inner
-                return (i < NEWTON) & (size > CONVERGED * eps) & (size < FALLS * before)
+                falls = (i == 0) | (size < FALLS * before)
+                return (i < NEWTON) & (size > CONVERGED * eps) & falls
 
             none = jnp.full((), jnp.inf, dtype)
-            _, a, size, before = jax.lax.while_loop(falls, again, again((0, a, none, none)))
+            _, a, size, before = jax.lax.while_loop(falls, again, (0, a, none, none))
             return rounds + 1, a, size, before
 
         def unfinished(state):
@@ -179,10 +180,8 @@ def _along(q, v, h, a) -> tuple[Float[Array, "k n"], Float[Array, "k n"]]:
 def _slopes(acceleration: Callable, h, position, velocity) -> tuple[Array, Array]:
     """Derivatives (k, n, n) of accelerations at the nodes by position and by velocity."""
     nodes, _, _ = _nodes(position.dtype)
-    by_q, by_v = (
-        jax.vmap(jax.jacfwd(acceleration, argnums=i))(h * nodes, position, velocity) for i in (1, 2)
-    )
-    return by_q, by_v
+    slopes = jax.vmap(jax.jacfwd(acceleration, argnums=(1, 2)))
+    return slopes(h * nodes, position, velocity)
 
 
 def _missed_by(h, by_q, by_v) -> Float[Array, "kn kn"]:

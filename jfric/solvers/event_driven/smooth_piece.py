@@ -7,6 +7,8 @@ friction that depends on the sliding velocity, and what it changes where it ente
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Callable
 from typing import Self
 
 import equinox as eqx
@@ -197,26 +199,21 @@ class SmoothPiece(eqx.Module):
         def value(s, q, v):
             return self.others(s, q, v, basis_after(self.prepared, self.g, s))
 
-        def along(function):
-            def derivative(s, q, v):
-                tangent = (jnp.ones_like(s), v, self.acceleration(s, q, v))
-                return jax.jvp(function, (s, q, v), tangent)[1]
-
-            return derivative
-
-        start = (jnp.zeros_like(self.state.t), q, v)
-        others = [value(*start)]
+        start = jnp.zeros_like(self.state.t)
+        others = [value(start, q, v)]
         nothing, none = jnp.zeros_like(others[0]), jnp.zeros_like(q)
-        others += [nothing] * (LEADING - 1)
-        if nothing.shape[0]:
-            others[1], others[2] = along(value)(*start), along(along(value))(*start)
-        motion, found = [q, v], []
-        for k in range(LEADING):
-            rate = motion[k + 1] if k + 1 < len(motion) else none
-            found.append(jnp.concatenate([motion[k], rate, w[k], others[k]]))
-            if k < 3:
-                motion.append(matvec(self.rates, found[k]))
-        return jnp.stack(found)
+        motion = [q, v]
+        for k in range(3):
+            if k and nothing.shape[0]:
+                # Its derivative of order k follows from the motion up to order k + 1.
+                others.append(taylor(along(value, *motion), start, k)[k])
+            elif k:
+                others.append(nothing)
+            z = jnp.concatenate([motion[k], motion[k + 1], w[k], others[k]])
+            motion.append(matvec(self.rates, z))
+        others += [nothing] * (LEADING - len(others))
+        found = zip(motion, [*motion[1:], none], w, others, strict=True)
+        return jnp.stack([jnp.concatenate(parts) for parts in found])
 
     def frozen(self) -> Self:
         """The piece without derivatives."""
@@ -238,6 +235,28 @@ class SmoothPiece(eqx.Module):
     def magnitudes(self, z: Float[Array, "p z"]) -> Quantities:
         """The same from magnitudes of ``z``."""
         return Quantities(*(matmul(z, jnp.abs(x)) for x in self.system.quantities))
+
+
+def along(function: Callable, q, v, *higher) -> Callable:
+    """``function(s, q, v)`` of the time ``s`` along a motion with the derivatives (n,) ``q``, ``v``
+    and ``higher`` ones at its start."""
+    known = (q, v, *higher)
+
+    def at(s):
+        powers = [s**k / math.factorial(k) for k in range(len(known))]
+        place = sum((c * x for c, x in zip(powers, known, strict=True)), jnp.zeros_like(q))
+        speed = sum((c * x for c, x in zip(powers, known[1:], strict=False)), jnp.zeros_like(q))
+        return function(s, place, speed)
+
+    return at
+
+
+def taylor(function: Callable, s, order: int) -> list[Array]:
+    """``function`` and its derivatives at ``s``, up to ``order``."""
+    if order == 0:
+        return [function(s)]
+    values, rates = jax.jvp(lambda s: taylor(function, s, order - 1), (s,), (jnp.ones_like(s),))
+    return [*values, rates[-1]]
 
 
 def smooth_piece(

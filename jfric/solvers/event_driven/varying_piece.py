@@ -7,7 +7,6 @@ the matrices of each instant; ``o`` in ``z = (q, v, w, o)`` holds them all, rows
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable
 from typing import NamedTuple, Self
 
@@ -33,7 +32,13 @@ from jfric.solvers.event_driven.mode_equations import (
 )
 from jfric.solvers.event_driven.pins import limits_of_pins
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.smooth_piece import SmoothPiece, by_velocity, curved_forces
+from jfric.solvers.event_driven.smooth_piece import (
+    SmoothPiece,
+    along,
+    by_velocity,
+    curved_forces,
+    taylor,
+)
 from jfric.solvers.event_driven.state import State
 from jfric.system.mechanics import Mechanics
 from jfric.system.varying import Energies
@@ -198,19 +203,6 @@ class VaryingPiece(SmoothPiece):
         zero = jnp.zeros_like(self.state.t)
         motion = [q, v, self.acceleration(zero, q, v)]
 
-        def along(function: Callable, *known):
-            """``function(s, q, v)`` along the motion whose derivatives are ``known``."""
-
-            def at(s):
-                powers = [s**k / math.factorial(k) for k in range(len(known))]
-                place = sum((c * x for c, x in zip(powers, known, strict=True)), jnp.zeros_like(q))
-                speed = sum(
-                    (c * x for c, x in zip(powers, known[1:], strict=False)), jnp.zeros_like(q)
-                )
-                return function(s, place, speed)
-
-            return at
-
         def value(s, q, v):
             """All of :meth:`others`, and relative accelerations."""
             w = basis_after(self.prepared, self.g, s)
@@ -218,8 +210,8 @@ class VaryingPiece(SmoothPiece):
             pull = matvec(x.now.W, x.a) - x.demanded
             return jnp.concatenate([self._seen(x, s, q, v, w), pull])
 
-        motion.append(_taylor(along(self.acceleration, *motion), zero, 1)[1])
-        values = jnp.stack(_taylor(along(value, *motion), zero, 2))
+        motion.append(taylor(along(self.acceleration, *motion), zero, 1)[1])
+        values = jnp.stack(taylor(along(value, *motion), zero, 2))
         own, pull = values[:, : values.shape[1] - m], values[:, values.shape[1] - m :]
         motion.append(own[2][: q.shape[0]])
         # Accelerations of contacts are rates of their velocities, these of gaps.
@@ -304,14 +296,6 @@ def _own_rows(prepared: Prepared) -> np.ndarray:
     if varying is not None and varying.rows:
         found[np.asarray(varying.rows)] = True
     return found
-
-
-def _taylor(function: Callable, s, order: int) -> list[Array]:
-    """``function`` and its derivatives at ``s``, up to ``order``."""
-    if order == 0:
-        return [function(s)]
-    values, rates = jax.jvp(lambda s: _taylor(function, s, order - 1), (s,), (jnp.ones_like(s),))
-    return [*values, rates[-1]]
 
 
 def varying_piece(
