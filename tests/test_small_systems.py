@@ -181,7 +181,7 @@ VALUES = {
         contact__mu_s=(0.4, 0.6),
         contact__e=(0.0, 0.8),
         load__y__F__1__amplitude=(0.0, 0.8),
-        spring__cross__k=(-0.5, 0.8),
+        spring__cross__k=(0.0, 0.8),
         initial__y__q=(0.1, 0.5),
     ),
     _pair: _uniform(3, friction__mu=(0.02, 0.5), load__F__omega=(0.5, 3.0), mass__y__m=(0.5, 4.0)),
