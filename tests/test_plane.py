@@ -476,3 +476,18 @@ def test_sliding_begins_where_a_load_has_a_kink():
     normal = np.stack([0.4 * np.cos(angles), np.sin(angles)], axis=1)
     normal /= np.linalg.norm(normal, axis=1, keepdims=True)
     np.testing.assert_allclose(away, normal, atol=1e-9)
+
+
+def test_a_stop_beside_a_moving_belt_takes_few_steps():
+    """Seen from the belt, a block that comes to rest on it moves as on a plane at rest (Galilei).
+    Its direction is the difference of velocities that do not vanish."""
+    f, v, belt = 0.2, 1.0, np.array([0.39, 0.15])
+    pad = jfric.Friction(plane=["x", "y"], law=jfric.Coulomb(0.4), N=1.0, belt=list(belt))
+    elements = {"mass": MASSES, "load": jfric.Load("x", f), "friction": pad}
+    start = {"x": START(v=belt[0]), "y": START(v=v + belt[1])}
+    problem = jfric.Problem(["x", "y"], elements, initial=start, time=4.0)
+    solution = jfric.simulate(problem, WITHOUT_DERIVATIVES, ts=jnp.array([4.0])).check()
+    time, *place = stop_of((0.4, f, v))
+    np.testing.assert_allclose(solution.events.time[0], time, rtol=1e-12)
+    np.testing.assert_allclose(solution.q[0], place + 4.0 * belt, rtol=1e-9)
+    assert int(solution.final.steps) < 100

@@ -36,7 +36,7 @@ from jfric.contact.contact_lcp import ContactProblem
 from jfric.contact.contact_methods import Impulses, Method, solved_below
 from jfric.contact.gauss_seidel import SWEEPS
 from jfric.errors import ProblemError
-from jfric.numerics.linear_algebra import diagonal_of, inverse, matvec
+from jfric.numerics.linear_algebra import diagonal_of, matvec
 from jfric.results.modes import Mode
 from jfric.results.status import Status
 
@@ -285,12 +285,12 @@ def _solved(p: _Round, layout: _Layout, method: Method, tolerance: float):
 
 def _step(slope, defect):
     """``slope^-1 defect``; of least squares where there is no inverse."""
-    inverted = inverse(slope)
-    exact = inverted @ defect
+    inverse = jnp.linalg.inv(slope)
+    exact = inverse @ defect
     square = slope.T @ slope
     size = REGULAR * jnp.trace(square) * jnp.eye(square.shape[0], dtype=square.dtype)
-    nearly = inverse(square + size) @ (slope.T @ defect)
-    regular = jnp.max(jnp.abs(inverted)) < 1.0 / jnp.sqrt(jnp.finfo(slope.dtype).eps)
+    nearly = jnp.linalg.solve(square + size, slope.T @ defect)
+    regular = jnp.max(jnp.abs(inverse)) < 1.0 / jnp.sqrt(jnp.finfo(slope.dtype).eps)
     return jnp.where(regular, exact, nearly)
 
 

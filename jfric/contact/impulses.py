@@ -10,13 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from jfric.contact.contact_lcp import ContactProblem
-from jfric.numerics.linear_algebra import (
-    UNROLLED_INVERSE,
-    diagonal_of,
-    eliminate,
-    inverse,
-    matvec,
-)
+from jfric.numerics.linear_algebra import UNROLLED_INVERSE, diagonal_of, eliminate, matvec
 from jfric.results.modes import Mode
 
 
@@ -54,7 +48,7 @@ def solve_linear(a: Float[Array, "m m"], b: Float[Array, " m"]) -> Float[Array, 
     """``a^-1 b``; written out for few rows, where calling a library costs more than the sum."""
     if a.shape[0] <= UNROLLED_INVERSE:
         return matvec(eliminate(a, 0.0).inverse, b)
-    return matvec(inverse(a), b)
+    return jnp.linalg.solve(a, b)
 
 
 def modes_of(

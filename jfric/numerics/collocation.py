@@ -108,8 +108,8 @@ def collocation(
 
             def falls(inner):
                 i, _, size, before = inner
-                falls = (i == 0) | (size < FALLS * before)
-                return (i < NEWTON) & (size > CONVERGED * eps) & falls
+                shrinks = (i == 0) | (size < FALLS * before)
+                return (i < NEWTON) & (size > CONVERGED * eps) & shrinks
 
             none = jnp.full((), jnp.inf, dtype)
             _, a, size, before = jax.lax.while_loop(falls, again, (0, a, none, none))

@@ -25,8 +25,6 @@ UNROLLED_INVERSE = 5
 SEARCHED = 2
 #: Pivot beyond which a row that should come first does.
 FIRST = 1e-3
-#: Matrices up to this size are inverted in plain operations, larger ones by a library.
-PLAIN = 64
 #: Matrices up to this size are decomposed by rotations, larger ones by a library.
 ROTATED = 32
 #: Sweeps over all pairs of columns; convergence is quadratic, and 6 to 10 are usual.
@@ -276,12 +274,9 @@ def determinant_sign(a: Float[Array, "m m"]) -> Float[Array, ""]:
 
 
 def inverse(A: Float[Array, "m m"]) -> Float[Array, "m m"]:
-    """``A^-1``, by Gauss-Jordan elimination with partial pivoting up to :data:`PLAIN` rows: a large
-    batch of small systems runs without a library call for each, and programs with such calls fail
-    where jaxlib 0.10.1 has one processor, as :func:`singular_values` says."""
+    """Gauss-Jordan elimination with partial pivoting, in plain operations: a large batch of small
+    systems runs without a library call for each."""
     m = A.shape[0]
-    if m > PLAIN:
-        return jnp.linalg.inv(A)
     rows = jnp.arange(m)
 
     def eliminated(k, both):

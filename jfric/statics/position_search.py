@@ -91,9 +91,9 @@ def _candidate(rest: AtRest, facts: Facts, mode, start, scale) -> Candidate:
         row = _positive(jnp.sum(jnp.abs(A), axis=1))
         return found, A / row[:, None], row, G
 
-    def step(found, A, row):
-        # The smallest step, where others do as well.
-        u, values, vt = singular_values(A)
+    def step(found, parts, row):
+        # The smallest one, where others do as well.
+        u, values, vt = parts
         used = values > SINGULAR * jnp.max(values)
         turned = jnp.where(used, matvec(u.T, found.residual / row) / _positive(values), 0.0)
         return -scale * matvec(vt.T, turned)
@@ -102,7 +102,8 @@ def _candidate(rest: AtRest, facts: Facts, mode, start, scale) -> Candidate:
 
     def improved(carry):
         i, x, _, _ = carry
-        dx = step(*equations(still, x)[:3])
+        found, A, row, _ = equations(still, x)
+        dx = step(found, singular_values(A), row)
         far = jnp.max(jnp.abs(dx[: facts.n]) / reach, initial=1.0)
         return i + 1, x + dx / far, x, jnp.max(jnp.abs(dx) / scale, initial=0.0)
 
@@ -116,11 +117,10 @@ def _candidate(rest: AtRest, facts: Facts, mode, start, scale) -> Candidate:
     # One step with the derivatives of the solution; where it is one, it is no way any more.
     found, A, row, G = equations(rest, x)
     A, row, G = jax.lax.stop_gradient((A, row, G))
-    dx = step(found, A, row)
-    x = x + dx
+    parts = singular_values(A)
+    x = x + step(found, parts, row)
     found = position_equations(rest, facts, mode, x)
-    values = singular_values(A).values
-    regular = jnp.min(values) > SINGULAR * jnp.max(values)
+    regular = jnp.min(parts.values) > SINGULAR * jnp.max(parts.values)
     defect = jnp.max(jnp.abs(jax.lax.stop_gradient(found.residual / row)), initial=0.0)
     size = _positive(jnp.abs(G) @ (scale + jnp.abs(x)))
     off = jax.lax.stop_gradient(jnp.where(found.used, found.margin / size, 1.0))

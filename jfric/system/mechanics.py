@@ -26,7 +26,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate, inverse, matmul, matvec
+from jfric.numerics.linear_algebra import ROTATED, UNROLLED_INVERSE, eliminate, matmul, matvec
+from jfric.numerics.linear_algebra import inverse as plain_inverse
 from jfric.system.bristles import Bristles
 from jfric.system.carried import Carried
 from jfric.system.description import is_state_axis, with_short_names
@@ -121,16 +122,18 @@ class Mechanics(eqx.Module):
             return self
         here = self._seen_at(t, q, v)
         # Masses of bodies are constant: one inverse for all instants.
-        M_inverse = varying.M_inverse
+        inverse = varying.M_inverse
         if varying.energies:
-            M_inverse = (inverse_of_mass if self.n <= UNROLLED_INVERSE else inverse)(here.M)
+            # In plain operations: compilers lose library calls in programs of many instants.
+            invert = inverse_of_mass if self.n <= UNROLLED_INVERSE else plain_inverse
+            inverse = invert(here.M)
         tied = None
         if varying.joints is not None:
-            tied = varying.joints.at(t, q, v, M_inverse)
-            M_inverse = tied.inverse_of_mass(M_inverse)
+            tied = varying.joints.at(t, q, v, inverse)
+            inverse = tied.inverse_of_mass(inverse)
             if self.pins is not None:
                 tied = tied.with_force()
-        return replace(here, M_inverse=M_inverse, tied=tied)
+        return replace(here, M_inverse=inverse, tied=tied)
 
     def near(self, t, q, v) -> Mechanics:
         """This system with the masses, directions and joints of an instant near by, and the
@@ -408,11 +411,13 @@ def inverse_of_mass(M):
     """Inverse of the mass matrix, symmetric and positive definite.
 
     Elimination written out for small ones: it gives exact reciprocals where the matrix is diagonal,
-    and the library's routine takes long to compile.
+    and the library's routine takes long to compile. No call of LAPACK up to the size of
+    :func:`jfric.numerics.linear_algebra.singular_values`, for the reason given there.
     """
     if M.shape[0] <= UNROLLED_INVERSE:
         return eliminate(M, 0.0).inverse
     diagonal = jnp.diagonal(M)
     is_diagonal = jnp.all(jnp.where(jnp.eye(M.shape[0], dtype=bool), 0.0, M) == 0.0)
     safe = jnp.where(is_diagonal, jnp.eye(M.shape[0]), M)
-    return jnp.where(is_diagonal, jnp.diag(1.0 / diagonal), inverse(safe))
+    invert = plain_inverse if M.shape[0] <= ROTATED else jnp.linalg.inv
+    return jnp.where(is_diagonal, jnp.diag(1.0 / diagonal), invert(safe))

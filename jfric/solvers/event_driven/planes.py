@@ -30,6 +30,8 @@ PART = 0.5
 #: Time to the end of sliding, relative to the elapsed time and to that of the motion, that is left
 #: to a straight line.
 LEFT = 1e-13
+#: Rounding error of a direction of sliding that is not known any more.
+BLURRED = 1e-3
 #: Rounds over several planes that begin to slide at one instant.
 ROUNDS = 60
 #: Sliding acceleration that Newton's method begins with, relative to that without friction:
@@ -142,6 +144,22 @@ def begun(piece: SmoothPiece) -> Begun:
         return first + matvec(moves, matvec(own, jnp.where(resting, ahead + push, 0.0)))
 
     return Begun(beginning, guess, pivot)
+
+
+def roundings_of_direction(piece: SmoothPiece) -> Float[Array, ""]:
+    """Rounding error of the directions of sliding, in roundings: velocities over the difference of
+    them that a plane slides with, as it is beside a belt. At least 1."""
+    piece = jax.lax.stop_gradient(piece)
+    prepared, state, g = piece.prepared, piece.state, piece.g
+    W, given = prepared.W, g.velocity
+    gamma = jnp.abs(matvec(W, state.v) - matvec(given, g.w))
+    size = matvec(jnp.abs(W), jnp.abs(state.v)) + matvec(jnp.abs(given), jnp.abs(g.w))
+    first, rows = zip(*((own[0], list(own)) for own in prepared.mechanics.planes), strict=True)
+    speed, parts = (jnp.stack([jnp.max(x[np.asarray(own)]) for own in rows]) for x in (gamma, size))
+    slides = rules.slides(state.mode[np.asarray(first)]) & ~_resting(prepared, state)
+    most = BLURRED / jnp.finfo(speed.dtype).eps
+    ratio = parts / jnp.where(slides, jnp.maximum(speed, parts / most), 1.0)
+    return jnp.maximum(jnp.max(jnp.where(slides & (parts > 0), ratio, 1.0)), 1.0)
 
 
 def longest_step(piece: SmoothPiece) -> Float[Array, ""]:

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from jfric.numerics.collocation import collocated_change, collocation
+from jfric.numerics.collocation import GOOD, collocated_change, collocation
 from jfric.numerics.isolation import LEADING
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.numerics.polynomials import DEGREE, nodes_and_fit, through_ends
@@ -32,7 +32,7 @@ from jfric.solvers.event_driven.given import Given, given
 from jfric.solvers.event_driven.guards import Quantities, guard_magnitudes, guards
 from jfric.solvers.event_driven.kinetic import plane_limits
 from jfric.solvers.event_driven.mode_equations import reaction_sizes
-from jfric.solvers.event_driven.planes import begun, longest_step
+from jfric.solvers.event_driven.planes import begun, longest_step, roundings_of_direction
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.small_change import UNRESOLVED, change_error
 from jfric.solvers.event_driven.smooth_piece import SmoothPiece, smooth_piece
@@ -43,6 +43,8 @@ from jfric.system.carried import CarriedRows
 
 #: Relative threshold for leading coefficients that count as zero.
 ZERO = 1e-11
+#: Changes of accelerations that do not matter, in rounding errors of the direction of sliding.
+TURNED = 4.0
 #: Part of the largest velocity, in the metric of the masses, that is not resolved where directions
 #: depend on position or friction acts in planes.
 HELD = 1e-6
@@ -100,8 +102,10 @@ class RungeKuttaFlow(eqx.Module):
         leading, scales, relative, unbalanced = _start(beginning, h)
         quiet, change, moved = piece.frozen(), None, None
         if guess is not None:
-            # Planes have directions of their own to be exact in.
-            parts = None if prepared.mechanics.planes else unbalanced
+            parts = unbalanced
+            if prepared.mechanics.planes:
+                # Slow sliding turns by rounding errors, and accelerations with it.
+                parts = unbalanced * (TURNED / GOOD) * roundings_of_direction(piece)
             found = collocation(piece.acceleration, state.q, state.v, h, guess, parts)
             if self.derivatives:
                 start, still = jax.lax.stop_gradient(((state.q, state.v, h), found))

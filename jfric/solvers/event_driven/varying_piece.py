@@ -139,6 +139,7 @@ class VaryingPiece(SmoothPiece):
         return self._seen(self._moved(s, q, v, w), s, q, v, w)
 
     def _seen(self, x: _Moved, s, q, v, w) -> Float[Array, " o"]:
+        """All of :meth:`others`, of a system that moves as ``x`` says."""
         here, t, nt = x.now.mechanics, self.state.t + s, self.prepared.nt
         gap = matvec(here.W_N, q) + matvec(self.g.gap, w)
         gap = jnp.where(_own_rows(x.now)[nt:], here.displacements(t, q)[nt:], gap)
@@ -212,7 +213,7 @@ class VaryingPiece(SmoothPiece):
 
         motion.append(taylor(along(self.acceleration, *motion), zero, 1)[1])
         values = jnp.stack(taylor(along(value, *motion), zero, 2))
-        own, pull = values[:, : values.shape[1] - m], values[:, values.shape[1] - m :]
+        own, pull = jnp.split(values, [values.shape[1] - m], axis=1)
         motion.append(own[2][: q.shape[0]])
         # Accelerations of contacts are rates of their velocities, these of gaps.
         _, _, relative, gap, *_ = self._split(own[0])

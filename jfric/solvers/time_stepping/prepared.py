@@ -9,7 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate, inverse, matmul
+from jfric.numerics.linear_algebra import UNROLLED_INVERSE, eliminate, matmul
 from jfric.solvers.time_stepping.scheme import Scheme
 from jfric.system.joints import generalised_inverse
 from jfric.system.mechanics import Mechanics, WithContacts
@@ -56,7 +56,7 @@ def step_matrices(scheme: Scheme, h, M, C, K, W, J=None) -> StepMatrices:
 
 def _inverse(a):
     # Not symmetric positive definite where a stiffness or damping is negative.
-    return eliminate(a, 0.0).inverse if a.shape[0] <= UNROLLED_INVERSE else inverse(a)
+    return eliminate(a, 0.0).inverse if a.shape[0] <= UNROLLED_INVERSE else jnp.linalg.inv(a)
 
 
 class Prepared(WithContacts):
