@@ -11,6 +11,7 @@ import pytest
 import scipy.linalg
 from differences import fourth_order
 from references import lugre
+from references.bouncing import bounced
 from scipy.integrate import solve_ivp
 
 import jfric
@@ -237,6 +238,32 @@ def test_a_start_may_slide_backwards_over_a_moving_support():
     assert q_back == pytest.approx(-q, rel=1e-12)
     assert z_back == pytest.approx(z, rel=1e-9)
     assert abs(z) > 1e-4
+
+
+@pytest.mark.parametrize("name", ["dahl", "bouc_wen", "lugre"])
+def test_an_impact_turns_the_sliding_of_bristles(name):
+    """The sign of sliding stayed that before the impact: the velocity passes zero without being
+    there, and the new sign was taken back."""
+    element = {
+        "dahl": jfric.Dahl("y", sigma=40.0, F_c=1.5),
+        "bouc_wen": jfric.BoucWen("y", k=30.0, beta=200.0, gamma=50.0, n=1.5),
+        "lugre": jfric.LuGre("y", sigma0=60.0, F_c=1.0, F_s=1.5, v_s=0.3, sigma1=0.5, sigma2=0.2),
+    }[name]
+    parts = {"mass": jfric.Mass("y", 1.0), "load": jfric.Load("y", -3.0), name: element}
+    parts["contact"] = jfric.Contact("y", e=0.7)
+    start = {"y": START(q=0.2, v=0.3)}
+    problem = jfric.Problem(["y"], parts, initial=start, time=1.2)
+    solution = jfric.simulate(problem, SOLVER, ts=np.array([1.2])).check()
+
+    def y_dot(t, y):
+        side = np.where(y[1] < 0.0, -1.0, 1.0)
+        friction = element.friction(y[1], y[2], side)
+        return [y[1], -3.0 - float(friction), float(element.rate(y[1], y[2], side))]
+
+    expected = bounced(y_dot, [0.2, 0.3, 0.0], 1.2, e=0.7)
+    assert int(jnp.sum(solution.events.impact)) >= 2
+    found = [solution.final.q[0], solution.final.v[0], solution.z[-1, 0]]
+    np.testing.assert_allclose(found, expected, atol=2e-7)
 
 
 def test_rest_is_no_trouble_for_stiff_steps():

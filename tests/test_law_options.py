@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from references.bouncing import bounced
 from scipy.integrate import solve_ivp
 
 import jfric
@@ -122,6 +123,27 @@ def test_a_limited_stop_against_an_integrator_at_tight_tolerance(v, c, pushed):
     stepped = jfric.simulate(problem, jfric.MoreauJean(1e-4), ts=jnp.asarray(ts))
     np.testing.assert_allclose(stepped.q[:, 0], expected.y[0], atol=1e-3)
     _same(problem)
+
+
+def test_an_impact_turns_the_damper_of_a_limited_stop():
+    """Its damper limits the force one way before the impact and the other way after it: the run
+    ended there, as no mode was found."""
+    parts = {
+        "mass": jfric.Mass("y", 1.0),
+        "load": jfric.Load("y", -3.0),
+        "contact": jfric.Contact("y", e=0.7),
+        "stop": jfric.Stop({"y": -1.0}, 50.0, gap=-0.1, c=8.0, release="limited"),
+    }
+    start = {"y": jfric.InitialState(0.3, -0.5)}
+    solution = jfric.simulate(jfric.Problem(["y"], parts, initial=start, time=0.6)).check()
+
+    def rate(t, y):
+        p = max(0.1 - y[0], 0.0)
+        return [y[1], -3.0 + 50.0 * p + np.clip(-8.0 * y[1], -50.0 * p, 50.0 * p)]
+
+    expected = bounced(rate, [0.3, -0.5], 0.6, e=0.7)
+    found = [solution.final.q[0], solution.final.v[0]]
+    np.testing.assert_allclose(found, expected, atol=1e-7)
 
 
 def test_a_limited_stop_neither_pulls_nor_hits():

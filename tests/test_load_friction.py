@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from references import load_friction
+from references.bouncing import bounced
 
 import jfric
 from jfric.files.read_toml import loads
@@ -372,6 +373,28 @@ def test_a_constant_load_does_not_tell_its_share_from_the_rest():
     assert "the data cannot tell this change from none" in report(2.5)
     moved = report(jfric.PiecewiseLinear([0.0, 1.0, 2.0, 3.0], [0.0, 2.5, -2.5, 2.5]))
     assert "cannot tell" not in moved
+
+
+def test_an_impact_turns_the_force_that_a_friction_carries():
+    """A damper on a body that bounces presses a friction elsewhere: the sign of its force stayed
+    that before the impact, and the friction became less than nothing."""
+    elements = {
+        "mass": {"y": jfric.Mass("y", 1.0), "x": jfric.Mass("x", 1.0)},
+        "load": {"y": jfric.Load("y", -3.0), "x": jfric.Load("x", jfric.Harmonic(1.5, 2.0))},
+        "damper": jfric.Damper("y", 0.8),
+        "contact": jfric.Contact("y", e=0.7),
+        "friction": jfric.Friction("x", 0.5, N=0.2, load={"damper": 0.9}),
+    }
+    start = {"y": jfric.InitialState(0.3, -0.5), "x": jfric.InitialState(v=2.0)}
+    found = jfric.simulate(jfric.Problem(["y", "x"], elements, initial=start, time=0.7)).check()
+
+    def rate(t, y):
+        limit = 0.5 * (0.2 + 0.9 * 0.8 * abs(y[1]))
+        return [y[1], -3.0 - 0.8 * y[1], y[3], 1.5 * np.sin(2.0 * t) - limit * np.sign(y[3])]
+
+    expected = bounced(rate, [0.3, -0.5, 0.0, 2.0], 0.7, e=0.7)
+    moved = [found.final.q[0], found.final.v[0], found.final.q[1], found.final.v[1]]
+    np.testing.assert_allclose(moved, expected, atol=1e-7)
 
 
 @pytest.mark.slow

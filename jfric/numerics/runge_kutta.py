@@ -97,6 +97,7 @@ class Stages(NamedTuple):
     error: Float[Array, " y"]
     #: Coefficients of the motion in the part of the step, constant term first.
     dense: Float[Array, "p y"]
+    #: Slopes that the end and its error are made of.
     slopes: Float[Array, "k y"]
 
     def split(self, count: int) -> tuple[Stages, Stages]:
@@ -130,7 +131,7 @@ def stages(name: str, field: Callable, y: Float[Array, " y"], h) -> Stages:
         error=h * weighted(jnp.asarray(method.error, dtype), slopes),
         # The end to rounding, as the sums lose digits.
         dense=dense.at[_last(name, dtype.name)].add(end - jnp.sum(dense, axis=0)),
-        slopes=slopes,
+        slopes=slopes[np.flatnonzero(np.abs(method.end) + np.abs(method.error))],
     )
 
 

@@ -151,10 +151,11 @@ class PiecewiseElements(eqx.Module):
         nd = self.tables
         return self.sliders.anchored(inner.segment[nd:], after[nd:], inner.anchor, x[nd:])
 
-    def known_zeros(self, before, after) -> Bool[Array, "ns 2"]:
+    def known_zeros(self, before, after, zero: Bool[Array, "ns 2"]) -> Bool[Array, "ns 2"]:
         """Which guards are zero right after a change of segments, by construction.
 
-        One from a table is if it is the violated one up to sign.
+        One from a table is if it is the violated one up to sign, and that one was ``zero``: rates
+        that jump pass zero.
         """
         nd, found = self.tables, []
         if nd:
@@ -163,6 +164,7 @@ class PiecewiseElements(eqx.Module):
             leads = jnp.asarray(self.next, jnp.int32)[rows, before[:nd]] == after[:nd, None]
             same = jnp.all(new[:, :, None] == old[:, None], axis=-1)
             mirrored = jnp.all(new[:, :, None] == -old[:, None], axis=-1)
+            leads = leads & zero[:nd]
             found.append(jnp.any(leads[:, None] & (same | mirrored), axis=-1))
         if self.sliders is not None:
             found.append(self.sliders.known_zeros(before[nd:], after[nd:]))

@@ -205,7 +205,7 @@ def one_pass(
         mode = jnp.where(restart, proposed, mode)
         segment = jnp.where(restart, state.segment, segment)
     nobody = jnp.zeros((nt,), bool)
-    known = known_after(still[0], state, mode, segment, nobody)
+    known = known_after(still[0], state, mode, segment, nobody, signs.order)
     if sharing is not None and sharing.preload is not None:
         # Another preload makes other limits.
         known = known.at[: 2 * nt].set(jnp.where(rearranged, 0, known[: 2 * nt]))
@@ -342,7 +342,7 @@ def one_pass(
     )
     slid = rules.slides(state.mode)
     kept = eqx.tree_at(lambda s: s.known, state, (fired | signs.null).astype(jnp.int32))
-    known_guess = known_after(still[0], kept, guessed, moved_on, slid & fired[:nt])
+    known_guess = known_after(still[0], kept, guessed, moved_on, slid & fired[:nt], kept.known)
     # Where springs in series with sliders begin anew.
     x = elongations(prepared, state.t, state.q)
     anchor = piecewise.anchored(state.inner, segment, x)

@@ -121,25 +121,23 @@ class RungeKuttaFlow(eqx.Module):
                 return jnp.concatenate([v, piece.acceleration(s, q, v)])
 
             found = stages(self.method, field, jnp.concatenate([state.q, state.v]), h)
-        if prepared.mechanics.has_edges:
-            found = _if_defined(found, jnp.concatenate([state.q, state.v]))
-        table, missed = _polynomials(piece, found.dense, h, rests, apart=self.lowered)
-        values = guards(prepared, state.mode, state.inner, piece.quantities(table))
-        still = jax.lax.stop_gradient((missed, found, h))
-        tail = guard_magnitudes(
-            prepared, state.mode, state.inner, quiet.magnitudes(still[0][None])
-        )[0]
         rtol = smallest_tolerance(self, state.q.dtype)
-        ratio, bound = _error(rtol, quiet, *still[1:], unbalanced)
+        ratio, bound = _error(rtol, quiet, *jax.lax.stop_gradient((found, h)), unbalanced)
         if moved is not None and change is not None:
-            astray = change_error(prepared, equations, change, moved, still[2])
+            astray = change_error(prepared, equations, change, moved, jax.lax.stop_gradient(h))
             if rests is not None:
                 # Where sliding begins its direction has no derivative.
                 astray = jnp.where(rests, 0.0, astray)
             ratio = jnp.maximum(ratio, astray / rtol)
         implicit = guess is not None
-        order = DEGREE[table.dtype.name] - 1 if implicit else tables(self.method).order
+        order = DEGREE[h.dtype.name] - 1 if implicit else tables(self.method).order
         factor, accepted = factor_of_step(ratio, order)
+        if prepared.mechanics.has_edges:
+            found = _if_accepted(found, jnp.concatenate([state.q, state.v]), accepted)
+        table, missed = _polynomials(piece, found.dense, h, rests, apart=self.lowered)
+        values = guards(prepared, state.mode, state.inner, piece.quantities(table))
+        missed = quiet.magnitudes(jax.lax.stop_gradient(missed)[None])
+        tail = guard_magnitudes(prepared, state.mode, state.inner, missed)[0]
         zero = threshold(rtol, table.dtype)
         return Step(
             h=h,
@@ -182,15 +180,16 @@ def _piece(prepared, equations, g: Given, state, force) -> SmoothPiece:
     return make(prepared, equations, g, state, force)
 
 
-def _if_defined(found: Stages, start) -> Stages:
-    """A step that leaves what the equations are defined for counts as rest: it is too long.
+def _if_accepted(found: Stages, start, accepted) -> Stages:
+    """A step that is too long counts as rest: it may have left what the equations are defined for,
+    or grown beyond all numbers.
 
     Where they are not defined at its start they stay undefined.
     """
-    defined = jnp.isfinite(jnp.sum(found.slopes)) | ~jnp.isfinite(jnp.sum(found.slopes[0]))
+    kept = accepted | ~jnp.isfinite(jnp.sum(found.slopes[0]))
     rest = jnp.zeros_like(found.dense).at[0].set(start)
-    still = Stages(start, jnp.full_like(start, jnp.nan), rest, jnp.zeros_like(found.slopes))
-    return jax.tree.map(lambda x, y: jnp.where(defined, x, y), found, still)
+    still = Stages(start, jnp.zeros_like(start), rest, jnp.zeros_like(found.slopes))
+    return jax.tree.map(lambda x, y: jnp.where(kept, x, y), found, still)
 
 
 def _polynomials(
@@ -246,7 +245,8 @@ def threshold(rtol: float, dtype) -> float:
 
 def factor_of_step(ratio, order: int):
     """The next step over this one, and whether this one is accepted; ``ratio``: its error over the
-    tolerance."""
+    tolerance, which may be undefined where the step is much too long."""
+    ratio = jnp.where(jnp.isnan(ratio), jnp.inf, ratio)
     factor = 0.9 * jnp.exp(jnp.log(jnp.maximum(ratio, 1e-12)) / -order)
     accepted = jax.lax.stop_gradient(ratio <= 1.0)
     return jnp.where(accepted, jnp.clip(factor, 0.3, 6.0), jnp.clip(factor, 0.1, 0.8)), accepted
@@ -393,14 +393,12 @@ def _margin_sizes(prepared: Prepared, friction, normal) -> Float[Array, "l np"]:
     return jnp.stack(found, axis=1) if planes else friction[:, :0]
 
 
-def _terms(piece: SmoothPiece, end: Float[Array, " y"], h, v_scale) -> Float[Array, " n"]:
+def _terms(piece: SmoothPiece, s, q, v, v_scale) -> Float[Array, " n"]:
     """Magnitudes of the terms of accelerations, of which formulas show none: what changes of all
     positions and velocities by their own size, up and down, make of them."""
-    n = v_scale.shape[0]
-    ways = jnp.sign(generic_change(piece.prepared.inertia_scale))
-    size = jnp.concatenate([jnp.maximum(jnp.abs(end[:n]), piece.state.q_scale), v_scale])
-    where, along = ((x[:n], x[n:]) for x in (end, ways * size))
-    _, found = jax.jvp(functools.partial(piece.acceleration, h), where, along)
+    size = jnp.concatenate([jnp.maximum(jnp.abs(q), piece.state.q_scale), v_scale])
+    along = jnp.split(jnp.sign(generic_change(piece.prepared.inertia_scale)) * size, 2)
+    _, found = jax.jvp(functools.partial(piece.acceleration, s), [q, v], along)
     return jnp.where(jnp.isfinite(found), jnp.abs(found), 0.0)
 
 
@@ -420,7 +418,10 @@ def _error(rtol: float, piece: SmoothPiece, found: Stages, h, unbalanced):
     v_scale = jnp.maximum(v_scale, h * jnp.max(jnp.abs(found.slopes[:, n:]), axis=0))
     v_scale = jnp.maximum(v_scale, UNRESOLVED * h * unbalanced)
     if piece.prepared.mechanics.n_states:
-        v_scale = jnp.maximum(v_scale, UNRESOLVED * h * _terms(piece, found.end, h, v_scale))
+        # At both ends: a step that is much too long has large ones where it ends.
+        begins = _terms(piece, jnp.zeros_like(h), state.q, state.v, state.v_scale)
+        terms = jnp.minimum(begins, _terms(piece, h, *jnp.split(found.end, 2), v_scale))
+        v_scale = jnp.maximum(v_scale, UNRESOLVED * h * terms)
     if (bristles := piece.prepared.mechanics.bristles) is not None:
         # Rates of these are differences, too.
         v_scale = v_scale.at[np.asarray(bristles.states)].max(1e-3 * bristles.sizes)
@@ -432,5 +433,7 @@ def _error(rtol: float, piece: SmoothPiece, found: Stages, h, unbalanced):
     scale = jnp.concatenate([q_scale, v_scale])
     relative = jnp.max(jnp.abs(found.error) / jnp.maximum(scale, jnp.finfo(h.dtype).tiny))
     relative = jax.lax.stop_gradient(relative)
-    relative = jnp.where(jnp.isfinite(relative), relative, 1e3)
+    # All that makes the polynomials takes part.
+    whole = jnp.isfinite(jnp.sum(found.dense) + jnp.sum(found.slopes))
+    relative = jnp.where(whole, relative, jnp.inf)
     return relative / rtol, jnp.minimum(relative, rtol) * 10

@@ -447,16 +447,19 @@ def break_away(prepared: Prepared, state: State, force) -> State:
     first, second = (rules.GuardSign(*(x[k : k + nt] for x in sign)) for k in (0, nt))
     found = rules.next_mode(prepared.kind, stuck.mode, first, second, stuck.mode).mode
     mode = jnp.where(state.mode == Mode.STICK, found, state.mode)
-    known = known_after(prepared, state, mode, state.segment, nobody)
+    known = known_after(prepared, state, mode, state.segment, nobody, state.known)
     return eqx.tree_at(lambda s: (s.mode, s.known), state, (mode, known))
 
 
-def known_after(prepared: Prepared, state: State, mode, segment, at_rest) -> Int[Array, " g"]:
+def known_after(
+    prepared: Prepared, state: State, mode, segment, at_rest, order: Int[Array, " g"]
+) -> Int[Array, " g"]:
     """Zeros that the guards of new modes have by construction.
 
     Those of contacts by :func:`jfric.contact.rules.known_zeros`. Elements that did not change keep
     what is known.
-    ``at_rest`` (nt,): contacts whose sliding velocity just reached zero.
+    ``at_rest`` (nt,): contacts whose sliding velocity just reached zero. ``order``: how many
+    leading coefficients of the guards of the old modes vanish.
     """
     nt = prepared.nt
     known = state.known[:nt], state.known[nt : 2 * nt]
@@ -464,7 +467,8 @@ def known_after(prepared: Prepared, state: State, mode, segment, at_rest) -> Int
     piecewise = prepared.mechanics.piecewise
     if piecewise.count:
         ns = piecewise.count
-        zero = piecewise.known_zeros(state.segment, segment).astype(jnp.int32)
+        vanish = order[2 * nt : 2 * (nt + ns)].reshape(2, ns).T >= 1
+        zero = piecewise.known_zeros(state.segment, segment, vanish).astype(jnp.int32)
         moved = segment != state.segment
         for g in (0, 1):
             kept = state.known[2 * nt + g * ns : 2 * nt + (g + 1) * ns]
