@@ -238,6 +238,8 @@ def test_bad_requests(tmp_path):
         jfric.verify([tmp_path / "none.toml"])
     with pytest.raises(jfric.ProblemError, match=r"found no \.toml file"):
         files_in([tmp_path])
+    with jax.enable_x64(False), pytest.raises(jfric.ProblemError, match="checks need float64"):
+        jfric.verify(case="c8_incline")
     with pytest.raises(jfric.ProblemError, match="no shipped configuration"):
         shipped("ve9999")
 

@@ -32,6 +32,18 @@ PARTS = 10_000
 COUNTS = {"max_steps": (1, STEPS), "max_events": (0, EVENTS), "increments": (1, INCREMENTS)}
 
 
+def require_double(what: str) -> None:
+    """Raise :class:`ProblemError` where JAX computes in single precision, which ``what`` (in the
+    plural) cannot be found in."""
+    import jax
+
+    if not jax.config.read("jax_enable_x64"):
+        raise ProblemError(
+            f"precision: found float32, {what} need float64: call "
+            "jax.config.update('jax_enable_x64', True) before anything else"
+        )
+
+
 def require_count(where: str, value: Any, least: int, most: int) -> None:
     """Raise :class:`ProblemError` unless ``value`` is a whole number from ``least`` to ``most``."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)

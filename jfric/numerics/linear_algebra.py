@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float
 
 #: Products of matrix and vector up to this many entries are sums that fuse with what surrounds
 #: them; larger ones call the library.
-FUSED_ENTRIES = 36
+FUSED_ENTRIES = 150
 #: The same of two matrices, terms in each sum.
 FUSED_TERMS = 10
 #: Matrices up to this size are inverted by elimination written out.

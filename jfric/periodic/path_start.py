@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.numerics.limits import require_count
+from jfric.numerics.limits import require_count, require_double
 from jfric.periodic.forcing import require_commensurate
 from jfric.periodic.linearised import Scales
 from jfric.periodic.orbit import PeriodicOrbit
@@ -52,11 +51,7 @@ def first_point(
     Raises :class:`jfric.SimulationError` where there is no orbit, :class:`jfric.ProblemError` in
     single precision, in which orbits are not told from their neighbours.
     """
-    if not jax.config.read("jax_enable_x64"):
-        raise ProblemError(
-            "precision: found float32, paths of orbits need float64: call "
-            "jax.config.update('jax_enable_x64', True) before anything else"
-        )
+    require_double("paths of orbits")
     begin = jnp.asarray(limits[0], float)
     there = set_parameters(problem, {name: begin})
     require_count("segments", segments, 1, SEGMENTS)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from jfric.numerics.limits import require_double
 from jfric.verification.compare_kernels import agreement
 from jfric.verification.evaluate import Trajectory
 from jfric.verification.job_lists import ALL, AnyJob, Selection, Works, works
@@ -58,13 +59,14 @@ def verify(
     ``observe(job, computed)`` is called where a job was computed, and ``each`` is then given what
     it returns: with several processes both have to be what can be sent (a function of a module).
 
-    Raises :class:`jfric.ProblemError` for a single bad file and unknown cases. Needs float64.
-    A case of the list::
+    Raises :class:`jfric.ProblemError` for a single bad file, unknown cases, and in single
+    precision, in which checks do not hold. A case of the list::
 
         >>> results = jfric.verify(case="c8_incline")
         >>> {result.case for result in results}, all(result.passed for result in results)
         ({'c8_incline'}, True)
     """
+    require_double("checks")
     selection = Selection(tuple(paths or ()), case, flow, kernel, outputs, dict(options or {}))
     every = selection.jobs(remark)
     order = {id(job): i for i, job in enumerate(every)}
