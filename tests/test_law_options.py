@@ -127,7 +127,7 @@ def test_a_limited_stop_against_an_integrator_at_tight_tolerance(v, c, pushed):
 
 def test_an_impact_turns_the_damper_of_a_limited_stop():
     """Its damper limits the force one way before the impact and the other way after it: the run
-    ended there, as no mode was found."""
+    ended there, as no mode was found. What an impact alone turns has derivatives."""
     parts = {
         "mass": jfric.Mass("y", 1.0),
         "load": jfric.Load("y", -3.0),
@@ -135,15 +135,21 @@ def test_an_impact_turns_the_damper_of_a_limited_stop():
         "stop": jfric.Stop({"y": -1.0}, 50.0, gap=-0.1, c=8.0, release="limited"),
     }
     start = {"y": jfric.InitialState(0.3, -0.5)}
-    solution = jfric.simulate(jfric.Problem(["y"], parts, initial=start, time=0.6)).check()
+    problem = jfric.Problem(["y"], parts, initial=start, time=0.6)
+
+    def moved(e):
+        solution = jfric.simulate(jfric.set_parameters(problem, {"contact.e": e}))
+        return jnp.stack([solution.final.q[0], solution.final.v[0]]), solution.flags
 
     def rate(t, y):
         p = max(0.1 - y[0], 0.0)
         return [y[1], -3.0 + 50.0 * p + np.clip(-8.0 * y[1], -50.0 * p, 50.0 * p)]
 
-    expected = bounced(rate, [0.3, -0.5], 0.6, e=0.7)
-    found = [solution.final.q[0], solution.final.v[0]]
+    (found, flags), (slope, _) = jax.jvp(moved, (0.7,), (1.0,))
+    expected, more, less = (bounced(rate, [0.3, -0.5], 0.6, e=e) for e in (0.7, 0.7001, 0.6999))
+    assert int(flags) == 0
     np.testing.assert_allclose(found, expected, atol=1e-7)
+    np.testing.assert_allclose(slope, (more - less) / 2e-4, atol=1e-5)
 
 
 def test_a_limited_stop_neither_pulls_nor_hits():

@@ -83,7 +83,7 @@ class Flag(IntFlag):
     #: An accumulating sequence of impacts was closed.
     ZENO = 8
     #: Several contacts changed mode at the same instant, or shared an impact although nothing
-    #: presses them.
+    #: presses them. What one impact turns round by itself does not count.
     SIMULTANEOUS = 16
     #: A change of mode was taken at the end of a step: derivatives lack how its time moves.
     STEP_RESOLUTION = 32

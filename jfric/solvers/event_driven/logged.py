@@ -6,22 +6,30 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array, Bool, Int
 
 from jfric.contact import rules
+from jfric.numerics.linear_algebra import matvec
 from jfric.numerics.loops import where_any
 from jfric.results.modes import Mode
 from jfric.results.status import Flag
 from jfric.solvers.event_driven.advance import Advance
+from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.held_by_others import held_by_others
+from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.reported import reported_modes
-from jfric.solvers.event_driven.state import State, unlogged
+from jfric.solvers.event_driven.state import (
+    State,
+    relative_velocities,
+    unlogged,
+    velocity_tolerance,
+)
 from jfric.solvers.event_driven.transitions import Signs, at_breakpoint
 from jfric.solvers.records import Records, write_events
 
 
 class Logged(NamedTuple):
-    """Modes as recorded, events so far, and how many at this instant."""
+    """Modes as recorded, events so far, and how many at this instant that others do not cause."""
 
     modes: Int[Array, " c"]
     total: Int[Array, ""]
@@ -47,7 +55,8 @@ def log_changes(prepared, state: State, records: Records, signs: Signs, waits, o
     for _, *others in prepared.mechanics.planes:
         changed = changed.at[np.asarray(others)].set(False)
     v_before = jnp.where(unlogged(state), state.v_before, state.v)
-    count = jnp.sum(changed, dtype=jnp.int32)
+    caused = turned_by_impact(prepared, state, shown, v_before)
+    count = jnp.sum(changed & (impacted | ~caused), dtype=jnp.int32)
     old, new = state.recorded, shown
     if own is not None:
         changed = jnp.concatenate([changed, on & (own != 0)])
@@ -66,6 +75,28 @@ def log_changes(prepared, state: State, records: Records, signs: Signs, waits, o
         state.event_count,
     )
     return records, Logged(shown, total, count)
+
+
+def turned_by_impact(prepared: Prepared, state: State, shown, v_before) -> Bool[Array, " c"]:
+    """Contacts that slide before and after an impact, and piecewise-linear elements whose rate is
+    not zero before and after it: what they change, they change because of the impact."""
+    nt, d = prepared.nt, prepared.mechanics.piecewise.directions
+    if not prepared.nu:
+        return jnp.zeros((nt + d.shape[0],), bool)
+    small = velocity_tolerance(prepared, state.t, state.v_scale)[:nt]
+    small = jnp.concatenate(
+        [small, constants(small.dtype).zero * matvec(jnp.abs(d), state.v_scale)]
+    )
+    _, z_dot = prepared.mechanics.base_motion(state.t)
+    bases = matvec(prepared.mechanics.piecewise.base_directions, z_dot)
+
+    def moves(v):
+        sliding = relative_velocities(prepared, state.t, v)[:nt]
+        return jnp.abs(jnp.concatenate([sliding, matvec(d, v) + bases])) > small
+
+    slid = rules.slides(state.recorded[:nt]) & rules.slides(shown[:nt])
+    slid = jnp.concatenate([slid, jnp.ones(d.shape[:1], bool)])
+    return state.impacted.any() & slid & moves(v_before) & moves(state.v)
 
 
 def remarks(prepared, state: State, signs: Signs, equations, ahead: Advance):
