@@ -138,6 +138,8 @@ from .system.bristle import Dahl as Dahl
 from .system.bristle import LuGre as LuGre
 from .system.bristle import RateState as RateState
 from .system.controller import Controller as Controller
+from .system.derived_functions import Clipped as Clipped
+from .system.derived_functions import Until as Until
 from .system.direction import Direction as Direction
 from .system.direction import along as along
 from .system.direction import between as between
@@ -195,8 +197,6 @@ from .system.problem import Matrices as Matrices
 from .system.problem import Problem as Problem
 from .system.problem import TimeSpan as TimeSpan
 from .system.state import State as State
-from .system.wrapped import Clipped as Clipped
-from .system.wrapped import Until as Until
 from .verification import verify as verify
 
 __all__: list[str]

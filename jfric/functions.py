@@ -1,5 +1,6 @@
 """Functions of time, for loads, normal forces, belts and supports; and expressions for numbers."""
 
+from jfric.system.derived_functions import Clipped, Until
 from jfric.system.expression import Expression
 from jfric.system.functions import (
     AbstractFunction,
@@ -10,7 +11,6 @@ from jfric.system.functions import (
     Steps,
     Sum,
 )
-from jfric.system.wrapped import Clipped, Until
 
 __all__ = [
     "AbstractFunction",

@@ -10,7 +10,7 @@ import pytest
 
 import jfric
 from jfric.figures.system_figure import plot_system
-from jfric.numerics.shown import LINES, WIDTH
+from jfric.numerics.printing import LINES, WIDTH
 
 BLOCK = jfric.Problem(
     ["u"],

@@ -9,8 +9,8 @@ import pytest
 
 from jfric.system.linkage_equations import Apart, Turned
 from jfric.system.places import Line, Place
+from jfric.system.position_functions import together
 from jfric.system.state_function import state_function
-from jfric.system.together import together
 from jfric.system.touching import CircleGap, LineGap
 
 X, Y = jnp.eye(2)

@@ -14,7 +14,7 @@ from jfric.errors import ProblemError
 from jfric.exports.friction_of_joint import Form, require_form
 from jfric.exports.mjcf import build_model
 from jfric.exports.mujoco_runs import Creep, creep, has_bristles, installed, motion
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 from jfric.solvers.simulation import simulate
 from jfric.system.problem import Problem
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from jfric.errors import ProblemError
 from jfric.files.reading import ReadError, read_text
+from jfric.system.derived_functions import Clipped, Until
 from jfric.system.expression import Expression
 from jfric.system.functions import (
     AbstractFunction,
@@ -28,7 +29,6 @@ from jfric.system.units import (
     to_si,
     unit_factor,
 )
-from jfric.system.wrapped import Clipped, Until
 
 if TYPE_CHECKING:
     from jfric.files import tables

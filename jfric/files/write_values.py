@@ -9,6 +9,7 @@ import numpy as np
 from jax.core import Tracer
 
 from jfric.errors import ProblemError
+from jfric.system.derived_functions import Clipped, Until
 from jfric.system.expression import Expression
 from jfric.system.functions import (
     AbstractFunction,
@@ -20,7 +21,6 @@ from jfric.system.functions import (
     Sum,
 )
 from jfric.system.laws import AbstractLaw, Directional, PerAxis
-from jfric.system.wrapped import Clipped, Until
 
 
 def law_values(law: AbstractLaw, where: str) -> dict[str, Any]:

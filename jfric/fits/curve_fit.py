@@ -16,7 +16,7 @@ from jfric.fits.fit_result import FitResult
 from jfric.fits.fitting import fit
 from jfric.fits.free import Free
 from jfric.fits.uncertainty.covariance import Method
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 from jfric.system.laws import Directional, FrictionCurve
 from jfric.system.naming import parameters, with_numbers
 from jfric.system.problem import Problem

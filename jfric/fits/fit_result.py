@@ -20,7 +20,7 @@ from jfric.fits.uncertainty.bootstrap import Bootstrap, bootstrap
 from jfric.fits.uncertainty.covariance import Covariance, Method, covariance
 from jfric.fits.uncertainty.posterior import Posterior, sample
 from jfric.fits.uncertainty.profile import Profile, profile
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 
 
 @printable

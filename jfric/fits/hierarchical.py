@@ -18,7 +18,7 @@ from jfric.fits.free import Free
 from jfric.fits.full_paths import full_free
 from jfric.fits.model import AbstractModel
 from jfric.fits.random_effects import RandomEffects
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 from jfric.system.problem import Problem
 
 #: Fits with mean and scatter of the last one, at most, and the change that ends them: of the

@@ -19,7 +19,7 @@ from jfric.fits.objective import FEW_MEMBERS
 from jfric.fits.optimise.starts import global_sample
 from jfric.fits.task import Task, prepare
 from jfric.fits.uncertainty.covariance import UNIDENTIFIED
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 from jfric.results.modes import Mode
 from jfric.system.problem import Problem
 

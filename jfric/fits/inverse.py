@@ -37,7 +37,7 @@ from jfric.fits.force_balance import (
 from jfric.fits.full_paths import full_experiment
 from jfric.fits.sampled_model import REFERENCE
 from jfric.fits.uncertainty.autocorrelation import long_run_covariance
-from jfric.numerics.shown import Shown, printable
+from jfric.numerics.printing import Shown, printable
 from jfric.system.expression import Expression
 from jfric.system.naming import find_path, parameters, set_parameters
 from jfric.system.problem import Problem

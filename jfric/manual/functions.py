@@ -8,6 +8,7 @@ import numpy as np
 
 from jfric.manual import mathml as m
 from jfric.manual.formulas import expression
+from jfric.system.derived_functions import Clipped, Until
 from jfric.system.direction import Direction
 from jfric.system.expression import Expression
 from jfric.system.functions import (
@@ -20,7 +21,6 @@ from jfric.system.functions import (
     Sum,
 )
 from jfric.system.units import per_second
-from jfric.system.wrapped import Clipped, Until
 
 #: Pieces of a function of time that are listed; longer ones are given by their range.
 MOST = 8

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from jfric.errors import ProblemError
 from jfric.numerics.limits import OUTPUTS, require_count
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 from jfric.periodic.basins_recognition import PERIOD, RETURNS, STATE, Attractor
 from jfric.periodic.section_runs import lasting, with_polynomials
 from jfric.periodic.sections import make_section

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from jfric.periodic.middle import held_behind, in_the_middle
+from jfric.periodic.orbit_choice import held_behind, in_the_middle
 from jfric.periodic.path import OrbitPoint
 from jfric.periodic.path_kernel import (
     Kernel,

@@ -13,13 +13,13 @@ from jax.core import Tracer
 
 from jfric.errors import ProblemError
 from jfric.system.bristle import BRISTLES
+from jfric.system.derived_functions import Clipped
 from jfric.system.description import element_label
 from jfric.system.expression import is_expression
 from jfric.system.functions import AbstractFunction, Harmonic, Ramp, Sum
 from jfric.system.inertia import is_concrete
 from jfric.system.naming import function_paths
 from jfric.system.problem import Problem
-from jfric.system.wrapped import Clipped
 
 F = TypeVar("F", bound=AbstractFunction)
 

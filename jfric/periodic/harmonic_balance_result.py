@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Complex, Float, Int
 
 from jfric.errors import ProblemError, nearest
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 
 #: Phases at which extrema are looked for, and Newton steps from the best.
 PHASES, POLISH = 2048, 4

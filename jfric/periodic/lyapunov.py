@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int
 
 from jfric.errors import ProblemError
 from jfric.numerics.limits import OUTPUTS, require_count
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 from jfric.periodic.section_runs import with_polynomials
 from jfric.periodic.sections import Section, make_section
 from jfric.results.abstract_observables import OwnRun

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 
 from jfric.errors import ProblemError, SimulationError
 from jfric.numerics.limits import require_count
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 from jfric.periodic.cycle_quantities import parse_cycle_quantities
 from jfric.periodic.response import frequency_response
 from jfric.periodic.response_peak import Curve, ResponsePeak, peak_at, scale_of

@@ -13,7 +13,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Complex, Float, Int
 
 from jfric.errors import ProblemError, SimulationError
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 from jfric.periodic.cycle import Harmonics, work_of_loads
 from jfric.periodic.multipliers import none_grows
 from jfric.periodic.orbit_status import OrbitStatus

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 from jfric.periodic.orbit import PeriodicOrbit
 
 OrbitKind = Literal[

@@ -14,8 +14,8 @@ from jfric.periodic.guess import Guess, forced_guess
 from jfric.periodic.linearised import UNDECIDED, Along, Found, Scales, scaled_equations
 from jfric.periodic.newton import solve
 from jfric.periodic.orbit import PeriodicOrbit
+from jfric.periodic.orbit_result import orbit_of
 from jfric.periodic.orbit_status import OrbitStatus
-from jfric.periodic.result_of import orbit_of
 from jfric.periodic.shooting import Phase, Shooting, Unknowns
 from jfric.solvers.simulation import call_compiled
 from jfric.system.problem import Problem

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 from jfric.periodic.multipliers import none_grows
 from jfric.periodic.orbit_status import OrbitStatus
 from jfric.periodic.path import OrbitPoint

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from jfric.errors import ProblemError
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 from jfric.periodic.cycle_quantities import CycleQuantity, Drive, with_slopes
 from jfric.periodic.linearised import UNDECIDED
 from jfric.periodic.multipliers import none_grows

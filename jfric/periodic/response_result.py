@@ -11,7 +11,7 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.files.output import write_trajectory
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 from jfric.optional import import_xarray
 from jfric.periodic.cycle_quantities import (
     CycleQuantity,

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.errors import ProblemError, nearest
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 from jfric.periodic.harmonic_balance_checks import carrier
 from jfric.periodic.harmonic_balance_equations import frequencies
 from jfric.results.abstract_observables import Observable

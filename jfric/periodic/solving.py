@@ -21,8 +21,8 @@ from jfric.periodic.guess import Guess, autonomous_guess, forced_guess
 from jfric.periodic.linearised import Found, evaluated, least_step, scaled_equations
 from jfric.periodic.newton import solve, together
 from jfric.periodic.orbit import PeriodicOrbit
+from jfric.periodic.orbit_result import orbit_of
 from jfric.periodic.orbit_status import OrbitStatus
-from jfric.periodic.result_of import orbit_of
 from jfric.periodic.shooting import Shooting
 from jfric.periodic.state_vector import at_start, checked_start
 from jfric.results.formulas import bound

@@ -11,7 +11,7 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.numerics.limits import require_count
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 from jfric.periodic.branch_start import begun_at
 from jfric.periodic.path import OrbitKind, OrbitPoint
 from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, moved

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int
 
 from jfric.errors import ProblemError
 from jfric.numerics.polynomials import horner
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 
 if TYPE_CHECKING:
     from jfric.results.pieces import Piece

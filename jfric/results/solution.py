@@ -13,7 +13,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.errors import ProblemError, SimulationError
-from jfric.numerics.shown import Shown, printable, short
+from jfric.numerics.printing import Shown, printable, short
 from jfric.results.dense import Dense, Moment, Side
 from jfric.results.modes import Mode
 from jfric.results.status import NOT_DIFFERENTIABLE, Status, flags_in

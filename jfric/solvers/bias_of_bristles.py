@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 from jfric.solvers.bias_of_smoothing import POINTS, exact_motion
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.simulation import simulate

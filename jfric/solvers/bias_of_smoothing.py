@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 from jfric.results.modes import Mode
 from jfric.results.status import Status
 from jfric.solvers.event_driven.solver import EventDriven

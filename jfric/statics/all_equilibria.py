@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jfric.errors import ProblemError, nearest
 from jfric.numerics.limits import STARTS, require_count
-from jfric.numerics.shown import Shown, printable, short
+from jfric.numerics.printing import Shown, printable, short
 from jfric.results.modes import Mode
 from jfric.statics.candidate import Candidate, candidate, distinct
 from jfric.statics.held_position import is_mechanism

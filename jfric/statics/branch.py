@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from jfric.numerics.shown import Shown, printable
+from jfric.numerics.printing import Shown, printable
 from jfric.results.modes import Mode
 
 Kind = Literal["end", "mode change", "fold", "bifurcation", "vertical", "dead end", "asymptote"]

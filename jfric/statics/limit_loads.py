@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 from jfric.results.status import Status
 from jfric.statics.path_names import checked_path
 from jfric.statics.polyhedron import margin

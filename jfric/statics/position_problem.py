@@ -26,9 +26,9 @@ from jfric.statics.held_position import refuse_motion
 from jfric.statics.reading import Reading
 from jfric.statics.static_mode_equations import side_of
 from jfric.system.assembly import assemble, displacement_functions
-from jfric.system.carried import refuse_carried
 from jfric.system.forces import applied_force, normal_forces_at
 from jfric.system.joint_equations import joint_equations
+from jfric.system.load_friction import refuse_carried
 from jfric.system.mechanics import Mechanics
 from jfric.system.piecewise import FORMS
 from jfric.system.position_factor import refuse_position

@@ -25,7 +25,7 @@ from jaxtyping import Array, Bool, Float, Int
 from jfric.contact import rules
 from jfric.errors import ProblemError
 from jfric.numerics.elimination import solve_general
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 from jfric.results.modes import Mode
 from jfric.statics.held_position import (
     held,

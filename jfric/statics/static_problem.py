@@ -21,8 +21,8 @@ from jfric.errors import ProblemError
 from jfric.numerics.linear_algebra import matvec
 from jfric.statics.both_limits import both_limits
 from jfric.system.assembly import assemble
-from jfric.system.carried import refuse_carried
 from jfric.system.elements import AbstractForce
+from jfric.system.load_friction import refuse_carried
 from jfric.system.piecewise import FORMS
 from jfric.system.position_factor import refuse_position
 from jfric.system.problem import Problem

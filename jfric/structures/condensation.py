@@ -22,7 +22,7 @@ from jaxtyping import Array, Float
 from scipy.sparse.linalg import splu
 
 from jfric.errors import ProblemError
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 from jfric.structures.structure import Structure
 from jfric.system.direction import vector
 from jfric.system.elements import Contact, Load

@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 from scipy.sparse.linalg import LinearOperator, eigsh, splu
 
 from jfric.errors import ProblemError
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 from jfric.structures.condensation import condense, contact_elements, relative_names
 from jfric.structures.structure import Structure
 from jfric.system.direction import vector

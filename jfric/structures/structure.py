@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from jfric.errors import ProblemError
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 
 
 @printable

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from jfric.numerics.loops import keep, run_passes
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 from jfric.results.observables import AtTimes
 from jfric.results.reductions import Reductions
 from jfric.results.status import Flag, Status

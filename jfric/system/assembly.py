@@ -13,12 +13,6 @@ from jaxtyping import Array, Float
 from jfric.numerics.kept_programs import Kept
 from jfric.system.body import coordinates
 from jfric.system.bristles import assemble_bristles
-from jfric.system.carried import (
-    assemble_carried,
-    carried_label,
-    carried_loads,
-    given_normal_forces,
-)
 from jfric.system.dependence import is_straight, linear_displacement
 from jfric.system.description import AbstractProblem, state_axis
 from jfric.system.elements import AbstractForce, Gap, Lagrangian
@@ -26,14 +20,20 @@ from jfric.system.joint_contacts import opposed_contacts, unilateral_contacts
 from jfric.system.joint_equations import joint_equations
 from jfric.system.joints import joints_of
 from jfric.system.laws import Coulomb
+from jfric.system.load_friction import (
+    assemble_carried,
+    carried_label,
+    carried_loads,
+    given_normal_forces,
+)
 from jfric.system.mechanics import Mechanics, inverse_of_mass
 from jfric.system.piecewise import assemble_piecewise
 from jfric.system.pin_friction import pin_friction
 from jfric.system.polygons import PolygonGap
+from jfric.system.position_functions import together
 from jfric.system.start import started
 from jfric.system.state import BoundState
 from jfric.system.state_function import Rate, bound_to, is_rate
-from jfric.system.together import together
 from jfric.system.touching import gap_of, link_force, sliding_of
 from jfric.system.varying import Energies, Varying
 

@@ -62,8 +62,8 @@ def applied_force(mechanics: Mechanics, t, q, v, segment=None, z=None) -> Float[
 
 
 def loads_of_friction(mechanics: Mechanics, t, q, v, segment) -> Float[Array, " k"]:
-    """Loads that friction grows with (:mod:`jfric.system.carried`), piecewise-linear elements in
-    ``segment`` (ns,)."""
+    """Loads that friction grows with (:mod:`jfric.system.load_friction`), with piecewise-linear
+    elements in ``segment`` (ns,)."""
     carried, piecewise = mechanics.carried, mechanics.piecewise
     assert carried is not None
     z, z_dot = mechanics.base_motion(t)

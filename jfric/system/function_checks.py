@@ -10,12 +10,12 @@ from jax.core import Tracer, eval_context
 
 from jfric.errors import ProblemError
 from jfric.system.bristle import BRISTLES
+from jfric.system.derived_functions import Clipped, Until
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.direction import Direction
 from jfric.system.expression import Expression
 from jfric.system.functions import PiecewiseLinear, Steps, Sum
 from jfric.system.smallest_value import find_negative
-from jfric.system.wrapped import Clipped, Until
 
 
 def _terms(function: Any):

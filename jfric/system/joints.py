@@ -31,8 +31,8 @@ from jfric.numerics.linear_algebra import (
     null_space,
 )
 from jfric.numerics.tolerances import ROUNDINGS
+from jfric.system.position_functions import Instant, Together, together
 from jfric.system.state_function import ChosenVelocities, Held, Rate
-from jfric.system.together import Instant, Together, together
 
 #: Relative pivot below which an equation counts as one that follows from others, where the
 #: precision can tell.

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jfric.system.derived_functions import Until, zeros_of_lines
 from jfric.system.fields import Scalar
 from jfric.system.functions import (
     AbstractFunction,
@@ -16,7 +17,6 @@ from jfric.system.functions import (
     Steps,
     Sum,
 )
-from jfric.system.wrapped import Until, zeros_of_lines
 
 
 class Combination(AbstractFunction):

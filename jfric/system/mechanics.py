@@ -29,12 +29,12 @@ from jaxtyping import Array, Float, Int
 from jfric.numerics.linear_algebra import ROTATED, UNROLLED_INVERSE, eliminate, matmul, matvec
 from jfric.numerics.linear_algebra import inverse as plain_inverse
 from jfric.system.bristles import Bristles
-from jfric.system.carried import Carried
 from jfric.system.description import is_state_axis, with_short_names
 from jfric.system.elements import AbstractForce
 from jfric.system.functions import AbstractFunction
 from jfric.system.joints import REDUNDANT, Tied, tolerance_of
 from jfric.system.laws import AbstractLaw
+from jfric.system.load_friction import Carried
 from jfric.system.piecewise import PiecewiseElements
 from jfric.system.pin_friction import PinFriction
 from jfric.system.polygons import PolygonGap, in_regions

@@ -338,7 +338,7 @@ def _sign() -> _Segments:
 
 def assemble_piecewise(problem: AbstractProblem, signs: Iterable[str] = ()) -> PiecewiseElements:
     """Collect the piecewise-linear elements of a resolved problem; behind them one of the name for
-    each of ``signs``, the signs of loads (:mod:`jfric.system.carried`)."""
+    each of ``signs``, the signs of loads (:mod:`jfric.system.load_friction`)."""
     axes, bases = problem.axes, problem.bases
     n, nb = len(axes), len(bases)
     names, rows, forms = [], [], []

@@ -11,7 +11,7 @@ import numpy as np
 from jax.core import Tracer, eval_context
 
 from jfric.errors import ProblemError
-from jfric.numerics.shown import Shown, printable, short
+from jfric.numerics.printing import Shown, printable, short
 from jfric.system.assembled_start import assembled_start
 from jfric.system.body import Body, at_rest, dofs_of
 from jfric.system.body_checks import require_start

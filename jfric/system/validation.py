@@ -25,7 +25,6 @@ from jfric.system.body_checks import (
 from jfric.system.bounds import Bounds, bounds_of
 from jfric.system.bristle import AbstractBristle
 from jfric.system.bristle_checks import require_bristle
-from jfric.system.carried import require_load
 from jfric.system.coupling_checks import require_coupling, require_springs_within_limits
 from jfric.system.curve_checks import require_curve, require_knots
 from jfric.system.description import AbstractProblem, element_label
@@ -62,6 +61,7 @@ from jfric.system.laws import (
     VelocityWeakening,
     sides,
 )
+from jfric.system.load_friction import require_load
 from jfric.system.naming import parameters
 from jfric.system.planes import require_plane, require_planes, require_spin
 from jfric.system.position_factor import require_factor, require_position

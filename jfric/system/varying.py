@@ -19,8 +19,8 @@ from jfric.system.dependence import depends, is_linear, like
 from jfric.system.elements import AbstractForce
 from jfric.system.joints import Joints
 from jfric.system.polygons import PolygonGap
+from jfric.system.position_functions import Instant, Together
 from jfric.system.state_function import Rate, StateFunction, TextFunction
-from jfric.system.together import Instant, Together
 
 
 class Energies(AbstractForce):

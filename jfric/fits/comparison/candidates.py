@@ -26,11 +26,11 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.fits.free import Free
-from jfric.system.carried import SECTIONS as WITH_FORCE
 from jfric.system.description import element_label
 from jfric.system.elements import SECTIONS, AbstractForce, Friction, Lagrangian
 from jfric.system.functions import Constant
 from jfric.system.laws import Directional, FrictionCurve, Stribeck
+from jfric.system.load_friction import SECTIONS as WITH_FORCE
 from jfric.system.planes import refuse_planes
 from jfric.system.problem import Problem
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 
 
 @printable

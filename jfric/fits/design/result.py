@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 from jfric.system.problem import Problem
 
 

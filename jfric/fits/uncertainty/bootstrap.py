@@ -12,7 +12,7 @@ from jfric.fits.estimate import Estimate
 from jfric.fits.optimise.levenberg_marquardt import Outcome, levenberg_marquardt
 from jfric.fits.uncertainty.autocorrelation import bandwidth
 from jfric.fits.uncertainty.residual_series import residual_series
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 
 
 @printable

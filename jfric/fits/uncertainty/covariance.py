@@ -12,7 +12,7 @@ from jfric.fits.estimate import Estimate
 from jfric.fits.uncertainty.autocorrelation import bandwidth, long_run_covariance
 from jfric.fits.uncertainty.noise_model import autoregressive_covariance
 from jfric.fits.uncertainty.residual_series import residual_series
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 
 Method = Literal["autoregressive", "hac", "gauss-newton"]
 METHODS = ("autoregressive", "hac", "gauss-newton")

@@ -24,7 +24,7 @@ from jfric.fits.objective import Objective, member_cost
 from jfric.fits.parameter_vector import Layout
 from jfric.fits.uncertainty.covariance import covariance
 from jfric.numerics.compilation import quick_options
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 
 #: R-hat up to which chains agree, and independent samples that make an interval.
 AGREE, EFFECTIVE = 1.05, 200

@@ -13,7 +13,7 @@ from jfric.fits.estimate import Estimate
 from jfric.fits.full_paths import full_path
 from jfric.fits.optimise.levenberg_marquardt import levenberg_marquardt
 from jfric.fits.uncertainty.covariance import covariance
-from jfric.numerics.shown import printable
+from jfric.numerics.printing import printable
 from jfric.system.problem import Problem
 
 

@@ -30,7 +30,7 @@ from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.exact_flow import natural_step, step_of_rows, taylor_coefficients
 from jfric.solvers.event_driven.first_event import Found, limits_of_stick
 from jfric.solvers.event_driven.flow_step import Step
-from jfric.solvers.event_driven.given import Given
+from jfric.solvers.event_driven.inputs import Given
 from jfric.solvers.event_driven.prepared import Prepared
 
 #: Under constant loads a guard is zero identically if it and two derivatives are: it obeys an

@@ -21,7 +21,7 @@ from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.first_event import Found, first_event
 from jfric.solvers.event_driven.flow_step import Step
-from jfric.solvers.event_driven.given import Given
+from jfric.solvers.event_driven.inputs import Given
 from jfric.solvers.event_driven.linear_system import (
     LinearSystem,
     linear_system,

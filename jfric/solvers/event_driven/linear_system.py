@@ -16,8 +16,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jfric.numerics.linear_algebra import matmul, matvec
-from jfric.solvers.event_driven.given import Given
 from jfric.solvers.event_driven.guards import Quantities, guard_magnitudes, guards
+from jfric.solvers.event_driven.inputs import Given
 from jfric.solvers.event_driven.mode_equations import ModeEquations, reaction_sizes
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.state import State

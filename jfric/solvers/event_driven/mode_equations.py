@@ -33,7 +33,7 @@ from jfric.results.modes import Mode
 from jfric.solvers.event_driven.guards import force_limits
 from jfric.solvers.event_driven.pins import pins_are_unique
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.system.carried import CarriedRows
+from jfric.system.load_friction import CarriedRows
 from jfric.system.piecewise import Inner
 
 

@@ -27,17 +27,17 @@ from jfric.solvers.event_driven.advance import (
 )
 from jfric.solvers.event_driven.constants import VANISHING, constants
 from jfric.solvers.event_driven.drift import put_back
+from jfric.solvers.event_driven.event_log import log_changes, remarks
 from jfric.solvers.event_driven.first_event import resolvable
 from jfric.solvers.event_driven.flow_step import Step
-from jfric.solvers.event_driven.given import given
 from jfric.solvers.event_driven.impacts import ImpactLimits, impact, no_impact
 from jfric.solvers.event_driven.in_mode import InMode, in_mode
-from jfric.solvers.event_driven.logged import log_changes, remarks
+from jfric.solvers.event_driven.inputs import given
 from jfric.solvers.event_driven.mode_equations import project
 from jfric.solvers.event_driven.planes import all_components, first_step, stop
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.regions import after_move, next_regions, only_regions
-from jfric.solvers.event_driven.reported import reported_modes
+from jfric.solvers.event_driven.reported_modes import reported_modes
 from jfric.solvers.event_driven.small_change import change_after
 from jfric.solvers.event_driven.state import (
     State,
@@ -63,7 +63,7 @@ from jfric.solvers.event_driven.transitions import (
     several_at_zero,
     share_loads,
 )
-from jfric.solvers.event_driven.watching import decide, penetrates, see, watch_after, with_signs
+from jfric.solvers.event_driven.user_events import decide, penetrates, see, watch_after, with_signs
 from jfric.solvers.records import Records, write_outputs
 from jfric.system.basis import powers_of_time
 

@@ -19,7 +19,7 @@ from jfric.contact import rules
 from jfric.numerics.clock import later
 from jfric.numerics.linear_algebra import eliminate, inverse, matmul, matvec
 from jfric.solvers.event_driven.advance import Advance
-from jfric.solvers.event_driven.given import basis_after
+from jfric.solvers.event_driven.inputs import basis_after
 from jfric.solvers.event_driven.kinetic import Onset, components, kinetic, plane_limits
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.smooth_piece import SmoothPiece

@@ -28,8 +28,8 @@ from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.exact_flow import natural_step
 from jfric.solvers.event_driven.first_event import Found, first_event
 from jfric.solvers.event_driven.flow_step import Step
-from jfric.solvers.event_driven.given import Given, given
 from jfric.solvers.event_driven.guards import Quantities, guard_magnitudes, guards
+from jfric.solvers.event_driven.inputs import Given, given
 from jfric.solvers.event_driven.kinetic import plane_limits
 from jfric.solvers.event_driven.mode_equations import reaction_sizes
 from jfric.solvers.event_driven.planes import begun, longest_step, roundings_of_direction
@@ -39,7 +39,7 @@ from jfric.solvers.event_driven.smooth_piece import SmoothPiece, smooth_piece
 from jfric.solvers.event_driven.varying_piece import regions_of, varying_piece
 from jfric.solvers.generic_change import generic_change
 from jfric.system.basis import powers_of_time
-from jfric.system.carried import CarriedRows
+from jfric.system.load_friction import CarriedRows
 
 #: Relative threshold for leading coefficients that count as zero.
 ZERO = 1e-11

@@ -21,8 +21,8 @@ from jfric.contact import rules
 from jfric.numerics.isolation import LEADING
 from jfric.numerics.linear_algebra import inverse, matmul, matvec
 from jfric.results.modes import Mode
-from jfric.solvers.event_driven.given import Given, basis_after
 from jfric.solvers.event_driven.guards import Quantities
+from jfric.solvers.event_driven.inputs import Given, basis_after
 from jfric.solvers.event_driven.kinetic import Onset, kinetic, plane_limits
 from jfric.solvers.event_driven.linear_system import LinearSystem, build
 from jfric.solvers.event_driven.mode_equations import ModeEquations, mode_equations

@@ -18,8 +18,8 @@ from jfric.numerics.loops import once, where_any
 from jfric.results.modes import Mode
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.flow_step import Step, Values
-from jfric.solvers.event_driven.given import Given, basis_after, given
 from jfric.solvers.event_driven.guards import force_limits
+from jfric.solvers.event_driven.inputs import Given, basis_after, given
 from jfric.solvers.event_driven.kinetic import kinetic
 from jfric.solvers.event_driven.linear_system import linear_system, magnitude_system
 from jfric.solvers.event_driven.mode_equations import (

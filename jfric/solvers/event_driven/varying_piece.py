@@ -19,9 +19,9 @@ from jaxtyping import Array, Float
 from jfric.contact import rules
 from jfric.numerics.isolation import LEADING
 from jfric.numerics.linear_algebra import matmul, matvec
-from jfric.solvers.event_driven.given import Given, basis_after
 from jfric.solvers.event_driven.guards import Quantities
 from jfric.solvers.event_driven.implicit import Sides, solved
+from jfric.solvers.event_driven.inputs import Given, basis_after
 from jfric.solvers.event_driven.kinetic import Onset, kinetic
 from jfric.solvers.event_driven.linear_system import LinearSystem
 from jfric.solvers.event_driven.mode_equations import (

@@ -14,9 +14,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jfric.system.derived_functions import Clipped, Until
 from jfric.system.functions import AbstractFunction, Harmonic, Sum
 from jfric.system.mechanics import Mechanics
-from jfric.system.wrapped import Clipped, Until
 
 
 class Given(NamedTuple):

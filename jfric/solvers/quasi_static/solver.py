@@ -17,8 +17,8 @@ from jfric.solvers.quasi_static.piece_of_increment import increment_as_piece
 from jfric.solvers.quasi_static.representable import require_quasi_static
 from jfric.solvers.quasi_static.state import State, initial_state, restart
 from jfric.solvers.states import AbstractState
-from jfric.system.carried import refuse_carried
 from jfric.system.event import refuse_events
+from jfric.system.load_friction import refuse_carried
 from jfric.system.position_factor import refuse_position
 from jfric.system.problem import Problem
 from jfric.system.reaction import refuse_reactions

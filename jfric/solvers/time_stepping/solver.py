@@ -19,11 +19,11 @@ from jfric.solvers.time_stepping.representable import require_time_stepping
 from jfric.solvers.time_stepping.run import run
 from jfric.solvers.time_stepping.scheme import Scheme
 from jfric.solvers.time_stepping.state import State, initial_state, start_at
-from jfric.system.carried import refuse_carried
 from jfric.system.event import refuse_events
 from jfric.system.function_checks import refuse_jumping_bases
 from jfric.system.hysteresis_checks import refuse_memory
 from jfric.system.inertia import require_inertia
+from jfric.system.load_friction import refuse_carried
 from jfric.system.pin_friction import refuse_pins
 from jfric.system.position_factor import refuse_position
 from jfric.system.problem import Problem

@@ -27,7 +27,7 @@ from jfric.results.user_events import UserEvents
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.flow_step import Step
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.reported import reported_modes
+from jfric.solvers.event_driven.reported_modes import reported_modes
 from jfric.solvers.event_driven.state import State, Watch, elongations, unlogged
 from jfric.solvers.event_driven.transitions import Signs
 

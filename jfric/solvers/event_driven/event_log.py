@@ -17,7 +17,7 @@ from jfric.solvers.event_driven.advance import Advance
 from jfric.solvers.event_driven.constants import constants
 from jfric.solvers.event_driven.held_by_others import held_by_others
 from jfric.solvers.event_driven.prepared import Prepared
-from jfric.solvers.event_driven.reported import reported_modes
+from jfric.solvers.event_driven.reported_modes import reported_modes
 from jfric.solvers.event_driven.state import (
     State,
     relative_velocities,
