@@ -420,7 +420,7 @@ def _error(rtol: float, piece: SmoothPiece, found: Stages, h, unbalanced):
     if piece.prepared.mechanics.n_states:
         # At both ends: a step that is much too long has large ones where it ends.
         begins = _terms(piece, jnp.zeros_like(h), state.q, state.v, state.v_scale)
-        terms = jnp.minimum(begins, _terms(piece, h, *jnp.split(found.end, 2), v_scale))
+        terms = jnp.minimum(begins, _terms(piece, h, found.end[:n], found.end[n:], v_scale))
         v_scale = jnp.maximum(v_scale, UNRESOLVED * h * terms)
     if (bristles := piece.prepared.mechanics.bristles) is not None:
         # Rates of these are differences, too.

@@ -1,0 +1,281 @@
+"""What changes at the start of a pass: modes, segments, regions, and velocities at an impact."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jfric.contact import rules
+from jfric.contact.pivoting import (
+    Pivoting,
+    flip_limit,
+    rearrangement,
+    select_flips,
+    start_pivoting,
+)
+from jfric.contact.shared_loads import Sharing
+from jfric.numerics.linear_algebra import matvec
+from jfric.numerics.loops import once, where_any
+from jfric.results.status import Flag, Status
+from jfric.solvers.event_driven.constants import constants
+from jfric.solvers.event_driven.flow_step import Step
+from jfric.solvers.event_driven.impacts import ImpactLimits, impact, no_impact
+from jfric.solvers.event_driven.in_mode import InMode
+from jfric.solvers.event_driven.inputs import Given
+from jfric.solvers.event_driven.mode_equations import ModeEquations
+from jfric.solvers.event_driven.planes import all_components
+from jfric.solvers.event_driven.prepared import Prepared
+from jfric.solvers.event_driven.regions import Move, after_move, next_regions, only_regions
+from jfric.solvers.event_driven.state import State, elongations
+from jfric.solvers.event_driven.transitions import (
+    RESTARTS,
+    Signs,
+    Transition,
+    guard_signs,
+    known_after,
+    modes_from_rest,
+    next_modes,
+    share_loads,
+)
+
+
+class Start(NamedTuple):
+    """Start of a pass: the system where it stands, in the mode that is tried."""
+
+    #: Wherever it stands; in the regions of its polygons; there and at this instant.
+    anywhere: Prepared
+    assembled: Prepared
+    prepared: Prepared
+    common: InMode
+    given: Given
+    #: As it came, and with positions and velocities put on what the mode holds.
+    unprojected: State
+    state: State
+    #: ``prepared``, equations of the mode and ``state`` without derivatives: decisions have none,
+    #: and the compiler would carry the tangents of what they are made from along.
+    still: tuple[Prepared, ModeEquations, State]
+
+
+class Choice(NamedTuple):
+    """Modes that a pass tries next, or that it moves in the mode that it has."""
+
+    signs: Signs
+    transition: Transition
+    #: Whether no guard is violated.
+    settled: Bool[Array, ""]
+    #: Regions of polygons that follow, None without polygons.
+    regions: Move | None
+    #: Contacts and elements that change; whether the accelerations decide instead.
+    flips: Bool[Array, " c"]
+    restart: Bool[Array, ""]
+    pivoting: Pivoting
+    released: Bool[Array, " r"]
+    sharing: Sharing | None
+    #: Whether nothing changes but how contacts share a load.
+    rearranged: Bool[Array, ""]
+
+    @property
+    def in_vain(self) -> Bool[Array, ""]:
+        """Whether as many modes were tried as ever may be."""
+        return ~self.settled & (self.pivoting.flips > flip_limit(self.flips.shape[0]))
+
+
+class Verdict(NamedTuple):
+    """What a pass says of the trajectory."""
+
+    status: Int[Array, ""]
+    flags: Int[Array, ""]
+    energy_gained: Float[Array, ""]
+
+    def flagged(self, flag: Flag, where) -> Verdict:
+        """With a flag, where it holds."""
+        return self._replace(flags=self.flags | jnp.where(where, int(flag), 0))
+
+    def ended(self, status: Status, where) -> Verdict:
+        """With a status, where it holds."""
+        return self._replace(status=jnp.where(where, int(status), self.status))
+
+
+class Changed(NamedTuple):
+    """The state after the change, see :class:`jfric.solvers.event_driven.state.State`."""
+
+    t: Float[Array, ""]
+    q: Float[Array, " n"]
+    v: Float[Array, " n"]
+    q_scale: Float[Array, " n"]
+    v_scale: Float[Array, " n"]
+    mode: Int[Array, " nt"]
+    segment: Int[Array, " ns"]
+    anchor: Float[Array, "e N"]
+    region: Int[Array, " np"]
+    known: Int[Array, " g"]
+    v_before: Float[Array, " n"]
+    impacted: Bool[Array, " nt"]
+    due: Float[Array, " nt"]
+
+
+def is_coupled(prepared: Prepared) -> bool:
+    """Whether pivoting may go round: independent friction alone has positive principal minors, and
+    cones have none."""
+    alone = prepared.nu == 0 and prepared.independent
+    return prepared.nt > 1 and not prepared.mechanics.planes and not alone
+
+
+def choose(start: Start, begun: Step, on: Bool[Array, ""]) -> Choice:
+    """What the signs of the guards at the start of a step ask for."""
+    prepared, state, (frozen, equations, still) = start.prepared, start.state, start.still
+    nt = prepared.nt
+    signs = once(guard_signs(prepared, begun, state, start.common.equations.dependent, on), on)
+    transition = once(next_modes(frozen, still, signs), on)
+    settled, regions = ~transition.violated.any(), None
+    if prepared.mechanics.polygons:
+        regions = once(next_regions(frozen, still, signs), on)
+        settled = settled & ~regions.any
+    lets_go, released = jnp.asarray(False), state.released
+    if prepared.releases:
+        # All are tried at rest, some move all the same: friction of these drops.
+        moving = start.common.rests & ~signs.null[:nt]
+        lets_go = settled & moving.any()
+        settled, released = settled & ~lets_go, released | (moving & lets_go)
+    flips, restart, pivoting = select_flips(
+        transition.violated, state.pivoting, restarts=RESTARTS * is_coupled(prepared)
+    )
+    pivoting = jax.tree.map(
+        lambda a, b: jnp.where(lets_go, a, b),
+        start_pivoting()._replace(flips=pivoting.flips),
+        pivoting,
+    )
+    sharing, rearranged = state.sharing, jnp.asarray(False)
+    if sharing is not None:
+        sharing, rearranged = share_loads(frozen, still, equations, begun, signs, transition)
+        flips, restart = flips & ~rearranged, restart & ~rearranged
+        pivoting = rearrangement(state.pivoting, pivoting, rearranged)
+    if regions is not None:
+        flips, restart = flips & ~regions.any, restart & ~regions.any
+        transition, pivoting = only_regions(regions, transition, pivoting)
+    flips = all_components(prepared, flips)
+    return Choice(
+        signs=signs,
+        transition=transition,
+        settled=settled,
+        regions=regions,
+        flips=flips,
+        restart=restart,
+        pivoting=pivoting,
+        released=released,
+        sharing=sharing,
+        rearranged=rearranged,
+    )
+
+
+def changed(start: Start, begun: Step, choice: Choice, on: Bool[Array, ""]) -> Changed:
+    """The state with the modes to try next.
+
+    Positions and velocities stay as they were: a mode that does not last leaves no trace, and a
+    start from rest keeps its derivatives with respect to the start velocity.
+    """
+    prepared, state, (frozen, _, still) = start.prepared, start.state, start.still
+    nt, flips, restart, signs = prepared.nt, choice.flips, choice.restart, choice.signs
+    mode = jnp.where(flips[:nt], choice.transition.mode, state.mode)
+    segment = jnp.where(flips[nt:], choice.transition.segment, state.segment)
+    if is_coupled(prepared):
+
+        def propose():
+            whole = begun.completed(restart & on, constants(state.q.dtype).order), start.given
+            return modes_from_rest(frozen, still, jax.lax.stop_gradient(whole), signs, restart)
+
+        proposed = where_any(restart, propose, mode) if prepared.many else propose()
+        mode = jnp.where(restart, proposed, mode)
+        segment = jnp.where(restart, state.segment, segment)
+    nobody = jnp.zeros((nt,), bool)
+    known = known_after(frozen, state, mode, segment, nobody, signs.order)
+    if choice.sharing is not None and choice.sharing.preload is not None:
+        # Another preload makes other limits.
+        known = known.at[: 2 * nt].set(jnp.where(choice.rearranged, 0, known[: 2 * nt]))
+    region = state.region
+    if choice.regions is not None:
+        region = choice.regions.region
+        mode, known = after_move(frozen, choice.regions, mode, known)
+    q, v = start.unprojected.q, start.unprojected.v
+    return Changed(
+        t=state.t,
+        q=q,
+        v=v,
+        q_scale=state.q_scale,
+        v_scale=jax.lax.stop_gradient(jnp.abs(v)),
+        mode=mode,
+        segment=segment,
+        anchor=prepared.mechanics.piecewise.anchored(
+            state.inner, segment, elongations(prepared, state.t, state.q)
+        ),
+        region=region,
+        known=known,
+        v_before=state.v_before,
+        impacted=state.impacted,
+        due=state.due,
+    )
+
+
+def after_impact(
+    start: Start,
+    begun: Step,
+    choice: Choice,
+    found: Changed,
+    verdict: Verdict,
+    until: Float[Array, ""],
+    limits: ImpactLimits,
+) -> tuple[Changed, Verdict]:
+    """The state after the impact of contacts that close with an approach velocity, if any does.
+
+    ``until``: what lies behind this time is recorded at once.
+    """
+    prepared, state, signs = start.prepared, start.state, choice.signs
+    nt, nf, touching = prepared.nt, prepared.nf, choice.transition.touching
+    hits, waits = choice.transition.impact, state.due > state.t
+    # Skipped where no trajectory of the batch hits anything.
+    jump = jax.lax.cond(
+        hits,
+        lambda: impact(
+            prepared,
+            state,
+            begun,
+            touching,
+            signs.null[nt + nf : 2 * nt],
+            matvec(start.given.gap, start.given.w),
+            limits.accumulation,
+        ),
+        lambda: no_impact(prepared, state),
+    )
+    touching = jnp.concatenate([jnp.zeros((nf,), bool), touching])
+    after = rules.known_after_impact(state.mode, jump.mode, touching, state.known[nt : 2 * nt])
+    known = jnp.concatenate([*after, state.known[2 * nt :]])
+    first = ~(state.impacted & ~waits).any()
+    if state.watch is not None:
+        first = first & jnp.all(state.watch.pending == 0)
+    due = jnp.where(jump.due < until, jump.due, -jnp.inf)
+    found = found._replace(
+        t=jnp.where(hits, jump.t, found.t),
+        v=jnp.where(hits, jump.v, found.v),
+        v_scale=jnp.where(hits, jump.v_scale, found.v_scale),
+        q=jnp.where(hits, jump.q, found.q),
+        mode=jnp.where(hits, jump.mode, found.mode),
+        known=jnp.where(hits, known, found.known),
+        v_before=jnp.where(hits & first, state.v, found.v_before),
+        impacted=jnp.where(hits, state.impacted | jump.impacted, found.impacted),
+        due=jnp.where(hits & jump.impacted, due, found.due),
+    )
+    verdict = verdict.flagged(Flag.ZENO, hits & jump.zeno)
+    verdict = verdict.flagged(Flag.SIMULTANEOUS, hits & jump.shared)
+    verdict = verdict.flagged(Flag.ONE_SIDED, hits & jump.unannounced)
+    gains = hits & (jump.gained > 0)
+    if limits.gain:
+        verdict = verdict.flagged(Flag.ENERGY_GAIN, gains)
+    else:
+        verdict = verdict.ended(Status.IMPACT_ENERGY, gains)
+    gained = verdict.energy_gained + jnp.where(gains, jump.gained, 0.0)
+    return found, verdict._replace(energy_gained=gained).ended(
+        Status.INCONSISTENT, hits & ~jump.solved
+    )
