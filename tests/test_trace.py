@@ -111,6 +111,30 @@ def test_commands(tmp_path):
     assert "expected path=start:stop" in wrong.output
 
 
+@pytest.mark.parametrize("limit", [1.0, 3.0])
+def test_rest_states_or_a_word_that_there_is_none(tmp_path, limit):
+    """A load of 2 N is held by friction of 3 N wherever the body stands, and by 1 N nowhere."""
+    file = tmp_path / "pushed.toml"
+    file.write_text(
+        f"""dofs = ["u"]
+time = {{ end = 1.0 }}
+[mass.body]
+dof = "u"
+m = 1.0
+[load.push]
+dof = "u"
+F = 2.0
+[friction.ground]
+dof = "u"
+limit = {limit}
+"""
+    )
+    found = run("equilibria", file, "--rest")
+    assert ("there is no rest state" in found.output) == (limit < 2.0)
+    assert ("lambda_t.friction" in found.output) == (limit > 2.0)
+    assert found.exit_code == int(limit < 2.0), found.output
+
+
 def test_a_zero_is_found_among_rounding_errors():
     """Newton's steps that no longer shrink have arrived."""
     rounding = itertools.cycle([1e-12, -1e-12])
