@@ -1,4 +1,4 @@
-"""What changes at the start of a pass: modes, segments, regions, and velocities at an impact."""
+"""Changes at the start of a pass: modes, segments and regions, and velocities at an impact."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Choice(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a pass says of the trajectory."""
+    """Status, flags and energy of the trajectory, as far as a pass has judged it."""
 
     status: Int[Array, ""]
     flags: Int[Array, ""]
@@ -125,7 +125,7 @@ def is_coupled(prepared: Prepared) -> bool:
 
 
 def choose(start: Start, begun: Step, on: Bool[Array, ""]) -> Choice:
-    """What the signs of the guards at the start of a step ask for."""
+    """Modes to try next, by the signs of the guards at the start of a step."""
     prepared, state, (frozen, equations, still) = start.prepared, start.state, start.still
     nt = prepared.nt
     signs = once(guard_signs(prepared, begun, state, start.common.equations.dependent, on), on)

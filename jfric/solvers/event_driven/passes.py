@@ -153,8 +153,8 @@ def one_pass(
 
 
 class Happens(NamedTuple):
-    """What a pass does: settle the modes, move, or change the state by an event of the user's own
-    (at most one of the last two)."""
+    """Outcome of a pass: modes are settled, and the state moves or is changed by an event of the
+    user's own (at most one of the two)."""
 
     settles: Bool[Array, ""]
     moves: Bool[Array, ""]
@@ -335,7 +335,7 @@ def _watched(
     happens: Happens,
     verdict: Verdict,
 ) -> tuple[Happens, Verdict]:
-    """What events of the user's own are known for, and the flags that they set."""
+    """Records of what events of the user's own have seen, and the flags that these set."""
     prepared, state, settles = start.prepared, start.state, happens.settles
     assert prepared.events is not None
     jumps = decision.changes | (~choice.settled & choice.transition.impact)
