@@ -212,6 +212,7 @@ def test_a_response_on_the_command_line_goes_on_and_ends_in_a_sentence(tmp_path,
     assert rows[0].startswith("curve,frequency,x,stable,multiplier")
     content = json.loads((tmp_path / "all.json").read_text())
     assert [p["kind"] for p in content["special"]].count("fold") == 2
+    assert {p["curve"] for p in content["special"]} == {1}
     for bad, words in (
         (["--load", "lod"], "did you mean"),
         (["--quantity", "max.z"], "quantity"),

@@ -7,11 +7,40 @@ import pytest
 
 import jfric
 from jfric.fits.data.quantisation import run_lengths, steps_of
-from jfric.fits.measurement import acting, at_times, filtered, shown, slopes
+from jfric.fits.losses import LOSSES
+from jfric.fits.measurement import (
+    acting,
+    at_times,
+    filtered,
+    measurement_parameters,
+    shown,
+    slopes,
+    total_delay,
+)
 from jfric.fits.task import prepare
 
 T = np.linspace(0.0, 2.0, 41)
 U = np.random.default_rng(0).normal(size=41)
+
+
+def test_a_measurement_shows_things_as_they_are_unless_told_otherwise():
+    values = measurement_parameters(("x",), ("load.F",))
+    t, u = jnp.asarray(T), jnp.asarray(U)
+    np.testing.assert_allclose(acting(t, u, "load.F", values, "zero"), U, atol=1e-14)
+    np.testing.assert_allclose(acting(t, u, "load.F", values, "linear"), U, atol=1e-14)
+    np.testing.assert_allclose(shown(t, u, "x", values), U, atol=1e-14)
+    assert total_delay("x", values) == 0.0
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_grows_as_its_slope_says(name):
+    """Like the squared residual while that is small, and less beyond one, without a step."""
+    s = jnp.asarray([1e-6, 0.1, 0.9, 1.1, 4.0, 25.0])
+    value, slope = LOSSES[name](s)
+    by_derivative = jax.vmap(jax.grad(lambda s: LOSSES[name](s)[0]))(s)
+    np.testing.assert_allclose(slope, by_derivative, rtol=1e-12)
+    assert float(value[0]) == pytest.approx(1e-6, rel=1e-5)
+    assert (float(value[-1]) < 25.0) == (name != "linear")
 
 
 def test_a_delayed_step_keeps_its_impulse():

@@ -10,7 +10,7 @@ import pytest
 
 import jfric
 from jfric.figures.system_figure import plot_system
-from jfric.numerics.printing import LINES, WIDTH
+from jfric.numerics.printing import LINES, WIDTH, short
 
 BLOCK = jfric.Problem(
     ["u"],
@@ -204,3 +204,8 @@ def test_the_sketch_shows_a_load_at_the_right_of_its_block():
     arrow = next(x for x in axis.texts if isinstance(x, Annotation))
     assert right == pytest.approx(arrow.xyann[0])
     assert right < load < arrow.xy[0] < axis.get_xlim()[1]
+
+
+def test_settings_are_shown_by_name():
+    assert short({"rtol": 1e-8, "steps": (1, 2)}) == "rtol: 1e-08, steps: 1, 2"
+    assert short({f"k{i}": i for i in range(100)}) == "100 entries"

@@ -546,3 +546,24 @@ def test_another_solvers_end_is_a_start():
     first = jfric.simulate(problem, end=1.0)
     second = jfric.simulate(problem, jfric.StabilisedMidpoint(1e-4), start=first.final, end=2.0)
     assert abs(float(second.final.q[0]) - 0.2805962394559113) < 1e-4
+
+
+def test_a_motion_beyond_all_numbers_has_a_status_wherever_it_ends():
+    """Without a change of mode, from the middle of the last block of steps on."""
+    parts = {"mass": jfric.Mass("u", 1.0), "friction": jfric.Friction("u", limit=0.1)}
+    problem = jfric.Problem(
+        ["u"], parts, matrices=jfric.Matrices(K=[[-1e4]]), initial={"u": jfric.InitialState(1.0)},
+        time=7.0,
+    )  # fmt: skip
+    run = jax.jit(
+        lambda end: jfric.simulate(
+            jfric.set_parameters(problem, {"time.end": end}), jfric.MoreauJean(1e-3)
+        )
+    )
+    last = float(run(8.0).final.t)
+    assert 7.0 < last < 7.2
+    for end in last + np.array([-0.1, -0.01, 0.002, 0.005, 0.01, 0.03, 0.1]):
+        found = run(end)
+        expected = jfric.Status.OK if end < last else jfric.Status.NON_FINITE
+        assert int(found.status) == expected
+        assert float(found.final.t) == pytest.approx(min(end, last), abs=1e-9)
