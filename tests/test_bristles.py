@@ -110,8 +110,13 @@ def test_dahl_in_a_closed_cycle():
             jfric.BoucWen(HAND, k=7.0, beta=40.0, gamma=25.0, n=1.7, A=1.3),
             lambda side, z: 1.3 - np.abs(z) ** 1.7 * (40.0 * side * np.sign(z) + 25.0),
         ),
+        (
+            # Without a bound of its state.
+            jfric.BoucWen(HAND, k=7.0, beta=40.0, gamma=-40.0, n=1.7),
+            lambda side, z: 1.0 - np.abs(z) ** 1.7 * 40.0 * (side * np.sign(z) - 1.0),
+        ),
     ],
-    ids=["dahl", "bouc_wen"],
+    ids=["dahl", "bouc_wen", "bouc_wen without a bound"],
 )
 def test_any_exponent_agrees_with_scipy(element, rate):
     found, *_ = states_at_corners(element, PATH)
