@@ -32,15 +32,22 @@ def put_back(prepared: Prepared, state: State, t, q, v):
     if varying.joints is not None and tied is not None:
         q = varying.joints.put_on(tied, t, q)
     held = _held(prepared, state)
+    independent = prepared.regular
+    R = reaction_operator(here.D, held, no_coupling(here.D.dtype), independent=independent)
+
+    def change(wanted):
+        """The smallest change that displaces what is held by what is wanted."""
+        return matvec(here.MW, matvec(R.motion, jnp.where(held, wanted, 0.0)))
+
     if held.shape[0]:
         nt = prepared.nt
         slid = mechanics.displacements(state.t, state.q)[:nt] - mechanics.displacements(t, q)[:nt]
-        missing = jnp.concatenate([slid, -mechanics.gaps(t, q)])
-        q = q + _change(here, held, missing)
-    here = prepared.at(t, q, v)
-    if here.mechanics.tied is not None:
-        v = v + off_velocity(here.mechanics.tied, v)
-    return q, v - _change(here, held, relative_velocities(here, t, v))
+        q = q + change(jnp.concatenate([slid, -mechanics.gaps(t, q)]))
+    # Positions hardly moved: the operators are good enough for the directions that they have now.
+    now = here.near(t, q, v)
+    if now.mechanics.tied is not None:
+        v = v + off_velocity(now.mechanics.tied, v)
+    return q, v - change(relative_velocities(now, t, v))
 
 
 def _held(prepared: Prepared, state: State) -> Bool[Array, " m"]:
@@ -52,10 +59,3 @@ def _held(prepared: Prepared, state: State) -> Bool[Array, " m"]:
     if mechanics.varying is not None:
         anchored[list(mechanics.varying.rolling)] = False
     return held.at[: prepared.nt].set(anchored & (state.mode == Mode.STICK))
-
-
-def _change(prepared: Prepared, held, wanted):
-    """The smallest change that displaces what is ``held`` by what is ``wanted``."""
-    none = no_coupling(prepared.D.dtype)
-    R = reaction_operator(prepared.D, held, none, independent=prepared.regular)
-    return matvec(prepared.MW, matvec(R.motion, jnp.where(held, wanted, 0.0)))
