@@ -54,7 +54,7 @@ def close_matches(found: object, allowed: Iterable[str], cutoff: float = 0.4) ->
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of another library says, in one line."""
+    """First line of the message of another library's error, cut after 200 characters."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0] if len(lines[0]) <= 200 else f"{lines[0][:200]}..."
 

@@ -27,7 +27,7 @@ class Interrupted(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def kept(sentence: Callable[[], str]) -> Iterator[None]:
-    """What is said where Ctrl-C ends the block."""
+    """Block that Ctrl-C ends with the text of ``sentence()``, which says what was kept."""
     _sentences.append(sentence)
     try:
         yield

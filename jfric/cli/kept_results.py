@@ -23,8 +23,8 @@ T = TypeVar("T")
 def computed_into(
     config: Path, out: Path | None, kind: str, compute: Callable[[Path], T]
 ) -> tuple[T, Path]:
-    """What ``compute`` gives, and the folder in which it keeps it: ``out``, or the next free
-    ``KIND-NNN`` of the configuration."""
+    """Result of ``compute``, and the folder in which ``compute`` keeps the result: ``out``, or the
+    next free ``KIND-NNN`` of the configuration."""
     store = out if out is not None else free_folder(Path("results") / config.stem, kind)
     try:
         with kept(lambda: keeps(store)):
@@ -36,7 +36,7 @@ def computed_into(
 
 
 def keeps(store: Path) -> str:
-    """What is kept of a run that was interrupted."""
+    """Sentence on the results that are kept of an interrupted run."""
     return f"interrupted; what is finished is kept, the same command with --out {store} goes on"
 
 

@@ -1,4 +1,4 @@
-"""What ``jfric basins`` does: options to calls, results to sentences."""
+"""Actions of ``jfric basins``: options to calls, results to sentences."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ FIGURE_POINTS = 2001
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run gave, up to where it got. ``solution`` also holds the times of checks and of a
-    figure; ``rows`` are the requested outputs among them."""
+    """Outcome of a run, up to the time that it reached. ``solution`` also holds the times of checks
+    and of a figure; ``rows``: indices of the requested outputs among all times."""
 
     solution: Solution
     rows: np.ndarray

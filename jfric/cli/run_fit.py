@@ -67,7 +67,7 @@ def _bound(config: Config, path: str, text: str) -> float:
 
 
 def free_of(config: Config, texts: Sequence[str] | None, *, required: bool) -> dict[str, Free]:
-    """What is free: as the options ``--free`` say, else the table ``[fit]`` of the file."""
+    """Free parameters by path: of the options ``--free``, else of the table ``[fit]``."""
     from jfric.fits.free import Free
     from jfric.fits.full_paths import full_path
 

@@ -1,5 +1,5 @@
-"""What ``jfric periodic`` does and prints of a path over a parameter, of its branches and of curves
-of its special points."""
+"""Actions and printed results of ``jfric periodic`` for a path over a parameter, its branches and
+curves of its special points."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def _followed(
 
 
 def _keeps(store: Path) -> str:
-    """What is kept of a path that was interrupted."""
+    """Sentence on the orbits that are kept of an interrupted path."""
     if not list(store.glob("curve-*.npz")):
         return "interrupted; no orbit was kept"
     return f"interrupted; the orbits so far are kept, the same command with --out {store} goes on"

@@ -1,4 +1,4 @@
-"""What ``jfric periodic`` does and prints of one orbit."""
+"""Actions and printed results of ``jfric periodic`` for one orbit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``jfric response`` does: options to calls, results to sentences and files."""
+"""Actions of ``jfric response``: options to calls, results to sentences and files."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def run_response(
 
 
 def _keeps(folder: Path, curves: int) -> str:
-    """What is kept of a response that was interrupted."""
+    """Sentence on the curves that are kept of an interrupted response."""
     whole = len(list(folder.glob("curve-*.whole.npz")))
     return (
         f"interrupted; {whole} of {curves} curves and what there is of the others are kept, "

@@ -1,4 +1,4 @@
-"""What a run leaves behind: result files and a printed summary."""
+"""Output of a run: result files and a printed summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``jfric bifurcations`` and ``jfric lyapunov`` do: options to calls, results to sentences."""
+"""Actions of ``jfric bifurcations`` and ``jfric lyapunov``: options to calls, results to text."""
 
 from __future__ import annotations
 

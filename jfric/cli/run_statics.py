@@ -1,4 +1,4 @@
-"""What ``jfric equilibria`` and ``jfric trace`` do and print."""
+"""Actions and printed results of ``jfric equilibria`` and ``jfric trace``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``jfric sweep`` and ``jfric plot`` do: options to calls, results to sentences."""
+"""Actions of ``jfric sweep`` and ``jfric plot``: options to calls, results to sentences."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def parse_times(config: Config, text: str | None) -> np.ndarray | None:
 
 
 def use_devices(count: int | None) -> None:
-    """As many CPU devices of JAX as there are cores, or ``count``; before the first array."""
+    """Give JAX as many CPU devices as there are cores, or ``count``; before the first array."""
     from jfric.numerics.cores import use_cores
 
     if count is not None:

@@ -135,7 +135,7 @@ def _require_folder(path: Path) -> None:
 
 
 def _below() -> str:
-    """What is written under every page: how it was made."""
+    """Line under every page: versions, command and date."""
     from datetime import date
     from importlib.metadata import version
 

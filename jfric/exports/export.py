@@ -24,7 +24,7 @@ OUTPUTS = 1001
 
 @dataclass(frozen=True)
 class Difference:
-    """Of the positions of a degree of freedom over a run [m or rad]."""
+    """Differences of the positions of a degree of freedom from exact ones in a run [m or rad]."""
 
     largest: float
     rms: float

@@ -41,7 +41,7 @@ class Bristle:
 
 @dataclass(frozen=True)
 class JointFriction:
-    """What stands for a friction element."""
+    """Parameters of MuJoCo that stand for one friction element."""
 
     frictionloss: float
     damping: float

@@ -61,7 +61,7 @@ def plot_comparison(compared: LawComparison) -> Figure:
 
 
 def _unit(c: Criterion) -> tuple[float, str]:
-    """What errors are shown in: forces as parts of the measured ones, positions in thousandths."""
+    """Factor and unit of errors: positions in thousandths, forces as parts of measured forces."""
     if c.unit in ("m", "rad"):
         return 1e3, f"m{c.unit}"
     return 100.0 / c.size, "%"

@@ -1,4 +1,4 @@
-"""What a mechanism looks like over time: outlines, circles, lines, pins and touching points."""
+"""Scene of a mechanism over time: outlines, circles, lines, pins and touching points."""
 
 from __future__ import annotations
 

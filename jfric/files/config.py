@@ -1,4 +1,4 @@
-"""What a file holds beside the system: outputs, solver settings and checks."""
+"""Data of a file in addition to the system: outputs, solver settings and checks."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class DataTable(Table):
 
 
 class FreeTable(Table):
-    """What a fit may change: bounds, and how its values are chosen."""
+    """Settings of a parameter that a fit may change: bounds, and how its values are chosen."""
 
     between: tuple[Number, Number]
     init: Number | None = None
@@ -53,7 +53,7 @@ class FreeTable(Table):
 
 
 class FitTable(Table):
-    """What `jfric fit` and `jfric compare` are free to change."""
+    """Parameters that `jfric fit` and `jfric compare` are free to change."""
 
     free: dict[str, FreeTable] = Field(default_factory=dict)
 

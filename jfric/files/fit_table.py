@@ -53,8 +53,8 @@ def _free(item: data_tables.FreeTable, path: str, problem: Problem) -> dict[str,
 
 
 def free_dimension(problem: Problem, path: str) -> Dimension | None:
-    """What the numbers at a path of a fit measure; None where that is not known: of a sensor, an
-    input or the controller, whose names the fit checks."""
+    """Dimension of the numbers at a path of a fit; None where it is not known: of a sensor, an
+    input or the controller, whose names the fit checks, except for delays and lags in seconds."""
     try:
         return path_dimension(problem, find_path(problem, path))
     except KeyError:

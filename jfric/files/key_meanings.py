@@ -1,4 +1,4 @@
-"""What the keys of a file mean, one sentence each: for editors, through the schema, and for the
+"""Meanings of the keys of a file, one sentence each: for editors, through the schema, and for the
 reference. Fields of elements are described by their classes."""
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ def _plain(value: Any, where: str, measures: Dimension | None, problem: Problem)
 
 
 def _measures(problem: Problem, name: str) -> Dimension | None:
-    """What the quantity ``name`` measures: a position or velocity, or a function of time."""
+    """Dimension of the quantity ``name``: a position, velocity or function of time; or None."""
     word, _, signal = name.partition("(")[0].partition(".")
     if name == "period":
         return DIMENSIONS["time"]

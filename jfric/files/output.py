@@ -103,7 +103,7 @@ def versions() -> dict[str, str]:
 
 
 def sidecar(problem: Problem, solution: Solution, **extra: Any) -> dict[str, Any]:
-    """What belongs beside a trajectory: units, outcome, events, versions, and ``extra``."""
+    """Data stored next to a trajectory: units, outcome, events, versions, and ``extra``."""
     from jfric.results.solution import reached_time
     from jfric.results.status import Status, flags_in
 

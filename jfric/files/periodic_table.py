@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def periodic(table: tables.PeriodicTable | None, problem: Problem) -> dict[str, Any]:
-    """What the table gives, in SI units."""
+    """Settings that the table ``[periodic]`` gives, in SI units."""
     if table is None:
         return {}
     found: dict[str, Any] = {
@@ -55,7 +55,7 @@ def periodic(table: tables.PeriodicTable | None, problem: Problem) -> dict[str, 
 
 
 def response(table: tables.ResponseTable | None) -> dict[str, Any]:
-    """What the table ``[response]`` gives, in SI units."""
+    """Settings that the table ``[response]`` gives, in SI units."""
     if table is None:
         return {}
     measures = DIMENSIONS["angular velocity"]

@@ -109,7 +109,7 @@ def law_fields(section: str) -> tuple[str, ...]:
 
 
 def law_hint(key: str) -> Any:
-    """What the key of a friction law holds."""
+    """Type of the value that the ``key`` of a friction law holds."""
     special: dict[str, Any] = {"speeds": list[Number], "curve": Knots}
     special |= {"monotone": bool, "radius": Number}
     return special.get(key, Coefficient)

@@ -124,7 +124,7 @@ def _sentence(detail: Any) -> str:
 
 
 def _kind(parts: Sequence[Any], kind: str) -> str:
-    """What is expected where a value has the wrong type."""
+    """Words for the value expected at ``parts``, where the value found has the wrong type."""
     named = [p for p in parts if isinstance(p, str) and not p.startswith("@")]
     if kind == "string_type" and named[-1] in _DIRECTIONS:
         return "a degree of freedom such as 'u'"
@@ -190,7 +190,7 @@ def _table_of(annotation: Any) -> type[BaseModel] | None:
 
 
 def _expected(parts: Sequence[Any]) -> str:
-    """What the field at ``parts`` measures, in words."""
+    """Words for the value expected at ``parts``, such as the quantity that the field measures."""
     named = [p for p in parts if isinstance(p, str) and not p.startswith("@")]
     section, field = (
         named[0],

@@ -314,7 +314,7 @@ class StaticsTable(Table):
 
 
 class PeriodicTable(Table):
-    """What periodic motion is looked for, and the parameter over which it is followed."""
+    """The periodic motion that is looked for, and the parameter over which it is followed."""
 
     period: Number | None = None
     state: list[Number] | None = None

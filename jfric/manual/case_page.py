@@ -43,7 +43,7 @@ def _paragraphs(*texts: str) -> str:
 
 
 def _changes(entry: Entry) -> list[str]:
-    """What the case has that the file has not."""
+    """Sentences on the values and the solver in which the case differs from its file."""
     found = []
     if entry.changed:
         values = ", ".join(f"{path} = {value:.10g}" for path, value in entry.changed.items())

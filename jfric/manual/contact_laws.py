@@ -139,7 +139,7 @@ def _law(label: str, law: AbstractLaw, normal: str) -> list[Line]:
 
 
 def _disc(label: str, law: Contensou, normal: str) -> list[Line]:
-    """What the friction of a disc dissipates, whose derivatives force and torque are."""
+    """Line with the power that friction of a disc dissipates; its derivatives: force and torque."""
     velocity = m.row("<mi>v</mi>", m.op("+"), "<mi>ω</mi>", m.op("×"), "<mi>r</mi>")
     mean = m.row(m.text("mean\u00a0"), m.bracketed(velocity, "|", "|"))
     power = m.row("<mi>D</mi>", m.op("="), _mu(law.mu), m.SPACE, normal, m.SPACE, mean)

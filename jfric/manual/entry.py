@@ -1,4 +1,4 @@
-"""What the manual knows of one case."""
+"""Entry of the manual: the file, changes and results of one case."""
 
 from __future__ import annotations
 

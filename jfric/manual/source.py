@@ -1,4 +1,4 @@
-"""What a configuration file says about itself: its statement, and remarks on its source."""
+"""Comments of a configuration file: the statement of the system, and remarks on its source."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ WEIGHTS = (np.sqrt(2.0), np.sqrt(3.0), np.sqrt(5.0), np.sqrt(7.0), np.sqrt(11.0)
 
 
 class Memory(NamedTuple):
-    """What is kept of a motion: its last returns, newest last, and how well they repeat."""
+    """Record of a motion: its last returns, newest last, and how well they repeat."""
 
     number: Int[Array, ""]
     states: Float[Array, "p x"]

@@ -58,8 +58,8 @@ class Work(OfIntegral):
 
 
 def work_of_loads(problem: Problem) -> Work:
-    """What is lost in a cycle: the work of loads and belts; raises :class:`ProblemError` where a
-    support moves."""
+    """Observable of the energy lost in a cycle: the work of loads and belts; raises
+    :class:`ProblemError` where a support moves."""
     for name in problem.bases:
         raise ProblemError(
             f"base.{name}: the work of a support that moves is not known; observe 'dissipated'"

@@ -139,7 +139,7 @@ def _value(q: CycleQuantity, values: dict[str, Any], order: int, angle):
 
 
 def _angle_of_load(problem: Problem, drive: Drive, t):
-    """Of the load as a cosine, at the time ``t`` [rad]."""
+    """Angle [rad] of the load, written as a cosine, at the time ``t`` [s]."""
     section, element, field = drive.place
     first = harmonics_in(getattr(problem.section(section)[element], field))[0]
     back = jnp.where(first.amplitude < 0, -0.5 * jnp.pi, 0.5 * jnp.pi)

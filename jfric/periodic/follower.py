@@ -69,8 +69,8 @@ class Follower:
         self.remarks.append(f"left after {self.max_steps} steps: raise max_steps")
 
     def _away_from_events(self, point: PathPoint) -> PathPoint:
-        """The same orbit from another instant, where an event comes near its start: there the state
-        would jump."""
+        """The orbit of ``point`` from another instant, where an event comes near its start: at an
+        event the state would jump."""
         orbit = point.orbit
         first, period = float(orbit.problem.time.start), float(orbit.period)
         count = min(int(orbit.event_count), len(orbit.event_times))
@@ -107,8 +107,8 @@ class Follower:
         return shifted
 
     def _as_large_as(self, point: PathPoint) -> PathPoint:
-        """The same point, with sizes that have grown with the motion: what hardly moved where the
-        path began may be as large as everything else by now, and steps are parts of sizes."""
+        """The given point in sizes that have grown with the motion: a coordinate that hardly moved
+        where the path began may be as large as the others by now, and steps are parts of sizes."""
         states = np.max(np.abs(np.asarray(point.z.states)), axis=0)
         if np.all(states <= GROWN * np.asarray(self.kernel.scales.state)):
             return point

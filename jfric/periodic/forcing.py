@@ -32,7 +32,7 @@ FEEL_VELOCITY = frozenset({"damper", "friction", *BRISTLES})
 
 
 class Forcing(NamedTuple):
-    """What the period of the loads follows from: that of one function, ``cycles`` times.
+    """Function that gives the period of all loads: its own period, ``cycles`` times.
 
     ``section``, ``element``, ``field``: where the function stands.
     """
@@ -159,7 +159,7 @@ def _require_only_velocity(problem: Problem, base: str) -> None:
 
 
 def _keys(function: AbstractFunction) -> list[Any]:
-    """What tells frequencies apart: the text of an expression, a number, or the tracer itself."""
+    """Keys that tell frequencies apart: the text of an expression, a number, or a tracer's id."""
     keys: list[Any] = []
     for harmonic in harmonics_in(function):
         omega: Any = harmonic.omega

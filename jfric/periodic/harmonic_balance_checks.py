@@ -1,4 +1,4 @@
-"""What harmonic balance can represent, and the base frequency of a system's functions of time."""
+"""Checks that harmonic balance represents a system, and the base frequency of time functions."""
 
 from __future__ import annotations
 

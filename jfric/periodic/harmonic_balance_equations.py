@@ -44,11 +44,11 @@ IDLE = 1e-6
 
 
 class Setting(NamedTuple):
-    """What the structure of the equations depends on.
+    """Settings that determine the structure of the equations.
 
-    ``path``: of the parameter that varies, or None; ``harmonics``, ``samples``: numbers of them;
-    ``carrier``: which frequency of the functions of time gives the base frequency, and by what it
-    is divided.
+    ``path``: path of the parameter that varies, or None; ``harmonics``, ``samples``: their numbers;
+    ``carrier``: which frequency of the functions of time gives the base frequency, and the number
+    by which that frequency is divided.
     """
 
     path: str | None
@@ -139,7 +139,7 @@ def at_parameter(problem: Problem, setting: Setting, value) -> Mechanics:
 
 
 def motion(mechanics: Mechanics, setting: Setting, y: Float[Array, " u"], steep=1.0) -> Motion:
-    """What coefficients ``y`` mean at the samples; ``steep``: part of the usual ``r_T``."""
+    """Motion and forces at the samples, from ``y``; ``steep``: part of the usual ``r_T``."""
     basis = make_basis(setting.harmonics, setting.samples)
     dtype = mechanics.K.dtype
     index, divisor = setting.carrier

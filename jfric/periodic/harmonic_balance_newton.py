@@ -119,7 +119,7 @@ def correct(
 
 
 def _of_reactions(unit: Place, scale):
-    """What the residual is divided by, for the reactions alone: their unit is infinite."""
+    """Reciprocal scales of the equations of reactions, whose unit is infinite; zero for others."""
     return jnp.where(jnp.isinf(unit.y), 1.0 / scale, 0.0)
 
 
@@ -127,7 +127,7 @@ def _of_reactions(unit: Place, scale):
 def correct_many(
     problem: Problem, setting: Setting, starts: Place, along: Place, unit: Place, level, steep
 ) -> Corrected:
-    """The same from many starts (b, u), side by side."""
+    """Solutions of :func:`correct` from many starts (b, u), side by side."""
     return jax.vmap(lambda start: correct(problem, setting, start, along, unit, level, steep))(
         starts
     )

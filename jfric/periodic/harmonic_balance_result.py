@@ -1,4 +1,4 @@
-"""What harmonic balance returns."""
+"""Result of harmonic balance: periodic motions in harmonics, with a status for each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PHASES, POLISH = 2048, 4
 
 
 class BalanceStatus(IntEnum):
-    """What became of one point of harmonic balance::
+    """Outcome of harmonic balance at one point::
 
     >>> jfric.BalanceStatus(2).message
     'a contact opens: harmonic balance knows no impacts'

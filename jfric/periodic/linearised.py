@@ -58,14 +58,14 @@ def evaluated(
     scales: Scales,
     along: Along | None = None,
 ) -> tuple[Found, Float[Array, " u"]]:
-    """What is known at ``z``, and the step of Newton's method from there."""
+    """Motion and derivatives at ``z``, and the step of Newton's method from there."""
     found, right, scaled = linearised(shooting, problem, z, phase, scales, along)
     step, smallest = least_step(scaled, right)
     return found._replace(smallest=smallest), sizes_of_unknowns(shooting, scales) * step
 
 
 def linearised(shooting: Shooting, problem: Problem, z: Unknowns, phase: Phase, scales, along):
-    """What is known at ``z``, the scaled left sides of all equations and their derivatives."""
+    """Motion at ``z``, the scaled left sides of all equations and their scaled derivatives."""
     motion = shooting.motion(problem, z, phase)
     jacobian = shooting.jacobian(motion)
     scaled = scaled_equations(shooting, jacobian, scales)[0]

@@ -105,8 +105,8 @@ def _batch(solver, end, program, shooting, stacked):
 
 
 def side_by_side(tasks: list[Callable[[Callable[..., Any]], Any]], width: int) -> list[Any]:
-    """What each task returns; a task is given the way to call programs. ``width``: of the batches,
-    no less than the number of tasks.
+    """Results of all tasks; each task is given the function that calls programs. ``width``: size of
+    the batches, no less than the number of tasks.
 
     The first error that a task raises is raised here once all have ended; so is an interruption.
     """

@@ -165,8 +165,8 @@ def _every_round(shooting, problem, start, phase, scales, along, *, most) -> Fou
 
 
 def _kept(shooting, problem, start, phase, scales, along, *, most) -> Found:
-    """The same with derivatives kept for several rounds; ``iterations`` counts those with
-    derivatives."""
+    """Newton's method with derivatives kept for several rounds; ``iterations`` counts the rounds
+    that compute derivatives."""
     columns = sizes_of_unknowns(shooting, scales)
 
     def derived(z: Unknowns):
@@ -281,8 +281,8 @@ def _updated(
 
 
 def _snapped(z: Unknowns, old: Found, scales: Scales) -> Unknowns:
-    """What agrees with the end of the motion but for rounding is that end: what is closed or sticks
-    there does so exactly."""
+    """Unknowns whose states are the ends of the motion where both agree but for rounding: a contact
+    that is closed or sticks at an end does so exactly."""
     ends = jnp.roll(old.motion.ends, 1, axis=0)
     near = jnp.abs(z.states - ends) <= EQUAL * scales.state[None, :]
     return z._replace(states=jnp.where(near, ends, z.states))

@@ -1,9 +1,9 @@
-"""Of the orbits that sticking leaves open: the one in the middle of what friction allows.
+"""Choice of an orbit that sticking leaves open: the one in the middle of what friction allows.
 
-A contact that sticks for the whole cycle may do so at any place within an interval, whose ends are
-where it would slip to one side. Followed from the wrong place, a path would end there, though the
-motion goes on: the interval shrinks to a point only where the contact slips to both sides. What
-leads there is the middle of the interval.
+A contact that sticks for the whole cycle may stick at any place within an interval, at whose ends
+it would slip to one side. Followed from another place, a path would end at an end of the interval,
+though the motion goes on: the interval shrinks to a point only where the contact slips to both
+sides. The middle of the interval leads to that point.
 """
 
 from __future__ import annotations

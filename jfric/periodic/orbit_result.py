@@ -19,7 +19,7 @@ from jfric.system.problem import Problem
 
 
 def orbit_of(shooting: Shooting, problem: Problem, found: Found) -> PeriodicOrbit:
-    """What is known of the orbit."""
+    """The periodic orbit that Newton's method found, with its multipliers and events."""
     motion, z = found.motion, found.z
     monodromy = motion.gain[0]
     for i in range(1, shooting.segments):

@@ -1,4 +1,4 @@
-"""What became of the search for a periodic motion: a code for each, never an exception in a
+"""Outcomes of the search for a periodic motion: a code for each motion, never an exception in a
 batch."""
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class OrbitStatus(IntEnum):
-    """What became of the search for a periodic motion.
+    """Outcome of the search for a periodic motion.
 
     >>> jfric.OrbitStatus(1).message
     'no convergence: give a better start, a longer transient or more segments'

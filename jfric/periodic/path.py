@@ -1,4 +1,4 @@
-"""What a path of periodic motions over a parameter holds: branches and their special points."""
+"""Path of periodic motions over a parameter: its orbits, row by row, and its special points."""
 
 from __future__ import annotations
 

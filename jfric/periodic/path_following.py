@@ -36,8 +36,8 @@ class Rows:
 
 
 class Part(NamedTuple):
-    """What there is of a path that was left: its rows and special points, and what it goes on
-    from."""
+    """Part of a path that was interrupted: its rows and special points, and the ``state`` from
+    which the path goes on."""
 
     rows: Rows
     special: list[OrbitPoint]

@@ -69,8 +69,8 @@ class PathPoint(NamedTuple):
         return np.asarray(self.orbit.multipliers)
 
     def along(self, direction: np.ndarray) -> PathPoint:
-        """The same point with its tangent to the side of ``direction``; the determinant goes with
-        the tangent."""
+        """This point with its tangent to the side of ``direction``; the determinant changes its
+        sign with the tangent."""
         side = 1.0 if self.tangent @ direction >= 0 else -1.0
         return self._replace(tangent=side * self.tangent, determinant=side * self.determinant)
 

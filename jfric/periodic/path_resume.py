@@ -1,4 +1,4 @@
-"""What a path of orbits goes on from, as arrays that can be kept."""
+"""State from which a path of orbits goes on, as arrays that can be kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a path of orbits keeps on disk while it is followed, so that no orbit is computed twice."""
+"""Store of a path of orbits on disk while it is followed, so that no orbit is computed twice."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class PathStore:
         return Rows(columns, more), special, said.splitlines()
 
     def begun(self) -> Part | None:
-        """What there is of a path that was left."""
+        """Part of a path that was interrupted; None where none is kept."""
         found = self._files.begun(0)
         if found is None:
             return None
@@ -91,14 +91,14 @@ class PathStore:
         self._files.keep(0, rows.columns, special, (0, "\n".join(remarks)), rows.more)
 
     def keep_part(self, rows: Rows, special, state: dict[str, np.ndarray]) -> None:
-        """What there is of a path, and what it goes on from."""
+        """Keep a part of a path, and the ``state`` from which the path goes on."""
         self._files.keep_part(0, rows.columns, special, rows.more | state)
 
 
 def request_of(
     problem: Problem, name: str, limits, settings: list[Any], given: dict[str, Any]
 ) -> dict[str, Any]:
-    """What is asked for, as text and numbers; ``given``: where the path begins, and options."""
+    """Request for a path, as text and numbers; ``given``: where the path begins, and options."""
     return {
         "problem": fingerprint(problem),
         "path": name,

@@ -48,7 +48,7 @@ Watch = Callable[[int, float, int], None]
 
 @dataclass
 class _Request:
-    """What all curves of a response share."""
+    """Problem and settings that all curves of a response share."""
 
     problem: Problem
     drive: Drive

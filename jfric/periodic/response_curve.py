@@ -110,7 +110,7 @@ def write_curve(
 
 
 def read_curve(path: Path) -> tuple[dict[str, Any], list[OrbitPoint], tuple[int, str], dict]:
-    """What :func:`write_curve` kept."""
+    """Rows, special points, outcome and further arrays that :func:`write_curve` kept."""
     try:
         with np.load(path, allow_pickle=False) as file:
             found = {k: file[k] for k in file.files}

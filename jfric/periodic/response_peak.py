@@ -128,7 +128,7 @@ class Curve:
         return None
 
     def derivatives(self, spot: Spot) -> dict[str, float]:
-        """Of the value at a stationary point, by the parameters."""
+        """Derivatives of the value at a stationary point by the parameters ``paths``."""
         n, size = len(spot.x) - 1, len(spot.x)
         rows = (spot.slopes[:n, :size] - np.eye(n, size)) * self.scale / self.scale[:n, None]
         rows = np.vstack([rows, spot.tangent])

@@ -1,4 +1,4 @@
-"""What :func:`jfric.frequency_response` returns: curves, their quantities and peaks, tables."""
+"""Result of :func:`jfric.frequency_response`: curves, their quantities and peaks, tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a frequency response keeps on disk while it is computed, so that nothing is done twice."""
+"""Store of a frequency response on disk while it is computed, so that nothing is done twice."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ResponseStore:
         return read_curve(path) if path.exists() else None
 
     def begun(self, number: int) -> tuple[dict, list[OrbitPoint], dict[str, np.ndarray]] | None:
-        """What there is of a curve, and what it goes on from."""
+        """Part of a curve, and arrays from which the curve goes on; None where none is kept."""
         path = self._path(number, "part")
         if not path.exists():
             return None
@@ -86,7 +86,7 @@ class ResponseStore:
         self._path(number, "part").unlink(missing_ok=True)
 
     def keep_part(self, number: int, rows, special, more: dict[str, np.ndarray]) -> None:
-        """What there is of a curve."""
+        """Keep a part of a curve, and the arrays ``more`` from which the curve goes on."""
         write_curve(self._path(number, "part"), rows, special, (0, ""), more)
 
 

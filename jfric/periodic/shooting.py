@@ -38,11 +38,11 @@ class Unknowns(NamedTuple):
 
 
 class Phase(NamedTuple):
-    """What fixes the phase of an autonomous motion.
+    """Condition that fixes the phase of an autonomous motion.
 
-    ``event``: contact, mode before and after of the first such event, which happens ``after`` [s]
-    the start. ``at``, ``along`` (2n,): the start moves at right angles to this direction from this
-    state, where nothing else fixes it.
+    ``event``: contact, mode before and mode after of an event, the first of which happens ``after``
+    [s] the start. ``at``, ``along`` (2n,): the start moves from the state ``at`` at right angles to
+    the direction ``along``, where nothing else fixes the phase.
     """
 
     event: Int[Array, " 3"]
@@ -52,14 +52,15 @@ class Phase(NamedTuple):
 
 
 class Motion(NamedTuple):
-    """What is known of the motion over all segments.
+    """Motion over all segments, with its derivatives and events.
 
-    ``ends`` (N, 2n): states at their ends; ``gain``, ``by_period``, ``by_parameter``: derivatives
-    of these by the start of the segment, the period and the parameter; ``phase``: left side of the
-    equation of the phase, and its derivatives by the start of the first segment, the period and the
-    parameter. ``times`` [s], ``codes``: the log of events (contact, mode before, mode after,
-    whether an impact), padded with -1; ``count`` of them. ``gap``: the smallest one at the starts.
-    ``on_event``: whether an event coincides with a start, where derivatives have two sides.
+    ``ends`` (N, 2n): states at the ends of segments; ``gain``, ``by_period``, ``by_parameter``:
+    derivatives of ``ends`` by the start of the segment, the period and the parameter; ``phase``,
+    ``phase_by``: left side of the equation of the phase, and its derivatives by the start of the
+    first segment, the period and the parameter. ``times`` [s], ``codes``: log of events (contact,
+    mode before, mode after, whether an impact), padded with inf and -1; ``count``: events of each
+    segment. ``gap``: smallest gap at the starts. ``on_event``: whether an event coincides with a
+    start, where derivatives have two sides.
     """
 
     ends: Float[Array, "N x"]
@@ -223,7 +224,7 @@ class Shooting(eqx.Module):
         return jnp.append(off, motion.phase) if self.autonomous else off
 
     def jacobian(self, motion: Motion) -> Float[Array, "e u"]:
-        """Their derivatives by the unknowns: states, period, parameter."""
+        """Derivatives of the left sides by the unknowns: states, period, parameter."""
         count, n2 = motion.ends.shape
         eye = jnp.eye(n2, dtype=motion.ends.dtype)
         if count == 1:

@@ -120,7 +120,7 @@ def periodic_orbit(
 
 
 class _Orbit(eqx.Module):
-    """What is fixed for all orbits of a batch; ``transient``: periods, or seconds."""
+    """Settings that are fixed for all orbits of a batch; ``transient``: periods, or seconds."""
 
     shooting: Shooting
     transient: Any

@@ -1,5 +1,5 @@
-"""What happens between two points of a path of orbits: folds, changes of stability and of events,
-each located along the path; and where its motion shrinks to an equilibrium."""
+"""Special points between two points of a path of orbits: folds, changes of stability and of
+events, each located along the path; and the equilibrium to which the motion shrinks."""
 
 from __future__ import annotations
 

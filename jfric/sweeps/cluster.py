@@ -1,4 +1,4 @@
-"""The same tiles on a Dask cluster: the workers compute, this process writes."""
+"""Tiles of a sweep on a Dask cluster: the workers compute, this process writes."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ from types import TracebackType
 
 
 class Progress:
-    """What is done of all, how much per second, and time left, on standard error.
+    """Progress bar on standard error: work done of all, work per second, and time left.
 
-    ``shown=None``: shown on a terminal, silent elsewhere. ``stage``: named before any is done.
+    ``shown=None``: shown on a terminal, silent elsewhere. ``stage``: named before any work is done.
     """
 
     def __init__(self, total: int, shown: bool | None = None, stage: str = "compiling"):

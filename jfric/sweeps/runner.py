@@ -30,7 +30,7 @@ Results = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Job:
-    """What is computed for each trajectory: the problem with the parameters ``names`` set."""
+    """Settings for each trajectory: the problem with the parameters ``names`` set."""
 
     problem: Problem
     names: tuple[str, ...]

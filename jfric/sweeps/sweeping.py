@@ -128,7 +128,7 @@ class Prepared(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What an execution did: trajectories computed, how many of each status, and its time [s]."""
+    """Result of an execution: trajectories computed, how many of each status, and time [s]."""
 
     computed: int
     statuses: np.ndarray
@@ -347,7 +347,7 @@ def _as_text(problem: Problem) -> str:
 
 
 def _fingerprint(problem: Problem, text: str) -> bytes:
-    """What tells two systems apart, every bit of their numbers included."""
+    """Bytes that tell two systems apart, every bit of their numbers included."""
     leaves, structure = jax.tree.flatten(problem)
     numbers = [repr(x) if isinstance(x, Expression) else np.asarray(x).tolist() for x in leaves]
     # Python code is known by its name only.

@@ -1,4 +1,4 @@
-"""What the values of a sweep must be, checked before anything is computed."""
+"""Checks of the values of a sweep, before anything is computed."""
 
 from __future__ import annotations
 

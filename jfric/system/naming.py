@@ -159,12 +159,12 @@ def place(problem: AbstractProblem, path: str) -> tuple[str, ...]:
 
 
 def path_dimension(problem: AbstractProblem, name: str) -> Dimension | None:
-    """What the parameter or function of time at a full path measures; None: not known."""
+    """Dimension of the parameter or function of time at a full path; None: not known."""
     return _dimension(problem, *(function_paths(problem).get(name) or place(problem, name)))
 
 
 def _dimension(problem: AbstractProblem, section: str, *place: str) -> Dimension | None:
-    """What the number at a place (see :func:`place`) measures."""
+    """Dimension of the number at a place (see :func:`place`); None: not known."""
     rest = list(place)
     if section == "time":
         return DIMENSIONS["time"]
@@ -188,7 +188,7 @@ def _dimension(problem: AbstractProblem, section: str, *place: str) -> Dimension
 
 
 def _dimensions(problem: AbstractProblem, text: UnitText, section: str, *place: str) -> Any:
-    """What the number that stands as a text at a place measures, or each number of a list."""
+    """Dimension of the number given as a text at a place; a list for polynomial coefficients."""
     if section == "polynomial_spring" and isinstance(text.text, tuple):
         along = kind(problem.section(section)[place[0]].direction, problem.dofs)
         return [polynomial_dimension(i, along) for i, _ in enumerate(text.text, 1)]
@@ -198,7 +198,7 @@ def _dimensions(problem: AbstractProblem, text: UnitText, section: str, *place: 
 def _field_dimension(
     problem: AbstractProblem, section: str, element: Any, rest: list[str]
 ) -> Dimension | None:
-    """What a field of an element measures, where it acts."""
+    """Dimension of an element's field, by the direction in which the element acts."""
     field, plane = rest[0], getattr(element, "plane", None)
     slides = field == "belt" or field in LAW_FIELDS
     side = {"contact": "tangent" if slides else "normal"}.get(section, "direction")
@@ -309,7 +309,7 @@ def _path(problem: AbstractProblem, keys: tuple[str, ...]) -> str:
 
 
 def _field(problem: AbstractProblem, keys: tuple[str, ...]) -> list[str]:
-    """What follows the element in the path of a number of it."""
+    """Parts of a number's path that follow the label of the element."""
     section, name = keys[1:3]
     # The law is an implementation detail of an element: friction.mu, not friction.law.mu.
     field = [f for f in keys[3:] if f not in ("law", "coefficients")]

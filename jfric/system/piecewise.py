@@ -26,7 +26,7 @@ from jfric.system.sliders import Sliders, assemble_sliders
 
 
 class Inner(NamedTuple):
-    """What decides about the elements beside the motion: segments, and anchors of sliders."""
+    """State of the piecewise-linear elements besides the motion: segments, anchors of sliders."""
 
     segment: Int[Array, " ns"]
     anchor: Float[Array, "e N"]
@@ -190,8 +190,8 @@ class PiecewiseElements(eqx.Module):
         return Inner(self.segment_at(x), anchor)
 
     def restarted(self, inner: Inner, x: Float[Array, " ns"], new: Float[Array, " ns"]) -> Inner:
-        """The same after a jump from the elongations ``x`` to ``new``, which stretches the springs
-        in series with sliders; what slips is seen afterwards."""
+        """Segments and anchors after a jump from the elongations ``x`` to ``new``, which stretches
+        the springs in series with sliders; sliders that slip are found afterwards."""
         found, nd = self.start(new), self.tables
         if self.sliders is None:
             return found

@@ -24,11 +24,11 @@ class PinFriction(eqx.Module):
 
     @property
     def at(self) -> np.ndarray:
-        """The same as an array."""
+        """Rows of the pins among friction elements, as an array."""
         return np.asarray(self.rows)
 
     def of(self, joints: Float[Array, "e ..."]) -> Float[Array, "k 2 ..."]:
-        """Their reactions among those of all joints."""
+        """Reactions of the pins with friction, out of the reactions of all ``joints``."""
         return joints[np.asarray(self.first)[:, None] + np.arange(2)]
 
 

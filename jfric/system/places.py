@@ -99,7 +99,7 @@ class OfPlaces(eqx.Module):
 
     @abc.abstractmethod
     def __call__(self, t, q) -> Float[Array, ""]:
-        """Its value."""
+        """Value of the function at time ``t`` and positions ``q``."""
 
     def of_rows(self) -> tuple[OfPlaces, list[Place]]:
         """The function of :class:`Located`, and the places of bodies that it sees, one for each
@@ -182,7 +182,7 @@ def require_place(problem: AbstractProblem, where: str, reference: Any) -> None:
 
 
 def require_line(problem: AbstractProblem, where: str, reference: Any) -> None:
-    """The same for a line."""
+    """Raise :class:`ProblemError`, which starts with ``where``, unless ``reference`` is a line."""
     if isinstance(reference, str):
         require_place(problem, where, reference)
         if "." in reference:

@@ -79,7 +79,7 @@ class PolygonGap(OfPlaces):
         return ((2 * edge + over.astype(jnp.int32)) % (2 * len(corners))).astype(jnp.int32)
 
     def place_on(self, q) -> _Seen:
-        """What of the polygon the point is nearest to."""
+        """Edge or corner of the given region, else the one nearest to the point, with the point."""
         p = self.seen(q)
         region = jnp.where(self.region.at < 0, self.located(p), self.region.at)
         k, d = region // 2, self.directions
@@ -106,7 +106,7 @@ class PolygonGap(OfPlaces):
         return jnp.where(at.corner, way / _length(way, at.corner), turned(at.d))
 
     def inside(self, q) -> Float[Array, 2]:
-        """What is positive in the region: both of its inequalities."""
+        """Values of the two inequalities of the region, both positive inside the region."""
         at = self.place_on(q)
         past = at.d @ (at.p - at.end)
         first = jnp.where(at.corner, past, at.d @ (at.p - at.start))

@@ -159,7 +159,7 @@ class Together(eqx.Module):
         return len(self.order)
 
     def __call__(self, t, q) -> Float[Array, " k"]:
-        """Their values."""
+        """Values of all functions at time ``t`` and positions ``q``."""
         found = []
         if self.table is not None:
             found += [f(x) for f, x in self._rows(self.table(q))]

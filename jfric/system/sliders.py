@@ -43,7 +43,7 @@ class Sliders(eqx.Module):
 
     @property
     def labels(self) -> tuple[tuple[str, ...], ...]:
-        """What the event log calls each segment."""
+        """Names of the segments of each element in the event log."""
         ways = ("slip_pos", "slip_neg")
         if self.size == 1:
             return (("stick", *ways),) * len(self.counts)
@@ -69,7 +69,7 @@ class Sliders(eqx.Module):
         return jnp.arange(self.size)[None, :] >= self._slipping(segment)[0][:, None]
 
     def joined(self, values: Float[Array, "e N"]) -> Float[Array, " z"]:
-        """What belongs to sliders, element by element, without what fills up."""
+        """Values of all sliders in one row, element by element, without the padding."""
         return jnp.concatenate([row[:n] for row, n in zip(values, self.counts, strict=True)])
 
     def forces(self, x: Float[Array, " e"], z: Float[Array, " z"]) -> Float[Array, " e"]:
@@ -139,8 +139,8 @@ class Sliders(eqx.Module):
         return self._of_coupled(jnp.pad(constant[:, :, None], ((0, 0), (0, 0), (2, 0))), found)
 
     def cross_guards(self, segment, anchor) -> tuple[Array, Array] | None:
-        """What the guards of coupled elements have of the elongations of all, and of their rates,
-        each (e, 2, e); None where none are coupled."""
+        """Coefficients of the elongations of all elements, and of the rates of elongations, in the
+        guards of coupled elements, each (e, 2, e); None where none are coupled."""
         if self.coupled is None:
             return None
         alpha, beta, _ = self.coupled.guards(self._slipping(segment)[1], anchor[:, 0])
@@ -179,7 +179,7 @@ class Sliders(eqx.Module):
 
 
 def assemble_sliders(problem: AbstractProblem) -> Sliders | None:
-    """Those of a resolved problem, or None."""
+    """Springs in series with sliders of a resolved problem; None where there are none."""
     found = problem.labelled(*HYSTERESIS)
     if not found:
         return None

@@ -105,7 +105,7 @@ class ChosenVelocities(eqx.Module):
         return matvec(gram, matvec(S.T, v[np.asarray(self.rows)]))
 
     def off(self, t, q, v) -> Float[Array, " m"]:
-        """What of these rates no ``u`` gives."""
+        """Part of the rates ``v`` of the moved degrees of freedom that no ``u`` gives."""
         left = matvec(self.matrix(t, q), self.of(t, q, v))
         return v[np.asarray(self.rows)] - left
 

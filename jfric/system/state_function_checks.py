@@ -88,7 +88,7 @@ def _read(
 
 
 def _dimension(problem: AbstractProblem, name: str, known: Mapping[str, Any]) -> Any:
-    """What a name measures; None where that is not known."""
+    """Dimensionality of the quantity with a name; None where it is not known."""
     form, _, axis = name.rpartition(".")
     if name not in problem.dofs and form != "v":
         if form:

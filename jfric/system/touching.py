@@ -123,7 +123,7 @@ def gap_of(problem: AbstractProblem, contact: Contact) -> Any:
 
 
 def sliding_of(problem: AbstractProblem, contact: Contact) -> Any:
-    """Its sliding displacement ``(t, q)`` or :class:`Rate`, None for a frictionless contact."""
+    """Sliding displacement ``(t, q)`` or :class:`Rate` of a contact; None without friction."""
     return None if contact.frictionless else _parts(problem, contact)[1]
 
 

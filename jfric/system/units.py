@@ -46,7 +46,7 @@ _USUAL = (
 
 
 class Dimension(NamedTuple):
-    """What a field measures: its name, its SI unit and a text that a user may copy."""
+    """Physical dimension of a field: name, SI unit and a text that a user may copy."""
 
     name: str
     unit: str
@@ -135,7 +135,7 @@ def _unknown(unit: str) -> UnitError:
 
 @functools.cache
 def dimensions_of(unit: str) -> Any:
-    """What ``unit`` measures, for comparison; raises :class:`UnitError`."""
+    """Dimensionality of ``unit``, for comparison; raises :class:`UnitError`."""
     return _unit(unit)[1]
 
 
@@ -218,9 +218,10 @@ def _read(text: str, dimension: Dimension | None = None) -> _Read:
 
 
 def _computed(text: str) -> _Read | None:
-    """What ``text`` gives as arithmetic with numbers and units, None where it cannot be read.
+    """Result of ``text`` as arithmetic with numbers and units; None where it cannot be read.
 
-    Raises :class:`UnitError` where it can be read in two ways, or adds unlike things."""
+    Raises :class:`UnitError` where ``text`` can be read in two ways, adds unlike things, or
+    applies a function other than ``sqrt`` to a quantity with a unit."""
     units: dict[str, tuple[Decimal, Any]] = {}
     written: list[str] = []
     before, divided = "(", False
@@ -273,9 +274,9 @@ def is_known(what: Any) -> bool:
 
 
 def measure_of(node: ast.expr, known: Sequence[Any], bare: Any = BARE) -> Any:
-    """What an expression (:attr:`jfric.Expression.tree`) measures, where its parameters measure
-    what is ``known``. ``bare``: what numbers measure. Raises :class:`UnitError` where unlike things
-    are added."""
+    """Dimensionality of an expression (:attr:`jfric.Expression.tree`), with the dimensionalities
+    ``known`` of its parameters and ``bare`` of numbers. Raises :class:`UnitError` where unlike
+    things are added, or a function other than ``sqrt`` takes a quantity with a unit."""
     match node:
         case ast.Name(id=name) if name.rpartition("_")[2].isdecimal():
             return known[int(name.rpartition("_")[2])]
@@ -325,7 +326,7 @@ def has_unit(value: float | int | str) -> bool:
 
 
 def dimensionality(value: float | int | str) -> Any:
-    """What a valid field's value measures by its unit; None without a unit."""
+    """Dimensionality of a valid field's value by its unit; None without a unit."""
     return _read(value).dimensionality if isinstance(value, str) and "$" not in value else None
 
 
@@ -350,7 +351,7 @@ def per_second(unit: str) -> str:
 
 
 def rate_of(measures: Dimension | None) -> Dimension | None:
-    """What the rate of a quantity measures; None: not known."""
+    """Dimension of the rate of a quantity of dimension ``measures``; None: not known."""
     if measures is None:
         return None
     return Dimension(

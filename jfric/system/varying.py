@@ -1,4 +1,4 @@
-"""What of a system depends on its position: mass matrix, gaps, sliding displacements, joints.
+"""Position-dependent parts of a system: mass matrix, gaps, sliding displacements, joints.
 
 Kinetic energy ``T``, potential ``V`` and Rayleigh's dissipation function ``D`` give::
 
@@ -47,7 +47,7 @@ class Energies(AbstractForce):
         return sum(self.parts(t, q, v), jnp.zeros_like(q))
 
     def parts(self, t, q, v) -> list[Float[Array, " n"]]:
-        """What these are the sum of."""
+        """Terms of the generalised forces; :meth:`force` is the sum of all terms."""
         found = []
         if self.kinetic is not None:
             momentum = jax.grad(self.kinetic, argnums=2)

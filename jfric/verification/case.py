@@ -1,4 +1,4 @@
-"""What an entry of the verification list holds."""
+"""Entries of the verification list: systems, changes in them and expected values."""
 
 from __future__ import annotations
 

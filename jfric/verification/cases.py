@@ -195,7 +195,7 @@ def _disc_in_proportion() -> Case:
 
 
 def _for_ever() -> list[Case]:
-    """What holds, and what does not, over a million seconds."""
+    """Cases in which friction holds, or does not hold, over a million seconds."""
     end, source = 1e6, "closed form"
     moves = 0.5 * (4.91 - 0.5 * 9.81) * end**2
     slides = 5.0 - 0.4 * 9.81

@@ -1,4 +1,4 @@
-"""The same trajectory by several forms of the computation, which must agree."""
+"""Comparison of one trajectory by several forms of the computation, which must agree."""
 
 from __future__ import annotations
 

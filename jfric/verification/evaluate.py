@@ -38,15 +38,15 @@ TIMES = ("event_time", "last_event_time", "stop_time")
 
 
 class Trajectory(NamedTuple):
-    """What checks are read from: a solution that was asked for at :func:`needed_times` and at the
-    end, and by name what :func:`reduced` gave."""
+    """Data from which checks are evaluated: a solution that was asked for at :func:`needed_times`
+    and at the end, and the values from :func:`reduced` by name."""
 
     problem: Problem
     solution: Solution
     reduced: Mapping[str, Any] = {}
 
     def at(self, times: np.ndarray) -> Trajectory:
-        """The same where its solution was asked for at these ``times`` alone."""
+        """This trajectory with a solution that was asked for at these ``times`` alone."""
         chosen = np.isin(np.asarray(self.solution.ts), times)
         return self._replace(solution=rows_of(self.solution, chosen))
 
@@ -99,8 +99,8 @@ def evaluate(quantity: Quantity, trajectory: Trajectory) -> float:
 
 
 def scale(quantity: Quantity, expected: float, trajectory: Trajectory) -> float:
-    """What an error of ``quantity`` is relative to: the expected value, or the peak of the
-    component that it is taken from."""
+    """Scale of an error of ``quantity``: the expected value, or the peak of the component from
+    which the quantity is taken, if that is larger; zero for counts."""
     if quantity.kind in COUNTS:
         return 0.0
     function = getattr(observable(trajectory.problem, quantity), "function", None)

@@ -48,8 +48,8 @@ Works = list[Sequence[AnyJob]]
 
 @dataclass(frozen=True)
 class Selection:
-    """What is verified (see :func:`jfric.verify`); the same jobs in the same order wherever they
-    are made."""
+    """Settings that select what is verified (see :func:`jfric.verify`); they give the same jobs in
+    the same order wherever the jobs are made."""
 
     paths: tuple[str | os.PathLike[str], ...] = ()
     case: str | None = None
@@ -101,7 +101,7 @@ def _with_kernel(every: Jobs, kernel: str) -> Jobs:
 
 
 def _by_kernel(job: Job, kernel: str) -> Job | None:
-    """The same with this kernel, if it can run it."""
+    """Copy of ``job`` with this ``kernel``; None where the kernel cannot run the job."""
     solver = dataclasses.replace(job.solver, kernel=kernel)
     try:
         solver.has_small_passes(job.problem)
@@ -112,7 +112,7 @@ def _by_kernel(job: Job, kernel: str) -> Job | None:
 
 
 def _with_outputs(job: AnyJob, count: int) -> AnyJob:
-    """The same with further times for whoever looks at the trajectory."""
+    """Copy of ``job`` with ``count`` further times for whoever looks at the trajectory."""
     if not isinstance(job, Job):
         return job
     return dataclasses.replace(job, further=np.linspace(job.ts[0], job.ts[-1], count))
@@ -151,7 +151,7 @@ def _solver_of(config: Config) -> str:
 
 
 def _with_options(config: Config, options: Mapping[str, Any] | None) -> Config:
-    """The same with settings of the solver in place of its own."""
+    """Copy of ``config`` with ``options`` in place of the same settings of its solver."""
     if not options:
         return config
     return dataclasses.replace(config, solver=choose_solver(config.solver, **options)[1])

@@ -128,8 +128,8 @@ def outcomes(group: list[Job]) -> Sequence[Trajectory | Exception]:
 
 
 def side_by_side(works: Sequence[Callable[[], T]]) -> Iterator[tuple[int, T]]:
-    """What each work returns with its index, as they are ready, begun in this order. They compile
-    in parallel."""
+    """Index and result of each of ``works``, in the order of completion; the works begin in the
+    given order and compile in parallel."""
     double = jnp.result_type(float) == jnp.float64
 
     def run(index: int) -> tuple[int, T]:

@@ -44,8 +44,8 @@ def periodic_job(case: str, config: Config, checks: Sequence[Check]) -> list[Per
 
 
 def periodic_results(job: PeriodicJob) -> tuple[PeriodicValues, list[Result]]:
-    """What was computed for ``job``, and its checks, compared; a motion that was not found is one
-    itself."""
+    """Values of the periodic motion of ``job``, and the results of the checks of ``job``; an orbit
+    that did not converge adds a failed result."""
     label = "periodic"
     values = PeriodicValues(job.config)
     found = each_judged(job.case, label, job.checks, values.of)
@@ -179,8 +179,8 @@ class PeriodicValues:
 def orbit_settings(
     config: Config, start: str = "start", *, response: bool = False
 ) -> dict[str, Any]:
-    """What the table ``[periodic]`` gives beside the path; ``start``: what the state is called. Of
-    a ``response`` without what belongs to the file's own frequency."""
+    """Settings of an orbit from the table ``[periodic]`` and the solver; ``start``: name of the
+    state. A ``response`` leaves out section, period and state, those of the file's frequency."""
     left_out = (*_OF_PATHS, *(("section", "period", "state") if response else ()))
     given = {k: v for k, v in config.periodic.items() if k not in left_out}
     if "state" in given:

@@ -50,8 +50,8 @@ def in_processes(
     *,
     wanted: bool,
 ) -> Iterator[tuple[int, Made]]:
-    """What each of the works ``begun`` computed, by its index, as they are ready; what was computed
-    comes back only where it is ``wanted``."""
+    """Index and results of each of the works ``begun``, in the order of completion, by ``number``
+    processes; the computed values come back only where ``wanted``."""
     double = jnp.result_type(float) == jnp.float64
     about = (double, jax.config.values["jax_compilation_cache_dir"], observe, wanted)
     left = set(range(len(begun)))
@@ -125,7 +125,7 @@ def _interrupted_afterwards() -> Iterator[None]:
 
 
 class _Own:
-    """What a process knows once it has begun."""
+    """Settings of a worker process, set when the process begins."""
 
     observe: Observe | None
     wanted: bool

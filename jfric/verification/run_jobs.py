@@ -17,7 +17,7 @@ from jfric.verification.static_checks import StaticJob, static_results
 
 
 def computed(jobs: Sequence[AnyJob]) -> list[tuple[Any, list[Result]]]:
-    """What trajectories of equal structure, or one job of another kind, compute, and the checks."""
+    """Values and checks of trajectories of equal structure, or of one job of another kind."""
     first = jobs[0]
     if isinstance(first, StaticJob):
         return [static_results(first)]

@@ -38,7 +38,7 @@ def static_job(case: str, config: Config, checks: Sequence[Check]) -> list[Stati
 
 
 def static_results(job: StaticJob) -> tuple[StaticValues, list[Result]]:
-    """What was computed for ``job``, and its checks, compared."""
+    """Values of the equilibria of ``job``, and the results of the checks of ``job``."""
     values = StaticValues(job.config)
     return values, each_judged(job.case, "statics", job.checks, values.of)
 

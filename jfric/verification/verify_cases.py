@@ -107,7 +107,7 @@ def verify(
 
 
 def _here(begun: Works, observe: Observe | None) -> Iterator[tuple[int, Any]]:
-    """What each work computed, by threads of this process; observed in the calling one."""
+    """Index and results of each work, by threads of this process; observed in the calling one."""
     for index, made in side_by_side([partial(computed, jobs) for jobs in begun]):
         if observe is not None:
             jobs = begun[index]

@@ -57,7 +57,7 @@ def resource(name: str) -> str:
 
 
 def text(value: object) -> str:
-    """As it is, whatever signs of HTML are in it."""
+    """Text of ``value`` for a page, with every sign of HTML escaped."""
     return html.escape(str(value))
 
 
@@ -111,7 +111,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def folded(summary: str, inside: str) -> str:
-    """What is seen after a click."""
+    """HTML of a block that shows ``summary``, and ``inside`` after a click."""
     return f"<details><summary>{text(summary)}</summary>{inside}</details>"
 
 

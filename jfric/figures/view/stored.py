@@ -1,4 +1,4 @@
-"""What a command left under ``results/``: which kind it is, and a run as it was written."""
+"""Results that commands left under ``results/``: the kind of each, and a run as written."""
 
 from __future__ import annotations
 
