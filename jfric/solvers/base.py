@@ -1,4 +1,5 @@
-"""What every solver is: ``require``, ``init``, ``step``, ``advance``, ``solve``, and facts."""
+"""The interface of every solver: ``require``, ``init``, ``step``, ``advance``, ``solve``, and
+facts."""
 
 # No annotations as text here: equinox must see which of them are abstract.
 import abc
@@ -42,7 +43,7 @@ REST = 1e-9
 
 
 class Prepared(NamedTuple):
-    """What all steps share: the assembled system, and the end of the run [s]."""
+    """The part that all steps share: the assembled system, and the end of the run [s]."""
 
     mechanics: Mechanics
     end: Float[Array, ""]
@@ -125,8 +126,8 @@ class AbstractSolver(eqx.Module):
         return self.name or type(self).__name__
 
     def prepare(self, problem: Problem, end=None) -> Any:
-        """What all steps share, with the fields ``mechanics`` and ``end`` [s] (by default the
-        problem's end)."""
+        """The part that all steps share, with the fields ``mechanics`` and ``end`` [s] (by default
+        the problem's end)."""
         problem = problem.resolved()
         mechanics = assemble(problem)
         end = problem.time.end if end is None else end
@@ -222,8 +223,8 @@ class AbstractSolver(eqx.Module):
         )
 
     def refined(self, problem: Problem) -> Self | None:
-        """The same solver with finer steps or tolerances; None where its steps are exact, or
-        nothing is known of them."""
+        """This solver with finer steps or tolerances; None where its steps are exact, or nothing is
+        known of them."""
         del problem
 
     def has_small_passes(self, problem: Problem) -> bool:
@@ -232,19 +233,19 @@ class AbstractSolver(eqx.Module):
         return False
 
     def lean(self, *, events: bool) -> Self:
-        """The same solver without derivatives, and without a log unless ``events`` are needed."""
+        """This solver without derivatives, and without a log unless ``events`` are needed."""
         changes: dict[str, Any] = {"adjoint": "none"}
         if self.logs_events and not events:
             changes["max_events"] = 0
         return dataclasses.replace(self, **changes)
 
     def for_batch(self, problem: Problem, count: int) -> Self:
-        """The same solver in the form of computation that pays for ``count`` trajectories."""
+        """This solver in the form of computation that pays for ``count`` trajectories."""
         del problem, count
         return self
 
     def under_vmap(self, problem: Problem) -> tuple[Self, Sizes] | None:
-        """The same solver in another form of computation, and the batches for which that pays."""
+        """This solver in another form of computation, and the batches for which that pays."""
         del problem
 
     @property

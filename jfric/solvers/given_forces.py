@@ -20,9 +20,9 @@ from jfric.system.problem import Problem
 
 
 def status_of_numbers(problem: Problem, mechanics: Mechanics, t, until, q=None) -> Int[Array, ""]:
-    """What is wrong with a run from ``t`` to ``until`` [s] before it begins: the
-    :class:`jfric.Status` of numbers that are not finite or not allowed, of an end that is not after
-    the start, of positions ``q`` (n,), where they are given, that penetrate; else ``OK``."""
+    """Status of a run from ``t`` to ``until`` [s] before it begins: the :class:`jfric.Status` of
+    numbers that are not finite or not allowed, of an end that is not after the start, of positions
+    ``q`` (n,), where they are given, that penetrate; else ``OK``."""
     finite, inside = numbers_hold(problem)
     finite = finite & jnp.isfinite(t) & jnp.isfinite(until)
     status = jnp.asarray(int(Status.OK), jnp.int32)

@@ -1,4 +1,4 @@
-"""What solvers carry from step to step, and what they tell of one."""
+"""States that solvers carry from step to step, and records of a step."""
 
 # No annotations as text here: equinox must see which of them are abstract.
 from typing import ClassVar, NamedTuple
@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 
 class AbstractState(eqx.Module):
-    """What a solver carries from step to step; a run restarts from it."""
+    """State that a solver carries from step to step; a run restarts from it."""
 
     #: Name of the kind of solver that makes it, for messages.
     origin: ClassVar[str] = "your own"

@@ -9,7 +9,8 @@ from jaxtyping import Array, Float
 
 
 def both_limits(pairs: Sequence[tuple], dtype) -> Float[Array, "2 nt"]:
-    """Of the ``pairs`` (limit forwards, limit backwards) of each contact first all forwards."""
+    """Limits of each contact from ``pairs`` (forwards, backwards): first all forwards, then
+    backwards."""
     if not pairs:
         return jnp.zeros((2, 0), dtype)
     return jnp.stack([jnp.stack([jnp.asarray(p[i], dtype) for p in pairs]) for i in (0, 1)])

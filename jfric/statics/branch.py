@@ -1,4 +1,4 @@
-"""What a traced path holds: branches, their special points, and the steps that were taken."""
+"""The result of a traced path: branches, their special points, and the steps that were taken."""
 
 from __future__ import annotations
 

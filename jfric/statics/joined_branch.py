@@ -56,7 +56,7 @@ def _shifted(point: SpecialPoint, shift: int) -> SpecialPoint:
 
 
 def _reversed(point: SpecialPoint, count: int) -> SpecialPoint:
-    """The same point met from the other side."""
+    """The special point, met from the other side."""
     return SpecialPoint(
         **{
             **vars(point),

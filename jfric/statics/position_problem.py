@@ -41,7 +41,7 @@ WHO = "the static problem of a mechanism from a reference state"
 
 
 class Facts(NamedTuple):
-    """What the structure of a problem says: numbers of unknowns, names, and what contacts are."""
+    """Facts from the structure of a problem: numbers of unknowns, names, and what contacts are."""
 
     n: int
     nf: int

@@ -1,4 +1,4 @@
-"""What contacts are at a state, and the modes that they may be in there."""
+"""Contacts at a state, and the modes that they may be in there."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _kernel(problem: Problem, name: str, t) -> Kernel:
 
 
 class _Structure:
-    """What is not an array in a problem, hashed once instead of at every point."""
+    """The part of a problem that is no array, hashed once instead of at every point."""
 
     def __init__(self, tree):
         self.tree = tree

@@ -1,4 +1,4 @@
-"""What a settled pass writes into the event log, and what it remarks."""
+"""Records of a settled pass in the event log, and the flags that it sets."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def _ends_chatter(prepared: Prepared, state: State, after) -> Bool[Array, " m"]:
 
 
 def _comparable(prepared: Prepared, velocity) -> Float[Array, " m"]:
-    """What the largest of the relative velocities (m,) is worth at each contact.
+    """The velocity at each contact (m,) that corresponds to the largest of the relative velocities.
 
     Measured by the energy of the impulses that would cause them: of sliding and rotating contacts,
     of light and heavy bodies.
@@ -250,7 +250,7 @@ def _onto_constraints(prepared: Prepared, v, prescribed, mode, needed):
 
 
 def no_impact(prepared: Prepared, state: State) -> Impact:
-    """The same state, in the shape of an impact."""
+    """The unchanged state, in the shape of an impact."""
     false, true = jnp.asarray(False), jnp.asarray(True)
     nothing = jnp.zeros((), state.v.dtype)
     return Impact(

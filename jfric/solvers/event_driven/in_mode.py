@@ -1,4 +1,5 @@
-"""What passes in one mode have in common: of large systems it is made once for many passes."""
+"""Equations and operators that passes in one mode share: large systems make them once for many
+passes."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from jfric.system.piecewise import Inner
 
 
 class InMode(NamedTuple):
-    """What passes in one mode have in common.
+    """Equations and operators that passes in one mode share.
 
     ``rests``: contacts that static limits hold, see :func:`held_at_rest`; ``natural``: longest
     sensible step [s]; ``compliance``: accelerations of sliding by unit frictions, other reactions
@@ -50,7 +51,8 @@ def in_mode(prepared: Prepared, flow, state: State, on=True) -> InMode:
 
 
 def shared_by_passes(prepared: Prepared, flow) -> Shared | None:
-    """What passes of large systems share; not where it depends on time or position, too."""
+    """The part that passes of large systems share; None where it depends on time or position,
+    too."""
     if not prepared.many or prepared.driven:
         return None
 

@@ -1,4 +1,4 @@
-"""What is given from outside: loads, normal forces, and motion prescribed by bases and belts.
+"""Inputs from outside: loads, normal forces, and motion that bases and belts prescribe.
 
 All are combinations of the basis functions ``w(s)`` of :mod:`jfric.system.basis`.
 """

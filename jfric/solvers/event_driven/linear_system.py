@@ -39,7 +39,7 @@ class LinearSystem(NamedTuple):
 
 
 class Made(NamedTuple):
-    """The same as in :class:`LinearSystem` at each of several points, orders or basis vectors."""
+    """Quantities of a :class:`LinearSystem` at each of several points, orders or basis vectors."""
 
     reactions: Float[Array, "p r"]
     guards: Float[Array, "p g"]
@@ -69,7 +69,7 @@ class Coefficients(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """The same with a basis of ``z`` as the points: what is made is rows over ``z``."""
+    """Quantities of a :class:`LinearSystem` as rows over ``z``: the points are a basis of ``z``."""
 
     n: int
     size: int

@@ -45,7 +45,7 @@ class CarriedMode(NamedTuple):
     share: Float[Array, "nf k"]
 
     def sized(self) -> CarriedMode:
-        """The same from magnitudes."""
+        """These equations from the magnitudes of their entries."""
         return CarriedMode(self.rows.sized(), jnp.abs(self.share))
 
     @property

@@ -1,4 +1,4 @@
-"""What a pass covers, as a piece of the trajectory."""
+"""The motion that a pass covers, as a piece of the trajectory."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Prepared(WithContacts):
     events: UserEvents | None = None
 
     def at(self, t, q, v) -> Prepared:
-        """The same as seen at one instant, where something depends on position."""
+        """This system as seen at one instant, where something depends on position."""
         if self.mechanics.varying is None:
             return self
         mechanics, matrices = _seen_at(self.mechanics, t, q, v)
@@ -68,7 +68,7 @@ class Prepared(WithContacts):
         return replace(self, mechanics=here, W=jnp.concatenate([here.W_T, here.W_N]))
 
     def in_regions(self, regions: Int[Array, " np"]) -> Prepared:
-        """The same with polygons touched in these ``regions``."""
+        """This system with polygons touched in these ``regions``."""
         if not self.mechanics.polygons:
             return self
         return replace(self, mechanics=self.mechanics.in_regions(regions))
@@ -85,7 +85,7 @@ class Prepared(WithContacts):
 
     @property
     def kind(self) -> Kind:
-        """What the contacts (nt,) are; of no array where all are the same."""
+        """Kinds of the contacts (nt,); no arrays where all contacts are of one kind."""
         unilateral = _flag(np.arange(self.nt) >= self.nf)
         unlimited = self.unlimited if self.nu else False
         return Kind(unilateral, _flag(self.mechanics.frictionless), unlimited)
@@ -101,7 +101,7 @@ class Prepared(WithContacts):
 
     @property
     def WM_size(self) -> Float[Array, "m n"]:
-        """What rounding errors of :attr:`WM` are relative to."""
+        """Magnitudes that rounding errors of :attr:`WM` are relative to."""
         if self.mechanics.tied is None:
             return jnp.abs(self.WM)
         return matmul(jnp.abs(self.W), self.mechanics.inverse_size)
@@ -202,7 +202,7 @@ def _seen_at(mechanics: Mechanics, t, q, v) -> tuple[Mechanics, dict[str, Any]]:
 
 
 def _contact_space(mechanics: Mechanics) -> dict[str, Any]:
-    """What follows from mass matrix and directions."""
+    """Matrices of the contacts that follow from the mass matrix and the directions."""
     W = jnp.concatenate([mechanics.W_T, mechanics.W_N])
     R = W if mechanics.reactions is None else jnp.concatenate([mechanics.R_T, mechanics.W_N])
     MW = mechanics.accelerations(W, R)

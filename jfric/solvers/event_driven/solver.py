@@ -110,7 +110,7 @@ class EventDriven(AbstractSolver):
 
     @property
     def impact_limits(self) -> ImpactLimits:
-        """What impacts have to know of these settings."""
+        """The settings that impacts need."""
         return ImpactLimits(self.accumulation, self.energy_gain == "allow")
 
     def require(self, problem: Problem) -> None:
@@ -177,7 +177,7 @@ class EventDriven(AbstractSolver):
         return OnePass(call, known, kernels, chosen.shared)
 
     def refined(self, problem: Problem) -> EventDriven | None:
-        """The same with a tolerance 100 times as small; None where the flow is exact."""
+        """This solver with a tolerance 100 times as small; None where the flow is exact."""
         if self.flow != "runge-kutta" and assemble(problem).has_linear_modes:
             return None
         return dataclasses.replace(self, rtol=0.01 * self.rtol)
@@ -204,8 +204,8 @@ class EventDriven(AbstractSolver):
 
 
 def _known(problem: Problem, ask: Callable[[Prepared], Any]) -> Any:
-    """What the structure of the assembled problem decides: nothing is computed, or each operation
-    would be compiled alone."""
+    """The answer of ``ask`` from the structure of the assembled problem: nothing is computed, or
+    each operation would be compiled alone."""
     found = []
     eqx.filter_eval_shape(lambda problem: found.append(ask(prepare(problem))), problem)
     return found[0]

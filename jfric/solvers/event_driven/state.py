@@ -249,7 +249,8 @@ def relative_velocities(prepared: Prepared, t, v):
 
 
 def prescribed_velocities(prepared: Prepared, t):
-    """What bases and belts prescribe for ``W v`` of active contacts (m,), right after ``t``."""
+    """Values that bases and belts prescribe for ``W v`` of active contacts (m,), right after
+    ``t``."""
     _, z_dot = prepared.mechanics.base_motion(t)
     belts = prepared.mechanics.belt_velocities(t)
     normal = -matvec(prepared.mechanics.W_N_base, z_dot)

@@ -38,7 +38,7 @@ NEAR = 1e-2
 
 
 class Seen(NamedTuple):
-    """What a step shows of the events: polynomials that are positive at first, and their signs.
+    """Events as a step shows them: polynomials that are positive at first, and their signs.
 
     ``orientation`` (e,): 1 where an event's function is positive, or holds zero, -1 where it is
     negative. ``exact``: whether the value at the start is known to rounding, which is relative to
@@ -144,7 +144,7 @@ def with_signs(signs: Signs, seen: Seen) -> Signs:
 
 
 class Decision(NamedTuple):
-    """What the events do at an instant at which the modes are settled."""
+    """Effects of the events at an instant at which the modes are settled."""
 
     #: Whether an event came to zero, from the right side, and from which (0: none).
     arrived: Bool[Array, " e"]
@@ -261,7 +261,7 @@ def _curves(prepared: Prepared, state: State, step: Step) -> Float[Array, "p x"]
 
 
 def _sizes(prepared: Prepared, state: State, step: Step, curves) -> Float[Array, " x"]:
-    """What rounding errors of these are relative to, beside their own values."""
+    """Magnitudes that rounding errors of ``curves`` are relative to, next to their own values."""
     n = prepared.mechanics.n
     count = curves.shape[1] - 1 - 3 * n
     force = jnp.sum(diagonal_of(prepared.mechanics.M) * step.unbalanced)
@@ -277,7 +277,7 @@ def _sizes(prepared: Prepared, state: State, step: Step, curves) -> Float[Array,
 
 
 def _changes(prepared: Prepared, state: State, step: Step, others) -> Float[Array, " x"]:
-    """What rounding errors of the changes of these on the step are relative to, likewise."""
+    """Magnitudes that rounding errors of the changes on the step are relative to."""
     n, h = prepared.mechanics.n, step.h
     speed = h * (state.v_scale + 0.5 * h * step.unbalanced)
     return others.at[1 : 1 + 2 * n].set(jnp.concatenate([speed, h * step.unbalanced]))

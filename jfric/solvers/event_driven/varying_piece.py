@@ -58,7 +58,7 @@ class _Moved(NamedTuple):
 
 
 class VaryingPiece(SmoothPiece):
-    """The same for equations whose matrices depend on position."""
+    """A smooth piece of motion whose matrices depend on position."""
 
     #: Extra constant force.
     extra: Float[Array, " n"]
@@ -274,8 +274,8 @@ def joint_count(prepared: Prepared) -> int:
 
 
 def regions_of(mechanics: Mechanics, q) -> Float[Array, " nr"]:
-    """What is positive in the regions in which polygons are touched: the first of all, then the
-    second."""
+    """Functions that are positive in the regions in which polygons are touched: the first of all,
+    then the second."""
     found = [p.inside(q) for p in mechanics.polygons]
     return jnp.stack(found, axis=1).ravel() if found else jnp.zeros((0,), q.dtype)
 
@@ -302,8 +302,7 @@ def _own_rows(prepared: Prepared) -> np.ndarray:
 def varying_piece(
     prepared: Prepared, equations: ModeEquations, g: Given, state: State, force
 ) -> VaryingPiece:
-    """As :func:`jfric.solvers.event_driven.smooth_piece.smooth_piece`; ``prepared`` as seen at the
-    state."""
+    """The piece of motion from a state, with ``prepared`` as seen at the state."""
     mechanics, dtype = prepared.mechanics, state.q.dtype
     n, m, nt, nu = mechanics.n, prepared.W.shape[0], prepared.nt, prepared.nu
     b = g.w.shape[0]

@@ -1,4 +1,4 @@
-"""What keeps a mode: quantities that must not become negative, and the modes that follow.
+"""Guards of a mode: quantities that must not become negative, and the modes that follow.
 
 Two for each contact, then two for each piecewise-linear spring::
 

@@ -1,4 +1,4 @@
-"""What an increment covers, as a piece of the trajectory."""
+"""The motion that an increment covers, as a piece of the trajectory."""
 
 from __future__ import annotations
 

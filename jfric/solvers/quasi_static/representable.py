@@ -1,4 +1,4 @@
-"""What the quasi-static solver refuses, by name."""
+"""Refusals of the quasi-static solver, by name."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def _phase(equations: Equations, t, h, p: Phase) -> Phase:
 
 @jax.jit
 def _margin(equations: Equations, t, q):
-    """What stick still withstands."""
+    """The margin that stick still withstands."""
     force = equations.push(t, q)
     positive, negative = equations.stick_limits(t, q)
     return jnp.minimum(positive - force, negative + force)

@@ -18,7 +18,8 @@ from jfric.system.mechanics import Mechanics
 
 
 class Settings(NamedTuple):
-    """What smoothing adds to the assembled system; arrays, so that derivatives pass through."""
+    """Settings of the smoothing, next to the assembled system; arrays, so that derivatives pass
+    through."""
 
     width: Float[Array, ""]
     stiffness: Float[Array, ""]

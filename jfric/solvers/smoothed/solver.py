@@ -65,7 +65,7 @@ class Prepared(NamedTuple):
 
 
 class Smoothed(AbstractSolver):
-    """The same laws without kinks, solved by ``diffrax.diffeqsolve``.
+    """The laws of friction and contact without kinks, solved by ``diffrax.diffeqsolve``.
 
     Friction rises from zero over a velocity of the order ``width`` [m/s or rad/s] along the curve
     ``law``: ``"tanh"``, ``"arctan"`` or ``"sqrt"`` (:mod:`jfric.solvers.smoothed.friction`).
@@ -203,7 +203,7 @@ class Smoothed(AbstractSolver):
         )
 
     def refined(self, problem: Problem) -> Self | None:
-        """The same with tolerances 100 times as small."""
+        """This solver with tolerances 100 times as small."""
         if self.controller is not None:
             return None
         return dataclasses.replace(self, rtol=0.01 * self.rtol, atol=0.01 * self.atol)

@@ -36,7 +36,7 @@ class Motions(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """What all steps of a block did."""
+    """Results of all steps of a block."""
 
     mode: Int[Array, "L nt"]
     mode_before: Int[Array, "L nt"]

@@ -41,7 +41,8 @@ def settled_on_sides(
     before: Float[Array, " nt"],
     parts: Float[Array, " m"],
 ) -> OnSides:
-    """The same as ``settled`` with arguments for all contacts; one of each two carries."""
+    """Impulses as by ``settled``, with arguments for all contacts, of which one of each two
+    carries."""
     nf, nt, nu = prepared.nf, prepared.nt, prepared.nu
     pairs = np.asarray(prepared.mechanics.opposed, int)
     first, second = pairs.T

@@ -1,4 +1,4 @@
-"""What stays the same during a run: the assembled system and the matrices of a step."""
+"""Constants of a run: the assembled system and the matrices of a step."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Prepared(WithContacts):
     method: str = eqx.field(static=True)
 
     def at(self, t, q, v) -> Prepared:
-        """The same as seen at one instant, where something depends on position."""
+        """This system as seen at one instant, where something depends on position."""
         if self.mechanics.varying is None:
             return self
         mechanics = self.mechanics.at(t, q, v)
@@ -98,7 +98,7 @@ class Prepared(WithContacts):
 
 
 def contact_space(mechanics: Mechanics) -> dict[str, Array]:
-    """What follows from mass matrix and directions."""
+    """Matrices of the contacts that follow from the mass matrix and the directions."""
     W = jnp.concatenate([mechanics.W_T, mechanics.W_N])
     MW = mechanics.accelerations(W, W)
     return {"W": W, "MW": MW, "D_mass": matmul(W, MW)}

@@ -1,4 +1,4 @@
-"""What a time-stepping scheme cannot represent, said before anything is computed."""
+"""Refusals of what a time-stepping scheme cannot represent, before anything is computed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What steps leave behind for the records."""
+"""Rows that steps leave behind for the records."""
 
 from __future__ import annotations
 

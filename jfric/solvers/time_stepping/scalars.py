@@ -72,7 +72,7 @@ class StepsInScalars:
         self._moved = self._program.part(lambda r: r.with_mode) if self.remembers else moved
 
     def frozen(self) -> Self:
-        """The same steps without derivatives."""
+        """These steps without derivatives."""
         other = copy.copy(self)
         other.inputs, other._numbers = jax.lax.stop_gradient((self.inputs, self._numbers))
         return other
@@ -93,8 +93,8 @@ class StepsInScalars:
         return starts, last
 
     def look(self, starts: Float[Array, "k z"], index, mode: Int[Array, "*k nt"], chosen) -> Any:
-        """What ``chosen(row)`` names of the steps with numbers ``index`` from ``starts``, all at
-        once. ``mode``: modes before them, unless packed motions hold them."""
+        """The parts that ``chosen(row)`` names of the steps with numbers ``index`` from ``starts``,
+        all at once. ``mode``: modes before them, unless packed motions hold them."""
         if self.remembers:
             mode = starts[:, self._size :].astype(jnp.int32)
         mode = jnp.broadcast_to(mode, (starts.shape[0], mode.shape[-1]))

@@ -1,4 +1,4 @@
-"""What distinguishes the schemes, on one common step.
+"""Differences between the schemes, on one common step.
 
 With ``h`` the step, ``lambda h`` the impulse of the contacts, and all forces linearised::
 

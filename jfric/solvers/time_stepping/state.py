@@ -96,7 +96,7 @@ def start_at(prepared: Prepared, t, q, v) -> State:
 
 
 def _sliding_size(mechanics: Mechanics, t, v):
-    """What sliding velocities (nt,) are made of."""
+    """Magnitudes of the terms of sliding velocities (nt,)."""
     return matvec(jnp.abs(mechanics.W_T), jnp.abs(v)) + jnp.abs(mechanics.belt_velocities(t))
 
 

@@ -1,4 +1,4 @@
-"""What counts as zero in a step, always relative to the magnitudes of the contributions."""
+"""Thresholds for zero in a step, always relative to the magnitudes of the contributions."""
 
 from __future__ import annotations
 
