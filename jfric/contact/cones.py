@@ -69,7 +69,7 @@ class _Round(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """What is known of it by structure, as arrays of numbers of rows."""
+    """The layout of the problem, which its structure gives, as arrays of numbers of rows."""
 
     nt: int
     #: Normals of the full problem that are kept: one for each contact.

@@ -198,7 +198,7 @@ def spread(found: Reactions, at: int, count: int) -> Reactions:
 
 
 def _of_two_rows(D, active, S: Coupling, *, independent: bool) -> Reactions:
-    """The same in closed form, for one contact or two rows that are independent.
+    """Reactions in closed form, for one contact or two rows that are independent.
 
     Friction takes part where the normal of a contact is active alone: it slides.
     """

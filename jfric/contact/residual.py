@@ -129,7 +129,7 @@ def motion_residual(problem: Problem, solution: Solution) -> Float[Array, "m n"]
 
 
 def _normal_forces(mechanics: Mechanics, t, q, v, lambda_t, lambda_n, segment, z):
-    """Of all contacts; of pins the limit of the torque without its coefficient."""
+    """Normal forces of all contacts; for pins the limit of the torque without its coefficient."""
     q, v = mechanics.complete(q, v, z)
     normal = jnp.concatenate([normal_forces_at(mechanics, t, q, v, segment), lambda_n])
     if mechanics.pins is None:
@@ -170,7 +170,7 @@ def _of_plane(mechanics: Mechanics, rows, normal, gamma, friction):
 
 
 def _of_disc(law: AbstractLaw, normal, gamma, friction):
-    """The same of one that slips and spins."""
+    """Residual of the law of a disc that slips and spins."""
     mu = jnp.asarray(law.static()[0], gamma.dtype)
     limits = rules.Disc(mu, law.spins_within)
     found = friction / limits.lengths

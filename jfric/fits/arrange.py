@@ -1,4 +1,4 @@
-"""What a fit compares: outputs, the force of a controller, or the motion in short windows."""
+"""Comparisons of a fit: outputs, the force of a controller, or the motion in short windows."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def with_bends(problem: Problem, element: str | None) -> tuple[Problem, list[Sid
 def free_of(
     side: Side, speeds: np.ndarray, tau: float, start: Mapping[str, float] | None = None
 ) -> dict[str, Free]:
-    """What is free on a curve, with bends of the standard deviation ``tau``, beginning at
+    """Free parameters of a curve, with bends of the standard deviation ``tau``, beginning at
     ``start`` or at the curve of the problem."""
     x = np.log1p(speeds / speeds[1])
     y = side.matrix @ side.start

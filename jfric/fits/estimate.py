@@ -1,4 +1,4 @@
-"""What measures of uncertainty and files read of a fit, so that they need not know the fit."""
+"""The part of a fit that measures of uncertainty and files read: they need not know the fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fit returns."""
+"""The result of a fit."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class FitResult:
         return FitResult(**from_json(text))
 
     def refit(self) -> FitResult:
-        """The same fit again, from the same starts."""
+        """The fit once more, from the same starts."""
         if self.recipe is None:
             raise ProblemError("refit: found a result without its arguments")
         return FitResult.of(self.recipe)
@@ -138,5 +138,5 @@ class FitResult:
 
 
 def _remarks_on_data(experiments: Sequence[Experiment]) -> list[str]:
-    """What was found when the records were read, each once: windows of a record repeat it."""
+    """Remarks from the reading of the records, each once: windows of a record repeat it."""
     return list(dict.fromkeys(r for e in experiments for r in (e.meta or {}).get("remarks", ())))

@@ -1,4 +1,4 @@
-"""What a fit may change."""
+"""Free parameters, which a fit may change."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def check_free(problem: object, free: Mapping[str, Free]) -> None:
 
 
 def _check_value(problem: Problem, path: str, value: float) -> None:
-    """What a bound makes of fields that are computed from it, and of the masses."""
+    """Check of what a bound makes of fields that are computed from it, and of the masses."""
     leaf = parameters(problem).get(path)
     if leaf is None or isinstance(leaf, Expression) or np.ndim(leaf):
         return

@@ -1,4 +1,4 @@
-"""What a fit is given, with the full paths of parameters and inputs in place of short ones."""
+"""Arguments of a fit, with the full paths of parameters and inputs in place of short ones."""
 
 from __future__ import annotations
 

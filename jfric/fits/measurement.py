@@ -1,4 +1,4 @@
-"""What sensors and drives make of signals: gain and offset, delay, first-order filter.
+"""Effects of sensors and drives on signals: gain and offset, delay, first-order filter.
 
 A sensor shows ``gain * signal(t - delay) + offset`` behind a filter ``lag dy/dt + y = signal``; an
 input acts ``delay`` later than it was recorded, behind such a filter. All are parameters of a fit,
@@ -43,7 +43,7 @@ def total_delay(signal: str, values: Mapping[str, Any]):
 
 
 def shown(t, column, signal: str, values: Mapping[str, Any]):
-    """What the sensor of ``signal`` shows of its values ``column`` (m,) at the times ``t`` (m,),
+    """Readings of the sensor of ``signal`` for the values ``column`` (m,) at the times ``t`` (m,),
     its delay left aside."""
     lag, gain, offset = (values.get(f"sensor.{signal}.{f}") for f in ("lag", "gain", "offset"))
     if lag is not None:

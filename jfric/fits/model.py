@@ -47,7 +47,7 @@ class Prediction(NamedTuple):
 
 
 class Motion(NamedTuple):
-    """What contacts do at the times of the samples."""
+    """Motion of contacts at the times of the samples."""
 
     #: :class:`jfric.Mode` of each contact.
     mode: Int[Array, "m nt"]
@@ -55,7 +55,7 @@ class Motion(NamedTuple):
 
 
 class AbstractModel(eqx.Module):
-    """What a fit compares with the samples of an experiment, written for one experiment.
+    """Prediction that a fit compares with the samples of an experiment, written for one experiment.
 
     ``problem``: the system; ``signals`` of the data name the columns of the prediction.
     Example: see :class:`jfric.SampledModel`.
@@ -95,19 +95,19 @@ class AbstractModel(eqx.Module):
         return None
 
     def refined(self) -> AbstractModel | None:
-        """The same model with finer steps; None where its steps are exact."""
+        """This model with finer steps; None where its steps are exact."""
         return None
 
     def reverse(self) -> AbstractModel:
-        """The same model, for derivatives in reverse mode."""
+        """This model, for derivatives in reverse mode."""
         return self
 
     def remarks(self) -> list[str]:
-        """What is known to be wrong with the derivatives of the predictions."""
+        """Remarks on what is known to be wrong with the derivatives of the predictions."""
         return []
 
     def target(self, data: Data) -> Float[Array, "m k"]:
-        """What the prediction is compared with: the measured samples."""
+        """Samples that the prediction is compared with: the measured ones."""
         return data.y
 
 

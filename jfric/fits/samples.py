@@ -27,7 +27,8 @@ WINDOW = 48
 
 
 class _Piece(NamedTuple):
-    """What the last pass covered: polynomials in ``(time - t)/h`` up to the time ``end``."""
+    """The motion that the last pass covered: polynomials in ``(time - t)/h`` up to the time
+    ``end``."""
 
     t: Float[Array, ""]
     h: Float[Array, ""]

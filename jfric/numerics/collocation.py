@@ -31,8 +31,8 @@ FALLS = 0.1
 
 
 class Tables(NamedTuple):
-    """Of ``k`` nodes: velocities and positions (k, k) by unit accelerations; coefficients (p, k) of
-    both polynomials, and the weights (k,) of the highest Legendre coefficient."""
+    """Tables of ``k`` nodes: velocities and positions (k, k) by unit accelerations; coefficients
+    (p, k) of both polynomials, and the weights (k,) of the highest Legendre coefficient."""
 
     nodes: np.ndarray
     velocity: np.ndarray

@@ -50,7 +50,7 @@ TOLD_APART = "-alias-set-saturation-threshold=10000"
 
 
 class Platform(NamedTuple):
-    """What is chosen by where programs run.
+    """Choices that depend on where programs run.
 
     The trajectories of a batch that step together are a row. ``row``: their number;
     ``small_row``: where a pass holds few numbers of each; ``rows``: most rows of one call, those

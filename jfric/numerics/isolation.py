@@ -33,7 +33,7 @@ LAST, NO_ZERO, UNDECIDED = 1.0, 2.0, 3.0
 
 
 class Isolation(NamedTuple):
-    """What the certificate says of a step.
+    """The result of the certificate for a step.
 
     ``root``: the earliest zero of any guard, 2 where none has one; ``guard``: whose it is.
     ``decided`` is False where the step must be shortened, to the fraction ``retry``;
@@ -64,7 +64,8 @@ def _bernstein_matrix(degree: int, dtype: str) -> np.ndarray:
 
 
 def _pascal(c: Float[Array, " k"]) -> Float[Array, " k"]:
-    """The same by sums of neighbours, row by row of Pascal's triangle: half as many operations."""
+    """Bernstein coefficients by sums of neighbours, row by row of Pascal's triangle: half as many
+    operations."""
     n = c.shape[0] - 1
     row, b = [c[k] * (1.0 / math.comb(n, k)) for k in range(n + 1)], []
     while row:
@@ -192,15 +193,16 @@ def isolate(
 
 
 def watched_zero(leading, zero, null):
-    """What cannot be told from zero on a step, for each guard (lists or arrays of orders): what
-    counts as zero at its start; all that vanished there where a guard is taken for zero itself."""
+    """Magnitudes that cannot be told from zero on a step, for each guard (lists or arrays of
+    orders): what counts as zero at its start; all that vanished there where a guard is taken for
+    zero itself."""
     vanished = sum(jnp.maximum(jnp.abs(a), b) for a, b in zip(leading, zero, strict=True))
     return jnp.where(null, vanished, zero[0])
 
 
 def _certificate(b: Float[Array, " k"], bound, rounded, resolution, at_end, order, null, stays):
-    """What the Bernstein coefficients ``b`` of one guard prove: roughly the place of its only zero,
-    ``LAST``, ``NO_ZERO`` or ``UNDECIDED``.
+    """The proof by the Bernstein coefficients ``b`` of one guard: roughly the place of its only
+    zero, ``LAST``, ``NO_ZERO`` or ``UNDECIDED``.
 
     No zero: all positive. Exactly one: positive coefficients, at most one in doubt, negative ones.
     The first ``order`` count as positive. One at the end, as of an event at an output or where a

@@ -124,7 +124,7 @@ def least_norm(
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _exchange(threshold: float, a, first, active):
-    """The same in place: the column of a pivot that is done holds that of the inverse. One round
+    """Elimination in place: the column of a pivot that is done holds that of the inverse. One round
     for each active row; for each row, written out, where they are few."""
     m = a.shape[0]
     # With a threshold each round looks for its row: a loop over rounds is as fast, and shorter.

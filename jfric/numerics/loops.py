@@ -41,7 +41,7 @@ SHORT = 48
 
 
 class Shared(NamedTuple):
-    """What rounds of a loop have in common: ``make(state)``, as long as ``holds(made, state)``."""
+    """The part that rounds of a loop share: ``make(state)``, as long as ``holds(made, state)``."""
 
     make: Callable[[Any], Any]
     holds: Callable[[Any, Any], Any]
@@ -129,7 +129,8 @@ def run_passes(
 def _run_lowered(
     body, active, state, buffers, given, constants: Constants, scalar_buffers: bool, kernels: bool
 ):
-    """The same loop, each round in scalars; for kernels short buffers are taken apart, too."""
+    """The loop of :func:`run_passes`, each round in scalars; for kernels short buffers are taken
+    apart, too."""
     leaves, structure = jax.tree.flatten(buffers)
     short = [kernels and (scalar_buffers or x.size <= SHORT) for x in leaves]
 
@@ -166,7 +167,8 @@ def _run_lowered(
 
 
 def _apart(going):
-    """The same flag, by a way that keeps XLA from making one piece of machine code of the loop.
+    """The unchanged flag, by a way that keeps XLA from making one piece of machine code of the
+    loop.
 
     There a kernel of many results is compiled twice, with a comparison of the places of any two of
     its arrays: more than the kernel itself. It does not take loops that sort.
@@ -179,7 +181,7 @@ def _apart(going):
 
 
 def _tied(packed, buffers, given):
-    """The same values, all batched and differentiated as any of them or of ``given`` is.
+    """The unchanged values, all batched and differentiated as any of them or of ``given`` is.
 
     ``jax`` traces the body of a loop again and again until it knows which parts of its carry are
     batched or have derivatives; this tells it at once.
@@ -257,8 +259,8 @@ def where_any(needed, compute: Callable, otherwise):
 
 
 def skipped(needed, compute: Callable, otherwise):
-    """The same, but always ``compute()`` on an accelerator and in kernels, where a branch costs
-    more than it saves."""
+    """A value as by :func:`where_any`, but always ``compute()`` on an accelerator and in kernels,
+    where a branch costs more than it saves."""
     return where_any(needed, compute, otherwise) if traced_for() == "cpu" else compute()
 
 

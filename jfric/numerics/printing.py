@@ -19,7 +19,7 @@ T = TypeVar("T", bound=type)
 
 
 class Shown(NamedTuple):
-    """What is shown: a line that sums up, the names of the columns (none: no head) and rows."""
+    """Text of a result: a line that sums up, the names of the columns (none: no head) and rows."""
 
     title: str
     columns: tuple[str, ...]

@@ -39,7 +39,7 @@ class Tables(NamedTuple):
 
 @functools.cache
 def tables(name: str) -> Tables:
-    """Of diffrax's solver of this name."""
+    """Tables of diffrax's solver of this name."""
     import diffrax  # slow to import
 
     method: diffrax.AbstractERK = getattr(diffrax, METHODS[name])()
@@ -66,7 +66,8 @@ def tables(name: str) -> Tables:
 
 
 def _coefficients(points: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Of the polynomials of lowest degree through the ``values``, constant term first."""
+    """Coefficients of the polynomials of lowest degree through the ``values``, constant term
+    first."""
     for degree in range(1, len(points)):
         series = chebyshev.chebfit(2.0 * points - 1.0, values, degree)
         missed = chebyshev.chebval(2.0 * points - 1.0, series).T - values

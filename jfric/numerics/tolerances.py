@@ -1,4 +1,4 @@
-"""What counts as zero when a contact is decided, by precision: the one home of these numbers."""
+"""Thresholds for zero when a contact is decided, by precision: the one home of these numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every solver returns, and what is observed of it by name."""
+"""Results that every solver returns, and observables of them by name."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""What an observable is: a reduction over the pieces of a trajectory."""
+"""Observables: an observable is a reduction over the pieces of a trajectory."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Observable(abc.ABC):
 
     @abc.abstractmethod
     def start(self, problem: Problem, mechanics: Mechanics, dtype) -> Any:
-        """What is carried along before the first piece."""
+        """The carry before the first piece."""
 
     @abc.abstractmethod
     def update(self, carry: Any, piece: Piece) -> Any:
@@ -115,7 +115,7 @@ class OfMaximum(Observable):
 
     @abc.abstractmethod
     def quantity(self, x: Point) -> Any:
-        """What is maximised."""
+        """The quantity that is maximised."""
 
     def start(self, problem, mechanics, dtype):
         return jnp.full((), -jnp.inf, dtype)
@@ -129,10 +129,10 @@ class OfIntegral(Observable):
 
     @abc.abstractmethod
     def quantity(self, x: Point) -> Any:
-        """What is integrated."""
+        """The quantity that is integrated."""
 
     def at_jump(self, piece: Piece, slip: Float[Array, " nt"]) -> Any:
-        """What a load that jumps adds in no time while contacts slide by ``slip``."""
+        """The part that a load that jumps adds in no time while contacts slide by ``slip``."""
         return jnp.zeros((), piece.q.dtype)
 
     def start(self, problem, mechanics, dtype):
@@ -156,7 +156,7 @@ def own_run(observables: Sequence[Observable]) -> OwnRun | None:
 
 
 def integrals(observables: Sequence[OfIntegral], piece: Piece) -> Float[Array, " k"]:
-    """What a piece adds to each of several integrals."""
+    """The part that a piece adds to each of several integrals."""
     found = piece.integrals(lambda x: jnp.stack([o.quantity(x) for o in observables]))
     if piece.slip is None:
         return found
@@ -165,7 +165,7 @@ def integrals(observables: Sequence[OfIntegral], piece: Piece) -> Float[Array, "
 
 
 def renamed(observable: Observable, name: str) -> Observable:
-    """The same observable under another name."""
+    """The observable under another name."""
     result = copy.copy(observable)
     object.__setattr__(result, "name", name)
     return result

@@ -85,7 +85,8 @@ OF_RESPONSES = ("peak", "peak_frequency")
 
 
 class _Form(NamedTuple):
-    """What follows a word: a name of ``names`` (None: none), and what is in parentheses."""
+    """Form that follows a word: a name of ``names`` (None: none), and the kind of argument in
+    parentheses."""
 
     names: (
         Literal["signal", "motion", "contact", "element", "static", "event", "orbit", "part", "dof"]
@@ -247,8 +248,8 @@ def _static_name(kind: Kind, name: str, problem: Problem) -> str:
 
 
 def _of_orbit(quantity: Quantity, problem: Problem) -> str:
-    """What is asked of a periodic motion: a number of its own, a signal at its start, a harmonic of
-    one, or what is observed over a period."""
+    """Quantity of a periodic motion: a number of its own, a signal at its start, a harmonic of one,
+    or what is observed over a period."""
     name, argument = quantity.name, quantity.argument
     first, _, rest = name.partition(".")
     if name in OF_ORBITS and argument is None:

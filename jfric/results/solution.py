@@ -1,4 +1,4 @@
-"""What every solver returns."""
+"""The solution that every solver returns."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from enum import IntEnum, IntFlag
 
 
 class Status(IntEnum):
-    """What became of a trajectory. Codes other than ``OK`` say why it ended or is incomplete::
+    """Outcome of a trajectory. Codes other than ``OK`` say why it ended or is incomplete::
 
     >>> jfric.Status(2).message
     'stopped before the end time: raise max_steps'

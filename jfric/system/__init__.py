@@ -1,1 +1,2 @@
-"""What moves: masses, springs, friction, contacts and loads. Pure data, no solver code."""
+"""Description of a system: masses, springs, friction, contacts and loads. Pure data, no solver
+code."""

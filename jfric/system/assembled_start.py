@@ -122,7 +122,7 @@ def _position(
 
 
 def _velocity(joints: Joints, t, q, v, free: np.ndarray) -> Float[Array, " n"]:
-    """The same for velocities, which the equations are linear in."""
+    """Velocities that meet the equations of joints, which are linear in velocities."""
     tied = joints.at(t, q, v, jnp.diag(jnp.asarray(free, q.dtype)))
     found = v
     # The second step takes away the rounding errors of the first.

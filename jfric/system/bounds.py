@@ -67,7 +67,7 @@ class Bounds(NamedTuple):
     closed: bool = True
 
     def message(self, low: float, high: float) -> str | None:
-        """What is wrong with the values from ``low`` to ``high``, if anything is."""
+        """Words for what is wrong with the values from ``low`` to ``high``; None if nothing is."""
         if low < self.low or (low == self.low and not self.closed):
             if self.low != 0.0:
                 return f"must be {'at least' if self.closed else 'above'} {self.low:g}"
@@ -157,7 +157,7 @@ def largest_state(element: AbstractBristle) -> Float[Array, ""] | None:
 
 
 def _relations(element: Any) -> list[Bool[Array, ""]]:
-    """What numbers of an ``element`` must be to each other."""
+    """Relations that hold between numbers of an ``element``."""
     law = getattr(element, "law", None)
     fields = (getattr(element, field, None) for field in ("direction", *_DIRECTIONS))
     weights = [x.coefficients for x in fields if isinstance(x, Direction) and x.coefficients]

@@ -42,7 +42,7 @@ class AbstractBristle(eqx.Module):
 
     @abc.abstractmethod
     def friction(self, gamma, z, side) -> Any:
-        """What resists sliding forwards [N or N m]."""
+        """Force or torque that resists sliding forwards [N or N m]."""
 
 
 class Dahl(AbstractBristle):

@@ -11,7 +11,7 @@ from jfric.system.state_function import bound_to
 
 
 def chosen_units(problem: AbstractProblem) -> dict[str, str]:
-    """What each velocity of the user's choice measures, but for the time."""
+    """Units of the velocities of the user's choice, but for the time."""
     return {
         name: "rad" if element.kind == "rotation" else "m"
         for name, element in problem.section("velocity").items()

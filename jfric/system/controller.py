@@ -14,7 +14,7 @@ On = Literal["measurement", "error"]
 
 
 class Memory(NamedTuple):
-    """What a controller keeps from sample to sample, newest first."""
+    """Memory of a controller from sample to sample, newest first."""
 
     y: Float[Array, " mean"]
     e: Float[Array, " mean"]

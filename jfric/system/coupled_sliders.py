@@ -31,8 +31,8 @@ class _Springs(NamedTuple):
 
 
 class CoupledSliders(eqx.Module):
-    """Of ``e`` elements those that are coupled, each with one spring and one slider; rows of others
-    are zero."""
+    """The coupled ones of ``e`` elements, each with one spring and one slider; rows of others are
+    zero."""
 
     K: Float[Array, "e e"]
     R: Float[Array, " e"]

@@ -1,4 +1,4 @@
-"""What a function of time, positions and velocities depends on, by the operations that give it."""
+"""Dependence of a function on time, positions and velocities, by the operations that give it."""
 
 from __future__ import annotations
 

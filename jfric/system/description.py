@@ -1,4 +1,4 @@
-"""What assembly, naming and checks know of a problem: its parts, not how they are checked."""
+"""Description of a problem for assembly, naming and checks: its parts, not how they are checked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jfric.system.expression import Expression, is_expression
 
 
 def element_label(section: str, name: str) -> str:
-    """What results, paths and messages call an element: ``friction.a``; the section's name for one
+    """Name of an element in results, paths and messages: ``friction.a``; the section's name for one
     that was given without a name of its own. It does not depend on the elements beside it."""
     return section if name == section else f"{section}.{name}"
 
@@ -31,7 +31,7 @@ def is_state_axis(axis: str) -> bool:
 
 
 def accepted_labels(section: str, group: Mapping[str, Any]) -> dict[str, str]:
-    """What input may call the elements of a section, and the label that each stands for: the label,
+    """Names of the elements of a section in input, and the label that each stands for: the label,
     ``section.name``, and the section's name where it has one element."""
     found = {f"{section}.{name}": element_label(section, name) for name in group}
     if len(group) == 1:
@@ -49,7 +49,7 @@ def with_components(label: str, element: Any) -> dict[str, Any]:
 
 
 def with_short_names(found: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known of ``form.section.name``, also by ``form.name`` where that is one alone."""
+    """Entries of ``form.section.name``, also by ``form.name`` where only one has that name."""
     short: dict[str, list[Any]] = {}
     for name, what in found.items():
         form, _, label = name.partition(".")
@@ -123,7 +123,7 @@ class AbstractProblem(eqx.Module):
         return jnp.asarray(self.time.start, dtype), q, v
 
     def resolved(self) -> Self:
-        """The same problem with every expression replaced by its value."""
+        """This problem with every expression replaced by its value."""
 
         def value(leaf):
             if not isinstance(leaf, Expression):

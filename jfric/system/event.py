@@ -74,7 +74,7 @@ class Event(eqx.Module):
 
 
 def event_labels(problem: Any) -> tuple[str, ...]:
-    """What results call the events of the user's own, in order."""
+    """Names of the events of the user's own in results, in order."""
     return tuple(element_label("event", name) for name in problem.section("event"))
 
 

@@ -54,7 +54,8 @@ class AbstractFunction(eqx.Module):
         return 0.0
 
     def size(self, t, order: int = 0):
-        """What the rounding error of the value at ``t`` is relative to, or of a derivative."""
+        """Magnitude that the rounding error of the value at ``t``, or of a derivative, is relative
+        to."""
         # A sine near its zero has the rounding error of its argument.
         found = sum(jnp.abs(a * w**order) for a, _, w in self.components(t).harmonics)
         sizes = self.magnitudes(t)

@@ -39,7 +39,8 @@ class Turned(OfPlaces):
 
 
 class SinceStart(OfPlaces):
-    """What a displacement has changed since the start; ``period``: what it is known up to."""
+    """Change of a displacement since the start; ``period``: the displacement is known up to
+    multiples of it."""
 
     displacement: OfPlaces
     start: Scalar
@@ -66,7 +67,7 @@ class Rolled(OfPlaces):
 
     @property
     def period(self):
-        """What a whole turn of the line of centres changes."""
+        """Change by a whole turn of the line of centres."""
         return 2.0 * jnp.pi * (self.radii[0] + self.radii[1])
 
     def __call__(self, t, q):

@@ -45,7 +45,7 @@ class CarriedRows(NamedTuple):
     constant: Float[Array, " k"]
 
     def sized(self) -> CarriedRows:
-        """The same from magnitudes."""
+        """These rows from the magnitudes of their entries."""
         return CarriedRows(*map(jnp.abs, self))
 
 
@@ -79,7 +79,7 @@ class Carried(eqx.Module):
 
     @property
     def places(self) -> slice:
-        """Their places among the piecewise-linear elements."""
+        """Places of the loads among the piecewise-linear elements."""
         return slice(self.first, self.first + self.count)
 
     def lines(self, piecewise: PiecewiseElements, segment: Int[Array, " ns"]) -> CarriedRows:
@@ -99,14 +99,15 @@ class Carried(eqx.Module):
         )
 
     def of_curved(self, axes: tuple[str, ...], t, q, v) -> Float[Array, " k"]:
-        """What nonlinear elements add to the loads."""
+        """The part that nonlinear elements add to the loads."""
         found = jnp.zeros_like(self.kappa)
         for part in self.curved:
             found = found.at[part.load].add(part.row @ part.element.force(axes, t, q, v))
         return found
 
     def shares(self, segment: Int[Array, " ns"]) -> Float[Array, " k"]:
-        """What normal forces grow by with the load: ``kappa`` with its sign in ``segment``."""
+        """Factors by which normal forces grow with the load: ``kappa`` with its sign in
+        ``segment``."""
         return jnp.where(segment[self.places] == 0, self.kappa, -self.kappa)
 
     def spread(self, n_friction: int, dtype: Any) -> Float[Array, "nf k"]:
@@ -118,7 +119,7 @@ class Carried(eqx.Module):
 
 
 def carried_label(label: str) -> str:
-    """What results call the sign of the load of a friction element."""
+    """Name of the sign of the load of a friction element in results."""
     return f"{label}.load"
 
 

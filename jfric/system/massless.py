@@ -33,7 +33,7 @@ KNOWN = (
 
 
 class WithoutMassless(NamedTuple):
-    """What :func:`eliminate_massless` gives.
+    """Result of :func:`eliminate_massless`.
 
     ``problem``: the same motion without the degrees of freedom ``dofs`` (p,). ``sliders`` (m,):
     names of the sliders in it that stand for friction. Positions are ``shift`` (p,) plus factors
@@ -69,7 +69,8 @@ class WithoutMassless(NamedTuple):
 
 
 def eliminate_massless(problem: Problem, *dofs: str) -> WithoutMassless:
-    """The same motion without ``dofs``, which have no mass and which springs and friction hold.
+    """A problem with the same motion without ``dofs``, which have no mass and which springs and
+    friction hold.
 
     With springs ``k_i`` along ``a_i^T x + c_i^T y`` and friction of the limits ``R`` on the degrees
     of freedom ``y``, all others being ``x``, the equations of ``y`` are of forces alone::

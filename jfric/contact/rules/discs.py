@@ -68,7 +68,7 @@ def _torque_slipping(m, complement, x: Elliptic):
 
 
 def _torque_spinning(m, complement, x: Elliptic):
-    """The same where there is more spin."""
+    """``psi`` times the larger speed where there is more spin."""
     return _TORQUE * ((3.0 - m) * x.B + complement * (3.0 - 2.0 * m) * x.D)
 
 

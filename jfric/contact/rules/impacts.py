@@ -15,8 +15,8 @@ from jfric.results.modes import Mode
 
 
 def restitution(after, before, e):
-    """What Newton's law keeps from becoming negative: ``gamma_N+ + e gamma_N-``, zero where there
-    is an impulse."""
+    """The quantity that Newton's law keeps from becoming negative, ``gamma_N+ + e gamma_N-``, zero
+    where there is an impulse."""
     return after + e * before
 
 

@@ -1,4 +1,4 @@
-"""What a contact is, and what its modes have in common."""
+"""Kinds of contacts, and properties that several modes share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Flag: TypeAlias = bool | np.ndarray | Bool[Array, "*k"]
 
 
 class Kind(NamedTuple):
-    """What a contact is, whatever its motion.
+    """The kind of a contact, whatever its motion.
 
     ``unilateral``: it may open; else friction with a given normal force. ``frictionless``: it has
     no tangent; one with a coefficient of zero has one. ``unlimited``: unilateral, and both its

@@ -27,7 +27,7 @@ def sliding_in_mode(mode, gamma) -> Float[Array, "*k"]:
 
 
 class NextMode(NamedTuple):
-    """What violated guards lead to.
+    """The mode that violated guards lead to.
 
     ``hits``: the contact closes with an approach velocity. ``touching``: its gap is zero.
     ``pressed``: it is pushed together and only other contacts can help.

@@ -68,7 +68,8 @@ def kinetic_ratio(mu: Float[Array, " 2"], gamma) -> Float[Array, " 2"]:
 
 
 class Onset(NamedTuple):
-    """What follows rest: the direction (2,) of sliding, and whether friction can hold instead."""
+    """The start of sliding from rest: the direction (2,) of sliding, and whether friction can hold
+    instead."""
 
     direction: Float[Array, " c"]
     holds: Bool[Array, ""]
@@ -88,8 +89,8 @@ def holding_friction(
 
 
 def _holding(D, free, mu, normal):
-    """The same; with coordinates that make a circle of the ellipse, its opposite for the start of
-    sliding where there is no friction, and whether it lies inside."""
+    """The force that holds, with coordinates that make a circle of the ellipse, its opposite for
+    the start of sliding where there is no friction, and whether it lies inside."""
     r = ratio_of(mu)
     stretch, radius = jnp.stack([jnp.ones_like(r), r]), mu[0] * normal
     D, b = D * stretch[:, None] * stretch[None, :], free * stretch
@@ -144,7 +145,8 @@ class Ellipse(NamedTuple):
 
     @property
     def lengths(self) -> Float[Array, " 2"]:
-        """What makes velocities of all components, which may be angular, those of lengths."""
+        """Factors that make velocities of all components, which may be angular, those of
+        lengths."""
         return jnp.ones_like(self.mu)
 
     def margin(self, normal, friction) -> Float[Array, ""]:
@@ -177,7 +179,8 @@ class Disc(NamedTuple):
 
     @property
     def lengths(self) -> Float[Array, " 3"]:
-        """As :attr:`Ellipse.lengths`."""
+        """Factors that make velocities of all components those of lengths, see
+        :attr:`Ellipse.lengths`."""
         one = jnp.ones_like(self.mu)
         return jnp.stack([one, one, self.radius])
 

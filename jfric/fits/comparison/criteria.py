@@ -1,4 +1,4 @@
-"""What a law is judged by on records that it was not fitted to.
+"""Criteria that judge a law on records that it was not fitted to.
 
     closed loop        force of the simulated controller that follows the measured reference
     inverse dynamics   force that the measured motion needs
@@ -50,7 +50,8 @@ BESIDE = ("sensor", "input", "delay", "controller")
 
 @dataclass(frozen=True)
 class Setting:
-    """What criteria need beside a law: controller, length of windows [s], how inputs go on."""
+    """Settings that criteria need next to a law: controller, length of windows [s], how inputs go
+    on."""
 
     controller: Controller | None = None
     window: float | None = None

@@ -1,4 +1,4 @@
-"""What is left out in turns: whole records, or pieces of them."""
+"""Folds, which are left out in turns: whole records, or pieces of them."""
 
 from __future__ import annotations
 

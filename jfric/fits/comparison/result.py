@@ -1,4 +1,4 @@
-"""What a comparison of laws returns."""
+"""The result of a comparison of laws."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class LawComparison:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader has to know: criteria that contradict each other, parameters that trade in
+        """Warnings for the reader: criteria that contradict each other, parameters that trade in
         any law, and what is missing in the recommended law, or else in the last."""
         said = list(self.verdict.warnings)
         for law in self.laws:

@@ -1,4 +1,4 @@
-"""What a comparison of laws comes to: winners by criterion, contradictions, a recommendation."""
+"""The verdict of a comparison of laws: winners by criterion, contradictions, a recommendation."""
 
 from __future__ import annotations
 

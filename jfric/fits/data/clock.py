@@ -1,4 +1,4 @@
-"""What is wrong with the times of a record."""
+"""Checks of the times of a record."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _LARGEST = 2**32
 
 
 class Damaged(ValueError):
-    """What is wrong with a file."""
+    """Error that says what is wrong with a file."""
 
 
 class _Element(NamedTuple):

@@ -26,12 +26,13 @@ class Steps(NamedTuple):
 
     @property
     def more(self) -> np.ndarray:
-        """What counts beyond the variance of single readings."""
+        """The part that counts beyond the variance of single readings."""
         return self.counted - self.variance
 
 
 def steps_of(experiments: Sequence[Experiment], signals: Sequence[str], used: np.ndarray) -> Steps:
-    """What the resolution of the readings adds to the noise; zero where it is not given."""
+    """The part that the resolution of the readings adds to the noise; zero where it is not
+    given."""
     variance, counted = np.zeros(used.shape), np.zeros(used.shape)
     for i, e in enumerate(experiments):
         for j, name in enumerate(signals):

@@ -1,4 +1,4 @@
-"""What a design promises: standard deviations over where the estimates will fall."""
+"""Expected results of a design: standard deviations over where the estimates will fall."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an experiment that has not been made says of the parameters, and its derivatives."""
+"""Information on the parameters of an experiment that has not been made, and its derivatives."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Slot(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """What is computed: parameters and inputs by path, and signals that have limits."""
+    """Slots of what is computed: parameters and inputs by path, and signals that have limits."""
 
     free: tuple[str, ...]
     inputs: tuple[Slot, ...]
@@ -39,7 +39,7 @@ class Slots(NamedTuple):
 
 
 class Information(NamedTuple):
-    """Of experiments: not a number where the simulation fails.
+    """Information of experiments: not a number where the simulation fails.
 
     ``matrix`` (..., P, P): ``sum J^T J / sigma^2`` by the parameters. ``lowest`` and ``highest``
     (..., s): extremes of the signals that have limits, at the samples.

@@ -1,4 +1,4 @@
-"""What a design of an experiment returns."""
+"""The result of a design of an experiment."""
 
 from __future__ import annotations
 

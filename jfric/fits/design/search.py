@@ -37,7 +37,7 @@ class Search:
     _last: dict[bytes, tuple] = field(default_factory=dict)
 
     def plan(self):
-        """What the programs take, beside parameters and inputs."""
+        """Arguments of the programs, next to parameters and inputs."""
         objective = self.task.objective
         import jax
 
@@ -65,7 +65,7 @@ class Search:
         return matrix.reshape(count, members, *matrix.shape[1:]), room.reshape(count, members, -1)
 
     def merits(self, matrix: np.ndarray) -> np.ndarray:
-        """Of information (B, T, P, P): (B, T)."""
+        """Merits (B, T) of information (B, T, P, P)."""
         return np.array([[self._merit(m)[0] for m in row] for row in matrix])
 
     def _merit(self, matrix, slope=None):

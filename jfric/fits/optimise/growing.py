@@ -60,7 +60,7 @@ def growing(
 
 
 def beginning(objective: Objective, share: float) -> Objective:
-    """The same cost of the first ``share`` of each record; the compiled programs serve both."""
+    """The cost of the first ``share`` of each record; the compiled programs serve both."""
     if share >= 1.0:
         return objective
     data = objective.data

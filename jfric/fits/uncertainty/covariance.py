@@ -117,7 +117,7 @@ class Covariance:
         }
 
     def remarks(self) -> list[str]:
-        """What a reader of the intervals has to know."""
+        """Remarks for the reader of the intervals."""
         said = []
         for i, name in enumerate(self.names):
             if self.at_bound[i]:

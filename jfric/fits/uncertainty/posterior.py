@@ -59,7 +59,7 @@ class Posterior:
         return dict(zip(self.names, pairs, strict=True))
 
     def remarks(self) -> list[str]:
-        """What makes the samples doubtful."""
+        """Remarks on what makes the samples doubtful."""
         found = []
         apart = [
             f"{name} ({r:.2f})"
@@ -189,7 +189,7 @@ def sample_chains(
 
 
 class _Arrays(eqx.Module):
-    """What the density needs of an objective, as arguments of a compiled program."""
+    """Arrays that the density needs of an objective, as arguments of a compiled program."""
 
     model: object
     data: object

@@ -101,8 +101,8 @@ class Lowered:
     def of_closure(
         cls, function: Callable, state, buffers, constants: Constants, *, kernels: bool = True
     ) -> Lowered:
-        """The same for ``function(state, buffers)``; what is :attr:`given` are the arrays that it
-        uses from around it."""
+        """A lowered ``function(state, buffers)``; what is :attr:`given` are the arrays that it uses
+        from around it."""
         with tracing_for(KERNELS if kernels else tracing_for.value):
             closed = jax.make_jaxpr(function)(state, buffers)
         structure = jax.tree.structure((state, buffers))
@@ -221,8 +221,8 @@ class Lowered:
         ]
 
     def _leaves(self) -> Iterator[list[tuple[range, bool]]]:
-        """Of what is given, of the state and of the buffers: places of each leaf's entries among
-        all, and whether it is real."""
+        """Leaves of what is given, of the state and of the buffers: places of each leaf's entries
+        among all, and whether it is real."""
         start = 0
         for tree, whole in zip(self.examples, (False, False, True), strict=True):
             leaves = []
