@@ -192,6 +192,9 @@ def test_a_figure_shows_the_basins(found, tmp_path):
     words = [text.get_text() for text in legend.get_texts()]
     assert len(words) == 2
     assert words[0].startswith(f"1: period {found.attractors[0].period}, ")
+    (mesh,) = (x for x in figure.axes[0].collections if x.get_array() is not None)
+    shown = [mesh.to_rgba(label + 1) for label in range(1, len(words) + 1)]
+    assert shown == [patch.get_facecolor() for patch in legend.get_patches()]
     line = jfric.basins(against_a_stop(), {"initial.x.q": [0.0]}, progress=False)
     with pytest.raises(ProblemError, match="a figure has two"):
         jfric.plot_basins(line)

@@ -133,6 +133,9 @@ def test_limit_load_with_derivative():
     found, slope = jax.jvp(lambda mu: limit(mu).parameter, (0.3,), (1.0,))
     assert float(found) == pytest.approx(3.0, abs=1e-13)
     assert float(slope) == pytest.approx(10.0, abs=1e-12)
+    several = jax.jit(jax.vmap(limit))(jnp.asarray([0.1, 0.3]))
+    np.testing.assert_allclose(several.parameter, [1.0, 3.0], atol=1e-13)
+    assert several.axes == limit(0.3).axes
     never = jfric.limit_load(block(0.0), "load.push.F", 0.0, 2.0)
     assert int(never.status) == jfric.Status.MAX_STEPS
     none = jfric.limit_load(block(0.0), "load.push.F", 5.0, 9.0)

@@ -238,6 +238,8 @@ def test_a_figure_is_solid_where_motions_are_stable():
     assert styles.count("-") == 2
     assert styles.count("--") == 1
     assert styles.count("None") == 4
+    four = jfric.plot_orbits(path, "max.x, max.y, max.v.x, max.v.y").axes
+    assert [axis.get_visible() for axis in four] == [True] * 4 + [False] * 2
     with pytest.raises(jfric.ProblemError, match="no quantity"):
         jfric.plot_orbits(path, "max.z")
 

@@ -66,6 +66,8 @@ def test_a_branch_ends_where_nothing_holds():
     path = jfric.trace(block, "load.push.F", 0.0, 9.0, seeds=1)
     assert path.special[-1].parameter == pytest.approx(3.0, abs=1e-12)
     assert path.special[-1].kind != "end"
+    # With one contact there is nothing to tell apart.
+    assert [axis.get_title(loc="left") for axis in jfric.plot_path(path).axes] == ["", ""]
 
 
 def test_bad_requests():
