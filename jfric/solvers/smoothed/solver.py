@@ -282,6 +282,9 @@ class Smoothed(AbstractSolver):
                 mean = controller.norm
 
                 def norm(error):
+                    if len(error) != 2:
+                        # A backward adjoint has a state of its own.
+                        return mean(error)
                     motion, change = error
                     return jnp.maximum(mean(motion), mean(change))
 
