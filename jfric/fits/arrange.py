@@ -1,4 +1,4 @@
-"""Comparisons of a fit: outputs, the force of a controller, or the motion in short windows."""
+"""Models and records for fits of outputs, the force of a controller, or short windows."""
 
 from __future__ import annotations
 

@@ -251,7 +251,7 @@ def fit_curve(
 
 
 def _beginnings(free: Mapping[str, Free] | None, found: FitResult) -> dict[str, Free]:
-    """Free parameters next to the curve, beginning where a fit has ended."""
+    """Free parameters next to those of the curve, beginning where the fit ``found`` has ended."""
     return {p: _beginning(item, found.values.get(p)) for p, item in (free or {}).items()}
 
 

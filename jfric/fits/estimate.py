@@ -1,4 +1,4 @@
-"""The part of a fit that measures of uncertainty and files read: they need not know the fit."""
+"""The part of a fit that measures of uncertainty and files read: they need no other part."""
 
 from __future__ import annotations
 

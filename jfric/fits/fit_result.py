@@ -1,4 +1,4 @@
-"""The result of a fit."""
+"""Result of a fit."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class FitResult:
         return FitResult(**from_json(text))
 
     def refit(self) -> FitResult:
-        """The fit once more, from the same starts."""
+        """Result of this fit computed again, with equal arguments and starts."""
         if self.recipe is None:
             raise ProblemError("refit: found a result without its arguments")
         return FitResult.of(self.recipe)
@@ -138,5 +138,5 @@ class FitResult:
 
 
 def _remarks_on_data(experiments: Sequence[Experiment]) -> list[str]:
-    """Remarks from the reading of the records, each once: windows of a record repeat it."""
+    """Remarks from the reading of records, each once: windows of one record repeat remarks."""
     return list(dict.fromkeys(r for e in experiments for r in (e.meta or {}).get("remarks", ())))

@@ -33,7 +33,7 @@ BOX = (20.0 / 3.0 / (2.0 * np.pi) ** 4) ** 0.2
 
 
 def unbalanced(problem: Problem, t, q, v, a, u: Mapping[str, Any]):
-    """Residual of the equation of motion at one instant [N or N m], sliding everywhere."""
+    """Force missing in the equation of motion at one instant [N or N m], sliding everywhere."""
     held = {name: value[None] for name, value in u.items()}
     mechanics = assemble(with_inputs(problem, t[None], held)).at(t, q, v)
     gamma = mechanics.sliding_velocities(t, v)

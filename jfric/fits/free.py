@@ -1,4 +1,4 @@
-"""Free parameters, which a fit may change."""
+"""Free parameters of a fit, and checks of the bounds."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def check_free(problem: object, free: Mapping[str, Free]) -> None:
 
 
 def _check_value(problem: Problem, path: str, value: float) -> None:
-    """Check of what a bound makes of fields that are computed from it, and of the masses."""
+    """Raise :class:`ProblemError` for a bound with which a computed field or a mass is wrong."""
     leaf = parameters(problem).get(path)
     if leaf is None or isinstance(leaf, Expression) or np.ndim(leaf):
         return

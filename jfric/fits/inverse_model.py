@@ -177,8 +177,8 @@ def _means(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _at_samples(u: np.ndarray, hold: str) -> np.ndarray:
-    """Inputs as second differences of the position of a mass show them: the mean over both steps,
-    of what is held, or with the weights of a triangle."""
+    """Inputs as they act on second differences of the position of a mass: the mean over both
+    steps where inputs are held, or the mean with the weights of a triangle."""
     if hold == "linear":
         return (u[:-2] + 4.0 * u[1:-1] + u[2:]) / 6.0
     return 0.5 * (u[1:-1] + u[:-2])

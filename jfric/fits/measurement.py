@@ -43,8 +43,8 @@ def total_delay(signal: str, values: Mapping[str, Any]):
 
 
 def shown(t, column, signal: str, values: Mapping[str, Any]):
-    """Readings of the sensor of ``signal`` for the values ``column`` (m,) at the times ``t`` (m,),
-    its delay left aside."""
+    """Samples (m,) that the sensor of ``signal`` shows for values ``column`` (m,) of the signal at
+    the times ``t`` (m,), the delay of the sensor left aside."""
     lag, gain, offset = (values.get(f"sensor.{signal}.{f}") for f in ("lag", "gain", "offset"))
     if lag is not None:
         column = filtered(t, column, lag)

@@ -177,7 +177,7 @@ def _least(task: Task, minimise: Minimiser, x0: np.ndarray, seed: int) -> Minimu
 
 
 def _why_it_failed(task: Task, x: np.ndarray) -> str:
-    """Sentence on what is wrong with the predictions for the parameters ``x`` (P,)."""
+    """Reason why predictions for the parameters ``x`` (P,) cannot be used, in one sentence."""
     objective = task.objective
     found = objective.linearise(x[None])
     status, missing = found.status[0], task.used & ~np.isfinite(found.predicted[0])
@@ -195,7 +195,7 @@ def _why_it_failed(task: Task, x: np.ndarray) -> str:
 
 
 def _refine(objective: Objective, x: np.ndarray, cost: float, seed: int):
-    """Result of a search without derivatives where no step lowers the cost: (P,), cost, remark."""
+    """Result of a search without derivatives where no step lowers the cost: (P,), cost, remarks."""
     found, least, generations = direct_search(
         lambda x: objective.normal(x).cost, objective.layout, x, seed=seed
     )
@@ -233,7 +233,7 @@ def _direct(objective: Objective, x0: np.ndarray, generations: int, seed: int, w
 
 
 def _waterfall(layout: Layout, x0: np.ndarray, members: Members) -> list[dict[str, Any]]:
-    """Outcome of each start, best first."""
+    """Rows with each start, the point where it ended, cost and outcome, best first."""
     return [
         {
             "start": dict(zip(layout.names, x0[i].tolist(), strict=True)),

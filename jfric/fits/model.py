@@ -47,7 +47,7 @@ class Prediction(NamedTuple):
 
 
 class Motion(NamedTuple):
-    """Motion of contacts at the times of the samples."""
+    """Modes and sliding velocities of the contacts at the times of the samples."""
 
     #: :class:`jfric.Mode` of each contact.
     mode: Int[Array, "m nt"]
@@ -55,9 +55,9 @@ class Motion(NamedTuple):
 
 
 class AbstractModel(eqx.Module):
-    """Prediction that a fit compares with the samples of an experiment, written for one experiment.
+    """Model of one experiment, whose predicted samples a fit compares with the measured ones.
 
-    ``problem``: the system; ``signals`` of the data name the columns of the prediction.
+    Field ``problem``: the system; ``signals`` of the data name the columns of the prediction.
     Example: see :class:`jfric.SampledModel`.
     """
 
@@ -95,19 +95,19 @@ class AbstractModel(eqx.Module):
         return None
 
     def refined(self) -> AbstractModel | None:
-        """This model with finer steps; None where its steps are exact."""
+        """A copy of this model with finer steps; None where the steps are exact."""
         return None
 
     def reverse(self) -> AbstractModel:
-        """This model, for derivatives in reverse mode."""
+        """The model to take for derivatives in reverse mode: this one unless overridden."""
         return self
 
     def remarks(self) -> list[str]:
-        """Remarks on what is known to be wrong with the derivatives of the predictions."""
+        """Known errors of the derivatives of the predictions, in words."""
         return []
 
     def target(self, data: Data) -> Float[Array, "m k"]:
-        """Samples that the prediction is compared with: the measured ones."""
+        """Samples with which the prediction is compared: the measured ones."""
         return data.y
 
 

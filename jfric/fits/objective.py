@@ -188,7 +188,7 @@ def experiment_cost(model, data, x, paths, measured, weight, loss_scale, residua
 
 
 def member_cost(model, data, x, paths, measured, weight, loss_scale, residual, loss):
-    """Cost of all experiments together: ``x`` (E, L), measured values (E, m, k)."""
+    """Cost of the parameters ``x`` (E, L) of all experiments for measured values (E, m, k)."""
 
     def one(x, data, measured, weight):
         return experiment_cost(model, data, x, paths, measured, weight, loss_scale, residual, loss)

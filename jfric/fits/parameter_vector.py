@@ -81,8 +81,7 @@ class Layout:
         )
 
     def prior_terms(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Terms that the priors add at ``x`` (B, P) to the cost, its gradient and its curvature
-        (P,)."""
+        """Parts of the priors at ``x`` (B, P) in the cost, its gradient and its curvature (P,)."""
         has = np.isfinite(self.prior[:, 0])
         mean = np.where(has, self.prior[:, 0], 0.0)
         information = np.where(has, 1.0 / np.where(has, self.prior[:, 1], 1.0) ** 2, 0.0)

@@ -39,7 +39,7 @@ def require_span(config: Config, experiment: Experiment) -> None:
 
 
 def remarks(task: Task, x: np.ndarray, search: str) -> list[str]:
-    """Remarks for the reader of a fit ``x`` (P,), found by ``search``, next to the values."""
+    """Remarks on a fit ``x`` (P,), found by ``search``: doubtful units, large residuals."""
     predicted = task.objective.predict(x[None])[0]
     return [*_on_units(task, x, predicted), *_on_residuals(task, predicted, search)]
 

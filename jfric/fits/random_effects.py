@@ -99,7 +99,7 @@ class RandomEffects:
         return np.array([best[g].mean() for g in self.groups])
 
     def mean_variances(self, tau: np.ndarray) -> np.ndarray:
-        """Variances of the means of the groups: of the mean, and of the runs around it."""
+        """Variance of each common mean: that of the mean of the runs, plus ``tau^2/R``."""
         C = self.covariance(tau)
         return np.array(
             [

@@ -27,8 +27,7 @@ WINDOW = 48
 
 
 class _Piece(NamedTuple):
-    """The motion that the last pass covered: polynomials in ``(time - t)/h`` up to the time
-    ``end``."""
+    """Motion that the last pass covered: polynomials in ``(time - t)/h`` up to the time ``end``."""
 
     t: Float[Array, ""]
     h: Float[Array, ""]

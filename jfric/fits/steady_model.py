@@ -265,7 +265,7 @@ class SteadyModel(AbstractModel):
 
 
 def measured(problem: Problem, name: str) -> _Measured:
-    """The quantity that ``name`` means; raises :class:`jfric.ProblemError` for anything else."""
+    """The measured quantity ``name``; raises :class:`jfric.ProblemError` for anything else."""
     if name == "period":
         return _Measured(name, "", 0)
     match = _TEXT.fullmatch(name)

@@ -125,7 +125,7 @@ def compare_laws(
 
 
 def _kept(problem: Problem, free: Mapping[str, Free]) -> dict[str, Free]:
-    """Parameters that stay free in every law."""
+    """Free parameters that all laws share: none of friction, dampers and initial states."""
     found = {}
     for path, item in full_free(problem, free).items():
         if path.partition(".")[0] in REPLACED:

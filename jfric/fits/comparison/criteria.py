@@ -1,4 +1,4 @@
-"""Criteria that judge a law on records that it was not fitted to.
+"""Criteria that judge a law on records to which the law was not fitted.
 
     closed loop        force of the simulated controller that follows the measured reference
     inverse dynamics   force that the measured motion needs
@@ -50,8 +50,7 @@ BESIDE = ("sensor", "input", "delay", "controller")
 
 @dataclass(frozen=True)
 class Setting:
-    """Settings that criteria need next to a law: controller, length of windows [s], how inputs go
-    on."""
+    """Settings of criteria: controller, length of windows [s], how inputs go on between samples."""
 
     controller: Controller | None = None
     window: float | None = None

@@ -1,4 +1,4 @@
-"""Folds, which are left out in turns: whole records, or pieces of them."""
+"""Folds that are left out in turns: whole records, or pieces of records."""
 
 from __future__ import annotations
 

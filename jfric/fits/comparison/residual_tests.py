@@ -1,5 +1,4 @@
-"""Tests of the force that a fit leaves unexplained for its dependence on velocity, acceleration,
-position, delay.
+"""Tests of the force that a fit leaves unexplained: velocity, acceleration, position, delay.
 
 Residuals are those of inverse dynamics at the fitted values. For each question some functions of
 the measured motion are added to the equation of motion, beside the derivatives by everything that

@@ -1,4 +1,4 @@
-"""The result of a comparison of laws."""
+"""Result of a comparison of laws."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class LawComparison:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings for the reader: criteria that contradict each other, parameters that trade in
-        any law, and what is missing in the recommended law, or else in the last."""
+        """Warnings: criteria that contradict each other, parameters that trade and remarks of any
+        law, and effects missing in the recommended law, or else in the last law."""
         said = list(self.verdict.warnings)
         for law in self.laws:
             said += [f"{law.name}: {trade}" for trade in (*law.trades, *law.bounds)]

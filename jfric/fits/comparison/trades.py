@@ -80,8 +80,8 @@ def at_bounds(result: FitResult) -> tuple[AtBound, ...]:
 
 
 def trading_with(information: np.ndarray, names: tuple[str, ...], name: str) -> tuple[str, ...]:
-    """Parameters of ``names`` most of whose variance is that of ``name``, were all free: the square
-    of the correlation of their estimates is above a half; most of it first."""
+    """Parameters of ``names`` that share most of their variance with ``name``, were all free: the
+    square of the correlation of both estimates is above a half; the largest first."""
     size = np.sqrt(np.maximum(np.diagonal(information), 0.0))
     known = size > 0.0
     if not known[names.index(name)] or np.count_nonzero(known) < 2:
@@ -115,7 +115,7 @@ def _information(result: FitResult, which: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def weak_directions(information: np.ndarray, names: tuple[str, ...]) -> tuple[Trade, ...]:
-    """Trades between parameters, from the information (P, P) of the parameters ``names``."""
+    """Combinations of ``names`` that trade, the weakest first, from the information (P, P)."""
     size = np.sqrt(np.diagonal(information))
     known = size > 0.0
     if np.count_nonzero(known) < 2:

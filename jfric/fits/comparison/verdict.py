@@ -1,4 +1,4 @@
-"""The verdict of a comparison of laws: winners by criterion, contradictions, a recommendation."""
+"""Verdict of a comparison of laws: winners by criterion, contradictions, a recommendation."""
 
 from __future__ import annotations
 

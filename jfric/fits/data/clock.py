@@ -1,4 +1,4 @@
-"""Checks of the times of a record."""
+"""Remarks on the times of a record: gaps and uneven steps."""
 
 from __future__ import annotations
 

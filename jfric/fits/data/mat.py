@@ -29,7 +29,7 @@ _LARGEST = 2**32
 
 
 class Damaged(ValueError):
-    """Error that says what is wrong with a file."""
+    """Error for a MAT file that cannot be read; the message tells why."""
 
 
 class _Element(NamedTuple):

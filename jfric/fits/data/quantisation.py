@@ -26,13 +26,12 @@ class Steps(NamedTuple):
 
     @property
     def more(self) -> np.ndarray:
-        """The part that counts beyond the variance of single readings."""
+        """Variance (E, m, k) that counts in a fit beyond that of single readings."""
         return self.counted - self.variance
 
 
 def steps_of(experiments: Sequence[Experiment], signals: Sequence[str], used: np.ndarray) -> Steps:
-    """The part that the resolution of the readings adds to the noise; zero where it is not
-    given."""
+    """Variances that the resolution of readings adds to the noise; zero where none is given."""
     variance, counted = np.zeros(used.shape), np.zeros(used.shape)
     for i, e in enumerate(experiments):
         for j, name in enumerate(signals):

@@ -1,4 +1,4 @@
-"""Expected results of a design: standard deviations over where the estimates will fall."""
+"""Standard deviations expected from a design, over where the estimates will fall."""
 
 from __future__ import annotations
 

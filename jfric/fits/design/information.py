@@ -1,4 +1,4 @@
-"""Information on the parameters of an experiment that has not been made, and its derivatives."""
+"""Information on the parameters from an experiment not yet made, and derivatives of it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Slot(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """Slots of what is computed: parameters and inputs by path, and signals that have limits."""
+    """Parameters and inputs by path, and columns of the signals that have limits."""
 
     free: tuple[str, ...]
     inputs: tuple[Slot, ...]
@@ -39,7 +39,7 @@ class Slots(NamedTuple):
 
 
 class Information(NamedTuple):
-    """Information of experiments: not a number where the simulation fails.
+    """Information from experiments: not a number where the simulation fails.
 
     ``matrix`` (..., P, P): ``sum J^T J / sigma^2`` by the parameters. ``lowest`` and ``highest``
     (..., s): extremes of the signals that have limits, at the samples.

@@ -1,4 +1,4 @@
-"""The result of a design of an experiment."""
+"""Result of the design of an experiment."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Search:
     _last: dict[bytes, tuple] = field(default_factory=dict)
 
     def plan(self):
-        """Arguments of the programs, next to parameters and inputs."""
+        """Arguments of the compiled programs before parameters and inputs."""
         objective = self.task.objective
         import jax
 
@@ -65,7 +65,7 @@ class Search:
         return matrix.reshape(count, members, *matrix.shape[1:]), room.reshape(count, members, -1)
 
     def merits(self, matrix: np.ndarray) -> np.ndarray:
-        """Merits (B, T) of information (B, T, P, P)."""
+        """Merits (B, T) of the information ``matrix`` (B, T, P, P)."""
         return np.array([[self._merit(m)[0] for m in row] for row in matrix])
 
     def _merit(self, matrix, slope=None):

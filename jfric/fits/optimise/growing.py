@@ -60,7 +60,7 @@ def growing(
 
 
 def beginning(objective: Objective, share: float) -> Objective:
-    """The cost of the first ``share`` of each record; the compiled programs serve both."""
+    """The objective for the first ``share`` of each record, with the programs of the whole one."""
     if share >= 1.0:
         return objective
     data = objective.data

@@ -117,7 +117,7 @@ class Covariance:
         }
 
     def remarks(self) -> list[str]:
-        """Remarks for the reader of the intervals."""
+        """Remarks on intervals: bounds, undetermined directions, few independent samples."""
         said = []
         for i, name in enumerate(self.names):
             if self.at_bound[i]:

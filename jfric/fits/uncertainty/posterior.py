@@ -59,7 +59,7 @@ class Posterior:
         return dict(zip(self.names, pairs, strict=True))
 
     def remarks(self) -> list[str]:
-        """Remarks on what makes the samples doubtful."""
+        """Reasons to doubt the samples: chains that do not agree, too few independent samples."""
         found = []
         apart = [
             f"{name} ({r:.2f})"
@@ -189,7 +189,7 @@ def sample_chains(
 
 
 class _Arrays(eqx.Module):
-    """Arrays that the density needs of an objective, as arguments of a compiled program."""
+    """Parts of an objective that the log density takes, next to measured values and weights."""
 
     model: object
     data: object
