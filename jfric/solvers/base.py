@@ -1,5 +1,4 @@
-"""The interface of every solver: ``require``, ``init``, ``step``, ``advance``, ``solve``, and
-facts."""
+"""Base of every solver: ``require``, ``init``, ``step``, ``advance``, ``solve``, and facts."""
 
 # No annotations as text here: equinox must see which of them are abstract.
 import abc
@@ -43,7 +42,7 @@ REST = 1e-9
 
 
 class Prepared(NamedTuple):
-    """The part that all steps share: the assembled system, and the end of the run [s]."""
+    """Data that all steps share: the assembled system, and the end of the run [s]."""
 
     mechanics: Mechanics
     end: Float[Array, ""]
@@ -126,8 +125,8 @@ class AbstractSolver(eqx.Module):
         return self.name or type(self).__name__
 
     def prepare(self, problem: Problem, end=None) -> Any:
-        """The part that all steps share, with the fields ``mechanics`` and ``end`` [s] (by default
-        the problem's end)."""
+        """Data that all steps share, with the fields ``mechanics`` and ``end`` [s] (by default the
+        problem's end)."""
         problem = problem.resolved()
         mechanics = assemble(problem)
         end = problem.time.end if end is None else end
@@ -223,8 +222,8 @@ class AbstractSolver(eqx.Module):
         )
 
     def refined(self, problem: Problem) -> Self | None:
-        """This solver with finer steps or tolerances; None where its steps are exact, or nothing is
-        known of them."""
+        """Copy of this solver with finer steps or tolerances; None where the steps are exact, or
+        nothing is known of finer ones."""
         del problem
 
     def has_small_passes(self, problem: Problem) -> bool:
@@ -233,7 +232,7 @@ class AbstractSolver(eqx.Module):
         return False
 
     def lean(self, *, events: bool) -> Self:
-        """This solver without derivatives, and without a log unless ``events`` are needed."""
+        """Copy of this solver without derivatives; with a log only where ``events`` are needed."""
         changes: dict[str, Any] = {"adjoint": "none"}
         if self.logs_events and not events:
             changes["max_events"] = 0
@@ -245,7 +244,7 @@ class AbstractSolver(eqx.Module):
         return self
 
     def under_vmap(self, problem: Problem) -> tuple[Self, Sizes] | None:
-        """This solver in another form of computation, and the batches for which that pays."""
+        """Another form of this solver's computation, and the batches for which it pays; or None."""
         del problem
 
     @property

@@ -82,7 +82,7 @@ class AbstractFixedStep(AbstractSolver):
         return min(count, SLOTS)
 
     def refined(self, problem: Problem) -> Self:
-        """This solver with half the step."""
+        """Copy of this solver with half the step."""
         return half_step(self)
 
     def one_pass(

@@ -20,7 +20,7 @@ from jfric.system.problem import Problem
 
 
 def status_of_numbers(problem: Problem, mechanics: Mechanics, t, until, q=None) -> Int[Array, ""]:
-    """Status of a run from ``t`` to ``until`` [s] before it begins: the :class:`jfric.Status` of
+    """Status, before it begins, of a run from ``t`` to ``until`` [s]: the :class:`jfric.Status` of
     numbers that are not finite or not allowed, of an end that is not after the start, of positions
     ``q`` (n,), where they are given, that penetrate; else ``OK``."""
     finite, inside = numbers_hold(problem)

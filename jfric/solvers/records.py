@@ -159,7 +159,7 @@ def solution_of(
     status,
     event_names: tuple[str, ...] = (),
 ) -> Solution:
-    """The solution that a run left in its buffers, by name; ``capacity``: events that they hold."""
+    """Solution of a run, from its buffers ``records``; ``capacity``: events that they hold."""
     n, nt, count = mechanics.n, mechanics.n_contacts, ts.shape[0]
     values, modes = records.output_values[:count], records.output_modes[:count]
     ends = np.cumsum([n, n, n, nt, mechanics.n_unilateral])

@@ -1,4 +1,4 @@
-"""States that solvers carry from step to step, and records of a step."""
+"""States of solvers between steps, diagnostics of a step, and reactions at a state."""
 
 # No annotations as text here: equinox must see which of them are abstract.
 from typing import ClassVar, NamedTuple

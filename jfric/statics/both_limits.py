@@ -9,8 +9,7 @@ from jaxtyping import Array, Float
 
 
 def both_limits(pairs: Sequence[tuple], dtype) -> Float[Array, "2 nt"]:
-    """Limits of each contact from ``pairs`` (forwards, backwards): first all forwards, then
-    backwards."""
+    """Limits (2, nt), first all forwards, from ``pairs`` (forwards, backwards) of each contact."""
     if not pairs:
         return jnp.zeros((2, 0), dtype)
     return jnp.stack([jnp.stack([jnp.asarray(p[i], dtype) for p in pairs]) for i in (0, 1)])

@@ -1,4 +1,4 @@
-"""The result of a traced path: branches, their special points, and the steps that were taken."""
+"""Results of tracing a path: branches, their special points, and the steps that were taken."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def _shifted(point: SpecialPoint, shift: int) -> SpecialPoint:
 
 
 def _reversed(point: SpecialPoint, count: int) -> SpecialPoint:
-    """The special point, met from the other side."""
+    """The special point as met in the opposite direction of a trace with ``count`` rows."""
     return SpecialPoint(
         **{
             **vars(point),

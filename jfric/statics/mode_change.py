@@ -1,4 +1,4 @@
-"""Branches that go on from a point where modes meet, by complementarity pivoting.
+"""Half-branches that go on from a point where modes meet: complementarity pivoting.
 
 At such a point some contacts lie in several modes at once (stick at the limit of friction is also
 sliding). Each combination of these modes is a smooth branch through the point; a half of it

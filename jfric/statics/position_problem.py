@@ -41,7 +41,7 @@ WHO = "the static problem of a mechanism from a reference state"
 
 
 class Facts(NamedTuple):
-    """Facts from the structure of a problem: numbers of unknowns, names, and what contacts are."""
+    """Structure of a problem: numbers of unknowns, names, and kinds of contacts and axes."""
 
     n: int
     nf: int

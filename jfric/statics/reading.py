@@ -1,4 +1,4 @@
-"""Contacts at a state, and the modes that they may be in there."""
+"""Displacements, forces and limits of contacts at a state, and the modes possible there."""
 
 from __future__ import annotations
 

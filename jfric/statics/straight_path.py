@@ -83,7 +83,7 @@ def _kernel(problem: Problem, name: str, t) -> Kernel:
 
 
 class _Structure:
-    """The part of a problem that is no array, hashed once instead of at every point."""
+    """Parts of a problem that are not arrays, hashed once instead of at every point."""
 
     def __init__(self, tree):
         self.tree = tree

@@ -1,13 +1,13 @@
 """Guards of a mode: quantities that must not become negative, and the modes that follow.
 
-Two for each contact, then two for each piecewise-linear spring::
+Each contact has two guards, then each piecewise-linear spring has two::
 
     stick   mu(+) N + lambda_T,  mu(-) N - lambda_T
     slip    s (sliding displacement) of the increment, lambda_N   (unilateral contacts)
     open    g_N
     segment the elongation's distances to its ends
 
-Within a mode all of them are straight lines over the increment.
+Within a mode all guards are straight lines over the increment.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from jfric.system.mechanics import Mechanics
 
 
 class Given(NamedTuple):
-    """Inputs from outside at one instant."""
+    """Loads, normal forces, and motion of bases and belts, given from outside at one instant."""
 
     #: Loads, preloads and the forces of displaced bases.
     f: Float[Array, " n"]

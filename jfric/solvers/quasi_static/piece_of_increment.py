@@ -1,4 +1,4 @@
-"""The motion that an increment covers, as a piece of the trajectory."""
+"""An increment as a piece of the trajectory."""
 
 from __future__ import annotations
 

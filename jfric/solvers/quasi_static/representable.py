@@ -1,4 +1,4 @@
-"""Refusals of the quasi-static solver, by name."""
+"""Elements and laws that the quasi-static solver refuses, by name."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def _phase(equations: Equations, t, h, p: Phase) -> Phase:
 
 @jax.jit
 def _margin(equations: Equations, t, q):
-    """The margin that stick still withstands."""
+    """Smaller distance of the force in stick from its two limits; negative where stick breaks."""
     force = equations.push(t, q)
     positive, negative = equations.stick_limits(t, q)
     return jnp.minimum(positive - force, negative + force)

@@ -18,8 +18,7 @@ from jfric.system.mechanics import Mechanics
 
 
 class Settings(NamedTuple):
-    """Settings of the smoothing, next to the assembled system; arrays, so that derivatives pass
-    through."""
+    """Settings of smoothing, and an extra force; arrays, so that derivatives pass through."""
 
     width: Float[Array, ""]
     stiffness: Float[Array, ""]

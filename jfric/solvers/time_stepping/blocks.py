@@ -36,7 +36,7 @@ class Motions(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Results of all steps of a block."""
+    """Result of all steps of a block: modes and segments after and before, impacts, statuses."""
 
     mode: Int[Array, "L nt"]
     mode_before: Int[Array, "L nt"]

@@ -44,8 +44,8 @@ def settled_in_cones(
     before: Float[Array, " nt"],
     parts: Float[Array, " m"],
 ) -> tuple[Impulses, Float[Array, " m"]]:
-    """Modes and impulses as by :func:`jfric.solvers.time_stepping.friction.settled`, where friction
-    acts in planes. Where reactions are redundant, the impulses that are found decide who moves."""
+    """Impulses, and signs of motion, where friction acts in planes; arguments: as for
+    ``friction.settled``. Where reactions are redundant, the impulses found decide who moves."""
     nt, planes = before.shape[0], prepared.mechanics.planes
 
     def solution(p: ContactProblem) -> Impulses:

@@ -52,7 +52,7 @@ def in_closed_form(
     mode: Int[Array, " nt"],
     before: Float[Array, ""],
 ) -> Impulses:
-    """Impulses as by :func:`settled` for one contact alone, without a search.
+    """Impulses of one contact alone, with the limits that belong to them, without a search.
 
     ``mode``, ``before``: mode and sliding velocity at the start of the step. The status says
     whether any mode obeys the laws; the residual of the impulses is left to be looked at.

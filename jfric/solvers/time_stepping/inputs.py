@@ -19,7 +19,7 @@ from jfric.system.mechanics import Mechanics
 
 
 class StepInputs(NamedTuple):
-    """Inputs on one step. Rows (m,): tangents, then normals."""
+    """Inputs of one step, independent of the motion. Rows (m,): tangents, then normals."""
 
     t: Float[Array, ""]
     #: Impulse of loads and supports over the step.

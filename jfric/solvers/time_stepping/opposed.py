@@ -41,8 +41,7 @@ def settled_on_sides(
     before: Float[Array, " nt"],
     parts: Float[Array, " m"],
 ) -> OnSides:
-    """Impulses as by ``settled``, with arguments for all contacts, of which one of each two
-    carries."""
+    """Impulses by ``settled``, with arguments for all contacts; of each two opposed one carries."""
     nf, nt, nu = prepared.nf, prepared.nt, prepared.nu
     pairs = np.asarray(prepared.mechanics.opposed, int)
     first, second = pairs.T

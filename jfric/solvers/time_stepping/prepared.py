@@ -1,4 +1,4 @@
-"""Constants of a run: the assembled system and the matrices of a step."""
+"""The assembled system and the matrices of a step, computed once where they never change."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Prepared(WithContacts):
     method: str = eqx.field(static=True)
 
     def at(self, t, q, v) -> Prepared:
-        """This system as seen at one instant, where something depends on position."""
+        """The prepared system as it is at one instant, where something depends on position."""
         if self.mechanics.varying is None:
             return self
         mechanics = self.mechanics.at(t, q, v)
@@ -98,7 +98,7 @@ class Prepared(WithContacts):
 
 
 def contact_space(mechanics: Mechanics) -> dict[str, Array]:
-    """Matrices of the contacts that follow from the mass matrix and the directions."""
+    """Matrices ``W``, ``M^-1 W^T`` and ``W M^-1 W^T``, by field of :class:`Prepared`."""
     W = jnp.concatenate([mechanics.W_T, mechanics.W_N])
     MW = mechanics.accelerations(W, W)
     return {"W": W, "MW": MW, "D_mass": matmul(W, MW)}

@@ -1,4 +1,4 @@
-"""Refusals of what a time-stepping scheme cannot represent, before anything is computed."""
+"""Checks, before a run, that a time-stepping scheme can represent a problem."""
 
 from __future__ import annotations
 

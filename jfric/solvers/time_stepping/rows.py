@@ -1,4 +1,4 @@
-"""Rows that steps leave behind for the records."""
+"""Result of a step, as a row for the records."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class StepsInScalars:
         self._moved = self._program.part(lambda r: r.with_mode) if self.remembers else moved
 
     def frozen(self) -> Self:
-        """These steps without derivatives."""
+        """Copy of the steps whose inputs and numbers have no derivatives."""
         other = copy.copy(self)
         other.inputs, other._numbers = jax.lax.stop_gradient((self.inputs, self._numbers))
         return other
@@ -93,8 +93,8 @@ class StepsInScalars:
         return starts, last
 
     def look(self, starts: Float[Array, "k z"], index, mode: Int[Array, "*k nt"], chosen) -> Any:
-        """The parts that ``chosen(row)`` names of the steps with numbers ``index`` from ``starts``,
-        all at once. ``mode``: modes before them, unless packed motions hold them."""
+        """Parts ``chosen(row)`` of the steps with numbers ``index`` from ``starts``, all at once.
+        ``mode``: modes before these steps, unless packed motions hold the modes."""
         if self.remembers:
             mode = starts[:, self._size :].astype(jnp.int32)
         mode = jnp.broadcast_to(mode, (starts.shape[0], mode.shape[-1]))

@@ -1,6 +1,6 @@
-"""Differences between the schemes, on one common step.
+"""Weights and rules in which the schemes differ, on one common step.
 
-With ``h`` the step, ``lambda h`` the impulse of the contacts, and all forces linearised::
+With ``h`` the step, ``P`` the impulses of the contacts, and all forces linearised::
 
     M (v+ - v) = h f_theta + W^T P,     q+ = q + h (theta v+ + (1 - theta) v)
     f_theta = f(t_theta, q + theta (q+ - q), v + theta (v+ - v))

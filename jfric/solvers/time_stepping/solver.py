@@ -1,4 +1,4 @@
-"""The solver that all time-stepping schemes share."""
+"""Base class of all time-stepping schemes."""
 
 # No annotations as text here: equinox must see which of them are abstract.
 import abc
@@ -49,7 +49,7 @@ class AbstractTimeStepping(AbstractSolver):
     @property
     @abc.abstractmethod
     def scheme(self) -> Scheme:
-        """The settings that distinguish this scheme."""
+        """Weights and rules that distinguish this scheme from the others."""
 
     def require(self, problem: Problem) -> None:
         """Raise :class:`jfric.ProblemError` for what this scheme cannot represent."""
@@ -69,7 +69,7 @@ class AbstractTimeStepping(AbstractSolver):
         require_step(self.dt, duration)
 
     def refined(self, problem: Problem) -> Self:
-        """This scheme with half the step."""
+        """Copy of this scheme with half the step."""
         return half_step(self)
 
     def prepare(self, problem: Problem, end=None) -> Prepared:

@@ -96,7 +96,7 @@ def start_at(prepared: Prepared, t, q, v) -> State:
 
 
 def _sliding_size(mechanics: Mechanics, t, v):
-    """Magnitudes of the terms of sliding velocities (nt,)."""
+    """Magnitude (nt,) of the terms that sliding velocities are the sum of."""
     return matvec(jnp.abs(mechanics.W_T), jnp.abs(v)) + jnp.abs(mechanics.belt_velocities(t))
 
 

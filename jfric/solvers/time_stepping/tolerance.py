@@ -1,4 +1,4 @@
-"""Thresholds for zero in a step, always relative to the magnitudes of the contributions."""
+"""Tolerances for zero in a step, always relative to the magnitudes of the contributions."""
 
 from __future__ import annotations
 
