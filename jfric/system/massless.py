@@ -276,7 +276,16 @@ def _joined(springs, A, B, x0, *, concrete: bool) -> dict[str, tuple[Any, Any, A
             if concrete and not (np.any(np.asarray(a)) or np.any(np.asarray(b))):
                 continue
             left[f"{first}_{second}"] = a, b, k1 * k2 / total, c2 * x1 - c1 * x2
-    return {n: (a, k, x) for n, (a, _, k, x) in left.items()}
+    found = {n: (a, k, x) for n, (a, _, k, x) in left.items()}
+    if concrete:
+        return found
+    # Where numbers are not known yet, a spring of which both ends move alike is one without
+    # stiffness.
+    acts = {n: jnp.any(a != 0.0) for n, (a, _, _) in found.items()}
+    return {
+        n: (jnp.where(acts[n], a, jnp.zeros_like(a).at[0].set(1.0)), jnp.where(acts[n], k, 0.0), x)
+        for n, (a, k, x) in found.items()
+    }
 
 
 def _add_sliders(
