@@ -1,2 +1,1 @@
-"""Description of a system: masses, springs, friction, contacts and loads. Pure data, no solver
-code."""
+"""Mechanical systems: masses, springs, friction, contacts and loads. Pure data, no solver code."""

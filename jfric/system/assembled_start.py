@@ -122,7 +122,7 @@ def _position(
 
 
 def _velocity(joints: Joints, t, q, v, free: np.ndarray) -> Float[Array, " n"]:
-    """Velocities that meet the equations of joints, which are linear in velocities."""
+    """``v``, or a velocity with other ``free`` entries that meets the equations, linear in it."""
     tied = joints.at(t, q, v, jnp.diag(jnp.asarray(free, q.dtype)))
     found = v
     # The second step takes away the rounding errors of the first.

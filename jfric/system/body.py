@@ -76,7 +76,7 @@ class Body(eqx.Module):
 
 
 class Ground(eqx.Module):
-    """The ground, which stands still, with named points.
+    """Ground that stands still, with named points.
 
     ``points`` [m]: ``"ground.corner"`` refers to one; ``"ground"`` itself is the origin, and as a
     line the x-axis::

@@ -67,7 +67,7 @@ class Bounds(NamedTuple):
     closed: bool = True
 
     def message(self, low: float, high: float) -> str | None:
-        """Words for what is wrong with the values from ``low`` to ``high``; None if nothing is."""
+        """Message for values from ``low`` to ``high`` that leave the bounds, else None."""
         if low < self.low or (low == self.low and not self.closed):
             if self.low != 0.0:
                 return f"must be {'at least' if self.closed else 'above'} {self.low:g}"
@@ -157,7 +157,7 @@ def largest_state(element: AbstractBristle) -> Float[Array, ""] | None:
 
 
 def _relations(element: Any) -> list[Bool[Array, ""]]:
-    """Relations that hold between numbers of an ``element``."""
+    """Conditions between numbers of an ``element``, each true where it holds."""
     law = getattr(element, "law", None)
     fields = (getattr(element, field, None) for field in ("direction", *_DIRECTIONS))
     weights = [x.coefficients for x in fields if isinstance(x, Direction) and x.coefficients]

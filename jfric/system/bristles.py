@@ -40,7 +40,7 @@ class Bristles(eqx.Module):
         return jnp.where(own == 0, 1.0, -1.0).astype(self.directions.dtype)
 
     def friction(self, rate, v, side) -> Float[Array, " b"]:
-        """Forces that resist sliding, at the rates of elongation ``rate`` (ns,)."""
+        """Forces and torques that resist sliding, at the rates of elongation ``rate`` (ns,)."""
         found = [
             e.friction(rate[place], v[state], side[i]) for i, (e, place, state) in self._numbered()
         ]
@@ -58,8 +58,7 @@ class Bristles(eqx.Module):
 
 
 def assemble_bristles(problem: AbstractProblem, names: tuple[str, ...]) -> Bristles | None:
-    """Elements with a state of a resolved problem, or None; ``names``: all piecewise-linear
-    elements."""
+    """Bristles of a resolved problem, or None; ``names``: all piecewise-linear elements."""
     found = problem.labelled(*BRISTLES)
     if not found:
         return None

@@ -11,7 +11,7 @@ from jfric.system.state_function import bound_to
 
 
 def chosen_units(problem: AbstractProblem) -> dict[str, str]:
-    """Units of the velocities of the user's choice, but for the time."""
+    """Units of the velocities of the user's choice, each without its factor ``1/s``."""
     return {
         name: "rad" if element.kind == "rotation" else "m"
         for name, element in problem.section("velocity").items()

@@ -14,7 +14,7 @@ On = Literal["measurement", "error"]
 
 
 class Memory(NamedTuple):
-    """Memory of a controller from sample to sample, newest first."""
+    """Values that a controller keeps from sample to sample, newest first."""
 
     y: Float[Array, " mean"]
     e: Float[Array, " mean"]

@@ -31,8 +31,8 @@ class _Springs(NamedTuple):
 
 
 class CoupledSliders(eqx.Module):
-    """The coupled ones of ``e`` elements, each with one spring and one slider; rows of others are
-    zero."""
+    """Coupled elements, each with one spring and one slider, among ``e`` elements; rows of elements
+    that are not coupled are zero."""
 
     K: Float[Array, "e e"]
     R: Float[Array, " e"]

@@ -58,7 +58,7 @@ def require_curve(where: str, law: FrictionCurve) -> None:
 
 
 def _sides(law: FrictionCurve) -> list[tuple[str, Any]]:
-    """Names of the curves in files, and their values."""
+    """Names of the curves of a law in files, and values of the curves."""
     if isinstance(law.curve, Directional):
         return [(f"curve.{s}", getattr(law.curve, s)) for s in _SIDES]
     return [("curve", sides(law.curve)[0])]

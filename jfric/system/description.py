@@ -1,4 +1,4 @@
-"""Description of a problem for assembly, naming and checks: its parts, not how they are checked."""
+"""Parts of a problem, as assembly, naming and checks see them; no checks of these parts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from jfric.system.expression import Expression, is_expression
 
 
 def element_label(section: str, name: str) -> str:
-    """Name of an element in results, paths and messages: ``friction.a``; the section's name for one
-    that was given without a name of its own. It does not depend on the elements beside it."""
+    """Label of an element in results, paths and messages: ``friction.a``; the section's name for an
+    element given without a name of its own. The label does not depend on other elements."""
     return section if name == section else f"{section}.{name}"
 
 
@@ -31,8 +31,8 @@ def is_state_axis(axis: str) -> bool:
 
 
 def accepted_labels(section: str, group: Mapping[str, Any]) -> dict[str, str]:
-    """Names of the elements of a section in input, and the label that each stands for: the label,
-    ``section.name``, and the section's name where it has one element."""
+    """Names that input may use for elements of a section, each with the label it stands for: the
+    label itself, ``section.name``, and the section's name where the section has one element."""
     found = {f"{section}.{name}": element_label(section, name) for name in group}
     if len(group) == 1:
         found[section] = element_label(section, next(iter(group)))
@@ -49,7 +49,7 @@ def with_components(label: str, element: Any) -> dict[str, Any]:
 
 
 def with_short_names(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Entries of ``form.section.name``, also by ``form.name`` where only one has that name."""
+    """Values by ``form.section.name``, also by ``form.name`` where one value alone has it."""
     short: dict[str, list[Any]] = {}
     for name, what in found.items():
         form, _, label = name.partition(".")

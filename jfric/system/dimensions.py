@@ -1,4 +1,4 @@
-"""Dimensions of the fields, on degrees of freedom that translate or rotate.
+"""Dimensions of fields, on degrees of freedom that translate or rotate.
 
 A new element is one line for each of its fields; a field without a line takes any unit.
 """
@@ -120,7 +120,7 @@ MATRICES = {
 
 
 def dimension(section: str, field: str, of_kind: str | None) -> Dimension | None:
-    """Dimension of ``section.field``; None where it is not checked."""
+    """Dimension of the field ``section.field``; None where the dimension is not checked."""
     names = LAW_FIELDS.get(field) or FIELDS.get((section, field))
     if names is None or (of_kind is None and names[0] != names[1]):
         return None
@@ -128,7 +128,7 @@ def dimension(section: str, field: str, of_kind: str | None) -> Dimension | None
 
 
 def polynomial_dimension(power: int, of_kind: str | None) -> Dimension | None:
-    """Dimension of the coefficient of ``x^power`` of a polynomial spring."""
+    """Dimension of the coefficient of ``x^power`` of a polynomial spring, where it is known."""
     if of_kind is None or of_kind == "rotation":
         return DIMENSIONS["torque"] if of_kind else None
     unit = f"N/m^{power}" if power > 1 else "N/m"

@@ -132,7 +132,7 @@ def measure(
     dofs: Mapping[str, str],
     lengths: Collection[str],
 ) -> Measure | None:
-    """Dimension of the elongation where units of the coefficients say it, and not the degrees of
+    """Kind of the elongation where units of the coefficients say it, and not the degrees of
     freedom: a lever arm on an angle gives a length.
 
     ``given``: coefficients by name, texts with their units; ``lengths``: shared parameters with a

@@ -74,7 +74,7 @@ class Event(eqx.Module):
 
 
 def event_labels(problem: Any) -> tuple[str, ...]:
-    """Names of the events of the user's own in results, in order."""
+    """Labels in results of the events that the user defines, in order."""
     return tuple(element_label("event", name) for name in problem.section("event"))
 
 

@@ -59,13 +59,13 @@ class Formula(NamedTuple):
         return found._replace(names=tuple(self.names[k] for k in found.names))
 
     def dimensionality(self, unit: Callable[[str], str]) -> Any:
-        """Dimensionality of the formula, where ``unit`` gives the units of quantities; None where
-        that is not known. Raises :class:`UnitError` where unlike things are added."""
+        """Dimensionality of the formula where ``unit`` gives the units of quantities; None where it
+        is not known. Raises :class:`UnitError` where unlike things are added."""
         return self.measured(lambda n: None if n.startswith("$") else dimensions_of(unit(n)))
 
     def measured(self, of: Callable[[str], Any]) -> Any:
-        """Dimensionality of the formula, where ``of`` gives the dimensionality of quantities, and
-        of shared parameters by ``$name``; None where it is not known."""
+        """Dimensionality of the formula where ``of`` gives that of quantities, and of shared
+        parameters by ``$name``; None where it is not known."""
         known = {k: d for k, (_, d) in self.quantities.items()}
         known |= {k: of(name) for k, name in self.names.items()}
         known |= {name: of(f"${name}") for name in self.references}

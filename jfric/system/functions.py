@@ -54,8 +54,7 @@ class AbstractFunction(eqx.Module):
         return 0.0
 
     def size(self, t, order: int = 0):
-        """Magnitude that the rounding error of the value at ``t``, or of a derivative, is relative
-        to."""
+        """Reference size for the rounding error of the value at ``t``, or of a derivative."""
         # A sine near its zero has the rounding error of its argument.
         found = sum(jnp.abs(a * w**order) for a, _, w in self.components(t).harmonics)
         sizes = self.magnitudes(t)

@@ -88,7 +88,7 @@ def require_functions(problem: AbstractProblem, known: Mapping[str, Any] | None 
 
 
 def _states(problem: AbstractProblem, known: Mapping[str, Any] | None) -> None:
-    """Checks of the rates of states and of their forces."""
+    """Raise :class:`ProblemError` for a state with a wrong name, unit, rate or force."""
     units = {n: unit for n, unit in state_units(problem).items() if n in problem.states()}
     for name, element in problem.section("state").items():
         where = element_label("state", name)

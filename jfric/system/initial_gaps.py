@@ -58,7 +58,7 @@ def starts_inside(mechanics: Mechanics, t, q) -> Bool[Array, ""]:
 
 
 def penetrates(name: str, gap: float) -> ProblemError:
-    """The error for a contact that starts with a negative gap."""
+    """Error for the contact ``name`` that starts with a negative ``gap``."""
     return ProblemError(
         f"initial: the contact {name!r} starts with a gap of {gap:g}, "
         "must not be negative; move the initial position or the gap"

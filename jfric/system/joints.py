@@ -66,8 +66,8 @@ class JointEquation(NamedTuple):
 
     @property
     def held(self) -> Held | None:
-        """The function that is held, where this equation is one of several that together say what
-        is held (some of them say nothing); else None."""
+        """Function of an equation that is one of several which say together what is held, else
+        None: some of the several equations say nothing."""
         own = self.function.function if isinstance(self.function, Rate) else None
         return own if isinstance(own, Held) else None
 
@@ -109,7 +109,7 @@ class Tied(NamedTuple):
 
     @property
     def acceleration(self) -> Float[Array, " n"]:
-        """Acceleration that the constraints demand without any force."""
+        """Accelerations that the constraints demand without any force."""
         return -matvec(self.MJ, matvec(self.S, self.bias))
 
     def reactions(self, f: Float[Array, " n"]) -> Float[Array, " k"]:
@@ -121,13 +121,11 @@ class Tied(NamedTuple):
         return inverse - matmul(self.MJ, matmul(self.S, self.MJ.T))
 
     def position_size(self, q: Float[Array, " n"]) -> Float[Array, " k"]:
-        """Magnitudes that rounding errors of the values are relative to, for positions as large as
-        ``q``."""
+        """Reference sizes for rounding errors of ``value``, for positions as large as ``q``."""
         return _size(self.J, q) + jnp.max(jnp.abs(q)) + SMALL
 
     def velocity_size(self, v: Float[Array, " n"]) -> Float[Array, " k"]:
-        """Magnitudes that rounding errors of rates are relative to, for velocities as large as
-        ``v``."""
+        """Reference sizes for errors of ``J v + rate``, for velocities as large as ``v``."""
         return _size(self.J, v) + jnp.abs(self.rate)
 
     def contradicted(self, q, v) -> Bool[Array, " k"]:
@@ -215,7 +213,7 @@ class Alone(eqx.Module):
     rate: Callable
 
     def off(self, t, q, v) -> Float[Array, " 1"]:
-        """The value that the equation says is zero."""
+        """Value of the equation, which is zero where the velocities ``v`` meet it."""
         return self.rate(t, q, v)[None]
 
 
@@ -245,7 +243,7 @@ def tolerance_of(dtype, wanted: float = TOLERANCE) -> float:
 
 
 def _size(J: Float[Array, "k n"], x: Float[Array, " n"]) -> Float[Array, " k"]:
-    """Magnitudes of the terms of ``J x``; slopes of zero have rounding errors, too."""
+    """Magnitudes of the terms in ``J x``, added; slopes of zero have rounding errors, too."""
     largest = jnp.max(jnp.abs(J), axis=1) * jnp.max(jnp.abs(x))
     return matvec(jnp.abs(J), jnp.abs(x)) + SMALL * largest
 
@@ -271,8 +269,8 @@ class Inverted(NamedTuple):
 
 
 def generalised_inverse(G: Float[Array, "k k"]) -> tuple[Float[Array, "k k"], Inverted]:
-    """Generalised inverse of a symmetric, semi-definite matrix, and the elimination that gave it:
-    the inverse solves ``G x = r`` where there is a solution."""
+    """Generalised inverse of a symmetric, semi-definite matrix, which solves ``G x = r`` where
+    there is a solution, and the elimination that gave the inverse."""
     own = diagonal_of(G)
     weight = jax.lax.rsqrt(jnp.where(own > 0, own, 1.0))
     found = eliminate(G * weight[:, None] * weight[None, :], tolerance_of(G.dtype, REDUNDANT))

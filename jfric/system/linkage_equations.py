@@ -39,8 +39,7 @@ class Turned(OfPlaces):
 
 
 class SinceStart(OfPlaces):
-    """Change of a displacement since the start; ``period``: the displacement is known up to
-    multiples of it."""
+    """Change of a displacement since the start, known up to multiples of a ``period``, if given."""
 
     displacement: OfPlaces
     start: Scalar
@@ -67,7 +66,7 @@ class Rolled(OfPlaces):
 
     @property
     def period(self):
-        """Change by a whole turn of the line of centres."""
+        """Change of the slip by a whole turn of the line of centres, but for the sign."""
         return 2.0 * jnp.pi * (self.radii[0] + self.radii[1])
 
     def __call__(self, t, q):

@@ -45,7 +45,7 @@ class CarriedRows(NamedTuple):
     constant: Float[Array, " k"]
 
     def sized(self) -> CarriedRows:
-        """These rows from the magnitudes of their entries."""
+        """Rows of the magnitudes of all entries."""
         return CarriedRows(*map(jnp.abs, self))
 
 
@@ -79,7 +79,7 @@ class Carried(eqx.Module):
 
     @property
     def places(self) -> slice:
-        """Places of the loads among the piecewise-linear elements."""
+        """Places of the signs of the loads among the piecewise-linear elements."""
         return slice(self.first, self.first + self.count)
 
     def lines(self, piecewise: PiecewiseElements, segment: Int[Array, " ns"]) -> CarriedRows:
@@ -99,15 +99,14 @@ class Carried(eqx.Module):
         )
 
     def of_curved(self, axes: tuple[str, ...], t, q, v) -> Float[Array, " k"]:
-        """The part that nonlinear elements add to the loads."""
+        """Parts of the loads that nonlinear elements add."""
         found = jnp.zeros_like(self.kappa)
         for part in self.curved:
             found = found.at[part.load].add(part.row @ part.element.force(axes, t, q, v))
         return found
 
     def shares(self, segment: Int[Array, " ns"]) -> Float[Array, " k"]:
-        """Factors by which normal forces grow with the load: ``kappa`` with its sign in
-        ``segment``."""
+        """Growth of normal forces per load: ``kappa`` with the sign of the load in ``segment``."""
         return jnp.where(segment[self.places] == 0, self.kappa, -self.kappa)
 
     def spread(self, n_friction: int, dtype: Any) -> Float[Array, "nf k"]:
@@ -119,7 +118,7 @@ class Carried(eqx.Module):
 
 
 def carried_label(label: str) -> str:
-    """Name of the sign of the load of a friction element in results."""
+    """Name in results of the sign of the load of the friction element ``label``."""
     return f"{label}.load"
 
 

@@ -178,13 +178,13 @@ class Mechanics(eqx.Module):
 
     @property
     def polygon_contacts(self) -> tuple[int, ...]:
-        """Contacts of polygons, as indices among the unilateral ones."""
+        """Contacts with polygons, as indices among the unilateral contacts."""
         if not self.polygons or self.varying is None:
             return ()
         return tuple(row - self.n_contacts for row in self.varying.polygon_rows)
 
     def in_regions(self, regions: Int[Array, " np"]) -> Mechanics:
-        """This system with polygons touched in these ``regions``, whatever is nearest."""
+        """This system with polygons touched in these ``regions``, whatever region is nearest."""
         if not self.polygons:
             return self
         return replace(self, varying=in_regions(self.varying, regions))
@@ -201,7 +201,7 @@ class Mechanics(eqx.Module):
 
     @property
     def inverse_size(self) -> Float[Array, "n n"]:
-        """Magnitudes that rounding errors of ``M_inverse`` are relative to."""
+        """Reference sizes for rounding errors of ``M_inverse``."""
         size = jnp.abs(self.M_inverse)
         if self.tied is None:
             return size
@@ -296,7 +296,7 @@ class Mechanics(eqx.Module):
         return jnp.stack([e.rate(self.axes, t, q, v, contacts) for e in self.reacting])
 
     def reaction_to_rates(self, rates: Float[Array, " k"]) -> Float[Array, " n"]:
-        """Forces on all coordinates that stand for rates of states."""
+        """Forces on all coordinates that give the states :attr:`reacting` these ``rates``."""
         found = jnp.zeros((self.n,), rates.dtype)
         return found.at[np.asarray([e.place for e in self.reacting])].set(rates)
 
@@ -332,7 +332,7 @@ class Mechanics(eqx.Module):
 
     @property
     def contact_planes(self) -> tuple[tuple[int, int], ...]:
-        """Planes, among :attr:`planes`, that belong to unilateral contacts. The second component
+        """First two components of the :attr:`planes` of unilateral contacts. The second component
         has the gap of the first, which carries the normal force of both."""
         return tuple((i, j) for i, j, *_ in self.planes if i >= self.n_friction)
 
@@ -382,7 +382,7 @@ class Mechanics(eqx.Module):
         return matvec(self.W_T, v) - self.belt_velocities(t)
 
     def sliding_at(self, t, q, v) -> Float[Array, " nt"]:
-        """Sliding velocities (nt,) with the directions at the positions ``q``."""
+        """Sliding velocities [m/s] with the directions at the positions ``q``."""
         return self.at(t, q, v).sliding_velocities(t, v)
 
 
