@@ -26,7 +26,7 @@ class Coefficients(NamedTuple):
 
 
 class ContactNumbers(NamedTuple):
-    """Numbers that a unilateral contact with friction needs of ``D`` and ``mu``, computed once.
+    """Numbers of a unilateral contact with friction, from ``D`` and ``mu``, computed once.
 
     Stick: ``lambda_T = tt gamma_T + tn gamma_N``, ``lambda_N = nt gamma_T + nn gamma_N``. Sliding
     to the side ``s``: ``lambda_N = press_s gamma_N``, ``gamma_T+ = gamma_T + shift_s gamma_N``.

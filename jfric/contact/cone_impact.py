@@ -35,7 +35,7 @@ NEWTON = 6
 
 
 class Laws(NamedTuple):
-    """Masses, velocities and laws that decide an impact.
+    """Data that decide an impact.
 
     ``D`` (m, m), ``velocity`` (m,): relative velocities before, tangents then normals; ``touching``
     (nu,): contacts with zero gap; ``e`` (nu,); coefficients of friction (nt,) for sliding to either
@@ -138,8 +138,8 @@ def _along_a_line(D, free, own, positive, negative):
 
 
 def _in_plane(D, free, own, mu, _):
-    """The impulse of one contact in a plane; where it slides, in the direction of the impulse so
-    far."""
+    """Impulse of a contact with two tangents, the others given; where the contact slides, the
+    normal impulse is that with the ratio of friction so far."""
     rubs = jnp.all(mu > 0)
     holding = -matvec(inverse(D), free)
     sticks = rubs & (holding[2] >= 0) & (rules.cone_margin(mu, holding[2], holding[:2]) >= 0)
@@ -177,7 +177,7 @@ def _ratio(laws: Laws, tangents, after):
 
 
 def _defect(laws: Laws, units, mode, impulse) -> Float[Array, " m"]:
-    """The residual of the equations of the modes, as velocities."""
+    """Residual of the equations of the modes, as velocities."""
     change = matvec(laws.D, impulse)
     after, rebound = laws.velocity + change, laws.target + change
     weight = jnp.where(diagonal_of(laws.D) > 0, diagonal_of(laws.D), 1.0)

@@ -69,7 +69,7 @@ class _Round(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """The layout of the problem, which its structure gives, as arrays of numbers of rows."""
+    """Structure of a :class:`_Round`, as arrays of row numbers."""
 
     nt: int
     #: Normals of the full problem that are kept: one for each contact.

@@ -200,7 +200,7 @@ def spread(found: Reactions, at: int, count: int) -> Reactions:
 def _of_two_rows(D, active, S: Coupling, *, independent: bool) -> Reactions:
     """Reactions in closed form, for one contact or two rows that are independent.
 
-    Friction takes part where the normal of a contact is active alone: it slides.
+    Friction takes part where the normal of a contact is active alone: the contact slides.
     """
     (tt, tn), (nt, nn) = D
     along = nn + nt * S.ratio[0] if S.ratio.shape[0] else nn

@@ -170,7 +170,7 @@ def _of_plane(mechanics: Mechanics, rows, normal, gamma, friction):
 
 
 def _of_disc(law: AbstractLaw, normal, gamma, friction):
-    """Residual of the law of a disc that slips and spins."""
+    """Excess of a disc's friction over its limit, and its distance from that of sliding [N]."""
     mu = jnp.asarray(law.static()[0], gamma.dtype)
     limits = rules.Disc(mu, law.spins_within)
     found = friction / limits.lengths

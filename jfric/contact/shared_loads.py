@@ -155,7 +155,7 @@ def preload(null: Float[Array, "m m"], reactions: Float[Array, " m"], limits: Li
     free = jnp.where(size > 0, 0.0, 1.0)
 
     def margins(x):
-        """Margins to the limits; linear limits that are not used are far away."""
+        """Margins to linear limits (``LARGEST`` where not used) and cones, at preload ``x``."""
         at = reactions + matvec(columns, x)
         return jnp.where(limits.used, limits.linear(at), LARGEST), limits.cones(at)
 

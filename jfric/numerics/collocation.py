@@ -31,7 +31,7 @@ FALLS = 0.1
 
 
 class Tables(NamedTuple):
-    """Tables of ``k`` nodes: velocities and positions (k, k) by unit accelerations; coefficients
+    """Tables for ``k`` nodes: velocities and positions (k, k) by unit accelerations; coefficients
     (p, k) of both polynomials, and the weights (k,) of the highest Legendre coefficient."""
 
     nodes: np.ndarray

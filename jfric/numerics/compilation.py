@@ -50,12 +50,13 @@ TOLD_APART = "-alias-set-saturation-threshold=10000"
 
 
 class Platform(NamedTuple):
-    """Choices that depend on where programs run.
+    """Settings for the platform on which programs run.
 
-    The trajectories of a batch that step together are a row. ``row``: their number;
-    ``small_row``: where a pass holds few numbers of each; ``rows``: most rows of one call, those
-    left empty cost nothing. ``tail``: rows, and trajectories of each, for those that a row did not
-    wait for. ``options``: of the compiler, for programs of many small kernels.
+    The trajectories of a batch that step together are a row. ``row``: number of trajectories in a
+    row; ``small_row``: this number where a pass holds few numbers of each trajectory; ``rows``:
+    most rows of one call, empty rows cost nothing. ``tail``: rows, and trajectories of each, for
+    trajectories that a row did not wait for. ``options``: those of the compiler, for programs of
+    many small kernels.
     """
 
     row: int

@@ -33,9 +33,10 @@ LAST, NO_ZERO, UNDECIDED = 1.0, 2.0, 3.0
 
 
 class Isolation(NamedTuple):
-    """The result of the certificate for a step.
+    """Result of the certificate of a step.
 
-    ``root``: the earliest zero of any guard, 2 where none has one; ``guard``: whose it is.
+    ``root``: the earliest zero of any guard, 2 where no guard has one; ``guard``: the guard that
+    has this zero.
     ``decided`` is False where the step must be shortened, to the fraction ``retry``;
     ``undecided`` names the guards that the certificate could not decide. ``near``: there is exactly
     one zero, so near the start that a shorter step is needed to find its place.
@@ -64,8 +65,8 @@ def _bernstein_matrix(degree: int, dtype: str) -> np.ndarray:
 
 
 def _pascal(c: Float[Array, " k"]) -> Float[Array, " k"]:
-    """Bernstein coefficients by sums of neighbours, row by row of Pascal's triangle: half as many
-    operations."""
+    """Bernstein coefficients of ``c`` by sums of neighbours, row by row of Pascal's triangle: half
+    as many operations as with :func:`_bernstein_matrix`."""
     n = c.shape[0] - 1
     row, b = [c[k] * (1.0 / math.comb(n, k)) for k in range(n + 1)], []
     while row:
@@ -193,23 +194,22 @@ def isolate(
 
 
 def watched_zero(leading, zero, null):
-    """Magnitudes that cannot be told from zero on a step, for each guard (lists or arrays of
-    orders): what counts as zero at its start; all that vanished there where a guard is taken for
-    zero itself."""
+    """Values of each guard that cannot be told from zero on a step (lists or arrays of orders):
+    the threshold at the start; all that vanished there where the guard is taken for zero itself."""
     vanished = sum(jnp.maximum(jnp.abs(a), b) for a, b in zip(leading, zero, strict=True))
     return jnp.where(null, vanished, zero[0])
 
 
 def _certificate(b: Float[Array, " k"], bound, rounded, resolution, at_end, order, null, stays):
-    """The proof by the Bernstein coefficients ``b`` of one guard: roughly the place of its only
-    zero, ``LAST``, ``NO_ZERO`` or ``UNDECIDED``.
+    """Place, roughly, of the only zero of one guard, or ``LAST``, ``NO_ZERO`` or ``UNDECIDED``, as
+    the Bernstein coefficients ``b`` of the guard prove.
 
     No zero: all positive. Exactly one: positive coefficients, at most one in doubt, negative ones.
     The first ``order`` count as positive. One at the end, as of an event at an output or where a
     load changes: positive but for the last, which ``rounded`` cannot tell from zero, or is below
-    ``at_end``. What vanishes
-    with its first derivatives (``null``) must go on doing so, within ``resolution``; what
-    ``stays`` at zero does, on a step too short to tell it from that: shorter ones would tell less.
+    ``at_end``. A guard that vanishes with its first derivatives (``null``) must go on doing so,
+    within ``resolution``; one that ``stays`` at zero has no zero on a step too short to tell it
+    from zero: shorter steps would tell less.
     """
     degree = b.shape[0] - 1
     known = jnp.concatenate(

@@ -124,8 +124,8 @@ def least_norm(
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _exchange(threshold: float, a, first, active):
-    """Elimination in place: the column of a pivot that is done holds that of the inverse. One round
-    for each active row; for each row, written out, where they are few."""
+    """Elimination in place: the column of a pivot that is done holds the column of the inverse.
+    One round for each active row; one for each row, written out, where rows are few."""
     m = a.shape[0]
     # With a threshold each round looks for its row: a loop over rounds is as fast, and shorter.
     few = m <= (SEARCHED if threshold else UNROLLED_INVERSE)
@@ -158,7 +158,7 @@ def _exchange(threshold: float, a, first, active):
 
 
 def _pivoted(threshold: float, k, carry):
-    """One round of it, row ``k``."""
+    """One round of :func:`_exchange`, with the pivot of row ``k``."""
     a, dependent, smallest = carry
     at = np.arange(a.shape[0]) == k
     row = _picked(a, k)

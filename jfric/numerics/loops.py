@@ -41,7 +41,7 @@ SHORT = 48
 
 
 class Shared(NamedTuple):
-    """The part that rounds of a loop share: ``make(state)``, as long as ``holds(made, state)``."""
+    """Values that rounds of a loop share: ``make(state)``, as long as ``holds(made, state)``."""
 
     make: Callable[[Any], Any]
     holds: Callable[[Any, Any], Any]
@@ -129,8 +129,7 @@ def run_passes(
 def _run_lowered(
     body, active, state, buffers, given, constants: Constants, scalar_buffers: bool, kernels: bool
 ):
-    """The loop of :func:`run_passes`, each round in scalars; for kernels short buffers are taken
-    apart, too."""
+    """The loop of :func:`run_passes` in scalars; for kernels short buffers are taken apart, too."""
     leaves, structure = jax.tree.flatten(buffers)
     short = [kernels and (scalar_buffers or x.size <= SHORT) for x in leaves]
 
@@ -167,11 +166,10 @@ def _run_lowered(
 
 
 def _apart(going):
-    """The unchanged flag, by a way that keeps XLA from making one piece of machine code of the
-    loop.
+    """The flag ``going``, made so that XLA does not make one piece of machine code of the loop.
 
-    There a kernel of many results is compiled twice, with a comparison of the places of any two of
-    its arrays: more than the kernel itself. It does not take loops that sort.
+    In such a piece a kernel of many results is compiled twice, with a comparison of the places of
+    any two of its arrays: more than the kernel itself. XLA makes no such piece of loops that sort.
     """
 
     def sorted_flag(going):
@@ -181,7 +179,7 @@ def _apart(going):
 
 
 def _tied(packed, buffers, given):
-    """The unchanged values, all batched and differentiated as any of them or of ``given`` is.
+    """State and buffers, all batched and differentiated as any of ``packed`` or ``given`` is.
 
     ``jax`` traces the body of a loop again and again until it knows which parts of its carry are
     batched or have derivatives; this tells it at once.
@@ -259,7 +257,7 @@ def where_any(needed, compute: Callable, otherwise):
 
 
 def skipped(needed, compute: Callable, otherwise):
-    """A value as by :func:`where_any`, but always ``compute()`` on an accelerator and in kernels,
+    """Result of :func:`where_any` on a CPU; always ``compute()`` on an accelerator and in kernels,
     where a branch costs more than it saves."""
     return where_any(needed, compute, otherwise) if traced_for() == "cpu" else compute()
 

@@ -143,7 +143,7 @@ def series(x: Oscillator, point: tuple, order: int = NEAR_ORDER) -> list:
 
 
 def corrected(y: list):
-    """The shift of a zero at the start of a series, with its first and second derivatives."""
+    """Shift in time of a zero at the start of a series, with its first and second derivatives."""
     further = jnp.zeros_like(y[0])
     # Two steps from the zero give first and second derivatives of its time.
     for _ in range(2):

@@ -19,7 +19,7 @@ T = TypeVar("T", bound=type)
 
 
 class Shown(NamedTuple):
-    """Text of a result: a line that sums up, the names of the columns (none: no head) and rows."""
+    """Content of a print: a line that sums up, names of the columns (none: no head), and rows."""
 
     title: str
     columns: tuple[str, ...]

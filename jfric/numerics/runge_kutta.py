@@ -39,7 +39,7 @@ class Tables(NamedTuple):
 
 @functools.cache
 def tables(name: str) -> Tables:
-    """Tables of diffrax's solver of this name."""
+    """Tables of the method ``name`` of :data:`METHODS`, from diffrax."""
     import diffrax  # slow to import
 
     method: diffrax.AbstractERK = getattr(diffrax, METHODS[name])()
@@ -66,8 +66,7 @@ def tables(name: str) -> Tables:
 
 
 def _coefficients(points: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Coefficients of the polynomials of lowest degree through the ``values``, constant term
-    first."""
+    """Coefficients of the polynomials of lowest degree through ``values``, constant term first."""
     for degree in range(1, len(points)):
         series = chebyshev.chebfit(2.0 * points - 1.0, values, degree)
         missed = chebyshev.chebval(2.0 * points - 1.0, series).T - values

@@ -1,4 +1,4 @@
-"""Thresholds for zero when a contact is decided, by precision: the one home of these numbers."""
+"""Thresholds below which a number counts as zero when a contact is decided, by precision."""
 
 from __future__ import annotations
 

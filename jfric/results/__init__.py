@@ -1,4 +1,4 @@
-"""Results that every solver returns, and observables of them by name."""
+"""Solutions that every solver returns, and observables of them by name."""
 
 import lazy_loader
 

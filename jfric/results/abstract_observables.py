@@ -1,4 +1,4 @@
-"""Observables: an observable is a reduction over the pieces of a trajectory."""
+"""Observables: reductions over the pieces of a trajectory."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Observable(abc.ABC):
 
     @abc.abstractmethod
     def start(self, problem: Problem, mechanics: Mechanics, dtype) -> Any:
-        """The carry before the first piece."""
+        """Values that are carried along, before the first piece."""
 
     @abc.abstractmethod
     def update(self, carry: Any, piece: Piece) -> Any:
@@ -115,7 +115,7 @@ class OfMaximum(Observable):
 
     @abc.abstractmethod
     def quantity(self, x: Point) -> Any:
-        """The quantity that is maximised."""
+        """Number that is maximised, at the point ``x``."""
 
     def start(self, problem, mechanics, dtype):
         return jnp.full((), -jnp.inf, dtype)
@@ -129,10 +129,10 @@ class OfIntegral(Observable):
 
     @abc.abstractmethod
     def quantity(self, x: Point) -> Any:
-        """The quantity that is integrated."""
+        """Number that is integrated, at the point ``x``."""
 
     def at_jump(self, piece: Piece, slip: Float[Array, " nt"]) -> Any:
-        """The part that a load that jumps adds in no time while contacts slide by ``slip``."""
+        """Number that a load that jumps adds in no time while contacts slide by ``slip``."""
         return jnp.zeros((), piece.q.dtype)
 
     def start(self, problem, mechanics, dtype):
@@ -156,7 +156,7 @@ def own_run(observables: Sequence[Observable]) -> OwnRun | None:
 
 
 def integrals(observables: Sequence[OfIntegral], piece: Piece) -> Float[Array, " k"]:
-    """The part that a piece adds to each of several integrals."""
+    """Numbers (k,) that a piece adds to each of several integrals."""
     found = piece.integrals(lambda x: jnp.stack([o.quantity(x) for o in observables]))
     if piece.slip is None:
         return found
@@ -165,7 +165,7 @@ def integrals(observables: Sequence[OfIntegral], piece: Piece) -> Float[Array, "
 
 
 def renamed(observable: Observable, name: str) -> Observable:
-    """The observable under another name."""
+    """Copy of ``observable`` under the name ``name``."""
     result = copy.copy(observable)
     object.__setattr__(result, "name", name)
     return result

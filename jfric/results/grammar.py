@@ -117,7 +117,7 @@ def parse_observable(problem: Problem, text: str, times=None, end=None) -> Obser
 
 
 def observable(problem: Problem, quantity: Quantity, times=None, end=None) -> Observable:
-    """The observable that ``quantity``, its name in full, means on a trajectory."""
+    """The observable of a trajectory that ``quantity``, its name in full, stands for."""
     kind, name, argument = quantity.kind, quantity.name, quantity.argument
     label = str(quantity)
     if kind in ALONE:

@@ -1,4 +1,4 @@
-"""Pieces of a trajectory, as observables see it: one smooth piece after another, as polynomials.
+"""Pieces of a trajectory, as observables see it: smooth, one after another, as polynomials.
 
 A piece is the part of a solver's step up to its end or to the earliest event: no contact changes
 its mode inside. The solver's dense output on it is a polynomial in ``s = (time - t) / h``.

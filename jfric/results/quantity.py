@@ -85,8 +85,7 @@ OF_RESPONSES = ("peak", "peak_frequency")
 
 
 class _Form(NamedTuple):
-    """Form that follows a word: a name of ``names`` (None: none), and the kind of argument in
-    parentheses."""
+    """Form of the text after a word: a name of ``names`` (None: none), and parentheses."""
 
     names: (
         Literal["signal", "motion", "contact", "element", "static", "event", "orbit", "part", "dof"]
@@ -248,8 +247,8 @@ def _static_name(kind: Kind, name: str, problem: Problem) -> str:
 
 
 def _of_orbit(quantity: Quantity, problem: Problem) -> str:
-    """Quantity of a periodic motion: a number of its own, a signal at its start, a harmonic of one,
-    or what is observed over a period."""
+    """Full name of a quantity of a periodic motion: a number of the motion itself, a signal at its
+    start, a harmonic of a signal, or an observable over a period."""
     name, argument = quantity.name, quantity.argument
     first, _, rest = name.partition(".")
     if name in OF_ORBITS and argument is None:

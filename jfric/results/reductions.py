@@ -29,7 +29,7 @@ class Reductions:
         return bool(self._maxima or self._integrals)
 
     def start(self, problem, mechanics, dtype) -> dict[str, Any]:
-        """The carry before the first piece."""
+        """Values that are carried along, before the first piece."""
 
         def together(group):
             values = [o.start(problem, mechanics, dtype) for o in group]

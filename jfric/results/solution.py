@@ -1,4 +1,4 @@
-"""The solution that every solver returns."""
+"""Solution that every solver returns, and its log of events."""
 
 from __future__ import annotations
 

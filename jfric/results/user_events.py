@@ -30,7 +30,7 @@ class UserEvents(eqx.Module):
         return len(self.names)
 
     def values(self, point: Point):
-        """Values that the events watch (e,)."""
+        """Values (e,) that the events watch, one for each."""
         found = []
         for name, function in zip(self.names, self.functions, strict=True):
             value = jnp.asarray(function(point), point.q.dtype)

@@ -15,7 +15,7 @@ from jfric.results.modes import Mode
 
 
 def restitution(after, before, e):
-    """The quantity that Newton's law keeps from becoming negative, ``gamma_N+ + e gamma_N-``, zero
+    """Velocity that Newton's law keeps from becoming negative: ``gamma_N+ + e gamma_N-``, zero
     where there is an impulse."""
     return after + e * before
 

@@ -1,4 +1,4 @@
-"""Kinds of contacts, and properties that several modes share."""
+"""Kind of a contact, and functions that all of its modes share."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Flag: TypeAlias = bool | np.ndarray | Bool[Array, "*k"]
 
 
 class Kind(NamedTuple):
-    """The kind of a contact, whatever its motion.
+    """Kind of a contact, whatever its motion.
 
     ``unilateral``: it may open; else friction with a given normal force. ``frictionless``: it has
-    no tangent; one with a coefficient of zero has one. ``unlimited``: unilateral, and both its
-    limits of friction are zero; its guards in stick are its friction, which must vanish, and its
-    normal force.
+    no tangent; a contact with a coefficient of zero has one. ``unlimited``: unilateral, and both
+    its limits of friction are zero; its guards in stick are its friction, which must vanish, and
+    its normal force.
     """
 
     unilateral: Flag

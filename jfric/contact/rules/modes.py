@@ -27,10 +27,10 @@ def sliding_in_mode(mode, gamma) -> Float[Array, "*k"]:
 
 
 class NextMode(NamedTuple):
-    """The mode that violated guards lead to.
+    """Result of :func:`next_mode`: the mode to which violated guards lead.
 
     ``hits``: the contact closes with an approach velocity. ``touching``: its gap is zero.
-    ``pressed``: it is pushed together and only other contacts can help.
+    ``pressed``: the contact is pushed together and only other contacts can help.
     """
 
     mode: Int[Array, "*k"]

@@ -68,8 +68,7 @@ def kinetic_ratio(mu: Float[Array, " 2"], gamma) -> Float[Array, " 2"]:
 
 
 class Onset(NamedTuple):
-    """The start of sliding from rest: the direction (2,) of sliding, and whether friction can hold
-    instead."""
+    """Start of sliding from rest: its direction (c,), and whether friction can hold instead."""
 
     direction: Float[Array, " c"]
     holds: Bool[Array, ""]
@@ -89,8 +88,8 @@ def holding_friction(
 
 
 def _holding(D, free, mu, normal):
-    """The force that holds, with coordinates that make a circle of the ellipse, its opposite for
-    the start of sliding where there is no friction, and whether it lies inside."""
+    """Friction of :func:`holding_friction`; friction in coordinates that make a circle of the
+    ellipse, or the opposite of the push where friction has no limit but zero; whether it holds."""
     r = ratio_of(mu)
     stretch, radius = jnp.stack([jnp.ones_like(r), r]), mu[0] * normal
     D, b = D * stretch[:, None] * stretch[None, :], free * stretch
@@ -145,8 +144,7 @@ class Ellipse(NamedTuple):
 
     @property
     def lengths(self) -> Float[Array, " 2"]:
-        """Factors that make velocities of all components, which may be angular, those of
-        lengths."""
+        """Factors that make velocities of all components, which may be angular, linear: ones."""
         return jnp.ones_like(self.mu)
 
     def margin(self, normal, friction) -> Float[Array, ""]:
@@ -179,8 +177,7 @@ class Disc(NamedTuple):
 
     @property
     def lengths(self) -> Float[Array, " 3"]:
-        """Factors that make velocities of all components those of lengths, see
-        :attr:`Ellipse.lengths`."""
+        """Factors that make velocities of all components linear: the radius for the spin."""
         one = jnp.ones_like(self.mu)
         return jnp.stack([one, one, self.radius])
 

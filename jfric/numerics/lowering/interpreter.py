@@ -169,7 +169,7 @@ def _templates(g: Graph, args: list[Value], fixed: int):
 
 
 def _like(g: Graph, found: list[Value], forms: list[Value]) -> list[Value]:
-    """The values of ``found``, in one piece or taken apart as ``forms`` are."""
+    """The values ``found``, each in one piece or taken apart, as ``forms`` are."""
     result = []
     for f, form in zip(found, forms, strict=True):
         if (f.parts is None) == (form.parts is None):

@@ -101,8 +101,8 @@ class Lowered:
     def of_closure(
         cls, function: Callable, state, buffers, constants: Constants, *, kernels: bool = True
     ) -> Lowered:
-        """A lowered ``function(state, buffers)``; what is :attr:`given` are the arrays that it uses
-        from around it."""
+        """Lowered program of ``function(state, buffers)``; :attr:`given` holds the arrays that the
+        function uses from around it, taken apart or whole."""
         with tracing_for(KERNELS if kernels else tracing_for.value):
             closed = jax.make_jaxpr(function)(state, buffers)
         structure = jax.tree.structure((state, buffers))
@@ -221,8 +221,8 @@ class Lowered:
         ]
 
     def _leaves(self) -> Iterator[list[tuple[range, bool]]]:
-        """Leaves of what is given, of the state and of the buffers: places of each leaf's entries
-        among all, and whether it is real."""
+        """Places of each leaf's entries among all (a buffer is one entry), and whether the leaf is
+        real: a list for what is given, one for the state and one for the buffers."""
         start = 0
         for tree, whole in zip(self.examples, (False, False, True), strict=True):
             leaves = []

@@ -82,7 +82,7 @@ class Scalars:
         }
 
     def prepare(self, given: Any) -> Float[Array, " k"]:
-        """Scalars that depend on ``given`` alone, as one vector."""
+        """Numbers that depend on ``given`` alone and that the results need, as one vector."""
         found = self._entered(0, jax.tree.leaves(given), reached(self._kept))
         compute(self.graph, self._kept, found)
         numbers = [jnp.asarray(found[n.number], self._dtype) for n in self._kept]

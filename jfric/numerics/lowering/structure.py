@@ -31,7 +31,7 @@ def _known(e: Entry) -> np.ndarray | None:
 
 
 class Constants:
-    """Constant entries of the arrays that a closure uses, found again by the arrays themselves."""
+    """Known entries of the arrays that a closure uses, found again by the arrays themselves."""
 
     def __init__(self, arrays: Sequence, known: Known):
         # The arrays are kept, or their numbers could become those of others.
