@@ -16,7 +16,7 @@ from jfric.numerics.by_batch import Sizes
 from jfric.numerics.runge_kutta import METHODS, stages
 from jfric.solvers.event_driven.kernels import ONE_CONTACT, SEVERAL_FRICTIONS
 
-GENERAL = jfric.EventDriven(adjoint="reverse", max_events=128)
+GENERAL = jfric.EventDriven(adjoint="none", kernel="general", max_events=128)
 LOWERED = jfric.EventDriven(adjoint="none", kernel="lowered", max_events=128)
 TIMES = np.linspace(0.0, 8.0, 25)
 LANES = 200
