@@ -108,7 +108,8 @@ def side_by_side(tasks: list[Callable[[Callable[..., Any]], Any]], width: int) -
     """Results of all tasks; each task is given the function that calls programs. ``width``: size of
     the batches, no less than the number of tasks.
 
-    The first error that a task raises is raised here once all have ended; so is an interruption.
+    The first error that a task raises is raised here once all have ended; an interruption once
+    they have, or 5 s later.
     """
     lockstep, exact = Lockstep(len(tasks), width), bool(jax.config.read("jax_enable_x64"))
     results: list[Any] = [None] * len(tasks)

@@ -69,8 +69,7 @@ class WithoutMassless(NamedTuple):
 
 
 def eliminate_massless(problem: Problem, *dofs: str) -> WithoutMassless:
-    """A problem with the same motion without ``dofs``, which have no mass and which springs and
-    friction hold.
+    """Exact elimination of ``dofs`` without mass, which springs and friction hold.
 
     With springs ``k_i`` along ``a_i^T x + c_i^T y`` and friction of the limits ``R`` on the degrees
     of freedom ``y``, all others being ``x``, the equations of ``y`` are of forces alone::

@@ -1,4 +1,5 @@
-"""Tests of the force that a fit leaves unexplained: velocity, acceleration, position, delay.
+"""Tests of the force that a fit leaves unexplained: by velocity, acceleration, position, its
+harmonics, and delay.
 
 Residuals are those of inverse dynamics at the fitted values. For each question some functions of
 the measured motion are added to the equation of motion, beside the derivatives by everything that

@@ -1,4 +1,4 @@
-"""Records of a settled pass in the event log, and the flags that it sets."""
+"""Entries of a settled pass in the event log, and flags that the decisions of a pass set."""
 
 from __future__ import annotations
 

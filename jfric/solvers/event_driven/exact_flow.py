@@ -106,8 +106,8 @@ def step_of_rows(
 
 
 def _step_by_orders(prepared, equations, g: Given, state, h, force) -> Step:
-    """A step of the exact flow without rows: reactions and guards have coefficients of their own;
-    those beyond the leading ones are left for later."""
+    """A step without rows: each combination of the motion has its own coefficients; those beyond
+    the leading ones are left for later."""
     c = constants(state.q.dtype)
     recurrence = series(equations, g, force, h)
     made = functools.partial(make, prepared, equations, g, state, magnitude=False)

@@ -1,4 +1,4 @@
-"""The result of a flow on one step: polynomials, for the rest of the solver."""
+"""Interface between a flow and the rest of the solver: polynomials on one step."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Values(NamedTuple):
 
 
 class ClosedMotion(Protocol):
-    """A motion that is known without a series: the columns of ``table`` at a part ``s`` of the
-    step, and ``table`` itself for those who need polynomials."""
+    """Motion in closed form, without a series: the columns of ``table`` at a part ``s`` of the
+    step, and ``table`` itself for callers that need polynomials."""
 
     def __call__(self, s) -> Float[Array, " k"]: ...
 
@@ -88,7 +88,7 @@ class Step(NamedTuple):
         return others if self.pivot is None else jnp.minimum(others, self.pivot)
 
     def judged_once(self, on: Bool[Array, ""]) -> Step:
-        """This step, with the numbers that decide about guards computed once where ``on``."""
+        """This step, with the fields that decide about guards computed once where ``on``."""
         names = "zero", "leading", "relative_zero", "relative_leading", "unbalanced", "remainder"
         judged = once([getattr(self, x) for x in names], on)
         return self._replace(**dict(zip(names, judged, strict=True)))
@@ -116,7 +116,7 @@ class Step(NamedTuple):
         return Values(z[:n], z[n : 2 * n], *_parts(prepared, rest))
 
     def as_polynomials(self) -> Step:
-        """This step by polynomials alone."""
+        """This step with all coefficients in ``table``, also where its motion is in closed form."""
         return self if self.motion is None else self._replace(table=self.motion.table())
 
     def polynomials(self, prepared: Prepared) -> Values:

@@ -33,7 +33,7 @@ from jfric.system.piecewise import Inner
 
 
 class Quantities(NamedTuple):
-    """Quantities that guards combine; ``one`` (p, 1) is the constant 1."""
+    """Quantities that guards are made of; ``one`` (p, 1) is the constant 1."""
 
     one: Float[Array, "p 1"]
     gamma: Float[Array, "p nt"]

@@ -220,10 +220,10 @@ def _ends_chatter(prepared: Prepared, state: State, after) -> Bool[Array, " m"]:
 
 
 def _comparable(prepared: Prepared, velocity) -> Float[Array, " m"]:
-    """The velocity at each contact (m,) that corresponds to the largest of the relative velocities.
+    """Relative velocity at each contact that is worth the largest of the given ones (m,).
 
-    Measured by the energy of the impulses that would cause them: of sliding and rotating contacts,
-    of light and heavy bodies.
+    Velocities compare by the energy of the impulses that would cause them: of sliding and rotating
+    contacts, of light and heavy bodies.
     """
     weight = jnp.sqrt(diagonal_of(prepared.D))
     return weight * jnp.max(velocity / jnp.where(weight > 0, weight, 1.0), initial=0.0)
@@ -250,7 +250,7 @@ def _onto_constraints(prepared: Prepared, v, prescribed, mode, needed):
 
 
 def no_impact(prepared: Prepared, state: State) -> Impact:
-    """The unchanged state, in the shape of an impact."""
+    """The given state as an :class:`Impact` that changes nothing."""
     false, true = jnp.asarray(False), jnp.asarray(True)
     nothing = jnp.zeros((), state.v.dtype)
     return Impact(

@@ -1,5 +1,4 @@
-"""Equations and operators that passes in one mode share: large systems make them once for many
-passes."""
+"""Values that passes in one mode share: those of large systems are made once for many passes."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from jfric.system.piecewise import Inner
 
 
 class InMode(NamedTuple):
-    """Equations and operators that passes in one mode share.
+    """Values that passes in one mode share.
 
     ``rests``: contacts that static limits hold, see :func:`held_at_rest`; ``natural``: longest
     sensible step [s]; ``compliance``: accelerations of sliding by unit frictions, other reactions
@@ -51,8 +50,7 @@ def in_mode(prepared: Prepared, flow, state: State, on=True) -> InMode:
 
 
 def shared_by_passes(prepared: Prepared, flow) -> Shared | None:
-    """The part that passes of large systems share; None where it depends on time or position,
-    too."""
+    """Values that passes share; None for small systems, or if they vary with time or position."""
     if not prepared.many or prepared.driven:
         return None
 

@@ -1,4 +1,4 @@
-"""Inputs from outside: loads, normal forces, and motion that bases and belts prescribe.
+"""Inputs from outside: loads, normal forces, and motion prescribed by bases and belts.
 
 All are combinations of the basis functions ``w(s)`` of :mod:`jfric.system.basis`.
 """
@@ -20,9 +20,10 @@ from jfric.system.basis import basis, functions_after, powers_of_time
 class Given(NamedTuple):
     """Rows over the basis: a quantity is ``rows @ w``.
 
-    ``velocity`` and ``acceleration`` (m,): what bases and belts prescribe for tangents and
-    normals; ``W v`` of an active contact must equal the velocity. ``gap``: the part of the gaps
-    that does not depend on ``q``; ``elongation``: the same for piecewise-linear elements.
+    ``velocity`` and ``acceleration`` (m,): what bases, belts and shapes that depend on position
+    prescribe for tangents and normals; ``W v`` of an active contact must equal the velocity.
+    ``gap``, ``elongation``: the parts of the gaps, and of the elongations of piecewise-linear
+    elements, that do not depend on ``q``.
     """
 
     w: Float[Array, " b"]

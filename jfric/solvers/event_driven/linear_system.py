@@ -39,7 +39,7 @@ class LinearSystem(NamedTuple):
 
 
 class Made(NamedTuple):
-    """Quantities of a :class:`LinearSystem` at each of several points, orders or basis vectors."""
+    """Reactions and guards as in :class:`LinearSystem`, at points, orders or basis vectors."""
 
     reactions: Float[Array, "p r"]
     guards: Float[Array, "p g"]
@@ -69,7 +69,7 @@ class Coefficients(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """Quantities of a :class:`LinearSystem` as rows over ``z``: the points are a basis of ``z``."""
+    """Basis vectors of ``z`` as points for :func:`make`, which then finds rows over ``z``."""
 
     n: int
     size: int

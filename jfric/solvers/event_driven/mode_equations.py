@@ -45,7 +45,7 @@ class CarriedMode(NamedTuple):
     share: Float[Array, "nf k"]
 
     def sized(self) -> CarriedMode:
-        """These equations from the magnitudes of their entries."""
+        """Loads of the mode with the magnitudes of all rows and shares."""
         return CarriedMode(self.rows.sized(), jnp.abs(self.share))
 
     @property

@@ -1,4 +1,4 @@
-"""The motion that a pass covers, as a piece of the trajectory."""
+"""The piece of the trajectory that a pass covers."""
 
 from __future__ import annotations
 

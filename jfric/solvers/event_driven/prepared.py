@@ -85,7 +85,7 @@ class Prepared(WithContacts):
 
     @property
     def kind(self) -> Kind:
-        """Kinds of the contacts (nt,); no arrays where all contacts are of one kind."""
+        """Kinds of the contacts (nt,); no array but one bool for what all share by structure."""
         unilateral = _flag(np.arange(self.nt) >= self.nf)
         unlimited = self.unlimited if self.nu else False
         return Kind(unilateral, _flag(self.mechanics.frictionless), unlimited)
@@ -101,7 +101,7 @@ class Prepared(WithContacts):
 
     @property
     def WM_size(self) -> Float[Array, "m n"]:
-        """Magnitudes that rounding errors of :attr:`WM` are relative to."""
+        """Reference sizes for rounding errors of :attr:`WM`."""
         if self.mechanics.tied is None:
             return jnp.abs(self.WM)
         return matmul(jnp.abs(self.W), self.mechanics.inverse_size)
@@ -202,7 +202,7 @@ def _seen_at(mechanics: Mechanics, t, q, v) -> tuple[Mechanics, dict[str, Any]]:
 
 
 def _contact_space(mechanics: Mechanics) -> dict[str, Any]:
-    """Matrices of the contacts that follow from the mass matrix and the directions."""
+    """Fields of :class:`Prepared` that follow from mass matrix and directions."""
     W = jnp.concatenate([mechanics.W_T, mechanics.W_N])
     R = W if mechanics.reactions is None else jnp.concatenate([mechanics.R_T, mechanics.W_N])
     MW = mechanics.accelerations(W, R)

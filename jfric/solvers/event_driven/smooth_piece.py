@@ -56,7 +56,7 @@ class SmoothPiece(eqx.Module):
         return jnp.concatenate([self.rates, self.system.reactions])
 
     def others(self, s, q, v, w) -> Float[Array, " o"]:
-        """The forces that are not linear, a time ``s`` after the start."""
+        """The part ``o`` of ``z``, not linear in the motion, a time ``s`` after the start."""
         mechanics, state = self.prepared.mechanics, self.state
         found = jnp.zeros((0,), q.dtype)
         if mechanics.has_curved_forces:
@@ -135,8 +135,8 @@ class SmoothPiece(eqx.Module):
         return pairs.ravel(), self.prepared.nt + pairs[:, 0] - self.prepared.nf
 
     def gain(self, equations: ModeEquations, ratio) -> Float[Array, "k k"]:
-        """The matrix that gives the normal forces of contacts in planes without friction, from
-        those (k,) with friction of this ``ratio`` (2 k,) to them."""
+        """Matrix from the normal forces (k,) of contacts in planes, with friction of ``ratio``
+        (2 k,) times these forces, to the normal forces without friction."""
         rows, normals = self.plane_rows
         presses = matmul(equations.L[normals], self.prepared.W[rows].T) * ratio
         return jnp.eye(len(normals), dtype=presses.dtype) - presses[:, ::2] - presses[:, 1::2]
@@ -163,8 +163,7 @@ class SmoothPiece(eqx.Module):
         return jnp.concatenate([found, self.margins(friction, normal)])
 
     def beginning(self, onset: Onset) -> Self:
-        """This piece as it is right at the start, where contacts in planes begin to slide by
-        ``onset``."""
+        """This piece right at the start, where planes begin to slide as ``onset`` tells."""
         return dataclasses.replace(self, onset=onset)
 
     def margins(self, friction: Float[Array, " nt"], normal: Float[Array, " nt"]):
@@ -230,12 +229,11 @@ class SmoothPiece(eqx.Module):
         return 0.0
 
     def quantities(self, z: Float[Array, "p z"]) -> Quantities:
-        """Quantities that guards combine, from rows of ``z``: points, or coefficients of
-        polynomials."""
+        """Quantities of guards from rows of ``z``: points, or coefficients of polynomials."""
         return Quantities(*(matmul(z, x) for x in self.system.quantities))
 
     def magnitudes(self, z: Float[Array, "p z"]) -> Quantities:
-        """Quantities that guards combine, from the magnitudes of ``z``."""
+        """Magnitudes of the quantities of guards, from magnitudes of ``z``."""
         return Quantities(*(matmul(z, jnp.abs(x)) for x in self.system.quantities))
 
 

@@ -69,7 +69,7 @@ class EventDriven(AbstractSolver):
     ``adjoint``: see :class:`AbstractSolver`.
 
     ``kernel``: the form of the computation; all forms give the same result. ``"general"`` takes any
-    system; ``"one-dof"`` one degree of freedom with at most one friction element, beside springs,
+    system; ``"one-dof"`` one degree of freedom with at most one friction element, with springs,
     stops and sliders, under piecewise constant loads, in closed form. ``"lowered"`` is the general
     one taken apart into scalars by the program itself, in ``simulate``, ``observe`` and ``sweep``,
     for batches of systems with up to four contact rows: 4 to 18 times as fast, with derivatives
@@ -110,7 +110,7 @@ class EventDriven(AbstractSolver):
 
     @property
     def impact_limits(self) -> ImpactLimits:
-        """The settings that impacts need."""
+        """Settings that impacts depend on."""
         return ImpactLimits(self.accumulation, self.energy_gain == "allow")
 
     def require(self, problem: Problem) -> None:
@@ -204,8 +204,8 @@ class EventDriven(AbstractSolver):
 
 
 def _known(problem: Problem, ask: Callable[[Prepared], Any]) -> Any:
-    """The answer of ``ask`` from the structure of the assembled problem: nothing is computed, or
-    each operation would be compiled alone."""
+    """Answer of ``ask`` by the structure of the assembled problem: no arrays are computed, or each
+    operation would be compiled alone."""
     found = []
     eqx.filter_eval_shape(lambda problem: found.append(ask(prepare(problem))), problem)
     return found[0]

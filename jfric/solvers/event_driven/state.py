@@ -249,8 +249,7 @@ def relative_velocities(prepared: Prepared, t, v):
 
 
 def prescribed_velocities(prepared: Prepared, t):
-    """Values that bases and belts prescribe for ``W v`` of active contacts (m,), right after
-    ``t``."""
+    """Prescribed ``W v`` (m,) of active contacts, by bases, belts and shapes, right after ``t``."""
     _, z_dot = prepared.mechanics.base_motion(t)
     belts = prepared.mechanics.belt_velocities(t)
     normal = -matvec(prepared.mechanics.W_N_base, z_dot)

@@ -53,7 +53,7 @@ class Signs(NamedTuple):
     motion: Int[Array, " m"] | None
 
     def of(self, part: slice) -> rules.GuardSign:
-        """Signs of a part of the guards."""
+        """Signs of the guards in ``part``."""
         return rules.GuardSign(self.order[part], self.null[part], self.violated[part])
 
 

@@ -38,7 +38,7 @@ NEAR = 1e-2
 
 
 class Seen(NamedTuple):
-    """Events as a step shows them: polynomials that are positive at first, and their signs.
+    """Result of :func:`see`: polynomials of the events, positive at first, and their signs.
 
     ``orientation`` (e,): 1 where an event's function is positive, or holds zero, -1 where it is
     negative. ``exact``: whether the value at the start is known to rounding, which is relative to
@@ -144,7 +144,7 @@ def with_signs(signs: Signs, seen: Seen) -> Signs:
 
 
 class Decision(NamedTuple):
-    """Effects of the events at an instant at which the modes are settled."""
+    """Decision about the events at an instant at which the modes are settled."""
 
     #: Whether an event came to zero, from the right side, and from which (0: none).
     arrived: Bool[Array, " e"]
@@ -261,7 +261,7 @@ def _curves(prepared: Prepared, state: State, step: Step) -> Float[Array, "p x"]
 
 
 def _sizes(prepared: Prepared, state: State, step: Step, curves) -> Float[Array, " x"]:
-    """Magnitudes that rounding errors of ``curves`` are relative to, next to their own values."""
+    """Reference sizes for rounding errors of the curves, in addition to the curves' own values."""
     n = prepared.mechanics.n
     count = curves.shape[1] - 1 - 3 * n
     force = jnp.sum(diagonal_of(prepared.mechanics.M) * step.unbalanced)
@@ -277,7 +277,8 @@ def _sizes(prepared: Prepared, state: State, step: Step, curves) -> Float[Array,
 
 
 def _changes(prepared: Prepared, state: State, step: Step, others) -> Float[Array, " x"]:
-    """Magnitudes that rounding errors of the changes on the step are relative to."""
+    """Reference sizes for rounding errors of the curves' changes on the step, in addition to the
+    changes themselves."""
     n, h = prepared.mechanics.n, step.h
     speed = h * (state.v_scale + 0.5 * h * step.unbalanced)
     return others.at[1 : 1 + 2 * n].set(jnp.concatenate([speed, h * step.unbalanced]))

@@ -58,7 +58,7 @@ class _Moved(NamedTuple):
 
 
 class VaryingPiece(SmoothPiece):
-    """A smooth piece of motion whose matrices depend on position."""
+    """Smooth piece of a mode with equations whose matrices depend on position."""
 
     #: Extra constant force.
     extra: Float[Array, " n"]
@@ -72,8 +72,8 @@ class VaryingPiece(SmoothPiece):
 
     def others(self, s, q, v, w) -> Float[Array, " o"]:
         """Accelerations, reactions, relative velocities, gaps, prescribed accelerations, limits
-        of pins, reactions of joints and what nonlinear elements add to loads, a time ``s`` after
-        the start."""
+        of pins, reactions of joints, what nonlinear elements add to loads and the inequalities of
+        polygons, a time ``s`` after the start."""
         return (self.compiled[1] if self.compiled else self.instant)(s, q, v, w)
 
     def _moved(self, s, q, v, w) -> _Moved:
@@ -274,8 +274,8 @@ def joint_count(prepared: Prepared) -> int:
 
 
 def regions_of(mechanics: Mechanics, q) -> Float[Array, " nr"]:
-    """Functions that are positive in the regions in which polygons are touched: the first of all,
-    then the second."""
+    """Values of the two inequalities of each polygon's region, positive inside the region: the
+    first of all polygons, then the second."""
     found = [p.inside(q) for p in mechanics.polygons]
     return jnp.stack(found, axis=1).ravel() if found else jnp.zeros((0,), q.dtype)
 
@@ -302,7 +302,8 @@ def _own_rows(prepared: Prepared) -> np.ndarray:
 def varying_piece(
     prepared: Prepared, equations: ModeEquations, g: Given, state: State, force
 ) -> VaryingPiece:
-    """The piece of motion from a state, with ``prepared`` as seen at the state."""
+    """The piece of a mode that begins at the time of ``state``; ``prepared``: the system as seen at
+    the state; ``force`` (n,): a constant extra force."""
     mechanics, dtype = prepared.mechanics, state.q.dtype
     n, m, nt, nu = mechanics.n, prepared.W.shape[0], prepared.nt, prepared.nu
     b = g.w.shape[0]
