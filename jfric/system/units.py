@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import hashlib
 import math
 import re
 from collections.abc import Sequence
@@ -93,7 +94,9 @@ def _registry():
     import pint  # slow to import: only where a text with a unit occurs
 
     folder = compilation_folder()
-    return pint.UnitRegistry(cache_folder=folder and folder / "units")
+    # The tables name the files that they were read from, which another installation has not.
+    home = hashlib.sha256(f"{pint.__version__} {pint.__file__}".encode()).hexdigest()[:12]
+    return pint.UnitRegistry(cache_folder=folder and folder / f"units-{home}")
 
 
 @functools.cache
