@@ -60,8 +60,9 @@ def test_other_units_change_nothing(kind, structure, lanes):
         np.testing.assert_array_equal(own_status, status)
         # Where several contacts share a decision, static limits may leave several motions; without
         # losses a mass comes back to where an impact left it, and grazes.
-        edge = (flags | own_flags) & int(jfric.Flag.SIMULTANEOUS | jfric.Flag.GRAZING) > 0
+        grazes = (flags | own_flags) & int(jfric.Flag.GRAZING) > 0
+        edge = grazes | ((flags | own_flags) & int(jfric.Flag.SIMULTANEOUS) > 0)
         off = np.abs(own_q - q).max(axis=(1, 2)), np.abs(own_v - v).max(axis=(1, 2))
         good = (status == 0) & (off[0] < 1e-8) & (off[1] < 1e-6)
         assert good[(status == 0) & ~edge].all(), np.flatnonzero((status == 0) & ~edge & ~good)
-        assert good[status == 0].mean() > 0.85
+        assert good[(status == 0) & ~grazes].mean() > 0.95

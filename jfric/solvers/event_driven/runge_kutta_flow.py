@@ -434,6 +434,6 @@ def _error(rtol: float, piece: SmoothPiece, found: Stages, h, unbalanced):
     relative = jnp.max(jnp.abs(found.error) / jnp.maximum(scale, jnp.finfo(h.dtype).tiny))
     relative = jax.lax.stop_gradient(relative)
     # All that makes the polynomials takes part.
-    whole = jnp.isfinite(jnp.sum(found.dense) + jnp.sum(found.slopes))
-    relative = jnp.where(whole, relative, jnp.inf)
+    whole = relative + jnp.sum(found.dense) + jnp.sum(found.slopes)
+    relative = jnp.where(jnp.isfinite(whole), relative, jnp.inf)
     return relative / rtol, jnp.minimum(relative, rtol) * 10
