@@ -33,7 +33,7 @@ from compare_commits import ROOT, Side, groups
 from random_systems import Quantity, Table
 
 #: Kinds of systems of masses along lines.
-KINDS = (*random_systems.PARTS, "limits", "shared", "far", "rows")
+KINDS = (*random_systems.PARTS, "impacts", "limits", "shared", "far", "rows")
 #: Units of mass, length and time of the same system once more.
 UNITS = (1e-3, 1e-2, 60.0)
 WAYS = (

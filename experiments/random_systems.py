@@ -383,6 +383,21 @@ def event(d: Draw, table: Table) -> None:
 # Systems of other kinds.
 
 
+def impact(d: Draw) -> Table:
+    """Something with a memory or with a sign, on what falls and bounces."""
+    table = masses(d, springs=0.4)
+    add(table, "load", {"dof": "a", "F": d.number(1.0, 4.0, "force").of(-1)}, "weight")
+    own: Table = {"normal": {"a": d.number(0.5, 1.5)}, "e": d.value(0.5, 0.7, 0.9)}
+    own |= {"gap": d.number(0.0, 0.4, "length")}
+    if d.chance(0.4):
+        own |= {"tangent": d.direction(table["dofs"])} | d.law("mu mu static")
+    add(table, "contact", own)
+    signs = ("memory", "memory", "carried", "supports", "bases", "belts", "joints", "curves")
+    for name in sorted({d.one(*signs), d.one(*signs)}, key=list(PARTS).index):
+        PARTS[name](d, table)
+    return table
+
+
 def limit(d: Draw) -> Table:
     """Static limits reached exactly, by a load or a normal force with a break, alone or shared."""
     table = masses(d, most=2, springs=0.2)
@@ -595,7 +610,7 @@ PARTS: dict[str, Callable[[Draw, Table], None]] = {
     "states": state, "nonlinear": nonlinear, "curves": curve, "events": event, "massless": massless,
 }  # fmt: skip
 OTHERS: dict[str, Callable[[Draw], Table]] = {
-    "limits": limit, "shared": shared, "far": far, "rows": row, "discs": disc,
+    "impacts": impact, "limits": limit, "shared": shared, "far": far, "rows": row, "discs": disc,
     "polygons": polygon, "mechanisms": mechanism, "equilibria": still, "orbits": shaken,
 }  # fmt: skip
 KINDS = (*PARTS, *OTHERS)

@@ -10,6 +10,7 @@ lengths of step tell how large it is. Elements that it does not know are named i
 
 from __future__ import annotations
 
+import itertools
 import re
 import tomllib
 from typing import Any
@@ -19,7 +20,9 @@ import numpy as np
 
 #: Numbers of a function of time: constant, amplitude, omega, phase, kind, count, times, values.
 WIDTH = 14
-SPRING, LOAD, STOP, GAP, DIAGRAM, SLIDER, CUBIC, DRAG, DAHL, BOUC_WEN, LUGRE, STATE = range(12)
+(
+    SPRING, LOAD, STOP, GAP, DIAGRAM, SLIDER, CUBIC, DRAG, DAHL, BOUC_WEN, LUGRE, STATE, NODE
+) = range(13)  # fmt: skip
 FREE, NORMAL, JOINT = range(3)
 #: Sliding velocity [m/s] below which a friction sticks.
 STILL = 1e-12
@@ -60,13 +63,14 @@ class System:
         known = {
             "dofs", "time", "mass", "spring", "damper", "load", "initial", "base", "friction",
             "contact", "stop", "gap_spring", "diagram_spring", "jenkins", "maxwell_slip", "dahl",
-            "bouc_wen", "lugre", "polynomial_spring", "drag", "event", "state", "joint",
-            "parameters",
+            "bouc_wen", "lugre", "polynomial_spring", "drag", "event", "state", "joint", "iwan",
+            "masing_spring", "massless", "parameters",
         }  # fmt: skip
         for key in table:
             if key not in known:
                 raise Unknown(key)
-        self.dofs = list(table["dofs"])
+        self.node = self._node()
+        self.dofs = [x for x in table["dofs"] if x not in table.get("massless", ())]
         self.bases = list(table.get("base", {}))
         self.n, self.end = len(self.dofs), float(table["time"]["end"])
         self.m = np.zeros(self.n)
@@ -79,24 +83,45 @@ class System:
         self.kinds: list[int] = []
         self.w: list[np.ndarray] = []
         self.numbers: list[np.ndarray] = []
+        self.z: list[float] = []
         self.names: dict[str, list[int]] = {}
         self.rows: list[dict[str, Any]] = []
         for section, read in READERS.items():
             for name, own in table.get(section, {}).items():
+                if "n" in (own.get("dof"), *own.get("between", ())):
+                    continue
                 first = len(self.kinds)
                 read(self, own)
                 self.names[f"{section}.{name}"] = list(range(first, len(self.kinds)))
+        if self.node is not None:
+            near, own, limit, start = self.node
+            self.element(NODE, self.direction("a"), near, own, limit, start=start)
         for own in table.get("friction", {}).values():
-            self._friction(own)
+            if own.get("dof") != "n":
+                self._friction(own)
         for own in table.get("contact", {}).values():
             self._contact(own)
         for own in table.get("joint", {}).values():
             found = re.fullmatch(r"a - \$ratio\*b", own["constraint"])
-            if not found or "mu" in own:
-                raise Unknown("joint with friction")
-            ratio = float(table["parameters"]["ratio"])
+            if not found:
+                raise Unknown("joint")
+            ratio, parent = float(table["parameters"]["ratio"]), len(self.rows)
             self._row(JOINT, self.direction({"a": 1.0, "b": -ratio}))
+            if "mu" in own:
+                numbers = self._law(own) | {"parent": parent}
+                self._row(FREE, self.direction(own["sliding"]), **numbers)
         self.event = self._event()
+
+    def _node(self) -> tuple[float, float, float, float] | None:
+        """The springs to the mass and to the ground, limit and start of a node without mass."""
+        if "massless" not in self.table:
+            return None
+        springs, rubs = self.table["spring"].values(), self.table["friction"].values()
+        (near,) = (x["k"] for x in springs if x.get("between") == ["n", "a"])
+        (own,) = (x["k"] for x in springs if x.get("dof") == "n")
+        (limit,) = (x["limit"] for x in rubs if x.get("dof") == "n")
+        start = self.table["initial"].get("n", {}).get("q", 0.0)
+        return near, own, limit, start
 
     def direction(self, own: Any) -> np.ndarray:
         """A direction over masses and supports."""
@@ -115,9 +140,10 @@ class System:
             return self.direction({"between": own["between"]})
         return self.direction(own["dof"] if "dof" in own else own["direction"])
 
-    def element(self, kind: int, w: np.ndarray, *numbers: float) -> None:
-        """An element with a force along ``w``."""
+    def element(self, kind: int, w: np.ndarray, *numbers: float, start: float = 0.0) -> None:
+        """An element with a force along ``w``, whose state begins at ``start``."""
         self.kinds.append(kind)
+        self.z.append(start)
         self.w.append(w)
         self.numbers.append(np.array([*numbers, *np.zeros(8 - len(numbers))]))
 
@@ -199,6 +225,28 @@ def _sliders(s: System, own: dict[str, Any]) -> None:
         s.element(SLIDER, s.along(own), k, R)
 
 
+def _iwan(s: System, own: dict[str, Any]) -> None:
+    K, F, chi, beta = (own[x] for x in ("K_T", "F_S", "chi", "beta"))
+    # Density R phi^chi up to the largest strength, and the point there.
+    ratio = beta + (chi + 1.0) / (chi + 2.0)
+    top = F * (1.0 + beta) / (K * ratio)
+    R = F * (chi + 1.0) / (top ** (chi + 2.0) * ratio)
+    ends = np.linspace(0.0, top, own["count"])
+    for low, high in itertools.pairwise(ends):
+        stiffness = R * (high ** (chi + 1.0) - low ** (chi + 1.0)) / (chi + 1.0)
+        strength = R * (high ** (chi + 2.0) - low ** (chi + 2.0)) / (chi + 2.0)
+        s.element(SLIDER, s.along(own), stiffness, strength)
+    point = F / top * beta / ratio
+    s.element(SLIDER, s.along(own), point, point * top)
+
+
+def _masing(s: System, own: dict[str, Any]) -> None:
+    (x, x1), (F, F1) = own["x"], own["F"]
+    last = (F1 - F) / (x1 - x)
+    s.element(SLIDER, s.along(own), F / x - last, F - last * x)
+    s.element(SPRING, s.along(own), last, 0.0)
+
+
 def _diagram(s: System, own: dict[str, Any]) -> None:
     s.element(DIAGRAM, s.along(own), *own["x"], *own["F"])
 
@@ -218,6 +266,8 @@ READERS = {
     "diagram_spring": _diagram,
     "jenkins": _sliders,
     "maxwell_slip": _sliders,
+    "iwan": _iwan,
+    "masing_spring": _masing,
     "polynomial_spring": lambda s, e: s.element(CUBIC, s.along(e), *e["k"]),
     "drag": lambda s, e: s.element(DRAG, s.along(e), e["c"]),
     "dahl": lambda s, e: s.element(DAHL, s.along(e), e["sigma"], e["F_c"]),
@@ -302,6 +352,10 @@ def force(kind, p, functions, t, x, xd, z, h):
         g = p[3] + (p[4] - p[3]) * np.exp(-((xd / p[5]) ** 2))
         rate = xd - p[0] * abs(xd) * z / g
         return -(p[0] * (z + 0.5 * h * rate) + p[1] * rate + p[2] * xd), z + h * rate
+    if kind == NODE:
+        # The node moves as little as its friction allows.
+        new = min(max(z, (p[0] * x - p[2]) / (p[0] + p[1])), (p[0] * x + p[2]) / (p[0] + p[1]))
+        return -p[0] * (x - new), new
     rate = p[0] * xd - z / p[1]
     return -(z + 0.5 * h * rate), z + h * rate
 
@@ -353,7 +407,7 @@ def sweep(kinds, w, second, plane, parent, numbers, functions, m, n, active, stu
                 elif kinds[r] == JOINT:
                     new = old - speed_now / inverse
                 else:
-                    normal = p[parent[r], 0] / h if parent[r] >= 0 else 0.0
+                    normal = abs(p[parent[r], 0]) / h if parent[r] >= 0 else 0.0
                     low, high = limits(
                         r, numbers, functions, stuck[r], speed[r], t, normal, carried[r]
                     )
@@ -382,13 +436,13 @@ def sweep(kinds, w, second, plane, parent, numbers, functions, m, n, active, stu
 
 
 @numba.njit(cache=True)
-def march(n, m, q, v, bases, functions, ekinds, ew, ep, kinds, w, second, plane, parent, numbers,
+def march(n, m, q, v, z, bases, functions, ekinds, ew, ep, kinds, w, second, plane, parent, numbers,
           belts, loads, event, end, steps, outputs):  # fmt: skip
     """Positions and velocities at the outputs, and the time at which the motion ended."""
     h = end / steps
     rows, count = len(kinds), len(outputs)
     found = np.full((count, 2, n), np.nan)
-    z = np.zeros(len(ekinds))
+    z = z.copy()
     forces = np.zeros(len(ekinds))
     stuck = np.ones(rows, np.bool_)
     first = True
@@ -534,7 +588,7 @@ def motion(text: str, steps: int, outputs: np.ndarray) -> tuple[np.ndarray, floa
             r["kappa"],
         )  # fmt: skip
     return march(
-        s.n, s.m, s.q, s.v, len(s.bases), np.array(s.functions).reshape(-1, WIDTH),
+        s.n, s.m, s.q, s.v, np.array(s.z), len(s.bases), np.array(s.functions).reshape(-1, WIDTH),
         np.array(s.kinds, int), np.array(s.w).reshape(-1, width),
         np.array(s.numbers).reshape(-1, 8), column("kind", int), column("w", float, (width,)),
         column("second", float, (width,)), column("plane", bool), column("parent", int), numbers,
