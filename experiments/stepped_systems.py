@@ -390,47 +390,35 @@ def sweep(kinds, w, second, plane, parent, numbers, functions, m, n, active, stu
         for r in range(len(kinds)):
             if not active[r]:
                 continue
-            for k in range(2 if plane[r] else 1):
-                u = w[r] if k == 0 else second[r]
-                speed_now = -belt[r, k]
-                inverse = 0.0
-                for i in range(n):
-                    speed_now += u[i] * v[i]
-                    inverse += u[i] * u[i] / m[i]
-                for i in range(len(base_v)):
-                    speed_now += u[n + i] * base_v[i]
-                old = p[r, k]
-                if kinds[r] == NORMAL:
-                    new = max(
-                        0.0, old - (speed_now + numbers[r, 1] * min(before[r], 0.0)) / inverse
-                    )
-                elif kinds[r] == JOINT:
-                    new = old - speed_now / inverse
+            speeds = -belt[r]
+            cross, own = 0.0, np.zeros(2)
+            for i in range(n):
+                speeds[0] += w[r, i] * v[i]
+                speeds[1] += second[r, i] * v[i]
+                own[0] += w[r, i] ** 2 / m[i]
+                own[1] += second[r, i] ** 2 / m[i]
+                cross += w[r, i] * second[r, i] / m[i]
+            for i in range(len(base_v)):
+                speeds[0] += w[r, n + i] * base_v[i]
+                speeds[1] += second[r, n + i] * base_v[i]
+            # The largest response of both directions to one impulse.
+            inverse = 0.5 * (own[0] + own[1]) + np.sqrt(0.25 * (own[0] - own[1]) ** 2 + cross**2)
+            new = p[r] - speeds / inverse
+            if kinds[r] == NORMAL:
+                new[0] = max(0.0, new[0] - numbers[r, 1] * min(before[r], 0.0) / inverse)
+            elif kinds[r] == FREE:
+                normal = abs(p[parent[r], 0]) / h if parent[r] >= 0 else 0.0
+                low, high = limits(r, numbers, functions, stuck[r], speed[r], t, normal, carried[r])
+                if plane[r]:
+                    new *= min(1.0, low * h / max(np.sqrt(new[0] ** 2 + new[1] ** 2), 1e-300))
                 else:
-                    normal = abs(p[parent[r], 0]) / h if parent[r] >= 0 else 0.0
-                    low, high = limits(
-                        r, numbers, functions, stuck[r], speed[r], t, normal, carried[r]
-                    )
-                    new = old - speed_now / inverse
-                    if plane[r]:
-                        other = p[r, 1 - k]
-                        size = np.sqrt(new**2 + other**2)
-                        if size > low * h:
-                            # Both parts go back to the circle.
-                            scale = low * h / size
-                            moved = other * scale - other
-                            uo = second[r] if k == 0 else w[r]
-                            for i in range(n):
-                                v[i] += uo[i] * moved / m[i]
-                            p[r, 1 - k] += moved
-                            change = max(change, abs(moved))
-                            new *= scale
-                    else:
-                        new = min(max(new, -low * h), high * h)
-                for i in range(n):
-                    v[i] += u[i] * (new - old) / m[i]
-                p[r, k] = new
-                change = max(change, abs(new - old))
+                    new[0] = min(max(new[0], -low * h), high * h)
+            if not plane[r]:
+                new[1] = 0.0
+            for i in range(n):
+                v[i] += (w[r, i] * (new[0] - p[r, 0]) + second[r, i] * (new[1] - p[r, 1])) / m[i]
+            change = max(change, np.max(np.abs(new - p[r])))
+            p[r] = new
         if change < 1e-11 * h:
             break
 
