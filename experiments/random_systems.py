@@ -610,8 +610,9 @@ PARTS: dict[str, Callable[[Draw, Table], None]] = {
     "states": state, "nonlinear": nonlinear, "curves": curve, "events": event, "massless": massless,
 }  # fmt: skip
 OTHERS: dict[str, Callable[[Draw], Table]] = {
-    "impacts": impact, "limits": limit, "shared": shared, "far": far, "rows": row, "discs": disc,
+    "limits": limit, "shared": shared, "far": far, "rows": row, "discs": disc,
     "polygons": polygon, "mechanisms": mechanism, "equilibria": still, "orbits": shaken,
+    "impacts": impact,
 }  # fmt: skip
 KINDS = (*PARTS, *OTHERS)
 

@@ -1,10 +1,12 @@
 """Random systems judged by a second program, and by changes that must have no effect."""
 
+import re
+
 import numpy as np
 import pytest
 from answer_systems import OUTPUTS
 from judge_derivatives import FAR, NEAR, TINY, Found, compared
-from judge_systems import judge, main, mirrored, stepped, way
+from judge_systems import KINDS, judge, main, mirrored, stepped, way
 from random_systems import system, text
 
 import jfric
@@ -88,6 +90,19 @@ def test_derivatives_are_told_from_edges(slope, sides, differentiable, said):
     base = Found(np.zeros((1, 1)), np.zeros(1, int), np.array([differentiable]))
     (found,) = compared(np.array([[[slope]]]), base, sides, np.ones((1, 1)))
     assert found.startswith(said)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_systems_move_as_the_second_program_moves_them(kind, tmp_path, capsys):
+    pytest.importorskip("numba")
+    words = f"--systems 24 --size 12 --seed 2811431 --ways stepped --kinds {kind}"
+    assert main([*words.split(), "--out", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "24 systems, 0 wrong" in out
+    equal = re.search(r"stepped .*?equal (\d+)", out)
+    assert equal
+    assert int(equal[1]) >= 8
 
 
 @pytest.mark.slow

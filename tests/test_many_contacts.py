@@ -1,11 +1,13 @@
 """Large systems, whose reactions and guards are made order by order, not as rows over the state."""
 
 import dataclasses
+import itertools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.linalg
 
 import jfric
 from jfric.numerics.isolation import isolate
@@ -93,6 +95,27 @@ def test_short_steps_need_few_coefficients():
         padded = np.pad(a, ((0, c.order - c.short_order), (0, 0)))
         np.testing.assert_allclose(padded, b, rtol=0, atol=1e-15 * np.abs(b).sum(axis=0).max())
     assert np.max(missed) < 2.0 * np.max(missed_by_all) < 1e-13
+
+
+def test_a_damped_row_of_masses_moves_as_the_matrix_exponential_says():
+    n, k, c = 13, 30.0, 0.7
+    axes = [f"x{i}" for i in range(n)]
+    pairs = list(itertools.pairwise(axes))
+    elements = {
+        "mass": {a: jfric.Mass(a, 1.0) for a in axes},
+        "spring": {b: jfric.Spring((a, b), k) for a, b in pairs},
+        "damper": {b: jfric.Damper((a, b), c) for a, b in pairs},
+        "friction": {"f": jfric.Friction("x0", jfric.Coulomb(0.1), N=1e-9)},
+    }
+    start = {"x0": jfric.InitialState(q=0.1, v=1.0)}
+    problem = jfric.Problem(axes, elements, initial=start, time=1.0)
+    found = jfric.simulate(problem, ts=jnp.array([1.0]))
+    assert int(found.status) == 0
+    K = np.diff(np.eye(n), axis=0).T @ np.diff(np.eye(n), axis=0)
+    A = np.block([[np.zeros((n, n)), np.eye(n)], [-k * K, -c * K]])
+    x = np.zeros(2 * n)
+    x[0], x[n] = 0.1, 1.0
+    np.testing.assert_allclose(found.q[0], (scipy.linalg.expm(A) @ x)[:n], atol=1e-9)
 
 
 def test_the_certificate_does_not_depend_on_coefficients_that_are_zero():

@@ -252,6 +252,9 @@ def test_ranges_of_candidate_laws_follow_the_friction_of_the_file(size):
     (force,) = candidate_laws(problem, 0.2)[1].free.values()
     found = (force.lower, force.init, force.upper)
     assert found == pytest.approx((1e-3 * size, size, 1e2 * size), rel=1e-12)
+    grows = candidate_laws(problem, 0.2)[-1].free["parameters.kappa"]
+    # All of the load that moves the body at most.
+    assert (grows.lower, grows.init, grows.upper) == pytest.approx((0.0, 1e-3 / size, 1.0 / size))
 
 
 def test_the_command_writes_a_record_and_a_page_and_repeats(tmp_path):
