@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jfric.figures import system_symbols as symbols
-from jfric.system.bristle import BRISTLES
 from jfric.system.direction import Direction
-from jfric.system.hysteresis import HYSTERESIS
+from jfric.system.elements import SECTIONS
+from jfric.system.forces import FORCE_SECTIONS
 from jfric.system.naming import parameters, path_dimension
 
 if TYPE_CHECKING:
@@ -32,19 +32,6 @@ BLOCK, ROOM, LANE = 0.9, 2.2, 0.72
 #: Inches of a unit.
 SCALE = 0.95
 _BLOCK_FACE, _SUPPORT = "#9ecae1", "#d9d9d9"
-#: What is written beside a symbol, by section: the fields whose numbers are shown.
-_SHOWN = {
-    "spring": ("k",),
-    "damper": ("c",),
-    "stop": ("k", "gap"),
-    "friction": ("mu", "mu_s", "limit"),
-    "contact": ("gap", "e"),
-    "pendulum": ("m", "L"),
-    "jenkins": ("k", "R"),
-    "drag": ("c",),
-}
-_ONE = ("spring", "damper", "diagram_spring", "gap_spring", "stop", *HYSTERESIS, *BRISTLES)
-_ONE = (*_ONE, "pendulum", "polynomial_spring", "drag")
 
 
 @dataclass(frozen=True)
@@ -142,7 +129,7 @@ def _parts(problem: Problem, columns: list[str]) -> list[_Part]:
         words = _words(problem, label, section)
         along(section, words, direction, -1 if forwards else 1, -1 if together else 1)
 
-    for section in _ONE:
+    for section in FORCE_SECTIONS:
         for label, element in problem.labelled(section).items():
             if section == "stop":
                 one_sided(section, label, element.direction, -1.0)
@@ -191,7 +178,7 @@ def _words(problem: Problem, label: str, section: str) -> str:
     """The label of an element and its most telling numbers."""
     known: dict[str, Any] = parameters(problem)
     words = []
-    for field in _SHOWN.get(section, ()):
+    for field in getattr(SECTIONS.get(section), "shown", ()):
         path = f"{label}.{field}"
         if path not in known or np.ndim(known[path]):
             continue
@@ -236,7 +223,8 @@ def _draw(axis: Axes, part: _Part, y: float) -> None:
         left, right = _left(high) - ROOM, _left(high)
     turned = part.section == "stop" and part.ground > 0
     place = (right, left) if turned else (left, right)
-    symbols.SYMBOLS.get(part.section, symbols.box)(axis, *place, y)
+    symbol = getattr(SECTIONS.get(part.section), "symbol", "")
+    symbols.SYMBOLS.get(symbol, symbols.box)(axis, *place, y)
     ends = [(left, 1)] if part.ground >= 0 else []
     for end, side in (*ends, *([(right, -1)] if part.ground <= 0 else [])):
         near, far = end + 0.06 * side, end + 0.4 * side

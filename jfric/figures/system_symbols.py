@@ -112,16 +112,13 @@ def arrow(axis: Axes, x0: float, y0: float, x1: float, y1: float, ends: str = "-
 
 
 Symbol = Callable[["Axes", float, float, float], None]
-#: Symbols by section of a problem.
+#: Symbols by what the classes of elements call them.
 SYMBOLS: dict[str, Symbol] = {
     "spring": spring,
     "damper": damper,
-    "diagram_spring": nonlinear_spring,
-    "polynomial_spring": nonlinear_spring,
-    "gap_spring": gap_spring,
-    "stop": gap_spring,
-    "friction": slider,
+    "nonlinear spring": nonlinear_spring,
+    "gap spring": gap_spring,
+    "slider": slider,
     "contact": contact,
-    **dict.fromkeys(("jenkins", "maxwell_slip", "masing_spring", "iwan"), spring_and_slider),
-    **dict.fromkeys(("dahl", "bouc_wen", "lugre", "rate_state"), spring_and_slider),
+    "spring and slider": spring_and_slider,
 }

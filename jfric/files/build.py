@@ -14,7 +14,7 @@ from jfric.errors import ProblemError, first_line
 from jfric.files.directions import direction
 from jfric.files.function_tables import function, number, numbers
 from jfric.files.position_tables import position_factor
-from jfric.system.dimensions import dimension, matrix_dimension, polynomial_dimension
+from jfric.system.dimensions import dimension, list_dimensions, matrix_dimension
 from jfric.system.direction import Direction, kind
 from jfric.system.elements import SECTIONS, is_formula
 from jfric.system.laws import KNOTS, LAWS, AbstractLaw, Directional, PerAxis
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: Roles of fields that are taken as they are.
 _AS_GIVEN = (
     *("choice", "formula", "formulas", "formula or several"),
-    *("text", "texts", "corners", "line", "flag", "count"),
+    *("text", "texts", "bodies", "corners", "line", "flag", "count"),
 )
 
 
@@ -104,13 +104,12 @@ def element(
             values[field] = {k: _pair(v, f"{at}.{k}", measures) for k, v in value.items()}
         elif role == "function":
             values[field] = function(value, at, measures, folder)
-        elif section == "polynomial_spring":
-            values[field] = [
-                numbers([v], at, polynomial_dimension(i, of_kind), first=i)[0]
-                for i, v in enumerate(value, 1)
-            ]
         elif role == "list":
-            values[field] = numbers(value, at, measures)
+            each = list_dimensions(section, field, of_kind, len(value))
+            values[field] = [
+                numbers([v], at, of, first=i)[0]
+                for i, (v, of) in enumerate(zip(value, each, strict=True), 1)
+            ]
         else:
             values[field] = number(value, at, measures)
     return SECTIONS[section](**values)

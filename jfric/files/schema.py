@@ -16,7 +16,6 @@ from pydantic import Discriminator, Field, Tag, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
 from jfric.files.data_tables import ControllerTable, DataTable, FitTable
-from jfric.files.field_shapes import FORMULAS, LISTS, SHAPES
 from jfric.files.key_meanings import MEANINGS
 from jfric.files.law_tables import Coefficient, Knots, PositionTable
 from jfric.files.tables import (
@@ -46,6 +45,7 @@ from jfric.files.tables import (
 from jfric.system.dimensions import dimension
 from jfric.system.direction import Direction
 from jfric.system.elements import SECTIONS
+from jfric.system.fields import about
 from jfric.system.functions import AbstractFunction
 from jfric.system.laws import LAWS, AbstractLaw
 
@@ -70,17 +70,14 @@ def _unwrap(hint: Any) -> tuple[type, ...]:
 @functools.cache
 def roles(section: str) -> dict[str, str]:
     """Fields of a section's element and what each holds: direction, plane, law, function, choice,
-    formula, formulas, one or several formulas, list, number, or one of
-    :data:`jfric.files.field_shapes.SHAPES`."""
+    or number, or what the field says of itself (:func:`jfric.system.fields.written`)."""
     cls = SECTIONS[section]
-    hints = typing.get_type_hints(cls)
+    hints, known = typing.get_type_hints(cls), about(cls)
     result = {}
     for f in dataclasses.fields(cls):
         classes = _unwrap(hints[f.name])
-        if (section, f.name) in FORMULAS:
-            result[f.name] = FORMULAS[section, f.name]
-        elif (section, f.name) in SHAPES:
-            result[f.name] = SHAPES[section, f.name]
+        if (form := known[f.name].form) is not None:
+            result[f.name] = form
         elif f.name == "plane":
             result[f.name] = "plane"
         elif typing.get_origin(hints[f.name]) is Literal:
@@ -92,7 +89,7 @@ def roles(section: str) -> dict[str, str]:
         elif AbstractFunction in classes:
             result[f.name] = "function"
         else:
-            result[f.name] = "list" if (section, f.name) in LISTS else "number"
+            result[f.name] = "number"
     return result
 
 
@@ -162,6 +159,7 @@ def element_model(section: str) -> type[Element]:
                 "number": Number,
                 "text": str,
                 "texts": Pair,
+                "bodies": Pair,
                 "corners": list[str],
                 "elements": Elements,
                 "factor": PositionTable,

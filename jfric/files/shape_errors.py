@@ -8,10 +8,10 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from jfric.errors import ProblemError, close_matches, quoted
-from jfric.files.field_shapes import SHAPES
 from jfric.files.schema import PYTHON_ONLY, element_model, file_model
 from jfric.system.dimensions import dimension
 from jfric.system.elements import SECTIONS
+from jfric.system.fields import About, about
 from jfric.system.units import DIMENSIONS, expected
 
 _DIRECTIONS = ("dof", "between", "direction", "normal", "tangent", "plane")
@@ -19,6 +19,7 @@ _DIRECTIONS = ("dof", "between", "direction", "normal", "tangent", "plane")
 #: What to give for a field that refers to points of bodies.
 _SHAPES = {
     "text": "a point such as 'rod.tip'",
+    "bodies": "two bodies such as ['wheel', 'pinion']",
     "texts": "two points such as ['rod.tip', 'ground']",
     "corners": "corners such as ['box.a', 'box.b', 'box.c']",
     "line": "a line such as 'ground'",
@@ -90,8 +91,8 @@ def _sentence(detail: Any) -> str:
     if kind == "missing":
         model = _model(parts[:-1])
         section = parts[0] if len(parts) > 1 else ""
-        about = _expected(parts) if section in SECTIONS or section in ("time",) else None
-        hint = f"; give {about}" if about else ""
+        holding = _expected(parts) if section in SECTIONS or section in ("time",) else None
+        hint = f"; give {holding}" if holding else ""
         if model is file_model():
             hint = '; give [time] end = "4 s"'
         return f"{where}: missing{hint}"
@@ -198,10 +199,9 @@ def _expected(parts: Sequence[Any]) -> str:
     )
     if section == "time":
         return expected(DIMENSIONS["time"])
-    if (section, named[-1]) == ("gear", "bodies"):
-        return "two bodies such as ['wheel', 'pinion']"
-    if (shape := SHAPES.get((section, named[-1]), "")) in _SHAPES:
-        return _SHAPES[shape]
+    known = about(SECTIONS[section]) if section in SECTIONS else {}
+    if (form := known.get(named[-1], About()).form) in _SHAPES:
+        return _SHAPES[form]
     if field in _DIRECTIONS:
         return "a degree of freedom such as 'u'"
     return expected(dimension(section, field, "translation"))

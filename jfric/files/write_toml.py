@@ -10,7 +10,6 @@ import equinox as eqx
 
 from jfric.errors import ProblemError
 from jfric.files.config import Config
-from jfric.files.field_shapes import SHAPES
 from jfric.files.position_tables import position_table
 from jfric.files.write_tables import check_table, controller_table
 from jfric.files.write_values import (
@@ -228,7 +227,7 @@ def _element(section: str, name: str, element: eqx.Module, problem: Problem):
             result[field] = _direction(value, where, {})
         elif role in ("choice", "formula", "formulas"):
             result[field] = _formula(value, f"{where}.{field}") if role != "choice" else value
-        elif role in SHAPES.values():
+        elif role in _SHAPED:
             default = next(f.default for f in dataclasses.fields(element) if f.name == field)
             value = _shape(role, value, f"{where}.{field}")
             if value != {} and (role != "flag" or value != default):
@@ -241,6 +240,12 @@ def _element(section: str, name: str, element: eqx.Module, problem: Problem):
         of_kind = getattr(element, "kind", of_kind) if section == "velocity" else of_kind
         units[field] = dimension(section, field, of_kind)
     return _table(result, units)
+
+
+#: What files hold of fields that are no plain numbers, laws or directions.
+_SHAPED = (
+    *("count", "text", "texts", "bodies", "corners", "line", "flag", "factor", "pair", "pairs"),
+)
 
 
 def _shape(role: str, value: Any, where: str) -> Any:

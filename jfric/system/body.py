@@ -8,7 +8,7 @@ from typing import Any
 
 import equinox as eqx
 
-from jfric.system.fields import Scalar, optional, scalar
+from jfric.system.fields import Scalar, holds, optional, scalar, written
 
 #: The three degrees of freedom of a body, behind its name, and what they are.
 COORDINATES = {"x": "translation", "y": "translation", "phi": "rotation"}
@@ -61,13 +61,15 @@ class Body(eqx.Module):
         (0.447214, -0.5)
     """
 
-    m: Scalar = eqx.field(converter=scalar)
-    J: Scalar = eqx.field(converter=scalar)
-    at: Any = eqx.field(converter=pair, default=None)
-    angle: Scalar = eqx.field(converter=optional, default=None)
-    v: Any = eqx.field(converter=pair, default=None)
-    omega: Scalar = eqx.field(converter=optional, default=None)
-    points: dict[str, Any] = eqx.field(converter=_points, default_factory=dict)
+    m: Scalar = eqx.field(**holds("mass", above=0.0, fixed=True))
+    J: Scalar = eqx.field(**holds("moment of inertia", above=0.0))
+    at: Any = eqx.field(default=None, **holds("length", form="pair", fixed=True, converter=pair))
+    angle: Scalar = eqx.field(default=None, **holds("angle", converter=optional))
+    v: Any = eqx.field(default=None, **holds("velocity", form="pair", fixed=True, converter=pair))
+    omega: Scalar = eqx.field(default=None, **holds("angular velocity", converter=optional))
+    points: dict[str, Any] = eqx.field(
+        default_factory=dict, **holds("length", form="pairs", fixed=True, converter=_points)
+    )
 
     def start(self) -> dict[str, tuple[Any, Any]]:
         """Position and velocity by coordinate, None where they are not given."""
@@ -86,7 +88,9 @@ class Ground(eqx.Module):
         [1.0, 0.5]
     """
 
-    points: dict[str, Any] = eqx.field(converter=_points, default_factory=dict)
+    points: dict[str, Any] = eqx.field(
+        default_factory=dict, **holds("length", form="pairs", fixed=True, converter=_points)
+    )
 
 
 class Gravity(eqx.Module):
@@ -100,8 +104,8 @@ class Gravity(eqx.Module):
         5.0
     """
 
-    g: Scalar = eqx.field(converter=scalar, default=9.81)
-    tilt: Scalar = eqx.field(converter=optional, default=None)
+    g: Scalar = eqx.field(default=9.81, **holds("acceleration"))
+    tilt: Scalar = eqx.field(default=None, **holds("angle", converter=optional))
 
 
 def references(value: Any) -> Any:
@@ -131,10 +135,10 @@ class LinkSpring(eqx.Module):
         x0 = 2.0 # m
     """
 
-    points: tuple[str, str] = eqx.field(static=True, converter=references)
-    k: Scalar = eqx.field(converter=scalar, default=0.0)
-    c: Scalar = eqx.field(converter=scalar, default=0.0)
-    x0: Scalar = eqx.field(converter=scalar, default=0.0)
+    points: tuple[str, str] = eqx.field(converter=references, **written("texts"))
+    k: Scalar = eqx.field(default=0.0, **holds("stiffness", at_least=0.0, fixed=True))
+    c: Scalar = eqx.field(default=0.0, **holds("damping", at_least=0.0, fixed=True))
+    x0: Scalar = eqx.field(default=0.0, **holds("length", fixed=True))
 
 
 def coordinates(name: str) -> tuple[str, ...]:

@@ -102,20 +102,12 @@ def require_start(name: str, body: Body) -> None:
 
 def require_body_values(where: str, element: Any) -> None:
     """Raise :class:`ProblemError` for a body without mass, or circles that cannot touch."""
-    if isinstance(element, Body):
-        for field in ("m", "J"):
-            value = float(getattr(element, field))
-            if value == 0.0 and field == "J":
-                raise ProblemError(
-                    f"{where}.J: found 0, must be positive: a body turns; for a point mass give "
-                    "two degrees of freedom with a mass along each, or, where joints or contacts "
-                    "refer to its points, a J that is small beside m times their distance squared"
-                )
-            if not value > 0.0:
-                raise ProblemError(f"{where}.{field}: found {value:g}, must be positive")
-    given = element.radius if isinstance(element, Rolling | Pin) else None
-    if given is not None and not float(given) > 0.0:
-        raise ProblemError(f"{where}.radius: found {float(given):g}, must be positive")
+    if isinstance(element, Body) and float(element.J) == 0.0:
+        raise ProblemError(
+            f"{where}.J: found 0, must be positive: a body turns; for a point mass give "
+            "two degrees of freedom with a mass along each, or, where joints or contacts "
+            "refer to its points, a J that is small beside m times their distance squared"
+        )
     if isinstance(element, Contact | Rolling) and element.circle is not None:
         radii = element.radius, element.circle_radius
         inner, outer = (0.0 if x is None else float(x) for x in radii)

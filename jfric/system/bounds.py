@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,12 +11,14 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jfric.numerics import cubic
-from jfric.system.bristle import BRISTLES, AbstractBristle, BoucWen, Dahl, LuGre
+from jfric.system.bristle import AbstractBristle, BoucWen, Dahl, LuGre
 from jfric.system.coupling_checks import ROUNDING, SINGULAR, smallest_eigenvalue, springs_of_sliders
 from jfric.system.description import AbstractProblem
+from jfric.system.dimensions import LAW_FIELDS
 from jfric.system.direction import Direction
 from jfric.system.elements import SECTIONS
-from jfric.system.hysteresis import HYSTERESIS, MasingSpring
+from jfric.system.fields import About, Bounds, about
+from jfric.system.hysteresis import MasingSpring
 from jfric.system.laws import (
     FrictionCurve,
     PerAxis,
@@ -29,59 +30,23 @@ from jfric.system.laws import (
 from jfric.system.naming import parameters
 from jfric.system.position_factor import PeriodicFactor, SplineFactor
 
-#: Fields of elements that must not be negative, friction laws included.
-_NOT_NEGATIVE = {
-    *("m", "k", "c", "k_positive", "k_negative", "gap_positive", "gap_negative", "L"),
-    *("radius", "circle_radius", "kappa"),
-    *("mu", "mu_s", "mu_d", "mu_v", "positive", "negative"),
-    *("curve", "speeds", "factor"),
-}
-#: Fields of friction laws that must be positive.
-_POSITIVE = ("v_s", "exponent", "J", "period", "first", "second")
-#: Likewise, in some sections.
-_POSITIVE_IN = (
-    *(("body", "m"), ("body", "J"), ("friction", "radius")),
-    *(("pin", "radius"), ("rolling", "radius")),
-)
 #: Lists whose numbers increase.
 _INCREASING = ("times", "x")
-#: Sections whose fields are coefficients of any sign.
-_ANY_SIGN = ("jenkins_coupling", "polynomial_spring", "force_field")
 #: Numbers beside those of the system: of the controller and of the sensors of a fit.
 _OTHERS = ("delay", "controller.delay", "controller.lag", "controller.limit")
 _CHANNELS, _LATE = ("sensor", "input"), ("delay", "lag")
 
-#: A number at a knot of a friction curve: friction.curve.3, friction.curve.positive.3.
-_KNOT = re.compile(r"((?:^|\.)(?:speeds|curve|factor|curve\.positive|curve\.negative))\.\d+$")
+#: What a path to a number of a law or a factor ends with, below the field itself: friction.curve.3,
+#: friction.mu.positive.
+_BELOW = re.compile(r"(\.(\d+|positive|negative|first|second))+$")
+#: Numbers of each direction of a plane, of friction that differs along them.
+_OF_AXES = re.compile(r"\.(first|second)$")
+#: Fields of laws and of factors along the way.
+_INSIDE = {**LAW_FIELDS, **about(PeriodicFactor), **about(SplineFactor)}
 
 
 #: Fields that are directions.
 _DIRECTIONS = ("normal", "tangent", "reaction")
-
-
-class Bounds(NamedTuple):
-    """``low`` and ``high``, and whether ``low`` itself is allowed."""
-
-    low: float = -math.inf
-    high: float = math.inf
-    closed: bool = True
-
-    def message(self, low: float, high: float) -> str | None:
-        """Message for values from ``low`` to ``high`` that leave the bounds, else None."""
-        if low < self.low or (low == self.low and not self.closed):
-            if self.low != 0.0:
-                return f"must be {'at least' if self.closed else 'above'} {self.low:g}"
-            return "must not be negative" if self.closed else "must be positive"
-        return f"must not be larger than {self.high:g}" if high > self.high else None
-
-
-#: Fields of elements with a state, where they need not be positive.
-_OF_BRISTLES = {
-    **dict.fromkeys(("z0", "psi0", "beta", "gamma", "mu0"), Bounds()),
-    **dict.fromkeys(("sigma1", "sigma2", "b"), Bounds(0.0)),
-    "breakaway": Bounds(0.0, 1.0),
-    **dict.fromkeys(("exponent", "n"), Bounds(1.0)),
-}
 
 
 def bounds_of(path: str) -> Bounds:
@@ -89,26 +54,19 @@ def bounds_of(path: str) -> Bounds:
     section, _, rest = path.partition(".")
     if _is_weight(rest.split(".")):
         return Bounds()
-    field = _KNOT.sub(r"\1", rest).rpartition(".")[2]
+    field = rest.rpartition(".")[2]
     if path in _OTHERS or (section in _CHANNELS and field in _LATE):
         return Bounds(0.0)
-    if section not in SECTIONS or section in _ANY_SIGN:
+    if section not in SECTIONS:
         return Bounds()
-    if section == "contact" and field == "e":
-        return Bounds(0.0, 1.0)
     # A function of time is bounded by its values, not by each of its numbers.
-    if section == "friction" and field in ("N", "limit"):
-        return Bounds(0.0)
-    if section in HYSTERESIS and field != "z0":
-        low = {"chi": -1.0}.get(field, 0.0)
-        return Bounds(low, closed=field == "beta")
-    if section in BRISTLES:
-        return _OF_BRISTLES.get(field, Bounds(0.0, closed=False))
-    if "peak" in rest.split("."):
-        return Bounds(1.0)
-    if field in _POSITIVE or (section, field) in _POSITIVE_IN:
-        return Bounds(0.0, closed=False)
-    return Bounds(0.0) if field in _NOT_NEGATIVE else Bounds()
+    known = about(SECTIONS[section])
+    inside = _INSIDE if "law" in known else {}
+    found = known.get(field) or inside.get(_BELOW.sub("", f".{rest}").rpartition(".")[2])
+    bounds = About().bounds if found is None else found.bounds
+    # What differs along both directions of a plane is divided by.
+    positive = bounds == Bounds(0.0) and _OF_AXES.search(rest)
+    return bounds._replace(closed=False) if positive else bounds
 
 
 def numbers_hold(problem: AbstractProblem) -> tuple[Bool[Array, ""], Bool[Array, ""]]:

@@ -14,7 +14,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from jfric.system.direction import Direction, as_direction
-from jfric.system.fields import Scalar, scalar
+from jfric.system.fields import Scalar, holds, optional, scalar
 from jfric.system.laws import power
 
 
@@ -26,6 +26,7 @@ class AbstractBristle(eqx.Module):
     stiff: ClassVar[bool] = False
     #: The field that is the state at the start.
     starts: ClassVar[str] = "z0"
+    symbol: ClassVar[str] = "spring and slider"
 
     def start(self) -> Any:
         """The state at the start."""
@@ -65,10 +66,10 @@ class Dahl(AbstractBristle):
     """
 
     direction: Direction = eqx.field(converter=as_direction)
-    sigma: Scalar = eqx.field(converter=scalar)
-    F_c: Scalar = eqx.field(converter=scalar)
-    exponent: Scalar = eqx.field(converter=scalar, default=1.0)
-    z0: Scalar = eqx.field(converter=scalar, default=0.0)
+    sigma: Scalar = eqx.field(**holds("stiffness", above=0.0))
+    F_c: Scalar = eqx.field(**holds("force", above=0.0))
+    exponent: Scalar = eqx.field(default=1.0, **holds("pure number", at_least=1.0))
+    z0: Scalar = eqx.field(default=0.0, **holds("length"))
 
     @property
     def size(self):
@@ -105,12 +106,12 @@ class BoucWen(AbstractBristle):
     """
 
     direction: Direction = eqx.field(converter=as_direction)
-    k: Scalar = eqx.field(converter=scalar)
+    k: Scalar = eqx.field(**holds("stiffness", above=0.0))
     beta: Scalar = eqx.field(converter=scalar)
     gamma: Scalar = eqx.field(converter=scalar)
-    n: Scalar = eqx.field(converter=scalar, default=1.0)
-    A: Scalar = eqx.field(converter=scalar, default=1.0)
-    z0: Scalar = eqx.field(converter=scalar, default=0.0)
+    n: Scalar = eqx.field(default=1.0, **holds("pure number", at_least=1.0))
+    A: Scalar = eqx.field(default=1.0, **holds("pure number", above=0.0))
+    z0: Scalar = eqx.field(default=0.0, **holds("length"))
 
     @property
     def size(self):
@@ -157,16 +158,16 @@ class LuGre(AbstractBristle):
     """
 
     direction: Direction = eqx.field(converter=as_direction)
-    sigma0: Scalar = eqx.field(converter=scalar)
-    F_c: Scalar = eqx.field(converter=scalar)
-    F_s: Scalar = eqx.field(converter=scalar)
-    v_s: Scalar = eqx.field(converter=scalar)
-    sigma1: Scalar = eqx.field(converter=scalar, default=0.0)
-    sigma2: Scalar = eqx.field(converter=scalar, default=0.0)
+    sigma0: Scalar = eqx.field(**holds("stiffness", above=0.0))
+    F_c: Scalar = eqx.field(**holds("force", above=0.0))
+    F_s: Scalar = eqx.field(**holds("force", above=0.0))
+    v_s: Scalar = eqx.field(**holds("velocity", above=0.0))
+    sigma1: Scalar = eqx.field(default=0.0, **holds("damping", at_least=0.0))
+    sigma2: Scalar = eqx.field(default=0.0, **holds("damping", at_least=0.0))
     breakaway: Scalar | None = eqx.field(
-        converter=lambda x: None if x is None else scalar(x), default=None
+        default=None, **holds("pure number", at_least=0.0, at_most=1.0, converter=optional)
     )
-    z0: Scalar = eqx.field(converter=scalar, default=0.0)
+    z0: Scalar = eqx.field(default=0.0, **holds("length"))
     stiff: ClassVar[bool] = True
 
     @property
@@ -219,13 +220,13 @@ class RateState(AbstractBristle):
     """
 
     direction: Direction = eqx.field(converter=as_direction)
-    N: Scalar = eqx.field(converter=scalar)
-    mu0: Scalar = eqx.field(converter=scalar)
-    a: Scalar = eqx.field(converter=scalar)
-    b: Scalar = eqx.field(converter=scalar)
-    D_c: Scalar = eqx.field(converter=scalar)
-    V0: Scalar = eqx.field(converter=scalar)
-    psi0: Scalar = eqx.field(converter=scalar, default=0.0)
+    N: Scalar = eqx.field(**holds("force", above=0.0))
+    mu0: Scalar = eqx.field(**holds("pure number"))
+    a: Scalar = eqx.field(**holds("pure number", above=0.0))
+    b: Scalar = eqx.field(**holds("pure number", at_least=0.0))
+    D_c: Scalar = eqx.field(**holds("length", above=0.0))
+    V0: Scalar = eqx.field(**holds("velocity", above=0.0))
+    psi0: Scalar = eqx.field(default=0.0, **holds("pure number"))
     evolution: Evolution = eqx.field(static=True, default="ageing")
     stiff: ClassVar[bool] = True
     starts: ClassVar[str] = "psi0"

@@ -1,115 +1,24 @@
 """Dimensions of fields, on degrees of freedom that translate or rotate.
 
-A new element is one line for each of its fields; a field without a line takes any unit.
+The classes of elements and laws say what their fields measure; a field that says nothing takes any
+unit.
 """
 
 from __future__ import annotations
 
+import functools
+
+from jfric.system.elements import SECTIONS
+from jfric.system.fields import TURNING, About, about
+from jfric.system.laws import LAWS
 from jfric.system.units import DIMENSIONS, Dimension
 
-#: Field to the names of its dimension along a translation and along a rotation.
-FIELDS: dict[tuple[str, str], tuple[str, str]] = {
-    ("mass", "m"): ("mass", "moment of inertia"),
-    ("spring", "k"): ("stiffness", "rotational stiffness"),
-    ("spring", "x0"): ("length", "angle"),
-    ("damper", "c"): ("damping", "rotational damping"),
-    ("diagram_spring", "x"): ("length", "angle"),
-    ("diagram_spring", "F"): ("force", "torque"),
-    ("gap_spring", "k_positive"): ("stiffness", "rotational stiffness"),
-    ("gap_spring", "k_negative"): ("stiffness", "rotational stiffness"),
-    ("gap_spring", "gap_positive"): ("length", "angle"),
-    ("gap_spring", "gap_negative"): ("length", "angle"),
-    ("stop", "k"): ("stiffness", "rotational stiffness"),
-    ("stop", "gap"): ("length", "angle"),
-    ("stop", "c"): ("damping", "rotational damping"),
-    ("jenkins", "k"): ("stiffness", "rotational stiffness"),
-    ("jenkins", "R"): ("force", "torque"),
-    # Translation and rotation may be coupled: checked where the kinds are known.
-    ("jenkins_coupling", "k"): ("stiffness", "rotational stiffness"),
-    ("jenkins", "z0"): ("length", "angle"),
-    ("maxwell_slip", "k"): ("stiffness", "rotational stiffness"),
-    ("maxwell_slip", "R"): ("force", "torque"),
-    ("maxwell_slip", "z0"): ("length", "angle"),
-    ("masing_spring", "x"): ("length", "angle"),
-    ("masing_spring", "F"): ("force", "torque"),
-    ("masing_spring", "z0"): ("length", "angle"),
-    ("iwan", "K_T"): ("stiffness", "rotational stiffness"),
-    ("iwan", "F_S"): ("force", "torque"),
-    ("iwan", "chi"): ("pure number", "pure number"),
-    ("iwan", "beta"): ("pure number", "pure number"),
-    ("iwan", "z0"): ("length", "angle"),
-    ("dahl", "sigma"): ("stiffness", "rotational stiffness"),
-    ("dahl", "F_c"): ("force", "torque"),
-    ("dahl", "z0"): ("length", "angle"),
-    ("bouc_wen", "k"): ("stiffness", "rotational stiffness"),
-    ("bouc_wen", "n"): ("pure number", "pure number"),
-    ("bouc_wen", "A"): ("pure number", "pure number"),
-    ("bouc_wen", "z0"): ("length", "angle"),
-    ("lugre", "sigma0"): ("stiffness", "rotational stiffness"),
-    ("lugre", "sigma1"): ("damping", "rotational damping"),
-    ("lugre", "sigma2"): ("damping", "rotational damping"),
-    ("lugre", "F_c"): ("force", "torque"),
-    ("lugre", "F_s"): ("force", "torque"),
-    ("lugre", "v_s"): ("velocity", "angular velocity"),
-    ("lugre", "breakaway"): ("pure number", "pure number"),
-    ("lugre", "z0"): ("length", "angle"),
-    ("rate_state", "N"): ("force", "torque"),
-    ("rate_state", "mu0"): ("pure number", "pure number"),
-    ("rate_state", "a"): ("pure number", "pure number"),
-    ("rate_state", "b"): ("pure number", "pure number"),
-    ("rate_state", "D_c"): ("length", "angle"),
-    ("rate_state", "V0"): ("velocity", "angular velocity"),
-    ("rate_state", "psi0"): ("pure number", "pure number"),
-    ("friction", "position"): ("length", "angle"),
-    ("friction", "N"): ("force", "torque"),
-    ("friction", "limit"): ("force", "torque"),
-    ("friction", "belt"): ("velocity", "angular velocity"),
-    ("contact", "gap"): ("length", "angle"),
-    ("contact", "e"): ("pure number", "pure number"),
-    ("contact", "belt"): ("velocity", "angular velocity"),
-    ("contact", "radius"): ("length", "length"),
-    ("contact", "circle_radius"): ("length", "length"),
-    ("body", "m"): ("mass", "mass"),
-    ("body", "J"): ("moment of inertia", "moment of inertia"),
-    ("body", "at"): ("length", "length"),
-    ("body", "angle"): ("angle", "angle"),
-    ("body", "v"): ("velocity", "velocity"),
-    ("body", "omega"): ("angular velocity", "angular velocity"),
-    ("body", "points"): ("length", "length"),
-    ("ground", "points"): ("length", "length"),
-    ("gear", "radii"): ("length", "length"),
-    ("pin", "radius"): ("length", "length"),
-    ("rolling", "radius"): ("length", "length"),
-    ("rolling", "circle_radius"): ("length", "length"),
-    ("gravity", "g"): ("acceleration", "acceleration"),
-    ("gravity", "tilt"): ("angle", "angle"),
-    ("link_spring", "k"): ("stiffness", "stiffness"),
-    ("link_spring", "c"): ("damping", "damping"),
-    ("link_spring", "x0"): ("length", "length"),
-    ("load", "F"): ("force", "torque"),
-    ("base", "displacement"): ("length", "angle"),
-    ("pendulum", "m"): ("mass", "mass"),
-    ("pendulum", "L"): ("length", "length"),
-    ("pendulum", "g"): ("acceleration", "acceleration"),
-    ("drag", "c"): ("drag", "rotational drag"),
-    ("velocity", "v"): ("velocity", "angular velocity"),
-    ("initial", "q"): ("length", "angle"),
-    ("initial", "v"): ("velocity", "angular velocity"),
-}
-
 #: Fields of friction laws, in any element that has a law.
-LAW_FIELDS = {
-    "mu": ("pure number", "pure number"),
-    "mu_s": ("pure number", "pure number"),
-    "mu_d": ("pure number", "pure number"),
-    "mu_v": ("inverse velocity", "inverse angular velocity"),
-    "v_s": ("velocity", "angular velocity"),
-    "exponent": ("pure number", "pure number"),
-    "peak": ("pure number", "pure number"),
-    "speeds": ("velocity", "angular velocity"),
-    "curve": ("pure number", "pure number"),
-    "radius": ("length", "length"),
-}
+LAW_FIELDS: dict[str, About] = functools.reduce(lambda x, law: about(law) | x, LAWS.values(), {})
+#: What a list of such coefficients says that it measures.
+COEFFICIENTS = "coefficients"
+#: What the start of a degree of freedom measures.
+_START = {"q": "length", "v": "velocity"}
 
 #: Entries of full matrices: both coordinates translate, one of them, none.
 MATRICES = {
@@ -121,14 +30,31 @@ MATRICES = {
 
 def dimension(section: str, field: str, of_kind: str | None) -> Dimension | None:
     """Dimension of the field ``section.field``; None where the dimension is not checked."""
-    names = LAW_FIELDS.get(field) or FIELDS.get((section, field))
-    if names is None or (of_kind is None and names[0] != names[1]):
+    if section == "initial":
+        names = (_START[field], TURNING[_START[field]])
+    elif field in LAW_FIELDS:
+        names = LAW_FIELDS[field].measures
+    else:
+        names = (
+            about(SECTIONS[section]).get(field, About()).measures if section in SECTIONS else None
+        )
+    if names is None or names[0] not in DIMENSIONS or (of_kind is None and names[0] != names[1]):
         return None
     return DIMENSIONS[names[of_kind == "rotation"]]
 
 
-def polynomial_dimension(power: int, of_kind: str | None) -> Dimension | None:
-    """Dimension of the coefficient of ``x^power`` of a polynomial spring, where it is known."""
+def list_dimensions(
+    section: str, field: str, of_kind: str | None, count: int
+) -> list[Dimension | None]:
+    """Dimensions of ``count`` numbers in a list, the same but for coefficients of powers."""
+    names = about(SECTIONS[section])[field].measures
+    if names is not None and names[0] == COEFFICIENTS:
+        return [_coefficient(power, of_kind) for power in range(1, count + 1)]
+    return [dimension(section, field, of_kind)] * count
+
+
+def _coefficient(power: int, of_kind: str | None) -> Dimension | None:
+    """Dimension of a force divided by ``x^power``, where it is known."""
     if of_kind is None or of_kind == "rotation":
         return DIMENSIONS["torque"] if of_kind else None
     unit = f"N/m^{power}" if power > 1 else "N/m"

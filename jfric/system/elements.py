@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import equinox as eqx
 
@@ -13,7 +13,7 @@ from jfric.system.body import Body, Gravity, Ground, LinkSpring, references
 from jfric.system.bristle import BRISTLES
 from jfric.system.direction import Direction, as_direction
 from jfric.system.event import Event
-from jfric.system.fields import Scalar, optional, scalar
+from jfric.system.fields import Scalar, about, holds, optional, scalar, written
 from jfric.system.formula import read_formula
 from jfric.system.friction import Friction as Friction
 from jfric.system.friction import along_plane, as_belt
@@ -36,7 +36,7 @@ class Mass(eqx.Module):
     """
 
     direction: Direction = eqx.field(converter=as_direction)
-    m: Scalar = eqx.field(converter=scalar)
+    m: Scalar = eqx.field(**holds("mass", at_least=0.0))
 
 
 class Spring(eqx.Module):
@@ -51,8 +51,10 @@ class Spring(eqx.Module):
     """
 
     direction: Direction = eqx.field(converter=as_direction)
-    k: Scalar = eqx.field(converter=scalar)
-    x0: Scalar = eqx.field(converter=scalar, default=0.0)
+    k: Scalar = eqx.field(**holds("stiffness", at_least=0.0))
+    x0: Scalar = eqx.field(default=0.0, **holds("length"))
+    symbol: ClassVar[str] = "spring"
+    shown: ClassVar[tuple[str, ...]] = ("k",)
 
 
 class Damper(eqx.Module):
@@ -63,7 +65,9 @@ class Damper(eqx.Module):
     """
 
     direction: Direction = eqx.field(converter=as_direction)
-    c: Scalar = eqx.field(converter=scalar)
+    c: Scalar = eqx.field(**holds("damping", at_least=0.0))
+    symbol: ClassVar[str] = "damper"
+    shown: ClassVar[tuple[str, ...]] = ("c",)
 
 
 class DiagramSpring(eqx.Module):
@@ -79,8 +83,9 @@ class DiagramSpring(eqx.Module):
     """
 
     direction: Direction = eqx.field(converter=as_direction)
-    x: Scalar = eqx.field(converter=scalar)
-    F: Scalar = eqx.field(converter=scalar)
+    x: Scalar = eqx.field(**holds("length", form="list"))
+    F: Scalar = eqx.field(**holds("force", form="list"))
+    symbol: ClassVar[str] = "nonlinear spring"
 
 
 class GapSpring(eqx.Module):
@@ -96,10 +101,11 @@ class GapSpring(eqx.Module):
     """
 
     direction: Direction = eqx.field(converter=as_direction)
-    k_positive: Scalar = eqx.field(converter=scalar)
-    k_negative: Scalar = eqx.field(converter=scalar)
-    gap_positive: Scalar = eqx.field(converter=scalar)
-    gap_negative: Scalar = eqx.field(converter=scalar)
+    k_positive: Scalar = eqx.field(**holds("stiffness", at_least=0.0))
+    k_negative: Scalar = eqx.field(**holds("stiffness", at_least=0.0))
+    gap_positive: Scalar = eqx.field(**holds("length", at_least=0.0))
+    gap_negative: Scalar = eqx.field(**holds("length", at_least=0.0))
+    symbol: ClassVar[str] = "gap spring"
 
 
 Release = Literal["physical", "adhesive", "limited"]
@@ -129,10 +135,12 @@ class Stop(eqx.Module):
     """
 
     direction: Direction = eqx.field(converter=as_direction)
-    k: Scalar = eqx.field(converter=scalar)
-    gap: Scalar = eqx.field(converter=scalar, default=0.0)
-    c: Scalar = eqx.field(converter=scalar, default=0.0)
+    k: Scalar = eqx.field(**holds("stiffness", at_least=0.0))
+    gap: Scalar = eqx.field(default=0.0, **holds("length"))
+    c: Scalar = eqx.field(default=0.0, **holds("damping", at_least=0.0))
     release: Release = eqx.field(static=True, default="physical")
+    symbol: ClassVar[str] = "gap spring"
+    shown: ClassVar[tuple[str, ...]] = ("k", "gap")
 
 
 class Gap(eqx.Module):
@@ -234,21 +242,31 @@ class Contact(eqx.Module):
     normal: Direction | None = eqx.field(converter=as_direction, default=None)
     tangent: Direction | None = eqx.field(converter=as_direction, default=None)
     law: AbstractLaw | None = eqx.field(converter=as_law, default=None)
-    gap: Scalar = eqx.field(converter=_gap, default=0.0)
-    e: Scalar = eqx.field(converter=scalar, default=0.0)
+    gap: Scalar = eqx.field(default=0.0, **holds("length", converter=_gap))
+    e: Scalar = eqx.field(default=0.0, **holds("pure number", at_least=0.0, at_most=1.0))
     belt: AbstractFunction | tuple[AbstractFunction, ...] | None = eqx.field(
-        converter=as_belt, default=None
+        default=None, **holds("velocity", converter=as_belt)
     )
     impact: ImpactLaw = eqx.field(static=True, default="coulomb")
-    sliding: str | Callable | None = eqx.field(static=True, default=None)
-    point: str | None = eqx.field(static=True, default=None)
-    line: str | tuple[str, str] | None = eqx.field(static=True, converter=references, default=None)
-    circle: str | None = eqx.field(static=True, default=None)
-    polygon: tuple[str, ...] | None = eqx.field(static=True, converter=references, default=None)
-    radius: Scalar = eqx.field(converter=optional, default=None)
-    circle_radius: Scalar = eqx.field(converter=optional, default=None)
-    inside: bool = eqx.field(static=True, default=False)
+    sliding: str | Callable | None = eqx.field(default=None, **written("formula"))
+    point: str | None = eqx.field(default=None, **written("text"))
+    line: str | tuple[str, str] | None = eqx.field(
+        converter=references, default=None, **written("line")
+    )
+    circle: str | None = eqx.field(default=None, **written("text"))
+    polygon: tuple[str, ...] | None = eqx.field(
+        converter=references, default=None, **written("corners")
+    )
+    radius: Scalar = eqx.field(
+        default=None, **holds("length", at_least=0.0, fixed=True, converter=optional)
+    )
+    circle_radius: Scalar = eqx.field(
+        default=None, **holds("length", at_least=0.0, fixed=True, converter=optional)
+    )
+    inside: bool = eqx.field(default=False, **written("flag"))
     plane: tuple[Direction | Along, ...] | None = eqx.field(converter=_plane, default=None)
+    symbol: ClassVar[str] = "contact"
+    shown: ClassVar[tuple[str, ...]] = ("gap", "e")
 
     def rows(self) -> list[Self]:
         """One contact for each direction of sliding: itself, or those of a plane."""
@@ -285,7 +303,7 @@ class Load(eqx.Module):
     """
 
     direction: Direction = eqx.field(converter=as_direction)
-    F: AbstractFunction = eqx.field(converter=as_function)
+    F: AbstractFunction = eqx.field(converter=as_function, **holds("force", converter=None))
 
 
 class Base(eqx.Module):
@@ -298,7 +316,9 @@ class Base(eqx.Module):
     Example: see :class:`jfric.Jenkins`.
     """
 
-    displacement: AbstractFunction = eqx.field(converter=as_function)
+    displacement: AbstractFunction = eqx.field(
+        converter=as_function, **holds("length", converter=None)
+    )
 
 
 class Lagrangian(eqx.Module):
@@ -330,12 +350,14 @@ class Lagrangian(eqx.Module):
         -1.958732
     """
 
-    kinetic: str | Callable | None = eqx.field(static=True, default=None)
-    potential: str | Callable | None = eqx.field(static=True, default=None)
-    dissipation: str | Callable | None = eqx.field(static=True, default=None)
+    kinetic: str | Callable | None = eqx.field(default=None, **written("formula"))
+    potential: str | Callable | None = eqx.field(default=None, **written("formula"))
+    dissipation: str | Callable | None = eqx.field(default=None, **written("formula"))
 
 
-#: Sections of a problem and the element each holds. A new element is one class and one line here.
+#: Sections of a problem and the element each holds. A new element is one class and one line here:
+#: its fields say what they hold (:mod:`jfric.system.fields`), ``symbol`` and ``shown`` how it is
+#: drawn and which of its numbers stand beside it.
 SECTIONS: dict[str, type[eqx.Module]] = {
     "body": Body,
     "ground": Ground,
@@ -365,3 +387,10 @@ SECTIONS: dict[str, type[eqx.Module]] = {
     "force_field": ForceField,
     "event": Event,
 }
+
+#: Those of nonlinear elements with one force along one direction.
+CURVED = tuple(
+    name
+    for name, cls in SECTIONS.items()
+    if issubclass(cls, AbstractForce) and "direction" in about(cls)
+)

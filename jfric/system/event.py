@@ -10,6 +10,7 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.system.description import element_label
+from jfric.system.fields import written
 
 Passage = Literal["up", "down", "both"]
 Action = Literal["record", "stop", "change"]
@@ -57,10 +58,10 @@ class Event(eqx.Module):
     [('event.floor', 1.0)]
     """
 
-    when: str | Callable = eqx.field(static=True)
+    when: str | Callable = eqx.field(**written("formula"))
     direction: Passage = eqx.field(static=True, default="both")
     action: Action = eqx.field(static=True, default="record")
-    change: Any = eqx.field(static=True, default=None, converter=_as_changes)
+    change: Any = eqx.field(default=None, converter=_as_changes, **written("formulas"))
 
     @property
     def changes(self) -> bool:

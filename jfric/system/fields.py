@@ -1,9 +1,11 @@
-"""Conversion of field values of elements to array leaves."""
+"""What fields of elements hold, and how values given for them become array leaves."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, TypeAlias
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
@@ -17,6 +19,22 @@ from jfric.system.units import Dimension, UnitError, to_si
 #: A physical number: a Python number or array at construction; an array leaf afterwards, or an
 #: :class:`Expression` until the problem is resolved. Type checkers cannot follow this change.
 Scalar: TypeAlias = Any
+
+
+class Bounds(NamedTuple):
+    """``low`` and ``high``, and whether ``low`` itself is allowed."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    closed: bool = True
+
+    def message(self, low: float, high: float) -> str | None:
+        """Message for values from ``low`` to ``high`` that leave the bounds, else None."""
+        if low < self.low or (low == self.low and not self.closed):
+            if self.low != 0.0:
+                return f"must be {'at least' if self.closed else 'above'} {self.low:g}"
+            return "must not be negative" if self.closed else "must be positive"
+        return f"must not be larger than {self.high:g}" if high > self.high else None
 
 
 class UnitText(eqx.Module):
@@ -73,7 +91,55 @@ def optional(value) -> Any:
     return None if value is None else scalar(value)
 
 
-def numbers_of(element) -> dict[str, Any]:
-    """Numbers of an element by their field."""
-    given = {f.name: getattr(element, f.name) for f in dataclasses.fields(element)}
-    return {name: value for name, value in given.items() if eqx.is_array_like(value)}
+#: What takes the place of a dimension along a translation where an element turns.
+TURNING = {
+    "mass": "moment of inertia",
+    "length": "angle",
+    "velocity": "angular velocity",
+    "inverse velocity": "inverse angular velocity",
+    "force": "torque",
+    "stiffness": "rotational stiffness",
+    "damping": "rotational damping",
+    "drag": "rotational drag",
+}
+
+
+class About(NamedTuple):
+    """What a field of an element holds."""
+
+    #: Names of its dimension along a translation and along a rotation; None: any.
+    measures: tuple[str, str] | None = None
+    bounds: Bounds = Bounds()
+    #: How it is written in a file, where its type does not tell.
+    form: str | None = None
+
+
+def holds(
+    measures: str | None = None,
+    *,
+    above: float | None = None,
+    at_least: float = -math.inf,
+    at_most: float = math.inf,
+    fixed: bool = False,
+    form: str | None = None,
+    converter: Callable[[Any], Any] | None = scalar,
+) -> dict[str, Any]:
+    """Arguments of :func:`equinox.field` for numbers: what they measure along a translation, with
+    a counterpart along a rotation unless it is ``fixed``, and between which bounds they lie."""
+    names = None
+    if measures is not None:
+        names = (measures, measures if fixed else TURNING.get(measures, measures))
+    low, closed = (at_least, True) if above is None else (above, False)
+    held = About(names, Bounds(low, at_most, closed), form)
+    known = {} if converter is None else {"converter": converter}
+    return {**known, "metadata": {"about": held}}
+
+
+def written(form: str) -> dict[str, Any]:
+    """Arguments of :func:`equinox.field` for what is no number: its ``form`` in a file."""
+    return {"static": True, "metadata": {"about": About(form=form)}}
+
+
+def about(cls: type) -> dict[str, About]:
+    """What the fields of an element's class hold, by name."""
+    return {f.name: f.metadata.get("about", About()) for f in dataclasses.fields(cls)}

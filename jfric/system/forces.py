@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from jfric.system.bristle import BRISTLES, AbstractBristle
 from jfric.system.description import AbstractProblem, element_label, state_axis
-from jfric.system.elements import AbstractForce, Damper, Spring
+from jfric.system.elements import CURVED, AbstractForce, Damper, Spring
 from jfric.system.hysteresis import HYSTERESIS, AbstractHysteresis
 from jfric.system.joint_contacts import SIDES
 from jfric.system.joint_equations import joint_equations
@@ -19,10 +19,7 @@ from jfric.system.mechanics import Mechanics
 from jfric.system.piecewise import FORMS
 
 #: Sections of elements with one force along one direction.
-FORCE_SECTIONS = (
-    *("spring", "damper", *FORMS, *HYSTERESIS, *BRISTLES),
-    *("pendulum", "polynomial_spring", "drag"),
-)
+FORCE_SECTIONS = ("spring", "damper", *FORMS, *HYSTERESIS, *BRISTLES, *CURVED)
 
 
 def applied_force(mechanics: Mechanics, t, q, v, segment=None, z=None) -> Float[Array, " n"]:

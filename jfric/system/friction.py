@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 
 from jfric.system.direction import Direction, as_direction
-from jfric.system.fields import Scalar, optional
+from jfric.system.fields import Scalar, holds, optional, written
 from jfric.system.functions import AbstractFunction, as_function
 from jfric.system.laws import AbstractLaw, Coulomb, as_law
 from jfric.system.position_factor import AbstractPositionFactor
@@ -65,7 +65,7 @@ class Friction(eqx.Module):
 
     decided like any friction, with the law's coefficients as factors on it. Taken are loads,
     springs, dampers, springs with clearance or a diagram, and stops, as they act along their own
-    directions; of nonlinear elements pendulum, polynomial_spring and drag. ``kappa``: not
+    directions; so are nonlinear elements that do. ``kappa``: not
     negative, 1 unless given; as part of a limit ``kappa >= 1`` locks the joint against the load
     alone. Loads made of straight lines in time make a given normal force of the whole, which every
     solver takes; others the solvers event-driven (the sign of the load is an event,
@@ -142,18 +142,26 @@ class Friction(eqx.Module):
 
     direction: Direction | None = eqx.field(converter=as_direction, default=None)
     law: AbstractLaw | None = eqx.field(converter=as_law, default=None)
-    N: AbstractFunction | None = eqx.field(converter=as_function, default=None)
-    limit: AbstractFunction | None = eqx.field(converter=as_function, default=None)
+    N: AbstractFunction | None = eqx.field(
+        converter=as_function, default=None, **holds("force", at_least=0.0, converter=None)
+    )
+    limit: AbstractFunction | None = eqx.field(
+        converter=as_function, default=None, **holds("force", at_least=0.0, converter=None)
+    )
     belt: AbstractFunction | tuple[AbstractFunction, ...] | None = eqx.field(
-        converter=as_belt, default=None
+        default=None, **holds("velocity", converter=as_belt)
     )
     reaction: Direction | None = eqx.field(converter=as_direction, default=None)
-    sliding: str | Callable | None = eqx.field(static=True, default=None)
+    sliding: str | Callable | None = eqx.field(default=None, **written("formula"))
     plane: tuple[Direction, ...] | None = eqx.field(converter=as_plane, default=None)
-    load: Direction | None = eqx.field(converter=as_load, default=None)
-    kappa: Scalar = eqx.field(converter=optional, default=None)
-    position: AbstractPositionFactor | None = None
+    load: Direction | None = eqx.field(default=None, **holds(form="elements", converter=as_load))
+    kappa: Scalar = eqx.field(default=None, **holds(at_least=0.0, converter=optional))
+    position: AbstractPositionFactor | None = eqx.field(
+        default=None, **holds("length", form="factor", converter=None)
+    )
     spin: Direction | None = eqx.field(converter=as_direction, default=None)
+    symbol: ClassVar[str] = "slider"
+    shown: ClassVar[tuple[str, ...]] = ("mu", "mu_s", "limit")
 
     def rows(self) -> list[Self]:
         """One element for each direction of sliding: itself, or those of a plane."""

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jfric.system.direction import Direction, as_direction
-from jfric.system.fields import Scalar, scalar
+from jfric.system.fields import Scalar, holds, written
 
 
 class Branches(NamedTuple):
@@ -29,6 +29,7 @@ class AbstractHysteresis(eqx.Module):
     direction: eqx.AbstractVar[Direction]
     #: The field that is the states at the start.
     starts: ClassVar[str] = "z0"
+    symbol: ClassVar[str] = "spring and slider"
 
     @property
     @abc.abstractmethod
@@ -73,9 +74,10 @@ class Jenkins(AbstractHysteresis):
     """
 
     direction: Direction = eqx.field(converter=as_direction)
-    k: Scalar = eqx.field(converter=scalar)
-    R: Scalar = eqx.field(converter=scalar)
-    z0: Scalar = eqx.field(converter=scalar, default=0.0)
+    k: Scalar = eqx.field(**holds("stiffness", above=0.0))
+    R: Scalar = eqx.field(**holds("force", above=0.0))
+    z0: Scalar = eqx.field(default=0.0, **holds("length"))
+    shown: ClassVar[tuple[str, ...]] = ("k", "R")
 
     @property
     def sliders(self) -> int:
@@ -117,8 +119,8 @@ class JenkinsCoupling(eqx.Module):
         {'final.z.jenkins.a': 0.026, 'final.z.jenkins.b': 0.03}
     """
 
-    elements: tuple[str, ...] = eqx.field(static=True, converter=tuple)
-    k: Scalar = eqx.field(converter=scalar)
+    elements: tuple[str, ...] = eqx.field(converter=tuple, **written("texts"))
+    k: Scalar = eqx.field(**holds("stiffness"))
 
 
 class MasingSpring(AbstractHysteresis):
@@ -144,9 +146,9 @@ class MasingSpring(AbstractHysteresis):
     """
 
     direction: Direction = eqx.field(converter=as_direction)
-    x: Scalar = eqx.field(converter=scalar)
-    F: Scalar = eqx.field(converter=scalar)
-    z0: Scalar = eqx.field(converter=scalar, default=0.0)
+    x: Scalar = eqx.field(**holds("length", above=0.0, form="list"))
+    F: Scalar = eqx.field(**holds("force", above=0.0, form="list"))
+    z0: Scalar = eqx.field(default=0.0, **holds("length"))
 
     @property
     def sliders(self) -> int:
@@ -174,9 +176,9 @@ class MaxwellSlip(AbstractHysteresis):
     """
 
     direction: Direction = eqx.field(converter=as_direction)
-    k: Scalar = eqx.field(converter=scalar)
-    R: Scalar = eqx.field(converter=scalar)
-    z0: Scalar = eqx.field(converter=scalar, default=0.0)
+    k: Scalar = eqx.field(**holds("stiffness", above=0.0, form="list"))
+    R: Scalar = eqx.field(**holds("force", above=0.0, form="list"))
+    z0: Scalar = eqx.field(default=0.0, **holds("length"))
 
     @property
     def sliders(self) -> int:
@@ -215,12 +217,12 @@ class Iwan(AbstractHysteresis):
     """
 
     direction: Direction = eqx.field(converter=as_direction)
-    K_T: Scalar = eqx.field(converter=scalar)
-    F_S: Scalar = eqx.field(converter=scalar)
-    chi: Scalar = eqx.field(converter=scalar)
-    beta: Scalar = eqx.field(converter=scalar)
-    count: int = eqx.field(static=True, default=40)
-    z0: Scalar = eqx.field(converter=scalar, default=0.0)
+    K_T: Scalar = eqx.field(**holds("stiffness", above=0.0))
+    F_S: Scalar = eqx.field(**holds("force", above=0.0))
+    chi: Scalar = eqx.field(**holds("pure number", above=-1.0))
+    beta: Scalar = eqx.field(**holds("pure number", at_least=0.0))
+    count: int = eqx.field(default=40, **written("count"))
+    z0: Scalar = eqx.field(default=0.0, **holds("length"))
 
     @property
     def sliders(self) -> int:

@@ -26,18 +26,8 @@ def require_hysteresis(where: str, element: AbstractHysteresis) -> None:
             )
     if isinstance(element, MasingSpring):
         _require_curve(where, element)
-        return
-    for field in ("k", "R", "K_T", "F_S"):
-        value = np.asarray(getattr(element, field, 1.0))
-        if np.any(value <= 0):
-            raise ProblemError(f"{where}.{field}: found {np.min(value):g}, must be positive")
-    if isinstance(element, Iwan):
-        if float(element.chi) <= -1:
-            raise ProblemError(f"{where}.chi: found {float(element.chi):g}, must be above -1")
-        if float(element.beta) < 0:
-            raise ProblemError(f"{where}.beta: found {float(element.beta):g}, must not be negative")
-        if element.count < 2:
-            raise ProblemError(f"{where}.count: found {element.count}, needed are at least 2")
+    if isinstance(element, Iwan) and element.count < 2:
+        raise ProblemError(f"{where}.count: found {element.count}, needed are at least 2")
 
 
 def _require_curve(where: str, spring: MasingSpring) -> None:

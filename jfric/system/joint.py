@@ -7,6 +7,7 @@ from typing import Any
 
 import equinox as eqx
 
+from jfric.system.fields import written
 from jfric.system.laws import AbstractLaw, as_law
 
 
@@ -50,6 +51,8 @@ class Joint(eqx.Module):
         {'final.reaction.rod': -20.0, 'max.y': -0.5}
     """
 
-    constraint: tuple[str | Callable, ...] = eqx.field(static=True, converter=_several)
+    constraint: tuple[str | Callable, ...] = eqx.field(
+        converter=_several, **written("formula or several")
+    )
     law: AbstractLaw | None = eqx.field(converter=as_law, default=None)
-    sliding: str | Callable | None = eqx.field(static=True, default=None)
+    sliding: str | Callable | None = eqx.field(default=None, **written("formula"))

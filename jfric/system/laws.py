@@ -15,7 +15,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ from jaxtyping import Array, Float
 
 from jfric.numerics import cubic
 from jfric.system.expression import Expression
-from jfric.system.fields import Scalar, scalar, scalars
+from jfric.system.fields import Scalar, holds, scalar, scalars
 
 
 class Directional(eqx.Module):
@@ -62,6 +62,11 @@ def coefficient(value):
     if isinstance(value, (list, tuple)) and len(value) == 2:
         return PerAxis(*value)
     return value if isinstance(value, (Directional, PerAxis)) else scalar(value)
+
+
+#: A coefficient of friction, the same for all ways of sliding or not, and what is true of it.
+Coefficient: TypeAlias = Scalar | Directional | PerAxis
+_RATIO = holds("pure number", at_least=0.0, converter=coefficient)
 
 
 def as_law(value) -> Any:
@@ -140,7 +145,7 @@ class Coulomb(AbstractLaw):
     """
 
     velocity_independent: ClassVar[bool] = True
-    mu: Scalar | Directional | PerAxis = eqx.field(converter=coefficient)
+    mu: Coefficient = eqx.field(**_RATIO)
 
     def static(self):
         return sides(self.mu)
@@ -162,8 +167,8 @@ class StaticDynamic(AbstractLaw):
     """
 
     velocity_independent: ClassVar[bool] = True
-    mu_s: Scalar | Directional | PerAxis = eqx.field(converter=coefficient)
-    mu_d: Scalar | Directional | PerAxis = eqx.field(converter=coefficient)
+    mu_s: Coefficient = eqx.field(**_RATIO)
+    mu_d: Coefficient = eqx.field(**_RATIO)
 
     @property
     def drops_at_onset(self) -> bool:
@@ -201,12 +206,18 @@ class Stribeck(AbstractLaw):
     """
 
     velocity_independent: ClassVar[bool] = False
-    mu_s: Scalar | Directional | PerAxis = eqx.field(converter=coefficient)
-    mu_d: Scalar | Directional | PerAxis = eqx.field(converter=coefficient)
-    v_s: Scalar | Directional | PerAxis = eqx.field(converter=coefficient)
-    exponent: Scalar | Directional | PerAxis = eqx.field(converter=coefficient, default=2.0)
-    mu_v: Scalar | Directional | PerAxis = eqx.field(converter=coefficient, default=0.0)
-    peak: Scalar | Directional | PerAxis | None = eqx.field(converter=coefficient, default=None)
+    mu_s: Coefficient = eqx.field(**_RATIO)
+    mu_d: Coefficient = eqx.field(**_RATIO)
+    v_s: Coefficient = eqx.field(**holds("velocity", above=0.0, converter=coefficient))
+    exponent: Coefficient = eqx.field(
+        default=2.0, **holds("pure number", above=0.0, converter=coefficient)
+    )
+    mu_v: Coefficient = eqx.field(
+        default=0.0, **holds("inverse velocity", at_least=0.0, converter=coefficient)
+    )
+    peak: Coefficient | None = eqx.field(
+        default=None, **holds("pure number", at_least=1.0, converter=coefficient)
+    )
 
     @property
     def drops_at_onset(self) -> bool:
@@ -243,10 +254,12 @@ class VelocityWeakening(AbstractLaw):
     """
 
     velocity_independent: ClassVar[bool] = False
-    mu_s: Scalar | Directional | PerAxis = eqx.field(converter=coefficient)
-    v_s: Scalar | Directional | PerAxis = eqx.field(converter=coefficient)
-    mu_d: Scalar | Directional | PerAxis = eqx.field(converter=coefficient, default=0.0)
-    mu_v: Scalar | Directional | PerAxis = eqx.field(converter=coefficient, default=0.0)
+    mu_s: Coefficient = eqx.field(**_RATIO)
+    v_s: Coefficient = eqx.field(**holds("velocity", above=0.0, converter=coefficient))
+    mu_d: Coefficient = eqx.field(default=0.0, **_RATIO)
+    mu_v: Coefficient = eqx.field(
+        default=0.0, **holds("inverse velocity", at_least=0.0, converter=coefficient)
+    )
 
     def static(self):
         return sides(self.mu_s)
@@ -283,9 +296,11 @@ class FrictionCurve(AbstractLaw):
     """
 
     velocity_independent: ClassVar[bool] = False
-    speeds: tuple[Scalar, ...] = eqx.field(converter=scalars)
-    curve: tuple[Scalar, ...] | Directional = eqx.field(converter=knots)
-    mu_s: Scalar | Directional | PerAxis | None = eqx.field(converter=coefficient, default=None)
+    speeds: tuple[Scalar, ...] = eqx.field(**holds("velocity", at_least=0.0, converter=scalars))
+    curve: tuple[Scalar, ...] | Directional = eqx.field(
+        **holds("pure number", at_least=0.0, converter=knots)
+    )
+    mu_s: Coefficient | None = eqx.field(default=None, **_RATIO)
     monotone: bool = eqx.field(static=True, default=False)
 
     @property
@@ -332,8 +347,8 @@ class Contensou(AbstractLaw):
 
     velocity_independent: ClassVar[bool] = False
     spins: ClassVar[bool] = True
-    mu: Scalar = eqx.field(converter=coefficient)
-    radius: Scalar = eqx.field(converter=scalar)
+    mu: Scalar = eqx.field(**_RATIO)
+    radius: Scalar = eqx.field(**holds("length", above=0.0, fixed=True))
 
     @property
     def spins_within(self):

@@ -13,7 +13,7 @@ import equinox as eqx
 from jfric.system.body import pair, references
 from jfric.system.description import AbstractProblem
 from jfric.system.direction import Direction
-from jfric.system.fields import Scalar, optional
+from jfric.system.fields import Scalar, holds, optional, written
 from jfric.system.friction import Friction
 from jfric.system.laws import AbstractLaw, as_law
 from jfric.system.places import GROUND
@@ -54,9 +54,11 @@ class Pin(eqx.Module):
         [20.0]
     """
 
-    points: tuple[str, str] = eqx.field(static=True, converter=references)
+    points: tuple[str, str] = eqx.field(converter=references, **written("texts"))
     law: AbstractLaw | None = eqx.field(converter=as_law, default=None)
-    radius: Scalar = eqx.field(converter=optional, default=None)
+    radius: Scalar = eqx.field(
+        default=None, **holds("length", above=0.0, fixed=True, converter=optional)
+    )
     impact: ImpactLaw = eqx.field(static=True, default="coulomb")
 
     def friction(self) -> Friction:
@@ -82,9 +84,9 @@ class Slider(eqx.Module):
         ('rod.tip', False, 0.1)
     """
 
-    point: str = eqx.field(static=True)
-    line: str | tuple[str, str] = eqx.field(static=True, converter=references)
-    turns: bool = eqx.field(static=True, default=True)
+    point: str = eqx.field(**written("text"))
+    line: str | tuple[str, str] = eqx.field(converter=references, **written("line"))
+    turns: bool = eqx.field(default=True, **written("flag"))
     law: AbstractLaw | None = eqx.field(converter=as_law, default=None)
 
 
@@ -97,7 +99,7 @@ class Weld(eqx.Module):
         ('rod.end', 'plate.edge')
     """
 
-    points: tuple[str, str] = eqx.field(static=True, converter=references)
+    points: tuple[str, str] = eqx.field(converter=references, **written("texts"))
 
 
 class Gear(eqx.Module):
@@ -112,8 +114,8 @@ class Gear(eqx.Module):
         [0.02, 0.06]
     """
 
-    bodies: tuple[str, str] = eqx.field(static=True, converter=references)
-    radii: Any = eqx.field(converter=pair)
+    bodies: tuple[str, str] = eqx.field(converter=references, **written("bodies"))
+    radii: Any = eqx.field(**holds("length", form="pair", fixed=True, converter=pair))
 
 
 class Rolling(eqx.Module):
@@ -128,12 +130,16 @@ class Rolling(eqx.Module):
         ('ground', 0.3)
     """
 
-    point: str = eqx.field(static=True)
-    radius: Scalar = eqx.field(converter=optional)
-    line: str | tuple[str, str] | None = eqx.field(static=True, converter=references, default=None)
-    circle: str | None = eqx.field(static=True, default=None)
-    circle_radius: Scalar = eqx.field(converter=optional, default=None)
-    inside: bool = eqx.field(static=True, default=False)
+    point: str = eqx.field(**written("text"))
+    radius: Scalar = eqx.field(**holds("length", above=0.0, fixed=True, converter=optional))
+    line: str | tuple[str, str] | None = eqx.field(
+        converter=references, default=None, **written("line")
+    )
+    circle: str | None = eqx.field(default=None, **written("text"))
+    circle_radius: Scalar = eqx.field(
+        default=None, **holds("length", at_least=0.0, fixed=True, converter=optional)
+    )
+    inside: bool = eqx.field(default=False, **written("flag"))
 
 
 #: Sections of joints between bodies, and the element of each.

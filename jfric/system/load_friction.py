@@ -21,14 +21,13 @@ from jfric.errors import ProblemError, nearest
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.system.description import AbstractProblem, accepted_labels, element_label
 from jfric.system.direction import Direction
+from jfric.system.elements import CURVED
 from jfric.system.friction import Friction
 from jfric.system.functions import AbstractFunction, Sum
 from jfric.system.magnitude import Combination, Magnitude, has_lines
 from jfric.system.nonlinear import AbstractForce
 from jfric.system.piecewise import FORMS, PiecewiseElements
 
-#: Nonlinear elements with one force along one direction.
-CURVED = ("pendulum", "polynomial_spring", "drag")
 #: Sections whose elements have a force that may be a load.
 SECTIONS = ("load", "spring", "damper", *FORMS, *CURVED)
 

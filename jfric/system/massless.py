@@ -17,6 +17,7 @@ from jfric.system.description import element_label
 from jfric.system.direction import Direction, vector
 from jfric.system.elements import Spring
 from jfric.system.expression import Expression, is_expression
+from jfric.system.forces import FORCE_SECTIONS
 from jfric.system.friction import Friction
 from jfric.system.functions import as_function
 from jfric.system.functions_of_state import functions_of
@@ -25,11 +26,7 @@ from jfric.system.inertia import is_concrete
 from jfric.system.problem import Problem
 
 #: Sections whose elements act along their directions alone.
-KNOWN = (
-    "mass", "spring", "damper", "load", "base", "friction", "contact", "stop", "gap_spring",
-    "diagram_spring", "polynomial_spring", "pendulum", "drag", "jenkins", "jenkins_coupling",
-    "maxwell_slip", "masing_spring", "iwan", "dahl", "bouc_wen", "lugre", "rate_state",
-)  # fmt: skip
+KNOWN = ("mass", "load", "base", "friction", "contact", "jenkins_coupling", *FORCE_SECTIONS)
 
 
 class WithoutMassless(NamedTuple):

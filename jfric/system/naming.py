@@ -21,12 +21,13 @@ from jfric.system.description import AbstractProblem, accepted_labels, element_l
 from jfric.system.dimensions import (
     LAW_FIELDS,
     dimension,
+    list_dimensions,
     matrix_dimension,
-    polynomial_dimension,
 )
 from jfric.system.direction import Direction, kind, measure
+from jfric.system.elements import SECTIONS
 from jfric.system.expression import Expression, is_expression
-from jfric.system.fields import UnitText, scalar
+from jfric.system.fields import UnitText, about, scalar
 from jfric.system.functions import AbstractFunction, Constant
 from jfric.system.units import DIMENSIONS, Dimension, UnitError, expected, has_unit, rate_of
 
@@ -188,10 +189,12 @@ def _dimension(problem: AbstractProblem, section: str, *place: str) -> Dimension
 
 
 def _dimensions(problem: AbstractProblem, text: UnitText, section: str, *place: str) -> Any:
-    """Dimension of the number given as a text at a place; a list for polynomial coefficients."""
-    if section == "polynomial_spring" and isinstance(text.text, tuple):
-        along = kind(problem.section(section)[place[0]].direction, problem.dofs)
-        return [polynomial_dimension(i, along) for i, _ in enumerate(text.text, 1)]
+    """Dimension of the number given as a text at a place; a list for lists."""
+    if section in SECTIONS and isinstance(text.text, tuple) and len(place) == 2:
+        element, field = problem.section(section)[place[0]], place[1]
+        if about(type(element))[field].form == "list":
+            along = kind(element.direction, problem.dofs)
+            return list_dimensions(section, field, along, len(text.text))
     return _dimension(problem, section, *place)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 from jfric.errors import ProblemError
 from jfric.system.description import is_state_axis
 from jfric.system.direction import Direction, as_direction
-from jfric.system.fields import Scalar, optional, scalar
+from jfric.system.fields import Scalar, holds, optional
 
 
 class AbstractForce(eqx.Module):
@@ -33,9 +34,10 @@ class Pendulum(AbstractForce):
     """
 
     direction: Direction = eqx.field(converter=as_direction)
-    m: Scalar = eqx.field(converter=scalar)
-    L: Scalar = eqx.field(converter=scalar)
-    g: Scalar = eqx.field(converter=scalar, default=9.81)
+    m: Scalar = eqx.field(**holds("mass", at_least=0.0, fixed=True))
+    L: Scalar = eqx.field(**holds("length", at_least=0.0, fixed=True))
+    g: Scalar = eqx.field(default=9.81, **holds("acceleration"))
+    shown: ClassVar[tuple[str, ...]] = ("m", "L")
 
     def force(self, axes, t, q, v):
         w = self.direction.vector(axes)
@@ -54,7 +56,8 @@ class PolynomialSpring(AbstractForce):
     """
 
     direction: Direction = eqx.field(converter=as_direction)
-    k: Scalar = eqx.field(converter=scalar)
+    k: Scalar = eqx.field(**holds("coefficients", form="list"))
+    symbol: ClassVar[str] = "nonlinear spring"
 
     def force(self, axes, t, q, v):
         w = self.direction.vector(axes)
@@ -73,7 +76,8 @@ class Drag(AbstractForce):
     """
 
     direction: Direction = eqx.field(converter=as_direction)
-    c: Scalar = eqx.field(converter=scalar)
+    c: Scalar = eqx.field(**holds("drag", at_least=0.0))
+    shown: ClassVar[tuple[str, ...]] = ("c",)
 
     def force(self, axes, t, q, v):
         w = self.direction.vector(axes)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from jfric.errors import ProblemError
 from jfric.numerics import cubic
 from jfric.system.description import AbstractProblem
-from jfric.system.fields import Scalar, scalar, scalars
+from jfric.system.fields import Scalar, holds, scalars
 
 #: Points at which a period is looked at for each harmonic.
 POINTS = 32
@@ -57,7 +57,7 @@ class PeriodicFactor(AbstractPositionFactor):
         [1.1, 0.9, 1.1207]
     """
 
-    period: Scalar = eqx.field(converter=scalar)
+    period: Scalar = eqx.field(**holds("length", above=0.0))
     cosine: tuple[Scalar, ...] = eqx.field(converter=scalars, default=())
     sine: tuple[Scalar, ...] = eqx.field(converter=scalars, default=())
 
@@ -96,7 +96,7 @@ class SplineFactor(AbstractPositionFactor):
     """
 
     x: tuple[Scalar, ...] = eqx.field(converter=scalars)
-    factor: tuple[Scalar, ...] = eqx.field(converter=scalars)
+    factor: tuple[Scalar, ...] = eqx.field(**holds("pure number", at_least=0.0, converter=scalars))
 
     def __call__(self, s):
         return self.prepared()(s)

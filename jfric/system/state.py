@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from jfric.errors import ProblemError
 from jfric.system.description import AbstractProblem, element_label
 from jfric.system.direction import Direction, as_direction
-from jfric.system.fields import Scalar, scalar
+from jfric.system.fields import Scalar, scalar, written
 from jfric.system.formula import read_formula
 from jfric.system.nonlinear import AbstractForce
 
@@ -66,12 +66,12 @@ class State(eqx.Module):
         9.0
     """
 
-    rate: str | Callable = eqx.field(static=True)
+    rate: str | Callable = eqx.field(**written("formula"))
     z0: Scalar = eqx.field(converter=scalar, default=0.0)
-    unit: str = eqx.field(static=True, default="")
-    force: str | Callable | None = eqx.field(static=True, default=None)
+    unit: str = eqx.field(default="", **written("text"))
+    force: str | Callable | None = eqx.field(default=None, **written("formula"))
     direction: Direction | None = eqx.field(converter=as_direction, default=None)
-    stiff: bool = eqx.field(static=True, default=False)
+    stiff: bool = eqx.field(default=False, **written("flag"))
 
     #: The field that is the state at the start.
     starts: ClassVar[str] = "z0"

@@ -22,7 +22,7 @@ from jfric.system.body_checks import (
     require_lines,
     require_touching,
 )
-from jfric.system.bounds import Bounds, bounds_of
+from jfric.system.bounds import bounds_of
 from jfric.system.bristle import AbstractBristle
 from jfric.system.bristle_checks import require_bristle
 from jfric.system.coupling_checks import require_coupling, require_springs_within_limits
@@ -42,7 +42,7 @@ from jfric.system.elements import (
 )
 from jfric.system.event import require_event
 from jfric.system.expression import Expression, is_expression
-from jfric.system.fields import optional, scalar
+from jfric.system.fields import About, about, optional, scalar
 from jfric.system.formula import require_declared
 from jfric.system.function_checks import require_functions_of_time
 from jfric.system.functions import AbstractFunction, Constant
@@ -67,12 +67,8 @@ from jfric.system.planes import require_plane, require_planes, require_spin
 from jfric.system.position_factor import require_factor, require_position
 from jfric.system.reaction import require_opposing
 
-#: Sections whose numbers may be lists, and the lists within functions of time.
-_WITH_LISTS = (
-    *("diagram_spring", "polynomial_spring", "force_field", "matrices"),
-    *("maxwell_slip", "masing_spring"),
-)
-_LISTS = ("times", "values")
+#: Where numbers may be lists beside fields that say so: sections, and parts of functions of time.
+_WITH_LISTS, _LISTS = ("force_field", "matrices"), ("times", "values")
 #: Names with a meaning of their own where a degree of freedom may be named.
 _RESERVED = ("ground", "dof", "between")
 _NAME = re.compile(r"[\w-]+")
@@ -348,15 +344,14 @@ def require_values(problem: AbstractProblem) -> None:
             raise ProblemError(f"{path}: found {array.tolist()}, must be finite")
         field = path.rsplit(".", 1)[-1]
         section = path.split(".", 1)[0]
-        may_be_list = section in _WITH_LISTS or field in _LISTS
+        form = about(SECTIONS[section]).get(field, About()).form if section in SECTIONS else None
+        may_be_list = form == "list" or section in _WITH_LISTS or field in _LISTS
         if array.ndim and not may_be_list and not f"{path}.".startswith(with_arrays):
             raise ProblemError(f"{path}: found {array.tolist()}, expected one number")
-        # The others have sentences of their own below.
-        if bounds_of(path) == Bounds(0.0) and field not in ("N", "limit") and np.any(array < 0):
-            raise ProblemError(f"{path}: found {float(np.min(array)):g}, must not be negative")
     for section in problem.elements:
         for where, element in problem.labelled(section).items():
             _values(where, section, element, problem.time)
+    _bounds(problem)
     _shapes(problem)
     if not float(problem.time.end) > float(problem.time.start):
         raise ProblemError(
@@ -368,6 +363,19 @@ def require_values(problem: AbstractProblem) -> None:
     require_planes(problem)
     require_springs_within_limits(problem)
     require_lines(problem)
+
+
+def _bounds(problem: AbstractProblem) -> None:
+    """What the fields of elements and laws say of themselves."""
+    for path, value in parameters(problem).items():
+        # Functions of time have a sentence of their own.
+        array = np.asarray(value)
+        if path.endswith((".N", ".limit")) or not array.size:
+            continue
+        bounds, low, high = bounds_of(path), float(np.min(array)), float(np.max(array))
+        wrong = bounds.message(low, high)
+        if wrong is not None:
+            raise ProblemError(f"{path}: found {high if high > bounds.high else low:g}, {wrong}")
 
 
 def _values(where: str, section: str, element, time) -> None:
@@ -414,10 +422,6 @@ def _law(where: str, law: StaticDynamic | Stribeck | VelocityWeakening) -> None:
             raise ProblemError(
                 f"{where}.peak: found {float(value):g}, must be at least 1 (a factor on mu_s)"
             )
-    for field in ("v_s", "exponent"):
-        for value in sides(getattr(law, field, 1.0)):
-            if not float(value) > 0.0:
-                raise ProblemError(f"{where}.{field}: found {float(value):g}, must be positive")
 
 
 def _shapes(problem: AbstractProblem) -> None:

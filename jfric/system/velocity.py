@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import equinox as eqx
 
-from jfric.system.fields import Scalar, optional
+from jfric.system.fields import Scalar, holds, optional, written
 
 
 def _as_moves(value) -> Any:
@@ -60,6 +60,8 @@ class Velocity(eqx.Module):
     Source of the equations: Yu. I. Neimark, N. A. Fufaev, Dynamics of nonholonomic systems (1972).
     """
 
-    moves: tuple[tuple[str, str | Callable], ...] = eqx.field(static=True, converter=_as_moves)
-    v: Scalar = eqx.field(converter=optional, default=None)
+    moves: tuple[tuple[str, str | Callable], ...] = eqx.field(
+        converter=_as_moves, **written("formulas")
+    )
+    v: Scalar = eqx.field(default=None, **holds("velocity", converter=optional))
     kind: Literal["translation", "rotation"] = eqx.field(static=True, default="translation")
