@@ -47,6 +47,6 @@ __all__ = [  # noqa: RUF022
     # Published cases.
     "verify",
     # By subject.
-    "exports", "figures", "files", "fits", "functions", "laws", "periodic", "results",
+    "elements", "exports", "figures", "files", "fits", "functions", "laws", "periodic", "results",
     "solvers", "statics", "structures", "sweeps", "verification",
 ]  # fmt: skip

@@ -5,6 +5,7 @@ everything else by subject. All public names are found here as well.
 """
 
 from . import contact as contact
+from . import elements as elements
 from . import exports as exports
 from . import figures as figures
 from . import files as files
@@ -142,6 +143,7 @@ from .system.derived_functions import Clipped as Clipped
 from .system.derived_functions import Until as Until
 from .system.direction import Direction as Direction
 from .system.direction import along as along
+from .system.direction import as_direction as as_direction
 from .system.direction import between as between
 from .system.elements import Base as Base
 from .system.elements import Contact as Contact
@@ -157,12 +159,14 @@ from .system.elements import Stop as Stop
 from .system.elements import Velocity as Velocity
 from .system.event import Event as Event
 from .system.expression import Expression as Expression
+from .system.fields import holds as holds
 from .system.functions import Constant as Constant
 from .system.functions import Harmonic as Harmonic
 from .system.functions import PiecewiseLinear as PiecewiseLinear
 from .system.functions import Ramp as Ramp
 from .system.functions import Steps as Steps
 from .system.functions import Sum as Sum
+from .system.hysteresis import Branches as Branches
 from .system.hysteresis import Iwan as Iwan
 from .system.hysteresis import Jenkins as Jenkins
 from .system.hysteresis import JenkinsCoupling as JenkinsCoupling
@@ -196,6 +200,7 @@ from .system.problem import InitialState as InitialState
 from .system.problem import Matrices as Matrices
 from .system.problem import Problem as Problem
 from .system.problem import TimeSpan as TimeSpan
+from .system.registration import register as register
 from .system.state import State as State
 from .verification import verify as verify
 

@@ -10,6 +10,11 @@ import pytest
 
 from jfric.numerics import kept_programs
 from jfric.numerics.compilation import cache_directory, compile_quickly, use_compilation_cache
+from jfric.system.bristle import BRISTLES
+from jfric.system.dimensions import LAW_FIELDS
+from jfric.system.elements import SECTIONS
+from jfric.system.hysteresis import HYSTERESIS
+from jfric.system.laws import LAWS
 
 jax.config.update("jax_enable_x64", True)
 if "JFRIC_CACHE_DIR" not in os.environ:
@@ -68,6 +73,18 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [x for x in items if x in chosen]
     names = [f"test_{name}" for name in LONGEST]
     items.sort(key=lambda x: names.index(x.path.stem) if x.path.stem in names else len(names))
+
+
+@pytest.fixture(autouse=True)
+def _names_of_a_test_end_with_it():
+    """Elements and laws that a test registers."""
+    known = (SECTIONS, BRISTLES, HYSTERESIS, LAWS, LAW_FIELDS)
+    before = [dict(x) for x in known]
+    yield
+    for now, then in zip(known, before, strict=True):
+        if now != then:
+            now.clear()
+            now.update(then)
 
 
 #: Bytes of a process beyond which its compiled programs are dropped at the end of a file: two

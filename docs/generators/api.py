@@ -12,6 +12,7 @@ from generators.rst import heading
 SUBJECTS = {
     "system": "Systems",
     "laws": "Friction laws",
+    "elements": "Elements of your own",
     "functions": "Functions of time",
     "files": "Files",
     "solvers": "Solvers",

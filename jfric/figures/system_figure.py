@@ -16,7 +16,7 @@ import numpy as np
 from jfric.figures import system_symbols as symbols
 from jfric.system.direction import Direction
 from jfric.system.elements import SECTIONS
-from jfric.system.forces import FORCE_SECTIONS
+from jfric.system.forces import force_sections
 from jfric.system.naming import parameters, path_dimension
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _parts(problem: Problem, columns: list[str]) -> list[_Part]:
         words = _words(problem, label, section)
         along(section, words, direction, -1 if forwards else 1, -1 if together else 1)
 
-    for section in FORCE_SECTIONS:
+    for section in force_sections():
         for label, element in problem.labelled(section).items():
             if section == "stop":
                 one_sided(section, label, element.direction, -1.0)

@@ -25,6 +25,7 @@ from jfric.system.expression import Expression
 from jfric.system.functions_of_state import SECTIONS_WITH_FUNCTIONS, require_functions
 from jfric.system.massless import eliminate_massless
 from jfric.system.problem import Problem, TimeSpan
+from jfric.system.registration import register_installed
 from jfric.system.units import DIMENSIONS, dimensionality, has_unit
 
 #: Tables and lists inside each other.
@@ -83,7 +84,13 @@ def _config(text: str, path: str | os.PathLike[str]) -> Config:
     try:
         table: Any = file_model().model_validate(raw)
     except ValidationError as error:
-        raise shape_error(error) from None
+        # What is not known may be of another package.
+        if not register_installed():
+            raise shape_error(error) from None
+        try:
+            table = file_model().model_validate(raw)
+        except ValidationError as error:
+            raise shape_error(error) from None
     # In the order of the file: names of parameters and of contacts follow it.
     sections = [name for name in raw if name in SECTIONS]
     problem = _problem(table, sections, Path(path).parent)

@@ -10,7 +10,8 @@ import dataclasses
 import functools
 import types
 import typing
-from typing import Annotated, Any, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Discriminator, Field, Tag, create_model
 from pydantic.json_schema import GenerateJsonSchema
@@ -53,6 +54,8 @@ from jfric.system.laws import LAWS, AbstractLaw
 PYTHON_ONLY = ("force_field",)
 
 
+F = TypeVar("F", bound=Callable)
+
 #: A formula, or several.
 _Formulas = Annotated[
     Annotated[str, Tag("@one")] | Annotated[list[str], Tag("@several")],
@@ -67,7 +70,21 @@ def _unwrap(hint: Any) -> tuple[type, ...]:
     return (hint,) if isinstance(hint, type) else ()
 
 
-@functools.cache
+def _while_known(function: F) -> F:
+    """A cache that lasts while the same elements and laws are known."""
+
+    @functools.cache
+    def found(_, *arguments):
+        return function(*arguments)
+
+    @functools.wraps(function)
+    def call(*arguments):
+        return found((*SECTIONS.values(), *LAWS.values()), *arguments)
+
+    return call  # pyright: ignore[reportReturnType]
+
+
+@_while_known
 def roles(section: str) -> dict[str, str]:
     """Fields of a section's element and what each holds: direction, plane, law, function, choice,
     or number, or what the field says of itself (:func:`jfric.system.fields.written`)."""
@@ -121,7 +138,7 @@ def _describe(section: str, field: str) -> str | None:
     return f"[{' or '.join(sorted(u or '1' for u in units))}]" if units else None
 
 
-@functools.cache
+@_while_known
 def element_model(section: str) -> type[Element]:
     """The model of a section's elements."""
     cls = SECTIONS[section]
@@ -191,7 +208,7 @@ def _section_type(section: str) -> Any:
     ]
 
 
-@functools.cache
+@_while_known
 def file_model() -> type[Table]:
     """The model of a whole file."""
     sections: dict[str, Any] = {

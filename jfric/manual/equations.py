@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 MOST = 6
 _IN_MOTION = ("mass", "spring", "damper", "load", "base", "ground", "gravity", "body", "event")
 _OF_THEIR_OWN = ("lagrangian", "friction", "contact", "joint", "velocity", "state", *LINKAGE)
-#: Sections of elements with a force that is no entry of a matrix.
-_OTHERS = tuple(s for s in SECTIONS if s not in (*_IN_MOTION, *_OF_THEIR_OWN))
 
 
 def equations(problem: Problem) -> list[Line]:
     """Words and formulas, in order. A formula is MathML, plain text, or empty."""
     problem = problem.resolved()
-    found = [*_energies(problem), *motion_lines(problem, assemble(problem), _OTHERS)]
-    for section in ("load", "base", "gravity", *_OTHERS, "state", "velocity", "joint", *LINKAGE):
+    # Sections of elements with a force that is no entry of a matrix.
+    others = tuple(s for s in SECTIONS if s not in (*_IN_MOTION, *_OF_THEIR_OWN))
+    found = [*_energies(problem), *motion_lines(problem, assemble(problem), others)]
+    for section in ("load", "base", "gravity", *others, "state", "velocity", "joint", *LINKAGE):
         found += _several(problem, section, _LINES.get(section, _other))
     found += _several(problem, "friction", _friction)
     found += _several(problem, "contact", lambda _, label, e: contact_lines(label, e))

@@ -13,7 +13,7 @@ from jfric.errors import ProblemError, nearest
 from jfric.system.assembly import energies_of
 from jfric.system.chosen_motion import chosen_motion, chosen_units
 from jfric.system.description import accepted_labels, element_label
-from jfric.system.forces import FORCE_SECTIONS, element_forces, force_keys, joint_reactions
+from jfric.system.forces import element_forces, force_keys, force_sections, joint_reactions
 from jfric.system.joint_contacts import force_unit, normal_forces, unilateral_contacts
 from jfric.system.joint_equations import reaction_units
 from jfric.system.problem import Problem
@@ -165,7 +165,7 @@ def look_up(problem: Problem, text: str) -> tuple[str, Quantity]:
         if label is not None:
             return f"{form}.{label}", _of_contact(problem, form, label)
     elif kind == "element":
-        label = find_name(problem, name, FORCE_SECTIONS)
+        label = find_name(problem, name, force_sections())
         if label is not None:
             section, _, own = label.partition(".")
             element = ElementForce(section, own or section, force_unit(problem, label))
@@ -202,7 +202,7 @@ def signal_names(problem: Problem) -> list[str]:
     moving = [*dofs, *problem.section("velocity")]
     forms = [("", dofs), ("v", moving), ("a", moving), ("lambda_t", contacts)]
     forms += [("lambda_n", list(normal_forces(problem))), ("slip", contacts)]
-    forms += [("force", element_names(problem, FORCE_SECTIONS))]
+    forms += [("force", element_names(problem, force_sections()))]
     forms += [("energy", element_names(problem, ("lagrangian",)))]
     forms += [("reaction", list(reaction_units(problem))), ("z", list(state_units(problem)))]
     return [f"{form}.{name}" if form else name for form, names in forms for name in names]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from typing import Any
 
 import jax
@@ -17,7 +18,7 @@ from jfric.system.description import AbstractProblem
 from jfric.system.dimensions import LAW_FIELDS
 from jfric.system.direction import Direction
 from jfric.system.elements import SECTIONS
-from jfric.system.fields import About, Bounds, about
+from jfric.system.fields import Bounds, about
 from jfric.system.hysteresis import MasingSpring
 from jfric.system.laws import (
     FrictionCurve,
@@ -42,7 +43,7 @@ _BELOW = re.compile(r"(\.(\d+|positive|negative|first|second))+$")
 #: Numbers of each direction of a plane, of friction that differs along them.
 _OF_AXES = re.compile(r"\.(first|second)$")
 #: Fields of laws and of factors along the way.
-_INSIDE = {**LAW_FIELDS, **about(PeriodicFactor), **about(SplineFactor)}
+_INSIDE = ChainMap(about(PeriodicFactor), about(SplineFactor), LAW_FIELDS)
 
 
 #: Fields that are directions.
@@ -61,9 +62,9 @@ def bounds_of(path: str) -> Bounds:
         return Bounds()
     # A function of time is bounded by its values, not by each of its numbers.
     known = about(SECTIONS[section])
-    inside = _INSIDE if "law" in known else {}
+    inside = _INSIDE if "law" in known else ChainMap()
     found = known.get(field) or inside.get(_BELOW.sub("", f".{rest}").rpartition(".")[2])
-    bounds = About().bounds if found is None else found.bounds
+    bounds = Bounds() if found is None else found.bounds
     # What differs along both directions of a plane is divided by.
     positive = bounds == Bounds(0.0) and _OF_AXES.search(rest)
     return bounds._replace(closed=False) if positive else bounds

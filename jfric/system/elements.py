@@ -388,9 +388,8 @@ SECTIONS: dict[str, type[eqx.Module]] = {
     "event": Event,
 }
 
-#: Those of nonlinear elements with one force along one direction.
-CURVED = tuple(
-    name
-    for name, cls in SECTIONS.items()
-    if issubclass(cls, AbstractForce) and "direction" in about(cls)
-)
+
+def curved_sections() -> tuple[str, ...]:
+    """Sections of nonlinear elements with one force along one direction."""
+    own = {k: cls for k, cls in SECTIONS.items() if issubclass(cls, AbstractForce)}
+    return tuple(name for name, cls in own.items() if "direction" in about(cls))

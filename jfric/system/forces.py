@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from jfric.system.bristle import BRISTLES, AbstractBristle
 from jfric.system.description import AbstractProblem, element_label, state_axis
-from jfric.system.elements import CURVED, AbstractForce, Damper, Spring
+from jfric.system.elements import AbstractForce, Damper, Spring, curved_sections
 from jfric.system.hysteresis import HYSTERESIS, AbstractHysteresis
 from jfric.system.joint_contacts import SIDES
 from jfric.system.joint_equations import joint_equations
@@ -18,8 +18,10 @@ from jfric.system.joints import JointEquation
 from jfric.system.mechanics import Mechanics
 from jfric.system.piecewise import FORMS
 
-#: Sections of elements with one force along one direction.
-FORCE_SECTIONS = ("spring", "damper", *FORMS, *HYSTERESIS, *BRISTLES, *CURVED)
+
+def force_sections() -> tuple[str, ...]:
+    """Sections of elements with one force along one direction."""
+    return ("spring", "damper", *FORMS, *HYSTERESIS, *BRISTLES, *curved_sections())
 
 
 def applied_force(mechanics: Mechanics, t, q, v, segment=None, z=None) -> Float[Array, " n"]:
@@ -155,7 +157,7 @@ def _share(equations: Sequence[JointEquation], i: int, J, reactions) -> Float[Ar
 def force_keys(problem: AbstractProblem) -> dict[str, tuple[str, str]]:
     """All elements with a force along a direction: name in results to section and own name."""
     return {
-        element_label(s, name): (s, name) for s in FORCE_SECTIONS for name in problem.section(s)
+        element_label(s, name): (s, name) for s in force_sections() for name in problem.section(s)
     }
 
 

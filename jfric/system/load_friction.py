@@ -21,15 +21,17 @@ from jfric.errors import ProblemError, nearest
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.system.description import AbstractProblem, accepted_labels, element_label
 from jfric.system.direction import Direction
-from jfric.system.elements import CURVED
+from jfric.system.elements import curved_sections
 from jfric.system.friction import Friction
 from jfric.system.functions import AbstractFunction, Sum
 from jfric.system.magnitude import Combination, Magnitude, has_lines
 from jfric.system.nonlinear import AbstractForce
 from jfric.system.piecewise import FORMS, PiecewiseElements
 
-#: Sections whose elements have a force that may be a load.
-SECTIONS = ("load", "spring", "damper", *FORMS, *CURVED)
+
+def carrying_sections() -> tuple[str, ...]:
+    """Sections whose elements have a force that may be a load."""
+    return ("load", "spring", "damper", *FORMS, *curved_sections())
 
 
 class CarriedRows(NamedTuple):
@@ -152,7 +154,7 @@ def require_load(problem: AbstractProblem, where: str, friction: Friction) -> No
 def accepted(problem: AbstractProblem) -> dict[str, str]:
     """Names of elements whose force may be a load, and the label that each stands for."""
     found = {}
-    for section in SECTIONS:
+    for section in carrying_sections():
         found |= accepted_labels(section, problem.section(section))
     return found
 
@@ -160,7 +162,7 @@ def accepted(problem: AbstractProblem) -> dict[str, str]:
 def _parts(problem: AbstractProblem, load: Direction) -> list[tuple[str, str, Any]]:
     """Section and name of the elements of a load, and their factors."""
     known = accepted(problem)
-    places = {element_label(s, n): (s, n) for s in SECTIONS for n in problem.section(s)}
+    places = {element_label(s, n): (s, n) for s in carrying_sections() for n in problem.section(s)}
     factors = load.vector(load.names)
     return [(*places[known[name]], factors[i]) for i, name in enumerate(load.names)]
 
@@ -241,7 +243,7 @@ def _of(friction: Friction, problem: AbstractProblem) -> list[tuple[str, str, An
 
 def _curved(problem: AbstractProblem, part: tuple[str, str, Any], load: int) -> CurvedPart | None:
     section, name, factor = part
-    if section not in CURVED:
+    if section not in curved_sections():
         return None
     element = problem.section(section)[name]
     w = element.direction.vector(problem.axes)
@@ -260,7 +262,7 @@ def _load(
     factors = jnp.zeros((piecewise.tables,), dtype)
     for section, name, factor in _parts(problem, load):
         element: Any = problem.section(section)[name]
-        if section in CURVED:
+        if section in curved_sections():
             continue
         if section == "load":
             given = given.at[loads.index(name)].add(factor)

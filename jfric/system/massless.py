@@ -17,7 +17,7 @@ from jfric.system.description import element_label
 from jfric.system.direction import Direction, vector
 from jfric.system.elements import Spring
 from jfric.system.expression import Expression, is_expression
-from jfric.system.forces import FORCE_SECTIONS
+from jfric.system.forces import force_sections
 from jfric.system.friction import Friction
 from jfric.system.functions import as_function
 from jfric.system.functions_of_state import functions_of
@@ -25,8 +25,8 @@ from jfric.system.hysteresis import Jenkins, JenkinsCoupling
 from jfric.system.inertia import is_concrete
 from jfric.system.problem import Problem
 
-#: Sections whose elements act along their directions alone.
-KNOWN = ("mass", "load", "base", "friction", "contact", "jenkins_coupling", *FORCE_SECTIONS)
+#: Sections whose elements act along their directions alone, beside those with one force.
+KNOWN = ("mass", "load", "base", "friction", "contact", "jenkins_coupling")
 
 
 class WithoutMassless(NamedTuple):
@@ -329,7 +329,7 @@ def _elements_at(
     springs: dict[str, Spring] = {}
     friction: dict[str, Friction] = {}
     for section, group in problem.elements.items():
-        if section not in KNOWN:
+        if section not in (*KNOWN, *force_sections()):
             raise ProblemError(
                 f"{section}: may act on {dofs[0]!r} by a function of positions, which cannot be "
                 "eliminated; give it a [mass] element"

@@ -47,7 +47,9 @@ def require_plane(where: str, element: Friction | Contact) -> None:
 
 def require_spin(where: str, element) -> None:
     """Raise :class:`ProblemError` unless a spin belongs to a plane, and to a law that knows it."""
-    law = getattr(element, "law", None)
+    if not hasattr(element, "law"):
+        return
+    law = element.law
     plane, spin = getattr(element, "plane", None), getattr(element, "spin", None)
     disc = isinstance(law, AbstractLaw) and law.spins_within is not None
     if spin is not None and plane is None:

@@ -293,8 +293,9 @@ def _literals(cls: type) -> dict[str, tuple]:
 
 def _directions(element) -> dict[str, Direction]:
     """All directions of an element by the field that gives them."""
-    fields = ("direction", "normal", "tangent", "reaction", "spin")
-    found = {field: getattr(element, field, None) for field in fields}
+    known = about(type(element))
+    # Loads that friction grows with name elements.
+    found = {k: getattr(element, k) for k, field in known.items() if field.form != "elements"}
     plane = getattr(element, "plane", None)
     found |= {f"plane[{i}]": d for i, d in enumerate(plane if isinstance(plane, tuple) else (), 1)}
     return {field: d for field, d in found.items() if isinstance(d, Direction)}

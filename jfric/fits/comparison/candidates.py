@@ -30,7 +30,7 @@ from jfric.system.description import element_label
 from jfric.system.elements import SECTIONS, AbstractForce, Friction, Lagrangian
 from jfric.system.functions import Constant
 from jfric.system.laws import Directional, FrictionCurve, Stribeck
-from jfric.system.load_friction import SECTIONS as WITH_FORCE
+from jfric.system.load_friction import carrying_sections
 from jfric.system.planes import refuse_planes
 from jfric.system.problem import Problem
 
@@ -171,10 +171,10 @@ def _carried(problem: Problem) -> list[str]:
     """All elements with a force but dampers and friction; none where some have no force to name."""
     for group in problem.elements.values():
         for element in group.values():
-            named = isinstance(element, tuple(SECTIONS[s] for s in WITH_FORCE))
+            named = isinstance(element, tuple(SECTIONS[s] for s in carrying_sections()))
             if isinstance(element, (AbstractForce, Lagrangian)) and not named:
                 return []
     if problem.matrices.C is not None or problem.matrices.K is not None:
         return []
-    sections = [s for s in WITH_FORCE if s != "damper"]
+    sections = [s for s in carrying_sections() if s != "damper"]
     return [element_label(s, name) for s in sections for name in problem.section(s)]
