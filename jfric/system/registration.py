@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import re
 from collections.abc import Callable
@@ -57,7 +56,7 @@ def register(name: str) -> Callable[[C], C]:
 
     def decorated(cls: C) -> C:
         kinds = [base for base in _KINDS if isinstance(cls, type) and issubclass(cls, base)]
-        if not kinds or not dataclasses.is_dataclass(cls):
+        if not kinds or not hasattr(cls, "__dataclass_fields__"):
             allowed = ", ".join(f"jfric.{base.__name__}" for base in _KINDS)
             raise ProblemError(f"register: found {cls!r}, must be a subclass of one of {allowed}")
         if not _NAME.fullmatch(name):
