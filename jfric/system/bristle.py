@@ -19,7 +19,11 @@ from jfric.system.laws import power
 
 
 class AbstractBristle(eqx.Module):
-    """Friction with one state ``z``."""
+    """Friction with one state ``z``.
+
+    ``direction``: of ``w``, as in :class:`jfric.Friction`. A class of one's own gives ``rate``,
+    ``friction`` and ``size``. Example: see :class:`jfric.Dahl`.
+    """
 
     direction: eqx.AbstractVar[Direction]
     #: Whether ``z`` follows ``gamma`` so fast that explicit steps would be short.

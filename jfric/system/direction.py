@@ -103,7 +103,14 @@ def vector(coefficients: dict, measures: Measure | None = None) -> Direction:
 
 
 def as_direction(value) -> Any:
-    """A name, a pair of names, a mapping or a :class:`Direction`."""
+    """A :class:`Direction` from what the field of an element takes.
+
+    ``value``: a name, a pair of names, a mapping from names to coefficients, or a direction. What
+    is none of these stays, for the checks of a problem::
+
+        >>> jfric.as_direction(("u", "w")).names
+        ('u', 'w')
+    """
     if isinstance(value, str):
         return along(value)
     if isinstance(value, dict):

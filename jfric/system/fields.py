@@ -124,8 +124,18 @@ def holds(
     form: str | None = None,
     converter: Callable[[Any], Any] | None = scalar,
 ) -> dict[str, Any]:
-    """Arguments of :func:`equinox.field` for numbers: what they measure along a translation, with
-    a counterpart along a rotation unless it is ``fixed``, and between which bounds they lie."""
+    """Arguments of :func:`equinox.field` for a number of an element of one's own.
+
+    ``measures``: what it is along a translation (``"length"``, ``"stiffness"``, ``"pure number"``,
+    ...); along a rotation it is the counterpart (an angle, a rotational stiffness) unless it is
+    ``fixed``; without it any unit is taken. Its bounds: ``above`` or ``at_least``, and ``at_most``.
+    ``form``: ``"list"`` for a list of numbers. ``converter``: what makes an array of what is given,
+    None where another argument of the field says it. Files, messages, sweeps, fits and the manual
+    read all this from the class::
+
+        >>> sorted(jfric.holds("mass", above=0.0))
+        ['converter', 'metadata']
+    """
     names = None
     if measures is not None:
         names = (measures, measures if fixed else TURNING.get(measures, measures))

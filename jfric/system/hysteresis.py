@@ -14,8 +14,12 @@ from jfric.system.fields import Scalar, holds, written
 
 
 class Branches(NamedTuple):
-    """Springs in series with sliders, side by side: stiffnesses and elongations at which they slip
-    (N,), the stiffness of a spring beside them, and the elongation of the springs at the start."""
+    """Springs in series with sliders, side by side.
+
+    ``k``, ``slip`` (N,): stiffnesses [N/m or N m/rad], and elongations at which the sliders slip
+    [m or rad]. ``residual``: stiffness of a spring beside them. ``z0``: elongation of all springs
+    at the start. Example: see :class:`jfric.Iwan`.
+    """
 
     k: Float[Array, " N"]
     slip: Float[Array, " N"]
@@ -24,7 +28,11 @@ class Branches(NamedTuple):
 
 
 class AbstractHysteresis(eqx.Module):
-    """Springs in series with sliders, side by side along one direction."""
+    """Springs in series with sliders, side by side along one direction.
+
+    ``direction``: of ``w``, as in :class:`jfric.Friction`. A class of one's own gives ``sliders``,
+    how many there are, and ``branches``. Example: see :class:`jfric.Iwan`.
+    """
 
     direction: eqx.AbstractVar[Direction]
     #: The field that is the states at the start.

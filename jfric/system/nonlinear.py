@@ -15,7 +15,10 @@ from jfric.system.fields import Scalar, holds, optional
 
 
 class AbstractForce(eqx.Module):
-    """A nonlinear force element, taken by the Runge-Kutta flow."""
+    """A nonlinear force element, taken by the Runge-Kutta flow.
+
+    A class of one's own gives ``force``. Example: see :func:`jfric.register`.
+    """
 
     def force(self, axes: tuple[str, ...], t, q, v):
         """Generalised force (n,) [N or N m] on the degrees of freedom ``axes``."""

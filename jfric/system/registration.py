@@ -33,15 +33,17 @@ _KINDS: dict[type, tuple[dict, ...]] = {
 def register(name: str) -> Callable[[C], C]:
     """A decorator that makes a class known: an element by the section ``name``, a law by its name.
 
-    The class is a :class:`jfric.AbstractForce` (a smooth force), a :class:`jfric.AbstractBristle`
-    (friction with a state), a :class:`jfric.AbstractHysteresis` (springs in series with sliders) or
-    a :class:`jfric.laws.AbstractLaw`. Its fields say what they hold (:func:`jfric.holds`): files,
+    ``name``: small letters, digits, _ and -. The class is a :class:`jfric.elements.AbstractForce`
+    (a smooth force), a :class:`jfric.elements.AbstractBristle` (friction with a state), a
+    :class:`jfric.elements.AbstractHysteresis` (springs in series with sliders) or a
+    :class:`jfric.laws.AbstractLaw`. Its fields say what they hold (:func:`jfric.holds`): files,
     messages, sweeps, fits, sketches and the manual read it from there. Files find classes of other
     packages by entry points of the group ``jfric.elements``. Raises :class:`jfric.ProblemError` for
     a name that is taken and for a class that is none of these. A spring that gets stiffer::
 
+        >>> import equinox as eqx
         >>> @jfric.register("hard_spring")
-        ... class HardSpring(jfric.AbstractForce):
+        ... class HardSpring(jfric.elements.AbstractForce):
         ...     direction: jfric.Direction = eqx.field(converter=jfric.as_direction)
         ...     k: float = eqx.field(**jfric.holds("stiffness", at_least=0.0))
         ...
