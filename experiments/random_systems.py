@@ -389,8 +389,9 @@ def impact(d: Draw) -> Table:
     add(table, "load", {"dof": "a", "F": d.number(1.0, 4.0, "force").of(-1)}, "weight")
     own: Table = {"normal": {"a": d.number(0.5, 1.5)}, "e": d.value(0.5, 0.7, 0.9)}
     own |= {"gap": d.number(0.0, 0.4, "length")}
-    if d.chance(0.4):
-        own |= {"tangent": d.direction(table["dofs"])} | d.law("mu mu static")
+    if d.chance(0.4) and len(table["dofs"]) > 1:
+        # One that does not lean on the normal, where a contact may hold itself.
+        own |= {"tangent": d.direction(table["dofs"][1:])} | d.law("mu mu static")
     add(table, "contact", own)
     signs = ("memory", "memory", "carried", "supports", "bases", "belts", "joints", "curves")
     for name in sorted({d.one(*signs), d.one(*signs)}, key=list(PARTS).index):

@@ -512,7 +512,7 @@ def test_what_is_not_passive_is_remarked():
 
 
 def test_the_quasi_static_solver_refuses_them_by_name():
-    with pytest.raises(jfric.ProblemError, match="dahl: has a memory"):
+    with pytest.raises(jfric.ProblemError, match="dahl: found a memory"):
         jfric.simulate(shaken(ELEMENTS["dahl"]), jfric.QuasiStatic(), ts=jnp.array([1.0]))
 
 

@@ -334,5 +334,5 @@ def test_a_start_has_one_home():
 
 @pytest.mark.parametrize("solver", [jfric.Smoothed(), jfric.QuasiStatic()])
 def test_others_refuse_them_by_name(solver):
-    with pytest.raises(jfric.ProblemError, match=r"velocity\.forward: velocities that are fewer"):
+    with pytest.raises(jfric.ProblemError, match=r"velocity\.forward: found velocities"):
         jfric.simulate(sleigh(), solver)

@@ -373,7 +373,7 @@ def test_means_between_samples_are_integrals(values, below, above):
         (
             lambda: oscillator(event=jfric.Event("x - 0.1")),
             {},
-            "event: harmonic balance does not locate events",
+            "event: found an event of your own, which harmonic balance cannot",
         ),
         (
             lambda: oscillator(

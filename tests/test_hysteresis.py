@@ -396,7 +396,7 @@ def test_bad_numbers_have_a_sentence(element, sentence):
 )
 def test_other_solvers_refuse_them_by_name(solver):
     problem, *_ = mass_on_sliders()
-    with pytest.raises(jfric.ProblemError, match="maxwell_slip: has a memory"):
+    with pytest.raises(jfric.ProblemError, match="maxwell_slip: found a memory"):
         jfric.simulate(problem, solver, ts=jnp.array([1.0]))
 
 

@@ -467,7 +467,11 @@ def refusing():
     solvers = (jfric.Smoothed(), jfric.QuasiStatic())
     for joint in (ROD, jfric.Joint("x", jfric.Coulomb(0.1), "y")):
         for solver in solvers:
-            yield joint, solver, "joint.rod: a joint, which .* cannot represent; use the solver"
+            yield (
+                joint,
+                solver,
+                "joint.rod: found a joint, which .* cannot represent; use the solver",
+            )
     yield ROD, jfric.EventDriven(flow="exact"), "flow: 'exact' needs .* joint.rod is not"
     yield ROD, jfric.EventDriven(kernel="lowered"), "kernel: 'lowered' needs constant mass"
 

@@ -401,7 +401,7 @@ def test_files_hold_planes():
         ({"reaction": "x"}, "friction.reaction: cannot be combined with plane"),
         (
             {"law": jfric.Coulomb([0.4, 0.0])},
-            "friction.mu: found [0.4, 0.0], both must be positive",
+            "friction.mu.second: found 0, must be positive",
         ),
         (
             {"law": jfric.Coulomb(jfric.laws.Directional(0.1, 0.2))},

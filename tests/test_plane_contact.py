@@ -426,7 +426,7 @@ def test_one_normal_force_is_printed_for_both_directions():
         ({"belt": 0.5}, "contact.belt: found one velocity, friction in a plane needs two"),
         ({"plane": None, "tangent": "x", "belt": [0.5, 0.0]}, "contact.belt: found 2 velocities"),
         ({"law": None}, "contact: plane is given without mu; give both"),
-        ({"law": jfric.Coulomb([0.4, 0.0])}, "contact.mu: found [0.4, 0.0], both must be positive"),
+        ({"law": jfric.Coulomb([0.4, 0.0])}, "contact.mu.second: found 0, must be positive"),
     ],
 )
 def test_sentences(field, sentence):

@@ -370,9 +370,9 @@ def test_mistakes_are_one_sentence(reaction, message):
 @pytest.mark.parametrize(
     ("solver", "name"),
     [
-        (jfric.MoreauJean(dt=1e-3), "the scheme MoreauJean"),
-        (jfric.Midpoint(dt=1e-3), "the scheme Midpoint"),
-        (jfric.StabilisedMidpoint(dt=1e-3), "the scheme StabilisedMidpoint"),
+        (jfric.MoreauJean(dt=1e-3), "the solver moreau-jean"),
+        (jfric.Midpoint(dt=1e-3), "the solver midpoint"),
+        (jfric.StabilisedMidpoint(dt=1e-3), "the solver stabilised-midpoint"),
         (jfric.QuasiStatic(), "the solver quasi-static"),
     ],
 )

@@ -235,7 +235,7 @@ def test_bad_rates_by_contacts_have_a_sentence():
         braked("lambda_t.brak*slip.brake")
     with pytest.raises(jfric.ProblemError, match=r"state.T.rate: .*, expected one in \(K\)/s"):
         braked("lambda_t.brake*slip.brake + 2 W")
-    with pytest.raises(jfric.ProblemError, match="MoreauJean cannot represent"):
+    with pytest.raises(jfric.ProblemError, match="moreau-jean cannot represent"):
         jfric.simulate(braked(f"({HEAT})/C"), jfric.MoreauJean(dt=1e-3), ts=jnp.ones(1))
 
 

@@ -6,7 +6,7 @@ import posixpath
 import re
 from pathlib import Path
 
-from generators import api, citation, commands, configuration, errors, statuses
+from generators import api, citation, commands, configuration, errors, features, statuses
 from generators.rst import heading
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,6 +81,7 @@ def pages() -> dict[str, str]:
         "configuration.rst": configuration.page(),
         "diagnostics.rst": _diagnostics(),
         "errors.rst": errors.page(),
+        "features.rst": features.page(),
     }
 
 

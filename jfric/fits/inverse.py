@@ -39,9 +39,9 @@ from jfric.fits.sampled_model import REFERENCE
 from jfric.fits.uncertainty.autocorrelation import long_run_covariance
 from jfric.numerics.printing import Shown, printable
 from jfric.system.expression import Expression
+from jfric.system.features import CONSTANT, require_features
 from jfric.system.naming import find_path, parameters, set_parameters
 from jfric.system.problem import Problem
-from jfric.system.refuse_varying import refuse_varying
 
 
 @printable
@@ -147,7 +147,7 @@ def inverse_regression(
     paths = tuple(_path(problem, name) for name in names)
     if not paths:
         raise ProblemError("names: found none, give parameters such as 'mass.m'")
-    refuse_varying(problem, "the regression of the equation of motion")
+    require_features(problem, "the regression of the equation of motion", CONSTANT)
     if problem.section("contact"):
         raise ProblemError(
             "contact: normal forces of unilateral contacts are not measured, the regression needs "

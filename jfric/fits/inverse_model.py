@@ -45,9 +45,9 @@ from jfric.fits.sampled_model import REFERENCE
 from jfric.results.status import Status
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.system.assembly import assemble
+from jfric.system.features import CONSTANT, require_features
 from jfric.system.naming import function_paths, set_parameters
 from jfric.system.problem import Problem
-from jfric.system.refuse_varying import refuse_varying
 
 #: Rows per second over the cut-off frequency: more would be of noise that has no highest
 #: frequencies, which no autoregression follows.
@@ -114,7 +114,7 @@ def inverse_experiments(
     unless given the highest behind which accelerations are hardly noise, a tenth of the sampling
     rate at most. ``hold``: how inputs go on between samples. Raises :class:`jfric.ProblemError` for
     what has no inverse dynamics: missing positions, uneven steps, unilateral contacts."""
-    refuse_varying(problem, "inverse dynamics")
+    require_features(problem, "inverse dynamics", CONSTANT)
     if problem.section("contact"):
         raise ProblemError(
             "contact: normal forces of unilateral contacts are not measured, inverse dynamics need "

@@ -22,13 +22,14 @@ from jfric.solvers.sampled.equations import require_one_degree
 from jfric.solvers.sampled.run import SampledMotion, run_sampled
 from jfric.system.assembly import assemble
 from jfric.system.controller import Controller
-from jfric.system.event import refuse_events
+from jfric.system.features import CONSTANT, require_features
 from jfric.system.naming import function_paths, set_parameters
 from jfric.system.problem import Problem
-from jfric.system.refuse_varying import refuse_varying
 
 #: Name of the measured reference of a controller among the inputs of an experiment.
 REFERENCE = "controller.reference"
+#: What it is called in messages.
+WHO = "a model that goes from sample to sample"
 
 
 class SampledModel(AbstractModel):
@@ -70,8 +71,7 @@ class SampledModel(AbstractModel):
 
     def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:
         """Raise :class:`jfric.ProblemError` for what cannot be simulated or observed."""
-        refuse_events(self.problem, "a model that goes from sample to sample")
-        refuse_varying(self.problem, "a model that goes from sample to sample")
+        require_features(self.problem, WHO, CONSTANT - {"events"})
         require_one_degree(eqx.filter_eval_shape(assemble, self.problem))
         if self.hold not in ("zero", "linear"):
             raise ProblemError(f"hold: found {self.hold!r}, allowed are 'zero', 'linear'")

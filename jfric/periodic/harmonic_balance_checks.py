@@ -11,14 +11,12 @@ import numpy as np
 from jfric.errors import ProblemError
 from jfric.periodic.harmonic_balance_equations import frequencies
 from jfric.system.assembly import assemble
-from jfric.system.event import refuse_events
+from jfric.system.features import CONSTANT, require_features
 from jfric.system.functions import AbstractFunction
 from jfric.system.inertia import require_inertia
 from jfric.system.mechanics import Mechanics
 from jfric.system.naming import function_paths, set_parameters
-from jfric.system.position_factor import refuse_position
 from jfric.system.problem import Problem
-from jfric.system.refuse_varying import refuse_varying
 
 #: What calls for it, in messages.
 WHO = "harmonic balance"
@@ -33,9 +31,7 @@ INSTANTS = (0.0, 0.137, 0.391, 0.662, 0.873)
 def require_balance(problem: Problem) -> None:
     """Raise :class:`ProblemError` for what the equations of harmonic balance cannot represent."""
     require_inertia(problem)
-    refuse_varying(problem, WHO)
-    refuse_events(problem, WHO)
-    refuse_position(problem, WHO)
+    require_features(problem, WHO, CONSTANT - {"events", "position"})
     for where, element in problem.labelled("friction", "contact").items():
         law = element.law
         if law is not None and law.drops_at_onset:

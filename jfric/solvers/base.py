@@ -25,13 +25,12 @@ from jfric.solvers.given_forces import status_of_numbers
 from jfric.solvers.records import Records, empty_records, slots_per_pass, solution_of
 from jfric.solvers.states import AbstractState, MotionState, StepInfo
 from jfric.system.assembly import assemble
-from jfric.system.event import event_labels, refuse_events
+from jfric.system.event import event_labels
+from jfric.system.features import CONSTANT, require_features
 from jfric.system.function_checks import refuse_jumping_bases
 from jfric.system.inertia import require_inertia
 from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
-from jfric.system.reaction import refuse_reactions
-from jfric.system.refuse_varying import refuse_varying
 from jfric.system.start import started
 
 if TYPE_CHECKING:
@@ -94,6 +93,8 @@ class AbstractSolver(eqx.Module):
     positions_jump: ClassVar[bool] = False
     #: Whether it logs changes of mode; it then has the field ``max_events``.
     logs_events: ClassVar[bool] = False
+    #: Features of problems that it takes, by their names in :mod:`jfric.system.features`.
+    takes: ClassVar[frozenset[str]] = frozenset(CONSTANT - {"events", "reactions"})
     #: What is wrong with its derivatives, in one sentence; empty if nothing is.
     remark: ClassVar[str] = ""
 
@@ -101,9 +102,7 @@ class AbstractSolver(eqx.Module):
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
         require_inertia(problem)
         refuse_jumping_bases(problem, f"the solver {self.label}")
-        refuse_reactions(problem, f"the solver {self.label}")
-        refuse_events(problem, f"the solver {self.label}")
-        refuse_varying(problem, f"the solver {self.label}")
+        require_features(problem, f"the solver {self.label}", self.takes)
         require_adjoint(self.adjoint)
 
     def require_duration(self, duration: float) -> None:

@@ -11,6 +11,7 @@ They form a convex polyhedron for each choice of the side on which joints with f
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import jax
@@ -26,14 +27,12 @@ from jfric.statics.polyhedron import Polyhedron
 from jfric.system.assembly import assemble, energies_of
 from jfric.system.description import AbstractProblem
 from jfric.system.elements import AbstractForce
+from jfric.system.features import FEATURES, require_features, varying_parts
 from jfric.system.forces import applied_force, normal_forces_at
-from jfric.system.hysteresis_checks import refuse_memory
 from jfric.system.joint_equations import joint_equations
 from jfric.system.mechanics import Mechanics
 from jfric.system.piecewise import FORMS
-from jfric.system.planes import refuse_planes
 from jfric.system.problem import Problem
-from jfric.system.refuse_varying import varying_parts
 from jfric.system.start import started
 
 #: Part of the lengths of a system up to which a gap counts as closed.
@@ -61,26 +60,17 @@ def is_mechanism(problem: AbstractProblem) -> bool:
 
 def require_held(problem: AbstractProblem) -> None:
     """Raise :class:`ProblemError` for what is not decided at rest."""
-    refuse_motion(problem, WHO)
+    require_rest(problem, WHO)
 
 
-def refuse_motion(problem: AbstractProblem, who: str) -> None:
-    """Raise :class:`ProblemError` for what ``who`` cannot represent: what moves all the time, has a
-    memory, or has more than two directions of sliding; friction in pins."""
-    refuse_planes(problem, who)
-    refuse_memory(problem, who)
-    for where, element in problem.labelled("pin").items():
-        if element.law is not None:
-            raise ProblemError(
-                f"{where}: friction in a pin has a limit that is not convex in the reaction, which "
-                f"{who} cannot represent; leave it out, or simulate the start of the motion"
-            )
-    for where, element in problem.labelled("friction", "contact").items():
-        if element.belt is not None:
-            raise ProblemError(
-                f"{where}.belt: found a moving surface, which {who} cannot represent; simulate the "
-                "motion until it is steady"
-            )
+#: Features that a state of rest may have: limits in pins are not convex in the reactions.
+AT_REST = FEATURES.keys() - {"planes", "sliders", "states", "pins", "belts"}
+
+
+def require_rest(problem: AbstractProblem, who: str, takes: Iterable[str] = AT_REST) -> None:
+    """Raise :class:`ProblemError` for what ``who`` cannot represent: features that it does not take
+    and joints that prescribe a motion."""
+    require_features(problem, who, takes)
     problem = started(problem.resolved())
     equations = joint_equations(problem)
     t, q, _ = problem.start()

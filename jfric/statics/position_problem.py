@@ -22,16 +22,14 @@ from jfric.errors import ProblemError
 from jfric.numerics.linear_algebra import matvec
 from jfric.results.modes import Mode
 from jfric.statics.both_limits import both_limits
-from jfric.statics.held_position import refuse_motion
+from jfric.statics.held_position import AT_REST, require_rest
 from jfric.statics.reading import Reading
 from jfric.statics.static_mode_equations import side_of
 from jfric.system.assembly import assemble, displacement_functions
 from jfric.system.forces import applied_force, normal_forces_at
 from jfric.system.joint_equations import joint_equations
-from jfric.system.load_friction import refuse_carried
 from jfric.system.mechanics import Mechanics
 from jfric.system.piecewise import FORMS
-from jfric.system.position_factor import refuse_position
 from jfric.system.problem import Problem
 from jfric.system.start import started
 from jfric.system.state_function import Rate
@@ -187,9 +185,7 @@ def linearise(
 
 def require_position(problem: Problem) -> None:
     """Raise :class:`ProblemError` for what has no static problem from a reference state."""
-    refuse_motion(problem, WHO)
-    refuse_carried(problem, WHO)
-    refuse_position(problem, WHO)
+    require_rest(problem, WHO, AT_REST - {"carried", "position"})
     for label in problem.labelled(*FORMS):
         raise ProblemError(
             f"{label}: has a kink, which {WHO} cannot represent; use a contact, or follow the load "

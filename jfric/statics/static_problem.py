@@ -22,12 +22,9 @@ from jfric.numerics.linear_algebra import matvec
 from jfric.statics.both_limits import both_limits
 from jfric.system.assembly import assemble
 from jfric.system.elements import AbstractForce
-from jfric.system.load_friction import refuse_carried
+from jfric.system.features import require_features
 from jfric.system.piecewise import FORMS
-from jfric.system.position_factor import refuse_position
 from jfric.system.problem import Problem
-from jfric.system.reaction import refuse_reactions
-from jfric.system.refuse_varying import refuse_nonlinear
 
 
 class StaticProblem(eqx.Module):
@@ -120,10 +117,7 @@ def static_problem(problem: Problem, t=None) -> StaticProblem:
 
 def require_static(problem: Problem) -> None:
     """Raise :class:`ProblemError` for elements whose force is not linear in the position."""
-    refuse_reactions(problem, "a static problem")
-    refuse_nonlinear(problem, "a static problem")
-    refuse_carried(problem, "a static problem")
-    refuse_position(problem, "a static problem")
+    require_features(problem, "a static problem", ("belts", "events"))
     for section in problem.elements:
         for where, element in problem.labelled(section).items():
             if not isinstance(element, AbstractForce) and section not in FORMS:

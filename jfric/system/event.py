@@ -98,12 +98,3 @@ def require_event(where: str, event: Event) -> None:
             f"{where}.change: found none, action 'change' needs new positions or velocities, such "
             "as {'v.x': '-0.5*v.x'}"
         )
-
-
-def refuse_events(problem: Any, who: str) -> None:
-    """Raise :class:`jfric.ProblemError` for events of the user's own, which ``who`` does not
-    locate."""
-    for label in event_labels(problem):
-        raise ProblemError(
-            f"{label}: {who} does not locate events of your own; use the solver event-driven"
-        )

@@ -1,14 +1,11 @@
-"""Checks of springs in series with sliders, and refusals of what has a memory."""
+"""Checks of springs in series with sliders."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.system.bristle import BRISTLES
-from jfric.system.description import AbstractProblem
 from jfric.system.hysteresis import (
-    HYSTERESIS,
     AbstractHysteresis,
     Iwan,
     MasingSpring,
@@ -44,14 +41,4 @@ def _require_curve(where: str, spring: MasingSpring) -> None:
         raise ProblemError(
             f"{where}.F: found the slopes {', '.join(f'{s:g}' for s in slopes)} from the origin "
             "on, must fall from point to point and not be negative"
-        )
-
-
-def refuse_memory(problem: AbstractProblem, who: str, *, states: bool = False) -> None:
-    """Raise :class:`ProblemError` for elements with a memory, which ``who`` cannot represent; with
-    ``states`` it takes those with equations of their own, but not sliders."""
-    sections = HYSTERESIS if states else (*HYSTERESIS, *BRISTLES, "state")
-    for label in problem.labelled(*sections):
-        raise ProblemError(
-            f"{label}: has a memory, which {who} cannot represent; use the solver event-driven"
         )

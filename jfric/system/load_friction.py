@@ -277,13 +277,3 @@ def _load(
         else:
             v = v - factor * element.c * w
     return CarriedRows(q[:n], v[:n], q[n:], v[n:], given, constant), factors
-
-
-def refuse_carried(problem: AbstractProblem, who: str) -> None:
-    """Raise :class:`ProblemError` for friction that grows with a load that is not made of straight
-    lines in time, which ``who`` cannot represent."""
-    for label in carried_loads(problem):
-        raise ProblemError(
-            f"{label}.load: found a load that is not made of straight lines in time, which {who} "
-            "cannot represent; use the solver event-driven or smoothed"
-        )

@@ -60,13 +60,3 @@ def require_pin(problem: AbstractProblem, where: str, pin: Pin) -> None:
             "through it, which no solver can represent; give impact = 'none' for impacts without "
             "an impulse of the pin's torque"
         )
-
-
-def refuse_pins(problem: AbstractProblem, who: str) -> None:
-    """Raise :class:`ProblemError` for friction in pins, which ``who`` cannot represent."""
-    for label, pin in problem.labelled("pin").items():
-        if pin.law is not None:
-            raise ProblemError(
-                f"{label}.mu: found friction in a pin, which {who} cannot represent; use the "
-                "solver event-driven"
-            )

@@ -82,8 +82,7 @@ def refuse_axes(where: str, law: AbstractLaw | None) -> None:
 
 
 def require_planes(problem: AbstractProblem) -> None:
-    """Raise :class:`ProblemError` for directions of a plane that are one, and for ellipses that are
-    none. All numbers are known."""
+    """Raise :class:`ProblemError` for directions of a plane that are one. All numbers are known."""
     both = problem.axes + problem.bases
     for where, element in problem.labelled("friction", "contact").items():
         if element.plane is None:
@@ -93,21 +92,3 @@ def require_planes(problem: AbstractProblem) -> None:
             w = w / np.linalg.norm(w, axis=1, keepdims=True)
             if np.sqrt(max(np.linalg.det(w @ w.T), 0.0)) <= PARALLEL:
                 raise ProblemError(f"{where}.plane: found two directions that are the same line")
-        law = element.law
-        radius = None if law is None else law.spins_within
-        if radius is not None and not float(radius) > 0.0:
-            raise ProblemError(f"{where}.radius: found {float(radius):g}, must be positive")
-        for field in law.holding(PerAxis) if law is not None else ():
-            pair = [float(x) for x in vars(getattr(law, field)).values()]
-            if min(pair) <= 0.0:
-                raise ProblemError(f"{where}.{field}: found {pair}, both must be positive")
-
-
-def refuse_planes(problem: AbstractProblem, who: str) -> None:
-    """Raise :class:`ProblemError` for friction in a plane, which ``who`` cannot represent."""
-    for where, element in problem.labelled("friction", "contact").items():
-        if element.plane is not None:
-            raise ProblemError(
-                f"{where}.plane: found friction in a plane, which {who} "
-                "cannot represent; use the solver event-driven"
-            )

@@ -12,7 +12,6 @@ from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError
 from jfric.numerics import cubic
-from jfric.system.description import AbstractProblem
 from jfric.system.fields import Scalar, holds, scalars
 
 #: Points at which a period is looked at for each harmonic.
@@ -164,14 +163,3 @@ def require_factor(where: str, factor: AbstractPositionFactor) -> None:
         raise ProblemError(
             f"{where}: the factor on friction is negative, {least:.3g} at the displacement {at:.4g}"
         )
-
-
-def refuse_position(problem: AbstractProblem, who: str) -> None:
-    """Raise :class:`ProblemError` for friction that depends on position, which ``who`` cannot
-    represent."""
-    for label, element in problem.labelled("friction").items():
-        if element.position is not None:
-            raise ProblemError(
-                f"{label}.position: found friction that depends on position, which {who} cannot "
-                "represent; use the solver event-driven or smoothed"
-            )

@@ -42,16 +42,3 @@ def require_opposing(problem: AbstractProblem) -> None:
                 f"acceleration of {mobility:g} for a unit reaction, must be positive: friction has "
                 "to act against its own sliding"
             )
-
-
-def refuse_reactions(problem: AbstractProblem, who: str) -> None:
-    """Raise :class:`ProblemError` if friction reacts along another direction than that of sliding,
-    which ``who`` cannot represent."""
-    friction = problem.section("friction")
-    for name, element in friction.items():
-        if element.redirected:
-            raise ProblemError(
-                f"{element_label('friction', name)}.reaction: found another direction "
-                f"than that of sliding, which {who} cannot represent; use the solver event-driven "
-                "or smoothed"
-            )

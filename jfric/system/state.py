@@ -10,8 +10,6 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jfric.errors import ProblemError
-from jfric.system.description import AbstractProblem, element_label
 from jfric.system.direction import Direction, as_direction
 from jfric.system.fields import Scalar, scalar, written
 from jfric.system.formula import read_formula
@@ -79,17 +77,6 @@ class State(eqx.Module):
     def start(self):
         """The state at the start."""
         return getattr(self, self.starts)
-
-
-def refuse_reacting(problem: AbstractProblem, who: str) -> None:
-    """Raise :class:`ProblemError` for states whose rate depends on contacts, which ``who`` cannot
-    represent."""
-    for name, element in problem.section("state").items():
-        if reads_contacts(element.rate):
-            raise ProblemError(
-                f"{element_label('state', name)}.rate: depends on reactions or sliding of contacts,"
-                f" which {who} cannot represent; use the solver event-driven or smoothed"
-            )
 
 
 #: What a rate may name of a contact: friction, normal force, sliding velocity.

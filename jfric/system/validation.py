@@ -349,10 +349,12 @@ def require_values(problem: AbstractProblem) -> None:
         may_be_list = form == "list" or section in _WITH_LISTS or field in _LISTS
         if array.ndim and not may_be_list and not f"{path}.".startswith(with_arrays):
             raise ProblemError(f"{path}: found {array.tolist()}, expected one number")
+    for where, element in problem.labelled().items():
+        _own_sentences(where, element)
+    _bounds(problem)
     for section in problem.elements:
         for where, element in problem.labelled(section).items():
             _values(where, section, element, problem.time)
-    _bounds(problem)
     _shapes(problem)
     if not float(problem.time.end) > float(problem.time.start):
         raise ProblemError(
@@ -364,6 +366,15 @@ def require_values(problem: AbstractProblem) -> None:
     require_planes(problem)
     require_springs_within_limits(problem)
     require_lines(problem)
+
+
+def _own_sentences(where: str, element) -> None:
+    """Refuse numbers of which there is more to say than that they leave their bounds."""
+    require_body_values(where, element)
+    if isinstance(element, Contact) and not 0.0 <= float(element.e) <= 1.0:
+        raise ProblemError(f"{where}.e: found {float(element.e):g}, must lie between 0 and 1")
+    if isinstance(element, AbstractHysteresis):
+        require_hysteresis(where, element)
 
 
 def _bounds(problem: AbstractProblem) -> None:
@@ -384,9 +395,6 @@ def _values(where: str, section: str, element, time) -> None:
         coefficients = direction.coefficients
         if coefficients and all(float(c) == 0.0 for c in coefficients.values()):
             raise ProblemError(f"{where}.{field}: all coefficients are zero")
-    require_body_values(where, element)
-    if section == "contact" and not 0.0 <= float(element.e) <= 1.0:
-        raise ProblemError(f"{where}.e: found {float(element.e):g}, must lie between 0 and 1")
     factor = getattr(element, "position", None)
     if section == "friction" and factor is not None:
         require_factor(f"{where}.position", factor)
@@ -404,8 +412,6 @@ def _values(where: str, section: str, element, time) -> None:
                 f"{where}.x: found {x.tolist()}, needs at least two strictly "
                 "increasing values and as many values of F"
             )
-    if isinstance(element, AbstractHysteresis):
-        require_hysteresis(where, element)
     if isinstance(element, AbstractBristle):
         require_bristle(where, section, element)
     require_functions_of_time(where, section, element, time)

@@ -28,10 +28,10 @@ from jfric.errors import ProblemError
 from jfric.fits.free import Free
 from jfric.system.description import element_label
 from jfric.system.elements import SECTIONS, AbstractForce, Friction, Lagrangian
+from jfric.system.features import FEATURES, require_features
 from jfric.system.functions import Constant
 from jfric.system.laws import Directional, FrictionCurve, Stribeck
 from jfric.system.load_friction import carrying_sections
-from jfric.system.planes import refuse_planes
 from jfric.system.problem import Problem
 
 #: Ranges of the coefficients, as parts of the present friction (and of it over the velocity).
@@ -67,7 +67,7 @@ def candidate_laws(problem: Problem, speed: float, *, loads: bool = True) -> lis
         >>> sorted(jfric.candidate_laws(problem, speed=0.1)[2].free)
         ['parameters.F_c', 'parameters.F_v']
     """
-    refuse_planes(problem, "the comparison of laws")
+    require_features(problem, "the comparison of laws", FEATURES.keys() - {"planes"})
     group = problem.section("friction")
     if len(group) != 1:
         raise ProblemError(f"friction: found {len(group)} elements, the comparison takes one")

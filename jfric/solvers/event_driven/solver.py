@@ -36,11 +36,11 @@ from jfric.solvers.event_driven.state import State, initial_state, start_watchin
 from jfric.solvers.given_forces import ending_at, first_negative_force
 from jfric.solvers.states import AbstractState
 from jfric.system.assembly import assemble
+from jfric.system.features import require_features, taken_by, varying_parts
 from jfric.system.function_checks import refuse_jumping_bases
 from jfric.system.inertia import require_inertia
 from jfric.system.joint_checks import require_free_gaps
 from jfric.system.problem import Problem
-from jfric.system.refuse_varying import refuse_factors_where_varying
 
 FlowName = Literal["auto", "exact", "runge-kutta"]
 EnergyGain = Literal["stop", "allow"]
@@ -103,6 +103,7 @@ class EventDriven(AbstractSolver):
     kernel: Kernel = eqx.field(static=True, default="auto")
 
     name: ClassVar[str] = "event-driven"
+    takes: ClassVar[frozenset[str]] = taken_by("event-driven")
     state_type: ClassVar[type[AbstractState]] = State
     compile_quickly: ClassVar[bool] = True
     has_polynomials: ClassVar[bool] = True
@@ -117,7 +118,8 @@ class EventDriven(AbstractSolver):
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
         require_inertia(problem)
         refuse_jumping_bases(problem, "the solver event-driven")
-        refuse_factors_where_varying(problem, "the solver event-driven")
+        require_features(problem, "the solver event-driven", self.takes)
+        _require_constant_directions(problem)
         require_free_gaps(problem, "the solver event-driven")
         require_adjoint(self.adjoint)
         require_kernel(self.kernel)
@@ -273,3 +275,14 @@ def _remark_on_single_precision(flow: str) -> None:
         f"the {flow} flow runs in float32: results are accurate to about {accuracy}; "
         "for more, call jax.config.update('jax_enable_x64', True) first"
     )
+
+
+def _require_constant_directions(problem: Problem) -> None:
+    """Raise :class:`jfric.ProblemError` for friction with a factor of position in a system whose
+    mass matrix or directions depend on position."""
+    factors = [k for k, x in problem.labelled("friction").items() if x.position is not None]
+    for part in varying_parts(problem) if factors else ():
+        raise ProblemError(
+            f"{factors[0]}.position: cannot be combined with {part}, which depends on position, in "
+            "the solver event-driven; use the solver smoothed"
+        )

@@ -17,12 +17,8 @@ from jfric.solvers.quasi_static.piece_of_increment import increment_as_piece
 from jfric.solvers.quasi_static.representable import require_quasi_static
 from jfric.solvers.quasi_static.state import State, initial_state, restart
 from jfric.solvers.states import AbstractState
-from jfric.system.event import refuse_events
-from jfric.system.load_friction import refuse_carried
-from jfric.system.position_factor import refuse_position
+from jfric.system.features import require_features, taken_by
 from jfric.system.problem import Problem
-from jfric.system.reaction import refuse_reactions
-from jfric.system.refuse_varying import refuse_nonlinear
 
 
 class QuasiStatic(AbstractSolver):
@@ -64,6 +60,7 @@ class QuasiStatic(AbstractSolver):
     adjoint: Adjoint = eqx.field(static=True, default="auto")
 
     name: ClassVar[str] = "quasi-static"
+    takes: ClassVar[frozenset[str]] = taken_by("quasi-static")
     state_type: ClassVar[type[AbstractState]] = State
     compile_quickly: ClassVar[bool] = True
     has_polynomials: ClassVar[bool] = True
@@ -72,11 +69,7 @@ class QuasiStatic(AbstractSolver):
 
     def require(self, problem: Problem) -> None:
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
-        refuse_reactions(problem, "the solver quasi-static")
-        refuse_carried(problem, "the solver quasi-static")
-        refuse_position(problem, "the solver quasi-static")
-        refuse_events(problem, "the solver quasi-static")
-        refuse_nonlinear(problem, "the solver quasi-static")
+        require_features(problem, "the solver quasi-static", self.takes)
         require_quasi_static(problem)
         require_adjoint(self.adjoint)
 

@@ -24,13 +24,12 @@ from jfric.solvers.smoothed.contact import damper
 from jfric.solvers.smoothed.friction import CURVES, Curve
 from jfric.solvers.smoothed.motion import Settings, local
 from jfric.solvers.states import MotionState
-from jfric.system.event import refuse_events
+from jfric.system.features import require_features, taken_by
 from jfric.system.fields import Scalar
 from jfric.system.function_checks import refuse_jumping_bases
 from jfric.system.inertia import require_inertia
 from jfric.system.mechanics import Mechanics
 from jfric.system.problem import Problem
-from jfric.system.refuse_varying import refuse_varying
 
 #: Names for diffrax's solvers, for files and the command line.
 METHODS = {
@@ -125,14 +124,14 @@ class Smoothed(AbstractSolver):
                 raise ProblemError(f"{name}: found {float(value):g}, must be positive")
 
     name: ClassVar[str] = "smoothed"
+    takes: ClassVar[frozenset[str]] = taken_by("smoothed")
     remark: ClassVar[str] = "values and derivatives are those of a law without kinks, biased"
 
     def require(self, problem: Problem) -> None:
         """Raise :class:`jfric.ProblemError` for what this solver cannot represent."""
         require_inertia(problem)
         refuse_jumping_bases(problem, "the solver smoothed")
-        refuse_events(problem, "the solver smoothed")
-        refuse_varying(problem, "the solver smoothed", states=True)
+        require_features(problem, "the solver smoothed", self.takes)
         require_smoothed(problem, self)
 
     def prepare(self, problem: Problem, end=None) -> Prepared:

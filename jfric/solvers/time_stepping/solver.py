@@ -19,16 +19,10 @@ from jfric.solvers.time_stepping.representable import require_time_stepping
 from jfric.solvers.time_stepping.run import run
 from jfric.solvers.time_stepping.scheme import Scheme
 from jfric.solvers.time_stepping.state import State, initial_state, start_at
-from jfric.system.event import refuse_events
+from jfric.system.features import require_features, taken_by
 from jfric.system.function_checks import refuse_jumping_bases
-from jfric.system.hysteresis_checks import refuse_memory
 from jfric.system.inertia import require_inertia
-from jfric.system.load_friction import refuse_carried
-from jfric.system.pin_friction import refuse_pins
-from jfric.system.position_factor import refuse_position
 from jfric.system.problem import Problem
-from jfric.system.reaction import refuse_reactions
-from jfric.system.state import refuse_reacting
 
 
 class AbstractTimeStepping(AbstractSolver):
@@ -42,6 +36,7 @@ class AbstractTimeStepping(AbstractSolver):
 
     state_type: ClassVar[type[AbstractState]] = AbstractState
     logs_events: ClassVar[bool] = True
+    takes: ClassVar[frozenset[str]] = taken_by("moreau-jean")
     remark: ClassVar[str] = (
         "derivatives miss how switching times move, at any step; use jfric.EventDriven"
     )
@@ -55,13 +50,7 @@ class AbstractTimeStepping(AbstractSolver):
         """Raise :class:`jfric.ProblemError` for what this scheme cannot represent."""
         require_inertia(problem)
         refuse_jumping_bases(problem, f"the solver {self.label}")
-        refuse_reactions(problem, f"the scheme {type(self).__name__}")
-        refuse_events(problem, f"the scheme {type(self).__name__}")
-        refuse_carried(problem, f"the scheme {type(self).__name__}")
-        refuse_position(problem, f"the scheme {type(self).__name__}")
-        refuse_pins(problem, f"the scheme {type(self).__name__}")
-        refuse_reacting(problem, f"the scheme {type(self).__name__}")
-        refuse_memory(problem, f"the scheme {type(self).__name__}", states=True)
+        require_features(problem, f"the solver {self.label}", self.takes)
         require_time_stepping(problem, self)
 
     def require_duration(self, duration: float) -> None:

@@ -1,0 +1,134 @@
+"""What not every solver and not every analysis can represent, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from jfric.errors import ProblemError
+from jfric.system.assembly import displacement_functions, energies_of
+from jfric.system.bristle import BRISTLES
+from jfric.system.dependence import linear_displacement
+from jfric.system.description import AbstractProblem, element_label
+from jfric.system.event import event_labels
+from jfric.system.hysteresis import HYSTERESIS
+from jfric.system.joint_equations import joint_equations
+from jfric.system.load_friction import carried_loads
+from jfric.system.state import reads_contacts
+
+
+def varying_parts(problem: AbstractProblem) -> list[str]:
+    """Paths of the fields that make mass matrix or directions depend on position, by structure."""
+    found = [
+        f"{label}.kinetic"
+        for label, element in problem.labelled("lagrangian").items()
+        if not energies_of(problem, element).has_constant_mass()
+    ]
+    functions, n = displacement_functions(problem).items(), len(problem.dofs)
+    return found + [label for label, (_, g) in functions if not linear_displacement(g, n)]
+
+
+def _with(problem: AbstractProblem, field: str, *sections: str) -> list[str]:
+    """Paths of a field of elements that is given."""
+    found = problem.labelled(*sections).items()
+    return [f"{label}.{field}" for label, x in found if getattr(x, field, None) is not None]
+
+
+def _pins(problem: AbstractProblem) -> list[str]:
+    return [f"{label}.mu" for label, x in problem.labelled("pin").items() if x.law is not None]
+
+
+def _reactions(problem: AbstractProblem) -> list[str]:
+    found = problem.labelled("friction").items()
+    return [f"{label}.reaction" for label, x in found if x.redirected]
+
+
+def _reacting(problem: AbstractProblem) -> list[str]:
+    found = problem.section("state").items()
+    return [f"{element_label('state', k)}.rate" for k, x in found if reads_contacts(x.rate)]
+
+
+def _joints(problem: AbstractProblem) -> list[str]:
+    return [x.label for x in joint_equations(problem) if x.held is None]
+
+
+def _velocities(problem: AbstractProblem) -> list[str]:
+    return [x.label for x in joint_equations(problem) if x.held is not None]
+
+
+def _forces(problem: AbstractProblem) -> list[str]:
+    found = problem.labelled("lagrangian").items()
+    return [label for label, x in found if not energies_of(problem, x).has_linear_force()]
+
+
+class Feature(NamedTuple):
+    """A feature of a problem: in words, what has it, and the solvers that take it."""
+
+    words: str
+    found: Callable[[AbstractProblem], Iterable[str]]
+    solvers: tuple[str, ...]
+
+
+_STEPS = ("event-driven", "moreau-jean")
+_SMOOTH = ("event-driven", "smoothed")
+#: Features by name, in the order in which they are asked for.
+FEATURES: dict[str, Feature] = {
+    "reactions": Feature("another direction than that of sliding", _reactions, _SMOOTH),
+    "events": Feature("an event of your own", event_labels, ("event-driven",)),
+    "carried": Feature(
+        "a load that is not made of straight lines in time",
+        lambda p: [f"{label}.load" for label in carried_loads(p)],
+        _SMOOTH,
+    ),
+    "position": Feature(
+        "friction that depends on position", lambda p: _with(p, "position", "friction"), _SMOOTH
+    ),
+    "planes": Feature(
+        "friction in a plane", lambda p: _with(p, "plane", "friction", "contact"), _STEPS
+    ),
+    "pins": Feature("friction in a pin", _pins, ("event-driven",)),
+    "belts": Feature(
+        "a moving surface",
+        lambda p: _with(p, "belt", "friction", "contact"),
+        ("event-driven", "moreau-jean", "smoothed", "quasi-static", "one-dof"),
+    ),
+    "sliders": Feature("a memory", lambda p: p.labelled(*HYSTERESIS), ("event-driven",)),
+    "states": Feature(
+        "a memory", lambda p: p.labelled(*BRISTLES, "state"), (*_STEPS, "smoothed")
+    ),
+    "reacting": Feature("a rate that depends on reactions or sliding", _reacting, _SMOOTH),
+    "joints": Feature("a joint", _joints, _STEPS),
+    "velocities": Feature(
+        "velocities that are fewer than the degrees of freedom that they move", _velocities, _STEPS
+    ),
+    "varying": Feature(
+        "a mass or a direction that depends on position", varying_parts, _STEPS
+    ),
+    "forces": Feature(
+        "forces that are not linear in the position",
+        _forces,
+        ("event-driven", "moreau-jean", "smoothed", "one-dof"),
+    ),
+}  # fmt: skip
+#: Features of systems with constant mass matrix and directions, without a memory.
+CONSTANT = FEATURES.keys() - {"planes", "sliders", "states", "joints", "velocities", "varying"}
+
+
+def taken_by(solver: str) -> frozenset[str]:
+    """Features that a solver takes."""
+    return frozenset(name for name, feature in FEATURES.items() if solver in feature.solvers)
+
+
+def require_features(problem: AbstractProblem, who: str, takes: Iterable[str]) -> None:
+    """Raise :class:`ProblemError` for the first feature of ``problem`` that ``who`` does not take,
+    and for features that are not known."""
+    takes = frozenset(takes)
+    for name in takes - FEATURES.keys():
+        raise ProblemError(f"takes: found {name!r}, features are {', '.join(FEATURES)}")
+    for name in (name for name in FEATURES if name not in takes):
+        feature = FEATURES[name]
+        for where in feature.found(problem):
+            raise ProblemError(
+                f"{where}: found {feature.words}, which {who} cannot represent; use the solver "
+                f"{' or '.join(feature.solvers)}"
+            )
