@@ -1,4 +1,5 @@
 import dataclasses
+import fnmatch
 import json
 
 import equinox as eqx
@@ -168,6 +169,20 @@ def test_residual_staircase_as_one_batch():
     assert len(results) == 41
     assert all(r.passed for r in results)
     assert {r.solver for r in results} == {"event-driven (exact)"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", dict.fromkeys(x.name.split()[0] for x in cases()))
+def test_published_values_hold(family):
+    """All of ``jfric verify``, a part with each commit."""
+    results = [
+        r
+        for own in (family, f"{family} *")
+        if any(fnmatch.fnmatchcase(x.name, own) for x in cases())
+        for r in jfric.verify(case=own)
+    ]
+    assert results
+    assert [r for r in results if not r.passed] == []
 
 
 @pytest.mark.slow
