@@ -1,4 +1,4 @@
-"""What not every solver and not every analysis can represent, as data."""
+"""Features of problems that not every solver and not every analysis can represent, as data."""
 
 from __future__ import annotations
 

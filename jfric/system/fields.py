@@ -1,4 +1,4 @@
-"""What fields of elements hold, and how values given for them become array leaves."""
+"""Fields of elements: units, bounds, forms in files; values given for them as array leaves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Scalar: TypeAlias = Any
 
 
 class Bounds(NamedTuple):
-    """``low`` and ``high``, and whether ``low`` itself is allowed."""
+    """Range of a number: ``low`` and ``high``, and whether ``low`` itself is allowed."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -105,7 +105,7 @@ TURNING = {
 
 
 class About(NamedTuple):
-    """What a field of an element holds."""
+    """Unit, bounds and form of a field of an element."""
 
     #: Names of its dimension along a translation and along a rotation; None: any.
     measures: tuple[str, str] | None = None
@@ -151,5 +151,5 @@ def written(form: str) -> dict[str, Any]:
 
 
 def about(cls: type) -> dict[str, About]:
-    """What the fields of an element's class hold, by name."""
+    """Units, bounds and forms of the fields of an element's class, by name."""
     return {f.name: f.metadata.get("about", About()) for f in dataclasses.fields(cls)}

@@ -378,7 +378,7 @@ def _own_sentences(where: str, element) -> None:
 
 
 def _bounds(problem: AbstractProblem) -> None:
-    """What the fields of elements and laws say of themselves."""
+    """Refuse numbers outside the bounds that fields of elements and laws have."""
     for path, value in parameters(problem).items():
         # Functions of time have a sentence of their own.
         array = np.asarray(value)
