@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -117,16 +117,25 @@ def displacement_functions(
     return found
 
 
-def assemble(problem: AbstractProblem) -> Mechanics:
-    """Assemble ``problem`` (expressions are resolved first, starts put on joints)."""
-    problem = started(problem)
-    axes, bases = problem.axes, problem.bases
-    n, nb = len(axes), len(bases)
-    both = axes + bases
-    # Rows for the degrees of freedom, columns for degrees of freedom and bases.
-    K = jnp.zeros((n, n + nb)).at[:, :n].set(_matrix(problem.matrices.K, n))
-    C = jnp.zeros((n, n + nb)).at[:, :n].set(_matrix(problem.matrices.C, n))
-    f0 = _weight(problem)
+class _Linear(NamedTuple):
+    """Constant matrices with rows for the coordinates, columns for these and for bases; and the
+    energies that are not in them: of the mass matrix and of forces."""
+
+    M: Float[Array, "n n"]
+    C: Float[Array, "n nnb"]
+    K: Float[Array, "n nnb"]
+    f0: Float[Array, " n"]
+    curved: tuple[Energies, ...]
+    forces: tuple[Energies, ...]
+
+
+def _linear(problem: AbstractProblem, t, q) -> _Linear:
+    """Masses, springs, dampers and weight; energies that are found to be linear join them."""
+    axes, both = problem.axes, problem.axes + problem.bases
+    n, width = len(axes), len(both)
+    K = jnp.zeros((n, width)).at[:, :n].set(_matrix(problem.matrices.K, n))
+    C = jnp.zeros((n, width)).at[:, :n].set(_matrix(problem.matrices.C, n))
+    M, f0 = _fixed_mass(problem), _weight(problem)
     for spring in problem.section("spring").values():
         w = spring.direction.vector(both)
         K = K + spring.k * jnp.outer(w[:n], w)
@@ -134,18 +143,6 @@ def assemble(problem: AbstractProblem) -> Mechanics:
     for damper in problem.section("damper").values():
         w = damper.direction.vector(both)
         C = C + damper.c * jnp.outer(w[:n], w)
-    friction = problem.friction_rows()
-    contacts = unilateral_contacts(problem)
-    rows: list[Any] = [*friction.values(), *contacts.values()]
-    tangents = [f.direction for f in friction.values()] + [c.tangent for c in contacts.values()]
-    normals = [c.normal for c in contacts.values()]
-    W_T, W_N = (
-        _rows([None if d is None else d.vector(both) for d in side], n + nb)
-        for side in (tangents, normals)
-    )
-    gap0 = _stack([jnp.zeros(()) if c.curved else c.gap for c in contacts.values()])
-    # What is found to be linear joins the constant matrices.
-    M, (t, q, v) = _fixed_mass(problem), problem.start()
     curved, forces = [], []
     for energies in _energies(problem):
         if energies.has_constant_mass():
@@ -161,6 +158,29 @@ def assemble(problem: AbstractProblem) -> Mechanics:
             f0 = f0 + energies.force(axes, t, rest, rest)
         else:
             forces.append(energies)
+    return _Linear(M, C, K, f0, tuple(curved), tuple(forces))
+
+
+class _Directions(NamedTuple):
+    """Directions of contacts as rows over coordinates and bases, gaps at the position zero; and
+    displacements that are not linear, with their rows, by their labels."""
+
+    W_T: Float[Array, "nt nnb"]
+    W_N: Float[Array, "nu nnb"]
+    gap0: Float[Array, " nu"]
+    displacements: dict[str, tuple[int, Any]]
+
+
+def _directions(problem: AbstractProblem, tangents, normals, t) -> _Directions:
+    """Directions of ``tangents`` and ``normals``; functions that are found to be linear join
+    them."""
+    n, both = len(problem.axes), problem.axes + problem.bases
+    W_T, W_N = (
+        _rows([None if d is None else d.vector(both) for d in side], len(both))
+        for side in (tangents, normals)
+    )
+    contacts = unilateral_contacts(problem).values()
+    gap0 = _stack([jnp.zeros(()) if c.curved else c.gap for c in contacts])
     displacements = {}
     for label, (row, g) in displacement_functions(problem).items():
         if not linear_displacement(g, n):
@@ -172,49 +192,77 @@ def assemble(problem: AbstractProblem) -> Mechanics:
             W_T = W_T.at[row, :n].set(w)
         else:
             W_N, gap0 = W_N.at[row - nt, :n].set(w), gap0.at[row - nt].set(g(t, rest))
-    varying, M_inverse = None, inverse_of_mass(M)
+    return _Directions(W_T, W_N, gap0, displacements)
+
+
+def _varying(linear: _Linear, M_inverse, displacements, equations, n: int) -> Varying | None:
+    """Mass matrix, directions and joints that depend on the position, None without any."""
+    curved = linear.curved
+    if not (curved or displacements or equations):
+        return None
+    moved = [x for x in displacements.values() if not isinstance(x[1], Rate)]
+    rates = [x for x in displacements.values() if isinstance(x[1], Rate)]
+    names = tuple(dict.fromkeys(e.label for e in equations))
+    return Varying(
+        linear.M,
+        M_inverse,
+        curved,
+        together([g for _, g in moved], n) if moved else None,
+        rows=tuple(row for row, _ in moved + rates),
+        labels=(*(["lagrangian.kinetic"] if curved else []), *displacements, *names),
+        rates=tuple(g for _, g in rates),
+        polygons=tuple(g for _, g in moved if isinstance(g, PolygonGap)),
+        polygon_rows=tuple(row for row, g in moved if isinstance(g, PolygonGap)),
+        joints=joints_of([e.function for e in equations], n) if equations else None,
+        straight=not (curved or displacements)
+        and all(is_straight(e.function, n) for e in equations),
+    )
+
+
+def _nonlinear(problem: AbstractProblem, forces: tuple[Energies, ...]) -> tuple[Any, ...]:
+    """Forces that are functions: of elements, springs between points, energies and states."""
+    elements = [e for group in problem.elements.values() for e in group.values()]
+    return (
+        *(e for e in elements if isinstance(e, AbstractForce)),
+        *(link_force(problem, x) for x in problem.section("link_spring").values()),
+        *forces,
+        *(
+            BoundState(
+                e,
+                dict(problem.parameters),
+                problem.axes.index(state_axis(name)),
+                len(problem.dofs),
+            )
+            for name, e in problem.section("state").items()
+        ),
+    )
+
+
+def assemble(problem: AbstractProblem) -> Mechanics:
+    """Assemble ``problem`` (expressions are resolved first, starts put on joints)."""
+    problem = started(problem)
+    axes, (t, q, v) = problem.axes, problem.start()
+    n = len(axes)
+    friction, contacts = problem.friction_rows(), unilateral_contacts(problem)
+    rows: list[Any] = [*friction.values(), *contacts.values()]
+    tangents = [f.direction for f in friction.values()] + [c.tangent for c in contacts.values()]
+    normals = [c.normal for c in contacts.values()]
+    linear = _linear(problem, t, q)
+    W_T, W_N, gap0, displacements = _directions(problem, tangents, normals, t)
+    M_inverse = inverse_of_mass(linear.M)
     equations = [e for e in joint_equations(problem) if not e.rubs]
-    if curved or displacements or equations:
-        moved = [x for x in displacements.values() if not isinstance(x[1], Rate)]
-        rates = [x for x in displacements.values() if isinstance(x[1], Rate)]
-        names = tuple(dict.fromkeys(e.label for e in equations))
-        varying = Varying(
-            M,
-            M_inverse,
-            tuple(curved),
-            together([g for _, g in moved], n) if moved else None,
-            rows=tuple(row for row, _ in moved + rates),
-            labels=(*(["lagrangian.kinetic"] if curved else []), *displacements, *names),
-            rates=tuple(g for _, g in rates),
-            polygons=tuple(g for _, g in moved if isinstance(g, PolygonGap)),
-            polygon_rows=tuple(row for row, g in moved if isinstance(g, PolygonGap)),
-            joints=joints_of([e.function for e in equations], n) if equations else None,
-            straight=not (curved or displacements)
-            and all(is_straight(e.function, n) for e in equations),
-        )
+    varying = _varying(linear, M_inverse, displacements, equations, n)
     loads = problem.section("load").values()
-    nonlinear = tuple(
-        e
-        for group in problem.elements.values()
-        for e in group.values()
-        if isinstance(e, AbstractForce)
-    )
-    nonlinear += tuple(link_force(problem, x) for x in problem.section("link_spring").values())
-    nonlinear += tuple(forces)
-    nonlinear += tuple(
-        BoundState(e, dict(problem.parameters), axes.index(state_axis(name)), len(problem.dofs))
-        for name, e in problem.section("state").items()
-    )
     signs = [carried_label(label) for label in carried_loads(problem)]
     piecewise = assemble_piecewise(problem, signs)
     found = Mechanics(
-        M=M,
+        M=linear.M,
         M_inverse=M_inverse,
-        C=C[:, :n],
-        K=K[:, :n],
-        f0=f0,
-        K_base=-K[:, n:],
-        C_base=-C[:, n:],
+        C=linear.C[:, :n],
+        K=linear.K[:, :n],
+        f0=linear.f0,
+        K_base=-linear.K[:, n:],
+        C_base=-linear.C[:, n:],
         base_functions=tuple(b.displacement for b in problem.section("base").values()),
         load_directions=_rows([load.direction.vector(axes) for load in loads], n),
         load_functions=tuple(load.F for load in loads),
@@ -232,7 +280,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         gap0=gap0,
         e=_stack([c.e for c in contacts.values()]),
         piecewise=piecewise,
-        nonlinear=nonlinear,
+        nonlinear=_nonlinear(problem, linear.forces),
         bristles=assemble_bristles(problem, piecewise.names),
         axes=axes,
         contact_names=(*friction, *contacts),
