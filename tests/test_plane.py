@@ -491,3 +491,57 @@ def test_a_stop_beside_a_moving_belt_takes_few_steps():
     np.testing.assert_allclose(solution.events.time[0], time, rtol=1e-12)
     np.testing.assert_allclose(solution.q[0], place + 4.0 * belt, rtol=1e-9)
     assert int(solution.final.steps) < 100
+
+
+def test_an_impact_that_stops_friction_in_a_plane_beside_it():
+    """What slid in another plane rests after it, and goes on from rest."""
+    masses = {x: jfric.Mass(x, 1.0) for x in "xyz"}
+    elements = {
+        "mass": masses,
+        "friction": jfric.Friction(plane=["x", "y"], law=0.1, N=1.0),
+        "contact": jfric.Contact("z", plane=["x", "y"], law=0.7, e=0.5),
+        "load": {"weight": jfric.Load("z", -10.0), "push": jfric.Load("y", 0.05)},
+    }
+    initial = {"y": jfric.InitialState(v=0.3), "z": jfric.InitialState(q=0.05, v=-1.0)}
+    problem = jfric.Problem(["x", "y", "z"], elements, initial=initial, time=0.2)
+    solution = jfric.simulate(problem)
+    solution.check()
+    hit = (np.sqrt(2.0) - 1.0) / 10.0
+    np.testing.assert_allclose(solution.final.q[:2], [0.0, 0.3 * hit - 0.025 * hit**2], atol=1e-9)
+    assert solution.final.v[1] == 0.0
+
+
+@pytest.mark.parametrize("ratio", [1.0, 0.8358, 1.3])
+def test_a_joint_that_leaves_one_direction_of_a_plane(ratio):
+    """Friction in the plane is then that along the direction."""
+    load = jfric.Harmonic(2.0, omega=3.0, phase=0.2)
+    initial = {"a": jfric.InitialState(v=0.4 * ratio), "b": jfric.InitialState(v=0.4)}
+    tied = jfric.Problem(
+        ["a", "b"],
+        {
+            "mass": {"a": jfric.Mass("a", 0.8), "b": jfric.Mass("b", 1.1)},
+            "spring": jfric.Spring("a", 4.0),
+            "friction": jfric.Friction(plane=["a", "b"], law=0.7, N=1.5),
+            "load": jfric.Load("b", load),
+            "joint": jfric.Joint("a - ratio*b"),
+        },
+        parameters={"ratio": ratio},
+        initial=initial,
+        time=6.0,
+    )
+    length = np.hypot(ratio, 1.0)
+    along = jfric.Problem(
+        ["b"],
+        {
+            "mass": jfric.Mass("b", 0.8 * ratio**2 + 1.1),
+            "spring": jfric.Spring("b", 4.0 * ratio**2),
+            "friction": jfric.Friction("b", 0.7, N=1.5 * length),
+            "load": jfric.Load("b", load),
+        },
+        initial={"b": initial["b"]},
+        time=6.0,
+    )
+    ts = jnp.linspace(0.0, 6.0, 61)
+    found, expected = (jfric.simulate(p, ts=ts) for p in (tied, along))
+    found.check()
+    np.testing.assert_allclose(found.q[:, 1], expected.q[:, 0], atol=1e-6)

@@ -97,6 +97,15 @@ def _holding(D, free, mu, normal):
     mean, half = 0.5 * (D[0, 0] + D[1, 1]), 0.5 * (D[0, 0] - D[1, 1])
     spread = jnp.sqrt(half * half + D[0, 1] * D[0, 1])
     determinant = D[0, 0] * D[1, 1] - D[0, 1] * D[0, 1]
+    # Other contacts, or joints, may hold one of the directions: what seems to move there are
+    # rounding errors, and along the other one each response is as good.
+    held = determinant <= ROUNDINGS * jnp.finfo(D.dtype).eps * (mean + spread) ** 2
+    way = jnp.where(half >= 0, D[0], D[1])
+    part = jnp.sum(way * b) / jnp.where(jnp.any(way != 0), jnp.sum(way * way), 1.0)
+    b = jnp.where(held, part * way, b)
+    mean, spread = jnp.where(held, 2.0 * mean, mean), jnp.where(held, 0.0, spread)
+    D = jnp.where(held, mean * jnp.eye(2, dtype=D.dtype), D)
+    determinant = jnp.where(held, mean * mean, determinant)
 
     def solved(kappa, b):
         scale = determinant + kappa * (2.0 * mean + kappa)
@@ -112,13 +121,10 @@ def _holding(D, free, mu, normal):
         length = jnp.sqrt(squared)
         slope = jnp.sum(x * solved(kappa, x))
         more = squared * (length - safe) / safe / jnp.where(slope > 0, slope, 1.0)
-        return jnp.where(slope > 0, jnp.maximum(kappa + more, least), kappa)
+        return jnp.where(slope > 0, jnp.maximum(kappa + more, 0.0), kappa)
 
-    # Other contacts may hold one of the directions: no friction moves anything there.
-    tiny = ROUNDINGS * jnp.finfo(D.dtype).eps * (mean + spread)
-    least = jnp.where(determinant > tiny * (mean + spread), 0.0, tiny)
     # Written out it would take most of the compile time of those who call it often.
-    kappa = jnp.maximum(size / safe - (mean + spread), least)
+    kappa = jnp.maximum(size / safe - (mean + spread), 0.0)
     kappa = jax.lax.fori_loop(0, NEWTON, improved, kappa)
     x = -solved(kappa, b)
     holds = jnp.sqrt(jnp.sum(x * x)) <= (1.0 - INSIDE) * radius

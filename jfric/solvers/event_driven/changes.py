@@ -26,7 +26,7 @@ from jfric.solvers.event_driven.impacts import ImpactLimits, impact, no_impact
 from jfric.solvers.event_driven.in_mode import InMode
 from jfric.solvers.event_driven.inputs import Given
 from jfric.solvers.event_driven.mode_equations import ModeEquations
-from jfric.solvers.event_driven.planes import all_components
+from jfric.solvers.event_driven.planes import all_components, at_rest_after_impact
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.regions import Move, after_move, next_regions, only_regions
 from jfric.solvers.event_driven.state import State, elongations
@@ -252,6 +252,9 @@ def after_impact(
     touching = jnp.concatenate([jnp.zeros((nf,), bool), touching])
     after = rules.known_after_impact(state.mode, jump.mode, touching, state.known[nt : 2 * nt])
     known = jnp.concatenate([*after, state.known[2 * nt :]])
+    if prepared.mechanics.planes:
+        rests = at_rest_after_impact(prepared, jump.t, jump.v, jump.v_scale, jump.mode)
+        known = known.at[:nt].set(jnp.where(rests, 1, known[:nt]))
     first = ~(state.impacted & ~waits).any()
     if state.watch is not None:
         first = first & jnp.all(state.watch.pending == 0)

@@ -146,6 +146,16 @@ def begun(piece: SmoothPiece) -> Begun:
     return Begun(beginning, guess, pivot)
 
 
+def without_friction(prepared: Prepared, state: State) -> Onset:
+    """Planes slide as if they had none: its stiffness grows without bound towards the end of
+    sliding, where :func:`longest_step` and the error decide, and is one of rounding errors where
+    sliding begins."""
+    planes = prepared.mechanics.planes
+    slides = rules.slides(state.mode[np.asarray([rows[0] for rows in planes])])
+    none = jnp.zeros((sum(map(len, planes)),), state.q.dtype)
+    return Onset(slides, none, slides & False)
+
+
 def roundings_of_direction(piece: SmoothPiece) -> Float[Array, ""]:
     """Rounding error of the directions of sliding, in roundings: velocities over the difference of
     them that a plane slides with, as it is beside a belt. At least 1."""
@@ -185,11 +195,7 @@ def stop(prepared: Prepared, state: State, ahead: Advance, natural) -> Advance:
     gamma = relative_velocities(now, ahead.t, ahead.v)[:nt]
     small = velocity_tolerance(now, ahead.t, ahead.v_scale)[:nt]
     rate = matvec(now.W[:nt], values.a) - values.prescribed_rate
-    negligible = ahead.t - state.start
-    if prepared.mechanics.varying is None:
-        # Where it does not follow the stiffness of friction itself.
-        negligible = jnp.minimum(negligible, natural)
-    negligible = LEFT * negligible
+    negligible = LEFT * jnp.minimum(ahead.t - state.start, natural)
     ends, times = [], []
     for k, rows in enumerate(map(np.asarray, prepared.mechanics.planes)):
         left = _left(prepared, k, gamma, rate)
@@ -217,6 +223,18 @@ def stop(prepared: Prepared, state: State, ahead: Advance, natural) -> Advance:
         h_max=jnp.where(on, jnp.inf, ahead.h_max),
         fired=fired,
     )
+
+
+def at_rest_after_impact(prepared: Prepared, t, v, v_scale, mode) -> Bool[Array, " nt"]:
+    """Components of planes in which an impact, of whatever contact, has left no sliding velocity:
+    that sliding begins anew, or friction holds, is decided from rest."""
+    gamma = jnp.abs(relative_velocities(prepared, t, v)[: prepared.nt])
+    small = velocity_tolerance(prepared, t, v_scale)[: prepared.nt]
+    found = jnp.zeros(gamma.shape, bool)
+    for rows in map(np.asarray, prepared.mechanics.planes):
+        rests = rules.slides(mode[rows[0]]) & jnp.all(gamma[rows] <= small[rows])
+        found = found.at[rows].set(rests)
+    return found
 
 
 def _left(prepared: Prepared, k: int, gamma, rate) -> Float[Array, ""]:

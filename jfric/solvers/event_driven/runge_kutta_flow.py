@@ -32,7 +32,12 @@ from jfric.solvers.event_driven.guards import Quantities, guard_magnitudes, guar
 from jfric.solvers.event_driven.inputs import Given, given
 from jfric.solvers.event_driven.kinetic import plane_limits
 from jfric.solvers.event_driven.mode_equations import reaction_sizes
-from jfric.solvers.event_driven.planes import begun, longest_step, roundings_of_direction
+from jfric.solvers.event_driven.planes import (
+    begun,
+    longest_step,
+    roundings_of_direction,
+    without_friction,
+)
 from jfric.solvers.event_driven.prepared import Prepared
 from jfric.solvers.event_driven.small_change import UNRESOLVED, change_error
 from jfric.solvers.event_driven.smooth_piece import SmoothPiece, smooth_piece
@@ -73,6 +78,8 @@ class RungeKuttaFlow(eqx.Module):
             return 0.5 * natural_step(prepared, equations)
         g = given(prepared, equations, state.t)
         piece = varying_piece(prepared, equations, g, state, jnp.zeros_like(state.q))
+        if prepared.mechanics.planes:
+            piece = piece.beginning(without_friction(prepared, state))
         return 0.5 * natural_step(prepared, piece.linearised())
 
     def first_event(
