@@ -335,6 +335,11 @@ MISTAKES = [
     (None, "[initial.u]\nx = 1\n", "initial.u.x: unknown field, allowed are q, v"),
     (
         None,
+        "[initial.u]\nq = {a = 1}\n",
+        "initial.u.q: found a table, expected a length such as '10 mm'",
+    ),
+    (
+        None,
         "[initial]\nq = 1\n",
         "initial.q: found 1, expected a table; write [initial.u] with q and v",
     ),

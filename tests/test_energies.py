@@ -199,7 +199,7 @@ def refusing():
     yield curved, jfric.EventDriven(kernel="lowered"), "kernel: 'lowered' needs constant mass"
     yield curved, jfric.EventDriven(kernel="one-dof"), "kernel: 'one-dof' is for one degree"
     for solver in (jfric.Smoothed(), jfric.QuasiStatic()):
-        yield curved, solver, "lagrangian.kinetic: depends on position"
+        yield curved, solver, "lagrangian.kinetic: .* depends on position"
 
 
 @pytest.mark.parametrize(("problem", "solver", "sentence"), list(refusing()))

@@ -93,7 +93,8 @@ def test_derivatives_are_told_from_edges(slope, sides, differentiable, said):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+# Of contacts that share a load the second program takes one distribution, not any that holds.
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "shared"])
 def test_systems_move_as_the_second_program_moves_them(kind, tmp_path, capsys):
     pytest.importorskip("numba")
     words = f"--systems 24 --size 12 --seed 2811431 --ways stepped --kinds {kind}"

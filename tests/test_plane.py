@@ -511,7 +511,9 @@ def test_an_impact_that_stops_friction_in_a_plane_beside_it():
     assert solution.final.v[1] == 0.0
 
 
-@pytest.mark.parametrize("ratio", [1.0, 0.8358, 1.3])
+@pytest.mark.parametrize(
+    "ratio", [0.8358, *(pytest.param(r, marks=pytest.mark.slow) for r in (1.0, 1.3))]
+)
 def test_a_joint_that_leaves_one_direction_of_a_plane(ratio):
     """Friction in the plane is then that along the direction."""
     load = jfric.Harmonic(2.0, omega=3.0, phase=0.2)

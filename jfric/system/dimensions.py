@@ -31,7 +31,8 @@ MATRICES = {
 def dimension(section: str, field: str, of_kind: str | None) -> Dimension | None:
     """Dimension of the field ``section.field``; None where the dimension is not checked."""
     if section == "initial":
-        names = (_START[field], TURNING[_START[field]])
+        measures = _START.get(field)
+        names = None if measures is None else (measures, TURNING[measures])
     elif field in LAW_FIELDS:
         names = LAW_FIELDS[field].measures
     else:
