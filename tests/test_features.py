@@ -71,6 +71,8 @@ def test_every_feature_has_a_problem():
     assert WITH.keys() == FEATURES.keys()
     assert FEATURES.keys() > CONSTANT
     assert jfric.EventDriven.takes == FEATURES.keys()
+    named = {solver for feature in FEATURES.values() for solver in feature.solvers}
+    assert named <= {solver.label for solver in SOLVERS}
 
 
 @pytest.mark.parametrize("name", FEATURES)

@@ -171,3 +171,13 @@ def test_names_and_classes_that_are_refused():
         jfric.register("magnet")(jfric.Mass)
     jfric.register("magnet")(Magnet)
     assert jfric.register("magnet")(Magnet) is Magnet
+
+
+def test_a_law_with_the_field_of_an_element_leaves_its_unit_alone():
+    @jfric.register("elastic")
+    class Elastic(Slippery):
+        m: float = eqx.field(**jfric.holds("velocity"))
+
+    assert float(jfric.get_parameter(own(""), "mass.m")) == 2.0
+    with pytest.raises(jfric.ProblemError, match=r"mass.m: found 'm/s' \(a velocity\)"):
+        loads(SYSTEM.replace("2 kg", "2 m/s"))

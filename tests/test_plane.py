@@ -509,6 +509,8 @@ def test_an_impact_that_stops_friction_in_a_plane_beside_it():
     hit = (np.sqrt(2.0) - 1.0) / 10.0
     np.testing.assert_allclose(solution.final.q[:2], [0.0, 0.3 * hit - 0.025 * hit**2], atol=1e-9)
     assert solution.final.v[1] == 0.0
+    # 387 where the direction of sliding was one of rounding errors.
+    assert int(solution.steps) < 50
 
 
 @pytest.mark.parametrize(

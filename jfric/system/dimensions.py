@@ -33,12 +33,10 @@ def dimension(section: str, field: str, of_kind: str | None) -> Dimension | None
     if section == "initial":
         measures = _START.get(field)
         names = None if measures is None else (measures, TURNING[measures])
-    elif field in LAW_FIELDS:
-        names = LAW_FIELDS[field].measures
     else:
-        names = (
-            about(SECTIONS[section]).get(field, About()).measures if section in SECTIONS else None
-        )
+        # Laws of other packages may have fields of the same names.
+        own = about(SECTIONS[section]) if section in SECTIONS else {}
+        names = (own.get(field) or LAW_FIELDS.get(field) or About()).measures
     if names is None or names[0] not in DIMENSIONS or (of_kind is None and names[0] != names[1]):
         return None
     return DIMENSIONS[names[of_kind == "rotation"]]

@@ -90,7 +90,7 @@ FEATURES: dict[str, Feature] = {
     "belts": Feature(
         "a moving surface",
         lambda p: _with(p, "belt", "friction", "contact"),
-        ("event-driven", "moreau-jean", "smoothed", "quasi-static", "one-dof"),
+        ("event-driven", "moreau-jean", "smoothed", "quasi-static"),
     ),
     "sliders": Feature("a memory", lambda p: p.labelled(*HYSTERESIS), ("event-driven",)),
     "states": Feature(
@@ -107,7 +107,7 @@ FEATURES: dict[str, Feature] = {
     "forces": Feature(
         "forces that are not linear in the position",
         _forces,
-        ("event-driven", "moreau-jean", "smoothed", "one-dof"),
+        ("event-driven", "moreau-jean", "smoothed"),
     ),
 }  # fmt: skip
 #: Features of systems with constant mass matrix and directions, without a memory.
