@@ -15,13 +15,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jfric.numerics.continuation import run, zero
 from jfric.statics.branch_point import BranchPoint, Linearised
-from jfric.statics.mode_change import Scales
+from jfric.statics.follower import Piece, Place
+from jfric.statics.mode_change import HalfBranch, Scales
 from jfric.statics.position_problem import Facts
-from jfric.statics.reading import Reading
+from jfric.statics.reading import AT_CHANGE, Reading
 
 #: Steps of Newton's method, and the size of its last one.
 STEPS, NEAR = 12, 1e-11
+#: States closer than this are the same.
+SAME = 1e-7
 
 
 class PositionKernel(NamedTuple):
@@ -34,21 +38,31 @@ class PositionKernel(NamedTuple):
     facts: Facts
 
 
-class Arc(NamedTuple):
-    """The curve near ``x`` at ``p`` in the modes ``mode``, whose unit tangent is ``d`` (m + 1,)."""
+class Arc(Piece):
+    """The curve near the place ``here``."""
 
-    kernel: PositionKernel
-    mode: np.ndarray
-    x: np.ndarray
-    p: float
-    d: np.ndarray
-    scales: Scales
-    limits: tuple[float, float]
+    def __init__(
+        self,
+        kernel: PositionKernel,
+        here: Place,
+        scales: Scales,
+        limits: tuple[float, float],
+    ):
+        self.kernel, self.here, self.scales, self.limits = kernel, here, scales, limits
+        self.mode = here.way.mode
+        d = np.append(here.way.dx / scales.x, here.way.dp / scales.p)
+        #: Unit tangent (m + 1,) at ``u0``.
+        self.d = d / np.linalg.norm(d)
+        self.u0 = self._scaled(here)
+        self.begin = self.at(0.0)
+
+    def _scaled(self, place: Place) -> np.ndarray:
+        return np.append(place.x / self.scales.x, place.p / self.scales.p)
 
     def at(self, s: float) -> BranchPoint:
         """The point at the distance ``s``; not a number where there is none. Its unknowns are
         ``u``, with derivatives by ``s``, and its margins end with those of the parameter."""
-        begin = np.append(self.x / self.scales.x, self.p / self.scales.p)
+        begin = self.u0
         u = begin + s * self.d
         at, change = self._linearised(u), np.inf
         for _ in range(STEPS):
@@ -106,7 +120,49 @@ class Arc(NamedTuple):
     def _nowhere(self, u, at: Linearised) -> BranchPoint:
         return self._point(0.0, np.full_like(u, np.nan), np.full_like(u, np.nan), at)
 
-    def orientation(self, point: BranchPoint) -> float:
+    def step(self, size: float) -> float:
+        return size
+
+    def place(self, point: BranchPoint) -> Place:
+        """The place of a point; exactly at an end of the interval if it lies there but for
+        rounding."""
+        u, rate, scales = np.asarray(point.x), np.asarray(point.dx), self.scales
+        way = HalfBranch(self.mode, rate[:-1] * scales.x, float(rate[-1] * scales.p))
+        p = float(u[-1] * scales.p)
+        nearest = min(self.limits, key=lambda limit: abs(limit - p))
+        rounds = 8.0 * np.finfo(float).eps * max(scales.p, *map(abs, self.limits))
+        return Place(nearest if abs(nearest - p) <= rounds else p, u[:-1] * scales.x, way)
+
+    def limit_point(self, last: BranchPoint) -> BranchPoint | None:
+        begin, end = float(self.begin.dx[-1]), float(last.dx[-1])
+        if abs(begin) <= AT_CHANGE or abs(end) <= AT_CHANGE or begin * end > 0:
+            return None
+        s = run(zero((0.0, begin), (float(last.p), end), 0.0), lambda s: float(self.at(s).dx[-1]))
+        return self.at(s)
+
+    def passed(self, start: Place, last: BranchPoint) -> BranchPoint | None:
+        if not np.array_equal(self.mode, start.way.mode):
+            return None
+        u = self._scaled(start)
+        s = float(self.d @ (u - self.u0))
+        if not AT_CHANGE < s <= float(last.p):
+            return None
+        there = self.at(s)
+        return there if np.max(np.abs(there.x - u)) <= SAME else None
+
+    def leaves(self, last: BranchPoint) -> bool:
+        p, _, way = self.place(last)
+        low, high = self.limits
+        near = AT_CHANGE * (high - low)
+        return (p - low <= near and way.dp < 0) or (high - p <= near and way.dp > 0)
+
+    def remark(self, last: BranchPoint) -> str:
+        if self._orientation(self.begin) == self._orientation(last):
+            return ""
+        low, high = sorted((self.here.p, self.place(last).p))
+        return f"another branch crosses between {low:.6g} and {high:.6g}, and is not followed"
+
+    def _orientation(self, point: BranchPoint) -> float:
         """A sign that changes where another branch crosses."""
         u, rate = np.asarray(point.x), np.asarray(point.dx)
         A = self._bordered(self._linearised(u))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jfric.statics.branch import Branch, SpecialPoint
-from jfric.statics.follow import Trace
+from jfric.statics.follower import Trace
 
 
 def joined(parts: list[Trace], n: int, nt: int, nu: int) -> Branch:

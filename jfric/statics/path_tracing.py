@@ -9,6 +9,7 @@ import numpy as np
 from jfric.errors import ProblemError, require_no_text
 from jfric.numerics.limits import SEEDS, STARTS, require_count
 from jfric.statics.branch import Branch, EquilibriumPath
+from jfric.statics.follower import Place, Trace
 from jfric.statics.held_position import is_mechanism
 from jfric.statics.joined_branch import joined
 from jfric.statics.path_names import checked_path
@@ -94,13 +95,16 @@ def trace(
                 p, x, ways = waiting.pop()
                 if any(paths.passes(branch, p, x, ways, scales) for branch in found):
                     continue
-                ways = ways or paths.first_ways(p, x, scales)
+                ways = ways or paths.ways(p, x, scales)[0]
                 if not ways:
                     continue
                 ways = sorted(ways, key=lambda way: -way.dp * (stop - start))
-                parts = [paths.follow(p, x, ways[0], (start, stop), scales)]
-                if not parts[0].closed and len(ways) > 1:
-                    parts.append(paths.follow(p, x, ways[1], (start, stop), scales))
+                parts: list[Trace] = []
+                for way in ways[:2]:
+                    trace = Trace(paths, Place(p, x, way), (start, stop), scales)
+                    parts.append(trace.follow())
+                    if trace.closed:
+                        break
                 waiting.extend((p, x, [way]) for way in ways[2:])
                 for part in parts:
                     remarks.extend(part.remarks)

@@ -10,28 +10,34 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jfric.numerics.continuation import Lengths
+from jfric.results.modes import Mode
 from jfric.statics.all_equilibria import Equilibria, position_equilibria
-from jfric.statics.arc import Arc, PositionKernel
-from jfric.statics.arc_follow import SAME, follow_arc, position_ways
+from jfric.statics.arc import SAME, Arc, PositionKernel
 from jfric.statics.branch import Branch
 from jfric.statics.branch_point import Linearised
-from jfric.statics.follow import Trace
+from jfric.statics.follower import Curves, Place
 from jfric.statics.mode_change import HalfBranch, Scales
 from jfric.statics.position_problem import Facts, at_rest, facts_of, linearise, state_equations
 from jfric.statics.position_search import scales_of
+from jfric.statics.reading import AT_CHANGE, modes_of
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
 
 
-class PositionPaths:
-    """The branches of a mechanism over the parameter ``name``, at a value and from there on."""
+class PositionPaths(Curves):
+    """The branches of a mechanism over the parameter ``name``, by their arc."""
+
+    first, lengths, anew = 0.05, Lengths(0.5, 1e-8), True
+    #: In lengths of the problem, or radians.
+    reach = 20.0
 
     def __init__(self, problem: Problem, name: str, t, span: float):
         self.problem, self.name, self.t, self.span = problem, name, t, span
         self.kernel = _kernel(problem, name, t)
         facts = self.kernel.facts
         self.n, self.names, self.joints = facts.n, facts.names, facts.joints
-        self.nu = facts.nu
+        self.nu, self.opposed = facts.nu, facts.opposed
         self.remarks: list[str] = []
 
     def starting(self, value: float) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -59,13 +65,17 @@ class PositionPaths:
             known[group] = largest
         return Scales(known, self.span)
 
-    def first_ways(self, p: float, x: np.ndarray, scales: Scales) -> list[HalfBranch]:
-        """All half-branches that leave a state."""
-        return position_ways(self.kernel, p, x, scales)[0]
+    def choices(self, p: float, x: np.ndarray, scales: Scales) -> list[tuple[Mode, ...]]:
+        facts = self.kernel.facts
+        length, force = (np.max(part) for part in (scales.x[: self.n], scales.x[self.n :]))
+        reading = self.kernel.reading(p, x)
+        return modes_of(reading, facts.rubs, AT_CHANGE * length, AT_CHANGE * force)
 
-    def follow(self, p, x, way: HalfBranch, limits: tuple[float, float], scales: Scales) -> Trace:
-        """The branch from a state on."""
-        return follow_arc(self.kernel, p, x, way, limits, scales)
+    def linearise(self, p: float, mode: np.ndarray, x: np.ndarray) -> Linearised:
+        return self.kernel.linearise(p, mode, x)
+
+    def piece(self, here: Place, limits: tuple[float, float], scales: Scales) -> Arc:
+        return Arc(self.kernel, here, scales, limits)
 
     def passes(self, branch: Branch, p: float, x: np.ndarray, ways: list, scales: Scales) -> bool:
         """Whether ``branch`` goes through the state ``x`` at ``p`` (and, where given, this way)."""
@@ -84,8 +94,9 @@ class PositionPaths:
             along = float(d @ (u - rows[i]))
             if not -SAME <= along <= length + SAME or np.max(np.abs(u - rows[i])) > 2.0 * length:
                 continue
-            here = rows[i][:-1] * scales.x, float(branch.parameter[i])
-            arc = Arc(self.kernel, mode, *here, d, scales, (p, p))
+            way = HalfBranch(mode, d[:-1] * scales.x, float(d[-1] * scales.p))
+            here = Place(float(branch.parameter[i]), rows[i][:-1] * scales.x, way)
+            arc = Arc(self.kernel, here, scales, (p, p))
             if np.max(np.abs(np.asarray(arc.at(along).x) - u)) <= SAME:
                 return True
         return False

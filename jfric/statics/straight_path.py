@@ -4,30 +4,81 @@ starts, and what a path passes through."""
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import numpy as np
 
+from jfric.numerics.continuation import Lengths
+from jfric.results.modes import Mode
 from jfric.statics.all_equilibria import Equilibria, equilibria
 from jfric.statics.branch import Branch
-from jfric.statics.branch_point import BranchPoint, branch_point, linearised
-from jfric.statics.follow import Kernel, Trace, first_ways, follow
-from jfric.statics.mode_change import HalfBranch, Scales, scales_at
-from jfric.statics.static_problem import static_problem
+from jfric.statics.branch_point import BranchPoint, Linearised, branch_point, linearised
+from jfric.statics.follower import Curves, Piece, Place
+from jfric.statics.mode_change import HalfBranch, Scales, modes_at, scales_at
+from jfric.statics.static_problem import StaticProblem, static_problem
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
 
+#: Steps shorter than this fraction of the interval end a branch.
+SHORTEST = 1e-9
 
-class StraightPaths:
-    """The branches over the parameter ``name``, at a value and from there on."""
+
+class Kernel(NamedTuple):
+    """The problem as functions of the parameter: a point in given modes, the static problem, and
+    the equations around a state."""
+
+    point: Callable[[float, np.ndarray], BranchPoint]
+    static: Callable[[float], StaticProblem]
+    linearise: Callable[[float, np.ndarray, np.ndarray], Linearised]
+    names: tuple[str, ...]
+    n: int
+
+
+class Straight(Piece):
+    """A branch whose coordinate is the parameter, ahead of the place ``here``."""
+
+    def __init__(self, kernel: Kernel, here: Place, limits: tuple[float, float]):
+        self._kernel, self._mode = kernel, here.way.mode
+        self._side = 1.0 if here.way.dp > 0 else -1.0
+        self._target = limits[1] if self._side > 0 else limits[0]
+        self._span = limits[1] - limits[0]
+        self.begin = self.at(here.p)
+        self.here = self.place(self.begin)
+
+    def at(self, s: float) -> BranchPoint:
+        """The point at the value ``s`` of the parameter."""
+        return self._kernel.point(s, self._mode)
+
+    def step(self, size: float) -> float:
+        p = self.here.p
+        room = abs(self._target - p)
+        if room <= 1e-14 * max(self._span, abs(p)):
+            return 0.0
+        return self._side * min(size, room)
+
+    def place(self, point: BranchPoint) -> Place:
+        x, dx = np.asarray(point.x), np.asarray(point.dx)
+        dx = dx if np.all(np.isfinite(dx)) else np.zeros_like(x)
+        return Place(float(point.p), x, HalfBranch(self._mode, self._side * dx, self._side))
+
+    def passed(self, start: Place, last: BranchPoint) -> BranchPoint | None:
+        low, high = sorted((self.here.p, float(last.p)))
+        same = np.array_equal(self._mode, start.way.mode) and self._side * start.way.dp > 0
+        return self.at(start.p) if same and low < start.p < high else None
+
+
+class StraightPaths(Curves):
+    """The branches over the parameter ``name``, each followed by the parameter itself."""
 
     def __init__(self, problem: Problem, name: str, t, span: float, starts: int):
         self.problem, self.name, self.t, self.span = problem, name, t, span
         self.many = starts
         self.kernel = _kernel(problem, name, t)
-        self.n, self.names, self.joints = self.kernel.n, self.kernel.names, ()
+        self.n, self.names = self.kernel.n, self.kernel.names
+        self.first, self.lengths = span, Lengths(span, SHORTEST * span)
         self.nu = len(problem.labelled("contact"))
         self.remarks: list[str] = []
 
@@ -47,13 +98,21 @@ class StraightPaths:
         del x
         return scales_at(self.kernel.point(value, mode), self.kernel.n, self.span)
 
-    def first_ways(self, p: float, x: np.ndarray, scales: Scales) -> list[HalfBranch]:
-        """All half-branches that leave a state."""
-        return first_ways(self.kernel, p, x, scales)
+    def choices(self, p: float, x: np.ndarray, scales: Scales) -> list[tuple[Mode, ...]]:
+        return modes_at(self.kernel.static(p), x, scales)
 
-    def follow(self, p, x, way: HalfBranch, limits: tuple[float, float], scales: Scales) -> Trace:
-        """The branch from a state on."""
-        return follow(self.kernel, p, x, way, limits, scales)
+    def linearise(self, p: float, mode: np.ndarray, x: np.ndarray) -> Linearised:
+        return self.kernel.linearise(p, mode, x)
+
+    def piece(self, here: Place, limits: tuple[float, float], scales: Scales) -> Straight:
+        del scales
+        return Straight(self.kernel, here, limits)
+
+    def upright(self, way: HalfBranch) -> bool:
+        return way.dp == 0.0
+
+    def larger(self, scales: Scales, last: BranchPoint) -> Scales:
+        return scales_at(last, self.n, self.span, scales)
 
     def passes(self, branch: Branch, p: float, x: np.ndarray, ways: list, scales: Scales) -> bool:
         """Whether ``branch`` goes through the state ``x`` at ``p`` (and, where given, this way)."""

@@ -1,0 +1,283 @@
+"""Branches of equilibria, followed in one direction through all changes of mode."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+
+from jfric.numerics.continuation import STALLED, TOO_MANY, Advance, Lengths, Trial, run, steps
+from jfric.results.modes import Mode
+from jfric.statics.branch import Kind, SpecialPoint, Step
+from jfric.statics.branch_point import BranchPoint, Linearised
+from jfric.statics.mode_change import (
+    MAX_COMBINATIONS,
+    HalfBranch,
+    Scales,
+    half_branches,
+    same_direction,
+)
+from jfric.statics.reading import AT_CHANGE, combinations
+from jfric.statics.smooth_step import smooth_step
+
+MAX_STEPS = 20_000
+#: Part of the parameter in a scaled tangent below which the parameter stands still.
+UPRIGHT = 1e-3 * AT_CHANGE
+
+
+class Place(NamedTuple):
+    """A state ``x`` at the parameter ``p``, and the way on from there."""
+
+    p: float
+    x: np.ndarray
+    way: HalfBranch
+
+
+class Row(NamedTuple):
+    """One row of a branch."""
+
+    p: float
+    x: np.ndarray
+    dx: np.ndarray
+    mode: np.ndarray
+
+
+class Piece(ABC):
+    """A branch in fixed modes ahead of the place ``here``, where its first point ``begin`` lies."""
+
+    here: Place
+    begin: BranchPoint
+
+    @abstractmethod
+    def at(self, s: float) -> BranchPoint:
+        """The point at the coordinate ``s``; not a number where there is none."""
+
+    @abstractmethod
+    def step(self, size: float) -> float:
+        """Change of the coordinate in a step of this size; zero at the end of the interval."""
+
+    @abstractmethod
+    def place(self, point: BranchPoint) -> Place:
+        """The place of a point."""
+
+    @abstractmethod
+    def passed(self, start: Place, last: BranchPoint) -> BranchPoint | None:
+        """The point at ``start``, if the branch comes back to it on the way to ``last``."""
+
+    def limit_point(self, last: BranchPoint) -> BranchPoint | None:
+        """The point on the way to ``last`` where the parameter turns around, if it does."""
+        del last
+        return None
+
+    def leaves(self, last: BranchPoint) -> bool:
+        """Whether the zero that ``last`` lies at is the end of the interval."""
+        del last
+        return False
+
+    def remark(self, last: BranchPoint) -> str:
+        """Remark on the way to ``last``, or nothing."""
+        del last
+        return ""
+
+
+class Curves(ABC):
+    """All branches of equilibria over a parameter: of ``n`` positions, contacts ``names``, ``nu``
+    normal forces, and reactions of ``joints``."""
+
+    n: int
+    nu: int
+    names: tuple[str, ...]
+    joints: tuple[str, ...] = ()
+    #: Contacts that are two sides of one joint.
+    opposed: tuple[tuple[int, int], ...] = ()
+    #: Lengths of steps; whether they begin anew in other modes.
+    first: float
+    lengths: Lengths
+    anew: bool = False
+    #: Distance from its start, in scales, at which a branch is left.
+    reach: float = np.inf
+
+    @abstractmethod
+    def choices(self, p: float, x: np.ndarray, scales: Scales) -> list[tuple[Mode, ...]]:
+        """The modes that each contact is in at a state; several where modes meet."""
+
+    @abstractmethod
+    def linearise(self, p: float, mode: np.ndarray, x: np.ndarray) -> Linearised:
+        """The equations of given modes around a state."""
+
+    @abstractmethod
+    def piece(self, here: Place, limits: tuple[float, float], scales: Scales) -> Piece:
+        """The smooth piece ahead of a place."""
+
+    def upright(self, way: HalfBranch) -> bool:
+        """Whether a way is a straight line at one value of the parameter."""
+        del way
+        return False
+
+    def larger(self, scales: Scales, last: BranchPoint) -> Scales:
+        """Scales in other modes behind the point ``last``."""
+        del last
+        return scales
+
+    def ways(self, p: float, x: np.ndarray, scales: Scales) -> tuple[list[HalfBranch], str]:
+        """All half-branches that leave a state, two from a point inside one combination of modes;
+        a remark where there are too many combinations."""
+        choices = self.choices(p, x, scales)
+        if np.prod([float(len(c)) for c in choices]) > MAX_COMBINATIONS:
+            places = sum(len(c) > 1 for c in choices)
+            return [], f"{places} contacts change at {p:.12g} at once: more than can be tried"
+        known = combinations(choices, self.opposed)
+        return half_branches(known, lambda mode: self.linearise(p, mode, x), scales), ""
+
+
+class Trace:
+    """A branch followed in one direction: rows, special points and steps; half-branches that leave
+    it elsewhere, with the place they start from; whether it came back to its start."""
+
+    def __init__(self, curves: Curves, start: Place, limits: tuple[float, float], scales: Scales):
+        self.rows: list[Row] = []
+        self.special: list[SpecialPoint] = []
+        self.steps: list[Step] = []
+        self.left: list[Place] = []
+        self.remarks: list[str] = []
+        self.closed = False
+        self._curves, self._start, self._scales = curves, start, scales
+        self._limits = min(limits), max(limits)
+        self._piece: Piece | None = None
+        self._enters = True
+
+    def follow(self) -> Trace:
+        """This trace once the branch has ended."""
+        curves = self._curves
+        ended = run(steps(self._start, curves.first, curves.lengths, MAX_STEPS), self._step)
+        if ended == STALLED and self._piece is not None:
+            self._end("asymptote", self._piece.here)
+        if ended == TOO_MANY:
+            self.remarks.append(f"a branch was left after {MAX_STEPS} steps")
+        return self
+
+    def _step(self, trial: Trial) -> Advance:
+        curves, here = self._curves, trial.here
+        if curves.upright(here.way):
+            return self._upright(here, trial.size)
+        if trial.first or self._piece is None:
+            self._piece = curves.piece(here, self._limits, self._scales)
+        piece = self._piece
+        if self._enters:
+            self._append(piece.here)
+            self._enters = False
+        h = piece.step(trial.size)
+        if h == 0.0:
+            return self._end("end", piece.here)
+        if not np.all(np.isfinite(piece.begin.x)):
+            return self._end("asymptote", here)
+        found = smooth_step(piece.at, piece.begin, h)
+        self.steps.append(Step(here.p, h, bool(found.points)))
+        if not found.points:
+            return Advance(None, 0.5 * abs(h))
+        fold = None if found.crossing else piece.limit_point(found.points[-1])
+        points = found.points if fold is None else [fold]
+        start = None if here is self._start else piece.passed(self._start, points[-1])
+        if start is not None:
+            self._append(piece.place(start))
+            self.closed = True
+            return Advance(None, ended="closed")
+        for point in points:
+            self._append(piece.place(point))
+        last = piece.place(points[-1])
+        if fold is not None:
+            self._mark("fold", last, last.way)
+        if found.crossing:
+            if piece.leaves(points[-1]):
+                return self._end("end", last)
+            self._scales = curves.larger(self._scales, points[-1])
+            return self._onward(last, curves.first if curves.anew else trial.size)
+        self._remark(piece.remark(points[-1]))
+        far = np.abs((last.x - self._start.x) / self._scales.x)[: curves.n]
+        if np.max(far, initial=0.0) > curves.reach:
+            self._remark(
+                f"a branch was left where positions are {curves.reach:.0f} lengths of the system, "
+                "or radians, away from its start"
+            )
+            return self._end("asymptote", last)
+        return Advance(last, 2.0 * abs(h) if abs(h) >= trial.size else trial.size)
+
+    def _upright(self, here: Place, size: float) -> Advance:
+        """To the end of a segment of solutions at one value of the parameter."""
+        p, x, way = here
+        at = self._curves.linearise(p, way.mode, x)
+        margin, rate = np.asarray(at.margin), np.asarray(at.G) @ way.dx
+        span = np.abs(np.asarray(at.G)) @ np.abs(way.dx)
+        falls = np.asarray(at.used) & (rate < -1e-9 * span)
+        self._append(here)
+        if not falls.any():
+            return self._end("asymptote", here)
+        length = np.min(np.maximum(margin[falls], 0.0) / -rate[falls])
+        there = here._replace(x=x + length * way.dx)
+        self._append(there)
+        return self._onward(there, size)
+
+    def _onward(self, here: Place, size: float) -> Advance:
+        """The way on where modes change, but the one that was come by: the one in the old direction
+        last."""
+        ways, remark = self._curves.ways(here.p, here.x, self._scales)
+        self._remark(remark)
+        came, scales = here.way, self._scales
+        length = np.linalg.norm(np.append(came.dx / scales.x, came.dp / scales.p))
+        back = HalfBranch(came.mode, -came.dx / length, float(-came.dp / length))
+        onward = [way for way in ways if not same_direction(way, back, scales)]
+        self._mark(_kind(came, onward), here, onward[0] if onward else None)
+        self.left.extend(here._replace(way=other) for other in onward[1:])
+        if not onward:
+            return Advance(None, ended="dead end")
+        self._enters = True
+        return Advance(here._replace(way=onward[0]), size)
+
+    def _end(self, kind: Kind, here: Place) -> Advance:
+        self._mark(kind, here, None)
+        return Advance(None, ended=kind)
+
+    def _remark(self, remark: str) -> None:
+        if remark:
+            self.remarks.append(remark)
+
+    def _append(self, place: Place) -> None:
+        self.rows.append(Row(place.p, place.x, self._slope(place.way), place.way.mode))
+
+    def _slope(self, way: HalfBranch) -> np.ndarray:
+        """Derivatives by the parameter; none where it stands still."""
+        size = np.linalg.norm(way.dx / self._scales.x)
+        if abs(way.dp) / self._scales.p <= UPRIGHT * size:
+            return np.full_like(way.dx, np.nan)
+        return way.dx / way.dp
+
+    def _mark(self, kind: Kind, here: Place, onward: HalfBranch | None) -> None:
+        """Add a special point."""
+        n, nt, came = self._curves.n, len(self._curves.names), here.way
+        changed = () if onward is None else np.flatnonzero(came.mode != onward.mode)
+        self.special.append(
+            SpecialPoint(
+                kind=kind,
+                parameter=here.p,
+                q=here.x[:n],
+                lambda_t=here.x[n : n + nt],
+                lambda_n=here.x[n + nt : n + nt + self._curves.nu],
+                mode_before=came.mode,
+                mode_after=None if onward is None else onward.mode,
+                dq_before=self._slope(came)[:n],
+                dq_after=None if onward is None else self._slope(onward)[:n],
+                contacts=tuple(self._curves.names[i] for i in changed),
+                row=len(self.rows) - 1,
+            )
+        )
+
+
+def _kind(came: HalfBranch, onward: list[HalfBranch]) -> Kind:
+    if not onward:
+        return "dead end"
+    if len(onward) > 1:
+        return "bifurcation"
+    if came.dp == 0.0 or onward[0].dp == 0.0:
+        return "vertical"
+    return "fold" if onward[0].dp * came.dp < 0 else "mode change"
