@@ -19,7 +19,7 @@ from jfric.cli.main import app
 from jfric.figures.response_figure import rounded
 from jfric.files.read_toml import load_config, loads
 from jfric.files.write_toml import dump
-from jfric.periodic.lockstep import Lockstep
+from jfric.periodic import lockstep
 from jfric.periodic.response_curve import ResponseCurve
 from jfric.periodic.response_store import ResponseStore
 from jfric.verification.periodic_checks import periodic_job, periodic_results
@@ -80,10 +80,10 @@ def test_bad_requests_are_one_sentence():
 
 
 def test_an_error_on_curves_side_by_side_reaches_the_caller(monkeypatch):
-    def fails(self, program, taken):
+    def fails(calls, width):
         raise FloatingPointError("no program for this")
 
-    monkeypatch.setattr(Lockstep, "_together", fails)
+    monkeypatch.setattr(lockstep, "batched", fails)
     with pytest.raises(FloatingPointError, match="no program for this"):
         jfric.frequency_response(oscillator(), "load", 0.9, 1.0, over={"damper.c": [0.1, C]})
 

@@ -11,6 +11,7 @@ import numpy as np
 from jfric.errors import ProblemError, SimulationError
 from jfric.periodic.forcing import forcing_of
 from jfric.periodic.linearised import Along, evaluated, scaled_equations
+from jfric.periodic.lockstep import Computation
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.path import OrbitPoint
 from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, moved
@@ -30,7 +31,7 @@ LONGER = {"flip": 2, "branch point": 1}
 
 def branched(
     problem: Problem, name: str, point: OrbitPoint, limits, side: int, segments: int, options
-) -> tuple[Kernel, PathPoint]:
+) -> Computation[tuple[Kernel, PathPoint]]:
     """The equations, and the first orbit of the branch that leaves at ``point``.
 
     Where paths cross two directions solve the linear equations: that of the path, and another one,
@@ -51,7 +52,9 @@ def branched(
     problem = eqx.tree_at(lambda p: p.time.start, problem, jnp.asarray(point.time))
     orbit, options = _at_point(problem, name, point, segments, options, LONGER[point.kind])
     span = limits[1] - limits[0]
-    kernel, z, phase = equations_at(problem, name, orbit, point.parameter, span, segments, options)
+    value = point.parameter
+    begin = yield from equations_at(problem, name, orbit, value, span, segments, options)
+    kernel, z, phase = begin
     origin = np.asarray(kernel.shooting.pack(z)) / kernel.sizes
     across = Along(jnp.zeros(origin.shape), jnp.asarray(origin * kernel.sizes), jnp.zeros(()))
     found, _ = evaluated(kernel.shooting, problem, z, phase, kernel.scales, across)
@@ -67,7 +70,8 @@ def branched(
     old = old @ plane
     direction = side * direction / np.linalg.norm(direction)
     for s in DISTANCES:
-        first = corrected(kernel, moved(kernel, z, s * direction), phase, direction, origin, s)
+        there = moved(kernel, z, s * direction)
+        first = yield from corrected(kernel, there, phase, direction, origin, s)
         if first is None or abs(first.tangent @ direction) < abs(first.tangent @ old):
             continue
         return kernel, first.along(direction)
@@ -76,11 +80,13 @@ def branched(
 
 def begun_at(
     problem: Problem, name: str, point: OrbitPoint, span: float, segments: int, options
-) -> tuple[Kernel, PathPoint]:
+) -> Computation[tuple[Kernel, PathPoint]]:
     """The equations, and the orbit at ``point`` with the tangent of the path there."""
     problem = eqx.tree_at(lambda p: p.time.start, problem, jnp.asarray(point.time))
     orbit, options = _at_point(problem, name, point, segments, options, 1)
-    kernel, z, phase = equations_at(problem, name, orbit, point.parameter, span, segments, options)
+    value = point.parameter
+    begin = yield from equations_at(problem, name, orbit, value, span, segments, options)
+    kernel, z, phase = begin
     origin = np.asarray(kernel.shooting.pack(z)) / kernel.sizes
     tangent = np.zeros(origin.shape)
     if point.kind != "fold":
@@ -90,7 +96,7 @@ def begun_at(
         size = np.asarray(kernel.scales.state)
         part = np.nan_to_num(point.slope_before / size, posinf=0.0, neginf=0.0)
         tangent[: len(size)] = part / np.linalg.norm(part)
-    found = corrected(kernel, z, phase, tangent, origin, 0.0)
+    found = yield from corrected(kernel, z, phase, tangent, origin, 0.0)
     if found is None:
         raise SimulationError(
             f"the orbit at {name} = {point.parameter:g} was not found again; give the options of "

@@ -12,6 +12,7 @@ from jfric.errors import ProblemError, require_no_text
 from jfric.numerics.limits import require_count
 from jfric.periodic.branch_start import branched
 from jfric.periodic.follower import FIRST, LONGEST
+from jfric.periodic.lockstep import alone
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.path import OrbitPath, OrbitPoint
 from jfric.periodic.path_following import followed
@@ -109,19 +110,19 @@ def continue_orbit(
         request = request_of(problem, name, limits, settings, begins | options)
         kept = PathStore(Path(store), request, title)
     if from_ is not None:
-        kernel, begin = branched(problem, name, from_, limits, side, segments, options)
+        start_of_path = branched(problem, name, from_, limits, side, segments, options)
     else:
         if orbit is not None or state is not None:
             options["start"] = state if orbit is None else orbit
-        kernel, begin = first_point(problem, name, limits, segments, options)
+        start_of_path = first_point(problem, name, limits, segments, options)
+    kernel, begin = alone(start_of_path)
     whole = None if kept is None else kept.finished()
     if whole is not None:
         return path_of(whole[0], begin.orbit, *whole[1:], problem, name, limits)
     before, like, step = None if kept is None else kept.begun(), begin.orbit, FIRST
     if before is not None:
-        shooting, there, _, _, call = kernel
-        kernel, begin, step = resumed(shooting, there, call, before.state)
-    rows, points, remarks = followed(
+        kernel, begin, step = alone(resumed(kernel.shooting, kernel.problem, before.state))
+    path_of_orbits = followed(
         (kernel, begin, step),
         limits,
         max_step,
@@ -131,6 +132,7 @@ def continue_orbit(
         keep=None if kept is None else kept.keep_part,
         watch=watch,
     )
+    rows, points, remarks = alone(path_of_orbits)
     if kept is not None:
         kept.keep(rows, points, remarks)
     return path_of(rows, like, points, remarks, problem, name, limits)

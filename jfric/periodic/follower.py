@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from jfric.numerics.continuation import (
+    STALLED,
+    TOO_MANY,
+    Advance,
+    Lengths,
+    Trial,
+    delegate,
+    steps,
+)
+from jfric.periodic.lockstep import Computation
 from jfric.periodic.orbit_choice import held_behind, in_the_middle
-from jfric.periodic.path import OrbitPoint
+from jfric.periodic.path import OrbitKind, OrbitPoint
 from jfric.periodic.path_kernel import (
     Kernel,
     PathPoint,
@@ -19,13 +30,24 @@ from jfric.periodic.path_kernel import (
     kernel_of,
     moved,
 )
-from jfric.periodic.special_points import JUMP, between, equilibrium, leaving, narrowed, special
+from jfric.periodic.special_points import (
+    JUMP,
+    At,
+    between,
+    equilibrium,
+    leaving,
+    narrowed,
+    slope,
+    special,
+)
 
 #: Longest and shortest step, in sizes of the motion and of the interval, and the first one.
 LONGEST, SHORTEST, FIRST = 0.1, 1e-9, 0.01
 #: Rounds of Newton's method beyond which the next step is shorter, and the cosine of the largest
 #: turn of the path in a step.
 ROUNDS, TURN = 6, 0.95
+#: Steps without an orbit below this length end at a change of events.
+LOST = 1e-5
 #: Growth of a state beyond its size after which sizes are taken anew.
 GROWN = 2.0
 #: Motions slower than this part of the fastest one at a start may be about to vanish.
@@ -56,19 +78,27 @@ class Follower:
         self._middle: PathPoint | None = None
         self._fastest = 0.0
 
-    def follow(self, point: PathPoint, step: float = FIRST) -> None:
+    def follow(self, point: PathPoint, step: float = FIRST) -> Computation[None]:
         """Step after step until the interval is left or nothing goes on."""
         self.rows.append(point)
-        step = min(step, self.max_step)
-        for _ in range(self.max_steps):
-            point = self._as_large_as(self._away_from_events(self.rows[-1]))
-            following, step = self._step(point, step)
-            if following is None:
-                return
-            self.watch(self, step)
-        self.remarks.append(f"left after {self.max_steps} steps: raise max_steps")
+        lengths = Lengths(self.max_step, SHORTEST)
+        path = steps(point, step, lengths, self.max_steps)
+        ended = yield from delegate(path, self._step)
+        if ended == STALLED:
+            self._mark("dead end", self._here)
+        if ended == TOO_MANY:
+            self.remarks.append(f"left after {self.max_steps} steps: raise max_steps")
 
-    def _away_from_events(self, point: PathPoint) -> PathPoint:
+    def _step(self, trial: Trial) -> Computation[Advance]:
+        if trial.first:
+            apart = yield from self._away_from_events(trial.here)
+            self._here = yield from self._as_large_as(apart)
+        advance = yield from self._tried(self._here, trial.size, trial.first)
+        if advance.point is not None:
+            self.watch(self, advance.size)
+        return advance
+
+    def _away_from_events(self, point: PathPoint) -> Computation[PathPoint]:
         """The orbit of ``point`` from another instant, where an event comes near its start: at an
         event the state would jump."""
         orbit = point.orbit
@@ -83,14 +113,8 @@ class Follower:
         begin = first + period * float(np.mod(places[widest] + 0.5 * gaps[widest], 1.0))
         if gaps[widest] <= 2.0 * NEAR:
             return point
-        guess = ahead(
-            self.kernel.call,
-            self.kernel.shooting,
-            orbit.problem,
-            period,
-            orbit.state,
-            (begin - first) / period,
-        )
+        place = (begin - first) / period
+        guess = yield from ahead(self.kernel.shooting, orbit.problem, period, orbit.state, place)
         begins = jnp.asarray(begin, float)
         problem = eqx.tree_at(lambda p: p.time.start, self.kernel.problem, begins)
         kernel = self.kernel._replace(problem=problem)
@@ -100,68 +124,63 @@ class Follower:
         fixed = np.zeros(point.u.shape)
         fixed[-1] = 1.0 if point.tangent[-1] >= 0 else -1.0
         origin = np.asarray(kernel.shooting.pack(z)) / kernel.sizes
-        shifted = corrected(kernel, z, phase, fixed, origin, 0.0)
+        shifted = yield from corrected(kernel, z, phase, fixed, origin, 0.0)
         if shifted is None:
             return point
         self.kernel = kernel
         return shifted
 
-    def _as_large_as(self, point: PathPoint) -> PathPoint:
+    def _as_large_as(self, point: PathPoint) -> Computation[PathPoint]:
         """The given point in sizes that have grown with the motion: a coordinate that hardly moved
         where the path began may be as large as the others by now, and steps are parts of sizes."""
         states = np.max(np.abs(np.asarray(point.z.states)), axis=0)
         if np.all(states <= GROWN * np.asarray(self.kernel.scales.state)):
             return point
         problem, period = point.orbit.problem, point.orbit.period
-        shooting, call, known = self.kernel.shooting, self.kernel.call, self.kernel.scales
-        guess = ahead(call, shooting, problem, period, point.orbit.state, 0.0)
+        shooting, known = self.kernel.shooting, self.kernel.scales
+        guess = yield from ahead(shooting, problem, period, point.orbit.state, 0.0)
         state = jnp.maximum(jnp.asarray(known.state), guess.scales.state)
         scales = known._replace(state=state)
-        kernel = kernel_of(shooting, self.kernel.problem, scales, call)
+        kernel = kernel_of(shooting, self.kernel.problem, scales)
         tangent = point.tangent * point.sizes / kernel.sizes
         tangent = tangent / np.linalg.norm(tangent)
         origin = np.asarray(shooting.pack(point.z)) / kernel.sizes
-        found = corrected(kernel, point.z, point.phase, tangent, origin, 0.0)
+        found = yield from corrected(kernel, point.z, point.phase, tangent, origin, 0.0)
         if found is None:
             return point
         self.kernel, self._middle = kernel, None
         return found.along(tangent)
 
-    def _at(self, point: PathPoint):
+    def _at(self, point: PathPoint) -> At:
         """Orbits on planes at right angles to the path behind ``point``."""
 
-        def at(s: float) -> PathPoint | None:
+        def at(s: float) -> Computation[PathPoint | None]:
             z = moved(self.kernel, point.z, s * point.tangent)
             return corrected(self.kernel, z, point.phase, point.tangent, point.u, s)
 
         return at
 
-    def _step(self, point: PathPoint, step: float) -> tuple[PathPoint | None, float]:
-        """One step: the point it ends at (None: the path ends), and the length of the next."""
+    def _tried(self, point: PathPoint, step: float, first: bool) -> Computation[Advance]:
+        """A step, or what to try in its place."""
         at = self._at(point)
-        found = at(step)
-        if self._vanishes(point, found):
-            return None, step
-        while found is None or not _is_near(point, found):
-            if found is not None and found.events != point.events:
-                break
-            if step <= SHORTEST:
-                return self._ends(point)
-            step *= 0.25 if found is None else 0.5
-            found = at(step)
-            if found is None and step <= 1e-5:
-                return self._changes(point, at, None, step * 4.0)
+        found = yield from at(step)
+        if first and (yield from self._vanishes(point, found)):
+            return Advance(None, ended="hopf")
+        if found is None:
+            if first or step > LOST:
+                return Advance(None, 0.25 * step)
+            return (yield from self._changes(point, at, None, 4.0 * step))
         if found.events != point.events:
-            return self._changes(point, at, found, step)
-        outside = self._outside(found)
-        if outside:
-            return self._to_the_end(point, at, found, step)
-        self._locate(point, at, found, step)
+            return (yield from self._changes(point, at, found, step))
+        if abs(float(point.tangent @ found.tangent)) < TURN:
+            return Advance(None, 0.5 * step)
+        if self._outside(found):
+            return (yield from self._to_the_end(point, at, found, step))
+        yield from self._locate(point, at, found, step)
         self.rows.append(found)
-        grows = found.iterations <= ROUNDS
-        return found, min(step * (1.5 if grows else 0.7), self.max_step)
+        return Advance(found, step * (1.5 if found.iterations <= ROUNDS else 0.7))
 
-    def _vanishes(self, point: PathPoint, found: PathPoint | None) -> bool:
+    def _vanishes(self, point: PathPoint, found: PathPoint | None) -> Computation[bool]:
         """Whether the motion shrinks to an equilibrium a step ahead, where the path ends: behind it
         are the same orbits, half a period later."""
         size = float(np.linalg.norm(point.flow))
@@ -169,56 +188,57 @@ class Follower:
         opposite = found is not None and found.flow @ point.flow < 0.0
         if not (opposite or size < SLOW * self._fastest):
             return False
-        end = equilibrium(self.kernel, point, self.max_step)
+        end = yield from equilibrium(self.kernel, point, self.max_step)
         if end is None or self._outside(end):
             return False
-        self.special.append(special("hopf", end, len(self.rows) - 1))
+        self._mark("hopf", end)
         return True
 
-    def _locate(self, point, at, found, step) -> None:
-        for _, kind, place in between(self.kernel, at, point, found, step):
-            entry = special(kind, place, len(self.rows) - 1)
-            self.special.append(dataclasses.replace(entry, after=place.events))
+    def _mark(self, kind: OrbitKind, point: PathPoint, **other: Any) -> None:
+        """Add a special point."""
+        entry = special(kind, point, len(self.rows) - 1)
+        self.special.append(dataclasses.replace(entry, **other))
 
-    def _changes(self, point, at, found, step) -> tuple[PathPoint | None, float]:
+    def _locate(self, point: PathPoint, at: At, found: PathPoint, step: float) -> Computation[None]:
+        """Add the special points within a step: of one that leaves the interval those inside."""
+        outside = self._outside(found)
+        for _, kind, place in (yield from between(at, point, found, step)):
+            if not (outside and self._outside(place)):
+                self._mark(kind, place, after=place.events)
+
+    def _changes(
+        self, point: PathPoint, at: At, found: PathPoint | None, step: float
+    ) -> Computation[Advance]:
         """To the last orbit with these events, and on behind it."""
-        change = narrowed(at, point, found, step)
-        before, after = change.before, change.after
+        before, s_before, after = yield from narrowed(at, point, found, step)
         if self._outside(before):
-            return self._to_the_end(point, at, before, change.s_before)
-        centred = in_the_middle(self.kernel, before) if len(before.open) else None
-        if centred is not None:
-            return self._on_from(point, centred, step)
-        if change.s_before > 0.0:
-            self._locate(point, at, before, change.s_before)
+            return (yield from self._to_the_end(point, at, before, s_before))
+        if len(before.open):
+            centred = yield from in_the_middle(self.kernel, before)
+            if centred is not None:
+                return self._on_from(point, centred, step)
+        if s_before > 0.0:
+            yield from self._locate(point, at, before, s_before)
             self.rows.append(before)
-        held = held_behind(self.kernel, before) if len(before.events) else None
-        if held is not None:
+        place = {}
+        if len(before.events) and (held := (yield from held_behind(self.kernel, before))):
             closed, after = held
-            change = change._replace(after=after)
-        other = after is not None
+            place = {"parameter": closed.parameter, "state": np.asarray(closed.orbit.state)}
+        goes_on = after is not None
         if after is None or np.linalg.norm(after.u - before.u) > JUMP:
             # Nothing goes straight on: a path that begins here may go back, or off like a root.
-            after = leaving(self.kernel, before)
-            change = change._replace(after=after)
-        if after is not None:
-            away = after.u - before.u
-            after = after.along(away if away.any() else point.tangent)
-            change = change._replace(after=after)
-        kind = "event change" if other or after is not None else "dead end"
-        self.special.append(special(kind, before, len(self.rows) - 1, change=change))
-        if held is not None:
-            self.special[-1] = dataclasses.replace(
-                self.special[-1],
-                parameter=closed.parameter,
-                state=np.asarray(closed.orbit.state),
-            )
+            after = yield from leaving(self.kernel, before)
         if after is None:
-            return None, step
+            self._mark("event change" if goes_on else "dead end", before, **place)
+            return Advance(None, ended="dead end")
+        away = after.u - before.u
+        after = after.along(away if away.any() else point.tangent)
+        behind = {"after": after.events, "slope_after": slope(after)}
+        self._mark("event change", before, **behind, **place)
         self.rows.append(after)
-        return after, FIRST * self.max_step
+        return Advance(after, FIRST * self.max_step)
 
-    def _on_from(self, point: PathPoint, centred: PathPoint, step) -> tuple[PathPoint, float]:
+    def _on_from(self, point: PathPoint, centred: PathPoint, step: float) -> Advance:
         """On from the middle of what sticking leaves open."""
         away = centred.u - self._middle.u if self._middle is not None else centred.tangent
         if self._middle is None or not away[-1] * point.tangent[-1] > 0.0:
@@ -227,17 +247,15 @@ class Follower:
         tangent = tangent * (1.0 if tangent @ point.tangent >= 0 else -1.0)
         self._middle = centred._replace(tangent=tangent)
         self.rows.append(self._middle)
-        return self._middle, max(step, SHORTEST)
-
-    def _ends(self, point) -> tuple[None, float]:
-        self.special.append(special("dead end", point, len(self.rows) - 1))
-        return None, SHORTEST
+        return Advance(self._middle, max(step, SHORTEST))
 
     def _outside(self, point: PathPoint) -> bool:
         low, high = sorted(self.limits)
         return not low <= point.parameter <= high
 
-    def _to_the_end(self, point, at, found, step) -> tuple[PathPoint | None, float]:
+    def _to_the_end(
+        self, point: PathPoint, at: At, found: PathPoint, step: float
+    ) -> Computation[Advance]:
         """The orbit at the end of the interval."""
         low, high = sorted(self.limits)
         edge = high if found.parameter > high else low
@@ -248,20 +266,12 @@ class Follower:
         guess = point.u + part * (found.u - point.u)
         z = moved(self.kernel, point.z, guess - point.u)
         s = abs(edge - point.parameter) / size
-        last = corrected(self.kernel, z, point.phase, fixed, point.u, s)
+        last = yield from corrected(self.kernel, z, point.phase, fixed, point.u, s)
         if last is None or last.events != point.events:
-            return self._changes(point, at, found if last is None else None, step)
+            beyond = found if last is None else None
+            return (yield from self._changes(point, at, beyond, step))
+        yield from self._locate(point, at, found, step)
         last = last.along(point.tangent)
-        for s_there, kind, place in between(self.kernel, at, point, found, step):
-            del s_there
-            if not self._outside(place):
-                entry = special(kind, place, len(self.rows) - 1)
-                self.special.append(dataclasses.replace(entry, after=place.events))
         self.rows.append(last)
-        self.special.append(special("end", last, len(self.rows) - 1))
-        return None, step
-
-
-def _is_near(point: PathPoint, found: PathPoint) -> bool:
-    """Whether the path turns little between the two."""
-    return abs(float(point.tangent @ found.tangent)) >= TURN
+        self._mark("end", last)
+        return Advance(None, ended="end")

@@ -12,6 +12,8 @@ import dataclasses
 
 import numpy as np
 
+from jfric.numerics.continuation import delegate, halved
+from jfric.periodic.lockstep import Computation
 from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, moved
 
 #: First distance tried, in sizes of the motion; the ends are found to this part of the interval.
@@ -29,28 +31,31 @@ SECANTS, TOWARDS, NEARLY = 3, 0.05, 0.95
 SAME = 1e-3
 
 
-def in_the_middle(kernel: Kernel, point: PathPoint) -> PathPoint | None:
+def in_the_middle(kernel: Kernel, point: PathPoint) -> Computation[PathPoint | None]:
     """The orbit in the middle of those with the events of ``point`` that are open, at the same
     parameter, one direction after the other; None where they are no more than a point."""
-    widths, found = _middle(kernel, point)
+    widths, found = yield from _middle(kernel, point)
     return found if max(widths, default=0.0) > POINT else None
 
 
-def _middle(kernel: Kernel, point: PathPoint) -> tuple[list[float], PathPoint]:
+def _middle(kernel: Kernel, point: PathPoint) -> Computation[tuple[list[float], PathPoint]]:
     """The middle, and how wide it is open in each direction in which it has ends."""
     widths, found = [], point
     for direction in point.open:
-        low, high = (_end(kernel, found, sign * direction) for sign in (-1.0, 1.0))
+        low = yield from _end(kernel, found, -direction)
+        high = yield from _end(kernel, found, direction)
         if not np.isfinite(high + low):
             continue
-        there = _shifted(kernel, found, 0.5 * (high - low) * direction)
+        there = yield from _shifted(kernel, found, 0.5 * (high - low) * direction)
         if there is not None:
             widths.append(high + low)
             found = there
     return widths, found
 
 
-def held_behind(kernel: Kernel, point: PathPoint) -> tuple[PathPoint, PathPoint] | None:
+def held_behind(
+    kernel: Kernel, point: PathPoint
+) -> Computation[tuple[PathPoint, PathPoint] | None]:
     """Where slip to both sides ends behind ``point``, the last orbit found that slips: the orbit at
     which the interval of places at which the contact may stick closes, and the middle of those a
     little further; None where there is no such interval.
@@ -61,24 +66,26 @@ def held_behind(kernel: Kernel, point: PathPoint) -> tuple[PathPoint, PathPoint]
     """
     for distance in BEHIND:
         fixed = _parameter_alone(point)
-        found = _held(kernel, point, distance * fixed)
+        found = yield from _held(kernel, point, distance * fixed)
         if found is None or found.events == point.events or not len(found.open):
             continue
-        widths, held = _middle(kernel, found)
+        widths, held = yield from _middle(kernel, found)
         if widths and max(widths) > POINT:
-            return _closed(kernel, held, min(widths), -distance * fixed), held
+            return (yield from _closed(kernel, held, min(widths), -distance * fixed)), held
     return None
 
 
-def _closed(kernel: Kernel, held: PathPoint, width: float, step: np.ndarray) -> PathPoint:
+def _closed(
+    kernel: Kernel, held: PathPoint, width: float, step: np.ndarray
+) -> Computation[PathPoint]:
     """The orbit at which the ``width`` around ``held`` becomes zero, within a ``step``: by secants,
     for it is a smooth function of the parameter."""
     points, widths, part = [held], [width], TOWARDS
     for _ in range(SECANTS):
-        found = _held(kernel, points[-1], part * step)
+        found = yield from _held(kernel, points[-1], part * step)
         if found is None or found.events != held.events or not len(found.open):
             break
-        open_here, middle = _middle(kernel, found)
+        open_here, middle = yield from _middle(kernel, found)
         if not open_here:
             break
         points.append(middle)
@@ -111,32 +118,32 @@ def _parameter_alone(point: PathPoint) -> np.ndarray:
     return fixed
 
 
-def _held(kernel: Kernel, point: PathPoint, step: np.ndarray) -> PathPoint | None:
+def _held(kernel: Kernel, point: PathPoint, step: np.ndarray) -> Computation[PathPoint | None]:
     """The orbit from the same state at another parameter."""
     z = moved(kernel, point.z, step)
     return corrected(kernel, z, point.phase, _parameter_alone(point), point.u + step, 0.0)
 
 
-def _end(kernel: Kernel, point: PathPoint, direction: np.ndarray) -> float:
+def _end(kernel: Kernel, point: PathPoint, direction: np.ndarray) -> Computation[float]:
     """The distance at which the events change, found to a part of it."""
+
+    def inside(s: float) -> Computation[bool]:
+        return (yield from _shifted(kernel, point, s * direction)) is not None
+
     low, high = 0.0, FIRST
-    while _shifted(kernel, point, high * direction) is not None:
+    while (yield from inside(high)):
         low, high = high, 4.0 * high
         if high > FARTHEST:
             return np.inf
-    for _ in range(HALVINGS):
-        if high - low <= max(PART * high, PART * FIRST):
-            break
-        middle = 0.5 * (low + high)
-        inside = _shifted(kernel, point, middle * direction) is not None
-        low, high = (middle, high) if inside else (low, middle)
-    return low
+    halving = halved(low, high, PART, PART * FIRST, HALVINGS)
+    return (yield from delegate(halving, inside))[0]
 
 
-def _shifted(kernel: Kernel, point: PathPoint, step: np.ndarray) -> PathPoint | None:
+def _shifted(kernel: Kernel, point: PathPoint, step: np.ndarray) -> Computation[PathPoint | None]:
     """The orbit a scaled ``step`` away, if it has the same events and is there."""
     fixed = _parameter_alone(point)
-    found = corrected(kernel, moved(kernel, point.z, step), point.phase, fixed, point.u, 0.0)
+    z = moved(kernel, point.z, step)
+    found = yield from corrected(kernel, z, point.phase, fixed, point.u, 0.0)
     if found is None or found.events != point.events:
         return None
     size = np.linalg.norm(step)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jfric.periodic.follower import Follower
-from jfric.periodic.lockstep import Stopped
+from jfric.periodic.lockstep import Computation
 from jfric.periodic.path import OrbitPoint
 from jfric.periodic.path_kernel import Kernel, PathPoint
 from jfric.periodic.path_resume import state_of
@@ -58,7 +58,7 @@ def followed(
     before: Part | None = None,
     keep: Keep | None = None,
     watch: Callable[[float, int], None] | None = None,
-) -> tuple[Rows, list[OrbitPoint], list[str]]:
+) -> Computation[tuple[Rows, list[OrbitPoint], list[str]]]:
     """All rows of a path, its special points and remarks.
 
     ``begin``: the equations, the first point and the first step, of a path that goes on those of
@@ -99,8 +99,8 @@ def followed(
 
     follower = Follower(kernel, limits, max_step, max_steps - offset - again, told)
     try:
-        follower.follow(point, step)
-    except (KeyboardInterrupt, Stopped):
+        yield from follower.follow(point, step)
+    except (KeyboardInterrupt, GeneratorExit):
         kept(follower)
         raise
     return *gathered(follower), follower.remarks

@@ -3,7 +3,6 @@ once, and what the host is told of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -12,24 +11,16 @@ import numpy as np
 
 from jfric.periodic.guess import Guess, forced_guess
 from jfric.periodic.linearised import UNDECIDED, Along, Found, Scales, scaled_equations
+from jfric.periodic.lockstep import Call, Computation
 from jfric.periodic.newton import solve
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.orbit_result import orbit_of
 from jfric.periodic.orbit_status import OrbitStatus
 from jfric.periodic.shooting import Phase, Shooting, Unknowns
-from jfric.solvers.simulation import call_compiled
 from jfric.system.problem import Problem
 
 #: Rounds of Newton's method for a point: from a good guess few are needed.
 ROUNDS = 12
-
-#: Calls one of the programs below with the equations, which are structure, and with numbers.
-Call = Callable[..., Any]
-
-
-def alone(program: Callable[..., Any], shooting: Shooting, *numbers) -> Any:
-    """A ``program`` for one path."""
-    return call_compiled(program, shooting.solver, None, shooting, *numbers)
 
 
 class Kernel(NamedTuple):
@@ -40,8 +31,6 @@ class Kernel(NamedTuple):
     scales: Scales
     #: Sizes of the unknowns (u,).
     sizes: np.ndarray
-    #: How programs are called: for this path alone, or for many in one batch.
-    call: Call = alone
 
 
 class PathPoint(NamedTuple):
@@ -83,14 +72,13 @@ def corrected(
     origin: np.ndarray,
     s: float,
     most: int = ROUNDS,
-) -> PathPoint | None:
+) -> Computation[PathPoint | None]:
     """The orbit with ``tangent . (u - origin) = s``, all scaled, near ``z``; None where Newton's
     method finds none in ``most`` rounds."""
     columns = kernel.sizes
     along = Along(*(jnp.asarray(x, float) for x in (tangent, origin * columns, s)))
-    found, orbit, u, scaled = kernel.call(
-        solved, *kernel[:2], z, phase, kernel.scales, along, jnp.asarray(most, jnp.int32)
-    )
+    numbers = kernel.problem, z, phase, kernel.scales, along, jnp.asarray(most, jnp.int32)
+    found, orbit, u, scaled = yield Call(solved, kernel.shooting, numbers)
     if int(found.status) != int(OrbitStatus.CONVERGED):
         return None
     scaled = np.asarray(scaled)
@@ -171,17 +159,19 @@ def guessed(solver, end, shooting, problem, period, state, periods) -> Guess:
     return forced_guess(shooting, problem, period, state, periods)
 
 
-def ahead(call: Call, shooting: Shooting, problem: Problem, period, state, periods: float) -> Guess:
+def ahead(
+    shooting: Shooting, problem: Problem, period, state, periods: float
+) -> Computation[Guess]:
     """The states at all segments, their sizes and the phase, ``periods`` behind ``state``."""
     numbers = (jnp.asarray(x, float) for x in (period, state, periods))
-    return call(guessed, shooting, problem, *numbers)
+    return (yield Call(guessed, shooting, (problem, *numbers)))
 
 
-def kernel_of(shooting: Shooting, problem: Problem, scales: Scales, call: Call = alone) -> Kernel:
+def kernel_of(shooting: Shooting, problem: Problem, scales: Scales) -> Kernel:
     """The kernel of a problem."""
     states = jnp.tile(scales.state, (shooting.segments, 1))
     sizes = np.asarray(shooting.pack(Unknowns(states, scales.period, scales.parameter)))
-    return Kernel(shooting, problem, jax.tree.map(np.asarray, scales), sizes, call)
+    return Kernel(shooting, problem, jax.tree.map(np.asarray, scales), sizes)
 
 
 def moved(kernel: Kernel, z: Unknowns, step: np.ndarray) -> Unknowns:

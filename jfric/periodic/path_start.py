@@ -12,17 +12,10 @@ from jfric.errors import ProblemError
 from jfric.numerics.limits import require_count, require_double
 from jfric.periodic.forcing import require_commensurate
 from jfric.periodic.linearised import Scales
+from jfric.periodic.lockstep import Computation
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.orbit_status import OrbitStatus
-from jfric.periodic.path_kernel import (
-    Call,
-    Kernel,
-    PathPoint,
-    ahead,
-    alone,
-    corrected,
-    kernel_of,
-)
+from jfric.periodic.path_kernel import Kernel, PathPoint, ahead, corrected, kernel_of
 from jfric.periodic.shooting import Phase, Shooting, Unknowns
 from jfric.periodic.solving import SEGMENTS, equations_of, periodic_orbit, solver_of_orbits
 from jfric.periodic.state_vector import at_start, axes_of, checked_start
@@ -43,8 +36,7 @@ def first_point(
     limits: tuple[float, float],
     segments: int,
     options: dict[str, Any],
-    call: Call = alone,
-) -> tuple[Kernel, PathPoint]:
+) -> Computation[tuple[Kernel, PathPoint]]:
     """The equations with the parameter ``name`` among the unknowns, and the orbit at the first of
     the ``limits``; ``options``: of :func:`jfric.periodic_orbit`.
 
@@ -57,11 +49,11 @@ def first_point(
     require_count("segments", segments, 1, SEGMENTS)
     start = options.get("start")
     if not isinstance(start, PeriodicOrbit):
-        found = _from_transient(problem, there, name, limits, segments, options, call)
+        found = yield from _from_transient(problem, there, name, limits, segments, options)
         if found is not None:
             return found
         start = periodic_orbit(there, segments=segments, **options).check()
-    return _from_orbit(problem, name, start, limits, segments, options, call)
+    return (yield from _from_orbit(problem, name, start, limits, segments, options))
 
 
 def equations_of_path(
@@ -100,7 +92,9 @@ def _require_period(shooting: Shooting, problem: Problem, name: str, limits) -> 
             ) from None
 
 
-def _from_transient(problem, there, name, limits, segments, options, call):
+def _from_transient(
+    problem, there, name, limits, segments, options
+) -> Computation[tuple[Kernel, PathPoint] | None]:
     """From where the problem's start, or a state, leads under periodic loads; None where nothing
     depends on time, or no orbit is found."""
     state = options.get("start")
@@ -114,22 +108,27 @@ def _from_transient(problem, there, name, limits, segments, options, call):
     if x.shape != (2 * len(axes_of(problem)),):
         return None
     _require_period(shooting, problem, name, limits)
-    guess = ahead(call, shooting, there, given, x, transient)
+    guess = yield from ahead(shooting, there, given, x, transient)
     if int(guess.status) != int(OrbitStatus.CONVERGED):
         return None
     scales = _scales_of_path(guess.scales, limits[1] - limits[0])
-    kernel = kernel_of(shooting, problem, scales, call)
+    kernel = kernel_of(shooting, problem, scales)
     z = guess.start._replace(parameter=jnp.asarray(limits[0], float))
-    point = at_parameter(kernel, z, guess.phase, limits, options.get("max_iterations", ROUNDS))
+    most = options.get("max_iterations", ROUNDS)
+    point = yield from at_parameter(kernel, z, guess.phase, limits, most)
     return None if point is None else (kernel, point)
 
 
-def _from_orbit(problem, name, orbit: PeriodicOrbit, limits, segments, options, call):
+def _from_orbit(
+    problem, name, orbit: PeriodicOrbit, limits, segments, options
+) -> Computation[tuple[Kernel, PathPoint]]:
     """From an orbit that is known."""
     span = limits[1] - limits[0]
-    kernel, z, phase = equations_at(problem, name, orbit, limits[0], span, segments, options, call)
+    begin = yield from equations_at(problem, name, orbit, limits[0], span, segments, options)
+    kernel, z, phase = begin
     _require_period(kernel.shooting, problem, name, limits)
-    point = at_parameter(kernel, z, phase, limits, options.get("max_iterations", ROUNDS))
+    most = options.get("max_iterations", ROUNDS)
+    point = yield from at_parameter(kernel, z, phase, limits, most)
     if point is None:
         raise ProblemError(
             f"start: the orbit at {name} = {limits[0]:g} is not one of these equations; give the "
@@ -146,8 +145,7 @@ def equations_at(
     span: float,
     segments: int,
     options: dict[str, Any],
-    call: Call = alone,
-) -> tuple[Kernel, Unknowns, Phase]:
+) -> Computation[tuple[Kernel, Unknowns, Phase]]:
     """The equations with the parameter ``name`` among the unknowns, its size ``span``, and what
     solves them: ``orbit``, at ``value`` of the parameter."""
     options = options | {"solver": options.get("solver") or orbit.solver, "section": None}
@@ -156,9 +154,9 @@ def equations_at(
     there = set_parameters(problem, {name: jnp.asarray(value, float)})
     shooting, given, _ = equations_of_path(problem, there, name, segments, options, orbit.state)
     period = given if orbit.forced else orbit.period
-    guess = ahead(call, shooting, there, period, orbit.state, 0.0)
+    guess = yield from ahead(shooting, there, period, orbit.state, 0.0)
     scales = _scales_of_path(guess.scales, span)
-    kernel = kernel_of(shooting, problem, scales, call)
+    kernel = kernel_of(shooting, problem, scales)
     same = orbit.states.shape[0] == segments
     states = orbit.states if same else guess.start.states
     return kernel, Unknowns(states, guess.start.period, jnp.asarray(value, float)), guess.phase
@@ -172,10 +170,12 @@ def _scales_of_path(scales: Scales, span: float) -> Scales:
     return scales._replace(state=jnp.asarray(np.concatenate(parts)), parameter=parameter)
 
 
-def at_parameter(kernel: Kernel, z: Unknowns, phase, limits, most: int) -> PathPoint | None:
+def at_parameter(
+    kernel: Kernel, z: Unknowns, phase, limits, most: int
+) -> Computation[PathPoint | None]:
     """The orbit at the parameter's value in ``z``, with the tangent towards the second limit."""
     fixed = np.zeros(kernel.sizes.shape)
     fixed[-1] = 1.0
     origin = np.asarray(kernel.shooting.pack(z)) / kernel.sizes
-    point = corrected(kernel, z, phase, fixed, origin, 0.0, most)
+    point = yield from corrected(kernel, z, phase, fixed, origin, 0.0, most)
     return None if point is None else point.along(fixed * (limits[1] - limits[0]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,11 +18,11 @@ from jfric.periodic.continuation import MOST
 from jfric.periodic.cycle_quantities import Drive
 from jfric.periodic.follower import FIRST, LONGEST
 from jfric.periodic.forcing import harmonics_in
-from jfric.periodic.lockstep import side_by_side
+from jfric.periodic.lockstep import Computation, alone, side_by_side
 from jfric.periodic.orbit_status import OrbitStatus
 from jfric.periodic.path import OrbitPoint
 from jfric.periodic.path_following import Part, Rows, followed
-from jfric.periodic.path_kernel import Call, alone
+from jfric.periodic.path_kernel import Kernel, PathPoint
 from jfric.periodic.path_resume import resumed
 from jfric.periodic.path_start import equations_of_path, first_point
 from jfric.periodic.response_curve import ResponseCurve, rows_of
@@ -231,11 +230,10 @@ def _follow_all(asked: _Request) -> list[ResponseCurve]:
     for begin in range(0, len(left), TOGETHER):
         group = left[begin : begin + TOGETHER]
         if len(asked.curves) == 1:
-            done = [_follow(asked, group[0], alone)]
+            done = [alone(_follow(asked, group[0]))]
         else:
-            tasks = [functools.partial(_follow, asked, number) for number in group]
             width = min(TOGETHER, len(asked.curves))
-            done = side_by_side(tasks, width)
+            done = side_by_side([_follow(asked, number) for number in group], width)
         for number, curve in zip(group, done, strict=True):
             found[number] = curve
     return [curve for curve in found if curve is not None]
@@ -245,7 +243,7 @@ def _fields(rows: dict[str, Any], special: Sequence, outcome: tuple[int, str]) -
     return {**rows, "special": tuple(special), "status": outcome[0], "outcome": outcome[1]}
 
 
-def _follow(asked: _Request, number: int, call: Call) -> ResponseCurve:
+def _follow(asked: _Request, number: int) -> Computation[ResponseCurve]:
     """One curve, from its beginning or from where it was left."""
     size = 2 * len(axes_of(asked.problem))
     values, store = asked.curves[number], asked.store
@@ -270,10 +268,10 @@ def _follow(asked: _Request, number: int, call: Call) -> ResponseCurve:
             store.keep_part(number, rows.columns, points, state)
 
     try:
-        begin = _begin(asked, problem, before, call)
+        begin = yield from _begin(asked, problem, before)
     except SimulationError as error:
         return finished(Rows(rows_of([], size)), [], OrbitStatus.NO_CONVERGENCE, str(error))
-    rows, points, remarks = followed(
+    rows, points, remarks = yield from followed(
         begin,
         asked.limits,
         asked.max_step,
@@ -289,12 +287,14 @@ def _follow(asked: _Request, number: int, call: Call) -> ResponseCurve:
     return finished(rows, points, OrbitStatus.CONVERGED, said)
 
 
-def _begin(asked: _Request, problem: Problem, before: Part | None, call: Call):
+def _begin(
+    asked: _Request, problem: Problem, before: Part | None
+) -> Computation[tuple[Kernel, PathPoint, float]]:
     """The equations, the point that a path begins with or goes on from, and the next step."""
     path, options = asked.drive.path, dict(asked.options)
     if before is None:
-        first = first_point(problem, path, asked.limits, asked.segments, options, call)
+        first = yield from first_point(problem, path, asked.limits, asked.segments, options)
         return *first, FIRST
     there = set_parameters(problem, {path: jnp.asarray(asked.limits[0], float)})
     shooting, _, _ = equations_of_path(there, there, path, asked.segments, options, None)
-    return resumed(shooting, problem, call, before.state)
+    return (yield from resumed(shooting, problem, before.state))

@@ -10,12 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.numerics.continuation import delegate, halved
 from jfric.numerics.limits import require_count
 from jfric.numerics.printing import printable
 from jfric.periodic.branch_start import begun_at
+from jfric.periodic.lockstep import Computation, alone
 from jfric.periodic.path import OrbitKind, OrbitPoint
 from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, moved
-from jfric.periodic.special_points import tests
+from jfric.periodic.special_points import At, tests
 from jfric.statics.path_names import checked_path
 from jfric.system.naming import parameters, set_parameters
 from jfric.system.problem import Problem
@@ -30,8 +32,6 @@ FIRST, FARTHEST = 1e-4, 0.2
 HALVINGS = 45
 #: Kinds of points whose curves are followed.
 FOLLOWED: tuple[OrbitKind, ...] = ("fold", "flip", "torus", "event change")
-
-At = Callable[[float], PathPoint | None]
 
 
 @printable
@@ -116,13 +116,13 @@ def continue_special(
     span = abs(point.parameter) or 1.0 if span is None else float(span)
     if not span > 0.0:
         raise ProblemError(f"span: found {span:g}, must be positive")
-    kernel, start = begun_at(problem, name, point, span, segments, options)
+    kernel, start = alone(begun_at(problem, name, point, span, segments, options))
     values = np.linspace(first, float(stop), points)
     rows: list[PathPoint] = []
     remarks: tuple[str, ...] = ()
     for value in values:
         changed = set_parameters(kernel.problem, {other: jnp.asarray(value)})
-        found = _there(kernel._replace(problem=changed), point, rows, start)
+        found = alone(_there(kernel._replace(problem=changed), point, rows, start))
         if found is None:
             remarks = (f"the {point.kind} was not found at {other} = {value:g}",)
             break
@@ -142,13 +142,13 @@ def continue_special(
 
 def _there(
     kernel: Kernel, point: OrbitPoint, rows: list[PathPoint], start: PathPoint
-) -> PathPoint | None:
+) -> Computation[PathPoint | None]:
     """The special point for one value of the second parameter, from where the last ones lead."""
     last = rows[-1] if rows else start
     guess = last.u if len(rows) < 2 else 2.0 * last.u - rows[-2].u
     tangent = last.tangent
 
-    def at(s: float) -> PathPoint | None:
+    def at(s: float) -> Computation[PathPoint | None]:
         z = moved(kernel, last.z, guess - last.u + s * tangent)
         return corrected(kernel, z, last.phase, tangent, guess, s)
 
@@ -162,9 +162,9 @@ def _there(
     return _zero(at, off)
 
 
-def _zero(at: At, off: Callable[[PathPoint], float]) -> PathPoint | None:
-    """Where ``off`` is zero, by the secant rule."""
-    old, new = at(0.0), at(FIRST)
+def _zero(at: At, off: Callable[[PathPoint], float]) -> Computation[PathPoint | None]:
+    """The orbit where ``off`` is zero, by the secant rule."""
+    old, new = (yield from at(0.0)), (yield from at(FIRST))
     if old is None or new is None:
         return None
     a, b, f, g = 0.0, FIRST, off(old), off(new)
@@ -174,7 +174,7 @@ def _zero(at: At, off: Callable[[PathPoint], float]) -> PathPoint | None:
         step = float(np.clip(-g * (b - a) / (g - f), -FARTHEST, FARTHEST))
         if abs(step) <= LOCATED:
             return new
-        found = at(b + step)
+        found = yield from at(b + step)
         if found is None or abs(b + step) > FARTHEST:
             return None
         a, f, b, new = b, g, b + step, found
@@ -182,30 +182,20 @@ def _zero(at: At, off: Callable[[PathPoint], float]) -> PathPoint | None:
     return None
 
 
-def _changed(at: At, events: tuple[str, ...]) -> PathPoint | None:
+def _changed(at: At, events: tuple[str, ...]) -> Computation[PathPoint | None]:
     """The last orbit with ``events``: both sides of the change are looked for, then halved."""
 
-    def same(x: PathPoint | None) -> bool:
-        return x is not None and x.events == events
+    def same(s: float) -> Computation[bool]:
+        found = yield from at(s)
+        return found is not None and found.events == events
 
-    middle = at(0.0)
-    inside = same(middle)
-    s, ends = FIRST, None
-    while ends is None and s <= FARTHEST:
+    inside = yield from same(0.0)
+    s = FIRST
+    while s <= FARTHEST:
         for side in (s, -s):
-            if same(at(side)) != inside:
-                ends = (0.0, side) if inside else (side, 0.0)
-                break
+            if (yield from same(side)) != inside:
+                low, high = (0.0, side) if inside else (side, 0.0)
+                last, _ = yield from delegate(halved(low, high, 0.0, 0.0, HALVINGS), same)
+                return (yield from at(last))
         s *= 2.0
-    if ends is None:
-        return None
-    low, high = ends
-    best = middle if inside else at(low)
-    for _ in range(HALVINGS):
-        half = 0.5 * (low + high)
-        found = at(half)
-        if same(found):
-            low, best = half, found
-        else:
-            high = half
-    return best
+    return None

@@ -4,13 +4,14 @@ events, each located along the path; and the equilibrium to which the motion shr
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import brentq
 
+from jfric.numerics.continuation import delegate, halved, zero
+from jfric.periodic.lockstep import Computation
 from jfric.periodic.path import OrbitKind, OrbitPoint
 from jfric.periodic.path_kernel import Kernel, PathPoint, ahead, corrected, moved
 
@@ -51,42 +52,37 @@ NEARER, SMALLER, SHRINKING = 0.9, 0.5, 3
 #: What is looked for where the events do not change; the third for each pair of multipliers.
 KINDS: tuple[OrbitKind, ...] = ("fold", "flip", "torus", "branch point")
 
-At = Callable[[float], PathPoint | None]
+#: The orbit at a place along the path; None where there is none.
+At = Callable[[float], Computation[PathPoint | None]]
 
 
-class Change(NamedTuple):
-    """The last point with the old events and the first one with others, if there is any: the places
-    along the step, and the points."""
+def narrowed(
+    at: At, first: PathPoint, last: PathPoint | None, s: float
+) -> Computation[tuple[PathPoint, float, PathPoint | None]]:
+    """The last point with the old events, its place along the step, and the first point with
+    others, if there is any: by halving, for nothing is smooth there. ``last``: the point at ``s``,
+    None where there is no orbit."""
+    before, after = first, last
 
-    before: PathPoint
-    s_before: float
-    after: PathPoint | None
-    s_after: float
-
-
-def narrowed(at: At, first: PathPoint, last: PathPoint | None, s: float) -> Change:
-    """Where along the step the events change: by halving, for nothing is smooth there. ``last``:
-    the point at ``s``, None where there is no orbit."""
-    before, low, after, high, s_after = first, 0.0, last, s, s
-    for _ in range(HALVINGS):
-        if high - low <= NARROW * max(high, LEAST):
-            break
-        middle = 0.5 * (low + high)
-        found = at(middle)
+    def same(x: float) -> Computation[bool]:
+        nonlocal before, after
+        found = yield from at(x)
         if found is not None and found.events == first.events:
-            before, low = found, middle
-        else:
-            high = middle
-            # Right at a change Newton's method may fail: the next place with an orbit counts.
-            after, s_after = (after, s_after) if found is None else (found, middle)
+            before = found
+            return True
+        # Right at a change Newton's method may fail: the next place with an orbit counts.
+        after = after if found is None else found
+        return False
+
+    low, _ = yield from delegate(halved(0.0, s, NARROW, NARROW * LEAST, HALVINGS), same)
     # What differs by rounding alone, as both sides of a symmetric system, changes at once.
-    behind = at(low + BEHIND)
+    behind = yield from at(low + BEHIND)
     if behind is not None and behind.events != first.events and low + BEHIND < s:
-        after, s_after = behind, low + BEHIND
-    return Change(before, low, after, s_after)
+        after = behind
+    return before, low, after
 
 
-def leaving(kernel: Kernel, point: PathPoint) -> PathPoint | None:
+def leaving(kernel: Kernel, point: PathPoint) -> Computation[PathPoint | None]:
     """An orbit with other events near ``point``, where the events change: on either side of its
     parameter, from starts all around."""
     random = np.random.default_rng(0)
@@ -99,7 +95,7 @@ def leaving(kernel: Kernel, point: PathPoint) -> PathPoint | None:
             for side in (distance, -distance):
                 step[-1] = side
                 z = moved(kernel, point.z, step)
-                found = corrected(kernel, z, point.phase, fixed, point.u, side)
+                found = yield from corrected(kernel, z, point.phase, fixed, point.u, side)
                 if found is None or found.events == point.events:
                     continue
                 if np.linalg.norm(found.u - point.u) <= REACH * root:
@@ -107,7 +103,7 @@ def leaving(kernel: Kernel, point: PathPoint) -> PathPoint | None:
     return None
 
 
-def equilibrium(kernel: Kernel, point: PathPoint, longest: float) -> PathPoint | None:
+def equilibrium(kernel: Kernel, point: PathPoint, longest: float) -> Computation[PathPoint | None]:
     """The equilibrium that motions of an autonomous system shrink to, no farther than ``longest``
     from ``point``; None where there is none.
 
@@ -119,7 +115,8 @@ def equilibrium(kernel: Kernel, point: PathPoint, longest: float) -> PathPoint |
     for _ in range(SHRINKING):
         here, states = orbits[-1], orbits[-1].z.states
         orbit = here.orbit
-        later = ahead(kernel.call, kernel.shooting, orbit.problem, orbit.period, orbit.state, 0.5)
+        begin = orbit.problem, orbit.period, orbit.state
+        later = yield from ahead(kernel.shooting, *begin, 0.5)
         across = 0.5 * np.asarray(later.start.states - states)
         middles.append(np.asarray(orbit.state) + across[0])
         step = np.zeros(here.u.shape)
@@ -130,7 +127,8 @@ def equilibrium(kernel: Kernel, point: PathPoint, longest: float) -> PathPoint |
         along = here.flow - (here.flow @ inwards) / (inwards @ inwards) * inwards
         along = along / np.linalg.norm(along) / kernel.scales.state
         phase = here.phase._replace(at=states[0], along=jnp.asarray(along))
-        found = corrected(kernel, moved(kernel, here.z, step), phase, step / s, here.u, s)
+        z = moved(kernel, here.z, step)
+        found = yield from corrected(kernel, z, phase, step / s, here.u, s)
         if found is None or np.linalg.norm(found.u - point.u) > longest:
             return None
         if np.linalg.norm(found.flow) > SMALLER * np.linalg.norm(here.flow):
@@ -171,65 +169,65 @@ def _pairs(point: PathPoint) -> np.ndarray:
     return -np.sort(-np.abs(values[np.imag(values) > REAL]))
 
 
-def between(kernel: Kernel, at: At, first: PathPoint, last: PathPoint, s: float) -> list:
+Located = tuple[float, OrbitKind, PathPoint]
+
+
+def between(at: At, first: PathPoint, last: PathPoint, s: float) -> Computation[list[Located]]:
     """Special points with the same events between ``first`` and ``last``, at ``s`` from it: the
     place along the step, the kind and the point."""
-    del kernel
     known = {0.0: first, s: last}
 
-    def point(x: float) -> PathPoint:
-        found = known.get(x) or at(x)
+    def oriented(kind: OrbitKind, rank: int, x: float) -> Computation[float]:
+        found = known.get(x) or (yield from at(x))
         if found is None:
-            raise ValueError
+            raise LookupError
         known[x] = found
-        return found
-
-    def oriented(x: float, kind: OrbitKind, rank: int) -> float:
-        found = point(x)
         value = tests(found, rank)[kind]
         # Both depend on the direction in which the path is followed.
         turned = kind in ("fold", "branch point") and found.tangent @ first.tangent < 0
         return -value if turned else value
 
-    located = []
+    located: list[Located] = []
     pairs = max(len(_pairs(first)), len(_pairs(last)))
     kinds: tuple[OrbitKind, ...] = KINDS + KINDS[2:3] * (pairs - 1)
     for i, kind in enumerate(kinds):
         # Behind all kinds the smaller pairs, one after the other.
         rank = max(i - len(KINDS) + 1, 0)
-        a, b = oriented(0.0, kind, rank), oriented(s, kind, rank)
+        number = functools.partial(oriented, kind, rank)
+        a, b = (yield from number(0.0)), (yield from number(s))
         if not a * b < 0.0:
             continue
+        if kind == "branch point":
+            located += yield from _branch_point(at, first, last, s)
+            continue
         try:
-            if kind == "branch point":
-                located += _branch_point(at, first, last, s)
-                continue
-            x: Any = brentq(oriented, 0.0, s, args=(kind, rank), xtol=LOCATED * s)
-        except ValueError:
+            x = yield from delegate(zero((0.0, a), (s, b), LOCATED * s), number)
+        except LookupError:
             continue
         # It may jump: a pair that meets on the real axis has not crossed the circle.
-        if abs(oriented(x, kind, rank)) > ZERO * max(abs(a), abs(b)):
+        if abs((yield from number(x))) > ZERO * max(abs(a), abs(b)):
             continue
         # Equal pairs, as of what is round, cross together: that is one point.
         if rank and any(k == kind and abs(x - y) <= TOGETHER * s for y, k, _ in located):
             continue
-        located.append((x, kind, point(x)))
+        located.append((x, kind, known[x]))
     return sorted(located, key=lambda found: found[0])
 
 
-def _branch_point(at: At, first: PathPoint, last: PathPoint, s: float) -> list:
+def _branch_point(
+    at: At, first: PathPoint, last: PathPoint, s: float
+) -> Computation[list[Located]]:
     """The place along the step where another path crosses, and the orbit there; nothing where the
     orbits around it do not tell."""
     x, found = 0.5 * s, []
     for part in PARTS:
         places = np.clip(x + part * s * np.linspace(-1.0, 1.0, AROUND), 0.0, s)
         places = np.unique(places)
-        points = [first if y == 0.0 else last if y == s else at(float(y)) for y in places]
-        along = [
-            (y, p)
-            for y, p in zip(places, points, strict=True)
-            if p is not None and p.tangent @ first.tangent > STRAIGHT
-        ]
+        along = []
+        for y in places:
+            p = first if y == 0.0 else last if y == s else (yield from at(float(y)))
+            if p is not None and p.tangent @ first.tangent > STRAIGHT:
+                along.append((y, p))
         if len(along) < FEWEST:
             break
         y = np.asarray([place for place, _ in along])
@@ -267,11 +265,8 @@ def _branch_point(at: At, first: PathPoint, last: PathPoint, s: float) -> list:
     return [(x, "branch point", nearest._replace(orbit=orbit, parameter=parameter))]
 
 
-def special(
-    kind: OrbitKind, point: PathPoint, row: int, *, change: Change | None = None
-) -> OrbitPoint:
+def special(kind: OrbitKind, point: PathPoint, row: int) -> OrbitPoint:
     """The entry of a path for ``point``."""
-    after = None if change is None else change.after
     return OrbitPoint(
         kind=kind,
         parameter=point.parameter,
@@ -280,9 +275,7 @@ def special(
         multipliers=point.multipliers,
         row=row,
         before=point.events,
-        after=None if after is None else after.events,
         slope_before=slope(point),
-        slope_after=None if after is None else slope(after),
         time=float(point.orbit.problem.time.start),
     )
 
