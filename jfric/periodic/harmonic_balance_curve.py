@@ -7,14 +7,16 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from jfric.numerics.continuation import TOO_MANY, Advance, Lengths, Trial, run, steps, zero
+
 #: Steps along the curve, in the units of the unknowns: first and smallest.
 FIRST, SMALLEST = 0.005, 1e-6
 #: Newton steps below which the next step is longer, and above which it is shorter.
 FEW, MANY = 5, 15
 #: Cosine of the angle between two tangents; the curve bends in between where it is less.
 BEND = 0.7
-#: Steps to a fold, and what the tangent's part along the parameter is below there.
-FOLD_STEPS, UPRIGHT = 60, 1e-10
+#: Folds are found to this part of a step.
+LOCATED = 1e-13
 
 Ended = Literal["stop", "start", "max_points", "stalled"]
 
@@ -43,6 +45,38 @@ class Curve(NamedTuple):
 Correct = Callable[[np.ndarray, float, np.ndarray, float], Spot]
 
 
+class _Ahead:
+    """The curve ahead of the solution ``here``, along its tangent, which has unit length in the
+    units ``scale`` and ``span`` of the unknowns and the parameter."""
+
+    def __init__(self, correct: Correct, here: Spot, scale: np.ndarray, span: float):
+        self._correct, self._here, self._scale, self._span = correct, here, scale, span
+        norm = self._length(here.dy, here.dp)
+        self.dy, self.dp = here.dy / norm, here.dp / norm
+
+    def _length(self, dy: np.ndarray, dp: float) -> float:
+        return float(np.sqrt(np.sum((dy / self._scale) ** 2) + (dp / self._span) ** 2))
+
+    def at(self, s: float) -> Spot:
+        """The solution on the plane at the distance ``s``."""
+        return self._correct(
+            self._here.y + s * self.dy, self._here.p + s * self.dp, self.dy, self.dp
+        )
+
+    def at_parameter(self, p: float, side: float) -> Spot:
+        """The solution at a value of the parameter."""
+        y = self._here.y + (p - self._here.p) / self.dp * self.dy
+        return self._correct(y, p, np.zeros_like(y), side)
+
+    def leads_to(self, found: Spot) -> bool:
+        """Whether a solution is the next one on the curve."""
+        cosine = np.sum(found.dy / self._scale * self.dy / self._scale)
+        cosine = (cosine + found.dp * self.dp / self._span**2) / self._length(found.dy, found.dp)
+        # Where nonsmooth laws bend it the curve is passed by short steps: no angle counts there.
+        near = self._length(found.y - self._here.y, found.p - self._here.p) < 100 * SMALLEST
+        return found.converged and bool(abs(cosine) > BEND or near)
+
+
 def follow(
     correct: Correct,
     first: Spot,
@@ -56,81 +90,35 @@ def follow(
 
     ``unit``: of the unknowns at a solution, infinite for those that do not count. ``largest`` step.
     """
-    start, span = first.p, abs(stop - first.p)
-    side = np.sign(stop - start)
-    spots, folds = [_towards(first, side)], []
-    size = min(FIRST, largest)
-    while len(spots) < max_points:
-        here = spots[-1]
-        scale = unit(here.y)
-        way = _unit_way(here, scale, span)
-        p = here.p + size * way[1]
+    start, span, side = first.p, abs(stop - first.p), np.sign(stop - first.p)
+    turned = side if first.dp >= 0 else -side
+    first = first._replace(dy=turned * first.dy, dp=turned * first.dp)
+    spots, folds = [first], []
+
+    def step(trial: Trial) -> Advance:
+        here, size = trial.here, trial.size
+        ahead = _Ahead(correct, here, unit(here.y), span)
+        p = here.p + size * ahead.dp
         over = (p - stop) * side >= 0.0
-        back = (p - start) * side < 0.0
-        if over or back:
+        if over or (p - start) * side < 0.0:
             # The last point lies on the border, which the curve meets at an angle.
-            border = stop if over else start
-            part = (border - here.p) / way[1]
-            end = correct(here.y + part * way[0], border, np.zeros_like(here.y), side)
-            if _is_next(end, here, way, scale, span) or size <= SMALLEST:
-                if end.converged:
-                    spots.append(end)
-                return Curve(spots, folds, "stop" if over else "start")
-            size *= 0.5
-            continue
-        found = correct(here.y + size * way[0], p, *way)
-        if not _is_next(found, here, way, scale, span):
-            size *= 0.5
-            if size < SMALLEST:
-                return Curve(spots, folds, "stalled")
-            continue
-        if found.dp * here.dp < 0.0 and (fold := _fold(correct, here, way, size, found)):
-            folds.append(fold)
+            end = ahead.at_parameter(stop if over else start, side)
+            if size > 2.0 * SMALLEST and not ahead.leads_to(end):
+                return Advance(None, 0.5 * size)
+            if end.converged:
+                spots.append(end)
+            return Advance(None, ended="stop" if over else "start")
+        found = ahead.at(size)
+        if not ahead.leads_to(found):
+            return Advance(None, 0.5 * size)
+        if found.dp * here.dp < 0.0:
+            # At a fold the tangent has no part along the parameter.
+            search = zero((0.0, here.dp), (size, found.dp), LOCATED * size)
+            fold = ahead.at(run(search, lambda s: ahead.at(s).dp))
+            folds.extend([fold] if fold.converged else [])
         spots.append(found)
-        grows = found.iterations <= FEW
-        size = min(size * (1.5 if grows else 0.7 if found.iterations > MANY else 1.0), largest)
-    return Curve(spots, folds, "max_points")
+        factor = 1.5 if found.iterations <= FEW else 0.7 if found.iterations > MANY else 1.0
+        return Advance(found, factor * size)
 
-
-def _towards(spot: Spot, side: float) -> Spot:
-    turned = side if spot.dp >= 0 else -side
-    return spot._replace(dy=turned * spot.dy, dp=turned * spot.dp)
-
-
-def _unit_way(spot: Spot, scale: np.ndarray, span: float) -> tuple[np.ndarray, float]:
-    length = np.sqrt(np.sum((spot.dy / scale) ** 2) + (spot.dp / span) ** 2)
-    return spot.dy / length, spot.dp / length
-
-
-def _is_next(
-    found: Spot, here: Spot, way: tuple[np.ndarray, float], scale: np.ndarray, span: float
-) -> bool:
-    if not found.converged:
-        return False
-    after = _unit_way(found, scale, span)
-    cosine = np.sum(after[0] / scale * way[0] / scale) + after[1] * way[1] / span**2
-    moved = np.sqrt(np.sum(((found.y - here.y) / scale) ** 2) + ((found.p - here.p) / span) ** 2)
-    # What nonsmooth laws bend is passed by short steps, where the angle no longer counts.
-    return bool(abs(cosine) > BEND or moved < 100 * SMALLEST)
-
-
-def _fold(
-    correct: Correct, here: Spot, way: tuple[np.ndarray, float], size: float, found: Spot
-) -> Spot | None:
-    """Where the tangent has no part along the parameter, between two solutions (regula falsi)."""
-    low, high = (0.0, here.dp), (size, found.dp)
-    best = None
-    for count in range(FOLD_STEPS):
-        s = low[0] - low[1] * (high[0] - low[0]) / (high[1] - low[1])
-        if count % 4 == 3:
-            s = 0.5 * (low[0] + high[0])
-        best = correct(here.y + s * way[0], here.p + s * way[1], *way)
-        if not best.converged:
-            return None
-        if abs(best.dp) <= UPRIGHT * abs(here.dp) or high[0] - low[0] <= 1e-13 * size:
-            break
-        if best.dp * low[1] > 0.0:
-            low = (s, best.dp)
-        else:
-            high = (s, best.dp)
-    return best
+    ended = run(steps(first, FIRST, Lengths(largest, SMALLEST), max_points - 1), step)
+    return Curve(spots, folds, "max_points" if ended == TOO_MANY else ended)
