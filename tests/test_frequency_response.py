@@ -20,8 +20,8 @@ from jfric.figures.response_figure import rounded
 from jfric.files.read_toml import load_config, loads
 from jfric.files.write_toml import dump
 from jfric.periodic import lockstep
+from jfric.periodic.path_store import Store
 from jfric.periodic.response_curve import ResponseCurve
-from jfric.periodic.response_store import ResponseStore
 from jfric.verification.periodic_checks import periodic_job, periodic_results
 
 CONFIGS = Path(__file__).parent.parent / "configs"
@@ -191,14 +191,14 @@ def test_a_response_on_the_command_line_goes_on_and_ends_in_a_sentence(tmp_path,
     runner, out = CliRunner(), tmp_path / "duffing"
     command = ["response", "configs/p6_duffing.toml", "--load", "load", "--from", "0.6"]
     command += ["--to", "1.6 rad/s", "--out", str(out)]
-    keep = ResponseStore.keep_part
+    keep = Store.keep_part
 
     def interrupted(self, *given):
         keep(self, *given)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(ResponseStore, "keep_part", interrupted)
+        patch.setattr(Store, "keep_part", interrupted)
         found = runner.invoke(app, command)
     assert found.exit_code == 130
     assert "interrupted; 0 of 1 curves" in found.output

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError, require_no_text
@@ -15,10 +17,10 @@ from jfric.periodic.follower import FIRST, LONGEST
 from jfric.periodic.lockstep import alone
 from jfric.periodic.orbit import PeriodicOrbit
 from jfric.periodic.path import OrbitPath, OrbitPoint
-from jfric.periodic.path_following import followed
-from jfric.periodic.path_resume import resumed
+from jfric.periodic.path_following import followed, resumed, rows_of_path
 from jfric.periodic.path_start import first_point
-from jfric.periodic.path_store import PathStore, path_of, request_of, rows_of_path
+from jfric.periodic.path_store import NUMBERS, SLOPE, Part, Store, request_of
+from jfric.periodic.state_vector import axes_of
 from jfric.statics.path_names import checked_path
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
@@ -108,31 +110,52 @@ def continue_orbit(
         begins = {"orbit": orbit, "state": state, "from_": from_, "side": side}
         settings = [max_step, max_steps, segments]
         request = request_of(problem, name, limits, settings, begins | options)
-        kept = PathStore(Path(store), request, title)
+        kept = Store(Path(store), request, title, "path")
     if from_ is not None:
-        start_of_path = branched(problem, name, from_, limits, side, segments, options)
+        beginning = branched(problem, name, from_, limits, side, segments, options)
     else:
         if orbit is not None or state is not None:
             options["start"] = state if orbit is None else orbit
-        start_of_path = first_point(problem, name, limits, segments, options)
-    kernel, begin = alone(start_of_path)
-    whole = None if kept is None else kept.finished()
-    if whole is not None:
-        return path_of(whole[0], begin.orbit, *whole[1:], problem, name, limits)
-    before, like, step = None if kept is None else kept.begun(), begin.orbit, FIRST
-    if before is not None:
-        kernel, begin, step = alone(resumed(kernel.shooting, kernel.problem, before.state))
-    path_of_orbits = followed(
-        (kernel, begin, step),
-        limits,
-        max_step,
-        max_steps,
-        rows_of_path,
-        before=before,
-        keep=None if kept is None else kept.keep_part,
-        watch=watch,
+        beginning = first_point(problem, name, limits, segments, options)
+    kernel, begin = alone(beginning)
+    whole, like = None if kept is None else kept.finished(0), begin.orbit
+    if whole is None:
+        before, step = None if kept is None else kept.begun(0), FIRST
+        if before is not None:
+            kernel, begin, step = alone(resumed(kernel.shooting, kernel.problem, before.state))
+        following = followed(
+            (kernel, begin, step),
+            limits,
+            max_step,
+            max_steps,
+            rows_of_path,
+            before=before,
+            keep=None if kept is None else lambda part: kept.keep_part(0, part),
+            watch=watch,
+        )
+        rows, points, remarks = alone(following)
+        whole = Part(rows, points, {}, (0, "\n".join(remarks)))
+        if kept is not None:
+            kept.keep(0, whole)
+    return _path(whole, like, problem, name, limits)
+
+
+def _path(
+    whole: Part, like: PeriodicOrbit, problem: Problem, name: str, limits: tuple[float, float]
+) -> OrbitPath:
+    """The path of all rows; ``like``: one of its orbits."""
+    columns, more = whole.rows.columns, whole.rows.more
+    numbers = [jnp.asarray(more[k]) for k in sorted(more) if k.startswith(NUMBERS)]
+    orbits = jax.tree.unflatten(jax.tree.structure(like), numbers)
+    return OrbitPath(
+        name=name,
+        start=limits[0],
+        stop=limits[1],
+        **{k: columns[k] for k in ("parameter", "state", "period", "multipliers", "events")},
+        stable=np.asarray(orbits.stable),
+        slope=more[SLOPE],
+        special=tuple(whole.special),
+        orbits=orbits,
+        axes=axes_of(problem),
+        remarks=tuple(whole.outcome[1].splitlines()),
     )
-    rows, points, remarks = alone(path_of_orbits)
-    if kept is not None:
-        kept.keep(rows, points, remarks)
-    return path_of(rows, like, points, remarks, problem, name, limits)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -121,4 +121,4 @@ def follow(
         return Advance(found, factor * size)
 
     ended = run(steps(first, FIRST, Lengths(largest, SMALLEST), max_points - 1), step)
-    return Curve(spots, folds, "max_points" if ended == TOO_MANY else ended)
+    return Curve(spots, folds, cast(Ended, "max_points" if ended == TOO_MANY else ended))

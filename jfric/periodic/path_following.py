@@ -1,51 +1,31 @@
-"""A path of orbits that is followed and kept, from its beginning or from where it was left."""
+"""A path of orbits that is followed and kept, from its beginning or from where it was left: its
+rows, and the state from which the path goes on."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from jfric.errors import ProblemError
 from jfric.periodic.follower import Follower
+from jfric.periodic.guess import no_phase
+from jfric.periodic.linearised import Scales
 from jfric.periodic.lockstep import Computation
 from jfric.periodic.path import OrbitPoint
-from jfric.periodic.path_kernel import Kernel, PathPoint
-from jfric.periodic.path_resume import state_of
-from jfric.periodic.response_curve import joined
+from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, kernel_of, stacked
+from jfric.periodic.path_store import NUMBERS, SLOPE, Part, Rows
+from jfric.periodic.shooting import Phase, Shooting, Unknowns
+from jfric.periodic.special_points import slope
+from jfric.system.problem import Problem
 
 #: Orbits after which a path is kept on disk.
 KEPT = 20
-
-
-@dataclasses.dataclass(frozen=True)
-class Rows:
-    """Rows of a path: the columns of a curve, and further ones."""
-
-    columns: dict[str, Any]
-    more: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.columns["parameter"])
-
-    def followed_by(self, other: Rows) -> Rows:
-        """These rows and then others."""
-        more = {k: np.concatenate([x, other.more[k]]) for k, x in self.more.items()}
-        return Rows(joined([self.columns, other.columns]), more)
-
-
-class Part(NamedTuple):
-    """Part of a path that was interrupted: its rows and special points, and the ``state`` from
-    which the path goes on."""
-
-    rows: Rows
-    special: list[OrbitPoint]
-    state: dict[str, np.ndarray]
-
-
-#: Takes what there is of a path.
-Keep = Callable[[Rows, list[OrbitPoint], dict[str, np.ndarray]], None]
 
 
 def followed(
@@ -56,7 +36,7 @@ def followed(
     rows_of: Callable[[list[PathPoint]], Rows],
     *,
     before: Part | None = None,
-    keep: Keep | None = None,
+    keep: Callable[[Part], None] | None = None,
     watch: Callable[[float, int], None] | None = None,
 ) -> Computation[tuple[Rows, list[OrbitPoint], list[str]]]:
     """All rows of a path, its special points and remarks.
@@ -84,7 +64,7 @@ def followed(
     def kept(follower: Follower) -> None:
         if keep is not None and len(follower.rows) > 1:
             state = state_of(follower.kernel, follower.rows[-1], following)
-            keep(*gathered(follower), state)
+            keep(Part(*gathered(follower), state))
 
     def told(follower: Follower, step: float) -> None:
         nonlocal furthest, following, last_kept
@@ -104,3 +84,66 @@ def followed(
         kept(follower)
         raise
     return *gathered(follower), follower.remarks
+
+
+def state_of(kernel: Kernel, last: PathPoint, step: float) -> dict[str, np.ndarray]:
+    """The ``last`` point of a path, the equations as far as they are numbers, and the next step."""
+    kept = {
+        "last_tangent": last.tangent * last.sizes / kernel.sizes,
+        "last_step": np.asarray(step),
+        "begins_last": np.asarray(last.orbit.problem.time.start),
+    }
+    parts = (("last", last.z), ("scales", kernel.scales), ("phase", last.phase))
+    return kept | {
+        f"{name}_{key}": np.asarray(value)
+        for name, part in parts
+        for key, value in part._asdict().items()
+    }
+
+
+def resumed(
+    shooting: Shooting, problem: Problem, kept: dict[str, np.ndarray]
+) -> Computation[tuple[Kernel, PathPoint, float]]:
+    """The equations and the point with which a path goes on, and the next step; ``problem``: where
+    the path began."""
+    scales = Scales(*(jnp.asarray(kept[f"scales_{k}"], float) for k in Scales._fields))
+    begins = jnp.asarray(kept["begins_last"], float)
+    problem = eqx.tree_at(lambda p: p.time.start, problem, begins)
+    kernel = kernel_of(shooting, problem, scales)
+    z = Unknowns(*(jnp.asarray(kept[f"last_{k}"], float) for k in Unknowns._fields))
+    phase = no_phase(z.states.shape[1])
+    if "phase_event" in kept:  # what earlier versions kept was periodic under loads
+        phase = Phase(*(jnp.asarray(kept[f"phase_{k}"]) for k in Phase._fields))
+    tangent = kept["last_tangent"]
+    origin = np.asarray(kernel.shooting.pack(z)) / kernel.sizes
+    point = yield from corrected(kernel, z, phase, tangent, origin, 0.0)
+    if point is None:
+        raise ProblemError("store: the last orbit that was kept is none of this problem")
+    return kernel, point.along(tangent), float(kept["last_step"])
+
+
+def rows_of(points: list[PathPoint], size: int) -> Rows:
+    """Rows of points of a path; ``size``: of a state."""
+
+    def table(values, *shape, dtype: Any = float):
+        return np.asarray(values, dtype).reshape(len(points), *shape)
+
+    orbits = [point.orbit for point in points]
+    columns = {
+        "parameter": table([p.parameter for p in points]),
+        "period": table([o.period for o in orbits]),
+        "begins": table([o.problem.time.start for o in orbits]),
+        "state": table([np.asarray(o.state) for o in orbits], size),
+        "multipliers": table([p.multipliers for p in points], size, dtype=complex),
+        "flags": table([o.flags for o in orbits], dtype=int),
+        "events": tuple(p.events for p in points),
+    }
+    return Rows(columns)
+
+
+def rows_of_path(points: list[PathPoint]) -> Rows:
+    """Rows of points with slopes, and orbits with all their numbers."""
+    orbits = stacked(points)
+    numbers = {f"{NUMBERS}{i:04d}": np.asarray(x) for i, x in enumerate(jax.tree.leaves(orbits))}
+    columns = rows_of(points, orbits.state.shape[-1]).columns
+    return Rows(columns, {SLOPE: np.stack([slope(p) for p in points]), **numbers})

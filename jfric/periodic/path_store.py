@@ -1,98 +1,180 @@
-"""Store of a path of orbits on disk while it is followed, so that no orbit is computed twice."""
+"""Store of paths of orbits on disk while they are followed, so that no orbit is computed twice."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from jfric.errors import ProblemError
 from jfric.periodic.orbit import PeriodicOrbit
-from jfric.periodic.path import OrbitPath, OrbitPoint
-from jfric.periodic.path_following import Part, Rows
-from jfric.periodic.path_kernel import PathPoint, stacked
-from jfric.periodic.response_curve import rows_of
-from jfric.periodic.response_store import ResponseStore, fingerprint
-from jfric.periodic.special_points import slope
-from jfric.periodic.state_vector import axes_of
+from jfric.periodic.path import OrbitPoint
+from jfric.system.expression import Expression
+from jfric.system.naming import parameters
 from jfric.system.problem import Problem
 
-#: Columns of a path beside those of a curve: slopes, and all numbers of the orbits.
+#: Columns of all rows, beside their events; further ones of paths, whose orbits are kept with all
+#: their numbers.
+COLUMNS = ("parameter", "period", "begins", "state", "multipliers", "flags")
 SLOPE, NUMBERS = "slope", "orbit_"
 
 
-def rows_of_path(points: list[PathPoint]) -> Rows:
-    """Rows of some points."""
-    orbits = stacked(points)
-    numbers = {f"{NUMBERS}{i:04d}": np.asarray(x) for i, x in enumerate(jax.tree.leaves(orbits))}
-    columns = rows_of(points, orbits.state.shape[-1])
-    return Rows(columns, {SLOPE: np.stack([slope(p) for p in points]), **numbers})
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a path: ``columns`` that all paths have, and further ones."""
+
+    columns: dict[str, Any]
+    more: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.columns["parameter"])
+
+    def followed_by(self, other: Rows) -> Rows:
+        """These rows and then others."""
+        pairs = ((self.columns, other.columns), (self.more, other.more))
+        columns, more = (
+            {k: np.concatenate([x, after[k]]) for k, x in before.items() if k != "events"}
+            for before, after in pairs
+        )
+        return Rows(columns | {"events": self.columns["events"] + other.columns["events"]}, more)
 
 
-def path_of(
-    rows: Rows,
-    like: PeriodicOrbit,
-    special: list[OrbitPoint],
-    remarks: list[str],
-    problem: Problem,
-    name: str,
-    limits: tuple[float, float],
-) -> OrbitPath:
-    """The path of all rows; ``like``: one of its orbits."""
-    numbers = [jnp.asarray(rows.more[k]) for k in sorted(rows.more) if k.startswith(NUMBERS)]
-    orbits = jax.tree.unflatten(jax.tree.structure(like), numbers)
-    return OrbitPath(
-        name=name,
-        start=limits[0],
-        stop=limits[1],
-        parameter=rows.columns["parameter"],
-        state=rows.columns["state"],
-        period=rows.columns["period"],
-        multipliers=rows.columns["multipliers"],
-        stable=np.asarray(orbits.stable),
-        slope=rows.more[SLOPE],
-        events=rows.columns["events"],
-        special=tuple(special),
-        orbits=orbits,
-        axes=axes_of(problem),
-        remarks=tuple(remarks),
-    )
+class Part(NamedTuple):
+    """Path that is kept: its rows and special points, and the ``state`` from which the path goes
+    on; of a whole one its ``outcome``, a status and words."""
+
+    rows: Rows
+    special: list[OrbitPoint]
+    state: dict[str, np.ndarray]
+    outcome: tuple[int, str] = (0, "")
 
 
-class PathStore:
-    """A folder with what there is of one path. ``request``: what is asked for; a folder that holds
-    something else is refused."""
+class Store:
+    """A folder with one file for each finished path, and one for what there is of others.
 
-    def __init__(self, folder: Path, request: dict[str, Any], title: str = ""):
-        self._files = ResponseStore(folder, request, title, "path")
+    ``request``: what is asked for; a folder that holds something else is refused. ``what``: it is
+    called, in messages and by the file that says what was asked for.
+    """
 
-    def finished(self) -> tuple[Rows, list[OrbitPoint], list[str]] | None:
-        """Rows, special points and remarks of a path that is there."""
-        found = self._files.finished(0)
-        if found is None:
-            return None
-        columns, special, (_, said), more = found
-        return Rows(columns, more), special, said.splitlines()
+    def __init__(self, folder: Path, request: dict[str, Any], title: str, what: str):
+        self.folder = folder
+        found = json.loads(json.dumps(request))
+        path = folder / f"{what}.json"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if path.exists():
+                kept = json.loads(path.read_text("utf-8"))["request"]
+                if kept != found:
+                    differ = [k for k in found if kept.get(k) != found[k]]
+                    raise ProblemError(
+                        f"{folder}: holds another {what} ({', '.join(differ)} differ); choose "
+                        "another folder"
+                    )
+                return
+            if any(folder.iterdir()):
+                raise ProblemError(f"{folder}: holds other files; choose another folder")
+            text = json.dumps({"title": title, "request": found}, indent=1)
+            temporary = path.with_suffix(".new")
+            temporary.write_text(text, "utf-8")
+            os.replace(temporary, path)
+        except OSError as error:
+            raise ProblemError(f"{folder}: cannot be used ({error.strerror})") from None
+        except (ValueError, KeyError, TypeError) as error:
+            if isinstance(error, ProblemError):
+                raise
+            raise ProblemError(f"{path}: not the request of a {what} ({error})") from None
 
-    def begun(self) -> Part | None:
-        """Part of a path that was interrupted; None where none is kept."""
-        found = self._files.begun(0)
-        if found is None:
-            return None
-        columns, special, more = found
-        own = {k: x for k, x in more.items() if k == SLOPE or k.startswith(NUMBERS)}
-        state = {k: x for k, x in more.items() if k not in own}
-        return Part(Rows(columns, own), special, state)
+    def _path(self, number: int, kind: str) -> Path:
+        return self.folder / f"curve-{number + 1:04d}.{kind}.npz"
 
-    def keep(self, rows: Rows, special: list[OrbitPoint], remarks: list[str]) -> None:
-        """A finished path."""
-        self._files.keep(0, rows.columns, special, (0, "\n".join(remarks)), rows.more)
+    def finished(self, number: int) -> Part | None:
+        """A path that is there."""
+        path = self._path(number, "whole")
+        return _read(path) if path.exists() else None
 
-    def keep_part(self, rows: Rows, special, state: dict[str, np.ndarray]) -> None:
-        """Keep a part of a path, and the ``state`` from which the path goes on."""
-        self._files.keep_part(0, rows.columns, special, rows.more | state)
+    def begun(self, number: int) -> Part | None:
+        """Part of a path; None where none is kept."""
+        path = self._path(number, "part")
+        return _read(path) if path.exists() else None
+
+    def keep(self, number: int, whole: Part) -> None:
+        """Keep a finished path."""
+        _write(self._path(number, "whole"), whole)
+        self._path(number, "part").unlink(missing_ok=True)
+
+    def keep_part(self, number: int, begun: Part) -> None:
+        """Keep a part of a path."""
+        _write(self._path(number, "part"), begun)
+
+
+def _write(path: Path, part: Part) -> None:
+    """Keep a part in one file, whole or not at all."""
+    rows = part.rows.columns
+    known = [*dict.fromkeys(rows["events"])]
+    text = {
+        "events": known,
+        "special": [_plain(point) for point in part.special],
+        "status": part.outcome[0],
+        "outcome": part.outcome[1],
+    }
+    numbers: dict[str, Any] = {k: rows[k] for k in COLUMNS} | part.rows.more | part.state
+    numbers["event_sequence"] = np.asarray([known.index(e) for e in rows["events"]], int)
+    temporary = path.with_suffix(".new")
+    with temporary.open("wb") as file:
+        np.savez(file, text=np.asarray(json.dumps(text)), **numbers)
+    os.replace(temporary, path)
+
+
+def _read(path: Path) -> Part:
+    """What :func:`_write` kept."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            found = {k: file[k] for k in file.files}
+        text = json.loads(str(found.pop("text")))
+        known = [tuple(words) for words in text["events"]]
+        columns: dict[str, Any] = {k: found.pop(k) for k in COLUMNS}
+        columns["events"] = tuple(known[i] for i in found.pop("event_sequence").tolist())
+        special = [_point(entry) for entry in text["special"]]
+    except (OSError, ValueError, KeyError, IndexError) as error:
+        raise ProblemError(f"{path}: not a curve of a response ({error})") from None
+    more = {k: x for k, x in found.items() if k == SLOPE or k.startswith(NUMBERS)}
+    state = {k: x for k, x in found.items() if k not in more}
+    return Part(Rows(columns, more), special, state, (int(text["status"]), str(text["outcome"])))
+
+
+def _plain(point: OrbitPoint) -> dict[str, Any]:
+    found: dict[str, Any] = dict(vars(point))
+    found["state"] = point.state.tolist()
+    found["multipliers"] = [[z.real, z.imag] for z in point.multipliers.tolist()]
+    for side in ("slope_before", "slope_after"):
+        found[side] = None if found[side] is None else found[side].tolist()
+    return found
+
+
+def _point(entry: dict[str, Any]) -> OrbitPoint:
+    found = dict(entry)
+    found["state"] = np.asarray(entry["state"])
+    found["multipliers"] = np.asarray([complex(*z) for z in entry["multipliers"]])
+    found["before"] = tuple(entry["before"])
+    found["after"] = None if entry["after"] is None else tuple(entry["after"])
+    for side in ("slope_before", "slope_after"):
+        found[side] = None if entry[side] is None else np.asarray(entry[side])
+    return OrbitPoint(**found)
+
+
+def fingerprint(problem: Problem) -> str:
+    """Tells problems apart by all their numbers and expressions, and names."""
+    digest = hashlib.sha256()
+    for path, value in sorted(parameters(problem).items()):
+        text = value.text if isinstance(value, Expression) else np.asarray(value).tolist()
+        digest.update(f"{path}={text!r};".encode())
+    return digest.hexdigest()
 
 
 def request_of(

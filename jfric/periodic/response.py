@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,12 @@ from jfric.periodic.forcing import harmonics_in
 from jfric.periodic.lockstep import Computation, alone, side_by_side
 from jfric.periodic.orbit_status import OrbitStatus
 from jfric.periodic.path import OrbitPoint
-from jfric.periodic.path_following import Part, Rows, followed
+from jfric.periodic.path_following import followed, resumed, rows_of
 from jfric.periodic.path_kernel import Kernel, PathPoint
-from jfric.periodic.path_resume import resumed
 from jfric.periodic.path_start import equations_of_path, first_point
-from jfric.periodic.response_curve import ResponseCurve, rows_of
+from jfric.periodic.path_store import Part, Rows, Store, fingerprint
+from jfric.periodic.response_curve import ResponseCurve
 from jfric.periodic.response_result import FrequencyResponse
-from jfric.periodic.response_store import ResponseStore, fingerprint
 from jfric.periodic.state_vector import axes_of
 from jfric.statics.path_names import checked_path
 from jfric.system.expression import Expression
@@ -56,7 +55,7 @@ class _Request:
     max_steps: int
     segments: int
     options: dict[str, Any]
-    store: ResponseStore | None
+    store: Store | None
     watch: Watch
     curves: list[dict[str, float]] = field(default_factory=list)
 
@@ -156,7 +155,7 @@ def frequency_response(
         "steps": [max_step, max_steps, segments],
         "options": repr(sorted((k, repr(v)) for k, v in options.items())),
     }
-    kept = None if store is None else ResponseStore(Path(store), request, title)
+    kept = None if store is None else Store(Path(store), request, title, "response")
     settings = max_step, max_steps, segments, options, kept, watch
     asked = _Request(problem, drive, (start, stop), *settings, curves)
     return FrequencyResponse(
@@ -222,7 +221,7 @@ def _follow_all(asked: _Request) -> list[ResponseCurve]:
     found: list[ResponseCurve | None] = []
     for number, values in enumerate(asked.curves):
         kept = None if asked.store is None else asked.store.finished(number)
-        whole = None if kept is None else ResponseCurve(values, **_fields(*kept[:3]))
+        whole = None if kept is None else _curve(values, kept)
         found.append(whole)
         if whole is not None:
             asked.watch(number, 1.0, len(whole))
@@ -239,8 +238,10 @@ def _follow_all(asked: _Request) -> list[ResponseCurve]:
     return [curve for curve in found if curve is not None]
 
 
-def _fields(rows: dict[str, Any], special: Sequence, outcome: tuple[int, str]) -> dict[str, Any]:
-    return {**rows, "special": tuple(special), "status": outcome[0], "outcome": outcome[1]}
+def _curve(values: dict[str, float], whole: Part) -> ResponseCurve:
+    status, said = whole.outcome
+    special = tuple(whole.special)
+    return ResponseCurve(values, **whole.rows.columns, special=special, status=status, outcome=said)
 
 
 def _follow(asked: _Request, number: int) -> Computation[ResponseCurve]:
@@ -249,36 +250,30 @@ def _follow(asked: _Request, number: int) -> Computation[ResponseCurve]:
     values, store = asked.curves[number], asked.store
     exact = {path: jnp.asarray(x, float) for path, x in values.items()}
     problem = set_parameters(asked.problem, exact) if exact else asked.problem
-    before = None
-    if store is not None and (there := store.begun(number)) is not None:
-        before = Part(Rows(there[0]), *there[1:])
+    before = None if store is None else store.begun(number)
 
     def watch(part: float, count: int) -> None:
         asked.watch(number, part, count)
 
     def finished(rows: Rows, points: list[OrbitPoint], status: OrbitStatus, said: str):
-        outcome = int(status), said
+        whole = Part(rows, points, {}, (int(status), said))
         if store is not None:
-            store.keep(number, rows.columns, points, outcome)
+            store.keep(number, whole)
         watch(1.0, len(rows))
-        return ResponseCurve(values, **_fields(rows.columns, points, outcome))
-
-    def keep(rows: Rows, points: list[OrbitPoint], state: dict[str, np.ndarray]) -> None:
-        if store is not None:
-            store.keep_part(number, rows.columns, points, state)
+        return _curve(values, whole)
 
     try:
         begin = yield from _begin(asked, problem, before)
     except SimulationError as error:
-        return finished(Rows(rows_of([], size)), [], OrbitStatus.NO_CONVERGENCE, str(error))
+        return finished(rows_of([], size), [], OrbitStatus.NO_CONVERGENCE, str(error))
     rows, points, remarks = yield from followed(
         begin,
         asked.limits,
         asked.max_step,
         asked.max_steps,
-        lambda points: Rows(rows_of(points, size)),
+        lambda points: rows_of(points, size),
         before=before,
-        keep=keep,
+        keep=None if store is None else lambda part: store.keep_part(number, part),
         watch=watch,
     )
     ended = points[-1].kind if points and not remarks else "left"
