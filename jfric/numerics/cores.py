@@ -5,14 +5,20 @@ from __future__ import annotations
 import functools
 import os
 import warnings
+from collections.abc import Callable
+from typing import TypeVar
 
 import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh, PartitionSpec
 
 from jfric.errors import ProblemError
 from jfric.numerics.limits import DEVICES, require_count
 
 #: Trajectories from which on it is worth saying that cores are idle: seconds, not fractions.
 MANY = 4096
+
+Shared = TypeVar("Shared", bound=Callable)
 
 
 def cores() -> int:
@@ -48,6 +54,18 @@ def use_cores(count: int | None = None) -> int:
                 "the first array, and before a system is read"
             ) from None
     return wanted
+
+
+def on_all_devices(function: Shared, split: tuple[bool, ...]) -> Shared:
+    """``function`` of batches with an equal share of rows on each device, which stops its loops
+    alone; ``split``: whether an argument has those rows, or is the same everywhere."""
+    devices = jax.local_devices()
+    if len(devices) == 1:
+        return function
+    mesh = Mesh(np.asarray(devices), ("rows",), axis_types=(AxisType.Auto,))
+    rows, same = PartitionSpec("rows"), PartitionSpec()
+    specs = tuple(rows if part else same for part in split)
+    return jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=rows, check_vma=False)
 
 
 @functools.cache

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType, Mesh, PartitionSpec
 
 from jfric.numerics import continuation
+from jfric.numerics.cores import on_all_devices
 from jfric.periodic.shooting import Shooting
 from jfric.solvers.simulation import call_compiled
 
@@ -70,11 +70,7 @@ def _batch(solver, end, program, shooting, stacked):
     def share(stacked):
         return jax.vmap(lambda numbers: program(solver, end, shooting, *numbers))(stacked)
 
-    devices = tuple(jax.local_devices())
     width = jax.tree.leaves(stacked)[0].shape[0]
-    if len(devices) > 1 and width % len(devices) == 0:
-        # Each device stops its loops alone.
-        mesh = Mesh(np.asarray(devices), ("paths",), axis_types=(AxisType.Auto,))
-        spec = PartitionSpec("paths")
-        share = jax.shard_map(share, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
-    return share(stacked)
+    if width % len(jax.local_devices()):
+        return share(stacked)
+    return on_all_devices(share, (True,))(stacked)

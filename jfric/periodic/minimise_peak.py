@@ -10,6 +10,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from jfric.errors import ProblemError, SimulationError
+from jfric.numerics.continuation import halved, run
 from jfric.numerics.limits import require_count
 from jfric.numerics.printing import printable
 from jfric.periodic.cycle_quantities import parse_cycle_quantities
@@ -21,8 +22,8 @@ from jfric.system.problem import Problem
 
 #: Values of the parameter of the first, coarse look; the most.
 COUNT, MOST = 9, 10_000
-#: The optimum is found to this part of the interval.
-PLACED = 1e-12
+#: The optimum is found to this part of the interval, by so many halvings at most.
+PLACED, HALVINGS = 1e-12, 60
 #: A peak that is higher by less than this part of it is the same.
 SAME = 1e-9
 
@@ -182,15 +183,15 @@ class _Peaks:
 
 def _crossing(whole, name: str, low: float, high: float) -> float:
     """Where the derivative of the largest peak jumps through zero: by halving."""
-    while high - low > PLACED * max(abs(low), abs(high)) * 1e2:
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        slope = whole(middle).derivatives[name]
+
+    def falls(value: float) -> bool:
+        slope = whole(value).derivatives[name]
         if np.isnan(slope):
             raise SimulationError(
-                f"minimise_peak: the peak at {name} = {middle:.9g} has no derivative, for events "
+                f"minimise_peak: the peak at {name} = {value:.9g} has no derivative, for events "
                 "change right there"
             )
-        low, high = (middle, high) if slope < 0.0 else (low, middle)
+        return slope < 0.0
+
+    low, high = run(halved(low, high, 1e2 * PLACED, 0.0, HALVINGS), falls)
     return 0.5 * (low + high)

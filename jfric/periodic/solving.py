@@ -10,10 +10,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType, Mesh, PartitionSpec
 from jaxtyping import ArrayLike
 
 from jfric.errors import ProblemError
+from jfric.numerics.cores import on_all_devices
 from jfric.numerics.limits import require_count
 from jfric.numerics.sensitivities import with_sensitivities
 from jfric.periodic.forcing import forcing_of, require_commensurate
@@ -193,8 +193,8 @@ def _many(solver, end, call: _Orbit, axes, batch: int, *arguments) -> PeriodicOr
     size = together(call.shooting.unknowns(arguments[0]))
     if batch <= size:
         return mapped(*arguments)
-    devices = tuple(jax.local_devices())
-    rows = -(-batch // (size * len(devices))) * len(devices)
+    devices = len(jax.local_devices())
+    rows = -(-batch // (size * devices)) * devices
     marks = jax.tree.map(
         lambda axis, part: jax.tree.map(lambda _: axis == 0, part),
         axes,
@@ -218,14 +218,8 @@ def _many(solver, end, call: _Orbit, axes, batch: int, *arguments) -> PeriodicOr
     def share(index, filled):
         return jax.lax.map(lambda i: row(i, filled), index)
 
-    if len(devices) > 1:
-        # Each device stops its loops alone.
-        mesh = Mesh(np.asarray(devices), ("orbits",), axis_types=(AxisType.Auto,))
-        spec, same = PartitionSpec("orbits"), PartitionSpec()
-        share = jax.shard_map(
-            share, mesh=mesh, in_specs=(spec, same), out_specs=spec, check_vma=False
-        )
-    found = share(jnp.arange(rows, dtype=jnp.int32), filled)
+    index = jnp.arange(rows, dtype=jnp.int32)
+    found = on_all_devices(share, (True, False))(index, filled)
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:batch], found)
 
 
