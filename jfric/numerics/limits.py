@@ -55,6 +55,12 @@ def require_count(where: str, value: Any, least: int, most: int) -> None:
     )
 
 
+def require_part(where: str, value: float) -> None:
+    """Raise :class:`ProblemError` unless ``value`` is a part of one."""
+    if not 0.0 < value <= 1.0:
+        raise ProblemError(f"{where}: found {value}, must lie between 0 and 1")
+
+
 def parse_count(text: str, where: str, least: int, most: int) -> int:
     """The whole number that ``text`` is; raises :class:`ProblemError` as :func:`require_count`."""
     digits = text.strip().replace("_", "")

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jfric.errors import ProblemError, require_no_text
-from jfric.numerics.limits import require_count
+from jfric.errors import ProblemError
+from jfric.numerics.limits import require_count, require_part
 from jfric.periodic.branch_start import branched
 from jfric.periodic.follower import FIRST, LONGEST
 from jfric.periodic.lockstep import alone
@@ -21,10 +21,8 @@ from jfric.periodic.path_following import followed, resumed, rows_of_path
 from jfric.periodic.path_start import first_point
 from jfric.periodic.path_store import NUMBERS, SLOPE, Part, Store, request_of
 from jfric.periodic.state_vector import axes_of
-from jfric.statics.path_names import checked_path
-from jfric.system.naming import set_parameters
+from jfric.statics.path_names import checked_interval, checked_path
 from jfric.system.problem import Problem
-from jfric.system.validation import validate
 
 #: Steps after which a path is left.
 MOST = 2_000
@@ -93,16 +91,9 @@ def continue_orbit(
         [('event change', 0.72944127), ('end', 0.75)]
     """
     name = checked_path(problem, path)
-    for end in (start, stop):
-        require_no_text("start, stop", end)
-    start, stop = float(start), float(stop)
-    if not np.isfinite([start, stop]).all() or start == stop:
-        raise ProblemError(f"stop: found {stop:g}, must differ from start ({start:g})")
-    for value in (start, stop):
-        validate(set_parameters(problem, {name: value}))
+    start, stop = checked_interval(problem, name, start, stop)
     require_count("max_steps", max_steps, 1, 10**6)
-    if not 0.0 < max_step <= 1.0:
-        raise ProblemError(f"max_step: found {max_step}, must lie between 0 and 1")
+    require_part("max_step", max_step)
     if from_ is not None and (orbit is not None or state is not None):
         raise ProblemError("from_: found a point beside orbit or state, give one of them")
     limits, kept = (start, stop), None

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.numerics.limits import require_count
+from jfric.numerics.limits import require_count, require_part
 from jfric.periodic.harmonic_balance_checks import carrier, highest, require_balance
 from jfric.periodic.harmonic_balance_curve import Curve, Spot, follow
 from jfric.periodic.harmonic_balance_equations import (
@@ -24,7 +24,7 @@ from jfric.periodic.harmonic_balance_equations import (
 )
 from jfric.periodic.harmonic_balance_newton import Corrected, Place, correct_many
 from jfric.periodic.harmonic_balance_result import BalanceStatus, HarmonicBalance, half_range
-from jfric.statics.path_names import checked_path
+from jfric.statics.path_names import checked_interval, checked_path
 from jfric.system.assembly import assemble
 from jfric.system.mechanics import Mechanics
 from jfric.system.naming import set_parameters
@@ -125,8 +125,7 @@ def _checked(
     require_count("harmonics", harmonics, 1, HARMONICS)
     require_count("periods", periods, 1, HARMONICS)
     require_count("max_points", max_points, 2, 10**6)
-    if not 0.0 < step <= 1.0:
-        raise ProblemError(f"step: found {step}, must lie between 0 and 1")
+    require_part("step", step)
     if samples is None:
         samples = max(FEWEST, 2 ** math.ceil(math.log2(SAMPLES * harmonics)))
     require_count("samples", samples, 4 * harmonics, 10**6)
@@ -166,9 +165,7 @@ def _values(problem, path, start, stop, at) -> tuple[list[float], str | None]:
         return values.tolist(), name
     if start is None or stop is None:
         raise ProblemError(f"{name}: found no values, give at, or start and stop")
-    if not np.isfinite([start, stop]).all() or start == stop:
-        raise ProblemError(f"stop: found {stop:g}, must differ from start ({start:g})")
-    return [float(start), float(stop)], name
+    return [*checked_interval(problem, name, start, stop)], name
 
 
 class _Solver:

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import ArrayLike
 
 from jfric.errors import ProblemError, SimulationError, nearest, require_no_text
-from jfric.numerics.limits import require_count
+from jfric.numerics.limits import require_count, require_part
 from jfric.periodic.continuation import MOST
 from jfric.periodic.cycle_quantities import Drive
 from jfric.periodic.follower import FIRST, LONGEST
@@ -132,8 +132,7 @@ def frequency_response(
             "transient and cycles"
         )
     require_count("max_steps", max_steps, 1, 10**6)
-    if not 0.0 < max_step <= 1.0:
-        raise ProblemError(f"max_step: found {max_step}, must lie between 0 and 1")
+    require_part("max_step", max_step)
     if state is not None:
         options["start"] = state
     varied, curves = _family(problem, over, drive.path)

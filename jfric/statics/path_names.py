@@ -1,11 +1,14 @@
-"""Names of parameters that a path of equilibria follows."""
+"""Names and intervals of parameters that paths follow."""
 
 from __future__ import annotations
 
-from jfric.errors import ProblemError
+import numpy as np
+
+from jfric.errors import ProblemError, require_no_text
 from jfric.system.expression import Expression
-from jfric.system.naming import find_path, get_parameter
+from jfric.system.naming import find_path, get_parameter, set_parameters
 from jfric.system.problem import Problem
+from jfric.system.validation import validate
 
 
 def checked_path(problem: Problem, path: str) -> str:
@@ -20,3 +23,16 @@ def checked_path(problem: Problem, path: str) -> str:
         shared = ", ".join(f"parameters.{r}" for r in value.references)
         raise ProblemError(f"{name}: computed as {value.text!r}; vary {shared} instead")
     return name
+
+
+def checked_interval(problem: Problem, name: str, start: float, stop: float) -> tuple[float, float]:
+    """Both ends of an interval of the parameter ``name``; raises :class:`ProblemError` where they
+    are the same, or no values of it."""
+    for end in (start, stop):
+        require_no_text("start, stop", end)
+    start, stop = float(start), float(stop)
+    if not np.isfinite([start, stop]).all() or start == stop:
+        raise ProblemError(f"stop: found {stop:g}, must differ from start ({start:g})")
+    for value in (start, stop):
+        validate(set_parameters(problem, {name: value}))
+    return start, stop

@@ -7,19 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from jfric.errors import ProblemError, require_no_text
+from jfric.errors import ProblemError
 from jfric.numerics.limits import SEEDS, STARTS, require_count
 from jfric.statics.branch import Branch, EquilibriumPath, SpecialPoint
 from jfric.statics.follower import Place, Trace
 from jfric.statics.held_position import is_mechanism
-from jfric.statics.path_names import checked_path
+from jfric.statics.path_names import checked_interval, checked_path
 from jfric.statics.position_path import PositionPaths
 from jfric.statics.position_problem import require_position
 from jfric.statics.static_problem import require_no_belt, require_static
 from jfric.statics.straight_path import StraightPaths
-from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
-from jfric.system.validation import validate
 
 #: Branches after which the search for further ones stops.
 MAX_BRANCHES = 64
@@ -66,13 +64,7 @@ def trace(
         require_static(problem)
         require_no_belt(problem)
     _require_continuous(problem)
-    for end in (start, stop):
-        require_no_text("start, stop", end)
-    start, stop = float(start), float(stop)
-    if not np.isfinite([start, stop]).all() or start == stop:
-        raise ProblemError(f"stop: found {stop:g}, must differ from start ({start:g})")
-    for value in (start, stop):
-        validate(set_parameters(problem, {name: value}))
+    start, stop = checked_interval(problem, name, start, stop)
     require_count("starts", starts, 1, STARTS)
     if isinstance(seeds, int):
         require_count("seeds", seeds, 1, SEEDS)
