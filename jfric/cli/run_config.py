@@ -17,7 +17,7 @@ from jfric.files.config import time_span
 from jfric.results.solution import reached
 from jfric.verification.evaluate import Trajectory
 from jfric.verification.job_lists import output_times
-from jfric.verification.jobs import motion
+from jfric.verification.jobs import single_motion
 from jfric.verification.result import Result, compare
 from jfric.verification.static_checks import is_static, static_job, static_results
 
@@ -71,7 +71,7 @@ def run_config(
     start = time.perf_counter()
     problem = jax.tree.map(jnp.asarray, config.problem)
     quantities = tuple(check.quantity for check in checks)
-    call = motion.ready(problem, jnp.asarray(ts), solver, quantities)
+    call = single_motion.ready(problem, jnp.asarray(ts), solver, quantities)
     compile_seconds = time.perf_counter() - start
     announce("running")
     start = time.perf_counter()

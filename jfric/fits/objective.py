@@ -22,6 +22,7 @@ from jfric.fits.data.stacking import Data
 from jfric.fits.losses import LOSSES
 from jfric.fits.model import AbstractModel
 from jfric.fits.parameter_vector import Layout
+from jfric.numerics.compilation import no_options, quick_options
 from jfric.numerics.cores import cores
 from jfric.numerics.kept_programs import Kept
 from jfric.results.status import Status
@@ -175,7 +176,7 @@ def _predict(model: AbstractModel, data: Data, x: Float[Array, "B E L"], paths: 
 @functools.cache
 def _compiled_predict(is_long: bool) -> Kept:
     # Many small kernels: they are compiled quickly, but long loops run twice as fast without.
-    return Kept(_predict, quick=not is_long)
+    return Kept(_predict, options=no_options if is_long else quick_options)
 
 
 def experiment_cost(model, data, x, paths, measured, weight, loss_scale, residual, loss):

@@ -28,7 +28,7 @@ import numpy as np
 from equinox._module._flatten import MISSING
 from jax.export import Exported, deserialize, export
 
-from jfric.numerics.compilation import compilation_folder, quick_options
+from jfric.numerics.compilation import Options, compilation_folder, no_options
 from jfric.numerics.tracing import is_traced, remarks_of_tracing, traced_for, warn_once
 
 #: Bytes of all kept programs; beyond, those that were not used for longest are deleted.
@@ -64,11 +64,14 @@ class Kept:
     arguments, settings of JAX, versions and the package's sources. Programs are in the folder of
     JAX's compilation cache, if one is set, and JAX keeps there what its compiler makes of them.
     Those with functions from outside the package are not kept: their names do not say what they do;
-    nor are those that call Python.
+    nor are those that call Python. ``options`` gives those of the compiler, see
+    :mod:`jfric.numerics.compilation`.
     """
 
-    def __init__(self, function: Callable[..., Any], *, quick: bool = False):
-        self.function, self.quick = function, quick
+    def __init__(
+        self, function: Callable[..., Any], *, options: Callable[[], Options] = no_options
+    ):
+        self.function, self.options = function, options
         self._programs: dict[Any, Callable[[list[Any]], Any] | None] = {}
         self._locks: dict[Any, threading.Lock] = {}
         _every.add(self)
@@ -80,7 +83,7 @@ class Kept:
 
     @property
     def _options(self) -> dict[str, Any]:
-        options = quick_options() if self.quick else {}
+        options = self.options()
         return {"compiler_options": dict(options)} if options else {}
 
     def __call__(self, *arguments: Any) -> Any:
@@ -112,7 +115,8 @@ class Kept:
     def _program(self, folder: Path, arguments: tuple, arrays: list[Any]) -> Any:
         """The program, read or made, compiled; None where it cannot be kept."""
         try:
-            parts = (self.function, self.quick, settings(), surroundings(), arguments)
+            options = tuple(self.options().items())
+            parts = (self.function, options, settings(), surroundings(), arguments)
             path = folder / "programs" / f"{fingerprint(parts)}.program"
         except NotKeptError:
             return None

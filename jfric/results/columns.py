@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jfric.numerics.compilation import brief_options
 from jfric.numerics.kept_programs import Kept
 from jfric.system.assembly import assemble
 from jfric.system.chosen_motion import chosen_motion, chosen_units
@@ -98,7 +99,7 @@ def reactions_at_outputs(problem: Problem, solution: Solution) -> Float[Array, "
     return _reactions_along(problem, (s.ts, s.q, s.v, s.lambda_t, s.lambda_n, s.segment, s.z))
 
 
-@Kept
+@functools.partial(Kept, options=brief_options)
 def _reactions_along(problem: Problem, states):
     mechanics = assemble(problem)
     return jax.vmap(lambda *state: joint_reactions(problem, mechanics, *state))(*states)
@@ -112,7 +113,7 @@ def forces_at_outputs(problem: Problem, solution: Solution) -> Float[Array, "m k
     return _forces_along(problem, (s.ts, s.q, s.v, s.segment, s.z))
 
 
-@Kept
+@functools.partial(Kept, options=brief_options)
 def _forces_along(problem: Problem, states):
     keys, mechanics = list(force_keys(problem).values()), assemble(problem)
 

@@ -14,6 +14,7 @@ from jax.core import Tracer
 
 from jfric.errors import ProblemError, require_no_text
 from jfric.numerics.clock import outside_span
+from jfric.numerics.compilation import Options, no_options, quick_options, single_options
 from jfric.numerics.kept_programs import Kept
 from jfric.numerics.limits import EVENTS, require_count, require_sizes
 from jfric.numerics.tracing import collecting_later, is_traced
@@ -70,19 +71,26 @@ def simulate(
     pieces = _pieces(solver, ts, dense)
     solver.require(problem)
     end = float(end) if isinstance(end, int) else end
-    return call_compiled(_solve, solver, end, problem, ts, start, pieces)
+    return call_compiled(_solve, solver, end, problem, ts, start, pieces, options=single_options)
 
 
-def call_compiled(function: Callable[..., Any], solver: AbstractSolver, end, *arguments) -> Any:
-    """``function(solver, end, *arguments)``, compiled as suits the solver, once for each
-    structure."""
+def call_compiled(
+    function: Callable[..., Any],
+    solver: AbstractSolver,
+    end,
+    *arguments,
+    options: Callable[[], Options] = quick_options,
+) -> Any:
+    """``function(solver, end, *arguments)``, compiled as suits the solver, where that is with
+    ``options``, once for each structure."""
     # Numbers as arrays: another value is no reason to compile anew.
     numbers = jax.tree.map(lambda x: jnp.asarray(x) if isinstance(x, float) else x, (solver, end))
     arguments = (*numbers, *arguments)
     # A traced call is a part of somebody else's program, who chooses how it is compiled.
-    quick = solver.compile_quickly and not is_traced(arguments)
+    if not solver.compile_quickly or is_traced(arguments):
+        options = no_options
     with collecting_later():
-        return _compiled(function, quick)(*arguments)
+        return _compiled(function, options)(*arguments)
 
 
 def _pieces(solver: AbstractSolver, ts, dense: bool | int) -> int:
@@ -162,5 +170,5 @@ def _solve(solver, end, problem, ts, start, pieces):
 
 
 @functools.cache
-def _compiled(function: Callable[..., Any], quick: bool) -> Kept:
-    return Kept(function, quick=quick)
+def _compiled(function: Callable[..., Any], options: Callable[[], Options]) -> Kept:
+    return Kept(function, options=options)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 
+from jfric.numerics.compilation import single_options
 from jfric.results.abstract_observables import own_run
 from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver, differentiable, require_solver
@@ -58,7 +59,7 @@ def observe(
     except TypeError:
         # Observables of the user's own that do not say when they are equal: a program each.
         return _observe(solver, end, problem, chosen)
-    return call_compiled(_observe, solver, end, problem, chosen)
+    return call_compiled(_observe, solver, end, problem, chosen, options=single_options)
 
 
 def _observe(solver, end, problem, chosen) -> Observed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 from jax.core import eval_context
 from jaxtyping import Array, Bool, Float
 
+from jfric.numerics.compilation import brief_options
 from jfric.numerics.kept_programs import Kept
 from jfric.numerics.linear_algebra import matvec
 from jfric.system.description import AbstractProblem
@@ -75,7 +77,7 @@ def assembled_start(
     return (changed if free else {}), found.seen
 
 
-@Kept
+@functools.partial(Kept, options=brief_options)
 def _assembled(
     problem: AbstractProblem, free_q: tuple[bool, ...], free_v: tuple[bool, ...]
 ) -> Assembled:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jfric.numerics.compilation import brief_options
 from jfric.numerics.kept_programs import Kept
 from jfric.system.body import coordinates
 from jfric.system.bristles import assemble_bristles
@@ -46,7 +48,7 @@ def mass_matrix(problem: AbstractProblem) -> Float[Array, "n n"]:
 
 
 #: The mass matrix where all numbers are known.
-known_mass_matrix = Kept(mass_matrix)
+known_mass_matrix = Kept(mass_matrix, options=brief_options)
 
 
 def _fixed_mass(problem: AbstractProblem) -> Float[Array, "n n"]:
@@ -369,7 +371,7 @@ def _stack(values: list):
     return jnp.stack(values) if values else jnp.zeros((0,))
 
 
-@Kept
+@functools.partial(Kept, options=brief_options)
 def has_linear_modes(problem: AbstractProblem) -> bool:
     """Whether the equations of every mode are linear, with constant coefficients."""
     return assemble(problem).has_linear_modes

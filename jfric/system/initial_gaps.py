@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import Any
 
@@ -12,6 +13,7 @@ from jax.core import eval_context
 from jaxtyping import Array, Bool
 
 from jfric.errors import ProblemError
+from jfric.numerics.compilation import brief_options
 from jfric.numerics.kept_programs import Kept
 from jfric.numerics.linear_algebra import matvec
 from jfric.system.assembly import displacement_functions
@@ -86,7 +88,7 @@ def gap_rows(problem: AbstractProblem, q: np.ndarray) -> tuple[np.ndarray, np.nd
     return np.stack(normals), np.asarray(gaps)
 
 
-@Kept
+@functools.partial(Kept, options=brief_options)
 def _lines(problem: AbstractProblem, curved: tuple[str, ...], t, q) -> list[tuple[Array, Array]]:
     """Values and slopes (n,) of the gaps of ``curved`` contacts."""
     functions = dict(displacement_functions(problem).values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -13,8 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jfric.numerics.compilation import brief_options, single_options
 from jfric.numerics.cores import cores
 from jfric.numerics.kept_programs import Kept
+from jfric.results.status import Status
 from jfric.solvers.simulation import simulate
 from jfric.verification.evaluate import Trajectory, reduced
 from jfric.verification.result import NOT_RUN
@@ -30,6 +32,8 @@ T = TypeVar("T")
 
 #: Jobs of equal structure from which on a vmapped batch pays.
 BATCH = 8
+#: Passes that a slow program takes a second for, the time in which a fast one compiles.
+BRIEF_PASSES = 2000
 #: More threads would only hold more compilations in memory at once.
 MAX_WORKERS = 8
 
@@ -81,17 +85,39 @@ def batches(jobs: list[Job]) -> list[list[Job]]:
     return list(groups.values())
 
 
-@functools.partial(Kept, quick=True)
-def motion(
+Motion = tuple["Solution", dict[str, Any]]
+
+
+def _motion(
     problem: Problem, ts: jax.Array, solver: Any, quantities: tuple[Quantity, ...]
-) -> tuple[Solution, dict[str, Any]]:
-    """The motion of ``problem``, and those of ``quantities`` that no solution holds."""
+) -> Motion:
     return simulate(problem, solver=solver, ts=ts), reduced(problem, quantities, solver)(problem)
+
+
+#: Called with ``(problem, ts, solver, quantities)``: motion of ``problem``, and those of
+#: ``quantities`` that no solution holds.
+single_motion = Kept(_motion, options=single_options)
+_brief_motion = Kept(_motion, options=brief_options)
+
+
+def motion(problem: Problem, ts: jax.Array, solver: Any, quantities: tuple) -> Motion:
+    """Motion of ``problem``, and ``quantities`` that no solution holds, computed once.
+
+    Most motions take fewer passes than it takes to compile a fast program for them: a program that
+    compiles soon computes the first :data:`BRIEF_PASSES`, another one what takes more.
+    """
+    if solver.compile_quickly and solver.max_steps > BRIEF_PASSES:
+        brief = dataclasses.replace(solver, max_steps=BRIEF_PASSES)
+        solution, values = found = _brief_motion(problem, ts, brief, quantities)
+        known = all(np.isfinite(x).all() for x in map(np.asarray, values.values()))
+        if int(solution.status) != int(Status.MAX_STEPS) and known:
+            return found
+    return single_motion(problem, ts, solver, quantities)
 
 
 @Kept
 def _motions(problems: Problem, ts: jax.Array, solver: Any, quantities: tuple[Quantity, ...]):
-    return eqx.filter_vmap(lambda *x: motion.function(*x, solver, quantities))(problems, ts)
+    return eqx.filter_vmap(lambda *x: _motion(*x, solver, quantities))(problems, ts)
 
 
 def run_batch(jobs: list[Job]) -> list[Trajectory]:
