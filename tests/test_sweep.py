@@ -244,6 +244,12 @@ def test_rows_are_as_long_as_pays(platform, small, lanes):
     assert (few.lanes, few.rows, few.tile) == (8, 1, (3,))
 
 
+def test_results_larger_than_a_tile_may_be_are_computed_by_the_row():
+    known = {"platform": CPU, "small": False, "chunk": None, "block": None, "max_steps": 9}
+    made = start_layout((10_000,), devices=2, lane_bytes=10**12, **known)
+    assert (made.rows, made.lanes, made.tile) == (1, 1024, (2000,))
+
+
 def test_hard_lanes_do_not_hold_the_others_and_a_failing_one_is_a_status(monkeypatch):
     """Some lanes need many times the passes: they are computed apart. One needs too many."""
     # Four, none of them hard, tell how many passes are usual.

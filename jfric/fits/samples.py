@@ -21,6 +21,7 @@ from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver
 from jfric.solvers.records import empty_records
 from jfric.system.problem import Problem
+from jfric.system.start import started
 
 #: Samples that are evaluated together.
 WINDOW = 48
@@ -47,6 +48,7 @@ def sample_signals(
 ) -> tuple[Float[Array, "m k"], Int[Array, ""]]:
     """Values of ``signals`` at the times ``ts``, which do not decrease, and the status of the
     trajectory. Not a number at times that it does not reach."""
+    problem = started(problem)
     prepared = solver.prepare(problem)
     mechanics = prepared.mechanics
     dtype = mechanics.K.dtype

@@ -254,7 +254,8 @@ class AbstractSolver(eqx.Module):
     def init(self, problem: Problem) -> Any:
         """State at the problem's start time."""
         self.require(problem)
-        return self.begin(problem, self.prepare(problem), problem.resolved().time.end)
+        problem = started(problem)
+        return self.begin(problem, self.prepare(problem), problem.time.end)
 
     def step(self, problem: Problem, state: Any, *, until=None, force=None) -> tuple[Any, StepInfo]:
         """One pass: settle the modes at this instant, or advance towards ``until``.
@@ -262,6 +263,7 @@ class AbstractSolver(eqx.Module):
         ``until`` [s]: time not to be passed (default: the problem's end). ``force`` (n,) [N, N m]:
         an additional generalised force, constant over the pass; for control loops.
         """
+        problem = started(problem)
         prepared = self.prepare(problem)
         until, force = _limits(prepared, until, force)
         ts = jnp.zeros((0,), state.t.dtype)
@@ -273,6 +275,7 @@ class AbstractSolver(eqx.Module):
 
     def advance(self, problem: Problem, state: Any, until, *, force=None) -> Any:
         """Pass after pass up to the time ``until`` [s] under a constant extra ``force`` (n,)."""
+        problem = started(problem)
         prepared = self.prepare(problem)
         until, force = _limits(prepared, until, force)
         ts = jnp.zeros((0,), state.t.dtype)
@@ -284,6 +287,7 @@ class AbstractSolver(eqx.Module):
 
         ``dense``: pieces of dense output that there is room for; none if zero.
         """
+        problem = started(problem)
         prepared = self.prepare(problem, end)
         until, force = _limits(prepared, end, None)
         state = self.begin(problem, prepared, until, start)

@@ -16,6 +16,7 @@ from jfric.results.status import Flag, Status
 from jfric.solvers.base import AbstractSolver, one_sided
 from jfric.solvers.records import empty_records
 from jfric.system.problem import Problem
+from jfric.system.start import started
 
 if TYPE_CHECKING:
     from jfric.results.abstract_observables import Observable
@@ -42,6 +43,7 @@ def run_with_pieces(
 ) -> Observed:
     """One trajectory up to ``end`` [s] (by default the problem's), for at most ``budget`` passes
     (an array; by default the solver's), with a solver that has polynomials."""
+    problem = started(problem)
     prepared = solver.prepare(problem, end)
     mechanics = prepared.mechanics
     target = jnp.asarray(prepared.end if end is None else end, mechanics.K.dtype)

@@ -34,11 +34,15 @@ def started(problem: P) -> P:
 
     Those in ``problem.follows`` are sought by Newton's method from where they are, all others stay
     as they are; derivatives are those of the solution. Where there is none, the start does not meet
-    the joints, which solvers report.
+    the joints, which solvers report. Nothing of the start follows from the joints any more.
     """
     problem = problem.resolved()
-    if not problem.follows:
-        return problem
+    return _started(problem) if problem.follows else problem
+
+
+# Asked for the structure of a problem, and for its motion: traced once.
+@eqx.filter_jit(inline=True)  # pyright: ignore[reportCallIssue]
+def _started(problem: P) -> P:
     t, q, v = problem.start()
     free = {x: np.asarray([(dof, x) in problem.follows for dof in problem.dofs]) for x in "qv"}
     fixed = [f for f in (e.function for e in joint_equations(problem)) if not rolls(f)]
@@ -62,6 +66,8 @@ def started(problem: P) -> P:
         metric = jnp.diag(jnp.asarray(free["v"], q.dtype))
         tied = joints_of(equations, len(q)).at(t, q, v, metric)
         problem = _with(problem, "v", v + off_velocity(tied, v))
+    # Nothing is left to be sought.
+    object.__setattr__(problem, "follows", ())
     return problem
 
 

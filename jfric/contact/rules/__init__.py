@@ -67,5 +67,5 @@ from jfric.contact.rules.planes import kinetic_ratio as kinetic_ratio
 from jfric.contact.rules.planes import onset as onset
 from jfric.contact.rules.planes import plane_mode as plane_mode
 from jfric.contact.rules.planes import ratio_of as ratio_of
+from jfric.contact.rules.planes import speed_of as speed_of
 from jfric.contact.rules.planes import time_to_stop as time_to_stop
-from jfric.contact.rules.planes import weighted_speed as weighted_speed

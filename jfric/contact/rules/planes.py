@@ -51,20 +51,21 @@ def cone_size(mu: Float[Array, " 2"], normal, friction, times) -> Float[Array, "
     return size + r * first + second / r
 
 
-def weighted_speed(mu: Float[Array, " 2"], gamma) -> Float[Array, ""]:
-    """``|E gamma| / mu_1``, the speed where both coefficients are the same; differentiable where it
-    is not zero."""
-    r = ratio_of(mu)
-    squared = gamma[0] * gamma[0] + r * r * gamma[1] * gamma[1]
+def speed_of(gamma: Float[Array, " 2"]) -> Float[Array, ""]:
+    """Magnitude of a sliding velocity; differentiable where it is not zero."""
+    squared = jnp.sum(gamma * gamma)
     moves = squared > 0
     return jnp.where(moves, jnp.sqrt(jnp.where(moves, squared, 1.0)), 0.0)
 
 
 def kinetic_ratio(mu: Float[Array, " 2"], gamma) -> Float[Array, " 2"]:
     """``-lambda_T / N`` of sliding with the velocity ``gamma``; zero at rest."""
-    r, speed = ratio_of(mu), weighted_speed(mu, gamma)
-    along = jnp.stack([gamma[0], r * r * gamma[1]])
-    return mu[0] * along / jnp.where(speed > 0, speed, 1.0)
+    r = ratio_of(mu)
+    weights = jnp.stack([jnp.ones_like(r), r])
+    weighted = weights * gamma
+    # |E gamma| / mu_1, the speed where both coefficients are the same.
+    speed = speed_of(weighted)
+    return mu[0] * weights * weighted / jnp.where(speed > 0, speed, 1.0)
 
 
 class Onset(NamedTuple):
@@ -153,6 +154,10 @@ class Ellipse(NamedTuple):
         """Factors that make velocities of all components, which may be angular, linear: ones."""
         return jnp.ones_like(self.mu)
 
+    def limit(self, normal) -> Float[Array, ""]:
+        """:meth:`margin` without friction."""
+        return self.mu[0] * self.mu[1] * normal * normal
+
     def margin(self, normal, friction) -> Float[Array, ""]:
         """Positive while stick lasts."""
         return cone_margin(self.mu, normal, friction)
@@ -187,10 +192,14 @@ class Disc(NamedTuple):
         one = jnp.ones_like(self.mu)
         return jnp.stack([one, one, self.radius])
 
+    def limit(self, normal) -> Float[Array, ""]:
+        """:meth:`margin` without friction."""
+        return self.mu * self.mu * normal * normal
+
     def margin(self, normal, friction) -> Float[Array, ""]:
         """Positive while stick lasts."""
         size = disc_gauge(friction / self.lengths).size
-        return self.mu * self.mu * normal * normal - size * size
+        return self.limit(normal) - size * size
 
     def size(self, normal, friction, times) -> Float[Array, " l"]:
         """Magnitudes of its Taylor coefficients, from those (l,) and (l, 3): the limit surface

@@ -36,16 +36,17 @@ class InMode(NamedTuple):
     compliance: Float[Array, " nt"]
 
 
-def in_mode(prepared: Prepared, flow, state: State, on=True) -> InMode:
-    """For the mode of ``state``; ``on``: whether the trajectory is still running."""
+def in_mode(prepared: Prepared, frozen: Prepared, flow, state: State, on=True) -> InMode:
+    """For the mode of ``state``; ``frozen``: ``prepared`` as a constant of derivatives; ``on``:
+    whether the trajectory is still running."""
     rests = held_at_rest(prepared, state)
     held = held_by_others(prepared, state.mode, state.t) | rests
     equations = mode_equations(prepared, state.mode, state.inner, held, state.sharing)
     if not (flow.lowered or prepared.many):
         # Few numbers: the compiler would make them anew in each of their uses.
         equations = once(equations, on)
-    still = jax.lax.stop_gradient((prepared, equations, state))
-    natural, compliance = flow.natural_step(*still), compliances(prepared, still[1].P)
+    still, now = jax.lax.stop_gradient((equations, state))
+    natural, compliance = flow.natural_step(frozen, still, now), compliances(prepared, still.P)
     return InMode(state.mode, state.inner, rests, state.sharing, equations, natural, compliance)
 
 
@@ -59,4 +60,5 @@ def shared_by_passes(prepared: Prepared, flow) -> Shared | None:
         same = jax.tree.map(lambda x, y: jnp.all(x == y), made[: len(now)], now)
         return jnp.all(jnp.stack(jax.tree.leaves(same)))
 
-    return Shared(functools.partial(in_mode, prepared, flow), holds)
+    frozen = jax.lax.stop_gradient(prepared)
+    return Shared(functools.partial(in_mode, prepared, frozen, flow), holds)

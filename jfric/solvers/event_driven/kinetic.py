@@ -31,9 +31,13 @@ def kinetic(prepared: Prepared, state: State, gamma, onset: Onset | None = None)
     """Coefficients of sliding (nt,) of all laws at the sliding velocities ``gamma`` (nt,); in a
     plane the components of ``-lambda_T / N``."""
     speed = jnp.where(state.mode == Mode.SLIP_NEG, -gamma, gamma)
-    laws = prepared.mechanics.laws
-    pairs = [continued(law, s) for law, s in zip(laws, speed, strict=True)]
-    for k, rows in enumerate(prepared.mechanics.planes):
+    laws, planes = prepared.mechanics.laws, prepared.mechanics.planes
+    in_planes, none = {row for rows in planes for row in rows}, jnp.zeros_like(gamma[0])
+    pairs = [
+        (none, none) if i in in_planes else continued(law, s)
+        for i, (law, s) in enumerate(zip(laws, speed, strict=True))
+    ]
+    for k, rows in enumerate(planes):
         along = gamma[np.asarray(rows)]
         if onset is not None:
             own = components(prepared.mechanics)[k]
@@ -51,7 +55,7 @@ def plane_limits(prepared: Prepared, k: int, gamma=None) -> rules.Ellipse | rule
     if gamma is None:
         mu = prepared.static_positive[rows]
     else:
-        speed = rules.weighted_speed(jnp.ones((2,), gamma.dtype), gamma[rows])
+        speed = rules.speed_of(gamma[rows[:2]])
         mu = jnp.stack([law.kinetic(speed)[0] for law in laws])
     # With a third component that of a disc.
     return rules.Ellipse(mu) if len(rows) == 2 else rules.Disc(mu[0], laws[0].spins_within)

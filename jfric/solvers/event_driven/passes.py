@@ -178,13 +178,14 @@ def _start(prepared: Prepared, flow, state: State, force, on, common: InMode | N
     state = release_after_jump(prepared, state, prescribed_velocities(prepared, state.t))
     if flow.looks_first:
         state = break_away(prepared, state, force)
+    frozen = jax.lax.stop_gradient(prepared)
     if common is None:
-        common = in_mode(prepared, flow, state, on)
+        common = in_mode(prepared, frozen, flow, state, on)
     g = given(prepared, common.equations, state.t)
     velocity, gap = matvec(g.velocity, g.w), matvec(g.gap, g.w)
     q, v = project(prepared, common.equations, state, velocity, gap)
     projected = eqx.tree_at(lambda s: (s.q, s.v), state, (q, v))
-    still = jax.lax.stop_gradient((prepared, common.equations, projected))
+    still = frozen, *jax.lax.stop_gradient((common.equations, projected))
     return Start(anywhere, assembled, prepared, common, g, state, projected, still)
 
 

@@ -9,6 +9,7 @@ interpolant's.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from typing import ClassVar
@@ -77,7 +78,9 @@ class RungeKuttaFlow(eqx.Module):
         if prepared.mechanics.varying is None:
             return 0.5 * natural_step(prepared, equations)
         g = given(prepared, equations, state.t)
+        # A step has no derivative: all of it is constant here.
         piece = varying_piece(prepared, equations, g, state, jnp.zeros_like(state.q))
+        piece = dataclasses.replace(piece, still=True)
         if prepared.mechanics.planes:
             piece = piece.beginning(without_friction(prepared, state))
         return 0.5 * natural_step(prepared, piece.linearised())
@@ -106,8 +109,10 @@ class RungeKuttaFlow(eqx.Module):
         elif prepared.implicit:
             begins = piece.acceleration(jnp.zeros_like(h), state.q, state.v)
             guess = lambda s: begins  # noqa: E731
-        leading, scales, relative, unbalanced = _start(beginning, h)
         quiet, change, moved = piece.frozen(), None, None
+        leading, scales, relative, unbalanced = _start(
+            beginning, h, quiet if beginning is piece else None
+        )
         if guess is not None:
             parts = unbalanced
             if prepared.mechanics.planes:
@@ -259,14 +264,15 @@ def factor_of_step(ratio, order: int):
     return jnp.where(accepted, jnp.clip(factor, 0.3, 6.0), jnp.clip(factor, 0.1, 0.8)), accepted
 
 
-def _start(piece: SmoothPiece, h):
-    """Leading coefficients of the guards at the start of the step and their magnitudes.
+def _start(piece: SmoothPiece, h, frozen: SmoothPiece | None):
+    """Leading coefficients of the guards at the start of the step and their magnitudes; ``frozen``:
+    ``piece`` as a constant, where it is known.
 
     The flow is differentiated exactly: positions are known to their fourth derivative, velocities
     to the third, forces to the second; what is beyond counts as zero.
     """
     prepared, equations, g, state = piece.prepared, piece.equations, piece.g, piece.state
-    z = piece.derivatives(state.q, state.v)
+    z = piece.derivatives(state.q, state.v, frozen)
     at = piece.quantities(z)
     factor = jnp.stack([h**k / math.factorial(k) for k in range(LEADING)])[:, None]
 

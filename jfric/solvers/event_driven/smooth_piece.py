@@ -57,6 +57,11 @@ class SmoothPiece(eqx.Module):
 
     def others(self, s, q, v, w) -> Float[Array, " o"]:
         """The part ``o`` of ``z``, not linear in the motion, a time ``s`` after the start."""
+        found, normal = self._forces(s, q, v, w)
+        return self._with_margins(q, v, w, found, normal)
+
+    def _forces(self, s, q, v, w) -> tuple[Float[Array, " p"], Float[Array, " nf"]]:
+        """Of ``o`` what accelerations depend on, all but margins; normal forces of friction."""
         mechanics, state = self.prepared.mechanics, self.state
         found = jnp.zeros((0,), q.dtype)
         if mechanics.has_curved_forces:
@@ -74,7 +79,7 @@ class SmoothPiece(eqx.Module):
             found, normal = jnp.concatenate([found, excess[at]]), normal + excess
         elements, contacts = by_velocity(mechanics)
         if not elements and not contacts and not mechanics.contact_planes:
-            return self._with_rates(s, q, v, w, found, gamma)
+            return self._with_rates(s, q, v, w, found, gamma), normal
         positive, negative = kinetic(self.prepared, state, gamma, self.onset)
         if elements:
             at = jnp.asarray(elements)
@@ -105,8 +110,7 @@ class SmoothPiece(eqx.Module):
             if now.share is not None and old.share is not None:
                 reaction = reaction + matvec(now.share - old.share, jnp.append(normal, 1.0))
             found = jnp.concatenate([found, a, reaction])
-        found = self._with_rates(s, q, v, w, found, gamma)
-        return self._with_margins(q, v, w, found, normal)
+        return self._with_rates(s, q, v, w, found, gamma), normal
 
     def normal_forces(self, q, v, w, curved=None) -> Float[Array, " nf"]:
         """Given normal forces, those that grow with loads included, to which nonlinear elements add
@@ -172,9 +176,8 @@ class SmoothPiece(eqx.Module):
         found, nf = [], self.prepared.nf
         for k, rows in enumerate(map(np.asarray, self.prepared.mechanics.planes)):
             limits, i = plane_limits(self.prepared, k), rows[0]
-            size = limits.margin(normal[i], jnp.zeros_like(friction[rows]))
-            size = size if i < nf else jnp.ones_like(size)
             margin = limits.margin(normal[i], friction[rows])
+            size = limits.limit(normal[i]) if i < nf else jnp.ones_like(margin)
             if self.onset is not None:
                 size = jnp.where(self.onset.rests[k] & self.onset.holds[k], -size, size)
             found.append(jnp.where(self.state.mode[i] == Mode.STICK, margin, size))
@@ -187,11 +190,15 @@ class SmoothPiece(eqx.Module):
 
     def acceleration(self, s, q, v) -> Float[Array, " n"]:
         """Accelerations a time ``s`` after the start."""
-        return matvec(self.rates, self.at(s, q, v))
+        w = basis_after(self.prepared, self.g, s)
+        z = jnp.concatenate([q, v, w, self._forces(s, q, v, w)[0]])
+        return matvec(self.rates[:, : len(z)], z)
 
-    def derivatives(self, q, v) -> Float[Array, "5 z"]:
+    def derivatives(self, q, v, frozen: Self | None = None) -> Float[Array, "5 z"]:
         """``z`` and its derivatives at the start: positions to the fourth, velocities to the third,
-        what is not linear to the second, zeros beyond."""
+        what is not linear to the second, zeros beyond. ``frozen``: this piece as a constant, where
+        it is known and of use."""
+        del frozen
         w = [self.g.w]
         for _ in range(LEADING - 1):
             w.append(matvec(self.g.A, w[-1]))
@@ -199,17 +206,16 @@ class SmoothPiece(eqx.Module):
         def value(s, q, v):
             return self.others(s, q, v, basis_after(self.prepared, self.g, s))
 
-        start = jnp.zeros_like(self.state.t)
-        others = [value(start, q, v)]
-        nothing, none = jnp.zeros_like(others[0]), jnp.zeros_like(q)
-        motion = [q, v]
-        for k in range(3):
-            if k and nothing.shape[0]:
-                # Its derivative of order k follows from the motion up to order k + 1.
-                others.append(taylor(along(value, *motion), start, k)[k])
-            elif k:
-                others.append(nothing)
-            z = jnp.concatenate([motion[k], motion[k + 1], w[k], others[k]])
+        start, none = jnp.zeros_like(self.state.t), jnp.zeros_like(q)
+        motion, others = [q, v], []
+        nothing = jnp.zeros((self.rates.shape[1] - 2 * len(q) - len(w[0]),), q.dtype)
+        if len(nothing):
+            # Derivatives of order k follow from the motion up to order k + 1.
+            motion.append(self.acceleration(start, q, v))
+            motion.append(taylor(along(self.acceleration, *motion), start, 1)[1])
+            others = taylor(along(value, *motion), start, 2)
+        for k in range(len(motion) - 2, 3):
+            z = jnp.concatenate([motion[k], motion[k + 1], w[k], *others[k : k + 1]])
             motion.append(matvec(self.rates, z))
         others += [nothing] * (LEADING - len(others))
         found = zip(motion, [*motion[1:], none], w, others, strict=True)

@@ -41,6 +41,7 @@ from jfric.system.function_checks import refuse_jumping_bases
 from jfric.system.inertia import require_inertia
 from jfric.system.joint_checks import require_free_gaps
 from jfric.system.problem import Problem
+from jfric.system.start import started
 
 FlowName = Literal["auto", "exact", "runge-kutta"]
 EnergyGain = Literal["stop", "allow"]
@@ -209,7 +210,7 @@ def _known(problem: Problem, ask: Callable[[Prepared], Any]) -> Any:
     """Answer of ``ask`` by the structure of the assembled problem: no arrays are computed, or each
     operation would be compiled alone."""
     found = []
-    eqx.filter_eval_shape(lambda problem: found.append(ask(prepare(problem))), problem)
+    eqx.filter_eval_shape(lambda problem: found.append(ask(prepare(started(problem)))), problem)
     return found[0]
 
 

@@ -172,14 +172,14 @@ class VaryingPiece(SmoothPiece):
         one = jnp.eye(n, dtype=self.state.q.dtype)
         return self.equations._replace(P=one, K=-along[0], C=-along[1])
 
-    def derivatives(self, q, v) -> Float[Array, "5 z"]:
+    def derivatives(self, q, v, frozen: Self | None = None) -> Float[Array, "5 z"]:
         """``z`` and its derivatives at the start: positions and gaps to the fourth, velocities to
         the third, forces to the second, zeros beyond.
 
         They decide, and are frozen, but for the accelerations of gaps: the end of accumulating
-        impacts follows from these.
+        impacts follows from these. ``frozen``: this piece as a constant, where it is known.
         """
-        still = self._beginning()
+        still = self._beginning(frozen)
         found = still._derivatives(*jax.lax.stop_gradient((q, v)))
         a = self.acceleration(jnp.zeros_like(self.state.t), q, v)
         rows = slice(self.prepared.nt, None)
@@ -189,10 +189,13 @@ class VaryingPiece(SmoothPiece):
         pull = pull - jax.lax.stop_gradient(pull)
         return found.at[2, ahead : ahead + pull.shape[0]].add(pull)
 
-    def _beginning(self) -> VaryingPiece:
-        return dataclasses.replace(self.frozen(), compiled=None, begins=True)
+    def _beginning(self, frozen: Self | None = None) -> Self:
+        return dataclasses.replace(frozen or self.frozen(), compiled=None, begins=True)
 
-    def frozen(self) -> VaryingPiece:
+    def frozen(self) -> Self:
+        """This piece as a constant of derivatives."""
+        if self.still:
+            return self
         still = dataclasses.replace(self, compiled=None, still=True)
         return _compiled(jax.lax.stop_gradient(still))
 
