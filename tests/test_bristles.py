@@ -245,7 +245,9 @@ def test_a_start_may_slide_backwards_over_a_moving_support():
     assert abs(z) > 1e-4
 
 
-@pytest.mark.parametrize("name", ["dahl", "bouc_wen", "lugre"])
+@pytest.mark.parametrize(
+    "name", ["dahl", *(pytest.param(n, marks=pytest.mark.slow) for n in ("bouc_wen", "lugre"))]
+)
 def test_an_impact_turns_the_sliding_of_bristles(name):
     """The sign of sliding stayed that before the impact: the velocity passes zero without being
     there, and the new sign was taken back."""

@@ -69,7 +69,7 @@ def test_a_monotone_curve_stays_between_its_values(seed):
     assert 0.0 <= far[2] < 1e-10
 
 
-@pytest.mark.parametrize("monotone", [False, True])
+@pytest.mark.parametrize("monotone", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_motion_through_all_knots_against_scipy(monotone):
     """It passes all knots in both directions; times of reversal, stop and break-away."""
     curve = jfric.Directional(RISES, FALLS)

@@ -56,6 +56,7 @@ def found(**options) -> np.ndarray:
     )
 
 
+@pytest.mark.slow
 def test_growing_parts_find_what_a_few_starts_miss():
     assert np.mean(found(starts=4)) < 0.8
     assert np.all(found(search="global", starts=4))

@@ -118,6 +118,7 @@ def test_failed_start_leaves_the_others_alone():
     np.testing.assert_allclose(result.vector[:2], fitted().vector[:2], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_scatter_of_many_fits_is_what_the_standard_errors_say():
     found = batch()
     assert np.all(found.outcome == Outcome.CONVERGED)

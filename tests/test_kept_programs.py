@@ -76,8 +76,8 @@ def test_other_numbers_run_without_being_traced(folder):
     ("problem", "solver"),
     [
         (_problem(potential="x^4"), None),
-        (_problem(), jfric.EventDriven(max_events=7)),
-        (_problem(), jfric.EventDriven(flow="runge-kutta")),
+        pytest.param(_problem(), jfric.EventDriven(max_events=7), marks=pytest.mark.slow),
+        pytest.param(_problem(), jfric.EventDriven(flow="runge-kutta"), marks=pytest.mark.slow),
     ],
     ids=["text", "size", "flow"],
 )

@@ -56,6 +56,7 @@ def test_stick_holds_up_to_the_peak(solver):
     assert float(solution.v[1, 0]) == pytest.approx((3.0**2 - 2.0**2) / 4.0, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_a_peak_of_one_is_no_peak_and_sides_may_differ():
     plain, one = jfric.Stribeck(0.4, 0.2, 0.1), jfric.Stribeck(0.4, 0.2, 0.1, peak=1.0)
     end = [jfric.simulate(_pushed(law, end=6.0)).final.q for law in (plain, one)]
@@ -106,7 +107,14 @@ def _force(x, v, c):
 
 
 @pytest.mark.parametrize(
-    ("v", "c", "pushed"), [(1.0, 4.0, 0.0), (2.0, 30.0, 0.0), (1.0, 0.0, 0.0), (0.5, 8.0, 3.0)]
+    ("v", "c", "pushed"),
+    [
+        (0.5, 8.0, 3.0),
+        *(
+            pytest.param(*stop, marks=pytest.mark.slow)
+            for stop in ((1.0, 4.0, 0.0), (2.0, 30.0, 0.0), (1.0, 0.0, 0.0))
+        ),
+    ],
 )
 def test_a_limited_stop_against_an_integrator_at_tight_tolerance(v, c, pushed):
     ts = np.linspace(0.0, 1.0, 41)

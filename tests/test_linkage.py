@@ -141,7 +141,7 @@ def test_gears():
     np.testing.assert_allclose(0.2 * reactions["gear"], 0.5 * a["b_phi"], rtol=1e-13)
 
 
-@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("inside", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_rolling_on_a_circle(inside):
     """A disc on another one, or in a bowl: ``(3/2) d theta'' = g sin`` with the distance ``d``."""
     r, R = 0.2, 1.0

@@ -139,7 +139,7 @@ STRIBECK = jfric.Stribeck(jfric.laws.Directional(2.5, 2.0), jfric.laws.Direction
     ("law", "options", "tolerance"),
     [
         (None, {}, 1e-10),
-        (STRIBECK, {}, 1e-9),
+        pytest.param(STRIBECK, {}, 1e-9, marks=pytest.mark.slow),
         pytest.param(STRIBECK, {"curved": True}, 1e-9, marks=pytest.mark.slow),
         pytest.param(None, {"joint": True}, 1e-9, marks=pytest.mark.slow),
         pytest.param(STRIBECK, {"joint": True, "curved": True}, 1e-9, marks=pytest.mark.slow),

@@ -236,7 +236,12 @@ def test_a_check_of_a_motion_without_stop_says_so(tmp_path):
 
 @pytest.mark.parametrize(
     "solver",
-    [jfric.EventDriven(), jfric.QuasiStatic(), jfric.MoreauJean(1e-2), jfric.Smoothed()],
+    [
+        jfric.EventDriven(),
+        jfric.QuasiStatic(),
+        jfric.MoreauJean(1e-2),
+        pytest.param(jfric.Smoothed(), marks=pytest.mark.slow),
+    ],
     ids=lambda s: type(s).__name__,
 )
 def test_observe_ends_where_it_is_told(solver):

@@ -52,6 +52,7 @@ def test_references_are_consistent(module, case):
     assert module.admissibility(data, result, samples=5) > -1e-12
 
 
+@pytest.mark.slow
 def test_reference_impacts_lose_energy():
     for case in block.CASES:
         result = block.solution(case)
@@ -161,6 +162,7 @@ def test_events_agree_with_the_reference(module, case):
     np.testing.assert_allclose([t for t, _ in found], [t for t, _ in expected], rtol=0, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "case"), [case for case in CASES if not case.marks])
 def test_order_of_contacts_does_not_matter(module, case):
     solution = _solution(module, case)

@@ -182,7 +182,7 @@ def test_derivatives_tend_to_the_exact_ones():
     ("settings", "rtol"),
     # Backsolve integrates backwards with steps of its own.
     [
-        pytest.param({}, 1e-9, id="reverse"),
+        pytest.param({}, 1e-9, id="reverse", marks=pytest.mark.slow),
         pytest.param(
             {"diffrax_adjoint": diffrax.BacksolveAdjoint()},
             1e-3,

@@ -293,7 +293,9 @@ def resting_valve(u=U_HOPF, **more):
     )
 
 
-@pytest.mark.parametrize("mode", ["auto", "grad", pytest.param("reverse", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "mode", ["grad", *(pytest.param(m, marks=pytest.mark.slow) for m in ("auto", "reverse"))]
+)
 def test_derivatives_of_a_motion_that_rests(mode):
     """Derivatives by the start and by what flows in are those of the linearised equations, though
     the motion has no errors that would shorten steps."""

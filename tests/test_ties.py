@@ -236,7 +236,10 @@ def test_belt_that_pulls_a_body_off_a_wall(solver):
 @each_flow
 @pytest.mark.parametrize(
     ("second", "kinetic"),
-    [(jfric.StaticDynamic(0.5, 0.25), 1.25), (jfric.StaticDynamic(0.5, 0.5), 1.5)],
+    [
+        (jfric.StaticDynamic(0.5, 0.25), 1.25),
+        pytest.param(jfric.StaticDynamic(0.5, 0.5), 1.5, marks=pytest.mark.slow),
+    ],
 )
 def test_two_static_limits_add_up(solver, second, kinetic):
     """Limits 2 and 0.5: the load t pulls the body off at 2.5 s, whatever each of them carries."""
@@ -624,7 +627,7 @@ def _broken(load, normal, parts: int = 1, mirrored: bool = False) -> jfric.Probl
     ("solver", "parts"),
     [
         ("general", 1),
-        ("general", 2),
+        pytest.param("general", 2, marks=pytest.mark.slow),
         pytest.param("auto", 1, marks=pytest.mark.slow),
         pytest.param("lowered", 1, marks=pytest.mark.slow),
         pytest.param("runge-kutta", 1, marks=pytest.mark.slow),

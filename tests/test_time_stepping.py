@@ -445,6 +445,7 @@ def test_derivatives_miss_the_switching_times():
     assert int(solution.flags) & jfric.Flag.STEP_RESOLUTION
 
 
+@pytest.mark.slow
 def test_reverse_mode_agrees_with_forward_mode():
     """Of the motion at the end, at an output and at the first event."""
     original = _problem("ve0116")

@@ -70,7 +70,7 @@ def _pushed(load) -> jfric.Problem:
     )
 
 
-@pytest.mark.parametrize("flow", ["exact", "runge-kutta"])
+@pytest.mark.parametrize("flow", ["exact", pytest.param("runge-kutta", marks=pytest.mark.slow)])
 def test_motion_under_them_in_closed_form(flow):
     solver = jfric.EventDriven(flow=flow)
     # max(0, sin t) over one period, and then nothing: v = 2 from pi on.
@@ -86,6 +86,7 @@ def test_motion_under_them_in_closed_form(flow):
     assert float(final.v[0]) == pytest.approx(2.0 / 3.0 + 1.0, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_other_solvers_agree():
     for solver in (jfric.MoreauJean(1e-4), jfric.Smoothed()):
         load = jfric.Clipped(jfric.Harmonic(1.0, 1.0), end=4.0)
