@@ -1,13 +1,13 @@
-"""A friction curve that none of the laws with a name is, found from the force of a position loop.
+"""A friction curve of no standard law, identified from the force of a position loop.
 
     python experiments/identify_curve.py [--samples 1500] [--seed 0] [--json]
 
-An axis of 20 kg follows a reference; compared is the force of its controller, with white noise. Its
-friction falls with the speed when it moves forward and only rises when it moves back, ripples with
-the position, and grows with a side load. Fitted are the curve at seven speeds for each direction,
-the ripple, the share of the side load and the mass; beside it the laws with a name, with what is
-free on them. Printed are the errors on a record that was not fitted, against those of the true law,
-and how much of the true curve lies within the band.
+An axis of 20 kg follows a reference. The data are the force of its controller, with white noise.
+Friction falls with the speed when the axis moves forward, only rises when it moves back, ripples
+with the position, and grows with a side load. The fit determines the curve at seven speeds for each
+direction, the ripple, the share of the side load and the mass. The standard laws are fitted to the
+same data for comparison. The script prints the errors of all of them on a record that was not
+fitted, next to the error of the true law, and how much of the true curve lies within the band.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def page(
         _omitted(found),
         "<h2>Residuals</h2>",
         '<p class="lead">A trend by velocity or position is friction that the model does not have; '
-        "what leaves the grey band by lag is no white noise.</p>",
+        "correlation outside the grey band is not white noise.</p>",
         _panels(figures.residuals(found)),
         *_certainty(result, posterior),
     ]
