@@ -31,7 +31,7 @@ import jfric
 from jfric.fits.comparison.differences import Differences, differences
 from jfric.fits.comparison.result import LawComparison
 from jfric.fits.comparison.verdict import Criterion
-from jfric.fits.task import prepare
+from jfric.fits.recipe import prepare
 from jfric.laws import Directional
 from jfric.numerics.compilation import use_compilation_cache
 

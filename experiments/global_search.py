@@ -9,8 +9,8 @@ where its cost is not above that of the true parameters. Compared are
 
     one        one descent from the random start
     starts     jfric.fit as it is, eight starts
-    global     jfric.fit(search="global")
-    shooting   jfric.fit(search="shooting"), where all positions are measured
+    global     jfric.fit(search=jfric.Global())
+    shooting   jfric.fit(search=jfric.Shooting()), where all positions are measured
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ import numpy as np
 from identify_common import Study
 
 import jfric
-from jfric.fits.task import prepare
+from jfric.fits.recipe import prepare
 from jfric.verification.configs import shipped
 
 WAYS = {
     "one": {"starts": 1},
     "starts": {},
-    "global": {"search": "global"},
-    "shooting": {"search": "shooting"},
+    "global": {"search": jfric.Global()},
+    "shooting": {"search": jfric.Shooting()},
 }
 
 

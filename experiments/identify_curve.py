@@ -26,7 +26,7 @@ import numpy as np
 import jfric
 from jfric.fits.comparison.candidates import candidate_laws
 from jfric.fits.comparison.prediction import relative_error
-from jfric.fits.task import prepare
+from jfric.fits.recipe import prepare
 from jfric.numerics.compilation import use_compilation_cache
 
 jax.config.update("jax_enable_x64", True)
@@ -122,7 +122,7 @@ def study(samples: int, seed: int) -> tuple[dict, jfric.CurveFit]:
     began = time.perf_counter()
     found = jfric.fit_curve(
         guess, train, FREE, observe="load.drive.F",
-        residual="input", controller=CONTROLLER,
+        residual=jfric.ClosedLoop(CONTROLLER),
     )  # fmt: skip
     seconds = time.perf_counter() - began
     rows = {"true law": rms(clean - measured)}

@@ -24,7 +24,7 @@ from jfric.fits.comparison.candidates import candidate_laws
 from jfric.fits.comparison.folds import laps
 from jfric.fits.comparison.prediction import relative_error
 from jfric.fits.data.measured_files import read_experiments
-from jfric.fits.task import prepare
+from jfric.fits.recipe import prepare
 from jfric.verification.configs import shipped
 
 KNOTS = (0.0, 2e-3, 5e-3, 0.012, 0.025, 0.045, 0.07, 0.1, 0.14)
@@ -75,7 +75,7 @@ def main() -> None:
     for candidate in candidate_laws(no_offset, SPEED):
         began = time.perf_counter()
         result = jfric.fit(
-            candidate.problem, train, free_of(candidate), residual="input", controller=controller,
+            candidate.problem, train, free_of(candidate), residual=jfric.ClosedLoop(controller),
             starts=1,
         )  # fmt: skip
         fitted = jfric.set_parameters(candidate.problem, result.values)
@@ -90,7 +90,7 @@ def main() -> None:
         began = time.perf_counter()
         found = jfric.fit_curve(
             with_curve(no_offset, position=position), train,
-            {**MASS, **(more if position else {})}, residual="input", controller=controller,
+            {**MASS, **(more if position else {})}, residual=jfric.ClosedLoop(controller),
         )  # fmt: skip
         name = "curve, with position" if position else "curve"
         seconds = time.perf_counter() - began

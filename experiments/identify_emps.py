@@ -87,7 +87,7 @@ def closed_loop_fits(candidates, controller, record):
             began = time.perf_counter()
             result = jfric.fit(
                 candidate.problem, record, {**START, **free_of(candidate)},
-                residual="input", controller=controller, starts=1,
+                residual=jfric.ClosedLoop(controller), starts=1,
             )  # fmt: skip
             seconds = time.perf_counter() - began
         results[candidate.name] = result
@@ -116,7 +116,7 @@ def published_error(config, record) -> float:
     model = jfric.SampledModel(problem, config.controller)
     result = jfric.fit(
         model, jfric.closed_loop(record, config.controller), rest,
-        observe=config.controller.drives, starts=1, max_iterations=1,
+        observe=config.controller.drives, starts=1, optimiser=jfric.LevenbergMarquardt(1),
     )  # fmt: skip
     result.vector = np.zeros(1)
     return 100.0 * relative_error(result)
@@ -130,7 +130,7 @@ def open_loop(candidates, record) -> None:
         for _ in range(2):
             began = time.perf_counter()
             result = jfric.fit(
-                candidate.problem, record, free_of(candidate), residual="windows", window=1.0,
+                candidate.problem, record, free_of(candidate), residual=jfric.Windows(1.0),
                 starts=1,
             )  # fmt: skip
             seconds.append(time.perf_counter() - began)
@@ -150,8 +150,7 @@ def intervals(candidate, whole, controller, record, out) -> None:
             candidate.problem,
             lap,
             free_of(candidate),
-            residual="input",
-            controller=controller,
+            residual=jfric.ClosedLoop(controller),
             starts=1,
         )
         alone.append([result.values[name] for name in names])

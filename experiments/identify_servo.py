@@ -50,7 +50,7 @@ def main() -> None:
             records,
             {**FREE, **candidate.free},
             starts=1,
-            max_iterations=200,
+            optimiser=jfric.LevenbergMarquardt(200),
         )
         results[candidate.name] = result
         predicted = result.linearised().predicted

@@ -14,7 +14,7 @@ import numpy as np
 from identify_common import Study, arguments, judged
 
 import jfric
-from jfric.fits.task import prepare
+from jfric.fits.recipe import prepare
 
 NOISE = {"amplitude.x": 0.05, "phase.x": 0.02}
 OMEGA, LEVELS = np.linspace(0.7, 1.3, 7), (0.8, 1.2)
@@ -56,14 +56,14 @@ def main() -> None:
     # Predictions at the truth are the measurement without noise, their derivatives the bound.
     names = tuple(chosen.free)
     truth = np.array([[chosen.truth[name] for name in names]])
-    at = prepare(chosen.problem, nothing, chosen.free, residual="steady").objective
+    at = prepare(chosen.problem, nothing, chosen.free, residual=jfric.SteadyStates()).objective
     found = at.linearise(truth)
     exact = found.predicted[0, 0]
     jacobian = found.jacobian[0, 0].reshape(-1, len(names))
     bound = np.sqrt(np.diagonal(np.linalg.inv(jacobian.T @ jacobian)))
     clean = rows(dict(zip(NOISE, exact.T, strict=True)))
     samples = chosen.draws(clean, options.draws, options.seed)
-    judged(chosen, clean, samples, bound, options, residual="steady", starts=8)
+    judged(chosen, clean, samples, bound, options, residual=jfric.SteadyStates(), starts=8)
 
 
 if __name__ == "__main__":

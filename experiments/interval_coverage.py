@@ -32,7 +32,7 @@ from scipy.signal import lfilter
 from scipy.special import stdtrit
 
 import jfric
-from jfric.fits.task import prepare
+from jfric.fits.recipe import prepare
 from jfric.fits.uncertainty.autocorrelation import bandwidth, long_run_covariance
 from jfric.fits.uncertainty.noise_model import autoregressive_covariance
 from jfric.fits.uncertainty.residual_series import ResidualSeries

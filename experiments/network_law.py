@@ -27,7 +27,7 @@ from identify_curve import CONTROLLER, NOISE, SPEEDS, STEP, AxisLaw, axis, rms
 from jax.flatten_util import ravel_pytree
 
 import jfric
-from jfric.fits.task import prepare
+from jfric.fits.recipe import prepare
 
 #: Speed [m/s] of which the logarithm is taken, and neurons.
 SLOW, WIDTH = 0.01, 6
@@ -121,7 +121,7 @@ def study(samples: int, steps: int) -> dict:
     flat = jfric.FrictionCurve(SPEEDS, jfric.laws.Directional([1.0] * 7, [1.0] * 7))
     curve = jfric.fit_curve(
         axis(flat), train, {"mass.m": jfric.Free(5.0, 80.0)}, observe="load.drive.F",
-        residual="input", controller=CONTROLLER,
+        residual=jfric.ClosedLoop(CONTROLLER),
     ).problem  # fmt: skip
     force, velocity = simulated(network, test)
     own = {"network": force, "curve": simulated(curve, test)[0]}

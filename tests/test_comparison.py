@@ -28,14 +28,14 @@ def test_what_trades_with_a_parameter_at_its_bound_is_named():
     law = jfric.Coulomb(jfric.laws.Directional("$forward", "$backward"))
     elements = {**axis().elements, "friction": jfric.Friction("x", law, limit=1.0)}
     problem = jfric.Problem(["x"], elements, time=1.0, parameters={"forward": 4.0, "backward": 2.0})
-    found = jfric.fit(problem, moved(), free, residual="inverse", starts=1)
+    found = jfric.fit(problem, moved(), free, residual=jfric.InverseDynamics(), starts=1)
     (bound,) = at_bounds(found)
     assert (bound.name, bound.side) == ("parameters.forward", -1)
     assert set(bound.names) == {"load.offset.F", "parameters.backward"}
     assert str(bound).startswith("parameters.forward rests at its lower bound, 3, and ")
     assert not trades(found)
     inside = {**free, "parameters.forward": jfric.Free(0.1, 10.0)}
-    found = jfric.fit(problem, moved(), inside, residual="inverse", starts=1)
+    found = jfric.fit(problem, moved(), inside, residual=jfric.InverseDynamics(), starts=1)
     assert not at_bounds(found)
     assert any("load.offset.F" in trade.names for trade in trades(found))
     assert trading_with(np.diag([1.0, 2.0, 0.0]), ("a", "b", "c"), "c") == ()
@@ -131,7 +131,10 @@ FREE = {"mass.m": jfric.Free(0.5, 20.0), "friction.limit": jfric.Free(0.1, 10.0)
 def inverse():
     """Fits to inverse dynamics of a record with nothing missing, with a ripple, with a delay."""
     given = {"nothing": moved(), "ripple": moved(RIPPLE), "delay": moved(0.0, DELAY)}
-    return {k: jfric.fit(axis(), e, FREE, residual="inverse", starts=1) for k, e in given.items()}
+    return {
+        k: jfric.fit(axis(), e, FREE, residual=jfric.InverseDynamics(), starts=1)
+        for k, e in given.items()
+    }
 
 
 def driven(force, mass, limits, step):
@@ -192,7 +195,7 @@ def test_what_is_missing_is_found_in_the_residuals(inverse):
 
 def test_a_delay_is_fitted_in_inverse_dynamics():
     free = {**FREE, "input.load.drive.F.delay": jfric.Free(0.0, 0.05, init=0.0, scale="linear")}
-    found = jfric.fit(axis(), moved(0.0, DELAY), free, residual="inverse", starts=1)
+    found = jfric.fit(axis(), moved(0.0, DELAY), free, residual=jfric.InverseDynamics(), starts=1)
     low, high = found.intervals()["input.load.drive.F.delay"]
     assert low < DELAY < high
     assert high - low < 1e-3
@@ -223,7 +226,7 @@ x = {column = "x", unit = "mm", resolution = "1 um"}
 
 def loop_record(samples=1200):
     """A loop whose friction differs between the directions, with noise of the force."""
-    from jfric.fits.task import prepare
+    from jfric.fits.recipe import prepare
 
     config = loads(LOOP)
     law = jfric.Stribeck(*(jfric.laws.Directional(*x) for x in ((4.0, 3.0), (4.0, 3.0))), 1.0,
@@ -280,7 +283,7 @@ def test_where_nothing_is_viscous_the_true_law_is_recommended():
 
 def test_windows_are_simulated_as_the_record_that_they_are_cut_from():
     """The last one is short; the motion would have its events located in each, 40 times slower."""
-    from jfric.fits.task import prepare
+    from jfric.fits.recipe import prepare
 
     t = np.linspace(0.0, 1.3, 1300)
     data = jfric.Experiment(t, y={"x": np.cos(t)})
@@ -288,11 +291,11 @@ def test_windows_are_simulated_as_the_record_that_they_are_cut_from():
                 "friction": jfric.Friction("x", limit=0.1)}  # fmt: skip
     swing = jfric.Problem(["x"], elements, time=1.3)
     free = {"friction.limit": jfric.Free(0.01, 1.0)}
-    task = prepare(swing, data, free, residual="windows", window=0.5)
+    task = prepare(swing, data, free, residual=jfric.Windows(0.5))
     assert [e.t.size for e in task.experiments] == [500, 500, 300]
     assert isinstance(task.objective.model, jfric.SampledModel)
     few = jfric.Experiment(t[::10], y={"x": np.cos(t[::10])})
-    task = prepare(swing, few, free, residual="windows", window=0.5)
+    task = prepare(swing, few, free, residual=jfric.Windows(0.5))
     assert not isinstance(task.objective.model, jfric.SampledModel)
 
 

@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal
 import jfric
 from jfric.fits.curve_fit import _best_tau, correlation_time
 from jfric.fits.curve_prior import free_of, with_bends
-from jfric.fits.task import prepare
+from jfric.fits.recipe import prepare
 
 SPEEDS = (0.0, 0.02, 0.08, 0.3, 1.0)
 TRUE = (1.3, 1.0, 0.9, 1.0, 1.2)
@@ -48,8 +48,8 @@ def record(problem, samples=500, seed=0, noise=0.05) -> jfric.Experiment:
 
 def found(problem, experiment, **options):
     return jfric.fit_curve(
-        problem, experiment, MASS, observe="load.drive.F", residual="input",
-        controller=CONTROLLER, **options,
+        problem, experiment, MASS,
+        observe="load.drive.F", residual=jfric.ClosedLoop(CONTROLLER), **options,
     )  # fmt: skip
 
 
@@ -189,7 +189,7 @@ def test_a_curve_that_would_be_negative_bends_less():
         "load": jfric.Load("x", 0.0),
     }
     problem = jfric.Problem(["x"], elements)
-    result = jfric.fit_curve(problem, data, residual="inverse", weight=1e-2)
+    result = jfric.fit_curve(problem, data, residual=jfric.InverseDynamics(), weight=1e-2)
     assert min(float(y) for y in result.law.curve) >= 0.0
     assert result.rounds[0] == pytest.approx(10.0)
     assert result.weight == result.rounds[-1] ** -2 > 1e-2
@@ -206,7 +206,7 @@ def test_a_first_guess_may_end_at_zero():
     force = a + np.sign(v) * (2.0 + np.abs(v)) + 0.02 * np.random.default_rng(0).normal(size=t.size)
     data = jfric.Experiment(t, u={"load.drive.F": force}, y={"x": x})
     guess = axis((1.0, 0.8, 0.5, 0.0), speeds=(0.0, 0.1, 0.3, 1.0))
-    result = jfric.fit_curve(guess, data, residual="inverse")
+    result = jfric.fit_curve(guess, data, residual=jfric.InverseDynamics())
     assert result.rounds[0] == pytest.approx(3.0 / np.log(11.0))
     np.testing.assert_allclose([2.0 * float(y) for y in result.law.curve[2:]], [2.3, 3.0], atol=0.3)
 

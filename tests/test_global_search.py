@@ -9,9 +9,7 @@ import pytest
 import jfric
 from jfric.fits.model import AbstractModel, Prediction
 from jfric.fits.optimise.growing import SHARES, beginning, can_grow, distinct, growing
-from jfric.fits.recipe import Recipe
-from jfric.fits.shooting import shooting
-from jfric.fits.task import prepare
+from jfric.fits.recipe import prepare
 
 T = np.linspace(0.0, 40.0, 300)
 NOISE = 0.05
@@ -59,8 +57,8 @@ def found(**options) -> np.ndarray:
 @pytest.mark.slow
 def test_growing_parts_find_what_a_few_starts_miss():
     assert np.mean(found(starts=4)) < 0.8
-    assert np.all(found(search="global", starts=4))
-    assert np.all(found(search="global", starts=4, schedule=[3.0, 10.0, 25.0]))
+    assert np.all(found(search=jfric.Global(), starts=4))
+    assert np.all(found(search=jfric.Global([3.0, 10.0, 25.0]), starts=4))
 
 
 def test_a_part_is_the_beginning_of_each_record():
@@ -115,16 +113,15 @@ def test_windows_find_stiffness_friction_and_start():
         "friction.mu": jfric.Free(0.01, 2.0, init=1.0),
         "initial.x.q": jfric.Free(-1.0, 1.0, init=-0.5, scale="linear"),
     }
-    options = {"residual": "output", "window": None}
     problem = oscillator(q=-0.5)
-    layout = prepare(problem, data, free).objective.layout
-    starts = shooting(Recipe(problem, (data,), free, {}), options, layout, 4, 0)
+    task = prepare(problem, data, free)
+    starts = jfric.Shooting().ends_of_windows(task.setup, task.objective.layout, 4, 0)
     np.testing.assert_allclose(starts[0], [100.0, 0.2, 0.1], rtol=0.05)
-    result = jfric.fit(problem, data, free, search="shooting", starts=4)
+    result = jfric.fit(problem, data, free, search=jfric.Shooting(), starts=4)
     np.testing.assert_allclose(result.vector, [100.0, 0.2, 0.1], rtol=2e-3)
     kept = jfric.FitResult.from_json(result.to_json())
     assert kept.recipe is not None
-    assert kept.recipe.options["search"] == "shooting"
+    assert kept.recipe.search == jfric.Shooting()
 
 
 @pytest.mark.parametrize(
@@ -138,6 +135,7 @@ def test_windows_find_stiffness_friction_and_start():
         ({"search": "shooting"}, "'shooting' cuts records of signals into windows"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.*settings of a fit are objects:DeprecationWarning")
 def test_bad_options_have_one_sentence(options, words):
     with pytest.raises(jfric.ProblemError) as error:
         jfric.fit(Tone(), measured(), FREE, **options)
@@ -148,4 +146,4 @@ def test_bad_options_have_one_sentence(options, words):
 def test_windows_need_measured_positions():
     data = jfric.Experiment(T, y={"v.x": T}, sigma=1.0)
     with pytest.raises(jfric.ProblemError, match="'x' is not measured; take search='global'"):
-        jfric.fit(oscillator(), data, {"spring.k": jfric.Free(1.0, 9.0)}, search="shooting")
+        jfric.fit(oscillator(), data, {"spring.k": jfric.Free(1.0, 9.0)}, search=jfric.Shooting())

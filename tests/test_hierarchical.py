@@ -117,7 +117,7 @@ def test_each_run_has_a_number_of_its_own_beside_what_varies():
         force = m * a + limit * np.sign(v) + 0.02 * rng.normal(size=t.size)
         given.append(jfric.Experiment(t, u={"load.F": force}, y={"x": x}, meta={"name": name}))
     free = {**FREE, "mass.m": jfric.Free(0.5, 3.0, scale="linear", per_experiment=True)}
-    found = jfric.fit_hierarchical(PROBLEM, given, free, residual="inverse", starts=1)
+    found = jfric.fit_hierarchical(PROBLEM, given, free, residual=jfric.InverseDynamics(), starts=1)
     assert found.common == {
         f"mass.m[{name}]": pytest.approx(m, abs=0.02) for name, m in masses.items()
     }
@@ -133,7 +133,7 @@ def test_bad_calls_are_one_sentence():
     with pytest.raises(jfric.ProblemError, match="found nothing that varies"):
         jfric.fit_hierarchical(PROBLEM, runs(), {"mass.m": jfric.Free(0.5, 2.0)})
     with pytest.raises(jfric.ProblemError, match="'windows', whose pieces are no runs"):
-        jfric.fit_hierarchical(PROBLEM, runs(), FREE, residual="windows")
+        jfric.fit_hierarchical(PROBLEM, runs(), FREE, residual=jfric.Windows())
 
 
 def test_a_command_and_a_file_say_what_varies():

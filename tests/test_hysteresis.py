@@ -407,4 +407,4 @@ def test_windows_of_a_record_do_not_begin_with_forgotten_sliders():
     t = np.linspace(0.0, 1.0, 50)
     record = jfric.Experiment(t, {}, {"u": np.sin(t)})
     with pytest.raises(jfric.ProblemError, match=r"z\.jenkins of an element that remembers"):
-        jfric.fit(problem, record, {"jenkins.R": jfric.Free(0.1, 1.0)}, residual="windows")
+        jfric.fit(problem, record, {"jenkins.R": jfric.Free(0.1, 1.0)}, residual=jfric.Windows())

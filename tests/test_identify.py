@@ -10,7 +10,7 @@ import jfric
 from jfric.fits.optimise import descent
 from jfric.fits.optimise.levenberg_marquardt import Outcome
 from jfric.fits.plausibility import scatter
-from jfric.fits.task import prepare
+from jfric.fits.recipe import prepare
 
 T = np.linspace(0.0, 4.0, 400)
 TRUTH = {"friction.mu": 0.11, "spring.main.k": 5000.0}
@@ -177,8 +177,8 @@ def test_outliers_count_less_with_a_robust_loss():
         result = jfric.fit(oscillator(), data, free, loss=loss, solver=SOLVER, starts=1)
         return np.abs(result.vector - fitted().vector)[:2] / expected
 
-    assert np.max(off("linear")) > 3.0
-    assert np.all(off("cauchy") < 1.0)
+    assert np.max(off(jfric.Squares())) > 3.0
+    assert np.all(off(jfric.Cauchy()) < 1.0)
 
 
 def test_missing_samples_are_left_out():
@@ -221,7 +221,8 @@ def test_residuals_far_above_the_noise_are_named():
 
 
 @pytest.mark.parametrize(
-    "optimiser", ["l-bfgs", "adam", pytest.param("direct", marks=pytest.mark.slow)]
+    "optimiser",
+    [jfric.LBFGS(), jfric.Adam(), pytest.param(jfric.DirectSearch(), marks=pytest.mark.slow)],
 )
 def test_optimisers_find_the_same_minimum(optimiser):
     free = starting(0.109, 4995.0)

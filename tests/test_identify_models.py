@@ -10,6 +10,7 @@ import pytest
 import jfric
 from jfric.fits.model import AbstractModel, Prediction
 from jfric.fits.optimise.levenberg_marquardt import Outcome
+from jfric.fits.recipe import Recipe, from_words
 from jfric.fits.uncertainty.autocorrelation import bandwidth, long_run_covariance
 from jfric.fits.uncertainty.posterior import log_density
 
@@ -55,14 +56,12 @@ def test_minimum_at_a_jump_is_refined_without_derivatives_and_said():
     assert "without derivatives" in result.remarks[0]
 
 
-@pytest.mark.parametrize("optimiser", ["levenberg-marquardt", "l-bfgs", "adam"])
+@pytest.mark.parametrize("optimiser", [jfric.LevenbergMarquardt, jfric.LBFGS, jfric.Adam])
 def test_many_parameters_are_those_of_linear_least_squares(optimiser):
     count = 20  # more than forward derivatives are taken for
     data, waves = measured(count)
     expected = np.linalg.lstsq(waves, data.y["y"], rcond=None)[0]
-    result = jfric.fit(
-        Polynomial(), data, free(count), starts=1, optimiser=optimiser, max_iterations=400
-    )
+    result = jfric.fit(Polynomial(), data, free(count), starts=1, optimiser=optimiser(400))
     np.testing.assert_allclose(result.vector, expected, atol=2e-4)
 
 
@@ -150,11 +149,37 @@ def test_experiments_are_drawn_with_replacement():
 def test_mini_batches_of_experiments():
     data = [measured(2, seed)[0] for seed in range(6)]
     whole = jfric.fit(Polynomial(), data, free(2), starts=1)
-    few = jfric.fit(
-        Polynomial(), data, free(2), starts=1, optimiser="adam", batch=2, max_iterations=400
-    )
+    few = jfric.fit(Polynomial(), data, free(2), starts=1, optimiser=jfric.Adam(400, batch=2))
     errors = np.array(list(whole.covariance("gauss-newton").standard_errors.values()))
     assert np.all(np.abs(few.vector - whole.vector) < 0.5 * errors)
+
+
+def test_words_of_older_programs_are_translated():
+    data, _ = measured(2)
+    with pytest.warns(DeprecationWarning, match="are objects") as said:
+        old = jfric.fit(
+            Polynomial(), data, free(2), starts=1, loss="huber", loss_scale=2.0, max_iterations=5
+        )
+    (warning,) = said
+    words = "write loss=jfric.Huber(scale=2.0), optimiser=jfric.LevenbergMarquardt("
+    assert words in str(warning.message)
+    assert warning.filename == __file__
+    settings = {"loss": jfric.Huber(2.0), "optimiser": jfric.LevenbergMarquardt(5)}
+    new = jfric.fit(Polynomial(), data, free(2), starts=1, **settings)
+    np.testing.assert_array_equal(new.vector, old.vector)
+    with pytest.raises(jfric.ProblemError, match="loss_scale: belongs into"):
+        jfric.fit(Polynomial(), data, free(2), loss=jfric.Huber(), loss_scale=2.0)
+
+
+def test_settings_come_back_from_their_words():
+    options = {
+        "residual": jfric.Windows(0.5),
+        "loss": jfric.Cauchy(3.0),
+        "search": jfric.Global([1.0, 2.0]),
+        "optimiser": jfric.Adam(50, batch=2),
+    }
+    again = from_words(Recipe.of(Polynomial(), [], {}, **options).words())
+    assert {k: again[k] for k in options} == options
 
 
 def test_residual_of_ones_own():

@@ -72,7 +72,7 @@ def test_bad_rows_are_one_sentence(conditions, y, words):
 
     def fitted():
         rows = jfric.steady_states(conditions, y)
-        return jfric.fit(shaken(), rows, free, residual="steady")
+        return jfric.fit(shaken(), rows, free, residual=jfric.SteadyStates())
 
     with pytest.raises(jfric.ProblemError, match=words):
         fitted()
@@ -81,7 +81,9 @@ def test_bad_rows_are_one_sentence(conditions, y, words):
 def test_samples_over_time_are_no_rows():
     data = jfric.Experiment(np.array([0.0, 0.1]), y={"amplitude.x": np.array([1.0, 2.0])})
     with pytest.raises(jfric.ProblemError, match="takes rows of jfric"):
-        jfric.fit(shaken(), data, {"friction.mu": jfric.Free(0.1, 0.3)}, residual="steady")
+        jfric.fit(
+            shaken(), data, {"friction.mu": jfric.Free(0.1, 0.3)}, residual=jfric.SteadyStates()
+        )
 
 
 FILE = """
@@ -126,11 +128,11 @@ def test_friction_and_stiffness_from_amplitudes_and_phases():
     turns = np.column_stack([np.zeros(4), [0.0, 2.0 * math.pi, 0.0, -2.0 * math.pi]])
     free = {"friction.mu": jfric.Free(0.05, 0.4, init=0.1), "spring.k": jfric.Free(0.5, 2.0)}
     clean = jfric.steady_states(CONDITIONS, dict(zip(names, (y + turns).T, strict=True)))
-    found = jfric.fit(shaken(), clean, free, residual="steady", starts=1)
+    found = jfric.fit(shaken(), clean, free, residual=jfric.SteadyStates(), starts=1)
     assert found.values == pytest.approx({"friction.mu": 0.2, "spring.k": 1.0}, rel=1e-7)
     noisy: dict[str, np.ndarray] = dict(zip(names, (y + noise).T, strict=True))
     rows = jfric.steady_states(CONDITIONS, noisy, sigma=sigma)
-    found = jfric.fit(shaken(), rows, free, residual="steady", starts=1)
+    found = jfric.fit(shaken(), rows, free, residual=jfric.SteadyStates(), starts=1)
     errors = found.covariance("gauss-newton").standard_errors
     for name, truth in (("friction.mu", 0.2), ("spring.k", 1.0)):
         assert abs(found.values[name] - truth) < 4.0 * errors[name]
@@ -149,7 +151,7 @@ def test_a_backbone_gives_stiffness_and_damping():
         sigma={"phase.x": 1e-3, "amplitude.x": 1e-2},
     )
     free = {"spring.k": jfric.Free(1.0, 4.0, init=2.0), "damper.c": jfric.Free(0.02, 0.3)}
-    found = jfric.fit(shaken(mu=0.0), rows, free, residual="steady", starts=1)
+    found = jfric.fit(shaken(mu=0.0), rows, free, residual=jfric.SteadyStates(), starts=1)
     assert found.values == pytest.approx({"spring.k": k, "damper.c": c}, rel=1e-8)
 
 
@@ -172,8 +174,8 @@ def test_friction_of_a_belt_from_periods_and_amplitudes_of_its_limit_cycle():
     period = 1.0 / speed + math.pi + 2.0 * np.arctan(2.0 * speed)
     rows = jfric.steady_states({"friction.belt": speed}, {"period": period}, sigma=1e-3)
     free = {"friction.mu_d": jfric.Free(0.3, 0.8, init=0.6)}
-    found = jfric.fit(belt, rows, free, residual="steady", starts=1)
+    found = jfric.fit(belt, rows, free, residual=jfric.SteadyStates(), starts=1)
     assert found.values["friction.mu_d"] == pytest.approx(0.5, rel=1e-8)
     wrong = jfric.steady_states({"friction.belt": speed}, {"phase.x": period})
     with pytest.raises(jfric.ProblemError, match="no load that it could be relative to"):
-        jfric.fit(belt, wrong, free, residual="steady")
+        jfric.fit(belt, wrong, free, residual=jfric.SteadyStates())

@@ -243,9 +243,9 @@ LINE = {"level": jfric.Free(0.0, 8.0, init=4.0, scale="linear"),
 @pytest.mark.parametrize(
     ("loss", "weight"),
     [
-        ("huber", lambda r: 1.0 / np.maximum(np.abs(r), 1.0)),
-        ("cauchy", lambda r: 1.0 / (1.0 + r**2)),
-        ("soft_l1", lambda r: 1.0 / np.sqrt(1.0 + r**2)),
+        (jfric.Huber(), lambda r: 1.0 / np.maximum(np.abs(r), 1.0)),
+        (jfric.Cauchy(), lambda r: 1.0 / (1.0 + r**2)),
+        (jfric.SoftL1(), lambda r: 1.0 / np.sqrt(1.0 + r**2)),
     ],
 )
 def test_standard_errors_of_a_robust_fit(loss, weight):

@@ -198,7 +198,7 @@ def test_closed_loop_recovers_the_parameters(record):
     config = loads(LOOP)
     free = {**FREE, "controller.lag": jfric.Free(1e-3, 0.05, init=3e-3)}
     found = jfric.fit(
-        config.problem, record, free, residual="input", controller=config.controller, starts=1
+        config.problem, record, free, residual=jfric.ClosedLoop(config.controller), starts=1
     )
     for name, value in {**TRUE, "controller.lag": 8e-3}.items():
         assert found.values[name] == pytest.approx(value, rel=1e-5)
@@ -207,7 +207,7 @@ def test_closed_loop_recovers_the_parameters(record):
 
 def test_windows_recover_the_parameters(record):
     config = loads(LOOP)
-    found = jfric.fit(config.problem, record, FREE, residual="windows", window=0.75, starts=1)
+    found = jfric.fit(config.problem, record, FREE, residual=jfric.Windows(0.75), starts=1)
     assert len(found.experiments) == 8
     for name, value in TRUE.items():
         assert found.values[name] == pytest.approx(value, rel=1e-3)
@@ -221,9 +221,7 @@ def test_regression_is_a_good_start(record):
 
 def test_check_sees_the_sampled_model(record):
     config = loads(LOOP)
-    report = jfric.check(
-        config.problem, record, FREE, residual="input", controller=config.controller
-    )
+    report = jfric.check(config.problem, record, FREE, residual=jfric.ClosedLoop(config.controller))
     assert report.ok, str(report)
     assert report.derivative_error < 1e-4
     assert report.step_error < 0.1

@@ -17,7 +17,7 @@ from jfric.fits.measurement import (
     slopes,
     total_delay,
 )
-from jfric.fits.task import prepare
+from jfric.fits.recipe import prepare
 
 T = np.linspace(0.0, 2.0, 41)
 U = np.random.default_rng(0).normal(size=41)
@@ -36,8 +36,8 @@ def test_a_measurement_shows_things_as_they_are_unless_told_otherwise():
 def test_a_loss_grows_as_its_slope_says(name):
     """Like the squared residual while that is small, and less beyond one, without a step."""
     s = jnp.asarray([1e-6, 0.1, 0.9, 1.1, 4.0, 25.0])
-    value, slope = LOSSES[name](s)
-    by_derivative = jax.vmap(jax.grad(lambda s: LOSSES[name](s)[0]))(s)
+    value, slope = LOSSES[name].rho(s)
+    by_derivative = jax.vmap(jax.grad(lambda s: LOSSES[name].rho(s)[0]))(s)
     np.testing.assert_allclose(slope, by_derivative, rtol=1e-12)
     assert float(value[0]) == pytest.approx(1e-6, rel=1e-5)
     assert (float(value[-1]) < 25.0) == (name != "linear")

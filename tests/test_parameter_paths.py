@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import jfric
 from jfric.cli.main import app
 from jfric.files.read_toml import loads
-from jfric.fits.task import prepare
+from jfric.fits.recipe import prepare
 from jfric.results.signals import look_up
 from jfric.system.naming import find_path, path_dimension
 
@@ -132,7 +132,7 @@ def test_a_controller_drives_a_load_by_either_path():
     reference = {"controller.reference": np.ones(20), "load.push.F": 1.0 + t}
     data = jfric.Experiment(t, u=reference, y={"u": t})
     free = {"friction.mu": jfric.Free(0.01, 1.0)}
-    task = prepare(alone(), data, free, residual="input", controller=controller)
+    task = prepare(alone(), data, free, residual=jfric.ClosedLoop(controller))
     assert task.objective.data.signals == ("load.push.F",)
     # The noise of the positions is not that of the force.
     for sigma, known in (
@@ -141,7 +141,7 @@ def test_a_controller_drives_a_load_by_either_path():
         ({"u": 1e-3, "load.push.F": 0.5}, True),
     ):
         given = dataclasses.replace(data, sigma=sigma)
-        task = prepare(alone(), given, free, residual="input", controller=controller)
+        task = prepare(alone(), given, free, residual=jfric.ClosedLoop(controller))
         assert task.noise_is_known is known
     assert task.noise()["load.push.F"] == 0.5
 

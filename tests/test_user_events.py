@@ -12,7 +12,7 @@ import jfric
 from jfric import Event, EventDriven, Flag, InitialState, Mass, Problem, ProblemError, Status
 from jfric.files.read_toml import loads
 from jfric.files.schema import json_schema
-from jfric.fits.arrange import sampled_or_whole
+from jfric.fits.residuals import sampled_or_whole
 
 RUNGE_KUTTA = EventDriven(flow="runge-kutta")
 

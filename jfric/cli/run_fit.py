@@ -126,38 +126,28 @@ def run_fit(
 ) -> FitResult | HierarchicalFit:
     """The fit that the command makes; hierarchical where something varies from run to run.
     ``watch`` as for :func:`jfric.fit`."""
-    from jfric.fits.arrange import sampled_or_whole
     from jfric.fits.fitting import fit
+    from jfric.fits.recipe import from_words
+    from jfric.fits.residuals import Outputs, sampled_or_whole
     from jfric.fits.sampled_model import REFERENCE
 
     experiments = read_records(config, files)
     if config.data is not None and config.data.time is None:
         # Rows without times are steady states, whatever else they are compared by.
         residual = "steady"
-    options: dict[str, Any] = dict(
-        loss=loss,
-        search=search,
-        schedule=schedule,
-        starts=starts,
-        seed=seed,
-        hold=hold,
-        watch=watch,
-    )
-    if residual == "input":
-        options |= {"controller": config.controller}
+    words = dict(residual=residual, window=window, controller=config.controller, loss=loss,
+                 search=search, schedule=schedule)  # fmt: skip
+    options: dict[str, Any] = from_words(words)
+    options |= dict(observe=observe, starts=starts, seed=seed, hold=hold, watch=watch)
     model: Any = config.problem
-    if residual == "output":
+    if isinstance(options["residual"], Outputs):
         experiments = [_without(e, REFERENCE) for e in experiments]
-        model = sampled_or_whole(config.problem, experiments, None, hold)
+        model = sampled_or_whole(config.problem, experiments, hold=hold)
     if any(item.varies for item in free.values()):
         from jfric.fits.hierarchical import fit_hierarchical
 
-        return fit_hierarchical(
-            model, experiments, free, residual=residual, window=window, observe=observe, **options
-        )
-    return fit(
-        model, experiments, free, residual=residual, window=window, observe=observe, **options
-    )
+        return fit_hierarchical(model, experiments, free, **options)
+    return fit(model, experiments, free, **options)
 
 
 def _without(experiment: Experiment, name: str) -> Experiment:

@@ -47,7 +47,8 @@ def plot_friction_curve(
         >>> x, v, a = 0.5 * jnp.sin(2.0 * t), jnp.cos(2.0 * t), -2.0 * jnp.sin(2.0 * t)
         >>> F = 3.0 * a + jnp.sign(v) * (2.0 + abs(v))
         >>> data = jfric.Experiment(t, u={"load.F": F}, y={"x": x})
-        >>> figure = jfric.plot_friction_curve(jfric.fit_curve(slide, data, residual="inverse"))
+        >>> found = jfric.fit_curve(slide, data, residual=jfric.InverseDynamics())
+        >>> figure = jfric.plot_friction_curve(found)
         >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
         ('sliding velocity', 'coefficient')
     """

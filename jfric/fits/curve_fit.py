@@ -13,8 +13,9 @@ from jfric.errors import ProblemError
 from jfric.fits.curve_prior import Side, find_curve, free_of, with_bends
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.fit_result import FitResult
-from jfric.fits.fitting import fit
 from jfric.fits.free import Free
+from jfric.fits.minimise import Watch
+from jfric.fits.recipe import Recipe
 from jfric.fits.uncertainty.covariance import Method
 from jfric.numerics.printing import printable
 from jfric.system.laws import Directional, FrictionCurve
@@ -143,6 +144,7 @@ def fit_curve(
     element: str | None = None,
     weight: float | None = None,
     starts: int = 1,
+    watch: Watch | None = None,
     **options: Any,
 ) -> CurveFit:
     """The friction curve with which ``problem`` reproduces the ``experiments`` best, and its band.
@@ -151,8 +153,8 @@ def fit_curve(
     are the first guess, those of both directions free of each other where it has two; where several
     elements have such a law, ``element`` names one (``"friction.guide"``). Free are all
     of them, and what ``free`` names beside, as in :func:`jfric.fit`, which takes ``options``
-    (``observe``, ``residual``, ``controller``, ``window``, ...); ``starts``: of the first fit,
-    later ones go on from the last. A static limit ``mu_s`` of its own
+    (``observe``, ``residual``, ``loss``, ``hold``, ...); ``starts``: of the first fit,
+    later ones go on from the last; ``watch``: as there. A static limit ``mu_s`` of its own
     is not found: stick lasts up to the first value.
 
     The curve is smooth: over ``x = ln(1 + v/speeds[1])`` the changes of slope at the knots are
@@ -179,7 +181,7 @@ def fit_curve(
         >>> x, v, a = 0.5 * jnp.sin(2.0 * t), jnp.cos(2.0 * t), -2.0 * jnp.sin(2.0 * t)
         >>> F = 3.0 * a + jnp.sign(v) * (2.0 + abs(v))
         >>> data = jfric.Experiment(t, u={"load.F": F}, y={"x": x})
-        >>> found = jfric.fit_curve(slide, data, residual="inverse")
+        >>> found = jfric.fit_curve(slide, data, residual=jfric.InverseDynamics())
         >>> law = found.problem.elements["friction"]["friction"].law
         >>> [round(float(law.kinetic(jnp.asarray(v))[0]), 1) for v in (0.3, 0.8)]
         [2.3, 2.8]
@@ -197,13 +199,14 @@ def fit_curve(
     first = largest / float(np.mean(np.diff(x)))
     tau = first if weight is None else weight**-0.5
     begin, others, rounds, remarks = None, dict(free or {}), [], []
+    recipe = Recipe.of(changed, experiments, others, **options)
 
     def fitted() -> FitResult:
         rounds.append(tau)
         chosen = dict(others)
         for side in sides:
             chosen |= free_of(side, speeds, tau, begin)
-        return fit(changed, experiments, chosen, starts=starts, **options)
+        return FitResult.of(recipe.again(chosen, starts), watch)
 
     while True:
         found = fitted()

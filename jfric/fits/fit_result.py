@@ -65,14 +65,14 @@ class FitResult:
             at_bound=task.objective.layout.at_bound(best.vector),
             remarks=(
                 *best.remarks,
-                *remarks(task, best.vector, recipe.options["search"]),
+                *remarks(task, best.vector, recipe.search),
                 *_remarks_on_data(task.experiments),
             ),
             waterfall=best.waterfall,
             sigma=task.noise(),
             experiments=task.experiments,
             objective=task.objective,
-            seed=recipe.options["seed"],
+            seed=recipe.seed,
             recipe=recipe,
         )
 

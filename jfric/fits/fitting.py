@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.fit_result import FitResult
 from jfric.fits.free import Free
-from jfric.fits.minimise import Optimiser, Search, Watch
+from jfric.fits.losses import AbstractLoss
+from jfric.fits.minimise import Watch
 from jfric.fits.model import AbstractModel
+from jfric.fits.optimise.levenberg_marquardt import AbstractOptimiser
+from jfric.fits.optimise.searches import AbstractSearch
 from jfric.fits.recipe import Recipe
-from jfric.system.controller import Controller
+from jfric.fits.residuals import AbstractResidual
 from jfric.system.problem import Problem
 
 
@@ -23,22 +24,16 @@ def fit(
     free: Mapping[str, Free],
     *,
     observe: str | Sequence[str] | None = None,
-    residual: str | Callable = "output",
-    loss: str = "linear",
-    loss_scale: float = 1.0,
-    search: Search = "starts",
-    schedule: Sequence[float] | None = None,
+    residual: AbstractResidual | Callable | None = None,
+    loss: AbstractLoss | None = None,
+    search: AbstractSearch | None = None,
     starts: int = 8,
+    optimiser: AbstractOptimiser | None = None,
     solver: Any = None,
     hold: str = "zero",
-    controller: Controller | None = None,
-    window: float | None = None,
-    optimiser: Optimiser = "levenberg-marquardt",
-    max_iterations: int | None = None,
-    learning_rate: float = 0.02,
-    batch: int | None = None,
     seed: int = 0,
     watch: Watch | None = None,
+    **words: Any,
 ) -> FitResult:
     """Values of the ``free`` parameters for which ``problem`` reproduces the ``experiments`` best.
 
@@ -51,29 +46,27 @@ def fit(
     ``.gain``, ``.delay`` and ``.lag`` [s], the time constant of a first-order filter;
     ``input.PATH.delay`` and ``.lag`` of a measured input; ``delay`` of all sensors); initial states
     are ``initial.DOF.q`` and ``.v``.
-    ``observe``: measured signals to compare, all by default. ``residual``: ``"output"`` compares
-    simulated with measured signals; ``"input"`` simulates the loop closed by ``controller`` and
-    compares its force with the measured one; ``"windows"`` cuts the records into windows of
-    ``window`` [s] (1 s unless given), each with a free initial state; ``"inverse"`` compares forces
-    that the measured motion needs with the measured ones, without simulation; ``"steady"`` compares
-    periodic motions with rows of :func:`jfric.steady_states`; a function
-    ``(predicted, measured, weight) -> residuals`` of arrays (m, k) compares as it likes; a problem
-    may be replaced by an :class:`AbstractModel`.
-    ``search``: ``"starts"`` descends from the best of a small sample; ``"global"`` from the best of
-    one four times as large on growing parts of the records, where there are fewer local minima;
-    ``"shooting"`` before that on windows of ``window`` [s] (an eighth of the record) from measured
-    states, for chaotic motions and unknown initial states. ``schedule``: lengths of the parts [s],
-    the whole comes last.
-    ``loss``: ``"linear"``, ``"huber"``, ``"soft_l1"`` or ``"cauchy"``, the last three count
-    residuals above ``loss_scale`` less. ``solver``: of the simulation,
-    :class:`jfric.EventDriven` by default; :class:`jfric.Smoothed` has smooth, biased derivatives.
-    ``hold``: measured inputs between samples, ``"zero"`` or ``"linear"``. ``optimiser``:
-    ``"levenberg-marquardt"``; ``"l-bfgs"`` or ``"adam"`` for many parameters, the latter with
-    ``learning_rate`` and, for many experiments, looking at ``batch`` of them in each step;
-    ``"direct"`` uses no derivatives. ``max_iterations`` of the optimiser: 60, or 200 of the last
-    three. ``seed``: of the starts and samples. ``watch(stage, iteration, most, cost, values)`` is
-    told after each iteration how far the search has come: the least cost, and the free parameters
-    by name.
+    ``observe``: measured signals to compare, all by default. The first kind of each setting is the
+    default. ``residual``: :class:`jfric.Outputs` compares simulated signals,
+    :class:`jfric.ClosedLoop` the force of a controller, :class:`jfric.Windows` signals in short
+    windows, each with a free initial state, :class:`jfric.InverseDynamics` forces, without
+    simulation, :class:`jfric.SteadyStates` periodic motions with rows of
+    :func:`jfric.steady_states`; a function ``(predicted, measured, weight) -> residuals`` of arrays
+    (m, k) compares outputs as it likes. ``problem`` may be an :class:`AbstractModel`, which says
+    itself what is compared. ``loss``: :class:`jfric.Squares`, or :class:`jfric.Huber`,
+    :class:`jfric.SoftL1` and :class:`jfric.Cauchy`, for which large residuals count less.
+    ``search``: :class:`jfric.Starts` descends from the best of a small sample, ``starts`` at once;
+    :class:`jfric.Global` from the best of one four times as large on growing parts of the records,
+    where there are fewer local minima; :class:`jfric.Shooting` before that on windows from measured
+    states, for chaotic motions and unknown initial states. ``optimiser``:
+    :class:`jfric.LevenbergMarquardt`; :class:`jfric.LBFGS` and :class:`jfric.Adam` for many
+    parameters or experiments; :class:`jfric.DirectSearch` uses no derivatives. ``solver``: of the
+    simulation, :class:`jfric.EventDriven` by default; :class:`jfric.Smoothed` has smooth, biased
+    derivatives. ``hold``: measured inputs between samples, ``"zero"`` or ``"linear"``. ``seed``: of
+    the starts and samples. ``watch(stage, iteration, most, cost, values)`` is told after each
+    iteration how far the search has come: the least cost, and the free parameters by name.
+    ``words``: the old spelling of
+    settings (``residual="windows"``, ``window``), which a warning translates.
 
     Raises :class:`jfric.ProblemError` for what cannot be fitted. Numerical trouble of a start is
     its outcome in ``result.waterfall``. Source of the optimiser: K. Madsen, H. B. Nielsen,
@@ -86,17 +79,9 @@ def fit(
         >>> {name: round(x, 9) for name, x in result.values.items()}
         {'friction.mu': 0.1}
     """
-    recipe = Recipe(
-        problem,
-        (experiments,) if isinstance(experiments, Experiment) else tuple(experiments),
-        dict(free),
-        {
-            "observe": observe, "residual": residual, "loss": loss, "loss_scale": loss_scale,
-            "search": search,
-            "schedule": None if schedule is None else np.ravel(np.asarray(schedule)).tolist(),
-            "starts": starts, "solver": solver, "hold": hold, "controller": controller,
-            "window": window, "optimiser": optimiser, "max_iterations": max_iterations,
-            "learning_rate": learning_rate, "batch": batch, "seed": seed,
-        },
+    recipe = Recipe.of(
+        problem, experiments, free,
+        observe=observe, residual=residual, loss=loss, search=search, starts=starts,
+        optimiser=optimiser, solver=solver, hold=hold, seed=seed, **words,
     )  # fmt: skip
     return FitResult.of(recipe, watch)

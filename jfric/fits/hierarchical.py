@@ -13,11 +13,12 @@ from jfric.fits.curve_fit import correlation_time
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.stacking import labels
 from jfric.fits.fit_result import FitResult
-from jfric.fits.fitting import fit
 from jfric.fits.free import Free
 from jfric.fits.full_paths import full_free
+from jfric.fits.minimise import Watch
 from jfric.fits.model import AbstractModel
 from jfric.fits.random_effects import RandomEffects
+from jfric.fits.recipe import Recipe
 from jfric.numerics.printing import printable
 from jfric.system.problem import Problem
 
@@ -144,6 +145,7 @@ def fit_hierarchical(
     free: Mapping[str, Free],
     *,
     starts: int = 8,
+    watch: Watch | None = None,
     **options: Any,
 ) -> HierarchicalFit:
     """Parameters that vary from run to run, with the mean and the scatter of all runs.
@@ -152,7 +154,7 @@ def fit_hierarchical(
     ``varies=True`` have a value in each of the ``experiments``, at least three, that is normal
     around a common mean. Mean and standard deviation (the scatter) are found with the values: runs
     that say little are drawn towards the mean, runs that say much are not. ``starts``: of the first
-    fit; ``options``: those of :func:`jfric.fit`, but for windows.
+    fit; ``watch`` and ``options``: as in :func:`jfric.fit`, but for windows.
 
     The scatter has the largest marginal likelihood, with mean and common parameters integrated out
     and Laplace's approximation around one fit after the other (restricted maximum likelihood);
@@ -179,9 +181,10 @@ def fit_hierarchical(
         {'run 0.8': 0.8, 'run 1.0': 1.0, 'run 1.2': 1.2}
     """
     chosen = list(experiments)
-    system = problem if isinstance(problem, Problem) else getattr(problem, "problem", None)
-    if isinstance(system, Problem):
-        free = full_free(system, free)
+    recipe = Recipe.of(problem, chosen, free, starts=starts, **options)
+    setup = recipe.setup
+    if setup.system is not None:
+        free = full_free(setup.system, free)
     varying = [path for path, item in free.items() if item.varies]
     if not varying:
         raise ProblemError(
@@ -191,9 +194,9 @@ def fit_hierarchical(
         raise ProblemError(
             f"experiments: found {len(chosen)}, at least {LEAST_RUNS} show how they scatter"
         )
-    if options.get("residual") in ("windows", "steady"):
+    if not setup.residual.of_runs:
         raise ProblemError(
-            f"residual: found {options['residual']!r}, whose pieces are no runs; take 'output', "
+            f"residual: found {setup.residual.word!r}, whose pieces are no runs; take 'output', "
             "'input' or 'inverse'"
         )
     for path in varying:
@@ -201,7 +204,11 @@ def fit_hierarchical(
             raise ProblemError(f"free.{path}: found a prior, mean and scatter are its prior")
     own = {k: replace(f, varies=False, per_experiment=True) if f.varies else f
            for k, f in free.items()}  # fmt: skip
-    found = fit(problem, chosen, own, starts=starts, **options)
+
+    def fitted(free: Mapping[str, Free], starts: int) -> FitResult:
+        return FitResult.of(recipe.again(free, starts), watch)
+
+    found = fitted(own, starts)
     names, tau, mean = labels(chosen), np.zeros(0), np.zeros(0)
     rounds, remarks, settled = [], [], False
     effects = _effects(found, varying, names, None, None)
@@ -229,7 +236,7 @@ def fit_hierarchical(
             if path not in varying and path in found.values:
                 init = float(np.clip(found.values[path], item.lower, item.upper))
                 again[path] = replace(item, init=init)
-        found = fit(problem, chosen, again, starts=1, **options)
+        found = fitted(again, 1)
         effects = _effects(found, varying, names, mean, tau * np.sqrt(share))
     if not settled:
         remarks.append(f"mean and scatter have not settled after {len(rounds)} rounds")

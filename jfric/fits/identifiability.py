@@ -17,7 +17,8 @@ from jfric.fits.free import Free
 from jfric.fits.model import AbstractModel
 from jfric.fits.objective import FEW_MEMBERS
 from jfric.fits.optimise.starts import global_sample
-from jfric.fits.task import Task, prepare
+from jfric.fits.recipe import prepare
+from jfric.fits.task import Task
 from jfric.fits.uncertainty.covariance import UNIDENTIFIED
 from jfric.numerics.printing import printable
 from jfric.results.modes import Mode

@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError
+from jfric.fits.losses import Squares
 from jfric.fits.objective import Objective, failed
-from jfric.fits.optimise.descent import descend
 from jfric.fits.optimise.direct_search import direct_search
-from jfric.fits.optimise.growing import SHARES, can_grow, growing
-from jfric.fits.optimise.levenberg_marquardt import Members, Outcome, levenberg_marquardt
+from jfric.fits.optimise.levenberg_marquardt import Members, Outcome
 from jfric.fits.optimise.starts import nearby
-from jfric.fits.optimise.starts import starts as choose_starts
 from jfric.fits.parameter_vector import Layout
-from jfric.fits.recipe import SEARCH, Recipe
-from jfric.fits.shooting import shooting
-from jfric.fits.task import Task, prepare
+from jfric.fits.recipe import Recipe
+from jfric.fits.task import Task
 from jfric.numerics.limits import STARTS, require_count
 from jfric.results.status import Status
 
-Optimiser = Literal["levenberg-marquardt", "l-bfgs", "adam", "direct"]
-OPTIMISERS = get_args(Optimiser)
 #: Told after each iteration of a fit: the stage, the number of the iteration and the most there can
 #: be, the least cost so far, and the parameters there by name.
 Watch = Callable[[str, int, int, float, dict[str, float]], None]
-Search = Literal["starts", "global", "shooting"]
-SEARCHES = get_args(Search)
 #: Fits after the first where the noise is unknown: weights and parameters settle together.
 NOISE_ROUNDS = 2
-
 
 Minimiser = Callable[[np.ndarray, str], Members]
 
@@ -51,101 +43,22 @@ class Minimum(NamedTuple):
 
 def solve(recipe: Recipe, watch: Watch | None = None) -> tuple[Task, Minimum]:
     """Compute the fit with these arguments; raises :class:`jfric.ProblemError`."""
-    options = dict(recipe.options)
-    # Fits that were written before there was a choice have none.
-    search = {name: options.pop(name, None) for name in SEARCH}
-    task = prepare(recipe.problem, recipe.experiments, recipe.free, **options)
-    starts, seed = search.pop("starts"), search["seed"]
-    require_count("starts", starts, 1, STARTS)
+    task, seed = recipe.setup.task(), recipe.seed
+    require_count("starts", recipe.starts, 1, STARTS)
     if seed < 0:
         raise ProblemError(f"seed: found {seed}, must not be negative")
-    if search["optimiser"] not in OPTIMISERS:
-        raise ProblemError(
-            f"optimiser: found {search['optimiser']!r}{nearest(search['optimiser'], OPTIMISERS)}, "
-            "allowed are " + ", ".join(OPTIMISERS)
-        )
-    way, schedule = search.pop("search") or "starts", search.pop("schedule")
-    if way not in SEARCHES:
-        raise ProblemError(
-            f"search: found {way!r}{nearest(way, SEARCHES)}, allowed are " + ", ".join(SEARCHES)
-        )
-    if way == "starts" and schedule is not None:
-        raise ProblemError("schedule: has no meaning for search='starts', take 'global'")
-    shares, objective = _shares(task, schedule), task.objective
-    minimise = _minimiser(objective, watch, **search)
-    if way == "starts":
-        x0 = choose_starts(lambda x: objective.normal(x).cost, objective.layout, starts, seed)
-    else:
-        more = None
-        if way == "shooting":
-            more = shooting(recipe, options, objective.layout, starts, seed)
-        x0 = growing(objective, starts, seed, shares, more)
-    return task, _least(task, minimise, x0, seed)
-
-
-def _shares(task: Task, schedule: Sequence[float] | None) -> tuple[float, ...]:
-    """Parts of the records from lengths [s]; the whole comes last."""
-    if not can_grow(task.objective):
-        if schedule is not None:
-            raise ProblemError("schedule: found one for residuals that are no samples in time")
-        return (1.0,)
-    if schedule is None:
-        return SHARES
-    longest = max(float(np.ptp(e.t)) for e in task.experiments)
-    try:
-        lengths = np.asarray(schedule, float)
-    except (TypeError, ValueError):
-        lengths = np.array([np.nan])
-    rising = lengths.size and np.all(np.diff(lengths, prepend=0.0) > 0)
-    if not rising or not lengths[-1] <= longest * (1 + 1e-9):
-        raise ProblemError(
-            f"schedule: found {schedule}, needs lengths [s] that increase, above 0 and up to that "
-            f"of the record, {longest:g} s"
-        )
-    return (*(x for x in (lengths / longest).tolist() if x < 1.0), 1.0)
-
-
-def _minimiser(
-    objective: Objective,
-    watch: Watch | None,
-    *,
-    optimiser: Optimiser,
-    max_iterations: int | None,
-    learning_rate: float,
-    batch: int | None,
-    seed: int,
-) -> Minimiser:
-    """A function from starts (B, P) to where they end, in a stage with a name."""
+    objective = task.objective
 
     def minimise(x0: np.ndarray, stage: str) -> Members:
         def told(iteration: int, most: int, cost: float, x: np.ndarray) -> None:
-            if watch is None:
-                return
-            values = dict(zip(objective.layout.names, x.tolist(), strict=True))
-            watch(stage, iteration, most, cost, values)
+            if watch is not None:
+                values = dict(zip(objective.layout.names, x.tolist(), strict=True))
+                watch(stage, iteration, most, cost, values)
 
-        if optimiser == "levenberg-marquardt":
-            return levenberg_marquardt(
-                lambda x, _: objective.normal(x),
-                objective.layout,
-                x0,
-                max_iterations=max_iterations or 60,
-                watch=told,
-            )
-        if optimiser == "direct":
-            return _direct(objective, x0, max_iterations or 200, seed, told)
-        return descend(
-            objective,
-            x0,
-            optimiser,
-            max_iterations=max_iterations or 200,
-            learning_rate=learning_rate,
-            batch=batch,
-            seed=seed,
-            watch=told,
-        )
+        return recipe.optimiser.minimise(objective, x0, seed, told)
 
-    return minimise
+    x0 = recipe.search.points(task, recipe.starts, seed)
+    return task, _least(task, minimise, x0, seed)
 
 
 def _least(task: Task, minimise: Minimiser, x0: np.ndarray, seed: int) -> Minimum:
@@ -161,7 +74,7 @@ def _least(task: Task, minimise: Minimiser, x0: np.ndarray, seed: int) -> Minimu
         waterfall = sorted(waterfall + _waterfall(layout, x0, again), key=lambda w: w["cost"])
         if np.min(again.cost) < members.cost[best]:
             members, best = again, np.argmin(again.cost)
-    if not task.noise_is_known or objective.loss != "linear":
+    if not task.noise_is_known or not isinstance(objective.loss, Squares):
         for _ in range(NOISE_ROUNDS):
             if not np.isfinite(members.cost[best]):
                 break
@@ -208,28 +121,6 @@ def _refine(objective: Objective, x: np.ndarray, cost: float, seed: int):
             "derivatives do not hold there, take those of the bootstrap",
         ),
     )
-
-
-def _direct(objective: Objective, x0: np.ndarray, generations: int, seed: int, watch) -> Members:
-    """Every start by a search without derivatives."""
-    layout = objective.layout
-    found = [
-        direct_search(
-            lambda x: objective.normal(x).cost,
-            layout,
-            x,
-            seed=seed + i,
-            generations=generations,
-            width=0.2,
-            watch=watch,
-        )
-        for i, x in enumerate(x0)
-    ]
-    x, cost = np.stack([f[0] for f in found]), np.array([f[1] for f in found])
-    used = np.array([f[2] for f in found])
-    outcome = np.where(used < generations, Outcome.CONVERGED, Outcome.MAX_ITERATIONS)
-    outcome[~np.isfinite(cost)] = Outcome.FAILED
-    return Members(layout.coordinates(x), x, cost, outcome, used)
 
 
 def _waterfall(layout: Layout, x0: np.ndarray, members: Members) -> list[dict[str, Any]]:

@@ -57,7 +57,8 @@ class Motion(NamedTuple):
 class AbstractModel(eqx.Module):
     """Model of one experiment, whose predicted samples a fit compares with the measured ones.
 
-    Field ``problem``: the system; ``signals`` of the data name the columns of the prediction.
+    The columns of a prediction are the ``signals`` of the data. A subclass with a field ``problem``
+    has paths of parameters completed, and their bounds checked, by that problem.
     Example: see :class:`jfric.SampledModel`.
     """
 

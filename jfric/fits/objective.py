@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.fits.data.stacking import Data
-from jfric.fits.losses import LOSSES
+from jfric.fits.losses import AbstractLoss, Squares
 from jfric.fits.model import AbstractModel
 from jfric.fits.parameter_vector import Layout
 from jfric.numerics.compilation import no_options, quick_options
@@ -67,11 +67,10 @@ class Objective:
         layout: Layout,
         weight: np.ndarray,
         residual: Residual = weighted,
-        loss: str = "linear",
-        loss_scale: float = 1.0,
+        loss: AbstractLoss | None = None,
     ):
         self.model, self.data, self.layout = model, data, layout
-        self.residual, self.loss, self.loss_scale = residual, loss, loss_scale
+        self.residual, self.loss = residual, loss or Squares()
         #: (E, m, k): measured values, and their weights (zero: missing).
         self.measured = np.asarray(jax.jit(jax.vmap(model.target))(data))
         self.weight = weight
@@ -93,9 +92,9 @@ class Objective:
                 status,
                 *own,
                 self._scatter,
-                jnp.asarray(self.loss_scale),
+                jnp.asarray(self.loss.scale),
                 self.residual,
-                self.loss,
+                self.loss.rho,
             )
 
         cost, gradient, hessian = self._in_chunks(call, x, (measured, weight), chunk)
@@ -179,20 +178,21 @@ def _compiled_predict(is_long: bool) -> Kept:
     return Kept(_predict, options=no_options if is_long else quick_options)
 
 
-def experiment_cost(model, data, x, paths, measured, weight, loss_scale, residual, loss):
+def experiment_cost(model, data, x, paths, measured, weight, scale, residual, rho):
     """Cost of the parameters ``x`` (L,) of one experiment for measured values (m, k); infinite
-    where the simulation fails. Traced; priors are left to the caller."""
+    where the simulation fails. ``rho``, ``scale``: of the loss. Traced; priors are left to the
+    caller."""
     found = model.simulate_outputs({path: x[i] for i, path in enumerate(paths)}, data)
-    rho, _ = LOSSES[loss]((residual(found.y, measured, weight) / loss_scale) ** 2)
-    cost = 0.5 * loss_scale**2 * jnp.sum(rho)
+    values, _ = rho((residual(found.y, measured, weight) / scale) ** 2)
+    cost = 0.5 * scale**2 * jnp.sum(values)
     return jnp.where(failed(found.status) | ~jnp.isfinite(cost), jnp.inf, cost)
 
 
-def member_cost(model, data, x, paths, measured, weight, loss_scale, residual, loss):
+def member_cost(model, data, x, paths, measured, weight, scale, residual, rho):
     """Cost of the parameters ``x`` (E, L) of all experiments for measured values (E, m, k)."""
 
     def one(x, data, measured, weight):
-        return experiment_cost(model, data, x, paths, measured, weight, loss_scale, residual, loss)
+        return experiment_cost(model, data, x, paths, measured, weight, scale, residual, rho)
 
     return jnp.sum(jax.vmap(one)(x, data, measured, weight))
 
@@ -235,10 +235,10 @@ def _residuals(pred, jac, measured, weight, residual):
 
 
 @functools.partial(jax.jit, static_argnums=(7, 8))
-def _normal(pred, jac, status, measured, weight, scatter, loss_scale, residual, loss):
+def _normal(pred, jac, status, measured, weight, scatter, scale, residual, rho):
     r, J = _each(residual)(pred, jac, measured, weight)
-    rho, slope = LOSSES[loss]((r / loss_scale) ** 2)
-    cost = 0.5 * loss_scale**2 * jnp.sum(rho, axis=(1, 2, 3))
+    values, slope = rho((r / scale) ** 2)
+    cost = 0.5 * scale**2 * jnp.sum(values, axis=(1, 2, 3))
     g = jnp.einsum("bemk,bemkl->bel", slope * r, J)
     H = jnp.einsum("bemk,bemkl,bemkn->beln", slope, J, J)
     any_failed = jnp.any(failed(status), axis=1)

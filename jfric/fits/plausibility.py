@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float
 from jfric.errors import ProblemError
 from jfric.files.config import Config, time_span
 from jfric.fits.data.experiment import Experiment
+from jfric.fits.optimise.searches import AbstractSearch
 from jfric.fits.task import Task
 
 #: Units are usually wrong by a thousand; half of that on a scale of factors is suspicious.
@@ -38,7 +39,7 @@ def require_span(config: Config, experiment: Experiment) -> None:
     )
 
 
-def remarks(task: Task, x: np.ndarray, search: str) -> list[str]:
+def remarks(task: Task, x: np.ndarray, search: AbstractSearch) -> list[str]:
     """Remarks on a fit ``x`` (P,), found by ``search``: doubtful units, large residuals."""
     predicted = task.objective.predict(x[None])[0]
     return [*_on_units(task, x, predicted), *_on_residuals(task, predicted, search)]
@@ -67,7 +68,7 @@ def _on_units(task: Task, x: np.ndarray, predicted: np.ndarray) -> list[str]:
     return said
 
 
-def _on_residuals(task: Task, predicted: np.ndarray, search: str) -> list[str]:
+def _on_residuals(task: Task, predicted: np.ndarray, search: AbstractSearch) -> list[str]:
     """Signals of which far more is left than their samples scatter."""
     said = []
     for j, signal in enumerate(task.objective.data.signals):
@@ -78,7 +79,7 @@ def _on_residuals(task: Task, predicted: np.ndarray, search: str) -> list[str]:
         visible = left > VISIBLE * float(np.std(measured[used])) if off.size else False
         if not (noise > 0.0 and visible and left > UNEXPLAINED * noise):
             continue
-        other = "another minimum (search: global), " if search == "starts" else ""
+        other = "" if search.is_global else "another minimum (search: global), "
         said.append(
             f"residuals of {signal} are {left / noise:,.0f} times the scatter of its samples, "
             f"{noise:.2g}: {other}another law or what is not modelled may explain them"

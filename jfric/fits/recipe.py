@@ -1,25 +1,170 @@
-"""The arguments of a fit."""
+"""The arguments of a fit, and their spelling by words: in files, commands and older programs."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from jfric.errors import ProblemError, nearest
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.free import Free
+from jfric.fits.losses import LOSSES, AbstractLoss
+from jfric.fits.optimise.descent import LBFGS, Adam
+from jfric.fits.optimise.direct_search import DirectSearch
+from jfric.fits.optimise.levenberg_marquardt import AbstractOptimiser, LevenbergMarquardt
+from jfric.fits.optimise.searches import SEARCHES, AbstractSearch, Starts
+from jfric.fits.residuals import RESIDUALS, AbstractResidual, Outputs
+from jfric.fits.task import Setup, Task
 
-#: Options of a fit that say how the minimum is looked for, not what is minimised.
-SEARCH = (
-    "search", "schedule", "starts", "optimiser", "max_iterations", "learning_rate", "batch", "seed",
-)  # fmt: skip
+OPTIMISERS = {o.word: o for o in (LevenbergMarquardt, LBFGS, Adam, DirectSearch)}
+#: Kinds of each setting by word, the default first, and the class of them all.
+KINDS: dict[str, tuple[dict[str, Any], type]] = {
+    "residual": (RESIDUALS, AbstractResidual),
+    "loss": (LOSSES, AbstractLoss),
+    "search": (SEARCHES, AbstractSearch),
+    "optimiser": (OPTIMISERS, AbstractOptimiser),
+}
+#: Words for fields of the settings: which field of which setting.
+FIELDS = {
+    "controller": (("residual", "controller"),),
+    "window": (("residual", "length"), ("search", "window")),
+    "loss_scale": (("loss", "scale"),),
+    "schedule": (("search", "schedule"),),
+    "max_iterations": (("optimiser", "max_iterations"),),
+    "learning_rate": (("optimiser", "learning_rate"),),
+    "batch": (("optimiser", "batch"),),
+}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Recipe:
     """The arguments of :func:`jfric.fit`, with which it can be repeated."""
 
-    problem: Any
-    experiments: tuple[Experiment, ...]
-    free: Mapping[str, Free]
-    options: Mapping[str, Any]
+    setup: Setup
+    search: AbstractSearch
+    optimiser: AbstractOptimiser
+    starts: int = 8
+    seed: int = 0
+
+    @staticmethod
+    def of(
+        problem: Any,
+        experiments: Experiment | Sequence[Experiment],
+        free: Mapping[str, Free],
+        **options: Any,
+    ) -> Recipe:
+        """The recipe with the keyword arguments of :func:`jfric.fit`, by words too."""
+        chosen = (experiments,) if isinstance(experiments, Experiment) else tuple(experiments)
+        options = _with_objects(options)
+        own = {f.name for f in dataclasses.fields(Recipe)} - {"setup"}
+        of_setup = {k: x for k, x in options.items() if k not in own}
+        setup = Setup(problem, chosen, dict(free), **of_setup)
+        return Recipe(setup, **{k: x for k, x in options.items() if k in own})
+
+    def again(self, free: Mapping[str, Free], starts: int) -> Recipe:
+        """The same fit with other free parameters and starts."""
+        setup = dataclasses.replace(self.setup, free=free)
+        return dataclasses.replace(self, setup=setup, starts=starts)
+
+    def words(self) -> dict[str, Any]:
+        """The settings by words and numbers, as :func:`from_words` reads them."""
+        setup = self.setup
+        objects = {
+            "residual": setup.residual, "loss": setup.loss,
+            "search": self.search, "optimiser": self.optimiser,
+        }  # fmt: skip
+        found = {argument: thing.word for argument, thing in objects.items()}
+        for word, places in FIELDS.items():
+            values = [getattr(objects[argument], field, None) for argument, field in places]
+            found[word] = next((x for x in values if x is not None), None)
+        if found["schedule"] is not None:
+            found["schedule"] = np.ravel(np.asarray(found["schedule"])).tolist()
+        return {
+            **found, "observe": setup.observe, "solver": setup.solver, "hold": setup.hold,
+            "starts": self.starts, "seed": self.seed,
+        }  # fmt: skip
+
+
+def prepare(problem: Any, experiments: Any, free: Mapping[str, Free], **options: Any) -> Task:
+    """The fit with the arguments of :func:`jfric.fit`, checked and put together."""
+    return Recipe.of(problem, experiments, free, **options).setup.task()
+
+
+def from_words(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Keyword arguments of :func:`jfric.fit` from ``options`` that may name kinds of settings by
+    words (``residual="windows"``), and give their fields beside them (``window=2.0``).
+
+    None is the default; fields that a kind does not have are left out. Raises
+    :class:`jfric.ProblemError` for words that name nothing.
+    """
+    found = {k: x for k, x in options.items() if k not in FIELDS}
+    given = {k: options[k] for k in FIELDS if options.get(k) is not None}
+    taken: set[str] = set()
+    for argument, (kinds, base) in KINDS.items():
+        value = options.get(argument) or next(iter(kinds))
+        if isinstance(value, str) and value in kinds:
+            kind = kinds[value]
+            if kind is Starts and "schedule" in given:
+                raise ProblemError("schedule: has no meaning for search='starts', take 'global'")
+            own = {f.name for f in dataclasses.fields(kind)}
+            places = [(word, f) for word in given for a, f in FIELDS[word] if a == argument]
+            value = kind(**{field: given[word] for word, field in places if field in own})
+            taken |= {word for word, field in places if field in own}
+        elif argument == "residual" and callable(value) and not isinstance(value, type):
+            value = Outputs(value)
+        if not isinstance(value, base):
+            more = " and a function" if argument == "residual" else ""
+            raise ProblemError(
+                f"{argument}: found {value!r}{nearest(str(value), kinds)}, allowed are "
+                f"{', '.join(kinds)}{more}"
+            )
+        found[argument] = value
+    for word in given.keys() - taken:
+        for argument, _ in FIELDS[word]:
+            if isinstance(options.get(argument), KINDS[argument][1]):
+                raise ProblemError(f"{word}: belongs into {argument}={_call(options[argument])}")
+    return found
+
+
+def _with_objects(options: Mapping[str, Any]) -> dict[str, Any]:
+    """``options`` with objects in place of words, with a warning where there were words."""
+    found = from_words(options)
+    words = {k: options[k] for k in KINDS if isinstance(options.get(k), str)}
+    words |= {k: options[k] for k in FIELDS if options.get(k) is not None}
+    if words:
+        places = {argument for k in words for argument, _ in FIELDS.get(k, ((k, ""),))}
+        default = from_words({})
+        new = [f"{k}={_call(found[k])}" for k in KINDS if k in places and found[k] != default[k]]
+        old = ", ".join(f"{k}={_text(x)}" for k, x in words.items())
+        said = f"write {', '.join(new)}" if new else "leave it out"
+        _warn(f"{old}: settings of a fit are objects, {said}")
+    return found
+
+
+def _call(setting: Any) -> str:
+    """How a setting is written in a program, without its defaults."""
+    fields = {f.name: f.default for f in dataclasses.fields(setting)}
+    changed = [
+        f"{name}={_text(getattr(setting, name))}"
+        for name, default in fields.items()
+        if getattr(setting, name) is not default
+    ]
+    return f"jfric.{type(setting).__name__}({', '.join(changed)})"
+
+
+def _text(value: Any) -> str:
+    return repr(value) if isinstance(value, (str, int, float, list, tuple)) else "..."
+
+
+def _warn(text: str) -> None:
+    """Warn of an old spelling, at the line of the program that has it."""
+    level, frame = 1, sys._getframe()
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith("jfric."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, DeprecationWarning, stacklevel=level)

@@ -16,9 +16,9 @@ from jfric.files.write_toml import dump
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.estimate import Estimate
 from jfric.fits.free import Free
+from jfric.fits.objective import weighted
 from jfric.fits.optimise.levenberg_marquardt import Outcome
-from jfric.fits.recipe import SEARCH, Recipe
-from jfric.fits.task import prepare
+from jfric.fits.recipe import Recipe, from_words
 from jfric.fits.uncertainty.covariance import covariance
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.smoothed.solver import Smoothed
@@ -36,19 +36,19 @@ def to_json(fit: Estimate) -> str:
     own.
     """
     recipe = fit.recipe
-    if recipe is None or not isinstance(recipe.problem, Problem):
+    if recipe is None or not isinstance(recipe.setup.problem, Problem):
         raise ProblemError("to_json: found a model of your own, only a fit of a problem is written")
-    options = dict(recipe.options)
-    if callable(options["residual"]):
+    setup, options = recipe.setup, recipe.words()
+    if setup.residual.compare is not weighted:
         raise ProblemError("to_json: found a function as residual, which cannot be written")
-    config = Config(recipe.problem, controller=options.pop("controller"))
+    config = Config(recipe.setup.problem, controller=options.pop("controller"))
     options["solver"] = _solver(options["solver"])
     uncertainty = covariance(fit)
     table = {
         "versions": versions(),
         "problem": dump(config),
-        "experiments": [_experiment(e) for e in recipe.experiments],
-        "free": {path: dataclasses.asdict(item) for path, item in recipe.free.items()},
+        "experiments": [_experiment(e) for e in setup.experiments],
+        "free": {path: dataclasses.asdict(item) for path, item in setup.free.items()},
         "options": options,
         "result": {
             "names": fit.names,
@@ -86,8 +86,8 @@ def from_json(text: str) -> dict[str, Any]:
         raise ProblemError(f"from_json: found no fit in the text ({error})") from None
     options["controller"] = config.controller
     options["solver"] = _read_solver(options["solver"])
-    own = {k: v for k, v in options.items() if k not in SEARCH}
-    task = prepare(config.problem, experiments, free, **own)
+    recipe = Recipe.of(config.problem, experiments, free, **from_words(options))
+    task = recipe.setup.task()
     vector = np.array(found["values"])
     if not task.noise_is_known:
         task.estimate_noise(vector)
@@ -104,9 +104,9 @@ def from_json(text: str) -> dict[str, Any]:
         sigma=found["sigma"],
         experiments=task.experiments,
         objective=task.objective,
-        seed=options["seed"],
+        seed=recipe.seed,
         remarks=tuple(found["remarks"]),
-        recipe=Recipe(config.problem, experiments, free, options),
+        recipe=recipe,
     )
 
 

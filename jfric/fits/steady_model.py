@@ -50,7 +50,7 @@ def steady_states(
     mask: Any = None,
     meta: Mapping[str, Any] | None = None,
 ) -> Experiment:
-    """Measured steady states, one a row, for ``jfric.fit(..., residual="steady")``.
+    """Measured steady states, one a row, for fits with :class:`jfric.SteadyStates`.
 
     ``conditions``: what was set in each row, (m,) [SI] by the path of a parameter: the frequency
     ``"load.F.omega"`` [rad/s], the level ``"load.F.amplitude"``, the speed of a belt. ``y``: what

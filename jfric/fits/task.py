@@ -2,43 +2,95 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from jfric.errors import ProblemError, nearest
-from jfric.fits.arrange import closed, sampled_or_whole, windowed
+from jfric.errors import ProblemError
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.quantisation import Steps, steps_of
 from jfric.fits.data.stacking import Data, labels, signals_of, stack
 from jfric.fits.free import Free, check_free
-from jfric.fits.full_paths import full_controller, full_experiment, full_free, full_signals
-from jfric.fits.inverse_model import InverseModel, inverse_experiments
-from jfric.fits.losses import LOSSES
-from jfric.fits.model import AbstractModel, OutputModel
-from jfric.fits.objective import Objective, weighted
+from jfric.fits.full_paths import full_experiment, full_free, full_signals
+from jfric.fits.losses import AbstractLoss, Squares
+from jfric.fits.model import AbstractModel
+from jfric.fits.objective import Objective
 from jfric.fits.parameter_vector import Layout, lay_out
-from jfric.fits.steady_model import SteadyModel
-from jfric.numerics.limits import SAMPLES, require_count
-from jfric.solvers.base import require_solver
-from jfric.solvers.event_driven.solver import EventDriven
-from jfric.system.controller import Controller
+from jfric.fits.residuals import AbstractResidual, Posed, Simulation
 from jfric.system.problem import Problem
 
-#: What is compared with the data, by name: ``MODELS[name](problem, solver, hold)``.
-MODELS: dict[str, Callable[..., AbstractModel]] = {
-    "output": OutputModel,
-    "steady": lambda problem, solver, hold: SteadyModel(problem, solver),
-}
+
+@dataclass(frozen=True)
+class Setup:
+    """The cost of a fit: what is compared with what, and what is free; see :func:`jfric.fit`."""
+
+    problem: Problem | AbstractModel
+    experiments: tuple[Experiment, ...]
+    free: Mapping[str, Free]
+    residual: AbstractResidual
+    loss: AbstractLoss
+    observe: Any = None
+    solver: Any = None
+    hold: str = "zero"
+
+    @property
+    def system(self) -> Problem | None:
+        """The problem, or that of the model; None where a model has none."""
+        found = self.problem
+        found = found if isinstance(found, Problem) else getattr(found, "problem", None)
+        return found if isinstance(found, Problem) else None
+
+    def task(self) -> Task:
+        """The fit, with everything checked that can be checked without computing."""
+        model, chosen, free, observe = self._posed()
+        signals = signals_of(chosen, observe)
+        model.check(chosen, signals)
+        check_free(getattr(model, "problem", None), free)
+        layout = _layout(model, chosen, free)
+        first = [model.initial(e) for e in chosen]
+        data, used, sigma = stack(chosen, signals, [s for s, _ in first], [x for _, x in first])
+        _require_motion(chosen, data, used, sigma)
+        steps = steps_of(chosen, signals, used)
+        weight = _weights(data, used, sigma, steps)
+        objective = Objective(model, data, layout, weight, self.residual.compare, self.loss)
+        return Task(self, tuple(chosen), objective, used, sigma, steps)
+
+    def _posed(self) -> Posed:
+        """The model and its records, with full paths."""
+        chosen, free, observe = self.experiments, self.free, self.observe
+        if not chosen or not all(isinstance(e, Experiment) for e in chosen):
+            raise ProblemError(
+                f"experiments: found {chosen!r}, needs a jfric.Experiment or a list of them"
+            )
+        system = self.system
+        if system is not None:
+            chosen = tuple(full_experiment(system, e) for e in chosen)
+            free, observe = full_free(system, free), full_signals(system, observe)
+        varying = [path for path, item in free.items() if isinstance(item, Free) and item.varies]
+        if varying:
+            raise ProblemError(
+                f"free.{varying[0]}: values that vary around a common mean are found by "
+                "jfric.fit_hierarchical"
+            )
+        if isinstance(self.problem, AbstractModel):
+            return Posed(self.problem, chosen, free, observe)
+        if not isinstance(self.problem, Problem):
+            raise ProblemError(
+                f"problem: found {type(self.problem).__name__}, needs a jfric.Problem, such as "
+                "jfric.load(FILE)"
+            )
+        simulation = Simulation(self.solver, self.hold)
+        return self.residual.pose(self.problem, chosen, free, observe, simulation)
 
 
 class Task:
     """A fit that is ready to be computed."""
 
-    def __init__(self, experiments, objective: Objective, used, sigma, steps):
+    def __init__(self, setup: Setup, experiments, objective: Objective, used, sigma, steps):
+        self.setup = setup
+        #: Records as they are compared: pieces of those of the setup, maybe.
         self.experiments: tuple[Experiment, ...] = experiments
         self.objective = objective
         #: (E, m, k) Which samples count, and their noise; NaN where it is unknown.
@@ -64,7 +116,7 @@ class Task:
             if not own.any():
                 continue
             off = (predicted - objective.measured)[..., j][own]
-            if objective.loss == "linear":
+            if isinstance(objective.loss, Squares):
                 size = np.sqrt(np.mean(off**2) * count / free)
             else:
                 # Outliers do not move the median.
@@ -84,101 +136,6 @@ class Task:
             for j, name in enumerate(self.objective.data.signals)
             if (own := self.used[..., j]).any()
         }
-
-
-def prepare(
-    problem: Problem | AbstractModel,
-    experiments: Experiment | Sequence[Experiment],
-    free: Mapping[str, Free],
-    *,
-    observe=None,
-    residual: str | Callable = "output",
-    loss: str = "linear",
-    loss_scale: float = 1.0,
-    solver: Any = None,
-    hold: str = "zero",
-    controller: Controller | None = None,
-    window: float | None = None,
-) -> Task:
-    """Check everything that can be checked without computing, and put it together."""
-    chosen = (experiments,) if isinstance(experiments, Experiment) else tuple(experiments)
-    if not chosen or not all(isinstance(e, Experiment) for e in chosen):
-        raise ProblemError(
-            f"experiments: found {experiments!r}, needs a jfric.Experiment or a list of them"
-        )
-    if loss not in LOSSES:
-        raise ProblemError(
-            f"loss: found {loss!r}{nearest(loss, LOSSES)}, allowed are {', '.join(LOSSES)}"
-        )
-    system = problem if isinstance(problem, Problem) else getattr(problem, "problem", None)
-    if isinstance(system, Problem):
-        chosen = tuple(full_experiment(system, e) for e in chosen)
-        free, observe = full_free(system, free), full_signals(system, observe)
-        controller = full_controller(system, controller)
-    controller = _remembering(controller, free)
-    varying = [path for path, item in free.items() if isinstance(item, Free) and item.varies]
-    if varying:
-        raise ProblemError(
-            f"free.{varying[0]}: values that vary around a common mean are found by "
-            "jfric.fit_hierarchical"
-        )
-    if residual == "input" and isinstance(problem, Problem):
-        problem, chosen, force = closed(problem, chosen, controller)
-        residual, observe = "output", force if observe is None else observe
-    elif residual == "windows" and isinstance(problem, Problem):
-        simulated = sampled_or_whole(problem, chosen, solver, hold)
-        chosen, free = windowed(problem, chosen, free, window)
-        residual, problem = "output", simulated
-    elif residual == "inverse" and isinstance(problem, Problem):
-        chosen = tuple(inverse_experiments(problem, chosen, hold=hold))
-        residual, observe, problem = "output", None, InverseModel(problem)
-    signals = signals_of(chosen, observe)
-    model, function = _model(problem, residual, solver, hold)
-    model.check(chosen, signals)
-    check_free(getattr(model, "problem", None), free)
-    layout = _layout(model, chosen, free)
-    first = [model.initial(e) for e in chosen]
-    data, used, sigma = stack(chosen, signals, [s for s, _ in first], [x for _, x in first])
-    _require_motion(chosen, data, used, sigma)
-    steps = steps_of(chosen, signals, used)
-    weight = _weights(data, used, sigma, steps)
-    objective = Objective(model, data, layout, weight, function, loss, loss_scale)
-    return Task(chosen, objective, used, sigma, steps)
-
-
-def _remembering(controller: Controller | None, free: Mapping[str, Free]) -> Controller | None:
-    """The controller with room for the longest delay that the fit may try."""
-    item = free.get("controller.delay")
-    if controller is None or not isinstance(item, Free):
-        return controller
-    require_count("free.controller.delay: its upper bound", math.ceil(item.upper), 0, SAMPLES)
-    longest = max(controller.longest, math.ceil(item.upper))
-    return dataclasses.replace(controller, longest=longest)
-
-
-def _model(problem, residual, solver, hold) -> tuple[AbstractModel, Callable]:
-    function = residual if callable(residual) else weighted
-    if isinstance(problem, AbstractModel):
-        return problem, function
-    if not isinstance(problem, Problem):
-        raise ProblemError(
-            f"problem: found {type(problem).__name__}, needs a jfric.Problem, such as "
-            "jfric.load(FILE)"
-        )
-    name = "output" if callable(residual) else residual
-    if name not in MODELS:
-        allowed = (*MODELS, "input", "windows", "inverse")
-        raise ProblemError(
-            f"residual: found {name!r}{nearest(name, allowed)}, allowed are {', '.join(allowed)} "
-            "and a function"
-        )
-    # A log of events is of no use here.
-    solver = EventDriven(max_events=0) if solver is None else solver
-    require_solver(solver)
-    if solver.adjoint == "auto":
-        # Jacobians are taken in forward mode, gradients of many parameters in reverse mode.
-        solver = dataclasses.replace(solver, adjoint="forward")
-    return MODELS[name](problem, solver, hold), function
 
 
 def _layout(model: AbstractModel, experiments, free: Mapping[str, Free]) -> Layout:

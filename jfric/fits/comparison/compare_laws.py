@@ -13,8 +13,8 @@ from jfric.fits.comparison.candidates import CURVE, Candidate, candidate_laws, c
 from jfric.fits.comparison.criteria import (
     CLOSED,
     CRITERIA,
+    INVERSE,
     OPEN,
-    RESIDUAL,
     WINDOWS,
     Setting,
     error,
@@ -33,6 +33,14 @@ from jfric.fits.fit_result import FitResult
 from jfric.fits.fitting import fit
 from jfric.fits.free import Free
 from jfric.fits.full_paths import full_controller, full_experiment, full_free
+from jfric.fits.optimise.levenberg_marquardt import LevenbergMarquardt
+from jfric.fits.residuals import (
+    WINDOW,
+    AbstractResidual,
+    ClosedLoop,
+    InverseDynamics,
+    Windows,
+)
 from jfric.solvers.sampled.equations import is_one_degree
 from jfric.system.assembly import assemble
 from jfric.system.controller import Controller
@@ -118,7 +126,7 @@ def compare_laws(
     setting = Setting(controller, window, hold)
     comparison = _Comparison(
         problem, kept, pieces, setting, target, judged,
-        {"starts": starts, "max_iterations": max_iterations},
+        {"starts": starts, "optimiser": LevenbergMarquardt(max_iterations or 60)},
         announce or (lambda text: None),
     )  # fmt: skip
     return comparison.of(laws)
@@ -271,13 +279,7 @@ class _Comparison:
     def _fitted(self, name, candidates, fastest, left_out: int) -> tuple[Problem, FitResult]:
         """The problem of a law and its fit to all folds but one."""
         pieces = [e for i, fold in enumerate(self.folds) if i != left_out for e in fold]
-        options = {**self.search, "residual": RESIDUAL[self.target]}
-        if self.target == CLOSED:
-            options["controller"] = self.setting.controller
-        elif self.target in (WINDOWS, OPEN):
-            shortest = min(float(e.t[-1] - e.t[0]) for e in pieces)
-            options["window"] = self.setting.window if self.target == WINDOWS else shortest
-            options["hold"] = self.setting.hold
+        options = {**self.search, "residual": self._residual(pieces), "hold": self.setting.hold}
         if name != CURVE:
             candidate = next(c for c in candidates if c.name == name)
             start = self._start(name, candidates, left_out)
@@ -296,6 +298,17 @@ class _Comparison:
         if np.isfinite(found.fit.cost):
             self.curve = found
         return found.problem, found.fit
+
+    def _residual(self, pieces: Sequence[Experiment]) -> AbstractResidual:
+        """Residuals that are minimised on ``pieces``."""
+        setting = self.setting
+        whole = min(float(e.t[-1] - e.t[0]) for e in pieces)
+        return {
+            CLOSED: ClosedLoop(setting.controller),
+            INVERSE: InverseDynamics(),
+            WINDOWS: Windows(WINDOW if setting.window is None else setting.window),
+            OPEN: Windows(whole),
+        }[self.target]
 
     def _start(self, name: str, candidates, left_out: int) -> dict[str, float]:
         """Values to begin with: of the simpler laws on this fold, then of this law on others."""

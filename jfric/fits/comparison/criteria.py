@@ -24,12 +24,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.fits.arrange import SLOPE, WINDOW, sampled_or_whole, windows
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.stacking import Data, stack
 from jfric.fits.inverse_model import InverseModel, inverse_experiments
 from jfric.fits.model import AbstractModel, OutputModel
 from jfric.fits.objective import failed
+from jfric.fits.residuals import SLOPE, WINDOW, sampled_or_whole, windows
 from jfric.fits.sampled_model import REFERENCE, SampledModel, closed_loop
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.system.controller import Controller
@@ -39,8 +39,6 @@ from jfric.system.states import state_units
 
 CLOSED, INVERSE, WINDOWS, OPEN = "closed loop", "inverse dynamics", "windows", "open loop"
 CRITERIA = (CLOSED, INVERSE, WINDOWS, OPEN)
-#: By the names that fits have for them.
-RESIDUAL = {CLOSED: "input", INVERSE: "inverse", WINDOWS: "windows", OPEN: "windows"}
 FORCES = (CLOSED, INVERSE)
 #: Corrections of a state; over its few samples positions depend on it as ``q + v t``, or nearly.
 CORRECTIONS = 3
@@ -141,7 +139,7 @@ def _arranged(criterion, problem, values, pieces, setting: Setting):
         length = WINDOW if setting.window is None else setting.window
         chosen = [w for e in pieces for w in windows(e, problem.axes, length)]
     chosen = [_from_what_is_seen(e, values) for e in chosen]
-    found = sampled_or_whole(problem, pieces, None, setting.hold)
+    found = sampled_or_whole(problem, pieces, hold=setting.hold)
     if isinstance(found, Problem):
         found = OutputModel(found, EventDriven(max_events=0, adjoint="forward"), setting.hold)
     else:

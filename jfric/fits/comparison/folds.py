@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.fits.arrange import windows
 from jfric.fits.data.experiment import Experiment
+from jfric.fits.residuals import windows
 
 #: Pieces of each record where there are too few records to leave whole ones out.
 PIECES = 4

@@ -14,14 +14,15 @@ share of the variance that it explains says how much of it there is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from jfric.fits.data.stacking import Data
 from jfric.fits.fit_result import FitResult
 from jfric.fits.inverse_model import MOTION, force_names
-from jfric.fits.task import prepare
+from jfric.fits.losses import Squares
+from jfric.fits.residuals import InverseDynamics
 from jfric.fits.uncertainty.noise_model import autoregressive_covariance
 from jfric.fits.uncertainty.residual_series import ResidualSeries
 
@@ -79,14 +80,15 @@ def residual_tests(result: FitResult) -> tuple[ResidualTest, ...]:
     """
     recipe = result.recipe
     assert recipe is not None
+    setup = recipe.setup
     free = {
         path: item
-        for path, item in recipe.free.items()
+        for path, item in setup.free.items()
         if path in result.values and not path.startswith(("initial.", "controller."))
     }
-    task = prepare(
-        recipe.problem, recipe.experiments, free, residual="inverse", hold=recipe.options["hold"]
-    )
+    task = replace(
+        setup, free=free, observe=None, residual=InverseDynamics(), loss=Squares(), solver=None
+    ).task()
     x = np.array([result.values[path] for path in task.objective.layout.names])
     found = task.objective.linearise(x[None])
     off, jacobian = found.predicted[0] - task.objective.measured, found.jacobian[0]

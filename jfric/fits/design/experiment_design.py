@@ -17,7 +17,8 @@ from jfric.fits.design.search import CLIMBS, Search
 from jfric.fits.free import Free
 from jfric.fits.full_paths import full_path
 from jfric.fits.optimise.starts import global_sample
-from jfric.fits.task import Task, prepare
+from jfric.fits.recipe import prepare
+from jfric.fits.task import Task
 from jfric.numerics.limits import STARTS, require_count
 from jfric.system.expression import Expression
 from jfric.system.naming import find_path, get_parameter, set_parameters

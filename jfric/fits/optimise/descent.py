@@ -7,7 +7,8 @@ whole gradient, and Adam may look at a few experiments in each step.
 from __future__ import annotations
 
 import functools
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -15,39 +16,60 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.fits.objective import Objective, experiment_cost
-from jfric.fits.optimise.levenberg_marquardt import Members, Outcome
-from jfric.fits.optimise.watch import Watch, nobody
+from jfric.fits.optimise.levenberg_marquardt import (
+    AbstractOptimiser,
+    Members,
+    Outcome,
+    Watch,
+    nobody,
+)
 from jfric.numerics.compilation import quick_options
 
 #: With more parameters of one experiment than this the gradient is computed in reverse.
 FORWARD_UP_TO = 12
 #: Halvings of a step before a member counts as stalled.
 HALVINGS = 20
+#: Part of the cost by which a step has to lower it, for the search to go on.
+TOLERANCE = 1e-10
 
-Optimiser = Literal["l-bfgs", "adam"]
 
+@dataclass(frozen=True)
+class LBFGS(AbstractOptimiser):
+    """Limited-memory BFGS of optax: for many parameters.
 
-def descend(
-    objective: Objective,
-    x0: np.ndarray,
-    optimiser: Optimiser,
-    *,
-    max_iterations: int = 200,
-    learning_rate: float = 0.02,
-    batch: int | None = None,
-    seed: int = 0,
-    tolerance: float = 1e-10,
-    watch: Watch = nobody,
-) -> Members:
-    """Minimise the cost of every member from ``x0`` (B, P) in the coordinates of the layout.
+    A step is halved until the cost falls enough (Armijo); ``max_iterations``: steps at most::
 
-    ``"l-bfgs"``: optax's limited-memory direction, with a step that is halved until the cost falls
-    enough (Armijo). ``"adam"``: steps of ``learning_rate`` (coordinates have a range of pi) that
-    shrink to nothing along a cosine; each looks at ``batch`` experiments, all by default.
+        >>> jfric.LBFGS().max_iterations
+        200
     """
-    if optimiser == "adam":
-        return _adam(objective, x0, max_iterations, learning_rate, batch, seed, watch)
-    return _lbfgs(objective, x0, max_iterations, tolerance, watch)
+
+    word = "l-bfgs"
+    max_iterations: int = 200
+
+    def minimise(self, objective, x0, seed, watch=nobody):
+        del seed
+        return _lbfgs(objective, x0, self.max_iterations, TOLERANCE, watch)
+
+
+@dataclass(frozen=True)
+class Adam(AbstractOptimiser):
+    """Adam of optax: for many parameters and, by ``batch``, many experiments.
+
+    ``max_iterations`` steps of ``learning_rate`` (coordinates have a range of pi) shrink to nothing
+    along a cosine; each looks at ``batch`` experiments, all by default::
+
+        >>> jfric.Adam(batch=2).learning_rate
+        0.02
+    """
+
+    word = "adam"
+    max_iterations: int = 200
+    learning_rate: float = 0.02
+    batch: int | None = None
+
+    def minimise(self, objective, x0, seed, watch=nobody):
+        steps, rate = self.max_iterations, self.learning_rate
+        return _adam(objective, x0, steps, rate, self.batch, seed, watch)
 
 
 def _lbfgs(objective: Objective, x0, max_iterations, tolerance, watch: Watch) -> Members:
@@ -166,9 +188,9 @@ def _value_and_gradient(objective: Objective, z: np.ndarray, chosen: np.ndarray 
         layout.paths,
         jnp.asarray(measured),
         jnp.asarray(weight),
-        jnp.asarray(objective.loss_scale),
+        jnp.asarray(objective.loss.scale),
         objective.residual,
-        objective.loss,
+        objective.loss.rho,
         reverse,
     )
     share = objective.weight.shape[0] / columns.shape[0]
@@ -182,11 +204,11 @@ def _value_and_gradient(objective: Objective, z: np.ndarray, chosen: np.ndarray 
 
 @functools.cache
 def _compiled():
-    def all_members(model, data, x, paths, measured, weight, loss_scale, residual, loss, reverse):
+    def all_members(model, data, x, paths, measured, weight, scale, residual, rho, reverse):
         def one(x, data, measured, weight):
             def cost(x):
                 found = experiment_cost(
-                    model, data, x, paths, measured, weight, loss_scale, residual, loss
+                    model, data, x, paths, measured, weight, scale, residual, rho
                 )
                 return found, found
 

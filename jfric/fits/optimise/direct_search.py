@@ -7,16 +7,53 @@ points drawn around the best of the last one.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from jfric.fits.optimise.watch import Watch, nobody
+from jfric.fits.optimise.levenberg_marquardt import (
+    AbstractOptimiser,
+    Members,
+    Outcome,
+    Watch,
+    nobody,
+)
 from jfric.fits.parameter_vector import Layout
 
 #: Points of a generation, those it is drawn from next, and how far the old distribution counts.
 POINTS, BEST, MEMORY = 64, 12, 0.3
 #: Width of the first generation, as a part of the range of a coordinate, and of the last.
 FIRST, LAST = 0.05, 1e-7
+#: Width of the first generation where nothing is known of the minimum.
+WIDE = 0.2
+
+
+@dataclass(frozen=True)
+class DirectSearch(AbstractOptimiser):
+    """Search without derivatives, by the cross-entropy method; ``max_iterations``: generations.
+
+    >>> jfric.DirectSearch().max_iterations
+    200
+    """
+
+    word = "direct"
+    max_iterations: int = 200
+
+    def minimise(self, objective, x0, seed, watch=nobody):
+        layout, most = objective.layout, self.max_iterations
+
+        def cost(x):
+            return objective.normal(x).cost
+
+        found = [
+            direct_search(cost, layout, x, seed=seed + i, generations=most, width=WIDE, watch=watch)
+            for i, x in enumerate(x0)
+        ]
+        x, least = np.stack([f[0] for f in found]), np.array([f[1] for f in found])
+        used = np.array([f[2] for f in found])
+        outcome = np.where(used < most, Outcome.CONVERGED, Outcome.MAX_ITERATIONS)
+        outcome[~np.isfinite(least)] = Outcome.FAILED
+        return Members(layout.coordinates(x), x, least, outcome, used)
 
 
 def direct_search(

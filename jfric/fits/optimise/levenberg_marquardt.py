@@ -7,14 +7,15 @@ scaling by the diagonal follows Moré (1978).
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import ClassVar
 
 import numpy as np
 
-from jfric.fits.objective import Normal
-from jfric.fits.optimise.watch import Watch, nobody
+from jfric.fits.objective import Normal, Objective
 from jfric.fits.parameter_vector import Layout
 
 
@@ -53,6 +54,49 @@ class Members:
     cost: np.ndarray
     outcome: np.ndarray
     iterations: np.ndarray
+
+
+#: Told after each iteration: its number, the most there can be, the least cost so far and where.
+Watch = Callable[[int, int, float, np.ndarray], None]
+
+
+def nobody(iteration: int, most: int, cost: float, x: np.ndarray) -> None:
+    """Nobody is told."""
+
+
+class AbstractOptimiser(abc.ABC):
+    """Way from starts to minima of a cost."""
+
+    #: Name in files and commands.
+    word: ClassVar[str]
+
+    @abc.abstractmethod
+    def minimise(
+        self, objective: Objective, x0: np.ndarray, seed: int, watch: Watch = nobody
+    ) -> Members:
+        """Where members end that start at ``x0`` (B, P)."""
+
+
+@dataclass(frozen=True)
+class LevenbergMarquardt(AbstractOptimiser):
+    """Damped Gauss-Newton steps with exact derivatives; ``max_iterations``: at most.
+
+    >>> jfric.LevenbergMarquardt().max_iterations
+    60
+    """
+
+    word = "levenberg-marquardt"
+    max_iterations: int = 60
+
+    def minimise(self, objective, x0, seed, watch=nobody):
+        del seed
+        return levenberg_marquardt(
+            lambda x, _: objective.normal(x),
+            objective.layout,
+            x0,
+            max_iterations=self.max_iterations,
+            watch=watch,
+        )
 
 
 #: Longest step of a coordinate; its range is pi.

@@ -9,6 +9,7 @@ import numpy as np
 
 from jfric.errors import ProblemError, nearest
 from jfric.fits.estimate import Estimate
+from jfric.fits.losses import Squares
 from jfric.fits.uncertainty.autocorrelation import bandwidth, long_run_covariance
 from jfric.fits.uncertainty.noise_model import autoregressive_covariance
 from jfric.fits.uncertainty.residual_series import residual_series
@@ -174,7 +175,7 @@ def covariance(
     counted: list[int] = []
     degrees, orders = np.full(size, np.inf), ()
     prior = layout.prior_terms(fit.vector)[2]
-    if method == "gauss-newton" and objective.loss == "linear":
+    if method == "gauss-newton" and isinstance(objective.loss, Squares):
         matrix = inverse
     elif method == "autoregressive":
         found = autoregressive_covariance(list(residual_series(fit)), inverse, prior)

@@ -176,7 +176,7 @@ def sample_chains(
     factor *= 2.38 / np.sqrt(layout.size)
     own = objective.measured[None] if measured is None else measured
     keys = jax.random.split(jax.random.key(seed), positions.shape[0])
-    run = _chains(objective.residual, objective.loss, layout.paths, count, warmup)
+    run = _chains(objective.residual, objective.loss.rho, layout.paths, count, warmup)
     found, accepted = run(
         _Arrays(objective),
         jnp.asarray(positions),
@@ -198,7 +198,7 @@ class _Arrays(eqx.Module):
     high: Array
     log: Array
     prior: Array
-    loss_scale: Array
+    scale: Array
 
     def __init__(self, objective: Objective):
         layout = objective.layout
@@ -206,15 +206,15 @@ class _Arrays(eqx.Module):
         self.columns = jnp.asarray(layout.columns)
         self.low, self.high = jnp.asarray(layout.low), jnp.asarray(layout.high)
         self.log, self.prior = jnp.asarray(layout.log), jnp.asarray(layout.prior)
-        self.loss_scale = jnp.asarray(objective.loss_scale)
+        self.scale = jnp.asarray(objective.loss.scale)
 
 
-def _log_density(arrays: _Arrays, residual, loss, paths, position, measured, weight):
+def _log_density(arrays: _Arrays, residual, rho, paths, position, measured, weight):
     """Log density of a position (P,) for measured values and weights (E, m, k)."""
     a = arrays
     x = _parameters(a, position)
     cost = member_cost(
-        a.model, a.data, x[a.columns], paths, measured, weight, a.loss_scale, residual, loss
+        a.model, a.data, x[a.columns], paths, measured, weight, a.scale, residual, rho
     )
     off = jnp.where(jnp.isfinite(a.prior[:, 0]), (x - a.prior[:, 0]) / a.prior[:, 1], 0.0)
     volume = jax.nn.log_sigmoid(position) + jax.nn.log_sigmoid(-position)
@@ -223,21 +223,21 @@ def _log_density(arrays: _Arrays, residual, loss, paths, position, measured, wei
 
 def _density(objective: Objective):
     arrays = _Arrays(objective)
-    paths, residual, loss = objective.layout.paths, objective.residual, objective.loss
+    paths, residual, rho = objective.layout.paths, objective.residual, objective.loss.rho
 
     def density(position, measured, weight):
-        return _log_density(arrays, residual, loss, paths, position, measured, weight)
+        return _log_density(arrays, residual, rho, paths, position, measured, weight)
 
     return density
 
 
 @functools.cache
-def _chains(residual, loss, paths, count, warmup):
+def _chains(residual, rho, paths, count, warmup):
     blackjax = _blackjax()
 
     def one(arrays, position, factor, measured, weight, key):
         def density(p):
-            return _log_density(arrays, residual, loss, paths, p, measured, weight)
+            return _log_density(arrays, residual, rho, paths, p, measured, weight)
 
         def propose(key, p):
             return factor @ jax.random.normal(key, p.shape, p.dtype)

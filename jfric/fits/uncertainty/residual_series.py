@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from jfric.fits.estimate import Estimate
-from jfric.fits.losses import LOSSES
 
 #: Times count as evenly spaced if they lie this near to a grid, as parts of its step.
 ON_GRID = 0.25
@@ -47,8 +47,8 @@ def residual_series(fit: Estimate) -> list[ResidualSeries]:
     """
     _, r, jacobian, _ = fit.linearised()
     objective = fit.objective
-    scale = objective.loss_scale
-    psi = np.asarray(LOSSES[objective.loss]((r / scale) ** 2)[1]) * r
+    loss = objective.loss
+    psi = np.asarray(loss.rho(jnp.asarray((r / loss.scale) ** 2))[1]) * r
     weight, times = objective.weight, np.asarray(objective.data.t)
     found = []
     for e, columns in enumerate(objective.layout.columns):

@@ -1,0 +1,297 @@
+"""Kinds of residuals: what a fit compares with the records, each with its model and its checks."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import numpy as np
+
+from jfric.errors import ProblemError
+from jfric.fits.data.experiment import Experiment
+from jfric.fits.free import Free
+from jfric.fits.inverse_model import InverseModel, inverse_experiments
+from jfric.fits.model import AbstractModel, OutputModel
+from jfric.fits.objective import Residual, weighted
+from jfric.fits.sampled_model import SampledModel, closed_loop
+from jfric.fits.steady_model import SteadyModel
+from jfric.numerics.limits import SAMPLES, require_count
+from jfric.solvers.base import require_solver
+from jfric.solvers.event_driven.solver import EventDriven
+from jfric.solvers.sampled.equations import is_one_degree
+from jfric.system.assembly import assemble
+from jfric.system.controller import Controller
+from jfric.system.naming import find_function
+from jfric.system.problem import Problem
+from jfric.system.states import state_units
+
+#: Length of a window [s] unless given.
+WINDOW = 1.0
+#: Samples from which on a record is simulated from sample to sample.
+LONG = 500
+#: Samples whose parabola gives position and velocity at the start of a window.
+SLOPE = 11
+
+
+class Simulation(NamedTuple):
+    """Settings of the simulation of a fit: its solver, None for the best one, and how measured
+    inputs go on between samples (``"zero"`` or ``"linear"``)."""
+
+    solver: Any = None
+    hold: str = "zero"
+
+    def model(self, problem: Problem) -> OutputModel:
+        """The simulated signals of ``problem``."""
+        return OutputModel(problem, self.differentiable(), self.hold)
+
+    def differentiable(self) -> Any:
+        """The solver, with derivatives in forward mode unless it says otherwise: Jacobians are
+        taken so, and gradients of many parameters change to reverse mode themselves."""
+        # A log of events is of no use to a fit.
+        solver = EventDriven(max_events=0) if self.solver is None else self.solver
+        require_solver(solver)
+        return replace(solver, adjoint="forward") if solver.adjoint == "auto" else solver
+
+
+class Posed(NamedTuple):
+    """A fit as it is computed: a model, its records, free parameters, and signals to compare."""
+
+    model: AbstractModel
+    experiments: Sequence[Experiment]
+    free: Mapping[str, Free]
+    observe: Any
+
+
+class AbstractResidual(abc.ABC):
+    """A kind of residuals of a problem."""
+
+    #: Name in files and commands.
+    word: ClassVar[str]
+    #: Whether what is compared are whole runs, whose parameters may vary from run to run.
+    of_runs: ClassVar[bool] = True
+
+    @property
+    def compare(self) -> Residual:
+        """Residuals of predicted and measured samples."""
+        return weighted
+
+    @abc.abstractmethod
+    def pose(
+        self,
+        problem: Problem,
+        experiments: Sequence[Experiment],
+        free: Mapping[str, Free],
+        observe: Any,
+        simulation: Simulation,
+    ) -> Posed:
+        """The fit of ``problem`` with these residuals; names are full paths. Raises
+        :class:`jfric.ProblemError` for records that have no such residuals."""
+
+    def in_windows(self, length: float) -> AbstractResidual | None:
+        """These residuals on windows of ``length`` [s]; None where windows have none."""
+        return None
+
+
+@dataclass(frozen=True)
+class Outputs(AbstractResidual):
+    """Simulated signals next to the measured ones.
+
+    ``compare(predicted, measured, weight)``: residuals of arrays (m, k) of one experiment;
+    ``weight (predicted - measured)`` unless given::
+
+        >>> jfric.Outputs().word
+        'output'
+    """
+
+    word = "output"
+    compare: Callable[[Any, Any, Any], Any] = weighted  # pyright: ignore
+
+    def pose(self, problem, experiments, free, observe, simulation):
+        return Posed(simulation.model(problem), experiments, free, observe)
+
+    def in_windows(self, length: float) -> AbstractResidual | None:
+        return Windows(length) if self.compare is weighted else None
+
+
+@dataclass(frozen=True)
+class ClosedLoop(AbstractResidual):
+    """Force of a :class:`jfric.Controller` in the simulated closed loop, next to the measured one.
+
+    ``controller``: of the loop; its numbers are parameters (``controller.kp``)::
+
+        >>> jfric.ClosedLoop(jfric.Controller("u", "load.F", kp=100.0)).controller.drives
+        'load.F'
+    """
+
+    word = "input"
+    controller: Controller | None = None
+
+    def pose(self, problem, experiments, free, observe, simulation):
+        del simulation
+        if self.controller is None:
+            raise ProblemError(
+                "residual: 'input' compares the force of a controller, give controller"
+            )
+        drives = find_function(problem, self.controller.drives) or self.controller.drives
+        controller = _remembering(replace(self.controller, drives=drives), free)
+        chosen = [closed_loop(e, controller) for e in experiments]
+        for i, e in enumerate(chosen):
+            if controller.drives not in e.y:
+                raise ProblemError(
+                    f"u.{controller.drives}: missing in experiment {i + 1}, residual='input' "
+                    "compares the measured force with that of the controller"
+                )
+        observe = controller.drives if observe is None else observe
+        return Posed(SampledModel(problem, controller), chosen, free, observe)
+
+
+@dataclass(frozen=True)
+class Windows(AbstractResidual):
+    """Signals in windows of ``length`` [s], each of which starts from a free state of its own.
+
+    An error in the model then cannot add up over the whole record. A rest shorter than half a
+    window is left out::
+
+        >>> jfric.Windows(0.5).length
+        0.5
+    """
+
+    word = "windows"
+    of_runs = False
+    length: float = WINDOW
+
+    def pose(self, problem, experiments, free, observe, simulation):
+        simulated = sampled_or_whole(problem, experiments, *simulation)
+        if isinstance(simulated, Problem):
+            simulated = simulation.model(simulated)
+        for name in state_units(problem):
+            raise ProblemError(
+                f"residual: 'windows' start from measured states, and z.{name} of an element that "
+                "remembers is not measured; take residual='output'"
+            )
+        missing = [dof for dof in problem.axes for e in experiments if dof not in e.y]
+        if missing:
+            raise ProblemError(f"y.{missing[0]}: windows start from the measured position")
+        chosen = [w for e in experiments for w in windows(e, problem.axes, self.length)]
+        states = self._states(problem, chosen)
+        added = {path: item for path, item in states.items() if path not in free}
+        return Posed(simulated, chosen, {**free, **added}, observe)
+
+    def _states(self, problem: Problem, chosen: Sequence[Experiment]) -> dict[str, Free]:
+        """Free initial states of the windows, within the range of the records."""
+        found = {}
+        for dof in problem.axes:
+            y = np.concatenate([w.y[dof] for w in chosen])
+            starts = np.array([(w.x0 or {})[dof] for w in chosen])
+            spread = float(np.ptp(y)) or 1.0
+            fastest = float(np.max(np.abs(starts[:, 1]))) or spread / self.length
+            bounds = {
+                "q": (float(y.min()) - 0.1 * spread, float(y.max()) + 0.1 * spread),
+                "v": (-2.0 * fastest, 2.0 * fastest),
+            }
+            for letter, (low, high) in bounds.items():
+                item = Free(low, high, scale="linear", per_experiment=True)
+                found[f"initial.{dof}.{letter}"] = item
+        return found
+
+
+@dataclass(frozen=True)
+class InverseDynamics(AbstractResidual):
+    """Forces that the measured motion needs, next to the measured ones, without simulation.
+
+    >>> jfric.InverseDynamics().word
+    'inverse'
+    """
+
+    word = "inverse"
+
+    def pose(self, problem, experiments, free, observe, simulation):
+        del observe  # what is compared are forces
+        rows = inverse_experiments(problem, experiments, hold=simulation.hold)
+        return Posed(InverseModel(problem), rows, free, None)
+
+
+@dataclass(frozen=True)
+class SteadyStates(AbstractResidual):
+    """Periodic motions next to rows of :func:`jfric.steady_states`.
+
+    >>> jfric.SteadyStates().word
+    'steady'
+    """
+
+    word = "steady"
+    of_runs = False
+
+    def pose(self, problem, experiments, free, observe, simulation):
+        model = SteadyModel(problem, simulation.differentiable())
+        return Posed(model, experiments, free, observe)
+
+
+RESIDUALS = {r.word: r for r in (Outputs, ClosedLoop, Windows, InverseDynamics, SteadyStates)}
+
+
+def _remembering(controller: Controller, free: Mapping[str, Free]) -> Controller:
+    """The controller with room for the longest delay that the fit may try."""
+    item = free.get("controller.delay")
+    if not isinstance(item, Free):
+        return controller
+    require_count("free.controller.delay: its upper bound", math.ceil(item.upper), 0, SAMPLES)
+    longest = max(controller.longest, math.ceil(item.upper))
+    return dataclasses.replace(controller, longest=longest)
+
+
+def sampled_or_whole(
+    problem: Problem, records: Sequence[Experiment], solver: object = None, hold: str = "zero"
+) -> Problem | SampledModel:
+    """A model from sample to sample for measured inputs and long records, where one can be had;
+    else the problem, for the event-driven solver. Windows are simulated as the ``records`` that
+    they were cut from: samples are no farther apart there."""
+    mechanics = eqx.filter_eval_shape(assemble, problem)
+    suits = all(e.u or e.t.size >= LONG for e in records) and not problem.section("event")
+    if solver is None and suits and is_one_degree(mechanics):
+        return SampledModel(problem, hold=hold)
+    return problem
+
+
+def windows(experiment: Experiment, axes: Sequence[str], length: float) -> list[Experiment]:
+    """Windows of ``length`` [s], each starting from the measured position and velocity."""
+    t = experiment.t
+    if not length > 0.0 or length > t[-1] - t[0]:
+        raise ProblemError(
+            f"window: found {length:g} s, must lie between 0 and the length of the record "
+            f"({t[-1] - t[0]:g} s)"
+        )
+    found = []
+    count = int(np.ceil((t[-1] - t[0]) / length - 0.5))
+    for i in range(count):
+        start = float(t[0]) + i * length
+        inside = np.flatnonzero((t >= start - 1e-9 * length) & (t < start + (1 - 1e-9) * length))
+        if inside.size < SLOPE:
+            raise ProblemError(
+                f"window: {length:g} s hold {inside.size} samples, at least {SLOPE} are needed"
+            )
+        state = {dof: _state(t, experiment.y[dof], int(inside[0])) for dof in axes}
+        end = float(np.nextafter(t[inside[-1]], np.inf))
+        piece = experiment.between(float(t[inside[0]]), end, state)
+        meta = {**(experiment.meta or {}), "name": f"{experiment.name or 'record'} {start:g} s"}
+        found.append(replace(piece, meta=meta))
+    return found
+
+
+def _state(t: np.ndarray, y: np.ndarray, first: int) -> tuple[float, float]:
+    """Position and velocity at sample ``first`` from a parabola through the nearest samples.
+
+    A straight line would be off by the acceleration: in the position by ``5 a h^2`` for eleven
+    samples ``h`` apart, and at the end of a record, with neighbours on one side, in the velocity.
+    """
+    begin = min(max(first - SLOPE // 2, 0), max(t.size - SLOPE, 0))
+    near = slice(begin, begin + SLOPE)
+    good = np.isfinite(y[near])
+    degree = min(2, int(np.count_nonzero(good)) - 1)
+    *_, slope, q = np.polyfit(t[near][good] - t[first], y[near][good], degree)
+    return float(q), float(slope)
