@@ -7,8 +7,7 @@ from typer.testing import CliRunner
 import jfric
 from jfric.cli.main import app
 from jfric.files.read_toml import loads
-from jfric.fits.data.clock import clock_remarks
-from jfric.fits.data.measured_files import read_columns, read_experiments
+from jfric.fits.data.measured_files import clock_remarks, read_columns, read_experiments
 from jfric.fits.data.proposal import propose
 
 SYSTEM = """

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jfric.cli.kept_results import write_json
 from jfric.errors import ProblemError
 from jfric.files.output import versions
-from jfric.fits.free import Free
+from jfric.fits.free import Free, read_free
 
 if TYPE_CHECKING:
     from jfric.files.config import Config
@@ -129,15 +129,10 @@ def refit(path: Path) -> tuple[FitResult, dict[str, Any]]:
     for file, item in zip(files, record["data"], strict=True):
         if not file.is_file() or checksum(file) != item["sha256"]:
             raise ProblemError(f"{file}: missing or changed since the fit in {path}")
-    free = {name: _free(item) for name, item in record["free"].items()}
+    free = {name: read_free(item) for name, item in record["free"].items()}
     config = loads(record["config"], record["config_path"])
     found = run_fit(config, files, free, seed=record["seed"], **record["options"])
     return (found.fit if isinstance(found, HierarchicalFit) else found), record
-
-
-def _free(item: dict[str, Any]) -> Free:
-    prior = item["prior"]
-    return Free(**{**item, "prior": None if prior is None else tuple(prior)})
 
 
 def checksum(path: Path) -> str:

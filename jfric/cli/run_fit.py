@@ -129,7 +129,7 @@ def run_fit(
     from jfric.fits.fitting import fit
     from jfric.fits.recipe import from_words
     from jfric.fits.residuals import Outputs, sampled_or_whole
-    from jfric.fits.sampled_model import REFERENCE
+    from jfric.fits.sampled_model import without_reference
 
     experiments = read_records(config, files)
     if config.data is not None and config.data.time is None:
@@ -141,16 +141,10 @@ def run_fit(
     options |= dict(observe=observe, starts=starts, seed=seed, hold=hold, watch=watch)
     model: Any = config.problem
     if isinstance(options["residual"], Outputs):
-        experiments = [_without(e, REFERENCE) for e in experiments]
+        experiments = [without_reference(e) for e in experiments]
         model = sampled_or_whole(config.problem, experiments, hold=hold)
     if any(item.varies for item in free.values()):
         from jfric.fits.hierarchical import fit_hierarchical
 
         return fit_hierarchical(model, experiments, free, **options)
     return fit(model, experiments, free, **options)
-
-
-def _without(experiment: Experiment, name: str) -> Experiment:
-    from dataclasses import replace
-
-    return replace(experiment, u={k: v for k, v in (experiment.u or {}).items() if k != name})

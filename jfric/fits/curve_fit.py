@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Float
 
 from jfric.errors import ProblemError
-from jfric.fits.curve_prior import Side, find_curve, free_of, with_bends
+from jfric.fits.curve_prior import Side, find_curve, free_of, with_bends, with_elements
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.fit_result import FitResult
-from jfric.fits.free import Free
+from jfric.fits.free import Free, beginning_at
 from jfric.fits.minimise import Watch
 from jfric.fits.recipe import Recipe
 from jfric.fits.uncertainty.covariance import Method
@@ -222,7 +222,7 @@ def fit_curve(
             )
             break
         tau, begin, starts = better, found.values, 1
-        others = _beginnings(free, found)
+        others = beginning_at(free or {}, found.values)
     asked = tau
     while True:
         numbers = {k: value for k, value in found.values.items() if k in parameters(changed)}
@@ -232,7 +232,12 @@ def fit_curve(
         except ProblemError:  # negative somewhere; a straight line between the ends is not
             if tau <= asked * STIFFEST:
                 raise
-        tau, begin, starts, others = 0.5 * tau, found.values, 1, _beginnings(free, found)
+        tau, begin, starts, others = (
+            0.5 * tau,
+            found.values,
+            1,
+            beginning_at(free or {}, found.values),
+        )
         found = fitted()
     if tau < asked:
         remarks.append(
@@ -253,17 +258,6 @@ def fit_curve(
     )
 
 
-def _beginnings(free: Mapping[str, Free] | None, found: FitResult) -> dict[str, Free]:
-    """Free parameters next to those of the curve, beginning where the fit ``found`` has ended."""
-    return {p: _beginning(item, found.values.get(p)) for p, item in (free or {}).items()}
-
-
-def _beginning(item: Free, value: float | None) -> Free:
-    if value is None:
-        return item
-    return replace(item, init=float(np.clip(value, item.lower, item.upper)))
-
-
 def _plain(
     problem: Problem, section: str, name: str, law: FrictionCurve, sides: Sequence[Side]
 ) -> Problem:
@@ -277,13 +271,8 @@ def _plain(
     part = elements[section][name]
     elements[section][name] = replace(part, law=replace(law, curve=curve, mu_s=None))
     own = {n for side in sides for n in side.names}
-    return Problem(
-        problem.dofs,
-        elements,
-        initial=problem.initial,
-        time=problem.time,
-        parameters={k: v for k, v in problem.parameters.items() if k not in own},
-        matrices=problem.matrices,
+    return with_elements(
+        problem, elements, {k: v for k, v in problem.parameters.items() if k not in own}
     )
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -107,15 +108,24 @@ def with_bends(problem: Problem, element: str | None) -> tuple[Problem, list[Sid
     part: Friction = problem.section(section)[name]
     elements = {k: dict(group) for k, group in problem.elements.items()}
     elements[section][name] = replace(part, law=replace(law, curve=curve, mu_s=None))
-    changed = Problem(
+    changed = with_elements(problem, elements, {**problem.parameters, **numbers})
+    return changed, sides
+
+
+def with_elements(
+    problem: Problem,
+    elements: Mapping[str, Mapping[str, Any]],
+    parameters: Mapping[str, Any] | None = None,
+) -> Problem:
+    """``problem`` with other ``elements`` by section and name, and other shared ``parameters``."""
+    return Problem(
         problem.dofs,
         elements,
         initial=problem.initial,
         time=problem.time,
-        parameters={**problem.parameters, **numbers},
+        parameters=problem.parameters if parameters is None else parameters,
         matrices=problem.matrices,
     )
-    return changed, sides
 
 
 def free_of(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
@@ -67,6 +67,22 @@ class Free:
                 f"prior: found {self.prior}, needs (mean, standard deviation) with a positive "
                 "standard deviation"
             )
+
+
+def read_free(table: Mapping[str, Any]) -> Free:
+    """The free parameter whose fields were written as JSON."""
+    prior = table["prior"]
+    return Free(**{**table, "prior": None if prior is None else tuple(prior)})
+
+
+def beginning_at(free: Mapping[str, Free], values: Mapping[str, float]) -> dict[str, Free]:
+    """``free`` with starts at ``values``, moved into the bounds, where there are some."""
+    return {
+        path: replace(item, init=float(np.clip(values[path], item.lower, item.upper)))
+        if path in values
+        else item
+        for path, item in free.items()
+    }
 
 
 def check_free(problem: object, free: Mapping[str, Free]) -> None:

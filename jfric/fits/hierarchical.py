@@ -13,7 +13,7 @@ from jfric.fits.curve_fit import correlation_time
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.stacking import labels
 from jfric.fits.fit_result import FitResult
-from jfric.fits.free import Free
+from jfric.fits.free import Free, beginning_at
 from jfric.fits.full_paths import full_free
 from jfric.fits.minimise import Watch
 from jfric.fits.model import AbstractModel
@@ -226,16 +226,10 @@ def fit_hierarchical(
         if settled or not np.isfinite(found.cost):
             break
         share = 1.0 / correlation_time(found)
-        again = dict(own)
+        again = beginning_at(own, found.values | dict(zip(varying, mean, strict=True)))
         for path, m, t in zip(varying, mean, tau, strict=True):
-            item = own[path]
-            init = float(np.clip(m, item.lower, item.upper))
             # The prior weighs against samples, all of which count there.
-            again[path] = replace(item, init=init, prior=(float(m), float(t * np.sqrt(share))))
-        for path, item in own.items():
-            if path not in varying and path in found.values:
-                init = float(np.clip(found.values[path], item.lower, item.upper))
-                again[path] = replace(item, init=init)
+            again[path] = replace(again[path], prior=(float(m), float(t * np.sqrt(share))))
         found = fitted(again, 1)
         effects = _effects(found, varying, names, mean, tau * np.sqrt(share))
     if not settled:

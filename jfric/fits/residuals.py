@@ -49,6 +49,11 @@ class Simulation(NamedTuple):
         """The simulated signals of ``problem``."""
         return OutputModel(problem, self.differentiable(), self.hold)
 
+    def best(self, problem: Problem, records: Sequence[Experiment]) -> AbstractModel:
+        """The model from sample to sample where one can be had, else the simulated signals."""
+        found = sampled_or_whole(problem, records, *self)
+        return self.model(found) if isinstance(found, Problem) else found
+
     def differentiable(self) -> Any:
         """The solver, with derivatives in forward mode unless it says otherwise: Jacobians are
         taken so, and gradients of many parameters change to reverse mode themselves."""
@@ -166,9 +171,7 @@ class Windows(AbstractResidual):
     length: float = WINDOW
 
     def pose(self, problem, experiments, free, observe, simulation):
-        simulated = sampled_or_whole(problem, experiments, *simulation)
-        if isinstance(simulated, Problem):
-            simulated = simulation.model(simulated)
+        simulated = simulation.best(problem, experiments)
         for name in state_units(problem):
             raise ProblemError(
                 f"residual: 'windows' start from measured states, and z.{name} of an element that "

@@ -11,6 +11,7 @@ from jaxtyping import Array
 
 from jfric.errors import ProblemError, nearest
 from jfric.fits.data.experiment import Experiment
+from jfric.fits.data.measured_inputs import check_inputs
 from jfric.fits.data.stacking import Data
 from jfric.fits.full_paths import full_controller
 from jfric.fits.measurement import acting, at_times, measurement_parameters, shown, total_delay
@@ -73,8 +74,6 @@ class SampledModel(AbstractModel):
         """Raise :class:`jfric.ProblemError` for what cannot be simulated or observed."""
         require_features(self.problem, WHO, CONSTANT - {"events"})
         require_one_degree(eqx.filter_eval_shape(assemble, self.problem))
-        if self.hold not in ("zero", "linear"):
-            raise ProblemError(f"hold: found {self.hold!r}, allowed are 'zero', 'linear'")
         slots = function_paths(self.problem)
         controller = self.controller
         if controller is not None:
@@ -94,12 +93,7 @@ class SampledModel(AbstractModel):
                 raise ProblemError(
                     f"u.{REFERENCE}: missing in experiment {i + 1}, the controller follows it"
                 )
-            for path in given - {REFERENCE}:
-                if path not in slots:
-                    raise ProblemError(
-                        f"u.{path}: no function of time {path!r}{nearest(path, slots)}; "
-                        f"there are {', '.join(slots)}"
-                    )
+            check_inputs(self.problem, tuple(given - {REFERENCE}), self.hold)
         driven = self._driven(tuple(experiments[0].u or {}))
         for name in signals:
             if name not in driven and not _of_motion(self.problem, name):
@@ -235,6 +229,12 @@ def closed_loop(experiment: Experiment, controller: Controller) -> Experiment:
     else:
         y = experiment.y
     return dataclasses.replace(experiment, u=u, y=y, start=None)
+
+
+def without_reference(experiment: Experiment) -> Experiment:
+    """``experiment`` without the reference of a controller, for a model that has none."""
+    u = {k: x for k, x in (experiment.u or {}).items() if k != REFERENCE}
+    return dataclasses.replace(experiment, u=u)
 
 
 def _of_motion(problem: Problem, name: str) -> bool:

@@ -15,7 +15,7 @@ from jfric.files.read_toml import loads
 from jfric.files.write_toml import dump
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.estimate import Estimate
-from jfric.fits.free import Free
+from jfric.fits.free import read_free
 from jfric.fits.objective import weighted
 from jfric.fits.optimise.levenberg_marquardt import Outcome
 from jfric.fits.recipe import Recipe, from_words
@@ -81,7 +81,7 @@ def from_json(text: str) -> dict[str, Any]:
         found, options = table["result"], dict(table["options"])
         config = loads(table["problem"])
         experiments = tuple(Experiment(**e) for e in map(_read_experiment, table["experiments"]))
-        free = {path: Free(**_read_free(item)) for path, item in table["free"].items()}
+        free = {path: read_free(item) for path, item in table["free"].items()}
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise ProblemError(f"from_json: found no fit in the text ({error})") from None
     options["controller"] = config.controller
@@ -131,11 +131,6 @@ def _experiment(e: Experiment) -> dict[str, Any]:
 def _read_experiment(table: dict[str, Any]) -> dict[str, Any]:
     y = {k: [np.nan if x is None else x for x in v] for k, v in table["y"].items()}
     return {**table, "y": y}
-
-
-def _read_free(table: dict[str, Any]) -> dict[str, Any]:
-    prior = table["prior"]
-    return {**table, "prior": None if prior is None else tuple(prior)}
 
 
 def _solver(solver: Any) -> dict[str, Any] | None:

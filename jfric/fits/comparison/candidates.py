@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from jfric.errors import ProblemError
+from jfric.fits.curve_prior import with_elements
 from jfric.fits.free import Free
 from jfric.system.description import element_label
 from jfric.system.elements import SECTIONS, AbstractForce, Friction, Lagrangian
@@ -125,14 +126,7 @@ def curve_candidate(problem: Problem, fastest: float, values: Mapping[str, float
     law = FrictionCurve(tuple(speeds.tolist()), Directional(flat, flat))
     elements = {k: dict(v) for k, v in candidate.problem.elements.items()}
     elements["friction"] = {name: replace(element, law=law)}
-    changed = Problem(
-        problem.dofs,
-        elements,
-        initial=problem.initial,
-        time=problem.time,
-        parameters=problem.parameters,
-        matrices=problem.matrices,
-    )
+    changed = with_elements(problem, elements)
     return Candidate(CURVE, changed, {})
 
 
@@ -157,14 +151,7 @@ def _with_law(problem: Problem, name: str, element: Friction, free: Mapping[str,
     elements["friction"] = {name: replace(element, law=law, **load)}
     # Friction that is lowest at rest is no Stribeck curve: fits may find it, files may not hold it.
     numbers = {k: 0.0 if k == "F_s" else f.init for k, f in free.items()}
-    return Problem(
-        problem.dofs,
-        elements,
-        initial=problem.initial,
-        time=problem.time,
-        parameters={**problem.parameters, **numbers},
-        matrices=problem.matrices,
-    )
+    return with_elements(problem, elements, {**problem.parameters, **numbers})
 
 
 def _carried(problem: Problem) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,11 @@ from jfric.fits.comparison.candidates import CURVE, Candidate, candidate_laws, c
 from jfric.fits.comparison.criteria import (
     CLOSED,
     CRITERIA,
-    INVERSE,
-    OPEN,
     WINDOWS,
     Setting,
     error,
     possible,
+    residual_of,
     unit_of,
 )
 from jfric.fits.comparison.differences import differences
@@ -31,16 +30,9 @@ from jfric.fits.curve_fit import CurveFit, fit_curve
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.fit_result import FitResult
 from jfric.fits.fitting import fit
-from jfric.fits.free import Free
+from jfric.fits.free import Free, beginning_at
 from jfric.fits.full_paths import full_controller, full_experiment, full_free
 from jfric.fits.optimise.levenberg_marquardt import LevenbergMarquardt
-from jfric.fits.residuals import (
-    WINDOW,
-    AbstractResidual,
-    ClosedLoop,
-    InverseDynamics,
-    Windows,
-)
 from jfric.solvers.sampled.equations import is_one_degree
 from jfric.system.assembly import assemble
 from jfric.system.controller import Controller
@@ -279,36 +271,26 @@ class _Comparison:
     def _fitted(self, name, candidates, fastest, left_out: int) -> tuple[Problem, FitResult]:
         """The problem of a law and its fit to all folds but one."""
         pieces = [e for i, fold in enumerate(self.folds) if i != left_out for e in fold]
-        options = {**self.search, "residual": self._residual(pieces), "hold": self.setting.hold}
+        options = {**self.search, "residual": residual_of(self.target, pieces, self.setting)}
+        options["hold"] = self.setting.hold
         if name != CURVE:
             candidate = next(c for c in candidates if c.name == name)
             start = self._start(name, candidates, left_out)
-            free = _from({**self.kept, **candidate.free}, start)
+            free = beginning_at({**self.kept, **candidate.free}, start)
             result = fit(candidate.problem, pieces, free, **options)
             return candidate.problem, result
         if self.curve is None:
             start = self._simple(candidates, left_out, pieces, options)
             problem = curve_candidate(self.problem, fastest, start).problem
-            found = fit_curve(problem, pieces, _from(self.kept, start), **options)
+            found = fit_curve(problem, pieces, beginning_at(self.kept, start), **options)
         else:
             # How smooth it is was chosen once, on the first fold's records.
             start, weight = self.curve.fit.values, self.curve.weight
-            free = _from(self.kept, start)
+            free = beginning_at(self.kept, start)
             found = fit_curve(self.curve.problem, pieces, free, weight=weight, **options)
         if np.isfinite(found.fit.cost):
             self.curve = found
         return found.problem, found.fit
-
-    def _residual(self, pieces: Sequence[Experiment]) -> AbstractResidual:
-        """Residuals that are minimised on ``pieces``."""
-        setting = self.setting
-        whole = min(float(e.t[-1] - e.t[0]) for e in pieces)
-        return {
-            CLOSED: ClosedLoop(setting.controller),
-            INVERSE: InverseDynamics(),
-            WINDOWS: Windows(WINDOW if setting.window is None else setting.window),
-            OPEN: Windows(whole),
-        }[self.target]
 
     def _start(self, name: str, candidates, left_out: int) -> dict[str, float]:
         """Values to begin with: of the simpler laws on this fold, then of this law on others."""
@@ -333,13 +315,3 @@ class _Comparison:
 def _with_values(problem: Problem, values: Mapping[str, float]) -> Problem:
     known = parameters(problem)
     return set_parameters(problem, {k: x for k, x in values.items() if k in known})
-
-
-def _from(free: Mapping[str, Free], values: Mapping[str, float]) -> dict[str, Free]:
-    """``free`` with starts at ``values``, a little inside the bounds."""
-    return {
-        path: item
-        if path not in values
-        else replace(item, init=float(np.clip(values[path], item.lower, item.upper)))
-        for path, item in free.items()
-    }

@@ -12,7 +12,6 @@ needs makes up for.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,13 +24,21 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.fits.data.experiment import Experiment
-from jfric.fits.data.stacking import Data, stack
-from jfric.fits.inverse_model import InverseModel, inverse_experiments
-from jfric.fits.model import AbstractModel, OutputModel
+from jfric.fits.data.stacking import Data, signals_of, stack
+from jfric.fits.inverse_model import inverse_experiments
+from jfric.fits.model import AbstractModel
 from jfric.fits.objective import failed
-from jfric.fits.residuals import SLOPE, WINDOW, sampled_or_whole, windows
-from jfric.fits.sampled_model import REFERENCE, SampledModel, closed_loop
-from jfric.solvers.event_driven.solver import EventDriven
+from jfric.fits.residuals import (
+    SLOPE,
+    WINDOW,
+    AbstractResidual,
+    ClosedLoop,
+    InverseDynamics,
+    Simulation,
+    Windows,
+    windows,
+)
+from jfric.fits.sampled_model import REFERENCE, SampledModel, closed_loop, without_reference
 from jfric.system.controller import Controller
 from jfric.system.naming import parameters, with_numbers
 from jfric.system.problem import Problem
@@ -120,31 +127,39 @@ def error(
     return float(np.sqrt(np.mean(squares))), float(np.sqrt(np.mean(sizes)))
 
 
+def residual_of(criterion: str, pieces: Sequence[Experiment], setting: Setting) -> AbstractResidual:
+    """The residuals that are small where a law is good; those of an open loop on windows that are
+    as long as the shortest piece."""
+    if criterion == CLOSED:
+        return ClosedLoop(setting.controller)
+    if criterion == INVERSE:
+        return InverseDynamics()
+    if criterion == OPEN:
+        return Windows(min(float(e.t[-1] - e.t[0]) for e in pieces))
+    return Windows() if setting.window is None else Windows(setting.window)
+
+
 def _arranged(criterion, problem, values, pieces, setting: Setting):
     """The model, its experiments and signals."""
+    simulation = Simulation(hold=setting.hold)
     if criterion == CLOSED:
-        controller = setting.controller
-        assert controller is not None
-        delay = float(values.get("controller.delay", controller.delay))
-        longest = max(controller.longest, math.ceil(delay))
-        controller = dataclasses.replace(controller, longest=longest)
-        model: AbstractModel = SampledModel(problem, controller)
-        loops = [closed_loop(e, controller) for e in pieces]
-        return model, loops, (controller.drives,)
-    if criterion == INVERSE:
-        rows = inverse_experiments(problem, pieces, hold=setting.hold)
-        return InverseModel(problem), rows, tuple(rows[0].y)
+        assert setting.controller is not None
+        delay = math.ceil(float(values.get("controller.delay", setting.controller.delay)))
+        longest = max(setting.controller.longest, delay)
+        setting = replace(setting, controller=replace(setting.controller, longest=longest))
+    if criterion in FORCES:
+        residual = residual_of(criterion, pieces, setting)
+        model, chosen, _, observe = residual.pose(problem, pieces, {}, None, simulation)
+        return model, chosen, signals_of(chosen, observe)
     chosen = list(pieces)
     if criterion == WINDOWS:
         length = WINDOW if setting.window is None else setting.window
         chosen = [w for e in pieces for w in windows(e, problem.axes, length)]
     chosen = [_from_what_is_seen(e, values) for e in chosen]
-    found = sampled_or_whole(problem, pieces, hold=setting.hold)
-    if isinstance(found, Problem):
-        found = OutputModel(found, EventDriven(max_events=0, adjoint="forward"), setting.hold)
-    else:
-        chosen = [_without_reference(e) for e in chosen]
-    return found, chosen, tuple(dof for dof in problem.axes if dof in chosen[0].y)
+    model = simulation.best(problem, pieces)
+    if isinstance(model, SampledModel):
+        chosen = [without_reference(e) for e in chosen]
+    return model, chosen, tuple(dof for dof in problem.axes if dof in chosen[0].y)
 
 
 def _from_what_is_seen(e: Experiment, values: Mapping[str, Any]) -> Experiment:
@@ -186,10 +201,6 @@ def _started(model: AbstractModel, data: Data, used: np.ndarray, values) -> Data
 
 
 _SEEN = (("offset", 0.0), ("gain", 1.0))
-
-
-def _without_reference(e: Experiment) -> Experiment:
-    return replace(e, u={k: x for k, x in (e.u or {}).items() if k != REFERENCE})
 
 
 @eqx.filter_jit

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from jfric.errors import ProblemError, first_line, quoted
 from jfric.files.config import Column, Config, Measured
 from jfric.files.read_toml import load_config
-from jfric.fits.data.clock import clock_remarks
 from jfric.fits.data.columns import Table
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.data.mat import read_mat
@@ -21,6 +21,10 @@ from jfric.fits.data.text_table import read_text
 from jfric.system.units import UnitError, dimensions_of, unit_factor
 
 SUFFIXES = (".csv", ".parquet", ".npz", ".mat")
+#: Steps may differ by this part of their median before they are named.
+JITTER = 0.01
+#: A step of this many medians is a gap.
+GAP = 1.5
 
 
 def read_experiments(
@@ -164,6 +168,30 @@ def _times(data: Measured, table: Table, where: str) -> np.ndarray:
         i = int(np.argmax(np.isnan(t)))
         raise ProblemError(f"{where}: data.time: found no time in {table.place(i)}")
     return t
+
+
+def clock_remarks(t: Float[np.ndarray, " m"], unit: str = "s") -> list[str]:
+    """Gaps and uneven steps of the times ``t``, which increase, in words."""
+    if t.size < 3:
+        return []
+    steps = np.diff(t)
+    step = float(np.median(steps))
+    gaps, said = steps > GAP * step, []
+    if gaps.any():
+        worst = int(np.argmax(steps))
+        many = f"{gaps.sum()} gaps" if gaps.sum() > 1 else "a gap"
+        said.append(
+            f"the times have {many} among steps of {step:g} {unit}, the longest of "
+            f"{steps[worst]:g} {unit} after t = {t[worst]:g} {unit}"
+        )
+    off = np.abs(steps[~gaps] / step - 1.0)
+    # Times that are written with few digits are uneven by their rounding.
+    if off.size and off.max() > JITTER:
+        said.append(
+            f"the steps between samples differ by up to {100 * off.max():.0f} % from "
+            f"{step:g} {unit}"
+        )
+    return said
 
 
 def _without_gaps(values, data: Measured, field, where, table: Table, remarks) -> np.ndarray:

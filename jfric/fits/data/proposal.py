@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.fits.data.clock import clock_remarks
 from jfric.fits.data.columns import Table, loose, split_unit
-from jfric.fits.data.measured_files import read_columns
+from jfric.fits.data.measured_files import clock_remarks, read_columns
 from jfric.system.naming import function_paths
 from jfric.system.problem import Problem
 from jfric.system.units import DIMENSIONS, UnitError, dimensions_of

@@ -16,7 +16,7 @@ from jfric.fits.design.result import ExperimentDesign
 from jfric.fits.design.search import CLIMBS, Search
 from jfric.fits.free import Free
 from jfric.fits.full_paths import full_path
-from jfric.fits.optimise.starts import global_sample
+from jfric.fits.optimise.starts import global_sample, sobol
 from jfric.fits.recipe import prepare
 from jfric.fits.task import Task
 from jfric.numerics.limits import STARTS, require_count
@@ -106,7 +106,7 @@ def design_experiment(
     before, _ = search.matrices(now[None])
     span = high - low
     inside = np.clip((now - low) / span, 0.0, 1.0)
-    ranked = search.screen(np.concatenate([inside[None], _sobol(low.size, candidates, seed)]))
+    ranked = search.screen(np.concatenate([inside[None], sobol(low.size, candidates, seed)]))
     if not ranked.size:
         raise ProblemError(
             f"inputs: none of {candidates} inputs says anything of {', '.join(layout.names)}; is "
@@ -208,13 +208,6 @@ def _scenarios(layout, count: int, seed: int) -> np.ndarray:
         mean, sd = layout.prior[i]
         points[:, i] = np.clip(mean + sd * ndtri(rng.permutation(part)), lower[i], upper[i])
     return np.concatenate([layout.init[None], points])
-
-
-def _sobol(size: int, count: int, seed: int) -> np.ndarray:
-    from scipy.stats import qmc  # slow to import
-
-    sampler = qmc.Sobol(size, rng=np.random.default_rng(seed))
-    return sampler.random_base2(int(np.ceil(np.log2(count))))[:count]
 
 
 def _result(problem, search: Search, now, before, inputs) -> ExperimentDesign:

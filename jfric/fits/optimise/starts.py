@@ -40,10 +40,15 @@ def little_friction(layout: Layout) -> np.ndarray:
 
 def global_sample(layout: Layout, count: int, seed: int) -> np.ndarray:
     """``count`` points (count, P) of a Sobol sequence over the ranges."""
+    return _at(layout, sobol(layout.size, count, seed))
+
+
+def sobol(size: int, count: int, seed: int) -> np.ndarray:
+    """``count`` points (count, size) of a Sobol sequence over the unit cube."""
     from scipy.stats import qmc  # slow to import
 
-    sampler = qmc.Sobol(layout.size, rng=np.random.default_rng(seed))
-    return _at(layout, sampler.random_base2(int(np.ceil(np.log2(count))))[:count])
+    sampler = qmc.Sobol(size, rng=np.random.default_rng(seed))
+    return sampler.random_base2(int(np.ceil(np.log2(count))))[:count]
 
 
 def nearby(
