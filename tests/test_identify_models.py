@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import jfric
+from jfric.fits.losses import AbstractLoss
 from jfric.fits.model import AbstractModel, Prediction
 from jfric.fits.optimise.levenberg_marquardt import Outcome
 from jfric.fits.recipe import Recipe, from_words
@@ -180,6 +181,13 @@ def test_settings_come_back_from_their_words():
     }
     again = from_words(Recipe.of(Polynomial(), [], {}, **options).words())
     assert {k: again[k] for k in options} == options
+
+    class Own(AbstractLoss):
+        scale = 1.0
+        rho = staticmethod(jfric.Cauchy.rho)
+
+    with pytest.raises(jfric.ProblemError, match="which cannot be written"):
+        Recipe.of(Polynomial(), [], {}, loss=Own()).words()
 
 
 def test_residual_of_ones_own():

@@ -73,13 +73,19 @@ class Recipe:
         return dataclasses.replace(self, setup=setup, starts=starts)
 
     def words(self) -> dict[str, Any]:
-        """The settings by words and numbers, as :func:`from_words` reads them."""
+        """The settings by words and numbers, as :func:`from_words` reads them; raises
+        :class:`jfric.ProblemError` for those of one's own, which have none."""
         setup = self.setup
         objects = {
             "residual": setup.residual, "loss": setup.loss,
             "search": self.search, "optimiser": self.optimiser,
         }  # fmt: skip
-        found = {argument: thing.word for argument, thing in objects.items()}
+        found: dict[str, Any] = {}
+        for argument, thing in objects.items():
+            words = [word for word, kind in KINDS[argument][0].items() if kind is type(thing)]
+            if not words:
+                raise ProblemError(f"{argument}: found {thing!r}, which cannot be written")
+            found[argument] = words[0]
         for word, places in FIELDS.items():
             values = [getattr(objects[argument], field, None) for argument, field in places]
             found[word] = next((x for x in values if x is not None), None)
