@@ -18,7 +18,8 @@ _profile.mkdir()
 (_profile / "ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 'ERROR'\n")
 os.environ["IPYTHONDIR"] = _kernels.name
 
-from generators import gallery, manual  # noqa: E402
+from generators import gallery  # noqa: E402
+from generators.manual.site import built  # noqa: E402
 from generators.write import FOLDER, with_links_of_the_site, write  # noqa: E402
 from sphinx.errors import ExtensionError  # noqa: E402
 
@@ -68,7 +69,7 @@ def _indent_examples(app, what, name, thing, options, lines):
 def _write_pages(app, config):
     write()
     try:
-        with manual.built():
+        with built():
             gallery.build()
     except RuntimeError as error:
         raise ExtensionError(str(error)) from None

@@ -32,8 +32,9 @@ def page() -> str:
             f".. code-block:: bibtex\n\n{indented}\n",
             "The repository holds the same as ``CITATION.cff``, which reference managers read:\n",
             f".. code-block:: yaml\n\n{file}\n",
-            "A result is citable with its file: ``jfric verify FILE --html FOLDER`` writes the\n"
-            "system, its equations, values and errors as a page.\n",
+            "A result is citable with its file: ``python -m generators.manual FILE --html\n"
+            "FOLDER`` in ``docs/`` writes the system, its equations, values and errors as a\n"
+            "page.\n",
         ]
     )
 

@@ -24,7 +24,6 @@ TOPICS = {
     "figures": "Figures",
     "exports": "Export",
     "verification": "Verification",
-    "manual": "Verification as pages",
     "cli": "Command line",
     "numerics": "Numbers and counts",
     "errors": "Texts where numbers are taken",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,7 +16,7 @@ from jfric.errors import ProblemError
 
 @app.command(
     epilog="Examples: jfric verify | jfric verify --case 've0116*' --json | "
-    "jfric verify my/configs --junit report.xml | jfric verify my/configs --html pages"
+    "jfric verify my/configs --junit report.xml"
 )
 @one_sentence
 def verify(
@@ -49,14 +49,6 @@ def verify(
     junit: Annotated[
         Path | None, typer.Option(help="Also write JUnit XML.", metavar="FILE")
     ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(
-            help="Also write a page for each case, with the system, its equations, results and "
-            "plots, and an index.",
-            metavar="FOLDER",
-        ),
-    ] = None,
 ) -> None:
     """Compare with published values: the shipped cases, or every \\[\\[check]] in your
     files.
@@ -74,8 +66,6 @@ def verify(
         require_flow(flow)
     started = time.perf_counter()
     remarks: list[str] = []
-    if html is not None:
-        _require_folder(html)
     reached = [0, 0]
 
     def show(done: int, total: int, name: str) -> None:
@@ -83,18 +73,16 @@ def verify(
         bar.show(done, total, name)
 
     with kept(lambda: _kept(*reached)), Progress(0, stage="reading") as bar:
-        settings: dict[str, Any] = {
-            **{"case": case, "flow": flow, "kernel": kernel, "options": options},
-            **{"progress": show, "remark": remarks.append, "processes": None},
-        }
-        if html is None:
-            results = run_checks(paths or None, **settings)
-        else:
-            from jfric.manual.collect import collect
-            from jfric.manual.write import write_manual
-
-            entries, results = collect(paths or None, **settings)
-            write_manual(html, entries, _below())
+        results = run_checks(
+            paths or None,
+            case=case,
+            flow=flow,
+            kernel=kernel,
+            options=options,
+            progress=show,
+            remark=remarks.append,
+            processes=None,
+        )
     seconds = time.perf_counter() - started
     if junit is not None:
         from jfric.verification.junit import write_junit
@@ -119,25 +107,9 @@ def verify(
             f"{len(results) - failed} of {len(results)} checks passed, {cases}, {seconds:.1f} s",
             style="bold red" if failed else "bold green",
         )
-        if html is not None:
-            terminal.print(f"{html / 'index.html'}", markup=False)
     raise typer.Exit(1 if failed else 0)
 
 
 def _kept(done: int, total: int) -> str:
     """Nothing is: a verification that is not whole says nothing."""
     return f"interrupted after {done} of {total} runs; results are kept only of all of them"
-
-
-def _require_folder(path: Path) -> None:
-    if path.exists() and not path.is_dir():
-        raise ProblemError(f"--html: {str(path)!r} is a file, the pages need a folder")
-
-
-def _below() -> str:
-    """Line under every page: versions, command and date."""
-    from datetime import date
-    from importlib.metadata import version
-
-    made = date.today().isoformat()
-    return f"jfric {version('jfric')}, jax {version('jax')}; jfric verify, {made}"

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jfric.manual import mathml as m
-from jfric.manual.contact_laws import Line, contact_lines, friction_lines
-from jfric.manual.formulas import formula
-from jfric.manual.functions import entries, of_time
-from jfric.manual.motion import LARGEST, motion_lines
+from generators.manual import mathml as m
+from generators.manual.contact_laws import Line, contact_lines, friction_lines
+from generators.manual.formulas import formula
+from generators.manual.functions import entries, of_time
+from generators.manual.motion import LARGEST, motion_lines
 from jfric.system.assembly import assemble
 from jfric.system.direction import Direction
 from jfric.system.elements import SECTIONS

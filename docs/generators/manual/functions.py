@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from jfric.manual import mathml as m
-from jfric.manual.formulas import expression
+from generators.manual import mathml as m
+from generators.manual.formulas import expression
 from jfric.system.derived_functions import Clipped, Until
 from jfric.system.direction import Direction
 from jfric.system.expression import Expression

@@ -12,6 +12,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from generators.manual.entry import Entry
+from generators.manual.pictures import picture
 from jfric.errors import ProblemError
 from jfric.figures.mechanism_figure import plot_mechanism
 from jfric.figures.orbit_figure import plot_orbits
@@ -20,8 +22,6 @@ from jfric.figures.response_figure import plot_response
 from jfric.figures.system_figure import can_be_sketched, plot_system
 from jfric.figures.trajectory_figure import MAX_TICKS, plot
 from jfric.files.read_toml import load_config
-from jfric.manual.entry import Entry
-from jfric.manual.pictures import picture
 from jfric.results.solution import reached
 from jfric.solvers.simulation import simulate
 from jfric.verification.configs import shipped

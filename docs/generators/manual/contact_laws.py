@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from jfric.manual import mathml as m
-from jfric.manual.formulas import formula
-from jfric.manual.functions import along, of_time, value
+from generators.manual import mathml as m
+from generators.manual.formulas import formula
+from generators.manual.functions import along, of_time, value
 from jfric.system.elements import Along, Contact, Gap
 from jfric.system.friction import Friction
 from jfric.system.functions import Constant

@@ -6,11 +6,11 @@ import html
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from jfric.manual.contact_laws import Line
-from jfric.manual.entry import Entry, ratio
-from jfric.manual.equations import equations
-from jfric.manual.layout import Row, table
-from jfric.manual.source import inner_comments, read, statement_and_remarks
+from generators.manual.contact_laws import Line
+from generators.manual.entry import Entry, ratio
+from generators.manual.equations import equations
+from generators.manual.layout import Row, table
+from generators.manual.source import inner_comments, read, statement_and_remarks
 
 if TYPE_CHECKING:
     from jfric.verification.result import Result

@@ -1,9 +1,5 @@
-"""The verification manual: every case of ``jfric verify`` run now, a page for each.
-
-``python -m generators.manual [PATTERN]`` runs the cases of a name (all without one) and writes
-their pages. Exit status 1 where a check fails: the build ends there. Pages made from the same code
-and files are kept.
-"""
+"""Pages of the verification manual in the site: one for each case of ``jfric verify``, run as the
+site is built. Pages made from the same code and files are kept."""
 
 from __future__ import annotations
 
@@ -16,14 +12,14 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING
 
+from generators.manual.case_page import parts
+from generators.manual.entry import Entry, slugs
+from generators.manual.layout import CONTENT_STYLE
+from generators.manual.write import index, verdict
 from generators.rst import heading, plain
 
-if TYPE_CHECKING:
-    from jfric.manual.entry import Entry
-
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "docs" / "generated" / "manual"
 #: What chooses the cases: all, a pattern of names, or off for none.
 VARIABLE, ALL, OFF = "JFRIC_DOCS_MANUAL", "all", "off"
@@ -35,7 +31,7 @@ Each page is one case of ``jfric verify``, computed when this site was built: th
 equations, the source of the expected values and its misprints, every value beside the expected one
 for every solver, the motion, and the file. A build ends where one value is outside its tolerance.
 Programs were compiled without optimisation here, ``jfric verify`` compiles as every run does.
-``jfric verify --html FOLDER`` writes the same pages of your own files.
+``python -m generators.manual FILE --html FOLDER`` in ``docs/`` writes such pages of your own files.
 """
 
 
@@ -50,11 +46,6 @@ def _content(text: str, style: str = "") -> str:
 
 def pages(entries: Sequence[Entry]) -> dict[str, str]:
     """All pages by name."""
-    from jfric.manual.case_page import parts
-    from jfric.manual.entry import slugs
-    from jfric.manual.layout import CONTENT_STYLE
-    from jfric.manual.write import index, verdict
-
     names = slugs(list(entries))
     contents = "\n".join(f"   {name}" for name in names.values())
     found = {
@@ -93,7 +84,7 @@ def built() -> Iterator[None]:
         yield
     else:
         path = os.pathsep.join([str(ROOT / "docs"), str(ROOT), os.environ.get("PYTHONPATH", "")])
-        command = [sys.executable, "-m", "generators.manual", pattern]
+        command = [sys.executable, "-m", "generators.manual", "--case", pattern]
         settings = {**os.environ, "PYTHONPATH": path, "XLA_FLAGS": _flags()}
         with subprocess.Popen(command, env=settings) as running:
             try:
@@ -115,39 +106,14 @@ def _flags() -> str:
 def _state() -> str:
     """A checksum of all that the pages are made from."""
     found = hashlib.sha256(f"{sys.version}{version('jax')}{version('jaxlib')}".encode())
-    files = [*ROOT.glob("jfric/**/*.py"), *ROOT.glob("jfric/**/*.json"), *ROOT.glob("configs/*")]
-    for path in sorted((*files, Path(__file__))):
+    patterns = ("jfric/**/*.py", "jfric/**/*.json", "configs/*", "docs/generators/manual/*.py")
+    for path in sorted(path for pattern in patterns for path in ROOT.glob(pattern)):
         found.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
     return found.hexdigest()
 
 
-def main(pattern: str = ALL) -> int:
-    """Run the cases and write their pages, also where a check fails, so that one can look."""
-    import jax
-
-    from jfric.manual.collect import collect
-    from jfric.numerics.compilation import collect_seldom, compile_quickly, use_compilation_cache
-    from jfric.sweeps.progress import Progress
-
-    jax.config.update("jax_enable_x64", True)
-    compile_quickly()
-    collect_seldom()
-    use_compilation_cache()
-    with Progress(0, stage="verification manual") as bar:
-        entries, results = collect(
-            case=None if pattern == ALL else pattern, progress=bar.show, processes=None
-        )
+def write_site(entries: Sequence[Entry]) -> None:
+    """Write the pages where the site is built from."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
     for name, text in pages(entries).items():
         (FOLDER / name).write_text(text, "utf-8")
-    failed = [r for r in results if not r.passed]
-    for r in failed:
-        print(
-            f"{r.case}, {r.solver}: {r.quantity} is {r.value!r} instead of {r.expected!r}, "
-            f"error {r.error:.3g} exceeds {r.tolerance:.3g}",
-            file=sys.stderr,
-        )
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))

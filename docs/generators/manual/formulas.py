@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Callable
 
-from jfric.manual import mathml as m
+from generators.manual import mathml as m
 from jfric.system.expression import Expression
 from jfric.system.formula import read_formula
 

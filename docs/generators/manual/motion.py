@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jfric.manual import mathml as m
-from jfric.manual.contact_laws import Line
-from jfric.manual.functions import entries
+from generators.manual import mathml as m
+from generators.manual.contact_laws import Line
+from generators.manual.functions import entries
 from jfric.system.linkage import LINKAGE
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ import html
 from collections.abc import Sequence
 from pathlib import Path
 
+from generators.manual.case_page import parts, share
+from generators.manual.entry import Entry, slugs
+from generators.manual.layout import page, table
 from jfric.errors import ProblemError
-from jfric.manual.case_page import parts, share
-from jfric.manual.entry import Entry, slugs
-from jfric.manual.layout import page, table
 
 
 def write_manual(folder: Path, entries: Sequence[Entry], below: str = "") -> list[Path]:

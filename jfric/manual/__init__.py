@@ -1,1 +1,0 @@
-"""The verification manual: a page for each case, written from what was computed."""
