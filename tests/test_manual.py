@@ -18,7 +18,7 @@ import jfric
 from jfric.figures.system_figure import _lanes, _parts, plot_system
 from jfric.files.read_toml import load_config
 from jfric.system.bristle import LuGre
-from jfric.verification.case import Case, Expected
+from jfric.verification.cases import Case, Expected
 from jfric.verification.configs import shipped
 from jfric.verification.result import judged
 

@@ -17,9 +17,8 @@ from jfric.verification.compare_kernels import agreement
 from jfric.verification.configs import config_directory, files_in, shipped
 from jfric.verification.evaluate import Trajectory, evaluate, scale
 from jfric.verification.job_lists import listed_jobs
-from jfric.verification.jobs import batches
+from jfric.verification.jobs import batches, judge
 from jfric.verification.result import compare
-from jfric.verification.run_jobs import judge
 
 
 @pytest.mark.parametrize(

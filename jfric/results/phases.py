@@ -27,8 +27,8 @@ def phases(solution: Solution, contact: int) -> list[Phase]:
     if ts.size == 0:
         return []
     sampled = _sampled_modes(solution, contact)
-    log = solution.events
-    held = min(int(log.count), log.time.shape[0])
+    log = solution.events.used()
+    held = len(log.time)
     overflowed = int(log.count) > held
     mine = [i for i in range(held) if int(log.contact[i]) == contact]
     code = int(log.from_mode[mine[0]]) if mine else int(sampled[0])

@@ -56,6 +56,11 @@ class Events(eqx.Module):
     #: Number of changes of mode; larger than the capacity if the log overflowed.
     count: Int[Array, ""]
 
+    def used(self) -> Events:
+        """The used rows of the log of one trajectory."""
+        rows = min(int(self.count), self.time.shape[0])
+        return jax.tree.map(lambda x: np.asarray(x)[:rows] if np.ndim(x) else x, self)
+
 
 @printable
 class Solution(eqx.Module):
@@ -221,8 +226,7 @@ class Solution(eqx.Module):
 
     def event_table(self) -> list[dict[str, Any]]:
         """The events of one trajectory as rows: time, contact, from, to, impact, q, v, v_before."""
-        e = self.events
-        count = min(int(e.count), e.time.shape[0])
+        e = self.events.used()
         names = self.names + self.event_names
         return [
             {
@@ -235,7 +239,7 @@ class Solution(eqx.Module):
                 "v": np.asarray(e.v[i]),
                 "v_before": np.asarray(e.v_before[i]),
             }
-            for i in range(count)
+            for i in range(len(e.time))
         ]
 
     def outcome(self) -> str:

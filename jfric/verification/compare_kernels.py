@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from jfric.results.solution import Solution
+from jfric.results.solution import Events
 from jfric.verification.evaluate import Trajectory
 from jfric.verification.jobs import Job
 from jfric.verification.result import Result, judged, whole
@@ -26,11 +26,11 @@ def agreement(first: Job, expected: Trajectory, other: Job, found: Trajectory) -
         for name, value in (
             ("status", int(a.status) != int(b.status)),
             ("flags", int(a.flags) ^ int(b.flags)),
-            ("events", _unlike(a, b)),
+            ("events", _unlike(a.events.used(), b.events.used())),
         )
     ]
     scales = (
-        ("event times", _times(a), _times(b), float(np.abs(a.ts).max())),
+        ("event times", a.events.used().time, b.events.used().time, float(np.abs(a.ts).max())),
         ("positions", a.q, b.q, float(np.abs(a.q).max(initial=0.0))),
     )
     for name, x, y, scale in scales:
@@ -49,20 +49,11 @@ def agreement(first: Job, expected: Trajectory, other: Job, found: Trajectory) -
     return results
 
 
-def _count(solution: Solution) -> int:
-    return min(int(solution.events.count), solution.events.time.shape[0])
-
-
-def _times(solution: Solution) -> np.ndarray:
-    return np.asarray(solution.events.time)[: _count(solution)]
-
-
-def _unlike(a: Solution, b: Solution) -> int:
+def _unlike(a: Events, b: Events) -> int:
     """How many records of the logs differ in contact, modes, or whether it is an impact."""
 
-    def records(solution: Solution):
-        log = solution.events
+    def records(log: Events):
         columns = (log.contact, log.from_mode, log.to_mode, log.impact)
-        return zip(*(np.asarray(x)[: _count(solution)].tolist() for x in columns), strict=True)
+        return zip(*(np.asarray(x).tolist() for x in columns), strict=True)
 
     return sum(x != y for x, y in itertools.zip_longest(records(a), records(b)))

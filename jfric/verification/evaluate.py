@@ -71,17 +71,17 @@ def evaluate(quantity: Quantity, trajectory: Trajectory) -> float:
     meaning = observable(trajectory.problem, quantity)
     if not _is_recorded(meaning, trajectory.problem):
         return float(trajectory.reduced[str(quantity)])
-    solution, log = trajectory.solution, trajectory.solution.events
-    count = min(int(log.count), log.time.shape[0])
+    solution, log = trajectory.solution, trajectory.solution.events.used()
+    count = len(log.time)
     match meaning:
         case EventCount(impacts=impacts):
-            return float(np.sum(np.asarray(log.impact)[:count]) if impacts else log.count)
+            return float(np.sum(np.asarray(log.impact)) if impacts else log.count)
         case LastEventTime():
             return float(log.time[count - 1]) if count else float("nan")
         case EventTime(number=number, own=own):
-            times = np.asarray(log.time)[:count]
+            times = np.asarray(log.time)
             if own is not None:
-                times = times[np.asarray(log.contact)[:count] == len(solution.names) + own]
+                times = times[np.asarray(log.contact) == len(solution.names) + own]
             return float(times[number - 1]) if number <= len(times) else float("nan")
         case (
             AtEvent(function=function, number=number)
@@ -108,9 +108,8 @@ def scale(quantity: Quantity, expected: float, trajectory: Trajectory) -> float:
         return abs(expected)
     values = [_at_outputs(function, trajectory)]
     if is_of_motion(function):
-        log = trajectory.solution.events
-        count = min(int(log.count), log.time.shape[0])
-        values += [_at_events(function, log, before)[:count] for before in (False, True)]
+        log = trajectory.solution.events.used()
+        values += [_at_events(function, log, before) for before in (False, True)]
     peaks = np.abs(np.concatenate(values))
     finite = peaks[np.isfinite(peaks)]
     return max(abs(expected), float(finite.max()) if finite.size else 0.0)

@@ -25,7 +25,7 @@ from jfric.results.quantity import Quantity, parse_quantity, resolve
 from jfric.solvers.event_driven.kernels import Kernel, require_kernel
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.system.naming import set_parameters
-from jfric.verification.case import EXACT, RUNGE_KUTTA, Case
+from jfric.verification.cases import EXACT, RUNGE_KUTTA, Case
 from jfric.verification.configs import files_in, shipped
 from jfric.verification.evaluate import needed_times
 from jfric.verification.jobs import Job, Refused, batches
@@ -157,9 +157,13 @@ def _with_options(config: Config, options: Mapping[str, Any] | None) -> Config:
     return dataclasses.replace(config, solver=choose_solver(config.solver, **options)[1])
 
 
-def _case_jobs(
-    entry: Case, config: Config, flow: str | None
-) -> list[Job | StaticJob | PeriodicJob]:
+def _parted(name: str, config: Config, checks: Sequence[Check]) -> tuple[Jobs, tuple[Check, ...]]:
+    """Jobs of the ``checks`` on equilibria and periodic motion, and the checks on trajectories."""
+    jobs: Jobs = [*static_job(name, config, checks), *periodic_job(name, config, checks)]
+    return jobs, tuple(c for c in checks if not (is_static(c) or is_periodic(c)))
+
+
+def _case_jobs(entry: Case, config: Config, flow: str | None) -> Jobs:
     further = tuple(
         Check(
             resolve(parse_quantity(e.quantity), config.problem),
@@ -173,11 +177,9 @@ def _case_jobs(
     repeated = {check.quantity for check in further}
     own = [c for c in config.checks if c.relative is not None or c.quantity not in repeated]
     every = (*own, *further)
-    checks = tuple(check for check in every if not (is_static(check) or is_periodic(check)))
-    jobs: list[Job | StaticJob | PeriodicJob] = []
-    if flow in (None, "auto"):
-        jobs += static_job(entry.name, config, every)
-        jobs += periodic_job(entry.name, config, every)
+    jobs, checks = _parted(entry.name, config, every)
+    if flow not in (None, "auto"):
+        jobs = []
     if every and not checks:
         return jobs
     if _solver_of(config) != SOLVERS[0]:
@@ -246,11 +248,7 @@ def _jobs_in(
         return [], "found no [[check]], nothing to verify"
     require_open_loop(config)
     config = _with_options(config, options)
-    jobs: Jobs = [
-        *static_job(name, config, config.checks),
-        *periodic_job(name, config, config.checks),
-    ]
-    checks = tuple(c for c in config.checks if not (is_static(c) or is_periodic(c)))
+    jobs, checks = _parted(name, config, config.checks)
     if not checks:
         return jobs, ""
     solver = _solver_of(config)

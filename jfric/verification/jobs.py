@@ -1,25 +1,23 @@
-"""Simulations that a verification needs, and running them in batches of equal structure."""
+"""Simulations that a verification needs, run in batches of equal structure and judged."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jfric.errors import ProblemError
 from jfric.numerics.compilation import brief_options, single_options
-from jfric.numerics.cores import cores
 from jfric.numerics.kept_programs import Kept
 from jfric.results.status import Status
 from jfric.solvers.simulation import simulate
-from jfric.verification.evaluate import Trajectory, reduced
-from jfric.verification.result import NOT_RUN
+from jfric.verification.evaluate import COUNTS, Trajectory, reduced
+from jfric.verification.result import NOT_RUN, Result, compare, not_run, whole
 
 if TYPE_CHECKING:
     from jfric.files.config import Check
@@ -27,15 +25,10 @@ if TYPE_CHECKING:
     from jfric.results.solution import Solution
     from jfric.system.problem import Problem
 
-
-T = TypeVar("T")
-
 #: Jobs of equal structure from which on a vmapped batch pays.
 BATCH = 8
 #: Passes that a slow program takes a second for, the time in which a fast one compiles.
 BRIEF_PASSES = 2000
-#: More threads would only hold more compilations in memory at once.
-MAX_WORKERS = 8
 
 
 @dataclass(frozen=True)
@@ -72,6 +65,8 @@ class Refused:
 
     case: str
     reason: str
+    label: ClassVar[str] = ""
+    checks: ClassVar[tuple[Check, ...]] = ()
 
 
 def batches(jobs: list[Job]) -> list[list[Job]]:
@@ -144,34 +139,55 @@ def run_batch(jobs: list[Job]) -> list[Trajectory]:
     return [Trajectory(job.problem, *one) for job, one in zip(jobs, found, strict=True)]
 
 
-def outcomes(group: list[Job]) -> Sequence[Trajectory | Exception]:
-    """Trajectories of a group; instead of each the error, where a system is refused, or a program
-    cannot be compiled or run on this machine."""
+def trajectory_results(group: list[Job]) -> list[tuple[Trajectory | Exception, list[Result]]]:
+    """Trajectories of a group and their checks; instead of each the error, where a system is
+    refused, or a program cannot be compiled or run on this machine."""
     try:
-        return run_batch(group)
+        found = run_batch(group)
     except NOT_RUN as error:
-        return [error] * len(group)
+        return [(error, not_run(job.case, job.label, job.checks, error)) for job in group]
+    return [(one, _judged(job, one)) for job, one in zip(group, found, strict=True)]
 
 
-def side_by_side(works: Sequence[Callable[[], T]]) -> Iterator[tuple[int, T]]:
-    """Index and result of each of ``works``, in the order of completion; the works begin in the
-    given order and compile in parallel."""
-    double = jnp.result_type(float) == jnp.float64
+def _judged(job: Job, trajectory: Trajectory) -> list[Result]:
+    """The checks of a job, all failed where a quantity cannot be judged."""
+    try:
+        return judge(job, trajectory)
+    except ProblemError as error:
+        return not_run(job.case, job.label, job.checks, error)
 
-    def run(index: int) -> tuple[int, T]:
-        # A `with jax.enable_x64(True)` of the caller does not reach other threads by itself.
-        with jax.enable_x64(double):
-            return index, works[index]()
 
-    workers = max(1, min(cores(), len(works), MAX_WORKERS))
-    with ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(run, i) for i in range(len(works))]
-        try:
-            for future in as_completed(futures):
-                yield future.result()
-        finally:
-            for future in futures:
-                future.cancel()
+def judge(job: Job, trajectory: Trajectory) -> list[Result]:
+    """All checks of a job on its trajectory; an incomplete one is a failed check itself."""
+    if job.further.size:
+        trajectory = trajectory.at(job.ts)
+    solution = trajectory.solution
+    about = {"case": job.case, "solver": job.label}
+    results = [
+        compare(
+            check.quantity,
+            check.expected,
+            trajectory,
+            tolerance=check.allowed,
+            relative=0.0 if check.quantity.kind in COUNTS else job.relative,
+            source=check.source,
+            **about,
+        )
+        for check in job.checks
+    ]
+    if job.sequence:
+        wrong = float(_mismatches(job.sequence, solution))
+        results.append(whole(quantity="changes of mode out of order", value=wrong, **about))
+    if int(solution.status) != Status.OK:
+        name = f"status: {Status(int(solution.status)).message}"
+        results.append(whole(quantity=name, value=float(solution.status), **about))
+    return results
+
+
+def _mismatches(sequence: tuple[str, ...], solution: Solution) -> int:
+    found = [f"{row['from']} > {row['to']}" for row in solution.event_table()]
+    wrong = sum(a != b for a, b in zip(found, sequence, strict=False))
+    return wrong + abs(len(found) - len(sequence))
 
 
 def _padded(ts: np.ndarray, size: int) -> np.ndarray:

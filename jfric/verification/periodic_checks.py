@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -35,6 +36,7 @@ class PeriodicJob:
     case: str
     config: Config
     checks: tuple[Check, ...]
+    label: ClassVar[str] = "periodic"
 
 
 def periodic_job(case: str, config: Config, checks: Sequence[Check]) -> list[PeriodicJob]:
@@ -46,24 +48,21 @@ def periodic_job(case: str, config: Config, checks: Sequence[Check]) -> list[Per
 def periodic_results(job: PeriodicJob) -> tuple[PeriodicValues, list[Result]]:
     """Values of the periodic motion of ``job``, and the results of the checks of ``job``; an orbit
     that did not converge adds a failed result."""
-    label = "periodic"
     values = PeriodicValues(job.config)
-    found = each_judged(job.case, label, job.checks, values.of)
-    if values.orbit is not None and not bool(values.orbit.converged):
-        reason = f"status: {values.orbit.outcome()}"
-        found.append(whole(job.case, label, reason, float(values.orbit.status)))
+    found = each_judged(job.case, job.label, job.checks, values.of)
+    orbit = vars(values).get("orbit")
+    if orbit is not None and not bool(orbit.converged):
+        reason = f"status: {orbit.outcome()}"
+        found.append(whole(job.case, job.label, reason, float(orbit.status)))
     return values, found
 
 
 class PeriodicValues:
-    """Values of quantities; orbit and path are computed once, when first asked for."""
+    """Values of quantities; orbit, path and response are computed once, when they are first asked
+    for."""
 
     def __init__(self, config: Config):
         self.config = config
-        self.orbit: PeriodicOrbit | None = None
-        self.path: OrbitPath | None = None
-        self.response: FrequencyResponse | None = None
-        self.peak: ResponsePeak | None = None
         self.balances: dict[str, HarmonicBalance] = {}
         self.observed: dict[str, float] = {}
 
@@ -71,13 +70,12 @@ class PeriodicValues:
         if quantity.kind in ("balance", "balance_fold"):
             return self._of_balance(quantity)
         if quantity.kind == "response":
-            peak = self._peak()
-            return peak.value if quantity.name == "peak" else peak.frequency
+            return self.peak.value if quantity.name == "peak" else self.peak.frequency
         if quantity.kind not in ("orbit", "multiplier"):
-            points = self._path().points(POINT_KINDS[quantity.kind])
+            points = self.path.points(POINT_KINDS[quantity.kind])
             row = int(quantity.argument or 1) - 1
             return points[row].parameter if row < len(points) else float("nan")
-        orbit = self._orbit()
+        orbit = self.orbit
         if quantity.kind == "multiplier":
             row = int(quantity.argument or 1) - 1
             values = np.asarray(orbit.multipliers)
@@ -110,39 +108,42 @@ class PeriodicValues:
             self.observed[text] = float(orbit.observe(asked)[asked])
         return self.observed[text]
 
-    def _orbit(self) -> PeriodicOrbit:
+    @cached_property
+    def orbit(self) -> PeriodicOrbit:
+        """The periodic motion."""
         from jfric.periodic.solving import periodic_orbit
 
-        if self.orbit is None:
-            self.orbit = periodic_orbit(self.config.problem, **orbit_settings(self.config))
-        return self.orbit
+        return periodic_orbit(self.config.problem, **orbit_settings(self.config))
 
-    def _path(self) -> OrbitPath:
+    @cached_property
+    def path(self) -> OrbitPath:
+        """Its path over the parameter of the table ``[periodic]``."""
         from jfric.periodic.continuation import continue_orbit
 
-        if self.path is None:
-            settings = orbit_settings(self.config, "state")
-            self.path = continue_orbit(self.config.problem, *self._ends(), **settings)
-        return self.path
+        settings = orbit_settings(self.config, "state")
+        return continue_orbit(self.config.problem, *self._ends(), **settings)
 
-    def _peak(self) -> ResponsePeak:
+    @cached_property
+    def response(self) -> FrequencyResponse:
+        """The response that the table ``[response]`` describes."""
         from jfric.periodic.response import frequency_response
 
-        if self.peak is None:
-            given = dict(self.config.response)
-            if not given:
-                raise ProblemError(
-                    f"{self.config.path}: a check asks for a response; a table [response] with "
-                    "load, start and stop is missing"
-                )
-            ends = given["load"], given["start"], given["stop"]
-            settings = orbit_settings(self.config, "state", response=True)
-            found = frequency_response(self.config.problem, *ends, **settings)
-            self.response = found
-            if not found.curves[0].complete:
-                raise ProblemError(f"{self.config.path}: {found.curves[0].outcome}")
-            self.peak = found.peak(given.get("quantity", self.config.problem.axes[0]))
-        return self.peak
+        given = self.config.response
+        if not given:
+            raise ProblemError(
+                f"{self.config.path}: a check asks for a response; a table [response] with "
+                "load, start and stop is missing"
+            )
+        ends = given["load"], given["start"], given["stop"]
+        settings = orbit_settings(self.config, "state", response=True)
+        return frequency_response(self.config.problem, *ends, **settings)
+
+    @cached_property
+    def peak(self) -> ResponsePeak:
+        """The largest value of the response."""
+        if not self.response.curves[0].complete:
+            raise ProblemError(f"{self.config.path}: {self.response.curves[0].outcome}")
+        return self.response.peak(self.config.response.get("quantity", self.config.problem.axes[0]))
 
     def _of_balance(self, quantity: Quantity) -> float:
         """By harmonic balance: an amplitude, half of the way or that of a harmonic; a fold."""

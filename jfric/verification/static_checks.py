@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from jfric.verification.result import Result, each_judged
 if TYPE_CHECKING:
     from jfric.files.config import Check, Config
     from jfric.statics.branch import EquilibriumPath
+    from jfric.statics.limit_loads import LimitLoad
 
 
 def is_static(check: Check) -> bool:
@@ -29,6 +31,7 @@ class StaticJob:
     case: str
     config: Config
     checks: tuple[Check, ...]
+    label: ClassVar[str] = "statics"
 
 
 def static_job(case: str, config: Config, checks: Sequence[Check]) -> list[StaticJob]:
@@ -40,46 +43,40 @@ def static_job(case: str, config: Config, checks: Sequence[Check]) -> list[Stati
 def static_results(job: StaticJob) -> tuple[StaticValues, list[Result]]:
     """Values of the equilibria of ``job``, and the results of the checks of ``job``."""
     values = StaticValues(job.config)
-    return values, each_judged(job.case, "statics", job.checks, values.of)
+    return values, each_judged(job.case, job.label, job.checks, values.of)
 
 
 class StaticValues:
-    """Values of quantities; each computation is made once, when it is first asked for."""
+    """Values of quantities; equilibria, limit load and path are computed once, when they are first
+    asked for."""
 
     def __init__(self, config: Config):
         self.config = config
-        self.known: dict[str, Any] = {}
 
     def of(self, quantity: Quantity) -> float:
         kind, row = quantity.kind, int(quantity.argument or 1) - 1
         if kind == "equilibrium_count":
-            return float(len(self._equilibria()))
+            return float(len(self.equilibria))
         if kind == "continuum_count":
-            return float(sum(state["continuum"] for state in self._equilibria()))
+            return float(sum(state["continuum"] for state in self.equilibria))
         if kind in ("equilibrium", "equilibrium_to"):
-            states = self._equilibria()
-            if row >= len(states):
+            if row >= len(self.equilibria):
                 return float("nan")
-            suffix = "_to" if kind == "equilibrium_to" else ""
-            return self._component(quantity, lambda field: states[row][field + suffix])
-        if kind == "limit":
-            limit = self._limit()
-            if int(limit.status) != 0:
-                return float("nan")
-            if quantity.name in ("", "parameter"):
-                return float(limit.parameter)
-            return self._component(quantity, lambda field: getattr(limit, field))
-        path = self._path()
+            state, suffix = self.equilibria[row], "_to" if kind == "equilibrium_to" else ""
+            return self._component(quantity, lambda field: state[field + suffix])
         if kind == "branch_count":
-            return float(len(path.branches))
+            return float(len(self.path.branches))
         if kind == "fold_count":
-            return float(sum(point.kind == "fold" for point in path.special))
-        if row >= len(path.special):
+            return float(sum(point.kind == "fold" for point in self.path.special))
+        if kind == "limit":
+            found = None if int(self.limit.status) else self.limit
+        else:
+            found = self.path.special[row] if row < len(self.path.special) else None
+        if found is None:
             return float("nan")
-        point = path.special[row]
-        if quantity.name == "parameter":
-            return float(point.parameter)
-        return self._component(quantity, lambda field: getattr(point, field))
+        if quantity.name == "parameter" or (kind == "limit" and not quantity.name):
+            return float(found.parameter)
+        return self._component(quantity, lambda field: getattr(found, field))
 
     def _component(self, quantity: Quantity, field: Callable[[str], Any]) -> float:
         problem = self.config.problem
@@ -90,30 +87,30 @@ class StaticValues:
         values = np.asarray(field(force))
         return float(values[names[len(names) - values.shape[-1] :].index(contact)])
 
-    def _equilibria(self) -> list[dict[str, Any]]:
+    @cached_property
+    def equilibria(self) -> list[dict[str, Any]]:
+        """Rows of the table of all equilibria."""
         from jfric.statics.all_equilibria import Equilibria, equilibria
 
-        def compute():
-            found = equilibria(self.config.problem)
-            assert isinstance(found, Equilibria)
-            return found.table()
+        found = equilibria(self.config.problem)
+        assert isinstance(found, Equilibria)
+        return found.table()
 
-        return self._once("equilibria", compute)
-
-    def _limit(self):
+    @cached_property
+    def limit(self) -> LimitLoad:
+        """The limit load over the parameter of the table ``[statics]``."""
         from jfric.statics.limit_loads import limit_load
 
         s = self._statics("a limit load")
-        return self._once(
-            "limit", lambda: limit_load(self.config.problem, s["vary"], s["start"], s["stop"])
-        )
+        return limit_load(self.config.problem, s["vary"], s["start"], s["stop"])
 
-    def _path(self) -> EquilibriumPath:
+    @cached_property
+    def path(self) -> EquilibriumPath:
+        """The path of equilibria that the table ``[statics]`` describes."""
         from jfric.statics.path_tracing import trace
 
-        s = dict(self._statics("a path"))
-        ends = s.pop("vary"), s.pop("start"), s.pop("stop")
-        return self._once("path", lambda: trace(self.config.problem, *ends, **s))
+        s = self._statics("a path")
+        return trace(self.config.problem, s.pop("vary"), s.pop("start"), s.pop("stop"), **s)
 
     def _statics(self, what: str) -> dict[str, Any]:
         if not self.config.statics:
@@ -122,11 +119,6 @@ class StaticValues:
                 "with vary, start and stop"
             )
         return dict(self.config.statics)
-
-    def _once(self, key: str, compute: Callable[[], Any]) -> Any:
-        if key not in self.known:
-            self.known[key] = compute()
-        return self.known[key]
 
 
 def _contact_names(problem) -> tuple[str, ...]:

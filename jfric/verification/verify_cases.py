@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jfric.numerics.limits import require_double
 from jfric.verification.compare_kernels import agreement
 from jfric.verification.evaluate import Trajectory
-from jfric.verification.job_lists import ALL, AnyJob, Selection, Works, works
-from jfric.verification.jobs import Job, side_by_side
-from jfric.verification.processes import Observe, in_processes, useful
+from jfric.verification.job_lists import ALL, AnyJob, Selection, works
+from jfric.verification.jobs import Job
 from jfric.verification.result import Result
-from jfric.verification.run_jobs import computed
+from jfric.verification.runner import Observe, in_processes, in_threads, useful
 
 Progress = Callable[[int, int, str], None]
 #: Told of each job: what was made of it (what ``observe`` made of that, if there is one; or the
@@ -88,7 +86,7 @@ def verify(
     if number > 1:
         ready = in_processes(begun, number, observe, wanted=each is not None)
     else:
-        ready = _here(begun, observe)
+        ready = in_threads(begun, observe)
     if begun:
         done(0, begun[0][0].case)
     for index, made in ready:
@@ -104,12 +102,3 @@ def verify(
         first, *others = sorted(same, key=lambda x: order[id(x[0])])
         found += [(order[id(other[0])], agreement(*first, *other)) for other in others]
     return [result for _, results in sorted(found, key=lambda x: x[0]) for result in results]
-
-
-def _here(begun: Works, observe: Observe | None) -> Iterator[tuple[int, Any]]:
-    """Index and results of each work, by threads of this process; observed in the calling one."""
-    for index, made in side_by_side([partial(computed, jobs) for jobs in begun]):
-        if observe is not None:
-            jobs = begun[index]
-            made = [(observe(j, one), r) for j, (one, r) in zip(jobs, made, strict=True)]
-        yield index, made

@@ -132,25 +132,26 @@ class _Draw:
                     drawn[BODIES] = picture(figure, f"bodies of {name}")
                 drawn[MOTION] = _motion(job, computed.solution, name)
         elif isinstance(job, StaticJob) and isinstance(computed, StaticValues):
-            path = computed.known.get("path")
-            if path is not None:
-                figure = plot_path(path)
+            if "path" in vars(computed):
+                figure = plot_path(computed.path)
                 drawn["path of equilibria"] = picture(figure, f"path of equilibria of {name}")
         elif isinstance(job, PeriodicJob) and isinstance(computed, PeriodicValues):
             self._draw_periodic(drawn, name, computed)
 
     def _draw_periodic(self, drawn: dict[str, str], name: str, computed: PeriodicValues) -> None:
-        orbit = computed.orbit
-        if orbit is not None and (name, MOTION) not in self.seen:
+        # What no check asked for is not computed for a picture.
+        known = vars(computed)
+        if "orbit" in known and (name, MOTION) not in self.seen:
+            orbit = computed.orbit
             ts = np.linspace(0.0, float(orbit.period), POINTS)
             start = float(np.asarray(orbit.problem.resolved().time.start))
             solution = simulate(orbit.problem, solver=orbit.solver, ts=start + ts)
             solution = jax.tree.map(np.asarray, solution)
             drawn["one period"] = picture(plot(solution, orbit.problem), f"one period of {name}")
-        if computed.path is not None:
+        if "path" in known:
             figure = plot_orbits(computed.path)
             drawn["path of orbits"] = picture(figure, f"path of orbits of {name}")
-        if computed.response is not None:
+        if "response" in known:
             figure = plot_response(computed.response)
             drawn["frequency response"] = picture(figure, f"response of {name}")
 

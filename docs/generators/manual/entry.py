@@ -16,11 +16,8 @@ if TYPE_CHECKING:
 
 @dataclass
 class Entry:
-    """A case: its file, what was changed in it, and all that came of it.
-
-    ``pictures``: HTML by caption. ``further``: expected values that the file does not hold stand in
-    the list of cases.
-    """
+    """A case: its file, what was changed in it, and all that came of it; ``pictures``: HTML by
+    caption."""
 
     name: str
     path: Path

@@ -59,8 +59,7 @@ nav, footer { font-size: .85rem; opacity: .8; }
 @media (prefers-color-scheme: dark) {
   body { color: #e3e3e3; background: #16181b; } a { color: #7db5f0; }
   .jfric .passed { color: #6fcf84; }
-  .jfric .failed, .jfric tr.group th { padding-top: .9rem; border-bottom-width: 2px; }
-.jfric tr.failed td { color: #ff8a80; }
+  .jfric .failed, .jfric tr.failed td { color: #ff8a80; }
 }
 @media print { body { color: #000; background: #fff; max-width: none; font-size: 10pt; } }
 """
