@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.figures.style import LINES, some_of, some_rows, style_axes
+from jfric.figures.style import (
+    colour,
+    label_axes,
+    new_figure,
+    some_of,
+    some_rows,
+    style_axes,
+    titled,
+    with_unit,
+)
 from jfric.periodic.basins import FAILED, UNRECOGNISED, Basins
 from jfric.sweeps.design import NUMBER_AXIS
 
@@ -47,8 +56,6 @@ def plot_basins(basins: Basins, *, title: str = "") -> Figure:
         ('initial.x.q [m]', 'initial.x.v [m/s]')
     """
     from matplotlib.colors import ListedColormap
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
     from matplotlib.patches import Patch
 
     names = [str(n) for n in basins.table.attrs["parameters"]]
@@ -56,10 +63,10 @@ def plot_basins(basins: Basins, *, title: str = "") -> Figure:
         raise ProblemError(
             f"basins: found {len(names)} parameters ({', '.join(names)}), a figure has two"
         )
-    figure = Figure(figsize=(9.0, 5.6), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06))
+    figure = new_figure(9.0, 5.6)
     axis = figure.subplots()
     count, drawn = len(basins.attractors), ""
-    colours = [FAILED_COLOUR, NONE_COLOUR, *(_light(LINES[i % len(LINES)]) for i in range(count))]
+    colours = [FAILED_COLOUR, NONE_COLOUR, *(_light(colour(i)) for i in range(count))]
     x, y = (np.asarray(basins.table[n]) for n in names)
     if basins.dims == (NUMBER_AXIS,):
         part = some_rows(basins.labels.size, MAX_SCATTERED)
@@ -85,27 +92,23 @@ def plot_basins(basins: Basins, *, title: str = "") -> Figure:
     if count > MOST_LISTED:
         rest = sum(a.share for a in basins.attractors[MOST_LISTED:])
         handles.append(Patch(color="#ffffff", label=f"{count - MOST_LISTED} more: {rest:.1%}"))
-    for label, colour, words in (
+    for label, own, words in (
         (UNRECOGNISED, NONE_COLOUR, "not recognised"),
         (FAILED, FAILED_COLOUR, "failed, or no start"),
     ):
         if np.any(basins.labels == label):
-            handles.append(Patch(color=colour, label=f"{words}: {basins.share(label)[0]:.1%}"))
+            handles.append(Patch(color=own, label=f"{words}: {basins.share(label)[0]:.1%}"))
     figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize=9)
-    for name, put in zip(names, (axis.set_xlabel, axis.set_ylabel), strict=True):
-        unit = str(basins.table[name].attrs.get("units", ""))
-        put(f"{name} [{unit}]" if unit else name, fontsize=9)
+    units = (str(basins.table[name].attrs.get("units", "")) for name in names)
+    label_axes(axis, *map(with_unit, names, units))
     style_axes(axis, grid=False)
-    above = ", ".join(text for text in (title, drawn) if text)
-    if above:
-        figure.suptitle(above, fontsize=11, fontweight="bold", x=0.012, ha="left")
-    return figure
+    return titled(figure, ", ".join(text for text in (title, drawn) if text), 11.0)
 
 
-def _light(colour: str) -> tuple[float, ...]:
+def _light(dark: str) -> tuple[float, ...]:
     from matplotlib.colors import to_rgb
 
-    return tuple(1.0 - (1.0 - LIGHT) * (1.0 - c) for c in to_rgb(colour))
+    return tuple(1.0 - (1.0 - LIGHT) * (1.0 - c) for c in to_rgb(dark))
 
 
 def _named(number: int, period: int, share: float) -> str:
@@ -121,5 +124,4 @@ def _mark(axis: Any, basins: Basins, names: list[str], box: tuple[float, ...]) -
     for number, attractor in enumerate(basins.attractors[:MOST_LISTED]):
         point = float(getattr(attractor, along)[i]), float(getattr(attractor, across)[j])
         if box[0] <= point[0] <= box[1] and box[2] <= point[1] <= box[3]:
-            colour = LINES[number % len(LINES)]
-            axis.plot(*point, "o", color=colour, mec="#ffffff", ms=8, zorder=3)
+            axis.plot(*point, "o", color=colour(number), mec="#ffffff", ms=8, zorder=3)

@@ -13,21 +13,26 @@ if TYPE_CHECKING:
     from jfric.system.problem import Problem
 
 
-def motion_curve(solution: Solution, name: str, column: int) -> tuple[np.ndarray, np.ndarray]:
+def motion_curve(solution: Solution, name: str, column: int) -> tuple[np.ndarray, ...]:
     """Samples of ``q`` or ``v`` joined by the states at events, before and after each."""
-    log = solution.events
-    count = min(int(log.count), log.time.shape[0])
-    ts = np.asarray(solution.ts)
-    time = np.asarray(log.time)[:count]
-    inside = (time >= ts[0]) & (time <= ts[-1]) if ts.size else np.zeros(count, bool)
-    after = np.asarray(getattr(log, name))[:count, column][inside]
-    before = np.asarray(log.v_before)[:count, column][inside] if name == "v" else after
-    times = np.concatenate([ts, time[inside], time[inside]])
-    values = np.concatenate([np.asarray(getattr(solution, name))[:, column], before, after])
-    # A sample at the very time of an event counts as after it.
-    rank = np.concatenate([np.full(ts.size, 2), np.zeros(inside.sum()), np.ones(inside.sum())])
-    order = np.lexsort((rank, times))
-    return times[order], values[order]
+    log, ts = solution.events.used(), np.asarray(solution.ts)
+    time = np.asarray(log.time)
+    inside = (time >= ts[0]) & (time <= ts[-1]) if ts.size else np.zeros(time.size, bool)
+    after = np.asarray(getattr(log, name))[inside, column]
+    before = np.asarray(log.v_before)[inside, column] if name == "v" else after
+    values = np.asarray(getattr(solution, name))[:, column]
+    return joined(ts, time[inside], (values, before, after))
+
+
+def joined(
+    ts: np.ndarray, times: np.ndarray, *curves: tuple[np.ndarray, np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, ...]:
+    """Times in order, and ``curves`` there: values at the samples ``ts``, before and after the
+    events at ``times``. A sample at the very time of an event counts as after it."""
+    every = np.concatenate([ts, times, times])
+    rank = np.concatenate([np.full(ts.size, 2), np.zeros(times.size), np.ones(times.size)])
+    order = np.lexsort((rank, every))
+    return every[order], *(np.concatenate(curve)[order] for curve in curves)
 
 
 class ForceCurve(NamedTuple):
@@ -64,9 +69,8 @@ def force_points(solution: Solution, line: ForceCurve) -> tuple[np.ndarray, np.n
     """Samples of a force, its jumps at the contact's own events drawn upright."""
     ts, values = np.asarray(solution.ts), np.array(line.values, float)
     values[~np.isfinite(values)] = np.nan
-    log = solution.events
-    count = min(int(log.count), log.time.shape[0])
-    own = np.asarray(log.time)[:count][np.asarray(log.contact)[:count] == line.contact]
+    log = solution.events.used()
+    own = np.asarray(log.time)[np.asarray(log.contact) == line.contact]
     own = own[(own > ts[0]) & (own <= ts[-1])] if ts.size else own[:0]
     after = np.searchsorted(ts, own)
     times = np.insert(ts, np.repeat(after, 2), np.repeat(own, 2))

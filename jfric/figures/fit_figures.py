@@ -49,17 +49,15 @@ def compared(found: Sequence[Series]) -> list[Panel]:
             label="95 % of new samples",
         )  # fmt: skip
         axis.plot(s.t, s.predicted, color=SIMULATED, lw=0.9, label="simulated")
-        axis.set(xlabel="t [s]", ylabel=s.signal)
-        legend_below(made, axis.get_legend_handles_labels()[0])
-        panels.append(Panel(made, f"{s.signal} of record {s.record}, simulated and measured"))
+        shows = f"{s.signal} of record {s.record}, simulated and measured"
+        panels.append(_labelled(made, "t [s]", s.signal, shows))
         made, axis = _panel()
         axis.plot(s.t, s.residual, color=RESIDUAL, lw=0.7, label="simulated minus measured")
         for sign in (-1.0, 1.0):
             label = "95 % of new samples" if sign > 0 else None
             axis.plot(s.t, sign * band, color=SIMULATED, lw=0.9, ls="--", label=label)
-        axis.set(xlabel="t [s]", ylabel=f"residual of {s.signal}")
-        legend_below(made, axis.get_legend_handles_labels()[0])
-        panels.append(Panel(made, f"residual of {s.signal} of record {s.record} in time"))
+        shows = f"residual of {s.signal} of record {s.record} in time"
+        panels.append(_labelled(made, "t [s]", f"residual of {s.signal}", shows))
     return panels
 
 
@@ -85,9 +83,7 @@ def _scattered(what: str, signal: str, x: np.ndarray, residual: np.ndarray) -> P
     middle, mean = (np.array([np.mean(values[rows]) for rows in order]) for values in (x, residual))
     axis.plot(middle, mean, "o-", ms=2.5, lw=1.2, color=SIMULATED, label="mean of neighbours")
     axis.axhline(0.0, color="#333333", lw=0.6)
-    axis.set(xlabel=what, ylabel=f"residual of {signal}")
-    legend_below(made, axis.get_legend_handles_labels()[0])
-    return Panel(made, f"residual of {signal} by {what}")
+    return _labelled(made, what, f"residual of {signal}", f"residual of {signal} by {what}")
 
 
 def _by_lag(signal: str, chosen: Sequence[Series]) -> Panel:
@@ -101,9 +97,8 @@ def _by_lag(signal: str, chosen: Sequence[Series]) -> Panel:
     axis.plot(step * np.arange(lags + 1), autocorrelation(values, lags), color=SIMULATED, lw=1.2)
     band = 1.96 / np.sqrt(longest.t.size)
     axis.axhspan(-band, band, color=MEASURED, alpha=0.4, lw=0, label="95 % of white noise")
-    axis.set(xlabel="lag [s]", ylabel=f"autocorrelation, {signal}")
-    legend_below(made, axis.get_legend_handles_labels()[0])
-    return Panel(made, f"autocorrelation of the residual of {signal}")
+    shows = f"autocorrelation of the residual of {signal}"
+    return _labelled(made, "lag [s]", f"autocorrelation, {signal}", shows)
 
 
 def _distribution(signal: str, chosen: Sequence[Series]) -> Panel:
@@ -116,9 +111,8 @@ def _distribution(signal: str, chosen: Sequence[Series]) -> Panel:
     x = np.linspace(-most, most, 200)
     normal = np.exp(-0.5 * x**2) / np.sqrt(2.0 * np.pi)
     axis.plot(x, normal, color=RESIDUAL, lw=1.2, label="normal")
-    axis.set(xlabel=f"residual of {signal} / its standard deviation", ylabel="density")
-    legend_below(made, axis.get_legend_handles_labels()[0])
-    return Panel(made, f"distribution of the residual of {signal}")
+    x_label = f"residual of {signal} / its standard deviation"
+    return _labelled(made, x_label, "density", f"distribution of the residual of {signal}")
 
 
 def correlations(result: FitResult) -> Panel | None:
@@ -174,6 +168,14 @@ def starts(result: FitResult) -> Panel:
     if outcomes:
         legend_below(made, axis.get_legend_handles_labels()[0])
     return Panel(made, "costs of the starts")
+
+
+def _labelled(made: Figure, x: str, y: str, shows: str) -> Panel:
+    """The panel of a picture with one pair of axes, after labels and legend are drawn."""
+    (axis,) = made.axes
+    axis.set(xlabel=x, ylabel=y)
+    legend_below(made, axis.get_legend_handles_labels()[0])
+    return Panel(made, shows)
 
 
 def _panel(width: float = 5.2, height: float = 3.1) -> tuple[Figure, Axes]:

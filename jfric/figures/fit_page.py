@@ -74,10 +74,8 @@ def page(
     """The page as text: everything is inside it, figures too; ``posterior``: samples to be drawn
     beside the normal approximation."""
     found = series(result)
-    title = config.title or Path(config.path).stem
+    options = [["seed", record["seed"]], *record["options"].items()]
     parts = [
-        f"<h1>{html.escape(title)}</h1>",
-        f"<p>{html.escape(config.source)}</p>" if config.source else "",
         f"<p>{html.escape(result.outcome.message)}; cost {result.cost:.6g}</p>",
         *(f'<p class="remark">{html.escape(r)}</p>' for r in record["remarks"]),
         f"<h2>Parameters, 95 % intervals ({html.escape(record['method'])})</h2>",
@@ -98,13 +96,9 @@ def page(
     parts += [
         "<h2>Starts</h2>",
         _panels([figures.starts(result)]),
-        "<h2>To repeat it</h2>",
-        _table(["file", "SHA-256"], [[d["path"], d["sha256"]] for d in record["data"]]),
-        _table(["", ""], [["seed", record["seed"]], *record["options"].items()]),
-        _table(["package", "version"], record["versions"].items()),
-        f"<pre>{html.escape(record['config'])}</pre>",
+        *_to_repeat(record, _table(["", ""], options)),
     ]
-    return _document(title, parts)
+    return _document(config, parts)
 
 
 def write_comparison(
@@ -112,17 +106,7 @@ def write_comparison(
 ) -> None:
     """Write the page of a comparison of laws; raises :class:`jfric.ProblemError` where it cannot be
     written."""
-    title = config.title or Path(config.path).stem
-    parts = [
-        f"<h1>{html.escape(title)}</h1>",
-        f"<p>{html.escape(config.source)}</p>" if config.source else "",
-        *_comparison(compared),
-        "<h2>To repeat it</h2>",
-        _table(["file", "SHA-256"], [[d["path"], d["sha256"]] for d in record["data"]]),
-        _table(["package", "version"], record["versions"].items()),
-        f"<pre>{html.escape(record['config'])}</pre>",
-    ]
-    _write(path, _document(title, parts))
+    _write(path, _document(config, [*_comparison(compared), *_to_repeat(record)]))
 
 
 def _write(path: Path, text: str) -> None:
@@ -133,7 +117,22 @@ def _write(path: Path, text: str) -> None:
         raise ProblemError(f"--report: cannot write {path} ({error.strerror})") from None
 
 
-def _document(title: str, parts: Iterable[str]) -> str:
+def _to_repeat(record: Mapping[str, Any], options: str = "") -> list[str]:
+    """Measured files, ``options`` as a table, versions and the configuration."""
+    return [
+        "<h2>To repeat it</h2>",
+        _table(["file", "SHA-256"], [[d["path"], d["sha256"]] for d in record["data"]]),
+        options,
+        _table(["package", "version"], record["versions"].items()),
+        f"<pre>{html.escape(record['config'])}</pre>",
+    ]
+
+
+def _document(config: Config, parts: Iterable[str]) -> str:
+    """The page with the title and the source of ``config`` above its ``parts``."""
+    title = config.title or Path(config.path).stem
+    source = f"<p>{html.escape(config.source)}</p>" if config.source else ""
+    parts = [f"<h1>{html.escape(title)}</h1>", source, *parts]
     head = '<meta charset="utf-8">'
     head += '<meta name="viewport" content="width=device-width, initial-scale=1">'
     head += f"<title>{html.escape(title)}</title><style>{_STYLE}</style>"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jfric.figures.style import LINES, style_axes
+from jfric.figures.style import LINES, colour, label_axes, new_figure, style_axes, titled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,12 +52,9 @@ def plot_friction_curve(
         >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
         ('sliding velocity', 'coefficient')
     """
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
     speeds = np.array([float(v) for v in found.law.speeds])
     at = speeds[1] * np.expm1(np.linspace(0.0, np.log1p(speeds[-1] / speeds[1]), POINTS))
-    figure = Figure(figsize=(7.2, 4.2), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06))
+    figure = new_figure(7.2, 4.2)
     axis = figure.subplots()
     for sign, direction in ((1.0, "positive"), (-1.0, "negative")):
         band, knots = found.band(at, direction, level), found.knots(direction)
@@ -77,17 +74,14 @@ def plot_friction_curve(
             axis.plot(
                 sign * at,
                 curve(at, direction),
-                color=LINES[i % len(LINES)],
+                color=colour(i),
                 lw=1.1,
                 ls="--",
                 label=name if first else None,
             )
     axis.set_xscale("symlog", linthresh=float(speeds[1]))
     axis.axvline(0.0, color="#000000", lw=0.6)
-    axis.set_xlabel("sliding velocity", fontsize=9)
-    axis.set_ylabel("coefficient", fontsize=9)
+    label_axes(axis, "sliding velocity", "coefficient")
     axis.legend(frameon=False, fontsize=8)
     style_axes(axis)
-    if title:
-        figure.suptitle(title, fontsize=12, fontweight="bold", x=0.012, ha="left")
-    return figure
+    return titled(figure, title)

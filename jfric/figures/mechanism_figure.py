@@ -10,7 +10,7 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.figures.mechanism_scene import Scene, scene
-from jfric.figures.style import LINES, style_axes
+from jfric.figures.style import colour, label_axes, style_axes, titled
 from jfric.results.solution import reached, reached_time
 
 if TYPE_CHECKING:
@@ -72,14 +72,10 @@ def plot_mechanism(
         for _, centre in _centres(fine):
             axis.plot(*centre.T, color=GREY, lw=0.6, ls=":", zorder=1)
         axis.set_title(f"t = {times[k]:.4g} s", fontsize=9, loc="left")
-        if k >= instants - columns:
-            axis.set_xlabel("x [m]", fontsize=9)
-        if k % columns == 0:
-            axis.set_ylabel("y [m]", fontsize=9)
+        below, first = k >= instants - columns, k % columns == 0
+        label_axes(axis, "x [m]" if below else "", "y [m]" if first else "")
     _legend(figure, [drawn, fine])
-    if title:
-        figure.suptitle(title, fontsize=12, fontweight="bold", x=0.012, ha="left")
-    return figure
+    return titled(figure, title)
 
 
 def animate(
@@ -125,8 +121,7 @@ def animate(
     FigureCanvasAgg(figure)
     axis = figure.subplots()
     _legend(figure, [drawn])
-    if title:
-        figure.suptitle(title, fontsize=11, fontweight="bold", x=0.012, ha="left")
+    titled(figure, title, 11.0)
     writer = PillowWriter(fps=fps)
     with writer.saving(figure, str(path), dpi=80):
         for k, t in enumerate(drawn.times):
@@ -182,7 +177,7 @@ def _centres(drawn: Scene) -> list[tuple[int, np.ndarray]]:
 
 
 def _colour(body: int) -> str:
-    return GREY if body < 0 else LINES[body % len(LINES)]
+    return GREY if body < 0 else colour(body)
 
 
 def _draw(axis: Axes, drawn: Scene, k: int, view: np.ndarray) -> None:
@@ -206,14 +201,14 @@ def _draw(axis: Axes, drawn: Scene, k: int, view: np.ndarray) -> None:
             ends = [x, x + circle.radius * c], [y, y + circle.radius * s]
             axis.plot(*ends, color=_colour(circle.body), lw=1.2, zorder=3)
     for outline in drawn.outlines:
-        corners, colour = outline.corners[k], _colour(outline.body)
+        corners, ink = outline.corners[k], _colour(outline.body)
         if len(corners) > 2:
-            axis.add_patch(patches.Polygon(corners, fc=colour, alpha=0.25, lw=0.0, zorder=2))
-            axis.add_patch(patches.Polygon(corners, fc="none", ec=colour, lw=1.4, zorder=3))
+            axis.add_patch(patches.Polygon(corners, fc=ink, alpha=0.25, lw=0.0, zorder=2))
+            axis.add_patch(patches.Polygon(corners, fc="none", ec=ink, lw=1.4, zorder=3))
         elif len(corners) == 2:
-            axis.plot(*corners.T, color=colour, lw=3.5, solid_capstyle="round", zorder=3)
+            axis.plot(*corners.T, color=ink, lw=3.5, solid_capstyle="round", zorder=3)
         else:
-            axis.plot(*corners.T, "s", mfc=colour, mec=colour, ms=13, alpha=0.35, zorder=3)
+            axis.plot(*corners.T, "s", mfc=ink, mec=ink, ms=13, alpha=0.35, zorder=3)
     for first, second in drawn.springs:
         axis.plot(*_zigzag(first[k], second[k], size).T, color=GREY, lw=1.0, zorder=4)
     for at, grounded in drawn.pins:
@@ -221,10 +216,10 @@ def _draw(axis: Axes, drawn: Scene, k: int, view: np.ndarray) -> None:
             axis.plot(*at[k], marker="^", ms=11, mfc="#d0d0d0", mec=GREY, zorder=2)
         axis.plot(*at[k], "o", ms=5, mfc="white", mec="#222222", mew=1.1, zorder=5)
     for mark in drawn.marks:
-        colour, opened = MARKS.get(mark.modes[k], "#222222"), mark.modes[k] == "open"
+        face, opened = MARKS.get(mark.modes[k], "#222222"), mark.modes[k] == "open"
         edge = "#aaaaaa" if opened else "#222222"
         size_ = 4.5 if opened else 7.0
-        axis.plot(*mark.place[k], "o", ms=size_, mfc=colour, mec=edge, mew=0.8, zorder=6)
+        axis.plot(*mark.place[k], "o", ms=size_, mfc=face, mec=edge, mew=0.8, zorder=6)
     axis.set_xlim(*view[:, 0])
     axis.set_ylim(*view[:, 1])
     axis.set_aspect("equal")
@@ -262,8 +257,8 @@ def _legend(figure: Figure, drawn: list[Scene]) -> None:
 
     found = {mode for x in drawn for mark in x.marks for mode in mark.modes}
     handles = [
-        Line2D([], [], marker="o", ls="", mfc=colour, mec="#222222", ms=6, label=mode)
-        for mode, colour in MARKS.items()
+        Line2D([], [], marker="o", ls="", mfc=face, mec="#222222", ms=6, label=mode)
+        for mode, face in MARKS.items()
         if mode in found
     ]
     handles += [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.figures.style import legend_below, style_axes
+from jfric.figures.style import label_axes, legend_below, panel_grid, style_axes, titled
 from jfric.periodic.path import OrbitKind, OrbitPath
 
 if TYPE_CHECKING:
@@ -57,20 +57,11 @@ def plot_orbits(
         >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
         ('friction.mu', 'max.x')
     """
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
     chosen = [f"max.{axis}" for axis in path.axes[:MAX_PANELS]] if show is None else show
     values = path.observe(chosen)
     if len(values) > MAX_PANELS:
         raise ProblemError(f"show: found {len(values)} observables, at most {MAX_PANELS} fit")
-    columns = min(3, len(values))
-    lines = -(-len(values) // columns)
-    figure = Figure(
-        figsize=(4.8 * columns, 0.8 + 3.3 * lines),
-        layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06),
-    )
-    axes = np.atleast_1d(figure.subplots(lines, columns, squeeze=False)).ravel()
+    figure, axes = panel_grid(len(values), 4.8, 3.3, 0.8)
     for axis, (name, value) in zip(axes, values.items(), strict=False):
         for part in stretches(path.stable):
             stable = bool(path.stable[part.stop - 1])
@@ -81,15 +72,10 @@ def plot_orbits(
                 marker, colour, _ = MARKERS[point.kind]
                 place = float(value[point.row])
                 axis.plot(point.parameter, place, marker, color=colour, ms=4.5, zorder=4)
-        axis.set_xlabel(path.name, fontsize=9)
-        axis.set_ylabel(name, fontsize=9)
+        label_axes(axis, path.name, name)
         style_axes(axis)
-    for axis in axes[len(values) :]:
-        axis.set_visible(False)
     legend_below(figure, stability_handles(path.stable, {point.kind for point in path.special}))
-    if title:
-        figure.suptitle(title, fontsize=12, fontweight="bold", x=0.012, ha="left")
-    return figure
+    return titled(figure, title)
 
 
 def stretches(stable: np.ndarray) -> list[slice]:

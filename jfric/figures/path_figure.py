@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from jfric.errors import ProblemError, nearest
-from jfric.figures.style import legend_below, style_axes
+from jfric.figures.style import label_axes, legend_below, panel_grid, style_axes, titled
 from jfric.results.modes import Mode
 from jfric.statics.branch import Branch, EquilibriumPath
 
@@ -47,9 +45,6 @@ def plot_path(
         >>> figure.axes[-1].get_xlabel(), figure.axes[-1].get_ylabel()
         ('load.F', 'u [m]')
     """
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
     names = list(path.axes[:MAX_PANELS] if show is None else show)
     for name in names:
         if name not in path.axes:
@@ -59,29 +54,18 @@ def plot_path(
             )
     contacts = [contact] * len(names) if contact is None or isinstance(contact, str) else contact
     rows = [_contact_row(path, c) for c in contacts]
-    columns = min(3, len(names))
-    lines = -(-len(names) // columns)
-    figure = Figure(
-        figsize=(4.4 * columns, 0.7 + 3.1 * lines),
-        layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06),
-    )
-    axes = np.atleast_1d(figure.subplots(lines, columns, squeeze=False)).ravel()
+    figure, axes = panel_grid(len(names), 4.4, 3.1, 0.7)
     used: set[Mode] = set()
     for axis, name, row in zip(axes, names, rows, strict=False):
         column = path.axes.index(name)
         for branch in path.branches:
             used |= _draw(axis, branch, column, row, path)
-        axis.set_xlabel(path.name, fontsize=9)
-        axis.set_ylabel(f"{name} [m]", fontsize=9)
+        label_axes(axis, path.name, f"{name} [m]")
         style_axes(axis)
         if row is not None and len(path.names) > 1:
             axis.set_title(path.names[row], fontsize=9, loc="left")
-    for axis in axes[len(names) :]:
-        axis.set_visible(False)
     _legend(figure, used)
-    if title:
-        figure.suptitle(title, fontsize=12, fontweight="bold", x=0.012, ha="left")
-    return figure
+    return titled(figure, title)
 
 
 def _contact_row(path: EquilibriumPath, contact: str | None) -> int | None:

@@ -9,7 +9,15 @@ import numpy as np
 
 from jfric.errors import ProblemError
 from jfric.figures.orbit_figure import MARKERS, stability_handles, stretches
-from jfric.figures.style import LINES, legend_below, style_axes
+from jfric.figures.style import (
+    LINES,
+    colour,
+    label_axes,
+    legend_below,
+    new_figure,
+    style_axes,
+    titled,
+)
 from jfric.periodic.cycle_quantities import CycleQuantity, parse_cycle_quantities
 from jfric.periodic.response_result import FrequencyResponse
 
@@ -51,18 +59,12 @@ def plot_response(
         >>> [axes.get_ylabel() for axes in jfric.plot_response(response, "x").axes]
         ['amplitude of x [m]', 'phase of x [deg]']
     """
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
     chosen = parse_cycle_quantities(response.problem, [response.axes[0]] if show is None else show)
     if len(chosen) > MAX_PANELS:
         raise ProblemError(f"show: found {len(chosen)} quantities, at most {MAX_PANELS} fit")
     below = [_phase_of(response, q) if phase else None for q in chosen]
     lines = 2 if any(below) else 1
-    figure = Figure(
-        figsize=(max(5.6 * len(chosen), 6.4), 4.4 if lines == 1 else 6.2),
-        layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06),
-    )
+    figure = new_figure(max(5.6 * len(chosen), 6.4), 4.4 if lines == 1 else 6.2)
     ratios = (2.0, 1.0)[:lines]
     axes = figure.subplots(lines, len(chosen), squeeze=False, sharex=True, height_ratios=ratios)
     for column, (upper, lower) in enumerate(zip(chosen, below, strict=True)):
@@ -75,11 +77,9 @@ def plot_response(
             else:
                 bottom = axes[1, column]
                 _panel(bottom, response, lower)
-        bottom.set_xlabel("frequency of the load [rad/s]", fontsize=9)
+        label_axes(bottom, "frequency of the load [rad/s]")
     _legend(figure, response)
-    if title:
-        figure.suptitle(title, fontsize=12, fontweight="bold", x=0.012, ha="left")
-    return figure
+    return titled(figure, title)
 
 
 def _phase_of(response: FrequencyResponse, q: CycleQuantity) -> CycleQuantity | None:
@@ -96,17 +96,16 @@ def _panel(axis: Axes, response: FrequencyResponse, q: CycleQuantity) -> None:
         value = response.of_curve(i, [q])[:, 0]
         if q.form == "phase":
             value = np.degrees(_continuous(value))
-        colour = LINES[i % len(LINES)]
         for part in stretches(curve.stable):
             style = "-" if curve.stable[part.stop - 1] else "--"
             x, y = rounded(curve.parameter[part], value[part])
-            axis.plot(x, y, style, color=colour, lw=1.5, zorder=3)
+            axis.plot(x, y, style, color=colour(i), lw=1.5, zorder=3)
         for point in curve.special:
             if point.kind in MARKERS:
                 marker, face, _ = MARKERS[point.kind]
                 x, y = _place(curve.parameter, value, point.row, point.parameter)
                 axis.plot(x, y, marker, color=face, ms=4.0, zorder=4)
-    axis.set_ylabel(_label(q), fontsize=9)
+    label_axes(axis, y=_label(q))
     if q.form == "phase":
         axis.yaxis.set_major_locator(_locator())
     elif q.form in ("amplitude", "harmonic"):
@@ -171,7 +170,5 @@ def _legend(figure: Figure, response: FrequencyResponse) -> None:
     chosen = range(len(response.curves))
     if len(chosen) > MAX_LABELLED:
         chosen = np.unique(np.linspace(0, len(chosen) - 1, MAX_LABELLED).astype(int)).tolist()
-    curves = [
-        Line2D([], [], color=LINES[i % len(LINES)], lw=1.5, label=response.label(i)) for i in chosen
-    ]
+    curves = [Line2D([], [], color=colour(i), lw=1.5, label=response.label(i)) for i in chosen]
     figure.axes[0].legend(handles=curves, loc="best", frameon=False, fontsize=8)

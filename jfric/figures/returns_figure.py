@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jfric.errors import ProblemError, nearest
-from jfric.figures.style import LINES, style_axes
+from jfric.errors import ProblemError
+from jfric.figures.style import LINES, new_figure, style_axes, with_unit
+from jfric.figures.sweep_figure import chosen_names
 from jfric.sweeps.table import OUTCOME
 
 if TYPE_CHECKING:
@@ -44,31 +45,18 @@ def plot_returns(
         >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
         ('load.F.omega', 'x [m]')
     """
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
     known = [str(n) for n in data.data_vars if n not in OUTCOME and RETURNS in data[n].dims]
     if not known:
         raise ProblemError(f"data: found no quantity with the axis {RETURNS!r}")
-    names = list(observe or known)
-    for name in names:
-        if name not in known:
-            raise ProblemError(
-                f"observe: found {name!r}{nearest(name, known)}, the results hold "
-                + ", ".join(known)
-            )
+    names = chosen_names(known, observe)
     (path,) = (str(d) for d in data["status"].dims)
-    figure = Figure(
-        figsize=(9.0, max(1.0 + 3.4 * len(names), 4.0)),
-        layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06),
-    )
+    figure = new_figure(9.0, max(1.0 + 3.4 * len(names), 4.0))
     panels = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
     for axis, name in zip(panels, names, strict=True):
         values = data[name].transpose(path, RETURNS)
         x = np.repeat(np.asarray(data[path]), values.sizes[RETURNS])
         axis.plot(x, np.asarray(values).ravel(), ".", color=LINES[0], ms=DOT, rasterized=True)
-        unit = values.attrs.get("units", "")
-        axis.set_ylabel(f"{name} [{unit}]" if unit else name)
+        axis.set_ylabel(with_unit(name, values.attrs.get("units", "")))
         style_axes(axis)
     panels[-1].set_xlabel(path)
     if title:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.figures.style import style_axes
+from jfric.figures.style import label_axes, style_axes, titled
 from jfric.structures.structure import Structure
 
 if TYPE_CHECKING:
@@ -45,14 +45,12 @@ def plot_structure(
             axis.add_collection(lines)
         axis.autoscale()
         axis.set_aspect("equal")
-        axis.set_xlabel("x [m]", fontsize=9)
+        label_axes(axis, "x [m]")
         style_axes(axis, grid=False)
-    axes[0].set_ylabel("y [m]", fontsize=9)
+    label_axes(axes[0], y="y [m]")
     axes[0].set_title("undeformed", fontsize=9, loc="left")
     axes[1].set_title(f"deformed, displacements times {magnify:.3g}", fontsize=9, loc="left")
-    if title:
-        figure.suptitle(title, fontsize=12, fontweight="bold", x=0.012, ha="left")
-    return figure
+    return titled(figure, title)
 
 
 def _grid_lines(nodes: np.ndarray, place: np.ndarray) -> list[np.ndarray]:

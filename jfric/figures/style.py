@@ -26,6 +26,54 @@ def style_axes(axis: Axes, *, grid: bool = True) -> None:
     axis.tick_params(labelsize=8)
 
 
+def new_figure(width: float, height: float, pad: float = 0.06) -> Figure:
+    """A figure of this size [inches] that belongs to no window; ``pad``: between rows of axes."""
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=pad)
+    return Figure(figsize=(width, height), layout=layout)
+
+
+def panel_grid(
+    count: int, width: float, height: float, margin: float
+) -> tuple[Figure, Sequence[Axes]]:
+    """A figure with ``count`` panels of this size [inches], three in a row; ``margin``: the height
+    of what stands above and below them."""
+    columns = min(3, count)
+    lines = -(-count // columns)
+    figure = new_figure(width * columns, margin + height * lines)
+    axes = figure.subplots(lines, columns, squeeze=False).ravel()
+    for axis in axes[count:]:
+        axis.set_visible(False)
+    return figure, axes[:count]
+
+
+def label_axes(axis: Axes, x: str = "", y: str = "") -> None:
+    """Labels of the axes, where there are some."""
+    for text, put in ((x, axis.set_xlabel), (y, axis.set_ylabel)):
+        if text:
+            put(text, fontsize=9)
+
+
+def titled(figure: Figure, title: str, size: float = 12.0) -> Figure:
+    """``figure`` under its ``title``, if that is not empty."""
+    if title:
+        figure.suptitle(title, fontsize=size, fontweight="bold", x=0.012, ha="left")
+    return figure
+
+
+def colour(number: int) -> str:
+    """Colour of a line by its number; colours repeat."""
+    return LINES[number % len(LINES)]
+
+
+def with_unit(name: str, unit: str) -> str:
+    """``force [N·m]``: a name with its unit, if it has one."""
+    pretty = unit.replace("*", "·").replace("N m", "N·m").replace("^2", "²")
+    return f"{name} [{pretty}]" if unit else name
+
+
 def some_rows(count: int, most: int) -> np.ndarray:
     """Numbers of at most ``most`` of ``count`` rows, in order, and equal in every figure.
 

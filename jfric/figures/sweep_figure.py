@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jfric.errors import ProblemError, nearest
-from jfric.figures.style import LINES, some_of, some_rows, style_axes
+from jfric.figures.style import (
+    LINES,
+    label_axes,
+    new_figure,
+    some_of,
+    some_rows,
+    style_axes,
+    titled,
+    with_unit,
+)
 from jfric.results.status import Status
 from jfric.sweeps.design import NUMBER_AXIS
 from jfric.sweeps.table import OUTCOME
@@ -44,7 +53,8 @@ def plot_sweep(data: xarray.Dataset, observe: Sequence[str] | None = None) -> Fi
         >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
         ('friction.mu', 'max.u [m]')
     """
-    names = _chosen(data, observe)
+    known = [str(n) for n in data.data_vars if n not in OUTCOME]
+    names = chosen_names(in_order(known, data.attrs.get("observables")), observe)
     axes = [str(d) for d in data["status"].dims]
     if axes == [NUMBER_AXIS]:
         return _scatter_matrix(data, names)
@@ -67,9 +77,8 @@ def plot_sweep(data: xarray.Dataset, observe: Sequence[str] | None = None) -> Fi
     return figure
 
 
-def _chosen(data: xarray.Dataset, observe: Sequence[str] | None) -> list[str]:
-    known = [str(n) for n in data.data_vars if n not in OUTCOME]
-    known = _in_order(known, data.attrs.get("observables"))
+def chosen_names(known: Sequence[str], observe: Sequence[str] | None) -> list[str]:
+    """Names of the observables to draw: ``observe``, or all that are ``known``."""
     for name in observe or ():
         if name not in known:
             raise ProblemError(
@@ -79,22 +88,17 @@ def _chosen(data: xarray.Dataset, observe: Sequence[str] | None) -> list[str]:
     return list(observe or known)
 
 
-def _in_order(names: list[str], wanted: Any) -> list[str]:
-    """In the order in which they were asked for, not of the store."""
+def in_order(names: list[str], wanted: Any) -> list[str]:
+    """Names of a table in the order in which they were asked for, not of the store."""
     order = list(wanted if wanted is not None else ())
     return sorted(names, key=lambda n: order.index(n) if n in order else len(order))
 
 
 def _figure(panels: int, *, wide: bool) -> Figure:
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
     rows = panels if wide else math.ceil(panels / 2)
     width = 9.0 if wide or panels == 1 else 12.0
     height = 1.0 + (2.6 if wide else 4.2) * rows
-    return Figure(
-        figsize=(width, max(height, 4.0)), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06)
-    )
+    return new_figure(width, max(height, 4.0))
 
 
 def _panel(
@@ -109,7 +113,7 @@ def _panel(
     failed = _failed(status)
     if len(dims) == 1:
         _curve(axis, data[dims[0]], np.asarray(values), failed)
-        axis.set_ylabel(_with_unit(name, values), fontsize=9)
+        label_axes(axis, y=_label(values, name))
     else:
         shown = failed if failed.ndim == 2 else np.broadcast_to(failed[:, None], values.shape)
         _map(figure, axis, (data[dims[0]], data[dims[1]]), values, shown, name)
@@ -145,7 +149,7 @@ def _curve(axis: Axes, along: Any, values: np.ndarray, failed: np.ndarray) -> No
         axis.set_xscale("log")
     # All values that were swept, also those where there is no number to draw.
     axis.set_xlim(x[0], x[-1] if x[-1] > x[0] else None)
-    axis.set_xlabel(_axis_label(along), fontsize=9)
+    label_axes(axis, _label(along))
 
 
 def _thinned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -191,10 +195,9 @@ def _map(
     for values_, scale in ((x, axis.set_xscale), (y, axis.set_yscale)):
         if _is_geometric(values_):
             scale("log")
-    axis.set_xlabel(_axis_label(along[0]), fontsize=9)
-    axis.set_ylabel(_axis_label(along[1]), fontsize=9)
+    label_axes(axis, _label(along[0]), _label(along[1]))
     drawn = some_of(z.size, values.size, "points ")
-    title = ", ".join(t for t in (_with_unit(name, values), drawn) if t)
+    title = ", ".join(t for t in (_label(values, name), drawn) if t)
     axis.set_title(title, fontsize=10, loc="left")
 
 
@@ -217,18 +220,14 @@ def _is_geometric(x: np.ndarray) -> bool:
     return bool(np.all(np.abs(ratio - ratio[0]) <= 1e-6 * np.abs(ratio[0])))
 
 
-def _axis_label(along: Any) -> str:
-    return _with_unit(str(along.name), along)
-
-
-def _with_unit(name: str, values: Any) -> str:
-    unit = str(values.attrs.get("units", "")).replace("*", "·").replace("^2", "²")
-    return f"{name} [{unit}]" if unit else name
+def _label(values: Any, name: str = "") -> str:
+    """The name of a column of the table, or another ``name`` of it, with its unit."""
+    return with_unit(name or str(values.name), str(values.attrs.get("units", "")))
 
 
 def _scatter_matrix(data: xarray.Dataset, names: list[str]) -> Figure:
     """Each parameter and observable against each other; histograms on the diagonal."""
-    parameters = _in_order(
+    parameters = in_order(
         [str(c) for c in data.coords if data[c].dims == (NUMBER_AXIS,)],
         data.attrs.get("parameters"),
     )
@@ -260,9 +259,9 @@ def _scatter_matrix(data: xarray.Dataset, names: list[str]) -> Figure:
             style_axes(axis)
             axis.tick_params(labelsize=6, labelbottom=i == count - 1, labelleft=j == 0 and i > 0)
             if i == count - 1:
-                axis.set_xlabel(_axis_label(data[column]), fontsize=8)
+                axis.set_xlabel(_label(data[column]), fontsize=8)
             if j == 0:
-                axis.set_ylabel(_axis_label(data[row]), fontsize=8)
+                axis.set_ylabel(_label(data[row]), fontsize=8)
     figure.align_ylabels(axes[:, 0])
     _title(figure, data, status, {}, some_of(rows.size, status.size, ""))
     return figure
@@ -282,6 +281,4 @@ def _title(
     text += [f"{failed:,} of {status.size:,} failed (red)"] if failed else []
     text += [f"{missing:,} not computed"] if missing else []
     text += [drawn]
-    figure.suptitle(
-        ", ".join(t for t in text if t), fontsize=11, fontweight="bold", x=0.012, ha="left"
-    )
+    titled(figure, ", ".join(t for t in text if t), 11.0)

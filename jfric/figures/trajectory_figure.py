@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jfric.figures.curves import ForceCurve, force_curves, force_points, motion_curve
-from jfric.figures.style import LINES, style_axes
+from jfric.figures.style import colour, label_axes, new_figure, style_axes, titled, with_unit
 from jfric.results.columns import column_units
 from jfric.results.phases import Phase, phases
 from jfric.results.solution import reached
@@ -46,9 +46,6 @@ def plot(solution: Solution, problem: Problem, title: str = "") -> Figure:
         >>> [axes.get_xlabel() for axes in figure.axes[-2:]]
         ['time [s]', 'displacement [m]']
     """
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
     solution = reached(solution)
     units = column_units(problem, solution)
     tracks = {name: phases(solution, i) for i, name in enumerate(solution.names)}
@@ -58,10 +55,7 @@ def plot(solution: Solution, problem: Problem, title: str = "") -> Figure:
     kinds = _kinds(solution, problem)
     rows = 2 * len(kinds) + len(force_panels)
     heights = [2.0] * rows + ([0.35 + 0.28 * len(tracks)] if many else [])
-    figure = Figure(
-        figsize=(12.0, 0.9 + 1.0 * sum(heights)),
-        layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.05),
-    )
+    figure = new_figure(12.0, 0.9 + 1.0 * sum(heights), pad=0.05)
     grid = figure.add_gridspec(len(heights), 2, height_ratios=heights, width_ratios=(1.75, 1.0))
     axes = _time_axes(figure, grid, rows + many)
     row = 0
@@ -69,11 +63,12 @@ def plot(solution: Solution, problem: Problem, title: str = "") -> Figure:
         for kind, members in kinds.items():
             _motion(axes[row], solution, name, members)
             label = {"m": what, "rad": "angle" if name == "q" else "angular velocity"}[kind]
-            _label(axes[row], label, units[f"{name}.{solution.axes[members[0]]}"])
+            unit = units[f"{name}.{solution.axes[members[0]]}"]
+            label_axes(axes[row], y=with_unit(label, unit))
             row += 1
     for label, unit in force_panels:
         _forces(axes[row], solution, [f for f in forces if (f.label, f.unit) == (label, unit)])
-        _label(axes[row], label, unit)
+        label_axes(axes[row], y=with_unit(label, unit))
         row += 1
     if not many:
         for axis in axes:
@@ -85,9 +80,7 @@ def plot(solution: Solution, problem: Problem, title: str = "") -> Figure:
     _finish(axes, rows)
     _portraits(figure, grid, solution, kinds, units)
     _legend(figure, tracks, solution)
-    if title:
-        figure.suptitle(title, fontsize=13, fontweight="bold", x=0.012, ha="left")
-    return figure
+    return titled(figure, title, 13.0)
 
 
 def _kinds(solution: Solution, problem: Problem) -> dict[str, list[int]]:
@@ -107,7 +100,7 @@ def _motion(axis: Axes, solution: Solution, name: str, members: list[int]) -> No
     for i in members:
         axis.plot(
             *motion_curve(solution, name, i),
-            color=_colour(i),
+            color=colour(i),
             lw=1.4,
             label=solution.axes[i],
             zorder=3,
@@ -118,7 +111,7 @@ def _motion(axis: Axes, solution: Solution, name: str, members: list[int]) -> No
 def _forces(axis: Axes, solution: Solution, drawn: list[ForceCurve]) -> None:
     for number, line in enumerate(drawn):
         axis.plot(
-            *force_points(solution, line), color=_colour(number), lw=1.3, label=line.name, zorder=3
+            *force_points(solution, line), color=colour(number), lw=1.3, label=line.name, zorder=3
         )
     _line_legend(axis, len(drawn) > 1)
 
@@ -133,10 +126,6 @@ def _line_legend(axis: Axes, wanted: bool) -> None:
             handlelength=1.2,
             borderaxespad=0.2,
         )
-
-
-def _colour(i: int) -> str:
-    return LINES[i % len(LINES)]
 
 
 def _mode_colour(label: str, labels: list[str]) -> str:
@@ -173,21 +162,15 @@ def _draw_phases(axis: Axes, tracks: dict[str, list[Phase]]) -> None:
 
 def _ticks(axis: Axes, solution: Solution) -> None:
     """Events as ticks along the top edge; impacts longer and red."""
-    log = solution.events
-    count = min(int(log.count), log.time.shape[0])
-    if not 0 < count <= MAX_TICKS:
+    log = solution.events.used()
+    time, impact = np.asarray(log.time), np.asarray(log.impact).astype(bool)
+    if not 0 < time.size <= MAX_TICKS:
         return
-    time, impact = np.asarray(log.time)[:count], np.asarray(log.impact)[:count].astype(bool)
     low, high = axis.get_ylim()
     axis.set_ylim(low, high + 0.07 * (high - low))  # room for the ticks
     transform = axis.get_xaxis_transform()
     axis.vlines(time[~impact], 0.955, 1.0, color="#333333", lw=0.8, transform=transform, zorder=4)
     axis.vlines(time[impact], 0.93, 1.0, color="#c00000", lw=1.1, transform=transform, zorder=4)
-
-
-def _label(axis: Axes, what: str, unit: str) -> None:
-    pretty = unit.replace("N m", "N·m").replace("^2", "²")
-    axis.set_ylabel(f"{what} [{pretty}]", fontsize=9)
 
 
 def _finish(axes: list[Axes], rows: int) -> None:
@@ -196,7 +179,7 @@ def _finish(axes: list[Axes], rows: int) -> None:
         axis.margins(x=0)
     for axis in axes[:-1]:
         axis.tick_params(labelbottom=False)
-    axes[-1].set_xlabel("time [s]", fontsize=9)
+    label_axes(axes[-1], "time [s]")
     axes[0].figure.align_ylabels(axes[:rows])
 
 
@@ -208,16 +191,15 @@ def _portraits(figure: Figure, grid, solution: Solution, kinds, units) -> None:
         for i in members:
             _, q = motion_curve(solution, "q", i)
             _, v = motion_curve(solution, "v", i)
-            axis.plot(q, v, color=_colour(i), lw=1.2)
-            axis.plot(q[:1], v[:1], "o", color=_colour(i), ms=5, mfc="white", zorder=4)
-            axis.plot(q[-1:], v[-1:], "o", color=_colour(i), ms=5, zorder=4)
+            axis.plot(q, v, color=colour(i), lw=1.2)
+            axis.plot(q[:1], v[:1], "o", color=colour(i), ms=5, mfc="white", zorder=4)
+            axis.plot(q[-1:], v[-1:], "o", color=colour(i), ms=5, zorder=4)
         name = solution.axes[members[0]]
         rotation = units[f"q.{name}"] == "rad"
         axis.set_title("phase portrait (○ start, ● end)", fontsize=9, loc="left")
-        axis.set_xlabel(
-            f"{'angle' if rotation else 'displacement'} [{units[f'q.{name}']}]", fontsize=9
-        )
-        _label(axis, "angular velocity" if rotation else "velocity", units[f"v.{name}"])
+        place = with_unit("angle" if rotation else "displacement", units[f"q.{name}"])
+        rate = with_unit("angular velocity" if rotation else "velocity", units[f"v.{name}"])
+        label_axes(axis, place, rate)
         style_axes(axis)
         # No legend, which would cover curves: colours are those of the motion over time.
         axis.margins(0.06)
@@ -235,14 +217,12 @@ def _legend(figure: Figure, tracks: dict[str, list[Phase]], solution: Solution) 
         for x in [*MODES, *others]
         if x in found
     ]
-    log = solution.events
-    count = min(int(log.count), log.time.shape[0])
-    impact = np.asarray(log.impact)[:count].astype(bool)
+    impact = np.asarray(solution.events.used().impact).astype(bool)
     marks = (("event", "#333333", not impact.all()), ("impact", "#c00000", impact.any()))
-    if 0 < count <= MAX_TICKS:
+    if 0 < impact.size <= MAX_TICKS:
         handles += [
-            Line2D([], [], color=colour, marker="|", ls="", ms=9, label=label)
-            for label, colour, shown in marks
+            Line2D([], [], color=ink, marker="|", ls="", ms=9, label=label)
+            for label, ink, shown in marks
             if shown
         ]
     if handles:

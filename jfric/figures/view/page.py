@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from jfric.figures.style import with_unit
 from jfric.optional import import_plotly
 
 #: Settings of every plot: the wheel zooms, a double click shows all, nothing is sent anywhere.
@@ -63,8 +64,7 @@ def text(value: object) -> str:
 
 def label(name: str, unit: str = "") -> str:
     """A name in a plot as it is, with its unit; the library reads some HTML there, too."""
-    pretty = unit.replace("*", "·").replace("N m", "N·m").replace("^2", "²")
-    return html.escape(f"{name} [{pretty}]" if unit else name, quote=False)
+    return html.escape(with_unit(name, unit), quote=False)
 
 
 def data(name: str, content: Any) -> str:

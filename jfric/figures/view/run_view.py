@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from jfric.figures.style import LINES
+from jfric.figures.curves import joined
+from jfric.figures.style import colour
 from jfric.figures.trajectory_figure import MODES, SEGMENTS
 from jfric.figures.view.page import array, data, figure, label, page, system, table, text
 from jfric.figures.view.stored import WORDS, StoredRun
@@ -56,7 +57,7 @@ def run_page(run: StoredRun, name: str) -> str:
     return page(title, name, parts, ["unpack.js", "plots.js", "run.js"])
 
 
-def motion(run: StoredRun, axis: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def motion(run: StoredRun, axis: str) -> tuple[np.ndarray, ...]:
     """Times, positions and velocities of a degree of freedom: outputs joined by the states at
     events, before and after each."""
     t, q, v = (run.columns[name] for name in ("t", f"q.{axis}", f"v.{axis}"))
@@ -66,15 +67,7 @@ def motion(run: StoredRun, axis: str) -> tuple[np.ndarray, np.ndarray, np.ndarra
     place, before, after = (
         np.array([e[key][column] for e in rows], float) for key in ("q", "v_before", "v")
     )
-    times = np.concatenate([t, when, when])
-    # An output at the very time of an event counts as after it.
-    rank = np.concatenate([np.full(t.size, 2), np.zeros(when.size), np.ones(when.size)])
-    order = np.lexsort((rank, times))
-    return (
-        times[order],
-        np.concatenate([q, place, place])[order],
-        np.concatenate([v, before, after])[order],
-    )
+    return joined(t, when, (q, place, place), (v, before, after))
 
 
 def spans(run: StoredRun, column: str) -> list[tuple[float, float, str]]:
@@ -141,7 +134,7 @@ def _in_time(run: StoredRun, motions: list) -> str:
                     "xaxis": "x",
                     "yaxis": axis,
                     "name": label(column),
-                    "line": {"color": LINES[i % len(LINES)], "width": 1.4, "simplify": False},
+                    "line": {"color": colour(i), "width": 1.4, "simplify": False},
                     "hovertemplate": "%{y:.8g}",
                 }
             )
@@ -292,7 +285,6 @@ def _portraits(run: StoredRun, motions: list) -> str:
         }
     for i, (axis, (t, q, v)) in enumerate(zip(run.axes, motions, strict=True)):
         number = 1 + kinds.index(run.unit(f"q.{axis}"))
-        colour = LINES[i % len(LINES)]
         shared = {
             "type": "scatter",
             "xaxis": f"x{number}",
@@ -307,7 +299,7 @@ def _portraits(run: StoredRun, motions: list) -> str:
                 "x": q,
                 "y": v,
                 "customdata": t,
-                "line": {"color": colour, "width": 1.3, "simplify": False},
+                "line": {"color": colour(i), "width": 1.3, "simplify": False},
                 "hovertemplate": "position %{x:.8g}<br>velocity %{y:.8g}<br>"
                 "t = %{customdata:.8g} s",
             }
@@ -318,7 +310,7 @@ def _portraits(run: StoredRun, motions: list) -> str:
                 "mode": "markers",
                 "x": q[-1:],
                 "y": v[-1:],
-                "marker": {"color": colour, "size": 10},
+                "marker": {"color": colour(i), "size": 10},
                 "hoverinfo": "skip",
                 "showlegend": False,
             }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jfric.figures.style import some_rows
-from jfric.figures.sweep_figure import COLOURS, FAILED
+from jfric.figures.sweep_figure import COLOURS, FAILED, in_order
 from jfric.figures.view.page import CONFIG, LAYOUT, array, data, label, page, system, table, text
 from jfric.results.status import Status
 from jfric.sweeps.design import NUMBER_AXIS
@@ -78,8 +78,7 @@ def sweep_page(found: xarray.Dataset, name: str) -> str:
 
 def _observables(found: xarray.Dataset) -> list[str]:
     known = [str(n) for n in found.data_vars if n not in OUTCOME]
-    order = list(found.attrs.get("observables", ()))
-    return sorted(known, key=lambda n: order.index(n) if n in order else len(order))
+    return in_order(known, found.attrs.get("observables"))
 
 
 def _thinned(found: xarray.Dataset, names: list[str]) -> tuple[xarray.Dataset, list[str]]:
