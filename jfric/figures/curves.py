@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jfric.system.problem import Problem
 
 
-def motion_curve(solution: Solution, name: str, column: int) -> tuple[np.ndarray, ...]:
+def motion_curve(solution: Solution, name: str, column: int) -> tuple[np.ndarray, np.ndarray]:
     """Samples of ``q`` or ``v`` joined by the states at events, before and after each."""
     log, ts = solution.events.used(), np.asarray(solution.ts)
     time = np.asarray(log.time)
@@ -21,7 +21,8 @@ def motion_curve(solution: Solution, name: str, column: int) -> tuple[np.ndarray
     after = np.asarray(getattr(log, name))[inside, column]
     before = np.asarray(log.v_before)[inside, column] if name == "v" else after
     values = np.asarray(getattr(solution, name))[:, column]
-    return joined(ts, time[inside], (values, before, after))
+    times, values = joined(ts, time[inside], (values, before, after))
+    return times, values
 
 
 def joined(

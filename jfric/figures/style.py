@@ -46,7 +46,7 @@ def panel_grid(
     axes = figure.subplots(lines, columns, squeeze=False).ravel()
     for axis in axes[count:]:
         axis.set_visible(False)
-    return figure, axes[:count]
+    return figure, list(axes[:count])
 
 
 def label_axes(axis: Axes, x: str = "", y: str = "") -> None:
