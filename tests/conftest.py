@@ -11,7 +11,6 @@ import pytest
 from jfric.numerics import kept_programs
 from jfric.numerics.compilation import cache_directory, compile_quickly, use_compilation_cache
 from jfric.system.bristle import BRISTLES
-from jfric.system.dimensions import LAW_FIELDS
 from jfric.system.elements import SECTIONS
 from jfric.system.hysteresis import HYSTERESIS
 from jfric.system.laws import LAWS
@@ -78,7 +77,7 @@ def pytest_collection_modifyitems(config, items):
 @pytest.fixture(autouse=True)
 def _names_of_a_test_end_with_it():
     """Elements and laws that a test registers."""
-    known = (SECTIONS, BRISTLES, HYSTERESIS, LAWS, LAW_FIELDS)
+    known = (SECTIONS, BRISTLES, HYSTERESIS, LAWS)
     before = [dict(x) for x in known]
     yield
     for now, then in zip(known, before, strict=True):

@@ -254,7 +254,7 @@ def test_a_file_says_what_is_free(tmp_path):
     again = loads(dump(config))
     assert again.fit["free"] == config.fit["free"]
     wrong = LOOP.replace('"8 kg"]', '"8 m"]')
-    with pytest.raises(jfric.ProblemError, match=r"fit.free.mass.m.between: found 'm' .a length"):
+    with pytest.raises(jfric.ProblemError, match=r"mass.m.between\[2\]: found 'm' .a length"):
         loads(wrong)
 
 

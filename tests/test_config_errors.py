@@ -5,7 +5,7 @@ import pytest
 import jfric
 from jfric.files.read_toml import load_config, loads
 from jfric.files.solver_choice import SOLVERS
-from jfric.files.tables import SolverTable
+from jfric.files.solver_table import SOLVER
 
 GOOD = """
 dofs = ["u"]
@@ -467,7 +467,7 @@ MISTAKES = [
     (
         None,
         "[solver]\nqqq = 1\n",
-        ("solver.qqq: unknown field, allowed are " + ", ".join(SolverTable.model_fields)),
+        ("solver.qqq: unknown field, allowed are " + ", ".join(SOLVER.table)),
     ),
     (
         None,

@@ -121,7 +121,7 @@ def test_equilibria_and_paths_show_what_was_found():
 
 RESULTS = re.compile(
     "Fit|Result|Orbit|Response|Balance$|Equilibri|Path$|Solution|Compar|Basins|Peak$|Design$|"
-    "Regression|Experiment$|Bias$|States$|Load$"
+    "Regression|Experiment$|Bias$|RestStates$|Load$"
 )
 
 

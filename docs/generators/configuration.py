@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import re
 from typing import Any
 
 from generators.rst import heading, literal, table
-from jfric.files.key_meanings import ATTACHMENT, LAW_KEYS, MEANINGS, TOP
-from jfric.files.schema import element_model, json_schema
-from jfric.system.dimensions import dimension
+from jfric.files.codec import Key
+from jfric.files.element_codec import element_codec
+from jfric.files.schema import file_codec, json_schema
 from jfric.system.elements import SECTIONS
 
 
@@ -56,26 +55,14 @@ def _label(reference: str) -> str:
     return f"key-{reference.rsplit('/')[-1].lower()}"
 
 
-def _unit(section: str, key: str) -> str:
-    units = {
-        d.unit or "1" for k in ("translation", "rotation") if (d := dimension(section, key, k))
-    }
-    return " or ".join(f"``{u}``" for u in sorted(units))
+def _unit(key: Key) -> str:
+    return " or ".join(f"``{unit}``" for unit in key.units)
 
 
 def _default(value: Any) -> str:
     if value is None or value == "" or value == [] or value == {}:
         return ""
     return literal(str(value).lower() if isinstance(value, bool) else value)
-
-
-def _field_defaults(section: str) -> dict[str, str]:
-    """Defaults of an element's fields, as far as they are plain values."""
-    found = {}
-    for field in dataclasses.fields(SECTIONS[section]):
-        if isinstance(field.default, (int, float, str)):
-            found[field.name] = _default(field.default)
-    return found
 
 
 def _comments(cls: type) -> dict[str, str]:
@@ -106,14 +93,12 @@ def _without_examples(text: str) -> str:
 
 def _element(section: str, definition: str, part: dict[str, Any]) -> str:
     """One section: its docstring, and the keys that its tables take."""
-    defaults, comments = _field_defaults(section), _comments(SECTIONS[section])
-    model = element_model(section)
+    comments = _comments(SECTIONS[section])
     rows = []
-    for key, value in part["properties"].items():
-        needed = "needed" if model.model_fields[key].is_required() else defaults.get(key, "")
-        shared = ATTACHMENT | (LAW_KEYS if "law" in part["properties"] else {})
-        meaning = comments.get(key) or shared.get(key) or "see above"
-        rows.append([literal(key), _kind(value), _unit(section, key), needed, meaning])
+    for name, key in element_codec(section).table.items():
+        needed = "needed" if key.needed else _default(key.default)
+        meaning = comments.get(name) or key.meaning or "see above"
+        rows.append([literal(name), _kind(part["properties"][name]), _unit(key), needed, meaning])
     parts = [
         _introduction(section, definition),
         _without_examples(part.get("description", "")),
@@ -137,20 +122,20 @@ def _table(definition: str, part: dict[str, Any]) -> str:
     rows = []
     for key, value in part["properties"].items():
         default = "needed" if key in required else _default(value.get("default"))
-        unit = _unit("initial", key) if definition == "Initial" else ""
-        rows.append([literal(key), _kind(value), unit, default, MEANINGS[definition, key]])
+        rows.append([literal(key), _kind(value), "", default, value["description"]])
     description = inspect.cleandoc(part.get("description", ""))
     return "\n".join([_introduction(_title(definition), definition), description, "", _keys(rows)])
 
 
 def page() -> str:
     """The text of the page."""
-    schema = json_schema()
+    schema, keys = json_schema(), file_codec().table
     definitions = schema["$defs"]
     top = []
     for key, value in schema["properties"].items():
         needed = "needed" if key in schema.get("required", ()) else ""
-        top.append([literal(key), _kind(value), needed, _code(TOP.get(key)) or _first(key)])
+        meaning = keys[key].meaning.replace("`", "``") or _first(key)
+        top.append([literal(key), _kind(value), needed, meaning])
     classes = {section: cls.__name__ for section, cls in SECTIONS.items()}
     elements = [(s, d) for s, d in classes.items() if d in definitions]
     parts = [
@@ -163,10 +148,6 @@ def page() -> str:
         *(_element(section, name, definitions[name]) for section, name in elements),
     ]
     return "\n".join(parts)
-
-
-def _code(text: str | None) -> str:
-    return (text or "").replace("`", "``")
 
 
 def _first(section: str) -> str:

@@ -3,43 +3,57 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import Any
 
 from jfric.errors import ProblemError
+from jfric.files.codec import Key, Place
 from jfric.files.config import Check, outside, time_span
-from jfric.files.function_tables import number
+from jfric.files.scalar_codecs import PLAIN, Real, Text
+from jfric.files.table_codecs import List, Record
 from jfric.results.quantity import PERIODIC_KINDS, STATIC_KINDS, Quantity, parse_quantity, resolve
 from jfric.results.signals import look_up
-from jfric.system.expression import Expression
 from jfric.system.problem import Problem
 from jfric.system.units import DIMENSIONS, Dimension
 
-if TYPE_CHECKING:
-    from jfric.files import tables
+CHECKS = List(
+    Record(
+        "CheckTable",
+        "A number that a correct solution has.",
+        {
+            "quantity": Key(
+                Text(), "the number that is checked, by the name it has in sweeps", needed=True
+            ),
+            "expected": Key(PLAIN, "its value", needed=True),
+            "tolerance": Key(Real(at_least=0), "allowed error, absolute, in SI units; or relative"),
+            "relative": Key(Real(at_least=0), "allowed error as a part of the value; or tolerance"),
+            "source": Key(Text(), "where the value is from", ""),
+        },
+        ("tolerance", "relative"),
+    ),
+    words="a list of tables; write [[check]]",
+)
 
 
-def check(table: tables.CheckTable, where: str, problem: Problem) -> Check:
-    """The check that ``table`` describes; raises :class:`jfric.ProblemError`."""
+def checks(raw: list[dict[str, Any]], problem: Problem) -> tuple[Check, ...]:
+    """The checks that a file gives; raises :class:`jfric.ProblemError`."""
+    return tuple(_check(table, Place("check").entry(i), problem) for i, table in enumerate(raw))
+
+
+def _check(raw: dict[str, Any], place: Place, problem: Problem) -> Check:
+    given, at = raw["quantity"], place.key("quantity")
     try:
-        quantity = resolve(parse_quantity(table.quantity), problem)
+        quantity = resolve(parse_quantity(given), problem)
     except ProblemError as error:
-        raise ProblemError(f"{where}.quantity: {error}") from None
+        raise at.error(str(error)) from None
     if quantity.argument == "t":
-        raise ProblemError(f"{where}.quantity: found {table.quantity!r}, a check takes one time")
+        raise at.error(f"found {given!r}, a check takes one time")
     if isinstance(quantity.argument, float) and outside(problem, quantity.argument):
         start, end = time_span(problem)
-        raise ProblemError(
-            f"{where}.quantity: found {table.quantity!r}, the time must lie between "
-            f"{start:g} s and {end:g} s"
-        )
-    expected = number(table.expected, f"{where}.expected", _dimension(quantity, problem))
-    if not isinstance(expected, Expression) and not math.isfinite(expected):
-        raise ProblemError(f"{where}.expected: found {expected}, must be finite")
-    if isinstance(expected, Expression):
-        raise ProblemError(
-            f"{where}.expected: found the expression {table.expected!r}, expected a number"
-        )
-    return Check(quantity, expected, table.tolerance, table.relative, table.source)
+        raise at.error(f"found {given!r}, the time must lie between {start:g} s and {end:g} s")
+    found = CHECKS.of.read(raw, place._replace(inside=_dimension(quantity, problem)))
+    if not math.isfinite(found["expected"]):
+        raise place.key("expected").error(f"found {found['expected']}, must be finite")
+    return Check(**found | {"quantity": quantity})
 
 
 def _dimension(quantity: Quantity, problem: Problem) -> Dimension | None:

@@ -2,54 +2,68 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jfric.errors import ProblemError
-from jfric.files.function_tables import number
-from jfric.system.expression import Expression
+from jfric.files.codec import Key, Place
+from jfric.files.scalar_codecs import Choice, Flag, Number
+from jfric.files.table_codecs import List, Names, Record
 from jfric.system.naming import find_path, path_dimension
+from jfric.system.problem import Problem
 from jfric.system.units import DIMENSIONS, Dimension
 
-if TYPE_CHECKING:
-    from jfric.files import data_tables
-    from jfric.system.problem import Problem
+_NUMBER = Number("needs a number")
+_FREE = Record(
+    "FreeTable",
+    "Settings of a parameter that a fit may change: bounds, and how its values are chosen.",
+    {
+        "between": Key(List(_NUMBER, 2, 2), "lower and upper bound", needed=True),
+        "init": Key(_NUMBER, "first start"),
+        "scale": Key(
+            Choice("log", "linear"),
+            "scale of starts and steps; log where the lower bound is positive",
+        ),
+        "prior": Key(List(_NUMBER, 2, 2), "mean and standard deviation of what is known already"),
+        "each": Key(Flag(), "whether every record has a value of its own", False),
+        "varies": Key(
+            Flag(),
+            "whether the values of the records scatter around a common mean, which is found with "
+            "their scatter",
+            False,
+        ),
+    },
+)
+FIT = Record(
+    "FitTable",
+    "Parameters that `jfric fit` and `jfric compare` are free to change.",
+    {"free": Key(Names(_FREE), "parameters by path, {between = [LOW, HIGH]}")},
+)
 
 
-def fit_settings(table: data_tables.FitTable | None, problem: Problem) -> dict[str, Any]:
+def fit_settings(raw: dict[str, Any], problem: Problem) -> dict[str, Any]:
     """Arguments of :class:`jfric.Free` by path, in SI, and the table as the file gives it."""
-    if table is None:
-        return {}
-    if not table.free:
+    if not raw.get("free"):
         raise ProblemError(
             'fit.free: missing; give what is free, such as "friction.limit" = {between = ["1 N", '
             '"100 N"]}'
         )
-    free = {path: _free(item, path, problem) for path, item in table.free.items()}
-    return {"free": free, "table": table.model_dump(exclude_unset=True)}
+    free = {path: _free(item, path, problem) for path, item in raw["free"].items()}
+    return {"free": free, "table": raw}
 
 
-def _free(item: data_tables.FreeTable, path: str, problem: Problem) -> dict[str, Any]:
-    where, measures = f"fit.free.{path}", free_dimension(problem, path)
-
-    def plain(value: Any, key: str) -> float:
-        found = number(value, f"{where}.{key}", measures)
-        if isinstance(found, Expression):
-            raise ProblemError(f"{where}.{key}: found {value!r}, needs a number")
-        return float(found)
-
-    low, high = (plain(x, "between") for x in item.between)
+def _free(raw: dict[str, Any], path: str, problem: Problem) -> dict[str, Any]:
+    place = Place(f"fit.free.{path}", inside=free_dimension(problem, path))
+    given = _FREE.read(raw, place)
+    low, high = given["between"]
     found: dict[str, Any] = {
         "lower": low,
         "upper": high,
-        "scale": item.scale or ("log" if low > 0.0 else "linear"),
-        "per_experiment": item.each,
-        "varies": item.varies,
+        "scale": given.get("scale", "log" if low > 0.0 else "linear"),
+        "per_experiment": given.get("each", False),
+        "varies": given.get("varies", False),
     }
-    if item.init is not None:
-        found["init"] = plain(item.init, "init")
-    if item.prior is not None:
-        found["prior"] = tuple(plain(x, "prior") for x in item.prior)
-    return found
+    found |= {"init": given["init"]} if "init" in given else {}
+    return found | ({"prior": tuple(given["prior"])} if "prior" in given else {})
 
 
 def free_dimension(problem: Problem, path: str) -> Dimension | None:

@@ -3,116 +3,158 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import nearest
+from jfric.files.codec import Key, Place
 from jfric.files.config import Column, Measured
-from jfric.files.function_tables import number
+from jfric.files.field_codecs import Fields
+from jfric.files.scalar_codecs import NUMBER, Choice, Text, Whole
+from jfric.files.system_tables import TIME_UNIT
+from jfric.files.table_codecs import Either, Names, Record
 from jfric.numerics.limits import SAMPLES
 from jfric.system.controller import Controller
 from jfric.system.expression import Expression
 from jfric.system.naming import find_function, path_dimension
+from jfric.system.problem import Problem
 from jfric.system.units import DIMENSIONS, Dimension
 
-if TYPE_CHECKING:
-    from jfric.files import data_tables
-    from jfric.system.problem import Problem
+_COLUMN = Either(
+    Text(),
+    Record(
+        "ColumnTable",
+        "A column of a measured file: its unit, which may carry a factor, what is added in SI, and "
+        "the step of what was read.",
+        {
+            "column": Key(Text(), "name of the column", needed=True),
+            "unit": Key(Text(), 'its unit, with a factor if need be ("35.15 N")', ""),
+            "offset": Key(NUMBER, "added to the value in SI units", 0.0),
+            "resolution": Key(NUMBER, "step of what was read, such as that of an encoder"),
+        },
+    ),
+)
+DATA = Record(
+    "DataTable",
+    "Columns of measured files: time, measured quantities (y) and inputs (u).\n\n"
+    "Without time rows are steady states.",
+    {
+        "time": Key(_COLUMN, "column of the times; without it rows are steady states"),
+        "y": Key(Names(_COLUMN), "measured quantities by name"),
+        "u": Key(Names(_COLUMN), "measured inputs by the path of the load"),
+        "records": Key(Text(), "pattern of the names of records in one file"),
+        "start": Key(NUMBER, "first time that is used [s]", about=TIME_UNIT),
+        "end": Key(NUMBER, "last time that is used [s]", about=TIME_UNIT),
+        "missing_inputs": Key(
+            Choice("refuse", "hold"), "what happens to missing samples of inputs", "refuse"
+        ),
+    },
+)
+CONTROLLER = Fields(
+    Controller,
+    "ControllerTable",
+    "A sampled PID law with saturation, and a drive with a delay and a filter.",
+    {
+        "reads": "the degree of freedom that is measured",
+        "drives": "path of the load that it sets",
+        "kp": "proportional gain",
+        "ki": "integral gain, per second",
+        "kd": "derivative gain, times seconds",
+        "limit": "largest output",
+        "gain": "force of one unit of output",
+        "delay": "delay [samples]",
+        "on": "what the derivative is taken of",
+        "mean": "samples over which the derivative is averaged",
+        "lag": "time constant of the filter of the drive",
+    },
+    without=("longest",),
+    codecs={"mean": Whole(at_least=1, at_most=SAMPLES)},
+)
 
 
-def measured(table: data_tables.DataTable, problem: Problem) -> Measured:
+def measured(raw: dict[str, Any], problem: Problem) -> Measured:
     """The table ``[data]``; raises :class:`jfric.ProblemError`."""
-    time = DIMENSIONS["time"]
-    if not table.y:
-        raise ProblemError('data.y: missing; give a measured quantity such as u = "column"')
-
-    times = table.time
-    steady = times is None
+    place, time = Place("data"), DIMENSIONS["time"]
+    if not raw.get("y"):
+        raise place.key("y").error('missing; give a measured quantity such as u = "column"')
     for name in ("start", "end"):
-        if steady and getattr(table, name) is not None:
-            raise ProblemError(f"data.{name}: found one without data.time; rows are steady states")
-    if steady and not table.u:
-        raise ProblemError(
-            "data.time: missing; give the column of the times, or in data.u what was set in each "
+        if "time" not in raw and name in raw:
+            raise place.key(name).error("found one without data.time; rows are steady states")
+    if "time" not in raw and not raw.get("u"):
+        raise place.key("time").error(
+            "missing; give the column of the times, or in data.u what was set in each "
             'row, such as "load.F.omega", where rows are steady states'
         )
-
-    def instant(name: str) -> float | None:
-        value = getattr(table, name)
-        return None if value is None else _plain(value, f"data.{name}", time, problem)
+    instants = {
+        name: _plain(raw[name], place.key(name, TIME_UNIT), problem)
+        for name in ("start", "end")
+        if name in raw
+    }
 
     def columns(letter: str) -> dict[str, Column]:
-        given = {find_function(problem, k) or k: c for k, c in getattr(table, letter).items()}
-        return {
-            k: _column(c, f"data.{letter}.{k}", _measures(problem, k), problem)
-            for k, c in given.items()
-        }
+        given = {find_function(problem, k) or k: c for k, c in raw.get(letter, {}).items()}
+        at = place.key(letter)
+        return {k: _column(c, at.key(k), _measures(problem, k), problem) for k, c in given.items()}
 
     return Measured(
-        time=None if times is None else _column(times, "data.time", time, problem),
+        time=_column(raw["time"], place.key("time"), time, problem) if "time" in raw else None,
         y=columns("y"),
         u=columns("u"),
-        records=table.records,
-        start=instant("start"),
-        end=instant("end"),
-        missing_inputs=table.missing_inputs,
-        table=table.model_dump(exclude_unset=True),
+        records=raw.get("records"),
+        missing_inputs=raw.get("missing_inputs", "refuse"),
+        table=raw,
+        **instants,
     )
 
 
-def controller(table: data_tables.ControllerTable, problem: Problem) -> Controller:
+def controller(raw: dict[str, Any], problem: Problem) -> Controller:
     """The table ``[controller]``; its numbers may use shared parameters."""
-    words = ("reads", "drives", "on", "mean")
+    place = Place("controller")
     values: dict[str, Any] = {
-        k: v
-        if k in words
-        else _plain(v, f"controller.{k}", DIMENSIONS["time"] if k == "lag" else None, problem)
-        for k, v in table.given().items()
+        name: _plain(raw[name], place.key(name, key.about), problem)
+        if key.codec is NUMBER
+        else key.codec.read(raw[name], place)
+        for name, key in CONTROLLER.table.items()
+        if name in raw
     }
     values["drives"] = find_function(problem, values["drives"]) or values["drives"]
     delay = float(values.get("delay", 0.0))
     if not 0.0 <= delay <= SAMPLES:
-        raise ProblemError(
-            f"controller.delay: found {delay:g}, must lie between 0 and {SAMPLES} samples"
-        )
+        raise place.key("delay").error(f"found {delay:g}, must lie between 0 and {SAMPLES} samples")
     if not values.get("lag", 0.0) >= 0.0:
-        raise ProblemError(f"controller.lag: found {values['lag']:g} s, must not be negative")
+        raise place.key("lag").error(f"found {values['lag']:g} s, must not be negative")
     if not values.get("limit", math.inf) > 0.0:
-        raise ProblemError(f"controller.limit: found {values['limit']:g}, must be positive")
+        raise place.key("limit").error(f"found {values['limit']:g}, must be positive")
     return Controller(**values, longest=max(3, int(delay) + 1))
 
 
-def _column(
-    value: str | data_tables.ColumnTable, where: str, measures: Dimension | None, problem: Problem
-) -> Column:
-    if isinstance(value, str):
-        return Column(value, measures=measures)
-    unit = value.unit
+def _column(raw: Any, place: Place, measures: Dimension | None, problem: Problem) -> Column:
+    if isinstance(raw, str):
+        return Column(raw, measures=measures)
+    unit, place = raw.get("unit", ""), place._replace(inside=measures)
     # A unit may carry a factor: "35.15 N" is the force of one volt.
     text = unit if unit[:1].isdigit() or unit[:1] in "+-." else f"1 {unit}"
-    factor = _plain(text, f"{where}.unit", measures, problem) if unit else 1.0
+    factor = _plain(text, place.key("unit"), problem) if unit else 1.0
     if factor == 0.0:
-        raise ProblemError(f"{where}.unit: found {unit!r}, must not be zero")
-    offset = _plain(value.offset, f"{where}.offset", measures, problem)
+        raise place.key("unit").error(f"found {unit!r}, must not be zero")
+    offset = _plain(raw.get("offset", 0.0), place.key("offset"), problem)
     step = None
-    if value.resolution is not None:
-        step = _plain(value.resolution, f"{where}.resolution", measures, problem)
+    if "resolution" in raw:
+        step = _plain(raw["resolution"], place.key("resolution"), problem)
         if not step > 0.0:
-            raise ProblemError(f"{where}.resolution: found {step:g}, must be positive")
-    return Column(value.column, factor, offset, unit, measures, step)
+            raise place.key("resolution").error(f"found {step:g}, must be positive")
+    return Column(raw["column"], factor, offset, unit, measures, step)
 
 
-def _plain(value: Any, where: str, measures: Dimension | None, problem: Problem) -> float:
-    found = number(value, where, measures)
+def _plain(raw: Any, place: Place, problem: Problem) -> float:
+    found = NUMBER.read(raw, place)
     if isinstance(found, Expression):
         try:
             found = float(found.value(problem.parameters))
         except KeyError as error:
             name = str(error.args[0])
-            raise ProblemError(
-                f"{where}: no parameter {name!r}{nearest(name, problem.parameters)}"
-            ) from None
-    if not math.isfinite(found) and where != "controller.limit":
-        raise ProblemError(f"{where}: found {found}, must be finite")
+            raise place.error(f"no parameter {name!r}{nearest(name, problem.parameters)}") from None
+    if not math.isfinite(found) and place.where != "controller.limit":
+        raise place.error(f"found {found}, must be finite")
     return found
 
 

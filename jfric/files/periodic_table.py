@@ -3,87 +3,90 @@ over what."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jfric.errors import ProblemError
-from jfric.files.function_tables import number
-from jfric.system.expression import Expression
-from jfric.system.naming import find_path, path_dimension
+from jfric.files.codec import Key, Place
+from jfric.files.scalar_codecs import PLAIN, Text, Whole
+from jfric.files.statics_table import PathTable
+from jfric.files.system_tables import TIME_UNIT
+from jfric.files.table_codecs import List, Record
+from jfric.numerics import limits
+from jfric.system.fields import About
 from jfric.system.problem import Problem
 from jfric.system.states import state_units
-from jfric.system.units import DIMENSIONS, Dimension
+from jfric.system.units import DIMENSIONS
 
-if TYPE_CHECKING:
-    from jfric.files import tables
+_RATE = About(("angular velocity", "angular velocity"))
+PERIODIC = PathTable(
+    "PeriodicTable",
+    "The periodic motion that is looked for, and the parameter over which it is followed.",
+    {
+        "period": Key(PLAIN, "period [s]; that of the loads unless given", about=TIME_UNIT),
+        "state": Key(List(PLAIN), "positions, then velocities, near the orbit"),
+        "transient": Key(
+            PLAIN,
+            "time [s] simulated before the search; a whole number counts periods where loads have "
+            "one",
+            about=TIME_UNIT,
+        ),
+        "section": Key(Text(), "formula whose zero closes a cycle without periodic loads"),
+        "cycles": Key(
+            Whole(above=0, at_most=limits.STEPS),
+            "periods of the load, or returns to the section, in one orbit",
+        ),
+        "segments": Key(
+            Whole(above=0, at_most=256), "parts of the cycle that are solved side by side"
+        ),
+        "harmonics": Key(Whole(above=0, at_most=500), "number of harmonics, for harmonic balance"),
+        "vary": Key(Text(), "path of a parameter over which orbits are followed"),
+        "start": Key(PLAIN, "its value where the path begins"),
+        "stop": Key(PLAIN, "its value where the path ends"),
+    },
+)
+RESPONSE = Record(
+    "ResponseTable",
+    "The steady states over the frequency of a load, and the quantity whose peak counts.",
+    {
+        "load": Key(Text(), "load, support or belt whose frequency varies", needed=True),
+        "start": Key(PLAIN, "first frequency [rad/s]", needed=True, about=_RATE),
+        "stop": Key(PLAIN, "last frequency [rad/s]", needed=True, about=_RATE),
+        "quantity": Key(
+            Text(),
+            "what the peak is of; the amplitude of the first degree of freedom unless given",
+        ),
+    },
+)
 
 
-def periodic(table: tables.PeriodicTable | None, problem: Problem) -> dict[str, Any]:
+def periodic(raw: dict[str, Any], problem: Problem) -> dict[str, Any]:
     """Settings that the table ``[periodic]`` gives, in SI units."""
-    if table is None:
-        return {}
-    found: dict[str, Any] = {
-        key: value
-        for key in ("section", "cycles", "segments", "harmonics")
-        if (value := getattr(table, key)) is not None
-    }
-    time = DIMENSIONS["time"]
-    if table.period is not None:
-        found["period"] = _value(table.period, "period", time)
-    if table.transient is not None:
+    place = Place("periodic")
+    for end in ("start", "stop"):
+        if "vary" not in raw and end in raw:
+            raise place.key(end).error("found one without vary, which names the parameter")
+        if "vary" in raw and end not in raw:
+            raise place.key(end).error("not given, vary needs both start and stop")
+    found = PERIODIC.of({k: x for k, x in raw.items() if k != "state"}, problem, "periodic")
+    if found.get("transient", 0.5).is_integer():
         # A number of periods where loads have one, else a time.
-        given = _value(table.transient, "transient", time)
-        found["transient"] = int(given) if given.is_integer() else given
-    if table.state is not None:
-        found["state"] = _state(table.state, problem)
-    if table.vary is None:
-        for key in ("start", "stop"):
-            if getattr(table, key) is not None:
-                raise ProblemError(
-                    f"periodic.{key}: found one without vary, which names the parameter"
-                )
-        return found
-    try:
-        name = find_path(problem, table.vary)
-    except KeyError as error:
-        raise ProblemError(f"periodic.vary: {error.args[0]}") from None
-    measures = path_dimension(problem, name)
-    for key in ("start", "stop"):
-        if getattr(table, key) is None:
-            raise ProblemError(f"periodic.{key}: not given, vary needs both start and stop")
-        found[key] = _value(getattr(table, key), key, measures)
-    return found | {"vary": name}
+        found["transient"] = int(found["transient"])
+    return found | ({"state": _state(raw["state"], problem)} if "state" in raw else {})
 
 
-def response(table: tables.ResponseTable | None) -> dict[str, Any]:
-    """Settings that the table ``[response]`` gives, in SI units."""
-    if table is None:
-        return {}
-    measures = DIMENSIONS["angular velocity"]
-    ends = {k: _value(getattr(table, k), k, measures, "response") for k in ("start", "stop")}
-    found = {"load": table.load, **ends}
-    return found if table.quantity is None else found | {"quantity": table.quantity}
-
-
-def _state(given: list[Any], problem: Problem) -> list[float]:
+def _state(raw: list[Any], problem: Problem) -> list[float]:
     """Positions, velocities, then states of elements."""
+    place = Place("periodic.state")
     kinds, states = list(problem.dofs.values()), state_units(problem)
-    if len(given) != 2 * len(kinds) + len(states):
+    if len(raw) != 2 * len(kinds) + len(states):
         behind = "".join(f", then z.{name}" for name in states)
-        raise ProblemError(
-            f"periodic.state: found {len(given)} numbers, needs {len(kinds)} positions and "
+        raise place.error(
+            f"found {len(raw)} numbers, needs {len(kinds)} positions and "
             f"{len(kinds)} velocities{behind}"
         )
     units = {"translation": ("m", "m/s"), "rotation": ("rad", "rad/s")}
     names = [units[kind][i] for i in (0, 1) for kind in kinds] + list(states.values())
     every = {d.unit: d for d in DIMENSIONS.values()}
     return [
-        _value(x, f"state[{i + 1}]", every.get(unit))
-        for i, (x, unit) in enumerate(zip(given, names, strict=True))
+        PLAIN.read(x, place.entry(i)._replace(inside=every.get(unit)))
+        for i, (x, unit) in enumerate(zip(raw, names, strict=True))
     ]
-
-
-def _value(given: Any, where: str, measures: Dimension | None, table: str = "periodic") -> float:
-    found = number(given, f"{table}.{where}", measures)
-    if isinstance(found, Expression):
-        raise ProblemError(f"{table}.{where}: found the expression {given!r}, expected a number")
-    return float(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from jfric.errors import ProblemError, nearest, quoted
@@ -25,16 +25,16 @@ REQUIRED = {
     "dt": "the length of its steps [s] (dt = 1e-4 in the table [solver], --option dt=1e-4), a "
     "small part of the shortest period of the system",
 }
-#: Settings that measure something, and what they must be; :data:`COUNTS` has those that count.
-NUMBERS: dict[str, tuple[Callable[[float], bool], str]] = {
-    "rtol": (lambda x: 0.0 < x < 1.0, "lie between 0 and 1"),
-    "atol": (lambda x: 0.0 < x < math.inf, "be positive and finite"),
-    "dt": (lambda x: 0.0 < x < math.inf, "be positive and finite, in seconds"),
-    "dt0": (lambda x: 0.0 < x < math.inf, "be positive and finite, in seconds"),
-    "accumulation": (lambda x: 0.0 < x < 1.0, "lie between 0 and 1"),
-    "theta": (lambda x: 0.0 <= x <= 1.0, "lie between 0 and 1"),
-    "width": (lambda x: 0.0 < x < math.inf, "be positive and finite"),
-    "contact_stiffness": (lambda x: 0.0 < x < math.inf, "be positive and finite"),
+#: Settings that measure something, and their limits; :data:`COUNTS` has those that count.
+NUMBERS: dict[str, dict[str, float]] = {
+    "rtol": {"above": 0.0, "below": 1.0},
+    "atol": {"above": 0.0},
+    "dt": {"above": 0.0},
+    "dt0": {"above": 0.0},
+    "accumulation": {"above": 0.0, "below": 1.0},
+    "theta": {"at_least": 0.0, "at_most": 1.0},
+    "width": {"above": 0.0},
+    "contact_stiffness": {"above": 0.0},
 }
 #: Settings that are words, not numbers.
 WORDS = ("flow", "law", "method", "energy_gain", "kernel", "adjoint")
@@ -111,10 +111,23 @@ def _require(key: str, value: Any) -> None:
         raise ProblemError(f"{key}: found {quoted(value)}, expected a number")
     if key in COUNTS:
         require_count(key, value, *COUNTS[key])
-    valid, words = NUMBERS.get(key, (lambda x: True, ""))
     # Whole numbers may be too large for a float.
-    if abs(value) >= 10**300 or not valid(float(value)):
-        raise ProblemError(f"{key}: found {short(value)}, must {words}")
+    limits = NUMBERS.get(key, {})
+    if abs(value) >= 10**300 or not _within(float(value), **limits):
+        is_share = "below" in limits or "at_most" in limits
+        words = "lie between 0 and 1" if is_share else "be positive and finite"
+        seconds = ", in seconds" if key in ("dt", "dt0") else ""
+        raise ProblemError(f"{key}: found {short(value)}, must {words}{seconds}")
+
+
+def _within(
+    value: float,
+    above: float = -math.inf,
+    below: float = math.inf,
+    at_least: float = -math.inf,
+    at_most: float = math.inf,
+) -> bool:
+    return above < value < below and at_least <= value <= at_most
 
 
 def parse_options(options: Iterable[str], **given: Any) -> dict[str, Any]:

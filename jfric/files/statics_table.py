@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jfric.errors import ProblemError
-from jfric.files.function_tables import number
-from jfric.system.expression import Expression
+from jfric.files.codec import Key, Place
+from jfric.files.scalar_codecs import PLAIN, Text, Whole
+from jfric.files.table_codecs import Either, List, Record
+from jfric.numerics import limits
 from jfric.system.naming import find_path, path_dimension
 from jfric.system.problem import Problem
 
-if TYPE_CHECKING:
-    from jfric.files import tables
+
+class PathTable(Record):
+    """A table that may name a parameter, ``vary``, whose values are among its numbers."""
+
+    def of(self, raw: dict[str, Any], problem: Problem, where: str) -> dict[str, Any]:
+        """What the table gives, in SI units, and the full path of the parameter."""
+        place = Place(where)
+        if "vary" not in raw:
+            return self.read(raw, place)
+        try:
+            name = find_path(problem, raw["vary"])
+        except KeyError as error:
+            raise place.key("vary").error(error.args[0]) from None
+        found = self.read(raw, place._replace(inside=path_dimension(problem, name)))
+        return found | {"vary": name}
 
 
-def statics(table: tables.StaticsTable | None, problem: Problem) -> dict[str, Any]:
-    """``vary``, ``start``, ``stop`` and, where given, ``seeds`` in SI units."""
-    if table is None:
-        return {}
-    try:
-        name = find_path(problem, table.vary)
-    except KeyError as error:
-        raise ProblemError(f"statics.vary: {error.args[0]}") from None
-    measures = path_dimension(problem, name)
-
-    def value(given: Any, where: str) -> float:
-        found = number(given, f"statics.{where}", measures)
-        if isinstance(found, Expression):
-            raise ProblemError(
-                f"statics.{where}: found the expression {given!r}, expected a number"
-            )
-        return float(found)
-
-    result = {"vary": name, "start": value(table.start, "start"), "stop": value(table.stop, "stop")}
-    if isinstance(table.seeds, int):
-        return result | {"seeds": table.seeds}
-    if table.seeds is not None:
-        return result | {"seeds": [value(v, "seeds") for v in table.seeds]}
-    return result
+STATICS = PathTable(
+    "StaticsTable",
+    "The parameter that a path of equilibria or a limit load follows, and its interval.",
+    {
+        "vary": Key(Text(), "path of the parameter", needed=True),
+        "start": Key(PLAIN, "its value where the path begins", needed=True),
+        "stop": Key(PLAIN, "its value where the path ends", needed=True),
+        "seeds": Key(
+            Either(Whole(above=0, at_most=limits.SEEDS), List(PLAIN)),
+            "values at which branches are looked for, or their number",
+        ),
+    },
+)

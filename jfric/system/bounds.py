@@ -15,12 +15,12 @@ from jfric.numerics import cubic
 from jfric.system.bristle import AbstractBristle, BoucWen, Dahl, LuGre
 from jfric.system.coupling_checks import ROUNDING, SINGULAR, smallest_eigenvalue, springs_of_sliders
 from jfric.system.description import AbstractProblem
-from jfric.system.dimensions import LAW_FIELDS
 from jfric.system.direction import Direction
 from jfric.system.elements import SECTIONS
 from jfric.system.fields import Bounds, about
 from jfric.system.hysteresis import MasingSpring
 from jfric.system.laws import (
+    LAWS,
     FrictionCurve,
     PerAxis,
     StaticDynamic,
@@ -42,9 +42,6 @@ _CHANNELS, _LATE = ("sensor", "input"), ("delay", "lag")
 _BELOW = re.compile(r"(\.(\d+|positive|negative|first|second))+$")
 #: Numbers of each direction of a plane, of friction that differs along them.
 _OF_AXES = re.compile(r"\.(first|second)$")
-#: Fields of laws and of factors along the way.
-_INSIDE = ChainMap(about(PeriodicFactor), about(SplineFactor), LAW_FIELDS)
-
 
 #: Fields that are directions.
 _DIRECTIONS = ("normal", "tangent", "reaction")
@@ -62,7 +59,9 @@ def bounds_of(path: str) -> Bounds:
         return Bounds()
     # A function of time is bounded by its values, not by each of its numbers.
     known = about(SECTIONS[section])
-    inside = _INSIDE if "law" in known else ChainMap()
+    # Fields of laws and of factors stand as if they were the element's own.
+    classes = (PeriodicFactor, SplineFactor, *LAWS.values()) if "law" in known else ()
+    inside = ChainMap(*map(about, classes))
     found = known.get(field) or inside.get(_BELOW.sub("", f".{rest}").rpartition(".")[2])
     bounds = Bounds() if found is None else found.bounds
     # What differs along both directions of a plane is divided by.

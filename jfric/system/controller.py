@@ -8,7 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jfric.system.fields import Scalar, scalar
+from jfric.system.fields import Scalar, holds, scalar, written
 
 On = Literal["measurement", "error"]
 
@@ -47,8 +47,8 @@ class Controller(eqx.Module):
         [5.0, 10.0]
     """
 
-    reads: str = eqx.field(static=True)
-    drives: str = eqx.field(static=True)
+    reads: str = eqx.field(**written("text"))
+    drives: str = eqx.field(**written("text"))
     kp: Scalar = eqx.field(converter=scalar)
     ki: Scalar = eqx.field(converter=scalar, default=0.0)
     kd: Scalar = eqx.field(converter=scalar, default=0.0)
@@ -59,7 +59,7 @@ class Controller(eqx.Module):
     mean: int = eqx.field(static=True, default=1)
     #: Longest delay that can be asked for [samples].
     longest: int = eqx.field(static=True, default=3)
-    lag: Scalar = eqx.field(converter=scalar, default=0.0)
+    lag: Scalar = eqx.field(default=0.0, **holds("time"))
 
     def start(self, r, q, v, dt) -> Memory:
         """Memory of a controller that has watched a motion at constant velocity ``v``."""

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from jfric.errors import ProblemError
 from jfric.system.expression import Expression
-from jfric.system.fields import Scalar, scalar
+from jfric.system.fields import Scalar, holds, scalar
 from jfric.system.functions import (
     AbstractFunction,
     Components,
@@ -39,8 +39,8 @@ class Until(AbstractFunction):
     """
 
     function: AbstractFunction = eqx.field(converter=as_function)
-    end: Scalar = eqx.field(converter=scalar)
-    after: Scalar = eqx.field(converter=scalar, default=0.0)
+    end: Scalar = eqx.field(**holds("time"))
+    after: Scalar = eqx.field(default=0.0, **holds())
 
     def components(self, t):
         polynomial, harmonics = self.function.components(t)

@@ -1,25 +1,23 @@
-"""Dimensions of fields, on degrees of freedom that translate or rotate.
+"""Dimensions that depend on more than a field: on the direction of an element, on two coordinates.
 
-The classes of elements and laws say what their fields measure; a field that says nothing takes any
-unit.
+The classes of elements and laws say what their fields measure (:mod:`jfric.system.fields`); a field
+that says nothing takes any unit.
 """
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Mapping
+from typing import Any
 
-from jfric.system.elements import SECTIONS
-from jfric.system.fields import TURNING, About, about
-from jfric.system.laws import LAWS
+from jfric.system.direction import Direction, kind
+from jfric.system.fields import About
 from jfric.system.units import DIMENSIONS, Dimension
 
-#: Fields of friction laws, in any element that has a law.
-LAW_FIELDS: dict[str, About] = functools.reduce(lambda x, law: about(law) | x, LAWS.values(), {})
-#: What a list of such coefficients says that it measures.
-COEFFICIENTS = "coefficients"
-#: What the start of a degree of freedom measures.
-_START = {"q": "length", "v": "velocity"}
-
+#: The start of a degree of freedom.
+START = {
+    "q": About(("length", "angle")),
+    "v": About(("velocity", "angular velocity")),
+}
 #: Entries of full matrices: both coordinates translate, one of them, none.
 MATRICES = {
     "M": ("mass", "mass times length", "moment of inertia"),
@@ -28,31 +26,20 @@ MATRICES = {
 }
 
 
-def dimension(section: str, field: str, of_kind: str | None) -> Dimension | None:
-    """Dimension of the field ``section.field``; None where the dimension is not checked."""
-    if section == "initial":
-        measures = _START.get(field)
-        names = None if measures is None else (measures, TURNING[measures])
-    else:
-        # Laws of other packages may have fields of the same names.
-        own = about(SECTIONS[section]) if section in SECTIONS else {}
-        names = (own.get(field) or LAW_FIELDS.get(field) or About()).measures
-    if names is None or names[0] not in DIMENSIONS or (of_kind is None and names[0] != names[1]):
-        return None
-    return DIMENSIONS[names[of_kind == "rotation"]]
+def kind_of(element: Mapping[str, Any], field: About, dofs: Mapping[str, str]) -> str | None:
+    """Whether a field of an element, given by its fields, is measured along a translation or a
+    rotation; None where that is not known."""
+    if element.get("point") is not None:
+        return "translation"  # a contact between bodies
+    along, plane = element.get(field.along), element.get("plane")
+    if isinstance(plane, tuple) and plane and field.along != "normal":
+        along = plane[0]  # what sliding measures is the same along both
+    if isinstance(along, str):
+        return along
+    return kind(along if isinstance(along, Direction) else None, dofs)
 
 
-def list_dimensions(
-    section: str, field: str, of_kind: str | None, count: int
-) -> list[Dimension | None]:
-    """Dimensions of ``count`` numbers in a list, the same but for coefficients of powers."""
-    names = about(SECTIONS[section])[field].measures
-    if names is not None and names[0] == COEFFICIENTS:
-        return [_coefficient(power, of_kind) for power in range(1, count + 1)]
-    return [dimension(section, field, of_kind)] * count
-
-
-def _coefficient(power: int, of_kind: str | None) -> Dimension | None:
+def power_dimension(power: int, of_kind: str | None) -> Dimension | None:
     """Dimension of a force divided by ``x^power``, where it is known."""
     if of_kind is None or of_kind == "rotation":
         return DIMENSIONS["torque"] if of_kind else None

@@ -241,11 +241,13 @@ class Contact(eqx.Module):
 
     normal: Direction | None = eqx.field(converter=as_direction, default=None)
     tangent: Direction | None = eqx.field(converter=as_direction, default=None)
-    law: AbstractLaw | None = eqx.field(converter=as_law, default=None)
-    gap: Scalar = eqx.field(default=0.0, **holds("length", converter=_gap))
+    law: AbstractLaw | None = eqx.field(default=None, **holds(along="tangent", converter=as_law))
+    gap: Scalar = eqx.field(
+        default=0.0, **holds("length", form="gap", along="normal", converter=_gap)
+    )
     e: Scalar = eqx.field(default=0.0, **holds("pure number", at_least=0.0, at_most=1.0))
     belt: AbstractFunction | tuple[AbstractFunction, ...] | None = eqx.field(
-        default=None, **holds("velocity", converter=as_belt)
+        default=None, **holds("velocity", form="belt", along="tangent", converter=as_belt)
     )
     impact: ImpactLaw = eqx.field(static=True, default="coulomb")
     sliding: str | Callable | None = eqx.field(default=None, **written("formula"))
@@ -264,7 +266,9 @@ class Contact(eqx.Module):
         default=None, **holds("length", at_least=0.0, fixed=True, converter=optional)
     )
     inside: bool = eqx.field(default=False, **written("flag"))
-    plane: tuple[Direction | Along, ...] | None = eqx.field(converter=_plane, default=None)
+    plane: tuple[Direction | Along, ...] | None = eqx.field(
+        default=None, **holds(form="plane or formulas", converter=_plane)
+    )
     symbol: ClassVar[str] = "contact"
     shown: ClassVar[tuple[str, ...]] = ("gap", "e")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
@@ -14,7 +15,7 @@ import numpy as np
 from jax.core import Tracer
 
 from jfric.system.expression import Expression
-from jfric.system.units import Dimension, UnitError, to_si
+from jfric.system.units import DIMENSIONS, Dimension, UnitError, rate_of, to_si
 
 #: A physical number: a Python number or array at construction; an array leaf afterwards, or an
 #: :class:`Expression` until the problem is resolved. Type checkers cannot follow this change.
@@ -104,14 +105,33 @@ TURNING = {
 }
 
 
+#: What a list of coefficients of powers says that it measures, and the rate of what it is part of.
+POWERS, RATE = "coefficients", "rate"
+
+
 class About(NamedTuple):
     """Unit, bounds and form of a field of an element."""
 
-    #: Names of its dimension along a translation and along a rotation; None: any.
+    #: Names of its dimension along a translation and along a rotation; None: that of the field
+    #: which it is a part of, or any.
     measures: tuple[str, str] | None = None
     bounds: Bounds = Bounds()
     #: How it is written in a file, where its type does not tell.
     form: str | None = None
+    #: The field with the direction along which it is measured.
+    along: str = "direction"
+
+    def dimension(self, of_kind: str | None, inside: Dimension | None = None) -> Dimension | None:
+        """Dimension along a translation or a rotation, in a field of the dimension ``inside``; None
+        where it is not known."""
+        if self.measures is None:
+            return inside
+        along, turning = self.measures
+        if along == RATE:
+            return rate_of(inside)
+        if along not in DIMENSIONS or (of_kind is None and along != turning):
+            return None
+        return DIMENSIONS[turning if of_kind == "rotation" else along]
 
 
 def holds(
@@ -122,6 +142,7 @@ def holds(
     at_most: float = math.inf,
     fixed: bool = False,
     form: str | None = None,
+    along: str = "direction",
     converter: Callable[[Any], Any] | None = scalar,
 ) -> dict[str, Any]:
     """Arguments of :func:`equinox.field` for a number of an element of one's own.
@@ -129,7 +150,8 @@ def holds(
     ``measures``: what it is along a translation (``"length"``, ``"stiffness"``, ``"pure number"``,
     ...); along a rotation it is the counterpart (an angle, a rotational stiffness) unless it is
     ``fixed``; without it any unit is taken. Its bounds: ``above`` or ``at_least``, and ``at_most``.
-    ``form``: ``"list"`` for a list of numbers. ``converter``: what makes an array of what is given,
+    ``form``: ``"list"`` for a list of numbers. ``along``: the field with the direction along which
+    it is measured. ``converter``: what makes an array of what is given,
     None where another argument of the field says it. Files, messages, sweeps, fits and the manual
     read all this from the class::
 
@@ -140,7 +162,7 @@ def holds(
     if measures is not None:
         names = (measures, measures if fixed else TURNING.get(measures, measures))
     low, closed = (at_least, True) if above is None else (above, False)
-    held = About(names, Bounds(low, at_most, closed), form)
+    held = About(names, Bounds(low, at_most, closed), form, along)
     known = {} if converter is None else {"converter": converter}
     return {**known, "metadata": {"about": held}}
 
@@ -150,6 +172,7 @@ def written(form: str) -> dict[str, Any]:
     return {"static": True, "metadata": {"about": About(form=form)}}
 
 
+@functools.cache
 def about(cls: type) -> dict[str, About]:
     """Units, bounds and forms of the fields of an element's class, by name."""
     return {f.name: f.metadata.get("about", About()) for f in dataclasses.fields(cls)}

@@ -149,11 +149,13 @@ class Friction(eqx.Module):
         converter=as_function, default=None, **holds("force", at_least=0.0, converter=None)
     )
     belt: AbstractFunction | tuple[AbstractFunction, ...] | None = eqx.field(
-        default=None, **holds("velocity", converter=as_belt)
+        default=None, **holds("velocity", form="belt", converter=as_belt)
     )
     reaction: Direction | None = eqx.field(converter=as_direction, default=None)
     sliding: str | Callable | None = eqx.field(default=None, **written("formula"))
-    plane: tuple[Direction, ...] | None = eqx.field(converter=as_plane, default=None)
+    plane: tuple[Direction, ...] | None = eqx.field(
+        default=None, **holds(form="plane", converter=as_plane)
+    )
     load: Direction | None = eqx.field(default=None, **holds(form="elements", converter=as_load))
     kappa: Scalar = eqx.field(default=None, **holds(at_least=0.0, converter=optional))
     position: AbstractPositionFactor | None = eqx.field(

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jfric.system.fields import Scalar, scalar
+from jfric.system.fields import RATE, Scalar, holds
 
 
 class Components(NamedTuple):
@@ -88,7 +88,7 @@ class Constant(AbstractFunction):
     ('Constant', 5.0, 0.0)
     """
 
-    value: Scalar = eqx.field(converter=scalar)
+    value: Scalar = eqx.field(**holds())
 
     def components(self, t):
         return Components([self.value], [])
@@ -107,8 +107,8 @@ class Ramp(AbstractFunction):
         (1.5, 0.5)
     """
 
-    rate: Scalar = eqx.field(converter=scalar)
-    value: Scalar = eqx.field(converter=scalar, default=0.0)
+    rate: Scalar = eqx.field(**holds(RATE))
+    value: Scalar = eqx.field(default=0.0, **holds())
 
     def components(self, t):
         return Components([self.value + self.rate * t, self.rate], [])
@@ -130,8 +130,8 @@ class Steps(AbstractFunction):
         (50.0, 0.0)
     """
 
-    times: Scalar = eqx.field(converter=scalar)
-    values: Scalar = eqx.field(converter=scalar)
+    times: Scalar = eqx.field(**holds("time", form="list"))
+    values: Scalar = eqx.field(**holds(form="list"))
 
     def components(self, t):
         return Components([self.values[_piece(self.times, t)]], [])
@@ -150,8 +150,8 @@ class PiecewiseLinear(AbstractFunction):
         (2.5, 10.0, 5.0)
     """
 
-    times: Scalar = eqx.field(converter=scalar)
-    values: Scalar = eqx.field(converter=scalar)
+    times: Scalar = eqx.field(**holds("time", form="list"))
+    values: Scalar = eqx.field(**holds(form="list"))
 
     def components(self, t):
         start, value, slope = self._line(t)
@@ -187,9 +187,9 @@ class Harmonic(AbstractFunction):
         (0.0, 6.0)
     """
 
-    amplitude: Scalar = eqx.field(converter=scalar)
-    omega: Scalar = eqx.field(converter=scalar)
-    phase: Scalar = eqx.field(converter=scalar, default=0.0)
+    amplitude: Scalar = eqx.field(**holds())
+    omega: Scalar = eqx.field(**holds("angular velocity"))
+    phase: Scalar = eqx.field(default=0.0, **holds("angle"))
 
     def components(self, t):
         return Components([], [(self.amplitude, self.omega * t + self.phase, self.omega)])

@@ -23,7 +23,7 @@ from jaxtyping import Array, Float
 
 from jfric.numerics import cubic
 from jfric.system.expression import Expression
-from jfric.system.fields import Scalar, holds, scalar, scalars
+from jfric.system.fields import Scalar, holds, scalar, scalars, written
 
 
 class Directional(eqx.Module):
@@ -66,7 +66,7 @@ def coefficient(value):
 
 #: A coefficient of friction, the same for all ways of sliding or not, and what is true of it.
 Coefficient: TypeAlias = Scalar | Directional | PerAxis
-_RATIO = holds("pure number", at_least=0.0, converter=coefficient)
+_RATIO = holds("pure number", at_least=0.0, form="coefficient", converter=coefficient)
 
 
 def as_law(value) -> Any:
@@ -208,15 +208,19 @@ class Stribeck(AbstractLaw):
     velocity_independent: ClassVar[bool] = False
     mu_s: Coefficient = eqx.field(**_RATIO)
     mu_d: Coefficient = eqx.field(**_RATIO)
-    v_s: Coefficient = eqx.field(**holds("velocity", above=0.0, converter=coefficient))
+    v_s: Coefficient = eqx.field(
+        **holds("velocity", above=0.0, form="coefficient", converter=coefficient)
+    )
     exponent: Coefficient = eqx.field(
-        default=2.0, **holds("pure number", above=0.0, converter=coefficient)
+        default=2.0, **holds("pure number", above=0.0, form="coefficient", converter=coefficient)
     )
     mu_v: Coefficient = eqx.field(
-        default=0.0, **holds("inverse velocity", at_least=0.0, converter=coefficient)
+        default=0.0,
+        **holds("inverse velocity", at_least=0.0, form="coefficient", converter=coefficient),
     )
     peak: Coefficient | None = eqx.field(
-        default=None, **holds("pure number", at_least=1.0, converter=coefficient)
+        default=None,
+        **holds("pure number", at_least=1.0, form="coefficient", converter=coefficient),
     )
 
     @property
@@ -255,10 +259,13 @@ class VelocityWeakening(AbstractLaw):
 
     velocity_independent: ClassVar[bool] = False
     mu_s: Coefficient = eqx.field(**_RATIO)
-    v_s: Coefficient = eqx.field(**holds("velocity", above=0.0, converter=coefficient))
+    v_s: Coefficient = eqx.field(
+        **holds("velocity", above=0.0, form="coefficient", converter=coefficient)
+    )
     mu_d: Coefficient = eqx.field(default=0.0, **_RATIO)
     mu_v: Coefficient = eqx.field(
-        default=0.0, **holds("inverse velocity", at_least=0.0, converter=coefficient)
+        default=0.0,
+        **holds("inverse velocity", at_least=0.0, form="coefficient", converter=coefficient),
     )
 
     def static(self):
@@ -296,12 +303,14 @@ class FrictionCurve(AbstractLaw):
     """
 
     velocity_independent: ClassVar[bool] = False
-    speeds: tuple[Scalar, ...] = eqx.field(**holds("velocity", at_least=0.0, converter=scalars))
+    speeds: tuple[Scalar, ...] = eqx.field(
+        **holds("velocity", at_least=0.0, form="numbers", converter=scalars)
+    )
     curve: tuple[Scalar, ...] | Directional = eqx.field(
-        **holds("pure number", at_least=0.0, converter=knots)
+        **holds("pure number", at_least=0.0, form="knots", converter=knots)
     )
     mu_s: Coefficient | None = eqx.field(default=None, **_RATIO)
-    monotone: bool = eqx.field(static=True, default=False)
+    monotone: bool = eqx.field(default=False, **written("flag"))
 
     @property
     def drops_at_onset(self) -> bool:
@@ -348,7 +357,7 @@ class Contensou(AbstractLaw):
     velocity_independent: ClassVar[bool] = False
     spins: ClassVar[bool] = True
     mu: Scalar = eqx.field(**_RATIO)
-    radius: Scalar = eqx.field(**holds("length", above=0.0, fixed=True))
+    radius: Scalar = eqx.field(**holds("length", above=0.0, fixed=True, form="number"))
 
     @property
     def spins_within(self):
@@ -409,8 +418,6 @@ def power(x, exponent):
     return jnp.where(positive, jnp.where(positive, x, 1.0) ** exponent, at_zero)
 
 
-#: Fields of laws that hold numbers at knots.
-KNOTS = ("speeds", "curve")
 #: Laws by the name that files use. Where the fields given fit several, the first is meant.
 LAWS: dict[str, type[AbstractLaw]] = {
     "coulomb": Coulomb,

@@ -9,7 +9,8 @@ continuation and the command line's ``--set`` all use these names.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -18,18 +19,12 @@ import jax.numpy as jnp
 
 from jfric.errors import ProblemError, close_matches, quoted
 from jfric.system.description import AbstractProblem, accepted_labels, element_label
-from jfric.system.dimensions import (
-    LAW_FIELDS,
-    dimension,
-    list_dimensions,
-    matrix_dimension,
-)
-from jfric.system.direction import Direction, kind, measure
-from jfric.system.elements import SECTIONS
+from jfric.system.dimensions import START, kind_of, matrix_dimension, power_dimension
+from jfric.system.direction import Direction, measure
 from jfric.system.expression import Expression, is_expression
-from jfric.system.fields import UnitText, about, scalar
+from jfric.system.fields import POWERS, About, UnitText, about, scalar
 from jfric.system.functions import AbstractFunction, Constant
-from jfric.system.units import DIMENSIONS, Dimension, UnitError, expected, has_unit, rate_of
+from jfric.system.units import DIMENSIONS, Dimension, UnitError, expected, has_unit
 
 P = TypeVar("P", bound=AbstractProblem)
 #: Where the start of a body is, by what its fields are called.
@@ -37,9 +32,6 @@ _STARTS = {
     **{"at.0": "x.q", "at.1": "y.q", "angle": "phi.q"},
     **{"v.0": "x.v", "v.1": "y.v", "omega": "phi.v"},
 }
-
-#: What the numbers of a function of time measure, where it is not what the function measures.
-_OF_FUNCTIONS = {"omega": "angular velocity", "phase": "angle", "times": "time", "end": "time"}
 
 
 def parameters(problem: AbstractProblem) -> dict[str, jax.Array | Expression]:
@@ -113,7 +105,7 @@ def _number(problem: AbstractProblem, name: str, value: Any, leaf: jax.Array) ->
     given = scalar(value) if isinstance(value, (str, list, tuple)) else value
     if isinstance(given, UnitText):
         try:
-            given = given.number(_dimensions(problem, given, *place(problem, name)))
+            given = given.number(_dimensions(problem, given, _keys(problem, name)))
         except UnitError as error:
             raise ProblemError(f"{name}: {error}") from None
     try:
@@ -149,72 +141,67 @@ def find_path(problem: AbstractProblem, path: str) -> str:
     raise KeyError(f"no parameter {quoted(path)}{hint} (jfric.parameters lists all)")
 
 
-def place(problem: AbstractProblem, path: str) -> tuple[str, ...]:
-    """Section, name of the element and field of the parameter at the full ``path``, then what lies
-    below the field; for what belongs to no element the parts of the path."""
+def path_dimension(problem: AbstractProblem, name: str) -> Dimension | None:
+    """Dimension of the parameter or function of time at a full path; None: not known."""
+    function = function_paths(problem).get(name)
+    return _dimension(problem, ("elements", *function) if function else _keys(problem, name))
+
+
+def _keys(problem: AbstractProblem, path: str) -> tuple[str, ...]:
+    """Names of fields and keys that lead to the parameter at the full ``path``."""
     for key_path, _ in _leaves(problem):
         if _name(problem, key_path) == path:
-            keys = tuple(_key(k) for k in key_path)
-            return (*keys[1:3], *_field(problem, keys)) if keys[0] == "elements" else keys
+            return tuple(map(_key, key_path))
     raise KeyError(path)
 
 
-def path_dimension(problem: AbstractProblem, name: str) -> Dimension | None:
-    """Dimension of the parameter or function of time at a full path; None: not known."""
-    return _dimension(problem, *(function_paths(problem).get(name) or place(problem, name)))
-
-
-def _dimension(problem: AbstractProblem, section: str, *place: str) -> Dimension | None:
-    """Dimension of the number at a place (see :func:`place`); None: not known."""
-    rest = list(place)
-    if section == "time":
+def _dimension(problem: AbstractProblem, keys: Sequence[str]) -> Dimension | None:
+    """Dimension of the number that ``keys`` lead to; None: not known."""
+    part, *rest = keys
+    if part == "elements":
+        field, of_kind, inside = _field_of(problem, *rest)
+        return field.dimension(of_kind, inside)
+    if part == "time":
         return DIMENSIONS["time"]
-    if section == "matrices":
+    if part == "matrices":
         kinds = list(problem.dofs.values())
         if len(rest) == 3 and rest[1].isdigit() and rest[2].isdigit():
             return matrix_dimension(rest[0], kinds[int(rest[1])], kinds[int(rest[2])])
         return matrix_dimension(rest[0], kinds[0], kinds[0]) if len(set(kinds)) == 1 else None
-    if section == "initial":
-        return dimension("initial", rest[-1], problem.dofs.get(rest[0]))
-    if section == "parameters":
-        return None
-    element, field = problem.section(section)[rest.pop(0)], rest[0]
-    if len(rest) > 1 and rest[-1] in _OF_FUNCTIONS:
-        return DIMENSIONS[_OF_FUNCTIONS[rest[-1]]]
-    if (section, field) == ("friction", "position") and rest[1] not in ("period", "x"):
-        return DIMENSIONS["pure number"]
-    measures = _field_dimension(problem, section, element, rest)
-    # The rate of a ramp; a state's own equation is its field ``rate``.
-    return rate_of(measures) if len(rest) > 1 and rest[-1] == "rate" else measures
+    if part == "initial":
+        return START[rest[-1]].dimension(problem.dofs.get(rest[0]))
+    return None
 
 
-def _dimensions(problem: AbstractProblem, text: UnitText, section: str, *place: str) -> Any:
-    """Dimension of the number given as a text at a place; a list for lists."""
-    if section in SECTIONS and isinstance(text.text, tuple) and len(place) == 2:
-        element, field = problem.section(section)[place[0]], place[1]
-        if about(type(element))[field].form == "list":
-            along = kind(element.direction, problem.dofs)
-            return list_dimensions(section, field, along, len(text.text))
-    return _dimension(problem, section, *place)
+def _dimensions(problem: AbstractProblem, text: UnitText, keys: Sequence[str]) -> Any:
+    """Dimension of the number given as a text; one for each where powers are multiplied by them."""
+    if isinstance(text.text, tuple) and keys[0] == "elements":
+        field, of_kind, _ = _field_of(problem, *keys[1:])
+        if field.measures == (POWERS, POWERS):
+            return [power_dimension(i, of_kind) for i, _ in enumerate(text.text, 1)]
+    return _dimension(problem, keys)
 
 
-def _field_dimension(
-    problem: AbstractProblem, section: str, element: Any, rest: list[str]
-) -> Dimension | None:
-    """Dimension of an element's field, by the direction in which the element acts."""
-    field, plane = rest[0], getattr(element, "plane", None)
-    slides = field == "belt" or field in LAW_FIELDS
-    side = {"contact": "tangent" if slides else "normal"}.get(section, "direction")
-    direction = getattr(element, side, None)
-    if plane is not None and (slides or section == "friction"):
-        # The third belt belongs to the spin.
-        direction = element.spin if rest[:2] == ["belt", "2"] else plane[0]
-        direction = direction if isinstance(direction, Direction) else None
-    if getattr(element, "point", None) is not None:  # a contact between bodies
-        return dimension(section, field, "translation")
-    if section == "velocity":
-        return dimension(section, field, element.kind)
-    return dimension(section, field, kind(direction, problem.dofs))
+def _field_of(
+    problem: AbstractProblem, section: str, name: str, *keys: str
+) -> tuple[About, str | None, Dimension | None]:
+    """The innermost field that ``keys`` of an element lead to, the kind along which it is measured,
+    and the dimension of what it is a part of."""
+    value: Any = problem.section(section)[name]
+    field, inside, of_kind = About(), None, None
+    for i, key in enumerate(keys):
+        if isinstance(value, (tuple, list)):
+            value = value[int(key)]
+            # The third belt belongs to the spin.
+            of_kind = "rotation" if (field.form, key) == ("belt", "2") else of_kind
+        elif isinstance(value, Mapping):
+            value = value.get(key)
+        elif dataclasses.is_dataclass(value):
+            inside, field = field.dimension(of_kind, inside), about(type(value))[key]
+            if i == 0:
+                of_kind = kind_of(vars(problem.section(section)[name]), field, problem.dofs)
+            value = getattr(value, key)
+    return field, of_kind, inside
 
 
 def without_texts(problem: AbstractProblem, part: str) -> Any:
@@ -228,9 +215,8 @@ def without_texts(problem: AbstractProblem, part: str) -> Any:
             return _direction(problem, _path(problem, keys), leaf)
         if not isinstance(leaf, UnitText):
             return leaf
-        place = (*keys[1:3], *_field(problem, keys)) if part == "elements" else keys
         try:
-            return leaf.number(_dimensions(problem, leaf, *place))
+            return leaf.number(_dimensions(problem, leaf, keys))
         except UnitError as error:
             raise ProblemError(f"{_path(problem, keys)}: {error}") from None
 

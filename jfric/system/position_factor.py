@@ -16,6 +16,7 @@ from jfric.system.fields import Scalar, holds, scalars
 
 #: Points at which a period is looked at for each harmonic.
 POINTS = 32
+_AMPLITUDES = holds("pure number", form="numbers", converter=scalars)
 
 
 class AbstractPositionFactor(eqx.Module):
@@ -57,8 +58,8 @@ class PeriodicFactor(AbstractPositionFactor):
     """
 
     period: Scalar = eqx.field(**holds("length", above=0.0))
-    cosine: tuple[Scalar, ...] = eqx.field(converter=scalars, default=())
-    sine: tuple[Scalar, ...] = eqx.field(converter=scalars, default=())
+    cosine: tuple[Scalar, ...] = eqx.field(default=(), **_AMPLITUDES)
+    sine: tuple[Scalar, ...] = eqx.field(default=(), **_AMPLITUDES)
 
     def __call__(self, s):
         angle = 2.0 * jnp.pi * s / self.period
@@ -94,8 +95,10 @@ class SplineFactor(AbstractPositionFactor):
         [0.8, 0.9, 1.0]
     """
 
-    x: tuple[Scalar, ...] = eqx.field(converter=scalars)
-    factor: tuple[Scalar, ...] = eqx.field(**holds("pure number", at_least=0.0, converter=scalars))
+    x: tuple[Scalar, ...] = eqx.field(**holds("length", form="numbers", converter=scalars))
+    factor: tuple[Scalar, ...] = eqx.field(
+        **holds("pure number", at_least=0.0, form="numbers", converter=scalars)
+    )
 
     def __call__(self, s):
         return self.prepared()(s)

@@ -10,9 +10,7 @@ from typing import TypeVar
 
 from jfric.errors import ProblemError
 from jfric.system.bristle import BRISTLES, AbstractBristle
-from jfric.system.dimensions import LAW_FIELDS
 from jfric.system.elements import SECTIONS, AbstractForce
-from jfric.system.fields import about
 from jfric.system.hysteresis import HYSTERESIS, AbstractHysteresis
 from jfric.system.laws import LAWS, AbstractLaw
 
@@ -74,8 +72,6 @@ def register(name: str) -> Callable[[C], C]:
                 )
         for known in _KINDS[kinds[0]]:
             known[name] = cls
-        if kinds[0] is AbstractLaw:
-            LAW_FIELDS.update({k: v for k, v in about(cls).items() if k not in LAW_FIELDS})
         return cls
 
     return decorated

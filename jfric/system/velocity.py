@@ -63,5 +63,5 @@ class Velocity(eqx.Module):
     moves: tuple[tuple[str, str | Callable], ...] = eqx.field(
         converter=_as_moves, **written("formulas")
     )
-    v: Scalar = eqx.field(default=None, **holds("velocity", converter=optional))
+    v: Scalar = eqx.field(default=None, **holds("velocity", along="kind", converter=optional))
     kind: Literal["translation", "rotation"] = eqx.field(static=True, default="translation")

@@ -1,0 +1,180 @@
+"""A codec: how values of one type stand in a file.
+
+A codec says what is wrong with the shape of a value (``mistakes``), reads it, writes it, and gives
+its JSON schema. Shapes of a whole file are judged before anything of it is read.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jfric.errors import ProblemError, close_matches, quoted
+from jfric.system.dimensions import power_dimension
+from jfric.system.fields import POWERS, About
+from jfric.system.units import Dimension
+
+#: What a codec of several keys gives where a file has none of them.
+MISSING: Any = object()
+
+
+class System(NamedTuple):
+    """Names that values of a file refer to, and the folder of its other files."""
+
+    dofs: Mapping[str, str] = {}
+    bases: Collection[str] = ()
+    #: Shared parameters that were given with a unit.
+    lengths: Collection[str] = ()
+    folder: Path = Path()
+
+
+class Place(NamedTuple):
+    """Path of a value in a file, and what its numbers measure there."""
+
+    where: str = ""
+    about: About = About()
+    #: Whether that is along a translation or a rotation; None where it is not known.
+    kind: str | None = "translation"
+    #: What the value measures that this one is a part of.
+    inside: Dimension | None = None
+    system: System = System()
+
+    @property
+    def measures(self) -> Dimension | None:
+        """Dimension of the numbers here; None: not known."""
+        return self.about.dimension(self.kind, self.inside)
+
+    def key(self, name: str, about: About | None = None) -> Place:
+        """The place of a key, whose value may be ``about`` something of its own."""
+        where = f"{self.where}.{name}" if self.where else name
+        if about is None:
+            return self._replace(where=where)
+        return self._replace(where=where, about=about, inside=self.measures)
+
+    def entry(self, index: int) -> Place:
+        """The place of an entry of a list; messages count from 1."""
+        place = self._replace(where=f"{self.where}[{index + 1}]")
+        if self.about.measures != (POWERS, POWERS):
+            return place
+        return place._replace(about=About(), inside=power_dimension(index + 1, self.kind))
+
+    def error(self, sentence: str) -> ProblemError:
+        """The error that something is wrong here."""
+        return ProblemError(f"{self.where}: {sentence}")
+
+    def mistake(self, sentence: str) -> Mistake:
+        """A mistake in the shape of what stands here."""
+        return Mistake(f"{self.where}: {sentence}" if self.where else sentence)
+
+
+class Mistake(NamedTuple):
+    """One sentence about the shape of a file. Unknown keys go before what they leave missing."""
+
+    sentence: str
+    unknown: bool = False
+
+
+def describe(value: Any) -> str:
+    """A value of a file in words."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, list):
+        return "a list" if value else "an empty list"
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"a number of {value.bit_length()} bits"  # too long for Python to write
+    return str(value)
+
+
+def did_you_mean(found: str, allowed: Iterable[str]) -> str:
+    """``; did you mean 'mu'?`` for the nearest of ``allowed``, or nothing."""
+    names = list(allowed)
+    close = close_matches(found, names)
+    # Short names have no ratio to speak of: take one that starts alike.
+    close = close or [n for n in names if found and n.lower().startswith(found.lower())][:1]
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+class Codec(abc.ABC):
+    """How values of one type stand in a file, as they are unless a class says otherwise."""
+
+    #: What a value must be, in words.
+    words: str = "a value"
+
+    @abc.abstractmethod
+    def takes(self, raw: Any) -> bool:
+        """Whether a value of a file is of this type, whatever is inside it."""
+
+    def holds(self, value: Any) -> bool:
+        """Whether a value of a problem is written by this codec."""
+        return True
+
+    @abc.abstractmethod
+    def schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
+        """JSON schema of the values; tables of their own go to ``definitions``."""
+
+    def expected(self, place: Place) -> str:
+        """What a value must be, in words."""
+        return self.words
+
+    def example(self, place: Place) -> str:
+        """What to give where a value is missing."""
+        return self.expected(place)
+
+    def mistakes(self, raw: Any, place: Place) -> Iterator[Mistake]:
+        """Mistakes in the shape of a value."""
+        if not self.takes(raw):
+            yield place.mistake(f"found {describe(raw)}, expected {self.expected(place)}")
+
+    def read(self, raw: Any, place: Place) -> Any:
+        """What a value of a good shape stands for; raises :class:`jfric.ProblemError`."""
+        return raw
+
+    def write(self, value: Any, place: Place) -> Any:
+        """The value as plain tables, lists, numbers and texts."""
+        return list(value) if isinstance(value, tuple) else value
+
+    def omits(self, value: Any, default: Any) -> bool:
+        """Whether a value is not written at all."""
+        return value is None
+
+    def keys(self, name: str, key: Key) -> dict[str, Key]:
+        """Keys of a table that the field ``name`` of a class stands in; ``key``: for one alone."""
+        return {name: key}
+
+    def take(self, table: dict[str, Any], name: str, place: Place, about: About) -> Any:
+        """The field ``name`` of a class, from the table at ``place``; or :data:`MISSING`."""
+        return self.read(table[name], place.key(name, about)) if name in table else MISSING
+
+    def put(self, value: Any, name: str, place: Place, about: About) -> dict[str, Any]:
+        """The keys of the table at ``place`` that the field ``name`` is written to."""
+        return {name: self.write(value, place.key(name, about))}
+
+
+class Key(NamedTuple):
+    """A key of a table: its type, what it means, and what it is unless given."""
+
+    codec: Codec
+    meaning: str = ""
+    default: Any = None
+    needed: bool = False
+    about: About = About()
+
+    @property
+    def units(self) -> list[str]:
+        """Units along a translation and along a rotation; none where any is taken."""
+        kinds = ("translation", "rotation")
+        return sorted({d.unit or "1" for k in kinds if (d := self.about.dimension(k))})
+
+    def schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
+        """JSON schema of the value."""
+        found, units = self.codec.schema(definitions), " or ".join(self.units)
+        unit = f"[{units}]" if units and "[" not in self.meaning else ""
+        description = f"{self.meaning} {unit}".strip()
+        found |= {"description": description} if description else {}
+        return found if self.default is None else found | {"default": self.default}

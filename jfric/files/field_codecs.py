@@ -1,0 +1,167 @@
+"""Codecs of the fields of elements, laws and functions of time, by what the fields say."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Collection, Mapping
+from typing import Any, Literal
+
+from jfric.files.codec import MISSING, Codec, Key, Place
+from jfric.files.scalar_codecs import NUMBER, Choice, Flag, Number, Text, Whole
+from jfric.files.table_codecs import Either, List, Names, Record
+from jfric.numerics import limits
+from jfric.system.fields import About, about
+
+
+class Formula(Text):
+    """A text for a function; Python functions are in no file."""
+
+    def write(self, value: Any, place: Place) -> str:
+        if not isinstance(value, str):
+            raise place.error("a Python function cannot be written to a file")
+        return value
+
+
+class FormulaNumber(Number):
+    """A formula, or a number in place of it."""
+
+    def read(self, raw: Any, place: Place) -> Any:
+        return raw
+
+    def write(self, value: Any, place: Place) -> str:
+        return FORMULA.write(value, place)
+
+
+class Formulas(Names):
+    """Formulas by name; in Python pairs, or one function that returns all."""
+
+    def write(self, value: Any, place: Place) -> Any:
+        is_several = isinstance(value, tuple)
+        return super().write(value, place) if is_several else FORMULA.write(value, place)
+
+
+class OneOrSeveral(Either):
+    """A formula, or a list of them; one alone is written without the list."""
+
+    def write(self, value: Any, place: Place) -> Any:
+        found = [FORMULA.write(x, place) for x in value]
+        return found[0] if len(found) == 1 else found
+
+
+class Gap(Number):
+    """A number along the normal of a contact; without one it may be a formula."""
+
+    def take(self, table: dict[str, Any], name: str, place: Place, about: About) -> Any:
+        is_formula = isinstance(table.get(name), str) and not {"normal", "point"} & table.keys()
+        return table[name] if is_formula else super().take(table, name, place, about)
+
+    def write(self, value: Any, place: Place) -> Any:
+        function = getattr(value, "function", None)
+        return super().write(value, place) if function is None else FORMULA.write(function, place)
+
+
+FORMULA = Formula()
+_PAIR = List(NUMBER, 2, 2, missing="two numbers such as [0.5, 0]")
+#: Codecs by the form that a field says it has; modules with a type of their own add theirs.
+FORMS: dict[str, Codec] = {
+    "number": NUMBER,
+    "list": List(Number("lists hold numbers only")),
+    "numbers": List(NUMBER),
+    "pair": _PAIR,
+    "pairs": Names(_PAIR),
+    "gap": Gap(),
+    "formula": FORMULA,
+    "formula or several": OneOrSeveral(FORMULA, List(FORMULA)),
+    "formulas": Formulas(FormulaNumber()),
+    "text": Text(missing="a point such as 'rod.tip'"),
+    "texts": List(Text(), 2, 2, missing="two points such as ['rod.tip', 'ground']"),
+    "bodies": List(Text(), 2, 2, missing="two bodies such as ['wheel', 'pinion']"),
+    "corners": List(Text(), missing="corners such as ['box.a', 'box.b', 'box.c']"),
+    "line": Either(Text(missing="a line such as 'ground'"), List(Text(), 2, 2)),
+    "flag": Flag(),
+    "count": Whole(strict=True, at_least=1, at_most=limits.PARTS),
+}
+#: Codecs by the class that the annotation of a field admits.
+CLASSES: dict[type, Codec] = {}
+
+
+def admits(hint: Any, cls: type) -> bool:
+    """Whether a field with the annotation ``hint`` may hold a ``cls``."""
+    union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    return cls in (typing.get_args(hint) if union else (hint,))
+
+
+def codec_of(hint: Any, field: About, form: str = "number") -> Codec:
+    """The codec of a field with the annotation ``hint``; ``form``: where neither tells."""
+    if field.form is not None:
+        return FORMS[field.form]
+    if typing.get_origin(hint) is Literal:
+        return Choice(*typing.get_args(hint))
+    return next((codec for cls, codec in CLASSES.items() if admits(hint, cls)), FORMS[form])
+
+
+def _needed(field: dataclasses.Field) -> bool:
+    missing = dataclasses.MISSING
+    return field.default is missing and field.default_factory is missing
+
+
+def _plain_default(field: dataclasses.Field) -> Any:
+    """The default of a field where it is a number, a text or a flag."""
+    plain = isinstance(field.default, (int, float, str)) and field.default != math.inf
+    return field.default if plain else None
+
+
+class Fields(Record):
+    """A table with the fields of a class.
+
+    ``meanings``: of its keys; ``more``: keys that are no fields; ``form``: of fields that do not
+    say theirs; ``without``: fields that are not in files."""
+
+    hints = True
+
+    def __init__(
+        self,
+        cls: type,
+        name: str,
+        meaning: str = "",
+        meanings: Mapping[str, str] | None = None,
+        more: Mapping[str, Key] | None = None,
+        *,
+        one_of: Collection[str] = (),
+        form: str = "number",
+        without: Collection[str] = (),
+        codecs: Mapping[str, Codec] | None = None,
+    ) -> None:
+        self.cls = cls
+        hints, self.about = typing.get_type_hints(cls), about(cls)
+        self.fields = {f.name: f for f in dataclasses.fields(cls) if f.name not in without}
+        own = codecs or {}
+        self.codecs = {
+            f: own[f] if f in own else codec_of(hints[f], self.about[f], form) for f in self.fields
+        }
+        keys: dict[str, Key] = {}
+        for f, field in self.fields.items():
+            key = Key(self.codecs[f], "", _plain_default(field), _needed(field), self.about[f])
+            keys |= self.codecs[f].keys(f, key)
+        keys |= more or {}
+        for k, words in (meanings or {}).items():
+            keys |= {k: keys[k]._replace(meaning=words)} if k in keys else {}
+        super().__init__(name, meaning, keys, one_of)
+
+    def holds(self, value: Any) -> bool:
+        return type(value) is self.cls
+
+    def read(self, raw: Any, place: Place) -> Any:
+        found = {f: self.codecs[f].take(raw, f, place, self.about[f]) for f in self.fields}
+        return self.cls(**{f: value for f, value in found.items() if value is not MISSING})
+
+    def write(self, value: Any, place: Place) -> Any:
+        found: dict[str, Any] = {}
+        for f, field in self.fields.items():
+            own = getattr(value, f)
+            if not self.codecs[f].omits(own, field.default):
+                found |= self.codecs[f].put(own, f, place, self.about[f])
+        return found

@@ -1,0 +1,197 @@
+"""Numbers, texts, flags and choices in a file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from jax.core import Tracer
+
+from jfric.files.codec import Codec, Mistake, Place, describe, did_you_mean
+from jfric.system.expression import Expression
+from jfric.system.units import UnitError, expected, to_si
+
+
+class Number(Codec):
+    """A number in SI units, a quantity (``"5 kN/m"``), or an expression (``"$m*$g"``) unless it
+    ``refuses`` one, which says what is needed."""
+
+    def __init__(self, refuses: str = "") -> None:
+        self.refuses = refuses
+
+    def takes(self, raw: Any) -> bool:
+        is_number = isinstance(raw, (int, float, str)) and not isinstance(raw, bool)
+        return is_number and not (isinstance(raw, int) and abs(raw) > 1e300)
+
+    def schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
+        return {"anyOf": [{"type": "number"}, {"type": "string"}]}
+
+    def expected(self, place: Place) -> str:
+        return expected(place.measures)
+
+    def read(self, raw: Any, place: Place) -> Any:
+        try:
+            found = to_si(raw, place.measures)
+        except UnitError as error:
+            raise place.error(str(error)) from None
+        if self.refuses and isinstance(found, Expression):
+            raise place.error(f"found the expression {raw!r}, {self.refuses}")
+        return found
+
+    def write(self, value: Any, place: Place) -> Any:
+        if isinstance(value, str):
+            return value  # as a file gave it
+        if isinstance(value, Expression):
+            return value.text
+        if isinstance(value, Tracer):
+            raise place.error("a value being traced by jax cannot be written to a file")
+        return np.asarray(value, dtype=float).tolist()
+
+
+NUMBER = Number()
+#: A number that no expression may stand for.
+PLAIN = Number("expected a number")
+
+
+class Bounded(Codec):
+    """A number without a unit between two others."""
+
+    def __init__(
+        self,
+        *,
+        above: float | None = None,
+        at_least: float | None = None,
+        below: float | None = None,
+        at_most: float | None = None,
+    ) -> None:
+        limits: list[tuple[float | None, str, str, Callable[[Any, float], bool]]] = [
+            (above, "greater than", "exclusiveMinimum", lambda x, limit: x > limit),
+            (at_least, "at least", "minimum", lambda x, limit: x >= limit),
+            (below, "less than", "exclusiveMaximum", lambda x, limit: x < limit),
+            (at_most, "at most", "maximum", lambda x, limit: x <= limit),
+        ]
+        self.limits = [(x, *others) for x, *others in limits if x is not None]
+
+    def mistakes(self, raw: Any, place: Place) -> Iterator[Mistake]:
+        if not self.takes(raw):
+            yield from super().mistakes(raw, place)
+            return
+        value = self.read(raw, place)
+        wrong = (f"{words} {x:g}" for x, words, _, holds in self.limits if not holds(value, x))
+        must = (
+            "finite" if isinstance(value, float) and not math.isfinite(value) else next(wrong, "")
+        )
+        if must:
+            yield place.mistake(f"found {describe(raw)}, must be {must}")
+
+    def schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
+        return {"type": self.kind} | {name: limit for limit, _, name, _ in self.limits}
+
+    kind: str
+
+
+class Real(Bounded):
+    """A real number without a unit."""
+
+    words, kind = "a number", "number"
+
+    def takes(self, raw: Any) -> bool:
+        if not NUMBER.takes(raw):
+            return False
+        try:
+            float(raw)
+        except ValueError:
+            return False
+        return True
+
+    def expected(self, place: Place) -> str:
+        return self.words
+
+    def mistakes(self, raw: Any, place: Place) -> Iterator[Mistake]:
+        if isinstance(raw, str) and not self.takes(raw):
+            words = "expected a number in SI units, without a unit"
+            yield place.mistake(f"found {describe(raw)}, {words}")
+        else:
+            yield from super().mistakes(raw, place)
+
+    def read(self, raw: Any, place: Place) -> float:
+        return float(raw)
+
+
+_REAL = Real()
+
+
+class Whole(Bounded):
+    """A whole number; if not ``strict``, it may be written as ``1e6``."""
+
+    words, kind = "a whole number", "integer"
+
+    def __init__(self, *, strict: bool = False, **limits: float) -> None:
+        super().__init__(**limits)
+        self.strict = strict
+
+    def takes(self, raw: Any) -> bool:
+        if isinstance(raw, int):
+            return not isinstance(raw, bool)
+        return not self.strict and _REAL.takes(raw) and float(raw).is_integer()
+
+    def read(self, raw: Any, place: Place) -> int:
+        return raw if isinstance(raw, int) else int(float(raw))
+
+
+class Text(Codec):
+    """A text; ``missing``: what to give where there is none."""
+
+    words = "a text"
+
+    def __init__(self, words: str = "", missing: str = "") -> None:
+        self.words = words or self.words
+        self.missing = missing or self.words
+
+    def takes(self, raw: Any) -> bool:
+        return isinstance(raw, str)
+
+    def holds(self, value: Any) -> bool:
+        return isinstance(value, str)
+
+    def schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
+        return {"type": "string"}
+
+    def example(self, place: Place) -> str:
+        return self.missing
+
+
+class Flag(Codec):
+    """True or false; not written where it is what it is unless given."""
+
+    words = "true or false"
+
+    def takes(self, raw: Any) -> bool:
+        return isinstance(raw, bool)
+
+    def schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
+        return {"type": "boolean"}
+
+    def omits(self, value: Any, default: Any) -> bool:
+        return value == default
+
+
+class Choice(Codec):
+    """One of a few words."""
+
+    def __init__(self, *options: str) -> None:
+        self.options = options
+
+    def takes(self, raw: Any) -> bool:
+        return isinstance(raw, str) and raw in self.options
+
+    def mistakes(self, raw: Any, place: Place) -> Iterator[Mistake]:
+        if not self.takes(raw):
+            allowed = ", ".join(map(repr, self.options))
+            near = did_you_mean(str(raw), self.options)
+            yield place.mistake(f"found {describe(raw)}, allowed are {allowed}{near}")
+
+    def schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
+        return {"type": "string", "enum": list(self.options)}
