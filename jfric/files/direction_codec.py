@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
 from jfric.errors import nearest
-from jfric.files.codec import MISSING, Codec, Key, Mistake, Place
+from jfric.files.codec import MISSING, Key, Place
 from jfric.files.field_codecs import CLASSES, FORMS, FORMULA
 from jfric.files.scalar_codecs import NUMBER, Text
 from jfric.files.table_codecs import Either, List, Names, Record
@@ -15,40 +15,36 @@ from jfric.system.elements import Along, is_formula
 from jfric.system.fields import About
 
 _WORDS = "a degree of freedom such as 'u'"
-_NAME, _PAIR = Text(_WORDS), List(Text(_WORDS), 2, 2)
-_ALONG = Record(
+_NAME, _PAIR, _VECTOR = Text(_WORDS), List(Text(_WORDS), 2, 2), Names(NUMBER)
+
+
+class OneKey(Record):
+    """A table that its only key tells from others."""
+
+    def takes(self, raw: Any) -> bool:
+        return isinstance(raw, dict) and not self.table.keys().isdisjoint(raw)
+
+
+_ALONG = OneKey(
     "Along",
     "One degree of freedom or base.",
     {"dof": Key(_NAME, "a degree of freedom, or the name of a base", needed=True)},
 )
-_BETWEEN = Record(
+_BETWEEN = OneKey(
     "Between",
     'From the first to the second; "ground" stands still.',
     {"between": Key(_PAIR, "a pair of them, from the first to the second", needed=True)},
 )
-_VECTOR = Names(NUMBER)
 
 
-class DirectionCodec(Codec):
+class DirectionCodec(Either):
     """A name, a pair of names, or a table with names and coefficients."""
 
-    words = _WORDS
-
-    def takes(self, raw: Any) -> bool:
-        return isinstance(raw, (str, list, dict))
-
-    def mistakes(self, raw: Any, place: Place) -> Iterator[Mistake]:
-        return self._form(raw).mistakes(raw, place)
-
-    def _form(self, raw: Any) -> Codec:
-        if isinstance(raw, list):
-            return _PAIR
-        if isinstance(raw, dict):
-            return _ALONG if "dof" in raw else _BETWEEN if "between" in raw else _VECTOR
-        return _NAME
+    def __init__(self) -> None:
+        super().__init__(_NAME, _PAIR, _ALONG, _BETWEEN, _VECTOR)
 
     def read(self, raw: Any, place: Place) -> Direction:
-        if self._form(raw) in (_ALONG, _BETWEEN):
+        if isinstance(self.option(raw), OneKey):
             ((_, raw),) = raw.items()
         known = (*place.system.dofs, *place.system.bases)
         if isinstance(raw, str):
@@ -82,10 +78,6 @@ class DirectionCodec(Codec):
         if signs in ((-1, 1), (1, -1)):
             return {"between": list(names if signs[0] < 0 else names[::-1])}
         return {n: float(s) for n, s in zip(names, signs, strict=True)}
-
-    def schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
-        forms = (_NAME, _PAIR, _ALONG, _BETWEEN, _VECTOR)
-        return {"oneOf": [form.schema(definitions) for form in forms]}
 
 
 def _require(name: str, place: Place, known: Collection[str]) -> None:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import functools
 import inspect
-import typing
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jfric.files.function_codec  # noqa: F401 (forms of fields)
 from jfric.files.codec import MISSING, Codec, Mistake, Place
 from jfric.files.direction_codec import ATTACHMENT, DirectionCodec, Plane
-from jfric.files.field_codecs import Fields, admits
+from jfric.files.field_codecs import Fields
 from jfric.files.law_codec import LawCodec
 from jfric.files.scalar_codecs import Choice, Text
 from jfric.files.table_codecs import exactly_one
 from jfric.system.dimensions import kind_of
 from jfric.system.direction import Direction
 from jfric.system.elements import SECTIONS
-from jfric.system.fields import about
+from jfric.system.fields import about, admitted
 from jfric.system.laws import LAWS, AbstractLaw
 from jfric.system.units import Dimension
 
@@ -32,12 +31,9 @@ class ElementCodec(Fields):
     def __init__(self, cls: type, laws: Mapping[str, type[AbstractLaw]]) -> None:
         with_spin = "spin" in about(cls)
         law = LawCodec({name: x for name, x in laws.items() if with_spin or not x.spins})
-        hints = typing.get_type_hints(cls)
-        codecs: dict[str, Codec] = {
-            f: law for f, hint in hints.items() if admits(hint, AbstractLaw)
-        }
-        if admits(hints.get("direction"), Direction):
-            codecs["direction"] = ATTACHMENT
+        fields = admitted(cls)
+        codecs: dict[str, Codec] = {f: law for f, x in fields.items() if AbstractLaw in x}
+        codecs |= {"direction": ATTACHMENT} if Direction in fields.get("direction", ()) else {}
         super().__init__(cls, cls.__name__, inspect.getdoc(cls) or "", codecs=codecs)
 
     def unknown(self, name: str, value: Any, place: Place) -> str:
@@ -111,7 +107,7 @@ class Section(Codec):
 
 def is_python_only(cls: type) -> bool:
     """Whether elements of a class hold a function that no text stands for."""
-    return Callable in typing.get_type_hints(cls).values()
+    return (Callable,) in admitted(cls).values()
 
 
 def element_codec(section: str) -> ElementCodec:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import types
-import typing
 from collections.abc import Collection, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from jfric.files.codec import MISSING, Codec, Key, Place
 from jfric.files.scalar_codecs import NUMBER, Choice, Flag, Number, Text, Whole
 from jfric.files.table_codecs import Either, List, Names, Record
 from jfric.numerics import limits
-from jfric.system.fields import About, about
+from jfric.system.fields import About, about, admitted, words_of
 
 
 class Formula(Text):
@@ -88,19 +86,13 @@ FORMS: dict[str, Codec] = {
 CLASSES: dict[type, Codec] = {}
 
 
-def admits(hint: Any, cls: type) -> bool:
-    """Whether a field with the annotation ``hint`` may hold a ``cls``."""
-    union = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    return cls in (typing.get_args(hint) if union else (hint,))
-
-
-def codec_of(hint: Any, field: About, form: str = "number") -> Codec:
-    """The codec of a field with the annotation ``hint``; ``form``: where neither tells."""
+def codec_of(options: tuple[Any, ...], field: About, form: str = "number") -> Codec:
+    """The codec of a field whose annotation admits ``options``; ``form``: where nothing tells."""
     if field.form is not None:
         return FORMS[field.form]
-    if typing.get_origin(hint) is Literal:
-        return Choice(*typing.get_args(hint))
-    return next((codec for cls, codec in CLASSES.items() if admits(hint, cls)), FORMS[form])
+    if words := words_of(options):
+        return Choice(*words)
+    return next((codec for cls, codec in CLASSES.items() if cls in options), FORMS[form])
 
 
 def _needed(field: dataclasses.Field) -> bool:
@@ -120,8 +112,6 @@ class Fields(Record):
     ``meanings``: of its keys; ``more``: keys that are no fields; ``form``: of fields that do not
     say theirs; ``without``: fields that are not in files."""
 
-    hints = True
-
     def __init__(
         self,
         cls: type,
@@ -135,13 +125,10 @@ class Fields(Record):
         without: Collection[str] = (),
         codecs: Mapping[str, Codec] | None = None,
     ) -> None:
-        self.cls = cls
-        hints, self.about = typing.get_type_hints(cls), about(cls)
+        self.cls, self.about, options = cls, about(cls), admitted(cls)
         self.fields = {f.name: f for f in dataclasses.fields(cls) if f.name not in without}
-        own = codecs or {}
-        self.codecs = {
-            f: own[f] if f in own else codec_of(hints[f], self.about[f], form) for f in self.fields
-        }
+        self.codecs = {f: codec_of(options[f], self.about[f], form) for f in self.fields}
+        self.codecs |= codecs or {}
         keys: dict[str, Key] = {}
         for f, field in self.fields.items():
             key = Key(self.codecs[f], "", _plain_default(field), _needed(field), self.about[f])
@@ -149,7 +136,7 @@ class Fields(Record):
         keys |= more or {}
         for k, words in (meanings or {}).items():
             keys |= {k: keys[k]._replace(meaning=words)} if k in keys else {}
-        super().__init__(name, meaning, keys, one_of)
+        super().__init__(name, meaning, keys, one_of, hints=True)
 
     def holds(self, value: Any) -> bool:
         return type(value) is self.cls

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from jfric.errors import ProblemError
-from jfric.files.codec import Codec, Key, Mistake, Place
+from jfric.files.codec import Codec, Key, Place
 from jfric.files.field_codecs import CLASSES, FORMS, Fields
 from jfric.files.reading import ReadError, read_text
 from jfric.files.scalar_codecs import NUMBER, Choice, Number, Text, Whole
 from jfric.files.table_codecs import Either, List, Record
 from jfric.system.derived_functions import Clipped, Until
 from jfric.system.expression import Expression
-from jfric.system.fields import About
+from jfric.system.fields import About, about
 from jfric.system.functions import (
     AbstractFunction,
     Constant,
@@ -53,36 +52,36 @@ def numbers(values: list[Any], place: Place, unit: str | None) -> list[float]:
     ]
 
 
-class Function(Codec):
-    """A number, or a table with one key: the form of a function of time."""
+class ConstantCodec(Number):
+    """A number, which stands for a constant."""
 
-    def takes(self, raw: Any) -> bool:
-        return isinstance(raw, dict) or NUMBER.takes(raw)
+    def holds(self, value: Any) -> bool:
+        return type(value) is Constant
 
-    def expected(self, place: Place) -> str:
-        return NUMBER.expected(place)
-
-    def mistakes(self, raw: Any, place: Place) -> Iterator[Mistake]:
-        return (FUNCTIONS if isinstance(raw, dict) else NUMBER).mistakes(raw, place)
-
-    def read(self, raw: Any, place: Place) -> AbstractFunction:
-        if not isinstance(raw, dict):
-            return Constant(NUMBER.read(raw, place))
-        ((form, table),) = raw.items()
-        return FUNCTIONS.table[form].codec.read(table, place.key(form))
+    def read(self, raw: Any, place: Place) -> Constant:
+        return Constant(super().read(raw, place))
 
     def write(self, value: Any, place: Place) -> Any:
-        if type(value) is Constant:
-            return NUMBER.write(value.value, place)
-        for form, key in FUNCTIONS.table.items():
+        return super().write(value.value, place)
+
+
+class Forms(Record):
+    """A table with one key: the form of a function of time."""
+
+    def holds(self, value: Any) -> bool:
+        return type(value) is not Constant
+
+    def read(self, raw: Any, place: Place) -> AbstractFunction:
+        ((form, table),) = raw.items()
+        return self.table[form].codec.read(table, place.key(form))
+
+    def write(self, value: Any, place: Place) -> Any:
+        for form, key in self.table.items():
             if key.codec.holds(value):
                 return {form: key.codec.write(value, place)}
         raise place.error(
             f"the function of time {type(value).__name__} cannot be written to a file"
         )
-
-    def schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
-        return {"oneOf": [NUMBER.schema(definitions), FUNCTIONS.schema(definitions)]}
 
 
 class Belts(List):
@@ -214,25 +213,21 @@ class Cut(Record):
         return {"function": FUNCTION.write(value.function, place.key("function"))} | periods
 
 
-FUNCTION = CLASSES[AbstractFunction] = Function()
+FUNCTION = CLASSES[AbstractFunction] = Either(ConstantCodec())
 FORMS["belt"] = Either(FUNCTION, Belts(FUNCTION, 2, 3))
 _WAVE = Wave(
     Harmonic,
     "Harmonic",
     "amplitude * sin(omega t + phase), omega = 2 pi frequency.",
+    {"amplitude": "amplitude, in the unit of what it stands for", "phase": "phase [rad]"},
     {
-        "amplitude": "amplitude, in the unit of what it stands for",
-        "omega": "angular frequency [rad/s]; or frequency",
-        "phase": "phase [rad]",
+        "omega": Key(
+            NUMBER, "angular frequency [rad/s]; or frequency", about=about(Harmonic)["omega"]
+        ),
+        "frequency": Key(NUMBER, "frequency [Hz]; or omega", about=_FREQUENCY),
     },
     one_of=("omega", "frequency"),
 )
-_WAVE.table = {
-    "amplitude": _WAVE.table["amplitude"],
-    "omega": _WAVE.table["omega"]._replace(needed=False),
-    "frequency": Key(NUMBER, "frequency [Hz]; or omega", about=_FREQUENCY),
-    "phase": _WAVE.table["phase"],
-}
 _SAMPLES = Samples(
     "Samples",
     "A file with two columns, time and value.",
@@ -294,9 +289,10 @@ _FORMS: dict[str, tuple[Codec, str]] = {
     "clipped": (_CUT, "a function cut off at zero"),
 }
 #: Forms of functions of time: each a class whose fields say what they hold.
-FUNCTIONS = Record(
+FUNCTIONS = Forms(
     "FunctionTable",
     "A function of time: exactly one of the keys.",
     {form: Key(codec, meaning) for form, (codec, meaning) in _FORMS.items()},
     _FORMS,
 )
+FUNCTION.options = (*FUNCTION.options, FUNCTIONS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -55,76 +56,55 @@ NUMBER = Number()
 PLAIN = Number("expected a number")
 
 
-class Bounded(Codec):
-    """A number without a unit between two others."""
-
-    def __init__(
-        self,
-        *,
-        above: float | None = None,
-        at_least: float | None = None,
-        below: float | None = None,
-        at_most: float | None = None,
-    ) -> None:
-        limits: list[tuple[float | None, str, str, Callable[[Any, float], bool]]] = [
-            (above, "greater than", "exclusiveMinimum", lambda x, limit: x > limit),
-            (at_least, "at least", "minimum", lambda x, limit: x >= limit),
-            (below, "less than", "exclusiveMaximum", lambda x, limit: x < limit),
-            (at_most, "at most", "maximum", lambda x, limit: x <= limit),
-        ]
-        self.limits = [(x, *others) for x, *others in limits if x is not None]
-
-    def mistakes(self, raw: Any, place: Place) -> Iterator[Mistake]:
-        if not self.takes(raw):
-            yield from super().mistakes(raw, place)
-            return
-        value = self.read(raw, place)
-        wrong = (f"{words} {x:g}" for x, words, _, holds in self.limits if not holds(value, x))
-        must = (
-            "finite" if isinstance(value, float) and not math.isfinite(value) else next(wrong, "")
-        )
-        if must:
-            yield place.mistake(f"found {describe(raw)}, must be {must}")
-
-    def schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
-        return {"type": self.kind} | {name: limit for limit, _, name, _ in self.limits}
-
-    kind: str
+#: Limits of a number: in words, in a JSON schema, and whether a number keeps within one.
+_LIMITS: dict[str, tuple[str, str, Callable[[Any, float], bool]]] = {
+    "above": ("greater than", "exclusiveMinimum", operator.gt),
+    "at_least": ("at least", "minimum", operator.ge),
+    "below": ("less than", "exclusiveMaximum", operator.lt),
+    "at_most": ("at most", "maximum", operator.le),
+}
 
 
-class Real(Bounded):
-    """A real number without a unit."""
+class Real(Codec):
+    """A real number without a unit, within ``limits``: above, at_least, below, at_most."""
 
     words, kind = "a number", "number"
 
+    def __init__(self, **limits: float) -> None:
+        self.limits = limits
+
     def takes(self, raw: Any) -> bool:
-        if not NUMBER.takes(raw):
-            return False
         try:
-            float(raw)
+            return NUMBER.takes(raw) and isinstance(float(raw), float)
         except ValueError:
             return False
-        return True
 
     def expected(self, place: Place) -> str:
         return self.words
 
     def mistakes(self, raw: Any, place: Place) -> Iterator[Mistake]:
-        if isinstance(raw, str) and not self.takes(raw):
-            words = "expected a number in SI units, without a unit"
-            yield place.mistake(f"found {describe(raw)}, {words}")
-        else:
-            yield from super().mistakes(raw, place)
+        if not self.takes(raw):
+            unit = " in SI units, without a unit" if isinstance(raw, str) else ""
+            words = self.words + unit * (self.kind == "number")
+            yield place.mistake(f"found {describe(raw)}, expected {words}")
+            return
+        value, must = self.read(raw, place), ""
+        for name, limit in self.limits.items():
+            words, _, holds = _LIMITS[name]
+            must = must or ("" if holds(value, limit) else f"{words} {limit:g}")
+        must = "finite" if isinstance(value, float) and not math.isfinite(value) else must
+        if must:
+            yield place.mistake(f"found {describe(raw)}, must be {must}")
 
-    def read(self, raw: Any, place: Place) -> float:
+    def read(self, raw: Any, place: Place) -> Any:
         return float(raw)
 
+    def schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
+        return {"type": self.kind} | {_LIMITS[k][1]: limit for k, limit in self.limits.items()}
 
-_REAL = Real()
 
-
-class Whole(Bounded):
-    """A whole number; if not ``strict``, it may be written as ``1e6``."""
+class Whole(Real):
+    """A whole number within ``limits``; if not ``strict``, it may be written as ``1e6``."""
 
     words, kind = "a whole number", "integer"
 
@@ -135,7 +115,7 @@ class Whole(Bounded):
     def takes(self, raw: Any) -> bool:
         if isinstance(raw, int):
             return not isinstance(raw, bool)
-        return not self.strict and _REAL.takes(raw) and float(raw).is_integer()
+        return not self.strict and super().takes(raw) and float(raw).is_integer()
 
     def read(self, raw: Any, place: Place) -> int:
         return raw if isinstance(raw, int) else int(float(raw))

@@ -25,7 +25,8 @@ from jfric.system.elements import SECTIONS
 class File(Record):
     """A whole file."""
 
-    hints = True
+    def hint(self, key: Key, place: Place) -> str:
+        return '; give [time] end = "4 s"'
 
     def unknown(self, name: str, value: Any, place: Place) -> str:
         if name in SECTIONS:

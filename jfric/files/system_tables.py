@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from jfric.errors import ProblemError, first_line
-from jfric.files.codec import Key, Mistake, Place, System, describe
+from jfric.files.codec import Key, Place, System
 from jfric.files.config import DEFAULT_OUTPUTS, outside, time_span
 from jfric.files.element_codec import Section, element_codec, is_python_only
 from jfric.files.function_codec import increase
@@ -30,36 +29,14 @@ from jfric.system.units import dimensionality, has_unit
 TIME_UNIT = About(("time", "time"))
 
 
-class TimeTable(Record):
-    """The table ``[time]``, of which the end is needed."""
-
-    hints = True
-
-    def example(self, place: Place) -> str:
-        return '[time] end = "4 s"'
-
-
 class Starts(Names):
     """Initial states by degree of freedom."""
 
-    def mistakes(self, raw: Any, place: Place) -> Iterator[Mistake]:
-        for name, state in raw.items() if isinstance(raw, dict) else ():
-            if not isinstance(state, dict):
-                words = "a table; write [initial.u] with q and v"
-                yield place.key(name).mistake(f"found {describe(state)}, expected {words}")
-                return
-        yield from super().mistakes(raw, place)
-
     def read(self, raw: Any, place: Place) -> dict[str, InitialState]:
         """Those of unknown degrees of freedom are left to the problem's own check."""
-        return {
-            dof: InitialState(**self.of.read(state, self.at(dof, place)))
-            for dof, state in raw.items()
-        }
-
-    def at(self, dof: str, place: Place) -> Place:
-        """The place of a degree of freedom."""
-        return place.key(dof)._replace(kind=place.system.dofs.get(dof))
+        dofs = place.system.dofs
+        at = {dof: place.key(dof)._replace(kind=dofs.get(dof)) for dof in raw}
+        return {dof: InitialState(**self.of.read(raw[dof], at[dof])) for dof in raw}
 
 
 class Matrix(Either):
@@ -115,7 +92,7 @@ _NAMES = List(Text(), words='a list such as ["u"]')
 _OUTPUTS = Either(
     Whole(strict=True, at_least=2, at_most=limits.OUTPUTS), List(Number("lists hold numbers only"))
 )
-TIME = TimeTable(
+TIME = Record(
     "Time",
     "Simulated time and outputs.",
     {
@@ -128,6 +105,7 @@ TIME = TimeTable(
             about=TIME_UNIT,
         ),
     },
+    hints=True,
 )
 _STATE = Record(
     "Initial",
@@ -136,6 +114,7 @@ _STATE = Record(
         "q": Key(NUMBER, "initial position", 0.0, about=START["q"]),
         "v": Key(NUMBER, "initial velocity", 0.0, about=START["v"]),
     },
+    words="a table; write [initial.u] with q and v",
 )
 _MATRIX = Matrix(List(List(NUMBER)), Text())
 _OF_MATRICES = {

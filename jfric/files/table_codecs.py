@@ -104,11 +104,12 @@ class Either(Codec):
     def __init__(self, *options: Codec) -> None:
         self.options = options
 
-    def _of(self, raw: Any) -> Codec:
+    def option(self, raw: Any) -> Codec:
+        """The codec of a value of a file."""
         return next((option for option in self.options if option.takes(raw)), self.options[0])
 
     def takes(self, raw: Any) -> bool:
-        return self._of(raw).takes(raw)
+        return self.option(raw).takes(raw)
 
     def expected(self, place: Place) -> str:
         return self.options[0].expected(place)
@@ -117,10 +118,10 @@ class Either(Codec):
         return self.options[0].example(place)
 
     def mistakes(self, raw: Any, place: Place) -> Iterator[Mistake]:
-        return self._of(raw).mistakes(raw, place)
+        return self.option(raw).mistakes(raw, place)
 
     def read(self, raw: Any, place: Place) -> Any:
-        return self._of(raw).read(raw, place)
+        return self.option(raw).read(raw, place)
 
     def write(self, value: Any, place: Place) -> Any:
         return next(x for x in reversed(self.options) if x.holds(value)).write(value, place)
@@ -132,14 +133,20 @@ class Either(Codec):
 class Record(Codec):
     """A table whose keys are all known; of the keys ``one_of``, exactly one is given."""
 
-    words = "a table"
-    #: Whether messages say what to give where a key is missing.
-    hints = False
-
     def __init__(
-        self, name: str, meaning: str, keys: dict[str, Key], one_of: Collection[str] = ()
+        self,
+        name: str,
+        meaning: str,
+        keys: dict[str, Key],
+        one_of: Collection[str] = (),
+        *,
+        words: str = "a table",
+        hints: bool = False,
     ) -> None:
         self.name, self.meaning, self.table, self.one_of = name, meaning, keys, one_of
+        self.words = words
+        #: Whether messages say what to give where a key is missing.
+        self.hints = hints
 
     def takes(self, raw: Any) -> bool:
         return isinstance(raw, dict)
@@ -160,12 +167,15 @@ class Record(Codec):
             if name in raw:
                 yield from key.codec.mistakes(raw[name], at)
             elif key.needed:
-                hint = f"; give {key.codec.example(at)}" if self.hints else ""
-                yield at.mistake(f"missing{hint}")
+                yield at.mistake("missing" + self.hint(key, at))
         for name, value in raw.items():
             if name not in self.table:
                 sentence = self.unknown(name, value, place)
                 yield Mistake(place.key(name).mistake(sentence).sentence, unknown=True)
+
+    def hint(self, key: Key, place: Place) -> str:
+        """What to give where a key is missing."""
+        return f"; give {key.codec.example(place)}" if self.hints else ""
 
     def unknown(self, name: str, value: Any, place: Place) -> str:
         """What is wrong with a key that the table does not have."""

@@ -6,7 +6,17 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from types import UnionType
+from typing import (
+    Any,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import equinox as eqx
 import jax
@@ -170,6 +180,22 @@ def holds(
 def written(form: str) -> dict[str, Any]:
     """Arguments of :func:`equinox.field` for what is no number: its ``form`` in a file."""
     return {"static": True, "metadata": {"about": About(form=form)}}
+
+
+@functools.cache
+def admitted(cls: type) -> dict[str, tuple[Any, ...]]:
+    """Classes that the annotation of each field admits, or the words where it takes only these."""
+    found = {}
+    for field, hint in get_type_hints(cls).items():
+        is_union = get_origin(hint) in (Union, UnionType)
+        hints = get_args(hint) if is_union or get_origin(hint) is Literal else (hint,)
+        found[field] = tuple(get_origin(h) or h for h in hints)
+    return found
+
+
+def words_of(options: tuple[Any, ...]) -> tuple[str, ...]:
+    """The words that a field takes, where its annotation admits nothing else."""
+    return options if all(isinstance(x, str) for x in options) else ()
 
 
 @functools.cache

@@ -6,10 +6,7 @@ Each failure is one sentence: path of the field, what was found, what is allowed
 from __future__ import annotations
 
 import dataclasses
-import functools
 import re
-from types import UnionType
-from typing import Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from equinox import is_array_like
@@ -42,7 +39,7 @@ from jfric.system.elements import (
 )
 from jfric.system.event import require_event
 from jfric.system.expression import Expression, is_expression
-from jfric.system.fields import About, about, optional, scalar
+from jfric.system.fields import About, about, admitted, optional, scalar, words_of
 from jfric.system.formula import require_declared
 from jfric.system.function_checks import require_functions_of_time
 from jfric.system.functions import AbstractFunction, Constant
@@ -211,29 +208,18 @@ def _fields(where: str, element) -> None:
         value, converter = getattr(element, field.name), field.metadata.get("converter")
         if value is None and field.default is not dataclasses.MISSING:
             continue
-        admitted = _admitted(type(element)).get(field.name, ())
+        options = admitted(type(element)).get(field.name, ())
+        classes = tuple(x for x in options if isinstance(x, type))
         for cls, wanted in _HOLDS.items():
-            if cls in admitted and not isinstance(value, admitted):
+            if cls in classes and not isinstance(value, classes):
                 raise ProblemError(f"{where}.{field.name}: found {value!r}, expected {wanted}")
         if isinstance(value, Constant):
             value, converter = value.value, scalar
         if converter in (scalar, optional) and not (is_array_like(value) or is_expression(value)):
             raise ProblemError(
                 f"{where}.{field.name}: found {value!r}, expected "
-                f"{_HOLDS[AbstractFunction] if AbstractFunction in admitted else 'a number'}"
+                f"{_HOLDS[AbstractFunction] if AbstractFunction in classes else 'a number'}"
             )
-
-
-@functools.cache
-def _admitted(cls: type) -> dict[str, tuple[type, ...]]:
-    """Classes that the annotation of each field admits."""
-    found = {}
-    for field, hint in get_type_hints(cls).items():
-        hints = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-        found[field] = tuple(
-            get_origin(h) or h for h in hints if isinstance(get_origin(h) or h, type)
-        )
-    return found
 
 
 def _joint(where: str, joint: Joint) -> None:
@@ -284,13 +270,6 @@ def _contact(where: str, contact: Contact) -> None:
         )
 
 
-@functools.cache
-def _literals(cls: type) -> dict[str, tuple]:
-    """Fields of a class that take one of a few words, and the words."""
-    hints = get_type_hints(cls)
-    return {f: get_args(h) for f, h in hints.items() if get_origin(h) is Literal}
-
-
 def _directions(element) -> dict[str, Direction]:
     """All directions of an element by the field that gives them."""
     known = about(type(element))
@@ -302,9 +281,9 @@ def _directions(element) -> dict[str, Direction]:
 
 
 def _choices(where: str, element, cls: type) -> None:
-    for field, allowed in _literals(cls).items():
-        value = getattr(element, field)
-        if value not in allowed:
+    for field, options in admitted(cls).items():
+        allowed, value = words_of(options), getattr(element, field)
+        if allowed and value not in allowed:
             raise ProblemError(
                 f"{where}.{field}: found {value!r}{nearest(value, allowed)}, allowed are "
                 f"{', '.join(map(repr, allowed))}"
