@@ -74,6 +74,7 @@ FORMS: dict[str, Codec] = {
     "formula": FORMULA,
     "formula or several": OneOrSeveral(FORMULA, List(FORMULA)),
     "formulas": Formulas(FormulaNumber()),
+    "name": Text(),
     "text": Text(missing="a point such as 'rod.tip'"),
     "texts": List(Text(), 2, 2, missing="two points such as ['rod.tip', 'ground']"),
     "bodies": List(Text(), 2, 2, missing="two bodies such as ['wheel', 'pinion']"),

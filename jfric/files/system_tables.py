@@ -170,7 +170,9 @@ def problem(raw: dict[str, Any], folder: Path) -> Problem:
         for name, codec in codecs.items()
     }
     # What is declared as well is judged with the problem.
-    dofs |= {k: v for k, v in dofs_of(named.get("body", ())).items() if k not in dofs}
+    dofs |= {
+        k: v for k, v in dofs_of(dict.fromkeys(named.get("body", ()))).items() if k not in dofs
+    }
     lengths = [name for name, value in parameters.items() if has_unit(value)]
     system = System(dofs, tuple(named.get("base", ())), lengths, folder)
 

@@ -42,12 +42,12 @@ class List(Codec):
     def mistakes(self, raw: Any, place: Place) -> Iterator[Mistake]:
         yield from super().mistakes(raw, place)
         if isinstance(raw, list):
-            most = len(raw) if self.most is None else self.most
-            if not self.least <= len(raw) <= most:
-                needed = self.least if len(raw) < self.least else most
-                yield place.mistake(f"found {len(raw)} entries, needed are {needed}")
+            if self.most is not None and len(raw) > self.most:
+                yield place.mistake(f"found {len(raw)} entries, needed are {self.most}")
             for i, entry in enumerate(raw):
                 yield from self.of.mistakes(entry, place.entry(i))
+            if len(raw) < self.least:
+                yield place.mistake(f"found {len(raw)} entries, needed are {self.least}")
 
     def read(self, raw: Any, place: Place) -> Any:
         found = [self.of.read(entry, place.entry(i)) for i, entry in enumerate(raw)]

@@ -47,8 +47,8 @@ class Controller(eqx.Module):
         [5.0, 10.0]
     """
 
-    reads: str = eqx.field(**written("text"))
-    drives: str = eqx.field(**written("text"))
+    reads: str = eqx.field(**written("name"))
+    drives: str = eqx.field(**written("name"))
     kp: Scalar = eqx.field(converter=scalar)
     ki: Scalar = eqx.field(converter=scalar, default=0.0)
     kd: Scalar = eqx.field(converter=scalar, default=0.0)
