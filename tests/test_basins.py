@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import jfric
 from jfric import ProblemError
 from jfric.cli.main import app
-from jfric.cli.run_basins import parse_section
+from jfric.cli.values import parse_section
 from jfric.periodic.basins import (
     FAILED,
     UNRECOGNISED,

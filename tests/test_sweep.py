@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import jfric
 from jfric.cli.main import app
-from jfric.cli.run_sweep import parse_vary
+from jfric.cli.values import parse_vary
 from jfric.numerics.compilation import ACCELERATOR, CPU, CPU_WHOLE
 from jfric.sweeps import sweeping
 from jfric.sweeps.design import make_design

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import inspect
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, get_type_hints
 
 import typer
 
-from jfric.cli.completion import parameter_paths
 from jfric.cli.interrupt import INTERRUPTED, say
 from jfric.errors import ProblemError, first_line, quoted
-from jfric.files.solver_choice import SOLVERS
+
+if TYPE_CHECKING:
+    from jfric.numerics.printing import Shown
+
+Work = TypeVar("Work", bound=Callable[..., bool | None])
 
 app = typer.Typer(
     name="jfric",
@@ -29,47 +33,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+#: Styles of words in tables.
+COLOURS = {"passed": "green", "FAILED": "bold red"}
 #: Words of the command that is running.
 _words: ContextVar[list[str]] = ContextVar("_words", default=[])  # noqa: B039
-
-ConfigPath = Annotated[
-    Path, typer.Argument(metavar="CONFIG", help="TOML file that describes the system.")
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="PATH=VALUE",
-        autocompletion=parameter_paths,
-        help="Change a parameter; the value may carry its unit (spring.k='5 kN/m'). Repeatable.",
-    ),
-]
-Measured = Annotated[
-    list[Path] | None,
-    typer.Option(help="Measured file: .csv, .parquet, .npz or .mat. Repeatable."),
-]
-Flow = Annotated[
-    str | None,
-    typer.Option(help="Flow between events: auto, exact or runge-kutta.", metavar="NAME"),
-]
-Rtol = Annotated[float | None, typer.Option(help="Relative tolerance of the runge-kutta flow.")]
-ResultFolder = Annotated[
-    Path | None,
-    typer.Option(help="Folder of the result files, instead of results/<name of the file>."),
-]
-Plot = Annotated[bool, typer.Option("--plot", help="Also write a figure (PNG).")]
-
-SolverName = Annotated[
-    str | None,
-    typer.Option("--solver", help=f"Solver: {', '.join(SOLVERS)}.", metavar="NAME"),
-]
-Options = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME=VALUE",
-        help="A setting of the solver, in SI units (width=1e-3, method=kvaerno5). Repeatable.",
-    ),
-]
 
 
 def _print_version(wanted: bool) -> None:
@@ -124,41 +91,70 @@ def set_up() -> None:
     use_compilation_cache()
 
 
-def one_sentence(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with JAX set up, and bad input as one sentence on standard error, exit status 2.
+def command(epilog: str, name: str | None = None) -> Callable[[Work], Work]:
+    """Decorator: a function of a record of settings is a command, with an option for each field.
 
-    Exit status 1 is for what this machine cannot compute, 130 for what an interruption left.
+    JAX is set up, and bad input becomes one sentence on standard error. Exit status: 0, 1 where the
+    function returns False or this machine cannot compute, 2 for bad input, 130 for what an
+    interruption left.
     """
 
-    @functools.wraps(command)
-    def wrapped(*args: Any, context: typer.Context, **kwargs: Any) -> None:
-        _words.set(_called_as(context))
-        try:
-            set_up()
-            command(*args, **kwargs)
-        except KeyboardInterrupt as error:
-            say(error)
-            raise typer.Exit(INTERRUPTED) from None
-        except ProblemError as error:
-            _end(2, str(error))
-        except BrokenPipeError:
-            raise  # nobody reads on: typer ends quietly
-        except OSError as error:
-            _end(2, f"cannot use {quoted(str(error.filename))} ({error.strerror})")
-        except MemoryError:
-            _end(1, "not enough memory; ask for fewer outputs, events or trajectories")
-        except RuntimeError as error:
-            if not _is_of_the_compiler(error):
-                raise
-            _end(1, f"the program cannot be compiled or run on this machine: {first_line(error)}")
+    def add(work: Work) -> Work:
+        given = list(inspect.signature(work, eval_str=True).parameters.values())
+        record = given[0].annotation if given else dict
+        kind = inspect.Parameter.KEYWORD_ONLY
+        # The context is asked of typer beside what the command takes.
+        context = inspect.Parameter("context", kind, annotation=typer.Context)
+        parameters = [*(_parameters(record) if given else ()), context]
 
-    # The context is asked of typer beside what the command takes.
-    signature, kind = inspect.signature(command, eval_str=True), inspect.Parameter.KEYWORD_ONLY
-    context = inspect.Parameter("context", kind, annotation=typer.Context)
-    parameters = [*signature.parameters.values(), context]
-    wrapped.__signature__ = signature.replace(parameters=parameters)  # pyright: ignore
-    wrapped.__annotations__ = command.__annotations__ | {"context": typer.Context}
-    return wrapped
+        @functools.wraps(work)
+        def called_by_typer(context: typer.Context, **words: Any) -> None:
+            _words.set(_called_as(context))
+            with _one_sentence():
+                set_up()
+                ok = work(record(**words)) if given else work()
+            raise typer.Exit(0 if ok is not False else 1)
+
+        called_by_typer.__signature__ = inspect.Signature(parameters)  # pyright: ignore
+        called_by_typer.__annotations__ = {p.name: p.annotation for p in parameters}
+        app.command(name or work.__name__, epilog=epilog)(called_by_typer)
+        return work
+
+    return add
+
+
+def _parameters(record: Any) -> Iterator[inspect.Parameter]:
+    """Parameters as typer reads them, of the fields of a record."""
+    hints = get_type_hints(record, include_extras=True)
+    for field in dataclasses.fields(record):
+        info = field.metadata.get("typer")
+        hint = hints[field.name] if info is None else Annotated[hints[field.name], info]
+        required = field.default is dataclasses.MISSING
+        default = inspect.Parameter.empty if required else field.default
+        kind = inspect.Parameter.KEYWORD_ONLY
+        yield inspect.Parameter(field.name, kind, annotation=hint, default=default)
+
+
+@contextlib.contextmanager
+def _one_sentence() -> Iterator[None]:
+    """Block that ends a command in one sentence where input is bad, or the machine cannot."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        say(error)
+        raise typer.Exit(INTERRUPTED) from None
+    except ProblemError as error:
+        _end(2, str(error))
+    except BrokenPipeError:
+        raise  # nobody reads on: typer ends quietly
+    except OSError as error:
+        _end(2, f"cannot use {quoted(str(error.filename))} ({error.strerror})")
+    except MemoryError:
+        _end(1, "not enough memory; ask for fewer outputs, events or trajectories")
+    except RuntimeError as error:
+        if not _is_of_the_compiler(error):
+            raise
+        _end(1, f"the program cannot be compiled or run on this machine: {first_line(error)}")
 
 
 def called() -> str:
@@ -214,3 +210,46 @@ def console() -> Any:
     terminal = Console(highlight=False)
     # Files and pipes have no width: do not fold tables to 80 columns there.
     return terminal if terminal.is_terminal else Console(highlight=False, width=160)
+
+
+def tell(thing: str | Shown, style: str = "", *, whole: bool = False) -> None:
+    """Print a sentence, or the table of a result; ``whole``: without breaks into lines."""
+    if isinstance(thing, str):
+        return console().print(thing, style=style, markup=False, soft_wrap=whole)
+    console().print(_table(thing), markup=False)
+
+
+def _table(shown: Shown) -> Any:
+    """A table as rich prints it."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        title=shown.title,
+        title_justify="left",
+        title_style="bold",
+        caption=shown.below or None,
+        caption_justify="left",
+        box=None,
+        header_style="bold",
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+    )
+    for column in shown.columns:
+        name, right = column.removeprefix(">"), column.startswith(">")
+        side = "right" if right else "left"
+        table.add_column(name, justify=side, overflow="fold", no_wrap=right)
+    for row in shown.rows:
+        table.add_row(*(Text(cell, COLOURS.get(cell, "")) for cell in row))
+    return table
+
+
+def remarks(sentences: Iterable[str]) -> None:
+    """Print what is allowed but unusual in a result."""
+    for sentence in sentences:
+        tell(f"mind: {sentence}", "yellow")
+
+
+def wrote(*files: Path) -> None:
+    """Print the names of files that were written."""
+    tell("wrote " + ", ".join(map(str, files)), whole=True)

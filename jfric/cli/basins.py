@@ -2,110 +2,123 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+from jfric.cli import options
+from jfric.cli.app import called, command, tell, wrote
+from jfric.cli.options import setting
 
-from jfric.cli.app import (
-    ConfigPath,
-    Flow,
-    Options,
-    Rtol,
-    Settings,
-    SolverName,
-    app,
-    called,
-    console,
-    one_sentence,
-)
-from jfric.cli.completion import parameter_paths
+if TYPE_CHECKING:
+    from jfric.periodic.basins import Basins
+
+#: Attractors with a line of their own.
+MOST_LISTED = 20
 
 
-@app.command(
+@dataclass(frozen=True, kw_only=True)
+class BasinsSettings:
+    """Settings of ``jfric basins``."""
+
+    config: options.ConfigPath
+    plane: list[str] = setting(
+        ...,
+        "Initial state and its values, PATH=LOW:HIGH:COUNT, or PATH=\\[A, B, ...]; sampled methods "
+        "take PATH=LOW:HIGH. Values may carry units. Repeatable.",
+        metavar="PATH=VALUES",
+        paths=True,
+    )
+    section: str = setting(
+        "period",
+        "Where motions are compared with themselves: once in each period of the loads, at each "
+        "impact, at each event.NAME, or after an interval such as '0.5 s'.",
+        metavar="NAME|TIME",
+    )
+    longest: int = setting(8, "Longest period in returns.")
+    tolerance: float = setting(1e-7, "Relative distance below which a state comes back.")
+    give_up: int = setting(500, "Returns after which nothing is recognised.")
+    out: Path | None = setting(
+        None,
+        "Folder of the results (Zarr), instead of results/<name of the file>/basins-NNN. "
+        "The same command goes on after an interruption.",
+        metavar="FOLDER",
+    )
+    set_: options.Settings = None
+    method: options.Method = "grid"
+    samples: options.Samples = None
+    seed: options.Seed = 0
+    solver: options.SolverName = None
+    flow: options.Flow = None
+    rtol: options.Rtol = None
+    option: options.Options = None
+    chunk: options.Chunk = None
+    devices: options.Devices = None
+    workers: options.Workers = None
+    plot: bool = setting(False, "Also draw the basins (PNG).", "--plot")
+
+
+@command(
     epilog="Example: jfric basins oscillator.toml "
     "--plane initial.q=-4:0.5:200 --plane initial.v=-4:4:200 --out basins.zarr --plot"
 )
-@one_sentence
-def basins(
-    config: ConfigPath,
-    plane: Annotated[
-        list[str],
-        typer.Option(
-            help="Initial state and its values, PATH=LOW:HIGH:COUNT, or PATH=\\[A, B, ...]; "
-            "sampled methods take PATH=LOW:HIGH. Values may carry units. Repeatable.",
-            metavar="PATH=VALUES",
-            autocompletion=parameter_paths,
-        ),
-    ],
-    section: Annotated[
-        str,
-        typer.Option(
-            help="Where motions are compared with themselves: once in each period of the loads, at "
-            "each impact, at each event.NAME, or after an interval such as '0.5 s'.",
-            metavar="NAME|TIME",
-        ),
-    ] = "period",
-    longest: Annotated[int, typer.Option(help="Longest period in returns.")] = 8,
-    tolerance: Annotated[
-        float, typer.Option(help="Relative distance below which a state comes back.")
-    ] = 1e-7,
-    give_up: Annotated[int, typer.Option(help="Returns after which nothing is recognised.")] = 500,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder of the results (Zarr), instead of results/<name of the file>/basins-NNN. "
-            "The same command goes on after an interruption.",
-            metavar="FOLDER",
-        ),
-    ] = None,
-    set_: Settings = None,
-    method: Annotated[
-        str,
-        typer.Option(help="grid, zip, random, sobol or latin-hypercube.", metavar="NAME"),
-    ] = "grid",
-    samples: Annotated[
-        int | None, typer.Option(help="Number of points of a sampled method.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of a sampled method.")] = 0,
-    solver: SolverName = None,
-    flow: Flow = None,
-    rtol: Rtol = None,
-    option: Options = None,
-    chunk: Annotated[int | None, typer.Option(help="Trajectories that step together.")] = None,
-    devices: Annotated[
-        int | None, typer.Option(help="Devices (CPU cores, GPUs) to use; all by default.")
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="Compute in that many processes, through Dask.")
-    ] = None,
-    plot: Annotated[bool, typer.Option("--plot", help="Also draw the basins (PNG).")] = False,
-) -> None:
+def basins(given: BasinsSettings) -> bool:
     """Find the attractors of a system and which initial states reach each of them.
 
     Exit status: 0, 1 where a run failed, 2 for bad input.
     """
-    from jfric.cli.run_basins import run_basins
-    from jfric.cli.run_sweep import use_devices
-    from jfric.files.solver_choice import parse_options
+    from jfric.cli.kept_results import computed_into, print_counts, write_figure
+    from jfric.cli.loading import load_changed, solver_words, use_devices
+    from jfric.cli.values import parse_section, parse_vary
+    from jfric.files.solver_choice import choose_solver
+    from jfric.files.write_toml import dump
+    from jfric.periodic.basins import prepare_basins, run_basins
+    from jfric.sweeps.design import SAMPLED
 
-    use_devices(1 if workers is not None else devices)
-    ok = run_basins(
-        console(),
-        config,
-        settings=set_ or [],
-        plane=plane,
-        section=section,
-        recognition={"longest": longest, "tolerance": tolerance, "give_up": give_up},
-        method=method,
-        samples=samples,
-        seed=seed,
-        solver=parse_options(option or [], name=solver, flow=flow, rtol=rtol),
-        out=out,
-        plot=plot,
+    use_devices(1 if given.workers is not None else given.devices)
+    words = solver_words(given)
+    chosen = load_changed(given.config, given.set_)
+    title = chosen.title or given.config.stem
+    sampled = given.method in SAMPLED
+    prepared = prepare_basins(
+        chosen.problem,
+        parse_vary(chosen.problem, given.plane, sampled=sampled, option="--plane"),
+        section=parse_section(given.section),
+        method=given.method,
+        samples=given.samples,
+        seed=given.seed,
+        solver=choose_solver(chosen.solver, **words)[0],
+        config=dump(chosen),
+        title=title,
         command=called(),
-        chunk=chunk,
-        devices=devices,
-        workers=workers,
+        longest=given.longest,
+        tolerance=given.tolerance,
+        give_up=given.give_up,
     )
-    raise typer.Exit(0 if ok else 1)
+    execution = {"chunk": given.chunk, "devices": given.devices, "workers": given.workers}
+    (found, summary), store = computed_into(
+        given, "basins", lambda store: run_basins(prepared, store=store, **execution)
+    )
+    print_counts(prepared.design.size, summary.computed, summary.seconds)
+    _print(found)
+    wrote(store)
+    if given.plot:
+        from jfric.figures.basins_figure import plot_basins
+
+        write_figure(store.with_suffix(".png"), lambda: plot_basins(found, title=title))
+    return not found.failed
+
+
+def _print(found: Basins) -> None:
+    """The attractors with their shares, and what reached none."""
+    for number, a in enumerate(found.attractors[:MOST_LISTED], start=1):
+        state = [f"{dof} = {q:.6g}" for dof, q in zip(found.axes, a.q, strict=True)]
+        state += [f"v.{dof} = {v:.6g}" for dof, v in zip(found.axes, a.v, strict=True)]
+        tell(f"{number}: {a.share:.2%} +- {a.error:.2%}, period {a.period}, at {', '.join(state)}")
+    if len(found.attractors) > MOST_LISTED:
+        tell(f"and {len(found.attractors) - MOST_LISTED} more attractors")
+    share, error = found.unrecognised
+    if share:
+        tell(f"not recognised: {share:.2%} +- {error:.2%} (chaotic, slow, or of a longer period)")
+    if found.failed:
+        tell(f"{found.failed:,} failed or start inside a contact", "bold red")

@@ -2,96 +2,87 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
-import typer
-
-from jfric.cli.app import ConfigPath, Settings, app, console, one_sentence, status
-from jfric.cli.loading import load_changed
+from jfric.cli import options
+from jfric.cli.app import command, status, tell, wrote
+from jfric.cli.options import setting
 from jfric.errors import ProblemError, nearest
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from jfric.exports import MjcfExport
 
 FORMATS = ("mjcf",)
 
 
-@app.command(epilog="Example: jfric export configs/ve0116.toml --to mjcf --out ve0116.xml")
-@one_sentence
-def export(
-    config: ConfigPath,
-    set_: Settings = None,
-    to: Annotated[str, typer.Option(help="Format: mjcf (MuJoCo).", metavar="NAME")] = "mjcf",
-    out: Annotated[
-        Path | None, typer.Option(help="File to write; CONFIG with .xml unless given.")
-    ] = None,
-    friction: Annotated[
-        str, typer.Option(help="Form of friction: auto, frictionloss or lugre.", metavar="NAME")
-    ] = "auto",
-    presliding: Annotated[
-        float, typer.Option(help="Deflection of a bristle at its limit \\[m or rad].")
-    ] = 1e-4,
-    timestep: Annotated[float, typer.Option(help="Step of the other simulator \\[s].")] = 1e-3,
-    compare: Annotated[
-        bool,
-        typer.Option("--compare/--no-compare", help="Simulate both, and print the difference."),
-    ] = True,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ExportSettings:
+    """Settings of ``jfric export``."""
+
+    config: options.ConfigPath
+    set_: options.Settings = None
+    to: str = setting("mjcf", "Format: mjcf (MuJoCo).", metavar="NAME")
+    out: Path | None = setting(None, "File to write; CONFIG with .xml unless given.")
+    friction: str = setting(
+        "auto", "Form of friction: auto, frictionloss or lugre.", metavar="NAME"
+    )
+    presliding: float = setting(1e-4, "Deflection of a bristle at its limit \\[m or rad].")
+    timestep: float = setting(1e-3, "Step of the other simulator \\[s].")
+    compare: bool = setting(
+        True, "Simulate both, and print the difference.", "--compare/--no-compare"
+    )
+
+
+@command(epilog="Example: jfric export configs/ve0116.toml --to mjcf --out ve0116.xml")
+def export(given: ExportSettings) -> None:
     """A system as a model of another simulator, with the measured difference of the two: how far
     it is off under the same loads, how fast it creeps, what it cannot represent.
 
     MuJoCo's joints have frictionloss (Coulomb's law, softened); where the installed version has it,
     a law with a static limit becomes a bristle (LuGre).
     """
+    from jfric.cli.loading import load_changed
     from jfric.exports import export_mjcf
 
-    if to not in FORMATS:
+    if given.to not in FORMATS:
         raise ProblemError(
-            f"--to: found {to!r}{nearest(to, FORMATS)}, allowed are {', '.join(FORMATS)}"
+            f"--to: found {given.to!r}{nearest(given.to, FORMATS)}, allowed are "
+            f"{', '.join(FORMATS)}"
         )
-    chosen = load_changed(config, set_)
-    problem = chosen.problem
-    with status(config.stem) as announce:
-        announce("simulating" if compare else "writing")
+    chosen = load_changed(given.config, given.set_)
+    with status(given.config.stem) as announce:
+        announce("simulating" if given.compare else "writing")
         found = export_mjcf(
-            problem,
-            friction=cast("Literal['auto', 'frictionloss', 'lugre']", friction),
-            presliding=presliding,
-            timestep=timestep,
-            compare=compare,
+            chosen.problem,
+            friction=cast("Literal['auto', 'frictionloss', 'lugre']", given.friction),
+            presliding=given.presliding,
+            timestep=given.timestep,
+            compare=given.compare,
         )
-    path = config.with_suffix(".xml").name if out is None else out
+    path = given.out or Path(given.config.with_suffix(".xml").name)
     found.write(path)
-    terminal: Any = console()
-    terminal.print(chosen.title or config.stem, style="bold", markup=False)
-    for table in _tables(found):
-        terminal.print(table)
-    terminal.print("not represented:" if found.lost else "all is represented", markup=False)
+    tell(chosen.title or given.config.stem, "bold")
+    if found.mujoco is not None:
+        _print_differences(found)
+    tell("not represented:" if found.lost else "all is represented")
     for sentence in found.lost:
-        terminal.print(f"  {sentence}", markup=False)
-    terminal.print(f"wrote {path}", markup=False)
+        tell(f"  {sentence}")
+    wrote(path)
 
 
-def _tables(found: MjcfExport) -> list[Table]:
-    """Distances of the two motions, and velocities of creep, where they were measured."""
-    from jfric.cli.report import plain_table
+def _print_differences(found: MjcfExport) -> None:
+    """Distances of the two motions, and velocities of creep."""
+    from jfric.numerics.printing import Shown
 
-    if found.mujoco is None:
-        return []
-    apart = plain_table(
-        f"MuJoCo {found.mujoco} less the exact motion",
-        "position", ">largest", ">rms", ">at the end", ">way of the exact motion",
-    )  # fmt: skip
-    for dof, x in found.differences.items():
-        numbers = (x.largest, x.rms, x.at_end, x.travel)
-        apart.add_row(dof, *(f"{number:.3e}" for number in numbers))
-    held = plain_table(
-        "Creep per second at half of the limit, where the exact law rests",
-        "friction", ">held", ">shaken at 10 Hz",
-    )  # fmt: skip
-    for label, x in found.creep.items():
-        held.add_row(label, f"{x.steady:.3e}", f"{x.shaken:.3e}")
-    return [apart, held] if found.creep else [apart]
+    columns = "position", ">largest", ">rms", ">at the end", ">way of the exact motion"
+    rows = [
+        (dof, *(f"{number:.3e}" for number in (x.largest, x.rms, x.at_end, x.travel)))
+        for dof, x in found.differences.items()
+    ]
+    tell(Shown(f"MuJoCo {found.mujoco} less the exact motion", columns, rows))
+    rows = [(name, f"{x.steady:.3e}", f"{x.shaken:.3e}") for name, x in found.creep.items()]
+    if rows:
+        title = "Creep per second at half of the limit, where the exact law rests"
+        tell(Shown(title, ("friction", ">held", ">shaken at 10 Hz"), rows))

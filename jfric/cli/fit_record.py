@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from jfric.cli.kept_results import write_json
 from jfric.errors import ProblemError
-from jfric.files.output import versions
+from jfric.files.output import reserve, versions
 from jfric.fits.free import Free, read_free
 
 if TYPE_CHECKING:
@@ -94,13 +94,15 @@ def _unit(problem: Problem, signal: str) -> str:
     return "" if dimension is None else dimension.unit
 
 
-def write_record(path: Path, record: Mapping[str, Any]) -> None:
-    """Write a record; raises :class:`jfric.ProblemError` where it cannot be written."""
+def write_record(given: Any, kind: str, record: Mapping[str, Any]) -> Path:
+    """Write a record to where the option ``--out`` says, or the next free ``KIND-NNN``."""
+    path = given.out or reserve(Path("results") / given.config.stem, kind)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, record)
     except OSError as error:
         raise ProblemError(f"--out: cannot write {path} ({error.strerror})") from None
+    return path
 
 
 def read_record(path: Path) -> dict[str, Any]:

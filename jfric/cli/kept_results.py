@@ -4,34 +4,37 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jfric.cli.app import called
+from jfric.cli.app import called, tell, wrote
 from jfric.cli.interrupt import kept
 from jfric.errors import ProblemError
 from jfric.files import output
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.console import Console
 
 T = TypeVar("T")
 
 
-def computed_into(
-    config: Path, out: Path | None, kind: str, compute: Callable[[Path], T]
-) -> tuple[T, Path]:
-    """Result of ``compute``, and the folder in which ``compute`` keeps the result: ``out``, or the
-    next free ``KIND-NNN`` of the configuration."""
-    store = out if out is not None else free_folder(Path("results") / config.stem, kind)
+def computed_into(given: Any, kind: str, compute: Callable[[Path], T]) -> tuple[T, Path]:
+    """Result of ``compute``, and the folder in which ``compute`` keeps the result: that of the
+    option ``--out``, or the next free ``KIND-NNN`` of the configuration."""
+    store = given.out or free_folder(Path("results") / given.config.stem, kind)
+    with kept(lambda: keeps(store)), unused_removed(store):
+        return compute(store), store
+
+
+@contextlib.contextmanager
+def unused_removed(folder: Path) -> Iterator[None]:
+    """Block in which a refusal removes a folder that was reserved and never used."""
     try:
-        with kept(lambda: keeps(store)):
-            return compute(store), store
+        yield
     except ProblemError:
-        with contextlib.suppress(OSError):  # only a folder that was reserved and never used
-            store.rmdir()
+        with contextlib.suppress(OSError):
+            folder.rmdir()
         raise
 
 
@@ -59,24 +62,24 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
     output.write_json(path, {"command": called()} | dict(content))
 
 
-def print_counts(console: Console, total: int, computed: int, seconds: float) -> None:
+def print_counts(total: int, computed: int, seconds: float) -> None:
     """How many trajectories were there already, and how many were computed now."""
     if total > computed:
-        console.print(
-            f"{total - computed:,} of {total:,} trajectories were there already", markup=False
-        )
+        tell(f"{total - computed:,} of {total:,} trajectories were there already")
     if computed:
-        console.print(
-            f"{computed:,} trajectories in {seconds:.1f} s, compilation included", markup=False
-        )
+        tell(f"{computed:,} trajectories in {seconds:.1f} s, compilation included")
 
 
-def write_figure(
-    console: Console, path: Path, figure: Callable[[], Figure], option: str = "--plot"
-) -> None:
+def write_figure(path: Path, figure: Callable[[], Figure], option: str = "--plot") -> None:
     """Draw to ``path`` and say so."""
+    save_figure(path, figure, option)
+    wrote(path)
+
+
+def save_figure(path: Path, figure: Callable[[], Figure], option: str = "--plot") -> Path:
+    """Draw to ``path``; raises :class:`jfric.ProblemError` where it cannot be written."""
     try:
         figure().savefig(path, dpi=150)
     except (OSError, ValueError) as error:
         raise ProblemError(f"{option}: cannot write {path} ({error})") from None
-    console.print(f"wrote {path}", markup=False, soft_wrap=True)
+    return path

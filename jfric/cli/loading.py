@@ -1,12 +1,15 @@
-"""The system of a file with the changes of ``--set``, and remarks on it."""
+"""The system of a file with the changes of ``--set``, its solver, and the devices to use."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+from jfric.errors import ProblemError
 
 if TYPE_CHECKING:
     from jfric.files.config import Config
@@ -28,3 +31,32 @@ def load_changed(path: Path, settings: list[str] | None, *, controller: bool = F
     for remark in passivity_remarks(chosen.problem.resolved()):
         typer.echo(f"mind: {remark}", err=True)
     return chosen
+
+
+def solver_words(given: Any) -> dict[str, Any]:
+    """Settings of the solver in the record of a command."""
+    from jfric.files.solver_choice import parse_options
+
+    own = {"name": getattr(given, "solver", None), "flow": given.flow, "rtol": given.rtol}
+    return parse_options(given.option or [], **own)
+
+
+def load_solved(given: Any) -> Config:
+    """System of a command's record with the changes of ``--set``, and the solver that the record
+    chooses in place of that of the file."""
+    from jfric.files.solver_choice import choose_solver
+
+    words = solver_words(given)
+    chosen = load_changed(given.config, given.set_)
+    return dataclasses.replace(chosen, solver=choose_solver(chosen.solver, **words)[1])
+
+
+def use_devices(count: int | None) -> None:
+    """Give JAX as many CPU devices as there are cores, or ``count``; before the first array."""
+    from jfric.numerics.cores import use_cores
+    from jfric.numerics.limits import DEVICES, require_count
+
+    if count is not None:
+        require_count("--devices", count, 1, DEVICES)
+    with contextlib.suppress(ProblemError):  # the process has begun to use its devices
+        use_cores(count)

@@ -2,109 +2,194 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING
 
-import typer
+from jfric.cli import options
+from jfric.cli.app import command, status, tell, wrote
+from jfric.cli.options import setting
 
-from jfric.cli.app import (
-    ConfigPath,
-    Flow,
-    Options,
-    Plot,
-    Rtol,
-    Settings,
-    app,
-    console,
-    one_sentence,
-)
-from jfric.cli.completion import parameter_paths
+if TYPE_CHECKING:
+    from jfric.periodic.orbit import PeriodicOrbit
+    from jfric.results.solution import Solution
+
+#: Outputs over a period, and events and multipliers with a line of their own.
+OUTPUTS, MOST_LISTED = 401, 20
 
 
-@app.command(
+@dataclass(frozen=True, kw_only=True)
+class PeriodicSettings:
+    """Settings of ``jfric periodic``."""
+
+    config: options.ConfigPath
+    parameter: str | None = setting(
+        None,
+        "Follow the motion over this parameter; values may carry units. With --branch and --curve "
+        "by default that of the file.",
+        metavar="PATH=START:STOP",
+        paths=True,
+    )
+    branch: str | None = setting(
+        None,
+        "Follow the branch that leaves this special point of the path as well: flip(1) or "
+        "branch_point(1).",
+        metavar="KIND(NUMBER)",
+    )
+    side: int = setting(1, "To which side the branch leaves, 1 or -1.", metavar="1|-1")
+    curve: str | None = setting(
+        None,
+        "Follow this special point of the path over a second parameter: fold(1), flip(1), torus(1) "
+        "or event_change(1).",
+        metavar="KIND(NUMBER)",
+    )
+    over: str | None = setting(
+        None,
+        "The second parameter of --curve, from its value in the file to this one.",
+        metavar="PATH=STOP[:COUNT]",
+        paths=True,
+    )
+    set_: options.Settings = None
+    show: str | None = setting(
+        None,
+        "Observables of a period to write and draw, separated by commas (max.x, rms.v.x).",
+        metavar="NAMES",
+    )
+    flow: options.Flow = None
+    rtol: options.Rtol = None
+    option: options.Options = None
+    out: Path | None = setting(
+        None,
+        "Folder of the result files, instead of results/<name of the file>, of a path with "
+        "--parameter path-NNN there: the same command goes on after an interruption.",
+        metavar="FOLDER",
+    )
+    plot: options.Plot = False
+
+    @property
+    def observed(self) -> list[str] | None:
+        """Names of observables of a period."""
+        from jfric.results.grammar import split
+
+        return None if self.show is None else split(self.show)
+
+
+@command(
     epilog="Example: jfric periodic configs/p1_ball.toml "
     "--parameter base.table.displacement.amplitude=0.1:0.3 --plot"
 )
-@one_sentence
-def periodic(
-    config: ConfigPath,
-    parameter: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH=START:STOP",
-            autocompletion=parameter_paths,
-            help="Follow the motion over this parameter; values may carry units. With --branch and "
-            "--curve by default that of the file.",
-        ),
-    ] = None,
-    branch: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KIND(NUMBER)",
-            help="Follow the branch that leaves this special point of the path as well: flip(1) or "
-            "branch_point(1).",
-        ),
-    ] = None,
-    side: Annotated[
-        int, typer.Option(help="To which side the branch leaves, 1 or -1.", metavar="1|-1")
-    ] = 1,
-    curve: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KIND(NUMBER)",
-            help="Follow this special point of the path over a second parameter: fold(1), flip(1), "
-            "torus(1) or event_change(1).",
-        ),
-    ] = None,
-    over: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH=STOP[:COUNT]",
-            autocompletion=parameter_paths,
-            help="The second parameter of --curve, from its value in the file to this one.",
-        ),
-    ] = None,
-    set_: Settings = None,
-    show: Annotated[
-        str | None,
-        typer.Option(
-            help="Observables of a period to write and draw, separated by commas (max.x, rms.v.x).",
-            metavar="NAMES",
-        ),
-    ] = None,
-    flow: Flow = None,
-    rtol: Rtol = None,
-    option: Options = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder of the result files, instead of results/<name of the file>, of a path "
-            "with --parameter path-NNN there: the same command goes on after an interruption.",
-            metavar="FOLDER",
-        ),
-    ] = None,
-    plot: Plot = False,
-) -> None:
+def periodic(given: PeriodicSettings) -> bool:
     """Find the periodic motion that the table \\[periodic] of a file describes.
 
     Prints its period, Floquet multipliers, stability, events and energy per cycle, and writes the
     motion over a period, or all motions over a parameter (CSV), those on a branch, and where a
     special point lies in two parameters. Exit status: 0, 1 where there is none, 2 for bad input.
     """
-    from jfric.cli.run_path import run_path
-    from jfric.cli.run_periodic import run_periodic
-    from jfric.files.solver_choice import parse_options
+    if given.parameter is given.branch is given.curve is given.over is None:
+        return _find(given)
+    from jfric.cli.periodic_path import follow
 
-    shared: Any = {
-        "settings": set_ or [],
-        "show": show,
-        "solver": parse_options(option or [], name=None, flow=flow, rtol=rtol),
-        "out": out,
-        "plot": plot,
+    return follow(given)
+
+
+def _find(given: PeriodicSettings) -> bool:
+    """The orbit of a configuration, printed and written; whether there is one."""
+    from jfric.cli.loading import load_solved
+    from jfric.files.write_toml import dump
+    from jfric.periodic.solving import periodic_orbit
+    from jfric.verification.periodic_checks import orbit_settings
+
+    chosen, names = load_solved(given), given.observed
+    title = chosen.title or given.config.stem
+    tell(title, "bold")
+    with status(given.config.stem) as announce:
+        announce("looking for the periodic motion")
+        orbit = periodic_orbit(chosen.problem, **orbit_settings(chosen))
+    if not bool(orbit.converged):
+        tell(f"no periodic motion: {orbit.outcome()}", "bold red")
+        return False
+    _print(orbit)
+    values = {} if orbit.problem.bases else {"energy_loss": float(orbit.energy_loss())}
+    if values:
+        tell(f"energy lost per cycle {values['energy_loss']:.10g} J")
+    for name, value in (orbit.observe(names) if names else {}).items():
+        values[name] = float(value)
+        tell(f"{name} = {values[name]:.12g}")
+    files = _write(orbit, values, given.out or Path("results") / given.config.stem, dump(chosen))
+    if given.plot:
+        from jfric.figures.trajectory_figure import plot
+
+        files.append(files[0].with_suffix(".png"))
+        motion = _motion(orbit, 4 * OUTPUTS)
+        plot(motion, orbit.problem, title).savefig(files[-1], dpi=150)
+    wrote(*files)
+    return True
+
+
+def _print(orbit: PeriodicOrbit) -> None:
+    """Period, state, multipliers, stability and events."""
+    import numpy as np
+
+    from jfric.numerics.printing import Shown
+    from jfric.periodic.state_vector import state_columns
+
+    kind = "that of the loads" if orbit.forced else "its own"
+    tell(f"period {float(orbit.period):.12g} s ({kind})")
+    named = state_columns(orbit.axes, np.concatenate([orbit.q, orbit.v])[None])
+    state = [f"{name} = {float(x[0]):.12g}" for name, x in named.items()]
+    tell(f"at t = {_start(orbit):g} s: {', '.join(state)}")
+    sizes = [(z.real, z.imag, abs(z)) for z in np.asarray(orbit.multipliers)[:MOST_LISTED]]
+    rows = [(f"{i}", *(f"{x:.10g}" for x in z)) for i, z in enumerate(sizes, start=1)]
+    tell(Shown("Floquet multipliers", (">", ">real", ">imaginary", ">size"), rows))
+    if 2 * len(orbit.axes) > MOST_LISTED:
+        tell(f"and {2 * len(orbit.axes) - MOST_LISTED} smaller ones")
+    word = "stable" if bool(orbit.stable) else "unstable"
+    tell(f"{word}: the largest multiplier that counts is {float(orbit.largest_multiplier):.6g}")
+    events = orbit.event_table()
+    if not events:
+        return tell("no events")
+    rows = [
+        (f"{e['time']:.12g}", e["contact"], e["from"], e["to"], "impact" if e["impact"] else "")
+        for e in events[:MOST_LISTED]
+    ]
+    tell(Shown("Events of a period", (">time [s]", "contact", "from", "to", ""), rows))
+    if len(events) > MOST_LISTED:
+        tell(f"and {len(events) - MOST_LISTED} more events")
+
+
+def _start(orbit: PeriodicOrbit) -> float:
+    return float(orbit.problem.resolved().time.start)
+
+
+def _motion(orbit: PeriodicOrbit, outputs: int) -> Solution:
+    """The motion over a period."""
+    import numpy as np
+
+    return orbit.solution(_start(orbit) + float(orbit.period) * np.linspace(0.0, 1.0, outputs))
+
+
+def _write(orbit: PeriodicOrbit, values: dict[str, float], folder: Path, config: str) -> list[Path]:
+    """The motion over a period (CSV), and what was printed (JSON)."""
+    import numpy as np
+
+    from jfric.cli.kept_results import write_json
+    from jfric.files import output
+    from jfric.results.columns import columns
+
+    problem, solution = orbit.problem, _motion(orbit, OUTPUTS)
+    content = output.sidecar(problem, solution, config=config)
+    content["orbit"] = {
+        "period": float(orbit.period),
+        "state": np.asarray(orbit.state).tolist(),
+        "multipliers": [[z.real, z.imag] for z in np.asarray(orbit.multipliers).tolist()],
+        "stable": bool(orbit.stable),
+        "residual": float(orbit.residual),
+        "events": orbit.event_table(),
+        **values,
     }
-    if parameter is branch is curve is over is None:
-        ok = run_periodic(console(), config, **shared)
-    else:
-        more = {"parameter": parameter, "branch": branch, "side": side}
-        ok = run_path(console(), config, curve=curve, over=over, **more, **shared)
-    raise typer.Exit(0 if ok else 1)
+    place = output.reserve(folder, "orbit")
+    table = place.with_suffix(".csv")
+    rows = np.arange(solution.ts.size)
+    output.write_trajectory(table, columns(problem, solution, rows), content["units"])
+    write_json(place, content | {"trajectory": table.name})
+    return [table, place]

@@ -2,114 +2,295 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
+from jfric.cli import options
+from jfric.cli.app import command, tell, wrote
+from jfric.cli.options import setting
+from jfric.errors import ProblemError
 
-from jfric.cli.app import (
-    ConfigPath,
-    Flow,
-    Options,
-    Plot,
-    Rtol,
-    Settings,
-    app,
-    console,
-    one_sentence,
-)
-from jfric.cli.completion import parameter_paths
+if TYPE_CHECKING:
+    from jfric.files.config import Config
+    from jfric.periodic.response_result import FrequencyResponse
+    from jfric.sweeps.progress import Progress
+
+#: Curves and special points with a line of their own.
+MOST_LISTED = 40
+#: Where a peak lies that is not stationary, in words.
+PLACES = {
+    "smooth": "",
+    "none": "",
+    "corner": "at a change of events",
+    "end": "at the end of the interval",
+}
+#: Parts of a curve in the progress bar.
+PARTS = 1000
 
 
-@app.command(
+@dataclass(frozen=True, kw_only=True)
+class ResponseSettings:
+    """Settings of ``jfric response``."""
+
+    config: options.ConfigPath
+    load: str | None = setting(
+        None, "Load, support or belt whose frequency varies, by its name.", metavar="NAME"
+    )
+    from_: str | None = setting(
+        None, "First frequency \\[rad/s], or with its unit.", "--from", metavar="VALUE"
+    )
+    to: str | None = setting(
+        None, "Last frequency \\[rad/s], or with its unit.", "--to", metavar="VALUE"
+    )
+    quantity: str | None = setting(
+        None,
+        "What to keep and draw, separated by commas: x (amplitude), harmonic.x(3), phase.x, rms.x, "
+        "max.v.x, energy_loss ...; by default the amplitude of the first degree of freedom.",
+        metavar="NAMES",
+    )
+    over: list[str] | None = setting(
+        None,
+        "Further parameter with one curve for each value, PATH=LOW:HIGH:COUNT or "
+        "PATH=\\[A, B, ...]. At most two.",
+        metavar="PATH=VALUES",
+        paths=True,
+    )
+    set_: options.Settings = None
+    flow: options.Flow = None
+    rtol: options.Rtol = None
+    option: options.Options = None
+    out: Path | None = setting(
+        None,
+        "Folder of the results, instead of results/<name of the file>/response-NNN. "
+        "The same command goes on after an interruption.",
+        metavar="FOLDER",
+    )
+    devices: options.Devices = None
+    json_: Path | None = setting(
+        None, "Also write curves and peaks there (JSON).", "--json", metavar="FILE"
+    )
+    csv: Path | None = setting(
+        None, "Write the table there, instead of into the folder.", metavar="FILE"
+    )
+    plot: options.Plot = False
+
+
+@command(
     epilog="Example: jfric response configs/p6_duffing.toml --load load --from 0.6 --to 1.6 "
     "--quantity x,energy_loss --plot"
 )
-@one_sentence
-def response(
-    config: ConfigPath,
-    load: Annotated[
-        str | None,
-        typer.Option(
-            help="Load, support or belt whose frequency varies, by its name.",
-            metavar="NAME",
-        ),
-    ] = None,
-    from_: Annotated[
-        str | None,
-        typer.Option(
-            "--from", help="First frequency \\[rad/s], or with its unit.", metavar="VALUE"
-        ),
-    ] = None,
-    to: Annotated[
-        str | None,
-        typer.Option("--to", help="Last frequency \\[rad/s], or with its unit.", metavar="VALUE"),
-    ] = None,
-    quantity: Annotated[
-        str | None,
-        typer.Option(
-            help="What to keep and draw, separated by commas: x (amplitude), harmonic.x(3), "
-            "phase.x, rms.x, max.v.x, energy_loss ...; by default the amplitude of the first "
-            "degree of freedom.",
-            metavar="NAMES",
-        ),
-    ] = None,
-    over: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Further parameter with one curve for each value, PATH=LOW:HIGH:COUNT or "
-            "PATH=\\[A, B, ...]. At most two.",
-            metavar="PATH=VALUES",
-            autocompletion=parameter_paths,
-        ),
-    ] = None,
-    set_: Settings = None,
-    flow: Flow = None,
-    rtol: Rtol = None,
-    option: Options = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder of the results, instead of results/<name of the file>/response-NNN. "
-            "The same command goes on after an interruption.",
-            metavar="FOLDER",
-        ),
-    ] = None,
-    devices: Annotated[
-        int | None, typer.Option(help="Devices (CPU cores, GPUs) to use; all by default.")
-    ] = None,
-    json_: Annotated[
-        Path | None,
-        typer.Option("--json", help="Also write curves and peaks there (JSON).", metavar="FILE"),
-    ] = None,
-    csv: Annotated[
-        Path | None,
-        typer.Option(help="Write the table there, instead of into the folder.", metavar="FILE"),
-    ] = None,
-    plot: Plot = False,
-) -> None:
+def response(given: ResponseSettings) -> bool:
     """Follow the steady states of a system over the frequency of a load, round folds.
 
     Prints peaks and special points of each curve and writes all points (CSV). Exit status: 0, 1
     where a curve is not complete, 2 for bad input.
     """
-    from jfric.cli.run_response import run_response
-    from jfric.cli.run_sweep import use_devices
-    from jfric.files.solver_choice import parse_options
+    from jfric.cli.kept_results import free_folder, save_figure
+    from jfric.cli.loading import load_solved, use_devices
+    from jfric.cli.values import numbers, parse_vary
+    from jfric.files.write_toml import dump
+    from jfric.periodic.cycle_quantities import parse_cycle_quantities
+    from jfric.results.grammar import split
 
-    use_devices(devices)
-    ok = run_response(
-        console(),
-        config,
-        settings=set_ or [],
-        load=load,
-        ends=(from_, to),
-        quantity=quantity,
-        over=over or [],
-        solver=parse_options(option or [], name=None, flow=flow, rtol=rtol),
-        out=out,
-        csv=csv,
-        json_file=json_,
-        plot=plot,
+    use_devices(given.devices)
+    chosen = load_solved(given)
+    drive = _drive(chosen, given)
+    names = split(given.quantity or chosen.response.get("quantity", chosen.problem.axes[0]))
+    parse_cycle_quantities(chosen.problem, names)
+    ranges = parse_vary(chosen.problem, given.over or [], option="--over")
+    values = {name: numbers(x) for name, x in ranges.items()}
+    for file in (given.csv, given.json_):
+        if file is not None and file.exists():
+            raise ProblemError(f"{file}: exists already; choose another name")
+    title = chosen.title or given.config.stem
+    folder = given.out or free_folder(Path("results") / given.config.stem, "response", "")
+    begun = time.perf_counter()
+    found = _compute(chosen, drive, values, folder, title)
+    seconds = time.perf_counter() - begun
+    tell(title, "bold")
+    points, curves = sum(len(c) for c in found.curves), len(found.curves)
+    tell(
+        f"{points:,} orbits on {curves} curve{'' if curves == 1 else 's'} in {seconds:.1f} s, "
+        "compilation included"
     )
-    raise typer.Exit(0 if ok else 1)
+    ok = _print(found, names)
+    files = _write(found, names, folder, given, dump(chosen))
+    if given.plot:
+        from jfric.figures.response_figure import plot_response
+
+        picture = folder / "response.png"
+        files.append(save_figure(picture, lambda: plot_response(found, names, title=title)))
+    wrote(*files)
+    return ok
+
+
+def _drive(config: Config, given: ResponseSettings) -> tuple[str, float, float]:
+    """The load, and the first and the last frequency, of the command or of the file."""
+    from jfric.cli.values import parse_number
+    from jfric.periodic.response import drive_of
+
+    place = given.load or _of_file(config, "load", "--load", "a name such as load")
+    path = drive_of(config.problem, place).path
+    start, stop = (
+        _of_file(config, key, option, "a frequency")
+        if text is None
+        else parse_number(config.problem, path, text, option)
+        for text, key, option in ((given.from_, "start", "--from"), (given.to, "stop", "--to"))
+    )
+    return place, start, stop
+
+
+def _of_file(config: Config, key: str, option: str, form: str) -> Any:
+    if key not in config.response:
+        raise ProblemError(
+            f"{option}: not given, needs {form}; the file has no table [response] with {key}"
+        )
+    return config.response[key]
+
+
+def _compute(
+    config: Config,
+    drive: tuple[str, float, float],
+    values: dict[str, Any],
+    folder: Path,
+    title: str,
+) -> FrequencyResponse:
+    """The response, kept in ``folder`` while it is computed."""
+    import numpy as np
+
+    from jfric.cli.interrupt import kept
+    from jfric.cli.kept_results import unused_removed
+    from jfric.periodic.response import frequency_response
+    from jfric.sweeps.progress import Progress
+    from jfric.verification.periodic_checks import orbit_settings
+
+    curves = int(np.prod([len(v) for v in values.values()], dtype=int))
+    settings = orbit_settings(config, "state", response=True)
+    keeping = kept(lambda: _keeps(folder, curves))
+    with unused_removed(folder), keeping, Progress(curves * PARTS) as bar:
+        watch = _Watch(bar, curves)
+        return frequency_response(
+            config.problem, *drive, over=values, store=folder, title=title, watch=watch, **settings
+        )
+
+
+def _keeps(folder: Path, curves: int) -> str:
+    """Sentence on the curves that are kept of an interrupted response."""
+    whole = len(list(folder.glob("curve-*.whole.npz")))
+    return (
+        f"interrupted; {whole} of {curves} curves and what there is of the others are kept, "
+        f"the same command with --out {folder} goes on"
+    )
+
+
+class _Watch:
+    """Shows how far the curves have come."""
+
+    def __init__(self, bar: Progress, curves: int):
+        self._bar, self._curves = bar, curves
+        self._parts: dict[int, float] = {}
+        self._rows: dict[int, int] = {}
+        self._first: tuple[float, int] | None = None
+
+    def __call__(self, curve: int, part: float, rows: int) -> None:
+        self._parts[curve], self._rows[curve] = part, rows
+        done, now = sum(self._rows.values()), time.perf_counter()
+        if self._first is None:
+            # The first waited for the compiler: the rate is that of the others.
+            self._first = now, done
+        rate = (done - self._first[1]) / max(now - self._first[0], 1e-9)
+        stage = f"{done:,} orbits" if rate else "compiling"
+        reached = round(PARTS * sum(self._parts.values()))
+        self._bar.show(reached, PARTS * self._curves, stage, f"{rate:,.0f}/s" if rate else "")
+
+
+def _print(found: FrequencyResponse, names: list[str]) -> bool:
+    """Peaks and special points; whether all curves are complete."""
+    import numpy as np
+
+    from jfric.numerics.printing import Shown
+
+    rows = []
+    for i, curve in enumerate(found.curves[:MOST_LISTED]):
+        for name in names:
+            peak = found.peak(name, curve=i)
+            remark = PLACES[peak.kind]
+            if peak.kind != "none" and not peak.stable:
+                remark = f"{remark} unstable".strip()
+            values = f"{peak.frequency:.12g}", f"{peak.value:.12g}"
+            rows.append((found.label(i) or "1", name, *values, remark, curve.outcome))
+    columns = "curve", "quantity", ">frequency [rad/s]", ">value", "", "outcome"
+    tell(Shown("Peaks", columns, rows))
+    special = [(i, p) for i, p in found.special if p.kind != "end"]
+    if special:
+        rows = []
+        for i, point in special[:MOST_LISTED]:
+            largest = float(np.max(np.abs(point.multipliers), initial=0.0))
+            values = f"{point.parameter:.12g}", f"{largest:.6g}"
+            rows.append((found.label(i) or "1", point.kind, *values))
+        columns = "curve", "kind", ">frequency [rad/s]", ">largest multiplier"
+        tell(Shown("Special points", columns, rows))
+    for every, what in ((len(found.curves), "curves"), (len(special), "special points")):
+        if every > MOST_LISTED:
+            tell(f"and {every - MOST_LISTED} more {what}")
+    failed = [i for i, c in enumerate(found.curves) if not c.complete]
+    if failed:
+        first = found.curves[failed[0]].outcome
+        counted = f"{len(failed)} of {len(found.curves)} curves are not complete"
+        tell(f"{counted}, first number {failed[0] + 1}: {first}", "bold red")
+    return not failed
+
+
+def _write(
+    found: FrequencyResponse,
+    names: list[str],
+    folder: Path,
+    given: ResponseSettings,
+    config: str,
+) -> list[Path]:
+    """The table, and what was asked for; all points are there anew each time."""
+    import numpy as np
+
+    from jfric.cli.kept_results import write_json
+    from jfric.files import output
+
+    files = [given.csv or folder / "response.csv"]
+    columns, units = found.columns(names), found.units(names)
+    try:
+        if given.csv is None:
+            files[0].unlink(missing_ok=True)
+        output.write_trajectory(files[0], columns, units)
+        if given.json_ is not None:
+            special = [
+                {"curve": i + 1, "kind": p.kind, "frequency": p.parameter, "row": p.row}
+                for i, p in found.special
+            ]
+            content = {
+                "load": found.drive.path,
+                "points": {name: np.asarray(x).tolist() for name, x in columns.items()},
+                "units": units,
+                "peaks": [_peak(found, i, n) for i in range(len(found.curves)) for n in names],
+                "special": special,
+                "config": config,
+                "outcome": [c.outcome for c in found.curves],
+            }
+            write_json(given.json_, content)
+            files.append(given.json_)
+    except OSError as error:
+        raise ProblemError(f"cannot write {error.filename} ({error.strerror})") from None
+    return files
+
+
+def _peak(found: FrequencyResponse, curve: int, name: str) -> dict[str, Any]:
+    peak = found.peak(name, curve=curve)
+    return {
+        "curve": curve + 1,
+        **found.curves[curve].values,
+        "quantity": name,
+        "frequency": peak.frequency,
+        "value": peak.value,
+        "kind": peak.kind,
+        "stable": peak.stable,
+    }

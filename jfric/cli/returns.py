@@ -3,22 +3,26 @@ deviations, over parameters."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jfric.cli.app import (
-    ConfigPath,
-    Flow,
-    Options,
-    Rtol,
-    Settings,
-    app,
-    console,
-    one_sentence,
-)
+from jfric.cli import options
+from jfric.cli.app import called, command, tell, wrote
 from jfric.cli.completion import parameter_paths
+from jfric.cli.options import setting
+from jfric.errors import ProblemError
+
+if TYPE_CHECKING:
+    import xarray
+
+    from jfric.files.config import Config
+    from jfric.solvers.base import AbstractSolver
+
+#: Values of parameters with a line of their own.
+MOST_LISTED = 40
 
 Vary = Annotated[
     list[str],
@@ -37,114 +41,184 @@ Out = Annotated[
         metavar="FOLDER",
     ),
 ]
-Devices = Annotated[
-    int | None, typer.Option(help="Devices (CPU cores, GPUs) to use; all by default.")
-]
-Plotted = Annotated[bool, typer.Option("--plot", help="Also draw the results (PNG).")]
 
 
-@app.command(
+@dataclass(frozen=True, kw_only=True)
+class BifurcationsSettings:
+    """Settings of ``jfric bifurcations``."""
+
+    config: options.ConfigPath
+    vary: Vary
+    observe: str = setting(
+        ..., "Quantities at the returns, separated by commas: u, v.u.", metavar="NAMES"
+    )
+    section: str = setting(
+        "period",
+        "Where states are taken: once in each period of the loads, at each impact, at each "
+        "event.NAME, or after an interval such as '0.5 s'.",
+        metavar="NAME|TIME",
+    )
+    returns: int = setting(50, "Last returns that are kept.")
+    skip: int = setting(200, "Returns before them.")
+    set_: options.Settings = None
+    flow: options.Flow = None
+    rtol: options.Rtol = None
+    option: options.Options = None
+    out: Out = None
+    devices: options.Devices = None
+    plot: options.Drawn = False
+
+
+@command(
     epilog="Example: jfric bifurcations configs/p1_ball.toml "
     "--vary base.table.displacement.amplitude=0.2:0.35:200 --observe v.z --section impact --plot"
 )
-@one_sentence
-def bifurcations(
-    config: ConfigPath,
-    vary: Vary,
-    observe: Annotated[
-        str,
-        typer.Option(
-            help="Quantities at the returns, separated by commas: u, v.u.", metavar="NAMES"
-        ),
-    ],
-    section: Annotated[
-        str,
-        typer.Option(
-            help="Where states are taken: once in each period of the loads, at each impact, at "
-            "each event.NAME, or after an interval such as '0.5 s'.",
-            metavar="NAME|TIME",
-        ),
-    ] = "period",
-    returns: Annotated[int, typer.Option(help="Last returns that are kept.")] = 50,
-    skip: Annotated[int, typer.Option(help="Returns before them.")] = 200,
-    set_: Settings = None,
-    flow: Flow = None,
-    rtol: Rtol = None,
-    option: Options = None,
-    out: Out = None,
-    devices: Devices = None,
-    plot: Plotted = False,
-) -> None:
+def bifurcations(given: BifurcationsSettings) -> bool:
     """Draw a bifurcation diagram by brute force: the last returns of motions over a parameter.
 
     Exit status: 0, 1 where a run failed, 2 for bad input.
     """
-    from jfric.cli.run_returns import run_bifurcations
-    from jfric.cli.run_sweep import use_devices
-    from jfric.files.solver_choice import parse_options
+    from jfric.cli.kept_results import computed_into, write_figure
+    from jfric.cli.values import numbers, parse_section, parse_vary
+    from jfric.figures.returns_figure import plot_returns
+    from jfric.periodic.section_runs import bifurcation_diagram
 
-    use_devices(devices)
-    ok = run_bifurcations(
-        console(),
-        config,
-        settings=set_ or [],
-        vary=vary,
-        observe=observe,
-        section=section,
-        returns=returns,
-        skip=skip,
-        solver=parse_options(option or [], name=None, flow=flow, rtol=rtol),
-        out=out,
-        plot=plot,
+    chosen, solver = _chosen(given)
+    varied = parse_vary(chosen.problem, given.vary)
+    if len(varied) != 1:
+        raise ProblemError(f"--vary: found {len(varied)} parameters, needs one")
+    ((name, values),) = varied.items()
+    section, title = parse_section(given.section), chosen.title or given.config.stem
+    tell(title, "bold")
+    table, store = computed_into(
+        given,
+        "bifurcations",
+        lambda store: bifurcation_diagram(
+            chosen.problem,
+            name,
+            numbers(values),
+            given.observe,
+            section=section,
+            returns=given.returns,
+            skip=given.skip,
+            solver=solver,
+            store=store,
+            command=called(),
+        ),
     )
-    raise typer.Exit(0 if ok else 1)
+    ok = _print_failures(table)
+    tell(f"{table['status'].size:,} motions, {given.returns:,} returns of each")
+    wrote(store)
+    if given.plot:
+        write_figure(store.with_suffix(".png"), lambda: plot_returns(table, title=title))
+    return ok
 
 
-@app.command(
+@dataclass(frozen=True, kw_only=True)
+class LyapunovSettings:
+    """Settings of ``jfric lyapunov``."""
+
+    config: options.ConfigPath
+    vary: Vary
+    interval: str = setting(
+        "period",
+        "After which deviations are measured: the period of the loads, or a time such as '0.5 s'. "
+        "It must not end at impacts.",
+        metavar="period|TIME",
+    )
+    intervals: int = setting(1000, "Intervals in all.")
+    skip: int = setting(100, "Intervals before them.")
+    parts: int = setting(10, "Parts of a run, whose scatter tells the error.")
+    set_: options.Settings = None
+    flow: options.Flow = None
+    rtol: options.Rtol = None
+    option: options.Options = None
+    out: Out = None
+    devices: options.Devices = None
+    plot: options.Drawn = False
+
+
+@command(
     epilog="Example: jfric lyapunov configs/p1_ball.toml --interval '1 s' "
     "--vary base.table.displacement.amplitude=0.2:1:50 --plot"
 )
-@one_sentence
-def lyapunov(
-    config: ConfigPath,
-    vary: Vary,
-    interval: Annotated[
-        str,
-        typer.Option(
-            help="After which deviations are measured: the period of the loads, or a time such as "
-            "'0.5 s'. It must not end at impacts.",
-            metavar="period|TIME",
-        ),
-    ] = "period",
-    intervals: Annotated[int, typer.Option(help="Intervals in all.")] = 1000,
-    skip: Annotated[int, typer.Option(help="Intervals before them.")] = 100,
-    parts: Annotated[int, typer.Option(help="Parts of a run, whose scatter tells the error.")] = 10,
-    set_: Settings = None,
-    flow: Flow = None,
-    rtol: Rtol = None,
-    option: Options = None,
-    out: Out = None,
-    devices: Devices = None,
-    plot: Plotted = False,
-) -> None:
+def lyapunov(given: LyapunovSettings) -> bool:
     """Compute the largest Lyapunov exponent, through events, over parameters.
 
     Exit status: 0, 1 where a run failed, 2 for bad input.
     """
-    from jfric.cli.run_returns import run_lyapunov
-    from jfric.cli.run_sweep import use_devices
-    from jfric.files.solver_choice import parse_options
+    from jfric.cli.kept_results import computed_into, write_figure
+    from jfric.cli.values import parse_section, parse_vary
+    from jfric.figures.sweep_figure import plot_sweep
+    from jfric.periodic.lyapunov import lyapunov_exponents
 
-    use_devices(devices)
-    ok = run_lyapunov(
-        console(),
-        config,
-        settings=set_ or [],
-        vary=vary,
-        interval=interval,
-        counts={"intervals": intervals, "skip": skip, "parts": parts},
-        solver=parse_options(option or [], name=None, flow=flow, rtol=rtol),
-        out=out,
-        plot=plot,
+    chosen, solver = _chosen(given)
+    varied = parse_vary(chosen.problem, given.vary)
+    interval = parse_section(given.interval, "--interval")
+    tell(chosen.title or given.config.stem, "bold")
+    table, store = computed_into(
+        given,
+        "lyapunov",
+        lambda store: lyapunov_exponents(
+            chosen.problem,
+            varied,
+            interval,
+            intervals=given.intervals,
+            skip=given.skip,
+            parts=given.parts,
+            solver=solver,
+            store=store,
+            command=called(),
+        ),
     )
-    raise typer.Exit(0 if ok else 1)
+    ok = _print_failures(table)
+    means = table["lyapunov_exponent"].mean("part", keep_attrs=True)
+    _print_exponents(table, means)
+    wrote(store)
+    if given.plot:
+        drawn = table.assign(lyapunov_exponent=means)
+        write_figure(store.with_suffix(".png"), lambda: plot_sweep(drawn))
+    return ok
+
+
+def _chosen(given: Any) -> tuple[Config, AbstractSolver]:
+    from jfric.cli.loading import load_changed, solver_words, use_devices
+    from jfric.files.solver_choice import choose_solver
+
+    use_devices(given.devices)
+    words = solver_words(given)
+    chosen = load_changed(given.config, given.set_)
+    return chosen, choose_solver(chosen.solver, **words)[0]
+
+
+def _print_failures(table: xarray.Dataset) -> bool:
+    """Count the runs that failed; whether there is none."""
+    import numpy as np
+
+    from jfric.results.status import Status
+
+    status = np.asarray(table["status"])
+    failed = np.unique(status[status != int(Status.OK)])
+    for code in failed:
+        count, reason = int(np.sum(status == code)), Status(int(code)).message
+        tell(f"{count:,} failed: {reason}", "bold red")
+    return failed.size == 0
+
+
+def _print_exponents(table: xarray.Dataset, means: xarray.DataArray) -> None:
+    import numpy as np
+
+    from jfric.numerics.printing import Shown
+
+    names = [str(d) for d in means.dims]
+    parts = table["lyapunov_exponent"]
+    count = parts.sizes["part"]
+    error = parts.std("part", ddof=1) / np.sqrt(count) if count > 1 else means * np.nan
+    values, errors, rows = np.asarray(means), np.asarray(error), []
+    for place in list(np.ndindex(values.shape))[:MOST_LISTED]:
+        at = [f"{float(means[n][i]):.9g}" for n, i in zip(names, place, strict=True)]
+        rows.append((*at, f"{values[place]:.6g}", f"{errors[place]:.2g}"))
+    columns = (*(f">{name}" for name in names), ">exponent [1/s]", ">error")
+    tell(Shown("Largest Lyapunov exponent", columns, rows))
+    if values.size > MOST_LISTED:
+        tell(f"and {values.size - MOST_LISTED} more")

@@ -4,133 +4,202 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from jfric.cli.app import (
-    ConfigPath,
-    Flow,
-    Options,
-    ResultFolder,
-    Rtol,
-    Settings,
-    SolverName,
-    app,
-    console,
-    one_sentence,
-    status,
-)
-from jfric.cli.loading import load_changed
+from jfric.cli import options
+from jfric.cli.app import command, status, tell, wrote
+from jfric.cli.options import setting
 from jfric.errors import ProblemError
-from jfric.numerics.limits import OUTPUTS, parse_count
+
+if TYPE_CHECKING:
+    from jfric.cli.run_config import Outcome
+    from jfric.files.config import Config
+    from jfric.results.solution import Solution
 
 
-@app.command(epilog="Example: jfric run configs/ve0116.toml --set friction.mu=0.12 --plot")
-@one_sentence
-def run(
-    config: ConfigPath,
-    set_: Settings = None,
-    solver: SolverName = None,
-    flow: Flow = None,
-    rtol: Rtol = None,
-    option: Options = None,
-    times: Annotated[
-        str | None,
-        typer.Option(
-            help="Outputs: a number of them, or the times as '0.5, 1, 20 ms'.", metavar="N|LIST"
-        ),
-    ] = None,
-    out: ResultFolder = None,
-    format_: Annotated[
-        str, typer.Option("--format", help="Trajectory as csv or parquet.", metavar="csv|parquet")
-    ] = "csv",
-    plot: Annotated[
-        bool,
-        typer.Option("--plot", help="Also write a figure (PNG), and one of the bodies if any."),
-    ] = False,
-    animate: Annotated[
-        Path | None,
-        typer.Option("--animate", help="Also write an animation of the bodies.", metavar="GIF"),
-    ] = None,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """Settings of ``jfric run``."""
+
+    config: options.ConfigPath
+    set_: options.Settings = None
+    solver: options.SolverName = None
+    flow: options.Flow = None
+    rtol: options.Rtol = None
+    option: options.Options = None
+    times: str | None = setting(
+        None, "Outputs: a number of them, or the times as '0.5, 1, 20 ms'.", metavar="N|LIST"
+    )
+    out: options.ResultFolder = None
+    format_: str = setting(
+        "csv", "Trajectory as csv or parquet.", "--format", metavar="csv|parquet"
+    )
+    plot: bool = setting(
+        False, "Also write a figure (PNG), and one of the bodies if any.", "--plot"
+    )
+    animate: Path | None = setting(
+        None, "Also write an animation of the bodies.", "--animate", metavar="GIF"
+    )
+
+
+@command(epilog="Example: jfric run configs/ve0116.toml --set friction.mu=0.12 --plot")
+def run(given: RunSettings) -> bool:
     """Simulate a system, print its checks and write the trajectory.
 
     Results are numbered; those that exist are never overwritten. Checks hold for the numbers of the
     file: with --set they are left out. Exit status: 0, 1 where a check fails or the trajectory is
     incomplete, 2 for bad input.
     """
+    from jfric.cli.loading import load_changed, solver_words
     from jfric.cli.run_config import run_config
-    from jfric.cli.run_results import print_run, write_run
-    from jfric.files import output
     from jfric.files.config import time_span
-    from jfric.files.solver_choice import choose_solver, parse_options, resolved
+    from jfric.files.output import require_format
+    from jfric.files.solver_choice import choose_solver, resolved
     from jfric.verification.evaluate import needed_times
     from jfric.verification.periodic_checks import is_periodic
 
     started = time.perf_counter()
-    output.require_format(format_)
-    chosen = load_changed(config, set_)
-    if animate is not None:
+    require_format(given.format_)
+    chosen = load_changed(given.config, given.set_)
+    if given.animate is not None:
         from jfric.figures.mechanism_figure import require_gif
         from jfric.figures.mechanism_scene import require_bodies
 
         require_bodies(chosen.problem)
-        require_gif(animate)
-    if times is not None:
-        chosen = dataclasses.replace(chosen, outputs=_times(times))
-    options = parse_options(option or [], name=solver, flow=flow, rtol=rtol)
-    built, settings = choose_solver(chosen.solver, **options)
+        require_gif(given.animate)
+    if given.times is not None:
+        chosen = dataclasses.replace(chosen, outputs=_outputs(given.times))
+    built, settings = choose_solver(chosen.solver, **solver_words(given))
     built.require(chosen.problem)
     settings = resolved(settings, chosen.problem)
-    left_out = len(chosen.checks) if set_ else 0
-    start, end = time_span(chosen.problem)
-    if set_ and any(not start <= t <= end for t in needed_times(c.quantity for c in chosen.checks)):
+    checks, (start, end) = chosen.checks, time_span(chosen.problem)
+    needed = needed_times(check.quantity for check in checks)
+    if given.set_ and any(not start <= t <= end for t in needed):
         chosen = dataclasses.replace(chosen, checks=())
     # Orbits are another computation, of seconds to minutes each.
     motion = tuple(check for check in chosen.checks if not is_periodic(check))
     steady = len(chosen.checks) - len(motion)
     chosen = dataclasses.replace(chosen, checks=motion)
-    with status(config.stem) as announce:
+    with status(given.config.stem) as announce:
         # What checks expect holds for the numbers of the file.
-        outcome = run_config(chosen, built, announce, judged=not set_)
-    files = write_run(
-        chosen,
-        outcome,
-        settings,
-        out or Path("results") / config.stem,
-        format_,
-        plot,
-        animate,
-        set_ or [],
-        time.perf_counter() - started,
-    )
-    print_run(console(), chosen, outcome, settings, files)
-    if left_out:
-        console().print(
-            f"checks of the file: {left_out} left out, they hold for its own numbers, not those of "
-            "--set"
+        outcome = run_config(chosen, built, announce, judged=not given.set_)
+    files = _write(given, chosen, outcome, settings, started)
+    _print(chosen, outcome, settings)
+    wrote(*files)
+    if given.set_ and checks:
+        tell(
+            f"checks of the file: {len(checks)} left out, they hold for its own numbers, not those "
+            "of --set"
         )
     elif steady:
-        console().print(
-            f"checks of steady states: {steady} left out; jfric verify {config} computes them",
-            markup=False,
-            soft_wrap=True,
-        )
+        said = f"jfric verify {given.config} computes them"
+        tell(f"checks of steady states: {steady} left out; {said}", whole=True)
     passed = all(check.passed for check in outcome.checks)
-    raise typer.Exit(0 if passed and int(outcome.solution.status) == 0 else 1)
+    return passed and int(outcome.solution.status) == 0
 
 
-def _times(text: str) -> int | tuple[float, ...]:
-    from jfric.system.units import DIMENSIONS, UnitError, to_si
+def _outputs(text: str) -> int | tuple[float, ...]:
+    from jfric.cli.values import parse_times
 
-    if text.strip().isdecimal():
-        if text.strip().strip("01") == "" and len(text.strip()) == 1:
-            raise ProblemError(f"--times: found {text}, at least 2 outputs are needed")
-        return parse_count(text, "--times", 2, OUTPUTS)
-    try:
-        values = [to_si(part.strip(), DIMENSIONS["time"]) for part in text.split(",")]
-        return tuple(sorted(float(v) for v in values))  # type: ignore[arg-type]
-    except (UnitError, TypeError) as error:
-        raise ProblemError(f"--times: {error}") from None
+    if text.strip() in ("0", "1"):
+        raise ProblemError(f"--times: found {text}, at least 2 outputs are needed")
+    times = parse_times(text)
+    return times if isinstance(times, int) else tuple(times.tolist())
+
+
+def _write(
+    given: RunSettings,
+    config: Config,
+    outcome: Outcome,
+    settings: dict[str, Any],
+    started: float,
+) -> list[Path]:
+    """Write trajectory, sidecar, figures and an animation to the next free name.
+
+    ``started``: when the command did.
+    """
+    from jfric.cli.kept_results import write_json
+    from jfric.files import output
+    from jfric.files.write_toml import dump
+    from jfric.results.columns import columns
+
+    solution, rows, title = outcome.solution, outcome.rows, config.title
+    wall = time.perf_counter() - started
+    content = output.sidecar(
+        config.problem,
+        solution,
+        title=title,
+        config_file=str(config.path),
+        set=given.set_ or [],
+        config=dump(config),
+        solver=settings,
+        checks=[check.as_dict() for check in outcome.checks],
+        wall_time={"compile": outcome.compile_seconds, "run": outcome.run_seconds, "total": wall},
+    )
+    table = columns(config.problem, solution, rows)
+    path = output.reserve(given.out or Path("results") / given.config.stem)
+    trajectory = path.with_suffix(f".{given.format_}")
+    write_json(path, content | {"trajectory": trajectory.name})
+    output.write_trajectory(trajectory, table, content["units"])
+    files = [trajectory, path]
+    if given.plot:
+        from jfric.figures.trajectory_figure import plot
+
+        files.append(path.with_suffix(".png"))
+        plot(solution, config.problem, title).savefig(files[-1], dpi=150)
+    if given.plot and config.problem.section("body"):
+        from jfric.figures.mechanism_figure import plot_mechanism
+
+        files.append(path.with_name(f"{path.stem}-mechanism.png"))
+        plot_mechanism(solution, config.problem, title).savefig(files[-1], dpi=150)
+    if given.animate is not None:
+        from jfric.figures.mechanism_figure import animate
+
+        files.append(animate(solution, config.problem, given.animate, title))
+    return files
+
+
+def _print(config: Config, outcome: Outcome, settings: dict[str, Any]) -> None:
+    """Checks, final state, events, status and times of a run."""
+    from jfric.results.status import Flag, flags_in
+    from jfric.results.tables import contacts_shown, own_events_shown, state_shown
+    from jfric.verification.result import checks_shown
+
+    solution, problem = outcome.solution, config.problem
+    tell(config.title or Path(config.path).stem, "bold")
+    if outcome.checks:
+        tell(checks_shown(outcome.checks))
+    if solution.ts.size:
+        tell(state_shown(problem, solution))
+    if solution.ts.size and solution.names:
+        tell(contacts_shown(problem, solution))
+    if solution.event_names:
+        tell(own_events_shown(solution))
+    impacts = int(solution.events.impact[: int(solution.events.count)].sum())
+    solver = ", ".join(str(v) for k, v in settings.items() if k in ("name", "flow"))
+    tell(
+        f"events {int(solution.events.count)} (impacts {impacts}), steps {int(solution.steps)}, "
+        f"solver {solver}"
+    )
+    tell(f"status: {_status(config, solution)}")
+    for flag in flags_in(int(solution.flags)):
+        tell(f"flag {str(flag.name).lower()}: {flag.message}")
+        if flag == Flag.ENERGY_GAIN and solution.final is not None:
+            tell(f"energy gained in impacts: {float(solution.final.energy_gained):.6g} J")
+    compiling, running = outcome.compile_seconds, 1e3 * outcome.run_seconds
+    tell(f"time: compile {compiling:.2f} s, run {running:.3g} ms")
+
+
+def _status(config: Config, solution: Solution) -> str:
+    """The status in words, and where a trajectory that ended early got."""
+    from jfric.files.config import time_span
+    from jfric.results.solution import reached_time
+    from jfric.results.status import Flag, Status
+
+    stopped = int(solution.flags) & Flag.STOPPED
+    if int(solution.status) in (Status.OK, Status.MAX_EVENTS) and not stopped:
+        return solution.outcome()
+    reached, end = reached_time(solution), time_span(config.problem)[1]
+    return f"{solution.outcome()} (reached t = {reached:.6g} s of {end:.6g} s)"

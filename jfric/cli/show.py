@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 import typer
 
-from jfric.cli.app import ConfigPath, Settings, app, console, one_sentence
-from jfric.cli.loading import load_changed
+from jfric.cli import options
+from jfric.cli.app import command, tell
 
 
-@app.command(epilog="Example: jfric show configs/ve0116.toml")
-@one_sentence
-def show(config: ConfigPath, set_: Settings = None) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ShowSettings:
+    """Settings of ``jfric show``."""
+
+    config: options.ConfigPath
+    set_: options.Settings = None
+
+
+@command(epilog="Example: jfric show configs/ve0116.toml")
+def show(given: ShowSettings) -> None:
     """Print the system: degrees of freedom, elements, and all parameters with their units."""
-    from jfric.cli import report
+    from jfric.cli.loading import load_changed
+    from jfric.system.tables import elements_shown, parameters_shown
 
-    chosen = load_changed(config, set_, controller=True)
-    problem = chosen.problem
-    terminal = console()
-    terminal.print(chosen.title or config.stem, style="bold", markup=False)
-    for text in (chosen.source, chosen.description):
-        if text:
-            terminal.print(text.strip(), markup=False)
-    dofs = ", ".join(f"{name} ({kind})" for name, kind in problem.dofs.items())
-    terminal.print(f"Degrees of freedom: {dofs}", markup=False)
-    terminal.print(report.elements_table(problem))
-    terminal.print(report.parameters_table(problem))
-    terminal.print(f"Checks: {len(chosen.checks)}")
+    chosen = load_changed(given.config, given.set_, controller=True)
+    tell(chosen.title or given.config.stem, "bold")
+    for text in filter(None, (chosen.source, chosen.description)):
+        tell(text.strip())
+    dofs = (f"{name} ({kind})" for name, kind in chosen.problem.dofs.items())
+    tell(f"Degrees of freedom: {', '.join(dofs)}")
+    tell(elements_shown(chosen.problem))
+    tell(parameters_shown(chosen.problem))
+    tell(f"Checks: {len(chosen.checks)}")
 
 
-@app.command(epilog="Example: jfric schema > jfric.schema.json")
-@one_sentence
+@command(epilog="Example: jfric schema > jfric.schema.json")
 def schema() -> None:
     """Print the JSON schema of a configuration file, for completion in editors."""
     from jfric.files.schema import json_schema

@@ -2,83 +2,242 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import typer
+from jfric.cli import options
+from jfric.cli.app import command, remarks, tell, wrote
+from jfric.cli.options import setting
+from jfric.errors import ProblemError
 
-from jfric.cli.app import ConfigPath, Plot, ResultFolder, Settings, app, console, one_sentence
-from jfric.cli.completion import parameter_paths
+if TYPE_CHECKING:
+    import numpy as np
+
+    from jfric.statics.all_equilibria import Equilibria
+    from jfric.statics.branch import EquilibriumPath
+    from jfric.statics.rest_states import RestStates
+
+#: Columns of a table beyond which only the first are printed.
+MAX_COLUMNS = 6
 
 
-@app.command(epilog="Example: jfric equilibria configs/janovsky_static_e5.toml")
-@one_sentence
-def equilibria(
-    config: ConfigPath,
-    set_: Settings = None,
-    rest: Annotated[
-        bool,
-        typer.Option("--rest", help="Where the system can stay at rest, as intervals."),
-    ] = False,
-    starts: Annotated[
-        int, typer.Option(help="Starts of Newton's method, with many contacts.")
-    ] = 64,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class EquilibriaSettings:
+    """Settings of ``jfric equilibria``."""
+
+    config: options.ConfigPath
+    set_: options.Settings = None
+    rest: bool = setting(False, "Where the system can stay at rest, as intervals.", "--rest")
+    starts: int = setting(64, "Starts of Newton's method, with many contacts.")
+
+
+@command(epilog="Example: jfric equilibria configs/janovsky_static_e5.toml")
+def equilibria(given: EquilibriaSettings) -> bool:
     """Print all equilibria of a system with friction, from its initial position as reference.
 
     Exit status: 0, 1 where there is none, 2 for bad input.
     """
-    from jfric.cli.run_statics import print_equilibria
+    from jfric.cli.loading import load_changed
+    from jfric.statics.all_equilibria import equilibria as all_equilibria
+    from jfric.statics.rest_states import RestStates
 
-    found = print_equilibria(console(), config, set_ or [], rest=rest, starts=starts)
-    raise typer.Exit(0 if found else 1)
+    chosen = load_changed(given.config, given.set_)
+    meaning = "rest" if given.rest else "reference"
+    found = all_equilibria(chosen.problem, meaning=meaning, starts=given.starts)
+    tell(chosen.title or given.config.stem, "bold")
+    if isinstance(found, RestStates):
+        _print_rest(found)
+    else:
+        _print_equilibria(found)
+    return int(found.count) > 0
 
 
-@app.command(
+@dataclass(frozen=True, kw_only=True)
+class TraceSettings:
+    """Settings of ``jfric trace``."""
+
+    config: options.ConfigPath
+    vary: str | None = setting(
+        None,
+        "Parameter and its interval; by default those of the file's table \\[statics].",
+        metavar="PATH=START:STOP",
+        paths=True,
+    )
+    set_: options.Settings = None
+    seeds: int | None = setting(None, "Values of the parameter at which branches are looked for.")
+    show: str | None = setting(
+        None, "Degrees of freedom to draw, separated by commas.", metavar="NAMES"
+    )
+    contact: str | None = setting(None, "Contact whose modes give the line styles.", metavar="NAME")
+    out: options.ResultFolder = None
+    plot: options.Plot = False
+
+
+@command(
     epilog="Example: jfric trace configs/janovsky_static_fold.toml "
     "--vary parameters.ftau=2.5:-2.5 --plot",
 )
-@one_sentence
-def trace(
-    config: ConfigPath,
-    vary: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH=START:STOP",
-            autocompletion=parameter_paths,
-            help="Parameter and its interval; by default those of the file's table \\[statics].",
-        ),
-    ] = None,
-    set_: Settings = None,
-    seeds: Annotated[
-        int | None,
-        typer.Option(help="Values of the parameter at which branches are looked for."),
-    ] = None,
-    show: Annotated[
-        str | None,
-        typer.Option(help="Degrees of freedom to draw, separated by commas.", metavar="NAMES"),
-    ] = None,
-    contact: Annotated[
-        str | None,
-        typer.Option(help="Contact whose modes give the line styles.", metavar="NAME"),
-    ] = None,
-    out: ResultFolder = None,
-    plot: Plot = False,
-) -> None:
+def trace(given: TraceSettings) -> None:
     """Follow all equilibria over a parameter through folds and changes of mode.
 
     Prints the special points and writes all rows (CSV). Exit status: 0, 2 for bad input.
     """
-    from jfric.cli.run_statics import print_path
+    from jfric.cli.loading import load_changed
+    from jfric.cli.values import parse_interval
+    from jfric.statics.path_tracing import trace as traced
 
-    names = None if show is None else [name.strip() for name in show.split(",")]
-    print_path(
-        console(),
-        config,
-        set_ or [],
-        vary=vary,
-        seeds=seeds,
-        show=names,
-        contact=contact,
-        out=out,
-        plot=plot,
-    )
+    chosen = load_changed(given.config, given.set_)
+    wanted = dict(chosen.statics)
+    if given.vary is not None:
+        wanted = parse_interval(chosen.problem, given.vary)
+    if not wanted:
+        raise ProblemError(
+            "--vary: not given, and the file has no table [statics]; give --vary PATH=START:STOP"
+        )
+    if given.seeds is not None:
+        wanted["seeds"] = given.seeds
+    name, start, stop = wanted.pop("vary"), wanted.pop("start"), wanted.pop("stop")
+    path = traced(chosen.problem, name, start, stop, **wanted)
+    title = chosen.title or given.config.stem
+    tell(title, "bold")
+    _print_path(path)
+    files = _write_path(path, given.out or Path("results") / given.config.stem)
+    if given.plot:
+        from jfric.figures.path_figure import plot_path
+
+        shown = None if given.show is None else [name.strip() for name in given.show.split(",")]
+        files.append(files[-1].with_suffix(".png"))
+        figure = plot_path(path, shown, contact=given.contact, title=title)
+        figure.savefig(files[-1], dpi=150)
+    wrote(*files)
+
+
+def _print_path(path: EquilibriumPath) -> None:
+    """Special points and remarks."""
+    from jfric.numerics.printing import Shown
+
+    count = len(path.branches)
+    title = f"{count} branch{'' if count == 1 else 'es'} over {path.name}"
+    columns = ("branch", ">parameter", "what", "contacts", "from", "to")
+    rows = [
+        (
+            str(row["branch"]),
+            f"{row['parameter']:.12g}",
+            row["kind"],
+            ", ".join(row["contacts"]),
+            _changed(row["before"], row["after"]),
+            _changed(row["after"], row["before"]),
+            *(f"{x:.10g}" for x in _clean(row["q"])[:MAX_COLUMNS]),
+        )
+        for row in path.special_table()
+    ]
+    tell(Shown(title, (*columns, *(f">{axis}" for axis in path.axes[:MAX_COLUMNS])), rows))
+    remarks(path.remarks)
+
+
+def _write_path(path: EquilibriumPath, folder: Path) -> list[Path]:
+    """All rows of a path (CSV), and its special points (JSON)."""
+    from jfric.cli.kept_results import write_json
+    from jfric.files import output
+
+    place = output.reserve(folder, "path")
+    columns = _columns(path)
+    output.write_trajectory(place.with_suffix(".csv"), columns, dict.fromkeys(columns, ""))
+    special = [{**row, "q": list(map(float, row["q"]))} for row in path.special_table()]
+    content = {"parameter": path.name, "start": path.start, "stop": path.stop}
+    write_json(place, content | {"special": special, "remarks": list(path.remarks)})
+    return [place.with_suffix(".csv"), place]
+
+
+def _columns(path: EquilibriumPath) -> dict[str, np.ndarray]:
+    """All rows of a path as columns: branch, parameter, positions, reactions, modes."""
+    import numpy as np
+
+    from jfric.results.modes import Mode
+
+    branches = path.branches
+
+    def joined(field: str) -> np.ndarray:
+        return np.concatenate([getattr(b, field) for b in branches]) if branches else np.zeros((0,))
+
+    sizes = [len(b.parameter) for b in branches]
+    numbers = np.repeat(np.arange(1.0, len(branches) + 1), sizes)
+    columns: dict[str, Any] = {"branch": numbers, path.name: joined("parameter")}
+    if branches:
+        normals = path.names[len(path.names) - branches[0].lambda_n.shape[1] :]
+        for field, names in (("q", path.axes), ("lambda_t", path.names), ("lambda_n", normals)):
+            values = joined(field)
+            columns |= {f"{field}.{name}": values[:, i] for i, name in enumerate(names)}
+        reaction = joined("reaction") if path.joints else np.zeros((0, 0))
+        columns |= {f"reaction.{name}": reaction[:, i] for i, name in enumerate(path.joints)}
+        for i, name in enumerate(path.names):
+            columns[f"mode.{name}"] = np.asarray([Mode(int(m)).label for m in joined("mode")[:, i]])
+    return columns
+
+
+def _clean(values: Any) -> np.ndarray:
+    """Values to print: those that are rounding error beside the largest are zero."""
+    import numpy as np
+
+    values = np.asarray(values, float)
+    largest = np.max(np.abs(values[np.isfinite(values)]), initial=0.0)
+    return np.where(np.abs(values) <= 1e-14 * largest, 0.0, values)
+
+
+def _changed(mine: tuple[str, ...], other: tuple[str, ...]) -> str:
+    """Modes that differ from the other side; all where there is no other side."""
+    if not other:
+        few = list(mine[:4])
+        return ", ".join([*few, "..."] if len(mine) > 4 else few)
+    return ", ".join(a for a, b in zip(mine, other, strict=False) if a != b)
+
+
+def _print_equilibria(found: Equilibria) -> None:
+    from jfric.numerics.printing import Shown
+
+    normals = found.names[len(found.names) - found.lambda_n.shape[-1] :]
+    # Joints are those of mechanisms, no segments.
+    groups = {"q": found.axes, "lambda_t": found.names, "lambda_n": normals}
+    groups |= {"reaction": found.joints} if found.joints else {}
+    heads = [
+        f">{name}" if field == "q" else f">{field}.{name}"
+        for field, names in groups.items()
+        for name in names[:MAX_COLUMNS]
+    ]
+    count = int(found.count)
+    title = f"{count} equilibri{'um' if count == 1 else 'a'}"
+    rows: list[tuple[str, ...]] = []
+    for i, row in enumerate(found.table(), start=1):
+        for suffix in ("", "_to") if row["continuum"] else ("",):
+            values = [x for field in groups for x in row[field + suffix][:MAX_COLUMNS]]
+            numbers = (f"{x:.10g}" for x in _clean(values))
+            remark = "from" if row["continuum"] else "modes meet here" if row["boundary"] else ""
+            if suffix:
+                rows.append(("", "", *numbers, "", "to: all between are equilibria"))
+            else:
+                modes, residual = _changed(row["mode"], ()), f"{row['residual']:.0e}"
+                rows.append((str(i), modes, *numbers, residual, remark))
+    tell(Shown(title, ("", "modes", *heads, ">residual", "remark"), rows))
+    if not found.exhaustive:
+        where = "from the initial position" if found.curved else "from many starts"
+        tell(f"found {where}: there may be others")
+    if bool(found.unresolved):
+        what = "positions or reactions" if found.curved else "several parameters"
+        tell(f"some modes leave {what} open and are left out")
+
+
+def _print_rest(found: RestStates) -> None:
+    from jfric.numerics.printing import Shown
+
+    for row in found.table():
+        closed = ", ".join(row["closed"]) or "none"
+        which = f", closed contacts: {closed}" if found.closed.shape[-1] else ""
+        rows = [
+            (name if kind == "q" else f"{kind}.{name}", f"{low + 0.0:.10g}", f"{high + 0.0:.10g}")
+            for kind in ("q", "lambda_t", "lambda_n", "reaction")
+            for name, (low, high) in row[kind].items()
+        ]
+        tell(Shown(f"Rest states{which}", ("", ">from", ">to"), rows))
+    if int(found.count) == 0:
+        tell("there is no rest state")

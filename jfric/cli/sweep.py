@@ -2,141 +2,176 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
+from jfric.cli import options
+from jfric.cli.app import called, command, tell, wrote
+from jfric.cli.options import argument, setting
 
-from jfric.cli.app import (
-    ConfigPath,
-    Flow,
-    Options,
-    Rtol,
-    Settings,
-    SolverName,
-    app,
-    called,
-    console,
-    one_sentence,
-)
-from jfric.cli.completion import parameter_paths
+if TYPE_CHECKING:
+    import numpy as np
+
+    from jfric.files.config import Config
+    from jfric.system.problem import Problem
 
 
-@app.command(
+@dataclass(frozen=True, kw_only=True)
+class SweepSettings:
+    """Settings of ``jfric sweep``."""
+
+    config: options.ConfigPath
+    vary: list[str] = setting(
+        ...,
+        "Parameter and its values, PATH=LOW:HIGH:COUNT, with :log in geometric progression, or "
+        "PATH=\\[A, B, ...]; sampled methods take PATH=LOW:HIGH. Values may carry units. "
+        "Repeatable.",
+        metavar="PATH=VALUES",
+        paths=True,
+    )
+    observe: str = setting(
+        ...,
+        "What to keep, separated by commas: final.u, max.v, stop_time, event_time(2), dissipated, "
+        "stick_fraction, impulse.stop, u(1 s), u(t) ... (stop_time: from then on nothing moves; "
+        "last_event_time: the last change of mode).",
+        metavar="NAMES",
+    )
+    out: Path | None = setting(
+        None,
+        "Folder of the results (Zarr), instead of results/<name of the file>/sweep-NNN. "
+        "The same command goes on after an interruption.",
+        metavar="FOLDER",
+    )
+    set_: options.Settings = None
+    method: options.Method = "grid"
+    samples: options.Samples = None
+    seed: options.Seed = 0
+    times: str | None = setting(
+        None, "Times of u(t): a number of them, or a list '0.5, 1, 20 ms'.", metavar="N|LIST"
+    )
+    solver: options.SolverName = None
+    flow: options.Flow = None
+    rtol: options.Rtol = None
+    option: options.Options = None
+    chunk: options.Chunk = None
+    block: int | None = setting(None, "Trajectories stored together.")
+    devices: options.Devices = None
+    workers: options.Workers = None
+    scheduler: str | None = setting(
+        None,
+        "Compute on the Dask cluster at tcp://host:port, or of a scheduler file.",
+        metavar="ADDRESS",
+    )
+    plot: options.Drawn = False
+
+
+@command(
     epilog="Example: jfric sweep configs/ve0116.toml --vary friction.mu=0.05:0.3:1000 "
     "--observe final.u,stop_time,max.v --out mu.zarr --plot"
 )
-@one_sentence
-def sweep(
-    config: ConfigPath,
-    vary: Annotated[
-        list[str],
-        typer.Option(
-            help="Parameter and its values, PATH=LOW:HIGH:COUNT, with :log in geometric "
-            "progression, or PATH=\\[A, B, ...]; sampled methods take PATH=LOW:HIGH. Values may "
-            "carry units. Repeatable.",
-            metavar="PATH=VALUES",
-            autocompletion=parameter_paths,
-        ),
-    ],
-    observe: Annotated[
-        str,
-        typer.Option(
-            help="What to keep, separated by commas: final.u, max.v, stop_time, event_time(2), "
-            "dissipated, stick_fraction, impulse.stop, u(1 s), u(t) ... (stop_time: from then on "
-            "nothing moves; last_event_time: the last change of mode).",
-            metavar="NAMES",
-        ),
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder of the results (Zarr), instead of results/<name of the file>/sweep-NNN. "
-            "The same command goes on after an interruption.",
-            metavar="FOLDER",
-        ),
-    ] = None,
-    set_: Settings = None,
-    method: Annotated[
-        str,
-        typer.Option(help="grid, zip, random, sobol or latin-hypercube.", metavar="NAME"),
-    ] = "grid",
-    samples: Annotated[
-        int | None, typer.Option(help="Number of points of a sampled method.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of a sampled method.")] = 0,
-    times: Annotated[
-        str | None,
-        typer.Option(
-            help="Times of u(t): a number of them, or a list '0.5, 1, 20 ms'.", metavar="N|LIST"
-        ),
-    ] = None,
-    solver: SolverName = None,
-    flow: Flow = None,
-    rtol: Rtol = None,
-    option: Options = None,
-    chunk: Annotated[int | None, typer.Option(help="Trajectories that step together.")] = None,
-    block: Annotated[int | None, typer.Option(help="Trajectories stored together.")] = None,
-    devices: Annotated[
-        int | None, typer.Option(help="Devices (CPU cores, GPUs) to use; all by default.")
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="Compute in that many processes, through Dask.")
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            help="Compute on the Dask cluster at tcp://host:port, or of a scheduler file.",
-            metavar="ADDRESS",
-        ),
-    ] = None,
-    plot: Annotated[bool, typer.Option("--plot", help="Also draw the results (PNG).")] = False,
-) -> None:
+def sweep(given: SweepSettings) -> bool:
     """Simulate for many parameter values and keep what is observed, as a labelled table.
 
     Exit status: 0, 1 where a trajectory failed, 2 for bad input.
     """
-    from jfric.cli.run_sweep import run_sweep, use_devices
-    from jfric.files.solver_choice import parse_options
+    from jfric.cli.kept_results import computed_into, print_counts
+    from jfric.cli.loading import load_changed, solver_words, use_devices
+    from jfric.cli.values import parse_vary
+    from jfric.files.solver_choice import choose_solver
+    from jfric.files.write_toml import dump
+    from jfric.results.grammar import split
+    from jfric.results.status import Status
+    from jfric.sweeps.design import SAMPLED
+    from jfric.sweeps.sweeping import execute, prepare
 
-    use_devices(1 if workers is not None or scheduler is not None else devices)
-    ok = run_sweep(
-        console(),
-        config,
-        settings=set_ or [],
-        vary=vary,
-        observe=observe,
-        method=method,
-        samples=samples,
-        seed=seed,
-        times=times,
-        solver=parse_options(option or [], name=solver, flow=flow, rtol=rtol),
-        out=out,
-        plot=plot,
+    apart = given.workers is not None or given.scheduler is not None
+    use_devices(1 if apart else given.devices)
+    words = solver_words(given)
+    chosen = load_changed(given.config, given.set_)
+    built, _ = choose_solver(chosen.solver, **words)
+    varied = parse_vary(chosen.problem, given.vary, sampled=given.method in SAMPLED)
+    prepared = prepare(
+        chosen.problem,
+        varied,
+        split(given.observe),
+        method=given.method,
+        samples=given.samples,
+        seed=given.seed,
+        times=_times(chosen, given.times),
+        solver=built,
+        config=dump(chosen),
+        title=chosen.title or given.config.stem,
         command=called(),
-        chunk=chunk,
-        block=block,
-        devices=devices,
-        workers=workers,
-        scheduler=scheduler,
+        point_command=_command_of_a_point(chosen.problem, given, varied, words),
     )
-    raise typer.Exit(0 if ok else 1)
+    names = "chunk", "block", "devices", "workers", "scheduler"
+    execution = {name: getattr(given, name) for name in names}
+    (_, summary), store = computed_into(
+        given, "sweep", lambda store: execute(prepared, store=store, **execution)
+    )
+    print_counts(prepared.design.size, summary.computed, summary.seconds)
+    failed = {Status(i): n for i, n in enumerate(summary.statuses) if n and i != int(Status.OK)}
+    for status, count in failed.items():
+        tell(f"{count:,} failed: {status.message}", "bold red")
+    wrote(store)
+    if given.plot:
+        _draw(store, None, None)
+    return not failed
 
 
-@app.command("plot", epilog="Example: jfric plot mu.zarr --observe final.u")
-@one_sentence
-def plot_results(
-    store: Annotated[Path, typer.Argument(metavar="RESULTS", help="Results of a sweep (Zarr).")],
-    observe: Annotated[
-        str | None,
-        typer.Option(help="Observables to draw; all by default.", metavar="NAMES"),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Figure to write, instead of one beside the results.")
-    ] = None,
-) -> None:
+def _times(config: Config, text: str | None) -> np.ndarray | None:
+    """Times of ``u(t)``: a number of them over the time span, or those of a list."""
+    import numpy as np
+
+    from jfric.cli.values import parse_times
+    from jfric.files.config import time_span
+
+    times = None if text is None else parse_times(text)
+    return np.linspace(*time_span(config.problem), times) if isinstance(times, int) else times
+
+
+def _command_of_a_point(
+    problem: Problem, given: SweepSettings, varied: Collection[str], solver: dict[str, Any]
+) -> str:
+    """The command of one run; where the varied parameters are set as well, that of a point."""
+    from jfric.system.naming import find_path
+
+    words = ["jfric", "run", str(given.config)]
+    for text in given.set_ or []:
+        if find_path(problem, text.partition("=")[0].strip()) not in varied:
+            words += ["--set", text]
+    own = {"name": "--solver", "flow": "--flow", "rtol": "--rtol"}
+    for key, value in solver.items():
+        words += [own[key], str(value)] if key in own else ["--option", f"{key}={value}"]
+    return shlex.join(words)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlotSettings:
+    """Settings of ``jfric plot``."""
+
+    store: Path = argument(..., "Results of a sweep (Zarr).", metavar="RESULTS")
+    observe: str | None = setting(None, "Observables to draw; all by default.", metavar="NAMES")
+    out: Path | None = setting(None, "Figure to write, instead of one beside the results.")
+
+
+@command(epilog="Example: jfric plot mu.zarr --observe final.u")
+def plot(given: PlotSettings) -> None:
     """Draw the results of a sweep: curves, maps, or a scatter matrix of samples."""
-    from jfric.cli.run_sweep import draw
     from jfric.results.grammar import split
 
-    draw(console(), store, split(observe) if observe is not None else None, out)
+    names = None if given.observe is None else split(given.observe)
+    _draw(given.store, names, given.out)
+
+
+def _draw(store: Path, names: list[str] | None, out: Path | None) -> None:
+    """Draw the results of a sweep beside them, or to ``out``."""
+    from jfric.cli.kept_results import write_figure
+    from jfric.figures.sweep_figure import plot_sweep
+    from jfric.sweeps.store import open_sweep
+
+    figure = plot_sweep(open_sweep(store), names)
+    write_figure(out or store.with_suffix(".png"), lambda: figure, "--out")

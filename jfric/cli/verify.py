@@ -4,68 +4,88 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from jfric.cli.app import Flow, Options, app, console, one_sentence
+from jfric.cli import options
+from jfric.cli.app import command, tell
 from jfric.cli.interrupt import kept
+from jfric.cli.options import argument, setting
 from jfric.errors import ProblemError
 
+if TYPE_CHECKING:
+    from jfric.verification.result import Result
 
-@app.command(
+
+@dataclass(frozen=True, kw_only=True)
+class VerifySettings:
+    """Settings of ``jfric verify``."""
+
+    paths: list[Path] | None = argument(
+        None,
+        "Your own files or folders; without any, the shipped list.",
+        metavar="PATH",
+        show_default=False,
+    )
+    case: str | None = setting(
+        None, "Only the cases of this name ('janovsky*' for all that match).", metavar="NAME"
+    )
+    flow: options.Flow = None
+    kernel: str | None = setting(
+        None,
+        "Only what this form of the event-driven computation can run, with it: general, lowered or "
+        "one-dof; all: with every form that can run a case, and these must agree.",
+        metavar="NAME",
+    )
+    option: options.Options = None
+    json_: bool = setting(False, "Print all checks as JSON.", "--json")
+    junit: Path | None = setting(None, "Also write JUnit XML.", metavar="FILE")
+
+
+@command(
     epilog="Examples: jfric verify | jfric verify --case 've0116*' --json | "
     "jfric verify my/configs --junit report.xml"
 )
-@one_sentence
-def verify(
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="PATH",
-            help="Your own files or folders; without any, the shipped list.",
-            show_default=False,
-        ),
-    ] = None,
-    case: Annotated[
-        str | None,
-        typer.Option(
-            help="Only the cases of this name ('janovsky*' for all that match).", metavar="NAME"
-        ),
-    ] = None,
-    flow: Flow = None,
-    kernel: Annotated[
-        str | None,
-        typer.Option(
-            help="Only what this form of the event-driven computation can run, with it: general, "
-            "lowered or one-dof; all: with every form that can run a case, and these "
-            "must agree.",
-            metavar="NAME",
-        ),
-    ] = None,
-    option: Options = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print all checks as JSON.")] = False,
-    junit: Annotated[
-        Path | None, typer.Option(help="Also write JUnit XML.", metavar="FILE")
-    ] = None,
-) -> None:
+def verify(given: VerifySettings) -> bool:
     """Compare with published values: the shipped cases, or every \\[\\[check]] in your
     files.
 
     Exit status: 0, 1 where a check fails or one of several files is refused, 2 for bad input.
     """
-    from jfric.cli import report
+    started = time.perf_counter()
+    remarks: list[str] = []
+    results = _results(given, remarks)
+    seconds = time.perf_counter() - started
+    if given.junit is not None:
+        from jfric.verification.junit import write_junit
+
+        try:
+            write_junit(given.junit, results, seconds)
+        except OSError as error:
+            said = f"--junit: cannot write {given.junit} ({error.strerror})"
+            raise ProblemError(said) from error
+    for sentence in remarks:
+        typer.echo(sentence, err=True)
+    if given.json_:
+        typer.echo(json.dumps([r.as_dict() for r in results], indent=2))
+    else:
+        _print(results, seconds)
+    return all(r.passed for r in results)
+
+
+def _results(given: VerifySettings, remarks: list[str]) -> list[Result]:
+    """All checks; sentences on what was left out go to ``remarks``."""
     from jfric.files.solver_choice import parse_options, require_flow
     from jfric.sweeps.progress import Progress
     from jfric.verification.verify_cases import verify as run_checks
 
-    options = parse_options(option or [], flow=flow, kernel=kernel)
-    flow, kernel = options.pop("flow", None), options.pop("kernel", None)
+    words = parse_options(given.option or [], flow=given.flow, kernel=given.kernel)
+    flow, kernel = words.pop("flow", None), words.pop("kernel", None)
     if flow is not None:
         require_flow(flow)
-    started = time.perf_counter()
-    remarks: list[str] = []
     reached = [0, 0]
 
     def show(done: int, total: int, name: str) -> None:
@@ -73,41 +93,29 @@ def verify(
         bar.show(done, total, name)
 
     with kept(lambda: _kept(*reached)), Progress(0, stage="reading") as bar:
-        results = run_checks(
-            paths or None,
-            case=case,
+        return run_checks(
+            given.paths or None,
+            case=given.case,
             flow=flow,
             kernel=kernel,
-            options=options,
+            options=words,
             progress=show,
             remark=remarks.append,
             processes=None,
         )
-    seconds = time.perf_counter() - started
-    if junit is not None:
-        from jfric.verification.junit import write_junit
 
-        try:
-            write_junit(junit, results, seconds)
-        except OSError as error:
-            raise ProblemError(f"--junit: cannot write {junit} ({error.strerror})") from error
-    for sentence in remarks:
-        typer.echo(sentence, err=True)
+
+def _print(results: list[Result], seconds: float) -> None:
+    from jfric.verification.result import failures_shown, verification_shown
+
     failed = sum(not r.passed for r in results)
-    if json_:
-        typer.echo(json.dumps([r.as_dict() for r in results], indent=2))
-    else:
-        terminal = console()
-        terminal.print(report.verification_table(results))
-        if failed:
-            terminal.print(report.failures_table(results))
-        count = len({r.case for r in results})
-        cases = "1 case" if count == 1 else f"{count} cases"
-        terminal.print(
-            f"{len(results) - failed} of {len(results)} checks passed, {cases}, {seconds:.1f} s",
-            style="bold red" if failed else "bold green",
-        )
-    raise typer.Exit(1 if failed else 0)
+    tell(verification_shown(results))
+    if failed:
+        tell(failures_shown(results))
+    count = len({r.case for r in results})
+    cases = "1 case" if count == 1 else f"{count} cases"
+    passed = f"{len(results) - failed} of {len(results)} checks passed"
+    tell(f"{passed}, {cases}, {seconds:.1f} s", "bold red" if failed else "bold green")
 
 
 def _kept(done: int, total: int) -> str:

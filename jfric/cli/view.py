@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from jfric.cli.app import app, console, one_sentence
+from jfric.cli.app import command, wrote
+from jfric.cli.options import argument, setting
 from jfric.errors import ProblemError
 
 
-@app.command(epilog="Example: jfric view results/ve0116")
-@one_sentence
-def view(
-    result: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RESULT",
-            help="A run (run-001.json), a sweep (sweep-001.zarr) or a fit (fit-001.json), or a "
-            "folder of them, of which the newest is taken.",
-        ),
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Page to write, instead of one beside the result.", metavar="FILE.html"),
-    ] = None,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ViewSettings:
+    """Settings of ``jfric view``."""
+
+    result: Path = argument(
+        ...,
+        "A run (run-001.json), a sweep (sweep-001.zarr) or a fit (fit-001.json), or a folder of "
+        "them, of which the newest is taken.",
+        metavar="RESULT",
+    )
+    out: Path | None = setting(
+        None, "Page to write, instead of one beside the result.", metavar="FILE.html"
+    )
+
+
+@command(epilog="Example: jfric view results/ve0116")
+def view(given: ViewSettings) -> None:
     """Write a stored run, sweep or fit as one HTML page that needs no network.
 
     A run: motion, forces, events and modes in time, phase portraits; a sweep: curves and maps with
@@ -35,12 +35,12 @@ def view(
     from jfric.figures.view.stored import find
     from jfric.figures.view.view import view_page
 
-    kind, place = find(result)
-    path = out or place.with_suffix(".html")
+    kind, place = find(given.result)
+    path = given.out or place.with_suffix(".html")
     text = view_page(kind, place)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ProblemError(f"--out: cannot write {path} ({error.strerror})") from None
-    console().print(f"wrote {path}", markup=False, soft_wrap=True)
+    wrote(path)

@@ -19,11 +19,13 @@ T = TypeVar("T", bound=type)
 
 
 class Shown(NamedTuple):
-    """Content of a print: a line that sums up, names of the columns (none: no head), and rows."""
+    """Content of a print: a line that sums up, names of the columns (none: no head; a leading
+    ``>``: aligned to the right), rows, and a remark below."""
 
     title: str
     columns: tuple[str, ...]
     rows: list[tuple[str, ...]]
+    below: str = ""
 
 
 def printable(cls: T) -> T:
@@ -45,33 +47,41 @@ def printable(cls: T) -> T:
 
 def as_text(thing: Any) -> str:
     """``thing`` on one screen."""
-    title, columns, rows = _of(thing)
-    lines = [columns, *rows] if columns else rows
+    title, columns, rows, below = shown(thing)
+    lines = [heads(columns), *rows] if columns else rows
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    texts = [
-        "  ".join(x.ljust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in lines
-    ]
-    room = LINES - 2
+    sides = [">" if name.startswith(">") else "<" for name in columns or [""] * len(widths)]
+    formats = [f"{side}{width}" for side, width in zip(sides, widths, strict=True)]
+    texts = ["  ".join(map(format, line, formats)).rstrip() for line in lines]
+    room = LINES - (3 if below else 2)
     if len(texts) > room:
         texts = [*texts[: room - 1], f"... and {len(texts) - room + 1} more"]
-    return "\n".join(_cut(line) for line in (title, *texts))
+    return "\n".join(_cut(line) for line in (title, *texts, *filter(None, [below])))
 
 
 def as_html(thing: Any) -> str:
     """``thing`` as a table."""
-    title, columns, rows = _of(thing)
+    title, columns, rows, below = shown(thing)
 
     def line(cells: Iterable[str], tag: str) -> str:
         return f"<tr>{''.join(f'<{tag}>{escape(x)}</{tag}>' for x in cells)}</tr>"
 
-    head = [line(columns, "th")] if columns else []
+    head = [line(heads(columns), "th")] if columns else []
     rest = len(rows) - LINES
     more = [f"<tr><td>... and {rest} more</td></tr>"] if rest > 0 else []
     body = [line(row, "td") for row in rows[:LINES]]
-    return f"<table><caption>{escape(title)}</caption>{''.join([*head, *body, *more])}</table>"
+    rest = f"<p>{escape(below)}</p>" if below else ""
+    parts = "".join([*head, *body, *more])
+    return f"<table><caption>{escape(title)}</caption>{parts}</table>{rest}"
 
 
-def _of(thing: Any) -> Shown:
+def heads(columns: Iterable[str]) -> tuple[str, ...]:
+    """Names of columns without what says their side."""
+    return tuple(name.removeprefix(">") for name in columns)
+
+
+def shown(thing: Any) -> Shown:
+    """Content of the print of ``thing``."""
     own = getattr(thing, "_shown", None)
     if own is not None:
         return own()

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.numerics.printing import printable
+from jfric.numerics.printing import Shown, printable
+from jfric.results.status import Status
 from jfric.solvers.bias_of_smoothing import POINTS, exact_motion
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.simulation import simulate
@@ -47,6 +48,31 @@ class BristleBias:
     status: np.ndarray
     exact_steps: int
     axes: tuple[str, ...]
+
+    def _shown(self) -> Shown:
+        names = [f" {axis}" if len(self.axes) > 1 else "" for axis in self.axes]
+        columns = [f">{kind}{name}" for name in names for kind in ("distance", "relative")]
+        below = f"set-valued: {self.exact_steps} passes of the event-driven solver"
+        rows = [
+            (
+                f"{stiffness:g}",
+                *(f"{x:.3e}" for x in np.stack([self.distance[i], self.relative[i]], 1).ravel()),
+                self._order(i),
+                str(self.steps[i]),
+                Status(int(self.status[i])).message,
+            )
+            for i, stiffness in enumerate(self.sigma0)
+        ]
+        columns = [">sigma0", *columns, ">order", ">steps", "status"]
+        return Shown("Bias of bristles", tuple(columns), rows, below)
+
+    def _order(self, row: int) -> str:
+        """Order of the relative distance in the stiffness, from the row before."""
+        last, now = self.relative.max(axis=1)[[row - 1, row]]
+        softer, stiffer = self.sigma0[[row - 1, row]]
+        if row == 0 or min(last, now) <= 0 or softer == stiffer:
+            return ""
+        return f"{np.log(last / now) / np.log(stiffer / softer):.2f}"
 
 
 def bristle_bias(

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jfric.errors import ProblemError
-from jfric.numerics.printing import printable
+from jfric.numerics.printing import Shown, printable
 from jfric.results.modes import Mode
 from jfric.results.status import Status
 from jfric.solvers.event_driven.solver import EventDriven
@@ -51,6 +51,23 @@ class SmoothingBias:
     exact_steps: int
     axes: tuple[str, ...]
     contacts: tuple[str, ...]
+
+    def _shown(self) -> Shown:
+        several = len(self.axes) > 1
+        distances = [f">distance {axis}" if several else ">distance" for axis in self.axes]
+        creeps = [f">creep {name}" for name in self.contacts]
+        below = f"exact: {self.exact_steps} passes of the event-driven solver"
+        rows = [
+            (
+                f"{width:g}",
+                *(f"{x:.3e}" for x in (*self.distance[i], *self.creep[i])),
+                str(self.steps[i]),
+                Status(int(self.status[i])).message,
+            )
+            for i, width in enumerate(self.widths)
+        ]
+        columns = (">width", *distances, *creeps, ">steps", "status")
+        return Shown("Smoothing bias", columns, rows, below)
 
 
 def smoothing_bias(

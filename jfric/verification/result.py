@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from jfric.errors import ProblemError, SimulationError
+from jfric.numerics.printing import Shown
 from jfric.results.status import Status
 from jfric.verification.evaluate import Trajectory, evaluate, scale
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from jfric.files.config import Check
     from jfric.results.quantity import Quantity
@@ -37,6 +38,11 @@ class Result:
     tolerance: float
     passed: bool
     source: str
+
+    @property
+    def outcome(self) -> str:
+        """Word for whether the value is within its tolerance."""
+        return "passed" if self.passed else "FAILED"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values; NaN becomes None, for JSON has none."""
@@ -132,3 +138,43 @@ def label(quantity: Quantity) -> str:
     """``u(1)``: the quantity with its time in at most ten digits."""
     text, time = str(quantity), quantity.argument
     return text.replace(repr(time), f"{time:.10g}") if isinstance(time, float) else text
+
+
+def checks_shown(results: Sequence[Result]) -> Shown:
+    """Computed values beside the expected ones, for one run."""
+    columns = ("quantity", ">computed", ">expected", ">error", ">allowed", "", "source")
+    rows = [(r.quantity, *_numbers(r), r.outcome, r.source) for r in results]
+    return Shown("Checks", columns, rows)
+
+
+def verification_shown(results: Sequence[Result]) -> Shown:
+    """One row for each case and solver: checks passed, and the one nearest its tolerance."""
+    columns = ("case", "solver", ">passed", "closest to its tolerance", ">error", ">allowed", "")
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for r in results:
+        groups.setdefault((r.case, r.solver), []).append(r)
+    rows = []
+    for names, group in groups.items():
+        worst = max(group, key=_closeness)
+        passed = f"{sum(r.passed for r in group)}/{len(group)}"
+        rows.append((*names, passed, worst.quantity, *_numbers(worst)[2:], worst.outcome))
+    return Shown("Verification", columns, rows)
+
+
+def failures_shown(results: Sequence[Result]) -> Shown:
+    """All failed checks of a verification in full."""
+    columns = ("case", "solver", "quantity", ">value", ">expected", ">error", ">allowed")
+    failed = [r for r in results if not r.passed]
+    rows = [(r.case, r.solver, r.quantity, *_numbers(r)) for r in failed]
+    return Shown("Failed checks", columns, rows)
+
+
+def _numbers(result: Result) -> tuple[str, ...]:
+    values = (f"{x:.10g}" for x in (result.value, result.expected))
+    return *values, f"{result.error:.1e}", f"{result.tolerance:.1e}"
+
+
+def _closeness(result: Result) -> tuple[bool, float]:
+    if not result.passed:
+        return True, result.error if math.isfinite(result.error) else math.inf
+    return False, result.error / result.tolerance if result.tolerance else 0.0

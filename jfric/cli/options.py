@@ -1,0 +1,94 @@
+"""Options of the command line: fields of a command's record of settings, and types of those that
+several commands share."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from jfric.cli.completion import parameter_paths
+from jfric.files.solver_choice import SOLVERS
+
+# Options of several commands; those of one command are in its record.
+ConfigPath = Annotated[
+    Path, typer.Argument(metavar="CONFIG", help="TOML file that describes the system.")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        autocompletion=parameter_paths,
+        help="Change a parameter; the value may carry its unit (spring.k='5 kN/m'). Repeatable.",
+    ),
+]
+Measured = Annotated[
+    list[Path] | None,
+    typer.Option(help="Measured file: .csv, .parquet, .npz or .mat. Repeatable."),
+]
+SolverName = Annotated[
+    str | None,
+    typer.Option("--solver", help=f"Solver: {', '.join(SOLVERS)}.", metavar="NAME"),
+]
+Flow = Annotated[
+    str | None,
+    typer.Option(help="Flow between events: auto, exact or runge-kutta.", metavar="NAME"),
+]
+Rtol = Annotated[float | None, typer.Option(help="Relative tolerance of the runge-kutta flow.")]
+Options = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="A setting of the solver, in SI units (width=1e-3, method=kvaerno5). Repeatable.",
+    ),
+]
+Method = Annotated[
+    str, typer.Option(help="grid, zip, random, sobol or latin-hypercube.", metavar="NAME")
+]
+Samples = Annotated[int | None, typer.Option(help="Number of points of a sampled method.")]
+Seed = Annotated[int, typer.Option(help="Seed of a sampled method.")]
+Chunk = Annotated[int | None, typer.Option(help="Trajectories that step together.")]
+Devices = Annotated[
+    int | None, typer.Option(help="Devices (CPU cores, GPUs) to use; all by default.")
+]
+Workers = Annotated[int | None, typer.Option(help="Compute in that many processes, through Dask.")]
+Hold = Annotated[str, typer.Option(help="Inputs between samples: zero or linear.", metavar="NAME")]
+ResultFolder = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the result files, instead of results/<name of the file>."),
+]
+Plot = Annotated[bool, typer.Option("--plot", help="Also write a figure (PNG).")]
+Drawn = Annotated[bool, typer.Option("--plot", help="Also draw the results (PNG).")]
+
+
+def setting(
+    default: Any,
+    help: str,
+    name: str | None = None,
+    *,
+    metavar: str | None = None,
+    paths: bool = False,
+    **more: Any,
+) -> Any:
+    """Field of a record of settings, as an option of the command line.
+
+    ``default``: ``...`` where the option is required. ``name``: unless it is the field's.
+    ``paths``: whether the shell completes paths of parameters.
+    """
+    complete = parameter_paths if paths else None
+    names = () if name is None else (name,)
+    info = typer.Option(*names, help=help, metavar=metavar, autocompletion=complete, **more)
+    return _field(default, info)
+
+
+def argument(default: Any, help: str, *, metavar: str, **more: Any) -> Any:
+    """Field of a record of settings, as an argument of the command line."""
+    return _field(default, typer.Argument(metavar=metavar, help=help, **more))
+
+
+def _field(default: Any, info: Any) -> Any:
+    default = dataclasses.MISSING if default is ... else default
+    return dataclasses.field(default=default, metadata={"typer": info})

@@ -1,0 +1,227 @@
+"""Paths of ``jfric periodic`` over a parameter, their branches and curves of special points."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jfric.cli.app import remarks, status, tell, wrote
+from jfric.cli.interrupt import kept
+from jfric.cli.kept_results import free_folder, unused_removed, write_json
+from jfric.cli.loading import load_solved
+from jfric.cli.values import parse_interval, parse_number, parse_path, split_vary
+from jfric.errors import ProblemError, SimulationError, nearest
+from jfric.files import output
+from jfric.files.write_toml import dump
+from jfric.numerics.limits import parse_count
+from jfric.numerics.printing import Shown
+from jfric.sweeps.progress import Progress
+from jfric.verification.periodic_checks import POINT_KINDS, orbit_settings
+
+if TYPE_CHECKING:
+    from jfric.files.config import Config
+    from jfric.periodic.path import OrbitPath, OrbitPoint
+    from jfric.periodic.special_curve import SpecialCurve
+    from jfric.system.problem import Problem
+
+#: Parts of an interval in the progress bar.
+PARTS = 1000
+#: Values of a second parameter.
+POINTS = 21
+OVER_FORM = "PATH=STOP[:COUNT] such as contact.e=0.7"
+
+
+def follow(given: Any) -> bool:
+    """The path of a configuration over a parameter; of the branch that leaves one of its special
+    points, the path on it; of the curve of such a point, where it lies over a second parameter.
+    Printed and written; whether there is one. ``given``: the settings of the command."""
+    chosen, names = load_solved(given), given.observed
+    ends = _interval(chosen, given.parameter)
+    words = {"--branch": given.branch, "--curve": given.curve}
+    wanted = {option: _parse_point(text, option) for option, text in words.items() if text}
+    second = _second(chosen.problem, given)
+    title = chosen.title or given.config.stem
+    tell(title, "bold")
+    store = given.out or free_folder(Path("results") / given.config.stem, "path", "")
+    settings = orbit_settings(chosen, "state")
+    # What leads to the first orbit of a path is known on a branch of it.
+    beside = {k: x for k, x in settings.items() if k not in ("state", "transient")}
+    try:
+        with unused_removed(store):
+            path = found = _followed(chosen, ends, store, title, settings)
+            files = _write_path(path, names, store, dump(chosen))
+            if given.branch is not None:
+                kind, number = wanted["--branch"]
+                point = _point(path, kind, number, "--branch")
+                folder = store / f"{kind}-{number}{'' if given.side == 1 else '-other-side'}"
+                leaving = beside | {"from_": point, "side": given.side}
+                found = _followed(chosen, ends, folder, title, leaving)
+                files += _write_path(found, names, folder, dump(chosen))
+            if second is not None:
+                point = _point(path, *wanted["--curve"], "--curve")
+                files += _curve(chosen.problem, path.name, point, second, store, beside)
+    except SimulationError as error:
+        tell(str(error), "bold red")
+        return False
+    if given.plot:
+        from jfric.figures.orbit_figure import plot_orbits
+
+        files.append(files[0].with_suffix(".png"))
+        plot_orbits(found, names, title=title).savefig(files[-1], dpi=150)
+    wrote(*files)
+    return True
+
+
+def _interval(config: Config, parameter: str | None) -> tuple[str, float, float]:
+    """The parameter and its interval, of the command or of the file."""
+    given: dict[str, Any] = dict(config.periodic)
+    if parameter is not None:
+        given = parse_interval(config.problem, parameter, "--parameter")
+    if "vary" not in given:
+        raise ProblemError(
+            "--parameter: not given, needs PATH=START:STOP; the file has no table [periodic] with "
+            "vary"
+        )
+    return given["vary"], given["start"], given["stop"]
+
+
+def _parse_point(text: str, option: str) -> tuple[str, int]:
+    """``KIND(NUMBER)``."""
+    form = f"KIND(NUMBER) such as flip(1), of the kinds {', '.join(POINT_KINDS)}"
+    found = re.fullmatch(r"\s*(\w+)\s*\(\s*([1-9]\d{0,5})\s*\)\s*", text)
+    if found is None or found[1] not in POINT_KINDS:
+        near = nearest(text.partition("(")[0].strip(), POINT_KINDS)
+        raise ProblemError(f"{option}: found {text!r}{near}, expected {form}")
+    return found[1], int(found[2])
+
+
+def _point(path: OrbitPath, kind: str, number: int, option: str) -> OrbitPoint:
+    points = path.points(POINT_KINDS[kind])
+    if number > len(points):
+        raise ProblemError(
+            f"{option}: found {kind}({number}), the path has {len(points)} of this kind"
+        )
+    return points[number - 1]
+
+
+def _second(problem: Problem, given: Any) -> tuple[str, float, int] | None:
+    """The second parameter of a curve, where it ends, and the number of its values."""
+    if (given.curve is None) != (given.over is None):
+        here, lacks = ("--over", "--curve") if given.curve is None else ("--curve", "--over")
+        raise ProblemError(f"{lacks}: not given, {here} needs it beside it")
+    if given.over is None:
+        return None
+    path, text = split_vary(given.over, OVER_FORM, "--over")
+    name = parse_path(problem, path, "--over")
+    stop, _, count = text.partition(":")
+    points = parse_count(count, "--over: its number of values", 2, 10**5) if count else POINTS
+    return name, parse_number(problem, name, stop, "--over"), points
+
+
+def _followed(
+    config: Config,
+    ends: tuple[str, float, float],
+    store: Path,
+    title: str,
+    settings: dict[str, Any],
+) -> OrbitPath:
+    """A path, kept in ``store`` and printed; raises :class:`jfric.SimulationError` where there is
+    no orbit to begin with."""
+    from jfric.periodic.continuation import continue_orbit
+
+    point = settings.get("from_")
+    try:
+        with kept(lambda: _keeps(store)), Progress(PARTS, stage="compiling") as bar:
+
+            def watch(part: float, orbits: int) -> None:
+                bar.show(round(PARTS * part), PARTS, f"{orbits:,} orbits over {ends[0]}")
+
+            path = continue_orbit(
+                config.problem, *ends, store=store, title=title, watch=watch, **settings
+            )
+    except SimulationError as error:
+        with contextlib.suppress(OSError):  # only a folder that nothing was kept in
+            store.rmdir()
+        where = "at the start" if point is None else "on the branch"
+        raise SimulationError(f"no periodic motion {where}: {error}") from None
+    if point is not None:
+        tell(f"the branch that leaves at {path.name} = {point.parameter:.12g}")
+    _print_path(path)
+    return path
+
+
+def _keeps(store: Path) -> str:
+    """Sentence on the orbits that are kept of an interrupted path."""
+    if not list(store.glob("curve-*.npz")):
+        return "interrupted; no orbit was kept"
+    return f"interrupted; the orbits so far are kept, the same command with --out {store} goes on"
+
+
+def _curve(
+    problem: Problem,
+    name: str,
+    point: OrbitPoint,
+    second: tuple[str, float, int],
+    folder: Path,
+    settings: dict[str, Any],
+) -> list[Path]:
+    """Where a special point lies over a second parameter: printed, and written (CSV)."""
+    from jfric.periodic.special_curve import continue_special
+
+    other, stop, points = second
+    with status(f"{point.kind} over {other}") as announce:
+        announce("following it")
+        found = continue_special(problem, name, point, other, stop, points=points, **settings)
+    _print_curve(found)
+    file = output.reserve(folder, "curve").with_suffix(".csv")
+    table = {other: found.second, name: found.parameter, "period": found.period}
+    table["multiplier"] = np.max(np.abs(found.multipliers), axis=1, initial=0.0)
+    output.write_trajectory(file, table, {"period": "s"})
+    return [file]
+
+
+def _print_curve(curve: SpecialCurve) -> None:
+    name, other = curve.names
+    points = zip(curve.second, curve.parameter, curve.period, strict=True)
+    rows = [tuple(f"{x:.12g}" for x in point) for point in points]
+    columns = f">{other}", f">{name}", ">period [s]"
+    tell(Shown(f"{curve.kind} in two parameters", columns, rows))
+    remarks(curve.remarks)
+
+
+def _print_path(path: OrbitPath) -> None:
+    stable = int(np.sum(path.stable))
+    tell(f"{len(path.parameter)} orbits over {path.name}, {stable} of them stable")
+    rows = []
+    for row in path.special_table():
+        words = "; ".join(row["after"] or ()) if row["kind"] == "event change" else ""
+        numbers = f"{row['parameter']:.12g}", f"{row['period']:.12g}", f"{row['multiplier']:.6g}"
+        rows.append((row["kind"], *numbers, words))
+    columns = "kind", f">{path.name}", ">period [s]", ">largest multiplier", "events"
+    tell(Shown("Special points", columns, rows))
+    remarks(path.remarks)
+
+
+def _write_path(path: OrbitPath, names: list[str] | None, folder: Path, config: str) -> list[Path]:
+    """All orbits of a path (CSV), and its special points (JSON)."""
+    from jfric.periodic.state_vector import state_columns
+
+    table: dict[str, np.ndarray] = {path.name: path.parameter, "period": path.period}
+    table |= state_columns(path.axes, path.state)
+    table["multiplier"] = np.max(np.abs(path.multipliers), axis=1)
+    table["stable"] = path.stable.astype(int)
+    table |= path.observe(names) if names else {}
+    place = output.reserve(folder, "orbits")
+    file = place.with_suffix(".csv")
+    output.write_trajectory(file, table, {"period": "s"})
+    special = [
+        {**row, "state": point.state.tolist(), "row": point.row}
+        for row, point in zip(path.special_table(), path.special, strict=True)
+    ]
+    content = {"parameter": path.name, "start": path.start, "stop": path.stop, "config": config}
+    write_json(place, content | {"special": special, "remarks": list(path.remarks)})
+    return [file, place]
