@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,32 +18,30 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+KEPT = "interrupted; what is finished is kept, the same command with --out {} goes on"
 
-def computed_into(given: Any, kind: str, compute: Callable[[Path], T]) -> tuple[T, Path]:
+
+def computed_into(
+    given: Any,
+    kind: str,
+    compute: Callable[[Path], T],
+    ending: str = ".zarr",
+    keeps: Callable[[Path], str] = lambda store: KEPT.format(store),
+) -> tuple[T, Path]:
     """Result of ``compute``, and the folder in which ``compute`` keeps the result: that of the
-    option ``--out``, or the next free ``KIND-NNN`` of the configuration."""
-    store = given.out or free_folder(Path("results") / given.config.stem, kind)
-    with kept(lambda: keeps(store)), unused_removed(store):
-        return compute(store), store
-
-
-@contextlib.contextmanager
-def unused_removed(folder: Path) -> Iterator[None]:
-    """Block in which a refusal removes a folder that was reserved and never used."""
+    option ``--out``, or the next free ``KIND-NNN`` of the configuration. ``keeps``: sentence on
+    what is kept there of an interrupted run."""
+    store = given.out or _free_folder(Path("results") / given.config.stem, kind, ending)
     try:
-        yield
+        with kept(lambda: keeps(store)):
+            return compute(store), store
     except ProblemError:
-        with contextlib.suppress(OSError):
-            folder.rmdir()
+        with contextlib.suppress(OSError):  # only a folder that was reserved and never used
+            store.rmdir()
         raise
 
 
-def keeps(store: Path) -> str:
-    """Sentence on the results that are kept of an interrupted run."""
-    return f"interrupted; what is finished is kept, the same command with --out {store} goes on"
-
-
-def free_folder(directory: Path, kind: str, ending: str = ".zarr") -> Path:
+def _free_folder(directory: Path, kind: str, ending: str) -> Path:
     """The next free name ``KIND-NNN`` with its ``ending``, reserved at once."""
     try:
         directory.mkdir(parents=True, exist_ok=True)

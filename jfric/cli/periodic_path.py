@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jfric.cli.app import remarks, status, tell, wrote
-from jfric.cli.interrupt import kept
-from jfric.cli.kept_results import free_folder, unused_removed, write_json
+from jfric.cli.kept_results import computed_into, write_json
 from jfric.cli.loading import load_solved
 from jfric.cli.values import parse_interval, parse_number, parse_path, split_vary
 from jfric.errors import ProblemError, SimulationError, nearest
@@ -46,24 +45,27 @@ def follow(given: Any) -> bool:
     second = _second(chosen.problem, given)
     title = chosen.title or given.config.stem
     tell(title, "bold")
-    store = given.out or free_folder(Path("results") / given.config.stem, "path", "")
-    settings = orbit_settings(chosen, "state")
-    # What leads to the first orbit of a path is known on a branch of it.
-    beside = {k: x for k, x in settings.items() if k not in ("state", "transient")}
+
+    def computed(store: Path) -> tuple[OrbitPath, list[Path]]:
+        settings = orbit_settings(chosen, "state")
+        path = found = _followed(chosen, ends, store, title, settings)
+        files = _write_path(path, names, store, dump(chosen))
+        # What leads to the first orbit of a path is known on a branch of it.
+        beside = {k: x for k, x in settings.items() if k not in ("state", "transient")}
+        if given.branch is not None:
+            kind, number = wanted["--branch"]
+            point = _point(path, kind, number, "--branch")
+            folder = store / f"{kind}-{number}{'' if given.side == 1 else '-other-side'}"
+            leaving = beside | {"from_": point, "side": given.side}
+            found = _followed(chosen, ends, folder, title, leaving)
+            files += _write_path(found, names, folder, dump(chosen))
+        if second is not None:
+            point = _point(path, *wanted["--curve"], "--curve")
+            files += _curve(chosen.problem, path.name, point, second, store, beside)
+        return found, files
+
     try:
-        with unused_removed(store):
-            path = found = _followed(chosen, ends, store, title, settings)
-            files = _write_path(path, names, store, dump(chosen))
-            if given.branch is not None:
-                kind, number = wanted["--branch"]
-                point = _point(path, kind, number, "--branch")
-                folder = store / f"{kind}-{number}{'' if given.side == 1 else '-other-side'}"
-                leaving = beside | {"from_": point, "side": given.side}
-                found = _followed(chosen, ends, folder, title, leaving)
-                files += _write_path(found, names, folder, dump(chosen))
-            if second is not None:
-                point = _point(path, *wanted["--curve"], "--curve")
-                files += _curve(chosen.problem, path.name, point, second, store, beside)
+        (found, files), _ = computed_into(given, "path", computed, ending="", keeps=_keeps)
     except SimulationError as error:
         tell(str(error), "bold red")
         return False
@@ -135,7 +137,7 @@ def _followed(
 
     point = settings.get("from_")
     try:
-        with kept(lambda: _keeps(store)), Progress(PARTS, stage="compiling") as bar:
+        with Progress(PARTS, stage="compiling") as bar:
 
             def watch(part: float, orbits: int) -> None:
                 bar.show(round(PARTS * part), PARTS, f"{orbits:,} orbits over {ends[0]}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,7 +88,7 @@ def response(given: ResponseSettings) -> bool:
     Prints peaks and special points of each curve and writes all points (CSV). Exit status: 0, 1
     where a curve is not complete, 2 for bad input.
     """
-    from jfric.cli.kept_results import free_folder, save_figure
+    from jfric.cli.kept_results import computed_into, save_figure
     from jfric.cli.loading import load_solved, use_devices
     from jfric.cli.values import numbers, parse_vary
     from jfric.files.write_toml import dump
@@ -105,9 +106,14 @@ def response(given: ResponseSettings) -> bool:
         if file is not None and file.exists():
             raise ProblemError(f"{file}: exists already; choose another name")
     title = chosen.title or given.config.stem
-    folder = given.out or free_folder(Path("results") / given.config.stem, "response", "")
     begun = time.perf_counter()
-    found = _compute(chosen, drive, values, folder, title)
+    found, folder = computed_into(
+        given,
+        "response",
+        lambda folder: _compute(chosen, drive, values, folder, title),
+        ending="",
+        keeps=lambda folder: _keeps(folder, _curves(values)),
+    )
     seconds = time.perf_counter() - begun
     tell(title, "bold")
     points, curves = sum(len(c) for c in found.curves), len(found.curves)
@@ -158,22 +164,20 @@ def _compute(
     title: str,
 ) -> FrequencyResponse:
     """The response, kept in ``folder`` while it is computed."""
-    import numpy as np
-
-    from jfric.cli.interrupt import kept
-    from jfric.cli.kept_results import unused_removed
     from jfric.periodic.response import frequency_response
     from jfric.sweeps.progress import Progress
     from jfric.verification.periodic_checks import orbit_settings
 
-    curves = int(np.prod([len(v) for v in values.values()], dtype=int))
     settings = orbit_settings(config, "state", response=True)
-    keeping = kept(lambda: _keeps(folder, curves))
-    with unused_removed(folder), keeping, Progress(curves * PARTS) as bar:
-        watch = _Watch(bar, curves)
+    with Progress(_curves(values) * PARTS) as bar:
+        watch = _Watch(bar, _curves(values))
         return frequency_response(
             config.problem, *drive, over=values, store=folder, title=title, watch=watch, **settings
         )
+
+
+def _curves(values: dict[str, Any]) -> int:
+    return math.prod(len(x) for x in values.values())
 
 
 def _keeps(folder: Path, curves: int) -> str:
