@@ -12,6 +12,7 @@ from jfric.cli import options
 from jfric.cli.app import command, status, tell, wrote
 from jfric.cli.interrupt import NOTHING, kept
 from jfric.cli.options import argument, setting
+from jfric.cli.run_fit import RESIDUALS, free_of, read_records, run_fit
 from jfric.errors import ProblemError, nearest
 from jfric.sweeps.progress import Progress
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from jfric.fits.free import Free
     from jfric.fits.uncertainty.posterior import Posterior
 
-RESIDUALS = ("output", "input", "windows", "inverse", "steady")
 #: Chains of a posterior, which run side by side.
 CHAINS = 16
 #: What laws are fitted to in a comparison, by what the fit compares.
@@ -103,7 +103,6 @@ def fit(given: FitSettings) -> bool | None:
     config, data = _required(given)
     from jfric.cli.fit_record import fit_record, write_record
     from jfric.cli.loading import load_changed
-    from jfric.cli.run_fit import free_of, run_fit
     from jfric.fits.hierarchical import HierarchicalFit
     from jfric.fits.optimise.levenberg_marquardt import Outcome
 
@@ -181,7 +180,6 @@ def _compare(
     given: FitSettings, config: Config, data: list[Path], free: dict[str, Free]
 ) -> LawComparison:
     """Laws of friction on held-out data, fitted to what the fit compares."""
-    from jfric.cli.run_fit import read_records
     from jfric.cli.values import to_seconds
     from jfric.fits.comparison.compare_laws import compare_laws
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from jfric.cli.kept_results import write_json
 from jfric.errors import ProblemError
-from jfric.files.output import reserve, versions
+from jfric.files.output import versions
 from jfric.fits.free import Free, read_free
 
 if TYPE_CHECKING:
@@ -96,6 +96,8 @@ def _unit(problem: Problem, signal: str) -> str:
 
 def write_record(given: Any, kind: str, record: Mapping[str, Any]) -> Path:
     """Write a record to where the option ``--out`` says, or the next free ``KIND-NNN``."""
+    from jfric.files.output import reserve
+
     path = given.out or reserve(Path("results") / given.config.stem, kind)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -7,29 +7,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jfric.errors import ProblemError
-from jfric.files.fit_table import free_dimension
-from jfric.fits.data.measured_files import read_experiments
-from jfric.fits.fitting import fit
-from jfric.fits.free import Free
-from jfric.fits.full_paths import full_path
-from jfric.fits.hierarchical import HierarchicalFit, fit_hierarchical
-from jfric.fits.plausibility import require_span
-from jfric.fits.recipe import from_words
-from jfric.fits.residuals import Outputs, sampled_or_whole
-from jfric.fits.sampled_model import without_reference
-from jfric.system.units import UnitError, to_si
 
 if TYPE_CHECKING:
     from jfric.files.config import Config
     from jfric.fits.data.experiment import Experiment
     from jfric.fits.fit_result import FitResult
+    from jfric.fits.free import Free
+    from jfric.fits.hierarchical import HierarchicalFit
+    from jfric.fits.minimise import Watch
 
+RESIDUALS = ("output", "input", "windows", "inverse", "steady")
 WORDS = ("log", "linear", "each", "varies")
 
 
 def parse_free(config: Config, texts: Sequence[str]) -> dict[str, Free]:
     """``PATH=LOW:HIGH``, with ``:log`` or ``:linear`` for the scale, ``:each`` for a value in each
     record, ``:varies`` for values around a common mean; bounds may carry units."""
+    from jfric.fits.free import Free
+    from jfric.fits.full_paths import full_path
+
     found: dict[str, Free] = {}
     for text in texts:
         path, equals, rest = text.partition("=")
@@ -60,6 +56,9 @@ def parse_free(config: Config, texts: Sequence[str]) -> dict[str, Free]:
 
 
 def _bound(config: Config, path: str, text: str) -> float:
+    from jfric.files.fit_table import free_dimension
+    from jfric.system.units import UnitError, to_si
+
     try:
         value = to_si(text, free_dimension(config.problem, path))
         return float(value)  # pyright: ignore[reportArgumentType]
@@ -69,6 +68,9 @@ def _bound(config: Config, path: str, text: str) -> float:
 
 def free_of(config: Config, texts: Sequence[str] | None, *, required: bool) -> dict[str, Free]:
     """Free parameters by path: of the options ``--free``, else of the table ``[fit]``."""
+    from jfric.fits.free import Free
+    from jfric.fits.full_paths import full_path
+
     if texts:
         return parse_free(config, texts)
     found = {}
@@ -84,8 +86,21 @@ def free_of(config: Config, texts: Sequence[str] | None, *, required: bool) -> d
     return found
 
 
+def to_seconds(text: str | None, option: str) -> float | None:
+    """A time with its unit in seconds."""
+    from jfric.system.units import DIMENSIONS, UnitError, to_si
+
+    try:
+        return None if text is None else float(to_si(text, DIMENSIONS["time"]))  # pyright: ignore
+    except UnitError as error:
+        raise ProblemError(f"{option}: {error}") from None
+
+
 def read_records(config: Config, files: Sequence[Path]) -> list[Experiment]:
     """The records in the files, as long as the system is simulated, about."""
+    from jfric.fits.data.measured_files import read_experiments
+    from jfric.fits.plausibility import require_span
+
     experiments = read_experiments(config, files)
     if config.data is None or config.data.time is not None:
         for experiment in experiments:
@@ -99,20 +114,37 @@ def run_fit(
     free: dict[str, Free],
     *,
     residual: str = "output",
+    window: float | None = None,
+    observe: Sequence[str] | None = None,
+    search: str = "starts",
+    schedule: Sequence[float] | None = None,
+    starts: int = 8,
     hold: str = "zero",
-    **options: Any,
+    loss: str = "linear",
+    seed: int = 0,
+    watch: Watch | None = None,
 ) -> FitResult | HierarchicalFit:
     """The fit that the command makes; hierarchical where something varies from run to run.
-    ``options`` as for :func:`jfric.fit`, kinds of settings by words."""
+    ``watch`` as for :func:`jfric.fit`."""
+    from jfric.fits.fitting import fit
+    from jfric.fits.recipe import from_words
+    from jfric.fits.residuals import Outputs, sampled_or_whole
+    from jfric.fits.sampled_model import without_reference
+
     experiments = read_records(config, files)
     if config.data is not None and config.data.time is None:
         # Rows without times are steady states, whatever else they are compared by.
         residual = "steady"
-    words = {"residual": residual, "controller": config.controller, "hold": hold}
-    options = from_words(words | options)
+    words = dict(residual=residual, window=window, controller=config.controller, loss=loss,
+                 search=search, schedule=schedule)  # fmt: skip
+    options: dict[str, Any] = from_words(words)
+    options |= dict(observe=observe, starts=starts, seed=seed, hold=hold, watch=watch)
     model: Any = config.problem
     if isinstance(options["residual"], Outputs):
         experiments = [without_reference(e) for e in experiments]
         model = sampled_or_whole(config.problem, experiments, hold=hold)
-    several = any(item.varies for item in free.values())
-    return (fit_hierarchical if several else fit)(model, experiments, free, **options)
+    if any(item.varies for item in free.values()):
+        from jfric.fits.hierarchical import fit_hierarchical
+
+        return fit_hierarchical(model, experiments, free, **options)
+    return fit(model, experiments, free, **options)
