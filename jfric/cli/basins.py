@@ -68,16 +68,13 @@ def basins(given: BasinsSettings) -> bool:
     Exit status: 0, 1 where a run failed, 2 for bad input.
     """
     from jfric.cli.kept_results import computed_into, print_counts, write_figure
-    from jfric.cli.loading import load_changed, solver_words, use_devices
+    from jfric.cli.loading import load_for_many
     from jfric.cli.values import parse_section, parse_vary
-    from jfric.files.solver_choice import choose_solver
     from jfric.files.write_toml import dump
     from jfric.periodic.basins import prepare_basins, run_basins
     from jfric.sweeps.design import SAMPLED
 
-    use_devices(1 if given.workers is not None else given.devices)
-    words = solver_words(given)
-    chosen = load_changed(given.config, given.set_)
+    chosen, solver = load_for_many(given)
     title = chosen.title or given.config.stem
     sampled = given.method in SAMPLED
     prepared = prepare_basins(
@@ -87,7 +84,7 @@ def basins(given: BasinsSettings) -> bool:
         method=given.method,
         samples=given.samples,
         seed=given.seed,
-        solver=choose_solver(chosen.solver, **words)[0],
+        solver=solver,
         config=dump(chosen),
         title=title,
         command=called(),

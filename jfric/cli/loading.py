@@ -13,6 +13,7 @@ from jfric.errors import ProblemError
 
 if TYPE_CHECKING:
     from jfric.files.config import Config
+    from jfric.solvers.base import AbstractSolver
 
 
 def load_changed(path: Path, settings: list[str] | None, *, controller: bool = False) -> Config:
@@ -39,6 +40,19 @@ def solver_words(given: Any) -> dict[str, Any]:
 
     own = {"name": getattr(given, "solver", None), "flow": given.flow, "rtol": given.rtol}
     return parse_options(given.option or [], **own)
+
+
+def load_for_many(given: Any) -> tuple[Config, AbstractSolver]:
+    """System of a command's record for many trajectories, and their solver; the devices of the
+    record are taken."""
+    from jfric.files.solver_choice import choose_solver
+
+    elsewhere = (getattr(given, name, None) for name in ("workers", "scheduler"))
+    apart = any(place is not None for place in elsewhere)
+    use_devices(1 if apart else given.devices)
+    words = solver_words(given)
+    chosen = load_changed(given.config, given.set_)
+    return chosen, choose_solver(chosen.solver, **words)[0]
 
 
 def load_solved(given: Any) -> Config:

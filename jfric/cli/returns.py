@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,9 +17,6 @@ from jfric.errors import ProblemError
 
 if TYPE_CHECKING:
     import xarray
-
-    from jfric.files.config import Config
-    from jfric.solvers.base import AbstractSolver
 
 #: Values of parameters with a line of their own.
 MOST_LISTED = 40
@@ -79,11 +76,12 @@ def bifurcations(given: BifurcationsSettings) -> bool:
     Exit status: 0, 1 where a run failed, 2 for bad input.
     """
     from jfric.cli.kept_results import computed_into, write_figure
+    from jfric.cli.loading import load_for_many
     from jfric.cli.values import numbers, parse_section, parse_vary
     from jfric.figures.returns_figure import plot_returns
     from jfric.periodic.section_runs import bifurcation_diagram
 
-    chosen, solver = _chosen(given)
+    chosen, solver = load_for_many(given)
     varied = parse_vary(chosen.problem, given.vary)
     if len(varied) != 1:
         raise ProblemError(f"--vary: found {len(varied)} parameters, needs one")
@@ -148,11 +146,12 @@ def lyapunov(given: LyapunovSettings) -> bool:
     Exit status: 0, 1 where a run failed, 2 for bad input.
     """
     from jfric.cli.kept_results import computed_into, write_figure
+    from jfric.cli.loading import load_for_many
     from jfric.cli.values import parse_section, parse_vary
     from jfric.figures.sweep_figure import plot_sweep
     from jfric.periodic.lyapunov import lyapunov_exponents
 
-    chosen, solver = _chosen(given)
+    chosen, solver = load_for_many(given)
     varied = parse_vary(chosen.problem, given.vary)
     interval = parse_section(given.interval, "--interval")
     tell(chosen.title or given.config.stem, "bold")
@@ -179,16 +178,6 @@ def lyapunov(given: LyapunovSettings) -> bool:
         drawn = table.assign(lyapunov_exponent=means)
         write_figure(store.with_suffix(".png"), lambda: plot_sweep(drawn))
     return ok
-
-
-def _chosen(given: Any) -> tuple[Config, AbstractSolver]:
-    from jfric.cli.loading import load_changed, solver_words, use_devices
-    from jfric.files.solver_choice import choose_solver
-
-    use_devices(given.devices)
-    words = solver_words(given)
-    chosen = load_changed(given.config, given.set_)
-    return chosen, choose_solver(chosen.solver, **words)[0]
 
 
 def _print_failures(table: xarray.Dataset) -> bool:

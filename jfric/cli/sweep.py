@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jfric.cli import options
 from jfric.cli.app import called, command, tell, wrote
@@ -78,20 +78,15 @@ def sweep(given: SweepSettings) -> bool:
     Exit status: 0, 1 where a trajectory failed, 2 for bad input.
     """
     from jfric.cli.kept_results import computed_into, print_counts
-    from jfric.cli.loading import load_changed, solver_words, use_devices
+    from jfric.cli.loading import load_for_many
     from jfric.cli.values import parse_vary
-    from jfric.files.solver_choice import choose_solver
     from jfric.files.write_toml import dump
     from jfric.results.grammar import split
     from jfric.results.status import Status
     from jfric.sweeps.design import SAMPLED
     from jfric.sweeps.sweeping import execute, prepare
 
-    apart = given.workers is not None or given.scheduler is not None
-    use_devices(1 if apart else given.devices)
-    words = solver_words(given)
-    chosen = load_changed(given.config, given.set_)
-    built, _ = choose_solver(chosen.solver, **words)
+    chosen, solver = load_for_many(given)
     varied = parse_vary(chosen.problem, given.vary, sampled=given.method in SAMPLED)
     prepared = prepare(
         chosen.problem,
@@ -101,11 +96,11 @@ def sweep(given: SweepSettings) -> bool:
         samples=given.samples,
         seed=given.seed,
         times=_times(chosen, given.times),
-        solver=built,
+        solver=solver,
         config=dump(chosen),
         title=chosen.title or given.config.stem,
         command=called(),
-        point_command=_command_of_a_point(chosen.problem, given, varied, words),
+        point_command=_command_of_a_point(chosen.problem, given, varied),
     )
     names = "chunk", "block", "devices", "workers", "scheduler"
     execution = {name: getattr(given, name) for name in names}
@@ -133,10 +128,9 @@ def _times(config: Config, text: str | None) -> np.ndarray | None:
     return np.linspace(*time_span(config.problem), times) if isinstance(times, int) else times
 
 
-def _command_of_a_point(
-    problem: Problem, given: SweepSettings, varied: Collection[str], solver: dict[str, Any]
-) -> str:
+def _command_of_a_point(problem: Problem, given: SweepSettings, varied: Collection[str]) -> str:
     """The command of one run; where the varied parameters are set as well, that of a point."""
+    from jfric.cli.loading import solver_words
     from jfric.system.naming import find_path
 
     words = ["jfric", "run", str(given.config)]
@@ -144,7 +138,7 @@ def _command_of_a_point(
         if find_path(problem, text.partition("=")[0].strip()) not in varied:
             words += ["--set", text]
     own = {"name": "--solver", "flow": "--flow", "rtol": "--rtol"}
-    for key, value in solver.items():
+    for key, value in solver_words(given).items():
         words += [own[key], str(value)] if key in own else ["--option", f"{key}={value}"]
     return shlex.join(words)
 

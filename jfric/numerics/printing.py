@@ -70,9 +70,9 @@ def as_html(thing: Any) -> str:
     rest = len(rows) - LINES
     more = [f"<tr><td>... and {rest} more</td></tr>"] if rest > 0 else []
     body = [line(row, "td") for row in rows[:LINES]]
-    rest = f"<p>{escape(below)}</p>" if below else ""
+    remark = f"<p>{escape(below)}</p>" if below else ""
     parts = "".join([*head, *body, *more])
-    return f"<table><caption>{escape(title)}</caption>{parts}</table>{rest}"
+    return f"<table><caption>{escape(title)}</caption>{parts}</table>{remark}"
 
 
 def heads(columns: Iterable[str]) -> tuple[str, ...]:
