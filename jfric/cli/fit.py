@@ -143,7 +143,7 @@ def fit(given: FitSettings) -> bool | None:
 
 
 def _required(given: FitSettings) -> tuple[Path, list[Path]]:
-    """What only a proposal does without; a wrong name of a residual is refused."""
+    """File and records, which only a proposal does without; a wrong residual is refused."""
     if not given.config:
         raise ProblemError("CONFIG: missing, such as system.toml")
     if not given.data:

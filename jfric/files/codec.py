@@ -119,11 +119,11 @@ class Codec(abc.ABC):
         """JSON schema of the values; tables of their own go to ``definitions``."""
 
     def expected(self, place: Place) -> str:
-        """What a value must be, in words."""
+        """Words for what a value must be."""
         return self.words
 
     def example(self, place: Place) -> str:
-        """What to give where a value is missing."""
+        """Words for what to give where a value is missing."""
         return self.expected(place)
 
     def mistakes(self, raw: Any, place: Place) -> Iterator[Mistake]:
@@ -132,7 +132,7 @@ class Codec(abc.ABC):
             yield place.mistake(f"found {describe(raw)}, expected {self.expected(place)}")
 
     def read(self, raw: Any, place: Place) -> Any:
-        """What a value of a good shape stands for; raises :class:`jfric.ProblemError`."""
+        """Meaning of a value of a good shape; raises :class:`jfric.ProblemError`."""
         return raw
 
     def write(self, value: Any, place: Place) -> Any:

@@ -16,7 +16,7 @@ class PathTable(Record):
     """A table that may name a parameter, ``vary``, whose values are among its numbers."""
 
     def of(self, raw: dict[str, Any], problem: Problem, where: str) -> dict[str, Any]:
-        """What the table gives, in SI units, and the full path of the parameter."""
+        """Numbers of the table in SI units, and the full path of the parameter."""
         place = Place(where)
         if "vary" not in raw:
             return self.read(raw, place)

@@ -33,7 +33,7 @@ class Starts(Names):
     """Initial states by degree of freedom."""
 
     def read(self, raw: Any, place: Place) -> dict[str, InitialState]:
-        """Those of unknown degrees of freedom are left to the problem's own check."""
+        """States, also of unknown degrees of freedom, which the problem itself refuses."""
         dofs = place.system.dofs
         at = {dof: place.key(dof)._replace(kind=dofs.get(dof)) for dof in raw}
         return {dof: InitialState(**self.of.read(raw[dof], at[dof])) for dof in raw}

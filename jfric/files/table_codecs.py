@@ -174,11 +174,11 @@ class Record(Codec):
                 yield Mistake(place.key(name).mistake(sentence).sentence, unknown=True)
 
     def hint(self, key: Key, place: Place) -> str:
-        """What to give where a key is missing."""
+        """Words for what to give where a key is missing."""
         return f"; give {key.codec.example(place)}" if self.hints else ""
 
     def unknown(self, name: str, value: Any, place: Place) -> str:
-        """What is wrong with a key that the table does not have."""
+        """Sentence on a key that the table does not have."""
         return f"unknown field, allowed are {', '.join(self.table)}{did_you_mean(name, self.table)}"
 
     def contradictions(self, raw: dict[str, Any], place: Place) -> Iterator[Mistake]:

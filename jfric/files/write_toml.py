@@ -67,7 +67,7 @@ def dump(config: Config | Problem) -> str:
 
 
 def _tables(config: Config) -> dict[str, Any]:
-    """What stands before the elements."""
+    """Tables that stand before the elements."""
     problem, place = config.problem, Place()
     found: dict[str, Any] = {
         key: value for key in ("title", "source", "description") if (value := getattr(config, key))
@@ -104,7 +104,7 @@ def _initial(problem: Problem) -> dict[str, Any]:
 
 
 def _settings(config: Config) -> dict[str, Any]:
-    """What stands behind the elements, without checks."""
+    """Tables that stand behind the elements, without checks."""
     place, matrices = Place("matrices"), vars(config.problem.matrices)
     found: dict[str, Any] = {
         "matrices": {k: _rows(x, place) for k, x in matrices.items() if x is not None},

@@ -132,7 +132,7 @@ def _write(path: Path, part: Part) -> None:
 
 
 def _read(path: Path) -> Part:
-    """What :func:`_write` kept."""
+    """Part of a path that :func:`_write` kept."""
     try:
         with np.load(path, allow_pickle=False) as file:
             found = {k: file[k] for k in file.files}

@@ -112,7 +112,7 @@ def motion(problem: Problem, ts: jax.Array, solver: Any, quantities: tuple) -> M
 
 @Kept
 def _motions(problems: Problem, ts: jax.Array, solver: Any, quantities: tuple[Quantity, ...]):
-    return eqx.filter_vmap(lambda *x: _motion(*x, solver, quantities))(problems, ts)
+    return eqx.filter_vmap(lambda problem, t: _motion(problem, t, solver, quantities))(problems, ts)
 
 
 def run_batch(jobs: list[Job]) -> list[Trajectory]:

@@ -117,7 +117,7 @@ class PeriodicValues:
 
     @cached_property
     def path(self) -> OrbitPath:
-        """Its path over the parameter of the table ``[periodic]``."""
+        """Path of orbits over the parameter of the table ``[periodic]``."""
         from jfric.periodic.continuation import continue_orbit
 
         settings = orbit_settings(self.config, "state")

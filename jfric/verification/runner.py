@@ -75,7 +75,7 @@ def in_threads(begun: Works, observe: Observe | None) -> Iterator[tuple[int, Mad
 
 
 def _observed(jobs: Sequence[AnyJob], made: Made, observe: Observe | None) -> Made:
-    """What ``observe`` makes of each computed value in place of it."""
+    """Results in which each computed value is replaced by what ``observe`` makes of it."""
     if observe is None:
         return made
     return [(observe(job, one), found) for job, (one, found) in zip(jobs, made, strict=True)]

@@ -61,7 +61,8 @@ class SmoothPiece(eqx.Module):
         return self._with_margins(q, v, w, found, normal)
 
     def _forces(self, s, q, v, w) -> tuple[Float[Array, " p"], Float[Array, " nf"]]:
-        """Of ``o`` what accelerations depend on, all but margins; normal forces of friction."""
+        """The part of ``o`` that accelerations depend on, all but margins; and normal forces of
+        friction."""
         mechanics, state = self.prepared.mechanics, self.state
         found = jnp.zeros((0,), q.dtype)
         if mechanics.has_curved_forces:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 import equinox as eqx
 import jax
@@ -55,6 +55,9 @@ class _Moved(NamedTuple):
     demanded: Float[Array, " m"]
     normal: Float[Array, " nf"]
     curved: Float[Array, " l"]
+
+
+Piece = TypeVar("Piece", bound="VaryingPiece")
 
 
 class VaryingPiece(SmoothPiece):
@@ -353,7 +356,7 @@ def varying_piece(
     return _compiled(VaryingPiece(prepared, equations, g, state, forces, system, force))
 
 
-def _compiled(piece: VaryingPiece) -> VaryingPiece:
+def _compiled(piece: Piece) -> Piece:
     alone = jax.jit(lambda *x: piece.acceleration(*x))
     whole = jax.jit(lambda *x: piece.instant(*x))
     return dataclasses.replace(piece, compiled=(alone, whole))
