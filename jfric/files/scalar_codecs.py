@@ -70,7 +70,7 @@ class Real(Codec):
 
     words, kind = "a number", "number"
 
-    def __init__(self, **limits: float) -> None:
+    def __init__(self, **limits: int | float) -> None:
         self.limits = limits
 
     def takes(self, raw: Any) -> bool:
@@ -108,7 +108,7 @@ class Whole(Real):
 
     words, kind = "a whole number", "integer"
 
-    def __init__(self, *, strict: bool = False, **limits: float) -> None:
+    def __init__(self, *, strict: bool = False, **limits: int | float) -> None:
         super().__init__(**limits)
         self.strict = strict
 
