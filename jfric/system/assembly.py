@@ -15,18 +15,17 @@ from jfric.numerics.compilation import brief_options
 from jfric.numerics.kept_programs import Kept
 from jfric.system.body import coordinates
 from jfric.system.bristles import assemble_bristles
+from jfric.system.contact_rows import contact_rows
 from jfric.system.dependence import is_straight, linear_displacement
 from jfric.system.description import AbstractProblem, state_axis
 from jfric.system.elements import AbstractForce, Gap, Lagrangian
 from jfric.system.joint_contacts import opposed_contacts, unilateral_contacts
 from jfric.system.joint_equations import joint_equations
 from jfric.system.joints import joints_of
-from jfric.system.laws import Coulomb
 from jfric.system.load_friction import (
     assemble_carried,
     carried_label,
     carried_loads,
-    given_normal_forces,
 )
 from jfric.system.mechanics import Mechanics, inverse_of_mass
 from jfric.system.piecewise import assemble_piecewise
@@ -246,7 +245,6 @@ def assemble(problem: AbstractProblem) -> Mechanics:
     axes, (t, q, v) = problem.axes, problem.start()
     n = len(axes)
     friction, contacts = problem.friction_rows(), unilateral_contacts(problem)
-    rows: list[Any] = [*friction.values(), *contacts.values()]
     tangents = [f.direction for f in friction.values()] + [c.tangent for c in contacts.values()]
     normals = [c.normal for c in contacts.values()]
     linear = _linear(problem, t, q)
@@ -271,12 +269,7 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         W_T=W_T[:, :n],
         W_T_base=W_T[:, n:],
         reactions=_reactions(friction.values(), W_T[:, :n], axes),
-        belts=tuple(row.belt for row in rows),
-        laws=tuple(
-            [f.coefficients.prepared() for f in friction.values()]
-            + [Coulomb(0.0) if c.law is None else c.law.prepared() for c in contacts.values()]
-        ),
-        normal_forces=given_normal_forces(problem, friction.values()),
+        contacts=contact_rows(problem, friction, contacts),
         W_N=W_N[:, :n],
         W_N_base=W_N[:, n:],
         gap0=gap0,
@@ -285,21 +278,10 @@ def assemble(problem: AbstractProblem) -> Mechanics:
         nonlinear=_nonlinear(problem, linear.forces),
         bristles=assemble_bristles(problem, piecewise.names),
         axes=axes,
-        contact_names=(*friction, *contacts),
         planes=_planes(problem),
-        position_factors=tuple(
-            None if f.position is None else f.position.prepared() for f in friction.values()
-        ),
         carried=assemble_carried(problem, friction, piecewise),
         opposed=opposed_contacts(problem),
         pins=pin_friction(problem, equations),
-        frictionless=tuple([False] * len(friction) + [c.frictionless for c in contacts.values()]),
-        redirected=tuple([f.redirected for f in friction.values()] + [False] * len(contacts)),
-        smooth_impact=tuple(c.impact == "none" for c in contacts.values()),
-        single_tangent=tuple(_single(d, axes) for d in tangents),
-        pair_tangent=tuple(_pair(d, axes) for d in tangents),
-        single_normal=tuple(_single(d, axes) for d in normals),
-        only_dof=tuple(_only(d, axes) for d in (*tangents, *normals)),
         varying=varying,
     )
     if varying is None:
@@ -327,28 +309,6 @@ def _planes(problem: AbstractProblem) -> tuple[tuple[int, ...], ...]:
                 found.append(tuple(range(row, row + count)))
             row += count
     return tuple(found)
-
-
-def _single(direction, axes) -> int | None:
-    """Index of the only coordinate of ``direction`` if it is a degree of freedom."""
-    if direction is None or not direction.is_single or direction.names[0] not in axes:
-        return None
-    return axes.index(direction.names[0])
-
-
-def _only(direction, axes) -> int | None:
-    """Index of the only degree of freedom that ``direction`` has a part along."""
-    dofs = [] if direction is None else [name for name in direction.names if name in axes]
-    return axes.index(dofs[0]) if len(dofs) == 1 else None
-
-
-def _pair(direction, axes) -> tuple[int, int] | None:
-    """Indices of the two degrees of freedom whose difference ``direction`` is."""
-    if direction is None or direction.signs != (-1, 1):
-        return None
-    if any(name not in axes for name in direction.names):
-        return None
-    return axes.index(direction.names[0]), axes.index(direction.names[1])
 
 
 def _matrix(entries, n: int):

@@ -29,6 +29,7 @@ from jaxtyping import Array, Float, Int
 from jfric.numerics.linear_algebra import ROTATED, UNROLLED_INVERSE, eliminate, matmul, matvec
 from jfric.numerics.linear_algebra import inverse as plain_inverse
 from jfric.system.bristles import Bristles
+from jfric.system.contact_rows import ContactRow
 from jfric.system.description import is_state_axis, with_short_names
 from jfric.system.elements import AbstractForce
 from jfric.system.functions import AbstractFunction
@@ -38,7 +39,6 @@ from jfric.system.load_friction import Carried
 from jfric.system.piecewise import PiecewiseElements
 from jfric.system.pin_friction import PinFriction
 from jfric.system.polygons import PolygonGap, in_regions
-from jfric.system.position_factor import AbstractPositionFactor
 from jfric.system.state import BoundState
 from jfric.system.varying import Varying
 
@@ -65,11 +65,8 @@ class Mechanics(eqx.Module):
     W_T_base: Float[Array, "nt nb"]
     #: ``R_T`` where it differs from ``W_T``, else None.
     reactions: Float[Array, "nt n"] | None
-    belts: tuple[AbstractFunction | None, ...]
-    laws: tuple[AbstractLaw, ...]
-    #: Normal forces of the friction elements (nf of them); those of pins are zero here, and what
-    #: grows with :attr:`carried` is left out.
-    normal_forces: tuple[AbstractFunction, ...]
+    #: A row for each contact, in order.
+    contacts: tuple[ContactRow, ...]
     W_N: Float[Array, "nu n"]
     W_N_base: Float[Array, "nu nb"]
     gap0: Float[Array, " nu"]
@@ -79,22 +76,6 @@ class Mechanics(eqx.Module):
     #: Elements with states of their own, or None.
     bristles: Bristles | None
     axes: tuple[str, ...] = eqx.field(static=True)
-    contact_names: tuple[str, ...] = eqx.field(static=True)
-    #: Contacts without a tangent direction.
-    frictionless: tuple[bool, ...] = eqx.field(static=True)
-    #: Unilateral contacts whose impacts carry no tangential impulse.
-    smooth_impact: tuple[bool, ...] = eqx.field(static=True)
-    #: For each contact, whether its friction acts along another direction than that of sliding.
-    redirected: tuple[bool, ...] = eqx.field(static=True)
-    #: For each contact, the one degree of freedom whose velocity is the sliding velocity, or None.
-    single_tangent: tuple[int | None, ...] = eqx.field(static=True)
-    #: For each contact between two degrees of freedom, these two, or None.
-    pair_tangent: tuple[tuple[int, int] | None, ...] = eqx.field(static=True)
-    #: For each unilateral contact, the one degree of freedom that its normal acts on, or None.
-    single_normal: tuple[int | None, ...] = eqx.field(static=True)
-    #: For tangents, then normals, the one degree of freedom that they act on, whatever bases they
-    #: act on, or None.
-    only_dof: tuple[int | None, ...] = eqx.field(static=True)
     #: What depends on position, or None.
     varying: Varying | None = None
     #: Tangents that belong together: the directions of each friction in a plane, two, or three
@@ -106,8 +87,6 @@ class Mechanics(eqx.Module):
     pins: PinFriction | None = None
     #: Loads that friction grows with, or None.
     carried: Carried | None = None
-    #: For each friction element, how it depends on position, or None.
-    position_factors: tuple[AbstractPositionFactor | None, ...] = ()
     #: Of tangents, then normals, where something depends on position: relative velocity at rest,
     #: and relative acceleration along the motion without acceleration.
     rate: Any = None
@@ -228,6 +207,50 @@ class Mechanics(eqx.Module):
         return len(self.axes)
 
     @property
+    def contact_names(self) -> tuple[str, ...]:
+        """Names of all contacts."""
+        return tuple(c.name for c in self.contacts)
+
+    @property
+    def laws(self) -> tuple[AbstractLaw, ...]:
+        """Friction laws of all contacts."""
+        return tuple(c.law for c in self.contacts)
+
+    @property
+    def belts(self) -> tuple[AbstractFunction | None, ...]:
+        """Velocities of the partners' surfaces along the tangents, None where they rest."""
+        return tuple(c.belt for c in self.contacts)
+
+    @property
+    def normal_forces(self) -> tuple[AbstractFunction, ...]:
+        """Normal forces (nf of them) of friction elements; those of pins are zero here, and what
+        grows with :attr:`carried` is left out."""
+        return tuple(c.normal_force for c in self.contacts if c.normal_force is not None)
+
+    @property
+    def frictionless(self) -> tuple[bool, ...]:
+        """For each contact, whether it has no tangent direction."""
+        return tuple(c.frictionless for c in self.contacts)
+
+    @property
+    def smooth_impact(self) -> tuple[bool, ...]:
+        """For each unilateral contact, whether its impacts carry no tangential impulse."""
+        return tuple(c.smooth_impact for c in self.contacts if c.normal_force is None)
+
+    @property
+    def redirected(self) -> bool:
+        """Whether any friction acts along another direction than that of sliding."""
+        return any(c.redirected for c in self.contacts)
+
+    @property
+    def single_dofs(self) -> tuple[int | None, ...]:
+        """For all tangents, then all normals, the one coordinate that each is, or None."""
+        unilateral = self.contacts[self.n_friction :]
+        return tuple(
+            [c.tangent.single for c in self.contacts] + [c.normal.single for c in unilateral]
+        )
+
+    @property
     def n_friction(self) -> int:
         """Number of friction elements with a given normal force."""
         return len(self.normal_forces)
@@ -240,18 +263,19 @@ class Mechanics(eqx.Module):
     @property
     def n_contacts(self) -> int:
         """Number of contacts of both kinds."""
-        return len(self.laws)
+        return len(self.contacts)
 
     @property
     def modulated(self) -> tuple[int, ...]:
         """Friction elements that depend on position."""
-        return tuple(i for i, f in enumerate(self.position_factors) if f is not None)
+        return tuple(i for i, c in enumerate(self.contacts) if c.factor is not None)
 
     def factors(self, t, q) -> Float[Array, " nf"]:
         """Factors of all friction elements, one where they do not depend on position."""
         s = matvec(self.W_T, q) + matvec(self.W_T_base, self.base_motion(t)[0])
         one = jnp.ones((), q.dtype)
-        factors = [one if f is None else f(s[i]) for i, f in enumerate(self.position_factors)]
+        rows = enumerate(self.contacts[: self.n_friction])
+        factors = [one if c.factor is None else c.factor(s[i]) for i, c in rows]
         return jnp.stack(factors)
 
     @property

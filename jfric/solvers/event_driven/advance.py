@@ -62,15 +62,16 @@ def held_exactly(prepared: Prepared, state: State, values: Values, signs: Signs)
     along_lines = ~(prepared.frictionless | jnp.asarray(mechanics.in_plane, bool))
     null = rules.slides(state.mode) & signs.null[: prepared.nt] & along_lines
     own = np.zeros((mechanics.n, prepared.nt), bool)
-    for i, dof in enumerate(mechanics.single_tangent):
-        if dof is not None and mechanics.belts[i] is None:
-            own[dof, i] = True
+    resting = [(i, c.tangent) for i, c in enumerate(mechanics.contacts) if c.belt is None]
+    for i, tangent in resting:
+        if tangent.single is not None:
+            own[tangent.single, i] = True
     rests = jnp.any(own & (null | (state.mode == Mode.STICK))[None, :], axis=1)
     if not prepared.independent:
         q = jnp.where(rests, state.q, q)
         v, a = jnp.where(rests, 0.0, v), jnp.where(rests, 0.0, a)
-    for i, pair in enumerate(mechanics.pair_tangent):
-        if pair is None or mechanics.belts[i] is not None:
+    for i, tangent in resting:
+        if (pair := tangent.pair) is None:
             continue
         for leader, follower in (pair, pair[::-1]):
             joined = (state.mode[i] == Mode.STICK) & ~rests[follower]

@@ -49,7 +49,7 @@ def is_one_dof(prepared: Prepared) -> bool:
         mechanics.n == 1
         and prepared.nt == prepared.nf <= 1
         and prepared.n_guards > 0
-        and not any(mechanics.redirected)
+        and not mechanics.redirected
         and mechanics.has_linear_modes
         and mechanics.varying is None
         and mechanics.carried is None

@@ -270,7 +270,7 @@ def _exact_rows(prepared: Prepared, mode, dependent, P, PQ):
 def held_alone(prepared: Prepared, holds: Bool[Array, " m"]) -> Bool[Array, "n m"]:
     """Which row that ``holds`` does so with each degree of freedom: of contacts that act on it
     alone, the last."""
-    dofs = prepared.single_dof
+    dofs = prepared.mechanics.single_dofs
     own = np.zeros((prepared.mechanics.n, len(dofs)), bool)
     for row, dof in enumerate(dofs):
         if dof is not None:

@@ -131,11 +131,6 @@ class Prepared(WithContacts):
         return bool(self.mechanics.planes) or self.mechanics.stiff
 
     @property
-    def single_dof(self) -> tuple[int | None, ...]:
-        """For each row the only degree of freedom that it acts on, if there is one."""
-        return _single_dof(self.mechanics)
-
-    @property
     def regular(self) -> bool:
         """Whether reactions are always unique: friction cannot make a pivot vanish either."""
         rough = [not f for f in self.mechanics.frictionless[self.nf :]]
@@ -226,12 +221,8 @@ def _unilateral(mechanics: Mechanics) -> Bool[Array, " nt"]:
     return jnp.arange(mechanics.n_contacts) >= mechanics.n_friction
 
 
-def _single_dof(mechanics: Mechanics) -> tuple[int | None, ...]:
-    return (*mechanics.single_tangent, *mechanics.single_normal)
-
-
 def _own_entry(mechanics: Mechanics, W) -> Float[Array, " m"]:
-    dofs = _single_dof(mechanics)
+    dofs = mechanics.single_dofs
     column = np.asarray([0 if dof is None else dof for dof in dofs], int)
     several = np.asarray([dof is None for dof in dofs], bool)
     return jnp.where(several, 1.0, W[np.arange(len(dofs)), column])
@@ -250,10 +241,11 @@ def _independent(mechanics: Mechanics) -> bool:
     """
     if mechanics.tied is not None:
         return False
-    unused = [*mechanics.frictionless, *[False] * mechanics.n_unilateral]
-    for _, j in mechanics.contact_planes:
-        unused[mechanics.n_contacts + j - mechanics.n_friction] = True
-    used = [d for d, s in zip(mechanics.only_dof, unused, strict=True) if not s]
+    # The second component of friction in a plane has the normal of the first.
+    again = {j for _, j in mechanics.contact_planes}
+    rows = [*enumerate(mechanics.contacts)]
+    used = [c.tangent.only for _, c in rows if not c.frictionless]
+    used += [c.normal.only for i, c in rows if i >= mechanics.n_friction and i not in again]
     if len(used) == 1:
         return True
-    return None not in used and len(set(used)) == len(used) and not any(mechanics.redirected)
+    return None not in used and len(set(used)) == len(used) and not mechanics.redirected

@@ -196,12 +196,12 @@ def _held_exactly(mechanics: Mechanics, mode, dq, constraint):
     """Degrees of freedom that one contact holds alone, free of rounding error."""
     nt, nf = mechanics.n_contacts, mechanics.n_friction
     column = jnp.arange(mechanics.n)
-    for i, dof in enumerate(mechanics.single_tangent):
-        if dof is not None:
+    for i, row in enumerate(mechanics.contacts):
+        if (dof := row.tangent.single) is not None:
             held = (mode[i] == Mode.STICK) & (column == dof)
             dq = jnp.where(held, constraint[i] / mechanics.W_T[i, dof], dq)
-    for j, dof in enumerate(mechanics.single_normal):
-        if dof is not None:
+    for j, row in enumerate(mechanics.contacts[nf:]):
+        if (dof := row.normal.single) is not None:
             held = (mode[nf + j] != Mode.OPEN) & (column == dof)
             dq = jnp.where(held, constraint[nt + j] / mechanics.W_N[j, dof], dq)
     return dq

@@ -79,7 +79,7 @@ def _hindrance(mechanics: Mechanics) -> str:
         return f"the unilateral contact {mechanics.contact_names[mechanics.n_friction]}"
     if mechanics.n_friction > 1:
         return f"{mechanics.n_friction} friction elements"
-    if any(mechanics.redirected):
+    if mechanics.redirected:
         return "friction with a reaction along another direction than that of sliding"
     if any(b is not None for b in mechanics.belts) or mechanics.base_functions:
         return "a moving belt or support"

@@ -43,7 +43,7 @@ class StepsInScalars:
         self.inputs = inputs, pushed
         arrays, rest = eqx.partition(prepared, eqx.is_array)
         mechanics, n = prepared.mechanics, prepared.mechanics.n
-        dofs = [*mechanics.single_tangent, *mechanics.single_normal]
+        dofs = mechanics.single_dofs
         acts = np.array([[dof is None or dof == i for i in range(n)] for dof in dofs])
 
         def one(arrays, z, mode, x: StepInputs, pushed):

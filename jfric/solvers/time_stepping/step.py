@@ -214,7 +214,7 @@ def _contacts(prepared: Prepared, D, gamma, before, touching, mode, x: StepInput
 def _held(prepared: Prepared, v, prescribed, active):
     """Velocities of degrees of freedom held by one contact alone, free of rounding error."""
     mechanics = prepared.mechanics
-    dofs = [*mechanics.single_tangent, *mechanics.single_normal]
+    dofs = mechanics.single_dofs
     rows = [i for i, dof in enumerate(dofs) if dof is not None]
     if not rows:
         return v
