@@ -12,8 +12,8 @@ __getattr__, __dir__, _ = lazy_loader.attach_stub(__name__, __file__)
 
 __all__ = [  # noqa: RUF022
     # A system: described in Python, or in a file.
-    "Problem", "InitialState", "TimeSpan", "Matrices", "load", "to_toml", "ProblemError",
-    "parameters", "get_parameter", "set_parameters", "eliminate_massless",
+    "Problem", "InitialState", "TimeSpan", "Matrices", "build", "Model", "load", "to_toml",
+    "ProblemError", "parameters", "get_parameter", "set_parameters", "eliminate_massless",
     # Its elements.
     "Mass", "Spring", "Damper", "PolynomialSpring", "DiagramSpring", "GapSpring", "Stop", "Drag",
     # Friction with memory, and other states.

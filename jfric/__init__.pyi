@@ -203,6 +203,8 @@ from .system.linkage import Rolling as Rolling
 from .system.linkage import Slider as Slider
 from .system.linkage import Weld as Weld
 from .system.massless import eliminate_massless as eliminate_massless
+from .system.model import Model as Model
+from .system.model import build as build
 from .system.naming import get_parameter as get_parameter
 from .system.naming import parameters as parameters
 from .system.naming import set_parameters as set_parameters

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import sys
+import warnings
 from collections.abc import Iterable
 
 #: Longest text that a message repeats, and for which a similar name is looked for.
@@ -34,6 +36,17 @@ def require_no_text(where: str, value: object) -> None:
         raise ProblemError(
             f"{where}: found the text {quoted(value)}, expected a number in SI units"
         )
+
+
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the program that called the package, however deep in it."""
+    outside, level, frame = 1, 1, sys._getframe()
+    while frame is not None:
+        # Other packages call this one back: the outermost call of all counts.
+        if str(frame.f_globals.get("__name__")).startswith("jfric."):
+            outside = level + 1
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=outside)
 
 
 def nearest(found: str, allowed: Iterable[str]) -> str:

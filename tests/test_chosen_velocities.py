@@ -277,7 +277,7 @@ def test_a_blade_at_rest_holds_across_alone():
 
 def test_files_hold_them():
     """Written and read: the start has its home with the velocities."""
-    problem = sleigh()
+    problem = jfric.build(sleigh())
     text = jfric.to_toml(problem)
     assert "[velocity.forward]" in text
     again = loads(text).problem
@@ -320,7 +320,7 @@ def test_files_hold_them():
 )
 def test_what_cannot_be_is_one_sentence(change, sentence):
     with pytest.raises(jfric.ProblemError, match=sentence):
-        sleigh(**change)
+        jfric.build(sleigh(**change))
 
 
 def test_a_start_has_one_home():

@@ -13,9 +13,9 @@ import jfric
 jax.config.update("jax_enable_x64", True)
 
 
-def _stack(y, gap: float = 1.0) -> jfric.Problem:
+def _stack(y, gap: float = 1.0) -> jfric.Model:
     """A body over a floor at y = -gap."""
-    return jfric.Problem(
+    problem = jfric.Problem(
         ["x", "y"],
         {
             "mass": {d: jfric.Mass(d, 1.0) for d in ("x", "y")},
@@ -26,12 +26,16 @@ def _stack(y, gap: float = 1.0) -> jfric.Problem:
         time=0.1,
         parameters={"height": -1.0000005},
     )
+    return jfric.build(problem)
 
 
 @pytest.mark.parametrize("solver", [jfric.EventDriven(), jfric.MoreauJean(1e-3)])
 def test_a_small_penetration_is_projected(solver):
-    with pytest.warns(UserWarning, match=r"contact started with a gap of -5e-07 .* was moved"):
+    with pytest.warns(
+        UserWarning, match=r"contact started with a gap of -5e-07 .* was moved"
+    ) as said:
         problem = _stack(-1.0000005)
+    assert said[0].filename == __file__
     assert float(problem.initial["y"].q) == pytest.approx(-1.0, abs=1e-15)
     assert float(problem.initial["x"].q) == 0.5
     assert float(problem.initial["x"].v) == 1.0
@@ -58,20 +62,22 @@ def test_nothing_is_said_without_penetration():
 def test_several_contacts_move_as_little_as_possible():
     """A corner: floor and wall, both penetrated; and a third contact that stays open."""
     with pytest.warns(UserWarning, match="contact.floor, contact.wall"):
-        problem = jfric.Problem(
-            ["x", "y"],
-            {
-                "mass": {d: jfric.Mass(d, 1.0) for d in ("x", "y")},
-                "contact": {
-                    "floor": jfric.Contact("y", gap=1.0),
-                    "wall": jfric.Contact({"x": 0.6, "y": 0.8}, gap=2.0),
-                    "far": jfric.Contact("x", gap=5.0),
+        problem = jfric.build(
+            jfric.Problem(
+                ["x", "y"],
+                {
+                    "mass": {d: jfric.Mass(d, 1.0) for d in ("x", "y")},
+                    "contact": {
+                        "floor": jfric.Contact("y", gap=1.0),
+                        "wall": jfric.Contact({"x": 0.6, "y": 0.8}, gap=2.0),
+                        "far": jfric.Contact("x", gap=5.0),
+                    },
                 },
-            },
-            initial={
-                "x": jfric.InitialState(-2.0 - 2e-7),
-                "y": jfric.InitialState(-1.0 - 1e-7),
-            },
+                initial={
+                    "x": jfric.InitialState(-2.0 - 2e-7),
+                    "y": jfric.InitialState(-1.0 - 1e-7),
+                },
+            )
         )
     x, y = (float(problem.initial[d].q) for d in ("x", "y"))
     np.testing.assert_allclose([y, 0.6 * x + 0.8 * y], [-1.0, -2.0], atol=1e-14)

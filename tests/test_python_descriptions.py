@@ -87,7 +87,7 @@ c = {dof = "u", F = {clipped = {function = {harmonic = {amplitude = "1 N", omega
 
 def test_texts_mean_in_python_what_they_mean_in_files():
     problem = jfric.Problem({"u": "translation", "phi": "rotation"}, **IN_PYTHON)
-    assert_same(problem, loads(IN_A_FILE).problem)
+    assert_same(jfric.build(problem), loads(IN_A_FILE).problem)
 
 
 @pytest.mark.parametrize("name", ["m8_ring_spring", "m5_lugre", "p6_duffing", "m6_rate_state"])

@@ -16,6 +16,7 @@ from jfric.exports.mjcf import build_model
 from jfric.exports.mujoco_runs import Creep, creep, has_bristles, installed, motion
 from jfric.numerics.printing import printable
 from jfric.solvers.simulation import simulate
+from jfric.system.model import build
 from jfric.system.problem import Problem
 
 #: Instants at which the two motions are compared.
@@ -89,6 +90,7 @@ def export_mjcf(
         >>> 'stiffness="5000.0" frictionloss="100.0"' in found.xml, found.lost
         (True, ('friction: stick: a load below the limit creeps',))
     """
+    problem = build(problem)
     mujoco = installed()
     if compare and mujoco is None:
         raise ProblemError(

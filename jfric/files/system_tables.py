@@ -23,6 +23,7 @@ from jfric.system.elements import SECTIONS
 from jfric.system.fields import About, scalar
 from jfric.system.functions_of_state import SECTIONS_WITH_FUNCTIONS, require_functions
 from jfric.system.massless import eliminate_massless
+from jfric.system.model import build
 from jfric.system.problem import InitialState, Matrices, Problem, TimeSpan
 from jfric.system.units import dimensionality, has_unit
 
@@ -194,7 +195,7 @@ def problem(raw: dict[str, Any], folder: Path) -> Problem:
     with_units = {k: dimensionality(v) for k, v in parameters.items() if isinstance(v, str)}
     if with_units and any(s in elements for s in SECTIONS_WITH_FUNCTIONS):
         require_functions(found, {k: v for k, v in with_units.items() if v is not None})
-    return _without_massless(found, raw.get("massless", []))
+    return build(_without_massless(found, raw.get("massless", [])))
 
 
 def _dofs(raw: dict[str, Any]) -> dict[str, str]:

@@ -40,6 +40,7 @@ from jfric.fits.uncertainty.autocorrelation import long_run_covariance
 from jfric.numerics.printing import Shown, printable
 from jfric.system.expression import Expression
 from jfric.system.features import CONSTANT, require_features
+from jfric.system.model import build
 from jfric.system.naming import find_path, parameters, set_parameters
 from jfric.system.problem import Problem
 
@@ -142,6 +143,7 @@ def inverse_regression(
         >>> [round(float(value), 3) for value in found.vector]
         [3.0, 0.5]
     """
+    problem = build(problem)
     chosen = [experiments] if isinstance(experiments, Experiment) else list(experiments)
     chosen = [full_experiment(problem, e) for e in chosen]
     paths = tuple(_path(problem, name) for name in names)

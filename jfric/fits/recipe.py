@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from jfric.errors import ProblemError, nearest
+from jfric.errors import ProblemError, nearest, warn
 from jfric.fits.data.experiment import Experiment
 from jfric.fits.free import Free
 from jfric.fits.losses import LOSSES, AbstractLoss
@@ -21,6 +19,8 @@ from jfric.fits.optimise.levenberg_marquardt import AbstractOptimiser, Levenberg
 from jfric.fits.optimise.searches import SEARCHES, AbstractSearch, Starts
 from jfric.fits.residuals import RESIDUALS, AbstractResidual, Outputs
 from jfric.fits.task import Setup, Task
+from jfric.system.model import build
+from jfric.system.problem import Problem
 
 OPTIMISERS = {o.word: o for o in (LevenbergMarquardt, LBFGS, Adam, DirectSearch)}
 #: Kinds of each setting by word, the default first, and the class of them all.
@@ -64,6 +64,7 @@ class Recipe:
         options = _with_objects(options)
         own = {f.name for f in dataclasses.fields(Recipe)} - {"setup"}
         of_setup = {k: x for k, x in options.items() if k not in own}
+        problem = build(problem) if isinstance(problem, Problem) else problem
         setup = Setup(problem, chosen, dict(free), **of_setup)
         return Recipe(setup, **{k: x for k, x in options.items() if k in own})
 
@@ -149,7 +150,7 @@ def _with_objects(options: Mapping[str, Any]) -> dict[str, Any]:
         new = [f"{k}={_call(found[k])}" for k in KINDS if k in places and found[k] != default[k]]
         old = ", ".join(f"{k}={_text(x)}" for k, x in words.items())
         said = f"write {', '.join(new)}" if new else "leave it out"
-        _warn(f"{old}: settings of a fit are objects, {said}")
+        warn(f"{old}: settings of a fit are objects, {said}", DeprecationWarning)
     return found
 
 
@@ -166,11 +167,3 @@ def _call(setting: Any) -> str:
 
 def _text(value: Any) -> str:
     return repr(value) if isinstance(value, (str, int, float, list, tuple)) else "..."
-
-
-def _warn(text: str) -> None:
-    """Warn of an old spelling, at the line of the program that has it."""
-    level, frame = 1, sys._getframe()
-    while frame is not None and str(frame.f_globals.get("__name__")).startswith("jfric."):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(text, DeprecationWarning, stacklevel=level)

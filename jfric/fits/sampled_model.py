@@ -24,6 +24,7 @@ from jfric.solvers.sampled.run import SampledMotion, run_sampled
 from jfric.system.assembly import assemble
 from jfric.system.controller import Controller
 from jfric.system.features import CONSTANT, require_features
+from jfric.system.model import build
 from jfric.system.naming import function_paths, set_parameters
 from jfric.system.problem import Problem
 
@@ -67,7 +68,7 @@ class SampledModel(AbstractModel):
         substeps: int = 1,
         width: float | None = None,
     ):
-        self.problem, self.controller = problem, full_controller(problem, controller)
+        self.problem, self.controller = build(problem), full_controller(problem, controller)
         self.hold, self.substeps, self.width = hold, substeps, width
 
     def check(self, experiments: Sequence[Experiment], signals: Sequence[str]) -> None:

@@ -26,6 +26,7 @@ from jfric.periodic.solving import EVENTS, TRANSIENT, periodic_orbit
 from jfric.results.signals import look_up
 from jfric.results.status import Status
 from jfric.solvers.event_driven.solver import EventDriven
+from jfric.system.model import build
 from jfric.system.naming import find_path, parameters, set_parameters
 from jfric.system.problem import Problem
 
@@ -129,7 +130,7 @@ class SteadyModel(AbstractModel):
         if isinstance(solver, EventDriven) and solver.max_events == 0:
             # Events belong to an orbit.
             solver = dataclasses.replace(solver, max_events=EVENTS)
-        self.problem, self.solver, self.transient = problem, solver, transient
+        self.problem, self.solver, self.transient = build(problem), solver, transient
         self.section, self.segments = section, segments
 
     @property

@@ -19,6 +19,7 @@ from jfric.results.status import Status
 from jfric.solvers.base import AbstractSolver
 from jfric.sweeps.sweeping import Prepared, Summary, execute, prepare
 from jfric.sweeps.values import by_path
+from jfric.system.model import build
 from jfric.system.problem import Problem
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ def basins(
         >>> found.labels.tolist(), [round(float(a.q[0]), 6) for a in found.attractors]
         ([1, 1, 2, 2], [-1.0, 1.0])
     """
+    problem = build(problem)
     made = prepare_basins(
         problem,
         plane,

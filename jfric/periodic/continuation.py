@@ -22,6 +22,7 @@ from jfric.periodic.path_start import first_point
 from jfric.periodic.path_store import NUMBERS, SLOPE, Part, Store, request_of
 from jfric.periodic.state_vector import axes_of
 from jfric.statics.path_names import checked_interval, checked_path
+from jfric.system.model import build
 from jfric.system.problem import Problem
 
 #: Steps after which a path is left.
@@ -90,6 +91,7 @@ def continue_orbit(
         >>> [(p.kind, round(p.parameter, 8)) for p in path.special]
         [('event change', 0.72944127), ('end', 0.75)]
     """
+    problem = build(problem)
     name = checked_path(problem, path)
     start, stop = checked_interval(problem, name, start, stop)
     require_count("max_steps", max_steps, 1, 10**6)

@@ -27,6 +27,7 @@ from jfric.periodic.harmonic_balance_result import BalanceStatus, HarmonicBalanc
 from jfric.statics.path_names import checked_interval, checked_path
 from jfric.system.assembly import assemble
 from jfric.system.mechanics import Mechanics
+from jfric.system.model import build
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
 from jfric.system.validation import validate
@@ -98,6 +99,7 @@ def harmonic_balance(
         >>> found.coefficients.shape, round(float(found.amplitude("x")[0]), 3)
         ((1, 8, 1), 0.313)
     """
+    problem = build(problem)
     setting, name, values = _checked(
         problem, path, start, stop, at, harmonics, samples, periods, step, max_points
     )

@@ -24,6 +24,7 @@ from jfric.sweeps.design import make_design
 from jfric.sweeps.observing import observe
 from jfric.sweeps.sweeping import sweep
 from jfric.sweeps.values import by_path
+from jfric.system.model import build
 from jfric.system.problem import Problem
 
 if TYPE_CHECKING:
@@ -156,6 +157,7 @@ def lyapunov_exponent(
         >>> round(float(found.value), 2)
         -0.1
     """
+    problem = build(problem)
     chosen = _checked(solver, interval, intervals, skip, parts)
     section = make_section(problem, interval)
     measure = LyapunovExponent(section, intervals // parts, skip, parts)

@@ -31,6 +31,7 @@ from jfric.periodic.state_vector import axes_of
 from jfric.statics.path_names import checked_path
 from jfric.system.expression import Expression
 from jfric.system.functions import Harmonic
+from jfric.system.model import build
 from jfric.system.naming import function_paths, get_parameter, set_parameters
 from jfric.system.problem import Problem
 from jfric.system.validation import validate
@@ -117,6 +118,7 @@ def frequency_response(
         >>> curve.outcome, [point.kind for point in curve.special]
         ('complete', ['end'])
     """
+    problem = build(problem)
     drive = drive_of(problem, load)
     for end in (start, stop):
         require_no_text("start, stop", end)

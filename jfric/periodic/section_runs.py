@@ -21,6 +21,7 @@ from jfric.sweeps.observing import observe as observed
 from jfric.sweeps.sweeping import sweep
 from jfric.system.assembly import assemble
 from jfric.system.expression import Expression
+from jfric.system.model import build
 from jfric.system.naming import find_path, set_parameters
 from jfric.system.problem import Problem
 
@@ -76,6 +77,7 @@ def poincare_section(
         >>> found.q.round(9).tolist()
         [[-1.0], [-1.0]]
     """
+    problem = build(problem)
     require_count("returns", returns, 1, OUTPUTS)
     require_count("skip", skip, 0, OUTPUTS)
     solver = with_polynomials(solver)
@@ -132,6 +134,7 @@ def bifurcation_diagram(
         >>> table["x"].dims, table["x"].values.round(6).tolist()
         (('load.F.omega', 'return'), [[-1.0, -1.0, -1.0], [-0.153846, -0.153846, -0.153846]])
     """
+    problem = build(problem)
     require_count("returns", returns, 1, OUTPUTS)
     require_count("skip", skip, 0, OUTPUTS)
     solver = with_polynomials(solver)

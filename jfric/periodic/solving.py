@@ -28,6 +28,7 @@ from jfric.periodic.state_vector import at_start, checked_start
 from jfric.results.formulas import bound
 from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.simulation import call_compiled
+from jfric.system.model import build
 from jfric.system.naming import find_path, set_parameters
 from jfric.system.problem import Problem
 
@@ -96,6 +97,7 @@ def periodic_orbit(
         >>> [round(float(x), 6) for x in abs(both.multipliers[1])], both.stable.tolist()
         ([0.8, 0.8], [False, True])
     """
+    problem = build(problem)
     solver = solver_of_orbits(problem, solver)
     require_count("segments", segments, 1, SEGMENTS)
     require_count("cycles", cycles, 1, PERIODS)

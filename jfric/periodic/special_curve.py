@@ -19,6 +19,7 @@ from jfric.periodic.path import OrbitKind, OrbitPoint
 from jfric.periodic.path_kernel import Kernel, PathPoint, corrected, moved
 from jfric.periodic.special_points import At, tests
 from jfric.statics.path_names import checked_path
+from jfric.system.model import build
 from jfric.system.naming import parameters, set_parameters
 from jfric.system.problem import Problem
 from jfric.system.validation import validate
@@ -101,6 +102,7 @@ def continue_special(
         >>> curve.second.round(9).tolist(), curve.parameter.round(6).tolist(), curve.remarks
         ([0.1, 0.11, 0.12], [0.729441, 0.721372, 0.713425], ())
     """
+    problem = build(problem)
     name, other = checked_path(problem, path), checked_path(problem, second)
     if point.kind not in FOLLOWED:
         raise ProblemError(

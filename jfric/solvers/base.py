@@ -30,6 +30,7 @@ from jfric.system.features import CONSTANT, require_features
 from jfric.system.function_checks import refuse_jumping_bases
 from jfric.system.inertia import require_inertia
 from jfric.system.mechanics import Mechanics
+from jfric.system.model import build
 from jfric.system.problem import Problem
 from jfric.system.start import started
 
@@ -253,6 +254,7 @@ class AbstractSolver(eqx.Module):
 
     def init(self, problem: Problem) -> Any:
         """State at the problem's start time."""
+        problem = build(problem)
         self.require(problem)
         problem = started(problem)
         return self.begin(problem, self.prepare(problem), problem.time.end)

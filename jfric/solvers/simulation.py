@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from jfric.errors import ProblemError, require_no_text
+from jfric.errors import ProblemError, require_no_text, warn
 from jfric.numerics.clock import outside_span
 from jfric.numerics.compilation import Options, no_options, quick_options, single_options
 from jfric.numerics.kept_programs import Kept
@@ -25,6 +24,7 @@ from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.records import slots_per_pass
 from jfric.solvers.states import AbstractState
 from jfric.system.expression import Expression
+from jfric.system.model import build
 from jfric.system.problem import Problem
 
 
@@ -60,6 +60,7 @@ def simulate(
         >>> jfric.Mode(int(solution.mode[-1, 0])).name
         'STICK'
     """
+    problem = build(problem)
     solver = solver if solver is not None else EventDriven()
     require_solver(solver)
     if start is not None:
@@ -122,10 +123,7 @@ def _require_countable(problem: Problem, solver: AbstractSolver, start: Any, end
 def warn_without_time(problem: Problem) -> None:
     """Say how long a motion is that nobody has chosen the time of."""
     if not problem.time.given:
-        warnings.warn(
-            "time: none is given, the motion is computed for 1 s; give Problem(..., time=4.0)",
-            stacklevel=3,
-        )
+        warn("time: none is given, the motion is computed for 1 s; give Problem(..., time=4.0)")
 
 
 def require_span(problem: Problem, ts, start: Any, end) -> None:

@@ -30,6 +30,7 @@ from jfric.statics.static_problem import (
     require_static,
     static_problem,
 )
+from jfric.system.model import build
 from jfric.system.problem import Problem
 
 #: Up to this many combinations of modes all are tried.
@@ -140,6 +141,7 @@ def equilibria(
         >>> [(row["mode"], round(float(row["q"][0]), 6)) for row in found.table()]
         [(('slip+',), 0.28)]
     """
+    problem = build(problem)
     if meaning not in MEANINGS:
         raise ProblemError(
             f"meaning: found {meaning!r}{nearest(meaning, MEANINGS)}, allowed are "

@@ -18,6 +18,7 @@ from jfric.results.status import Status
 from jfric.statics.path_names import checked_path
 from jfric.statics.polyhedron import margin
 from jfric.statics.rest_states import require_rest, rest_sets
+from jfric.system.model import build
 from jfric.system.naming import set_parameters
 from jfric.system.problem import Problem
 from jfric.system.validation import validate
@@ -73,6 +74,7 @@ def limit_load(problem: Problem, path: str, start, stop, *, t=None) -> LimitLoad
         >>> round(float(jfric.limit_load(block, "load.F", 0.0, 10.0).parameter), 6)
         3.0
     """
+    problem = build(problem)
     require_rest(problem)
     name = checked_path(problem, path)
     for value in (start, stop):

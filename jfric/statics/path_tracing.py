@@ -17,6 +17,7 @@ from jfric.statics.position_path import PositionPaths
 from jfric.statics.position_problem import require_position
 from jfric.statics.static_problem import require_no_belt, require_static
 from jfric.statics.straight_path import StraightPaths
+from jfric.system.model import build
 from jfric.system.problem import Problem
 
 #: Branches after which the search for further ones stops.
@@ -56,6 +57,7 @@ def trace(
         >>> [(p.kind, round(float(p.parameter), 6)) for p in path.branches[0].special]
         [('end', 0.0), ('mode change', 100.0), ('end', 500.0)]
     """
+    problem = build(problem)
     name = checked_path(problem, path)
     curved = is_mechanism(problem)
     if curved:

@@ -15,6 +15,7 @@ from jfric.solvers.event_driven.solver import EventDriven
 from jfric.solvers.simulation import call_compiled, require_span, warn_without_time
 from jfric.sweeps.from_outputs import run_with_outputs
 from jfric.sweeps.from_passes import Observed, run_with_pieces
+from jfric.system.model import build
 from jfric.system.problem import Problem
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def observe(
     """
     from jfric.results.grammar import as_observables
 
+    problem = build(problem)
     chosen = tuple(as_observables(problem, observables, times, end))
     solver = solver if solver is not None else EventDriven()
     require_solver(solver)

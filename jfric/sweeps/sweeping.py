@@ -36,6 +36,7 @@ from jfric.sweeps.table import MemoryTable, Schema, Sink, float_type, make_schem
 from jfric.sweeps.tiles import PILOT, PILOT_PASSES, Layout, Tile, refined, start_layout
 from jfric.sweeps.values import by_path, check_values
 from jfric.system.expression import Expression
+from jfric.system.model import build
 from jfric.system.naming import path_dimension
 from jfric.system.problem import Problem
 
@@ -156,6 +157,7 @@ def prepare(
     results: ``command``, that of the sweep, and ``point_command``, which computes a point once the
     varied parameters are set.
     """
+    problem = build(problem)
     import_xarray()
     design = make_design(by_path(problem, vary), method, samples, seed)
     # Where the end is varied, times that a trajectory does not reach are not numbers.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import Any
 
 import jax
@@ -12,7 +11,7 @@ import numpy as np
 from jax.core import eval_context
 from jaxtyping import Array, Bool
 
-from jfric.errors import ProblemError
+from jfric.errors import ProblemError, warn
 from jfric.numerics.compilation import brief_options
 from jfric.numerics.kept_programs import Kept
 from jfric.numerics.linear_algebra import matvec
@@ -122,10 +121,9 @@ def without_penetration(problem: AbstractProblem) -> dict[str, Any]:
     names = [element_label("contact", k) for k, s in zip(gaps, small, strict=True) if s]
     if np.any(gap + normal @ shift < -CLOSED * size):
         raise penetrates(names[0], float(gap[small][0]))
-    warnings.warn(
+    warn(
         f"initial: {', '.join(names)} started with a gap of {gap.min():g} and less than a "
-        "millionth of the lengths there; the initial position was moved to zero gap",
-        stacklevel=4,
+        "millionth of the lengths there; the initial position was moved to zero gap"
     )
     moved = np.flatnonzero(shift)
     dofs = list(problem.dofs)

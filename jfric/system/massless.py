@@ -23,6 +23,7 @@ from jfric.system.functions import as_function
 from jfric.system.functions_of_state import functions_of
 from jfric.system.hysteresis import Jenkins, JenkinsCoupling
 from jfric.system.inertia import is_concrete
+from jfric.system.model import build
 from jfric.system.problem import Problem
 
 #: Sections whose elements act along their directions alone, beside those with one force.
@@ -110,6 +111,7 @@ def eliminate_massless(problem: Problem, *dofs: str) -> WithoutMassless:
         >>> float(found.problem.elements["jenkins"]["friction"].k)
         400.0
     """
+    problem = build(problem)
     known = ", ".join(problem.dofs)
     for dof in dofs:
         if dof not in problem.dofs:

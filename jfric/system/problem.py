@@ -12,7 +12,6 @@ from jax.core import Tracer, eval_context
 
 from jfric.errors import ProblemError
 from jfric.numerics.printing import Shown, printable, short
-from jfric.system.assembled_start import assembled_start
 from jfric.system.body import Body, at_rest, dofs_of
 from jfric.system.body_checks import require_start
 from jfric.system.description import AbstractProblem
@@ -20,11 +19,9 @@ from jfric.system.elements import SECTIONS
 from jfric.system.expression import Expression
 from jfric.system.fields import Scalar, scalar
 from jfric.system.inertia import is_concrete
-from jfric.system.initial_gaps import without_penetration
 from jfric.system.linkage import has_joints
 from jfric.system.naming import parameters, path_dimension, without_texts
-from jfric.system.validation import require_start_state, require_values, validate
-from jfric.system.velocity_checks import require_independent
+from jfric.system.validation import require_values, validate
 
 
 class InitialState(eqx.Module):
@@ -125,8 +122,10 @@ class Problem(AbstractProblem):
     periodic motion need none, and motion without it is computed for 1 s, with a warning.
     ``matrices``: full matrices beside the elements.
 
-    Raises :class:`jfric.ProblemError` where the description contradicts itself (only checked for
-    concrete numbers, not under ``jit``). A mass on a spring that slides and sticks under a load::
+    A problem is data: nothing is computed when it is made. :func:`jfric.build`, which solvers call,
+    puts the start on the joints and judges it. Raises :class:`jfric.ProblemError` where the
+    description contradicts itself (only checked for concrete numbers, not under ``jit``). A mass on
+    a spring that slides and sticks under a load::
 
         >>> problem = jfric.Problem(
         ...     ["u"],
@@ -205,13 +204,7 @@ class Problem(AbstractProblem):
         else:
             free = set(follows)
         self.follows = tuple(sorted(free)) if has_joints(self) else ()
-        if validate(self):
-            require_independent(self)
-            states, seen = assembled_start(self.resolved(), self.follows)
-            self.initial.update({dof: InitialState(*state) for dof, state in states.items()})
-            require_start_state(self.resolved(), seen)
-            for dof, q in without_penetration(self).items():
-                self.initial[dof] = InitialState(q, self.initial[dof].v)
+        validate(self)
 
     def require_numbers(self) -> None:
         """Raise :class:`jfric.ProblemError` for numbers that are known and that no system has."""

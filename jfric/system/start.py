@@ -27,14 +27,17 @@ STEPS, TURN, ZERO = 60, 0.5, 1e-13
 STIFF = 1e-2
 #: Steps behind them that have derivatives, each those of twice the order.
 DIFFERENTIATED = 2
+#: Turns [rad] from which bodies of unknown angle are put together, in this order.
+GUESSES = (0.0, 0.3, -0.3, 1.0, -1.0)
 
 
 def started(problem: P) -> P:
     """``problem``, resolved, with the parts of its start that follow from joints put on these.
 
-    Those in ``problem.follows`` are sought by Newton's method from where they are, all others stay
-    as they are; derivatives are those of the solution. Where there is none, the start does not meet
-    the joints, which solvers report. Nothing of the start follows from the joints any more.
+    Those in ``problem.follows`` are sought by Newton's method from where they are, or from turned
+    bodies; all others stay as they are. Derivatives are those of the solution. Where there is none,
+    the start does not meet the joints, which solvers report. Nothing of the start follows from the
+    joints any more.
     """
     problem = problem.resolved()
     return _started(problem) if problem.follows else problem
@@ -49,7 +52,7 @@ def _started(problem: P) -> P:
     if free["q"].any() and fixed:
         joints = joints_of(fixed, len(q))
         weight = weights(problem) * free["q"]
-        found, met = put_on_joints(joints, t, jax.lax.stop_gradient(q), weight, turns(problem))
+        found, met = _near(joints, t, jax.lax.stop_gradient(q), weight, turns(problem))
         q = jnp.where(free["q"] & met, found, q)
 
         def stepped(q, _):
@@ -113,6 +116,23 @@ def turns(problem: AbstractProblem) -> np.ndarray:
 def weights(problem: AbstractProblem) -> np.ndarray:
     """How far each degree of freedom (n,) goes for the same price."""
     return np.where(turns(problem), STIFF, 1.0)
+
+
+def _near(joints: Joints, t, q, weight, turns) -> tuple[Float[Array, " n"], Bool[Array, ""]]:
+    """:func:`put_on_joints` from ``q``, and where that leads nowhere from turned bodies."""
+    guesses = jnp.asarray(GUESSES, q.dtype)
+
+    def unfinished(carry):
+        i, _, met = carry
+        return (i < len(GUESSES)) & ~met
+
+    def tried(carry):
+        i, _, _ = carry
+        near = q + jnp.where((weight > 0.0) & turns, guesses[i], 0.0)
+        return i + 1, *put_on_joints(joints, t, near, weight, turns)
+
+    _, found, met = jax.lax.while_loop(unfinished, tried, (0, q, jnp.asarray(False)))
+    return found, met
 
 
 def put_on_joints(

@@ -7,7 +7,6 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax.core import eval_context
 
 from jfric.errors import ProblemError, nearest
 from jfric.system.description import AbstractProblem, element_label
@@ -78,11 +77,10 @@ def require_independent(problem: AbstractProblem) -> None:
     anything there. All numbers are known."""
     if not problem.section("velocity"):
         return
-    with eval_context():
-        problem = started(problem)
-        t, q, _ = problem.start()
-        for own in chosen_velocities(problem):
-            _independent(own, np.asarray(own.matrix(t, jnp.asarray(q))))
+    problem = started(problem)
+    t, q, _ = problem.start()
+    for own in chosen_velocities(problem):
+        _independent(own, np.asarray(own.matrix(t, jnp.asarray(q))))
 
 
 def _independent(own: ChosenVelocities, S: np.ndarray) -> None:

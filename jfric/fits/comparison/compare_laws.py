@@ -36,6 +36,7 @@ from jfric.fits.optimise.levenberg_marquardt import LevenbergMarquardt
 from jfric.solvers.sampled.equations import is_one_degree
 from jfric.system.assembly import assemble
 from jfric.system.controller import Controller
+from jfric.system.model import build
 from jfric.system.naming import parameters, set_parameters
 from jfric.system.problem import Problem
 
@@ -101,6 +102,7 @@ def compare_laws(
         >>> [row[0] for row in rows if row[3] == "best"], found.fitted_to
         (['Coulomb'], 'inverse dynamics')
     """
+    problem = build(problem)
     given = [experiments] if isinstance(experiments, Experiment) else list(experiments)
     chosen = [full_experiment(problem, e) for e in given]
     controller = full_controller(problem, controller)

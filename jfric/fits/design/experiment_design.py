@@ -21,6 +21,7 @@ from jfric.fits.recipe import prepare
 from jfric.fits.task import Task
 from jfric.numerics.limits import STARTS, require_count
 from jfric.system.expression import Expression
+from jfric.system.model import build
 from jfric.system.naming import find_path, get_parameter, set_parameters
 from jfric.system.problem import Problem
 
@@ -78,8 +79,7 @@ def design_experiment(
         >>> design.after["friction.mu"] < design.before["friction.mu"]
         True
     """
-    if not isinstance(problem, Problem):
-        raise ProblemError(f"problem: found {type(problem).__name__}, needs a jfric.Problem")
+    problem = build(problem)
     if criterion not in ("D", "A"):
         raise ProblemError(f"criterion: found {criterion!r}, allowed are 'D' and 'A'")
     require_count("candidates", candidates, 1, STARTS)

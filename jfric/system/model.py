@@ -1,0 +1,152 @@
+"""A problem built for solvers: its start complete and judged, its contacts as a table."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+from jax.core import eval_context
+
+from jfric.errors import ProblemError
+from jfric.numerics.printing import Shown, printable
+from jfric.system.assembled_start import assembled_start
+from jfric.system.direction import Direction
+from jfric.system.inertia import is_concrete
+from jfric.system.initial_gaps import without_penetration
+from jfric.system.joint_contacts import unilateral_contacts
+from jfric.system.joint_equations import joint_equations
+from jfric.system.problem import InitialState, Problem
+from jfric.system.validation import require_start_state
+from jfric.system.velocity_checks import require_independent
+
+
+class ContactLine(NamedTuple):
+    """One contact as a description gives it: a line of :attr:`Model.contacts`.
+
+    ``kind``: ``"friction"`` with a given normal force, ``"pin"``, or ``"unilateral"``; ``normal``
+    and ``tangent``: directions, or what stands in place of them, empty where there is none;
+    ``law`` and ``belt`` by the names of their classes.
+    """
+
+    name: str
+    kind: str
+    normal: str
+    tangent: str
+    law: str
+    belt: str
+
+
+@printable
+class Model(Problem):
+    """A ``problem`` (:class:`jfric.Problem`) built for solvers: the start is complete and judged.
+
+    What of the start nothing gives stands on the joints, contacts do not penetrate, and velocities
+    of the user's choice are independent. Solvers, sweeps, fits, orbits and statics build a problem
+    each time they are given one, and take a model as it is. A model is a problem: parameters are
+    set in it as in any (starts follow the joints again), and it can be mapped, differentiated and
+    written to a file. Printed, it shows its contacts.
+
+    Raises :class:`jfric.ProblemError` for a start that contacts and joints do not allow. A
+    pendulum whose height nothing gives::
+
+        >>> pendulum = jfric.Problem(
+        ...     [],
+        ...     {
+        ...         "body": {"rod": jfric.Body(1.0, 0.1, angle=0.5, points={"top": (0.0, 1.0)})},
+        ...         "pin": jfric.Pin(("ground.o", "rod.top")),
+        ...         "ground": jfric.Ground({"o": (0.0, 0.0)}),
+        ...         "gravity": jfric.Gravity(9.81),
+        ...     },
+        ... )
+        >>> model = jfric.build(pendulum)
+        >>> float(pendulum.initial["rod_y"].q), round(float(model.initial["rod_y"].q), 6)
+        (0.0, -0.877583)
+    """
+
+    def __init__(self, problem: Problem):
+        for field in dataclasses.fields(Problem):
+            setattr(self, field.name, getattr(problem, field.name))
+        if not is_concrete(problem):
+            return
+        # A concrete problem may be used while something else is traced.
+        with eval_context():
+            require_independent(problem)
+            states, seen = assembled_start(problem.resolved())
+            changed = {dof: InitialState(*state) for dof, state in states.items()}
+            self.initial = self.initial | changed
+            require_start_state(self.resolved(), seen)
+            for dof, q in without_penetration(self).items():
+                self.initial[dof] = InitialState(q, self.initial[dof].v)
+
+    @property
+    def contacts(self) -> tuple[ContactLine, ...]:
+        """All contacts in the order of results: friction with a given normal force, friction of
+        pins, then unilateral contacts."""
+        pins = self.labelled("pin")
+        found = [
+            _line(name, "pin" if name in pins else "friction", x)
+            for name, x in self.friction_rows().items()
+        ]
+        found += [_line(name, "unilateral", x) for name, x in unilateral_contacts(self).items()]
+        return tuple(found)
+
+    def _shown(self) -> Shown:
+        with eval_context():
+            held = len(joint_equations(self.resolved())) if is_concrete(self) else 0
+        title = f"Model: {', '.join(self.dofs)}; contacts: {len(self.contacts)}"
+        title += f", equations of joints: {held}" if held else ""
+        columns = ContactLine._fields if self.contacts else ()
+        return Shown(title, columns, [*self.contacts])
+
+
+def build(problem: Problem) -> Model:
+    """The :class:`jfric.Model` of ``problem``; a model is returned as it is.
+
+    To be called once where many runs begin with the same description: all that depends on the
+    start alone is then computed and judged once. Under tracing, where numbers are not known,
+    nothing is judged; runs get a status. Raises :class:`jfric.ProblemError` for a start that
+    contacts and joints do not allow::
+
+        >>> model = jfric.build(problem)
+        >>> print(model)
+        Model: u; contacts: 1
+        name      kind      normal  tangent  law      belt
+        friction  friction          u        Coulomb
+        >>> float(jfric.simulate(model).final.q[0]) == float(jfric.simulate(problem).final.q[0])
+        True
+    """
+    if isinstance(problem, Model):
+        return problem
+    if not isinstance(problem, Problem):
+        raise ProblemError(
+            f"problem: found {type(problem).__name__}, needs a jfric.Problem, such as "
+            "jfric.load(FILE)"
+        )
+    return Model(problem)
+
+
+def _line(name: str, kind: str, element) -> ContactLine:
+    normal, tangent = getattr(element, "normal", None), getattr(element, "tangent", None)
+    gap = getattr(element, "gap", None)
+    tangent = getattr(element, "direction", tangent)
+    place = getattr(element, "point", None) or ""
+    return ContactLine(
+        name,
+        kind,
+        _words(normal) or _words(getattr(gap, "function", None)) or place,
+        _words(tangent) or _words(element.sliding) or (place if element.law is not None else ""),
+        "" if element.law is None else type(element.law).__name__,
+        "" if element.belt is None else type(element.belt).__name__,
+    )
+
+
+def _words(what) -> str:
+    """A direction or function on one line."""
+    if isinstance(what, Direction):
+        if what.signs is None:
+            return ", ".join(what.names)
+        parts = sorted(zip(what.signs, what.names, strict=True), reverse=True)
+        return " ".join(f"{'- ' if s < 0 else ''}{x}" for s, x in parts)
+    if what is None or isinstance(what, str):
+        return what or ""
+    return getattr(what, "__name__", type(what).__name__)
