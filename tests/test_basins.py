@@ -91,6 +91,7 @@ def test_a_run_ends_when_its_motion_is_recognised(found):
     assert found.table["steps"].values.max() < 1000
 
 
+@pytest.mark.slow
 def test_a_linear_system_has_one_attractor_whatever_the_start():
     elements = dict(against_a_stop().elements)
     del elements["contact"]
@@ -120,6 +121,23 @@ def test_what_does_not_repeat_has_a_label_of_its_own():
     assert not found.attractors
 
 
+def test_what_decays_slowly_is_no_attractor_yet():
+    """A free vibration of twice the frequency of the load comes back to a return after each period,
+    smaller by a part of 3e-5."""
+    swinging = jfric.Problem(
+        ["x"],
+        {
+            "mass": jfric.Mass("x", 1.0),
+            "spring": jfric.Spring("x", 4.0),
+            "damper": jfric.Damper("x", 1e-5),
+            "load": jfric.Load("x", jfric.Harmonic(1e-3, 1.0)),
+        },
+    )
+    found = jfric.basins(swinging, {"initial.x.q": [1.0]}, give_up=20, progress=False)
+    assert found.labels.tolist() == [UNRECOGNISED]
+
+
+@pytest.mark.slow
 def test_a_start_inside_a_contact_is_none():
     found = jfric.basins(against_a_stop(), {"initial.x.q": [0.0, 0.6, 3.0]}, progress=False)
     assert found.labels.tolist()[1:] == [FAILED, FAILED]
@@ -127,6 +145,7 @@ def test_a_start_inside_a_contact_is_none():
     assert found.failed == 2
 
 
+@pytest.mark.slow
 def test_equilibria_and_limit_cycles_without_loads():
     # Two wells; and a body on a belt, which sticks and slips once in each cycle.
     belt = jfric.Problem(
@@ -200,6 +219,7 @@ def test_a_figure_shows_the_basins(found, tmp_path):
         jfric.plot_basins(line)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_where_it_was(found, tmp_path, monkeypatch):
     store, write, written = tmp_path / "basins.zarr", ZarrTable.write, []
 
@@ -233,6 +253,7 @@ contact = {normal = {x = -1.0}, gap = "0.5 m", e = 0.7}
 """
 
 
+@pytest.mark.slow
 def test_the_command_says_which_motions_there_are(tmp_path):
     (tmp_path / "impact.toml").write_text(TOML)
     store = tmp_path / "found.zarr"
@@ -250,6 +271,7 @@ def test_the_command_says_which_motions_there_are(tmp_path):
     assert "did you mean 'period'" in " ".join(done.output.split())
 
 
+@pytest.mark.slow
 def test_the_section_of_the_command_may_carry_a_unit():
     assert parse_section("period") == "period"
     assert parse_section("20 ms") == pytest.approx(0.02)

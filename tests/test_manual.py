@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from generators.manual import site
 from generators.manual.__main__ import main
+from generators.manual.case_page import results_table
 from generators.manual.entry import Entry, ratio, slugs
 from generators.manual.equations import equations, said_of
 from generators.manual.formulas import formula
@@ -20,7 +21,7 @@ from jfric.files.read_toml import load_config
 from jfric.system.bristle import LuGre
 from jfric.verification.cases import Case, Expected
 from jfric.verification.configs import shipped
-from jfric.verification.result import judged
+from jfric.verification.result import Result, judged
 
 FILE = """\
 # A block on a belt & a wall. Misprint of the source: <b>none</b>.
@@ -98,6 +99,13 @@ def test_a_page_shows_target_result_error_and_tolerance(made):
     assert re.search(r'final\.x</td>.*?<td class="n">0\.15001</td><td class="n">0\.15</td>', text)
     assert '<td class="n">1e-05</td><td class="n">1e-06</td><td class="n">10</td>' in text
     assert "1 failed" in (pages / "index.html").read_text("utf-8")
+
+
+def test_targets_and_results_have_twelve_digits():
+    third = Result("a", "final.x", "event-driven", 2 / 3, 1 / 3, 1 / 3, 1e-9, False, "by hand")
+    text = results_table([third])
+    assert "0.333333333333<" in text
+    assert "0.666666666667<" in text
 
 
 def test_text_of_a_file_is_no_markup_and_nothing_is_loaded(made):

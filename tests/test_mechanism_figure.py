@@ -56,6 +56,17 @@ def test_figure_of_instants():
     assert figure.get_suptitle() == "title"
 
 
+def test_nothing_is_shown_narrower_than_a_sixth_of_its_length():
+    """A rod on its way along a line: its height is zero."""
+    rod = jfric.Body(1.0, 0.1, v=(2.0, 0.0), points={"a": (-0.5, 0.0), "b": (0.5, 0.0)})
+    problem = jfric.Problem([], {"body": {"rod": rod}}, time=1.0)
+    solution = jfric.simulate(problem, ts=jnp.linspace(0.0, 1.0, 3))
+    axis = jfric.plot_mechanism(solution, problem, instants=2).axes[0]
+    # From -0.5 to 2.5, with a margin of 6 % on all sides.
+    np.testing.assert_allclose(axis.get_xlim(), [-0.68, 2.68], atol=1e-9)
+    np.testing.assert_allclose(np.ptp(axis.get_ylim()), 3.0 / 6.0 + 0.36, atol=1e-9)
+
+
 def test_points_pins_springs_and_guides():
     """Drawn from a start: nothing needs to move for that."""
     square = {"a": (-0.1, -0.1), "b": (0.1, -0.1), "c": (0.1, 0.1), "d": (-0.1, 0.1), "m": (0, 0)}
