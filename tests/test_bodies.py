@@ -135,6 +135,7 @@ def contact_points(q):
     return found
 
 
+@pytest.mark.slow
 def test_contacts_slide_with_the_material():
     """Gaps, their rates and sliding velocities against velocities of material points."""
     problem = loads(TEXT).problem

@@ -83,6 +83,7 @@ def test_dahl_is_the_closed_form_in_the_way():
     assert solution.axes == ("u",)
 
 
+@pytest.mark.slow
 def test_dahl_in_a_closed_cycle():
     X, sigma, F_c = 0.02, 100.0, 1.0
     problem = held(
@@ -99,6 +100,7 @@ def test_dahl_in_a_closed_cycle():
     assert lost == pytest.approx(0.041438896797, abs=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("element", "rate"),
     [
@@ -123,6 +125,7 @@ def test_any_exponent_agrees_with_scipy(element, rate):
     np.testing.assert_allclose(found, by_way(rate, PATH), atol=1e-9 * np.abs(found).max())
 
 
+@pytest.mark.slow
 def test_bouc_wen_in_closed_form():
     """M4: an exponential and a hyperbolic tangent from rest, straight unloading."""
     one = jfric.BoucWen(HAND, k=1.0, beta=0.5, gamma=0.5)
@@ -159,6 +162,7 @@ def test_lugre_agrees_with_scipy():
     np.testing.assert_allclose(found, state, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_lugre_slides_steadily_along_its_curve():
     """Behind the fall of the curve a hand that draws steadily feels F_c + sigma2 v."""
     problem = drawn(1e3, end=60.0, sigma1=10.0, v_s=0.01)
@@ -225,6 +229,7 @@ def linearised(law, k, m=0.0, eta=0.0):
     return jax.jacfwd(rates)(jnp.stack([pull / k, jnp.asarray(V), jnp.asarray(0.0)]))
 
 
+@pytest.mark.slow
 def test_a_start_may_slide_backwards_over_a_moving_support():
     """The sign of sliding was that of forwards until a first step, which was not defined."""
     ends = []
@@ -273,6 +278,7 @@ def test_an_impact_turns_the_sliding_of_bristles(name):
     np.testing.assert_allclose(found, expected, atol=2e-7)
 
 
+@pytest.mark.slow
 def test_rest_is_no_trouble_for_stiff_steps():
     """Accelerations are rounding errors there, and steps were shortened without end."""
     elements = {
@@ -546,6 +552,7 @@ def test_the_solver_without_events_integrates_states_as_they_are(name):
     assert apart(name, solver) < 1e-7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SLOW)
 def test_time_stepping_converges_with_states(name):
     """First order with the whole weight at the end of the step, better in the middle."""

@@ -80,6 +80,7 @@ def test_help():
         assert "Example" in call(command, "--help").output
 
 
+@pytest.mark.slow
 def test_run_writes_trajectory_sidecar_and_figure(tmp_path):
     result = call("run", ve0116(), "--plot", "--out", tmp_path)
     assert result.exit_code == 0, result.output
@@ -243,6 +244,7 @@ def test_a_cache_that_cannot_be_written_breaks_nothing(monkeypatch, tmp_path):
     assert call("show", ve0116()).exit_code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", ["time.end=0.5", "parameters.T=0.5"])
 def test_checks_are_left_out_with_set_also_where_the_end_comes_before_them(setting, tmp_path):
     config = tmp_path / "block.toml"

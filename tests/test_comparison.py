@@ -299,6 +299,7 @@ def test_windows_are_simulated_as_the_record_that_they_are_cut_from():
     assert not isinstance(task.objective.model, jfric.SampledModel)
 
 
+@pytest.mark.slow
 def test_bad_calls_are_one_sentence():
     t = np.linspace(0.0, 8.0, 801)
     e = jfric.Experiment(t, {"load.drive.F": np.sin(t)}, {"x": np.sin(t)})

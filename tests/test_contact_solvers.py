@@ -169,6 +169,7 @@ def test_kept_directions_and_missing_friction():
         np.testing.assert_allclose(smooth.impulse, [0.0, 1.0], rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.slow
 def test_derivatives_of_impulses():
     problem = _problems((2, 4))[0]
     rng = np.random.default_rng(3)

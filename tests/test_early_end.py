@@ -25,6 +25,7 @@ def call(*arguments):
     return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("solver", "name", "options"), EARLY)
 def test_an_early_end_is_written_and_printed(solver, name, options, tmp_path):
     given = [x for option in options for x in ("--option", option)]
@@ -58,6 +59,7 @@ def test_the_exit_status_of_a_file_without_checks(tmp_path):
     assert Status.MAX_STEPS.message in early.output
 
 
+@pytest.mark.slow
 def test_flags_are_printed_with_their_meaning(tmp_path):
     result = call("run", shipped("c7_bouncing_ball"), "--out", tmp_path)
     assert result.exit_code == 0
@@ -85,6 +87,7 @@ def test_every_status_and_flag_has_its_sentence():
     assert flags_in(Flag.TIE | Flag.ZENO) == [Flag.TIE, Flag.ZENO]
 
 
+@pytest.mark.slow
 def test_a_figure_of_an_early_end(tmp_path):
     import numpy as np
 

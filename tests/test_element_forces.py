@@ -32,6 +32,7 @@ def test_force_and_impulse_of_a_stop(solver, rtol):
         np.testing.assert_allclose(found[name], value, rtol=rtol, atol=rtol, err_msg=name)
 
 
+@pytest.mark.slow
 def test_a_damped_stop_changes_the_momentum():
     """The impulse is the change of momentum whatever the release; the force steps up at touch."""
     for release in ("physical", "adhesive"):
@@ -123,6 +124,7 @@ def test_forces_of_elements_in_a_sweep():
     np.testing.assert_allclose(found["max.force.spring"], [1.0, 4.0], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_limited_stop_reports_the_force_that_acts():
     """Two of its segments have one name: the force is that of the one that holds."""
     stop = jfric.Stop("x", k=100.0, gap=0.1, c=20.0, release="limited")

@@ -105,6 +105,7 @@ def test_a_block_without_springs():
     assert int(jfric.equilibria(block(3.5), meaning="rest").count) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [5.0, 20.0])
 def test_limit_load_of_a_body_that_tips(stop):
     """There it may stand on one foot, in one state alone: that is not how it came there."""
@@ -125,6 +126,7 @@ def test_limit_load_of_a_body_that_tips(stop):
     assert float(limit.parameter) == pytest.approx(10.0 * 0.72 / 1.5, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_limit_load_with_derivative():
     def limit(mu):
         changed = jfric.set_parameters(block(0.0), {"contact.mu": mu})

@@ -25,6 +25,7 @@ def _ball(feet: int = 1, e: float = 0.5) -> jfric.Problem:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", SOLVERS, ids=NAMES)
 @pytest.mark.parametrize("feet", [1, 2])
 def test_an_impact_at_the_start_is_logged(solver, feet):
@@ -106,6 +107,7 @@ def test_an_impact_at_the_start_has_the_derivatives_of_the_possible_side(mode):
     assert not bool(differentiable)
 
 
+@pytest.mark.slow
 def test_balls_in_a_row_that_touch_are_an_edge():
     """With a gap ever so small they hit one after the other."""
     balls = {x: jfric.Mass(x, 1.0) for x in "abc"}
@@ -153,6 +155,7 @@ def test_a_bounce_leaves_the_flight_of_another_ball_alone():
     np.testing.assert_allclose(solution.final.q, [0.25 * 0.2 - 0.02, y], rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["general", "lowered"])
 def test_an_output_at_an_impact_is_one_sided(kernel):
     """A ball that falls 1 m under 2 m/s^2 hits at 1 s."""

@@ -64,6 +64,7 @@ def distance(found, row, exact):
     return max(np.abs(m - e).max() for m, e in zip(motions, exact.T, strict=True))
 
 
+@pytest.mark.slow
 def test_without_friction_it_is_the_linear_response():
     problem = jfric.Problem(
         ["a", "b"],
@@ -167,6 +168,7 @@ def curve():
     return jfric.harmonic_balance(duffing(), "load.F.omega", 0.6, 1.6, harmonics=15)
 
 
+@pytest.mark.slow
 def test_a_curve_goes_round_its_folds(curve):
     assert curve.ended == "stop"
     assert curve.ok.all()
@@ -260,6 +262,7 @@ def test_loads_work_for_what_friction_and_dampers_take():
     assert np.all(-power(found.friction[:, :, 0], b) > 0.0)
 
 
+@pytest.mark.slow
 def test_a_contact_that_sticks_all_the_time_is_held():
     problem = oscillator(omega=0.6, friction=jfric.Friction("x", limit=1.5))
     found = jfric.harmonic_balance(problem, harmonics=5)

@@ -90,6 +90,7 @@ def _pulls(k, R, path):
     return -forces_at_outputs(problem, solution)[:, 0], solution.status
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(
     seed=st.integers(0, 10**6),
@@ -206,6 +207,7 @@ def test_a_mass_on_sliders(count):
     assert int(solution.steps) < len(times) + 20
 
 
+@pytest.mark.slow
 def test_energy():
     """What the load puts in is in springs, in the mass, or lost by sliders that slip."""
     problem, k, R = mass_on_sliders()
@@ -293,6 +295,7 @@ def test_derivatives_of_every_joint_both_ways(name):
         np.testing.assert_allclose(forward[:, i] * x[i], difference * x[i], rtol=1e-7, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_jump_of_the_position_stretches_the_springs():
     """A user's event moves the body: the sliders see the way, whatever its direction."""
     k, R, jump = np.asarray([50.0, 100.0]), np.asarray([1.0, 6.0]), -0.03

@@ -134,6 +134,7 @@ def errors(found) -> np.ndarray:
     return np.array([found.standard_errors[name] for name in TRUTH])
 
 
+@pytest.mark.slow
 def test_uncertainties_agree():
     fit = fitted()
     gauss = errors(fit.covariance("gauss-newton"))

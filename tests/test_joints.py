@@ -81,6 +81,7 @@ def test_generalised_inverse():
     np.testing.assert_allclose(smallest @ r, np.linalg.pinv(G, rcond=1e-10) @ r, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_accelerations_are_those_of_fewer_coordinates():
     """The inverse mass of a rod on a pin is that of its angle alone."""
     mechanics = assemble(rod())
@@ -122,6 +123,7 @@ def test_pendulum_as_a_point(swing):
     assert int(solution.flags) == 0
 
 
+@pytest.mark.slow
 def test_friction_on_the_reaction_between_a_motor_and_a_load():
     """A shaft between two inertias of 1 carries ``-1 - a``, friction takes ``c + mu |1 + a|``: the
     motor starts where its torque, ``1 + s t``, is beyond that, and is as fast as it says."""
@@ -269,6 +271,7 @@ def three_cranks() -> jfric.Problem:
     )
 
 
+@pytest.mark.slow
 def test_equations_that_repeat_others_in_single_precision():
     """Rounding errors are no equation of their own: something is left to move, as in double."""
     found = []
@@ -495,6 +498,7 @@ def test_files_are_written_as_they_were_read(name):
     assert dump(loads(text)) == text
 
 
+@pytest.mark.slow
 def test_names():
     problem = rod(joint={"pin": jfric.Joint(["x - l/2*cos(phi)", "y - l/2*sin(phi)"])})
     with pytest.raises(jfric.ProblemError, match=r"there are reaction.joint.pin.1, reaction.joint"):

@@ -90,6 +90,7 @@ def test_another_structure_is_another_program(folder, problem, solver):
     np.testing.assert_allclose(found.q, expected.q, rtol=0.0, atol=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", ["sources", "setting"])
 def test_programs_of_other_versions_are_left_alone(folder, monkeypatch, field):
     _, traced = folder
@@ -104,6 +105,7 @@ def test_programs_of_other_versions_are_left_alone(folder, monkeypatch, field):
     assert len(traced) == 2
 
 
+@pytest.mark.slow
 def test_a_file_that_is_cut_off_is_made_again(folder):
     files, traced = folder
     first = _simulated(_problem())
@@ -116,6 +118,7 @@ def test_a_file_that_is_cut_off_is_made_again(folder):
     assert len(traced) == 2
 
 
+@pytest.mark.slow
 def test_programs_that_call_python_are_not_kept(folder):
     files, traced = folder
     problem, solver = _problem(), jfric.Smoothed(width=1e-3)
@@ -206,6 +209,7 @@ def test_remarks_of_tracing_are_repeated(folder):
     assert len(traced) == 1
 
 
+@pytest.mark.slow
 def test_programs_that_were_not_used_for_longest_go(folder, monkeypatch):
     files, traced = folder
     _simulated(_problem())
@@ -218,6 +222,7 @@ def test_programs_that_were_not_used_for_longest_go(folder, monkeypatch):
     assert len(traced) == 2
 
 
+@pytest.mark.slow
 def test_programs_that_are_forgotten_are_read_again(folder):
     files, traced = folder
     kept = Kept(inverse_of_mass)
@@ -231,6 +236,7 @@ def test_programs_that_are_forgotten_are_read_again(folder):
     assert len(traced) == 2
 
 
+@pytest.mark.slow
 def test_traced_calls_are_a_part_of_the_caller(folder):
     _, traced = folder
     slope = jax.grad(lambda k: _simulated(_problem(k=k)).q[-1, 0])(40.0)
@@ -260,6 +266,7 @@ assert np.allclose(Kept(inverse_of_mass)(M) @ M, np.eye(9), atol=1e-14)
     assert done.returncode == 0, done.stderr[-2000:]
 
 
+@pytest.mark.slow
 def test_tables_of_units_of_another_installation_are_left_alone(tmp_path):
     """They name the files that they were read from: an installation that is gone took every
     command along that reads a unit."""

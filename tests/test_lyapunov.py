@@ -89,6 +89,7 @@ def test_what_is_held_by_friction_stays_where_it_is():
     np.testing.assert_allclose(kept.parts, 0.0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_over_parameters_it_is_a_sweep():
     dampers = [0.5, 5.0, 6.0]
     table = jfric.lyapunov_exponents(

@@ -37,6 +37,7 @@ def chain(k1=K1, k2=K2, limit=R, parameters=None, **elements):
     )
 
 
+@pytest.mark.slow
 def test_a_driven_node_is_the_play_operator():
     """The node is dragged along where springs pull with the limit, and rests within it."""
     found = jfric.eliminate_massless(chain(), "y")

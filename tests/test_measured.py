@@ -219,6 +219,7 @@ def test_regression_is_a_good_start(record):
         assert found.values[name] == pytest.approx(value, rel=0.05)
 
 
+@pytest.mark.slow
 def test_check_sees_the_sampled_model(record):
     config = loads(LOOP)
     report = jfric.check(config.problem, record, FREE, residual=jfric.ClosedLoop(config.controller))

@@ -161,6 +161,7 @@ def test_frictionloss_creeps_and_a_bristle_does_not_under_a_steady_load():
     assert bristle.differences["a"].largest < 2e-4
 
 
+@pytest.mark.slow
 def test_the_command_prints_what_was_measured(tmp_path):
     config = tmp_path / "brake.toml"
     config.write_text(jfric.to_toml(machine(jfric.Friction("a", limit=1.0))))

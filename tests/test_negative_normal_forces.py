@@ -88,6 +88,7 @@ SOLVERS = {
     "smoothed": (jfric.Smoothed(width=1e-2), 1e-9),
     "quasi-static": (jfric.QuasiStatic(increments=100), 1e-9),
 }
+FAST = "general", "moreau-jean in scalars", "quasi-static"
 
 
 def _swings(amplitude, omega):
@@ -109,7 +110,7 @@ def _swings(amplitude, omega):
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=pytest.mark.slow) if n == "runge-kutta" else n for n in SOLVERS],
+    [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in SOLVERS],
 )
 def test_what_is_traced_is_watched_during_the_run(name):
     """The runs beside it go on, and nothing after the moment passes for a result."""
@@ -132,6 +133,7 @@ def test_what_is_traced_is_watched_during_the_run(name):
         assert bool(jnp.isnan(values[2, ts > moment + late]).all())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "solver",
     [jfric.EventDriven(), jfric.MoreauJean(1e-2), jfric.Smoothed(width=1e-2), jfric.QuasiStatic()],
@@ -251,7 +253,7 @@ def test_numbers_that_no_system_has_are_refused_where_they_are_known(path, value
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=pytest.mark.slow) if n == "runge-kutta" else n for n in SOLVERS],
+    [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in SOLVERS],
 )
 def test_numbers_that_no_system_has_are_a_status_where_they_are_traced(name):
     """Nothing is computed with them, and the runs beside them go on."""
@@ -358,6 +360,7 @@ def _both_ways(problem: jfric.Problem, rows: list) -> list[tuple[bool, bool]]:
     return list(zip(known, (~refused).tolist(), strict=True))
 
 
+@pytest.mark.slow
 def test_bounds_of_elements_hold_where_numbers_are_traced():
     """Open bounds, order of knots, and what numbers must be to each other."""
     rows = [
@@ -434,6 +437,7 @@ def test_output_times_that_no_run_has_are_a_status_where_they_are_traced(solver)
         jfric.simulate(problem, solver, ts=jnp.asarray(times[1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [jfric.EventDriven(), jfric.MoreauJean(1e-2)])
 def test_a_start_inside_a_wall_is_a_status_where_it_is_traced(solver):
     problem = jfric.Problem(

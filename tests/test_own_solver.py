@@ -108,6 +108,7 @@ def test_it_restarts_and_steps():
         jfric.simulate(problem, start=half.final)
 
 
+@pytest.mark.slow
 def test_it_sweeps_and_observes():
     mus = np.array([0.2, 0.3])
     vary = {"friction.mu": mus}
@@ -126,6 +127,7 @@ def test_it_sweeps_and_observes():
         jfric.sweep(_problem(), vary, "final.u", solver=SemiImplicitEuler(1e-12))
 
 
+@pytest.mark.slow
 def test_it_fits():
     t = TIMES[1:]
     measured = jfric.Experiment(t, y={"u": np.asarray(_run(0.25).q[1:, 0])})

@@ -64,6 +64,7 @@ def batch() -> tuple[dict[str, np.ndarray], jfric.PeriodicOrbit]:
     return values, orbits
 
 
+@pytest.mark.slow
 def test_continuous_slip_has_the_amplitude_of_the_closed_form():
     values, orbits = batch()
     m, c, k, mu, w, _ = values.values()

@@ -345,6 +345,7 @@ def test_collocation_has_the_order_of_radau():
     assert np.log2(errors[0] / errors[1]) > 11.5
 
 
+@pytest.mark.slow
 def test_a_step_that_is_not_taken_leaves_no_trace_in_reverse():
     """Newton's method overflows in a step that is far too long; its shorter half counts."""
 
@@ -478,6 +479,7 @@ def test_sliding_begins_where_a_load_has_a_kink():
     np.testing.assert_allclose(away, normal, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_stop_beside_a_moving_belt_takes_few_steps():
     """Seen from the belt, a block that comes to rest on it moves as on a plane at rest (Galilei).
     Its direction is the difference of velocities that do not vanish."""
@@ -493,6 +495,7 @@ def test_a_stop_beside_a_moving_belt_takes_few_steps():
     assert int(solution.final.steps) < 100
 
 
+@pytest.mark.slow
 def test_an_impact_that_stops_friction_in_a_plane_beside_it():
     """What slid in another plane rests after it, and goes on from rest."""
     masses = {x: jfric.Mass(x, 1.0) for x in "xyz"}

@@ -191,6 +191,7 @@ def test_callbacks_of_the_smoothed_solver_stay_outside_its_loop():
     assert not foreign_calls(program(lanes()).mlir_module())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cpu", "cuda"])
 def test_rows_of_a_sweep_are_chosen_by_platform(name):
     """An accelerator steps the whole batch at once; a processor goes from row to row."""
@@ -241,6 +242,7 @@ def test_rows_of_a_sweep_are_chosen_by_platform(name):
         assert more == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not compiles_lowered(), reason="a jaxlib whose flags are not known")
 def test_programs_that_compile_for_minutes_are_warned_of(monkeypatch):
     solver = jfric.EventDriven(kernel="lowered", adjoint="none")

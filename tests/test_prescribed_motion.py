@@ -36,6 +36,7 @@ def test_a_block_slides_when_its_belt_jumps_to_a_new_speed(flow: str) -> None:
     np.testing.assert_allclose(solution.q[:, 0], [0.0, half, drag + 2.0 * (1.0 - drag)], rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flow", FLOWS)
 def test_a_ball_on_a_table_is_kicked_up_and_thrown(flow: str) -> None:
     """The table starts to rise at 1 m/s (impact), then falls at 0.4 m/s: the ball flies."""
@@ -141,6 +142,7 @@ def test_a_clutch_engages_and_lets_go_with_its_normal_force() -> None:
     np.testing.assert_allclose(solution.a[-1], [24.0, -9.0], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_ball_that_came_to_rest_on_a_table_stays() -> None:
     """After the accumulating impacts its velocity is zero to rounding: no jump of the table's."""
     problem = Problem(
@@ -160,6 +162,7 @@ def test_a_ball_that_came_to_rest_on_a_table_stays() -> None:
     np.testing.assert_allclose(solution.final.q, 0.3, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjoint", ["none", "reverse"])
 def test_a_step_that_ends_at_a_jump_does_not_see_it(adjoint) -> None:
     """Load, belt and normal force jump; Runge-Kutta stages at the jump belong to the time before.
@@ -231,6 +234,7 @@ def test_a_table_that_jumps_takes_nothing_along_in_no_time(name, jump, solver):
         jfric.simulate(_on_a_table(JUMPS[jump], **{name: ATTACHED[name]}), solver)
 
 
+@pytest.mark.slow
 def test_springs_take_a_support_that_jumps():
     """Rest until 1 s, then 0.7 (1 - cos 2 (t - 1)); a jump before the start is none."""
     found = jfric.simulate(_on_a_table(JUMPS["steps"]))

@@ -112,6 +112,7 @@ def test_a_regression_shows_estimates():
     screen(data)
 
 
+@pytest.mark.slow
 def test_equilibria_and_paths_show_what_was_found():
     assert re.search(r"^0\.28 +slip\+$", screen(jfric.equilibria(BLOCK)), re.M)
     path = screen(jfric.trace(BLOCK, "friction.mu", 0.0, 3.0))
@@ -140,6 +141,7 @@ def test_every_result_has_a_print_of_its_own(name):
     assert "_repr_html_" in dir(cls)
 
 
+@pytest.mark.slow
 def test_a_stop_pushes_on_the_other_side_than_a_contact():
     """What is said of it is so, and the sketch shows it."""
     ends = {}

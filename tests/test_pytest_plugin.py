@@ -75,6 +75,7 @@ def test_each_check_is_a_test_and_what_is_wrong_has_its_sentence(folder):
     )
 
 
+@pytest.mark.slow
 def test_a_file_without_checks_that_is_named_is_refused(folder):
     result = run(folder, "--jfric", "without.toml")
     result.assert_outcomes(errors=1)

@@ -87,6 +87,7 @@ def test_work_of_many_sliders_balances():
     np.testing.assert_allclose(found["heat"], found["work"] + found["belt"] - stored, rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_integrals_of_load_histories_have_derivatives():
     """Heat mu N (u1 + (u1 - u2)) with u1 = (900 - mu N) / k and u2 = mu N / k."""
 
@@ -193,6 +194,7 @@ def test_stop_time_is_that_of_a_motion_that_stops(solver):
     np.testing.assert_allclose(found["last_event_time"], 5 * half, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_events_of_a_body_at_rest_do_not_move_its_stop():
     """A block stops at 1 s; at 2 s its load rests it on the other edge of a gap, unmoved; a second
     mass that never moves takes no part."""
@@ -213,6 +215,7 @@ def test_events_of_a_body_at_rest_do_not_move_its_stop():
     assert np.isnan(jfric.observe(resting, "stop_time").values["stop_time"])
 
 
+@pytest.mark.slow
 def test_a_bounce_before_and_after():
     """From 1 m/s, e = 0.5: the velocity at the wall is -1, then 0.5; nothing stops."""
     elements = {"mass": jfric.Mass("x", 1.0), "contact": jfric.Contact("x", gap=1.0, e=0.5)}
@@ -226,6 +229,7 @@ def test_a_bounce_before_and_after():
             np.testing.assert_allclose(found[name], value, atol=2e-3, err_msg=name)
 
 
+@pytest.mark.slow
 def test_a_check_of_a_motion_without_stop_says_so(tmp_path):
     text = SWING + '\n[[check]]\nquantity = "stop_time"\nexpected = 1.0\ntolerance = 1.0\n'
     (tmp_path / "swing.toml").write_text(text, "utf-8")
@@ -238,8 +242,8 @@ def test_a_check_of_a_motion_without_stop_says_so(tmp_path):
     "solver",
     [
         jfric.EventDriven(),
-        jfric.QuasiStatic(),
-        jfric.MoreauJean(1e-2),
+        pytest.param(jfric.QuasiStatic(), marks=pytest.mark.slow),
+        pytest.param(jfric.MoreauJean(1e-2), marks=pytest.mark.slow),
         pytest.param(jfric.Smoothed(), marks=pytest.mark.slow),
     ],
     ids=lambda s: type(s).__name__,
@@ -258,6 +262,7 @@ def test_observe_ends_where_it_is_told(solver):
         jfric.observe(problem, "final.u", solver, end=-1.0)
 
 
+@pytest.mark.slow
 def test_observe_takes_as_many_steps_as_a_run_may():
     problem = jfric.Problem(
         ("u",),
@@ -277,6 +282,7 @@ def test_observe_takes_as_many_steps_as_a_run_may():
     assert np.isnan(found.values["final.u"])
 
 
+@pytest.mark.slow
 def test_an_observable_need_not_say_when_it_equals_another():
     @dataclasses.dataclass
     class Passes(jfric.observables.Observable):
@@ -293,6 +299,7 @@ def test_an_observable_need_not_say_when_it_equals_another():
     assert found.values["passes"] >= 1.0
 
 
+@pytest.mark.slow
 def test_the_end_has_a_derivative():
     """The position of a swing at its end: d sin(T) / dT, also in reverse."""
     elements = {"mass": jfric.Mass("u", 1.0), "spring": jfric.Spring("u", 1.0)}
@@ -303,6 +310,7 @@ def test_the_end_has_a_derivative():
         np.testing.assert_allclose(derivative(final)(2.0), np.cos(2.0), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_forces_are_columns_of_a_run(swing_file, tmp_path):
     out = tmp_path / "out"
     result = CliRunner().invoke(app, ["run", str(swing_file), "--out", str(out), "--times", "4"])
@@ -329,6 +337,7 @@ def test_what_jumps_counts_up_to_the_jump():
     np.testing.assert_allclose(found["min.slip"], -4.1, rtol=EXACT)
 
 
+@pytest.mark.slow
 def test_times_of_a_sweep_over_the_end():
     """Lanes that do not reach a time have no number there; an end that is the same is checked."""
     problem = oscillator(0.11, end=1.0)

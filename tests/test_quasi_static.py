@@ -74,6 +74,7 @@ def test_a_batch_holds_what_single_runs_give():
     assert solution.differentiable.all()
 
 
+@pytest.mark.slow
 def test_many_sliders_follow_their_hysteresis():
     """Twelve Jenkins elements in parallel against their own recursion, driven by the position."""
     n = 12
@@ -134,6 +135,7 @@ def test_curved_loads_converge():
     assert errors[1] < 1e-4
 
 
+@pytest.mark.slow
 def test_start_jump_and_restart():
     """What the start leaves unbalanced is taken up at once, a jump likewise; history is kept."""
     problem = unloaded_spring()
@@ -315,6 +317,7 @@ def test_what_it_cannot_represent_is_refused_by_name():
     assert settings == {"name": "quasi-static", "max_steps": 7}
 
 
+@pytest.mark.slow
 def test_a_concrete_problem_may_be_used_while_tracing():
     problem = jfric.Problem(("u",), {"mass": jfric.Mass("u", 2.0), "load": jfric.Load("u", 1.0)})
     final = jax.jit(lambda end: jfric.simulate(problem, end=end).final.q[0])(2.0)

@@ -59,6 +59,7 @@ each_scheme = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @each_scheme
 def test_two_feet_hold_up_to_the_sum_of_their_static_limits(solver):
     """mu_s = 0.5 and a weight of 10: 5, whatever each foot carries."""
@@ -77,6 +78,7 @@ def test_two_feet_hold_up_to_the_sum_of_their_static_limits(solver):
     np.testing.assert_allclose(found[4:], 2.501 * 0.2, rtol=2e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     "laws",
@@ -216,6 +218,7 @@ def test_random_frictions_on_one_body_hold_the_sum_of_their_static_limits(count)
     np.testing.assert_allclose(moved, expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 @each_scheme
 def test_a_body_that_came_to_rest_holds_as_well(solver):
     """It slides, stops on two feet, and is pushed by 0.999 of its static limit."""

@@ -24,6 +24,7 @@ def test_returns_once_in_each_period_are_the_motion_there():
     assert int(found.flags) & jfric.Flag.STOPPED
 
 
+@pytest.mark.slow
 def test_returns_at_impacts_are_the_states_after_them():
     problem = ball_on_table(0.4)
     found = jfric.poincare_section(problem, "impact", returns=3, skip=2)
@@ -34,6 +35,7 @@ def test_returns_at_impacts_are_the_states_after_them():
     np.testing.assert_allclose(found.v[:, 0], 0.5 * 9.81, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_returns_at_events_of_ones_own():
     problem = damped(event={"up": jfric.Event("x", "up"), "top": jfric.Event("v.x", "down")})
     problem = jfric.set_parameters(problem, {"time.end": 60.0})
@@ -71,6 +73,7 @@ def shaken():
     )
 
 
+@pytest.mark.slow
 def test_the_period_doubles_where_the_multiplier_is_minus_one(shaken):
     assert shaken["v.z"].dims == ("parameters.Gamma", "return")
     v = shaken["v.z"].values

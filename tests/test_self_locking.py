@@ -57,6 +57,7 @@ def test_self_locking_stops_within_a_step(solver, neighbour, mu):
     np.testing.assert_allclose(solution.lambda_t[:, 0], 0.0, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", SOLVERS, ids=NAMES)
 @pytest.mark.parametrize("mu", [1.0 - 1e-7, 1.0, 1.0 + 1e-7, 1.5])
 def test_a_rod_at_the_edge_of_painleve_does_not_fall_through(solver, mu):

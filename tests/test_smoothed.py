@@ -166,6 +166,7 @@ def displacement(mu, k, m, solver):
 forward_slopes = jax.jit(jax.jacfwd(displacement, argnums=(0, 1, 2)))
 
 
+@pytest.mark.slow
 def test_derivatives_tend_to_the_exact_ones():
     """Adaptive steps resolve the width: the error falls with it."""
     shipped_problem("ve0116")
@@ -214,6 +215,7 @@ def test_any_method_and_controller():
         assert float(found.final.q[0]) == pytest.approx(float(reference), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_batches_restarts_and_own_loops():
     problem = shipped_problem("ve0116")
     solver = jfric.Smoothed(width=0.01)
@@ -236,6 +238,7 @@ def test_batches_restarts_and_own_loops():
     assert float(pushed.q[0]) < float(left.q[0]) - 0.01
 
 
+@pytest.mark.slow
 def test_outcomes_are_statuses():
     problem = shipped_problem("ve0116")
     short = jfric.simulate(problem, jfric.Smoothed(max_steps=20), ts=jnp.array([0.0, 4.0]))

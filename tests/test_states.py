@@ -84,6 +84,7 @@ def test_a_piston_agrees_with_scipy():
     np.testing.assert_allclose(solution.z[0], end, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_python_functions_and_derivatives():
     """A linear filter of a force: the state is known, and so are its derivatives."""
 
@@ -125,6 +126,7 @@ def braked(rate, **elements):
     )
 
 
+@pytest.mark.slow
 def test_heat_of_friction_in_closed_form():
     """Half periods under constant friction: the power is ``mu N |v|``, and what it heats cools."""
     problem = braked(f"({HEAT})/C - z.T/tau")
@@ -377,6 +379,7 @@ def test_the_heat_of_what_sticks_is_none(support):
     assert float(run.final.q[0]) == pytest.approx(moved, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_state_whose_rate_is_a_difference_may_rest():
     """A rate of rounding errors alone shortened steps without end."""
     problem = jfric.Problem(

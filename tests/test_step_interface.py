@@ -90,6 +90,7 @@ def test_sampled_feedback_agrees_with_the_closed_form():
     assert np.all(states[3] == 0.0)
 
 
+@pytest.mark.slow
 def test_steps_in_an_own_loop_do_not_pass_the_given_time():
     """Single steps under ``vmap`` in a user's while loop, each lane to its own time."""
     problem, solver = _cart(), jfric.EventDriven()

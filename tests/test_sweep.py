@@ -79,6 +79,7 @@ def swept() -> xarray.Dataset:
     return jfric.sweep(oscillator(), {"friction.mu": mus}, OBSERVED, times=TIMES, **SHAPE)
 
 
+@pytest.mark.slow
 def test_observables_of_the_oscillator_have_their_closed_forms():
     table = swept()
     assert set(np.asarray(table["status"])) == {0}
@@ -170,6 +171,7 @@ class Longest(jfric.observables.Observable):
         return jnp.maximum(carry, piece.h)
 
 
+@pytest.mark.slow
 def test_own_observables_and_lists_side_by_side():
     observables = {
         "peak": jfric.observables.Maximum(energy, unit="J"),
@@ -437,6 +439,7 @@ def test_stores_of_other_things_are_left_alone(tmp_path):
         execute(other, store=tmp_path / "sweep.zarr")
 
 
+@pytest.mark.slow
 def test_command_sweeps_draws_and_refuses(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     config = str(ROOT / "configs" / "ve0116.toml")

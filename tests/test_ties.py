@@ -100,6 +100,7 @@ def test_no_friction_to_one_side(solver):
     np.testing.assert_allclose(runs.lambda_n[..., 0], 1.0, atol=1e-12)
 
 
+@pytest.mark.slow
 @each_solver
 def test_belt_that_carries_to_one_side_only(solver):
     """Without friction where the belt moves forward, the body follows it back from pi to 3 pi/2."""
@@ -157,6 +158,7 @@ def _above_floor(k: float, phase: float, ts, h: float = 1e-4):
     return np.array(result)
 
 
+@pytest.mark.slow
 @each_solver
 @pytest.mark.parametrize("crosses", [1.0, -1.0])
 def test_ramp_through_zero(solver, crosses):
@@ -562,6 +564,7 @@ TOUCHES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "flow", "other_mass"), TOUCHES)
 def test_a_touch_is_decided_one_way_and_flagged(kernel, flow, other_mass):
     """The sliding velocity comes as near to zero as ``0.5 eps``; the motion jumps at eps = 0."""
@@ -663,6 +666,7 @@ def _on_belt(times, levels) -> jfric.Problem:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["auto", _GENERAL, _RUNGE_KUTTA])
 def test_a_limit_reached_where_the_load_steps(solver):
     """The load that then helps keeps the body on the belt; one that does not, or a little, lets go
@@ -678,6 +682,7 @@ def test_a_limit_reached_where_the_load_steps(solver):
     assert not np.asarray(runs.differentiable).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["general", _RUNGE_KUTTA])
 def test_what_comes_to_rest_at_a_break_rests(solver):
     """A body that 0.5 N of friction stops after 1 s, where a load between the kinetic and the
@@ -702,6 +707,7 @@ def test_what_comes_to_rest_at_a_break_rests(solver):
     assert not np.asarray(runs.differentiable).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["general", _RUNGE_KUTTA])
 def test_a_limit_touched_by_a_smooth_load_holds(solver):
     """Static friction is not lost where a sine has its top at the limit; slightly above it is."""
@@ -729,6 +735,7 @@ def test_a_limit_touched_by_a_smooth_load_holds(solver):
 # Motion that does not exist, or is not unique
 
 
+@pytest.mark.slow
 @each_solver
 @pytest.mark.parametrize("coupled", [False, True])
 def test_self_locking_limit(solver, coupled):
@@ -776,6 +783,7 @@ def _bouncing(heights: dict) -> jfric.Problem:
     return _problem("".join(heights), elements, 6.0, **start)
 
 
+@pytest.mark.slow
 @each_solver
 def test_rest_after_accumulating_impacts_is_recorded_where_it_begins(solver):
     """A ball from 5 m with e = 1/2 rests after 3 s."""
@@ -792,6 +800,7 @@ def test_rest_after_accumulating_impacts_is_recorded_where_it_begins(solver):
     assert run.events.to_mode[n - 1] == Mode.CLOSED
 
 
+@pytest.mark.slow
 @each_kernel
 def test_sequences_that_accumulate_together(solver):
     """Each has its own time: 3 s and, from 5.0000001 m, 3e-8 s later."""
@@ -803,6 +812,7 @@ def test_sequences_that_accumulate_together(solver):
         np.testing.assert_allclose(times[-2:], [3.0, 3.0 + later], atol=2e-11)
 
 
+@pytest.mark.slow
 def test_the_limit_of_accumulation_is_an_option():
     """Impacts before the time that remains is 1e-6 and 1e-12 of what has passed."""
     counts = []
@@ -815,6 +825,7 @@ def test_the_limit_of_accumulation_is_an_option():
         jfric.simulate(_bouncing({"x": 5.0}), jfric.EventDriven(accumulation=0.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["auto", _GENERAL, _LOWERED])
 def test_a_hundred_thousand_impacts_without_drift(solver):
     """An elastic oscillator against a stop, in its 100,001st flight, beside its closed form."""
@@ -889,6 +900,7 @@ def test_an_impulse_that_two_contacts_share(mu, status):
     assert run.status == status
 
 
+@pytest.mark.slow
 @each_solver
 def test_a_limit_that_vanishes_with_its_first_derivatives_is_watched(solver):
     """Friction without a normal force, and a chain of springs that passes a ramp on: the force that
@@ -912,6 +924,7 @@ def test_a_limit_that_vanishes_with_its_first_derivatives_is_watched(solver):
 # Friction that can do nothing
 
 
+@pytest.mark.slow
 @each_kernel
 def test_what_sticks_to_a_belt_sticks_on_while_other_friction_reverses(solver):
     """A belt that swings carries a body over the ground, whose friction reverses with it. With

@@ -86,6 +86,7 @@ def test_inputs_of_a_block_are_those_of_its_steps(load, solver):
     np.testing.assert_allclose(pushes, each.impulse @ push.T, rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_elastic_impacts_of_a_body_that_turns_gain_no_energy():
     """Rounding is left of ``impulse (v + v')``, of either sign, where two velocities cancel."""
 
@@ -142,6 +143,7 @@ JANOVSKY_EXACT = (
 )
 
 
+@pytest.mark.slow
 def test_stabilised_midpoint_switches_sixty_times():
     solution = _run(_problem("janovsky_4_1"), jfric.StabilisedMidpoint(1e-3), JANOVSKY_TIMES)
     assert solution.status == jfric.Status.OK
@@ -160,6 +162,7 @@ def _exact_times():
     return np.array([times[f"event_time({i})"] for i in range(1, 61)])
 
 
+@pytest.mark.slow
 def test_plain_midpoint_chatters():
     """Published: the rule switches about 23,000 times; displacements stay accurate."""
     solution = _run(_problem("janovsky_4_1"), jfric.Midpoint(1e-3), JANOVSKY_TIMES)
@@ -188,6 +191,7 @@ def test_order_through_the_switches_of_ve0116(scheme):
     assert abs(_order(steps, errors) - THROUGH_SWITCHES) < 0.25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["moreau-jean", "stabilised-midpoint"])
 def test_order_through_the_switches_of_sdnd106(scheme):
     steps = 4e-3 * 0.83 ** np.arange(24)
@@ -276,6 +280,7 @@ SYSTEMS = {
 ALLOWED = 10.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "scheme"),
     [
@@ -297,6 +302,7 @@ def test_schemes_tend_to_the_event_driven_solution(name, scheme):
         assert error < ALLOWED * dt
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sdnd106", "impacts on a belt"])
 def test_both_forms_of_the_step_agree(name):
     """One contact in scalars, and the same step written for any number of contacts."""
@@ -342,6 +348,7 @@ def test_impacts_obey_newtons_law_and_are_logged():
     np.testing.assert_allclose(solution.lambda_n[-1], 20.0, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_each_contact_has_its_own_restitution():
     problem = jfric.Problem(
         ["x", "y"],
@@ -356,6 +363,7 @@ def test_each_contact_has_its_own_restitution():
     np.testing.assert_allclose(solution.v, [[0.8, 0.5]], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_load_that_jumps_between_steps_acts_from_there_on():
     problem = jfric.Problem(
         ("u",),
@@ -384,6 +392,7 @@ def test_outputs_between_steps_and_the_rest_of_a_step():
     np.testing.assert_array_equal(solution.q[-1], solution.final.q)
 
 
+@pytest.mark.slow
 def test_restart_continues_the_run():
     problem, solver = _problem("ve0116"), jfric.StabilisedMidpoint(1e-3)
     whole = jfric.simulate(problem, solver, ts=jnp.asarray([4.0]))
@@ -406,6 +415,7 @@ def test_the_final_mode_is_that_of_the_last_step():
     assert [float(x.v[0]) for x in ends] == [0.0, pytest.approx(0.01 * 9.5, rel=1e-12)]
 
 
+@pytest.mark.slow
 def test_steps_one_by_one_make_the_run():
     problem, solver = _problem("ve0116"), jfric.MoreauJean(1e-2)
     step = eqx.filter_jit(solver.step)
@@ -433,6 +443,7 @@ def _displacement(solver):
     return u
 
 
+@pytest.mark.slow
 def test_derivatives_miss_the_switching_times():
     """Documented: du(1)/dk tends to 9.92e-5, or to -1.66e-5 where a turn takes a step of stick;
     the exact value is 7.246e-5."""
@@ -462,6 +473,7 @@ def test_reverse_mode_agrees_with_forward_mode():
     np.testing.assert_allclose(reverse, forward, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_reverse_mode_keeps_few_states():
     """Memory grows with the number of blocks of steps, not with the number of steps."""
 
@@ -475,6 +487,7 @@ def test_reverse_mode_keeps_few_states():
     assert many - few < 1_000_000
 
 
+@pytest.mark.slow
 def test_a_batch_agrees_with_single_runs():
     mus = jnp.asarray([0.08, 0.11, 0.2])
 
@@ -490,6 +503,7 @@ def test_a_batch_agrees_with_single_runs():
         assert together[1][i] == count
 
 
+@pytest.mark.slow
 def test_single_precision():
     with jax.enable_x64(False):
         problem = jfric.load(shipped("ve0116"))
@@ -542,6 +556,7 @@ def test_trouble_is_a_status():
     assert jfric.simulate(wild, jfric.MoreauJean(1.0)).status == jfric.Status.NON_FINITE
 
 
+@pytest.mark.slow
 def test_another_solvers_end_is_a_start():
     problem = _problem("ve0116")
     first = jfric.simulate(problem, end=1.0)
@@ -549,6 +564,7 @@ def test_another_solvers_end_is_a_start():
     assert abs(float(second.final.q[0]) - 0.2805962394559113) < 1e-4
 
 
+@pytest.mark.slow
 def test_a_motion_beyond_all_numbers_has_a_status_wherever_it_ends():
     """Without a change of mode, from the middle of the last block of steps on."""
     parts = {"mass": jfric.Mass("u", 1.0), "friction": jfric.Friction("u", limit=0.1)}

@@ -71,12 +71,14 @@ def test_times_are_exact_and_directions_kept(kernel):
     np.testing.assert_allclose([row["q"][0], row["v"][0]], [0.5, -np.sin(third)], rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_runge_kutta_flow_lands_on_them():
     s = jfric.simulate(oscillator(WATCHED), RUNGE_KUTTA)
     assert (int(s.status), int(s.flags)) == (0, 0)
     np.testing.assert_allclose(times(s, "both"), np.array([1, 2, 4, 5]) * np.pi / 3, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_double_crossings_within_a_step_are_found():
     """``cos t`` is below -1 + depth for a short while about pi only; a step is 3.4 s long."""
     cubic = Event(lambda p: p.q[0] ** 3 + (1.0 - limit(p)) ** 3)
@@ -118,6 +120,7 @@ def test_a_touch_is_logged_once(flow):
     assert not grazes[np.abs(c) > (1e-9 if flow == "exact" else 6e-7)].any()
 
 
+@pytest.mark.slow
 def test_a_touch_at_the_resolution_is_one_event():
     s = jfric.simulate(oscillator({"e": Event("x + 1 m")}, end=5.0))
     assert len(times(s)) == 1
@@ -125,6 +128,7 @@ def test_a_touch_at_the_resolution_is_one_event():
     assert not bool(s.differentiable)
 
 
+@pytest.mark.slow
 def test_what_is_zero_at_the_start_fires_when_it_comes_back():
     s = jfric.simulate(oscillator({"v": Event("v.x"), "x": Event("x - 1 m")}, end=6.5))
     np.testing.assert_allclose(times(s, "v"), [np.pi, 2 * np.pi], rtol=1e-14)
@@ -132,6 +136,7 @@ def test_what_is_zero_at_the_start_fires_when_it_comes_back():
     assert all(abs(t - 2 * np.pi) < 1e-5 for t in times(s, "x"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("direction", "velocity", "edge"),
     [("up", 1.0, True), ("up", -1.0, False), ("both", -1.0, True)],
@@ -152,12 +157,14 @@ def test_a_start_on_the_level_of_an_event_that_acts_is_an_edge(direction, veloci
     assert bool(before.differentiable)
 
 
+@pytest.mark.slow
 def test_a_start_on_the_level_of_an_event_that_is_only_logged_is_none():
     p = Problem(("x",), {"mass": Mass("x", 1.0), "event": {"e": Event("x")}},
                 initial={"x": InitialState(0.0, 1.0)}, time=1.0)  # fmt: skip
     assert bool(jfric.simulate(p).differentiable)
 
 
+@pytest.mark.slow
 def test_a_kink_and_a_function_that_is_not_smooth():
     s = jfric.simulate(oscillator({"e": Event(lambda p: jnp.abs(p.q[0]) - 0.5)}))
     np.testing.assert_allclose(times(s), np.array([1, 2, 4, 5]) * np.pi / 3, rtol=1e-14)
@@ -184,6 +191,7 @@ def test_a_stop_ends_the_run_with_status_ok():
     np.testing.assert_allclose(further.final.t, end + 2 * np.pi, rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_a_sliding_body_stops_the_run_where_it_comes_to_rest():
     """It then stays at rest: what is watched goes to zero and remains there."""
     p = Problem(
@@ -286,6 +294,7 @@ def test_an_impulse_clock_agrees_with_finite_differences():
     np.testing.assert_allclose(d, difference, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_changes_of_position_and_the_modes_after_them():
     """A body at rest on a floor is put 5 m above it, and falls; or into the floor."""
     elements = {"contact": jfric.Contact("z")}
@@ -450,6 +459,7 @@ def test_bounces_of_other_kinds_accumulate(solver, how):
     assert found.status.tolist() == [Status.ACCUMULATION] * len(cases)
 
 
+@pytest.mark.slow
 def test_a_body_that_an_event_stops_in_the_air_falls_on():
     """A rebound without velocity is none: what a little of it would change is flagged."""
     found, ends = bounces([(1.0, 1e-2, 0.0, 1.0)], EventDriven())
@@ -535,6 +545,7 @@ def test_an_event_close_behind_another_has_a_time_of_its_own(solver):
     np.testing.assert_allclose(times(found), [1e-8, 1.0001e-8], rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_several_changes_at_once_follow_the_order_of_the_description():
     events = {
         "a": Event("t - 1 s", "up", change={"v.x": "v.x + 1 m/s"}),
@@ -547,6 +558,7 @@ def test_several_changes_at_once_follow_the_order_of_the_description():
     assert int(s.flags) & int(Flag.SIMULTANEOUS)
 
 
+@pytest.mark.slow
 def test_reactions_are_watched():
     """A rising load lifts the body off after the normal force came to 3 N."""
     load = jfric.PiecewiseLinear([0.0, 10.0], [-10.0, 10.0])
@@ -579,6 +591,7 @@ def test_batches_and_one_trace():
     assert many.flags.tolist() == [int(Flag.STOPPED)] * 7
 
 
+@pytest.mark.slow
 def test_a_sweep_observes_them():
     p = oscillator({"e": Event("x - $c"), "f": Event("x")}, c=0.0)
     names = ["event_time.e(2)", "event_time.f(1)"]
@@ -622,6 +635,7 @@ tolerance = 1e-12
 """
 
 
+@pytest.mark.slow
 def test_a_file_holds_them(tmp_path):
     config = loads(FILE)
     s = jfric.simulate(config.problem).check()
@@ -690,6 +704,7 @@ def test_other_solvers_refuse_them(solver):
         jfric.simulate(p, solver)
 
 
+@pytest.mark.slow
 def test_the_closed_form_refuses_them():
     friction = jfric.Friction("x", jfric.Coulomb(0.1), N=1.0)
     p = oscillator({"e": Event("x")}, elements={"friction": friction})

@@ -53,6 +53,7 @@ def value_of(text, trajectory):
     return evaluate(quantity, Trajectory(problem, solution))
 
 
+@pytest.mark.slow
 def test_evaluate_with_contacts_and_impacts():
     trajectory = machine(outputs=51)
     assert value_of("lambda_n.contact(10)", trajectory) == 9.81
@@ -104,6 +105,7 @@ def test_judge_reports_an_incomplete_trajectory_and_a_wrong_sequence():
     assert wrong[0].value == 1.0
 
 
+@pytest.mark.slow
 def test_a_case_that_cannot_run_fails_and_the_others_go_on(monkeypatch):
     possible = jobs.run_batch
 
@@ -123,6 +125,7 @@ def test_a_case_that_cannot_run_fails_and_the_others_go_on(monkeypatch):
     assert all(r.passed for r in others)
 
 
+@pytest.mark.slow
 def test_a_start_along_the_normal_of_an_ellipse():
     """The load meets the edge of what friction holds: rounding there is not for the motion."""
     results = jfric.verify(case="f5_ellipse")
@@ -163,6 +166,7 @@ def test_variants_share_a_batch():
     assert len(batches(listed_jobs("c7_bouncing_ball*", "exact"))) == 1
 
 
+@pytest.mark.slow
 def test_residual_staircase_as_one_batch():
     results = jfric.verify(case="ve0116 staircase*", flow="exact")
     assert len(results) == 41
@@ -191,6 +195,7 @@ def test_fixed_steps_give_what_is_published_of_them():
     assert [r for r in results if not r.passed] == []
 
 
+@pytest.mark.slow
 def test_a_kernel_of_choice():
     """Another form of the computation passes the same checks; cases that it cannot run are left."""
     general = jfric.verify(case="ve0116 staircase mu=0.2*", flow="exact", kernel="general")
@@ -234,6 +239,7 @@ def test_a_difference_between_kernels_is_named():
     assert [r.value for r in found] == pytest.approx([0.0, 4.0, 7.0, 1e-6, 1e-6], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_both_flows_and_progress():
     seen = []
     results = jfric.verify(case="c8*", progress=lambda *args: seen.append(args))
@@ -245,6 +251,7 @@ def test_both_flows_and_progress():
     json.dumps([r.as_dict() for r in results], allow_nan=False)
 
 
+@pytest.mark.slow
 def test_bad_requests(tmp_path):
     with pytest.raises(jfric.ProblemError, match=r"no case 've011' \(did you mean 've011[69]'\?\)"):
         jfric.verify(case="ve011")
