@@ -11,7 +11,7 @@ from references.plane import Belts
 from references.plane_contact import Particle
 
 import jfric
-from jfric.contact.cone_impact import Laws, solve_cone_impact
+from jfric.contact.impact import solve_impact
 from jfric.files.read_toml import load_config, loads
 from jfric.files.write_toml import dump
 from jfric.results.signals import signal_names
@@ -213,17 +213,15 @@ def test_coupled_masses_beside_another_method():
 def test_impacts_beside_another_method():
     rng, modes = np.random.default_rng(3), []
     nothing = jnp.full((4,), 1e-14)
-    solve = jax.jit(lambda laws: solve_cone_impact(laws, ((0, 1),), nothing, independent=True))
+    solve = jax.jit(lambda *laws: solve_impact(*laws, nothing, independent=True, planes=((0, 1),)))
     for _ in range(12):
         M, mu, e = coupled(rng), rng.uniform(0.1, 0.9, 2), rng.uniform(0.0, 1.0)
         v = np.append(rng.normal(size=2), -1.0)
         expected, sticks = Particle(M, np.zeros(3), mu, e).impulse(v)
         D = np.linalg.inv(M)
         both = np.array([0, 1, 2, 2])
-        laws = Laws(
-            *map(jnp.asarray, (D[np.ix_(both, both)], v[both], [True, True], [e, e], mu, mu))
-        )
-        found = solve(laws)
+        laws = D[np.ix_(both, both)], v[both], [True, True], [e, e], mu, mu
+        found = solve(*map(jnp.asarray, laws))
         assert bool(found.solved)
         np.testing.assert_allclose(found.impulse, [*expected, 0.0], atol=1e-12)
         assert int(found.mode[0]) == (jfric.Mode.STICK if sticks else jfric.Mode.SLIP_POS)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from jfric.contact.contact_lcp import ContactProblem
+from jfric.contact.contact_problem import ContactProblem
 from jfric.results.modes import Mode
 
 

@@ -1,7 +1,8 @@
-"""One door to all methods for the contact problem of a step, with one judge of their answers.
+"""One door to all methods for a contact problem, with one judge of their answers.
 
-A method finds the modes of the contacts; the impulses then follow from one linear system, which
-also gives their derivatives, and :func:`impulse_residual` decides whether they count as solved.
+Along lines a method finds the modes of the contacts; the impulses then follow from one linear
+system, which also gives their derivatives. In planes it finds the impulses. The residual of
+:mod:`jfric.contact.natural_map` decides whether they count as solved.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from jfric.contact.closed_form import closed_form
-from jfric.contact.contact_lcp import ContactProblem, solve_contacts
+from jfric.contact.cones import cone_impulses
+from jfric.contact.contact_lcp import solve_contacts
+from jfric.contact.contact_problem import ContactProblem
 from jfric.contact.gauss_seidel import gauss_seidel
-from jfric.contact.impulses import impulses_in_mode, modes_of, unit_scale
-from jfric.contact.residual import impulse_residual
-from jfric.contact.semismooth_newton import semismooth_newton
+from jfric.contact.natural_map import modes_of, residual_in_units
+from jfric.contact.semismooth_newton import impulses_in_mode, semismooth_newton
 from jfric.errors import ProblemError, nearest
 from jfric.numerics.linear_algebra import matvec
 from jfric.results.modes import Mode
@@ -25,14 +27,16 @@ from jfric.results.status import Status
 
 Method = Literal["auto", "closed-form", "lemke", "newton", "gauss-seidel"]
 METHODS: tuple[Method, ...] = ("auto", "closed-form", "lemke", "newton", "gauss-seidel")
+#: Those that take friction in a plane.
+OF_PLANES: tuple[Method, ...] = ("auto", "newton", "gauss-seidel")
 
 
 class Impulses(NamedTuple):
     """Impulses (m,) of tangents and normals, relative velocities ``gamma`` with them, modes.
 
-    ``iterations``: pivots, linear systems or sweeps. ``residual``: see
-    :func:`impulse_residual`. ``status``: ``OK``, ``INCONSISTENT`` (there is no solution) or
-    ``UNSOLVED`` (not found within the iterations allowed).
+    ``iterations``: pivots, linear systems, sweeps, or rounds of these. ``residual``: see
+    :func:`jfric.contact.natural_map.impulse_residual`. ``status``: ``OK``, ``INCONSISTENT`` (there
+    is no solution) or ``UNSOLVED`` (not found within the iterations allowed).
     """
 
     impulse: Float[Array, " m"]
@@ -47,61 +51,72 @@ def solve_impulses(
     problem: ContactProblem,
     method: Method = "auto",
     start: Int[Array, " nt"] | None = None,
+    *,
+    exact: bool = False,
 ) -> Impulses:
-    """Impulses that obey the laws of contact and friction, by the named method.
+    """Impulses that obey the laws of contact and friction, by the named method, with derivatives.
 
     ``closed-form``: one contact. ``lemke``: pivoting, finds a solution wherever friction does not
     forbid one. ``newton``: semismooth Newton from the modes ``start`` (stick without them).
     ``gauss-seidel``: projected sweeps. ``auto``: closed form for one contact, else Newton, and
-    Lemke where Newton fails. Raises :class:`jfric.ProblemError` for an unknown method.
+    Lemke where Newton fails; with friction in planes sweeps and Newton, see
+    :mod:`jfric.contact.cones`, which go on to rounding errors with ``exact``. Raises
+    :class:`jfric.ProblemError` for a method that does not fit.
     """
-    contacts = problem.decided.shape[0]
-    require_method(method, contacts)
+    contacts = problem.nt
+    require_method(method, contacts, in_planes=bool(problem.planes))
     if contacts == 0:
         return _nothing(problem)
     tolerance = solved_below(problem.D.dtype)
-    scaled, weight = unit_scale(problem)
+    scaled, factor = problem.in_units()
     # Decisions have no derivatives.
     frozen = jax.lax.stop_gradient(scaled)
+    impossible = jnp.asarray(False)
+    if problem.planes:
+        impulse, iterations = cone_impulses(scaled, method, 0.01 * tolerance, exact=exact)
+        still = jax.lax.stop_gradient(impulse)
+        mode = modes_of(frozen, still, frozen.gamma + matvec(frozen.D, still))
+    else:
+        impulse, mode, iterations, impossible = _along_lines(scaled, frozen, method, start)
+    residual = residual_in_units(frozen, jax.lax.stop_gradient(impulse))
+    failure = jnp.where(impossible, int(Status.INCONSISTENT), int(Status.UNSOLVED))
+    status = jnp.where(residual <= tolerance, int(Status.OK), failure).astype(jnp.int32)
+    impulse = problem.full(impulse * factor)
+    gamma = problem.gamma + matvec(problem.D, impulse)
+    return Impulses(impulse, gamma, mode, iterations, residual, status)
+
+
+def _along_lines(scaled: ContactProblem, frozen: ContactProblem, method: Method, start):
+    """Impulses, modes, iterations, and whether there is no solution."""
+    tolerance, contacts = 0.01 * solved_below(frozen.D.dtype), frozen.nt
     begin = jnp.full((contacts,), Mode.STICK, jnp.int32) if start is None else start
     iterations, impossible = jnp.asarray(1, jnp.int32), jnp.asarray(False)
-    candidate = None
-    if method == "auto":
-        method = "closed-form" if contacts == 1 else "auto"
-    if method == "closed-form":
+    if method == "closed-form" or (method == "auto" and contacts == 1):
         mode = closed_form(frozen)
     elif method == "gauss-seidel":
-        candidate, iterations = gauss_seidel(frozen, 0.01 * tolerance)
+        candidate, iterations = gauss_seidel(frozen, tolerance)
         mode = modes_of(frozen, candidate, frozen.gamma + matvec(frozen.D, candidate))
+        impulse = impulses_in_mode(scaled, mode)
+        # Where contacts are redundant the modes do not determine the impulses.
+        found = residual_in_units(frozen, jax.lax.stop_gradient(impulse))
+        keep = residual_in_units(frozen, candidate) < found
+        return jnp.where(keep, candidate, impulse), mode, iterations, impossible
     elif method == "lemke":
         mode, solved, iterations = solve_contacts(frozen)
         impossible = ~solved
     else:
-        mode, solved, iterations = semismooth_newton(frozen, begin, 0.01 * tolerance)
+        mode, solved, iterations = semismooth_newton(frozen, begin, tolerance)
         if method == "auto":
             pivoted = solve_contacts(frozen, needed=~solved)
             mode = jnp.where(solved, mode, pivoted.mode)
             impossible = ~solved & ~pivoted.solved
             iterations = iterations + jnp.where(solved, 0, pivoted.pivots)
-    impulse = impulses_in_mode(scaled, mode)
-    residual = impulse_residual(frozen, jax.lax.stop_gradient(impulse))
-    if candidate is not None:
-        # Where contacts are redundant the modes do not determine the impulses.
-        keep = impulse_residual(frozen, candidate) < jnp.where(
-            jnp.isnan(residual), jnp.inf, residual
-        )
-        impulse = jnp.where(keep, candidate, impulse)
-        residual = impulse_residual(frozen, jax.lax.stop_gradient(impulse))
-    solved = residual <= tolerance
-    failure = jnp.where(impossible, int(Status.INCONSISTENT), int(Status.UNSOLVED))
-    status = jnp.where(solved, int(Status.OK), failure).astype(jnp.int32)
-    impulse = impulse * weight
-    gamma = problem.gamma + matvec(problem.D, impulse)
-    return Impulses(impulse, gamma, mode, iterations, residual, status)
+    return impulses_in_mode(scaled, mode), mode, iterations, impossible
 
 
-def require_method(method: str, contacts: int) -> None:
-    """Raise :class:`jfric.ProblemError` for a method that cannot solve ``contacts`` contacts."""
+def require_method(method: str, contacts: int, *, in_planes: bool = False) -> None:
+    """Raise :class:`jfric.ProblemError` for a method that cannot solve ``contacts`` contacts, or
+    friction ``in_planes``."""
     if method not in METHODS:
         raise ProblemError(
             f"method: found {method!r}{nearest(method, METHODS)}, allowed are {', '.join(METHODS)}"
@@ -109,6 +124,11 @@ def require_method(method: str, contacts: int) -> None:
     if method == "closed-form" and contacts > 1:
         raise ProblemError(
             f"method: 'closed-form' solves one contact, found {contacts}; use 'auto'"
+        )
+    if in_planes and method not in OF_PLANES:
+        raise ProblemError(
+            f"method: {method!r} takes friction along lines, found friction in a plane; allowed "
+            f"are {', '.join(OF_PLANES)}"
         )
 
 

@@ -1,7 +1,8 @@
 """Projected Gauss-Seidel: contact after contact, each with the impulses of all others held.
 
 Simple, needs little memory and never fails badly, but converges linearly and slowly where
-contacts are strongly coupled.
+contacts are strongly coupled. A contact with friction in a plane takes its impulse exactly, but for
+the direction in which it slides.
 
 Source: M. Jean, The non-smooth contact dynamics method, Comput. Methods Appl. Mech. Engrg. 177
 (1999).
@@ -11,10 +12,13 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
-from jfric.contact.contact_lcp import ContactProblem
-from jfric.contact.residual import impulse_residual
+from jfric.contact import rules
+from jfric.contact.contact_problem import ContactProblem
+from jfric.contact.natural_map import residual_in_units
+from jfric.numerics.linear_algebra import diagonal_of, inverse, matvec
 
 #: Sweeps over all contacts after which the method gives up.
 SWEEPS = 2000
@@ -25,35 +29,85 @@ def gauss_seidel(
 ) -> tuple[Float[Array, " m"], Int[Array, ""]]:
     """Impulses (m,) after as many sweeps as ``tolerance`` takes, and their number.
 
-    ``problem`` has a unit diagonal.
+    ``problem`` is in units.
     """
-    p, nt, nu = problem, problem.decided.shape[0], problem.touching.shape[0]
-    nf = nt - nu
-
-    def relaxed(impulse, row):
-        return impulse[row] - (p.gamma[row] + p.D[row] @ impulse)
-
-    def one_contact(i, impulse):
-        upper, lower = p.cap_positive[i], p.cap_negative[i]
-        if nu:
-            j = jnp.maximum(i - nf, 0)
-            press = jnp.where(p.touching[j], jnp.maximum(relaxed(impulse, nt + j), 0.0), 0.0)
-            press = jnp.where(i >= nf, press, impulse[nt + j])
-            impulse = impulse.at[nt + j].set(press)
-            upper = upper + jnp.where(i >= nf, p.mu_positive[j] * press, 0.0)
-            lower = lower + jnp.where(i >= nf, p.mu_negative[j] * press, 0.0)
-        side = p.sliding[i]
-        kept = jnp.where(side > 0, -upper, jnp.where(side < 0, lower, 0.0))
-        friction = jnp.clip(relaxed(impulse, i), -upper, lower)
-        return impulse.at[i].set(jnp.where(p.decided[i], friction, kept))
 
     def running(carry):
         impulse, sweeps = carry
-        return (impulse_residual(p, impulse) > tolerance) & (sweeps < SWEEPS)
+        return (residual_in_units(problem, impulse) > tolerance) & (sweeps < SWEEPS)
 
-    def sweep(carry):
+    def once(carry):
         impulse, sweeps = carry
-        return jax.lax.fori_loop(0, nt, one_contact, impulse), sweeps + 1
+        return sweep(problem, impulse), sweeps + 1
 
-    start = (jnp.zeros((nt + nu,), p.D.dtype), jnp.asarray(0, jnp.int32))
-    return jax.lax.while_loop(running, sweep, start)
+    start = (jnp.zeros_like(problem.gamma), jnp.asarray(0, jnp.int32))
+    return jax.lax.while_loop(running, once, start)
+
+
+def sweep(problem: ContactProblem, impulse: Float[Array, " m"]) -> Float[Array, " m"]:
+    """Impulses after one sweep: friction along lines, then that in planes."""
+    p, nt, nf = problem, problem.nt, problem.nf
+    own, planes = p.own, np.asarray(p.planes, int).reshape(-1, 2)
+    lines = np.setdiff1d(np.arange(nt), planes)
+    groups = [(lines, _along_a_line)]
+    for here, rows in ((planes[:, 0] < nf, planes), (planes[:, 0] >= nf, _rows(nt, own, planes))):
+        groups.append((rows[here], _in_plane))
+    for rows, of_one in groups:
+        if rows.shape[0]:
+            at = jnp.asarray(rows)
+            impulse = jax.lax.fori_loop(
+                0, rows.shape[0], lambda k, x, at=at, of_one=of_one: of_one(p, at[k], x), impulse
+            )
+    return impulse
+
+
+def _rows(nt: int, own, planes) -> np.ndarray:
+    """Both tangents and the normal of each plane."""
+    return np.concatenate([planes, nt + own[planes[:, :1]]], axis=1)
+
+
+def _along_a_line(p: ContactProblem, at, x):
+    i, nf, nn = at, p.nf, p.touching.shape[0]
+    diagonal = diagonal_of(p.D)
+    diagonal = jnp.where(diagonal > 0, diagonal, 1.0)
+
+    def relaxed(x, row):
+        return x[row] - (p.gamma[row] + p.D[row] @ x) / diagonal[row]
+
+    upper, lower = p.cap_positive[i], p.cap_negative[i]
+    if nn:
+        own = jnp.asarray(p.own)[i]
+        n, carries, c = jnp.minimum(own, nn - 1), own < nn, jnp.maximum(i - nf, 0)
+        row = p.nt + n
+        press = jnp.where(p.touching[n], jnp.maximum(relaxed(x, row), 0.0), 0.0)
+        press = jnp.where(carries, press, x[row])
+        x = x.at[row].set(press)
+        upper = upper + jnp.where(carries, p.mu_positive[c] * press, 0.0)
+        lower = lower + jnp.where(carries, p.mu_negative[c] * press, 0.0)
+    side = p.sliding[i]
+    kept = jnp.where(side > 0, -upper, jnp.where(side < 0, lower, 0.0))
+    friction = jnp.clip(relaxed(x, i), -upper, lower)
+    return x.at[i].set(jnp.where(p.decided[i], friction, kept))
+
+
+def _in_plane(p: ContactProblem, at, x):
+    """``at``: rows of both tangents, and of the normal of a unilateral contact; where that slides,
+    its normal impulse is that with the ratio of friction so far."""
+    own, block, ones = x[at], p.D[at][:, at], jnp.ones((2,), x.dtype)
+    free = p.gamma[at] + p.D[at] @ x - block @ own
+    rubs, limit = p.decided[at[0]], p.cap_positive[at[0]]
+    if at.shape[0] == 2:
+        held = rules.holding_friction(block, free, ones, jnp.where(rubs, limit, 0.0))
+        return x.at[at].set(held)
+    mu, normal = p.mu_positive[at[0] - p.nf], block[2, 2]
+    ratio = own[:2] / jnp.where(own[2] > 0, own[2], 1.0)
+    given = normal + jnp.sum(block[2, :2] * ratio)
+    pressed = jnp.maximum(-free[2] / jnp.where(given > 0, given, normal), 0.0)
+    pushed = free[:2] + block[:2, 2] * pressed
+    sliding = jnp.where(rubs, limit + mu * pressed, 0.0)
+    slid = jnp.append(rules.holding_friction(block[:2, :2], pushed, ones, sliding), pressed)
+    holding = -matvec(inverse(block), free)
+    most = limit + mu * holding[2]
+    sticks = rubs & (holding[2] >= 0) & (jnp.sum(holding[:2] ** 2) <= most * most)
+    carries = p.touching[at[2] - p.nt] & (normal > 0) & (free[2] < 0)
+    return x.at[at].set(jnp.where(carries, jnp.where(sticks, holding, slid), 0.0))

@@ -3,23 +3,36 @@
 Newton's restitution and Coulomb's law for impulses (Moreau)::
 
     0 <= gamma_N+ + e gamma_N-   _|_   Lambda_N >= 0
-    Lambda_T in -mu Lambda_N Sign(gamma_T+)
+    Lambda_T in -mu Lambda_N Sign(gamma_T+),  in a plane within the cone of its two coefficients
 
-Friction with a given (finite) normal force carries no impulse.
+With ``gamma_N+ + e gamma_N-`` for the normals it is the problem of a step. Friction with a given
+(finite) normal force carries no impulse.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact import rules
 from jfric.contact.closed_form import closed_form
-from jfric.contact.contact_lcp import ContactProblem, solve_contacts
-from jfric.contact.reactions import active_rows, coupling, reaction_operator
+from jfric.contact.contact_lcp import solve_contacts
+from jfric.contact.contact_methods import solve_impulses
+from jfric.contact.contact_problem import ContactProblem
+from jfric.contact.natural_map import missed_velocities
+from jfric.contact.reactions import (
+    REDUNDANT_PIVOT,
+    UNMOVED,
+    Planes,
+    active_rows,
+    coupling,
+    reaction_operator,
+)
 from jfric.numerics.linear_algebra import UNROLLED_INVERSE, diagonal_of, matvec
 from jfric.numerics.loops import where_any
 from jfric.results.modes import Mode
@@ -47,119 +60,154 @@ def solve_impact(
     tolerance: Float[Array, " m"],
     *,
     independent: bool,
+    planes: Planes = (),
 ) -> ImpactResult:
     """Velocities and impulses after an impact.
 
     ``velocity``: relative velocities before, tangents then normals. ``touching``: unilateral
-    contacts with zero gap. ``tolerance``: velocities below it count as zero.
+    contacts with zero gap. Coefficients are those of sliding to either side, in ``planes`` those of
+    the direction. ``tolerance``: velocities below it count as zero.
     """
+    nt = velocity.shape[0] - touching.shape[0]
+    rebound = rules.restitution(velocity[nt:], velocity[nt:], e)
+    target = jnp.concatenate([velocity[:nt], rebound])
+    laws = _laws(D, target, touching, kinetic_positive, kinetic_negative, planes)
     # The modes are discrete: they are found without derivatives, the impulses with them.
-    frozen = jax.lax.stop_gradient((D, velocity, e, kinetic_positive, kinetic_negative, tolerance))
-    mode = _decide(*frozen[:2], touching, *frozen[2:5])
-    found = _impulses(D, velocity, e, kinetic_positive, kinetic_negative, mode, independent)
-    still = jax.lax.stop_gradient(found)
-    solved = _holds(*frozen[:2], touching, *frozen[2:], mode, still, independent)
-    return ImpactResult(found.impulse, found.velocity, mode, solved)
+    still, before, tolerance = jax.lax.stop_gradient((laws, velocity, tolerance))
+    near = jnp.maximum(tolerance, LEFT_OUT * jnp.max(jnp.abs(before), initial=0.0))
+    solve = _in_planes if planes else _along_lines
+    found = solve(laws, velocity, still, before, near, independent)
+    impulse = jax.lax.stop_gradient(found.impulse)
+    change = jax.lax.stop_gradient(found.velocity) - before
+    missed = missed_velocities(still, impulse, still.gamma + change)
+    holds = jnp.all(jnp.abs(missed) <= near)
+    return found._replace(solved=found.solved & holds)
 
 
-class _Impulses(NamedTuple):
-    impulse: Float[Array, " m"]
-    velocity: Float[Array, " m"]
-    pivot: Float[Array, ""]
-    unique: Bool[Array, ""]
-
-
-def _impulses(D, velocity, e, kinetic_positive, kinetic_negative, mode, independent):
-    nu = e.shape[0]
-    nt = mode.shape[0]
-    normals = velocity[nt:]
-    target = -jnp.concatenate([velocity[:nt], rules.restitution(normals, normals, e)])
-    S = coupling(mode, kinetic_positive, kinetic_negative, nt - nu)
-    R = reaction_operator(D, active_rows(mode, nt - nu), S, independent=independent)
-    impulse = matvec(R.force, target)
-    after = velocity + matvec(D, matvec(R.motion, target))
-    return _Impulses(impulse, after, R.pivot, R.unique)
-
-
-def _decide(D, velocity, touching, e, kinetic_positive, kinetic_negative):
-    """Modes in closed form, or by Lemke's method; the laws judge them whether or not it claims to
-    have ended well."""
-    nu = touching.shape[0]
-    nt = D.shape[0] - nu
-    nf = nt - nu
-    mu_p, mu_n = kinetic_positive[nf:], kinetic_negative[nf:]
-    frictionless = (mu_p == 0.0) & (mu_n == 0.0)
-    # Friction elements take no part: an active row would transmit an impulse.
-    elements = jnp.zeros((nf,), bool)
-    speed = jnp.abs(velocity) / jnp.sqrt(jnp.where(diagonal_of(D) > 0, diagonal_of(D), 1.0))
-    fastest = jnp.max(jnp.where(touching & (velocity[nt:] < 0), speed[nt:], 0.0), initial=0.0)
-    slow = ~rules.slides_through(speed[nf:nt], fastest)
-    decided = jnp.concatenate([elements, touching & ~frictionless & slow])
+def _laws(D, target, touching, positive, negative, planes: Planes) -> ContactProblem:
+    nt, nf = target.shape[0] - touching.shape[0], target.shape[0] - 2 * touching.shape[0]
+    rubs = touching & ((positive[nf:] != 0.0) | (negative[nf:] != 0.0))
     zero = jnp.zeros((nt,), D.dtype)
-    direction = jnp.sign(velocity[:nt])
-    direction = direction.at[nf:].set(jnp.where(frictionless, 0.0, direction[nf:]))
-    normals = velocity[nt:]
-    target = jnp.concatenate([velocity[:nt], rules.restitution(normals, normals, e)])
-    problem = ContactProblem(D, target, decided, touching, direction, mu_p, mu_n, zero, zero)
-    return closed_form(problem) if nt == nu == 1 else solve_contacts(problem).mode
+    # Friction elements take no part: an active row would transmit an impulse.
+    decided = jnp.concatenate([jnp.zeros((nf,), bool), rubs])
+    limits = positive[nf:], negative[nf:], zero, zero
+    return ContactProblem(D, target, decided, touching, zero, *limits, planes)
 
 
-def _holds(
-    D,
-    velocity,
-    touching,
-    e,
-    kinetic_positive,
-    kinetic_negative,
-    tolerance,
-    mode,
-    found: _Impulses,
-    independent: bool,
-):
-    """Whether the impulses of these modes obey the laws."""
-    nu = touching.shape[0]
-    nt = D.shape[0] - nu
-    nf = nt - nu
-    mu_p, mu_n = kinetic_positive[nf:], kinetic_negative[nf:]
-    frictionless = (mu_p == 0.0) & (mu_n == 0.0)
-    normals = velocity[nt:]
-    impulse, after, pivot, unique = found
-    # Impulses are compared as the velocity changes that they alone would cause.
-    slack = tolerance[nt:] / jnp.maximum(diagonal_of(D)[nt:], jnp.finfo(D.dtype).tiny)
-    small_t, small_n = tolerance[nf:nt], tolerance[nt:]
-    force_t, force_n = impulse[nf:nt], impulse[nt:]
-    after_t = after[nf:nt]
-    contact = mode[nf:]
-    rebound = rules.restitution(after[nt:], normals, e)
-    # Rows that were left out as redundant are checked with the others.
-    largest = jnp.max(jnp.abs(velocity), initial=0.0)
-    near = LEFT_OUT * largest
-    met = jnp.abs(rebound) <= jnp.maximum(small_n, near)
-    closed = (force_n >= -slack) & met
-    holds = jnp.where(contact == Mode.OPEN, ~touching | (rebound >= -small_n), closed)
-    within = (mu_p * force_n + force_t >= -slack) & (mu_n * force_n - force_t >= -slack)
-    slides = jnp.where(contact == Mode.SLIP_POS, after_t, -after_t) >= -small_t
-    within = within & (jnp.abs(after_t) <= jnp.maximum(small_t, near))
-    friction = jnp.where(contact == Mode.STICK, within, slides | frictionless)
-    holds = holds & ((contact == Mode.OPEN) | friction)
-    # A contact without impulse obeys them in whatever mode it was left.
-    idle = (jnp.abs(force_n) <= slack) & (jnp.abs(force_t) <= slack) & (rebound >= -small_n)
-    holds = holds | idle
-    if nu > 1 and not independent:
-        # Contacts left without impulse that would do as well with one: how they share it is open.
-        shares = touching & (contact == Mode.OPEN) & met & (velocity[nt:] < -small_n)
-        rests = ~frictionless & (jnp.abs(after_t) <= jnp.maximum(small_t, near))
-        side = rules.slip(after_t > 0)
-        wider = jnp.where(shares, jnp.where(rests, Mode.STICK, side), contact)
-        wider = mode.at[nf:].set(wider.astype(mode.dtype))
+def _along_lines(
+    laws: ContactProblem, velocity, still: ContactProblem, before, near, independent: bool
+) -> ImpactResult:
+    mode = _decide(still, before)
+    force, motion, pivot, unique = _reactions(laws, mode, independent)
+    impulse = matvec(force, -laws.gamma)
+    after = velocity + matvec(laws.D, matvec(motion, -laws.gamma))
+    if laws.touching.shape[0] > 1 and not independent:
+        change = jax.lax.stop_gradient(after) - before
+        shares, wider = _shared(still, before, change, near, mode)
 
         def still_unique():
-            numbers = (D, velocity, e, kinetic_positive, kinetic_negative)
-            return _impulses(*numbers, wider, independent).unique
+            return _reactions(still, wider, independent).unique
 
-        if D.shape[0] > UNROLLED_INVERSE:
+        if laws.D.shape[0] > UNROLLED_INVERSE:
             also = where_any(shares.any(), still_unique, jnp.asarray(True))
         else:
             also = still_unique()
         unique = unique & (also | ~shares.any())
-    return holds.all() & unique & rules.is_unique(pivot)
+    solved = unique & rules.is_unique(jax.lax.stop_gradient(pivot))
+    return ImpactResult(impulse, after, mode, solved)
+
+
+class _Reactions(NamedTuple):
+    force: Float[Array, "m m"]
+    motion: Float[Array, "m m"]
+    pivot: Float[Array, ""]
+    unique: Bool[Array, ""]
+
+
+def _reactions(laws: ContactProblem, mode, independent: bool) -> _Reactions:
+    nf = laws.nf
+    none = jnp.zeros((nf,), laws.D.dtype)
+    positive, negative = (jnp.concatenate([none, x]) for x in (laws.mu_positive, laws.mu_negative))
+    S = coupling(mode, positive, negative, nf)
+    R = reaction_operator(laws.D, active_rows(mode, nf), S, independent=independent)
+    return _Reactions(R.force, R.motion, R.pivot, R.unique)
+
+
+def _decide(p: ContactProblem, velocity) -> Int[Array, " nt"]:
+    """Modes in closed form, or by Lemke's method; the laws judge them whether or not it claims to
+    have ended well."""
+    nt, nf = p.nt, p.nf
+    speed = jnp.abs(velocity) / jnp.sqrt(jnp.where(diagonal_of(p.D) > 0, diagonal_of(p.D), 1.0))
+    hits = p.touching & (velocity[nt:] < 0)
+    fastest = jnp.max(jnp.where(hits, speed[nt:], 0.0), initial=0.0)
+    slow = ~rules.slides_through(speed[nf:nt], fastest)
+    frictionless = (p.mu_positive == 0.0) & (p.mu_negative == 0.0)
+    direction = jnp.sign(velocity[:nt])
+    direction = direction.at[nf:].set(jnp.where(frictionless, 0.0, direction[nf:]))
+    decided = p.decided.at[nf:].set(p.decided[nf:] & slow)
+    p = dataclasses.replace(p, decided=decided, sliding=direction)
+    return closed_form(p) if nt == p.touching.shape[0] == 1 else solve_contacts(p).mode
+
+
+def _shared(p: ContactProblem, velocity, change, near, mode):
+    """Contacts left without an impulse that would do as well with one (how they share it is open),
+    and the modes with these closed."""
+    nt = p.nt
+    after, rebound = (velocity + change)[:nt], (p.gamma + change)[nt:]
+    rests, side = _rests(p, after, near), rules.slip(after > 0)
+    if p.planes:
+        side = jnp.full_like(side, Mode.SLIP_POS)
+    met = (jnp.abs(rebound) <= near[nt:]) & (velocity[nt:] < -near[nt:])
+    shares = p.touching & met & (mode[p.carriers] == Mode.OPEN)
+    closed = jnp.where(rests, Mode.STICK, side)
+    wider = jnp.where(p.of_tangents(shares, False), closed, mode)
+    return shares, wider.astype(jnp.int32)
+
+
+def _rests(p: ContactProblem, sliding, near) -> Bool[Array, " nt"]:
+    """Which tangents do not slide, at these velocities."""
+    rests = p.decided & (jnp.abs(sliding) <= near[: p.nt])
+    return rests & rests[p.partner] if p.planes else rests
+
+
+def _in_planes(
+    laws: ContactProblem, velocity, still: ContactProblem, before, near, independent: bool
+) -> ImpactResult:
+    found = solve_impulses(laws, exact=True)
+    after = velocity + matvec(laws.D, found.impulse)
+    # What rests sticks, also where one of the frictions that hold it is at its limit.
+    rests = _rests(still, jax.lax.stop_gradient(after)[: still.nt], near)
+    mode = jnp.where(rests & (found.mode != Mode.OPEN), Mode.STICK, found.mode)
+    unique = jnp.asarray(True)
+    if not independent:
+        unique = _is_unique(still, before, near, mode, jax.lax.stop_gradient(found.impulse))
+    return ImpactResult(found.impulse, after, mode, unique)
+
+
+def _is_unique(laws: ContactProblem, velocity, near, mode, impulse) -> Bool[Array, ""]:
+    """Whether impulses that the equations of the modes leave open move nothing."""
+    p, factor = laws.in_units()
+    kept = laws.kept()
+    x, before, near = impulse[kept] / factor, velocity[kept] * factor, near[kept] * factor
+    _, mode = _shared(p, before, matvec(p.D, x), near, mode)
+    J = jax.jacfwd(lambda x: _equations(p, mode, x))(x)
+    size = jnp.sqrt(jnp.where(diagonal_of(J) > 0, diagonal_of(J), 1.0))
+    _, values, right = jnp.linalg.svd(J / size[:, None] / size[None, :])
+    null = (values <= REDUNDANT_PIVOT * values[0])[:, None] * right / size[None, :]
+    moved, caused = jnp.abs(null @ p.D.T), jnp.abs(null) @ jnp.abs(p.D.T)
+    return jnp.all(moved <= UNMOVED * jnp.max(caused, axis=1, keepdims=True))
+
+
+def _equations(p: ContactProblem, mode, impulse) -> Float[Array, " m"]:
+    """Equations of the modes, in units."""
+    gamma, nt = p.gamma + matvec(p.D, impulse), p.nt
+    sliding, stick = gamma[:nt], mode == Mode.STICK
+    upper, lower = p.limits(impulse[nt:])
+    one = jnp.where(sliding > 0, upper, -lower)
+    squared = sliding**2 + sliding[p.partner] ** 2
+    moves = ~stick & (squared > 0)
+    both = upper * sliding / jnp.sqrt(jnp.where(moves, squared, 1.0))
+    limit = jnp.where(p.partner == np.arange(nt), one, jnp.where(moves, both, 0.0))
+    friction = impulse[:nt] + jnp.where(mode == Mode.OPEN, 0.0, limit)
+    normal = jnp.where(mode[p.carriers] == Mode.OPEN, impulse[nt:], gamma[nt:])
+    return jnp.concatenate([jnp.where(stick, sliding, friction), normal])

@@ -1,4 +1,4 @@
-"""How well motions and impulses satisfy the laws of contact and friction: one judge for all.
+"""How well motions satisfy the laws of contact and friction: one judge for all solvers.
 
 It uses positions, velocities and forces only, not the modes that a solver reports. For each
 contact the violation of every admissible state is measured and the smallest counts::
@@ -20,9 +20,6 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.contact import rules
-from jfric.contact.contact_lcp import ContactProblem
-from jfric.contact.impulses import limits
-from jfric.numerics.linear_algebra import diagonal_of, matvec
 from jfric.results.solution import Solution
 from jfric.system.assembly import assemble
 from jfric.system.forces import applied_force, normal_forces_at
@@ -55,32 +52,6 @@ def contact_residual(problem: Problem, solution: Solution) -> Float[Array, "m nt
         return _violation(mechanics, scales, t, q, v, lambda_t, lambda_n, normal)
 
     return jax.vmap(one)(s.ts, s.q, s.v, s.lambda_t, s.lambda_n, normal, s.z)
-
-
-def impulse_residual(problem: ContactProblem, impulse: Float[Array, " m"]) -> Float[Array, ""]:
-    """Violation of the laws by the impulses of a step, for every method that computes them.
-
-    The largest defect of ``lambda = proj(lambda - gamma / diag(D))`` as a relative velocity,
-    divided by the largest of the velocities without impulses and those that the impulses cause;
-    zero is exact.
-    """
-    p, nt, nu = problem, problem.decided.shape[0], problem.touching.shape[0]
-    diagonal = diagonal_of(p.D)
-    diagonal = jnp.where(diagonal > 0, diagonal, 1.0)
-    change = matvec(p.D, impulse)
-    trial = impulse - (p.gamma + change) / diagonal
-    normal_force = jnp.where(p.touching, jnp.maximum(trial[nt:], 0.0), 0.0)
-    upper, lower = limits(p, jnp.where(p.touching, jnp.maximum(impulse[nt:], 0.0), 0.0))
-    kept = jnp.where(p.sliding > 0, -upper, jnp.where(p.sliding < 0, lower, 0.0))
-    friction = jnp.where(p.decided, jnp.clip(trial[:nt], -upper, lower), kept)
-    defect = jnp.abs(impulse - jnp.concatenate([friction, normal_force])) * diagonal
-    involved = jnp.concatenate([jnp.ones((nt - nu,), bool), p.touching])
-    involved = jnp.concatenate([p.decided & involved, p.touching])
-    speeds = jnp.where(involved, jnp.maximum(jnp.abs(p.gamma), jnp.abs(change)), 0.0)
-    scale = jnp.maximum(jnp.max(speeds, initial=0.0), jnp.finfo(p.D.dtype).tiny)
-    # Maxima let NaN pass; a defect that is none is as large as can be.
-    worst = jnp.max(defect, initial=0.0) / scale
-    return jnp.where(jnp.isnan(worst), jnp.inf, worst)
 
 
 def motion_residual(problem: Problem, solution: Solution) -> Float[Array, "m n"]:

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.contact.contact_lcp import ContactProblem
-from jfric.contact.impulses import solve_linear
+from jfric.contact.contact_problem import ContactProblem
+from jfric.contact.semismooth_newton import solve_linear
 from jfric.numerics.lemke import lemke
 from jfric.numerics.linear_algebra import matmul, matvec
 from jfric.results.modes import Mode

@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from jfric.contact import rules
 from jfric.results.modes import Mode
 from jfric.statics.candidate import ON_EDGE, Candidate
 from jfric.statics.certificate import static_residual
@@ -92,11 +93,7 @@ def projected_modes(problem: StaticProblem, x: Float[Array, " m"]) -> Int[Array,
     normal_force = jnp.maximum(trial_n, 0.0)
     trial_t = lambda_t - _stiffness(p.K, p.W_T) * (p.W_T @ q - p.slip0)
     upper, lower = p.cap_static + p.mu_static * p.own_normal(normal_force)
-    mode = jnp.where(
-        trial_t < -upper,
-        Mode.SLIP_POS,
-        jnp.where(trial_t > lower, Mode.SLIP_NEG, Mode.STICK),
-    )
+    mode = rules.projected_mode(trial_t, upper, lower)
     mode = jnp.where(p.frictionless, Mode.CLOSED, mode)
     opened = jnp.concatenate([jnp.zeros((nf,), bool), ~(trial_n > 0.0)])
     return jnp.where(opened, Mode.OPEN, mode).astype(jnp.int32)

@@ -52,6 +52,7 @@ from jfric.contact.rules.modes import holds_next as holds_next
 from jfric.contact.rules.modes import known_zeros as known_zeros
 from jfric.contact.rules.modes import next_mode as next_mode
 from jfric.contact.rules.modes import predicted_mode as predicted_mode
+from jfric.contact.rules.modes import projected_mode as projected_mode
 from jfric.contact.rules.modes import released as released
 from jfric.contact.rules.modes import reported_mode as reported_mode
 from jfric.contact.rules.modes import sliding_in_mode as sliding_in_mode

@@ -20,6 +20,13 @@ def closed_mode(frictionless: Flag, gamma, small) -> Int[Array, "*k"]:
     return chosen(frictionless, jnp.full_like(mode, Mode.SLIP_POS), mode).astype(jnp.int32)
 
 
+def projected_mode(friction, upper, lower) -> Int[Array, "*k"]:
+    """Mode of a contact whose friction was to be ``friction``: sliding where that is beyond one of
+    the limits ``-upper <= lambda_T <= lower``."""
+    below = jnp.where(friction > lower, Mode.SLIP_NEG, Mode.STICK)
+    return jnp.where(friction < -upper, Mode.SLIP_POS, below)
+
+
 def sliding_in_mode(mode, gamma) -> Float[Array, "*k"]:
     """Sliding velocity of a contact in its mode: zero where it sticks, whatever rounding left of
     ``gamma``."""

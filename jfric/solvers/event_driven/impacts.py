@@ -11,7 +11,6 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact import rules
-from jfric.contact.cone_impact import Laws, solve_cone_impact
 from jfric.contact.impact import ImpactResult, solve_impact
 from jfric.contact.reactions import no_coupling, reaction_operator
 from jfric.numerics.linear_algebra import diagonal_of, matvec
@@ -169,9 +168,6 @@ def _impulses(prepared: Prepared, velocity, touching, e, small) -> ImpactResult:
             both = plane_limits(prepared, k, gamma).mu
             mu = tuple(side.at[np.asarray(pair)].set(both) for side in mu)
     positive, negative = (jnp.where(smooth, 0.0, side) for side in mu)
-    if planes:
-        laws = Laws(prepared.D, velocity, touching, e, positive, negative)
-        return solve_cone_impact(laws, planes, small, independent=prepared.independent)
     return solve_impact(
         prepared.D,
         velocity,
@@ -180,7 +176,8 @@ def _impulses(prepared: Prepared, velocity, touching, e, small) -> ImpactResult:
         positive,
         negative,
         small,
-        independent=prepared.regular,
+        independent=prepared.independent if planes else prepared.regular,
+        planes=planes,
     )
 
 

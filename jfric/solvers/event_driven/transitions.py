@@ -11,7 +11,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jfric.contact import rules
-from jfric.contact.contact_lcp import ContactProblem, solve_contacts
+from jfric.contact.contact_lcp import solve_contacts
+from jfric.contact.contact_problem import ContactProblem
 from jfric.contact.shared_loads import Limits, Preload, Sharing, exchange, preload
 from jfric.numerics.linear_algebra import diagonal_of, matmul, matvec
 from jfric.numerics.loops import once, where_any

@@ -18,14 +18,13 @@ from jfric.contact.closed_form import (
     element_impulse,
     frictionless_impulse,
 )
-from jfric.contact.contact_lcp import ContactProblem
 from jfric.contact.contact_methods import Impulses, solve_impulses, solved_below
-from jfric.contact.residual import impulse_residual
+from jfric.contact.contact_problem import ContactProblem
+from jfric.contact.natural_map import impulse_residual
 from jfric.contact.resting import Basis, rest_basis, rest_impulses
 from jfric.numerics.linear_algebra import matvec
 from jfric.results.modes import Mode
 from jfric.results.status import Status
-from jfric.solvers.time_stepping.cones import settled_in_cones
 from jfric.solvers.time_stepping.prepared import Prepared
 from jfric.solvers.time_stepping.tolerance import moves
 
@@ -44,6 +43,17 @@ def coefficients(prepared: Prepared, speed: Float[Array, " nt"]) -> Coefficients
     return Coefficients(
         column(static, 0), column(static, 1), column(kinetic, 0), column(kinetic, 1)
     )
+
+
+def speeds(prepared: Prepared, before: Float[Array, " nt"]) -> Float[Array, " nt"]:
+    """Sliding speeds, in a plane that of both directions."""
+    found = jnp.abs(before)
+    for i, j in prepared.mechanics.planes:
+        squared = before[i] ** 2 + before[j] ** 2
+        fast = squared > 0
+        speed = jnp.where(fast, jnp.sqrt(jnp.where(fast, squared, 1.0)), 0.0)
+        found = found.at[np.asarray([i, j])].set(speed)
+    return found
 
 
 def in_closed_form(
@@ -131,17 +141,26 @@ def settled(
     as any admissible impulses hold the body. ``mode``, ``before``: modes and sliding velocities at
     the start of the step; ``parts``: see :func:`moves`.
     """
-    if prepared.mechanics.planes:
-        return settled_in_cones(prepared, problem, mode, before, parts)
     nt, nu = before.shape[0], before.shape[0] - prepared.nf
-    several = nu > 0 and nt > 1
+    # With friction in planes the impulses found decide who moves.
+    several = nu > 0 and nt > 1 and not prepared.mechanics.planes
 
     def solution(p: ContactProblem, start) -> Impulses:
         return solve_impulses(p, prepared.method, start)  # type: ignore[arg-type]
 
     def direction(p: ContactProblem, impulse, gamma):
         size = jnp.abs(p.gamma) + matvec(jnp.abs(p.D), jnp.abs(impulse))
-        return jax.lax.stop_gradient(moves(gamma, size, parts))
+        found = moves(gamma, size, parts)
+        for pair in map(np.asarray, p.planes):
+            # In a plane the sign says whether it moves.
+            found = found.at[pair].set(jnp.max(jnp.abs(found[pair])))
+        return jax.lax.stop_gradient(found)
+
+    def reverses(p: ContactProblem, now, gamma):
+        product = gamma * earlier
+        for pair in map(np.asarray, p.planes):
+            product = product.at[pair].set(jnp.sum(product[pair]))
+        return (now != 0) & (product < 0)
 
     def resting(p: ContactProblem, limits: Limits, tried: Impulses, moved) -> Limits:
         """Where held contacts move: whether other impulses hold them."""
@@ -165,7 +184,7 @@ def settled(
         solved = solution(p, mode)
         return solved, direction(p, solved.impulse, solved.gamma)
     stuck = mode == Mode.STICK
-    earlier = jnp.where(stuck, 0.0, jnp.sign(jax.lax.stop_gradient(before)))
+    earlier = jnp.where(stuck, 0.0, jax.lax.stop_gradient(before))
 
     def once(limits: Limits) -> Limits:
         # Decisions have no derivatives.
@@ -177,7 +196,8 @@ def settled(
             limits = resting(p, limits, tried, moved)
         else:
             limits = limits._replace(released=limits.released | moved)
-        holds = rules.holds_next(limits.holds, now * earlier < 0, limits.released)
+        back = reverses(p, now, tried.gamma[:nt])
+        holds = rules.holds_next(limits.holds, back, limits.released)
         changed = (holds != limits.holds).any() & ~limits.rests
         return limits._replace(
             holds=jnp.where(limits.rests, limits.holds, holds),

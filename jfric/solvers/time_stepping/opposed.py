@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from jfric.contact.contact_lcp import ContactProblem
 from jfric.contact.contact_methods import Impulses
+from jfric.contact.contact_problem import ContactProblem
 from jfric.results.modes import Mode
 from jfric.solvers.time_stepping.friction import settled
 from jfric.solvers.time_stepping.prepared import Prepared
@@ -71,6 +71,7 @@ def settled_on_sides(
                 mu_negative=p.mu_negative[closed],
                 cap_positive=p.cap_positive[kept],
                 cap_negative=p.cap_negative[kept],
+                planes=tuple((int(place[i]), int(place[j])) for i, j in p.planes),
             )
 
         solved, direction = settled(prepared, one_sided, mode_kept, before[kept], parts[rows])

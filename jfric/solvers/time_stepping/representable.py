@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from jax.core import Tracer
 
-from jfric.contact.cones import require_cone_method
 from jfric.contact.contact_methods import require_method
 from jfric.errors import ProblemError
 from jfric.numerics.loops import require_adjoint
@@ -42,8 +41,8 @@ def require_time_stepping(problem: Problem, solver: Any) -> None:
                 f"{name}.spin: found a disc that slips and spins, whose limits are no "
                 "cone, which time stepping cannot represent; use the solver event-driven"
             )
-    if any(getattr(element, "plane", None) is not None for element in elements.values()):
-        require_cone_method(solver.method)
+    planes = [element for element in elements.values() if getattr(element, "plane", None)]
+    require_method(solver.method, len(elements), in_planes=bool(planes))
     if scheme.rests:
         return
     for name, element in elements.items():

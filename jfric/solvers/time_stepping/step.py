@@ -12,12 +12,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jfric.contact import rules
-from jfric.contact.contact_lcp import ContactProblem
+from jfric.contact.contact_problem import ContactProblem
 from jfric.numerics.linear_algebra import diagonal_of, eliminate, matmul, matvec
 from jfric.results.modes import Mode
 from jfric.results.status import Status
-from jfric.solvers.time_stepping.cones import speeds
-from jfric.solvers.time_stepping.friction import coefficients, in_closed_form, settled
+from jfric.solvers.time_stepping.friction import coefficients, in_closed_form, settled, speeds
 from jfric.solvers.time_stepping.inputs import StepInputs
 from jfric.solvers.time_stepping.opposed import settled_on_sides
 from jfric.solvers.time_stepping.predicted import (
@@ -206,6 +205,7 @@ def _contacts(prepared: Prepared, D, gamma, before, touching, mode, x: StepInput
             mu_negative=lower[nf:],
             cap_positive=jnp.where(own, upper, 0.0),
             cap_negative=jnp.where(own, lower, 0.0),
+            planes=tuple((i, j) for i, j in mechanics.planes),
         )
 
     return problem
