@@ -10,7 +10,7 @@ from jax._src import monitoring
 
 import jfric
 from jfric.files.read_toml import loads
-from jfric.system.model import Model
+from jfric.system.model import _BUILT, Model
 
 
 def pendulum(**start) -> jfric.Problem:
@@ -78,6 +78,18 @@ def test_a_model_is_taken_as_it_is(compiled):
     before = len(compiled)
     jfric.simulate(jfric.set_parameters(model, {"body.rod.m": 2.0}))
     assert len(compiled) == before
+
+
+def test_a_description_is_built_once_while_it_lives_and_stays_the_same():
+    problem = sunk(-1.0)
+    model = jfric.build(problem)
+    assert jfric.build(problem) is model
+    assert jfric.build(sunk(-1.0)) is not model
+    problem.initial["y"] = jfric.InitialState(0.5)
+    assert float(jfric.build(problem).initial["y"].q) == 0.5
+    known = len(_BUILT)
+    del problem
+    assert len(_BUILT) == known - 1
 
 
 def test_the_start_follows_where_a_model_changes():

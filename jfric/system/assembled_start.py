@@ -51,7 +51,7 @@ def assembled_start(
     ``problem`` are known."""
     if not has_joints(problem):
         return {}, None
-    found = jax.tree.map(np.asarray, _assembled(problem))
+    found = jax.tree.map(np.asarray, _assembled(problem.resolved()))
     if not problem.follows:
         return {}, found.seen
     return dict(zip(problem.dofs, zip(found.q, found.v, strict=True), strict=False)), found.seen

@@ -28,7 +28,7 @@ class Attached(NamedTuple):
 
     @classmethod
     def of(cls, direction: Direction | None, axes: tuple[str, ...]) -> Attached:
-        """Those of ``direction``; none of a displacement that is a function."""
+        """Numbers of the degrees of freedom of ``direction``; none where that is a function."""
         if direction is None:
             return cls(None, None, None)
         dofs = tuple(axes.index(name) for name in direction.names if name in axes)

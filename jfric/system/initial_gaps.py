@@ -104,14 +104,17 @@ def without_penetration(problem: AbstractProblem) -> dict[str, Any]:
     penetration, where contacts penetrate by no more than :data:`PROJECTED`; else empty.
 
     A remark is given as a warning. Positions that are expressions stay as they are: where no others
-    can be moved, :class:`jfric.ProblemError` is raised.
+    can be moved, and where contacts penetrate by more, :class:`jfric.ProblemError` is raised.
     """
     if not problem.section("contact"):
         return {}
     known = problem.resolved()
     gaps, size = initial_gaps(known)
     gap = np.asarray(list(gaps.values()))
-    small = gap < -CLOSED * size
+    small, deep = gap < -CLOSED * size, gap < -PROJECTED * np.maximum(size, 1e-300)
+    if deep.any():
+        i = int(np.argmax(deep))
+        raise penetrates(element_label("contact", list(gaps)[i]), float(gap[i]))
     if not small.any():
         return {}
     q = np.asarray(known.start()[1])

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+import operator
+import weakref
+from typing import Any, NamedTuple
 
+import jax
 from jax.core import eval_context
 
 from jfric.errors import ProblemError
@@ -13,10 +16,10 @@ from jfric.system.assembled_start import assembled_start
 from jfric.system.direction import Direction
 from jfric.system.inertia import is_concrete
 from jfric.system.initial_gaps import without_penetration
+from jfric.system.joint_checks import require_consistent_joints
 from jfric.system.joint_contacts import unilateral_contacts
 from jfric.system.joint_equations import joint_equations
 from jfric.system.problem import InitialState, Problem
-from jfric.system.validation import require_start_state
 from jfric.system.velocity_checks import require_independent
 
 
@@ -71,12 +74,13 @@ class Model(Problem):
         # A concrete problem may be used while something else is traced.
         with eval_context():
             require_independent(problem)
-            states, seen = assembled_start(problem.resolved())
+            states, seen = assembled_start(problem)
             changed = {dof: InitialState(*state) for dof, state in states.items()}
             self.initial = self.initial | changed
-            require_start_state(self.resolved(), seen)
             for dof, q in without_penetration(self).items():
                 self.initial[dof] = InitialState(q, self.initial[dof].v)
+            if seen is not None:
+                require_consistent_joints(problem.resolved(), seen)
 
     @property
     def contacts(self) -> tuple[ContactLine, ...]:
@@ -122,7 +126,34 @@ def build(problem: Problem) -> Model:
             f"problem: found {type(problem).__name__}, needs a jfric.Problem, such as "
             "jfric.load(FILE)"
         )
-    return Model(problem)
+    leaves, structure = jax.tree.flatten(problem)
+    key = id(problem)
+    kept = _BUILT.get(key)
+    if kept is not None and kept.structure == structure and _same(kept.leaves, leaves):
+        return kept.model
+    model = Model(problem)
+    if is_concrete(problem):
+        living = weakref.ref(problem, lambda _: _BUILT.pop(key, None))
+        _BUILT[key] = _Built(living, leaves, structure, model)
+    return model
+
+
+class _Built(NamedTuple):
+    """A problem that was built, and what it held then."""
+
+    problem: weakref.ref
+    leaves: list[Any]
+    structure: Any
+    model: Model
+
+
+#: Models by the identity of their problems, as long as these live: a run from a description that
+#: was run before is no slower than one from its model.
+_BUILT: dict[int, _Built] = {}
+
+
+def _same(one: list[Any], other: list[Any]) -> bool:
+    return len(one) == len(other) and all(map(operator.is_, one, other))
 
 
 def _line(name: str, kind: str, element) -> ContactLine:

@@ -12,7 +12,6 @@ import numpy as np
 from equinox import is_array_like
 
 from jfric.errors import ProblemError, nearest
-from jfric.system.assembled_start import SeenStart
 from jfric.system.body_checks import (
     require_body,
     require_body_values,
@@ -47,8 +46,6 @@ from jfric.system.functions_of_state import require_functions
 from jfric.system.hysteresis import AbstractHysteresis, JenkinsCoupling
 from jfric.system.hysteresis_checks import require_hysteresis
 from jfric.system.inertia import is_concrete, require_mass_matrix
-from jfric.system.initial_gaps import PROJECTED, initial_gaps, penetrates
-from jfric.system.joint_checks import require_consistent_joints
 from jfric.system.laws import (
     LAWS,
     AbstractLaw,
@@ -422,14 +419,3 @@ def _shapes(problem: AbstractProblem) -> None:
             raise ProblemError(f"matrices.{name}: rows must have {n} entries each") from None
         if shape != (n, n):
             raise ProblemError(f"matrices.{name}: found shape {shape}, needed is ({n}, {n})")
-
-
-def require_start_state(problem: AbstractProblem, seen: SeenStart | None) -> None:
-    """Raise :class:`ProblemError` for a start that contacts and joints do not allow; ``seen``: the
-    start as joints see it, None without any."""
-    gaps, size = initial_gaps(problem)
-    for (name, gap), scale in zip(gaps.items(), size, strict=True):
-        if gap < -PROJECTED * max(scale, 1e-300):
-            raise penetrates(element_label("contact", name), gap)
-    if seen is not None:
-        require_consistent_joints(problem, seen)
